@@ -1,0 +1,60 @@
+//! Positions in a ring.
+//!
+//! A position is a 64-bit count of elements since the start; at 10⁹ elements a second it lasts 584 years,
+//! so it never wraps in practice and no code here handles a wrap. Each shared index sits on a line of its
+//! own: 128 bytes, because the adjacent-line prefetcher of x86 pulls lines in pairs.
+
+use super::sync::{AtomicU64, Ordering};
+
+/// How far one side of a ring has come, on its own 128-byte line.
+#[derive(Debug)]
+#[repr(align(128))]
+pub(crate) struct Sequence(AtomicU64);
+
+impl Sequence {
+    pub(crate) fn new(value: u64) -> Self {
+        Self(AtomicU64::new(value))
+    }
+
+    /// Reads; the caller names the ordering and its partner.
+    #[inline(always)]
+    pub(crate) fn load(&self, order: Ordering) -> u64 {
+        // ORDERING: chosen and explained by the caller.
+        self.0.load(order)
+    }
+
+    /// Writes; only the side that owns this index does.
+    #[inline(always)]
+    pub(crate) fn store(&self, value: u64, order: Ordering) {
+        // ORDERING: chosen and explained by the caller.
+        self.0.store(value, order);
+    }
+}
+
+/// The largest capacity of a ring, in elements.
+pub const CAPACITY_MAX: usize = 1 << 30;
+
+/// A capacity that a ring can't have.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct CapacityError {
+    /// What was asked for, in elements.
+    pub asked: usize,
+}
+
+impl std::fmt::Display for CapacityError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "ring capacity {} is outside 1 to {CAPACITY_MAX} elements", self.asked)
+    }
+}
+
+impl std::error::Error for CapacityError {}
+
+/// The number of slots for `asked` elements: the next power of two, so that a position becomes an
+/// index by a mask.
+pub(crate) fn slots_for(asked: usize) -> Result<usize, CapacityError> {
+    if asked == 0 || asked > CAPACITY_MAX {
+        return Err(CapacityError { asked });
+    }
+    Ok(asked.next_power_of_two())
+}

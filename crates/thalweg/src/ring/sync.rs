@@ -1,0 +1,122 @@
+//! The one place where `std` and loom are swapped.
+//!
+//! Everything in `ring` and `wait` takes its atomics, cells and spin hints from here, so that under
+//! `--cfg loom` the same code runs on loom's model of the memory.
+//!
+//! The orderings that carry a proof are functions, not literals. Outside loom they are constants; under
+//! loom a model can weaken one of them by name (see [`fault`]) to show that the model would notice.
+
+#[cfg(loom)]
+pub(crate) use loom::{
+    cell::UnsafeCell,
+    sync::Arc,
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
+    thread::yield_now,
+};
+
+#[cfg(not(loom))]
+pub(crate) use self::std_cell::UnsafeCell;
+#[cfg(not(loom))]
+pub(crate) use std::{
+    sync::Arc,
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
+    thread::yield_now,
+};
+
+/// One turn of a spin loop: a pause on hardware, a switch to another thread in a model.
+#[inline]
+pub(crate) fn spin_hint() {
+    #[cfg(loom)]
+    loom::thread::yield_now();
+    #[cfg(not(loom))]
+    std::hint::spin_loop();
+}
+
+/// Orderings by the job they do. Each is the strongest that its proof needs.
+pub(crate) mod order {
+    use super::Ordering;
+
+    macro_rules! orderings {
+        ($($(#[$doc:meta])* $name:ident = $proper:ident, weak $weak:ident;)*) => {$(
+            $(#[$doc])*
+            #[inline(always)]
+            pub(crate) fn $name() -> Ordering {
+                #[cfg(loom)]
+                if super::fault::is(stringify!($name)) {
+                    return Ordering::$weak;
+                }
+                Ordering::$proper
+            }
+        )*};
+    }
+
+    orderings! {
+        /// A writer makes elements visible.
+        publish = Release, weak Relaxed;
+        /// A reader sees what a writer published.
+        observe = Acquire, weak Relaxed;
+        /// A reader gives slots back.
+        release = Release, weak Relaxed;
+        /// A writer learns that slots are free again.
+        reclaim = Acquire, weak Relaxed;
+        /// An endpoint says that it is gone.
+        close = Release, weak Relaxed;
+        /// The other endpoint learns that it is gone.
+        closed = Acquire, weak Relaxed;
+        /// The fence between "publish" and "does anyone sleep?", and between "I sleep" and "is there
+        /// anything?" (Dekker). The weak form is only acquire-release, which lets both miss each other.
+        dekker = SeqCst, weak AcqRel;
+    }
+}
+
+/// Faults that a loom model seeds, to show that it would catch them.
+#[cfg(loom)]
+pub(crate) mod fault {
+    use std::cell::Cell;
+
+    std::thread_local! {
+        // loom runs all threads of a model on one OS thread, so this reaches the whole model and
+        // no other test.
+        static ACTIVE: Cell<&'static str> = const { Cell::new("") };
+    }
+
+    /// Whether `name` is the seeded fault.
+    pub(crate) fn is(name: &str) -> bool {
+        ACTIVE.with(|active| active.get() == name)
+    }
+
+    /// Runs `model` with the fault `name` seeded; gives back whether the model failed, as it must.
+    pub(crate) fn caught(name: &'static str, model: impl Fn() + Send + Sync + 'static) -> bool {
+        ACTIVE.with(|active| active.set(name));
+        let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            loom::model(model);
+        }));
+        ACTIVE.with(|active| active.set(""));
+        outcome.is_err()
+    }
+}
+
+#[cfg(not(loom))]
+mod std_cell {
+    /// `std`'s cell behind loom's interface.
+    #[derive(Debug)]
+    #[repr(transparent)]
+    pub(crate) struct UnsafeCell<T>(std::cell::UnsafeCell<T>);
+
+    impl<T> UnsafeCell<T> {
+        #[inline]
+        pub(crate) const fn new(value: T) -> Self {
+            Self(std::cell::UnsafeCell::new(value))
+        }
+
+        #[inline(always)]
+        pub(crate) fn with<R>(&self, f: impl FnOnce(*const T) -> R) -> R {
+            f(self.0.get())
+        }
+
+        #[inline(always)]
+        pub(crate) fn with_mut<R>(&self, f: impl FnOnce(*mut T) -> R) -> R {
+            f(self.0.get())
+        }
+    }
+}
