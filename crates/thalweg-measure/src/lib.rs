@@ -1,1 +1,4 @@
 //! See DESIGN.
+#![deny(unsafe_code)]
+
+pub mod clock;

@@ -1,0 +1,71 @@
+//! The processor's own counter: the one place of this crate with `unsafe`.
+//!
+//! State: none. Rules:
+//! 1. [`counter`] is called only where [`present`] said yes, else it answers 0.
+//! 2. Reading the counter touches no memory and no other processor state.
+
+use super::Source;
+
+/// What [`counter`] reads on this architecture.
+#[cfg(target_arch = "x86_64")]
+pub(super) const SOURCE: Source = Source::Tsc;
+/// What [`counter`] reads on this architecture.
+#[cfg(target_arch = "aarch64")]
+pub(super) const SOURCE: Source = Source::ArmCounter;
+/// There is no counter that we know on this architecture.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(super) const SOURCE: Source = Source::Os;
+
+/// Whether the counter runs at one rate in every power state (CPUID 0x8000_0007, EDX bit 8).
+#[cfg(target_arch = "x86_64")]
+pub(super) fn present() -> bool {
+    use core::arch::x86_64::__cpuid;
+    const LEAF_EXTENDED_MAX: u32 = 0x8000_0000;
+    const LEAF_POWER: u32 = 0x8000_0007;
+    const INVARIANT_TSC: u32 = 1 << 8;
+    // Miri interprets neither instruction.
+    !cfg!(miri)
+        && __cpuid(LEAF_EXTENDED_MAX).eax >= LEAF_POWER
+        && __cpuid(LEAF_POWER).edx & INVARIANT_TSC != 0
+}
+
+/// The virtual counter of ARMv8 always has one rate.
+#[cfg(target_arch = "aarch64")]
+pub(super) fn present() -> bool {
+    !cfg!(miri)
+}
+
+/// No counter that we know.
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+pub(super) fn present() -> bool {
+    false
+}
+
+/// The time stamp counter, not ordered against neighbouring loads (no fence: that doubles the cost).
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn counter() -> u64 {
+    // SAFETY: `rdtsc` is part of the x86_64 baseline and touches no memory (rule 2).
+    unsafe { core::arch::x86_64::_rdtsc() }
+}
+
+/// The virtual counter of ARMv8, not ordered against neighbouring loads.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub(super) fn counter() -> u64 {
+    let ticks: u64;
+    // SAFETY: `cntvct_el0` is readable from user space on every supported system; the read
+    // touches no memory, stack or flags (rule 2).
+    unsafe {
+        core::arch::asm!("mrs {}, cntvct_el0", out(reg) ticks,
+            options(nomem, nostack, preserves_flags));
+    }
+    ticks
+}
+
+/// Never called for its value: `present` says no here (rule 1).
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[inline(always)]
+pub(super) fn counter() -> u64 {
+    0
+}
