@@ -1,0 +1,157 @@
+//! The recorder against `hdrhistogram`, at its extremes, and read while it is written.
+
+use proptest::prelude::*;
+use thalweg_measure::histogram::{Reader, Recorder, VALUE_MAX, Writer, recorder};
+
+const QUANTILES: [f64; 7] = [0.0, 0.1, 0.5, 0.9, 0.99, 0.999, 1.0];
+
+fn assert_close(found: u64, expected: u64, what: &str) {
+    // Half a bucket of 1/128 and a digit of 1/1000, on both sides' roundings.
+    let bound = expected / 125 + 1;
+    assert!(
+        found.abs_diff(expected) <= bound,
+        "{what}: {found} for {expected}"
+    );
+}
+
+/// Values of every magnitude up to the range of the recorder.
+fn values() -> impl Strategy<Value = Vec<(u64, u64)>> {
+    let value = (0_u32..=44, any::<u64>()).prop_map(|(bits, noise)| noise & ((1 << bits) - 1));
+    prop::collection::vec((value, 1_u64..100), 1..300)
+}
+
+proptest! {
+    #[test]
+    fn snapshot_equals_hdrhistogram(values in values()) {
+        let recorder = Recorder::new();
+        let mut expected = hdrhistogram::Histogram::<u64>::new(3).unwrap();
+        let mut sum = 0_u128;
+        for &(value, n) in &values {
+            recorder.record_n(value, n);
+            expected.record_n(value, n).unwrap();
+            sum += u128::from(value) * u128::from(n);
+        }
+        let found = recorder.snapshot(|value| value);
+        prop_assert_eq!(found.count(), expected.len());
+        prop_assert_eq!(recorder.count(), expected.len());
+        prop_assert_eq!(recorder.sum(), sum);
+        for q in QUANTILES {
+            assert_close(found.quantile(q), expected.value_at_quantile(q), &format!("q {q}"));
+        }
+        prop_assert_eq!(Some(found.min()), values.iter().map(|v| v.0).min());
+        prop_assert_eq!(Some(found.max()), values.iter().map(|v| v.0).max());
+        let mean = sum as f64 / expected.len() as f64;
+        prop_assert!((found.mean() - mean).abs() <= mean * 1e-9, "{} {}", found.mean(), mean);
+    }
+
+    #[test]
+    fn weights_are_repetitions(values in prop::collection::vec((0_u64..1 << 50, 0_u64..20), 0..50)) {
+        let (weighted, repeated) = (Recorder::new(), Recorder::new());
+        for &(value, n) in &values {
+            weighted.record_n(value, n);
+            (0..n).for_each(|_| repeated.record(value));
+        }
+        prop_assert_eq!(weighted.snapshot(|v| v), repeated.snapshot(|v| v));
+        prop_assert_eq!(weighted.saturated(), repeated.saturated());
+        prop_assert_eq!(weighted.sum(), repeated.sum());
+    }
+}
+
+#[test]
+fn scale_applies_to_everything() {
+    let (writer, reader) = recorder();
+    for ticks in [200, 400, 600, 800] {
+        writer.record(ticks);
+    }
+    let summary = reader.snapshot(|ticks| ticks * 10).summary();
+    assert_eq!(
+        (summary.min, summary.max, summary.mean),
+        (2000, 8000, 5000.0)
+    );
+    assert_close(summary.p50, 4000, "median");
+}
+
+#[test]
+fn extremes_are_kept() {
+    let (writer, reader) = recorder();
+    assert_eq!(
+        (reader.min(), reader.max(), reader.count(), reader.sum()),
+        (None, None, 0, 0)
+    );
+    writer.record(0);
+    assert_eq!(
+        (reader.min(), reader.max(), reader.saturated()),
+        (Some(0), Some(0), 0)
+    );
+    writer.record(VALUE_MAX);
+    assert_eq!(reader.saturated(), 0);
+    writer.record_n(u64::MAX, 3);
+    writer.record(VALUE_MAX + 1);
+    assert_eq!((reader.min(), reader.max()), (Some(0), Some(u64::MAX)));
+    assert_eq!((reader.count(), reader.saturated()), (6, 4));
+    assert_eq!(
+        reader.sum(),
+        u128::from(u64::MAX) * 3 + u128::from(VALUE_MAX) * 2 + 1
+    );
+    let snapshot = reader.snapshot(|value| value);
+    assert_eq!(
+        (snapshot.min(), snapshot.max(), snapshot.count()),
+        (0, u64::MAX, 6)
+    );
+    assert_eq!(snapshot.quantile(1.0), u64::MAX);
+}
+
+#[test]
+fn ends_can_be_where_they_should() {
+    fn sendable<T: Send>() {}
+    fn shareable<T: Send + Sync + Clone>() {}
+    sendable::<Writer>();
+    shareable::<Reader>();
+}
+
+#[test]
+fn readers_beside_the_writer_never_lose_counts() {
+    const RECORDS: u64 = 300_000;
+    let (writer, reader) = recorder();
+    let readers: Vec<_> = (0..2)
+        .map(|_| {
+            let reader = reader.clone();
+            std::thread::spawn(move || {
+                let (mut counted_before, mut sum_before) = (0, 0);
+                let mut snapshots = 0;
+                while counted_before < RECORDS * 3 {
+                    let counted = reader.count();
+                    let sum = reader.sum();
+                    assert!(
+                        counted >= counted_before,
+                        "{counted} after {counted_before}"
+                    );
+                    assert!(sum >= sum_before, "{sum} after {sum_before}");
+                    let snapshot = reader.snapshot(|value| value);
+                    assert!(
+                        snapshot.count() >= counted,
+                        "{} of {counted}",
+                        snapshot.count()
+                    );
+                    assert_eq!(snapshot.count() % 3, 0, "a weight came apart");
+                    // Each record adds more than 2^63, so every other one carries.
+                    assert!(snapshot.count() == 0 || snapshot.mean() >= (1_u64 << 61) as f64);
+                    counted_before = counted;
+                    sum_before = sum;
+                    snapshots += 1;
+                }
+                snapshots
+            })
+        })
+        .collect();
+    for i in 0..RECORDS {
+        writer.record_n((1 << 62) + i, 3);
+    }
+    for reader in readers {
+        assert!(reader.join().expect("the reader does not panic") > 0);
+    }
+    let expected = (0..RECORDS)
+        .map(|i| u128::from((1_u64 << 62) + i) * 3)
+        .sum::<u128>();
+    assert_eq!(reader.sum(), expected);
+}
