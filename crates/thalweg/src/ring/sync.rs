@@ -63,6 +63,8 @@ pub(crate) mod order {
         close = Release, weak Relaxed;
         /// The other endpoint learns that it is gone.
         closed = Acquire, weak Relaxed;
+        /// An endpoint leaves: the last one of two sees all that the other did.
+        leave = AcqRel, weak Relaxed;
         /// The fence between "publish" and "does anyone sleep?", and between "I sleep" and "is there
         /// anything?" (Dekker). The weak form is only acquire-release, which lets both miss each other.
         dekker = SeqCst, weak AcqRel;
