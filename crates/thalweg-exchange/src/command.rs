@@ -1,0 +1,271 @@
+//! What the exchange can be asked to do.
+//!
+//! Prices, sizes and amounts are signed 64-bit integers: a price is in quote units of the symbol
+//! (times its quote scale it is money), a size is in lots, an amount is in the smallest unit of
+//! its currency. Any value may be sent; what makes no sense is refused with a
+//! [`ResultCode`](crate::ResultCode).
+
+use std::sync::Arc;
+
+use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
+
+/// The side of an order: sell or buy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Action {
+    /// Sell (code 0).
+    Ask = 0,
+    /// Buy (code 1).
+    Bid = 1,
+}
+
+impl Action {
+    /// The other side.
+    #[must_use]
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Ask => Self::Bid,
+            Self::Bid => Self::Ask,
+        }
+    }
+
+    /// The name as recorded streams write it: `ASK` or `BID`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ASK",
+            Self::Bid => "BID",
+        }
+    }
+}
+
+/// How long an order lives, and what its price means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum OrderType {
+    /// Good till cancelled (code 0): what does not match rests.
+    Gtc = 0,
+    /// Immediate or cancel (code 1): what does not match is rejected.
+    Ioc = 1,
+    /// Immediate or cancel within a budget (code 2): the price is the whole budget.
+    IocBudget = 2,
+    /// Fill or kill (code 3): the whole size within the limit price, or nothing.
+    Fok = 3,
+    /// Fill or kill within a budget (code 4): the price is the whole budget.
+    FokBudget = 4,
+}
+
+impl OrderType {
+    /// Every order type, in the order of its code.
+    pub const ALL: [Self; 5] = [
+        Self::Gtc,
+        Self::Ioc,
+        Self::IocBudget,
+        Self::Fok,
+        Self::FokBudget,
+    ];
+
+    /// The name as recorded streams write it, such as `FOK_BUDGET`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gtc => "GTC",
+            Self::Ioc => "IOC",
+            Self::IocBudget => "IOC_BUDGET",
+            Self::Fok => "FOK",
+            Self::FokBudget => "FOK_BUDGET",
+        }
+    }
+
+    /// True where the order's price is a budget for its whole size.
+    #[must_use]
+    pub const fn is_budget(self) -> bool {
+        matches!(self, Self::IocBudget | Self::FokBudget)
+    }
+}
+
+/// A new order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Who places it.
+    pub uid: UserId,
+    /// Where.
+    pub symbol: SymbolId,
+    /// The client's id for it.
+    pub order_id: OrderId,
+    /// How long it lives.
+    pub order_type: OrderType,
+    /// Its side.
+    pub action: Action,
+    /// Limit price, or the whole budget for a budget order.
+    pub price: i64,
+    /// BID: the price up to which the order may later be moved; money is held at this price.
+    /// Must be at least `price` (equal to it for a budget order). Unused for ASK.
+    pub reserve_price: i64,
+    /// Lots.
+    pub size: i64,
+}
+
+/// Which total a balance adjustment is booked against.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum AdjustmentKind {
+    /// Deposits and withdrawals (code 0).
+    #[default]
+    Adjustment = 0,
+    /// Money set aside with a suspended user, or brought back (code 1).
+    Suspend = 1,
+}
+
+/// What kind of instrument a symbol is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum SymbolType {
+    /// A currency pair (code 0).
+    #[default]
+    CurrencyPair = 0,
+    /// A futures contract (code 1).
+    Futures = 1,
+    /// An option (code 2): always refused.
+    Option = 2,
+}
+
+/// A symbol and its terms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SymbolSpec {
+    /// The symbol's id.
+    pub id: SymbolId,
+    /// Kind of instrument.
+    pub symbol_type: SymbolType,
+    /// What is traded.
+    pub base_currency: CurrencyId,
+    /// What it is paid with.
+    pub quote_currency: CurrencyId,
+    /// Units of the base currency in one lot; at least 1.
+    pub base_scale: i64,
+    /// Units of the quote currency in one unit of price; at least 1.
+    pub quote_scale: i64,
+    /// Fee of the order that takes, in quote units per lot; at least 0.
+    pub taker_fee: i64,
+    /// Fee of the order that rests, in quote units per lot; at least 0.
+    pub maker_fee: i64,
+    /// Futures: margin for one bought lot, in quote units.
+    pub margin_buy: i64,
+    /// Futures: margin for one sold lot, in quote units.
+    pub margin_sell: i64,
+}
+
+/// A user with first balances, for [`Command::AddAccounts`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountSpec {
+    /// The new user.
+    pub uid: UserId,
+    /// First balances. They are booked in ascending order of currency, each with the transaction
+    /// id 1,000,000,000 + currency; of two for one currency the first counts.
+    pub balances: Vec<(CurrencyId, i64)>,
+}
+
+/// One command. Cheap to clone: the batches are shared.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Command {
+    /// A new order.
+    Place(Place),
+    /// Takes an order out of its book.
+    Cancel {
+        /// Its owner.
+        uid: UserId,
+        /// Its symbol.
+        symbol: SymbolId,
+        /// The order.
+        order_id: OrderId,
+    },
+    /// Gives an order another price; it matches as a taker and loses its place in time.
+    Move {
+        /// Its owner.
+        uid: UserId,
+        /// Its symbol.
+        symbol: SymbolId,
+        /// The order.
+        order_id: OrderId,
+        /// The new limit price.
+        price: i64,
+    },
+    /// Takes lots off an order; it keeps its place in time.
+    Reduce {
+        /// Its owner.
+        uid: UserId,
+        /// Its symbol.
+        symbol: SymbolId,
+        /// The order.
+        order_id: OrderId,
+        /// Lots to take off; all that is left, or more, cancels the order.
+        by: i64,
+    },
+    /// Adds a user without money.
+    AddUser {
+        /// The new user.
+        uid: UserId,
+    },
+    /// Adds money to a balance, or takes it away.
+    Balance {
+        /// Whose balance.
+        uid: UserId,
+        /// In which currency.
+        currency: CurrencyId,
+        /// How much; negative to withdraw.
+        amount: i64,
+        /// Must be above the user's last one, so that a repeated command counts once.
+        transaction_id: i64,
+        /// Which total it is booked against.
+        kind: AdjustmentKind,
+    },
+    /// Suspends a user who has no money and no position.
+    Suspend {
+        /// The user.
+        uid: UserId,
+    },
+    /// Makes a suspended or removed user active again.
+    Resume {
+        /// The user.
+        uid: UserId,
+    },
+    /// Adds symbols; ids that are known already are skipped.
+    AddSymbols(Arc<[SymbolSpec]>),
+    /// Adds users with balances; users who are known already are skipped.
+    AddAccounts(Arc<[AccountSpec]>),
+    /// Does nothing, successfully.
+    #[default]
+    Nop,
+    /// Forgets everything: users, symbols, books, totals.
+    Reset,
+}
+
+impl Command {
+    /// The symbol whose book the command concerns, if it concerns one.
+    #[must_use]
+    pub const fn symbol(&self) -> Option<SymbolId> {
+        match self {
+            Self::Place(place) => Some(place.symbol),
+            Self::Cancel { symbol, .. }
+            | Self::Move { symbol, .. }
+            | Self::Reduce { symbol, .. } => Some(*symbol),
+            _ => None,
+        }
+    }
+
+    /// The user who sent the command or whom it concerns; none for batches, `Nop` and `Reset`.
+    #[must_use]
+    pub const fn uid(&self) -> Option<UserId> {
+        match self {
+            Self::Place(place) => Some(place.uid),
+            Self::Cancel { uid, .. }
+            | Self::Move { uid, .. }
+            | Self::Reduce { uid, .. }
+            | Self::AddUser { uid }
+            | Self::Balance { uid, .. }
+            | Self::Suspend { uid }
+            | Self::Resume { uid } => Some(*uid),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,170 @@
+//! The answer to a command: a code with a fixed number and name.
+
+use std::fmt;
+
+macro_rules! result_codes {
+    ($($(#[$doc:meta])* $variant:ident = $code:literal, $name:literal;)*) => {
+        /// How a command ended. Numbers and names up to −9999 are those of exchange-core; the
+        /// codes of rules that it lacks are marked "own code".
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(i32)]
+        #[non_exhaustive]
+        pub enum ResultCode {
+            $($(#[$doc])* $variant = $code,)*
+        }
+
+        impl ResultCode {
+            /// Every code.
+            pub const ALL: &[Self] = &[$(Self::$variant,)*];
+
+            /// The fixed name, such as `RISK_NSF`.
+            #[must_use]
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+result_codes! {
+    /// Not looked at yet.
+    #[default]
+    New = 0, "NEW";
+    /// The risk check passed; matching comes next.
+    ValidForMatchingEngine = 1, "VALID_FOR_MATCHING_ENGINE";
+    /// Done.
+    Success = 100, "SUCCESS";
+    /// Taken, to be done later.
+    Accepted = 110, "ACCEPTED";
+    /// No such user.
+    AuthInvalidUser = -1001, "AUTH_INVALID_USER";
+    /// The session is over.
+    AuthTokenExpired = -1002, "AUTH_TOKEN_EXPIRED";
+    /// Own code: a suspended user may not place or move.
+    AuthUserSuspended = -1101, "AUTH_USER_SUSPENDED";
+    /// The symbol is not known to the risk check.
+    InvalidSymbol = -1201, "INVALID_SYMBOL";
+    /// The price is not a multiple of the step.
+    InvalidPriceStep = -1202, "INVALID_PRICE_STEP";
+    /// No trading in this kind of symbol.
+    UnsupportedSymbolType = -1203, "UNSUPPORTED_SYMBOL_TYPE";
+    /// Too little money, or another refusal that depends on the symbol's type.
+    RiskNsf = -2001, "RISK_NSF";
+    /// The reserve price does not fit the price.
+    RiskInvalidReserveBidPrice = -2002, "RISK_INVALID_RESERVE_BID_PRICE";
+    /// The ask would not cover its own fee.
+    RiskAskPriceLowerThanFee = -2003, "RISK_ASK_PRICE_LOWER_THAN_FEE";
+    /// Margin trading is off.
+    RiskMarginTradingDisabled = -2004, "RISK_MARGIN_TRADING_DISABLED";
+    /// Own code: a size must be above zero.
+    RiskSizeNotPositive = -2101, "RISK_SIZE_NOT_POSITIVE";
+    /// Own code: a price must be above zero.
+    RiskPriceNotPositive = -2102, "RISK_PRICE_NOT_POSITIVE";
+    /// Own code: the command's arithmetic could leave 64 bits.
+    RiskArithmeticOverflow = -2103, "RISK_ARITHMETIC_OVERFLOW";
+    /// The order does not rest in this symbol, or belongs to somebody else.
+    MatchingUnknownOrderId = -3002, "MATCHING_UNKNOWN_ORDER_ID";
+    /// The command or order type is not supported.
+    MatchingUnsupportedCommand = -3004, "MATCHING_UNSUPPORTED_COMMAND";
+    /// The symbol has no book.
+    MatchingInvalidOrderBookId = -3005, "MATCHING_INVALID_ORDER_BOOK_ID";
+    /// A bid cannot be moved above its reserve price.
+    MatchingMoveFailedPriceOverRiskLimit = -3041, "MATCHING_MOVE_FAILED_PRICE_OVER_RISK_LIMIT";
+    /// A reduction must be above zero.
+    MatchingReduceFailedWrongSize = -3051, "MATCHING_REDUCE_FAILED_WRONG_SIZE";
+    /// Own code: an ask cannot be moved to where it would not cover its own fee.
+    MatchingMoveFailedPriceLowerThanFee = -3141, "MATCHING_MOVE_FAILED_PRICE_LOWER_THAN_FEE";
+    /// The user is known already.
+    UserMgmtUserAlreadyExists = -4001, "USER_MGMT_USER_ALREADY_EXISTS";
+    /// The transaction id is the last one again.
+    UserMgmtAccountBalanceAdjustmentAlreadyAppliedSame = -4101,
+        "USER_MGMT_ACCOUNT_BALANCE_ADJUSTMENT_ALREADY_APPLIED_SAME";
+    /// The transaction id is below the last one.
+    UserMgmtAccountBalanceAdjustmentAlreadyAppliedMany = -4102,
+        "USER_MGMT_ACCOUNT_BALANCE_ADJUSTMENT_ALREADY_APPLIED_MANY";
+    /// Too little money to withdraw.
+    UserMgmtAccountBalanceAdjustmentNsf = -4103, "USER_MGMT_ACCOUNT_BALANCE_ADJUSTMENT_NSF";
+    /// The account has money.
+    UserMgmtNonZeroAccountBalance = -4104, "USER_MGMT_NON_ZERO_ACCOUNT_BALANCE";
+    /// A user with positions cannot be suspended.
+    UserMgmtUserNotSuspendableHasPositions = -4130,
+        "USER_MGMT_USER_NOT_SUSPENDABLE_HAS_POSITIONS";
+    /// A user with money cannot be suspended.
+    UserMgmtUserNotSuspendableNonEmptyAccounts = -4131,
+        "USER_MGMT_USER_NOT_SUSPENDABLE_NON_EMPTY_ACCOUNTS";
+    /// Only a suspended user can be resumed.
+    UserMgmtUserNotSuspended = -4132, "USER_MGMT_USER_NOT_SUSPENDED";
+    /// The user is suspended already.
+    UserMgmtUserAlreadySuspended = -4133, "USER_MGMT_USER_ALREADY_SUSPENDED";
+    /// No such user to suspend.
+    UserMgmtUserNotFound = -4201, "USER_MGMT_USER_NOT_FOUND";
+    /// The symbol is known already.
+    SymbolAlreadyExists = -5001, "SYMBOL_ALREADY_EXISTS";
+    /// Own code: a maker fee above the taker fee would drain buying makers.
+    SymbolMakerFeeOverTakerFee = -5101, "SYMBOL_MAKER_FEE_OVER_TAKER_FEE";
+    /// Own code: a scale below one, or a negative fee or margin.
+    SymbolInvalidSpec = -5102, "SYMBOL_INVALID_SPEC";
+    /// A batch failed.
+    BinaryCommandFailed = -8001, "BINARY_COMMAND_FAILED";
+    /// No such report.
+    ReportQueryUnknownType = -8003, "REPORT_QUERY_UNKNOWN_TYPE";
+    /// The risk state could not be saved.
+    StatePersistRiskEngineFailed = -8010, "STATE_PERSIST_RISK_ENGINE_FAILED";
+    /// The books could not be saved.
+    StatePersistMatchingEngineFailed = -8020, "STATE_PERSIST_MATCHING_ENGINE_FAILED";
+    /// Dropped.
+    Drop = -9999, "DROP";
+}
+
+impl ResultCode {
+    /// The fixed number.
+    #[must_use]
+    pub const fn code(self) -> i32 {
+        self as i32
+    }
+
+    /// The code with this name.
+    #[must_use]
+    pub fn from_name(name: &str) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.name() == name)
+    }
+
+    /// The code with this number.
+    #[must_use]
+    pub fn from_code(number: i32) -> Option<Self> {
+        Self::ALL.iter().copied().find(|code| code.code() == number)
+    }
+
+    /// True where the command was refused: every negative code.
+    #[must_use]
+    pub const fn is_refusal(self) -> bool {
+        self.code() < 0
+    }
+}
+
+impl fmt::Display for ResultCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_and_numbers_are_unique_and_found_again() {
+        for &code in ResultCode::ALL {
+            assert_eq!(ResultCode::from_name(code.name()), Some(code));
+            assert_eq!(ResultCode::from_code(code.code()), Some(code));
+            assert_eq!(code.to_string(), code.name());
+        }
+        assert_eq!(
+            ResultCode::from_name("RISK_NSF").map(ResultCode::code),
+            Some(-2001)
+        );
+        assert_eq!(ResultCode::from_name("nonsense"), None);
+    }
+}

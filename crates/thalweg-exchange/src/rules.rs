@@ -1,0 +1,72 @@
+//! The two dialects as one value: which quirks of the reference engine are mended.
+
+/// Which rules hold. [`Rules::REFERENCE`] copies the reference engine, quirks included;
+/// [`Rules::default`] mends them all. Each `bool` is one quirk: true means mended. They can be
+/// mixed freely; arithmetic stays checked under every mix.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Rules {
+    /// Futures may be traded. (Today a futures symbol has a book but is unknown to the risk
+    /// check either way, as it is in the reference with margin trading off.)
+    pub margin_trading: bool,
+    /// FOK fills fully within its limit or is rejected; else it is always rejected, with SUCCESS.
+    /// (Filling is not built yet: mended, a FOK order is refused.)
+    pub fill_fok: bool,
+    /// IOC_BUDGET fills what its budget covers; else it is always rejected, with SUCCESS, and a
+    /// BID gets more money back than was held. (Mended, it is refused until it is built.)
+    pub fill_ioc_budget: bool,
+    /// A size or price that is not above zero is refused.
+    pub refuse_not_positive: bool,
+    /// A symbol whose maker fee is above its taker fee is refused: it would drain buying makers.
+    pub refuse_maker_fee_over_taker: bool,
+    /// A moved ask must cover its fee, like a new one.
+    pub refuse_moved_ask_under_fee: bool,
+    /// A suspended user may neither place nor move.
+    pub refuse_suspended: bool,
+    /// A withdrawal must leave what futures margin needs. (Without effect until futures are built.)
+    pub withdrawal_keeps_margin: bool,
+    /// A partly closed futures position realises its profit. (Without effect until then.)
+    pub realise_partial_close: bool,
+}
+
+impl Rules {
+    /// What the reference engine does, quirks included.
+    pub const REFERENCE: Self = Self {
+        margin_trading: true,
+        fill_fok: false,
+        fill_ioc_budget: false,
+        refuse_not_positive: false,
+        refuse_maker_fee_over_taker: false,
+        refuse_moved_ask_under_fee: false,
+        refuse_suspended: false,
+        withdrawal_keeps_margin: false,
+        realise_partial_close: false,
+    };
+
+    /// Every quirk mended.
+    pub const MENDED: Self = Self {
+        margin_trading: true,
+        fill_fok: true,
+        fill_ioc_budget: true,
+        refuse_not_positive: true,
+        refuse_maker_fee_over_taker: true,
+        refuse_moved_ask_under_fee: true,
+        refuse_suspended: true,
+        withdrawal_keeps_margin: true,
+        realise_partial_close: true,
+    };
+
+    /// The same rules with margin trading on or off.
+    #[must_use]
+    pub const fn with_margin_trading(self, on: bool) -> Self {
+        Self {
+            margin_trading: on,
+            ..self
+        }
+    }
+}
+
+impl Default for Rules {
+    fn default() -> Self {
+        Self::MENDED
+    }
+}
