@@ -4,7 +4,12 @@
 //! receiving side. Positions are 64-bit sequences; each index is on its own 128-byte line; each side keeps
 //! a private copy of the other's index and looks again only when that copy says full or empty.
 
+pub mod broadcast;
 pub(crate) mod sequence;
+mod spsc;
 pub(crate) mod sync;
 
 pub use sequence::{CAPACITY_MAX, CapacityError};
+pub use spsc::{
+    Batch, Claim, ClaimError, Consumer, Layout, PopError, Producer, PushError, spsc,
+};

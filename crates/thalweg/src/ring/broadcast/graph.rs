@@ -1,0 +1,244 @@
+//! Who comes after whom, and the check that makes concurrent access sound (rules 3 and 4).
+
+use super::{Publisher, ReadOnly, ReadWrite, Reader, Shared};
+use crate::ring::sequence::{CAPACITY_MAX, slots_for};
+use crate::ring::sync::Arc;
+
+/// Names a reader while a ring is being built; its number is also its place in the readers that
+/// [`Builder::build`] gives.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct ReaderId(usize);
+
+impl ReaderId {
+    /// The reader's place, counted from 0 in the order of declaration.
+    pub fn index(self) -> usize {
+        self.0
+    }
+}
+
+/// Why a ring can't be built.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The capacity is outside 1 to [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX).
+    Capacity(usize),
+    /// There is no reader.
+    NoReader,
+    /// A group of no shards was asked for.
+    NoShard,
+    /// Neither reader comes after the other, and at least one of them writes.
+    Conflict(ReaderId, ReaderId),
+}
+
+impl std::fmt::Display for BuildError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Capacity(asked) => {
+                write!(
+                    f,
+                    "ring capacity {asked} is outside 1 to {CAPACITY_MAX} elements"
+                )
+            }
+            Self::NoReader => write!(f, "a broadcast ring needs at least one reader"),
+            Self::NoShard => write!(f, "a group of shards needs at least one shard"),
+            Self::Conflict(a, b) => write!(
+                f,
+                "readers {} and {} are not ordered, and at least one of them writes",
+                a.0, b.0
+            ),
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Access {
+    Look,
+    Write,
+    Shard { group: usize, shard: u32 },
+}
+
+#[derive(Debug)]
+struct Declared {
+    access: Access,
+    after: Vec<usize>,
+}
+
+pub(super) type Route<T> = Box<dyn Fn(&T) -> usize + Send>;
+
+pub(super) struct Group<T> {
+    pub(super) route: Route<T>,
+    pub(super) shards: usize,
+}
+
+/// Declares the readers of a ring and their order.
+///
+/// A reader can only name readers declared before it, so the graph has no cycle by construction.
+///
+/// ```
+/// use thalweg::ring::broadcast::{Builder, Reader};
+///
+/// let mut builder = Builder::<u64>::new(8);
+/// let double = builder.writer(&[]);
+/// builder.looker(&[double]);
+/// let (mut publisher, mut readers) = builder.build(|| 0)?;
+/// publisher.publish(|slot| *slot = 21)?;
+/// let (Some(Reader::Look(mut look)), Some(Reader::Write(mut double))) = (readers.pop(), readers.pop())
+/// else { panic!("two readers were declared") };
+/// double.for_each(8, |_, value| *value *= 2);
+/// let mut seen = 0;
+/// look.for_each(8, |_, value| seen = *value);
+/// assert_eq!(seen, 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Builder<T> {
+    capacity: usize,
+    declared: Vec<Declared>,
+    groups: Vec<Group<T>>,
+}
+
+impl<T> std::fmt::Debug for Builder<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Builder")
+            .field("capacity", &self.capacity)
+            .field("declared", &self.declared)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Builder<T> {
+    /// A ring of at least `capacity` elements; the number of slots is the next power of two.
+    pub fn new(capacity: usize) -> Self {
+        Self {
+            capacity,
+            declared: Vec::new(),
+            groups: Vec::new(),
+        }
+    }
+
+    fn declare(&mut self, access: Access, after: &[ReaderId]) -> ReaderId {
+        let after = after.iter().map(|id| id.0).collect();
+        self.declared.push(Declared { access, after });
+        ReaderId(self.declared.len() - 1)
+    }
+
+    /// A reader that only looks, behind the readers in `after` (behind the publisher if there are none).
+    pub fn looker(&mut self, after: &[ReaderId]) -> ReaderId {
+        self.declare(Access::Look, after)
+    }
+
+    /// A reader that changes elements in place.
+    pub fn writer(&mut self, after: &[ReaderId]) -> ReaderId {
+        self.declare(Access::Write, after)
+    }
+
+    /// A group of `shards` readers that change elements in place, each only those whose route, modulo
+    /// `shards`, is its number. `route` is called once per element, when it is published.
+    pub fn shards(
+        &mut self,
+        shards: usize,
+        route: impl Fn(&T) -> usize + Send + 'static,
+        after: &[ReaderId],
+    ) -> Vec<ReaderId> {
+        let group = self.groups.len();
+        self.groups.push(Group {
+            route: Box::new(route),
+            shards,
+        });
+        (0..shards.min(u32::MAX as usize))
+            .map(|shard| {
+                self.declare(
+                    Access::Shard {
+                        group,
+                        shard: shard as u32,
+                    },
+                    after,
+                )
+            })
+            .collect()
+    }
+
+    /// Checks the graph and makes the ring; `factory` is called once per slot.
+    ///
+    /// # Errors
+    /// A capacity outside its limits, no reader, an empty group, or two readers that could touch one
+    /// element at the same time though one of them writes.
+    pub fn build(
+        self,
+        factory: impl FnMut() -> T,
+    ) -> Result<(Publisher<T>, Vec<Reader<T>>), BuildError> {
+        let slots = slots_for(self.capacity).map_err(|_| BuildError::Capacity(self.capacity))?;
+        if self.groups.iter().any(|group| group.shards == 0) {
+            return Err(BuildError::NoShard);
+        }
+        if self.declared.is_empty() {
+            return Err(BuildError::NoReader);
+        }
+        let ancestors = self.ancestors();
+        self.check(&ancestors)?;
+
+        let shared = Shared::new(slots, self.declared.len(), self.groups.len(), factory);
+        let ring = Arc::new(shared);
+        let last = self.last();
+        let readers = self
+            .declared
+            .into_iter()
+            .enumerate()
+            .map(|(id, declared)| {
+                let ring = Arc::clone(&ring);
+                match declared.access {
+                    Access::Look => Reader::Look(ReadOnly::new(ring, id, declared.after)),
+                    Access::Write => Reader::Write(ReadWrite::new(ring, id, declared.after, None)),
+                    Access::Shard { group, shard } => Reader::Write(ReadWrite::new(
+                        ring,
+                        id,
+                        declared.after,
+                        Some((group, shard)),
+                    )),
+                }
+            })
+            .collect();
+        Ok((Publisher::new(ring, last, self.groups), readers))
+    }
+
+    /// For every reader, which readers it comes after, directly or through others.
+    fn ancestors(&self) -> Vec<Vec<bool>> {
+        let count = self.declared.len();
+        let mut ancestors: Vec<Vec<bool>> = Vec::with_capacity(count);
+        for declared in &self.declared {
+            let mut mine = vec![false; count];
+            for &before in &declared.after {
+                mine[before] = true;
+                for (mine, theirs) in mine.iter_mut().zip(&ancestors[before]) {
+                    *mine |= theirs;
+                }
+            }
+            ancestors.push(mine);
+        }
+        ancestors
+    }
+
+    fn check(&self, ancestors: &[Vec<bool>]) -> Result<(), BuildError> {
+        for (b, later) in self.declared.iter().enumerate() {
+            for (a, earlier) in self.declared[..b].iter().enumerate() {
+                let apart = match (earlier.access, later.access) {
+                    (Access::Look, Access::Look) => true,
+                    (Access::Shard { group: a, .. }, Access::Shard { group: b, .. }) => a == b,
+                    _ => false,
+                };
+                if !apart && !ancestors[b][a] {
+                    return Err(BuildError::Conflict(ReaderId(a), ReaderId(b)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The readers that nobody comes after: the publisher waits for these.
+    fn last(&self) -> Vec<usize> {
+        (0..self.declared.len())
+            .filter(|id| !self.declared.iter().any(|other| other.after.contains(id)))
+            .collect()
+    }
+}

@@ -1,0 +1,119 @@
+//! One-to-many: the ring that a pipeline runs on.
+//!
+//! The slots are filled once by a factory and used again and again, so nothing is allocated, moved or
+//! dropped while events flow. One [`Publisher`] writes; any number of readers follow, each behind the
+//! readers that it names. A reader either looks ([`ReadOnly`]) or changes the element in place ([`ReadWrite`]).
+//!
+//! # State
+//! - `published`: elements `0..published` have been written.
+//! - per reader `done`: this reader is finished with elements `0..done`.
+//! - slot of element `s`: `slots[s & mask]`; per group of shards a table `route[s & mask]`.
+//!
+//! # Rules
+//! 1. The publisher writes element `s` only while `s >= published`, and only after every last reader (one that
+//!    nobody comes after) has `done > s - slots`.
+//! 2. A reader touches element `s` only while `done <= s < limit`, where `limit` is the smallest `done` of the
+//!    readers that it comes after, or `published` if there are none.
+//! 3. A reader that writes is ordered against every other reader: one comes after the other, directly or
+//!    through others. [`Builder::build`] refuses a graph where that does not hold.
+//! 4. Shards of one group are the exception to rule 3: each touches only the elements whose route names it, and
+//!    a route is written by the publisher before it publishes and not again until rule 1 gives it the slot back.
+//! 5. `published` and each `done` have one writer, never fall, are stored with `Release` after the work on the
+//!    elements and loaded with `Acquire` before it.
+//!
+//! # Why it works
+//! Take two accesses to one slot, at least one of them a write. *Publisher and reader*: the reader comes first in
+//! the slot's earlier life (rule 1: its `done`, or that of a last reader that observed it, was acquired) or
+//! later in the same life (rule 2: its limit descends from `published`). *Reader and reader*: rule 3 orders
+//! them, and rule 2 makes the later one wait for the `done` of the earlier one, through a chain of
+//! release/acquire pairs (rule 5). *Shards of one group*: never the same element (rule 4).
+
+mod graph;
+#[cfg(all(test, loom))]
+mod models;
+mod publisher;
+mod reader;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use super::sequence::Sequence;
+use super::sync::{Arc, AtomicU32, Ordering, UnsafeCell, order};
+
+pub use graph::{BuildError, Builder, ReaderId};
+pub use publisher::{Claim, ClaimError, Publisher};
+pub use reader::{Polled, ReadOnly, ReadWrite, Reader};
+
+/// One element on lines of its own, so that two stages at work on neighbours don't share a line.
+#[derive(Debug)]
+#[repr(align(64))]
+struct Slot<T>(UnsafeCell<T>);
+
+const PUBLISHER_GONE: u32 = 1;
+const READER_GONE: u32 = 2;
+
+/// What the endpoints share.
+#[derive(Debug)]
+struct Shared<T> {
+    published: Sequence,
+    done: Box<[Sequence]>,
+    gone: AtomicU32,
+    slots: Box<[Slot<T>]>,
+    /// One table per group of shards.
+    routes: Box<[Box<[AtomicU32]>]>,
+}
+
+// SAFETY: rules 1 to 4 let at most one thread write a slot at a time and none read it meanwhile; elements move
+// between threads (`Send`), and several readers may look at one at once (`Sync`).
+unsafe impl<T: Send + Sync> Sync for Shared<T> {}
+// SAFETY: as above; the whole ring moves with the last endpoint that drops it.
+unsafe impl<T: Send + Sync> Send for Shared<T> {}
+
+impl<T> Shared<T> {
+    fn new(slots: usize, readers: usize, groups: usize, mut factory: impl FnMut() -> T) -> Self {
+        let table = || (0..slots).map(|_| AtomicU32::new(0)).collect();
+        Self {
+            published: Sequence::new(0),
+            done: (0..readers).map(|_| Sequence::new(0)).collect(),
+            gone: AtomicU32::new(0),
+            slots: (0..slots)
+                .map(|_| Slot(UnsafeCell::new(factory())))
+                .collect(),
+            routes: (0..groups).map(|_| table()).collect(),
+        }
+    }
+
+    #[inline(always)]
+    fn index(&self, sequence: u64) -> usize {
+        // The cast keeps the low bits, which are all that the mask lets through.
+        sequence as usize & (self.slots.len() - 1)
+    }
+
+    #[inline(always)]
+    fn slot(&self, sequence: u64) -> &UnsafeCell<T> {
+        &self.slots[self.index(sequence)].0
+    }
+
+    fn leave(&self, who: u32) {
+        // ORDERING: Release (order::close), pairs with the Acquire in `gone()`; what this endpoint
+        // published or released before is seen by whoever sees that it left.
+        self.gone.fetch_or(who, order::close());
+    }
+
+    fn gone(&self) -> u32 {
+        // ORDERING: Acquire (order::closed), pairs with `leave()`.
+        self.gone.load(order::closed())
+    }
+
+    /// The smallest of the named readers' `done`.
+    #[inline]
+    fn slowest(&self, readers: &[usize], order: Ordering) -> u64 {
+        let mut slowest = u64::MAX;
+        for &reader in readers {
+            // ORDERING: the caller's; pairs with the Release in `Cursor::release`.
+            slowest = slowest.min(self.done[reader].load(order));
+        }
+        slowest
+    }
+}
+
+type Ring<T> = Arc<Shared<T>>;

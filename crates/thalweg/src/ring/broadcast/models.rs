@@ -1,0 +1,181 @@
+//! loom models of the broadcast ring, each with the weakened ordering that it must catch.
+
+use loom::thread;
+
+use super::{Builder, Polled, Publisher, ReadOnly, ReadWrite, Reader};
+use crate::ring::sync::fault;
+
+fn look(reader: Reader<u32>) -> ReadOnly<u32> {
+    match reader {
+        Reader::Look(reader) => reader,
+        Reader::Write(_) => panic!("declared as a looker"),
+    }
+}
+
+fn write(reader: Reader<u32>) -> ReadWrite<u32> {
+    match reader {
+        Reader::Write(reader) => reader,
+        Reader::Look(_) => panic!("declared as a writer"),
+    }
+}
+
+/// A ring of one slot with one looker.
+fn one() -> (Publisher<u32>, ReadOnly<u32>) {
+    let mut builder = Builder::new(1);
+    builder.looker(&[]);
+    let (publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
+    (publisher, look(readers.remove(0)))
+}
+
+fn publish(publisher: &mut Publisher<u32>, value: u32) {
+    while publisher.publish(|slot| *slot = value).is_err() {
+        thread::yield_now();
+    }
+}
+
+fn drain(reader: &mut ReadOnly<u32>) -> Vec<u32> {
+    let mut seen = Vec::new();
+    loop {
+        match reader.poll() {
+            Polled::Ready(_) => {
+                reader.for_each(1, |_, value| seen.push(*value));
+            }
+            Polled::Empty => thread::yield_now(),
+            Polled::Closed => return seen,
+        }
+    }
+}
+
+/// Two elements through one slot: publish and consume, wrap-around, close.
+fn wraps_and_closes() {
+    let (mut publisher, mut reader) = one();
+    let producer = thread::spawn(move || {
+        publish(&mut publisher, 1);
+        publish(&mut publisher, 2);
+    });
+    assert_eq!(drain(&mut reader), [1, 2]);
+    producer.join().unwrap();
+}
+
+#[test]
+fn elements_wrap_and_close() {
+    loom::model(wraps_and_closes);
+}
+
+#[test]
+fn a_relaxed_publish_is_caught() {
+    assert!(fault::caught("publish", wraps_and_closes));
+}
+
+#[test]
+fn a_relaxed_observe_is_caught() {
+    assert!(fault::caught("observe", wraps_and_closes));
+}
+
+#[test]
+fn a_relaxed_release_is_caught() {
+    assert!(fault::caught("release", wraps_and_closes));
+}
+
+#[test]
+fn a_relaxed_reclaim_is_caught() {
+    assert!(fault::caught("reclaim", wraps_and_closes));
+}
+
+/// Closing right after publishing: the reader must not take "gone" for the end before it saw the element.
+fn closes_behind_an_element() {
+    let (mut publisher, mut reader) = one();
+    let producer = thread::spawn(move || publish(&mut publisher, 7));
+    assert_eq!(drain(&mut reader), [7]);
+    producer.join().unwrap();
+}
+
+#[test]
+fn nothing_is_lost_by_closing() {
+    loom::model(closes_behind_an_element);
+}
+
+#[test]
+fn a_relaxed_close_is_caught() {
+    assert!(fault::caught("close", closes_behind_an_element));
+}
+
+#[test]
+fn a_relaxed_closed_is_caught() {
+    assert!(fault::caught("closed", closes_behind_an_element));
+}
+
+/// A claim that is dropped publishes nothing, also while the reader looks.
+#[test]
+fn close_during_a_claim_publishes_nothing() {
+    loom::model(|| {
+        let (mut publisher, mut reader) = one();
+        let producer = thread::spawn(move || {
+            let mut claim = publisher.claim(1).unwrap();
+            claim.write(0, |slot| *slot = 9);
+            drop(claim);
+        });
+        assert_eq!(drain(&mut reader), []);
+        producer.join().unwrap();
+    });
+}
+
+/// A writer, and a looker behind it: the looker sees the writer's work.
+fn chain() {
+    let mut builder = Builder::new(1);
+    let first = builder.writer(&[]);
+    builder.looker(&[first]);
+    let (mut publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
+    let mut looker = look(readers.remove(1));
+    let mut writer = write(readers.remove(0));
+    let worker = thread::spawn(move || {
+        while writer.for_each(1, |_, value| *value += 1) == 0 {
+            thread::yield_now();
+        }
+        writer
+    });
+    publish(&mut publisher, 1);
+    let mut seen = 0;
+    while looker.for_each(1, |_, value| seen = *value) == 0 {
+        thread::yield_now();
+    }
+    assert_eq!(seen, 2);
+    worker.join().unwrap();
+}
+
+#[test]
+fn a_later_reader_sees_the_earlier_ones_work() {
+    loom::model(chain);
+}
+
+#[test]
+fn a_relaxed_release_between_readers_is_caught() {
+    assert!(fault::caught("release", chain));
+}
+
+/// Two shards of one group write different slots at the same time.
+#[test]
+fn shards_touch_only_their_own() {
+    loom::model(|| {
+        let mut builder = Builder::<u32>::new(2);
+        builder.shards(2, |value| *value as usize, &[]);
+        let (mut publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
+        publish(&mut publisher, 0);
+        publish(&mut publisher, 1);
+        let run = |mut shard: ReadWrite<u32>, number: u32| {
+            let mut mine = 0;
+            shard.for_each(2, |_, value| {
+                assert_eq!(*value, number);
+                *value += 10;
+                mine += 1;
+            });
+            assert_eq!(mine, 1);
+            shard
+        };
+        let second = write(readers.remove(1));
+        let first = write(readers.remove(0));
+        let worker = thread::spawn(move || run(second, 1));
+        run(first, 0);
+        worker.join().unwrap();
+    });
+}

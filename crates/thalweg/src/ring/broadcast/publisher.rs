@@ -1,0 +1,217 @@
+//! The writing end: claim → write → publish.
+
+use super::graph::Group;
+use super::{PUBLISHER_GONE, READER_GONE, Ring};
+use crate::ring::sync::{Ordering, order};
+
+/// Why slots can't be claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClaimError {
+    /// Fewer slots are free than were asked for; try again when the slowest reader has moved on.
+    Full,
+    /// A reader has gone before the end, so nothing will be freed any more.
+    Closed,
+}
+
+impl std::fmt::Display for ClaimError {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Full => write!(f, "the ring has too few free slots"),
+            Self::Closed => write!(f, "a reader of the ring has gone"),
+        }
+    }
+}
+
+impl std::error::Error for ClaimError {}
+
+/// The one writer of a broadcast ring. Dropping it closes the ring: readers drain what was published.
+///
+/// # Memory ordering
+/// What is written through a [`Claim`] before `commit` happens before any reader's access to it.
+pub struct Publisher<T> {
+    ring: Ring<T>,
+    /// The next element to publish; only this endpoint stores `published`.
+    next: u64,
+    /// Elements below this may be written (rule 1), as last seen.
+    free_until: u64,
+    last: Box<[usize]>,
+    groups: Box<[Group<T>]>,
+}
+
+impl<T> std::fmt::Debug for Publisher<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Publisher")
+            .field("next", &self.next)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Publisher<T> {
+    pub(super) fn new(ring: Ring<T>, last: Vec<usize>, groups: Vec<Group<T>>) -> Self {
+        let free_until = ring.slots.len() as u64;
+        Self {
+            ring,
+            next: 0,
+            free_until,
+            last: last.into(),
+            groups: groups.into(),
+        }
+    }
+
+    /// Slots of the ring, in elements.
+    pub fn capacity(&self) -> usize {
+        self.ring.slots.len()
+    }
+
+    /// The sequence that the next published element gets; equal to the number published so far.
+    #[inline]
+    pub fn next_sequence(&self) -> u64 {
+        self.next
+    }
+
+    /// Free slots, at least: looks at the readers again only if fewer than `wanted` are known.
+    #[inline]
+    pub fn free(&mut self, wanted: usize) -> usize {
+        if self.free_until - self.next < wanted as u64 {
+            // ORDERING: Acquire (order::reclaim), pairs with the Release in `Cursor::release`: the last
+            // readers' accesses to a slot come before we write it again (rules 1 and 5).
+            let slowest = self.ring.slowest(&self.last, order::reclaim());
+            self.free_until = slowest + self.ring.slots.len() as u64;
+        }
+        (self.free_until - self.next) as usize
+    }
+
+    /// Whether everything published has been through every reader.
+    pub fn is_drained(&self) -> bool {
+        // ORDERING: Acquire (order::reclaim), pairs with `Cursor::release`; the caller may rely on the
+        // readers' work being visible.
+        self.ring.slowest(&self.last, order::reclaim()) == self.next
+    }
+
+    /// Whether a reader has gone before the end.
+    pub fn is_closed(&self) -> bool {
+        self.ring.gone() & READER_GONE != 0
+    }
+
+    /// Claims the next `count` slots. Nothing is visible to readers before [`Claim::commit`]; a claim that is
+    /// dropped publishes nothing, and the slots keep whatever was written for the next claim to overwrite.
+    ///
+    /// # Errors
+    /// [`ClaimError::Full`] if fewer than `count` slots are free (always so above the capacity),
+    /// [`ClaimError::Closed`] if a reader has gone.
+    #[inline]
+    pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
+        if self.free(count) < count {
+            return Err(if self.is_closed() {
+                ClaimError::Closed
+            } else {
+                ClaimError::Full
+            });
+        }
+        Ok(Claim {
+            publisher: self,
+            count,
+        })
+    }
+
+    /// Writes and publishes one element.
+    ///
+    /// # Errors
+    /// As [`claim`](Self::claim).
+    #[inline]
+    pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), ClaimError> {
+        let mut claim = self.claim(1)?;
+        claim.write(0, write);
+        claim.commit();
+        Ok(())
+    }
+
+    /// Closes the ring, as dropping the publisher does.
+    pub fn close(self) {}
+}
+
+impl<T> Drop for Publisher<T> {
+    fn drop(&mut self) {
+        self.ring.leave(PUBLISHER_GONE);
+    }
+}
+
+/// Slots that the publisher may write and nobody else can see.
+#[derive(Debug)]
+#[must_use = "a claim that is not committed publishes nothing"]
+pub struct Claim<'p, T> {
+    publisher: &'p mut Publisher<T>,
+    count: usize,
+}
+
+impl<T> Claim<'_, T> {
+    /// The number of slots claimed.
+    #[inline]
+    #[expect(
+        clippy::len_without_is_empty,
+        reason = "a claim of none is not worth a question"
+    )]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// The sequence of the first slot.
+    #[inline]
+    pub fn first_sequence(&self) -> u64 {
+        self.publisher.next
+    }
+
+    /// Writes slot `at` of the claim. The slot holds what an earlier element left there.
+    ///
+    /// # Panics
+    /// If `at` is not below [`len`](Self::len).
+    #[inline]
+    pub fn write<R>(&mut self, at: usize, write: impl FnOnce(&mut T) -> R) -> R {
+        assert!(at < self.count, "slot {at} of a claim of {}", self.count);
+        let slot = self.publisher.ring.slot(self.publisher.next + at as u64);
+        // SAFETY: rule 1: the slot is at or above `published`, below `free_until`, and we are the
+        // publisher, borrowed mutably.
+        slot.with_mut(|slot| write(unsafe { &mut *slot }))
+    }
+
+    /// Publishes the whole claim.
+    #[inline]
+    pub fn commit(self) {
+        let count = self.count;
+        self.commit_first(count);
+    }
+
+    /// Publishes the first `count` slots of the claim and gives the rest back.
+    ///
+    /// # Panics
+    /// If `count` is above [`len`](Self::len).
+    #[inline]
+    pub fn commit_first(self, count: usize) {
+        assert!(
+            count <= self.count,
+            "commit of {count} in a claim of {}",
+            self.count
+        );
+        let publisher = self.publisher;
+        for (group, table) in publisher.groups.iter().zip(&publisher.ring.routes) {
+            for sequence in publisher.next..publisher.next + count as u64 {
+                // SAFETY: rule 1, as in `write`.
+                let shard = publisher
+                    .ring
+                    .slot(sequence)
+                    .with(|slot| (group.route)(unsafe { &*slot }) % group.shards);
+                // ORDERING: Relaxed; published by the Release below and not changed until the slot is
+                // free again (rule 4).
+                table[publisher.ring.index(sequence)].store(shard as u32, Ordering::Relaxed);
+            }
+        }
+        publisher.next += count as u64;
+        // ORDERING: Release (order::publish), pairs with the Acquire in `Cursor::look`; publishes slots and
+        // routes (rule 5).
+        publisher
+            .ring
+            .published
+            .store(publisher.next, order::publish());
+    }
+}

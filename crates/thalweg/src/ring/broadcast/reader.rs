@@ -1,0 +1,230 @@
+//! The reading ends: observe → work → release.
+
+use super::{PUBLISHER_GONE, READER_GONE, Ring};
+use crate::ring::sync::{Ordering, order};
+
+/// What a reader finds when it looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Polled {
+    /// So many elements may be worked on, at least one.
+    Ready(usize),
+    /// Nothing now.
+    Empty,
+    /// Nothing now or ever: the publisher has gone and everything was worked on, or another reader has gone
+    /// before the end.
+    Closed,
+}
+
+/// A reader of either kind, as [`Builder::build`](super::Builder::build) gives it.
+#[derive(Debug)]
+pub enum Reader<T> {
+    /// Looks only.
+    Look(ReadOnly<T>),
+    /// Changes elements in place.
+    Write(ReadWrite<T>),
+}
+
+/// A place in the ring, and how far it may go.
+#[derive(Debug)]
+struct Cursor<T> {
+    ring: Ring<T>,
+    id: usize,
+    after: Box<[usize]>,
+    /// Our `done`; only this endpoint stores the shared one.
+    next: u64,
+    /// Elements below this may be touched (rule 2), as last seen.
+    limit: u64,
+}
+
+impl<T> Cursor<T> {
+    fn new(ring: Ring<T>, id: usize, after: Vec<usize>) -> Self {
+        Self {
+            ring,
+            id,
+            after: after.into(),
+            next: 0,
+            limit: 0,
+        }
+    }
+
+    /// Looks again at those before us.
+    #[inline]
+    fn look(&mut self) {
+        // ORDERING: Acquire (order::observe), pairs with the Release in `Claim::commit_first` or in
+        // `Cursor::release` of a reader before us: its work on the elements is done and visible (rule 5).
+        self.limit = if self.after.is_empty() {
+            self.ring.published.load(order::observe())
+        } else {
+            self.ring.slowest(&self.after, order::observe())
+        };
+    }
+
+    #[inline]
+    fn available(&mut self) -> usize {
+        if self.limit == self.next {
+            self.look();
+        }
+        (self.limit - self.next) as usize
+    }
+
+    fn poll(&mut self) -> Polled {
+        match self.available() {
+            0 => self.poll_end(),
+            ready => Polled::Ready(ready),
+        }
+    }
+
+    #[cold]
+    fn poll_end(&mut self) -> Polled {
+        let gone = self.ring.gone();
+        if gone == 0 {
+            return Polled::Empty;
+        }
+        // Whoever left had published or released before that, so one more look is the last word.
+        self.look();
+        if self.limit != self.next {
+            return Polled::Ready((self.limit - self.next) as usize);
+        }
+        // ORDERING: Acquire (order::observe), pairs with `commit_first`; the final count, since `gone` was
+        // acquired after the publisher's last store.
+        let published = self.ring.published.load(order::observe());
+        if gone & READER_GONE != 0 || (gone & PUBLISHER_GONE != 0 && self.next == published) {
+            Polled::Closed
+        } else {
+            Polled::Empty
+        }
+    }
+
+    #[inline]
+    fn release(&mut self, until: u64) {
+        self.next = until;
+        // ORDERING: Release (order::release), pairs with the Acquire in `Cursor::look` of the readers behind
+        // us and in `Publisher::free`; our work on the elements comes before theirs (rule 5).
+        self.ring.done[self.id].store(until, order::release());
+    }
+}
+
+impl<T> Drop for Cursor<T> {
+    fn drop(&mut self) {
+        // A reader that leaves at the end is no loss; one that leaves earlier stops the ring, since the
+        // elements that it will never release can't be used again.
+        let gone = self.ring.gone();
+        // ORDERING: Acquire (order::observe), pairs with `commit_first`.
+        let published = self.ring.published.load(order::observe());
+        if gone & PUBLISHER_GONE == 0 || self.next != published {
+            self.ring.leave(READER_GONE);
+        }
+    }
+}
+
+macro_rules! common {
+    ($name:ident) => {
+        impl<T> $name<T> {
+            /// Looks for elements. Costs one load per reader that this one comes after, and none while
+            /// elements seen earlier are left.
+            #[inline]
+            pub fn poll(&mut self) -> Polled {
+                self.cursor.poll()
+            }
+
+            /// The next element's sequence; equal to the number of elements released so far.
+            #[inline]
+            pub fn next_sequence(&self) -> u64 {
+                self.cursor.next
+            }
+
+            /// Elements published but not yet released by this reader.
+            pub fn lag(&self) -> u64 {
+                // ORDERING: Relaxed; a figure for people, nothing is read on its strength.
+                let published = self.cursor.ring.published.load(Ordering::Relaxed);
+                published.saturating_sub(self.cursor.next)
+            }
+        }
+    };
+}
+
+/// A reader that looks at elements while others may look too.
+#[derive(Debug)]
+pub struct ReadOnly<T> {
+    cursor: Cursor<T>,
+}
+
+common!(ReadOnly);
+
+impl<T> ReadOnly<T> {
+    pub(super) fn new(ring: Ring<T>, id: usize, after: Vec<usize>) -> Self {
+        Self {
+            cursor: Cursor::new(ring, id, after),
+        }
+    }
+
+    /// Calls `look(sequence, element)` for up to `max` elements, then releases them together; gives their
+    /// number. If `look` panics, none of them is released.
+    #[inline]
+    pub fn for_each(&mut self, max: usize, mut look: impl FnMut(u64, &T)) -> usize {
+        let first = self.cursor.next;
+        let count = self.cursor.available().min(max);
+        let until = first + count as u64;
+        for sequence in first..until {
+            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rule 3: nobody writes it.
+            self.cursor
+                .ring
+                .slot(sequence)
+                .with(|slot| look(sequence, unsafe { &*slot }));
+        }
+        if count > 0 {
+            self.cursor.release(until);
+        }
+        count
+    }
+}
+
+/// A reader that changes elements in place: all of them, or those of its shard.
+#[derive(Debug)]
+pub struct ReadWrite<T> {
+    cursor: Cursor<T>,
+    /// The group and the number of the shard that this reader is.
+    shard: Option<(usize, u32)>,
+}
+
+common!(ReadWrite);
+
+impl<T> ReadWrite<T> {
+    pub(super) fn new(
+        ring: Ring<T>,
+        id: usize,
+        after: Vec<usize>,
+        shard: Option<(usize, u32)>,
+    ) -> Self {
+        Self {
+            cursor: Cursor::new(ring, id, after),
+            shard,
+        }
+    }
+
+    /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's, then releases
+    /// all of them together; gives their number, other shards' included. If `work` panics, none is released.
+    #[inline]
+    pub fn for_each(&mut self, max: usize, mut work: impl FnMut(u64, &mut T)) -> usize {
+        let first = self.cursor.next;
+        let count = self.cursor.available().min(max);
+        let until = first + count as u64;
+        for sequence in first..until {
+            if let Some((group, shard)) = self.shard {
+                let route = &self.cursor.ring.routes[group][self.cursor.ring.index(sequence)];
+                // ORDERING: Relaxed; made visible by the Acquire in `look` (rule 4).
+                if route.load(Ordering::Relaxed) != shard {
+                    continue;
+                }
+            }
+            let slot = self.cursor.ring.slot(sequence);
+            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rules 3 and 4: nobody else
+            // may touch it until we release it.
+            slot.with_mut(|slot| work(sequence, unsafe { &mut *slot }));
+        }
+        if count > 0 {
+            self.cursor.release(until);
+        }
+        count
+    }
+}

@@ -1,0 +1,236 @@
+use super::{BuildError, Builder, ClaimError, Polled, Publisher, ReadOnly, ReadWrite, Reader};
+
+type Ends = (Publisher<u64>, Vec<Option<Reader<u64>>>);
+
+fn build(builder: Builder<u64>) -> Ends {
+    let (publisher, readers) = builder.build(|| 0).unwrap();
+    (publisher, readers.into_iter().map(Some).collect())
+}
+
+fn look(ends: &mut Ends, at: usize) -> ReadOnly<u64> {
+    match ends.1[at].take() {
+        Some(Reader::Look(reader)) => reader,
+        other => panic!("reader {at} is {other:?}"),
+    }
+}
+
+fn write(ends: &mut Ends, at: usize) -> ReadWrite<u64> {
+    match ends.1[at].take() {
+        Some(Reader::Write(reader)) => reader,
+        other => panic!("reader {at} is {other:?}"),
+    }
+}
+
+#[test]
+fn a_graph_with_an_unordered_writer_is_refused_and_both_are_named() {
+    let mut builder = Builder::<u64>::new(8);
+    let a = builder.writer(&[]);
+    let b = builder.looker(&[]);
+    let error = builder.build(|| 0).unwrap_err();
+    assert_eq!(error, BuildError::Conflict(a, b));
+    assert_eq!(
+        error.to_string(),
+        "readers 0 and 1 are not ordered, and at least one of them writes"
+    );
+
+    // Ordered through a third is ordered.
+    let mut builder = Builder::<u64>::new(8);
+    let a = builder.writer(&[]);
+    let b = builder.looker(&[a]);
+    builder.writer(&[b]);
+    builder.build(|| 0).unwrap();
+
+    // A shard against a reader outside its group is like any writer.
+    let mut builder = Builder::<u64>::new(8);
+    let shards = builder.shards(2, |v| *v as usize, &[]);
+    let outside = builder.looker(&[shards[0]]);
+    assert_eq!(
+        builder.build(|| 0).unwrap_err(),
+        BuildError::Conflict(shards[1], outside)
+    );
+}
+
+#[test]
+fn impossible_rings_are_refused() {
+    let with = |capacity| {
+        let mut builder = Builder::<u64>::new(capacity);
+        builder.looker(&[]);
+        builder.build(|| 0).map(|_| ()).map_err(|e| e.to_string())
+    };
+    assert_eq!(
+        with(0),
+        Err("ring capacity 0 is outside 1 to 1073741824 elements".into())
+    );
+    assert_eq!(with(usize::MAX).unwrap_err().split(' ').nth(3), Some("is"));
+    assert_eq!(with(3), Ok(()));
+    assert_eq!(
+        Builder::<u64>::new(1).build(|| 0).unwrap_err(),
+        BuildError::NoReader
+    );
+    let mut builder = Builder::<u64>::new(1);
+    builder.shards(0, |_| 0, &[]);
+    assert_eq!(builder.build(|| 0).unwrap_err(), BuildError::NoShard);
+}
+
+#[test]
+fn the_publisher_waits_for_the_slowest_last_reader() {
+    let mut builder = Builder::new(4);
+    let a = builder.looker(&[]);
+    builder.looker(&[a]);
+    builder.looker(&[]);
+    let mut ends = build(builder);
+    let (mut a, mut b, mut c) = (look(&mut ends, 0), look(&mut ends, 1), look(&mut ends, 2));
+    let publisher = &mut ends.0;
+    for value in 0..4 {
+        publisher.publish(|slot| *slot = value).unwrap();
+    }
+    let full = |publisher: &mut Publisher<u64>| publisher.publish(|_| ()).unwrap_err();
+    assert_eq!(full(publisher), ClaimError::Full);
+    assert_eq!(b.poll(), Polled::Empty, "b comes after a");
+    assert_eq!(a.for_each(3, |_, _| ()), 3);
+    assert_eq!(b.for_each(9, |_, _| ()), 3);
+    assert_eq!(full(publisher), ClaimError::Full);
+    assert_eq!(c.for_each(2, |_, _| ()), 2);
+    assert_eq!(publisher.free(4), 2);
+    assert_eq!(publisher.claim(3).unwrap_err(), ClaimError::Full);
+    assert_eq!(publisher.claim(2).unwrap().first_sequence(), 4);
+    assert!(!publisher.is_drained());
+}
+
+#[test]
+fn a_dropped_claim_publishes_nothing_and_part_of_one_can_be_committed() {
+    let mut builder = Builder::new(4);
+    builder.looker(&[]);
+    let mut ends = build(builder);
+    let mut reader = look(&mut ends, 0);
+    let publisher = &mut ends.0;
+    drop(publisher.claim(4).unwrap());
+    assert_eq!(reader.poll(), Polled::Empty);
+    let mut claim = publisher.claim(4).unwrap();
+    for at in 0..4 {
+        claim.write(at, |slot| *slot = 10 + at as u64);
+    }
+    claim.commit_first(2);
+    let mut seen = Vec::new();
+    reader.for_each(9, |sequence, value| seen.push((sequence, *value)));
+    assert_eq!(seen, [(0, 10), (1, 11)]);
+}
+
+#[test]
+fn a_panic_in_a_reader_releases_nothing() {
+    let mut builder = Builder::new(4);
+    builder.writer(&[]);
+    let mut ends = build(builder);
+    let mut reader = write(&mut ends, 0);
+    ends.0.publish(|slot| *slot = 1).unwrap();
+    let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        reader.for_each(1, |_, _| panic!("seeded"));
+    }));
+    assert!(outcome.is_err());
+    assert_eq!(reader.next_sequence(), 0);
+    assert_eq!(reader.for_each(1, |_, value| assert_eq!(*value, 1)), 1);
+}
+
+#[test]
+fn readers_drain_after_the_publisher_has_gone() {
+    let mut builder = Builder::new(4);
+    let a = builder.writer(&[]);
+    builder.looker(&[a]);
+    let mut ends = build(builder);
+    let (mut a, mut b) = (write(&mut ends, 0), look(&mut ends, 1));
+    ends.0.publish(|slot| *slot = 5).unwrap();
+    drop(ends);
+    assert_eq!(b.poll(), Polled::Empty, "a has not been there yet");
+    assert_eq!(a.for_each(1, |_, value| *value += 1), 1);
+    assert_eq!(a.poll(), Polled::Closed);
+    drop(a);
+    assert_eq!(b.poll(), Polled::Ready(1));
+    assert_eq!(b.for_each(1, |_, value| assert_eq!(*value, 6)), 1);
+    assert_eq!(b.poll(), Polled::Closed);
+}
+
+#[test]
+fn a_reader_that_leaves_early_closes_the_ring() {
+    let mut builder = Builder::new(2);
+    let a = builder.looker(&[]);
+    builder.looker(&[a]);
+    let mut ends = build(builder);
+    let (a, mut b) = (look(&mut ends, 0), look(&mut ends, 1));
+    ends.0.publish(|_| ()).unwrap();
+    drop(a);
+    assert_eq!(b.poll(), Polled::Closed);
+    assert!(ends.0.is_closed());
+    ends.0.publish(|_| ()).unwrap();
+    assert_eq!(ends.0.publish(|_| ()).unwrap_err(), ClaimError::Closed);
+}
+
+#[test]
+fn shards_see_their_own_and_together_everything() {
+    let mut builder = Builder::new(64);
+    builder.shards(3, |value| *value as usize, &[]);
+    let mut ends = build(builder);
+    let mut shards: Vec<_> = (0..3).map(|at| write(&mut ends, at)).collect();
+    for value in 0..64 {
+        ends.0.publish(|slot| *slot = value).unwrap();
+    }
+    for (number, shard) in shards.iter_mut().enumerate() {
+        let mut mine = Vec::new();
+        assert_eq!(shard.for_each(100, |_, value| mine.push(*value)), 64);
+        let expected: Vec<u64> = (0..64).filter(|v| *v as usize % 3 == number).collect();
+        assert_eq!(mine, expected);
+    }
+    assert!(ends.0.is_drained());
+}
+
+#[test]
+fn many_threads_see_every_element_in_order_and_changed() {
+    const COUNT: u64 = 50_000;
+    let mut builder = Builder::new(64);
+    let first = builder.writer(&[]);
+    let second = builder.writer(&[first]);
+    builder.looker(&[second]);
+    builder.looker(&[second]);
+    let mut ends = build(builder);
+    let mut threads = Vec::new();
+    for (at, add) in [(0, 1), (1, 1000)] {
+        let mut reader = write(&mut ends, at);
+        threads.push(std::thread::spawn(move || {
+            loop {
+                match reader.poll() {
+                    Polled::Ready(_) => _ = reader.for_each(16, |_, value| *value += add),
+                    Polled::Empty => std::thread::yield_now(),
+                    Polled::Closed => return 0,
+                }
+            }
+        }));
+    }
+    for at in [2, 3] {
+        let mut reader = look(&mut ends, at);
+        threads.push(std::thread::spawn(move || {
+            let mut seen = 0;
+            loop {
+                match reader.poll() {
+                    Polled::Ready(_) => {
+                        reader.for_each(16, |sequence, value| {
+                            assert_eq!(*value, sequence * 7 + 1001);
+                            seen += 1;
+                        });
+                    }
+                    Polled::Empty => std::thread::yield_now(),
+                    Polled::Closed => return seen,
+                }
+            }
+        }));
+    }
+    for sequence in 0..COUNT {
+        while ends.0.publish(|slot| *slot = sequence * 7).is_err() {
+            std::thread::yield_now();
+        }
+    }
+    drop(ends);
+    let seen: u64 = threads
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .sum();
+    assert_eq!(seen, 2 * COUNT);
+}
