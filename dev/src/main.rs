@@ -1,2 +1,82 @@
-//! Placeholder.
-fn main() {}
+//! `cargo dev`: tidy, the tests, and the gate that a change passes before it lands.
+//!
+//! No dependencies, so that it builds in a moment on a fresh clone.
+
+#![forbid(unsafe_code)]
+
+mod gate;
+mod plan;
+mod readme;
+mod testing;
+mod tidy;
+mod workspace;
+
+use std::env;
+use std::process::ExitCode;
+
+use plan::{Choice, Step};
+use workspace::Workspace;
+
+const USAGE: &str = "\
+cargo dev tidy [PATH…]   the habits that a machine can check, in the whole tree or in PATHs
+cargo dev tidy --list    its rules
+cargo dev test           tidy, all tests, the loom models; needs nothing but Rust
+cargo dev gate           fmt, clippy, docs, `cargo dev test`, sanitizers, packages, a fresh clone
+
+test and gate take --only STEP and --skip STEP, each as often as needed, and --list.
+Exit codes: 0 fine, 1 something was found or failed, 2 misuse.
+";
+
+fn main() -> ExitCode {
+    let args: Vec<String> = env::args().skip(1).collect();
+    let (command, rest) = match args.split_first() {
+        Some((command, rest)) => (command.as_str(), rest),
+        None => ("", &[][..]),
+    };
+    let done = match command {
+        "tidy" => tidy(rest),
+        "test" => run(rest, testing::STEPS),
+        "gate" => run(rest, &gate::steps()),
+        "help" | "--help" | "-h" => {
+            print!("{USAGE}");
+            Ok(true)
+        }
+        "" => Err(format!("a command is missing\n\n{USAGE}")),
+        _ => Err(format!("{command}: no such command\n\n{USAGE}")),
+    };
+    match done {
+        Ok(true) => ExitCode::SUCCESS,
+        Ok(false) => ExitCode::from(1),
+        Err(message) => {
+            eprintln!("cargo dev: {}", message.trim_end());
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn tidy(args: &[String]) -> Result<bool, String> {
+    if args == ["--list"] {
+        tidy::print_rules();
+        return Ok(true);
+    }
+    if let Some(option) = args.iter().find(|arg| arg.starts_with('-')) {
+        return Err(format!(
+            "{option}: not known; tidy takes paths, or --list alone"
+        ));
+    }
+    Ok(tidy::check(&here()?.root, args)?.print())
+}
+
+fn run(args: &[String], steps: &[Step]) -> Result<bool, String> {
+    let choice = Choice::parse(args, steps)?;
+    if choice.list {
+        plan::print_steps(steps);
+        return Ok(true);
+    }
+    Ok(plan::run(&here()?, steps, &choice))
+}
+
+fn here() -> Result<Workspace, String> {
+    let folder = env::current_dir().map_err(|error| format!("the current folder: {error}"))?;
+    Workspace::around(&folder)
+}

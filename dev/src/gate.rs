@@ -1,0 +1,233 @@
+//! `cargo dev gate`: what a change passes before it lands. Steps whose tool is not there say so.
+
+use std::path::{Path, PathBuf};
+use std::{env, fs, process};
+
+use crate::plan::{Outcome, Step, Tally};
+use crate::readme::start_commands;
+use crate::testing::{self, at_least_one, rustflags};
+use crate::tidy::policy::LICENCE_FILES;
+use crate::workspace::{Workspace, run, run_watched};
+
+const BEFORE: &[Step] = &[
+    Step {
+        name: "fmt",
+        summary: "cargo fmt --check",
+        run: fmt,
+    },
+    Step {
+        name: "clippy",
+        summary: "clippy on every target, no warning",
+        run: clippy,
+    },
+    Step {
+        name: "doc",
+        summary: "the documentation builds, no warning",
+        run: doc,
+    },
+];
+
+const AFTER: &[Step] = &[
+    Step {
+        name: "asan",
+        summary: "thalweg's tests under the address and leak sanitizers (nightly)",
+        run: asan,
+    },
+    Step {
+        name: "package",
+        summary: "what `cargo publish` would pack holds the licences",
+        run: package,
+    },
+    Step {
+        name: "fresh-clone",
+        summary: "a clone of HEAD runs the README's first command",
+        run: fresh_clone,
+    },
+];
+
+/// The steps of `cargo dev gate`: cheap checks, `cargo dev test`, then what needs more tools.
+pub(crate) fn steps() -> Vec<Step> {
+    let all = BEFORE.iter().chain(testing::STEPS).chain(AFTER);
+    all.map(|step| Step { ..*step }).collect()
+}
+
+fn fmt(workspace: &Workspace) -> Result<Outcome, String> {
+    if !workspace.works("cargo", "fmt --version") {
+        return Ok(Outcome::Skipped("rustfmt is not installed".to_owned()));
+    }
+    run(&mut workspace.cargo("fmt --all --check"))?;
+    Ok(Outcome::Passed)
+}
+
+fn clippy(workspace: &Workspace) -> Result<Outcome, String> {
+    if !workspace.works("cargo", "clippy --version") {
+        return Ok(Outcome::Skipped("clippy is not installed".to_owned()));
+    }
+    run(&mut workspace.cargo("clippy --quiet --workspace --all-targets -- -D warnings"))?;
+    Ok(Outcome::Passed)
+}
+
+fn doc(workspace: &Workspace) -> Result<Outcome, String> {
+    // The program `thalweg` and the library `thalweg` would write to one folder: `--lib`.
+    let mut command = workspace.cargo("doc --quiet --workspace --no-deps --lib");
+    run(command.env("RUSTDOCFLAGS", "-D warnings"))?;
+    Ok(Outcome::Passed)
+}
+
+fn asan(workspace: &Workspace) -> Result<Outcome, String> {
+    let Ok(version) = workspace.output("rustup", "run nightly rustc --version --verbose") else {
+        return Ok(Outcome::Skipped("no nightly toolchain".to_owned()));
+    };
+    let host = version
+        .lines()
+        .find_map(|line| line.strip_prefix("host: "))
+        .unwrap_or_default();
+    if !host.ends_with("-unknown-linux-gnu") {
+        return Ok(Outcome::Skipped(format!(
+            "the leak sanitizer is not for {host}"
+        )));
+    }
+    let mut tally = Tally::default();
+    let mut command = workspace.command("rustup");
+    command
+        .args([
+            "run",
+            "nightly",
+            "cargo",
+            "test",
+            "--package",
+            "thalweg",
+            "--lib",
+            "--tests",
+        ])
+        // With a target, build scripts and macros are spared.
+        .args(["--target", host])
+        .env("RUSTFLAGS", rustflags("-Zsanitizer=address"))
+        .env("CARGO_TARGET_DIR", workspace.target.join("asan"));
+    run_watched(&mut command, |line| tally.see(line))?;
+    at_least_one(tally).map(Outcome::Repeated)
+}
+
+fn package(workspace: &Workspace) -> Result<Outcome, String> {
+    for (name, folder) in published(&workspace.root)? {
+        let list = workspace
+            .output(
+                "cargo",
+                &format!("package --list --allow-dirty --package {name}"),
+            )
+            .map_err(|error| format!("{name}: {error}"))?;
+        for file in LICENCE_FILES {
+            if !list.lines().any(|line| line == *file) {
+                let folder = folder.display();
+                return Err(format!(
+                    "{name}: its package has no {file}; link it into {folder}"
+                ));
+            }
+        }
+        println!("{name}: {} files", list.lines().count());
+    }
+    Ok(Outcome::Passed)
+}
+
+/// Name and folder of every crate that may be published.
+fn published(root: &Path) -> Result<Vec<(String, PathBuf)>, String> {
+    let mut found = Vec::new();
+    let crates = fs::read_dir(root.join("crates")).map_err(|error| format!("crates: {error}"))?;
+    for entry in crates {
+        let folder = entry.map_err(|error| error.to_string())?.path();
+        let Ok(manifest) = fs::read_to_string(folder.join("Cargo.toml")) else {
+            continue;
+        };
+        if manifest
+            .lines()
+            .any(|line| line.trim() == "publish = false")
+        {
+            continue;
+        }
+        if let Some(name) = folder.file_name().and_then(|name| name.to_str()) {
+            let inside = folder.strip_prefix(root).unwrap_or(&folder).to_owned();
+            found.push((name.to_owned(), inside));
+        }
+    }
+    found.sort();
+    Ok(found)
+}
+
+/// A folder that is removed again.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let removed = fs::remove_dir_all(&self.0);
+        if let Err(error) = removed {
+            eprintln!("{}: {error}", self.0.display());
+        }
+    }
+}
+
+fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
+    if let Err(why) = workspace.output("git", "rev-parse HEAD") {
+        let why = why.lines().next().unwrap_or_default().to_owned();
+        return Ok(Outcome::Skipped(format!(
+            "git gives no HEAD to clone: {why}"
+        )));
+    }
+    let folder = env::temp_dir().join(format!("thalweg-clone-{}", process::id()));
+    let mut clone = workspace.command("git");
+    run(clone.args(["clone", "--quiet", "."]).arg(&folder))?;
+    let scratch = Scratch(folder);
+    let readme = fs::read_to_string(scratch.0.join("README.md"));
+    let readme = readme.map_err(|error| format!("README.md of HEAD: {error}"))?;
+    let commands = start_commands(&readme)?;
+    let [first, second, ..] = &commands[..] else {
+        return Err(format!(
+            "README.md has {} command after `## Start`, not two",
+            commands.len()
+        ));
+    };
+    if second != "cargo dev test" {
+        return Err(format!(
+            "README.md's second command is `{second}`, not `cargo dev test`"
+        ));
+    }
+    let Some(arguments) = first.strip_prefix("cargo ") else {
+        return Err(format!(
+            "README.md's first command is `{first}`, not one of cargo's"
+        ));
+    };
+    println!("{first}");
+    let mut command = workspace.cargo(arguments);
+    // Kept between runs, so that only what is ours is built again.
+    command
+        .current_dir(&scratch.0)
+        .env("CARGO_TARGET_DIR", workspace.target.join("fresh-clone"));
+    run(&mut command)?;
+    Ok(Outcome::Passed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_crates_to_publish_are_found() {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR")).parent().unwrap();
+        let found = published(root).unwrap();
+        let thalweg = ("thalweg".to_owned(), PathBuf::from("crates/thalweg"));
+        assert!(found.contains(&thalweg), "{found:?}");
+        assert!(
+            !found
+                .iter()
+                .any(|(name, _)| name == "dev" || name == "compare")
+        );
+    }
+
+    #[test]
+    fn the_gate_holds_every_step_of_the_test_command() {
+        let names: Vec<&str> = steps().iter().map(|step| step.name).collect();
+        assert!(
+            testing::STEPS.iter().all(|step| names.contains(&step.name)),
+            "{names:?}"
+        );
+    }
+}

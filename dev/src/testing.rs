@@ -1,0 +1,93 @@
+//! `cargo dev test`: everything that a newcomer can run with nothing installed but Rust.
+
+use std::env;
+
+use crate::plan::{Outcome, Step, Tally};
+use crate::tidy;
+use crate::workspace::{Workspace, run_watched};
+
+/// How often a model may preempt a thread; three find every reordering that the models are about,
+/// and keep the whole run under a minute or so.
+const LOOM_PREEMPTIONS_MAX: &str = "3";
+
+/// The steps of `cargo dev test`.
+pub(crate) const STEPS: &[Step] = &[
+    Step {
+        name: "tidy",
+        summary: "the habits that a machine can check (`cargo dev tidy --list`)",
+        run: tidiness,
+    },
+    Step {
+        name: "test",
+        summary: "cargo test --workspace, doc tests included",
+        run: workspace,
+    },
+    Step {
+        name: "loom",
+        summary: "the models of the rings, under every interleaving up to 3 preemptions",
+        run: loom,
+    },
+];
+
+fn tidiness(workspace: &Workspace) -> Result<Outcome, String> {
+    if tidy::check(&workspace.root, &[])?.print() {
+        Ok(Outcome::Passed)
+    } else {
+        Err("the tree is not tidy".to_owned())
+    }
+}
+
+fn workspace(workspace: &Workspace) -> Result<Outcome, String> {
+    let mut tally = Tally::default();
+    let mut command = workspace.cargo("test --workspace");
+    run_watched(&mut command, |line| tally.see(line))?;
+    at_least_one(tally).map(Outcome::Tests)
+}
+
+fn loom(workspace: &Workspace) -> Result<Outcome, String> {
+    let mut tally = Tally::default();
+    let mut command = workspace.cargo("test --package thalweg --lib --release");
+    command
+        .env("RUSTFLAGS", rustflags("--cfg loom"))
+        .env("CARGO_TARGET_DIR", workspace.target.join("loom"))
+        .env("LOOM_MAX_PREEMPTIONS", LOOM_PREEMPTIONS_MAX)
+        // Whole-program optimisation costs more here than the models take.
+        .env("CARGO_PROFILE_RELEASE_LTO", "off")
+        .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
+    run_watched(&mut command, |line| tally.see(line))?;
+    at_least_one(tally).map(Outcome::Tests)
+}
+
+/// The caller's flags, and ours.
+pub(crate) fn rustflags(ours: &str) -> String {
+    match env::var("RUSTFLAGS") {
+        Ok(theirs) if !theirs.is_empty() => format!("{theirs} {ours}"),
+        _ => ours.to_owned(),
+    }
+}
+
+/// A run of no tests at all is a failure: the tests were not found.
+pub(crate) fn at_least_one(tally: Tally) -> Result<Tally, String> {
+    if tally.passed > 0 {
+        Ok(tally)
+    } else {
+        Err("no test ran".to_owned())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_run_without_tests_fails() {
+        assert_eq!(at_least_one(Tally::default()).unwrap_err(), "no test ran");
+        assert!(
+            at_least_one(Tally {
+                passed: 1,
+                failed: 0
+            })
+            .is_ok()
+        );
+    }
+}

@@ -1,0 +1,262 @@
+//! What is left over from work in progress, and calls that give up or wait blindly.
+
+use super::policy::{SLEEP_ALLOWED, within};
+use super::rule::{Findings, Rule};
+use super::rust_lexer::Kind;
+use super::source::{Rust, Tree};
+
+pub(crate) const RULES: &[Rule] = &[
+    Rule {
+        name: "leftover",
+        summary: "no todo!, unimplemented!, dbg!, and no note to self in a comment",
+        check: leftover,
+    },
+    Rule {
+        name: "ignored-test",
+        summary: "no #[ignore], and no example in the docs that is not compiled",
+        check: ignored_test,
+    },
+    Rule {
+        name: "unwrap",
+        summary: "no .unwrap() outside tests: return an error, or expect with the reason",
+        check: unwrap,
+    },
+    Rule {
+        name: "sleep",
+        summary: "no thread sleeps where a condition can be awaited (exceptions are listed)",
+        check: sleep,
+    },
+    Rule {
+        name: "allow-reason",
+        summary: "an allowed lint of clippy, dead or unused code gives its reason",
+        check: allow_reason,
+    },
+];
+
+fn leftover(tree: &Tree, findings: &mut Findings) {
+    let notes = ["TODO", "FIXME", "XXX", "HACK"];
+    for (file, rust) in tree.rust() {
+        for (at, token) in rust.tokens.iter().enumerate() {
+            let left = ["todo", "unimplemented", "dbg"]
+                .into_iter()
+                .find(|word| token.is(word));
+            if let Some(word) = left.filter(|_| rust.reads(at + 1, &["!"])) {
+                findings.add(&file.path, token.line, format!("`{word}!` is left over"));
+            }
+        }
+        for comment in &rust.comments {
+            let mut words = comment
+                .text
+                .split(|c: char| !c.is_alphanumeric() && c != '_');
+            if let Some(word) = words.find(|word| notes.contains(word)) {
+                findings.add(&file.path, comment.line, format!("`{word}` is left over"));
+            }
+        }
+    }
+}
+
+fn ignored_test(tree: &Tree, findings: &mut Findings) {
+    for (file, rust) in tree.rust() {
+        for at in 0..rust.tokens.len() {
+            if rust.reads(at, &["#", "[", "ignore"]) {
+                let message = "an ignored test shows nothing: make it fast, or print why it skips";
+                findings.add(&file.path, rust.tokens[at].line, message);
+            }
+        }
+        for comment in rust
+            .comments
+            .iter()
+            .filter(|c| c.is_outer_doc() || c.is_inner_doc())
+        {
+            if comment.text.contains("```ignore") {
+                let message = "an ignored example: use `no_run`, or `text` if it is not Rust";
+                findings.add(&file.path, comment.line, message);
+            }
+        }
+    }
+}
+
+fn unwrap(tree: &Tree, findings: &mut Findings) {
+    for (file, rust) in tree.rust() {
+        for at in 0..rust.tokens.len() {
+            let line = rust.tokens[at].line;
+            if rust.reads(at, &[".", "unwrap", "(", ")"]) && !rust.in_test(line) {
+                findings.add(&file.path, line, "`.unwrap()` outside tests");
+            }
+        }
+    }
+}
+
+fn sleep(tree: &Tree, findings: &mut Findings) {
+    for (file, rust) in tree.rust() {
+        if SLEEP_ALLOWED
+            .iter()
+            .any(|(place, _)| within(&file.path, place))
+        {
+            continue;
+        }
+        for at in 0..rust.tokens.len() {
+            if rust.reads(at, &["thread", ":", ":", "sleep"]) {
+                let message = "a thread sleeps: await the condition, or list the place and why";
+                findings.add(&file.path, rust.tokens[at].line, message);
+            }
+        }
+    }
+}
+
+fn allow_reason(tree: &Tree, findings: &mut Findings) {
+    for (file, rust) in tree.rust() {
+        for at in 0..rust.tokens.len() {
+            let Some(open) = allow(rust, at) else {
+                continue;
+            };
+            let close = rust.closing(open);
+            let inside = &rust.tokens[open..=close];
+            let guarded =
+                |text: &str| text == "dead_code" || text == "clippy" || text.starts_with("unused");
+            let lint = inside
+                .iter()
+                .find(|token| token.kind == Kind::Word && guarded(&token.text));
+            let reason = inside.iter().any(|token| token.is("reason"));
+            let (first, last) = (rust.tokens[at].line, rust.tokens[close].line);
+            let plain = rust.comments_on(last..=last).next().is_some()
+                || rust
+                    .comments_above(first, false)
+                    .iter()
+                    .any(|c| !c.is_outer_doc());
+            if let Some(lint) = lint
+                && !reason
+                && !plain
+            {
+                let message = format!("`{}` is allowed without a reason beside it", lint.text);
+                findings.add(&file.path, first, message);
+            }
+        }
+    }
+}
+
+/// The bracket of the list if the token at `at` allows or expects lints.
+fn allow(rust: &Rust, at: usize) -> Option<usize> {
+    let word = rust.tokens[at].is("allow") || rust.tokens[at].is("expect");
+    let attribute = at > 0 && ["[", ","].iter().any(|mark| rust.tokens[at - 1].is(mark));
+    (word && attribute && rust.reads(at + 1, &["("])).then_some(at + 1)
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::policy::SLEEP_ALLOWED;
+    use super::super::rule::case::Case;
+
+    pub(crate) fn cases() -> Vec<Case> {
+        [
+            leftover_cases(),
+            ignored_cases(),
+            call_cases(),
+            allow_cases(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    fn leftover_cases() -> Vec<Case> {
+        vec![
+            Case::rejects("leftover", 1, "src/a.rs", "fn a() { todo!() }\n"),
+            Case::rejects(
+                "leftover",
+                1,
+                "src/a.rs",
+                "fn a() { unimplemented!(\"b\") }\n",
+            ),
+            Case::rejects("leftover", 2, "tests/a.rs", "// a\ndbg!(a);\n"),
+            Case::rejects("leftover", 1, "src/a.rs", "let a = 1; // FIXME: later\n"),
+            Case::rejects("leftover", 1, "src/a.rs", "/// HACK\nfn a() {}\n"),
+            Case::accepts(
+                "leftover",
+                "src/a.rs",
+                "fn todo() { a(\"todo!()\", FIXMES) }\n",
+            ),
+            Case::accepts(
+                "leftover",
+                "src/a.rs",
+                "// No `todo!` here, and no HACKS.\n",
+            ),
+        ]
+    }
+
+    fn ignored_cases() -> Vec<Case> {
+        let rule = "ignored-test";
+        vec![
+            Case::rejects(rule, 2, "src/a.rs", "#[test]\n#[ignore]\nfn a() {}\n"),
+            Case::rejects(rule, 1, "src/a.rs", "#[ignore = \"slow\"]\nfn a() {}\n"),
+            Case::rejects(rule, 1, "src/a.rs", "/// ```ignore\n/// a\n/// ```\n"),
+            Case::accepts(rule, "src/a.rs", "/// ```no_run\n#[test]\nfn ignore() {}\n"),
+        ]
+    }
+
+    fn call_cases() -> Vec<Case> {
+        let test = "#[cfg(test)]\nmod tests {\n    fn a() { b.unwrap(); }\n}\n";
+        vec![
+            Case::rejects("unwrap", 2, "src/a.rs", "a\n    .unwrap();\n"),
+            Case::accepts("unwrap", "src/a.rs", "a.unwrap_or(1); // .unwrap()\n"),
+            Case::accepts("unwrap", "src/a.rs", test),
+            Case::accepts("unwrap", "crates/a/tests/b.rs", "a.unwrap();\n"),
+            Case::rejects("sleep", 1, "tests/a.rs", "std::thread::sleep(a);\n"),
+            Case::rejects("sleep", 1, "src/a.rs", "use std::thread::sleep;\n"),
+            Case::accepts(
+                "sleep",
+                "src/a.rs",
+                "thread::park_timeout(a); // thread::sleep\n",
+            ),
+        ]
+    }
+
+    fn allow_cases() -> Vec<Case> {
+        let rule = "allow-reason";
+        vec![
+            Case::rejects(rule, 1, "src/a.rs", "#[allow(dead_code)]\nfn a() {}\n"),
+            Case::rejects(rule, 1, "src/a.rs", "#![allow(clippy::all)]\n"),
+            Case::rejects(
+                rule,
+                2,
+                "src/a.rs",
+                "/// A.\n#[expect(unused_mut)]\nfn a() {}\n",
+            ),
+            Case::rejects(
+                rule,
+                1,
+                "src/a.rs",
+                "#[cfg_attr(loom, allow(unused))]\nfn a() {}\n",
+            ),
+            Case::accepts(
+                rule,
+                "src/a.rs",
+                "#[allow(dead_code)] // Read by loom only.\nfn a() {}\n",
+            ),
+            Case::accepts(
+                rule,
+                "src/a.rs",
+                "#[allow(clippy::a, reason = \"b\")]\nfn a() {}\n",
+            ),
+            Case::accepts(
+                rule,
+                "src/a.rs",
+                "// Read by loom only.\n#[allow(unused)]\nfn a() {}\n",
+            ),
+            Case::accepts(
+                rule,
+                "src/a.rs",
+                "a.expect(unused); #[allow(missing_docs)]\n",
+            ),
+        ]
+    }
+
+    #[test]
+    fn every_place_that_may_sleep_has_a_reason() {
+        assert!(
+            SLEEP_ALLOWED
+                .iter()
+                .all(|(_, reason)| reason.split(' ').count() > 3)
+        );
+    }
+}

@@ -1,0 +1,176 @@
+//! Lengths of files, functions and lines.
+
+use super::policy::{FILE_LINES_MAX, FILE_LINES_TOTAL_MAX, FUNCTION_LINES_LIMIT, LINE_COLUMNS_MAX};
+use super::rule::{Findings, Rule};
+use super::rust_lexer::Kind;
+use super::source::{Rust, Source, Tree};
+
+pub(crate) const RULES: &[Rule] = &[
+    Rule {
+        name: "file-length",
+        summary: "a Rust file has at most 400 lines outside its tests, and 600 with them",
+        check: files,
+    },
+    Rule {
+        name: "function-length",
+        summary: "a function has fewer than 70 lines",
+        check: functions,
+    },
+    Rule {
+        name: "line-length",
+        summary: "a line of Rust or Markdown has at most 100 columns (not URLs, tables, listings)",
+        check: lines,
+    },
+];
+
+fn files(tree: &Tree, findings: &mut Findings) {
+    for (file, rust) in tree.rust() {
+        let total = file.lines().count();
+        let code = file
+            .lines()
+            .filter(|&(line, _)| !rust.in_test(line))
+            .count();
+        if total > FILE_LINES_TOTAL_MAX {
+            let message = format!("{total} lines, at most {FILE_LINES_TOTAL_MAX}");
+            findings.add(&file.path, total, message);
+        } else if code > FILE_LINES_MAX {
+            let message = format!("{code} lines outside its tests, at most {FILE_LINES_MAX}");
+            findings.add(&file.path, total, message);
+        }
+    }
+}
+
+fn functions(tree: &Tree, findings: &mut Findings) {
+    for (file, rust) in tree.rust() {
+        for (at, token) in rust.tokens.iter().enumerate() {
+            let Some(name) = rust.tokens.get(at + 1) else {
+                continue;
+            };
+            if !token.is("fn") || name.kind != Kind::Word {
+                continue;
+            }
+            let Some(open) = body(rust, at) else { continue };
+            let lines = rust.tokens[rust.closing(open)].line - token.line + 1;
+            if lines >= FUNCTION_LINES_LIMIT {
+                let message = format!(
+                    "`{}` has {lines} lines, fewer than {FUNCTION_LINES_LIMIT} are allowed",
+                    name.text
+                );
+                findings.add(&file.path, token.line, message);
+            }
+        }
+    }
+}
+
+/// The brace that opens the body of the function at `at`; none for a declaration.
+fn body(rust: &Rust, at: usize) -> Option<usize> {
+    let mut at = at;
+    while at < rust.tokens.len() {
+        let token = &rust.tokens[at];
+        if token.is("{") {
+            return Some(at);
+        } else if token.is(";") {
+            return None;
+        } else if token.is("(") || token.is("[") {
+            at = rust.closing(at);
+        }
+        at += 1;
+    }
+    None
+}
+
+fn lines(tree: &Tree, findings: &mut Findings) {
+    for file in &tree.files {
+        match file.extension() {
+            "rs" => long_lines(file, file.lines(), findings),
+            "md" => long_lines(file, prose(file), findings),
+            _ => {}
+        }
+    }
+}
+
+/// The lines of a Markdown file that are neither in a fenced block nor a row of a table.
+fn prose(file: &Source) -> impl Iterator<Item = (usize, &str)> {
+    let mut fenced = false;
+    file.lines().filter(move |(_, line)| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        !fenced && !fence && !line.trim_start().starts_with('|')
+    })
+}
+
+fn long_lines<'a>(
+    file: &Source,
+    lines: impl Iterator<Item = (usize, &'a str)>,
+    findings: &mut Findings,
+) {
+    for (number, line) in lines {
+        let columns = line.chars().count();
+        if columns > LINE_COLUMNS_MAX && !line.contains("://") {
+            let message = format!("{columns} columns, at most {LINE_COLUMNS_MAX}");
+            findings.add(&file.path, number, message);
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::rule::case::Case;
+
+    pub(crate) fn cases() -> Vec<Case> {
+        [file_cases(), function_cases(), line_cases()]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    fn file_cases() -> Vec<Case> {
+        let rule = "file-length";
+        let tests = |lines| format!("#[cfg(test)]\nmod tests {{\n{}}}\n", "//\n".repeat(lines));
+        vec![
+            Case::rejects(rule, 401, "src/a.rs", &"//\n".repeat(401)),
+            Case::rejects(rule, 504, "src/a.rs", &("//\n".repeat(401) + &tests(100))),
+            Case::rejects(rule, 601, "src/a.rs", &("//\n".repeat(300) + &tests(298))),
+            Case::rejects(rule, 601, "tests/a.rs", &"//\n".repeat(601)),
+            Case::accepts(rule, "src/a.rs", &"//\n".repeat(400)),
+            Case::accepts(rule, "src/a.rs", &("//\n".repeat(400) + &tests(197))),
+            Case::accepts(rule, "tests/a.rs", &"//\n".repeat(600)),
+            Case::accepts(rule, "a.md", &"a\n".repeat(700)),
+        ]
+    }
+
+    fn function_cases() -> Vec<Case> {
+        let rule = "function-length";
+        let function = |lines| format!("// a\nfn f(x: [u8; 2]) {{\n{}}}\n", "g();\n".repeat(lines));
+        let braces = format!("fn f() {{\n\"}}\";\n{}}}\n", "g('}');\n".repeat(68));
+        vec![
+            Case::rejects(rule, 2, "src/a.rs", &function(68)),
+            Case::rejects(rule, 1, "src/a.rs", &braces),
+            Case::accepts(rule, "src/a.rs", &function(67)),
+            Case::accepts(
+                rule,
+                "src/a.rs",
+                &("type F = fn();\n".to_owned() + &"//\n".repeat(90)),
+            ),
+            Case::accepts(
+                rule,
+                "src/a.rs",
+                &format!("trait A {{ fn f();\n{}}}", "//\n".repeat(90)),
+            ),
+        ]
+    }
+
+    fn line_cases() -> Vec<Case> {
+        let rule = "line-length";
+        let long = |start: &str| format!("a\n{start}{}\n", "é".repeat(101 - start.len()));
+        vec![
+            Case::rejects(rule, 2, "src/a.rs", &long("// ")),
+            Case::rejects(rule, 2, "a.md", &long("")),
+            Case::accepts(rule, "src/a.rs", &"é".repeat(100)),
+            Case::accepts(rule, "src/a.rs", &long("// https://example.org/")),
+            Case::accepts(rule, "a.md", &long("| ")),
+            Case::accepts(rule, "a.md", &format!("```text\n{}```\n", long(""))),
+            Case::accepts(rule, "a.csv", &long("")),
+        ]
+    }
+}

@@ -1,0 +1,249 @@
+//! Manifests: which way the arrows between the crates point, peers, licences.
+//!
+//! Reads the subset of TOML that a Cargo manifest is written in: sections, and `key = value` with
+//! the value's first line.
+
+use super::policy::{ARROWS, COMPARING, LICENCE, LICENCE_FILES, PEERS, WITHOUT_DEPENDENCIES};
+use super::rule::{Findings, Rule};
+use super::source::{Source, Tree};
+
+pub(crate) const RULES: &[Rule] = &[
+    Rule {
+        name: "crate-order",
+        summary: "a crate depends only on those that the design's arrows allow; dev on nothing",
+        check: crate_order,
+    },
+    Rule {
+        name: "peer-dependency",
+        summary: "only `compare` depends on the crates that it measures",
+        check: peer_dependency,
+    },
+    Rule {
+        name: "licence",
+        summary: "every crate inherits the licence, and its texts are at the root",
+        check: licence,
+    },
+];
+
+/// One `key = value` of a manifest.
+struct Entry<'a> {
+    section: &'a str,
+    key: &'a str,
+    value: &'a str,
+    line: usize,
+}
+
+/// A manifest's sections and entries.
+pub(crate) struct Manifest<'a> {
+    sections: Vec<(&'a str, usize)>,
+    entries: Vec<Entry<'a>>,
+}
+
+impl<'a> Manifest<'a> {
+    fn new(file: &'a Source) -> Self {
+        let (mut sections, mut entries, mut section) = (Vec::new(), Vec::new(), "");
+        for (line, text) in file.lines() {
+            let text = text.trim();
+            if text.starts_with('#') {
+                continue;
+            } else if let Some(header) = text.strip_prefix('[') {
+                section = header.trim_start_matches('[').trim_end_matches(']');
+                sections.push((section, line));
+            } else if let Some((key, value)) = text.split_once('=') {
+                entries.push(Entry {
+                    section,
+                    key: key.trim(),
+                    value: value.trim(),
+                    line,
+                });
+            }
+        }
+        Self { sections, entries }
+    }
+
+    /// The line of a section's header.
+    pub(crate) fn section(&self, name: &str) -> Option<usize> {
+        self.sections
+            .iter()
+            .find(|section| section.0 == name)
+            .map(|section| section.1)
+    }
+
+    /// A value without its quotes.
+    pub(crate) fn value(&self, section: &str, key: &str) -> Option<&'a str> {
+        let entry = self
+            .entries
+            .iter()
+            .find(|entry| entry.section == section && entry.key == key)?;
+        Some(entry.value.trim_matches('"'))
+    }
+
+    /// The name and line of every dependency, of whatever kind and target.
+    pub(crate) fn dependencies(&self) -> Vec<(&'a str, usize)> {
+        let mut found = Vec::new();
+        for entry in self
+            .entries
+            .iter()
+            .filter(|entry| entry.section.ends_with("dependencies"))
+        {
+            let name = entry.key.split('.').next().unwrap_or(entry.key);
+            let renamed = entry.value.split("package = \"").nth(1);
+            let renamed = renamed.and_then(|rest| rest.split('"').next());
+            found.push((renamed.unwrap_or(name), entry.line));
+        }
+        for &(section, line) in &self.sections {
+            if let Some((kind, name)) = section.rsplit_once('.')
+                && kind.ends_with("dependencies")
+            {
+                found.push((self.value(section, "package").unwrap_or(name), line));
+            }
+        }
+        found
+    }
+}
+
+/// All manifests of the tree, the workspace's own too.
+pub(crate) fn manifests(tree: &Tree) -> impl Iterator<Item = (&Source, Manifest<'_>)> {
+    let files = tree.files.iter().filter(|file| file.name() == "Cargo.toml");
+    files.map(|file| (file, Manifest::new(file)))
+}
+
+/// The manifests of crates, with the crate's name.
+fn crates(tree: &Tree) -> impl Iterator<Item = (&Source, &str, Manifest<'_>)> {
+    manifests(tree).filter_map(|(file, manifest)| {
+        manifest
+            .value("package", "name")
+            .map(|name| (file, name, manifest))
+    })
+}
+
+fn crate_order(tree: &Tree, findings: &mut Findings) {
+    for (file, name, manifest) in crates(tree) {
+        let Some((_, allowed)) = ARROWS.iter().find(|arrow| arrow.0 == name) else {
+            findings.add(
+                &file.path,
+                1,
+                format!("`{name}` has no place in the order of the crates"),
+            );
+            continue;
+        };
+        for (dependency, line) in manifest.dependencies() {
+            let ours = ARROWS.iter().any(|arrow| arrow.0 == dependency);
+            if name == WITHOUT_DEPENDENCIES || (ours && !allowed.contains(&dependency)) {
+                findings.add(
+                    &file.path,
+                    line,
+                    format!("`{name}` may not depend on `{dependency}`"),
+                );
+            }
+        }
+    }
+}
+
+fn peer_dependency(tree: &Tree, findings: &mut Findings) {
+    for (file, name, manifest) in crates(tree).filter(|krate| krate.1 != COMPARING) {
+        for (dependency, line) in manifest.dependencies() {
+            if PEERS.contains(&dependency) {
+                let message = format!("`{name}` depends on `{dependency}`, only {COMPARING} may");
+                findings.add(&file.path, line, message);
+            }
+        }
+    }
+}
+
+fn licence(tree: &Tree, findings: &mut Findings) {
+    for (file, manifest) in manifests(tree) {
+        if manifest.section("package").is_some()
+            && manifest.value("package", "license.workspace") != Some("true")
+        {
+            findings.add(&file.path, 1, "no `license.workspace = true`");
+        }
+        let Some(line) = manifest.section("workspace") else {
+            continue;
+        };
+        if manifest.value("workspace.package", "license") != Some(LICENCE) {
+            findings.add(&file.path, line, format!("the licence is not `{LICENCE}`"));
+        }
+        for name in LICENCE_FILES.iter().filter(|name| tree.get(name).is_none()) {
+            findings.add(&file.path, line, format!("there is no {name} beside it"));
+        }
+    }
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::rule::case::Case;
+
+    pub(crate) fn cases() -> Vec<Case> {
+        [order_cases(), peer_cases(), licence_cases()]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    fn manifest(name: &str, rest: &str) -> String {
+        format!("[package]\nname = \"{name}\"\n\n{rest}")
+    }
+
+    fn order_cases() -> Vec<Case> {
+        let rejects = |line, name, rest| {
+            Case::rejects("crate-order", line, "a/Cargo.toml", &manifest(name, rest))
+        };
+        let accepts =
+            |name, rest| Case::accepts("crate-order", "a/Cargo.toml", &manifest(name, rest));
+        let renamed = "[dependencies]\nx = { path = \"..\", package = \"thalweg\" }\n";
+        vec![
+            rejects(
+                5,
+                "thalweg",
+                "[dependencies]\nthalweg-exchange.workspace = true\n",
+            ),
+            rejects(
+                5,
+                "thalweg-measure",
+                "[dev-dependencies]\nthalweg = { path = \"..\" }\n",
+            ),
+            rejects(4, "thalweg-hash", "[dependencies.thalweg]\npath = \"..\"\n"),
+            rejects(5, "thalweg-doctor", renamed),
+            rejects(
+                5,
+                "dev",
+                "[target.\"cfg(unix)\".dependencies]\nlibc = \"1\"\n",
+            ),
+            rejects(1, "thalweg-unheard-of", ""),
+            accepts(
+                "thalweg",
+                "[dependencies]\nthalweg-measure.workspace = true\n",
+            ),
+            accepts(
+                "thalweg-cli",
+                "[dependencies]\n# thalweg-cli = 1\nclap = \"4\"\n",
+            ),
+            accepts("dev", "[dependencies]\n"),
+        ]
+    }
+
+    fn peer_cases() -> Vec<Case> {
+        let path = "a/Cargo.toml";
+        let depends = "[dev-dependencies]\ndisruptor = \"4\"\n";
+        vec![
+            Case::rejects("peer-dependency", 5, path, &manifest("thalweg", depends)),
+            Case::accepts("peer-dependency", path, &manifest("compare", depends)),
+            Case::accepts("peer-dependency", path, &manifest("thalweg", "")),
+        ]
+    }
+
+    fn licence_cases() -> Vec<Case> {
+        let rule = "licence";
+        let root = "[workspace]\n[workspace.package]\nlicense = \"MIT OR Apache-2.0\"\n";
+        let texts = |case: Case| case.with("LICENSE-MIT", "").with("LICENSE-APACHE", "");
+        let inherits = "[package]\nlicense.workspace = true\n";
+        vec![
+            Case::rejects(rule, 1, "a/Cargo.toml", "[package]\nlicense = \"MIT\"\n"),
+            texts(Case::rejects(rule, 1, "Cargo.toml", "[workspace]\n")),
+            Case::rejects(rule, 1, "Cargo.toml", root).with("LICENSE-MIT", ""),
+            texts(Case::accepts(rule, "Cargo.toml", root)),
+            Case::accepts(rule, "a/Cargo.toml", inherits),
+        ]
+    }
+}

@@ -1,0 +1,281 @@
+//! Unsafe code and atomics: every one says why it is right, and unsafe stays in its modules.
+
+use super::policy::{ORDERING_LINES_ABOVE_MAX, UNSAFE_MODULES, within};
+use super::rule::{Findings, Rule};
+use super::rust_lexer::Kind;
+use super::source::{Rust, Source, Tree};
+
+pub(crate) const RULES: &[Rule] = &[
+    Rule {
+        name: "unsafe-comment",
+        summary: "an unsafe block, impl or function says why it is right, in a SAFETY comment",
+        check: unsafe_comment,
+    },
+    Rule {
+        name: "unsafe-place",
+        summary: "unsafe stands only in the modules named for it (and in tests)",
+        check: unsafe_place,
+    },
+    Rule {
+        name: "unsafe-forbidden",
+        summary: "a crate without such a module says `#![forbid(unsafe_code)]` at its root",
+        check: unsafe_forbidden,
+    },
+    Rule {
+        name: "ordering-comment",
+        summary: "an atomic access names its partner in an ORDERING comment (not in tests)",
+        check: ordering_comment,
+    },
+];
+
+/// The token of each `unsafe` that opens something; types like `unsafe fn()` do not.
+fn unsafe_uses(rust: &Rust) -> impl Iterator<Item = usize> {
+    (0..rust.tokens.len()).filter(|&at| {
+        let opens = |word| rust.reads(at, &["unsafe", word]);
+        let is_type = opens("fn") && rust.reads(at + 2, &["("]);
+        ["{", "impl", "fn", "trait", "extern", "("]
+            .into_iter()
+            .any(opens)
+            && !is_type
+    })
+}
+
+fn unsafe_comment(tree: &Tree, findings: &mut Findings) {
+    for (file, rust) in tree.rust() {
+        for at in unsafe_uses(rust) {
+            let line = rust.tokens[at].line;
+            let item = rust.reads(at + 1, &["fn"]) || rust.reads(at + 1, &["trait"]);
+            let says = |text: &str| text.contains("SAFETY:") || (item && text.contains("# Safety"));
+            let above = rust.comments_above(line, true);
+            let beside = rust.comments_on(line..=line);
+            if !above
+                .into_iter()
+                .chain(beside)
+                .any(|comment| says(&comment.text))
+            {
+                let what = &rust.tokens[at + 1].text;
+                let message = format!("`unsafe {what}` without a SAFETY comment above it");
+                findings.add(&file.path, line, message);
+            }
+        }
+    }
+}
+
+fn unsafe_place(tree: &Tree, findings: &mut Findings) {
+    for (file, rust) in tree.rust() {
+        if UNSAFE_MODULES
+            .iter()
+            .any(|module| within(&file.path, module))
+        {
+            continue;
+        }
+        for at in unsafe_uses(rust) {
+            let line = rust.tokens[at].line;
+            if !rust.in_test(line) {
+                let places = UNSAFE_MODULES.join(", ");
+                findings.add(&file.path, line, format!("unsafe outside {places}"));
+            }
+        }
+    }
+}
+
+fn unsafe_forbidden(tree: &Tree, findings: &mut Findings) {
+    for (file, rust) in tree.rust() {
+        let Some(source) = crate_root(file) else {
+            continue;
+        };
+        let has_module = UNSAFE_MODULES
+            .iter()
+            .any(|module| module.starts_with(source));
+        let forbids = (0..rust.tokens.len())
+            .any(|at| rust.reads(at, &["#", "!", "[", "forbid", "(", "unsafe_code"]));
+        if !has_module && !forbids {
+            findings.add(
+                &file.path,
+                1,
+                "no `#![forbid(unsafe_code)]` at the root of the crate",
+            );
+        }
+    }
+}
+
+/// The source folder of the crate if the file is its root.
+fn crate_root(file: &Source) -> Option<&str> {
+    let end = ["/src/lib.rs", "/src/main.rs"]
+        .into_iter()
+        .find(|end| file.path.ends_with(end))?;
+    Some(&file.path[..file.path.len() - end.len() + "/src/".len()])
+}
+
+fn ordering_comment(tree: &Tree, findings: &mut Findings) {
+    for (file, rust) in tree.rust() {
+        for at in 0..rust.tokens.len() {
+            if !is_atomic_access(rust, at) {
+                continue;
+            }
+            let line = rust.tokens[at].line;
+            let last = rust.tokens[rust.closing(at + 1)].line;
+            if rust.in_test(line) || has_ordering(rust, line, last) {
+                continue;
+            }
+            let what = &rust.tokens[at].text;
+            let message = format!(
+                "`{what}` without an ORDERING comment on the line or ending at most \
+                 {ORDERING_LINES_ABOVE_MAX} lines above"
+            );
+            findings.add(&file.path, line, message);
+        }
+    }
+}
+
+/// Is the token at `at` the name of a method or function that accesses an atomic, being called?
+fn is_atomic_access(rust: &Rust, at: usize) -> bool {
+    let name = &rust.tokens[at];
+    let after = |mark| at > 0 && rust.tokens[at - 1].is(mark);
+    let fence = !after("fn")
+        && ["fence", "compiler_fence"]
+            .iter()
+            .any(|fence| name.is(fence));
+    let family = |prefix| name.kind == Kind::Word && name.text.starts_with(prefix);
+    let method = after(".")
+        && (["load", "store", "swap"]
+            .iter()
+            .any(|method| name.is(method))
+            || family("fetch_")
+            || family("compare_exchange"));
+    if !rust.reads(at + 1, &["("]) || !(fence || method) {
+        return false;
+    }
+    // A slice has a `swap`, a file a `load`: an atomic's takes an ordering.
+    let arguments = &rust.tokens[at + 2..=rust.closing(at + 1)];
+    let orderings = [
+        "Ordering", "order", "Relaxed", "Acquire", "Release", "AcqRel", "SeqCst",
+    ];
+    arguments
+        .iter()
+        .any(|token| orderings.iter().any(|word| token.is(word)))
+}
+
+/// Is there an ORDERING comment on the lines of the access, or in a block of comments that ends
+/// shortly above it?
+fn has_ordering(rust: &Rust, line: usize, last: usize) -> bool {
+    let start = line.saturating_sub(ORDERING_LINES_ABOVE_MAX);
+    let says = |text: &str| text.contains("ORDERING:");
+    let near = rust.comments_on(start..=last).any(|comment| {
+        let block = rust.comments_above(comment.line, false);
+        says(&comment.text) || block.iter().any(|above| says(&above.text))
+    });
+    // A chain of calls may put the access further from the top of its statement.
+    near || rust
+        .comments_above(line, true)
+        .iter()
+        .any(|comment| says(&comment.text))
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::rule::case::Case;
+
+    pub(crate) fn cases() -> Vec<Case> {
+        [
+            comment_cases(),
+            place_cases(),
+            forbidden_cases(),
+            ordering_cases(),
+        ]
+        .into_iter()
+        .flatten()
+        .collect()
+    }
+
+    fn comment_cases() -> Vec<Case> {
+        let rule = "unsafe-comment";
+        vec![
+            Case::rejects(rule, 2, "src/a.rs", "fn a() {\n    unsafe { b() }\n}\n"),
+            Case::rejects(rule, 1, "src/a.rs", "unsafe impl Send for A {}\n"),
+            Case::rejects(rule, 2, "src/a.rs", "/// Does a thing.\nunsafe fn a() {}\n"),
+            Case::rejects(
+                rule,
+                3,
+                "src/a.rs",
+                "// SAFETY: rule 1.\nb();\nunsafe { c() }\n",
+            ),
+            Case::accepts(rule, "src/a.rs", "// SAFETY: rule 1.\nunsafe { b() }\n"),
+            Case::accepts(
+                rule,
+                "src/a.rs",
+                "// SAFETY: rule 1,\n// and 2.\nlet a =\n unsafe { b() };\n",
+            ),
+            Case::accepts(
+                rule,
+                "src/a.rs",
+                "/// # Safety\n///\n/// Once.\n#[inline]\nunsafe fn a() {}\n",
+            ),
+            Case::accepts(
+                rule,
+                "src/a.rs",
+                "// `unsafe { a() }`\nlet a = \"unsafe { a() }\";\n",
+            ),
+            Case::accepts(rule, "src/a.rs", "type A = unsafe fn();\n"),
+        ]
+    }
+
+    fn place_cases() -> Vec<Case> {
+        let rule = "unsafe-place";
+        let text = "// SAFETY: rule 1.\nunsafe { b() }\n";
+        let test = "#[cfg(test)]\nmod tests {\n    fn a() { unsafe { b() } }\n}\n";
+        vec![
+            Case::rejects(rule, 2, "crates/thalweg/src/pipeline/stage.rs", text),
+            Case::rejects(rule, 2, "crates/thalweg/src/ring.rs", text),
+            Case::accepts(rule, "crates/thalweg/src/ring/packed.rs", text),
+            Case::accepts(rule, "crates/thalweg/tests/allocation.rs", text),
+            Case::accepts(rule, "crates/thalweg/src/pipeline/stage.rs", test),
+        ]
+    }
+
+    fn forbidden_cases() -> Vec<Case> {
+        let rule = "unsafe-forbidden";
+        vec![
+            Case::rejects(rule, 1, "crates/a/src/lib.rs", "//! A.\nmod b;\n"),
+            Case::rejects(
+                rule,
+                1,
+                "crates/a/src/main.rs",
+                "// #![forbid(unsafe_code)]\n",
+            ),
+            Case::accepts(
+                rule,
+                "crates/a/src/lib.rs",
+                "//! A.\n#![forbid(unsafe_code)]\n",
+            ),
+            Case::accepts(rule, "crates/thalweg/src/lib.rs", "//! A.\nmod ring;\n"),
+            Case::accepts(rule, "crates/a/src/b/mod.rs", "mod c;\n"),
+        ]
+    }
+
+    fn ordering_cases() -> Vec<Case> {
+        let rule = "ordering-comment";
+        let path = "src/a.rs";
+        let far = "// ORDERING: Acquire.\n\n\n\na.load(Ordering::Acquire);\n";
+        let block =
+            "// ORDERING: Release, pairs\n// with\n// the\n// Acquire.\na.store(1, Release);\n";
+        let lines = "a.compare_exchange(\n    0, // ORDERING: AcqRel.\n    1,\n    AcqRel,\n);\n";
+        let chain = "// ORDERING: Release.\na\n    .b\n    .c\n    .d\n    .store(1, Release);\n";
+        let model = "#[cfg(all(test, loom))]\nmod models {\n    fn a() { b.load(Acquire); }\n}\n";
+        vec![
+            Case::rejects(rule, 2, path, "// Reads.\na.load(Ordering::Acquire);\n"),
+            Case::rejects(rule, 1, path, "a.fetch_add(1, order::publish());\n"),
+            Case::rejects(rule, 1, path, "fence(SeqCst);\n"),
+            Case::rejects(rule, 1, path, "atomic::fence(order::full());\n"),
+            Case::rejects(rule, 5, path, far),
+            Case::accepts(rule, path, "a.load(Acquire); // ORDERING: pairs with b.\n"),
+            Case::accepts(rule, path, block),
+            Case::accepts(rule, path, chain),
+            Case::accepts(rule, path, lines),
+            Case::accepts(rule, path, model),
+            Case::accepts(rule, path, "slice.swap(0, 1); file.load(path);\n"),
+            Case::accepts(rule, path, "use std::sync::atomic::{Ordering, fence};\n"),
+            Case::accepts(rule, "tests/a.rs", "a.load(Ordering::Acquire);\n"),
+        ]
+    }
+}

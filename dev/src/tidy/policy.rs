@@ -1,0 +1,102 @@
+//! What tidy is told about this project: limits, places, words and the order of the crates.
+
+/// Lines of a Rust file outside its tests.
+pub(crate) const FILE_LINES_MAX: usize = 400;
+/// Lines of a Rust file with its tests.
+pub(crate) const FILE_LINES_TOTAL_MAX: usize = 600;
+/// A function has fewer lines than this, its signature and closing brace included.
+pub(crate) const FUNCTION_LINES_LIMIT: usize = 70;
+/// Characters of a line.
+pub(crate) const LINE_COLUMNS_MAX: usize = 100;
+/// How far above an atomic access its ORDERING comment may end.
+pub(crate) const ORDERING_LINES_ABOVE_MAX: usize = 3;
+
+/// Where `unsafe` may stand: a file, or a folder if it ends in a slash. Tests may use it too (a
+/// counting allocator needs it), with a SAFETY comment.
+pub(crate) const UNSAFE_MODULES: &[&str] = &[
+    "crates/thalweg/src/ring/",
+    "crates/thalweg-measure/src/clock/hardware.rs",
+];
+
+/// Where a thread may sleep, and why a condition cannot be awaited there instead.
+pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[(
+    "crates/thalweg-measure/src/clock/calibration.rs",
+    "time itself is what the calibration waits for, and it reads the clock again afterwards",
+)];
+
+/// Each crate, and the crates of this workspace that it may depend on.
+pub(crate) const ARROWS: &[(&str, &[&str])] = &[
+    ("thalweg-measure", &[]),
+    ("thalweg-hash", &[]),
+    ("thalweg", &["thalweg-measure"]),
+    ("thalweg-journal", &["thalweg-hash"]),
+    ("thalweg-task", &["thalweg"]),
+    (
+        "thalweg-exchange",
+        &["thalweg", "thalweg-measure", "thalweg-journal"],
+    ),
+    ("thalweg-doctor", &["thalweg-measure"]),
+    ("thalweg-cli", EVERY_LIBRARY),
+    ("compare", EVERY_LIBRARY),
+    ("dev", &[]),
+];
+
+const EVERY_LIBRARY: &[&str] = &[
+    "thalweg",
+    "thalweg-measure",
+    "thalweg-hash",
+    "thalweg-journal",
+    "thalweg-task",
+    "thalweg-exchange",
+    "thalweg-doctor",
+];
+
+/// The crate that has no dependency at all, so that it builds in a moment.
+pub(crate) const WITHOUT_DEPENDENCIES: &str = "dev";
+
+/// The crate that measures peers, and the peers that only it may depend on.
+pub(crate) const COMPARING: &str = "compare";
+pub(crate) const PEERS: &[&str] = &[
+    "async-channel",
+    "crossbeam",
+    "crossbeam-channel",
+    "crossbeam-queue",
+    "disruptor",
+    "flume",
+    "heapless",
+    "kanal",
+    "ringbuf",
+    "rtrb",
+    "thingbuf",
+    "tokio",
+];
+
+/// Names of files and folders that say nothing about what is inside.
+pub(crate) const EMPTY_NAMES: &[&str] = &[
+    "util", "utils", "common", "helper", "helpers", "misc", "stuff",
+];
+
+/// Words that have no place in the repository: tools and paths of the machine that it was written
+/// on. Split, so that this list does not find itself.
+pub(crate) const FOREIGN_WORDS: &[&str] = &[
+    concat!("issues", " show"),
+    concat!("issues", " list"),
+    concat!("issues", " close"),
+    concat!("farm", "-bench"),
+    concat!(".lib", "rary/"),
+    concat!("find", "_string"),
+    concat!("find", "_repos"),
+    concat!("before", "-stop"),
+    concat!("/wo", "rk/"),
+    concat!("/tmp", "/target-"),
+    concat!("/tmp", "/brief"),
+];
+
+/// The licence of every crate, and the files that hold its text.
+pub(crate) const LICENCE: &str = "MIT OR Apache-2.0";
+pub(crate) const LICENCE_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
+
+/// Is `path` one of `places`, or inside one that ends in a slash?
+pub(crate) fn within(path: &str, place: &str) -> bool {
+    path == place || (place.ends_with('/') && path.starts_with(place))
+}

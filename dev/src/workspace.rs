@@ -1,0 +1,170 @@
+//! Where the workspace is, and how commands are run in it.
+
+use std::io::{self, BufRead, BufReader, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::{env, fs};
+
+/// The workspace that `cargo dev` was called in.
+pub(crate) struct Workspace {
+    pub(crate) root: PathBuf,
+    /// Where cargo builds: `CARGO_TARGET_DIR`, or `target`.
+    pub(crate) target: PathBuf,
+}
+
+impl Workspace {
+    /// The nearest folder at or above `from` whose manifest is a workspace's.
+    ///
+    /// # Errors
+    /// There is none.
+    pub(crate) fn around(from: &Path) -> Result<Self, String> {
+        let is_root = |folder: &&Path| {
+            let manifest = fs::read_to_string(folder.join("Cargo.toml"));
+            manifest.is_ok_and(|text| text.lines().any(|line| line.trim() == "[workspace]"))
+        };
+        let Some(root) = from.ancestors().find(is_root) else {
+            return Err(format!("no workspace at or above {}", from.display()));
+        };
+        let target = env::var_os("CARGO_TARGET_DIR").map_or("target".into(), PathBuf::from);
+        Ok(Self {
+            root: root.to_owned(),
+            target: root.join(target),
+        })
+    }
+
+    /// A command run at the root.
+    pub(crate) fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.current_dir(&self.root).stdin(Stdio::null());
+        command
+    }
+
+    /// The cargo that runs this program, with the arguments that `line` holds between blanks.
+    pub(crate) fn cargo(&self, line: &str) -> Command {
+        let program = env::var("CARGO").unwrap_or_else(|_| "cargo".to_owned());
+        let mut command = self.command(&program);
+        command.args(line.split_whitespace());
+        command
+    }
+
+    /// Does the command start, and end well? Its output is dropped.
+    pub(crate) fn works(&self, program: &str, line: &str) -> bool {
+        let mut command = self.command(program);
+        command
+            .args(line.split_whitespace())
+            .stdout(Stdio::null())
+            .stderr(Stdio::null());
+        command.status().is_ok_and(|status| status.success())
+    }
+
+    /// What a command prints, trimmed.
+    ///
+    /// # Errors
+    /// It does not start or does not end well; the text is what it said on stderr.
+    pub(crate) fn output(&self, program: &str, line: &str) -> Result<String, String> {
+        let mut command = self.command(program);
+        let output = command.args(line.split_whitespace()).output();
+        let output = output.map_err(|error| format!("{program}: {error}"))?;
+        if output.status.success() {
+            Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
+        } else {
+            Err(String::from_utf8_lossy(&output.stderr).trim().to_owned())
+        }
+    }
+}
+
+/// Runs a command with its output let through.
+///
+/// # Errors
+/// It does not start, or ends with another code than 0.
+pub(crate) fn run(command: &mut Command) -> Result<(), String> {
+    let status = command
+        .status()
+        .map_err(|error| say(command, &error.to_string()))?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(say(command, &status.to_string()))
+    }
+}
+
+/// Runs a command, hands every line of its stdout to `see`, and lets it through unchanged.
+///
+/// # Errors
+/// As of `run`, or our own stdout cannot be written to.
+pub(crate) fn run_watched(command: &mut Command, mut see: impl FnMut(&str)) -> Result<(), String> {
+    let failed = |error: io::Error| error.to_string();
+    let mut child = command.stdout(Stdio::piped()).spawn();
+    let child = child
+        .as_mut()
+        .map_err(|error| say(command, &error.to_string()))?;
+    let output = child.stdout.take().ok_or("no stdout")?;
+    let mut output = BufReader::new(output);
+    let mut line = Vec::new();
+    let mut stdout = io::stdout().lock();
+    while output.read_until(b'\n', &mut line).map_err(failed)? > 0 {
+        stdout
+            .write_all(&line)
+            .and_then(|()| stdout.flush())
+            .map_err(failed)?;
+        see(String::from_utf8_lossy(&line).trim_end());
+        line.clear();
+    }
+    let status = child.wait().map_err(failed)?;
+    if status.success() {
+        Ok(())
+    } else {
+        Err(say(command, &status.to_string()))
+    }
+}
+
+/// The command as one would type it, and what became of it.
+fn say(command: &Command, what: &str) -> String {
+    let program = Path::new(command.get_program());
+    let name = program
+        .file_name()
+        .unwrap_or(program.as_os_str())
+        .to_string_lossy();
+    let args: Vec<_> = command
+        .get_args()
+        .map(|arg| arg.to_string_lossy())
+        .collect();
+    format!("`{name} {}`: {what}", args.join(" "))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_workspace_is_found_from_inside_it() {
+        let dev = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let workspace = Workspace::around(&dev.join("src")).unwrap();
+        assert_eq!(workspace.root, dev.parent().unwrap());
+        let error = Workspace::around(Path::new("/")).err().unwrap();
+        assert_eq!(error, "no workspace at or above /");
+    }
+
+    #[test]
+    fn a_command_that_fails_is_named_with_its_arguments() {
+        let workspace = Workspace::around(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let error = run(&mut workspace.command("no-such-program")).unwrap_err();
+        assert!(error.starts_with("`no-such-program `: "), "{error}");
+        let error = run(workspace.cargo("no-such-command -q").stderr(Stdio::null())).unwrap_err();
+        assert!(
+            error.starts_with("`cargo no-such-command -q`: exit status: "),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn output_is_watched_line_by_line() {
+        let workspace = Workspace::around(Path::new(env!("CARGO_MANIFEST_DIR"))).unwrap();
+        let mut lines = Vec::new();
+        run_watched(&mut workspace.cargo("--version"), |line| {
+            lines.push(line.to_owned())
+        })
+        .unwrap();
+        assert!(lines[0].starts_with("cargo "), "{lines:?}");
+    }
+}
