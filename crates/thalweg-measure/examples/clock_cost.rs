@@ -3,11 +3,7 @@
 use std::hint::black_box;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::recorder;
-fn median(v: &[f64]) -> Option<f64> {
-    let mut v = v.to_vec();
-    v.sort_by(f64::total_cmp);
-    v.get(v.len() / 2).copied()
-}
+use thalweg_measure::statistics::median;
 
 const CALLS: u64 = 4096;
 const ROUNDS: usize = 301;

@@ -45,7 +45,9 @@ proptest! {
     }
 
     #[test]
-    fn weights_are_repetitions(values in prop::collection::vec((0_u64..1 << 50, 0_u64..20), 0..50)) {
+    fn weights_are_repetitions(
+        values in prop::collection::vec((0_u64..1 << 50, 0_u64..20), 0..50),
+    ) {
         let (weighted, repeated) = (Recorder::new(), Recorder::new());
         for &(value, n) in &values {
             weighted.record_n(value, n);

@@ -41,7 +41,8 @@ pub(super) fn present() -> bool {
     false
 }
 
-/// The time stamp counter, not ordered against neighbouring loads (no fence: that doubles the cost).
+/// The time stamp counter, not ordered against neighbouring loads (a fence would wait for all of
+/// them).
 #[cfg(target_arch = "x86_64")]
 #[inline(always)]
 pub(super) fn counter() -> u64 {

@@ -1,0 +1,194 @@
+//! Open-loop load: events are due by a schedule that does not wait for anybody.
+//!
+//! Each event has an intended send time. A sender that is late, since the system under test
+//! pushed back or the machine took the core away, sends what is due back to back; nothing is
+//! skipped, and nothing is moved to a later time. Latency is measured from the intended time, so
+//! an event that had to wait before it could be sent counts that wait. (Measuring from the real
+//! send time hides just the worst moments: "coordinated omission", G. Tene, "How NOT to measure
+//! latency", 2013.)
+
+mod rate;
+
+pub use rate::{PER_S_MAX, Rate, RateError};
+
+use crate::clock::TimeSource;
+use crate::histogram::{Histogram, Recorder};
+use crate::random::SplitMix;
+use std::ops::ControlFlow;
+
+/// A schedule of intended send times, and the sender that keeps to it.
+///
+/// ```
+/// use thalweg_measure::clock::Clock;
+/// use thalweg_measure::load::{OpenLoop, Rate};
+/// let clock = Clock::global();
+/// let mut load = OpenLoop::new(clock, Rate::per_second(1_000_000)?);
+/// let mut latency_max = 0;
+/// let report = load.run(100, |_, intended_ticks| {
+///     // Do the work, then:
+///     latency_max = latency_max.max(clock.ticks().saturating_sub(intended_ticks));
+/// });
+/// assert_eq!(report.sent, 100);
+/// # Ok::<(), thalweg_measure::load::RateError>(())
+/// ```
+#[derive(Clone, Debug)]
+pub struct OpenLoop<T> {
+    clock: T,
+    rate: Rate,
+    arrivals: Arrivals,
+    yielding: bool,
+    /// When event 0 is due; set by the first event.
+    begin_ticks: Option<u64>,
+}
+
+/// Where the next intended time comes from.
+#[derive(Clone, Debug)]
+enum Arrivals {
+    /// Event `next` is due `next / rate` after the begin, computed from the begin each time, so
+    /// that no rounding adds up.
+    Regular { next: u64 },
+    /// Exponential gaps.
+    Poisson { random: SplitMix, offset_ticks: f64 },
+}
+
+/// What the sender can say of itself.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub struct LoadReport {
+    /// How many events were sent.
+    pub sent: u64,
+    /// How much later than intended each event was sent, in nanoseconds: 0 where on time. Large
+    /// values mean that the sender was held up, by the system under test or by the machine.
+    /// Empty for [`Rate::MAX`], where nothing is intended.
+    pub lateness_ns: Histogram,
+    /// From the first intended time to after the last send, in nanoseconds.
+    pub span_ns: u64,
+}
+
+impl LoadReport {
+    /// Events a second that were really sent; 0 where no time passed.
+    #[must_use]
+    pub fn sent_per_s(&self) -> f64 {
+        if self.span_ns == 0 {
+            0.0
+        } else {
+            self.sent as f64 * 1e9 / self.span_ns as f64
+        }
+    }
+}
+
+impl<T: TimeSource> OpenLoop<T> {
+    /// A regular schedule: events at equal distances. It begins with the first call of
+    /// [`next_due`](Self::next_due) or [`run`](Self::run).
+    pub fn new(clock: T, rate: Rate) -> Self {
+        let arrivals = Arrivals::Regular { next: 0 };
+        OpenLoop {
+            clock,
+            rate,
+            arrivals,
+            yielding: false,
+            begin_ticks: None,
+        }
+    }
+
+    /// The same rate with random gaps (a Poisson process), the same for the same seed; as events
+    /// from many independent sources come. No effect on [`Rate::MAX`].
+    #[must_use]
+    pub fn poisson(mut self, seed: u64) -> Self {
+        self.arrivals = Arrivals::Poisson {
+            random: SplitMix::new(seed),
+            offset_ticks: 0.0,
+        };
+        self
+    }
+
+    /// Whether to give the core to other threads while the next event is not due, for a sender
+    /// that shares its core. Costs precision: the core comes back when the others let it.
+    #[must_use]
+    pub fn yielding(mut self, yielding: bool) -> Self {
+        self.yielding = yielding;
+        self
+    }
+
+    /// The intended time of the next event in ticks; each call moves on by one event. For a
+    /// sender with a loop of its own. With [`Rate::MAX`] it is the present time.
+    pub fn next_due(&mut self) -> u64 {
+        let Some(per_s) = self.rate.per_s() else {
+            return self.clock.ticks();
+        };
+        let begin = *self.begin_ticks.get_or_insert_with(|| self.clock.ticks());
+        let ticks_per_s = self.clock.ticks_from_ns(1_000_000_000);
+        let offset = match &mut self.arrivals {
+            Arrivals::Regular { next } => {
+                let offset = u128::from(*next) * u128::from(ticks_per_s) / u128::from(per_s);
+                *next += 1;
+                offset as u64
+            }
+            Arrivals::Poisson {
+                random,
+                offset_ticks,
+            } => {
+                let offset = *offset_ticks as u64;
+                *offset_ticks += random.exponential() * ticks_per_s as f64 / per_s as f64;
+                offset
+            }
+        };
+        begin + offset
+    }
+
+    /// Spins, or yields, until `due_ticks`, and returns the time that it has become. Returns
+    /// at once where that time has passed.
+    pub fn wait_until(&self, due_ticks: u64) -> u64 {
+        loop {
+            let now = self.clock.ticks();
+            if now >= due_ticks {
+                return now;
+            }
+            if self.yielding {
+                std::thread::yield_now();
+            } else {
+                std::hint::spin_loop();
+            }
+        }
+    }
+
+    /// Sends `n` events, `send(i, intended_ticks)` each no earlier than intended, with `i` from 0.
+    /// A second run goes on with the schedule where the first left it; a gap between the two is
+    /// caught up, so make a new `OpenLoop` for a fresh start.
+    pub fn run(&mut self, n: u64, mut send: impl FnMut(u64, u64)) -> LoadReport {
+        self.run_until(n, |i, intended_ticks| {
+            send(i, intended_ticks);
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// As [`run`](Self::run), and ends early where `send` answers `Break`; that event does not
+    /// count as sent.
+    pub fn run_until(
+        &mut self,
+        n: u64,
+        mut send: impl FnMut(u64, u64) -> ControlFlow<()>,
+    ) -> LoadReport {
+        let lateness = Recorder::new();
+        let scheduled = self.rate != Rate::MAX;
+        let mut first_due = None;
+        let mut sent = 0;
+        while sent < n {
+            let due = self.next_due();
+            first_due.get_or_insert(due);
+            if scheduled {
+                lateness.record(self.wait_until(due).saturating_sub(due));
+            }
+            if send(sent, due).is_break() {
+                break;
+            }
+            sent += 1;
+        }
+        let span = first_due.map_or(0, |first| self.clock.ticks().saturating_sub(first));
+        LoadReport {
+            sent,
+            lateness_ns: lateness.snapshot(|ticks| self.clock.ns(ticks)),
+            span_ns: self.clock.ns(span),
+        }
+    }
+}

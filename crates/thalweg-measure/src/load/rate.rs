@@ -1,0 +1,270 @@
+//! How many events a second, as one types it.
+
+use std::fmt;
+use std::str::FromStr;
+
+/// The highest rate with a schedule: one event a nanosecond.
+pub const PER_S_MAX: u64 = 1_000_000_000;
+
+/// A rate of load: a whole number of events a second, or as fast as it goes.
+///
+/// Written as `250`, `125k`, `2.5M` or `max`.
+///
+/// ```
+/// use thalweg_measure::load::Rate;
+/// assert_eq!("2.5M".parse::<Rate>()?.per_s(), Some(2_500_000));
+/// assert_eq!("max".parse::<Rate>()?, Rate::MAX);
+/// # Ok::<(), thalweg_measure::load::RateError>(())
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Rate {
+    /// None: no schedule.
+    per_s: Option<u64>,
+}
+
+impl Rate {
+    /// As fast as it goes, without a schedule.
+    pub const MAX: Rate = Rate { per_s: None };
+
+    /// A rate in events a second.
+    ///
+    /// # Errors
+    /// [`RateError::Zero`] and [`RateError::TooHigh`] outside 1..=[`PER_S_MAX`].
+    pub fn per_second(per_s: u64) -> Result<Rate, RateError> {
+        Rate::checked(u128::from(per_s), &per_s.to_string())
+    }
+
+    fn checked(per_s: u128, text: &str) -> Result<Rate, RateError> {
+        match u64::try_from(per_s) {
+            Ok(0) => Err(RateError::Zero {
+                text: text.to_owned(),
+            }),
+            Ok(per_s @ 1..=PER_S_MAX) => Ok(Rate { per_s: Some(per_s) }),
+            _ => Err(RateError::TooHigh {
+                text: text.to_owned(),
+            }),
+        }
+    }
+
+    /// Events a second; `None` for [`Rate::MAX`].
+    #[must_use]
+    pub fn per_s(self) -> Option<u64> {
+        self.per_s
+    }
+}
+
+impl fmt::Display for Rate {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Some(per_s) = self.per_s else {
+            return f.write_str("max");
+        };
+        let (unit, digits, suffix) = match per_s {
+            1_000_000.. => (1_000_000, 6, "M"),
+            1_000.. => (1_000, 3, "k"),
+            _ => return write!(f, "{per_s}"),
+        };
+        let whole = per_s / unit;
+        let part = format!("{:0digits$}", per_s % unit);
+        match part.trim_end_matches('0') {
+            "" => write!(f, "{whole}{suffix}"),
+            part => write!(f, "{whole}.{part}{suffix}"),
+        }
+    }
+}
+
+impl FromStr for Rate {
+    type Err = RateError;
+
+    /// Digits, with a decimal point if need be, and `k` or `M`; or `max`.
+    fn from_str(text: &str) -> Result<Rate, RateError> {
+        let junk = || RateError::NotARate {
+            text: text.to_owned(),
+        };
+        if text == "max" {
+            return Ok(Rate::MAX);
+        }
+        let (number, zeros) = match text.as_bytes().last() {
+            Some(b'k' | b'K') => (&text[..text.len() - 1], 3),
+            Some(b'M') => (&text[..text.len() - 1], 6),
+            _ => (text, 0),
+        };
+        let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
+        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
+        if let Some(positive) = whole.strip_prefix('-')
+            && digits(positive)
+            && digits(part)
+        {
+            return Err(RateError::Negative {
+                text: text.to_owned(),
+            });
+        }
+        if !digits(whole) || !digits(part) {
+            return Err(junk());
+        }
+        let part = part.trim_end_matches('0');
+        if part.len() > zeros {
+            return Err(RateError::NotWhole {
+                text: text.to_owned(),
+            });
+        }
+        // The digits shifted left by the suffix; too long for u128 is too high as well.
+        let shifted = format!("{whole}{part:0<zeros$}");
+        match shifted.parse::<u128>() {
+            Ok(per_s) => Rate::checked(per_s, text),
+            Err(_) => Err(RateError::TooHigh {
+                text: text.to_owned(),
+            }),
+        }
+    }
+}
+
+/// Why a text is not a [`Rate`]. Each text names the value and what would be allowed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RateError {
+    /// No events at all.
+    Zero {
+        /// What was given.
+        text: String,
+    },
+    /// Below zero.
+    Negative {
+        /// What was given.
+        text: String,
+    },
+    /// Above [`PER_S_MAX`].
+    TooHigh {
+        /// What was given.
+        text: String,
+    },
+    /// A part of an event a second.
+    NotWhole {
+        /// What was given.
+        text: String,
+    },
+    /// Not a number with a known suffix.
+    NotARate {
+        /// What was given.
+        text: String,
+    },
+}
+
+impl fmt::Display for RateError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            RateError::Zero { text } | RateError::Negative { text } => {
+                write!(f, "rate '{text}' is too low: the least is 1 event a second")
+            }
+            RateError::TooHigh { text } => write!(
+                f,
+                "rate '{text}' is too high: the limit is 1000M ({PER_S_MAX}) events a second; \
+                 'max' goes as fast as it can"
+            ),
+            RateError::NotWhole { text } => {
+                write!(f, "rate '{text}' is not a whole number of events a second")
+            }
+            RateError::NotARate { text } => write!(
+                f,
+                "'{text}' is not a rate: expected events a second such as 250, 125k, 2.5M, or max"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RateError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn per_s(text: &str) -> Option<u64> {
+        text.parse::<Rate>()
+            .unwrap_or_else(|error| panic!("{error}"))
+            .per_s()
+    }
+
+    #[test]
+    fn rates_as_people_type_them() {
+        assert_eq!(per_s("125k"), Some(125_000));
+        assert_eq!(per_s("125K"), Some(125_000));
+        assert_eq!(per_s("1M"), Some(1_000_000));
+        assert_eq!(per_s("2.5M"), Some(2_500_000));
+        assert_eq!(per_s("0.000001M"), Some(1));
+        assert_eq!(per_s("250"), Some(250));
+        assert_eq!(per_s("250.0"), Some(250));
+        assert_eq!(per_s("1000M"), Some(PER_S_MAX));
+        assert_eq!(per_s("max"), None);
+    }
+
+    #[test]
+    fn what_is_not_a_rate_is_told() {
+        let error = |text: &str| text.parse::<Rate>().expect_err(text).to_string();
+        let least = "is too low: the least is 1 event a second";
+        assert_eq!(error("0"), format!("rate '0' {least}"));
+        assert_eq!(error("0.0M"), format!("rate '0.0M' {least}"));
+        assert_eq!(error("-5k"), format!("rate '-5k' {least}"));
+        let high = "is too high: the limit is 1000M (1000000000) events a second; \
+                    'max' goes as fast as it can";
+        for text in [
+            "1000000001",
+            "1000.000001M",
+            "99999999999999999999999999999999999999999M",
+        ] {
+            assert_eq!(error(text), format!("rate '{text}' {high}"));
+        }
+        for text in ["0.5", "1.0001k"] {
+            assert_eq!(
+                error(text),
+                format!("rate '{text}' is not a whole number of events a second")
+            );
+        }
+        for text in [
+            "", "k", "fast", "1G", "1m", "1e6", "+1", " 1", "1.", ".5k", "1.2.3", "--1",
+        ] {
+            assert_eq!(
+                error(text),
+                format!(
+                    "'{text}' is not a rate: expected events a second such as 250, 125k, 2.5M, \
+                     or max"
+                )
+            );
+        }
+        for text in ["٣", "1k\u{301}", "µ", "NaN", "inf", "-"] {
+            assert!(
+                matches!(text.parse::<Rate>(), Err(RateError::NotARate { .. })),
+                "{text}"
+            );
+        }
+        assert_eq!(
+            Rate::per_second(0),
+            Err(RateError::Zero { text: "0".into() })
+        );
+        assert!(Rate::per_second(PER_S_MAX + 1).is_err());
+    }
+
+    proptest! {
+        #[test]
+        fn display_reads_back(per_s in 1..=PER_S_MAX) {
+            let rate = Rate::per_second(per_s).expect("within the range");
+            prop_assert_eq!(rate.to_string().parse::<Rate>(), Ok(rate));
+        }
+
+        #[test]
+        fn no_text_panics(text in "\\PC{0,12}|[-0-9.kM]{0,45}") {
+            let _ = text.parse::<Rate>();
+        }
+    }
+
+    #[test]
+    fn display_is_short() {
+        for text in [
+            "1", "999", "1k", "1.5k", "125k", "1M", "2.5M", "1000M", "max",
+        ] {
+            assert_eq!(
+                text.parse::<Rate>().map(|rate| rate.to_string()),
+                Ok(text.to_owned())
+            );
+        }
+    }
+}

@@ -1,0 +1,320 @@
+//! Results for people ([`Table`], [`Nanoseconds`]) and for programs ([`Measurement`],
+//! [`Comparison`]: one JSON object a line).
+
+use crate::statistics::{Better, Interval, median, median_interval, paired_ratio};
+use serde::Serialize;
+use std::fmt;
+
+/// A span for people: three significant digits in ns, µs, ms or s.
+///
+/// ```
+/// # use thalweg_measure::table::Nanoseconds;
+/// assert_eq!(Nanoseconds(4_321.0).to_string(), "4.32 µs");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct Nanoseconds(
+    /// The span in nanoseconds.
+    pub f64,
+);
+
+impl fmt::Display for Nanoseconds {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if !self.0.is_finite() {
+            return f.pad("-");
+        }
+        // The limits are where three digits would round up to 1000 of the smaller unit.
+        let (unit, name) = match self.0.abs() {
+            ns if ns < 999.5 => (1.0, "ns"),
+            ns if ns < 999.5e3 => (1e3, "µs"),
+            ns if ns < 999.5e6 => (1e6, "ms"),
+            _ => (1e9, "s"),
+        };
+        f.pad(&format!("{} {name}", three_digits(self.0 / unit)))
+    }
+}
+
+/// A number with three significant digits, or all digits before the point.
+fn three_digits(number: f64) -> String {
+    let decimals = match number.abs() {
+        size if size >= 99.95 => 0,
+        size if size >= 9.995 => 1,
+        _ => 2,
+    };
+    format!("{number:.decimals$}")
+}
+
+/// One field of a [`Table`].
+#[derive(Clone, Debug, PartialEq)]
+pub enum Cell {
+    /// Aligned left.
+    Text(String),
+    /// Aligned right.
+    Number(String),
+}
+
+impl Cell {
+    fn text(&self) -> &str {
+        match self {
+            Cell::Text(text) | Cell::Number(text) => text,
+        }
+    }
+}
+
+impl From<&str> for Cell {
+    fn from(text: &str) -> Cell {
+        Cell::Text(text.to_owned())
+    }
+}
+
+impl From<String> for Cell {
+    fn from(text: String) -> Cell {
+        Cell::Text(text)
+    }
+}
+
+impl From<Nanoseconds> for Cell {
+    fn from(span: Nanoseconds) -> Cell {
+        Cell::Number(span.to_string())
+    }
+}
+
+impl From<u64> for Cell {
+    fn from(number: u64) -> Cell {
+        Cell::Number(number.to_string())
+    }
+}
+
+impl From<usize> for Cell {
+    fn from(number: usize) -> Cell {
+        Cell::Number(number.to_string())
+    }
+}
+
+impl From<f64> for Cell {
+    /// Three significant digits; `-` for what is not a number.
+    fn from(number: f64) -> Cell {
+        Cell::Number(if number.is_finite() {
+            three_digits(number)
+        } else {
+            "-".to_owned()
+        })
+    }
+}
+
+impl From<Interval> for Cell {
+    /// The value and its bounds: `1.52 [1.48, 1.57]`.
+    fn from(interval: Interval) -> Cell {
+        let [low, value, high] = [interval.low, interval.value, interval.high].map(three_digits);
+        Cell::Number(format!("{value} [{low}, {high}]"))
+    }
+}
+
+/// A text table: columns two spaces apart, a rule below the head, numbers to the right. A column
+/// is to the right, its head too, where any of its cells is a number.
+///
+/// ```
+/// # use thalweg_measure::table::{Nanoseconds, Table};
+/// let mut table = Table::new(["stage", "events", "p99"]);
+/// table.row(["risk".into(), 1000_u64.into(), Nanoseconds(310.0).into()]);
+/// assert_eq!(table.to_string(), "\
+/// stage  events     p99
+/// -----  ------  ------
+/// risk     1000  310 ns
+/// ");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Table {
+    head: Vec<String>,
+    rows: Vec<Vec<Cell>>,
+}
+
+impl Table {
+    /// A table with these columns and no rows.
+    #[must_use]
+    pub fn new<const N: usize>(head: [&str; N]) -> Self {
+        Table {
+            head: head.map(str::to_owned).to_vec(),
+            rows: Vec::new(),
+        }
+    }
+
+    /// Adds a row; cells that lack are empty.
+    ///
+    /// # Panics
+    /// Where there are more cells than columns.
+    pub fn row(&mut self, cells: impl IntoIterator<Item = Cell>) -> &mut Self {
+        let cells: Vec<Cell> = cells.into_iter().collect();
+        let (columns, given) = (self.head.len(), cells.len());
+        assert!(
+            given <= columns,
+            "a row of {given} cells in a table of {columns} columns"
+        );
+        self.rows.push(cells);
+        self
+    }
+
+    /// Whether there are no rows.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.rows.is_empty()
+    }
+
+    fn column(&self, column: usize) -> impl Iterator<Item = &Cell> {
+        self.rows.iter().filter_map(move |row| row.get(column))
+    }
+}
+
+impl fmt::Display for Table {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let columns: Vec<(usize, bool)> = (0..self.head.len())
+            .map(|column| {
+                let cells = self.column(column).map(|cell| cell.text().chars().count());
+                let width = cells
+                    .chain([self.head[column].chars().count()])
+                    .max()
+                    .unwrap_or(0);
+                (
+                    width,
+                    self.column(column)
+                        .any(|cell| matches!(cell, Cell::Number(_))),
+                )
+            })
+            .collect();
+        let rule: Vec<String> = columns
+            .iter()
+            .map(|&(width, _)| "-".repeat(width))
+            .collect();
+        let line = |f: &mut fmt::Formatter<'_>, cells: &[&str]| {
+            let mut line = String::new();
+            for (cell, &(width, right)) in cells.iter().zip(&columns) {
+                line += &if right {
+                    format!("{cell:>width$}  ")
+                } else {
+                    format!("{cell:<width$}  ")
+                };
+            }
+            writeln!(f, "{}", line.trim_end())
+        };
+        line(f, &self.head.iter().map(String::as_str).collect::<Vec<_>>())?;
+        line(f, &rule.iter().map(String::as_str).collect::<Vec<_>>())?;
+        for row in &self.rows {
+            line(f, &row.iter().map(Cell::text).collect::<Vec<_>>())?;
+        }
+        Ok(())
+    }
+}
+
+/// One measured value of an experiment, as a JSON row with exactly these keys in this order.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Measurement {
+    /// The experiment, such as `pipeline`.
+    pub experiment: String,
+    /// The case of it, such as `1M/s`.
+    pub case: String,
+    /// What was measured, such as `inline`.
+    pub subject: String,
+    /// The metric, such as `latency_p99`.
+    pub metric: String,
+    /// The unit of `value`, `low` and `high`, such as `ns`.
+    pub unit: String,
+    /// The median of the repetitions; null where there was none.
+    pub value: Option<f64>,
+    /// The lower bound of its interval; null for fewer than two repetitions.
+    pub low: Option<f64>,
+    /// The upper bound of its interval; null for fewer than two repetitions.
+    pub high: Option<f64>,
+    /// How many repetitions.
+    pub n: usize,
+}
+
+impl Measurement {
+    /// The row of these repetitions: their median and its interval.
+    #[must_use]
+    pub fn new(
+        [experiment, case, subject]: [&str; 3],
+        [metric, unit]: [&str; 2],
+        repetitions: &[f64],
+    ) -> Self {
+        let interval = median_interval(repetitions);
+        Measurement {
+            experiment: experiment.to_owned(),
+            case: case.to_owned(),
+            subject: subject.to_owned(),
+            metric: metric.to_owned(),
+            unit: unit.to_owned(),
+            value: median(repetitions),
+            low: interval.map(|interval| interval.low),
+            high: interval.map(|interval| interval.high),
+            n: repetitions.len(),
+        }
+    }
+
+    /// One line of JSON, without the line feed.
+    #[must_use]
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).expect("strings and numbers always serialize")
+    }
+}
+
+/// One comparison of two subjects, as a JSON row with exactly these keys in this order. A ratio
+/// above 1 always means that `subject` is better.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct Comparison {
+    /// The experiment, such as `pipeline`.
+    pub experiment: String,
+    /// The case of it, such as `1M/s`.
+    pub case: String,
+    /// The metric, such as `latency_p99`.
+    pub metric: String,
+    /// The one that is better where the ratio is above 1.
+    pub subject: String,
+    /// The other.
+    pub versus: String,
+    /// The median ratio of the pairs.
+    pub ratio: f64,
+    /// The lower bound of its interval.
+    pub low: f64,
+    /// The upper bound of its interval.
+    pub high: f64,
+}
+
+impl Comparison {
+    /// The row of these paired repetitions, `(subject, versus)`; `None` where
+    /// [`paired_ratio`] is none.
+    #[must_use]
+    pub fn new(
+        [experiment, case, metric]: [&str; 3],
+        [subject, versus]: [&str; 2],
+        pairs: &[(f64, f64)],
+        better: Better,
+    ) -> Option<Self> {
+        let interval = paired_ratio(pairs, better)?;
+        Some(Comparison {
+            experiment: experiment.to_owned(),
+            case: case.to_owned(),
+            metric: metric.to_owned(),
+            subject: subject.to_owned(),
+            versus: versus.to_owned(),
+            ratio: interval.value,
+            low: interval.low,
+            high: interval.high,
+        })
+    }
+
+    /// Whether the runs tell the two subjects apart at all: the interval does not hold 1.
+    #[must_use]
+    pub fn tells(&self) -> bool {
+        Interval {
+            low: self.low,
+            value: self.ratio,
+            high: self.high,
+        }
+        .tells_from(1.0)
+    }
+
+    /// One line of JSON, without the line feed.
+    #[must_use]
+    pub fn json(&self) -> String {
+        serde_json::to_string(self).expect("strings and numbers always serialize")
+    }
+}
