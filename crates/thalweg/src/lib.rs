@@ -3,3 +3,4 @@
 
 #[allow(unsafe_code)] // lock-free code lives here and nowhere else in this crate
 pub mod ring;
+pub mod wait;

@@ -133,6 +133,21 @@ macro_rules! common {
                 self.cursor.next
             }
 
+            /// Gives back the next `count` elements: readers behind this one may touch them from now on,
+            /// whether or not this one did.
+            ///
+            /// # Panics
+            /// If `count` is more than [`poll`](Self::poll) or a visit found.
+            #[inline]
+            pub fn release(&mut self, count: usize) {
+                let until = self.cursor.next + count as u64;
+                assert!(
+                    until <= self.cursor.limit,
+                    "release of {count} elements, not all seen"
+                );
+                self.cursor.release(until);
+            }
+
             /// Elements published but not yet released by this reader.
             pub fn lag(&self) -> u64 {
                 // ORDERING: Relaxed; a figure for people, nothing is read on its strength.
@@ -158,23 +173,31 @@ impl<T> ReadOnly<T> {
         }
     }
 
+    /// Calls `look(sequence, element)` for up to `max` elements until it says `false`; gives the number of
+    /// elements for which it said `true`. Releases nothing.
+    #[inline]
+    pub fn visit(&mut self, max: usize, mut look: impl FnMut(u64, &T) -> bool) -> usize {
+        let first = self.cursor.next;
+        let count = self.cursor.available().min(max);
+        for sequence in first..first + count as u64 {
+            let slot = self.cursor.ring.slot(sequence);
+            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rule 3: nobody writes it.
+            if !slot.with(|slot| look(sequence, unsafe { &*slot })) {
+                return (sequence - first) as usize;
+            }
+        }
+        count
+    }
+
     /// Calls `look(sequence, element)` for up to `max` elements, then releases them together; gives their
     /// number. If `look` panics, none of them is released.
     #[inline]
     pub fn for_each(&mut self, max: usize, mut look: impl FnMut(u64, &T)) -> usize {
-        let first = self.cursor.next;
-        let count = self.cursor.available().min(max);
-        let until = first + count as u64;
-        for sequence in first..until {
-            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rule 3: nobody writes it.
-            self.cursor
-                .ring
-                .slot(sequence)
-                .with(|slot| look(sequence, unsafe { &*slot }));
-        }
-        if count > 0 {
-            self.cursor.release(until);
-        }
+        let count = self.visit(max, |sequence, element| {
+            look(sequence, element);
+            true
+        });
+        self.release(count);
         count
     }
 }
@@ -202,29 +225,46 @@ impl<T> ReadWrite<T> {
         }
     }
 
-    /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's, then releases
-    /// all of them together; gives their number, other shards' included. If `work` panics, none is released.
+    /// Whether element `sequence`, which must be within reach, is this reader's to change.
     #[inline]
-    pub fn for_each(&mut self, max: usize, mut work: impl FnMut(u64, &mut T)) -> usize {
+    pub fn owns(&self, sequence: u64) -> bool {
+        let Some((group, shard)) = self.shard else {
+            return true;
+        };
+        let route = &self.cursor.ring.routes[group][self.cursor.ring.index(sequence)];
+        // ORDERING: Relaxed; made visible by the Acquire in `look` (rule 4).
+        route.load(Ordering::Relaxed) == shard
+    }
+
+    /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's until it says
+    /// `false`; gives the number of elements passed, other shards' included. Releases nothing.
+    #[inline]
+    pub fn visit(&mut self, max: usize, mut work: impl FnMut(u64, &mut T) -> bool) -> usize {
         let first = self.cursor.next;
         let count = self.cursor.available().min(max);
-        let until = first + count as u64;
-        for sequence in first..until {
-            if let Some((group, shard)) = self.shard {
-                let route = &self.cursor.ring.routes[group][self.cursor.ring.index(sequence)];
-                // ORDERING: Relaxed; made visible by the Acquire in `look` (rule 4).
-                if route.load(Ordering::Relaxed) != shard {
-                    continue;
-                }
+        for sequence in first..first + count as u64 {
+            if !self.owns(sequence) {
+                continue;
             }
             let slot = self.cursor.ring.slot(sequence);
             // SAFETY: rule 2: `sequence` is below our limit and not yet released; rules 3 and 4: nobody else
             // may touch it until we release it.
-            slot.with_mut(|slot| work(sequence, unsafe { &mut *slot }));
+            if !slot.with_mut(|slot| work(sequence, unsafe { &mut *slot })) {
+                return (sequence - first) as usize;
+            }
         }
-        if count > 0 {
-            self.cursor.release(until);
-        }
+        count
+    }
+
+    /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's, then releases
+    /// all of them together; gives their number, other shards' included. If `work` panics, none is released.
+    #[inline]
+    pub fn for_each(&mut self, max: usize, mut work: impl FnMut(u64, &mut T)) -> usize {
+        let count = self.visit(max, |sequence, element| {
+            work(sequence, element);
+            true
+        });
+        self.release(count);
         count
     }
 }

@@ -1,0 +1,181 @@
+//! Which cores this program may really use, and pinning threads to them.
+
+use std::fmt;
+
+/// The cores that the current thread may run on, and how many of them the quota pays for.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Cores {
+    cpus: Vec<usize>,
+    count: usize,
+}
+
+impl Cores {
+    /// A set for a plan that does not ask the machine: the given CPU numbers, all paid for.
+    pub fn of(cpus: impl Into<Vec<usize>>) -> Self {
+        let cpus = cpus.into();
+        Self {
+            count: cpus.len().max(1),
+            cpus,
+        }
+    }
+
+    /// CPU numbers of the affinity mask, ascending; empty where the system does not say.
+    pub fn cpus(&self) -> &[usize] {
+        &self.cpus
+    }
+
+    /// How many threads can run at the same time: affinity ∩ cgroup quota (rounded down), at least 1.
+    pub fn count(&self) -> usize {
+        self.count
+    }
+}
+
+/// Asks the system: the affinity of the calling thread, and the CPU quota of its cgroup (v1 or v2), which
+/// `std::thread::available_parallelism` reads. Takes some 50 µs; the answer may change while a program runs.
+pub fn usable() -> Cores {
+    let cpus = affinity();
+    let quota = std::thread::available_parallelism().map_or(1, |count| count.get());
+    let count = if cpus.is_empty() {
+        quota
+    } else {
+        quota.min(cpus.len())
+    };
+    Cores { cpus, count }
+}
+
+/// Why a thread can't be pinned.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum PinError {
+    /// No core was named.
+    NoCore,
+    /// The core is not one that this thread may use.
+    NotUsable {
+        /// The core that was asked for.
+        core: usize,
+        /// The cores that there are.
+        usable: Vec<usize>,
+    },
+    /// This system has no pinning, or refused it.
+    Refused(String),
+}
+
+impl fmt::Display for PinError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::NoCore => write!(f, "no core to pin to"),
+            Self::NotUsable { core, usable } => {
+                write!(f, "core {core} is not among the usable cores {usable:?}")
+            }
+            Self::Refused(why) => write!(f, "the system refused to pin the thread: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for PinError {}
+
+/// Checks that `cores` can be pinned to by a thread that may use `usable`.
+///
+/// # Errors
+/// No core at all, or one that is not usable.
+pub fn check(cores: &[usize], usable: &Cores) -> Result<(), PinError> {
+    if cores.is_empty() {
+        return Err(PinError::NoCore);
+    }
+    match cores.iter().find(|core| !usable.cpus.contains(core)) {
+        Some(&core) => Err(PinError::NotUsable {
+            core,
+            usable: usable.cpus.clone(),
+        }),
+        None => Ok(()),
+    }
+}
+
+#[cfg(target_os = "linux")]
+fn affinity() -> Vec<usize> {
+    match rustix::thread::sched_getaffinity(None) {
+        Ok(set) => (0..rustix::thread::CpuSet::MAX_CPU)
+            .filter(|&cpu| set.is_set(cpu))
+            .collect(),
+        Err(_) => Vec::new(),
+    }
+}
+
+#[cfg(not(target_os = "linux"))]
+fn affinity() -> Vec<usize> {
+    Vec::new()
+}
+
+/// The core that the calling thread runs on now, where the system says so.
+#[cfg(target_os = "linux")]
+pub fn current() -> Option<usize> {
+    Some(rustix::thread::sched_getcpu())
+}
+
+/// The core that the calling thread runs on now, where the system says so.
+#[cfg(not(target_os = "linux"))]
+pub fn current() -> Option<usize> {
+    None
+}
+
+/// Keeps the calling thread on the given cores.
+///
+/// # Errors
+/// No core, a core outside the affinity mask, or the system's refusal.
+pub fn pin_current_thread(cores: &[usize]) -> Result<(), PinError> {
+    check(cores, &Cores::of(affinity()))?;
+    pin(cores)
+}
+
+#[cfg(target_os = "linux")]
+fn pin(cores: &[usize]) -> Result<(), PinError> {
+    let mut set = rustix::thread::CpuSet::new();
+    for &core in cores {
+        set.set(core);
+    }
+    rustix::thread::sched_setaffinity(None, &set)
+        .map_err(|error| PinError::Refused(error.to_string()))
+}
+
+#[cfg(not(target_os = "linux"))]
+fn pin(_: &[usize]) -> Result<(), PinError> {
+    Err(PinError::Refused(
+        "pinning is not supported on this system".into(),
+    ))
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_pinned_thread_sees_one_usable_core() {
+        let all = usable();
+        let Some(&core) = all.cpus().last() else {
+            println!("skipped: this system does not tell its cores");
+            return;
+        };
+        let seen = std::thread::spawn(move || {
+            pin_current_thread(&[core]).unwrap();
+            (usable(), current())
+        });
+        let (seen, current) = seen.join().unwrap();
+        assert_eq!(seen.cpus(), [core]);
+        assert_eq!(seen.count(), 1);
+        assert_eq!(current, Some(core));
+    }
+
+    #[test]
+    fn wrong_cores_are_named() {
+        let usable = Cores::of([0, 1]);
+        assert_eq!(
+            check(&[], &usable).unwrap_err().to_string(),
+            "no core to pin to"
+        );
+        assert_eq!(
+            check(&[1, 7], &usable).unwrap_err().to_string(),
+            "core 7 is not among the usable cores [0, 1]"
+        );
+        assert_eq!(pin_current_thread(&[100_000]).is_err(), true);
+    }
+}
