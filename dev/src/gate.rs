@@ -22,7 +22,7 @@ const BEFORE: &[Step] = &[
     },
     Step {
         name: "doc",
-        summary: "the documentation builds, no warning",
+        summary: "the libraries' documentation builds, no warning",
         run: doc,
     },
 ];

@@ -110,14 +110,15 @@ impl Choice {
 
     /// Why a step is left out, if it is.
     fn leaves_out(&self, step: &Step) -> Option<&'static str> {
-        let named = |names: &[String]| names.iter().any(|name| name == step.name);
-        if named(&self.skip) {
-            Some("--skip")
-        } else if !self.only.is_empty() && !named(&self.only) {
-            Some("not in --only")
-        } else {
-            None
-        }
+        self.skip
+            .iter()
+            .any(|name| name == step.name)
+            .then_some("--skip")
+    }
+
+    /// Is the step among those asked for?
+    fn wants(&self, step: &Step) -> bool {
+        self.only.is_empty() || self.only.iter().any(|name| name == step.name)
     }
 }
 
@@ -126,7 +127,7 @@ pub(crate) fn run(workspace: &Workspace, steps: &[Step], choice: &Choice) -> boo
     let mut rows = Vec::new();
     let mut tally = Tally::default();
     let mut failure = None;
-    for step in steps {
+    for step in steps.iter().filter(|step| choice.wants(step)) {
         let start = Instant::now();
         let outcome = if failure.is_some() {
             Ok(Outcome::Skipped("an earlier step failed".to_owned()))
@@ -153,6 +154,8 @@ pub(crate) fn run(workspace: &Workspace, steps: &[Step], choice: &Choice) -> boo
     println!("\n{}", rows.join("\n"));
     match failure {
         Some((name, why)) => println!("\nFAILED at {name}: {why}"),
+        // The steps asked for held no tests of their own.
+        None if tally == Tally::default() => println!("\nnothing failed"),
         None => println!("\n{tally}"),
     }
     rows.iter().all(|row| !row.contains("FAILED"))
