@@ -26,7 +26,12 @@ fn print(what: &str, ns: f64) {
 }
 
 fn main() {
+    let begin = std::time::Instant::now();
     let (global, os) = (Clock::global(), Clock::with_os());
+    println!(
+        "calibrated in {:.2} ms",
+        begin.elapsed().as_secs_f64() * 1e3
+    );
     println!(
         "source {}, read_cost_ns {:.2}",
         global.source(),
@@ -70,4 +75,11 @@ fn main() {
         .collect();
     print("snapshot", median(&spans).unwrap_or(f64::NAN));
     black_box(sink);
+    let second = global.ticks_from_ns(1_000_000_000);
+    let off_ns = global.refined().ns(second) as f64 - global.ns(second) as f64;
+    let baseline = begin.elapsed().as_secs_f64();
+    println!(
+        "rate over {baseline:.1} s against the calibrated one: {:+.3} ppm",
+        off_ns / 1e3
+    );
 }

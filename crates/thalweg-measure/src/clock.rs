@@ -19,7 +19,7 @@ mod calibration;
 )]
 mod hardware;
 
-use calibration::{Calibration, Moment, Scale};
+use calibration::{Calibration, Scale};
 use std::fmt;
 use std::sync::OnceLock;
 use std::time::Instant;
@@ -68,26 +68,17 @@ pub trait TimeSource {
 pub struct Clock {
     source: Source,
     scale: Scale,
-    begin: Option<Moment>,
 }
+
+/// The one calibration of this process.
+static CALIBRATION: OnceLock<Calibration> = OnceLock::new();
 
 impl Clock {
     /// The clock of this process. The first call calibrates it, which takes 10 ms and a little;
     /// every later call copies the result. Call it before time is short.
     pub fn global() -> Clock {
-        static GLOBAL: OnceLock<Clock> = OnceLock::new();
-        *GLOBAL.get_or_init(|| {
-            let Calibration {
-                source,
-                scale,
-                begin,
-            } = Calibration::take();
-            Clock {
-                source,
-                scale,
-                begin,
-            }
-        })
+        let Calibration { source, scale, .. } = *CALIBRATION.get_or_init(Calibration::take);
+        Clock { source, scale }
     }
 
     /// A clock that reads the operating system, whatever the processor has.
@@ -95,7 +86,6 @@ impl Clock {
         Clock {
             source: Source::Os,
             scale: Scale::ONE,
-            begin: None,
         }
     }
 
@@ -104,12 +94,10 @@ impl Clock {
     /// [`Clock::global`] keeps its rate, so that spans measured by it stay comparable.
     #[must_use]
     pub fn refined(self) -> Clock {
-        let longer = self
-            .begin
-            .and_then(|begin| Scale::between(begin, begin.read_after_baseline()));
-        Clock {
-            scale: longer.unwrap_or(self.scale),
-            ..self
+        let begin = CALIBRATION.get().and_then(|calibration| calibration.begin);
+        match begin.and_then(|begin| Scale::between(begin, begin.read_after_baseline())) {
+            Some(scale) if self.source != Source::Os => Clock { scale, ..self },
+            _ => self,
         }
     }
 

@@ -84,7 +84,7 @@ impl Histogram {
         self.counts
             .record_n(value.min(COUNTED_MAX), n)
             .expect("hdrhistogram grows up to COUNTED_MAX");
-        self.sum += u128::from(value) * u128::from(n);
+        self.sum = self.sum.saturating_add(u128::from(value) * u128::from(n));
         self.min = self.min.min(value);
         self.max = self.max.max(value);
     }
@@ -94,7 +94,7 @@ impl Histogram {
         self.counts
             .add(&other.counts)
             .expect("hdrhistogram grows up to COUNTED_MAX");
-        self.sum += other.sum;
+        self.sum = self.sum.saturating_add(other.sum);
         self.min = self.min.min(other.min);
         self.max = self.max.max(other.max);
     }
@@ -111,7 +111,7 @@ impl Histogram {
         self.counts.is_empty()
     }
 
-    /// The sum of all values.
+    /// The sum of all values, as far as 128 bits go.
     #[must_use]
     pub fn sum(&self) -> u128 {
         self.sum

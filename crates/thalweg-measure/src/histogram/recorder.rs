@@ -4,8 +4,9 @@
 //! Rules:
 //! 1. One thread at a time writes; so each update is a plain load and store, no locked
 //!    instruction (6.6 ns here, more than the whole of `record_n`).
-//! 2. `count` is stored last, with Release: who reads it with Acquire finds all values that it
-//!    counts in the buckets, the sum and the extremes.
+//! 2. The extremes come first, then the bucket, the sum, and the count last; bucket and count with
+//!    Release. Who reads the count with Acquire finds all values that it counts in the buckets,
+//!    the sum and the extremes; and the extremes enclose every bucket seen before them.
 //! 3. `sum_high` is odd while a carry moves from the low word to the high one, which happens once
 //!    in 2^64 ticks; a reader that sees it odd or changed looks again (a sequence lock, as in
 //!    H.-J. Boehm, "Can seqlocks get along with programming language memory models?", 2012).
@@ -115,12 +116,9 @@ impl Recorder {
             // ORDERING: Relaxed, published by the Release of `count` below.
             self.min.store(value, Ordering::Relaxed);
         }
-        // ORDERING: Relaxed twice, own value and published by the Release of `count` below.
-        add(
-            &self.counts[bucket_of(value.min(VALUE_MAX))],
-            n,
-            Ordering::Relaxed,
-        );
+        let bucket = &self.counts[bucket_of(value.min(VALUE_MAX))];
+        // ORDERING: Release, pairs with the Acquire fence in snapshot(); publishes the extremes.
+        add(bucket, n, Ordering::Release);
         self.add_to_sum(u128::from(value) * u128::from(n));
         // ORDERING: Release, pairs with the Acquire in count(); publishes all of the above.
         add(&self.count, n, Ordering::Release);
@@ -128,7 +126,7 @@ impl Recorder {
 
     #[cold]
     fn count_saturated(&self, n: u64) {
-        // ORDERING: Relaxed twice, own value and published by the Release of `count`.
+        // ORDERING: Relaxed, published by the Release of `count`.
         add(&self.saturated, n, Ordering::Relaxed);
     }
 
@@ -230,11 +228,14 @@ impl Recorder {
             .counts
             .iter()
             .enumerate()
-            // ORDERING: Relaxed, ordered after the writer's stores by the Acquire in count().
+            // ORDERING: Relaxed, made Acquire by the fence below.
             .map(|(bucket, count)| (bucket, count.load(Ordering::Relaxed)))
             .filter(|&(_, count)| count > 0)
             .collect();
-        // ORDERING: Relaxed, ordered as above; read after the buckets so that they enclose them.
+        // ORDERING: Acquire, pairs with the Release of the buckets in record_n(): the extremes read
+        // below enclose all that was read above.
+        fence(Ordering::Acquire);
+        // ORDERING: Relaxed, ordered by the fence above.
         let min = self.min.load(Ordering::Relaxed);
         // ORDERING: Relaxed, as for `min`.
         let max = self.max.load(Ordering::Relaxed);
@@ -248,8 +249,8 @@ impl Recorder {
             } else {
                 buckets::value_high(bucket)
             };
-            sum_low += u128::from(buckets::value_low(bucket)) * n;
-            sum_high += u128::from(bucket_high) * n;
+            sum_low = sum_low.saturating_add(u128::from(buckets::value_low(bucket)) * n);
+            sum_high = sum_high.saturating_add(u128::from(bucket_high) * n);
             let middle = buckets::value_middle(bucket).max(min).min(max);
             histogram.record_n(scale(middle), count);
         }
