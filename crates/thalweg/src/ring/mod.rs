@@ -1,8 +1,9 @@
 //! Lock-free rings: the one place in this crate with `unsafe` code.
 //!
-//! Every operation is *claim → write → publish* on the sending side and *observe → read → release* on the
-//! receiving side. Positions are 64-bit sequences; each index is on its own 128-byte line; each side keeps
-//! a private copy of the other's index and looks again only when that copy says full or empty.
+//! Every operation is *claim → write → publish* on the sending side and *observe → read → release*
+//! on the receiving side. Positions are 64-bit sequences; each index is on its own 128-byte line;
+//! each side keeps a private copy of the other's index and looks again only when that copy says
+//! full or empty.
 
 pub mod broadcast;
 pub(crate) mod sequence;
@@ -10,6 +11,4 @@ mod spsc;
 pub(crate) mod sync;
 
 pub use sequence::{CAPACITY_MAX, CapacityError};
-pub use spsc::{
-    Batch, Claim, ClaimError, Consumer, Layout, PopError, Producer, PushError, spsc,
-};
+pub use spsc::{Batch, Claim, ClaimError, Consumer, Layout, PopError, Producer, PushError, spsc};

@@ -1,0 +1,141 @@
+//! Room that a producer has claimed and not yet published.
+
+use std::fmt;
+
+use super::producer::Producer;
+
+/// Claimed room in a ring: write, then [`commit`](Self::commit).
+///
+/// Elements are written in order. `commit` publishes those that were written; the rest of the room
+/// goes back. A claim that is dropped without `commit` publishes nothing and drops what was
+/// written into it, so a panic between claim and commit leaves the ring as it was.
+///
+/// In a packed ring the whole batch becomes visible at once, in a slotted one element by element,
+/// in order.
+///
+/// ```
+/// use thalweg::ring::{Layout, spsc};
+///
+/// let (mut producer, mut consumer) = spsc(8, Layout::Slotted)?;
+/// let mut claim = producer.claim(3).expect("an empty ring has room for 3");
+/// claim.push(1).expect("room for 3");
+/// claim.write(&[2, 3]);
+/// assert_eq!(claim.commit(), 3);
+/// assert_eq!(consumer.batch(8).collect::<Vec<_>>(), [1, 2, 3]);
+/// # Ok::<(), thalweg::ring::CapacityError>(())
+/// ```
+#[must_use = "a claim that is not committed publishes nothing"]
+pub struct Claim<'a, T> {
+    producer: &'a mut Producer<T>,
+    len: usize,
+    written: usize,
+}
+
+impl<'a, T> Claim<'a, T> {
+    /// The producer has at least `len` free cells at its tail.
+    pub(super) fn new(producer: &'a mut Producer<T>, len: usize) -> Self {
+        Self {
+            producer,
+            len,
+            written: 0,
+        }
+    }
+
+    /// How many elements the claim has room for.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it is a claim of no room at all.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many elements were written so far.
+    pub fn written(&self) -> usize {
+        self.written
+    }
+
+    /// How many elements can still be written.
+    pub fn remaining(&self) -> usize {
+        self.len - self.written
+    }
+
+    /// Writes the next element.
+    ///
+    /// # Errors
+    /// Gives the element back if all the room is used.
+    #[inline]
+    pub fn push(&mut self, value: T) -> Result<(), T> {
+        if self.written == self.len {
+            return Err(value);
+        }
+        let position = self.producer.tail + self.written as u64;
+        // SAFETY: `written < len`, and the claim's `len` cells are this producer's (rule 2).
+        unsafe { self.producer.shared().cell(position).write(value) };
+        self.written += 1;
+        Ok(())
+    }
+
+    /// Writes as many of the next elements as there is room for, and says how many.
+    pub fn write(&mut self, values: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        let count = values.len().min(self.remaining());
+        let position = self.producer.tail + self.written as u64;
+        // SAFETY: no more than remain of the claim's cells, which are this producer's (rule 2).
+        unsafe {
+            self.producer
+                .shared()
+                .write_slice(position, &values[..count])
+        };
+        self.written += count;
+        count
+    }
+
+    /// Publishes what was written, and says how many elements.
+    ///
+    /// It cannot fail. If the consumer left meanwhile, the elements are dropped with the ring.
+    #[inline]
+    pub fn commit(mut self) -> usize {
+        self.publish()
+    }
+
+    /// Publishes what was written; the claim then has room for what remains.
+    #[inline]
+    pub(super) fn publish(&mut self) -> usize {
+        let count = self.written;
+        if count > 0 {
+            let start = self.producer.tail;
+            let end = start + count as u64;
+            self.producer.shared().publish(start, end);
+            self.producer.tail = end;
+            self.len -= count;
+            self.written = 0;
+        }
+        count
+    }
+}
+
+impl<T> Drop for Claim<'_, T> {
+    fn drop(&mut self) {
+        let start = self.producer.tail;
+        let end = start + std::mem::take(&mut self.written) as u64;
+        for position in start..end {
+            // SAFETY: written through this claim and not published, so it is ours alone, and
+            // counted as gone before (rules 2 and 4). Should the element's own drop panic, the
+            // rest leak.
+            drop(unsafe { self.producer.shared().cell(position).take() });
+        }
+    }
+}
+
+impl<T> fmt::Debug for Claim<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim")
+            .field("len", &self.len)
+            .field("written", &self.written)
+            .finish()
+    }
+}

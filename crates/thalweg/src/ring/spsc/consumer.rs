@@ -1,0 +1,277 @@
+//! The reading end of a one-to-one ring.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use super::Layout;
+use super::error::PopError;
+use super::shared::Shared;
+
+/// The reading end of a ring with one producer and one consumer; see [`spsc`](super::spsc()).
+///
+/// There is one per ring: it can move to another thread but be neither cloned nor shared. Dropping
+/// it closes the ring; elements that nobody took are dropped with the ring, when the producer is
+/// gone too.
+///
+/// No operation blocks or makes a system call, and only [`pop_into`](Self::pop_into) can allocate,
+/// in the caller's vector.
+///
+/// # Memory ordering
+/// Finding an element is an acquire load that pairs with the producer's publish; giving its cell
+/// back is a release store that the producer acquires before it writes there again.
+/// [`PopError::Closed`] is acquired too: it comes only after everything published before the
+/// close.
+///
+/// ```
+/// use thalweg::ring::{Layout, PopError, spsc};
+///
+/// let (mut producer, mut consumer) = spsc(4, Layout::Packed)?;
+/// producer.push_slice(&[1, 2, 3]);
+/// drop(producer);
+/// assert_eq!(consumer.try_pop(), Ok(1));
+/// assert_eq!(consumer.batch(8).sum::<i32>(), 5);
+/// assert_eq!(consumer.try_pop(), Err(PopError::Closed));
+/// # Ok::<(), thalweg::ring::CapacityError>(())
+/// ```
+///
+/// It is not `Clone`:
+/// ```compile_fail
+/// let (_producer, consumer) = thalweg::ring::spsc::<u8>(2, Default::default()).unwrap();
+/// let second = consumer.clone();
+/// ```
+pub struct Consumer<T> {
+    shared: NonNull<Shared<T>>,
+    /// The next element to take; everything before is taken.
+    head: u64,
+    /// Elements before this are known to be published.
+    seen: u64,
+    /// Owns elements, for the drop check.
+    owns: PhantomData<T>,
+}
+
+// SAFETY: the one consumer may be on any thread, and takes elements that the producer's sent (rule
+// 1). The raw pointer keeps it from being `Sync`.
+unsafe impl<T: Send> Send for Consumer<T> {}
+
+impl<T> Consumer<T> {
+    pub(super) fn new(shared: NonNull<Shared<T>>) -> Self {
+        Self {
+            shared,
+            head: 0,
+            seen: 0,
+            owns: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn shared(&self) -> &Shared<T> {
+        // SAFETY: alive until this endpoint leaves, in its drop (rule 5).
+        unsafe { self.shared.as_ref() }
+    }
+
+    /// How many elements can be taken, up to date if fewer than `want`.
+    #[inline(always)]
+    fn available(&mut self, want: u64) -> u64 {
+        if self.seen - self.head < want {
+            self.seen = self.shared().published(self.seen, self.head + want);
+        }
+        self.seen - self.head
+    }
+
+    /// Makes sure that there is an element at the head.
+    #[inline(always)]
+    fn observe(&mut self) -> Result<(), PopError> {
+        if self.available(1) > 0 {
+            return Ok(());
+        }
+        if !self.is_closed() {
+            return Err(PopError::Empty);
+        }
+        // Closed is seen, so what was published before it is visible from here on: look once more.
+        if self.available(1) > 0 {
+            Ok(())
+        } else {
+            Err(PopError::Closed)
+        }
+    }
+
+    /// Takes the element at the head, which is counted as taken first and not released.
+    ///
+    /// # Safety
+    /// There is one: `head < seen`.
+    #[inline(always)]
+    unsafe fn take(&mut self) -> T {
+        let position = self.head;
+        self.head = position + 1;
+        // SAFETY: seen as published, not released, and counted as taken (rules 3 and 4).
+        unsafe { self.shared().cell(position).take() }
+    }
+
+    /// Takes the oldest element.
+    ///
+    /// Costs a few ns if one is known to be there; otherwise a look at what the producer published
+    /// (a cache-line transfer if that changed).
+    ///
+    /// # Errors
+    /// [`PopError::Empty`] if nothing is published now; [`PopError::Closed`] if the ring is closed
+    /// and drained.
+    #[inline]
+    pub fn try_pop(&mut self) -> Result<T, PopError> {
+        self.observe()?;
+        // SAFETY: `observe` found an element at the head.
+        let value = unsafe { self.take() };
+        self.shared().release(self.head);
+        Ok(value)
+    }
+
+    /// Looks at the oldest element and leaves it there.
+    ///
+    /// # Errors
+    /// As [`try_pop`](Self::try_pop).
+    pub fn peek(&mut self) -> Result<&T, PopError> {
+        self.observe()?;
+        // SAFETY: seen as published and not released; the consumer is borrowed as long as the
+        // reference lives, so it is not taken (rule 3).
+        Ok(unsafe { self.shared().cell(self.head).peek() })
+    }
+
+    /// Takes up to `max` elements one by one through an iterator.
+    ///
+    /// The batch is what is published now. Elements that the iterator is not asked for stay in the
+    /// ring, also when it is dropped early or by a panic. Room is given back to the producer once,
+    /// when the batch is dropped; that is what makes batches cheap.
+    #[inline]
+    pub fn batch(&mut self, max: usize) -> Batch<'_, T> {
+        let want = max.min(self.capacity()) as u64;
+        let end = self.head + self.available(want).min(want);
+        Batch {
+            consumer: self,
+            end,
+        }
+    }
+
+    /// Moves up to `max` elements to the end of `out`, and says how many.
+    ///
+    /// Allocates only if `out` has too little spare capacity.
+    pub fn pop_into(&mut self, out: &mut Vec<T>, max: usize) -> usize {
+        let want = max.min(self.capacity()) as u64;
+        let count = self.available(want).min(want) as usize;
+        out.reserve(count);
+        let position = self.head;
+        self.head += count as u64;
+        // SAFETY: seen as published, not released, and counted as taken (rules 3 and 4).
+        unsafe {
+            self.shared()
+                .take_into(position, count, out.spare_capacity_mut())
+        };
+        // SAFETY: `take_into` initialised `count` elements behind the old end, and there was room.
+        unsafe { out.set_len(out.len() + count) };
+        self.shared().release(self.head);
+        count
+    }
+
+    /// How many elements the ring holds at most.
+    pub fn capacity(&self) -> usize {
+        self.shared().capacity()
+    }
+
+    /// Which of the two storage cores this ring has.
+    pub fn layout(&self) -> Layout {
+        self.shared().layout()
+    }
+
+    /// How many elements can be taken. The producer may add some at any time.
+    ///
+    /// A slotted ring has no shared count and finds it by bisection: up to log2(capacity) line
+    /// transfers.
+    pub fn len(&self) -> usize {
+        self.shared().published_len(self.head)
+    }
+
+    /// Whether there is nothing to take at the moment.
+    pub fn is_empty(&self) -> bool {
+        self.head == self.seen && self.shared().published(self.head, self.head + 1) == self.head
+    }
+
+    /// Whether the ring is closed: the producer is gone, or one of the two called `close`. There
+    /// may still be elements to take.
+    #[inline]
+    pub fn is_closed(&self) -> bool {
+        self.shared().is_closed()
+    }
+
+    /// Closes the ring: later pushes fail. What is in the ring can still be taken.
+    ///
+    /// A push that is under way on the other thread may still succeed; its element is there to
+    /// take, or is dropped with the ring.
+    pub fn close(&mut self) {
+        self.shared().close();
+    }
+}
+
+impl<T> Drop for Consumer<T> {
+    fn drop(&mut self) {
+        // A forgotten batch may have taken elements without releasing them.
+        self.shared().release(self.head);
+        self.shared().close();
+        // SAFETY: the last access of this endpoint, and all that it took is released (rule 5).
+        unsafe { Shared::leave(self.shared) };
+    }
+}
+
+impl<T> fmt::Debug for Consumer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Consumer")
+            .field("layout", &self.layout())
+            .field("capacity", &self.capacity())
+            .field("len", &self.len())
+            .field("closed", &self.is_closed())
+            .finish()
+    }
+}
+
+/// Elements that are being taken from a ring; see [`Consumer::batch`].
+///
+/// Forgetting it (`std::mem::forget`) is safe: the elements it gave stay taken, and their room
+/// comes back with the next pop.
+#[must_use = "elements are taken only by iterating"]
+pub struct Batch<'a, T> {
+    consumer: &'a mut Consumer<T>,
+    end: u64,
+}
+
+impl<T> Iterator for Batch<'_, T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        if self.consumer.head == self.end {
+            return None;
+        }
+        // SAFETY: `head < end <= seen`.
+        Some(unsafe { self.consumer.take() })
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        let left = (self.end - self.consumer.head) as usize;
+        (left, Some(left))
+    }
+}
+
+impl<T> ExactSizeIterator for Batch<'_, T> {}
+impl<T> FusedIterator for Batch<'_, T> {}
+
+impl<T> Drop for Batch<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        self.consumer.shared().release(self.consumer.head);
+    }
+}
+
+impl<T> fmt::Debug for Batch<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Batch").field("left", &self.len()).finish()
+    }
+}

@@ -1,0 +1,85 @@
+//! One producer, one consumer.
+//!
+//! *State.* A power of two of cells; position p lives in cell p mod that. `head`: positions below
+//! it are released.
+//! *Published*: in the packed core positions below a shared `tail`, in the slotted core those
+//! whose slot says p + 1. The producer keeps its tail (the next position to publish) and the last
+//! head it saw; the consumer keeps its head (the next position to take) and the last published
+//! position it saw.
+//!
+//! *Rules.*
+//! 1. There is one producer and one consumer, each on one thread at a time (neither `Clone` nor
+//!    `Sync`).
+//! 2. The producer owns the cells of positions from its tail up to head + capacity, by any head it
+//!    acquired. It writes only there, and publishes a position only after it wrote the element.
+//! 3. The consumer owns the cells of positions from head up to any published position it acquired.
+//!    It only reads there, and releases a position only after it took the element.
+//! 4. An element is counted as gone (the consumer's head moves on, the claim's count goes down)
+//!    before the value reaches code that can panic, and is never counted back.
+//! 5. The allocation lives until both endpoints have left; leaving is the last access
+//!    (`shared.rs`).
+//!
+//! *Why it works.* head ≤ published ≤ tail ≤ head + capacity ≤ head + cells, and all of them only
+//! grow, so the ranges of rules 2 and 3 never meet in a cell: a position that is owned by the
+//! producer is not published, and the one before it in the same cell is released. Each range is
+//! passed on by a release store that the other side acquires (published: producer to consumer;
+//! head: back), so the two accesses of a cell on both sides of the hand-over are ordered. An old
+//! copy of the other's index only makes a range smaller. Rule 4 gives each element one taker: the
+//! consumer, the dropped claim, or the last owner.
+//!
+//! *Close.* A flag set by either side. The consumer reports `Closed` only if it found nothing,
+//! then saw the flag, then found nothing again: the flag's release comes after the last publish of
+//! the side that set it, so the second look sees it.
+//!
+//! *Two cores, one face.* The endpoints hold the storage as an enum and branch at each access,
+//! because the shape of a ring should not spread through the types of every struct that holds an
+//! endpoint. The branch goes the same way for the whole life of a ring. (Measured: see
+//! `examples/ring_speed.rs`.) Both cores give cells back through the same head, so the slotted one
+//! has an exact capacity too, and its slots are written by one side only.
+
+mod claim;
+mod consumer;
+mod error;
+#[cfg(all(test, loom))]
+mod models;
+mod packed;
+mod producer;
+mod shared;
+mod slotted;
+
+use std::ptr::NonNull;
+
+pub use claim::Claim;
+pub use consumer::{Batch, Consumer};
+pub use error::{ClaimError, PopError, PushError};
+pub use producer::Producer;
+
+use super::sequence::{CapacityError, slots_for};
+use shared::Shared;
+
+/// How a ring lays out its elements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Layout {
+    /// Elements side by side: for throughput, and for batches.
+    #[default]
+    Packed,
+    /// Each element in 64-byte lines of its own together with its sequence: for the latency of
+    /// single elements. Takes at least 64 bytes an element.
+    Slotted,
+}
+
+/// Makes a ring for one producer and one consumer that holds up to `capacity` elements.
+///
+/// All memory is allocated and touched here: room for `capacity` elements, rounded up to a power
+/// of two. The ring never holds more than `capacity`.
+///
+/// # Errors
+/// [`CapacityError`] if `capacity` is 0 or above [`CAPACITY_MAX`](super::CAPACITY_MAX).
+pub fn spsc<T>(
+    capacity: usize,
+    layout: Layout,
+) -> Result<(Producer<T>, Consumer<T>), CapacityError> {
+    let shared = Shared::new(layout, capacity, slots_for(capacity)?);
+    let shared = NonNull::from(Box::leak(Box::new(shared)));
+    Ok((Producer::new(shared), Consumer::new(shared)))
+}

@@ -1,0 +1,249 @@
+//! The writing end of a one-to-one ring.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+use super::Layout;
+use super::claim::Claim;
+use super::error::{ClaimError, PushError};
+use super::shared::Shared;
+
+/// The writing end of a ring with one producer and one consumer; see [`spsc`](super::spsc()).
+///
+/// There is one per ring: it can move to another thread but be neither cloned nor shared. Dropping
+/// it closes the ring; the consumer still gets everything published before.
+///
+/// No operation blocks, allocates or makes a system call.
+///
+/// # Memory ordering
+/// A publish (a push, or a commit of a claim) is a release store, and the consumer that finds the
+/// element does an acquire load: what this thread did before the publish is visible to the
+/// consumer after the pop. In the other direction, the pop that freed a cell happens before the
+/// push that uses it again.
+///
+/// ```
+/// use thalweg::ring::{Layout, PushError, spsc};
+///
+/// let (mut producer, mut consumer) = spsc(2, Layout::Packed)?;
+/// assert!(producer.try_push("a").is_ok());
+/// assert!(producer.try_push("b").is_ok());
+/// assert_eq!(producer.try_push("c"), Err(PushError::Full("c")));
+/// assert_eq!(consumer.try_pop(), Ok("a"));
+/// # Ok::<(), thalweg::ring::CapacityError>(())
+/// ```
+///
+/// It is not `Sync`:
+/// ```compile_fail
+/// fn shared<T: Sync>(_: T) {}
+/// let (producer, _consumer) = thalweg::ring::spsc::<u8>(2, Default::default()).unwrap();
+/// shared(producer);
+/// ```
+pub struct Producer<T> {
+    shared: NonNull<Shared<T>>,
+    /// Where the next element goes; everything before is published.
+    pub(super) tail: u64,
+    /// Where this side must stop by what it last saw of the head: that head plus the capacity.
+    limit: u64,
+    /// Owns elements, for the drop check.
+    owns: PhantomData<T>,
+}
+
+// SAFETY: the one producer may be on any thread, and moves elements to the consumer's (rule 1).
+// The raw pointer keeps it from being `Sync`.
+unsafe impl<T: Send> Send for Producer<T> {}
+
+impl<T> Producer<T> {
+    pub(super) fn new(shared: NonNull<Shared<T>>) -> Self {
+        // SAFETY: alive until this endpoint leaves (rule 5).
+        let capacity = unsafe { shared.as_ref() }.capacity();
+        Self {
+            shared,
+            tail: 0,
+            limit: capacity as u64,
+            owns: PhantomData,
+        }
+    }
+
+    #[inline(always)]
+    pub(super) fn shared(&self) -> &Shared<T> {
+        // SAFETY: alive until this endpoint leaves, in its drop (rule 5).
+        unsafe { self.shared.as_ref() }
+    }
+
+    /// How many cells are free, up to date if fewer than `want`.
+    #[inline(always)]
+    fn free(&mut self, want: u64) -> u64 {
+        if self.limit - self.tail < want {
+            self.limit = self.shared().released() + self.shared().capacity() as u64;
+        }
+        self.limit - self.tail
+    }
+
+    /// Appends an element.
+    ///
+    /// Costs a few ns while there is room; a look at the consumer's index (one cache-line
+    /// transfer) only when the last known one says full.
+    ///
+    /// # Errors
+    /// [`PushError::Full`] and [`PushError::Closed`] give the element back.
+    #[inline]
+    pub fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
+        if self.is_closed() {
+            return Err(PushError::Closed(value));
+        }
+        if self.free(1) == 0 {
+            return Err(PushError::Full(value));
+        }
+        let tail = self.tail;
+        let shared = self.shared();
+        // SAFETY: `free` says that the cell at the tail is claimed by this, the only, producer
+        // (rule 2).
+        unsafe { shared.cell(tail).write(value) };
+        shared.publish(tail, tail + 1);
+        self.tail = tail + 1;
+        Ok(())
+    }
+
+    /// Claims room for exactly `count` elements, to be written and then published by
+    /// [`commit`](Claim::commit).
+    ///
+    /// # Errors
+    /// [`ClaimError::Full`] if fewer cells are free, [`ClaimError::TooLarge`] if the ring never
+    /// holds so many, [`ClaimError::Closed`] if it is closed.
+    pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
+        if self.is_closed() {
+            return Err(ClaimError::Closed);
+        }
+        let capacity = self.capacity();
+        if count > capacity {
+            return Err(ClaimError::TooLarge {
+                asked: count,
+                capacity,
+            });
+        }
+        let free = self.free(count as u64) as usize;
+        if free < count {
+            return Err(ClaimError::Full { asked: count, free });
+        }
+        Ok(Claim::new(self, count))
+    }
+
+    /// Claims room for as many elements as are free, at most `max` and, unless `max` is 0, at
+    /// least one.
+    ///
+    /// # Errors
+    /// [`ClaimError::Full`] if none is free, [`ClaimError::Closed`] if the ring is closed.
+    pub fn claim_up_to(&mut self, max: usize) -> Result<Claim<'_, T>, ClaimError> {
+        if self.is_closed() {
+            return Err(ClaimError::Closed);
+        }
+        let want = max.min(self.capacity());
+        let free = self.free(want as u64) as usize;
+        if free == 0 && max > 0 {
+            return Err(ClaimError::Full { asked: max, free });
+        }
+        Ok(Claim::new(self, want.min(free)))
+    }
+
+    /// Appends elements from `values` while there is room, and says how many.
+    ///
+    /// They are published in batches, at the latest when the iterator ends, room runs out or the
+    /// iterator panics. Nothing is taken from the iterator that does not go into the ring. A
+    /// closed ring takes 0.
+    pub fn push_iter(&mut self, values: impl IntoIterator<Item = T>) -> usize {
+        let mut values = values.into_iter();
+        let mut pushed = 0;
+        while let Ok(claim) = self.claim_up_to(values.size_hint().0.max(1)) {
+            let mut claim = CommitOnDrop(claim);
+            while claim.0.remaining() > 0 {
+                let Some(value) = values.next() else {
+                    return pushed + claim.0.publish();
+                };
+                // There is room: `remaining` was asked just now.
+                let _ = claim.0.push(value);
+            }
+            pushed += claim.0.publish();
+        }
+        pushed
+    }
+
+    /// Appends elements from the front of `values` while there is room, publishes them at once and
+    /// says how many. A closed ring takes 0.
+    pub fn push_slice(&mut self, values: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        let Ok(mut claim) = self.claim_up_to(values.len()) else {
+            return 0;
+        };
+        claim.write(values);
+        claim.commit()
+    }
+
+    /// How many elements the ring holds at most.
+    pub fn capacity(&self) -> usize {
+        self.shared().capacity()
+    }
+
+    /// Which of the two storage cores this ring has.
+    pub fn layout(&self) -> Layout {
+        self.shared().layout()
+    }
+
+    /// How many elements are in the ring. The consumer may take some at any time, so it can be
+    /// fewer by now.
+    pub fn len(&self) -> usize {
+        (self.tail - self.shared().released()) as usize
+    }
+
+    /// Whether the consumer has taken everything.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a push would find no room.
+    pub fn is_full(&self) -> bool {
+        self.tail == self.limit && self.len() == self.capacity()
+    }
+
+    /// Whether the ring is closed: the consumer is gone, or one of the two called `close`.
+    #[inline(always)]
+    pub fn is_closed(&self) -> bool {
+        self.shared().is_closed()
+    }
+
+    /// Closes the ring: later pushes fail, and the consumer gets what was published before, then
+    /// [`PopError::Closed`](super::PopError::Closed). Dropping the producer does the same.
+    pub fn close(&mut self) {
+        self.shared().close();
+    }
+}
+
+/// Publishes what was written, also when the iterator that gave it panics.
+struct CommitOnDrop<'a, T>(Claim<'a, T>);
+
+impl<T> Drop for CommitOnDrop<'_, T> {
+    fn drop(&mut self) {
+        self.0.publish();
+    }
+}
+
+impl<T> Drop for Producer<T> {
+    fn drop(&mut self) {
+        self.shared().close();
+        // SAFETY: the last access of this endpoint (rule 5).
+        unsafe { Shared::leave(self.shared) };
+    }
+}
+
+impl<T> fmt::Debug for Producer<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Producer")
+            .field("layout", &self.layout())
+            .field("capacity", &self.capacity())
+            .field("len", &self.len())
+            .field("closed", &self.is_closed())
+            .finish()
+    }
+}
