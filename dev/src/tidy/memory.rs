@@ -43,6 +43,10 @@ fn unsafe_uses(rust: &Rust) -> impl Iterator<Item = usize> {
 fn unsafe_comment(tree: &Tree, findings: &mut Findings) {
     for (file, rust) in tree.rust() {
         for at in unsafe_uses(rust) {
+            // Its caller's promise is the trait's, and the impl says how it is kept.
+            if rust.reads(at + 1, &["fn"]) && in_unsafe_impl(rust, at) {
+                continue;
+            }
             let line = rust.tokens[at].line;
             let item = rust.reads(at + 1, &["fn"]) || rust.reads(at + 1, &["trait"]);
             let says = |text: &str| text.contains("SAFETY:") || (item && text.contains("# Safety"));
@@ -59,6 +63,15 @@ fn unsafe_comment(tree: &Tree, findings: &mut Findings) {
             }
         }
     }
+}
+
+/// Is the token inside the body of an `unsafe impl`?
+fn in_unsafe_impl(rust: &Rust, at: usize) -> bool {
+    let impls = (0..at).filter(|&start| rust.reads(start, &["unsafe", "impl"]));
+    impls.into_iter().any(|start| {
+        let open = (start..at).find(|&open| rust.tokens[open].is("{"));
+        open.is_some_and(|open| rust.closing(open) > at)
+    })
 }
 
 fn unsafe_place(tree: &Tree, findings: &mut Findings) {
@@ -190,6 +203,8 @@ pub(super) mod tests {
 
     fn comment_cases() -> Vec<Case> {
         let rule = "unsafe-comment";
+        let inside = "unsafe impl A for B {\n    unsafe fn a() {}\n}\n";
+        let after = "unsafe impl A for B {}\n\nunsafe fn a() {}\n";
         vec![
             Case::rejects(rule, 2, "src/a.rs", "fn a() {\n    unsafe { b() }\n}\n"),
             Case::rejects(rule, 1, "src/a.rs", "unsafe impl Send for A {}\n"),
@@ -216,6 +231,9 @@ pub(super) mod tests {
                 "src/a.rs",
                 "// `unsafe { a() }`\nlet a = \"unsafe { a() }\";\n",
             ),
+            Case::accepts(rule, "src/a.rs", &format!("// SAFETY: rule 1.\n{inside}")),
+            Case::rejects(rule, 1, "src/a.rs", inside),
+            Case::rejects(rule, 4, "src/a.rs", &format!("// SAFETY: rule 1.\n{after}")),
             Case::accepts(rule, "src/a.rs", "type A = unsafe fn();\n"),
         ]
     }
