@@ -6,6 +6,7 @@
 
 mod buckets;
 mod recorder;
+mod wide_sum;
 
 pub use buckets::VALUE_MAX;
 pub use recorder::{Reader, Recorder, Writer, recorder};

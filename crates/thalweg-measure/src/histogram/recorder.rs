@@ -1,15 +1,12 @@
 //! One thread records, any number of threads read while it does.
 //!
-//! State: an array of bucket counts, a running sum in two words, count, minimum and maximum.
+//! State: an array of bucket counts, a running sum ([`WideSum`]), count, minimum and maximum.
 //! Rules:
 //! 1. One thread at a time writes; so each update is a plain load and store, no locked
 //!    instruction (6.6 ns here, more than the whole of `record_n`).
 //! 2. The extremes come first, then the bucket, the sum, and the count last; bucket and count with
 //!    Release. Who reads the count with Acquire finds all values that it counts in the buckets,
 //!    the sum and the extremes; and the extremes enclose every bucket seen before them.
-//! 3. `sum_high` is odd while a carry moves from the low word to the high one, which happens once
-//!    in 2^64 ticks; a reader that sees it odd or changed looks again (a sequence lock, as in
-//!    H.-J. Boehm, "Can seqlocks get along with programming language memory models?", 2012).
 //!
 //! Each bucket alone only grows, and one thread never sees it shrink, so a snapshot never holds
 //! less than an earlier one. A snapshot is not one moment: values recorded while it is taken may
@@ -17,6 +14,7 @@
 
 use super::Histogram;
 use super::buckets::{self, BUCKETS, VALUE_MAX, bucket_of};
+use super::wide_sum::WideSum;
 use std::cell::Cell;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -54,9 +52,7 @@ pub fn recorder() -> (Writer, Reader) {
 #[repr(align(128))]
 pub struct Recorder {
     count: AtomicU64,
-    sum_low: AtomicU64,
-    /// Twice the high word of the sum; odd while a carry is under way (rule 3).
-    sum_high: AtomicU64,
+    sum: WideSum,
     min: AtomicU64,
     max: AtomicU64,
     saturated: AtomicU64,
@@ -76,8 +72,7 @@ impl Recorder {
         let counts: Box<[AtomicU64]> = (0..BUCKETS).map(|_| AtomicU64::new(0)).collect();
         Recorder {
             count: AtomicU64::new(0),
-            sum_low: AtomicU64::new(0),
-            sum_high: AtomicU64::new(0),
+            sum: WideSum::new(),
             min: AtomicU64::new(u64::MAX),
             max: AtomicU64::new(0),
             saturated: AtomicU64::new(0),
@@ -119,7 +114,7 @@ impl Recorder {
         let bucket = &self.counts[bucket_of(value.min(VALUE_MAX))];
         // ORDERING: Release, pairs with the Acquire fence in snapshot(); publishes the extremes.
         add(bucket, n, Ordering::Release);
-        self.add_to_sum(u128::from(value) * u128::from(n));
+        self.sum.add(u128::from(value) * u128::from(n));
         // ORDERING: Release, pairs with the Acquire in count(); publishes all of the above.
         add(&self.count, n, Ordering::Release);
     }
@@ -130,38 +125,6 @@ impl Recorder {
         add(&self.saturated, n, Ordering::Relaxed);
     }
 
-    #[inline]
-    fn add_to_sum(&self, product: u128) {
-        // ORDERING: Relaxed, this thread wrote it last (rule 1).
-        let (low, carry) = self
-            .sum_low
-            .load(Ordering::Relaxed)
-            .overflowing_add(product as u64);
-        let high = (product >> 64) as u64 + u64::from(carry);
-        if high == 0 {
-            // ORDERING: Relaxed, published by the Release of `count`.
-            self.sum_low.store(low, Ordering::Relaxed);
-        } else {
-            self.carry(low, high);
-        }
-    }
-
-    #[cold]
-    fn carry(&self, low: u64, high: u64) {
-        // ORDERING: Relaxed, this thread wrote it last (rule 1).
-        let before = self.sum_high.load(Ordering::Relaxed);
-        // ORDERING: Relaxed, kept before the store of `sum_low` by the fence.
-        self.sum_high.store(before | 1, Ordering::Relaxed);
-        // ORDERING: Release, pairs with the Acquire fence in sum(): who reads the new low word
-        // sees that the high one is in motion or has moved.
-        fence(Ordering::Release);
-        // ORDERING: Relaxed, published by the Release below.
-        self.sum_low.store(low, Ordering::Relaxed);
-        let after = before.wrapping_add(high << 1);
-        // ORDERING: Release, pairs with the first Acquire load in sum(); publishes `sum_low`.
-        self.sum_high.store(after, Ordering::Release);
-    }
-
     /// How many values were recorded.
     #[must_use]
     pub fn count(&self) -> u64 {
@@ -169,24 +132,10 @@ impl Recorder {
         self.count.load(Ordering::Acquire)
     }
 
-    /// The exact sum of all recorded values (below 2^127). Repeats its read in the one case in
-    /// 2^64 ticks where a carry is under way.
+    /// The exact sum of all recorded values, below 2^127.
     #[must_use]
     pub fn sum(&self) -> u128 {
-        loop {
-            // ORDERING: Acquire, pairs with the last Release in carry().
-            let before = self.sum_high.load(Ordering::Acquire);
-            // ORDERING: Relaxed, ordered before the next load by the fence.
-            let low = self.sum_low.load(Ordering::Relaxed);
-            // ORDERING: Acquire, pairs with the Release fence in carry().
-            fence(Ordering::Acquire);
-            // ORDERING: Relaxed, ordered by the fence above.
-            let after = self.sum_high.load(Ordering::Relaxed);
-            if before == after && before & 1 == 0 {
-                return u128::from(before >> 1) << 64 | u128::from(low);
-            }
-            std::hint::spin_loop();
-        }
+        self.sum.get()
     }
 
     /// The smallest recorded value; `None` before the first.
