@@ -163,8 +163,9 @@ impl Recorder {
     ///
     /// `scale` turns a recorded value into the unit of the result and must be a multiplication by
     /// a constant, give or take rounding: `|ticks| clock.ns(ticks)`, or `|ticks| ticks`. Each value
-    /// comes out within 0.8 % (half a bucket here, three digits there); the extremes are exact,
-    /// and so is the mean, unless the writer is at work, where it is within 0.8 % too. Takes some
+    /// comes out within 0.8 % (half a bucket here, three digits there), and one above
+    /// [`VALUE_MAX`](super::VALUE_MAX) as about that. The extremes are exact. So is the mean,
+    /// unless the writer is at work, where it is within 0.8 % of the values in range. Takes some
     /// 20 µs where the values span 2^20.
     #[must_use]
     pub fn snapshot(&self, scale: impl Fn(u64) -> u64) -> Histogram {
@@ -203,7 +204,7 @@ impl Recorder {
             let middle = buckets::value_middle(bucket).max(min).min(max);
             histogram.record_n(scale(middle), count);
         }
-        // A sum read beside a writer may lag or lead; the buckets bound it.
+        // A sum read beside a writer may lag or lead; the buckets bound it, all but the top one.
         let sum = sum.min(sum_high).max(sum_low);
         // Shifted so that `scale` can take it: 64 bits of a sum are more than enough.
         let shift = (u128::BITS - sum.leading_zeros()).saturating_sub(48);
