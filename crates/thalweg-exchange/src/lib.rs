@@ -1,14 +1,30 @@
 //! A deterministic exchange as a pure state machine: risk check → matching → settlement.
 //!
 //! No threads, clocks, floats, hash order or I/O: the same commands give the same results, events
-//! and state on every machine.
+//! and state on every machine. [`apply`] executes one command on a [`State`]; the parts of the
+//! state can also be owned by different stages of a pipeline.
+//!
+//! Built so far: currency pairs with GTC, IOC and FOK_BUDGET orders, users, balances. A futures
+//! symbol gets a book but cannot be traded (INVALID_SYMBOL), as in the reference with margin
+//! trading off; options are refused; FOK and IOC_BUDGET are refused under mended rules
+//! (MATCHING_UNSUPPORTED_COMMAND) and always rejected under [`Rules::REFERENCE`].
 #![forbid(unsafe_code)]
 
+pub mod book;
 pub mod command;
+pub mod conformance;
 pub mod event;
 pub mod ids;
+mod index;
+pub mod matching;
+pub mod report;
 pub mod result_code;
+pub mod risk;
 pub mod rules;
+mod slab;
+mod state;
+pub mod state_text;
+pub mod stream;
 
 pub use command::{
     AccountSpec, Action, AdjustmentKind, Command, OrderType, Place, SymbolSpec, SymbolType,
@@ -17,3 +33,4 @@ pub use event::{Event, Events};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};
 pub use result_code::ResultCode;
 pub use rules::Rules;
+pub use state::{State, apply};

@@ -1,0 +1,116 @@
+//! What changed with a command, as recorded streams print it.
+
+use std::collections::BTreeMap;
+
+use crate::command::Command;
+use crate::event::Event;
+use crate::ids::{CurrencyId, UserId};
+use crate::risk::{User, UserStatus};
+use crate::state::State;
+
+/// Users and fees as they were after the last command.
+#[derive(Debug, Default)]
+pub(super) struct Mirror {
+    users: BTreeMap<UserId, Copied>,
+    fees: BTreeMap<CurrencyId, i64>,
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Copied {
+    status: UserStatus,
+    last_transaction_id: i64,
+    balances: BTreeMap<CurrencyId, i64>,
+}
+
+impl From<&User> for Copied {
+    fn from(user: &User) -> Self {
+        Self {
+            status: user.status,
+            last_transaction_id: user.last_transaction_id,
+            balances: user.balances().collect(),
+        }
+    }
+}
+
+impl Mirror {
+    /// The lines that tell what the command changed: `+` lines by user and kind, then fees, then
+    /// `-` lines.
+    pub(super) fn changes(
+        &mut self,
+        command: &Command,
+        events: &[Event],
+        state: &State,
+    ) -> Vec<String> {
+        if *command == Command::Reset {
+            // The reference prints nothing here: everything is gone.
+            *self = Self::default();
+            return Vec::new();
+        }
+        let mut lines = Vec::new();
+        let mut gone = Vec::new();
+        for uid in touched(command, events) {
+            let new = state.risk.user(uid).map(Copied::from);
+            let old = self.users.remove(&uid);
+            compare(uid, old.as_ref(), new.as_ref(), &mut lines, &mut gone);
+            if let Some(new) = new {
+                self.users.insert(uid, new);
+            }
+        }
+        if events
+            .iter()
+            .any(|event| matches!(event, Event::Trade { .. }))
+        {
+            for currency in state.risk.currencies() {
+                let old = self.fees.insert(currency.id, currency.fees);
+                if currency.fees != old.unwrap_or(0) {
+                    lines.push(format!("+F,{},{}", currency.id, currency.fees));
+                }
+            }
+        }
+        lines.append(&mut gone);
+        lines
+    }
+}
+
+fn compare(
+    uid: UserId,
+    old: Option<&Copied>,
+    new: Option<&Copied>,
+    lines: &mut Vec<String>,
+    gone: &mut Vec<String>,
+) {
+    let head = |user: &Copied| (user.status, user.last_transaction_id);
+    match new {
+        Some(new) if old.map(head) != Some(head(new)) => {
+            let (status, last_transaction_id) = head(new);
+            lines.push(format!("+U,{uid},{},{last_transaction_id}", status as u8));
+        }
+        None if old.is_some() => gone.push(format!("-U,{uid}")),
+        _ => {}
+    }
+    for (currency, balance) in new.iter().flat_map(|user| &user.balances) {
+        if old.and_then(|user| user.balances.get(currency)) != Some(balance) {
+            lines.push(format!("+A,{uid},{currency},{balance}"));
+        }
+    }
+    for currency in old.iter().flat_map(|user| user.balances.keys()) {
+        if new.is_none_or(|user| !user.balances.contains_key(currency)) {
+            gone.push(format!("-A,{uid},{currency}"));
+        }
+    }
+}
+
+/// Everyone whom a command can concern, each once, by ascending id.
+fn touched(command: &Command, events: &[Event]) -> Vec<UserId> {
+    let mut users: Vec<UserId> = command.uid().into_iter().collect();
+    if let Command::AddAccounts(accounts) = command {
+        users.extend(accounts.iter().map(|account| account.uid));
+    }
+    users.extend(events.iter().filter_map(|event| match event {
+        Event::Trade { maker_uid, .. } => Some(*maker_uid),
+        _ => None,
+    }));
+    users.sort_unstable();
+    users.dedup();
+    users
+}

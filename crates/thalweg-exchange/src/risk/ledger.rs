@@ -1,0 +1,126 @@
+//! Totals per currency, and the bound that keeps every balance inside 64 bits.
+//!
+//! *Words*, per currency: **D** = what was deposited, −(adjustments + suspends); **N** = the sum of
+//! all negative balances, as a positive number; **R** = what quirks of the reference may still move
+//! beyond that, reserved when the command that could do it is checked, never given back.
+//!
+//! *Rule*: max(D, 0) + N + R ≤ `i64::MAX` after every accepted deposit, and before every accepted
+//! command that could make a balance negative, with the most it could lose added.
+//!
+//! *Why that is enough*: money is conserved, Σ balances + fees + Σ held = D (+ what a quirk made,
+//! which is part of R). What is held is not negative (else it is part of R), so no single balance,
+//! and no sum of fees, can be above D + N + R, and none can be below −(N + R).
+
+use crate::ids::CurrencyId;
+use crate::index::Index;
+
+/// What is known of one currency.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Currency {
+    /// The currency.
+    pub id: CurrencyId,
+    /// Fees collected.
+    pub fees: i64,
+    /// Minus the deposits, plus the withdrawals.
+    pub adjustments: i64,
+    /// The same for money of suspended users.
+    pub suspends: i64,
+    /// N of the module's comment.
+    pub(super) negative: i128,
+    /// R of the module's comment.
+    pub(super) reserved: i128,
+}
+
+impl Currency {
+    const fn new(id: CurrencyId) -> Self {
+        Self {
+            id,
+            fees: 0,
+            adjustments: 0,
+            suspends: 0,
+            negative: 0,
+            reserved: 0,
+        }
+    }
+
+    /// D of the module's comment.
+    fn deposits(&self) -> i128 {
+        -(i128::from(self.adjustments) + i128::from(self.suspends))
+    }
+
+    /// True where `more` can still be deposited, reserved or lost without leaving 64 bits.
+    pub(super) fn has_room(&self, more: i128) -> bool {
+        let used = self.deposits().max(0) + self.negative + self.reserved;
+        used.saturating_add(more) <= i128::from(i64::MAX)
+    }
+
+    /// Changes a balance in this currency.
+    ///
+    /// # Panics
+    /// If the new balance leaves 64 bits, which the module's rule excludes.
+    pub(super) fn add(&mut self, balance: &mut i64, amount: i128) {
+        let old = *balance;
+        let new = in_64_bits(i128::from(old) + amount);
+        if (old | new) < 0 {
+            self.negative += i128::from(new.min(0).abs_diff(0));
+            self.negative -= i128::from(old.min(0).abs_diff(0));
+        }
+        *balance = new;
+    }
+
+    /// Adds to the fees.
+    ///
+    /// # Panics
+    /// As [`Self::add`].
+    pub(super) fn add_fees(&mut self, amount: i128) {
+        self.fees = in_64_bits(i128::from(self.fees) + amount);
+    }
+}
+
+fn in_64_bits(amount: i128) -> i64 {
+    i64::try_from(amount).expect("the ledger's rule keeps every sum inside 64 bits")
+}
+
+/// All currencies that were ever paid in or traded since the last reset.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ledger {
+    currencies: Vec<Currency>,
+    index: Index,
+}
+
+impl Ledger {
+    pub(super) fn find(&self, id: CurrencyId) -> Option<u32> {
+        let key_of = |slot: u32| i64::from(self.currencies[slot as usize].id.0);
+        self.index.find(i64::from(id.0), key_of)
+    }
+
+    pub(super) fn find_or_add(&mut self, id: CurrencyId) -> u32 {
+        if let Some(slot) = self.find(id) {
+            return slot;
+        }
+        let slot = u32::try_from(self.currencies.len()).expect("an i32 has fewer values");
+        self.currencies.push(Currency::new(id));
+        let currencies = &self.currencies;
+        let key_of = |slot: u32| i64::from(currencies[slot as usize].id.0);
+        self.index.insert(i64::from(id.0), slot, key_of);
+        slot
+    }
+
+    /// A currency that may be new, as it would be.
+    pub(super) fn look(&self, id: CurrencyId) -> Currency {
+        self.find(id)
+            .map_or(Currency::new(id), |slot| *self.get(slot))
+    }
+
+    pub(super) fn get(&self, slot: u32) -> &Currency {
+        &self.currencies[slot as usize]
+    }
+
+    pub(super) fn get_mut(&mut self, slot: u32) -> &mut Currency {
+        &mut self.currencies[slot as usize]
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Currency> {
+        self.currencies.iter()
+    }
+}

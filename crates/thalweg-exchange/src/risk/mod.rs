@@ -1,0 +1,193 @@
+//! The risk and settlement stages: users, balances, symbols, fees. Knows no books.
+//!
+//! [`Risk::check`] holds money before a command may match; [`Risk::settle`] books what came of it.
+//! A check that refuses changes nothing, so it may be repeated.
+//!
+//! # Early checks
+//! A pipeline may check command *n* while earlier commands are checked but not yet settled, if
+//! *n* is no [barrier](Risk::is_barrier), and no earlier unsettled command
+//! [may lower](Risk::settlement_may_lower) anything. Then **an early acceptance is the answer that
+//! the check would give after those settlements, with the same hold**; an early refusal is not,
+//! and must be repeated once everything earlier is settled. The proof, over all that a check of
+//! a place or move (the checks that can fail and are no barriers) reads:
+//!
+//! 1. *Users.* Removed, added and resumed by barriers only. A settlement may add a user, suspended:
+//!    before it the check refuses (no user), after it too or not. One who is found active early is
+//!    active later.
+//! 2. *Symbols*, and what is remembered of them: written by checks only, so an early check sees
+//!    exactly what a late one would.
+//! 3. *Balances.* The check asks for balance ≥ hold, the hold depends on the command and the
+//!    symbol alone, and pending settlements only raise balances: see below.
+//! 4. *The ledger's bound* D + N + R + loss ≤ `i64::MAX`. D is changed by barriers only, R by checks
+//!    only, and N, the sum of negative balances, grows only if a balance falls.
+//!
+//! Why a settlement that `settlement_may_lower` denies only raises balances: with `f` = taker fee ≥
+//! maker fee = `m`, prices above zero, and each order's lots held for at its reserve price or
+//! budget,
+//! - a buying maker gets s·((hold − p)·qK + f − m) ≥ 0, as a bid never rests above its reserve;
+//! - a buying taker gets (Σ s·hold − Σ s·p)·qK ≥ 0, as it never pays above its limit, which is not
+//!   above its reserve; FOK_BUDGET: cost ≤ budget;
+//! - a seller with a limit price gets s·(p·qK − fee) ≥ 0, as its limit covers the taker fee;
+//! - a FOK_BUDGET ASK gets Σ s·p·qK − f·Σ s ≥ budget·qK − f·size in one booking: it may lower where
+//!   that is below zero, and only there;
+//! - rejects and reductions give back part of a hold ≥ 0.
+//!
+//! The exceptions are quirks of [`Rules::REFERENCE`]: a maker fee above the taker fee, sizes and
+//! prices not above zero, asks moved under the fee. Each marks its symbol for good, when it is
+//! checked and thus before it can match, and every later command there "may lower".
+//!
+//! # Overflow
+//! See the `ledger` module: whatever could leave 64 bits in a settlement is refused here, with
+//! [`ResultCode::RiskArithmeticOverflow`]. In matching, sums of sizes stay inside 64 bits because
+//! every resting lot stands for at least one unit of held (or reserved) money.
+
+mod admin;
+mod ledger;
+mod settlement;
+mod symbol;
+mod trading;
+mod user;
+
+pub use self::ledger::Currency;
+use self::ledger::Ledger;
+use self::symbol::Symbols;
+use self::user::Users;
+pub use self::user::{User, UserStatus};
+use crate::command::Command;
+use crate::ids::{CurrencyId, UserId};
+use crate::result_code::ResultCode;
+use crate::rules::Rules;
+
+/// Users, balances, symbols and totals. One of the parts that a pipeline's stages own separately;
+/// see [`crate::State`].
+#[derive(Clone, Debug)]
+pub struct Risk {
+    rules: Rules,
+    users: Users,
+    symbols: Symbols,
+    ledger: Ledger,
+}
+
+impl Risk {
+    /// No users, no symbols, no money.
+    #[must_use]
+    pub fn new(rules: Rules) -> Self {
+        Self {
+            rules,
+            users: Users::default(),
+            symbols: Symbols::default(),
+            ledger: Ledger::default(),
+        }
+    }
+
+    /// The rules that hold.
+    #[must_use]
+    pub const fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Checks a command, and if it is accepted holds the money for it, or does what it asks where
+    /// that needs no book.
+    ///
+    /// Returns [`ResultCode::ValidForMatchingEngine`] for accepted commands that go to a book,
+    /// [`ResultCode::Success`] for the others, and otherwise why it is refused, having changed
+    /// nothing. Must be followed by matching, also when it refuses.
+    pub fn check(&mut self, command: &Command) -> ResultCode {
+        match self.checked(command) {
+            Ok(code) | Err(code) => code,
+        }
+    }
+
+    fn checked(&mut self, command: &Command) -> Result<ResultCode, ResultCode> {
+        match command {
+            Command::Place(place) => return self.check_place(place),
+            Command::Move {
+                uid, symbol, price, ..
+            } => {
+                return self.check_move(*uid, *symbol, *price);
+            }
+            Command::Cancel { .. } | Command::Reduce { .. } => {
+                return Ok(ResultCode::ValidForMatchingEngine);
+            }
+            Command::AddUser { uid } => self.add_user(*uid)?,
+            Command::Balance {
+                uid,
+                currency,
+                amount,
+                transaction_id,
+                kind,
+            } => {
+                self.adjust(*uid, *currency, *amount, *transaction_id, *kind)?;
+            }
+            Command::Suspend { uid } => self.suspend(*uid)?,
+            Command::Resume { uid } => self.resume(*uid)?,
+            Command::AddSymbols(specs) => self.add_symbols(specs)?,
+            Command::AddAccounts(accounts) => self.add_accounts(accounts)?,
+            Command::Nop => {}
+            Command::Reset => *self = Self::new(self.rules),
+        }
+        Ok(ResultCode::Success)
+    }
+
+    /// True where the command must see everything before it settled, even to be accepted: all that
+    /// change users, balances, symbols or everything.
+    #[must_use]
+    pub const fn is_barrier(&self, command: &Command) -> bool {
+        match command {
+            Command::Place(_)
+            | Command::Cancel { .. }
+            | Command::Move { .. }
+            | Command::Reduce { .. }
+            | Command::Nop => false,
+            Command::AddUser { .. }
+            | Command::Balance { .. }
+            | Command::Suspend { .. }
+            | Command::Resume { .. }
+            | Command::AddSymbols(_)
+            | Command::AddAccounts(_)
+            | Command::Reset => true,
+        }
+    }
+
+    /// Whether settling this command, which must be checked and accepted already, could lower a
+    /// balance or otherwise turn a later command's acceptance into a refusal. False is a promise
+    /// (proof: this module's comment); true is a maybe.
+    #[must_use]
+    pub fn settlement_may_lower(&self, command: &Command) -> bool {
+        let Some(symbol) = command.symbol().and_then(|id| self.symbols.get(id)) else {
+            return false;
+        };
+        let budget_ask = match command {
+            Command::Place(place) => symbol.loss_of_budget_ask(place) > 0,
+            _ => false,
+        };
+        symbol.drains || budget_ask
+    }
+
+    /// A user, unless unknown or suspended without money since.
+    #[must_use]
+    pub fn user(&self, uid: UserId) -> Option<&User> {
+        self.users.get(uid)
+    }
+
+    /// All users by ascending id. Cost: sorts them.
+    #[must_use]
+    pub fn users(&self) -> Vec<&User> {
+        self.users.sorted()
+    }
+
+    /// A user's balance in a currency; `None` where there is no such user.
+    #[must_use]
+    pub fn balance(&self, uid: UserId, currency: CurrencyId) -> Option<i64> {
+        self.users.get(uid).map(|user| user.balance(currency))
+    }
+
+    /// All currencies that were paid in or traded since the last reset, by ascending id. Cost:
+    /// sorts them.
+    #[must_use]
+    pub fn currencies(&self) -> Vec<&Currency> {
+        let mut currencies: Vec<&Currency> = self.ledger.iter().collect();
+        currencies.sort_unstable_by_key(|currency| currency.id);
+        currencies
+    }
+}

@@ -1,0 +1,237 @@
+//! Symbols as the risk stage sees them, and what quirks could cost in them.
+
+use super::ledger::Ledger;
+use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
+use crate::ids::SymbolId;
+use crate::index::Index;
+use crate::result_code::ResultCode;
+use crate::rules::Rules;
+
+/// A symbol, its currencies' slots in the ledger, and what was seen of it.
+///
+/// Everything below `spec` changes only when a command is checked and accepted.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Symbol {
+    pub(super) spec: SymbolSpec,
+    /// Slots in the ledger; meaningful for currency pairs only.
+    pub(super) base: u32,
+    pub(super) quote: u32,
+    /// Sticky: from here on a settlement in this symbol may lower a balance.
+    pub(super) drains: bool,
+    /// Sticky: an order of negative size was accepted.
+    inverted: bool,
+    /// The largest order so far, in lots.
+    size_max: i64,
+    /// All lots ever ordered.
+    lots_total: i128,
+    /// The largest price, reserve price or budget so far, by magnitude.
+    price_max: i128,
+}
+
+/// What a command could lose beyond what is held for it: what must fit into the ledger first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Exposure {
+    pub(super) base: i128,
+    pub(super) quote: i128,
+}
+
+impl Symbol {
+    pub(super) const fn is_pair(&self) -> bool {
+        matches!(self.spec.symbol_type, SymbolType::CurrencyPair)
+    }
+
+    const fn fee_max(&self) -> i64 {
+        if self.spec.maker_fee > self.spec.taker_fee {
+            self.spec.maker_fee
+        } else {
+            self.spec.taker_fee
+        }
+    }
+
+    /// What a new order could cost its owner, or an owner whom it meets, beyond its hold, by a
+    /// quirk of the reference. Nothing under mended rules.
+    pub(super) fn quirks_of_place(&self, place: &Place) -> Exposure {
+        let lots = i128::from(place.size.unsigned_abs());
+        let scale = i128::from(self.spec.quote_scale);
+        let fees = i128::from(self.spec.taker_fee) + i128::from(self.spec.maker_fee);
+        let price = i128::from(place.price.unsigned_abs());
+        let reserve = i128::from(place.reserve_price.unsigned_abs());
+        let mut exposure = Exposure::default();
+        if self.spec.maker_fee > self.spec.taker_fee {
+            // A buying maker pays the difference, a selling one may be under the higher fee.
+            let difference = self.spec.maker_fee - self.spec.taker_fee;
+            exposure.quote += lots * i128::from(difference);
+        }
+        let bid = place.action == Action::Bid;
+        if place.price <= 0 || place.size <= 0 || (bid && place.reserve_price <= 0) {
+            // Trades at such prices, holds below zero, and lots that no money stands for.
+            let per_lot = (price + reserve)
+                .saturating_mul(scale)
+                .saturating_add(fees + 1);
+            exposure.quote = exposure.quote.saturating_add(lots.saturating_mul(per_lot));
+        }
+        if bid && place.order_type == OrderType::IocBudget {
+            // Its rejection gives back the budget once per lot.
+            let made = lots.saturating_mul(price.saturating_mul(scale));
+            exposure.quote = exposure.quote.saturating_add(made);
+        }
+        if self.inverted || place.size < 0 {
+            let more = self.seen(lots, price.max(reserve)).turnover();
+            let before = if self.inverted {
+                self.turnover()
+            } else {
+                Exposure::default()
+            };
+            exposure.quote = exposure.quote.saturating_add(more.quote - before.quote);
+            exposure.base = exposure.base.saturating_add(more.base - before.base);
+        }
+        exposure
+    }
+
+    /// What moving an order to `price` could cost by a quirk of the reference. The risk stage
+    /// knows neither the side nor the size of the order, so it takes the worst of both.
+    pub(super) fn quirks_of_move(&self, price: i64, rules: &Rules) -> Exposure {
+        let scale = i128::from(self.spec.quote_scale);
+        let fee = i128::from(self.fee_max());
+        let mut exposure = Exposure::default();
+        let value = i128::from(price) * scale;
+        if price <= 0 || (value < fee && !rules.refuse_moved_ask_under_fee) {
+            // Its lots may be sold for less than the fee, or for less than nothing.
+            let per_lot = fee + (-value).max(0) + 1;
+            exposure.quote = i128::from(self.size_max).saturating_mul(per_lot);
+        }
+        if self.inverted {
+            let more = self.seen(0, i128::from(price.unsigned_abs())).turnover();
+            exposure.quote = exposure
+                .quote
+                .saturating_add(more.quote - self.turnover().quote);
+        }
+        exposure
+    }
+
+    /// The most that a FOK_BUDGET ASK may lose: it brings in at least its price, which is a budget
+    /// for its whole size, and pays a fee per lot. Zero for every other order.
+    pub(super) fn loss_of_budget_ask(&self, place: &Place) -> i128 {
+        if place.order_type != OrderType::FokBudget || place.action != Action::Ask {
+            return 0;
+        }
+        let fees = i128::from(self.spec.taker_fee) * i128::from(place.size);
+        let proceeds = i128::from(place.price) * i128::from(self.spec.quote_scale);
+        (fees - proceeds).max(0)
+    }
+
+    /// True where an accepted order may lower a balance from now on.
+    pub(super) const fn drains_after(&self, place: &Place, exposure: &Exposure) -> bool {
+        // A rejected IOC_BUDGET makes money, but takes none.
+        exposure.base > 0
+            || (exposure.quote > 0
+                && (!matches!(place.order_type, OrderType::IocBudget) || place.price <= 0))
+    }
+
+    /// Remembers an accepted order.
+    pub(super) fn note_place(&mut self, place: &Place) {
+        let price = place
+            .price
+            .unsigned_abs()
+            .max(place.reserve_price.unsigned_abs());
+        *self = self.seen(i128::from(place.size.unsigned_abs()), i128::from(price));
+        self.size_max = self.size_max.max(place.size.saturating_abs());
+        self.inverted |= place.size < 0;
+    }
+
+    /// Remembers an accepted move.
+    pub(super) fn note_move(&mut self, price: i64) {
+        *self = self.seen(0, i128::from(price.unsigned_abs()));
+    }
+
+    fn seen(&self, lots: i128, price: i128) -> Self {
+        Self {
+            lots_total: self.lots_total.saturating_add(lots),
+            price_max: self.price_max.max(price),
+            ..*self
+        }
+    }
+
+    /// More than all that can ever change hands by the orders seen so far, whatever their sign:
+    /// a negative order makes its counterparty trade that many lots more, so at most three times
+    /// the lots ordered are traded, each at no more than the largest price.
+    fn turnover(&self) -> Exposure {
+        let spec = &self.spec;
+        let lots = self.lots_total.saturating_mul(8);
+        let fees = i128::from(spec.taker_fee) + i128::from(spec.maker_fee);
+        let money = self.price_max.saturating_mul(i128::from(spec.quote_scale));
+        Exposure {
+            base: lots.saturating_mul(i128::from(spec.base_scale)),
+            quote: lots.saturating_mul(money.saturating_add(fees + 1)),
+        }
+    }
+}
+
+/// Refuses a symbol that has no meaning, or that the rules forbid.
+pub(super) fn check_spec(spec: &SymbolSpec, rules: &Rules) -> Result<(), ResultCode> {
+    let not_negative = [
+        spec.taker_fee,
+        spec.maker_fee,
+        spec.margin_buy,
+        spec.margin_sell,
+    ];
+    if spec.base_scale < 1 || spec.quote_scale < 1 || not_negative.iter().any(|&value| value < 0) {
+        return Err(ResultCode::SymbolInvalidSpec);
+    }
+    let pair = spec.symbol_type == SymbolType::CurrencyPair;
+    if pair && rules.refuse_maker_fee_over_taker && spec.maker_fee > spec.taker_fee {
+        return Err(ResultCode::SymbolMakerFeeOverTakerFee);
+    }
+    Ok(())
+}
+
+/// All symbols.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Symbols {
+    symbols: Vec<Symbol>,
+    index: Index,
+}
+
+impl Symbols {
+    pub(super) fn get(&self, id: SymbolId) -> Option<&Symbol> {
+        self.slot(id).map(|slot| &self.symbols[slot as usize])
+    }
+
+    pub(super) fn get_mut(&mut self, id: SymbolId) -> Option<&mut Symbol> {
+        self.slot(id).map(|slot| &mut self.symbols[slot as usize])
+    }
+
+    fn slot(&self, id: SymbolId) -> Option<u32> {
+        let key_of = |slot: u32| i64::from(self.symbols[slot as usize].spec.id.0);
+        self.index.find(i64::from(id.0), key_of)
+    }
+
+    /// Adds a symbol, unless its id is known.
+    pub(super) fn add(&mut self, spec: &SymbolSpec, ledger: &mut Ledger) {
+        if self.slot(spec.id).is_some() {
+            return;
+        }
+        let pair = spec.symbol_type == SymbolType::CurrencyPair;
+        let mut currency = |id| {
+            if pair {
+                ledger.find_or_add(id)
+            } else {
+                u32::MAX
+            }
+        };
+        let slot = u32::try_from(self.symbols.len()).expect("an i32 has fewer values");
+        self.symbols.push(Symbol {
+            spec: *spec,
+            base: currency(spec.base_currency),
+            quote: currency(spec.quote_currency),
+            drains: pair && spec.maker_fee > spec.taker_fee,
+            inverted: false,
+            size_max: 0,
+            lots_total: 0,
+            price_max: 0,
+        });
+        let symbols = &self.symbols;
+        let key_of = |slot: u32| i64::from(symbols[slot as usize].spec.id.0);
+        self.index.insert(i64::from(spec.id.0), slot, key_of);
+    }
+}

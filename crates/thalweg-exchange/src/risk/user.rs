@@ -1,0 +1,119 @@
+//! Users and their balances.
+
+use crate::ids::{CurrencyId, UserId};
+use crate::index::Index;
+use crate::slab::Slab;
+
+/// Whether a user may trade.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum UserStatus {
+    /// May trade (code 0).
+    #[default]
+    Active = 0,
+    /// Was suspended, and got money since by a fill or a cancel (code 1).
+    Suspended = 1,
+}
+
+/// A user. Suspending removes the record; a later fill or cancel makes it again, suspended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct User {
+    /// The user's id.
+    pub uid: UserId,
+    /// Whether the user may trade.
+    pub status: UserStatus,
+    /// The transaction id of the last balance adjustment.
+    pub last_transaction_id: i64,
+    /// By ascending currency; zeros may be among them.
+    accounts: Vec<(CurrencyId, i64)>,
+}
+
+impl User {
+    const fn new(uid: UserId, status: UserStatus) -> Self {
+        Self {
+            uid,
+            status,
+            last_transaction_id: 0,
+            accounts: Vec::new(),
+        }
+    }
+
+    /// The balance in a currency, in its smallest unit; zero where there was never any.
+    #[must_use]
+    pub fn balance(&self, currency: CurrencyId) -> i64 {
+        self.place(currency)
+            .map_or(0, |place| self.accounts[place].1)
+    }
+
+    /// The balances that are not zero, by ascending currency.
+    pub fn balances(&self) -> impl Iterator<Item = (CurrencyId, i64)> + '_ {
+        self.accounts
+            .iter()
+            .copied()
+            .filter(|&(_, balance)| balance != 0)
+    }
+
+    /// The balance in a currency, to change it; made where it is missing.
+    pub(super) fn balance_mut(&mut self, currency: CurrencyId) -> &mut i64 {
+        let place = self.place(currency).unwrap_or_else(|place| {
+            self.accounts.insert(place, (currency, 0));
+            place
+        });
+        &mut self.accounts[place].1
+    }
+
+    fn place(&self, currency: CurrencyId) -> Result<usize, usize> {
+        self.accounts
+            .binary_search_by_key(&currency, |&(currency, _)| currency)
+    }
+}
+
+/// All users.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Users {
+    users: Slab<User>,
+    index: Index,
+}
+
+impl Users {
+    pub(super) fn slot(&self, uid: UserId) -> Option<u32> {
+        self.index.find(uid.0, |slot| self.users[slot].uid.0)
+    }
+
+    pub(super) fn get(&self, uid: UserId) -> Option<&User> {
+        self.slot(uid).map(|slot| &self.users[slot])
+    }
+
+    pub(super) fn get_mut(&mut self, uid: UserId) -> Option<&mut User> {
+        self.slot(uid).map(|slot| &mut self.users[slot])
+    }
+
+    /// Adds a user who is not here yet.
+    pub(super) fn add(&mut self, uid: UserId, status: UserStatus) -> &mut User {
+        let slot = self.users.insert(User::new(uid, status));
+        let users = &self.users;
+        self.index.insert(uid.0, slot, |slot| users[slot].uid.0);
+        &mut self.users[slot]
+    }
+
+    /// The user to whom a settlement belongs: made again, suspended, where the record was removed.
+    pub(super) fn settled(&mut self, uid: UserId) -> &mut User {
+        match self.slot(uid) {
+            Some(slot) => &mut self.users[slot],
+            None => self.add(uid, UserStatus::Suspended),
+        }
+    }
+
+    pub(super) fn remove(&mut self, uid: UserId) {
+        let users = &self.users;
+        if let Some(slot) = self.index.remove(uid.0, |slot| users[slot].uid.0) {
+            self.users.free(slot);
+        }
+    }
+
+    pub(super) fn sorted(&self) -> Vec<&User> {
+        let mut users: Vec<&User> = self.index.slots().map(|slot| &self.users[slot]).collect();
+        users.sort_unstable_by_key(|user| user.uid);
+        users
+    }
+}

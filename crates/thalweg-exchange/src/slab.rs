@@ -1,0 +1,55 @@
+//! Storage with stable `u32` slot numbers; freed slots are used again, last freed first.
+
+use std::ops;
+
+/// A growing array of `T` with a free list. Freed slots keep their old value until used again.
+#[derive(Clone, Debug)]
+pub(crate) struct Slab<T> {
+    entries: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self {
+            entries: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<T> Slab<T> {
+    /// Stores `value` and says where.
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            self.entries[slot as usize] = value;
+            return slot;
+        }
+        let slot = u32::try_from(self.entries.len())
+            .ok()
+            .filter(|&slot| slot != u32::MAX)
+            .expect("memory for 2^32 - 1 entries runs out before their numbers do");
+        self.entries.push(value);
+        slot
+    }
+
+    /// Gives a slot back. It must not be free already.
+    pub(crate) fn free(&mut self, slot: u32) {
+        debug_assert!(self.free.len() > 64 || !self.free.contains(&slot));
+        self.free.push(slot);
+    }
+}
+
+impl<T> ops::Index<u32> for Slab<T> {
+    type Output = T;
+
+    fn index(&self, slot: u32) -> &T {
+        &self.entries[slot as usize]
+    }
+}
+
+impl<T> ops::IndexMut<u32> for Slab<T> {
+    fn index_mut(&mut self, slot: u32) -> &mut T {
+        &mut self.entries[slot as usize]
+    }
+}

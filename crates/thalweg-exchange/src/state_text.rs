@@ -1,0 +1,159 @@
+//! The canonical text of a state, as recorded streams print it, and its hash.
+//!
+//! One line per user, balance, total, resting order and level, in a fixed order, each ended by a
+//! line feed. The hash is FNV-1a 64 over that text: for conformance, not for speed.
+
+use std::fmt::{self, Write};
+
+use crate::command::Action;
+use crate::risk::{Currency, User};
+use crate::state::State;
+
+/// How long the canonical text is, and its FNV-1a-64 hash.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct StateHash {
+    /// Lines of the text.
+    pub lines: u64,
+    /// Hash of the text, line feeds included.
+    pub hash: u64,
+}
+
+/// Writes the canonical text of `state`.
+///
+/// # Errors
+/// Those of `out`.
+pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
+    for user in state.risk.users() {
+        write_user(user, out)?;
+    }
+    let currencies = state.risk.currencies();
+    write_totals('F', &currencies, |currency| currency.fees, out)?;
+    write_totals('X', &currencies, |currency| currency.adjustments, out)?;
+    write_totals('Z', &currencies, |currency| currency.suspends, out)?;
+    let books = state.matching.books();
+    for book in &books {
+        let symbol = book.spec().id;
+        for order in [Action::Ask, Action::Bid]
+            .into_iter()
+            .flat_map(|side| book.orders(side))
+        {
+            let side = side_letter(order.action);
+            writeln!(
+                out,
+                "O,{symbol},{side},{},{},{},{},{},{}",
+                order.price,
+                order.order_id,
+                order.uid,
+                order.size,
+                order.filled,
+                order.reserve_price,
+            )?;
+        }
+    }
+    for book in &books {
+        let symbol = book.spec().id;
+        for action in [Action::Ask, Action::Bid] {
+            let side = side_letter(action);
+            for level in book.levels(action, usize::MAX) {
+                let (price, volume, orders) = (level.price, level.volume, level.orders);
+                writeln!(out, "Q,{symbol},{side},{price},{volume},{orders}")?;
+            }
+        }
+    }
+    Ok(())
+}
+
+fn write_user(user: &User, out: &mut impl Write) -> fmt::Result {
+    let uid = user.uid;
+    writeln!(
+        out,
+        "U,{uid},{},{}",
+        user.status as u8, user.last_transaction_id
+    )?;
+    for (currency, balance) in user.balances() {
+        writeln!(out, "A,{uid},{currency},{balance}")?;
+    }
+    Ok(())
+}
+
+fn write_totals(
+    kind: char,
+    currencies: &[&Currency],
+    total: impl Fn(&Currency) -> i64,
+    out: &mut impl Write,
+) -> fmt::Result {
+    for currency in currencies.iter().filter(|currency| total(currency) != 0) {
+        writeln!(out, "{kind},{},{}", currency.id, total(currency))?;
+    }
+    Ok(())
+}
+
+const fn side_letter(action: Action) -> char {
+    match action {
+        Action::Ask => 'A',
+        Action::Bid => 'B',
+    }
+}
+
+/// The hash of the canonical text of `state`. Cost: formats all of it.
+#[must_use]
+pub fn state_hash(state: &State) -> StateHash {
+    let mut hasher = Hasher {
+        lines: 0,
+        hash: 0xcbf2_9ce4_8422_2325,
+    };
+    write_state(state, &mut hasher).expect("the hasher never fails");
+    StateHash {
+        lines: hasher.lines,
+        hash: hasher.hash,
+    }
+}
+
+/// FNV-1a 64 (Fowler, Noll, Vo), counting lines.
+struct Hasher {
+    lines: u64,
+    hash: u64,
+}
+
+impl Write for Hasher {
+    fn write_str(&mut self, text: &str) -> fmt::Result {
+        for byte in text.bytes() {
+            self.lines += u64::from(byte == b'\n');
+            self.hash = (self.hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3);
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Command, Events, UserId, apply};
+
+    #[test]
+    fn an_empty_state_and_one_user_hash_as_recorded() {
+        let mut state = State::default();
+        assert_eq!(
+            state_hash(&state),
+            StateHash {
+                lines: 0,
+                hash: 0xcbf2_9ce4_8422_2325
+            }
+        );
+        apply(
+            &mut state,
+            &Command::AddUser { uid: UserId(1) },
+            &mut Events::new(),
+        );
+        assert_eq!(
+            state_hash(&state),
+            StateHash {
+                lines: 1,
+                hash: 0xe9a8_9e87_e67c_0ecf
+            }
+        );
+        let mut text = String::new();
+        write_state(&state, &mut text).unwrap();
+        assert_eq!(text, "U,1,0,0\n");
+    }
+}

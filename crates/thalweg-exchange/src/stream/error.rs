@@ -1,0 +1,154 @@
+//! What can be wrong with a file of commands.
+
+use std::{error, fmt, io};
+
+/// A file of commands cannot be read: which line, and why.
+#[derive(Debug)]
+#[non_exhaustive]
+pub struct StreamError {
+    /// The line, counted from 1.
+    pub line: u64,
+    /// What is wrong there.
+    pub kind: StreamErrorKind,
+}
+
+/// What is wrong with a line.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum StreamErrorKind {
+    /// Reading failed; a truncated or damaged gzip file tells it here.
+    Io(io::Error),
+    /// The line is not ASCII text.
+    NotText,
+    /// The line is longer than the limit, in bytes.
+    LineTooLong {
+        /// The limit.
+        limit_bytes: usize,
+    },
+    /// The first line does not say what file this is.
+    NoHeader {
+        /// What it must contain.
+        expected: &'static str,
+    },
+    /// The line starts with nothing that is known.
+    UnknownKind {
+        /// Its first field.
+        kind: String,
+    },
+    /// A field is missing.
+    MissingField {
+        /// Which one, counted from 1.
+        number: usize,
+        /// What it should be.
+        name: &'static str,
+    },
+    /// There are more fields than the kind of line has.
+    SurplusField {
+        /// How many the kind has.
+        limit: usize,
+    },
+    /// A field is not a whole number.
+    NotANumber {
+        /// Which one, counted from 1.
+        number: usize,
+        /// What it should be.
+        name: &'static str,
+        /// What it is.
+        text: String,
+    },
+    /// A number is outside its limits.
+    OutOfRange {
+        /// Which one, counted from 1.
+        number: usize,
+        /// What it should be.
+        name: &'static str,
+        /// What it is.
+        text: String,
+        /// The least value.
+        min: i64,
+        /// The greatest value.
+        max: i64,
+    },
+    /// A field is not one of the words that it may be.
+    UnknownWord {
+        /// Which one, counted from 1.
+        number: usize,
+        /// What it should be.
+        name: &'static str,
+        /// What it is.
+        text: String,
+        /// The words.
+        allowed: &'static str,
+    },
+    /// The command counter jumps.
+    Sequence {
+        /// What comes next.
+        expected: u64,
+        /// What the line says.
+        found: u64,
+    },
+}
+
+impl fmt::Display for StreamError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "line {}: {}", self.line, self.kind)
+    }
+}
+
+impl fmt::Display for StreamErrorKind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Io(error) => write!(f, "cannot read on: {error}"),
+            Self::NotText => write!(f, "not ASCII text"),
+            Self::LineTooLong { limit_bytes } => {
+                write!(f, "longer than the limit of {limit_bytes} bytes")
+            }
+            Self::NoHeader { expected } => {
+                write!(f, "the first line must be a comment with '{expected}'")
+            }
+            Self::UnknownKind { kind } => write!(f, "unknown kind of line '{kind}'"),
+            Self::MissingField { number, name } => {
+                write!(f, "field {number} ({name}) is missing")
+            }
+            Self::SurplusField { limit } => {
+                write!(f, "more fields than the {limit} that this kind of line has")
+            }
+            Self::NotANumber { number, name, text } => {
+                write!(f, "field {number} ({name}) is '{text}', not a whole number")
+            }
+            Self::OutOfRange {
+                number,
+                name,
+                text,
+                min,
+                max,
+            } => write!(
+                f,
+                "field {number} ({name}) is {text}, outside its limits {min} to {max}"
+            ),
+            Self::UnknownWord {
+                number,
+                name,
+                text,
+                allowed,
+            } => {
+                write!(
+                    f,
+                    "field {number} ({name}) is '{text}', not one of {allowed}"
+                )
+            }
+            Self::Sequence { expected, found } => {
+                write!(f, "the command counter is {found}, expected {expected}")
+            }
+        }
+    }
+}
+
+impl error::Error for StreamError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match &self.kind {
+            StreamErrorKind::Io(error) => Some(error),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! One comma-separated line, field by field.
+
+use std::num::IntErrorKind;
+use std::str::Split;
+
+use super::error::{StreamError, StreamErrorKind};
+
+/// The fields of a line, taken from left to right.
+pub(super) struct Fields<'a> {
+    line: u64,
+    number: usize,
+    fields: Split<'a, char>,
+}
+
+impl<'a> Fields<'a> {
+    pub(super) fn new(line: u64, text: &'a str) -> Self {
+        Self {
+            line,
+            number: 0,
+            fields: text.split(','),
+        }
+    }
+
+    /// The next field, if there is one.
+    pub(super) fn optional(&mut self) -> Option<&'a str> {
+        let field = self.fields.next()?;
+        self.number += 1;
+        Some(field)
+    }
+
+    pub(super) fn text(&mut self, name: &'static str) -> Result<&'a str, StreamError> {
+        let number = self.number + 1;
+        self.optional()
+            .ok_or_else(|| self.error(StreamErrorKind::MissingField { number, name }))
+    }
+
+    /// The next field as a number between `min` and `max`.
+    pub(super) fn within(
+        &mut self,
+        name: &'static str,
+        (min, max): (i64, i64),
+    ) -> Result<i64, StreamError> {
+        let text = self.text(name)?;
+        self.parse(name, text, (min, max))
+    }
+
+    /// Any 64-bit number.
+    pub(super) fn i64(&mut self, name: &'static str) -> Result<i64, StreamError> {
+        self.within(name, (i64::MIN, i64::MAX))
+    }
+
+    /// Any 32-bit number.
+    pub(super) fn i32(&mut self, name: &'static str) -> Result<i32, StreamError> {
+        let value = self.within(name, (i32::MIN.into(), i32::MAX.into()))?;
+        Ok(i32::try_from(value).expect("it is within its limits"))
+    }
+
+    /// Reads `text`, which is the current field or a part of it.
+    pub(super) fn parse(
+        &self,
+        name: &'static str,
+        text: &str,
+        (min, max): (i64, i64),
+    ) -> Result<i64, StreamError> {
+        let number = self.number;
+        let out_of_range = || StreamErrorKind::OutOfRange {
+            number,
+            name,
+            text: text.into(),
+            min,
+            max,
+        };
+        let parsed = if text.starts_with('+') {
+            "+".parse::<i64>()
+        } else {
+            text.parse()
+        };
+        match parsed {
+            Ok(value) if (min..=max).contains(&value) => Ok(value),
+            Ok(_) => Err(self.error(out_of_range())),
+            Err(error) => Err(self.error(match error.kind() {
+                IntErrorKind::PosOverflow | IntErrorKind::NegOverflow => out_of_range(),
+                _ => StreamErrorKind::NotANumber {
+                    number,
+                    name,
+                    text: text.into(),
+                },
+            })),
+        }
+    }
+
+    /// The next field as one of `words`.
+    pub(super) fn word<T: Copy>(
+        &mut self,
+        name: &'static str,
+        words: &[(&str, T)],
+        allowed: &'static str,
+    ) -> Result<T, StreamError> {
+        let text = self.text(name)?;
+        let number = self.number;
+        words
+            .iter()
+            .find(|(word, _)| *word == text)
+            .map(|&(_, value)| value)
+            .ok_or_else(|| {
+                self.error(StreamErrorKind::UnknownWord {
+                    number,
+                    name,
+                    text: text.into(),
+                    allowed,
+                })
+            })
+    }
+
+    /// There must be no further field.
+    pub(super) fn end(mut self) -> Result<(), StreamError> {
+        let limit = self.number;
+        match self.optional() {
+            None => Ok(()),
+            Some(_) => Err(self.error(StreamErrorKind::SurplusField { limit })),
+        }
+    }
+
+    pub(super) fn error(&self, kind: StreamErrorKind) -> StreamError {
+        StreamError {
+            line: self.line,
+            kind,
+        }
+    }
+}

@@ -1,0 +1,60 @@
+//! Lines of a file, numbered, with a limit on their length.
+
+use std::io::{BufRead, Read};
+
+use super::error::{StreamError, StreamErrorKind};
+
+/// The longest line that is read, in bytes.
+const LINE_BYTES_MAX: usize = 1 << 20;
+
+/// Reads a file line by line.
+#[derive(Debug)]
+pub(super) struct Lines<R> {
+    reader: R,
+    /// The number of the last line read; 0 at first.
+    pub(super) line: u64,
+    buffer: Vec<u8>,
+}
+
+impl<R: BufRead> Lines<R> {
+    pub(super) fn new(reader: R) -> Self {
+        Self {
+            reader,
+            line: 0,
+            buffer: Vec::new(),
+        }
+    }
+
+    /// The next line without its end; `None` after the last.
+    pub(super) fn next_line(&mut self) -> Result<Option<&str>, StreamError> {
+        self.line += 1;
+        let line = self.line;
+        let error = |kind| StreamError { line, kind };
+        self.buffer.clear();
+        let limit = LINE_BYTES_MAX as u64 + 2;
+        let read = self
+            .reader
+            .by_ref()
+            .take(limit)
+            .read_until(b'\n', &mut self.buffer);
+        if read.map_err(|cause| error(StreamErrorKind::Io(cause)))? == 0 {
+            return Ok(None);
+        }
+        if self.buffer.last() == Some(&b'\n') {
+            self.buffer.pop();
+        }
+        if self.buffer.last() == Some(&b'\r') {
+            self.buffer.pop();
+        }
+        if self.buffer.len() > LINE_BYTES_MAX {
+            return Err(error(StreamErrorKind::LineTooLong {
+                limit_bytes: LINE_BYTES_MAX,
+            }));
+        }
+        if !self.buffer.is_ascii() {
+            return Err(error(StreamErrorKind::NotText));
+        }
+        let text = str::from_utf8(&self.buffer);
+        Ok(Some(text.expect("ASCII is UTF-8")))
+    }
+}
