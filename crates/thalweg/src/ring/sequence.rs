@@ -1,8 +1,8 @@
 //! Positions in a ring.
 //!
-//! A position is a 64-bit count of elements since the start; at 10⁹ elements a second it lasts 584 years,
-//! so it never wraps in practice and no code here handles a wrap. Each shared index sits on a line of its
-//! own: 128 bytes, because the adjacent-line prefetcher of x86 pulls lines in pairs.
+//! A position is a 64-bit count of elements since the start; at 10⁹ elements a second it lasts 584
+//! years, so it never wraps in practice and no code here handles a wrap. Each shared index sits on
+//! a line of its own: 128 bytes, because the adjacent-line prefetcher of x86 pulls lines in pairs.
 
 use super::sync::{AtomicU64, Ordering};
 
@@ -44,7 +44,11 @@ pub struct CapacityError {
 
 impl std::fmt::Display for CapacityError {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "ring capacity {} is outside 1 to {CAPACITY_MAX} elements", self.asked)
+        write!(
+            f,
+            "ring capacity {} is outside 1 to {CAPACITY_MAX} elements",
+            self.asked
+        )
     }
 }
 

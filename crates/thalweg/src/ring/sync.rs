@@ -3,8 +3,9 @@
 //! Everything in `ring` and `wait` takes its atomics, cells and spin hints from here, so that under
 //! `--cfg loom` the same code runs on loom's model of the memory.
 //!
-//! The orderings that carry a proof are functions, not literals. Outside loom they are constants; under
-//! loom a model can weaken one of them by name (see [`fault`]) to show that the model would notice.
+//! The orderings that carry a proof are functions, not literals. Outside loom they are constants;
+//! under loom a model can weaken one of them by name (see [`fault`]) to show that the model would
+//! notice.
 
 #[cfg(loom)]
 pub(crate) use loom::{
@@ -65,8 +66,9 @@ pub(crate) mod order {
         closed = Acquire, weak Relaxed;
         /// An endpoint leaves: the last one of two sees all that the other did.
         leave = AcqRel, weak Relaxed;
-        /// The fence between "publish" and "does anyone sleep?", and between "I sleep" and "is there
-        /// anything?" (Dekker). The weak form is only acquire-release, which lets both miss each other.
+        /// The fence between "publish" and "does anyone sleep?", and between "I sleep" and "is
+        /// there anything?" (Dekker). The weak form is only acquire-release, which lets both miss
+        /// each other.
         dekker = SeqCst, weak AcqRel;
     }
 }

@@ -4,15 +4,15 @@
 //! `word` is [`AWAKE`] or [`ASLEEP`]; the sleeper sets it, and whoever rings clears it.
 //!
 //! # Rules
-//! 1. A sleeper sets `ASLEEP`, then passes a sequentially consistent fence, then looks for work; only if there is
-//!    none does it sleep, and only while the word is still `ASLEEP`.
-//! 2. Whoever makes work publishes it, then passes a sequentially consistent fence, then looks at the word; if it
-//!    is `ASLEEP`, it clears it and wakes.
+//! 1. A sleeper sets `ASLEEP`, then passes a sequentially consistent fence, then looks for work;
+//!    only if there is none does it sleep, and only while the word is still `ASLEEP`.
+//! 2. Whoever makes work publishes it, then passes a sequentially consistent fence, then looks at
+//!    the word; if it is `ASLEEP`, it clears it and wakes.
 //!
 //! # Why it works
-//! Of the two fences one comes first. If the sleeper's does, the ringer sees `ASLEEP` and wakes; if the ringer's
-//! does, the sleeper sees the work (Dekker's argument). Without the fences both may miss each other, and the
-//! sleeper sleeps for ever; the model in this file shows it.
+//! Of the two fences one comes first. If the sleeper's does, the ringer sees `ASLEEP` and wakes; if
+//! the ringer's does, the sleeper sees the work (Dekker's argument). Without the fences both may
+//! miss each other, and the sleeper sleeps for ever; the model in this file shows it.
 
 use super::futex::Futex;
 use crate::ring::sync::{Ordering, fence, order};
@@ -33,8 +33,8 @@ impl Bell {
         Self::default()
     }
 
-    /// Sleeps until [`ring`](Self::ring) unless `ready` says that there is work. May return for no reason, so the
-    /// caller looks again. One thread at a time.
+    /// Sleeps until [`ring`](Self::ring) unless `ready` says that there is work. May return for no
+    /// reason, so the caller looks again. One thread at a time.
     pub fn sleep_unless(&self, mut ready: impl FnMut() -> bool) {
         // ORDERING: Relaxed; ordered by the fence below (rule 1).
         self.futex.0.store(ASLEEP, Ordering::Relaxed);
@@ -53,7 +53,8 @@ impl Bell {
         Self::ring_all(std::iter::once(self));
     }
 
-    /// As [`ring`](Self::ring) for several bells, with one fence for all of them; gives how many slept.
+    /// As [`ring`](Self::ring) for several bells, with one fence for all of them; gives how many
+    /// slept.
     #[inline]
     pub fn ring_all<'b>(bells: impl IntoIterator<Item = &'b Self>) -> usize {
         // ORDERING: SeqCst (order::dekker), pairs with the fence in `sleep_unless` (rules 1 and 2).
@@ -70,8 +71,8 @@ impl Bell {
 
     #[cold]
     fn wake(&self) -> bool {
-        // ORDERING: Relaxed; the exchange only makes sure that one ringer wakes. The sleeper's visibility
-        // comes from what it acquires when it looks for work.
+        // ORDERING: Relaxed; the exchange only makes sure that one ringer wakes. The sleeper's
+        // visibility comes from what it acquires when it looks for work.
         let slept = self.futex.0.swap(AWAKE, Ordering::Relaxed) == ASLEEP;
         if slept {
             self.futex.wake();

@@ -24,14 +24,16 @@ impl Cores {
         &self.cpus
     }
 
-    /// How many threads can run at the same time: affinity ∩ cgroup quota (rounded down), at least 1.
+    /// How many threads can run at the same time: affinity ∩ cgroup quota (rounded down), at least
+    /// 1.
     pub fn count(&self) -> usize {
         self.count
     }
 }
 
-/// Asks the system: the affinity of the calling thread, and the CPU quota of its cgroup (v1 or v2), which
-/// `std::thread::available_parallelism` reads. Takes some 50 µs; the answer may change while a program runs.
+/// Asks the system: the affinity of the calling thread, and the CPU quota of its cgroup (v1 or v2),
+/// which `std::thread::available_parallelism` reads. Takes some 50 µs; the answer may change while
+/// a program runs.
 pub fn usable() -> Cores {
     let cpus = affinity();
     let quota = std::thread::available_parallelism().map_or(1, |count| count.get());
@@ -176,6 +178,6 @@ mod tests {
             check(&[1, 7], &usable).unwrap_err().to_string(),
             "core 7 is not among the usable cores [0, 1]"
         );
-        assert_eq!(pin_current_thread(&[100_000]).is_err(), true);
+        assert!(pin_current_thread(&[100_000]).is_err());
     }
 }

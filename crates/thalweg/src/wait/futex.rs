@@ -48,7 +48,8 @@ mod word {
                 .1
                 .lock()
                 .unwrap_or_else(|poisoned| poisoned.into_inner());
-            // ORDERING: Relaxed; the lock orders it against `wake`, and the caller looks again anyway.
+            // ORDERING: Relaxed; the lock orders it against `wake`, and the caller looks again
+            // anyway.
             if self.0.load(Ordering::Relaxed) == value {
                 drop(self.2.wait(guard));
             }

@@ -8,13 +8,14 @@ use thalweg_measure::clock::Clock;
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Strategy {
-    /// Burn the core. The shortest reaction (a cache-line hand-off, 0.1 to 0.2 µs), for a thread that has a core
-    /// of its own; a disaster where it has not.
+    /// Burn the core. The shortest reaction (a cache-line hand-off, 0.1 to 0.2 µs), for a thread
+    /// that has a core of its own; a disaster where it has not.
     Spin,
-    /// Give the turn away, again and again. Burns what is left of the core and lets others on it run.
+    /// Give the turn away, again and again. Burns what is left of the core and lets others on it
+    /// run.
     Yield,
-    /// Sleep at once. Costs nothing while idle; a wake-up takes some 4 µs across cores, of which the waking
-    /// thread pays 2.
+    /// Sleep at once. Costs nothing while idle; a wake-up takes some 4 µs across cores, of which
+    /// the waking thread pays 2.
     Park,
     /// Spin or yield for about as long as a wake-up takes, then sleep.
     #[default]
@@ -34,7 +35,8 @@ impl Strategy {
 pub enum Adaptive {
     /// Every thread has a core: spin until the deadline.
     Spin,
-    /// Threads share cores: no spinning; yield until the deadline, so that the others on the core come first.
+    /// Threads share cores: no spinning; yield until the deadline, so that the others on the core
+    /// come first.
     Share,
     /// One core for all: yield once.
     Alone,
@@ -53,10 +55,11 @@ impl Adaptive {
     }
 }
 
-/// Spinning this long costs as much as a futex hand-off across cores, ns (4.3 µs on a two-core cloud machine).
+/// Spinning this long costs as much as a futex hand-off across cores, ns (4.3 µs on a two-core
+/// cloud machine).
 const SPIN_NS: u64 = 5_000;
-/// Yielding is cheap for the others on the core, so that it may last longer: two time slices' worth of short
-/// turns, ns. Sleeping sooner makes every gap between events cost a wake-up.
+/// Yielding is cheap for the others on the core, so that it may last longer: two time slices' worth
+/// of short turns, ns. Sleeping sooner makes every gap between events cost a wake-up.
 const SHARE_NS: u64 = 200_000;
 /// Turns between two looks at the clock while spinning; a pause takes some 10 ns and the clock 20.
 const TURNS_PER_LOOK: u32 = 16;
@@ -91,8 +94,8 @@ impl Waiter {
         self.sleeps
     }
 
-    /// Returns once `ready` says `true`. If the strategy may sleep, whoever makes it true must ring `bell`
-    /// afterwards.
+    /// Returns once `ready` says `true`. If the strategy may sleep, whoever makes it true must ring
+    /// `bell` afterwards.
     pub fn until(&mut self, bell: &Bell, mut ready: impl FnMut() -> bool) {
         if ready() {
             return;

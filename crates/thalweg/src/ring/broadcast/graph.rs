@@ -84,12 +84,10 @@ pub(super) struct Group<T> {
 /// builder.looker(&[double]);
 /// let (mut publisher, mut readers) = builder.build(|| 0)?;
 /// publisher.publish(|slot| *slot = 21)?;
-/// let (Some(Reader::Look(mut look)), Some(Reader::Write(mut double))) = (readers.pop(), readers.pop())
-/// else { panic!("two readers were declared") };
-/// double.for_each(8, |_, value| *value *= 2);
-/// let mut seen = 0;
-/// look.for_each(8, |_, value| seen = *value);
-/// assert_eq!(seen, 42);
+/// let (Some(Reader::Look(mut look)), Some(Reader::Write(mut double))) = (readers.pop(),
+/// readers.pop()) else { panic!("two readers were declared") }; double.for_each(8, |_, value|
+/// *value *= 2); let mut seen = 0; look.for_each(8, |_, value| seen = *value); assert_eq!(seen,
+/// 42);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Builder<T> {
@@ -123,7 +121,8 @@ impl<T> Builder<T> {
         ReaderId(self.declared.len() - 1)
     }
 
-    /// A reader that only looks, behind the readers in `after` (behind the publisher if there are none).
+    /// A reader that only looks, behind the readers in `after` (behind the publisher if there are
+    /// none).
     pub fn looker(&mut self, after: &[ReaderId]) -> ReaderId {
         self.declare(Access::Look, after)
     }
@@ -133,8 +132,8 @@ impl<T> Builder<T> {
         self.declare(Access::Write, after)
     }
 
-    /// A group of `shards` readers that change elements in place, each only those whose route, modulo
-    /// `shards`, is its number. `route` is called once per element, when it is published.
+    /// A group of `shards` readers that change elements in place, each only those whose route,
+    /// modulo `shards`, is its number. `route` is called once per element, when it is published.
     pub fn shards(
         &mut self,
         shards: usize,
@@ -162,8 +161,8 @@ impl<T> Builder<T> {
     /// Checks the graph and makes the ring; `factory` is called once per slot.
     ///
     /// # Errors
-    /// A capacity outside its limits, no reader, an empty group, or two readers that could touch one
-    /// element at the same time though one of them writes.
+    /// A capacity outside its limits, no reader, an empty group, or two readers that could touch
+    /// one element at the same time though one of them writes.
     pub fn build(
         self,
         factory: impl FnMut() -> T,

@@ -1,8 +1,9 @@
 //! One-to-many: the ring that a pipeline runs on.
 //!
-//! The slots are filled once by a factory and used again and again, so nothing is allocated, moved or
-//! dropped while events flow. One [`Publisher`] writes; any number of readers follow, each behind the
-//! readers that it names. A reader either looks ([`ReadOnly`]) or changes the element in place ([`ReadWrite`]).
+//! The slots are filled once by a factory and used again and again, so nothing is allocated, moved
+//! or dropped while events flow. One [`Publisher`] writes; any number of readers follow, each
+//! behind the readers that it names. A reader either looks ([`ReadOnly`]) or changes the element in
+//! place ([`ReadWrite`]).
 //!
 //! # State
 //! - `published`: elements `0..published` have been written.
@@ -10,23 +11,25 @@
 //! - slot of element `s`: `slots[s & mask]`; per group of shards a table `route[s & mask]`.
 //!
 //! # Rules
-//! 1. The publisher writes element `s` only while `s >= published`, and only after every last reader (one that
-//!    nobody comes after) has `done > s - slots`.
-//! 2. A reader touches element `s` only while `done <= s < limit`, where `limit` is the smallest `done` of the
-//!    readers that it comes after, or `published` if there are none.
-//! 3. A reader that writes is ordered against every other reader: one comes after the other, directly or
-//!    through others. [`Builder::build`] refuses a graph where that does not hold.
-//! 4. Shards of one group are the exception to rule 3: each touches only the elements whose route names it, and
-//!    a route is written by the publisher before it publishes and not again until rule 1 gives it the slot back.
-//! 5. `published` and each `done` have one writer, never fall, are stored with `Release` after the work on the
-//!    elements and loaded with `Acquire` before it.
+//! 1. The publisher writes element `s` only while `s >= published`, and only after every last
+//!    reader (one that nobody comes after) has `done > s - slots`.
+//! 2. A reader touches element `s` only while `done <= s < limit`, where `limit` is the smallest
+//!    `done` of the readers that it comes after, or `published` if there are none.
+//! 3. A reader that writes is ordered against every other reader: one comes after the other,
+//!    directly or through others. [`Builder::build`] refuses a graph where that does not hold.
+//! 4. Shards of one group are the exception to rule 3: each touches only the elements whose route
+//!    names it, and a route is written by the publisher before it publishes and not again until
+//!    rule 1 gives it the slot back.
+//! 5. `published` and each `done` have one writer, never fall, are stored with `Release` after the
+//!    work on the elements and loaded with `Acquire` before it.
 //!
 //! # Why it works
-//! Take two accesses to one slot, at least one of them a write. *Publisher and reader*: the reader comes first in
-//! the slot's earlier life (rule 1: its `done`, or that of a last reader that observed it, was acquired) or
-//! later in the same life (rule 2: its limit descends from `published`). *Reader and reader*: rule 3 orders
-//! them, and rule 2 makes the later one wait for the `done` of the earlier one, through a chain of
-//! release/acquire pairs (rule 5). *Shards of one group*: never the same element (rule 4).
+//! Take two accesses to one slot, at least one of them a write. *Publisher and reader*: the reader
+//! comes first in the slot's earlier life (rule 1: its `done`, or that of a last reader that
+//! observed it, was acquired) or later in the same life (rule 2: its limit descends from
+//! `published`). *Reader and reader*: rule 3 orders them, and rule 2 makes the later one wait for
+//! the `done` of the earlier one, through a chain of release/acquire pairs (rule 5). *Shards of one
+//! group*: never the same element (rule 4).
 
 mod graph;
 #[cfg(all(test, loom))]
@@ -62,8 +65,8 @@ struct Shared<T> {
     routes: Box<[Box<[AtomicU32]>]>,
 }
 
-// SAFETY: rules 1 to 4 let at most one thread write a slot at a time and none read it meanwhile; elements move
-// between threads (`Send`), and several readers may look at one at once (`Sync`).
+// SAFETY: rules 1 to 4 let at most one thread write a slot at a time and none read it meanwhile;
+// elements move between threads (`Send`), and several readers may look at one at once (`Sync`).
 unsafe impl<T: Send + Sync> Sync for Shared<T> {}
 // SAFETY: as above; the whole ring moves with the last endpoint that drops it.
 unsafe impl<T: Send + Sync> Send for Shared<T> {}

@@ -82,7 +82,8 @@ fn a_relaxed_reclaim_is_caught() {
     assert!(fault::caught("reclaim", wraps_and_closes));
 }
 
-/// Closing right after publishing: the reader must not take "gone" for the end before it saw the element.
+/// Closing right after publishing: the reader must not take "gone" for the end before it saw the
+/// element.
 fn closes_behind_an_element() {
     let (mut publisher, mut reader) = one();
     let producer = thread::spawn(move || publish(&mut publisher, 7));
@@ -115,7 +116,7 @@ fn close_during_a_claim_publishes_nothing() {
             claim.write(0, |slot| *slot = 9);
             drop(claim);
         });
-        assert_eq!(drain(&mut reader), []);
+        assert!(drain(&mut reader).is_empty());
         producer.join().unwrap();
     });
 }

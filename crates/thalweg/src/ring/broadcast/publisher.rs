@@ -25,7 +25,8 @@ impl std::fmt::Display for ClaimError {
 
 impl std::error::Error for ClaimError {}
 
-/// The one writer of a broadcast ring. Dropping it closes the ring: readers drain what was published.
+/// The one writer of a broadcast ring. Dropping it closes the ring: readers drain what was
+/// published.
 ///
 /// # Memory ordering
 /// What is written through a [`Claim`] before `commit` happens before any reader's access to it.
@@ -74,8 +75,8 @@ impl<T> Publisher<T> {
     #[inline]
     pub fn free(&mut self, wanted: usize) -> usize {
         if self.free_until - self.next < wanted as u64 {
-            // ORDERING: Acquire (order::reclaim), pairs with the Release in `Cursor::release`: the last
-            // readers' accesses to a slot come before we write it again (rules 1 and 5).
+            // ORDERING: Acquire (order::reclaim), pairs with the Release in `Cursor::release`: the
+            // last readers' accesses to a slot come before we write it again (rules 1 and 5).
             let slowest = self.ring.slowest(&self.last, order::reclaim());
             self.free_until = slowest + self.ring.slots.len() as u64;
         }
@@ -84,8 +85,8 @@ impl<T> Publisher<T> {
 
     /// Whether everything published has been through every reader.
     pub fn is_drained(&self) -> bool {
-        // ORDERING: Acquire (order::reclaim), pairs with `Cursor::release`; the caller may rely on the
-        // readers' work being visible.
+        // ORDERING: Acquire (order::reclaim), pairs with `Cursor::release`; the caller may rely on
+        // the readers' work being visible.
         self.ring.slowest(&self.last, order::reclaim()) == self.next
     }
 
@@ -94,8 +95,9 @@ impl<T> Publisher<T> {
         self.ring.gone() & READER_GONE != 0
     }
 
-    /// Claims the next `count` slots. Nothing is visible to readers before [`Claim::commit`]; a claim that is
-    /// dropped publishes nothing, and the slots keep whatever was written for the next claim to overwrite.
+    /// Claims the next `count` slots. Nothing is visible to readers before [`Claim::commit`]; a
+    /// claim that is dropped publishes nothing, and the slots keep whatever was written for the
+    /// next claim to overwrite.
     ///
     /// # Errors
     /// [`ClaimError::Full`] if fewer than `count` slots are free (always so above the capacity),
@@ -201,14 +203,14 @@ impl<T> Claim<'_, T> {
                     .ring
                     .slot(sequence)
                     .with(|slot| (group.route)(unsafe { &*slot }) % group.shards);
-                // ORDERING: Relaxed; published by the Release below and not changed until the slot is
-                // free again (rule 4).
+                // ORDERING: Relaxed; published by the Release below and not changed until the slot
+                // is free again (rule 4).
                 table[publisher.ring.index(sequence)].store(shard as u32, Ordering::Relaxed);
             }
         }
         publisher.next += count as u64;
-        // ORDERING: Release (order::publish), pairs with the Acquire in `Cursor::look`; publishes slots and
-        // routes (rule 5).
+        // ORDERING: Release (order::publish), pairs with the Acquire in `Cursor::look`; publishes
+        // slots and routes (rule 5).
         publisher
             .ring
             .published

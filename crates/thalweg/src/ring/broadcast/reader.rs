@@ -10,8 +10,8 @@ pub enum Polled {
     Ready(usize),
     /// Nothing now.
     Empty,
-    /// Nothing now or ever: the publisher has gone and everything was worked on, or another reader has gone
-    /// before the end.
+    /// Nothing now or ever: the publisher has gone and everything was worked on, or another reader
+    /// has gone before the end.
     Closed,
 }
 
@@ -51,7 +51,8 @@ impl<T> Cursor<T> {
     #[inline]
     fn look(&mut self) {
         // ORDERING: Acquire (order::observe), pairs with the Release in `Claim::commit_first` or in
-        // `Cursor::release` of a reader before us: its work on the elements is done and visible (rule 5).
+        // `Cursor::release` of a reader before us: its work on the elements is done and visible
+        // (rule 5).
         self.limit = if self.after.is_empty() {
             self.ring.published.load(order::observe())
         } else {
@@ -85,8 +86,8 @@ impl<T> Cursor<T> {
         if self.limit != self.next {
             return Polled::Ready((self.limit - self.next) as usize);
         }
-        // ORDERING: Acquire (order::observe), pairs with `commit_first`; the final count, since `gone` was
-        // acquired after the publisher's last store.
+        // ORDERING: Acquire (order::observe), pairs with `commit_first`; the final count, since
+        // `gone` was acquired after the publisher's last store.
         let published = self.ring.published.load(order::observe());
         if gone & READER_GONE != 0 || (gone & PUBLISHER_GONE != 0 && self.next == published) {
             Polled::Closed
@@ -98,16 +99,17 @@ impl<T> Cursor<T> {
     #[inline]
     fn release(&mut self, until: u64) {
         self.next = until;
-        // ORDERING: Release (order::release), pairs with the Acquire in `Cursor::look` of the readers behind
-        // us and in `Publisher::free`; our work on the elements comes before theirs (rule 5).
+        // ORDERING: Release (order::release), pairs with the Acquire in `Cursor::look` of the
+        // readers behind us and in `Publisher::free`; our work on the elements comes before theirs
+        // (rule 5).
         self.ring.done[self.id].store(until, order::release());
     }
 }
 
 impl<T> Drop for Cursor<T> {
     fn drop(&mut self) {
-        // A reader that leaves at the end is no loss; one that leaves earlier stops the ring, since the
-        // elements that it will never release can't be used again.
+        // A reader that leaves at the end is no loss; one that leaves earlier stops the ring, since
+        // the elements that it will never release can't be used again.
         let gone = self.ring.gone();
         // ORDERING: Acquire (order::observe), pairs with `commit_first`.
         let published = self.ring.published.load(order::observe());
@@ -120,8 +122,8 @@ impl<T> Drop for Cursor<T> {
 macro_rules! common {
     ($name:ident) => {
         impl<T> $name<T> {
-            /// Looks for elements. Costs one load per reader that this one comes after, and none while
-            /// elements seen earlier are left.
+            /// Looks for elements. Costs one load per reader that this one comes after, and none
+            /// while elements seen earlier are left.
             #[inline]
             pub fn poll(&mut self) -> Polled {
                 self.cursor.poll()
@@ -133,8 +135,8 @@ macro_rules! common {
                 self.cursor.next
             }
 
-            /// Gives back the next `count` elements: readers behind this one may touch them from now on,
-            /// whether or not this one did.
+            /// Gives back the next `count` elements: readers behind this one may touch them from
+            /// now on, whether or not this one did.
             ///
             /// # Panics
             /// If `count` is more than [`poll`](Self::poll) or a visit found.
@@ -173,15 +175,16 @@ impl<T> ReadOnly<T> {
         }
     }
 
-    /// Calls `look(sequence, element)` for up to `max` elements until it says `false`; gives the number of
-    /// elements for which it said `true`. Releases nothing.
+    /// Calls `look(sequence, element)` for up to `max` elements until it says `false`; gives the
+    /// number of elements for which it said `true`. Releases nothing.
     #[inline]
     pub fn visit(&mut self, max: usize, mut look: impl FnMut(u64, &T) -> bool) -> usize {
         let first = self.cursor.next;
         let count = self.cursor.available().min(max);
         for sequence in first..first + count as u64 {
             let slot = self.cursor.ring.slot(sequence);
-            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rule 3: nobody writes it.
+            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rule 3: nobody
+            // writes it.
             if !slot.with(|slot| look(sequence, unsafe { &*slot })) {
                 return (sequence - first) as usize;
             }
@@ -189,8 +192,8 @@ impl<T> ReadOnly<T> {
         count
     }
 
-    /// Calls `look(sequence, element)` for up to `max` elements, then releases them together; gives their
-    /// number. If `look` panics, none of them is released.
+    /// Calls `look(sequence, element)` for up to `max` elements, then releases them together; gives
+    /// their number. If `look` panics, none of them is released.
     #[inline]
     pub fn for_each(&mut self, max: usize, mut look: impl FnMut(u64, &T)) -> usize {
         let count = self.visit(max, |sequence, element| {
@@ -236,8 +239,9 @@ impl<T> ReadWrite<T> {
         route.load(Ordering::Relaxed) == shard
     }
 
-    /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's until it says
-    /// `false`; gives the number of elements passed, other shards' included. Releases nothing.
+    /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's
+    /// until it says `false`; gives the number of elements passed, other shards' included. Releases
+    /// nothing.
     #[inline]
     pub fn visit(&mut self, max: usize, mut work: impl FnMut(u64, &mut T) -> bool) -> usize {
         let first = self.cursor.next;
@@ -247,8 +251,8 @@ impl<T> ReadWrite<T> {
                 continue;
             }
             let slot = self.cursor.ring.slot(sequence);
-            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rules 3 and 4: nobody else
-            // may touch it until we release it.
+            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rules 3 and 4:
+            // nobody else may touch it until we release it.
             if !slot.with_mut(|slot| work(sequence, unsafe { &mut *slot })) {
                 return (sequence - first) as usize;
             }
@@ -256,8 +260,9 @@ impl<T> ReadWrite<T> {
         count
     }
 
-    /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's, then releases
-    /// all of them together; gives their number, other shards' included. If `work` panics, none is released.
+    /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's,
+    /// then releases all of them together; gives their number, other shards' included. If `work`
+    /// panics, none is released.
     #[inline]
     pub fn for_each(&mut self, max: usize, mut work: impl FnMut(u64, &mut T)) -> usize {
         let count = self.visit(max, |sequence, element| {

@@ -3,7 +3,7 @@ use super::{BuildError, Builder, ClaimError, Polled, Publisher, ReadOnly, ReadWr
 type Ends = (Publisher<u64>, Vec<Option<Reader<u64>>>);
 
 fn build(builder: Builder<u64>) -> Ends {
-    let (publisher, readers) = builder.build(|| 0).unwrap();
+    let (publisher, readers) = builder.build(|| 0).expect("a valid ring");
     (publisher, readers.into_iter().map(Some).collect())
 }
 

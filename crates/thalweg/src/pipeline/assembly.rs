@@ -1,0 +1,246 @@
+//! Putting stages on threads and starting them.
+
+use std::sync::Arc;
+
+use thalweg_measure::clock::Clock;
+
+use super::auto::{Auto, Desk, WORKER};
+use super::builder::{Kit, Make};
+use super::control::{CALLER, Control};
+use super::crew::{Crew, Placed, Thread};
+use super::graph::{BuildError, Graph};
+use super::lanes::{self, Merge, Producer};
+use super::meter::{Gauge, Meter};
+use super::placement::{Machine, Plan};
+use super::timeline::Timeline;
+use super::{Intake, Pipeline};
+use crate::ring::broadcast::{Publisher, Reader};
+use crate::wait::{Strategy, Waiter, cores};
+
+/// The pieces of a pipeline on their way to their threads.
+pub(super) struct Assembly {
+    pub(super) plan: Plan,
+    pub(super) stages: Vec<Option<Placed>>,
+    pub(super) gauges: Vec<Gauge>,
+    pub(super) graph: Arc<Graph>,
+    pub(super) timeline: Arc<Timeline>,
+    pub(super) control: Arc<Control>,
+    pub(super) merge: Option<Box<dyn Merge>>,
+}
+
+impl Assembly {
+    pub(super) fn make_stages<T>(
+        &mut self,
+        readers: Vec<Reader<T>>,
+        makes: Vec<Make<T>>,
+        names: &[String],
+        progress: &[usize],
+    ) {
+        for (place, (reader, make)) in readers.into_iter().zip(makes).enumerate() {
+            let name: Arc<str> = names[place].as_str().into();
+            let (meter, gauge) = Meter::new(
+                Arc::clone(&name),
+                Arc::clone(&self.timeline),
+                place,
+                &self.graph,
+            );
+            let control = Arc::clone(&self.control);
+            let kit = Kit {
+                meter,
+                progress: progress[place],
+                control,
+            };
+            let stage = make(reader, kit).map(|stage| Placed { name, stage });
+            self.stages.push(stage);
+            self.gauges.push(gauge);
+        }
+    }
+
+    /// The bell of the thread that a stage runs on.
+    fn bell_of(&self, place: usize) -> usize {
+        let thread = self
+            .plan
+            .threads
+            .iter()
+            .position(|thread| thread.stages.contains(&place));
+        thread.map_or(CALLER, |thread| thread + 1)
+    }
+
+    /// Whether a thread of this plan may sleep, so that others must ring.
+    fn may_sleep(&self) -> bool {
+        self.plan.strategy.may_sleep()
+    }
+
+    fn waiter(&self) -> Waiter {
+        Waiter::new(self.plan.strategy, self.plan.adaptive)
+    }
+
+    pub(super) fn make_lanes<T: Send + Sync + 'static>(
+        &mut self,
+        publisher: Publisher<T>,
+        capacity: usize,
+        producers: usize,
+        factory: impl FnMut() -> T,
+    ) -> Result<(Intake<T>, Vec<Producer<T>>), BuildError> {
+        let first_bell = 1 + self.plan.threads.len();
+        let bells: Vec<usize> = std::iter::once(CALLER)
+            .chain((0..producers).map(|at| first_bell + at))
+            .collect();
+        let (strategy, adaptive) = (self.plan.strategy, self.plan.adaptive);
+        let setup = lanes::Setup {
+            publisher,
+            capacity,
+            timeline: &self.timeline,
+            control: &self.control,
+            bells: &bells,
+            merger_bell: self.bell_of(0),
+            rings: self.may_sleep(),
+            waiter: &|| Waiter::new(strategy, adaptive),
+        };
+        let (mut producers, merger) =
+            lanes::lanes(setup, factory).map_err(|_| BuildError::Capacity(capacity))?;
+        self.merge = Some(Box::new(merger));
+        Ok((Intake::Lane(producers.remove(0)), producers))
+    }
+
+    /// Whose bells the stage at `place` rings: those of the stages behind it, and if there are
+    /// none, of whoever waits for free slots; not its own thread's.
+    fn bells_after(&self, place: usize) -> Box<[usize]> {
+        if !self.may_sleep() {
+            return Box::default();
+        }
+        let own = self.bell_of(place);
+        let behind =
+            (0..self.graph.after.len()).filter(|&at| self.graph.after[at].contains(&place));
+        let mut bells: Vec<usize> = behind.map(|at| self.bell_of(at)).collect();
+        if self.graph.last.contains(&place) {
+            bells.push(CALLER);
+            bells.push(self.bell_of(0));
+        }
+        bells.sort_unstable();
+        bells.dedup();
+        bells.retain(|&bell| bell != own);
+        bells.into()
+    }
+
+    /// Bells of the threads of the stages right behind the publisher, seen from `own`.
+    fn bells_first(&self, own: usize) -> Box<[usize]> {
+        if !self.may_sleep() {
+            return Box::default();
+        }
+        let first = (0..self.graph.after.len()).filter(|&at| self.graph.after[at].is_empty());
+        let mut bells: Vec<usize> = first.map(|at| self.bell_of(at)).collect();
+        bells.sort_unstable();
+        bells.dedup();
+        bells.retain(|&bell| bell != own);
+        bells.into()
+    }
+
+    fn crew(&mut self, stages: &[usize], bell: usize) -> Crew {
+        let mut crew = Vec::new();
+        for &place in stages {
+            let bells = self.bells_after(place);
+            if let Some(mut placed) = self.stages[place].take() {
+                placed.stage.seat(bells, stages.len() == 1);
+                crew.push(placed);
+            }
+        }
+        let mut merge = None;
+        if bell == self.bell_of(0) {
+            merge = self.merge.take();
+            if let Some(merge) = &mut merge {
+                merge.seat(self.bells_first(bell));
+            }
+        }
+        Crew::new(crew, merge)
+    }
+
+    /// The watcher of an automatic placement.
+    fn watcher(&self, desk: &Arc<Desk>) -> Auto {
+        let counters = self.gauges.iter().map(|gauge| Arc::clone(&gauge.counters));
+        Auto::new(
+            Arc::clone(desk),
+            Arc::clone(&self.control),
+            counters.collect(),
+        )
+    }
+
+    /// Seats everybody and starts the threads.
+    pub(super) fn start<T>(
+        mut self,
+        intake: Intake<T>,
+        producers: Vec<Producer<T>>,
+        is_auto: bool,
+        machine: &Machine,
+    ) -> Result<Pipeline<T>, BuildError> {
+        let planned = std::mem::take(&mut self.plan.caller);
+        let crew = self.crew(&planned, CALLER);
+        self.plan.caller = planned;
+        let mut threads = Vec::new();
+        for at in 0..self.plan.threads.len() {
+            let stages = self.plan.threads[at].stages.clone();
+            let cores = self.plan.threads[at].cores.clone();
+            threads.push((self.crew(&stages, at + 1), cores, None));
+        }
+        let mut auto = None;
+        if is_auto {
+            let desk = Arc::new(Desk::default());
+            auto = Some(self.watcher(&desk));
+            let crew = Crew::new(Vec::new(), None);
+            threads.push((crew, machine.left_by_caller(), Some(desk)));
+        }
+        let mut pipeline = Pipeline {
+            intake,
+            crew,
+            threads: Vec::new(),
+            producers,
+            first_bells: self.bells_first(CALLER),
+            waiter: self.waiter(),
+            auto,
+            gauges: std::mem::take(&mut self.gauges),
+            timeline: Arc::clone(&self.timeline),
+            control: Arc::clone(&self.control),
+            clock: Clock::global(),
+            began: Clock::global().ticks(),
+        };
+        for (at, (crew, cores, desk)) in threads.into_iter().enumerate() {
+            let is_worker = desk.is_some();
+            debug_assert!(!is_worker || at + 1 == WORKER);
+            // A worker without stages sleeps; it must be woken for the first ones.
+            let strategy = if is_worker {
+                Strategy::Adaptive
+            } else {
+                self.plan.strategy
+            };
+            let waiter = Waiter::new(strategy, self.plan.adaptive);
+            let control = Arc::clone(&self.control);
+            let thread = Thread {
+                crew,
+                bell: at + 1,
+                control,
+                waiter,
+                desk,
+            };
+            pipeline.threads.push(spawn(at, thread, cores)?);
+        }
+        Ok(pipeline)
+    }
+}
+
+fn spawn(
+    at: usize,
+    thread: Thread,
+    cores: Option<Vec<usize>>,
+) -> Result<std::thread::JoinHandle<()>, BuildError> {
+    let run = move || {
+        if let Some(cores) = cores {
+            // The cores were checked; if the mask has changed since, unpinned is the next best.
+            let _ = cores::pin_current_thread(&cores);
+        }
+        thread.run();
+    };
+    std::thread::Builder::new()
+        .name(format!("thalweg-{at}"))
+        .spawn(run)
+        .map_err(|error| BuildError::Spawn(error.to_string()))
+}

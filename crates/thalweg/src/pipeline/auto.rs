@@ -1,0 +1,254 @@
+//! The placement that follows the load: all stages on the caller while its core has time to spare,
+//! the later ones on a worker thread while it has not.
+//!
+//! The stages change hands between two turns, through a [`Desk`]. Their readers, closures and
+//! meters go with them, so nothing is lost or repeated, and the results are those of any other
+//! placement.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::control::{CALLER, Control};
+use super::crew::{Crew, Placed};
+use super::meter::Counters;
+use crate::ring::sync::{AtomicU32, Ordering};
+use thalweg_measure::clock::Clock;
+
+/// Nothing on the desk; the worker has no stages.
+const EMPTY: u32 = 0;
+/// Stages on the desk for the worker.
+const OFFERED: u32 = 1;
+/// The worker has stages.
+const HELD: u32 = 2;
+/// The caller wants them back.
+const RECALLED: u32 = 3;
+/// Stages on the desk for the caller.
+const RETURNED: u32 = 4;
+/// There will be no more.
+const CLOSED: u32 = 5;
+
+/// Where stages change hands between the caller and one worker. The caller moves `state` on from
+/// `EMPTY`, `HELD` and `RETURNED`, the worker from `OFFERED` and `RECALLED`.
+#[derive(Default)]
+pub(super) struct Desk {
+    state: AtomicU32,
+    tray: Mutex<Vec<Placed>>,
+}
+
+impl Desk {
+    fn state(&self) -> u32 {
+        // ORDERING: Acquire, pairs with the Release in `set`; the tray is complete.
+        self.state.load(Ordering::Acquire)
+    }
+
+    fn set(&self, state: u32) {
+        // ORDERING: Release, pairs with the Acquire in `state`.
+        self.state.store(state, Ordering::Release);
+    }
+
+    fn tray(&self) -> MutexGuard<'_, Vec<Placed>> {
+        // Nothing panics while the tray is locked.
+        self.tray.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the worker should come to the desk.
+    pub(super) fn has_news(&self) -> bool {
+        matches!(self.state(), OFFERED | RECALLED | CLOSED)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.state() == CLOSED
+    }
+
+    /// The worker's visit.
+    #[inline]
+    pub(super) fn exchange(&self, crew: &mut Crew) {
+        match self.state() {
+            OFFERED => {
+                crew.stages.append(&mut self.tray());
+                self.set(HELD);
+            }
+            RECALLED => {
+                crew.flush();
+                self.tray().append(&mut crew.stages);
+                self.set(RETURNED);
+            }
+            _ => {}
+        }
+    }
+}
+
+/// How long the load is watched before it counts, ns.
+const WINDOW_NS: u64 = 2_000_000;
+/// Busy for more than this share of so many windows on end: give stages away.
+const HOT_PERCENT: u64 = 80;
+const HOT_WINDOWS: u32 = 5;
+/// All stages together for less than this share of so many windows on end: take them back.
+const COOL_PERCENT: u64 = 40;
+const COOL_WINDOWS: u32 = 50;
+
+/// The caller's side.
+pub(super) struct Auto {
+    desk: Arc<Desk>,
+    control: Arc<Control>,
+    counters: Vec<Arc<Counters>>,
+    window_ticks: u64,
+    window_began: u64,
+    busy_before: Vec<u64>,
+    windows_on_end: u32,
+    /// How often stages changed hands.
+    pub(super) moves: u64,
+}
+
+/// The bell of the worker: it is the only stage thread.
+pub(super) const WORKER: usize = 1;
+
+impl Auto {
+    pub(super) fn new(
+        desk: Arc<Desk>,
+        control: Arc<Control>,
+        counters: Vec<Arc<Counters>>,
+    ) -> Self {
+        let clock = Clock::global();
+        Self {
+            desk,
+            control,
+            busy_before: vec![0; counters.len()],
+            counters,
+            window_ticks: clock.ticks_from_ns(WINDOW_NS),
+            window_began: clock.ticks(),
+            windows_on_end: 0,
+            moves: 0,
+        }
+    }
+
+    /// Called with the time of a sampled publish. Gives whether stages changed hands.
+    #[inline]
+    pub(super) fn watch(&mut self, now: u64, crew: &mut Crew) -> bool {
+        let elapsed = now.saturating_sub(self.window_began);
+        elapsed >= self.window_ticks && self.close_window(now, elapsed, crew)
+    }
+
+    #[cold]
+    fn close_window(&mut self, now: u64, elapsed: u64, crew: &mut Crew) -> bool {
+        self.window_began = now;
+        let mut busy = vec![0; self.counters.len()];
+        for ((busy, before), counters) in busy
+            .iter_mut()
+            .zip(&mut self.busy_before)
+            .zip(&self.counters)
+        {
+            // ORDERING: Relaxed; an estimate.
+            let total = counters.busy.load(Ordering::Relaxed);
+            *busy = total - std::mem::replace(before, total);
+        }
+        let all: u64 = busy.iter().sum();
+        let (state, wanted) = match self.desk.state() {
+            EMPTY if all * 100 > elapsed * HOT_PERCENT => (EMPTY, HOT_WINDOWS),
+            HELD if all * 100 < elapsed * COOL_PERCENT => (HELD, COOL_WINDOWS),
+            RETURNED => {
+                self.take_back(crew);
+                return true;
+            }
+            _ => (CLOSED, u32::MAX),
+        };
+        self.windows_on_end = if state == CLOSED {
+            0
+        } else {
+            self.windows_on_end + 1
+        };
+        if self.windows_on_end < wanted {
+            return false;
+        }
+        self.windows_on_end = 0;
+        if state == EMPTY {
+            return self.give_away(&busy, crew);
+        }
+        self.desk.set(RECALLED);
+        self.control.ring(&[WORKER]);
+        false
+    }
+
+    /// Hands the later stages to the worker.
+    fn give_away(&mut self, busy: &[u64], crew: &mut Crew) -> bool {
+        let keep = split(busy);
+        if keep == crew.stages.len() {
+            return false;
+        }
+        crew.flush();
+        let mut given = crew.stages.split_off(keep);
+        let is_alone = given.len() == 1;
+        for placed in &mut given {
+            placed.stage.seat([CALLER].into(), is_alone);
+        }
+        let is_alone = crew.stages.len() == 1;
+        for placed in &mut crew.stages {
+            placed.stage.seat([WORKER].into(), is_alone);
+        }
+        *self.desk.tray() = given;
+        self.desk.set(OFFERED);
+        self.control.ring(&[WORKER]);
+        self.moves += 1;
+        true
+    }
+
+    fn take_back(&mut self, crew: &mut Crew) {
+        crew.flush();
+        crew.stages.append(&mut self.desk.tray());
+        let is_alone = crew.stages.len() == 1;
+        for placed in &mut crew.stages {
+            placed.stage.seat(Box::default(), is_alone);
+        }
+        self.desk.set(EMPTY);
+        self.moves += 1;
+    }
+
+    /// Whether the worker has, or is about to get, stages.
+    pub(super) fn is_split(&self) -> bool {
+        self.desk.state() != EMPTY
+    }
+
+    /// No more changes: a worker without stages may go, and stages on their way back arrive.
+    pub(super) fn close(&mut self, crew: &mut Crew) {
+        while self.desk.state() == RECALLED && self.control.failure().is_none() {
+            crate::ring::sync::yield_now();
+        }
+        if self.desk.state() == RETURNED {
+            self.take_back(crew);
+        }
+        if self.desk.state() == EMPTY {
+            self.desk.set(CLOSED);
+            self.control.ring(&[WORKER]);
+        }
+    }
+}
+
+/// How many of the first stages the caller keeps, so that the busier of caller and worker has the
+/// least to do; the caller has the publishing besides, so it gets the smaller part where there is a
+/// choice. At least one stage goes.
+fn split(busy: &[u64]) -> usize {
+    let all: u64 = busy.iter().sum();
+    let mut kept = 0;
+    let mut best = (all, 0);
+    for (keep, stage) in busy.iter().enumerate() {
+        let busier = kept.max(all - kept);
+        if busier < best.0 {
+            best = (busier, keep);
+        }
+        kept += stage;
+    }
+    best.1
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_busier_side_gets_as_little_as_can_be() {
+        assert_eq!(split(&[40, 40, 40]), 1);
+        assert_eq!(split(&[10, 10, 10, 10]), 2);
+        assert_eq!(split(&[100, 10, 10]), 1);
+        assert_eq!(split(&[10, 10, 100]), 2);
+        assert_eq!(split(&[10]), 0);
+    }
+}

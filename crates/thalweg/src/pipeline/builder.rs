@@ -1,0 +1,364 @@
+//! From declared stages to running threads.
+
+use std::sync::Arc;
+
+use super::assembly::Assembly;
+use super::control::Control;
+use super::graph::{self, BuildError, Declared, Graph};
+use super::meter::Meter;
+use super::placement::{Machine, Placement};
+use super::publish::Direct;
+use super::stage::{Chunk, Context, Each, Handled, Member, Stage, Whole};
+use super::timeline::Timeline;
+use super::{Intake, Pipeline};
+use crate::ring::broadcast::{self, Reader, ReaderId};
+
+/// One in so many events is sampled unless said otherwise. At batches of one event a sample costs
+/// some 200 ns for three stages, so that this is about 6 ns an event.
+const SAMPLE_EVERY: u64 = 32;
+/// The sparsest sampling: one event in so many.
+pub const SAMPLE_EVERY_MAX: u64 = 1 << 20;
+/// A stage tells the next ones how far it is every so many events, unless said otherwise; see
+/// `docs/results.md` for the measurement that this was chosen by.
+const PROGRESS: usize = 64;
+
+/// What every stage is made with, whatever its kind.
+pub(super) struct Kit {
+    pub(super) meter: Meter,
+    pub(super) progress: usize,
+    pub(super) control: Arc<Control>,
+}
+
+pub(super) type Make<T> = Box<dyn FnOnce(Reader<T>, Kit) -> Option<Box<dyn Stage>> + Send>;
+type Route<T> = Box<dyn Fn(&T) -> usize + Send>;
+
+enum Kind<T> {
+    Observe(Make<T>),
+    Change(Make<T>),
+    Sharded {
+        shards: Vec<Make<T>>,
+        route: Route<T>,
+    },
+}
+
+struct Declaration<T> {
+    declared: Declared,
+    progress: usize,
+    kind: Kind<T>,
+}
+
+/// Declares the stages of a pipeline; made by [`Pipeline::builder`].
+#[must_use = "a builder does nothing before `build`"]
+pub struct Builder<T> {
+    capacity: usize,
+    factory: Box<dyn FnMut() -> T>,
+    stages: Vec<Declaration<T>>,
+    placement: Placement,
+    producers: usize,
+    sample_every: u64,
+    /// The first misuse of an option, reported by `build`.
+    misuse: Option<BuildError>,
+}
+
+impl<T> std::fmt::Debug for Builder<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let names: Vec<&str> = self
+            .stages
+            .iter()
+            .map(|s| s.declared.name.as_str())
+            .collect();
+        f.debug_struct("Builder")
+            .field("capacity", &self.capacity)
+            .field("stages", &names)
+            .field("placement", &self.placement)
+            .finish_non_exhaustive()
+    }
+}
+
+fn member<R, W>(reader: R, work: W, kit: Kit) -> Option<Box<dyn Stage>>
+where
+    R: super::stage::Reach + 'static,
+    W: super::stage::Work<R> + 'static,
+{
+    Some(Box::new(Member::new(
+        reader,
+        work,
+        kit.meter,
+        kit.progress,
+        kit.control,
+    )))
+}
+
+impl<T: Send + Sync + 'static> Builder<T> {
+    pub(super) fn new(capacity: usize, factory: impl FnMut() -> T + 'static) -> Self {
+        Self {
+            capacity,
+            factory: Box::new(factory),
+            stages: Vec::new(),
+            placement: Placement::auto(),
+            producers: 0,
+            sample_every: SAMPLE_EVERY,
+            misuse: None,
+        }
+    }
+
+    fn declare(mut self, name: impl Into<String>, kind: Kind<T>) -> Self {
+        let declared = Declared {
+            name: name.into(),
+            after: Vec::new(),
+        };
+        self.stages.push(Declaration {
+            declared,
+            progress: PROGRESS,
+            kind,
+        });
+        self
+    }
+
+    fn change<W>(work: W) -> Make<T>
+    where
+        W: super::stage::Work<broadcast::ReadWrite<T>> + 'static,
+    {
+        Box::new(move |reader, kit| match reader {
+            Reader::Write(reader) => member(reader, work, kit),
+            Reader::Look(_) => None,
+        })
+    }
+
+    /// A stage that may change the event. It must be ordered against every other stage.
+    pub fn stage(
+        self,
+        name: impl Into<String>,
+        work: impl FnMut(&mut T, Context) + Send + 'static,
+    ) -> Self {
+        self.declare(name, Kind::Change(Self::change(Each(work))))
+    }
+
+    /// A stage that may change the events and works on a chunk of them at a time, up to its
+    /// progress interval: to do something once around them, or to stop before an event that has to
+    /// wait ([`Chunk::try_for_each`]).
+    pub fn stage_chunks(
+        self,
+        name: impl Into<String>,
+        work: impl FnMut(Chunk<'_, T>) -> Handled + Send + 'static,
+    ) -> Self {
+        self.declare(name, Kind::Change(Self::change(Whole(work))))
+    }
+
+    /// A stage that only looks. It may run beside other such stages.
+    pub fn observe(
+        self,
+        name: impl Into<String>,
+        mut work: impl FnMut(&T, Context) + Send + 'static,
+    ) -> Self {
+        let make: Make<T> = Box::new(move |reader, kit| match reader {
+            Reader::Look(reader) => {
+                let work = move |event: &T, context: Context| work(event, context);
+                member(reader, Each(work), kit)
+            }
+            Reader::Write(_) => None,
+        });
+        self.declare(name, Kind::Observe(make))
+    }
+
+    /// `shards` copies of a stage, made by `work(shard)`. Each gets the events whose `route`,
+    /// modulo `shards`, is its number; `route` is computed when an event is published. The shards
+    /// may run side by side.
+    pub fn sharded<F: FnMut(&mut T, Context) + Send + 'static>(
+        self,
+        name: impl Into<String>,
+        shards: usize,
+        route: impl Fn(&T) -> usize + Send + 'static,
+        work: impl FnMut(usize) -> F,
+    ) -> Self {
+        let shards = (0..shards)
+            .map(work)
+            .map(|work| Self::change(Each(work)))
+            .collect();
+        self.declare(
+            name,
+            Kind::Sharded {
+                shards,
+                route: Box::new(route),
+            },
+        )
+    }
+
+    fn last(&mut self, option: &'static str) -> Option<&mut Declaration<T>> {
+        if self.stages.is_empty() {
+            self.misuse.get_or_insert(BuildError::NoStageYet(option));
+        }
+        self.stages.last_mut()
+    }
+
+    /// The stage declared last comes after the named one, which may be declared later. Without it,
+    /// a stage comes right after the producer. May be called several times.
+    pub fn after(mut self, stage: impl Into<String>) -> Self {
+        let stage = stage.into();
+        if let Some(last) = self.last("after") {
+            last.declared.after.push(stage);
+        }
+        self
+    }
+
+    /// The stage declared last tells the next ones how far it is every `events` events, not only at
+    /// the end of a batch. 64 unless said otherwise; `usize::MAX` means the end of the batch.
+    pub fn progress(mut self, events: usize) -> Self {
+        if let Some(last) = self.last("progress") {
+            last.progress = events;
+        }
+        self
+    }
+
+    /// Where the stages run; [`Placement::auto`] unless said otherwise.
+    pub fn placement(mut self, placement: Placement) -> Self {
+        self.placement = placement;
+        self
+    }
+
+    /// Makes `count` [`Producer`]s beside the pipeline itself, for other threads to publish from.
+    /// Each event is then moved once, from its producer's lane into the ring, by the thread of the
+    /// first stage; if that is the caller's, [`Pipeline::drive`] moves it.
+    pub fn producers(mut self, count: usize) -> Self {
+        self.producers = count;
+        self
+    }
+
+    /// Samples one event in `events`, rounded up to a power of two. 1 stamps every event: at
+    /// batches of one event that costs some 200 ns each for three stages.
+    pub fn sample_every(mut self, events: u64) -> Self {
+        self.sample_every = events;
+        self
+    }
+
+    /// Checks the graph, makes the ring (`factory` is called once per slot), and starts the
+    /// threads.
+    ///
+    /// # Errors
+    /// See [`BuildError`]; no thread is left behind.
+    pub fn build(mut self) -> Result<Pipeline<T>, BuildError> {
+        if let Some(misuse) = self.misuse.take() {
+            return Err(misuse);
+        }
+        if self.sample_every == 0 || self.sample_every > SAMPLE_EVERY_MAX {
+            return Err(BuildError::Sampling(self.sample_every));
+        }
+        if self.stages.is_empty() {
+            return Err(BuildError::NoStage);
+        }
+        let mut ring = broadcast::Builder::new(self.capacity);
+        let parts = declare_readers(self.stages, &mut ring)?;
+        let machine = Machine::here(self.producers);
+        let plan = self.placement.plan(&parts.names, &machine)?;
+        let (publisher, readers) = ring
+            .build(&mut self.factory)
+            .map_err(|error| parts.translate(error))?;
+        let slots = publisher.capacity();
+        let shift = self.sample_every.next_power_of_two().trailing_zeros();
+        let is_auto = self.placement.is_auto() && self.producers == 0 && machine.cores.count() > 1;
+        let threads = plan.threads.len() + usize::from(is_auto);
+        let graph = Arc::new(parts.graph);
+        let timeline = Timeline::new(slots, shift, parts.names.len(), graph.last.len());
+        let timeline = Arc::new(timeline);
+        let control = Arc::new(Control::new(1 + threads + self.producers));
+        let mut assembly = Assembly {
+            plan,
+            stages: Vec::new(),
+            gauges: Vec::new(),
+            graph,
+            timeline,
+            control,
+            merge: None,
+        };
+        assembly.make_stages(readers, parts.makes, &parts.names, &parts.progress);
+        let (intake, producers) = if self.producers == 0 {
+            let direct = Direct::new(publisher, Arc::clone(&assembly.timeline));
+            (Intake::Direct(direct), Vec::new())
+        } else {
+            assembly.make_lanes(publisher, self.capacity, self.producers, self.factory)?
+        };
+        assembly.start(intake, producers, is_auto, &machine)
+    }
+}
+
+/// The declared stages as readers of the ring.
+struct Parts<T> {
+    names: Vec<String>,
+    makes: Vec<Make<T>>,
+    progress: Vec<usize>,
+    graph: Graph,
+}
+
+impl<T> Parts<T> {
+    /// The ring's words in the pipeline's.
+    fn translate(&self, error: broadcast::BuildError) -> BuildError {
+        match error {
+            broadcast::BuildError::Conflict(first, second) => BuildError::Clash {
+                first: self.names[first.index()].clone(),
+                second: self.names[second.index()].clone(),
+            },
+            broadcast::BuildError::Capacity(asked) => BuildError::Capacity(asked),
+            _ => BuildError::NoStage,
+        }
+    }
+}
+
+fn declare_readers<T: Send + Sync + 'static>(
+    stages: Vec<Declaration<T>>,
+    ring: &mut broadcast::Builder<T>,
+) -> Result<Parts<T>, BuildError> {
+    let declared: Vec<Declared> = stages.iter().map(|stage| stage.declared.clone()).collect();
+    let sorted = graph::sort(&declared)?;
+    let mut stages: Vec<Option<Declaration<T>>> = stages.into_iter().map(Some).collect();
+    let mut parts = Parts {
+        names: vec![],
+        makes: vec![],
+        progress: vec![],
+        graph: Graph::default(),
+    };
+    // For each sorted stage, its readers.
+    let mut ids: Vec<Vec<ReaderId>> = Vec::new();
+    for (stage, after) in sorted {
+        let Some(Declaration {
+            declared,
+            progress,
+            kind,
+        }) = stages[stage].take()
+        else {
+            continue;
+        };
+        if progress == 0 {
+            return Err(BuildError::NoProgress(declared.name));
+        }
+        let after: Vec<ReaderId> = after
+            .iter()
+            .flat_map(|&at| ids[at].iter().copied())
+            .collect();
+        let (made, makes) = match kind {
+            Kind::Observe(make) => (vec![ring.looker(&after)], vec![make]),
+            Kind::Change(make) => (vec![ring.writer(&after)], vec![make]),
+            Kind::Sharded { shards, .. } if shards.is_empty() => {
+                return Err(BuildError::NoShard(declared.name));
+            }
+            Kind::Sharded { shards, route } => (ring.shards(shards.len(), route, &after), shards),
+        };
+        let after: Box<[usize]> = after.iter().map(|id| id.index()).collect();
+        let many = made.len() > 1;
+        for at in 0..made.len() {
+            let name = &declared.name;
+            parts.names.push(if many {
+                format!("{name}[{at}]")
+            } else {
+                name.clone()
+            });
+            parts.progress.push(progress);
+            parts.graph.after.push(after.clone());
+        }
+        parts.makes.extend(makes);
+        ids.push(made);
+    }
+    let after = &parts.graph.after;
+    let last = (0..after.len()).filter(|at| !after.iter().any(|after| after.contains(at)));
+    parts.graph.last = last.collect();
+    Ok(parts)
+}

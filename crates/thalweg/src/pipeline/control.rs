@@ -1,0 +1,92 @@
+//! What all threads of a pipeline share: who sleeps, and whether a stage has failed.
+
+use std::any::Any;
+use std::fmt;
+use std::sync::OnceLock;
+
+use crate::ring::sync::{AtomicU64, Ordering};
+use crate::wait::Bell;
+
+/// A stage panicked, and the pipeline has stopped.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Failure {
+    /// The stage's name.
+    pub stage: String,
+    /// What the panic said.
+    pub message: String,
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "stage {:?} panicked: {}", self.stage, self.message)
+    }
+}
+
+impl std::error::Error for Failure {}
+
+#[derive(Debug)]
+pub(super) struct Control {
+    failure: OnceLock<Failure>,
+    /// Events moved from the producers' lanes into the ring.
+    merged: AtomicU64,
+    /// One per thread: the caller's first, then the stage threads', then the producers'.
+    bells: Box<[Bell]>,
+}
+
+/// The bell of the thread that owns the pipeline.
+pub(super) const CALLER: usize = 0;
+
+impl Control {
+    pub(super) fn new(bells: usize) -> Self {
+        Self {
+            failure: OnceLock::new(),
+            merged: AtomicU64::new(0),
+            bells: (0..bells).map(|_| Bell::new()).collect(),
+        }
+    }
+
+    pub(super) fn merged(&self) -> u64 {
+        // ORDERING: Relaxed; the caller has acquired the lane's release, which comes after the
+        // store.
+        self.merged.load(Ordering::Relaxed)
+    }
+
+    /// Only the merger calls this, before it gives the lane's slots back.
+    pub(super) fn set_merged(&self, events: u64) {
+        // ORDERING: Relaxed; ordered by the lane's release, see `merged`.
+        self.merged.store(events, Ordering::Relaxed);
+    }
+
+    pub(super) fn bell(&self, at: usize) -> &Bell {
+        &self.bells[at]
+    }
+
+    /// Wakes those of the named threads that sleep. Free of cost if none is named.
+    #[inline]
+    pub(super) fn ring(&self, bells: &[usize]) {
+        if !bells.is_empty() {
+            Bell::ring_all(bells.iter().map(|&at| &self.bells[at]));
+        }
+    }
+
+    pub(super) fn ring_everybody(&self) {
+        Bell::ring_all(self.bells.iter());
+    }
+
+    /// Keeps the first failure.
+    pub(super) fn fail(&self, stage: &str, payload: &(dyn Any + Send)) {
+        let message = payload
+            .downcast_ref::<&str>()
+            .map(|text| (*text).to_owned())
+            .or_else(|| payload.downcast_ref::<String>().cloned())
+            .unwrap_or_else(|| "(a payload that is not text)".to_owned());
+        let _ = self.failure.set(Failure {
+            stage: stage.to_owned(),
+            message,
+        });
+    }
+
+    pub(super) fn failure(&self) -> Option<&Failure> {
+        self.failure.get()
+    }
+}

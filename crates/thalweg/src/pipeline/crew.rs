@@ -1,0 +1,214 @@
+//! The stages that share a thread, and that thread.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+use super::auto::Desk;
+use super::control::Control;
+use super::lanes::Merge;
+use super::meter::Mark;
+use super::stage::{Stage, Turn};
+use crate::ring::sync::yield_now;
+use crate::wait::Waiter;
+
+/// How many events stages that share a thread pass on at a time: enough to pay for the turn, few
+/// enough to stay in the first-level cache and not to delay the first of them.
+pub(super) const ROUND: usize = 64;
+
+/// A stage and its name.
+pub(super) struct Placed {
+    pub(super) name: Arc<str>,
+    pub(super) stage: Box<dyn Stage>,
+}
+
+/// What came of a round.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Round {
+    /// Something was done; `more`: something is surely left.
+    Worked { more: bool },
+    /// Nothing could be done, though there are events: another thread must move first.
+    Blocked,
+    /// Nothing to do.
+    Idle,
+    /// Nothing to do any more.
+    Done,
+}
+
+/// The stages of one thread in the order of the pipeline, and the merging of the producers' lanes
+/// if it is this thread that does it.
+pub(super) struct Crew {
+    pub(super) stages: Vec<Placed>,
+    pub(super) merge: Option<Box<dyn Merge>>,
+    /// The stage at work, for the name in an error.
+    current: usize,
+}
+
+impl Crew {
+    pub(super) fn new(stages: Vec<Placed>, merge: Option<Box<dyn Merge>>) -> Self {
+        Self {
+            stages,
+            merge,
+            current: 0,
+        }
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.stages.is_empty() && self.merge.is_none()
+    }
+
+    /// Gives every stage a turn. `mark` is the publish time if the caller has just read the clock.
+    #[inline]
+    pub(super) fn round(&mut self, mut mark: Mark) -> Round {
+        let limit = if self.stages.len() > 1 {
+            ROUND
+        } else {
+            usize::MAX
+        };
+        let (mut worked, mut more, mut blocked) = (false, false, false);
+        let mut done = 0;
+        let mut sampled = false;
+        if let Some(merge) = &mut self.merge {
+            worked |= merge.merge();
+        }
+        for (at, placed) in self.stages.iter_mut().enumerate() {
+            self.current = at;
+            match placed.stage.turn(limit, &mut mark) {
+                Turn::Worked { more: left } => {
+                    worked = true;
+                    more |= left;
+                    sampled |= mark.0.is_some();
+                    continue;
+                }
+                Turn::Blocked => blocked = true,
+                Turn::Idle => {}
+                Turn::Done => done += 1,
+            }
+            mark.0 = None;
+        }
+        if sampled && self.stages.len() > 1 {
+            self.flush();
+        }
+        if worked {
+            Round::Worked {
+                more: more || blocked,
+            }
+        } else if blocked {
+            Round::Blocked
+        } else if done == self.stages.len() {
+            self.merge_is_done()
+        } else {
+            Round::Idle
+        }
+    }
+
+    /// All stages are done; a merger without stages of its own goes on until its producers are
+    /// gone.
+    fn merge_is_done(&self) -> Round {
+        match &self.merge {
+            Some(merge) if !merge.is_done() && self.stages.is_empty() => Round::Idle,
+            _ => Round::Done,
+        }
+    }
+
+    pub(super) fn flush(&mut self) {
+        for placed in &mut self.stages {
+            placed.stage.flush();
+        }
+    }
+
+    pub(super) fn is_ready(&mut self) -> bool {
+        self.merge.as_mut().is_some_and(|merge| merge.is_ready())
+            || self.stages.iter_mut().any(|placed| placed.stage.is_ready())
+    }
+
+    /// Runs `work` on the crew; if a stage panics, notes the failure and lets the stages go, so
+    /// that the other threads see the ring closed.
+    pub(super) fn guarded<R>(
+        &mut self,
+        control: &Control,
+        work: impl FnOnce(&mut Self) -> R,
+    ) -> Option<R> {
+        let outcome = catch_unwind(AssertUnwindSafe(|| work(self)));
+        match outcome {
+            Ok(result) => Some(result),
+            Err(payload) => {
+                self.fail(control, &*payload);
+                None
+            }
+        }
+    }
+
+    #[cold]
+    fn fail(&mut self, control: &Control, payload: &(dyn std::any::Any + Send)) {
+        let name = self
+            .stages
+            .get(self.current)
+            .map_or("", |placed| &*placed.name);
+        control.fail(name, payload);
+        // A closure's own drop may panic again; the stages must go all the same.
+        for placed in self.stages.drain(..) {
+            let _ = catch_unwind(AssertUnwindSafe(|| drop(placed)));
+        }
+        self.merge = None;
+        control.ring_everybody();
+    }
+}
+
+/// A stage thread.
+pub(super) struct Thread {
+    pub(super) crew: Crew,
+    pub(super) bell: usize,
+    pub(super) control: Arc<Control>,
+    pub(super) waiter: Waiter,
+    /// Where stages are handed over, if the placement may change.
+    pub(super) desk: Option<Arc<Desk>>,
+}
+
+impl Thread {
+    pub(super) fn run(mut self) {
+        let control = Arc::clone(&self.control);
+        loop {
+            if let Some(desk) = &self.desk {
+                desk.exchange(&mut self.crew);
+                if self.crew.stages.is_empty() {
+                    if desk.is_closed() {
+                        return;
+                    }
+                    self.waiter
+                        .until(control.bell(self.bell), || desk.has_news());
+                    continue;
+                }
+            }
+            let Some(round) = self
+                .crew
+                .guarded(&control, |crew| crew.round(Mark::default()))
+            else {
+                return;
+            };
+            match round {
+                Round::Worked { .. } => {}
+                Round::Blocked => yield_now(),
+                Round::Idle => self.wait(),
+                Round::Done => {
+                    // Statistics may be asked for after the end.
+                    self.crew.flush();
+                    drop(self.crew);
+                    control.ring_everybody();
+                    return;
+                }
+            }
+        }
+    }
+
+    fn wait(&mut self) {
+        let Self {
+            crew,
+            bell,
+            control,
+            waiter,
+            desk,
+        } = self;
+        let news = || desk.as_ref().is_some_and(|desk| desk.has_news());
+        waiter.until(control.bell(*bell), || crew.is_ready() || news());
+    }
+}

@@ -1,0 +1,91 @@
+//! Draining and ending a pipeline.
+
+use super::control::{CALLER, Failure};
+use super::crew::Round;
+use super::meter::Mark;
+use super::publish::Stopped;
+use super::stats::Stats;
+use super::{Intake, Pipeline};
+use crate::ring::sync::yield_now;
+
+impl<T> Pipeline<T> {
+    /// Waits until everything published so far by this handle and merged from the producers' lanes
+    /// has been through all stages. With other producers still at work it waits for a moment when
+    /// nothing is left.
+    ///
+    /// # Errors
+    /// The pipeline has stopped.
+    pub fn drain(&mut self) -> Result<(), Stopped> {
+        loop {
+            let round = self.run(Mark::default())?;
+            if self.control.failure().is_some() {
+                return Err(self.stopped());
+            }
+            let drained = match &self.intake {
+                Intake::Direct(direct) => direct.publisher.is_drained(),
+                Intake::Lane(producer) => producer.is_drained() && self.is_level(),
+                Intake::Closed => true,
+            };
+            if drained {
+                return Ok(());
+            }
+            if !matches!(round, Round::Worked { .. }) {
+                yield_now();
+            }
+        }
+    }
+
+    /// Whether all stages have passed everything that was merged.
+    fn is_level(&self) -> bool {
+        let merged = self.control.merged();
+        self.gauges.iter().all(|gauge| gauge.passed() == merged)
+    }
+
+    /// Closes the pipeline, finishes everything that was published, and ends the threads. With
+    /// several producers it first waits until they are dropped; those not taken are dropped here.
+    ///
+    /// # Errors
+    /// The stage that panicked. Events behind the panic have not been through all stages.
+    pub fn join(mut self) -> Result<Stats, Failure> {
+        self.finish();
+        match self.control.failure() {
+            Some(failure) => Err(failure.clone()),
+            None => Ok(self.stats()),
+        }
+    }
+
+    fn finish(&mut self) {
+        self.producers.clear();
+        if let Some(auto) = &mut self.auto {
+            auto.close(&mut self.crew);
+        }
+        self.intake = Intake::Closed;
+        self.control.ring_everybody();
+        while !self.crew.is_empty() {
+            match self.run(Mark::default()) {
+                Ok(Round::Worked { .. }) => {}
+                Ok(Round::Blocked) => yield_now(),
+                Ok(Round::Idle) => {
+                    let crew = &mut self.crew;
+                    self.waiter
+                        .until(self.control.bell(CALLER), || crew.is_ready());
+                }
+                Ok(Round::Done) | Err(_) => break,
+            }
+        }
+        self.crew.flush();
+        self.crew.stages.clear();
+        self.crew.merge = None;
+        self.control.ring_everybody();
+        for thread in self.threads.drain(..) {
+            // A stage thread catches its stages' panics, so there is nothing left to hear of.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<T> Drop for Pipeline<T> {
+    fn drop(&mut self) {
+        self.finish();
+    }
+}

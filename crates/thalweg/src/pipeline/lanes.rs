@@ -1,0 +1,318 @@
+//! Several producers: a lane each, merged by the thread of the first stage.
+//!
+//! A producer writes into a lane of its own, so that no producer waits for another, not even for
+//! one that was preempted in the middle of a publish. The merger takes from the lanes in turn, up
+//! to a round from each, and swaps each element into the next slot of the pipeline's ring: the
+//! order in which it takes them is the order of the events. Events of one producer stay in their
+//! order.
+
+use std::sync::Arc;
+
+use thalweg_measure::clock::Clock;
+
+use super::control::Control;
+use super::crew::ROUND;
+use super::publish::{Stopped, TryPublishError};
+use super::timeline::Timeline;
+use crate::ring::broadcast::{Builder, ClaimError, Polled, Publisher, ReadWrite, Reader};
+use crate::wait::Waiter;
+
+/// An element on its way to the ring.
+struct Laned<T> {
+    value: T,
+    /// When it was published, if its producer sampled it; else 0.
+    published: u64,
+}
+
+/// The merging side, its event type forgotten.
+pub(super) trait Merge: Send {
+    /// Moves what is there, as far as there is room; gives whether anything moved.
+    fn merge(&mut self) -> bool;
+    /// Whether there is something to move and room for it, or the end has come.
+    fn is_ready(&mut self) -> bool;
+    /// Whether all producers are gone and everything was moved.
+    fn is_done(&self) -> bool;
+    /// Whose bells to ring when something moved.
+    fn seat(&mut self, bells: Box<[usize]>);
+}
+
+/// One of several producers of a pipeline; see [`Builder::producers`](super::Builder::producers).
+///
+/// Dropping it says that no more events will come from it.
+pub struct Producer<T> {
+    lane: Publisher<Laned<T>>,
+    merger: Farewell,
+    clock: Clock,
+    timeline: Arc<Timeline>,
+    waiter: Waiter,
+    bell: usize,
+}
+
+impl<T> std::fmt::Debug for Producer<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Producer")
+            .field("lane", &self.lane)
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T> Producer<T> {
+    fn stopped(&self) -> Stopped {
+        Stopped {
+            failure: self.merger.control.failure().cloned(),
+        }
+    }
+
+    pub(super) fn has_room(&mut self) -> bool {
+        self.lane.free(1) > 0
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.lane.is_closed()
+    }
+
+    /// Whether everything published here has been moved into the ring.
+    pub(super) fn is_drained(&self) -> bool {
+        self.lane.is_drained()
+    }
+
+    /// Writes and publishes one event if the lane has room.
+    ///
+    /// # Errors
+    /// [`TryPublishError::Full`] (`write` is not called), or [`TryPublishError::Stopped`].
+    #[inline]
+    pub fn try_publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), TryPublishError> {
+        let sequence = self.lane.next_sequence();
+        let mut claim = match self.lane.claim(1) {
+            Ok(claim) => claim,
+            Err(ClaimError::Full) => return Err(TryPublishError::Full),
+            Err(ClaimError::Closed) => return Err(TryPublishError::Stopped(self.stopped())),
+        };
+        let sampled = self.timeline.is_sampled(sequence);
+        let clock = self.clock;
+        claim.write(0, |laned| {
+            write(&mut laned.value);
+            laned.published = if sampled { clock.ticks() } else { 0 };
+        });
+        claim.commit();
+        self.merger.control.ring(&self.merger.bells);
+        Ok(())
+    }
+
+    /// Writes and publishes one event; waits while the lane is full.
+    ///
+    /// # Errors
+    /// The pipeline has stopped; `write` was not called.
+    pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
+        let lane = &mut self.lane;
+        if lane.free(1) == 0 {
+            let bell = self.merger.control.bell(self.bell);
+            self.waiter
+                .until(bell, || lane.free(1) > 0 || lane.is_closed());
+        }
+        match self.try_publish(write) {
+            Ok(()) => Ok(()),
+            // There was room a moment ago, and only this producer uses it up.
+            Err(TryPublishError::Full) => Err(self.stopped()),
+            Err(TryPublishError::Stopped(stopped)) => Err(stopped),
+        }
+    }
+
+    /// Publishes `count` events, `write(at, event)` for `at` in `0..count`; waits for room as
+    /// needed.
+    ///
+    /// # Errors
+    /// The pipeline has stopped; events written before that may be lost with it.
+    pub fn publish_batch(
+        &mut self,
+        count: usize,
+        mut write: impl FnMut(usize, &mut T),
+    ) -> Result<(), Stopped> {
+        (0..count).try_for_each(|at| self.publish(|event| write(at, event)))
+    }
+}
+
+/// Rings the merger when a producer goes. A field declared after the lane, so that the lane is
+/// closed by then.
+struct Farewell {
+    control: Arc<Control>,
+    bells: Box<[usize]>,
+}
+
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        self.control.ring(&self.bells);
+    }
+}
+
+struct Lane<T> {
+    reader: ReadWrite<Laned<T>>,
+    /// The producer's bell, rung when there is room again.
+    bell: Box<[usize]>,
+    closed: bool,
+}
+
+pub(super) struct Merger<T> {
+    lanes: Vec<Lane<T>>,
+    /// The lane to begin with, so that none comes last each time.
+    turn: usize,
+    publisher: Option<Publisher<T>>,
+    timeline: Arc<Timeline>,
+    control: Arc<Control>,
+    bells: Box<[usize]>,
+}
+
+/// Makes `count` lanes of `capacity` elements each and their merger. Lane `i` waits on bell
+/// `first_bell + i`, or on the caller's for lane 0.
+pub(super) fn lanes<T: Send + Sync + 'static>(
+    setup: Setup<'_, T>,
+    mut factory: impl FnMut() -> T,
+) -> Result<(Vec<Producer<T>>, Merger<T>), crate::ring::broadcast::BuildError> {
+    let mut producers = Vec::new();
+    let mut lanes = Vec::new();
+    for &bell in setup.bells {
+        let mut builder = Builder::new(setup.capacity);
+        builder.writer(&[]);
+        let (lane, readers) = builder.build(|| Laned {
+            value: factory(),
+            published: 0,
+        })?;
+        producers.push(Producer {
+            lane,
+            clock: Clock::global(),
+            merger: Farewell {
+                control: Arc::clone(setup.control),
+                bells: if setup.rings {
+                    [setup.merger_bell].into()
+                } else {
+                    Box::default()
+                },
+            },
+            timeline: Arc::clone(setup.timeline),
+            waiter: (setup.waiter)(),
+            bell,
+        });
+        lanes.extend(readers.into_iter().filter_map(|reader| match reader {
+            Reader::Write(reader) => {
+                let bell: Box<[usize]> = if setup.rings {
+                    [bell].into()
+                } else {
+                    Box::default()
+                };
+                Some(Lane {
+                    reader,
+                    bell,
+                    closed: false,
+                })
+            }
+            Reader::Look(_) => None,
+        }));
+    }
+    let merger = Merger {
+        lanes,
+        turn: 0,
+        publisher: Some(setup.publisher),
+        timeline: Arc::clone(setup.timeline),
+        control: Arc::clone(setup.control),
+        bells: Box::default(),
+    };
+    Ok((producers, merger))
+}
+
+/// What lanes are made from.
+pub(super) struct Setup<'s, T> {
+    pub(super) publisher: Publisher<T>,
+    pub(super) capacity: usize,
+    pub(super) timeline: &'s Arc<Timeline>,
+    pub(super) control: &'s Arc<Control>,
+    /// A bell per lane.
+    pub(super) bells: &'s [usize],
+    pub(super) merger_bell: usize,
+    /// Whether anybody may sleep.
+    pub(super) rings: bool,
+    pub(super) waiter: &'s dyn Fn() -> Waiter,
+}
+
+impl<T: Send + Sync> Merger<T> {
+    /// Moves up to a round of elements from one lane.
+    fn take(&mut self, at: usize) -> bool {
+        let (Some(publisher), lane) = (&mut self.publisher, &mut self.lanes[at]) else {
+            return false;
+        };
+        let waiting = match lane.reader.poll() {
+            Polled::Ready(waiting) => waiting,
+            Polled::Empty => return false,
+            Polled::Closed => {
+                lane.closed = true;
+                return false;
+            }
+        };
+        let wanted = waiting.min(ROUND);
+        let count = publisher.free(wanted).min(wanted);
+        if count == 0 {
+            return false;
+        }
+        let Ok(mut claim) = publisher.claim(count) else {
+            return false;
+        };
+        let first = claim.first_sequence();
+        let mut moved = 0;
+        lane.reader.visit(count, |_, laned| {
+            claim.write(moved, |slot| std::mem::swap(slot, &mut laned.value));
+            let sequence = first + moved as u64;
+            if laned.published != 0 && !self.timeline.is_open(sequence) {
+                self.timeline.open(sequence, laned.published);
+            }
+            moved += 1;
+            true
+        });
+        claim.commit_first(moved);
+        self.control.set_merged(first + moved as u64);
+        lane.reader.release(moved);
+        self.control.ring(&lane.bell);
+        moved > 0
+    }
+}
+
+impl<T: Send + Sync> Merge for Merger<T> {
+    fn merge(&mut self) -> bool {
+        let mut moved = false;
+        for step in 0..self.lanes.len() {
+            let at = (self.turn + step) % self.lanes.len();
+            moved |= self.take(at);
+        }
+        self.turn = (self.turn + 1) % self.lanes.len().max(1);
+        if !moved && self.lanes.iter().all(|lane| lane.closed) {
+            // Every producer is gone and every lane is empty: close the ring behind them.
+            moved |= self.publisher.take().is_some();
+        }
+        if moved {
+            self.control.ring(&self.bells);
+        }
+        moved
+    }
+
+    fn is_ready(&mut self) -> bool {
+        let Some(publisher) = &mut self.publisher else {
+            return false;
+        };
+        let room = publisher.free(1) > 0;
+        let mut open = false;
+        for lane in self.lanes.iter_mut().filter(|lane| !lane.closed) {
+            match lane.reader.poll() {
+                Polled::Ready(_) if room => return true,
+                Polled::Closed => return true,
+                _ => open = true,
+            }
+        }
+        !open
+    }
+
+    fn is_done(&self) -> bool {
+        self.publisher.is_none()
+    }
+
+    fn seat(&mut self, bells: Box<[usize]>) {
+        self.bells = bells;
+    }
+}

@@ -1,0 +1,344 @@
+//! Stages and dependencies, declared once, on any number of threads.
+//!
+//! ```
+//! use thalweg::pipeline::{Pipeline, Placement};
+//!
+//! #[derive(Default)]
+//! struct Order { size: u64, accepted: bool, filled: u64 }
+//!
+//! let mut pipeline = Pipeline::builder(4096, Order::default)
+//!     .stage("risk", |order, _| order.accepted = order.size <= 100)
+//!     .stage("match", |order, _| order.filled = if order.accepted { order.size } else { 0 })
+//!     .after("risk")
+//!     .observe("journal", |order, context| assert!(order.filled <= 100, "{}", context.sequence()))
+//!     .after("match")
+//!     .placement(Placement::inline())
+//!     .build()?;
+//! for size in [10, 1000] {
+//!     pipeline.publish(|order| order.size = size)?;
+//! }
+//! let stats = pipeline.join()?;
+//! assert_eq!(stats.stages[0].events, 2);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! Events live in the slots of a ring that are made once and used again; a stage gets a reference.
+//! A stage that changes events must be ordered against every other stage, directly or through
+//! others: [`Builder::build`] checks that and names the two stages that clash. Stages that only
+//! look may run side by side.
+//!
+//! Which thread runs which stage is the [`Placement`]'s business; it changes latencies, not
+//! results. [`Pipeline::stats`] says at any time how long events waited for each stage and how long
+//! they were served.
+
+mod assembly;
+mod auto;
+mod builder;
+mod control;
+mod crew;
+mod ending;
+mod graph;
+mod lanes;
+mod meter;
+mod placement;
+mod publish;
+mod slowest;
+mod stage;
+mod stats;
+mod timeline;
+
+use std::sync::Arc;
+use std::thread::JoinHandle;
+
+use thalweg_measure::clock::Clock;
+
+use crate::ring::broadcast::ClaimError;
+use crate::ring::sync::yield_now;
+use crate::wait::Waiter;
+use auto::{Auto, WORKER};
+use control::{CALLER, Control};
+use crew::{Crew, ROUND, Round};
+use meter::{Gauge, Mark};
+use publish::Direct;
+use timeline::Timeline;
+
+pub use builder::{Builder, SAMPLE_EVERY_MAX};
+pub use control::Failure;
+pub use graph::BuildError;
+pub use lanes::Producer;
+pub use placement::{ParsePlacementError, Placement};
+pub use publish::{Stopped, TryPublishError};
+pub use stage::{Chunk, Context, Flow, Handled};
+pub use stats::{SlowEvent, SlowPart, Spent, StageStats, Stats};
+
+/// How the owner's events get into the ring.
+enum Intake<T> {
+    /// The owner is the only producer.
+    Direct(Direct<T>),
+    /// One of several lanes.
+    Lane(Producer<T>),
+    /// No more events from the owner.
+    Closed,
+}
+
+/// A running pipeline, and its producer.
+///
+/// Dropping it finishes what was published, as [`join`](Self::join) does, but keeps a failure to
+/// itself.
+pub struct Pipeline<T> {
+    // Dropped first to last: the intake closes the ring, the crew lets its readers go.
+    intake: Intake<T>,
+    crew: Crew,
+    threads: Vec<JoinHandle<()>>,
+    producers: Vec<Producer<T>>,
+    /// Whose bells to ring after publishing.
+    first_bells: Box<[usize]>,
+    waiter: Waiter,
+    auto: Option<Auto>,
+    gauges: Vec<Gauge>,
+    timeline: Arc<Timeline>,
+    control: Arc<Control>,
+    clock: Clock,
+    began: u64,
+}
+
+impl<T> std::fmt::Debug for Pipeline<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let stages: Vec<&str> = self.gauges.iter().map(|gauge| &*gauge.name).collect();
+        f.debug_struct("Pipeline")
+            .field("stages", &stages)
+            .field("threads", &self.threads.len())
+            .finish_non_exhaustive()
+    }
+}
+
+impl<T: Send + Sync + 'static> Pipeline<T> {
+    /// Declares a pipeline of at least `capacity` events in flight, whose slots are made by
+    /// `factory`.
+    pub fn builder(capacity: usize, factory: impl FnMut() -> T + 'static) -> Builder<T> {
+        Builder::new(capacity, factory)
+    }
+}
+
+impl<T> Pipeline<T> {
+    /// Takes the producers asked for with [`Builder::producers`]; none the second time.
+    pub fn take_producers(&mut self) -> Vec<Producer<T>> {
+        std::mem::take(&mut self.producers)
+    }
+
+    fn stopped(&self) -> Stopped {
+        Stopped {
+            failure: self.control.failure().cloned(),
+        }
+    }
+
+    /// Writes and publishes one event, and runs the caller's stages, if any. Waits while the
+    /// pipeline is full.
+    ///
+    /// The slot holds what an earlier event left there. Costs some 3 ns besides `write` and the
+    /// stages.
+    ///
+    /// # Errors
+    /// The pipeline has stopped, because a stage panicked; the event may have gone through some of
+    /// its stages.
+    #[inline]
+    pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
+        self.make_room(1)?;
+        match self.try_publish(write) {
+            Ok(()) => Ok(()),
+            Err(TryPublishError::Stopped(stopped)) => Err(stopped),
+            // There was room a moment ago, and only this thread uses it up.
+            Err(TryPublishError::Full) => Err(self.stopped()),
+        }
+    }
+
+    /// Writes and publishes one event if there is room, and runs the caller's stages, if any.
+    ///
+    /// # Errors
+    /// [`TryPublishError::Full`] (`write` is not called), or [`TryPublishError::Stopped`].
+    #[inline]
+    pub fn try_publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), TryPublishError> {
+        let stamp = match &mut self.intake {
+            Intake::Direct(direct) => match direct.publish(1, |claim| claim.write(0, write)) {
+                Ok(stamp) => stamp,
+                Err(ClaimError::Full) if self.control.failure().is_none() => {
+                    return Err(TryPublishError::Full);
+                }
+                Err(_) => return Err(TryPublishError::Stopped(self.stopped())),
+            },
+            Intake::Lane(producer) => {
+                producer.try_publish(write)?;
+                None
+            }
+            Intake::Closed => return Err(TryPublishError::Stopped(self.stopped())),
+        };
+        self.published(stamp).map_err(TryPublishError::Stopped)
+    }
+
+    /// Writes and publishes `count` events, `write(at, event)` for `at` in `0..count`, in pieces
+    /// that fit; waits while the pipeline is full. Cheaper per event than one by one.
+    ///
+    /// # Errors
+    /// The pipeline has stopped; some of the events may have gone through some of their stages.
+    pub fn publish_batch(
+        &mut self,
+        count: usize,
+        mut write: impl FnMut(usize, &mut T),
+    ) -> Result<(), Stopped> {
+        if let Intake::Lane(_) = self.intake {
+            return (0..count).try_for_each(|at| self.publish(|event| write(at, event)));
+        }
+        let mut done = 0;
+        while done < count {
+            let piece = (count - done).min(ROUND).min(self.capacity());
+            self.make_room(piece)?;
+            let Intake::Direct(direct) = &mut self.intake else {
+                return Err(self.stopped());
+            };
+            let stamp = direct.publish(piece, |claim| {
+                for at in 0..piece {
+                    claim.write(at, |event| write(done + at, event));
+                }
+            });
+            match stamp {
+                Ok(stamp) => self.published(stamp)?,
+                Err(_) => return Err(self.stopped()),
+            }
+            done += piece;
+        }
+        Ok(())
+    }
+
+    /// Slots of the ring, in events.
+    pub fn capacity(&self) -> usize {
+        match &self.intake {
+            Intake::Direct(direct) => direct.publisher.capacity(),
+            Intake::Lane(_) | Intake::Closed => self.timeline_slots(),
+        }
+    }
+
+    fn timeline_slots(&self) -> usize {
+        self.timeline.slots()
+    }
+
+    /// After publishing: wakes who sleeps, runs the caller's stages, looks at the load.
+    #[inline]
+    fn published(&mut self, stamp: Option<u64>) -> Result<(), Stopped> {
+        self.control.ring(&self.first_bells);
+        if !self.crew.is_empty() {
+            self.run(Mark(stamp))?;
+        } else if self.control.failure().is_some() {
+            return Err(self.stopped());
+        }
+        if let (Some(now), Some(auto)) = (stamp, &mut self.auto)
+            && auto.watch(now, &mut self.crew)
+        {
+            let worker: &[usize] = if auto.is_split() { &[WORKER] } else { &[] };
+            self.first_bells = worker.into();
+        }
+        Ok(())
+    }
+
+    /// Runs the caller's stages until they have nothing more to do for now.
+    #[inline]
+    fn run(&mut self, mark: Mark) -> Result<Round, Stopped> {
+        let outcome = self.crew.guarded(&self.control, |crew| {
+            let mut round = crew.round(mark);
+            while round == (Round::Worked { more: true }) {
+                round = crew.round(Mark::default());
+            }
+            round
+        });
+        outcome.ok_or_else(|| self.stopped())
+    }
+
+    /// Runs the caller's stages on everything that is there for them. Needed only where the caller
+    /// has stages and other threads publish; [`publish`](Self::publish) does it by itself. Gives
+    /// whether there was anything.
+    ///
+    /// # Errors
+    /// The pipeline has stopped.
+    pub fn drive(&mut self) -> Result<bool, Stopped> {
+        let mut worked = false;
+        while let Round::Worked { .. } = self.run(Mark::default())? {
+            worked = true;
+        }
+        if self.control.failure().is_some() {
+            return Err(self.stopped());
+        }
+        Ok(worked)
+    }
+
+    /// Waits until `count` slots are free.
+    #[inline]
+    fn make_room(&mut self, count: usize) -> Result<(), Stopped> {
+        let has_room = match &mut self.intake {
+            Intake::Direct(direct) => direct.publisher.free(count) >= count,
+            Intake::Lane(producer) => producer.has_room(),
+            Intake::Closed => false,
+        };
+        if has_room {
+            Ok(())
+        } else {
+            self.wait_for_room(count)
+        }
+    }
+
+    #[cold]
+    fn wait_for_room(&mut self, count: usize) -> Result<(), Stopped> {
+        loop {
+            let round = self.run(Mark::default())?;
+            let crew = &mut self.crew;
+            let bell = self.control.bell(CALLER);
+            match &mut self.intake {
+                Intake::Direct(direct) => {
+                    let publisher = &mut direct.publisher;
+                    if publisher.free(count) >= count {
+                        return Ok(());
+                    }
+                    if publisher.is_closed() {
+                        return Err(self.stopped());
+                    }
+                    if round == Round::Blocked {
+                        yield_now();
+                        continue;
+                    }
+                    self.waiter.until(bell, || {
+                        publisher.free(count) >= count || publisher.is_closed() || crew.is_ready()
+                    });
+                }
+                Intake::Lane(producer) => {
+                    if producer.has_room() {
+                        return Ok(());
+                    }
+                    if producer.is_closed() {
+                        return Err(self.stopped());
+                    }
+                    self.waiter.until(bell, || {
+                        producer.has_room() || producer.is_closed() || crew.is_ready()
+                    });
+                }
+                Intake::Closed => return Err(self.stopped()),
+            }
+        }
+    }
+
+    /// Where the time went, up to now. Takes some 20 µs a stage on the calling thread, and nothing
+    /// from the stages.
+    pub fn stats(&self) -> Stats {
+        let elapsed = self.clock.ticks().saturating_sub(self.began);
+        let moves = self.auto.as_ref().map_or(0, |auto| auto.moves);
+        stats::read(
+            &self.gauges,
+            self.clock,
+            elapsed,
+            self.timeline.every(),
+            moves,
+        )
+    }
+
+    /// Why the pipeline has stopped, if a stage panicked.
+    pub fn failure(&self) -> Option<&Failure> {
+        self.control.failure()
+    }
+}

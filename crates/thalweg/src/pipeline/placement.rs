@@ -1,0 +1,493 @@
+//! Which stages run on which thread, and how the whole set of threads is pinned and waits.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::graph::BuildError;
+use crate::wait::cores::{self, Cores};
+use crate::wait::{Adaptive, Strategy};
+
+/// Where the stages of a pipeline run. The results are the same for each; the latencies are not.
+///
+/// Pinning and waiting are chosen for the whole set of threads, from the number of usable cores:
+/// - threads (the caller's included) ≤ cores: stage threads keep off the caller's core, and spin
+///   for as long as a wake-up would take before they sleep;
+/// - more threads than cores: all stage threads share the cores that the caller leaves, and yield
+///   before they sleep. Nobody spins: a spinning thread would keep the one that it waits for from
+///   running;
+/// - one core: nobody is pinned; a thread yields once before it sleeps.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Placement {
+    kind: Kind,
+    pinned: bool,
+    strategy: Strategy,
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+enum Kind {
+    Threads {
+        on_caller: usize,
+        threads: usize,
+    },
+    Auto,
+    Explicit {
+        caller: Vec<String>,
+        threads: Vec<Seat>,
+    },
+}
+
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Seat {
+    core: Option<usize>,
+    stages: Vec<String>,
+}
+
+/// Stands for "all of them" in [`Kind::Threads`].
+const ALL: usize = usize::MAX;
+
+impl Placement {
+    fn of(kind: Kind) -> Self {
+        Self {
+            kind,
+            pinned: true,
+            strategy: Strategy::Adaptive,
+        }
+    }
+
+    /// No thread: the caller runs all stages whenever it publishes. The shortest latency while the
+    /// caller's core can do all the work; also for tests, replay and simulation.
+    pub fn inline() -> Self {
+        Self::of(Kind::Threads {
+            on_caller: ALL,
+            threads: 0,
+        })
+    }
+
+    /// `threads` stage threads, 1 to the number of stages; stages next to each other share a
+    /// thread.
+    pub fn threads(threads: usize) -> Self {
+        Self::of(Kind::Threads {
+            on_caller: 0,
+            threads,
+        })
+    }
+
+    /// The caller runs the first `stages` stages whenever it publishes; `threads` threads run the
+    /// others.
+    pub fn caller_and_threads(stages: usize, threads: usize) -> Self {
+        Self::of(Kind::Threads {
+            on_caller: stages,
+            threads,
+        })
+    }
+
+    /// Chosen from the usable cores, the rate and the measured cost of the stages, and looked at
+    /// again as they change: inline while the caller's core has time to spare (see the module
+    /// `auto` in the architecture notes), with the later stages on a thread of their own when it is
+    /// busy for more than 80 % of its time. With several producers: stage threads on the cores that
+    /// one producer leaves.
+    pub fn auto() -> Self {
+        Self::of(Kind::Auto)
+    }
+
+    /// Stages by name: add them with [`on_caller`](Self::on_caller), [`on_thread`](Self::on_thread)
+    /// and [`on_core`](Self::on_core). Every stage must be named once; a sharded stage is named as
+    /// `match[0]`, `match[1]` and so on, or as `match` for all its shards.
+    pub fn explicit() -> Self {
+        Self::of(Kind::Explicit {
+            caller: Vec::new(),
+            threads: Vec::new(),
+        })
+    }
+
+    fn seat(mut self, core: Option<usize>, stages: Vec<String>) -> Self {
+        match &mut self.kind {
+            Kind::Explicit { threads, .. } => threads.push(Seat { core, stages }),
+            _ => {
+                let threads = vec![Seat { core, stages }];
+                self.kind = Kind::Explicit {
+                    caller: Vec::new(),
+                    threads,
+                };
+            }
+        }
+        self
+    }
+
+    /// These stages run on the caller whenever it publishes. Makes the placement explicit.
+    pub fn on_caller<S: Into<String>>(mut self, stages: impl IntoIterator<Item = S>) -> Self {
+        let stages = stages.into_iter().map(Into::into);
+        match &mut self.kind {
+            Kind::Explicit { caller, .. } => caller.extend(stages),
+            _ => {
+                self.kind = Kind::Explicit {
+                    caller: stages.collect(),
+                    threads: Vec::new(),
+                }
+            }
+        }
+        self
+    }
+
+    /// These stages share a thread. Makes the placement explicit.
+    pub fn on_thread<S: Into<String>>(self, stages: impl IntoIterator<Item = S>) -> Self {
+        self.seat(None, stages.into_iter().map(Into::into).collect())
+    }
+
+    /// These stages share a thread that is pinned to `core`. Makes the placement explicit.
+    pub fn on_core<S: Into<String>>(
+        self,
+        core: usize,
+        stages: impl IntoIterator<Item = S>,
+    ) -> Self {
+        self.seat(Some(core), stages.into_iter().map(Into::into).collect())
+    }
+
+    /// Leaves threads where the scheduler puts them, except those with a core of their own by name.
+    pub fn unpinned(mut self) -> Self {
+        self.pinned = false;
+        self
+    }
+
+    /// How threads wait; [`Strategy::Adaptive`] unless said otherwise.
+    pub fn waiting(mut self, strategy: Strategy) -> Self {
+        self.strategy = strategy;
+        self
+    }
+
+    pub(super) fn is_auto(&self) -> bool {
+        self.kind == Kind::Auto
+    }
+}
+
+impl fmt::Display for Placement {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.kind {
+            Kind::Threads { on_caller: ALL, .. } => write!(f, "inline"),
+            Kind::Threads {
+                on_caller: 0,
+                threads,
+            } => write!(f, "threads:{threads}"),
+            Kind::Threads { on_caller, threads } => {
+                write!(f, "caller:{on_caller}+threads:{threads}")
+            }
+            Kind::Auto => write!(f, "auto"),
+            Kind::Explicit { .. } => write!(f, "explicit"),
+        }
+    }
+}
+
+/// A text that names no placement.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct ParsePlacementError(String);
+
+impl fmt::Display for ParsePlacementError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(
+            f,
+            "placement {:?} is not inline, auto or threads:N with N from 1",
+            self.0
+        )
+    }
+}
+
+impl std::error::Error for ParsePlacementError {}
+
+impl FromStr for Placement {
+    type Err = ParsePlacementError;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let threads = || {
+            text.strip_prefix("threads:")?
+                .parse()
+                .ok()
+                .filter(|&threads| threads > 0)
+        };
+        match text {
+            "inline" => Ok(Self::inline()),
+            "auto" => Ok(Self::auto()),
+            _ => threads()
+                .map(Self::threads)
+                .ok_or_else(|| ParsePlacementError(text.to_owned())),
+        }
+    }
+}
+
+/// A stage thread in a plan.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct PlannedThread {
+    pub(super) stages: Vec<usize>,
+    pub(super) cores: Option<Vec<usize>>,
+}
+
+/// What a placement comes to on a machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Plan {
+    pub(super) caller: Vec<usize>,
+    pub(super) threads: Vec<PlannedThread>,
+    pub(super) strategy: Strategy,
+    pub(super) adaptive: Adaptive,
+}
+
+/// What a plan is made for.
+#[derive(Debug)]
+pub(super) struct Machine {
+    pub(super) cores: Cores,
+    /// The core that the caller is on.
+    pub(super) current: Option<usize>,
+    /// Threads that publish; 0 means only the caller.
+    pub(super) producers: usize,
+}
+
+impl Machine {
+    pub(super) fn here(producers: usize) -> Self {
+        Self {
+            cores: cores::usable(),
+            current: cores::current(),
+            producers,
+        }
+    }
+}
+
+impl Machine {
+    /// The usable cores without the caller's, if that leaves any and the system tells.
+    pub(super) fn left_by_caller(&self) -> Option<Vec<usize>> {
+        let current = self.current?;
+        let cpus = self.cores.cpus().iter().copied();
+        let left: Vec<usize> = cpus.filter(|&cpu| cpu != current).collect();
+        (!left.is_empty()).then_some(left)
+    }
+}
+
+impl Placement {
+    /// Deals the stages, named by `names` in the order of the pipeline, to threads.
+    pub(super) fn plan(&self, names: &[String], machine: &Machine) -> Result<Plan, BuildError> {
+        let (caller, threads) = self.deal(names, machine)?;
+        // Producers beside the caller want cores too; the caller of such a pipeline mostly sleeps.
+        let wanting = threads.len() + machine.producers.max(1);
+        let count = machine.cores.count();
+        let left = machine
+            .left_by_caller()
+            .filter(|_| self.pinned && count > 1);
+        let threads = threads
+            .into_iter()
+            .map(|(core, stages)| {
+                let cores = core.map(|core| vec![core]).or_else(|| left.clone());
+                PlannedThread { stages, cores }
+            })
+            .collect();
+        let adaptive = Adaptive::fit(wanting, count);
+        Ok(Plan {
+            caller,
+            threads,
+            strategy: self.strategy,
+            adaptive,
+        })
+    }
+
+    #[expect(
+        clippy::type_complexity,
+        reason = "caller, and (core, stages) per thread"
+    )]
+    fn deal(
+        &self,
+        names: &[String],
+        machine: &Machine,
+    ) -> Result<(Vec<usize>, Vec<(Option<usize>, Vec<usize>)>), BuildError> {
+        let stages = names.len();
+        let (on_caller, threads) = match &self.kind {
+            Kind::Explicit { caller, threads } => return explicit(names, caller, threads, machine),
+            Kind::Auto if machine.producers == 0 => (ALL, 0),
+            Kind::Auto => (0, (machine.cores.count() - 1).clamp(1, stages)),
+            Kind::Threads { on_caller, threads } => (*on_caller, *threads),
+        };
+        let on_caller = on_caller.min(stages);
+        let rest = stages - on_caller;
+        if threads > rest || (threads == 0 && rest > 0) {
+            return Err(BuildError::Threads {
+                asked: threads,
+                stages: rest,
+            });
+        }
+        // As equal as can be; the later threads get the larger parts, since the first also merges.
+        let dealt = (0..threads)
+            .map(|at| {
+                let range = on_caller + rest * at / threads..on_caller + rest * (at + 1) / threads;
+                (None, range.collect())
+            })
+            .collect();
+        Ok(((0..on_caller).collect(), dealt))
+    }
+}
+
+#[expect(clippy::type_complexity, reason = "as `deal`")]
+fn explicit(
+    names: &[String],
+    caller: &[String],
+    threads: &[Seat],
+    machine: &Machine,
+) -> Result<(Vec<usize>, Vec<(Option<usize>, Vec<usize>)>), BuildError> {
+    let mut placed = vec![false; names.len()];
+    let mut find = |wanted: &[String]| {
+        let mut places = Vec::new();
+        for want in wanted {
+            let is_it = |name: &String| {
+                name == want || name.split_once('[').is_some_and(|(stage, _)| stage == want)
+            };
+            let found: Vec<usize> = (0..names.len()).filter(|&at| is_it(&names[at])).collect();
+            if found.is_empty() {
+                let known = names.to_vec();
+                return Err(BuildError::UnknownStage {
+                    name: want.clone(),
+                    known,
+                });
+            }
+            for at in found {
+                if std::mem::replace(&mut placed[at], true) {
+                    return Err(BuildError::Unplaced(names[at].clone()));
+                }
+                places.push(at);
+            }
+        }
+        places.sort_unstable();
+        Ok(places)
+    };
+    let caller = find(caller)?;
+    let mut dealt = Vec::new();
+    for seat in threads {
+        if let Some(core) = seat.core {
+            cores::check(&[core], &machine.cores).map_err(BuildError::Pin)?;
+        }
+        dealt.push((seat.core, find(&seat.stages)?));
+    }
+    match placed.iter().position(|placed| !placed) {
+        Some(at) => Err(BuildError::Unplaced(names[at].clone())),
+        None => Ok((caller, dealt)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn names(names: &[&str]) -> Vec<String> {
+        names.iter().map(|name| name.to_string()).collect()
+    }
+
+    fn machine(cores: usize, producers: usize) -> Machine {
+        let cores = Cores::of((0..cores).collect::<Vec<_>>());
+        Machine {
+            cores,
+            current: Some(0),
+            producers,
+        }
+    }
+
+    fn plan(placement: Placement, cores: usize) -> Plan {
+        placement
+            .plan(&names(&["a", "b", "c"]), &machine(cores, 0))
+            .unwrap()
+    }
+
+    #[test]
+    fn threads_that_outnumber_the_cores_share_what_the_caller_leaves_and_yield() {
+        let plan = plan(Placement::threads(3), 2);
+        assert!(plan.caller.is_empty());
+        assert_eq!(plan.adaptive, Adaptive::Share);
+        for thread in &plan.threads {
+            assert_eq!(thread.cores.as_deref(), Some(&[1][..]));
+        }
+    }
+
+    #[test]
+    fn threads_with_cores_to_themselves_spin_and_keep_off_the_callers() {
+        let plan = plan(Placement::threads(2), 4);
+        assert_eq!(plan.adaptive, Adaptive::Spin);
+        assert_eq!(plan.threads[0].stages, [0]);
+        assert_eq!(plan.threads[1].stages, [1, 2]);
+        assert_eq!(plan.threads[0].cores.as_deref(), Some(&[1, 2, 3][..]));
+    }
+
+    #[test]
+    fn one_core_is_shared_without_pins() {
+        let plan = plan(Placement::threads(1), 1);
+        assert_eq!(plan.adaptive, Adaptive::Alone);
+        assert_eq!(plan.threads[0].cores, None);
+    }
+
+    #[test]
+    fn inline_and_auto_begin_on_the_caller_and_auto_with_producers_does_not() {
+        assert_eq!(plan(Placement::inline(), 2).caller, [0, 1, 2]);
+        assert!(plan(Placement::auto(), 2).threads.is_empty());
+        let names = names(&["a", "b", "c"]);
+        let plan = Placement::auto().plan(&names, &machine(2, 3)).unwrap();
+        assert_eq!((plan.caller.len(), plan.threads.len()), (0, 1));
+    }
+
+    #[test]
+    fn wrong_numbers_of_threads_are_refused() {
+        let asked = |placement: Placement| {
+            placement
+                .plan(&names(&["a", "b"]), &machine(2, 0))
+                .unwrap_err()
+                .to_string()
+        };
+        let text = "3 stage threads asked for; 2 stages can use 1 to 2";
+        assert_eq!(asked(Placement::threads(3)), text);
+        let text = "0 stage threads asked for; 2 stages can use 1 to 2";
+        assert_eq!(asked(Placement::threads(0)), text);
+        assert!(
+            Placement::threads(0)
+                .to_string()
+                .parse::<Placement>()
+                .is_err()
+        );
+    }
+
+    #[test]
+    fn explicit_placements_name_every_stage_once() {
+        let names = names(&["risk", "match[0]", "match[1]"]);
+        let machine = machine(2, 0);
+        let good = Placement::explicit()
+            .on_caller(["risk"])
+            .on_core(1, ["match"]);
+        let plan = good.plan(&names, &machine).unwrap();
+        assert_eq!(plan.threads[0].stages, [1, 2]);
+        assert_eq!(plan.threads[0].cores.as_deref(), Some(&[1][..]));
+        let text = |placement: Placement| placement.plan(&names, &machine).unwrap_err().to_string();
+        assert_eq!(
+            text(Placement::explicit().on_thread(["risk", "match[0]"])),
+            "the placement must name stage \"match[1]\" exactly once"
+        );
+        assert_eq!(
+            text(Placement::explicit().on_thread(["risk", "match", "match[0]"])),
+            "the placement must name stage \"match[0]\" exactly once"
+        );
+        assert_eq!(
+            text(Placement::explicit().on_core(9, ["risk", "match"])),
+            "core 9 is not among the usable cores [0, 1]"
+        );
+        assert!(
+            text(Placement::explicit().on_thread(["x"])).starts_with("no stage is named \"x\"")
+        );
+    }
+
+    #[test]
+    fn placements_read_and_write_as_text() {
+        for text in ["inline", "auto", "threads:7"] {
+            assert_eq!(text.parse::<Placement>().unwrap().to_string(), text);
+        }
+        for text in [
+            "",
+            "thread:1",
+            "threads:",
+            "threads:0",
+            "threads:-1",
+            "INLINE",
+        ] {
+            let error = text.parse::<Placement>().unwrap_err();
+            let wanted = "is not inline, auto or threads:N with N from 1";
+            assert_eq!(error.to_string(), format!("placement {text:?} {wanted}"));
+        }
+    }
+}

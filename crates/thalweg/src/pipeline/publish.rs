@@ -1,0 +1,94 @@
+//! Publishing from the thread that owns the pipeline.
+
+use std::fmt;
+use std::sync::Arc;
+
+use thalweg_measure::clock::Clock;
+
+use super::control::Failure;
+use super::timeline::Timeline;
+use crate::ring::broadcast::{Claim, ClaimError, Publisher};
+
+/// The pipeline takes no more events.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Stopped {
+    /// The stage that panicked, if that is why.
+    pub failure: Option<Failure>,
+}
+
+impl fmt::Display for Stopped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.failure {
+            Some(failure) => write!(f, "the pipeline has stopped: {failure}"),
+            None => write!(f, "the pipeline has stopped"),
+        }
+    }
+}
+
+impl std::error::Error for Stopped {}
+
+/// Why an event was not published.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TryPublishError {
+    /// Every slot holds an event that some stage still needs.
+    Full,
+    /// No event will be taken any more.
+    Stopped(Stopped),
+}
+
+impl fmt::Display for TryPublishError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full => write!(f, "the pipeline is full"),
+            Self::Stopped(stopped) => write!(f, "{stopped}"),
+        }
+    }
+}
+
+impl std::error::Error for TryPublishError {}
+
+/// The ring's publisher with the stamping of sampled events.
+pub(super) struct Direct<T> {
+    pub(super) publisher: Publisher<T>,
+    timeline: Arc<Timeline>,
+    clock: Clock,
+    /// The next event to be sampled.
+    next_sample: u64,
+}
+
+impl<T> Direct<T> {
+    pub(super) fn new(publisher: Publisher<T>, timeline: Arc<Timeline>) -> Self {
+        let next_sample = timeline.sampled_in(0);
+        Self {
+            publisher,
+            timeline,
+            clock: Clock::global(),
+            next_sample,
+        }
+    }
+
+    /// Writes and publishes `count` events; gives the time if one of them is sampled.
+    #[inline]
+    pub(super) fn publish(
+        &mut self,
+        count: usize,
+        write: impl FnOnce(&mut Claim<'_, T>),
+    ) -> Result<Option<u64>, ClaimError> {
+        let mut claim = self.publisher.claim(count)?;
+        write(&mut claim);
+        let end = claim.first_sequence() + count as u64;
+        let mut stamp = None;
+        if self.next_sample < end {
+            let now = self.clock.ticks();
+            stamp = Some(now);
+            while self.next_sample < end {
+                self.timeline.open(self.next_sample, now);
+                let block = self.timeline.block_of(self.next_sample);
+                self.next_sample = self.timeline.sampled_in(block + 1);
+            }
+        }
+        claim.commit();
+        Ok(stamp)
+    }
+}

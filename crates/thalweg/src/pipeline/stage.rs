@@ -1,0 +1,304 @@
+//! A stage: a reader of the ring, the user's closure, and a meter.
+
+use std::sync::Arc;
+
+use super::control::Control;
+use super::meter::{Mark, Meter};
+use crate::ring::broadcast::{Polled, ReadOnly, ReadWrite};
+
+/// What a stage's closure is told beside the event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Context {
+    sequence: u64,
+    end_of_batch: bool,
+}
+
+impl Context {
+    /// The event's number, counted from 0 in the order of publishing.
+    pub fn sequence(self) -> u64 {
+        self.sequence
+    }
+
+    /// Whether this is the last of the events that the stage found waiting: the moment to flush
+    /// what it gathers.
+    pub fn end_of_batch(self) -> bool {
+        self.end_of_batch
+    }
+}
+
+/// What [`Chunk::try_for_each`] does after an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The event is done.
+    Next,
+    /// The event can't be done yet: offer it again, after other stages had a turn.
+    Retry,
+}
+
+/// Up to a progress interval of events, for a closure that wants to do something once around many
+/// of them (take a lock, say).
+#[derive(Debug)]
+pub struct Chunk<'c, T> {
+    reader: &'c mut ReadWrite<T>,
+    count: usize,
+    batch_end: u64,
+}
+
+/// Proof that a chunk was worked on, for the closure to return.
+#[derive(Debug)]
+pub struct Handled(usize);
+
+impl<T> Chunk<'_, T> {
+    /// Events in the chunk, those of other shards included.
+    #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Calls `work` for every event (of this shard).
+    #[inline]
+    pub fn for_each(self, mut work: impl FnMut(&mut T, Context)) -> Handled {
+        self.try_for_each(|event, context| {
+            work(event, context);
+            Flow::Next
+        })
+    }
+
+    /// Calls `work` for the events (of this shard) until it says [`Flow::Retry`]. The events before
+    /// that one go on to the next stages; that one and those behind it are offered again.
+    #[inline]
+    pub fn try_for_each(self, mut work: impl FnMut(&mut T, Context) -> Flow) -> Handled {
+        let batch_end = self.batch_end;
+        Handled(self.reader.visit(self.count, |sequence, event| {
+            let context = Context {
+                sequence,
+                end_of_batch: sequence + 1 == batch_end,
+            };
+            work(event, context) == Flow::Next
+        }))
+    }
+}
+
+/// What came of a stage's turn.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Turn {
+    /// Events went through; there may be more.
+    Worked {
+        /// The limit was reached, so more are surely waiting.
+        more: bool,
+    },
+    /// The first event must be offered again.
+    Blocked,
+    /// No event.
+    Idle,
+    /// No event any more.
+    Done,
+}
+
+/// A stage whose event and closure types are forgotten.
+pub(super) trait Stage: Send {
+    /// Works on up to `limit` events.
+    fn turn(&mut self, limit: usize, mark: &mut Mark) -> Turn;
+    /// Whether a turn would find something, be it the end.
+    fn is_ready(&mut self) -> bool;
+    /// Writes what was measured into the histograms.
+    fn flush(&mut self);
+    /// Whose bells to ring after each chunk, and whether to flush after each.
+    fn seat(&mut self, bells: Box<[usize]>, is_alone: bool);
+}
+
+/// The part of a reader that does not depend on its kind.
+pub(super) trait Reach: Send {
+    fn poll(&mut self) -> Polled;
+    fn next_sequence(&self) -> u64;
+    fn owns(&self, sequence: u64) -> bool;
+    fn release(&mut self, count: usize);
+}
+
+impl<T: Send + Sync> Reach for ReadOnly<T> {
+    #[inline]
+    fn poll(&mut self) -> Polled {
+        ReadOnly::poll(self)
+    }
+    #[inline]
+    fn next_sequence(&self) -> u64 {
+        ReadOnly::next_sequence(self)
+    }
+    #[inline]
+    fn owns(&self, _: u64) -> bool {
+        true
+    }
+    #[inline]
+    fn release(&mut self, count: usize) {
+        ReadOnly::release(self, count);
+    }
+}
+
+impl<T: Send + Sync> Reach for ReadWrite<T> {
+    #[inline]
+    fn poll(&mut self) -> Polled {
+        ReadWrite::poll(self)
+    }
+    #[inline]
+    fn next_sequence(&self) -> u64 {
+        ReadWrite::next_sequence(self)
+    }
+    #[inline]
+    fn owns(&self, sequence: u64) -> bool {
+        ReadWrite::owns(self, sequence)
+    }
+    #[inline]
+    fn release(&mut self, count: usize) {
+        ReadWrite::release(self, count);
+    }
+}
+
+/// Work on a chunk through a reader; gives how many events are done.
+pub(super) trait Work<R>: Send {
+    fn chunk(&mut self, reader: &mut R, count: usize, batch_end: u64) -> usize;
+}
+
+/// A closure called for each event.
+pub(super) struct Each<F>(pub(super) F);
+
+/// A closure called for each chunk.
+pub(super) struct Whole<F>(pub(super) F);
+
+impl<T, F: FnMut(&mut T, Context) + Send> Work<ReadWrite<T>> for Each<F> {
+    #[inline]
+    fn chunk(&mut self, reader: &mut ReadWrite<T>, count: usize, batch_end: u64) -> usize {
+        Chunk {
+            reader,
+            count,
+            batch_end,
+        }
+        .for_each(&mut self.0)
+        .0
+    }
+}
+
+impl<T, F: FnMut(&T, Context) + Send> Work<ReadOnly<T>> for Each<F> {
+    #[inline]
+    fn chunk(&mut self, reader: &mut ReadOnly<T>, count: usize, batch_end: u64) -> usize {
+        reader.visit(count, |sequence, event| {
+            (self.0)(
+                event,
+                Context {
+                    sequence,
+                    end_of_batch: sequence + 1 == batch_end,
+                },
+            );
+            true
+        })
+    }
+}
+
+impl<T, F: FnMut(Chunk<'_, T>) -> Handled + Send> Work<ReadWrite<T>> for Whole<F> {
+    #[inline]
+    fn chunk(&mut self, reader: &mut ReadWrite<T>, count: usize, batch_end: u64) -> usize {
+        (self.0)(Chunk {
+            reader,
+            count,
+            batch_end,
+        })
+        .0
+        .min(count)
+    }
+}
+
+/// The one implementation of [`Stage`].
+pub(super) struct Member<R, W> {
+    reader: R,
+    work: W,
+    meter: Meter,
+    progress: usize,
+    control: Arc<Control>,
+    bells: Box<[usize]>,
+    flush_each: bool,
+}
+
+impl<R, W> Member<R, W> {
+    pub(super) fn new(
+        reader: R,
+        work: W,
+        meter: Meter,
+        progress: usize,
+        control: Arc<Control>,
+    ) -> Self {
+        Self {
+            reader,
+            work,
+            meter,
+            progress,
+            control,
+            bells: Box::default(),
+            flush_each: false,
+        }
+    }
+}
+
+impl<R: Reach, W: Work<R>> Member<R, W> {
+    /// One chunk: measure, work, publish the progress; gives how many of `count` events are done.
+    #[inline]
+    fn chunk(&mut self, count: usize, batch: usize, batch_end: u64, mark: &mut Mark) -> usize {
+        let first = self.reader.next_sequence();
+        let begun = self.meter.before(first, count, mark);
+        let done = self.work.chunk(&mut self.reader, count, batch_end);
+        if let Some(begun) = begun {
+            mark.0 = None;
+            if done > 0 {
+                let owns = |sequence| self.reader.owns(sequence);
+                self.meter.after(begun, first, done, batch, owns, mark);
+            }
+        }
+        self.meter.passed(done);
+        self.reader.release(done);
+        self.control.ring(&self.bells);
+        if self.flush_each {
+            self.meter.flush();
+        }
+        done
+    }
+}
+
+impl<R: Reach, W: Work<R>> Stage for Member<R, W> {
+    fn turn(&mut self, limit: usize, mark: &mut Mark) -> Turn {
+        let waiting = match self.reader.poll() {
+            Polled::Ready(waiting) => waiting,
+            Polled::Empty => return Turn::Idle,
+            Polled::Closed => return Turn::Done,
+        };
+        let batch = waiting.min(limit);
+        let batch_end = self.reader.next_sequence() + batch as u64;
+        let mut left = batch;
+        while left > 0 {
+            let chunk = left.min(self.progress);
+            let done = self.chunk(chunk, batch, batch_end, mark);
+            left -= done;
+            if done < chunk {
+                let blocked = left == batch;
+                return if blocked {
+                    Turn::Blocked
+                } else {
+                    Turn::Worked { more: true }
+                };
+            }
+        }
+        Turn::Worked {
+            more: batch < waiting,
+        }
+    }
+
+    fn is_ready(&mut self) -> bool {
+        self.reader.poll() != Polled::Empty
+    }
+
+    fn flush(&mut self) {
+        self.meter.flush();
+    }
+
+    fn seat(&mut self, bells: Box<[usize]>, is_alone: bool) {
+        self.bells = bells;
+        self.flush_each = is_alone;
+    }
+}

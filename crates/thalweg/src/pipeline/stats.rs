@@ -1,0 +1,280 @@
+//! What a pipeline knows about its own time.
+
+use std::fmt;
+
+use thalweg_measure::clock::Clock;
+use thalweg_measure::histogram::{Histogram, Reader};
+use thalweg_measure::table::{Nanoseconds, Table};
+
+use super::meter::Gauge;
+use super::slowest::Slow;
+use crate::ring::sync::Ordering;
+
+/// Where the time of the events went, up to now.
+///
+/// Times are of *sampled* events: one in [`sampled_every`](Self::sampled_every), at a place in its
+/// block that has no period. All events of a chunk (up to a stage's progress interval) share one
+/// begin and one end, so the service time of an event is that of its chunk. For stages in a row the
+/// parts add up: an event's waits and services sum to its end-to-end time, except where clocks of
+/// two cores made a wait negative, which counts as 0.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct Stats {
+    /// Time since the pipeline was built, ns.
+    pub elapsed_ns: u64,
+    /// One event in so many is sampled.
+    pub sampled_every: u64,
+    /// The stages in the order of the pipeline, shards one by one.
+    pub stages: Vec<StageStats>,
+    /// From publishing to the end of the last stage, ns, of sampled events.
+    pub end_to_end_ns: Histogram,
+    /// The mean of that from exact sums, ns.
+    pub end_to_end_mean_ns: f64,
+    /// The slowest sampled events, slowest first.
+    pub slowest: Vec<SlowEvent>,
+    /// How often the automatic placement moved stages between threads.
+    pub moves: u64,
+}
+
+/// One stage's time.
+#[derive(Debug, Clone)]
+#[non_exhaustive]
+pub struct StageStats {
+    /// The stage's name; `name[i]` for shard `i`.
+    pub name: String,
+    /// Events that have passed the stage (for a shard: also those of other shards).
+    pub events: u64,
+    /// From the moment that an event was ready for this stage until the stage began with its chunk,
+    /// ns.
+    pub queueing_ns: Histogram,
+    /// The mean of that from exact sums, ns.
+    pub queueing_mean_ns: f64,
+    /// From the begin of an event's chunk to its end, ns.
+    pub service_ns: Histogram,
+    /// The mean of that from exact sums, ns.
+    pub service_mean_ns: f64,
+    /// How many events the stage found waiting when it took up a sampled chunk.
+    pub batch_events: Histogram,
+    /// Time at work, ns, estimated without bias from the sampled chunks.
+    pub busy_ns: u64,
+    /// Time at work over time elapsed, 0 to 1.
+    pub utilisation: f64,
+}
+
+impl StageStats {
+    /// Time at work per event, ns.
+    pub fn busy_ns_per_event(&self) -> f64 {
+        if self.events == 0 {
+            0.0
+        } else {
+            self.busy_ns as f64 / self.events as f64
+        }
+    }
+}
+
+/// A slow event, and where it spent its time.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SlowEvent {
+    /// The event's number.
+    pub sequence: u64,
+    /// From publishing to the end of the last stage, ns.
+    pub end_to_end_ns: u64,
+    /// Its part in each stage that worked on it.
+    pub parts: Vec<SlowPart>,
+}
+
+impl SlowEvent {
+    /// The part that took longest: the stage, whether the event waited for it or was served, and
+    /// ns.
+    pub fn longest(&self) -> Option<(&str, Spent, u64)> {
+        let spent = self.parts.iter().flat_map(|part| {
+            let name = part.stage.as_str();
+            [
+                (name, Spent::Waiting, part.queueing_ns),
+                (name, Spent::Served, part.service_ns),
+            ]
+        });
+        spent.max_by_key(|&(_, _, ns)| ns)
+    }
+}
+
+/// What an event did in a stage's account.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Spent {
+    /// It was ready, and the stage had not begun with it.
+    Waiting,
+    /// The stage was at work on its chunk.
+    Served,
+}
+
+/// One stage's part in a slow event.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SlowPart {
+    /// The stage's name.
+    pub stage: String,
+    /// How long the event waited for the stage, ns.
+    pub queueing_ns: u64,
+    /// How long the stage took for the event's chunk, ns.
+    pub service_ns: u64,
+}
+
+/// Mean in ns from the exact running sums, in ticks, of a recorder.
+fn mean_ns(clock: Clock, readers: &[&Reader]) -> f64 {
+    let (mut ticks, mut count) = (0, 0);
+    for reader in readers {
+        ticks += reader.sum();
+        count += u128::from(reader.count());
+    }
+    // A scaled unit keeps three digits below the nanosecond.
+    let scale = 1_000;
+    match (ticks * scale).checked_div(count) {
+        Some(mean) => clock.ns(u64::try_from(mean).unwrap_or(u64::MAX)) as f64 / scale as f64,
+        None => 0.0,
+    }
+}
+
+/// Reads all gauges.
+pub(super) fn read(
+    gauges: &[Gauge],
+    clock: Clock,
+    elapsed_ticks: u64,
+    sampled_every: u64,
+    moves: u64,
+) -> Stats {
+    let stages = gauges
+        .iter()
+        .map(|gauge| stage(gauge, clock, elapsed_ticks))
+        .collect();
+    let ends: Vec<&Reader> = gauges
+        .iter()
+        .filter_map(|g| g.end_to_end.as_ref())
+        .collect();
+    let mut end_to_end_ns = Histogram::new();
+    for end in &ends {
+        end_to_end_ns.merge(&end.snapshot(|ticks| clock.ns(ticks)));
+    }
+    let mut slowest: Vec<Slow> = Vec::new();
+    for list in gauges.iter().filter_map(|gauge| gauge.slowest.as_ref()) {
+        let list = list
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner);
+        slowest.extend(list.iter().cloned());
+    }
+    slowest.sort_by_key(|slow| (std::cmp::Reverse(slow.total), slow.sequence));
+    slowest.truncate(super::slowest::SLOWEST);
+    Stats {
+        elapsed_ns: clock.ns(elapsed_ticks),
+        sampled_every,
+        stages,
+        end_to_end_ns,
+        end_to_end_mean_ns: mean_ns(clock, &ends),
+        slowest: slowest
+            .iter()
+            .map(|slow| slow_event(slow, gauges, clock))
+            .collect(),
+        moves,
+    }
+}
+
+fn stage(gauge: &Gauge, clock: Clock, elapsed_ticks: u64) -> StageStats {
+    // ORDERING: Relaxed twice; figures for people.
+    let busy = gauge.counters.busy.load(Ordering::Relaxed);
+    let events = gauge.counters.events.load(Ordering::Relaxed);
+    StageStats {
+        name: gauge.name.to_string(),
+        events,
+        queueing_ns: gauge.queueing.snapshot(|ticks| clock.ns(ticks)),
+        queueing_mean_ns: mean_ns(clock, &[&gauge.queueing]),
+        service_ns: gauge.service.snapshot(|ticks| clock.ns(ticks)),
+        service_mean_ns: mean_ns(clock, &[&gauge.service]),
+        batch_events: gauge.batch.snapshot(|events| events),
+        busy_ns: clock.ns(busy),
+        utilisation: (busy as f64 / elapsed_ticks.max(1) as f64).min(1.0),
+    }
+}
+
+fn slow_event(slow: &Slow, gauges: &[Gauge], clock: Clock) -> SlowEvent {
+    let parts = slow.parts.iter().zip(gauges).filter_map(|(part, gauge)| {
+        part.map(|(queueing, service)| SlowPart {
+            stage: gauge.name.to_string(),
+            queueing_ns: clock.ns(queueing),
+            service_ns: clock.ns(service),
+        })
+    });
+    SlowEvent {
+        sequence: slow.sequence,
+        end_to_end_ns: clock.ns(slow.total),
+        parts: parts.collect(),
+    }
+}
+
+/// The table of stages, and for the slowest events which stage they waited for.
+impl fmt::Display for Stats {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut table = Table::new([
+            "stage",
+            "events",
+            "waited p50",
+            "p99",
+            "p99.9",
+            "p99.99",
+            "served p50",
+            "p99",
+            "p99.9",
+            "p99.99",
+            "mean wait",
+            "mean service",
+            "batch",
+            "busy/event",
+            "busy",
+        ]);
+        for stage in &self.stages {
+            let (wait, service) = (stage.queueing_ns.summary(), stage.service_ns.summary());
+            let ns = |ns: u64| Nanoseconds(ns as f64).into();
+            table.row([
+                stage.name.as_str().into(),
+                stage.events.into(),
+                ns(wait.p50),
+                ns(wait.p99),
+                ns(wait.p999),
+                ns(wait.p9999),
+                ns(service.p50),
+                ns(service.p99),
+                ns(service.p999),
+                ns(service.p9999),
+                Nanoseconds(stage.queueing_mean_ns).into(),
+                Nanoseconds(stage.service_mean_ns).into(),
+                format!("{:.1}", stage.batch_events.mean()).into(),
+                Nanoseconds(stage.busy_ns_per_event()).into(),
+                format!("{:.1} %", 100.0 * stage.utilisation).into(),
+            ]);
+        }
+        write!(f, "{table}")?;
+        let total = self.end_to_end_ns.summary();
+        let [p50, p99, p999, p9999, max] =
+            [total.p50, total.p99, total.p999, total.p9999, total.max]
+                .map(|ns| Nanoseconds(ns as f64));
+        writeln!(
+            f,
+            "end to end: p50 {p50}, p99 {p99}, p99.9 {p999}, p99.99 {p9999}, max {max}, mean {} \
+             (one event in {} sampled)",
+            Nanoseconds(self.end_to_end_mean_ns),
+            self.sampled_every
+        )?;
+        for slow in self.slowest.iter().take(3) {
+            let took = Nanoseconds(slow.end_to_end_ns as f64);
+            write!(f, "slow: event {} took {took}", slow.sequence)?;
+            if let Some((stage, spent, ns)) = slow.longest() {
+                let spent = match spent {
+                    Spent::Waiting => "waiting for",
+                    Spent::Served => "served by",
+                };
+                write!(f, ", {} of it {spent} {stage:?}", Nanoseconds(ns as f64))?;
+            }
+            writeln!(f)?;
+        }
+        Ok(())
+    }
+}

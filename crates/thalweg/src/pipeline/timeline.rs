@@ -1,0 +1,222 @@
+//! When sampled events were published, and when each stage began and ended them.
+//!
+//! # State
+//! Events are counted in blocks of `2^shift`; at most one event of a block is sampled. A block has
+//! a row of words: the sampled sequence plus one (0 for none), its publish time, the number of last
+//! stages still to come, and per stage the times of begin and end. There are rows for twice the
+//! events that the ring holds.
+//!
+//! # Why it works
+//! The words are plain relaxed atomics. The publisher writes a row before it publishes the sampled
+//! event, and a stage writes its two words before it releases the event, so the ring's sequences
+//! order each write before the reads further down. A row is written again only when the event two
+//! rings' lengths later is published, and by then every stage is done with the first. A stage that
+//! meets an old row sees a sequence outside its chunk.
+
+use crate::ring::sync::{AtomicU64, Ordering};
+
+const SEQUENCE: usize = 0;
+const PUBLISHED: usize = 1;
+const OPEN: usize = 2;
+const STAGES: usize = 3;
+/// In place of the begin, for a shard that has another shard's event.
+const PASSED_BY: u64 = u64::MAX;
+const WORDS_PER_LINE: usize = 8;
+
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Line([AtomicU64; WORDS_PER_LINE]);
+
+/// The rows of all blocks.
+#[derive(Debug)]
+pub(super) struct Timeline {
+    slots: usize,
+    shift: u32,
+    rows: usize,
+    lines_per_row: usize,
+    lines: Box<[Line]>,
+    last_stages: u64,
+}
+
+/// The row of one block.
+#[derive(Clone, Copy)]
+pub(super) struct Row<'t>(&'t [Line]);
+
+/// Spreads block numbers, so that the sampled place in a block has no period (SplitMix64's
+/// finaliser).
+#[inline]
+fn scatter(block: u64) -> u64 {
+    let mixed = (block ^ (block >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    mixed ^ (mixed >> 27)
+}
+
+impl Timeline {
+    /// Rows for a ring of `slots` (a power of two), one sample in `2^shift` events, `stages` stages
+    /// of which `last_stages` have nobody behind them.
+    pub(super) fn new(slots: usize, shift: u32, stages: usize, last_stages: usize) -> Self {
+        let rows = 2 * (slots >> shift).max(1);
+        let lines_per_row = (STAGES + 2 * stages).div_ceil(WORDS_PER_LINE);
+        Self {
+            slots,
+            shift,
+            rows,
+            lines_per_row,
+            lines: (0..rows * lines_per_row).map(|_| Line::default()).collect(),
+            last_stages: last_stages as u64,
+        }
+    }
+
+    /// One in so many events is sampled.
+    pub(super) fn every(&self) -> u64 {
+        1 << self.shift
+    }
+
+    /// Slots of the ring.
+    pub(super) fn slots(&self) -> usize {
+        self.slots
+    }
+
+    pub(super) fn block_of(&self, sequence: u64) -> u64 {
+        sequence >> self.shift
+    }
+
+    #[inline]
+    pub(super) fn row(&self, block: u64) -> Row<'_> {
+        let first = (block as usize & (self.rows - 1)) * self.lines_per_row;
+        Row(&self.lines[first..first + self.lines_per_row])
+    }
+
+    /// The event of `block` to sample.
+    #[inline]
+    pub(super) fn sampled_in(&self, block: u64) -> u64 {
+        (block << self.shift) + (scatter(block) & (self.every() - 1))
+    }
+
+    /// Whether this event is the one of its block to sample.
+    #[inline]
+    pub(super) fn is_sampled(&self, sequence: u64) -> bool {
+        self.sampled_in(self.block_of(sequence)) == sequence
+    }
+
+    /// Opens the row of a sampled event. Only who publishes calls this, before it publishes.
+    #[inline]
+    pub(super) fn open(&self, sequence: u64, published: u64) {
+        let row = self.row(self.block_of(sequence));
+        row.set(PUBLISHED, published);
+        row.set(OPEN, self.last_stages);
+        row.set(SEQUENCE, sequence + 1);
+    }
+
+    /// Whether the row of this event's block is already taken by an event of the same block.
+    pub(super) fn is_open(&self, sequence: u64) -> bool {
+        let block = self.block_of(sequence);
+        self.row(block)
+            .sequence()
+            .is_some_and(|taken| self.block_of(taken) == block)
+    }
+}
+
+impl Row<'_> {
+    #[inline]
+    fn get(&self, word: usize) -> u64 {
+        // ORDERING: Relaxed; ordered by the ring's sequences, see the module.
+        self.0[word / WORDS_PER_LINE].0[word % WORDS_PER_LINE].load(Ordering::Relaxed)
+    }
+
+    #[inline]
+    fn set(&self, word: usize, value: u64) {
+        // ORDERING: Relaxed; ordered by the ring's sequences, see the module.
+        self.0[word / WORDS_PER_LINE].0[word % WORDS_PER_LINE].store(value, Ordering::Relaxed);
+    }
+
+    #[inline]
+    pub(super) fn sequence(&self) -> Option<u64> {
+        self.get(SEQUENCE).checked_sub(1)
+    }
+
+    #[inline]
+    pub(super) fn published(&self) -> u64 {
+        self.get(PUBLISHED)
+    }
+
+    /// When `stage` began with the event; `None` for a shard that only passed it by.
+    #[inline]
+    pub(super) fn begin(&self, stage: usize) -> Option<u64> {
+        let begin = self.get(STAGES + 2 * stage);
+        (begin != PASSED_BY).then_some(begin)
+    }
+
+    #[inline]
+    pub(super) fn end(&self, stage: usize) -> u64 {
+        self.get(STAGES + 2 * stage + 1)
+    }
+
+    #[inline]
+    pub(super) fn worked(&self, stage: usize, begin: Option<u64>, end: u64) {
+        self.set(STAGES + 2 * stage, begin.unwrap_or(PASSED_BY));
+        self.set(STAGES + 2 * stage + 1, end);
+    }
+
+    /// When the event was ready for a stage behind `after`.
+    #[inline]
+    pub(super) fn ready(&self, after: &[usize]) -> u64 {
+        let mut ready = self.published();
+        for &stage in after {
+            ready = ready.max(self.end(stage));
+        }
+        ready
+    }
+
+    /// A last stage is done; gives whether it was the last of them.
+    #[inline]
+    pub(super) fn close(&self) -> bool {
+        let open = &self.0[OPEN / WORDS_PER_LINE].0[OPEN % WORDS_PER_LINE];
+        // ORDERING: Relaxed load; with one last stage only this thread touches the word.
+        if self.get(OPEN) == 1 {
+            return true;
+        }
+        // ORDERING: AcqRel, pairs with itself in the other last stages: the last one sees the times
+        // of all.
+        open.fetch_sub(1, Ordering::AcqRel) == 1
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn one_event_of_every_block_is_sampled_and_not_always_the_same_place() {
+        let timeline = Timeline::new(1024, 5, 3, 1);
+        let mut places = std::collections::BTreeSet::new();
+        for block in 0..1000 {
+            let sampled = timeline.sampled_in(block);
+            assert_eq!(timeline.block_of(sampled), block);
+            places.insert(sampled % 32);
+        }
+        assert_eq!(places.len(), 32);
+    }
+
+    #[test]
+    fn a_row_belongs_to_one_event_until_two_rings_later() {
+        let timeline = Timeline::new(64, 5, 1, 1);
+        timeline.open(3, 100);
+        assert!(timeline.is_open(31));
+        assert!(!timeline.is_open(32));
+        assert!(!timeline.is_open(64), "the next lap has other rows");
+        timeline.row(0).worked(0, Some(110), 130);
+        assert_eq!(timeline.row(0).ready(&[]), 100);
+        assert_eq!(timeline.row(0).ready(&[0]), 130);
+        assert!(timeline.row(0).close());
+        timeline.open(128, 500);
+        assert_eq!(timeline.row(0).sequence(), Some(128));
+    }
+
+    #[test]
+    fn only_the_last_of_several_last_stages_closes() {
+        let timeline = Timeline::new(64, 0, 2, 2);
+        timeline.open(0, 1);
+        assert!(!timeline.row(0).close());
+        assert!(timeline.row(0).close());
+    }
+}
