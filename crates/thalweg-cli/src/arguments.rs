@@ -1,0 +1,223 @@
+//! The command line: what can be asked for, with defaults and limits.
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use std::path::PathBuf;
+
+mod values;
+use thalweg_measure::load::Rate;
+pub(crate) use values::Place;
+
+/// Moves orders through an exchange, and says where every microsecond went.
+#[derive(Debug, Parser)]
+#[command(
+    name = "thalweg",
+    version,
+    propagate_version = true,
+    disable_help_subcommand = true
+)]
+#[command(
+    after_help = "Data goes to standard output, everything else to standard error.\n\
+    Exit codes: 0 fine, 1 a negative finding, 2 misuse or failure.\n\
+    NO_COLOR turns colours off."
+)]
+pub(crate) struct Arguments {
+    #[command(subcommand)]
+    pub(crate) command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// An exchange: risk, matching and settlement, deterministic and measured stage by stage
+    #[command(subcommand)]
+    Exchange(Exchange),
+    /// Print completions for a shell
+    #[command(hide = true)]
+    Completions {
+        /// The shell to complete in
+        shell: clap_complete::Shell,
+    },
+    /// Print the manual pages of the program and of its commands, one after another
+    #[command(hide = true)]
+    Man,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Exchange {
+    /// Send a stream of orders through the exchange and show what happened and how long it took
+    Run(Box<Run>),
+    /// Compare recorded streams with this engine: every result, event, checkpoint and final line
+    Conform(Conform),
+}
+
+const RUN_EXAMPLES: &str = "\
+Examples:
+  thalweg exchange run
+      One million commands of a realistic flow, as fast as they go
+  thalweg exchange run --rate 125k --report flow.html
+      The same at 125,000 commands a second, with a report to open in a browser
+  thalweg exchange run messages.csv.gz --books books.csv.gz
+      Recorded order flow, checked against the books that were recorded with it
+  thalweg exchange run orders.csv --format json | jq .latency
+      Our own format (docs/orders-csv.md), the facts as JSON
+  zcat stream.txt.gz | thalweg exchange run -
+      Any format from standard input";
+
+/// What `exchange run` takes.
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+#[command(
+    long_about = "Send a stream of orders through the exchange and show what happened and \
+    how long it took.\n\n\
+    The format of FILE is recognised by its content, and gzip by its magic: Bitstamp messages, \
+    LOBSTER messages, our own CSV (docs/orders-csv.md), recorded streams, load streams. Without \
+    FILE a realistic flow is made from a seed, the same on every machine.\n\n\
+    Latency counts from the moment a command was due, not from when it could be sent: a stall \
+    shows in every command that it delayed."
+)]
+pub(crate) struct Run {
+    /// The stream to run, `-` for standard input; none: a made-up flow
+    pub(crate) file: Option<PathBuf>,
+
+    /// Format of FILE
+    #[arg(long, value_enum, default_value_t, value_name = "FORMAT")]
+    pub(crate) format_in: FormatIn,
+
+    /// Recorded books to check against: Bitstamp snapshots or LOBSTER order book rows
+    #[arg(long, value_name = "FILE")]
+    pub(crate) books: Option<PathBuf>,
+
+    /// Commands a second, from 1 to 1000M, like 125k or 1.5M; or max
+    #[arg(long, default_value = "max")]
+    pub(crate) rate: Rate,
+
+    /// Where the stages run: inline, threads:N with N from 1 to 64, or auto
+    #[arg(long, default_value = "auto", value_parser = values::place)]
+    pub(crate) placement: Place,
+
+    /// Seed of the made-up flow
+    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "file")]
+    pub(crate) seed: u64,
+
+    /// Length of the made-up flow in commands, from 1 to 100M, like 50k
+    #[arg(long, value_name = "N", default_value = "1M", value_parser = values::count)]
+    #[arg(conflicts_with = "file")]
+    pub(crate) commands: u64,
+
+    /// Rules of the exchange: default, or those of the reference engine with its quirks
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) rules: RulesName,
+
+    /// Format of the facts on standard output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+
+    /// Also write a report as one self-contained HTML file
+    #[arg(long, value_name = "OUT.html")]
+    pub(crate) report: Option<PathBuf>,
+
+    /// No progress and no hints on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}
+
+const CONFORM_EXAMPLES: &str = "\
+Exit code: 0 if every stream agrees, 1 if one does not, 2 if one cannot be read.
+
+Examples:
+  thalweg exchange conform conformance/edge_nomargin.txt.gz
+  thalweg exchange conform conformance/*.txt.gz --format json
+  thalweg exchange conform edge_quirks.txt.gz --rules default";
+
+/// What `exchange conform` takes.
+#[derive(Debug, Args)]
+#[command(after_help = CONFORM_EXAMPLES)]
+pub(crate) struct Conform {
+    /// Recorded streams, gzip or plain
+    #[arg(required = true)]
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Rules of the exchange
+    #[arg(long, value_enum, default_value_t = RulesName::Reference)]
+    pub(crate) rules: RulesName,
+
+    /// Format of the findings on standard output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
+
+/// A format of an input stream, or its recognition by content.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum FormatIn {
+    /// By content
+    #[default]
+    Auto,
+    /// Bitstamp order messages
+    Bitstamp,
+    /// LOBSTER messages
+    Lobster,
+    /// Our own CSV (docs/orders-csv.md)
+    Orders,
+    /// A stream recorded from the reference engine
+    Recorded,
+    /// A stream of the reference's load generator
+    Load,
+}
+
+/// A dialect of the exchange.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RulesName {
+    /// With the reference's quirks mended
+    #[default]
+    Default,
+    /// As the reference engine does it, quirks included
+    Reference,
+}
+
+impl RulesName {
+    /// The name as the command line has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            RulesName::Default => "default",
+            RulesName::Reference => "reference",
+        }
+    }
+}
+
+/// A format of output.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Format {
+    /// For people
+    #[default]
+    Text,
+    /// One JSON object, its keys stable (docs/run-json.md)
+    Json,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use clap::CommandFactory;
+
+    #[test]
+    fn the_definition_is_sound() {
+        Arguments::command().debug_assert();
+    }
+
+    #[test]
+    fn defaults_are_those_of_the_help() {
+        let parsed = Arguments::try_parse_from(["thalweg", "exchange", "run"]).unwrap();
+        let Command::Exchange(Exchange::Run(run)) = parsed.command else {
+            panic!("not a run");
+        };
+        assert_eq!(run.rate, Rate::MAX);
+        assert_eq!(run.placement, Place::Auto);
+        assert_eq!((run.seed, run.commands), (1, 1_000_000));
+        assert_eq!(run.rules, RulesName::Default);
+    }
+
+    #[test]
+    fn a_seed_means_nothing_beside_a_file() {
+        let line = ["thalweg", "exchange", "run", "a.csv", "--seed", "2"];
+        assert!(Arguments::try_parse_from(line).is_err());
+    }
+}

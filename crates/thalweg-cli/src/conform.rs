@@ -1,0 +1,158 @@
+//! `thalweg exchange conform`.
+
+use crate::arguments::{Conform, Format, RulesName};
+use crate::failure::{self, Failure, Finding};
+use crate::input::error::InputError;
+use crate::input::lines::Lines;
+use serde::Serialize;
+use std::path::Path;
+use thalweg_exchange::conformance::{CheckError, Checker, Disagreement, Summary};
+use thalweg_exchange::stream::Recorded;
+use thalweg_exchange::{Rules, State};
+
+/// What was found in one stream.
+#[derive(Debug, Serialize)]
+struct Verdict {
+    file: String,
+    agrees: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    compared: Option<Compared>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    disagreement: Option<Difference>,
+}
+
+/// How much was compared.
+#[derive(Debug, Serialize)]
+struct Compared {
+    commands: u64,
+    events: u64,
+    checkpoints: u64,
+    lines: u64,
+}
+
+/// The first line that differs.
+#[derive(Debug, Serialize)]
+struct Difference {
+    line: u64,
+    expected: Option<String>,
+    got: Option<String>,
+    command_line: u64,
+    command: String,
+}
+
+/// Compares every stream, and shows the first disagreement of each.
+///
+/// # Errors
+/// The first stream that cannot be read, after the verdicts on those before it.
+pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
+    let mut verdicts = Vec::new();
+    let mut finding = Finding::Fine;
+    for file in &options.files {
+        let verdict = check(file, options.rules)?;
+        if !verdict.agrees {
+            finding = Finding::Negative;
+        }
+        match options.format {
+            // Text is for people, who want to see each stream when it is done.
+            Format::Text => failure::print(text(&verdict).as_bytes())?,
+            Format::Json => verdicts.push(verdict),
+        }
+    }
+    if options.format == Format::Json {
+        let json = serde_json::to_string_pretty(&verdicts)
+            .map_err(|e| Failure::Output(std::io::Error::other(e)))?;
+        failure::print(format!("{json}\n").as_bytes())?;
+    }
+    Ok(finding)
+}
+
+fn check(file: &Path, rules: RulesName) -> Result<Verdict, InputError> {
+    let mut lines = Lines::open(file)?;
+    if lines.head().all(<[u8]>::is_empty) {
+        return Err(lines.nothing());
+    }
+    let compared = Recorded::new(lines.reader())
+        .map_err(CheckError::from)
+        .and_then(|recorded| {
+            let rules = match rules {
+                RulesName::Reference => recorded.rules(),
+                RulesName::Default => {
+                    Rules::default().with_margin_trading(recorded.margin_trading())
+                }
+            };
+            Checker::new(recorded, State::new(rules)).run(|_| {})
+        });
+    let name = lines.name().to_owned();
+    match compared {
+        Ok(summary) => Ok(agreement(name, &summary)),
+        Err(CheckError::Disagreement(found)) => Ok(disagreement(name, *found)),
+        Err(CheckError::Stream(error)) => Err(lines.stream_error(error)),
+        Err(other) => Err(lines.wrong(other.to_string())),
+    }
+}
+
+fn agreement(file: String, summary: &Summary) -> Verdict {
+    let Summary {
+        commands,
+        events,
+        checkpoints,
+        lines,
+    } = *summary;
+    let compared = Some(Compared {
+        commands,
+        events,
+        checkpoints,
+        lines,
+    });
+    Verdict {
+        file,
+        agrees: true,
+        compared,
+        disagreement: None,
+    }
+}
+
+fn disagreement(file: String, found: Disagreement) -> Verdict {
+    let Disagreement {
+        line,
+        expected,
+        got,
+        command_line,
+        command,
+    } = found;
+    let difference = Difference {
+        line,
+        expected,
+        got,
+        command_line,
+        command,
+    };
+    Verdict {
+        file,
+        agrees: false,
+        compared: None,
+        disagreement: Some(difference),
+    }
+}
+
+fn text(verdict: &Verdict) -> String {
+    let file = &verdict.file;
+    match (&verdict.compared, &verdict.disagreement) {
+        (Some(c), _) => format!(
+            "{file}: agrees: {} commands, {} events, {} checkpoints, {} lines compared\n",
+            c.commands, c.events, c.checkpoints, c.lines
+        ),
+        (None, Some(d)) => {
+            let shown = |side: &Option<String>| side.clone().unwrap_or("nothing".to_owned());
+            format!(
+                "{file}:{}: disagrees\n  recorded: {}\n  engine:   {}\n  command (line {}): {}\n",
+                d.line,
+                shown(&d.expected),
+                shown(&d.got),
+                d.command_line,
+                d.command
+            )
+        }
+        (None, None) => format!("{file}: nothing compared\n"),
+    }
+}

@@ -1,0 +1,113 @@
+//! How a command of the program ends.
+
+use crate::input::error::InputError;
+use std::fmt;
+use std::io::{self, Write};
+use std::path::PathBuf;
+
+/// A command that could do its work, and what it found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Finding {
+    /// Exit code 0.
+    Fine,
+    /// Exit code 1: a stream disagrees.
+    Negative,
+}
+
+/// Why a command could not do its work: exit code 2.
+#[derive(Debug)]
+#[non_exhaustive]
+pub(crate) enum Failure {
+    /// An input is not what it should be.
+    Input(InputError),
+    /// Options that do not go together.
+    Misuse(String),
+    /// A recording cannot be put through the exchange.
+    Recording { file: String, what: String },
+    /// A report could not be written.
+    Report { path: PathBuf, source: io::Error },
+    /// Standard output could not be written to.
+    Output(io::Error),
+    /// Two runs of the same commands ended in different states: a fault of this program.
+    Nondeterminism { planned: u64, run: u64 },
+}
+
+impl Failure {
+    /// Whether the reader of standard output went away.
+    pub(crate) fn is_broken_pipe(&self) -> bool {
+        matches!(self, Failure::Output(error) if error.kind() == io::ErrorKind::BrokenPipe)
+    }
+}
+
+impl fmt::Display for Failure {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Failure::Input(error) => error.fmt(f),
+            Failure::Misuse(what) => f.write_str(what),
+            Failure::Recording { file, what } => write!(f, "{file}: {what}"),
+            Failure::Report { path, source } => {
+                write!(
+                    f,
+                    "{}: the report cannot be written: {source}",
+                    path.display()
+                )
+            }
+            Failure::Output(source) => write!(f, "standard output cannot be written: {source}"),
+            Failure::Nondeterminism { planned, run } => write!(
+                f,
+                "the run ended in state {run:016x} where {planned:016x} was due; please report \
+                 this as a fault of thalweg"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Failure {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Failure::Input(error) => Some(error),
+            Failure::Report { source, .. } | Failure::Output(source) => Some(source),
+            _ => None,
+        }
+    }
+}
+
+impl From<InputError> for Failure {
+    fn from(error: InputError) -> Failure {
+        Failure::Input(error)
+    }
+}
+
+/// Writes data to standard output.
+pub(crate) fn print(data: &[u8]) -> Result<(), Failure> {
+    let mut out = io::stdout().lock();
+    out.write_all(data)
+        .and_then(|()| out.flush())
+        .map_err(Failure::Output)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_name_what_and_where() {
+        let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
+        let report = Failure::Report {
+            path: "a/b.html".into(),
+            source: denied(),
+        };
+        assert_eq!(
+            report.to_string(),
+            "a/b.html: the report cannot be written: permission denied"
+        );
+        let apart = Failure::Nondeterminism { planned: 1, run: 2 };
+        assert!(
+            apart
+                .to_string()
+                .contains("0000000000000002 where 0000000000000001")
+        );
+        assert!(!Failure::Output(denied()).is_broken_pipe());
+        assert!(Failure::Output(io::ErrorKind::BrokenPipe.into()).is_broken_pipe());
+    }
+}

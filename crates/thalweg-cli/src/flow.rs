@@ -1,0 +1,426 @@
+//! A made-up flow of orders that looks like a market: the same commands for the same seed on
+//! every machine, since nothing but whole numbers and the engine itself decide.
+//!
+//! Two currency pairs share a quote currency. A fair price walks at random; limit orders rest
+//! around it at heavy-tailed distances (twice as far is half as likely) and sizes; about half of
+//! the commands take orders back or change them, mostly young ones; some cross the spread. A few
+//! users have little money, and a few cancels come too late, so that refusals happen too.
+//!
+//! Numbers come from SplitMix64 (`thalweg_measure::random`). The engine runs along, so that
+//! orders which were filled are not cancelled as a rule.
+
+use std::sync::Arc;
+use thalweg_exchange::{
+    AccountSpec, Action, Command, CurrencyId, Event, Events, OrderId, OrderType, Place, State,
+    SymbolId, SymbolSpec, UserId, apply,
+};
+use thalweg_measure::random::SplitMix;
+
+const USERS: u64 = 400;
+/// Every so many-th user has little money.
+const POOR_EVERY: i64 = 40;
+const SYMBOLS: [(SymbolId, CurrencyId); 2] =
+    [(SymbolId(1), CurrencyId(11)), (SymbolId(2), CurrencyId(12))];
+const QUOTE: CurrencyId = CurrencyId(20);
+const PRICE_FIRST_TICKS: i64 = 50_000;
+/// The walk turns back here, so that prices stay well inside every limit.
+const PRICE_MIN_TICKS: i64 = 25_000;
+const PRICE_MAX_TICKS: i64 = 100_000;
+/// How many orders rest in a book before fewer come than go.
+const RESTING_AIM: usize = 3_000;
+/// How many orders are young: three in four cancels go to one of them.
+const YOUNG: u64 = 256;
+
+/// An order that rests, as far as is known.
+#[derive(Clone, Copy, Debug)]
+struct Resting {
+    uid: UserId,
+    order: u64,
+    action: Action,
+    price: i64,
+}
+
+/// One symbol's part of the flow.
+#[derive(Debug)]
+struct Market {
+    symbol: SymbolId,
+    fair_ticks: i64,
+    resting: Vec<Resting>,
+}
+
+/// The flow while it is made.
+struct Flow {
+    random: SplitMix,
+    markets: [Market; SYMBOLS.len()],
+    /// Where each order is in its market's list, by order number; `GONE` if nowhere.
+    places: Vec<u32>,
+    state: State,
+    events: Events,
+}
+
+const GONE: u32 = u32::MAX;
+
+/// The first `count` commands of the flow of this seed; the first two set up symbols and users.
+pub(crate) fn commands(seed: u64, count: u64) -> Vec<Command> {
+    let mut flow = Flow::new(seed);
+    let mut commands = vec![symbols(), users()];
+    for command in &commands {
+        apply(&mut flow.state, command, &mut flow.events);
+    }
+    let count = usize::try_from(count).unwrap_or(usize::MAX);
+    commands.truncate(count);
+    while commands.len() < count {
+        commands.push(flow.next_command());
+    }
+    commands
+}
+
+fn symbols() -> Command {
+    let specs = SYMBOLS.map(|(id, base_currency)| SymbolSpec {
+        id,
+        base_currency,
+        quote_currency: QUOTE,
+        base_scale: 1_000,
+        quote_scale: 10,
+        taker_fee: 30,
+        maker_fee: 10,
+        ..SymbolSpec::default()
+    });
+    Command::AddSymbols(Arc::new(specs))
+}
+
+fn users() -> Command {
+    let account = |i: i64| {
+        let rich = i % POOR_EVERY != 0;
+        let (base, quote) = if rich {
+            (10_i64.pow(13), 10_i64.pow(16))
+        } else {
+            (200_000, 10_i64.pow(8))
+        };
+        let mut balances = vec![(QUOTE, quote)];
+        balances.extend(SYMBOLS.map(|(_, currency)| (currency, base)));
+        balances.sort_unstable();
+        AccountSpec {
+            uid: UserId(i),
+            balances,
+        }
+    };
+    Command::AddAccounts((1..=USERS as i64).map(account).collect())
+}
+
+impl Flow {
+    fn new(seed: u64) -> Flow {
+        let market = |(symbol, _)| Market {
+            symbol,
+            fair_ticks: PRICE_FIRST_TICKS,
+            resting: Vec::new(),
+        };
+        Flow {
+            random: SplitMix::new(seed),
+            markets: SYMBOLS.map(market),
+            places: vec![GONE],
+            state: State::default(),
+            events: Events::new(),
+        }
+    }
+
+    fn next_command(&mut self) -> Command {
+        // Three in four commands are about the first symbol.
+        let m = usize::from(self.random.below(4) == 0);
+        self.walk(m);
+        let resting = self.markets[m].resting.len();
+        let dice = self.random.below(1_000);
+        // Few orders: more come; many: more go.
+        let come = if resting < RESTING_AIM { 550 } else { 440 };
+        let command = match dice {
+            _ if resting < 50 => self.limit(m),
+            d if d < come => self.limit(m),
+            d if d < come + 30 => self.take(m),
+            d if d < come + 36 => self.fill_or_kill(m),
+            d if d < come + 80 => self.change_price(m),
+            d if d < come + 120 => self.reduce(m),
+            _ => self.cancel(m),
+        };
+        apply(&mut self.state, &command, &mut self.events);
+        self.learn(m, &command);
+        command
+    }
+
+    /// One step of the fair price: most often none.
+    fn walk(&mut self, m: usize) {
+        let step = match self.random.below(512) {
+            0 => 1,
+            1 => -1,
+            _ => 0,
+        };
+        let fair = self.markets[m].fair_ticks + step;
+        self.markets[m].fair_ticks = fair.clamp(PRICE_MIN_TICKS, PRICE_MAX_TICKS);
+    }
+
+    /// A heavy-tailed whole number from 1: each doubling is half as likely, up to 2^12.
+    fn heavy_tailed(&mut self) -> i64 {
+        let doublings = self.random.next_u64().trailing_zeros().min(11);
+        (1 << doublings) + self.random.below(1 << doublings) as i64
+    }
+
+    fn user(&mut self) -> UserId {
+        // The product of two even numbers: a few users do most of the trading.
+        let (a, b) = (self.random.below(USERS), self.random.below(USERS));
+        UserId((a * b / USERS) as i64 + 1)
+    }
+
+    fn side(&mut self) -> Action {
+        if self.random.below(2) == 0 {
+            Action::Ask
+        } else {
+            Action::Bid
+        }
+    }
+
+    /// A price so many ticks away from the fair one, into the book.
+    fn away(&self, m: usize, action: Action, ticks: i64) -> i64 {
+        match action {
+            Action::Bid => self.markets[m].fair_ticks - ticks,
+            Action::Ask => self.markets[m].fair_ticks + ticks,
+        }
+    }
+
+    fn place(
+        &mut self,
+        m: usize,
+        order_type: OrderType,
+        action: Action,
+        price: i64,
+        size: i64,
+    ) -> Command {
+        let order = self.places.len() as u64;
+        self.places.push(GONE);
+        let slack = if action == Action::Bid && order_type == OrderType::Gtc {
+            50
+        } else {
+            0
+        };
+        Command::Place(Place {
+            uid: self.user(),
+            symbol: self.markets[m].symbol,
+            order_id: OrderId(order as i64),
+            order_type,
+            action,
+            price,
+            reserve_price: price + slack,
+            size,
+        })
+    }
+
+    fn limit(&mut self, m: usize) -> Command {
+        let action = self.side();
+        // One in forty limit orders is priced to cross the spread.
+        let ticks = match self.random.below(40) {
+            0 => -self.heavy_tailed().min(8),
+            _ => self.random.below(6) as i64 + self.heavy_tailed(),
+        };
+        let size = self.heavy_tailed();
+        self.place(m, OrderType::Gtc, action, self.away(m, action, ticks), size)
+    }
+
+    fn take(&mut self, m: usize) -> Command {
+        let action = self.side();
+        let price = self.away(m, action, -16);
+        let size = self.heavy_tailed();
+        self.place(m, OrderType::Ioc, action, price, size)
+    }
+
+    fn fill_or_kill(&mut self, m: usize) -> Command {
+        let action = self.side();
+        let size = self.heavy_tailed();
+        let budget = self.away(m, action, -4) * size;
+        self.place(m, OrderType::FokBudget, action, budget, size)
+    }
+
+    fn change_price(&mut self, m: usize) -> Command {
+        let Resting {
+            uid,
+            order,
+            action,
+            price,
+        } = self.pick(m);
+        let symbol = self.markets[m].symbol;
+        let step = self.heavy_tailed().min(32);
+        let price = if self.random.below(2) == 0 {
+            price + step
+        } else {
+            price - step
+        };
+        // Rarely across the spread: most traders only follow the price.
+        let inside = self.away(m, action, 0);
+        let price = match action {
+            Action::Bid => price.min(inside),
+            Action::Ask => price.max(inside),
+        };
+        Command::Move {
+            uid,
+            symbol,
+            order_id: OrderId(order as i64),
+            price,
+        }
+    }
+
+    fn reduce(&mut self, m: usize) -> Command {
+        let Resting { uid, order, .. } = self.pick(m);
+        let symbol = self.markets[m].symbol;
+        let by = self.heavy_tailed();
+        Command::Reduce {
+            uid,
+            symbol,
+            order_id: OrderId(order as i64),
+            by,
+        }
+    }
+
+    fn cancel(&mut self, m: usize) -> Command {
+        let Resting { uid, mut order, .. } = self.pick(m);
+        // One in two hundred comes too late, or twice: an order that may be gone.
+        if self.random.below(200) == 0 {
+            order = self.random.below(self.places.len() as u64);
+        }
+        Command::Cancel {
+            uid,
+            symbol: self.markets[m].symbol,
+            order_id: OrderId(order as i64),
+        }
+    }
+
+    /// One of the orders that rest in a market that is not empty.
+    fn pick(&mut self, m: usize) -> Resting {
+        let len = self.markets[m].resting.len() as u64;
+        let back = match self.random.below(4) {
+            0 => self.random.below(len),
+            _ => self.random.below(len.min(YOUNG)),
+        };
+        self.markets[m].resting[(len - 1 - back) as usize]
+    }
+
+    /// Keeps the lists of resting orders true to what the engine did.
+    fn learn(&mut self, m: usize, command: &Command) {
+        for i in 0..self.events.len() {
+            match self.events[i] {
+                Event::Trade {
+                    maker_order,
+                    maker_completed: true,
+                    ..
+                } => {
+                    self.forget(m, maker_order);
+                }
+                Event::Reduce {
+                    completed: true, ..
+                } => {
+                    if let Command::Cancel { order_id, .. } | Command::Reduce { order_id, .. } =
+                        *command
+                    {
+                        self.forget(m, order_id);
+                    }
+                }
+                _ => {}
+            }
+        }
+        let (order_id, uid, placed) = match *command {
+            Command::Place(place) => (place.order_id, place.uid, true),
+            Command::Move { order_id, uid, .. } => (order_id, uid, false),
+            _ => return,
+        };
+        let book = self.state.matching.book(self.markets[m].symbol);
+        match (book.and_then(|book| book.order(order_id)), placed) {
+            (Some(order), true) => {
+                self.places[order_id.0 as usize] = self.markets[m].resting.len() as u32;
+                let (order, action, price) = (order_id.0 as u64, order.action, order.price);
+                self.markets[m].resting.push(Resting {
+                    uid,
+                    order,
+                    action,
+                    price,
+                });
+            }
+            (Some(order), false) => {
+                let place = self.places[order_id.0 as usize] as usize;
+                self.markets[m].resting[place].price = order.price;
+            }
+            (None, _) => self.forget(m, order_id),
+        }
+    }
+
+    fn forget(&mut self, m: usize, order: OrderId) {
+        let place = std::mem::replace(&mut self.places[order.0 as usize], GONE);
+        if place == GONE {
+            return;
+        }
+        let resting = &mut self.markets[m].resting;
+        resting.swap_remove(place as usize);
+        if let Some(moved) = resting.get(place as usize) {
+            self.places[moved.order as usize] = place;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::kind;
+    use thalweg_exchange::ResultCode;
+    use thalweg_exchange::state_text::state_hash;
+
+    fn run(commands: &[Command]) -> (State, u64, u64) {
+        let (mut state, mut events) = (State::default(), Events::new());
+        let (mut successes, mut trades) = (0, 0);
+        for command in commands {
+            let result = apply(&mut state, command, &mut events);
+            successes += u64::from(result == ResultCode::Success);
+            trades += events
+                .iter()
+                .filter(|e| matches!(e, Event::Trade { .. }))
+                .count() as u64;
+        }
+        (state, successes, trades)
+    }
+
+    #[test]
+    fn a_seed_is_a_flow_on_every_machine() {
+        let (state, _, _) = run(&commands(1, 20_000));
+        // A change of the flow or of the engine's results changes this: say so in the CHANGELOG.
+        assert_eq!(
+            format!("{:016x}", state_hash(&state).hash),
+            "d0e24942256381c9"
+        );
+        assert_eq!(
+            commands(1, 500),
+            commands(1, 20_000)[..500],
+            "a longer flow begins the same"
+        );
+        assert_ne!(commands(1, 500), commands(2, 500));
+    }
+
+    #[test]
+    fn the_mix_looks_like_a_market() {
+        let commands = commands(7, 50_000);
+        assert_eq!(commands.len(), 50_000);
+        let (state, successes, trades) = run(&commands);
+        assert!(
+            (49_500..50_000).contains(&successes),
+            "{successes} succeed, some do not"
+        );
+        assert!((2_000..15_000).contains(&trades), "{trades} trades");
+        for wanted in ["place", "cancel", "move", "reduce"] {
+            let found = commands.iter().filter(|c| kind(c) == wanted).count();
+            assert!(found > 1_000, "{found} of {wanted}");
+        }
+        let book = state.matching.book(SYMBOLS[0].0).unwrap();
+        assert!(book.levels(Action::Bid, usize::MAX).count() > 20);
+        assert!(book.best(Action::Bid).unwrap().price < book.best(Action::Ask).unwrap().price);
+    }
+
+    #[test]
+    fn any_seed_and_the_shortest_lengths_work() {
+        for count in [1, 2, 3] {
+            assert_eq!(commands(u64::MAX, count).len() as u64, count);
+        }
+    }
+}

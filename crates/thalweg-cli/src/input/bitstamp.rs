@@ -1,0 +1,261 @@
+//! Bitstamp order messages and book snapshots, as CSV.
+//!
+//! Messages: `idx,ts_ms,type,order_id,side,price_cents,amount_1e8` with type C (created),
+//! U (changed; amount is the new remainder), D (deleted), T (trade). Snapshots:
+//! `after_msgs,ts_ms,n_bids,n_asks`, then price and volume of each bid and of each ask.
+
+use super::error::{InputError, excerpt};
+use super::fields::Fields;
+use super::lines::Lines;
+use super::rows::{Row, level};
+use thalweg_exchange::Action;
+
+/// What a message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// An order came: it matches, and what is left rests.
+    Created,
+    /// An order has a new remainder.
+    Changed,
+    /// An order is gone.
+    Deleted,
+    /// A trade happened. The order is the trade's own number, and the side is not known.
+    Trade,
+}
+
+/// One message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) kind: Kind,
+    pub(crate) order: i64,
+    pub(crate) action: Action,
+    pub(crate) price: i64,
+    /// Created: size. Changed and deleted: what is left. Trade: what was traded.
+    pub(crate) amount: i64,
+}
+
+/// Book columns of one message file's snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Snapshot {
+    /// How many messages had come before it was taken.
+    pub(crate) after_messages: u64,
+    pub(crate) row: Row,
+}
+
+/// The most levels a side that a snapshot may have.
+const LEVELS_MAX: i64 = 10_000;
+
+/// Whether a line begins a message file.
+pub(crate) fn is_message(line: &[u8]) -> bool {
+    if line.starts_with(b"idx,ts_ms,type,order_id,") {
+        return true;
+    }
+    let fields: Vec<&[u8]> = line.split(|&b| b == b',').collect();
+    fields.len() == 7 && matches!(fields[2], b"C" | b"U" | b"D" | b"T")
+}
+
+/// Whether a line begins a snapshot file.
+pub(crate) fn is_snapshot(line: &[u8]) -> bool {
+    line.starts_with(b"after_msgs,")
+}
+
+/// All messages of a file.
+pub(crate) fn messages(lines: &mut Lines) -> Result<Vec<Message>, InputError> {
+    let mut found = Vec::new();
+    while let Some(line) = lines.next_data()? {
+        if line.starts_with(b"idx,") {
+            continue;
+        }
+        match message(line) {
+            Ok(message) => found.push(message),
+            Err(what) => return Err(lines.wrong(what)),
+        }
+    }
+    if found.is_empty() {
+        Err(lines.empty())
+    } else {
+        Ok(found)
+    }
+}
+
+fn message(line: &[u8]) -> Result<Message, String> {
+    let mut fields = Fields::new(line);
+    fields.number("idx", 0)?;
+    fields.number("ts_ms", 0)?;
+    let kind = match fields.text("type")? {
+        b"C" => Kind::Created,
+        b"U" => Kind::Changed,
+        b"D" => Kind::Deleted,
+        b"T" => Kind::Trade,
+        other => return Err(format!("type {} is not one of C, U, D, T", excerpt(other))),
+    };
+    let order = fields.number("order_id", 0)?;
+    let action = match (fields.text("side")?, kind) {
+        (b"B", _) => Action::Bid,
+        // Trades have no side; they are never sent to the exchange.
+        (b"A", _) | (b"", Kind::Trade) => Action::Ask,
+        (other, _) => return Err(format!("side {} is not one of A, B", excerpt(other))),
+    };
+    let price = fields.number("price_cents", 1)?;
+    // What is left may be nothing, a new order or a trade may not.
+    let least = i64::from(matches!(kind, Kind::Created | Kind::Trade));
+    let amount = fields.number("amount_1e8", least)?;
+    fields.end()?;
+    Ok(Message {
+        kind,
+        order,
+        action,
+        price,
+        amount,
+    })
+}
+
+/// All snapshots of a file, in ascending order of messages.
+pub(crate) fn snapshots(lines: &mut Lines) -> Result<Vec<Snapshot>, InputError> {
+    let mut found: Vec<Snapshot> = Vec::new();
+    while let Some(line) = lines.next_data()? {
+        if is_snapshot(line) {
+            continue;
+        }
+        let after = found.last().map_or(0, |s| s.after_messages);
+        match snapshot(line) {
+            Ok(next) if next.after_messages < after => {
+                let what = format!(
+                    "after_msgs {} is below the {after} of the line before",
+                    next.after_messages
+                );
+                return Err(lines.wrong(what));
+            }
+            Ok(next) => found.push(next),
+            Err(what) => return Err(lines.wrong(what)),
+        }
+    }
+    if found.is_empty() {
+        Err(lines.empty())
+    } else {
+        Ok(found)
+    }
+}
+
+fn snapshot(line: &[u8]) -> Result<Snapshot, String> {
+    let mut fields = Fields::new(line);
+    let after_messages = fields.number("after_msgs", 0)?.unsigned_abs();
+    fields.number("ts_ms", 0)?;
+    let mut counts = [0; 2];
+    for (count, name) in counts.iter_mut().zip(["n_bids", "n_asks"]) {
+        *count = fields.number(name, 0)?;
+        if *count > LEVELS_MAX {
+            return Err(format!(
+                "{name} {count} is above the largest value {LEVELS_MAX}"
+            ));
+        }
+    }
+    let mut row = Row::default();
+    for _ in 0..counts[0] {
+        row.bids.push(level(&mut fields)?);
+    }
+    for _ in 0..counts[1] {
+        row.asks.push(level(&mut fields)?);
+    }
+    fields.end()?;
+    Ok(Snapshot {
+        after_messages,
+        row,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Cursor;
+
+    fn parse(text: &str) -> Result<Vec<Message>, String> {
+        messages(&mut Lines::new("m.csv", Cursor::new(text.to_owned()))).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn messages_have_kinds() {
+        let text = "idx,ts_ms,type,order_id,side,price_cents,amount_1e8\n\
+            0,1,C,65,B,23647,200\n1,2,U,65,B,23647,100\n2,3,D,65,B,23647,0\n3,4,T,81,,23647,100\n";
+        let found = parse(text).unwrap();
+        let kinds: Vec<Kind> = found.iter().map(|m| m.kind).collect();
+        assert_eq!(
+            kinds,
+            [Kind::Created, Kind::Changed, Kind::Deleted, Kind::Trade]
+        );
+        let first = Message {
+            kind: Kind::Created,
+            order: 65,
+            action: Action::Bid,
+            price: 23647,
+            amount: 200,
+        };
+        assert_eq!(found[0], first);
+    }
+
+    #[test]
+    fn faults_name_line_field_and_limit() {
+        let line = |text: &str| parse(&format!("0,1,C,65,B,23647,200\n{text}\n")).unwrap_err();
+        assert_eq!(
+            line("1,2,U,65,B,2x647,1"),
+            "m.csv:2: price_cents `2x647` is not a whole number"
+        );
+        assert_eq!(
+            line("1,2,C,65,B,1,-5"),
+            "m.csv:2: amount_1e8 -5 is below the smallest value 1"
+        );
+        assert_eq!(
+            line("1,2,X,65,B,1,5"),
+            "m.csv:2: type `X` is not one of C, U, D, T"
+        );
+        assert_eq!(line("1,2,C,65,,1,5"), "m.csv:2: side `` is not one of A, B");
+        assert_eq!(line("1,2,C,65"), "m.csv:2: the field side is missing");
+        assert_eq!(
+            line("1,2,C,65,B,1,5,9"),
+            "m.csv:2: `9` is one field too many"
+        );
+        let large = line("1,2,C,9223372036854775808,B,1,5");
+        assert!(
+            large.contains("order_id") && large.contains("above the largest value"),
+            "{large}"
+        );
+        assert!(parse("# nothing\n").unwrap_err().contains("empty file"));
+    }
+
+    #[test]
+    fn snapshots_have_two_sides() {
+        let text = "after_msgs,ts_ms,n\n6,1,2,1,10,5,9,6,11,7\n6,2,0,0\n";
+        let found = snapshots(&mut Lines::new("b", Cursor::new(text))).unwrap();
+        assert_eq!(
+            found[0].row,
+            Row {
+                bids: vec![(10, 5), (9, 6)],
+                asks: vec![(11, 7)]
+            }
+        );
+        assert_eq!(found[1].row, Row::default());
+        let back = "6,1,0,0\n5,1,0,0\n";
+        let error = snapshots(&mut Lines::new("b", Cursor::new(back))).unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "b:2: after_msgs 5 is below the 6 of the line before"
+        );
+        let huge = snapshots(&mut Lines::new("b", Cursor::new("6,1,10001,0\n"))).unwrap_err();
+        assert!(huge.to_string().contains("above the largest value 10000"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_messages_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = messages(&mut Lines::new("m", Cursor::new(bytes.clone())));
+            let _ = snapshots(&mut Lines::new("m", Cursor::new(bytes)));
+        }
+
+        #[test]
+        fn near_misses_are_messages_or_an_error(text in "[0-9CUDTAB,\n-]{0,200}") {
+            let _ = parse(&text);
+            let _ = snapshots(&mut Lines::new("m", Cursor::new(text)));
+        }
+    }
+}

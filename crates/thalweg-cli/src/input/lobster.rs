@@ -1,0 +1,224 @@
+//! LOBSTER messages and order book rows, as CSV without a header.
+//!
+//! Messages: `seconds,type,order_id,size,price·10⁴,direction`; direction 1 is a bid, −1 an ask.
+//! Row k of the order book is the state after message k: `ask,size,bid,size` for each level.
+
+use super::error::{InputError, excerpt};
+use super::fields::Fields;
+use super::lines::Lines;
+use super::rows::Row;
+use thalweg_exchange::Action;
+
+/// What a message says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// A new order rests (type 1).
+    Added,
+    /// A part of an order is cancelled (type 2).
+    Reduced,
+    /// An order is cancelled (type 3).
+    Deleted,
+    /// A visible order is hit (type 4).
+    Executed,
+    /// A hidden order is hit (type 5), a cross trade (6), or trading halts (7): the visible book
+    /// stays as it is.
+    Unseen,
+}
+
+/// One message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) kind: Kind,
+    pub(crate) order: i64,
+    /// The side of the order that is named, which for an execution is the resting one.
+    pub(crate) action: Action,
+    pub(crate) price: i64,
+    pub(crate) size: i64,
+}
+
+/// Whether a line begins a message file.
+pub(crate) fn is_message(line: &[u8]) -> bool {
+    let fields: Vec<&[u8]> = line.split(|&b| b == b',').collect();
+    let seconds =
+        |text: &[u8]| text.contains(&b'.') && text.iter().all(|b| b.is_ascii_digit() || *b == b'.');
+    fields.len() == 6 && seconds(fields[0]) && matches!(fields[5], b"1" | b"-1")
+}
+
+/// Whether a line begins an order book file.
+pub(crate) fn is_row(line: &[u8]) -> bool {
+    let mut count = 0;
+    let whole = line.split(|&b| b == b',').all(|field| {
+        count += 1;
+        let digits = field.strip_prefix(b"-").unwrap_or(field);
+        !digits.is_empty() && digits.iter().all(u8::is_ascii_digit)
+    });
+    whole && count % 4 == 0
+}
+
+/// All messages of a file.
+pub(crate) fn messages(lines: &mut Lines) -> Result<Vec<Message>, InputError> {
+    let mut found = Vec::new();
+    while let Some(line) = lines.next_data()? {
+        match message(line) {
+            Ok(message) => found.push(message),
+            Err(what) => return Err(lines.wrong(what)),
+        }
+    }
+    if found.is_empty() {
+        Err(lines.empty())
+    } else {
+        Ok(found)
+    }
+}
+
+fn message(line: &[u8]) -> Result<Message, String> {
+    let mut fields = Fields::new(line);
+    let seconds = fields.text("seconds")?;
+    if seconds.is_empty() || !seconds.iter().all(|b| b.is_ascii_digit() || *b == b'.') {
+        return Err(format!(
+            "seconds {} is not a decimal number",
+            excerpt(seconds)
+        ));
+    }
+    let kind = match fields.text("type")? {
+        b"1" => Kind::Added,
+        b"2" => Kind::Reduced,
+        b"3" => Kind::Deleted,
+        b"4" => Kind::Executed,
+        b"5" | b"6" | b"7" => Kind::Unseen,
+        other => return Err(format!("type {} is not one of 1 to 7", excerpt(other))),
+    };
+    // A halt has no order, no size and a price of -1, 0 or 1.
+    let (least, lowest) = if kind == Kind::Unseen {
+        (0, -1)
+    } else {
+        (1, 1)
+    };
+    let order = fields.number("order_id", 0)?;
+    let size = fields.number("size", least)?;
+    let price = fields.number("price", lowest)?;
+    let action = match fields.text("direction")? {
+        b"1" => Action::Bid,
+        b"-1" => Action::Ask,
+        other => return Err(format!("direction {} is not one of 1, -1", excerpt(other))),
+    };
+    fields.end()?;
+    Ok(Message {
+        kind,
+        order,
+        action,
+        price,
+        size,
+    })
+}
+
+/// All rows of an order book file.
+pub(crate) fn rows(lines: &mut Lines) -> Result<Vec<Row>, InputError> {
+    let mut found = Vec::new();
+    while let Some(line) = lines.next_data()? {
+        match row(line) {
+            Ok(row) => found.push(row),
+            Err(what) => return Err(lines.wrong(what)),
+        }
+    }
+    if found.is_empty() {
+        Err(lines.empty())
+    } else {
+        Ok(found)
+    }
+}
+
+fn row(line: &[u8]) -> Result<Row, String> {
+    let mut row = Row::default();
+    let mut fields = Fields::new(line);
+    while fields.more() {
+        for side in [&mut row.asks, &mut row.bids] {
+            // An empty level has a price of ±9999999999 and the size 0.
+            let price = fields.number("price", i64::MIN)?;
+            let size = fields.number("size", 0)?;
+            if size > 0 && price < 1 {
+                return Err(format!("price {price} is below the smallest value 1"));
+            }
+            if size > 0 {
+                side.push((price, size));
+            }
+        }
+    }
+    Ok(row)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Cursor;
+
+    fn parse(text: &str) -> Result<Vec<Message>, String> {
+        messages(&mut Lines::new("m", Cursor::new(text.to_owned()))).map_err(|e| e.to_string())
+    }
+
+    #[test]
+    fn messages_have_kinds() {
+        let text = "34200.1,1,16,18,5853300,1\n34200.2,4,16,8,5853300,1\n34200.3,7,0,0,-1,-1\n";
+        let found = parse(text).unwrap();
+        let kinds: Vec<Kind> = found.iter().map(|m| m.kind).collect();
+        assert_eq!(kinds, [Kind::Added, Kind::Executed, Kind::Unseen]);
+        assert_eq!(
+            (found[0].price, found[0].size, found[0].action),
+            (5853300, 18, Action::Bid)
+        );
+    }
+
+    #[test]
+    fn faults_name_line_field_and_limit() {
+        assert_eq!(
+            parse("1.0,1,5,x,2,1").unwrap_err(),
+            "m:1: size `x` is not a whole number"
+        );
+        assert_eq!(
+            parse("1.0,1,5,-1,2,1").unwrap_err(),
+            "m:1: size -1 is below the smallest value 1"
+        );
+        assert_eq!(
+            parse("1.0,9,5,1,2,1").unwrap_err(),
+            "m:1: type `9` is not one of 1 to 7"
+        );
+        assert_eq!(
+            parse("1.0,1,5,1,2,0").unwrap_err(),
+            "m:1: direction `0` is not one of 1, -1"
+        );
+        assert_eq!(
+            parse("a,1,5,1,2,1").unwrap_err(),
+            "m:1: seconds `a` is not a decimal number"
+        );
+    }
+
+    #[test]
+    fn rows_leave_out_empty_levels() {
+        let text = "5859400,200,5853300,18,9999999999,0,-9999999999,0\n";
+        let found = rows(&mut Lines::new("b", Cursor::new(text))).unwrap();
+        assert_eq!(
+            found,
+            [Row {
+                bids: vec![(5853300, 18)],
+                asks: vec![(5859400, 200)]
+            }]
+        );
+        let error = rows(&mut Lines::new("b", Cursor::new("1,2,3\n"))).unwrap_err();
+        assert_eq!(error.to_string(), "b:1: the field size is missing");
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_messages_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = messages(&mut Lines::new("m", Cursor::new(bytes.clone())));
+            let _ = rows(&mut Lines::new("m", Cursor::new(bytes)));
+        }
+
+        #[test]
+        fn near_misses_are_messages_or_an_error(text in "[0-9.,\n-]{0,200}") {
+            let _ = parse(&text);
+            let _ = rows(&mut Lines::new("m", Cursor::new(text)));
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! Our own CSV of commands; `docs/orders-csv.md` describes it.
+
+use super::error::{InputError, excerpt};
+use super::fields::{Fields, number};
+use super::lines::Lines;
+use std::sync::Arc;
+use thalweg_exchange::{
+    Action, AdjustmentKind, Command, CurrencyId, OrderId, OrderType, Place, SymbolId, SymbolSpec,
+    SymbolType, UserId,
+};
+
+/// The first line of such a file: name and version of the format.
+pub(crate) const HEADER: &[u8] = b"thalweg-orders,1";
+
+/// All commands of a file, in order. Each line is one command.
+pub(crate) fn commands(lines: &mut Lines) -> Result<Vec<Command>, InputError> {
+    let mut found = Vec::new();
+    match lines.next_data()? {
+        None => return Err(lines.empty()),
+        Some(HEADER) => {}
+        Some(other) => {
+            let what = format!(
+                "the first line is {}, it must be `{}`",
+                excerpt(other),
+                String::from_utf8_lossy(HEADER)
+            );
+            return Err(lines.wrong(what));
+        }
+    }
+    loop {
+        let transaction = found.len() as i64 + 1;
+        let line = match lines.next_data()? {
+            None => break,
+            Some(line) => command(line, transaction),
+        };
+        match line {
+            Ok(command) => found.push(command),
+            Err(what) => return Err(lines.wrong(what)),
+        }
+    }
+    if found.is_empty() {
+        Err(lines.empty())
+    } else {
+        Ok(found)
+    }
+}
+
+/// One line. A deposit takes `transaction` as its id, which rises through the file.
+fn command(line: &[u8], transaction: i64) -> Result<Command, String> {
+    let mut fields = Fields::new(line);
+    let command = match fields.text("command")? {
+        b"symbol" => symbol(&mut fields)?,
+        b"user" => Command::AddUser {
+            uid: user(&mut fields)?,
+        },
+        b"deposit" => Command::Balance {
+            uid: user(&mut fields)?,
+            currency: CurrencyId(small(&mut fields, "currency")?),
+            amount: fields.number("amount", 1)?,
+            transaction_id: transaction,
+            kind: AdjustmentKind::Adjustment,
+        },
+        b"place" => Command::Place(place(&mut fields)?),
+        b"cancel" => {
+            let (uid, symbol, order_id) = order(&mut fields)?;
+            Command::Cancel {
+                uid,
+                symbol,
+                order_id,
+            }
+        }
+        b"move" => {
+            let (uid, symbol, order_id) = order(&mut fields)?;
+            Command::Move {
+                uid,
+                symbol,
+                order_id,
+                price: fields.number("price", 1)?,
+            }
+        }
+        b"reduce" => {
+            let (uid, symbol, order_id) = order(&mut fields)?;
+            Command::Reduce {
+                uid,
+                symbol,
+                order_id,
+                by: fields.number("by", 1)?,
+            }
+        }
+        other => {
+            return Err(format!(
+                "command {} is not one of symbol, user, deposit, place, cancel, move, reduce",
+                excerpt(other)
+            ));
+        }
+    };
+    fields.end()?;
+    Ok(command)
+}
+
+fn symbol(fields: &mut Fields<'_>) -> Result<Command, String> {
+    let spec = SymbolSpec {
+        id: SymbolId(small(fields, "symbol")?),
+        symbol_type: SymbolType::CurrencyPair,
+        base_currency: CurrencyId(small(fields, "base currency")?),
+        quote_currency: CurrencyId(small(fields, "quote currency")?),
+        base_scale: fields.number("base scale", 1)?,
+        quote_scale: fields.number("quote scale", 1)?,
+        taker_fee: fields.number("taker fee", 0)?,
+        maker_fee: fields.number("maker fee", 0)?,
+        margin_buy: 0,
+        margin_sell: 0,
+    };
+    Ok(Command::AddSymbols(Arc::new([spec])))
+}
+
+fn place(fields: &mut Fields<'_>) -> Result<Place, String> {
+    let (uid, symbol, order_id) = order(fields)?;
+    let action = match fields.text("side")? {
+        b"buy" => Action::Bid,
+        b"sell" => Action::Ask,
+        other => return Err(format!("side {} is not one of buy, sell", excerpt(other))),
+    };
+    let order_type = match fields.text("type")? {
+        b"gtc" => OrderType::Gtc,
+        b"ioc" => OrderType::Ioc,
+        b"ioc_budget" => OrderType::IocBudget,
+        b"fok" => OrderType::Fok,
+        b"fok_budget" => OrderType::FokBudget,
+        other => {
+            return Err(format!(
+                "type {} is not one of gtc, ioc, ioc_budget, fok, fok_budget",
+                excerpt(other)
+            ));
+        }
+    };
+    let price = fields.number("price", 1)?;
+    let size = fields.number("size", 1)?;
+    let reserve_price = if fields.more() {
+        fields.number("reserve price", 1)?
+    } else {
+        price
+    };
+    Ok(Place {
+        uid,
+        symbol,
+        order_id,
+        order_type,
+        action,
+        price,
+        reserve_price,
+        size,
+    })
+}
+
+fn order(fields: &mut Fields<'_>) -> Result<(UserId, SymbolId, OrderId), String> {
+    let uid = user(fields)?;
+    let symbol = SymbolId(small(fields, "symbol")?);
+    Ok((uid, symbol, OrderId(fields.number("order", 0)?)))
+}
+
+fn user(fields: &mut Fields<'_>) -> Result<UserId, String> {
+    Ok(UserId(fields.number("user", 0)?))
+}
+
+/// An identifier of 32 bits.
+fn small(fields: &mut Fields<'_>, name: &str) -> Result<i32, String> {
+    let value = number(fields.text(name)?, name, 0)?;
+    i32::try_from(value)
+        .map_err(|_| format!("{name} {value} is above the largest value {}", i32::MAX))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+    use std::io::Cursor;
+
+    fn parse(text: &str) -> Result<Vec<Command>, String> {
+        commands(&mut Lines::new("o", Cursor::new(text.to_owned()))).map_err(|e| e.to_string())
+    }
+
+    fn one(line: &str) -> Result<Command, String> {
+        parse(&format!("thalweg-orders,1\n{line}\n")).map(|mut all| all.remove(0))
+    }
+
+    #[test]
+    fn every_command_is_read() {
+        let (uid, symbol, order_id) = (UserId(7), SymbolId(1), OrderId(9));
+        assert_eq!(one("user,7"), Ok(Command::AddUser { uid }));
+        assert_eq!(
+            one("cancel,7,1,9"),
+            Ok(Command::Cancel {
+                uid,
+                symbol,
+                order_id
+            })
+        );
+        assert_eq!(
+            one("move,7,1,9,50"),
+            Ok(Command::Move {
+                uid,
+                symbol,
+                order_id,
+                price: 50
+            })
+        );
+        assert_eq!(
+            one("reduce,7,1,9,3"),
+            Ok(Command::Reduce {
+                uid,
+                symbol,
+                order_id,
+                by: 3
+            })
+        );
+        let place = Place {
+            uid,
+            symbol,
+            order_id,
+            order_type: OrderType::Gtc,
+            action: Action::Bid,
+            price: 50,
+            reserve_price: 50,
+            size: 4,
+        };
+        assert_eq!(one("place,7,1,9,buy,gtc,50,4"), Ok(Command::Place(place)));
+        let reserved = Place {
+            reserve_price: 60,
+            ..place
+        };
+        assert_eq!(
+            one("place,7,1,9,buy,gtc,50,4,60"),
+            Ok(Command::Place(reserved))
+        );
+        let both = parse("thalweg-orders,1\ndeposit,7,20,5\ndeposit,7,20,6\n").unwrap();
+        let ids = both.iter().map(|c| match c {
+            Command::Balance { transaction_id, .. } => *transaction_id,
+            _ => 0,
+        });
+        assert_eq!(ids.collect::<Vec<_>>(), [1, 2]);
+    }
+
+    #[test]
+    fn faults_name_line_field_and_limit() {
+        let wrong = |line: &str| one(line).unwrap_err();
+        assert_eq!(
+            wrong("place,7,1,9,buy,gtc,5o,4"),
+            "o:2: price `5o` is not a whole number"
+        );
+        assert_eq!(
+            wrong("place,7,1,9,buy,gtc,5,-4"),
+            "o:2: size -4 is below the smallest value 1"
+        );
+        assert_eq!(
+            wrong("cancel,7,1,9223372036854775808"),
+            "o:2: order `9223372036854775808` is above the largest value 9223372036854775807"
+        );
+        assert_eq!(
+            wrong("cancel,7,2147483648,9"),
+            "o:2: symbol 2147483648 is above the largest value 2147483647"
+        );
+        assert!(wrong("place,7,1,9,hold,gtc,5,4").contains("not one of buy, sell"));
+        assert!(wrong("place,7,1,9,buy,day,5,4").contains("not one of gtc, ioc"));
+        assert!(wrong("pay,7").contains("not one of symbol, user, deposit"));
+        assert_eq!(wrong("user,7,8"), "o:2: `8` is one field too many");
+        assert!(
+            parse("user,7")
+                .unwrap_err()
+                .contains("it must be `thalweg-orders,1`")
+        );
+        assert_eq!(
+            parse("thalweg-orders,1\n").unwrap_err(),
+            parse("").unwrap_err()
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn any_bytes_are_commands_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
+            let text = [HEADER, b"\n", &bytes].concat();
+            let _ = commands(&mut Lines::new("o", Cursor::new(text)));
+            let _ = commands(&mut Lines::new("o", Cursor::new(bytes)));
+        }
+
+        #[test]
+        fn near_misses_are_commands_or_an_error(
+            text in "((place|move|user|symbol|deposit),([0-9a-z-]{0,20},){0,9}\n){0,5}"
+        ) {
+            let _ = parse(&format!("thalweg-orders,1\n{text}"));
+        }
+    }
+}

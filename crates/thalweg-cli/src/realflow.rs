@@ -1,0 +1,27 @@
+//! Recorded order flow of real markets, put through the exchange as orders and compared with what
+//! was recorded beside it.
+//!
+//! The messages of a market say what happened, not what was asked for; each driver turns them
+//! into commands, one account per side. What an order has left must be known before it can be
+//! reduced to what was recorded, so the commands are made by an engine that runs along (the
+//! [`desk`]). The commands it made are then an ordinary stream, to be run at any rate and
+//! placement, and must end in the same state.
+
+pub(crate) mod bitstamp;
+pub(crate) mod desk;
+mod learning;
+pub(crate) mod lobster;
+mod score;
+
+use crate::report::facts::Check;
+use thalweg_exchange::Command;
+
+/// What a driver makes of a recording.
+pub(crate) struct RealFlow {
+    /// The commands that the exchange was given, set-up included.
+    pub(crate) commands: Vec<Command>,
+    /// How far the exchange agreed with the recording.
+    pub(crate) check: Check,
+    /// Hash of the state that the commands led to.
+    pub(crate) state_hash: u64,
+}

@@ -1,0 +1,134 @@
+//! Bitstamp messages as commands: a creation is a GTC limit order, a change lowers an order to
+//! the recorded remainder, a deletion cancels. Recorded trades are only compared with.
+
+use super::RealFlow;
+use super::desk::{Desk, DeskError};
+use super::learning::{Trust, Unknown};
+use super::score::{RowScores, TradeAt, pair_trades};
+use crate::input::bitstamp::{Kind, Message, Snapshot};
+use crate::report::facts::{Check, Count, Score};
+use std::collections::HashSet;
+use thalweg_exchange::{OrderId, OrderType, Rules};
+
+/// The two recorded feeds are not in step; measured on 2015-05-01.
+const SLACK_MESSAGES: (usize, usize) = (40, 12);
+/// The exchange trades when the taker comes; the feed tells of a sweep trade by trade, up to 50
+/// messages later.
+const TRADE_WINDOW_MESSAGES: u64 = 100;
+/// Levels a side that are kept to compare: as many as the snapshots have.
+const LEVELS: usize = 20;
+
+/// Puts messages through an exchange, and compares with the snapshots if there are some.
+///
+/// # Errors
+/// Where a message asks for what the exchange refuses, such as sizes beyond any funding.
+pub(crate) fn replay(
+    messages: &[Message],
+    snapshots: Option<&[Snapshot]>,
+    rules: Rules,
+) -> Result<RealFlow, DeskError> {
+    let mut desk = Desk::new(rules);
+    let mut unknown = Unknown::default();
+    let mut created = HashSet::new();
+    let mut ours = Vec::new();
+    let mut recorded = Vec::new();
+    let mut scores = RowScores::new(SLACK_MESSAGES.0, SLACK_MESSAGES.1);
+    let mut rows = snapshots.unwrap_or_default().iter().peekable();
+    let mut first = true;
+    for (position, message) in (0_u64..).zip(messages) {
+        let at = |price, size| TradeAt {
+            position,
+            price,
+            size,
+        };
+        if message.kind == Kind::Trade {
+            recorded.push(at(message.price, message.amount));
+        } else {
+            step(&mut desk, &mut unknown, &mut created, message)?;
+        }
+        if message.kind == Kind::Created {
+            ours.extend(desk.trades().map(|trade| at(trade.price, trade.size)));
+        }
+        if snapshots.is_none() {
+            continue;
+        }
+        scores.state(desk.row(LEVELS));
+        while let Some(snapshot) = rows.next_if(|s| s.after_messages <= position + 1) {
+            unknown.learn(&mut desk, &snapshot.row, Trust::Loose)?;
+            // The first snapshot only teaches: nothing is known before it.
+            if !std::mem::take(&mut first) {
+                scores.row(&snapshot.row, &desk.row(LEVELS));
+            }
+        }
+    }
+    let check = check(&scores, &unknown, snapshots, &ours, &recorded);
+    let (commands, state_hash) = desk.finish();
+    Ok(RealFlow {
+        commands,
+        check,
+        state_hash,
+    })
+}
+
+fn step(
+    desk: &mut Desk,
+    unknown: &mut Unknown,
+    created: &mut HashSet<i64>,
+    message: &Message,
+) -> Result<(), DeskError> {
+    let order = OrderId(message.order);
+    let Message {
+        action,
+        price,
+        amount,
+        ..
+    } = *message;
+    match message.kind {
+        Kind::Created => {
+            created.insert(message.order);
+            desk.place(order, action, OrderType::Gtc, price, amount)?;
+        }
+        // After a match of our own the message repeats what is done: it can only lower.
+        Kind::Changed => desk.lower(order, amount),
+        Kind::Deleted if created.contains(&message.order) => desk.lower(order, 0),
+        Kind::Deleted => {
+            unknown.take(desk, action, price, amount);
+        }
+        Kind::Trade => {}
+    }
+    Ok(())
+}
+
+fn check(
+    scores: &RowScores,
+    unknown: &Unknown,
+    snapshots: Option<&[Snapshot]>,
+    ours: &[TradeAt],
+    recorded: &[TradeAt],
+) -> Check {
+    let paired = pair_trades(ours, recorded, TRADE_WINDOW_MESSAGES);
+    let mut check = Check {
+        against: "recorded trades".to_owned(),
+        ..Check::default()
+    };
+    if snapshots.is_some() {
+        check.against = "recorded books and trades".to_owned();
+        (check.scores, check.counts) = scores.finish("snapshots");
+        check
+            .counts
+            .push(Count::new("levels_learnt", unknown.learnt));
+        check
+            .counts
+            .push(Count::new("levels_lowered", unknown.lowered));
+    }
+    check.scores.push(Score {
+        name: "trades".to_owned(),
+        label: "trades with the recorded price and size".to_owned(),
+        agree: paired.found,
+        of: recorded.len() as u64,
+    });
+    check
+        .counts
+        .push(Count::new("trades_not_recorded", paired.not_there));
+    check
+}

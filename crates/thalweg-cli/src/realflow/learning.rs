@@ -1,0 +1,123 @@
+//! Orders that are older than the recording: learnt from recorded rows, one anonymous order per
+//! piece of volume that no known order explains.
+
+use super::desk::{Desk, DeskError};
+use crate::input::rows::{PriceSize, Row};
+use std::collections::{BTreeMap, BTreeSet};
+use thalweg_exchange::{Action, OrderId};
+
+/// How far a recorded row is believed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Trust {
+    /// It may be some messages early or late: only anonymous orders follow it.
+    Loose,
+    /// It is the state after exactly this message: known orders that the row has no room for left
+    /// while they were out of view, and go too, the youngest first.
+    Exact,
+}
+
+/// The anonymous orders of one book.
+#[derive(Debug, Default)]
+pub(super) struct Unknown {
+    /// Anonymous orders of each level, oldest first.
+    levels: BTreeMap<(Action, i64), Vec<OrderId>>,
+    all: BTreeSet<OrderId>,
+    /// Levels that gained anonymous volume.
+    pub(super) learnt: u64,
+    /// Levels whose anonymous volume was lowered to what was recorded.
+    pub(super) lowered: u64,
+    /// Known orders lowered or removed because a row has no room for them.
+    pub(super) corrected: u64,
+}
+
+impl Unknown {
+    /// Whether an order stands for volume older than the recording.
+    pub(super) fn is_anonymous(&self, order: OrderId) -> bool {
+        self.all.contains(&order)
+    }
+
+    /// Takes lots off the anonymous orders of a level, the oldest first.
+    pub(super) fn take(&mut self, desk: &mut Desk, action: Action, price: i64, lots: i64) -> i64 {
+        let mut wanted = lots;
+        for &order in self.levels.get(&(action, price)).into_iter().flatten() {
+            wanted -= desk.reduce(order, wanted);
+        }
+        lots - wanted
+    }
+
+    /// Brings the anonymous volume of every level in view to what the row leaves unexplained.
+    /// Volume that would trade at once is not learnt: the sides of a loose row may be apart.
+    pub(super) fn learn(
+        &mut self,
+        desk: &mut Desk,
+        row: &Row,
+        trust: Trust,
+    ) -> Result<(), DeskError> {
+        for action in [Action::Bid, Action::Ask] {
+            let recorded = side(row, action);
+            let Some(&(worst, _)) = recorded.last() else {
+                continue;
+            };
+            let recorded: BTreeMap<i64, i64> = recorded.iter().copied().collect();
+            let mut ours: BTreeMap<i64, i64> = desk
+                .levels(action)
+                .take_while(|&(price, _)| !is_worse(action, price, worst))
+                .collect();
+            for &price in recorded.keys() {
+                ours.entry(price).or_insert(0);
+            }
+            for (price, size) in ours {
+                let wanted = recorded.get(&price).copied().unwrap_or(0);
+                self.adjust(desk, action, price, wanted - size, trust)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn adjust(
+        &mut self,
+        desk: &mut Desk,
+        action: Action,
+        price: i64,
+        by: i64,
+        trust: Trust,
+    ) -> Result<(), DeskError> {
+        if by > 0 {
+            if desk.crosses(action, price) {
+                return Ok(());
+            }
+            let order = desk.rest_anonymous(action, price, by)?;
+            self.levels.entry((action, price)).or_default().push(order);
+            self.all.insert(order);
+            self.learnt += 1;
+        } else if by < 0 {
+            let taken = self.take(desk, action, price, -by);
+            self.lowered += u64::from(taken > 0);
+            let mut over = -by - taken;
+            if trust == Trust::Exact && over > 0 {
+                for order in desk.orders_youngest_first(action, price) {
+                    let gone = desk.reduce(order, over);
+                    over -= gone;
+                    self.corrected += u64::from(gone > 0);
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The levels of one side of a row.
+pub(super) fn side(row: &Row, action: Action) -> &[PriceSize] {
+    match action {
+        Action::Bid => &row.bids,
+        Action::Ask => &row.asks,
+    }
+}
+
+/// Whether a price lies deeper in its book than another.
+pub(super) fn is_worse(action: Action, price: i64, than: i64) -> bool {
+    match action {
+        Action::Bid => price < than,
+        Action::Ask => price > than,
+    }
+}

@@ -1,0 +1,166 @@
+//! LOBSTER messages as commands: an addition rests, a visible execution is an IOC order of the
+//! other side at its price and size, cancellations reduce and cancel. Hidden executions and halts
+//! leave the book alone.
+
+use super::RealFlow;
+use super::desk::{Desk, DeskError};
+use super::learning::{Trust, Unknown};
+use super::score::RowScores;
+use crate::input::lobster::{Kind, Message};
+use crate::input::rows::Row;
+use crate::report::facts::{Check, Count, Score};
+use std::collections::HashSet;
+use thalweg_exchange::{Action, OrderId, OrderType, Rules};
+
+/// What came of the executions and additions.
+#[derive(Debug, Default)]
+struct Tally {
+    executions: u64,
+    /// Executions that hit exactly the recorded order, alone and in full.
+    makers: u64,
+    /// Those of them whose maker is older than the recording.
+    anonymous_makers: u64,
+    /// Additions that traded although a recorded addition never does.
+    trades_not_recorded: u64,
+}
+
+/// Puts messages through an exchange, and compares with the order book rows if there are some.
+///
+/// # Errors
+/// Where a message asks for what the exchange refuses, such as sizes beyond any funding.
+pub(crate) fn replay(
+    messages: &[Message],
+    rows: Option<&[Row]>,
+    rules: Rules,
+) -> Result<RealFlow, DeskError> {
+    let mut desk = Desk::new(rules);
+    let mut unknown = Unknown::default();
+    let mut added = HashSet::new();
+    let mut tally = Tally::default();
+    let mut scores = RowScores::new(0, 0);
+    if let (Some(first), Some(message)) = (rows.and_then(|r| r.first()), messages.first()) {
+        unknown.learn(&mut desk, &before(first, message), Trust::Exact)?;
+    }
+    for (k, message) in messages.iter().enumerate() {
+        step(&mut desk, &mut unknown, &mut added, &mut tally, message)?;
+        if let Some(row) = rows.and_then(|rows| rows.get(k)) {
+            scores.state(desk.row(row.bids.len().max(row.asks.len())));
+            unknown.learn(&mut desk, row, Trust::Exact)?;
+            scores.row(row, &desk.row(1));
+        }
+    }
+    let check = check(&scores, &unknown, rows.is_some(), &tally);
+    let (commands, state_hash) = desk.finish();
+    Ok(RealFlow {
+        commands,
+        check,
+        state_hash,
+    })
+}
+
+/// The first row without what its own message did, so that it can be learnt before it.
+fn before(row: &Row, message: &Message) -> Row {
+    let mut row = row.clone();
+    let by = match message.kind {
+        Kind::Added => -message.size,
+        Kind::Reduced | Kind::Deleted | Kind::Executed => message.size,
+        Kind::Unseen => return row,
+    };
+    let side = match message.action {
+        Action::Bid => &mut row.bids,
+        Action::Ask => &mut row.asks,
+    };
+    match side.iter_mut().find(|(price, _)| *price == message.price) {
+        Some((_, size)) => *size += by,
+        None => side.push((message.price, by)),
+    }
+    side.retain(|&(_, size)| size > 0);
+    side.sort_unstable_by_key(|&(price, _)| match message.action {
+        Action::Bid => -price,
+        Action::Ask => price,
+    });
+    row
+}
+
+fn step(
+    desk: &mut Desk,
+    unknown: &mut Unknown,
+    added: &mut HashSet<i64>,
+    tally: &mut Tally,
+    message: &Message,
+) -> Result<(), DeskError> {
+    let order = OrderId(message.order);
+    let Message {
+        action,
+        price,
+        size,
+        ..
+    } = *message;
+    let known = added.contains(&message.order);
+    match message.kind {
+        Kind::Added => {
+            added.insert(message.order);
+            desk.place(order, action, OrderType::Gtc, price, size)?;
+            tally.trades_not_recorded += desk.trades().count() as u64;
+        }
+        Kind::Reduced if known => {
+            desk.reduce(order, size);
+        }
+        Kind::Deleted if known => desk.lower(order, 0),
+        Kind::Reduced | Kind::Deleted => {
+            unknown.take(desk, action, price, size);
+        }
+        Kind::Executed => {
+            let taker = desk.own_order();
+            desk.place(taker, action.opposite(), OrderType::Ioc, price, size)?;
+            let mut fills = desk.trades();
+            let hit = fills.next().is_some_and(|fill| {
+                let maker = match known {
+                    true => fill.maker == order,
+                    false => unknown.is_anonymous(fill.maker),
+                };
+                maker && fill.price == price && fill.size == size
+            });
+            let hit = hit && fills.next().is_none();
+            tally.executions += 1;
+            tally.makers += u64::from(hit);
+            tally.anonymous_makers += u64::from(hit && !known);
+        }
+        Kind::Unseen => {}
+    }
+    Ok(())
+}
+
+fn check(scores: &RowScores, unknown: &Unknown, rows: bool, tally: &Tally) -> Check {
+    let mut check = Check {
+        against: "recorded executions".to_owned(),
+        ..Check::default()
+    };
+    if rows {
+        check.against = "recorded order book rows and executions".to_owned();
+        (check.scores, check.counts) = scores.finish("rows");
+        check
+            .counts
+            .push(Count::new("levels_learnt", unknown.learnt));
+        check
+            .counts
+            .push(Count::new("levels_lowered", unknown.lowered));
+        check
+            .counts
+            .push(Count::new("orders_gone_out_of_view", unknown.corrected));
+    }
+    check.scores.push(Score {
+        name: "makers".to_owned(),
+        label: "visible executions that hit the recorded maker".to_owned(),
+        agree: tally.makers,
+        of: tally.executions,
+    });
+    check.counts.push(Count::new(
+        "makers_older_than_the_file",
+        tally.anonymous_makers,
+    ));
+    check
+        .counts
+        .push(Count::new("trades_not_recorded", tally.trades_not_recorded));
+    check
+}

@@ -1,0 +1,7 @@
+//! What a run says: one value of facts, and its forms for people, programs and browsers.
+
+pub(crate) mod facts;
+pub(crate) mod html;
+mod number;
+mod svg;
+pub(crate) mod text;

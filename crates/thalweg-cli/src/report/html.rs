@@ -1,0 +1,159 @@
+//! The facts of a run as one self-contained page: pictures, tables and nothing from outside.
+
+mod charts;
+mod tables;
+
+use super::facts::Facts;
+use super::number::{grouped, rate, span};
+use super::svg::escape;
+
+const STYLE: &str = include_str!("html/style.css");
+
+/// The page.
+pub(crate) fn page(facts: &Facts) -> String {
+    let title = escape(&format!("thalweg: {}", facts.input.name));
+    let body = [
+        head(facts),
+        section("Latency by percentile", &charts::curves(&facts.latency)),
+        section("Where the time goes", &charts::stages(&facts.latency)),
+        section("Throughput over time", &charts::throughput(&facts.latency)),
+        section("Times", &tables::times(&facts.latency)),
+        section("Slowest commands", &tables::slowest(&facts.latency)),
+        section("Commands and results", &tables::commands(facts)),
+        facts.check.as_ref().map_or_else(String::new, |check| {
+            section(
+                &format!("Agreement with {}", check.against),
+                &tables::check(check),
+            )
+        }),
+        facts
+            .books
+            .iter()
+            .map(|book| {
+                section(
+                    &format!("Book of symbol {}", book.symbol),
+                    &tables::book(book),
+                )
+            })
+            .collect(),
+    ]
+    .concat();
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         {body}</main>\n</body>\n</html>\n"
+    )
+}
+
+/// A part of the page; none if there is nothing in it.
+fn section(title: &str, content: &str) -> String {
+    if content.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<section>\n<h2>{}</h2>\n{content}</section>\n",
+        escape(title)
+    )
+}
+
+fn head(facts: &Facts) -> String {
+    let input = &facts.input;
+    let seed = input
+        .seed
+        .map_or_else(String::new, |seed| format!(", seed {seed}"));
+    let pace = input
+        .rate_per_s
+        .map_or("as fast as it goes".to_owned(), |r| rate(r as f64));
+    let how = format!(
+        "{}{seed}; rules {}; placement {}; {pace}; state hash {}",
+        input.format, input.rules, input.placement, facts.state_hash
+    );
+    let total = &facts.latency.end_to_end;
+    let tiles = [
+        ("commands", grouped(facts.commands.total)),
+        ("throughput", rate(facts.latency.throughput_per_s)),
+        ("trades", grouped(facts.trades.count)),
+        ("p50", span(total.p50_ns as f64)),
+        ("p99", span(total.p99_ns as f64)),
+        ("p99.9", span(total.p99_9_ns as f64)),
+    ];
+    let tiles: String = tiles
+        .iter()
+        .map(|(name, value)| {
+            format!(
+                "<div class=\"tile\"><b>{}</b><span>{name}</span></div>\n",
+                escape(value)
+            )
+        })
+        .collect();
+    format!(
+        "<header>\n<h1>{}</h1>\n<p>{}</p>\n<div class=\"tiles\">\n{tiles}</div>\n</header>\n",
+        escape(&input.name),
+        escape(&how)
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::facts::sample::facts;
+
+    #[test]
+    fn a_page_has_every_part_and_nothing_from_outside() {
+        let page = page(&facts());
+        for part in [
+            "Latency by percentile",
+            "Where the time goes",
+            "Throughput over time",
+            "Slowest commands",
+            "Agreement with recorded rows",
+            "Book of symbol 1",
+            "state hash 00000000000000ff",
+            "99.9 %",
+            "end to end",
+        ] {
+            assert!(page.contains(part), "{part} is missing");
+        }
+        for outside in [
+            "http:", "https:", "src=", "href=", "url(", "<script", "@import",
+        ] {
+            assert!(!page.contains(outside), "{outside} is in the page");
+        }
+        assert!(!page.contains("NaN") && !page.contains("inf\""));
+    }
+
+    #[test]
+    fn names_cannot_become_markup() {
+        let mut facts = facts();
+        facts.input.name = "<script>alert(1)</script>".into();
+        facts.latency.stages[0].name = "a<b".into();
+        facts.commands.by_kind[0].name = "x\"><img>".into();
+        let page = page(&facts);
+        assert!(!page.contains("<script") && !page.contains("a<b") && !page.contains("<img"));
+        assert!(page.contains("&lt;script&gt;"));
+    }
+
+    #[test]
+    fn empty_parts_are_left_out() {
+        let mut facts = facts();
+        facts.check = None;
+        facts.latency.slowest.clear();
+        facts.latency.throughput.finished.clear();
+        facts.latency.stages.clear();
+        facts.latency.end_to_end.curve.clear();
+        let page = page(&facts);
+        for part in [
+            "Agreement",
+            "Slowest",
+            "over time",
+            "by percentile",
+            "Where the time",
+        ] {
+            assert!(
+                !page.contains(part),
+                "{part} is there without anything in it"
+            );
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! The tables of the page.
+
+use crate::report::facts::{Book, Check, Count, Facts, Latency, Level};
+use crate::report::number::{grouped, percent, span};
+use crate::report::svg::escape;
+use crate::report::text::quantiles;
+
+/// A table; every cell is escaped here, and so is every heading.
+fn table<R: AsRef<[String]>>(headings: &[&str], rows: &[R]) -> String {
+    let cells = |row: &[String], tag: &str| {
+        let cell = |text: &String| format!("<{tag}>{}</{tag}>", escape(text));
+        format!("<tr>{}</tr>\n", row.iter().map(cell).collect::<String>())
+    };
+    let headings: Vec<String> = headings.iter().map(|h| (*h).to_owned()).collect();
+    format!(
+        "<table>\n<thead>{}</thead>\n<tbody>\n{}</tbody>\n</table>\n",
+        cells(&headings, "th"),
+        rows.iter()
+            .map(|row| cells(row.as_ref(), "td"))
+            .collect::<String>()
+    )
+}
+
+/// Waiting and service times of every stage, and what keeps it busy.
+pub(super) fn times(latency: &Latency) -> String {
+    let mut rows = Vec::new();
+    let mut add = |name: String, times| {
+        let mut row = vec![name];
+        row.extend(quantiles(times).map(span));
+        rows.push(row);
+    };
+    for stage in &latency.stages {
+        for (what, times) in [("waited", &stage.waited), ("served", &stage.served)] {
+            if let Some(times) = times {
+                add(format!("{}, {what}", stage.name), times);
+            }
+        }
+    }
+    add("end to end".to_owned(), &latency.end_to_end);
+    let headings = ["", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean"];
+    table(&headings, &rows) + &batches(latency)
+}
+
+fn batches(latency: &Latency) -> String {
+    let measured =
+        |s: &&crate::report::facts::Stage| s.batches.is_some() || s.utilisation.is_some();
+    let rows: Vec<Vec<String>> = latency
+        .stages
+        .iter()
+        .filter(measured)
+        .map(|stage| {
+            let mut row = vec![stage.name.clone()];
+            row.push(stage.utilisation.map_or_else(String::new, percent));
+            if let Some(b) = stage.batches {
+                let mean = format!("{:.1}", b.mean);
+                row.extend([
+                    grouped(b.count),
+                    mean,
+                    grouped(b.p50),
+                    grouped(b.p99),
+                    grouped(b.max),
+                ]);
+            }
+            row.resize(7, String::new());
+            row
+        })
+        .collect();
+    if rows.is_empty() {
+        return String::new();
+    }
+    let headings = [
+        "stage",
+        "busy",
+        "batches",
+        "mean size",
+        "p50 size",
+        "p99 size",
+        "max size",
+    ];
+    format!("<br>\n{}", table(&headings, &rows))
+}
+
+/// The slowest commands, and what they spent their time on.
+pub(super) fn slowest(latency: &Latency) -> String {
+    if latency.slowest.is_empty() {
+        return String::new();
+    }
+    let rows: Vec<_> = latency
+        .slowest
+        .iter()
+        .map(|slow| {
+            let most = if slow.waiting {
+                "waiting for"
+            } else {
+                "served by"
+            };
+            [
+                format!("{} ({})", grouped(slow.command), slow.kind),
+                span(slow.end_to_end_ns as f64),
+                format!("{most} {}", slow.stage),
+                span(slow.stage_ns as f64),
+            ]
+        })
+        .collect();
+    table(&["command", "end to end", "most of it", "took"], &rows)
+}
+
+/// What was asked, how it was answered, what was traded.
+pub(super) fn commands(facts: &Facts) -> String {
+    let counts = |heading: &str, counts: &[Count]| {
+        let rows: Vec<_> = counts
+            .iter()
+            .map(|c| [c.name.clone(), grouped(c.count)])
+            .collect();
+        table(&[heading, "count"], &rows)
+    };
+    let traded = [
+        Count::new("trades", facts.trades.count),
+        Count::new("lots", facts.trades.volume_lots),
+    ];
+    format!(
+        "<div class=\"side\">\n{}{}{}</div>\n",
+        counts("command", &facts.commands.by_kind),
+        counts("result", &facts.commands.by_result),
+        counts("traded", &traded)
+    )
+}
+
+/// How far the run agrees with a recording.
+pub(super) fn check(check: &Check) -> String {
+    let scores: Vec<_> = check
+        .scores
+        .iter()
+        .map(|s| {
+            [
+                s.label.clone(),
+                grouped(s.agree),
+                grouped(s.of),
+                percent(s.part()),
+            ]
+        })
+        .collect();
+    let counts: Vec<_> = check
+        .counts
+        .iter()
+        .map(|c| [c.name.replace('_', " "), grouped(c.count)])
+        .collect();
+    let mut out = table(&["compared", "agree", "of", "part"], &scores);
+    if !counts.is_empty() {
+        out += "<br>\n";
+        out += &table(&["counted", "number"], &counts);
+    }
+    out
+}
+
+/// The best levels of a book.
+pub(super) fn book(book: &Book) -> String {
+    let side = |name: &str, levels: &[Level]| {
+        let rows: Vec<_> = levels
+            .iter()
+            .map(|l| {
+                [
+                    grouped(l.price_ticks),
+                    grouped(l.size_lots),
+                    grouped(l.orders),
+                ]
+            })
+            .collect();
+        table(&[name, "lots", "orders"], &rows)
+    };
+    format!(
+        "<div class=\"side\">\n{}{}</div>\n<p class=\"note\">{} bid levels and {} ask levels in \
+         all</p>\n",
+        side("bid", &book.bids),
+        side("ask", &book.asks),
+        grouped(book.bid_levels),
+        grouped(book.ask_levels)
+    )
+}

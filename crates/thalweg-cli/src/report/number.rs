@@ -1,0 +1,84 @@
+//! Numbers for people: digits in groups, spans of time in a fitting unit.
+
+/// A whole number with a comma between groups of three digits.
+pub(super) fn grouped(n: impl Into<i128>) -> String {
+    let n = n.into();
+    let digits = n.unsigned_abs().to_string();
+    let mut out = String::from(if n < 0 { "-" } else { "" });
+    for (i, digit) in digits.chars().enumerate() {
+        if i > 0 && (digits.len() - i).is_multiple_of(3) {
+            out.push(',');
+        }
+        out.push(digit);
+    }
+    out
+}
+
+/// A span of time with three significant digits, such as `850 ns`, `1.25 µs`, `12.0 ms`.
+pub(super) fn span(ns: f64) -> String {
+    let (value, unit) = match ns {
+        n if n < 999.5 => (n, "ns"),
+        n if n < 999.5e3 => (n / 1e3, "µs"),
+        n if n < 999.5e6 => (n / 1e6, "ms"),
+        n => (n / 1e9, "s"),
+    };
+    // A whole number of nanoseconds is exact as it stands.
+    let digits = match value {
+        _ if unit == "ns" && value.fract() == 0.0 => 0,
+        v if v < 9.995 => 2,
+        v if v < 99.95 => 1,
+        _ => 0,
+    };
+    format!("{value:.digits$} {unit}")
+}
+
+/// A rate with three significant digits, such as `1.25 M/s`.
+pub(super) fn rate(per_s: f64) -> String {
+    match per_s {
+        r if r >= 999_500.0 => format!("{:.2} M/s", r / 1e6),
+        r if r >= 999.5 => format!("{:.1} k/s", r / 1e3),
+        r => format!("{r:.1} /s"),
+    }
+}
+
+/// A part of a whole as a percentage that never rounds up to 100.
+pub(super) fn percent(part: f64) -> String {
+    let hundredths = (part * 10_000.0).floor();
+    format!("{:.2} %", hundredths / 100.0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn digits_come_in_threes() {
+        assert_eq!(grouped(0), "0");
+        assert_eq!(grouped(999), "999");
+        assert_eq!(grouped(1_000), "1,000");
+        assert_eq!(grouped(-1_234_567), "-1,234,567");
+        assert_eq!(grouped(i64::MIN), "-9,223,372,036,854,775,808");
+    }
+
+    #[test]
+    fn spans_have_three_digits() {
+        let shown = [
+            0.0, 7.0, 7.25, 999.0, 1250.0, 12_000.0, 999_900.0, 12e6, 3.5e9,
+        ]
+        .map(span);
+        let expected = [
+            "0 ns", "7 ns", "7.25 ns", "999 ns", "1.25 µs", "12.0 µs", "1.00 ms", "12.0 ms",
+            "3.50 s",
+        ];
+        assert_eq!(shown, expected);
+    }
+
+    #[test]
+    fn rates_and_parts() {
+        assert_eq!(rate(1_250_000.0), "1.25 M/s");
+        assert_eq!(rate(125_000.0), "125.0 k/s");
+        assert_eq!(rate(12.0), "12.0 /s");
+        assert_eq!(percent(1.0), "100.00 %");
+        assert_eq!(percent(0.99999), "99.99 %");
+    }
+}

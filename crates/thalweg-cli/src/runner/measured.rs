@@ -1,0 +1,176 @@
+//! From measured ticks to facts: distributions, throughput over time, the slowest commands.
+
+use crate::report::facts::{Distribution, Point, Slow, Throughput};
+use std::cmp::Reverse;
+use std::collections::BinaryHeap;
+use thalweg_measure::clock::Clock;
+use thalweg_measure::histogram::Histogram;
+
+/// Points of a curve in each halving of what is left of the percentiles.
+const CURVE_POINTS_PER_HALF: u32 = 8;
+/// How many of the slowest commands are kept.
+const SLOWEST: usize = 10;
+/// How many intervals the run is cut into, at most.
+const INTERVALS_MAX: u64 = 100;
+/// How many commands share one reading of the time.
+const COMMANDS_PER_SAMPLE_MIN: u64 = 64;
+
+/// The facts of a histogram of nanoseconds.
+pub(crate) fn distribution(times: &Histogram) -> Distribution {
+    let summary = times.summary();
+    let curve = times.curve(CURVE_POINTS_PER_HALF);
+    Distribution {
+        count: summary.count,
+        mean_ns: summary.mean,
+        p50_ns: summary.p50,
+        p90_ns: summary.p90,
+        p99_ns: summary.p99,
+        p99_9_ns: summary.p999,
+        p99_99_ns: summary.p9999,
+        max_ns: summary.max,
+        curve: curve
+            .into_iter()
+            .map(|(percentile, ns)| Point {
+                quantile: percentile / 100.0,
+                ns,
+            })
+            .collect(),
+    }
+}
+
+/// When commands finished, read now and then.
+#[derive(Debug)]
+pub(crate) struct Finished {
+    every: u64,
+    ticks: Vec<u64>,
+}
+
+impl Finished {
+    /// For a run of so many commands.
+    pub(crate) fn new(commands: u64) -> Finished {
+        let every = (commands / (INTERVALS_MAX * 16)).max(COMMANDS_PER_SAMPLE_MIN);
+        Finished {
+            every,
+            ticks: Vec::with_capacity((commands / every) as usize + 1),
+        }
+    }
+
+    /// Command `i`, counted from 0, finished now.
+    #[inline]
+    pub(crate) fn at(&mut self, i: u64, ticks: u64) {
+        if (i + 1).is_multiple_of(self.every) {
+            self.ticks.push(ticks);
+        }
+    }
+
+    /// Commands finished in each interval between two moments.
+    pub(crate) fn intervals(&self, begin: u64, end: u64, clock: Clock) -> Throughput {
+        let intervals = (self.ticks.len() as u64 / 8).min(INTERVALS_MAX);
+        let span = end.saturating_sub(begin);
+        if intervals < 2 || span < intervals {
+            return Throughput::default();
+        }
+        let width = span.div_ceil(intervals);
+        let mut finished = vec![0; intervals as usize];
+        for &at in &self.ticks {
+            let interval = at.saturating_sub(begin) / width;
+            finished[interval.min(intervals - 1) as usize] += self.every;
+        }
+        Throughput {
+            interval_ns: clock.ns(width),
+            finished,
+        }
+    }
+}
+
+/// The slowest commands so far, by ticks from end to end, with the ticks of their parts.
+#[derive(Debug)]
+pub(crate) struct Slowest<const PARTS: usize> {
+    heap: BinaryHeap<Reverse<(u64, u64, [u64; PARTS])>>,
+}
+
+impl<const PARTS: usize> Slowest<PARTS> {
+    pub(crate) fn new() -> Self {
+        Slowest {
+            heap: BinaryHeap::with_capacity(SLOWEST + 1),
+        }
+    }
+
+    /// Command `i`, counted from 0, took so long, in these parts.
+    #[inline]
+    pub(crate) fn offer(&mut self, i: u64, total: u64, parts: [u64; PARTS]) {
+        let full = self.heap.len() == SLOWEST;
+        if full
+            && self
+                .heap
+                .peek()
+                .is_some_and(|Reverse(least)| total <= least.0)
+        {
+            return;
+        }
+        if full {
+            self.heap.pop();
+        }
+        self.heap.push(Reverse((total, i, parts)));
+    }
+
+    /// The facts, slowest first. `parts` says of each part which stage it belongs to, and whether
+    /// it is waiting.
+    pub(crate) fn finish(
+        self,
+        clock: Clock,
+        parts: [(&str, bool); PARTS],
+        kind: impl Fn(u64) -> &'static str,
+    ) -> Vec<Slow> {
+        let mut all = self.heap.into_vec();
+        all.sort_unstable();
+        let slow = |Reverse((total, i, ticks)): Reverse<(u64, u64, [u64; PARTS])>| {
+            let longest = (0..PARTS).max_by_key(|&p| ticks[p])?;
+            Some(Slow {
+                command: i + 1,
+                kind: kind(i).to_owned(),
+                end_to_end_ns: clock.ns(total),
+                stage: parts[longest].0.to_owned(),
+                stage_ns: clock.ns(ticks[longest]),
+                waiting: parts[longest].1,
+            })
+        };
+        all.into_iter().filter_map(slow).collect()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_slowest_are_kept_in_order() {
+        let mut slowest = Slowest::<2>::new();
+        for i in 0..100_u64 {
+            slowest.offer(i, (i * 37) % 101, [1, (i * 37) % 101]);
+        }
+        let clock = Clock::with_os();
+        let found = slowest.finish(clock, [("a", true), ("b", false)], |_| "place");
+        assert_eq!(found.len(), SLOWEST);
+        assert!(
+            found
+                .windows(2)
+                .all(|w| w[0].end_to_end_ns >= w[1].end_to_end_ns)
+        );
+        assert_eq!(found[0].end_to_end_ns, 100);
+        assert_eq!((found[0].stage.as_str(), found[0].waiting), ("b", false));
+    }
+
+    #[test]
+    fn intervals_count_every_sampled_command() {
+        let mut finished = Finished::new(6_400);
+        for i in 0..6_400 {
+            finished.at(i, 1_000 + i * 10);
+        }
+        let flow = finished.intervals(1_000, 65_000, Clock::with_os());
+        assert_eq!(flow.finished.iter().sum::<u64>(), 6_400);
+        assert_eq!(flow.finished.len(), 12);
+        let few = Finished::new(10).intervals(0, 1_000, Clock::with_os());
+        assert!(few.finished.is_empty(), "too short to say");
+    }
+}

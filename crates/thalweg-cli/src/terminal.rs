@@ -1,0 +1,42 @@
+//! What people see: colours and progress where there is a terminal, hints on standard error.
+
+use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use std::io::{self, IsTerminal, Write};
+
+/// Whether standard output shows colours: a terminal, and no `NO_COLOR` in the environment.
+pub(crate) fn colours() -> bool {
+    let wished = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    wished && io::stdout().is_terminal()
+}
+
+/// Standard error for hints and progress; silent if that is wished.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Notes {
+    quiet: bool,
+}
+
+impl Notes {
+    pub(crate) fn new(quiet: bool) -> Notes {
+        Notes { quiet }
+    }
+
+    /// A line for people. That standard error is closed is no reason to stop.
+    pub(crate) fn hint(&self, text: &str) {
+        if !self.quiet {
+            let _ = writeln!(io::stderr(), "thalweg: {text}");
+        }
+    }
+
+    /// A progress bar of `total` steps; an invisible one unless standard error is a terminal.
+    pub(crate) fn progress(&self, total: u64, what: &'static str) -> ProgressBar {
+        if self.quiet || !io::stderr().is_terminal() {
+            return ProgressBar::hidden();
+        }
+        // Ten frames a second; drawn by whoever counts, so that no thread takes a core.
+        let target = ProgressDrawTarget::stderr_with_hz(10);
+        let bar = ProgressBar::with_draw_target(Some(total), target);
+        let style = ProgressStyle::with_template("{msg} {wide_bar} {human_pos}/{human_len} {eta}");
+        bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
+        bar.with_message(what)
+    }
+}
