@@ -51,7 +51,8 @@ impl Symbol {
     /// What a new order could cost its owner, or an owner whom it meets, beyond its hold, by a
     /// quirk of the reference. Nothing under mended rules.
     pub(super) fn quirks_of_place(&self, place: &Place) -> Exposure {
-        let lots = i128::from(place.size.unsigned_abs());
+        // A budget order without size holds its price all the same: as if it had one lot.
+        let lots = i128::from(place.size.unsigned_abs().max(1));
         let scale = i128::from(self.spec.quote_scale);
         let fees = i128::from(self.spec.taker_fee) + i128::from(self.spec.maker_fee);
         let price = i128::from(place.price.unsigned_abs());

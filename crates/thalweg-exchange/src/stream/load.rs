@@ -3,7 +3,8 @@
 //! First line `# symbol,id,type,base,quote,bK,qK,takerFee,makerFee,marginBuy,marginSell`, then
 //! `U,uid,currencies…`, `P,uid,orderId,type,action,price,reserve,size` (type 0 GTC, 1 IOC,
 //! 4 FOK_BUDGET; action 0 ask, 1 bid), `C,uid,orderId`, `M,uid,orderId,newPrice`,
-//! `R,uid,orderId,by`, and last `Q,side,price,volume,orders`: the final book.
+//! `R,uid,orderId,by`, and last `Q,side,price,volume,orders`: the final book. Further lines that
+//! start with `#` are comments.
 
 use std::collections::BTreeMap;
 use std::io::BufRead;
@@ -47,6 +48,7 @@ impl LoadStream {
             let mut fields = Fields::new(lines.line, &text);
             match fields.text("kind")? {
                 "U" => users.push(user(fields)?),
+                comment if comment.starts_with('#') => {}
                 "Q" => final_levels.push(level(fields)?),
                 kind @ ("P" | "C" | "M" | "R") => {
                     commands.push(command(kind, symbol.id, fields)?);

@@ -1,0 +1,69 @@
+//! Times `apply` on a load stream: `cargo run --release --example apply_load -- FILE.csv.gz`.
+//!
+//! Prints nanoseconds per command of each of five runs on fresh states, and whether the final book
+//! is the one that the file states.
+
+use std::error::Error;
+use std::fs::File;
+use std::io::BufReader;
+use std::time::Instant;
+
+use flate2::bufread::GzDecoder;
+use thalweg_exchange::stream::LoadStream;
+use thalweg_exchange::{Action, Events, ResultCode, Rules, State, apply};
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let path = std::env::args()
+        .nth(1)
+        .ok_or("give the path of a load stream")?;
+    let file = BufReader::new(File::open(&path)?);
+    let stream = LoadStream::read(BufReader::new(GzDecoder::new(file)))?;
+    for (name, rules) in [
+        ("reference", Rules::REFERENCE),
+        ("mended", Rules::default()),
+    ] {
+        for _ in 0..5 {
+            run(name, rules, &stream)?;
+        }
+    }
+    Ok(())
+}
+
+fn run(name: &str, rules: Rules, stream: &LoadStream) -> Result<(), Box<dyn Error>> {
+    let mut state = State::new(rules);
+    let mut events = Events::with_capacity(1024);
+    for command in &stream.setup {
+        assert_eq!(apply(&mut state, command, &mut events), ResultCode::Success);
+    }
+    let (mut succeeded, mut count) = (0_usize, 0_usize);
+    let start = Instant::now();
+    for command in &stream.commands {
+        succeeded += usize::from(apply(&mut state, command, &mut events) == ResultCode::Success);
+        count += events.len();
+    }
+    let elapsed = start.elapsed();
+    let book = state
+        .matching
+        .book(stream.symbol.id)
+        .ok_or("the symbol has no book")?;
+    let levels: Vec<_> = [Action::Ask, Action::Bid]
+        .into_iter()
+        .flat_map(|side| {
+            book.levels(side, usize::MAX)
+                .map(move |level| (side, level))
+        })
+        .collect();
+    println!(
+        "{name}: {:.1} ns/command, {} commands, {succeeded} succeeded, {count} events, \
+         {} orders rest, final book {}",
+        elapsed.as_secs_f64() * 1e9 / stream.commands.len() as f64,
+        stream.commands.len(),
+        book.order_count(),
+        if levels == stream.final_levels {
+            "equal"
+        } else {
+            "DIFFERENT"
+        },
+    );
+    Ok(())
+}

@@ -1,0 +1,323 @@
+//! Random commands: small worlds where orders meet and money is short, and extreme numbers.
+
+use proptest::prelude::*;
+use thalweg_exchange::{
+    AccountSpec, Action, AdjustmentKind, Command, CurrencyId, OrderId, OrderType, Place, Rules,
+    SymbolId, SymbolSpec, SymbolType, UserId,
+};
+
+/// Which quirks of the reference a stream may meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Mix {
+    /// None: both dialects must agree.
+    Plain,
+    /// All that the plain exchange models.
+    Quirks,
+}
+
+fn pair(id: i32, currencies: (i32, i32), scales: (i64, i64), fees: (i64, i64)) -> SymbolSpec {
+    SymbolSpec {
+        id: SymbolId(id),
+        symbol_type: SymbolType::CurrencyPair,
+        base_currency: CurrencyId(currencies.0),
+        quote_currency: CurrencyId(currencies.1),
+        base_scale: scales.0,
+        quote_scale: scales.1,
+        taker_fee: fees.0,
+        maker_fee: fees.1,
+        ..SymbolSpec::default()
+    }
+}
+
+/// Symbols 1 to 3 are pairs, 4 a pair that drains buying makers (where quirks are allowed), 5 a
+/// futures contract, 6 an option.
+pub(crate) fn symbols(mix: Mix) -> Command {
+    let mut specs = vec![
+        pair(1, (10, 20), (5, 2), (7, 3)),
+        pair(2, (10, 20), (1, 1), (0, 0)),
+        pair(3, (20, 30), (3, 1), (4, 4)),
+        SymbolSpec {
+            symbol_type: SymbolType::Futures,
+            ..pair(5, (10, 20), (1, 1), (0, 0))
+        },
+        SymbolSpec {
+            symbol_type: SymbolType::Option,
+            ..pair(6, (10, 20), (1, 1), (0, 0))
+        },
+    ];
+    if mix == Mix::Quirks {
+        specs.push(pair(4, (10, 20), (1, 2), (3, 9)));
+    }
+    Command::AddSymbols(specs.into())
+}
+
+pub(crate) fn accounts() -> Command {
+    let account = |uid, money: i64| AccountSpec {
+        uid: UserId(uid),
+        balances: vec![
+            (CurrencyId(20), money * 9),
+            (CurrencyId(10), money),
+            (CurrencyId(30), money),
+        ],
+    };
+    // Two with so little that they may be suspended while an order of theirs rests.
+    let poor = |uid, currency, amount| AccountSpec {
+        uid: UserId(uid),
+        balances: vec![(CurrencyId(currency), amount)],
+    };
+    let rich = [account(1, 300), account(2, 60), account(3, 100)];
+    let poor = [poor(4, 10, 1), poor(5, 20, 7)];
+    Command::AddAccounts(rich.into_iter().chain(poor).collect())
+}
+
+/// Users 4 and 5 put all they have into an order, and are suspended.
+fn suspended_with_orders() -> [Command; 4] {
+    let place = |uid, action, price| Place {
+        uid: UserId(uid),
+        symbol: SymbolId(2),
+        order_id: OrderId(uid),
+        order_type: OrderType::Gtc,
+        action,
+        price,
+        reserve_price: price,
+        size: 1,
+    };
+    [
+        Command::Place(place(4, Action::Ask, 10)),
+        Command::Place(place(5, Action::Bid, 7)),
+        Command::Suspend { uid: UserId(4) },
+        Command::Suspend { uid: UserId(5) },
+    ]
+}
+
+fn place(mix: Mix) -> impl Strategy<Value = Command> {
+    let lowest = if mix == Mix::Quirks { -2 } else { 4 };
+    let types = if mix == Mix::Quirks {
+        prop::sample::select(OrderType::ALL.to_vec())
+    } else {
+        prop::sample::select(vec![OrderType::Gtc, OrderType::Ioc, OrderType::FokBudget])
+    };
+    let order_type = prop_oneof![3 => Just(OrderType::Gtc), 2 => types];
+    let action = prop::sample::select(vec![Action::Ask, Action::Bid]);
+    let smallest = if mix == Mix::Quirks { 0 } else { 1 };
+    let price = lowest..16_i64;
+    let shift = prop_oneof![8 => 0..6_i64, 1 => Just(-1)];
+    (
+        1..=5_i64,
+        symbol(),
+        0..20_i64,
+        order_type,
+        action,
+        price,
+        shift,
+        smallest..9_i64,
+    )
+        .prop_map(
+            |(uid, symbol, order_id, order_type, action, price, shift, size)| {
+                let budget = order_type.is_budget();
+                // FOK_BUDGET needs a price above zero: see `extreme` for the others.
+                let price = if budget {
+                    (price.max(1) + shift.max(0)) * size.max(1)
+                } else {
+                    price
+                };
+                let reserve_price = match action {
+                    Action::Ask => 0,
+                    Action::Bid if budget && shift >= 0 => price,
+                    Action::Bid => price + shift,
+                };
+                Command::Place(Place {
+                    uid: UserId(uid),
+                    symbol,
+                    order_id: OrderId(order_id),
+                    order_type,
+                    action,
+                    price,
+                    reserve_price,
+                    size,
+                })
+            },
+        )
+}
+
+fn symbol() -> impl Strategy<Value = SymbolId> {
+    prop_oneof![6 => Just(1), 2 => Just(2), 2 => Just(3), 2 => Just(4), 1 => 5..8]
+        .prop_map(SymbolId)
+}
+
+fn order() -> impl Strategy<Value = (UserId, SymbolId, OrderId)> {
+    (1..=5_i64, symbol(), 0..20_i64)
+        .prop_map(|(uid, symbol, id)| (UserId(uid), symbol, OrderId(id)))
+}
+
+pub(crate) fn command(mix: Mix) -> impl Strategy<Value = Command> {
+    let lowest = if mix == Mix::Quirks { -2 } else { 4 };
+    let uid = || (1..=5_i64).prop_map(UserId);
+    let kind = prop::sample::select(vec![AdjustmentKind::Adjustment, AdjustmentKind::Suspend]);
+    let balance = (uid(), 1..=3_i32, -400..400_i64, 0..2_000_000_000_i64, kind).prop_map(
+        |(uid, currency, amount, transaction_id, kind)| {
+            let currency = CurrencyId(currency * 10);
+            Command::Balance {
+                uid,
+                currency,
+                amount,
+                transaction_id,
+                kind,
+            }
+        },
+    );
+    // The mended rules refuse suspended users, so a plain stream has none.
+    let suspend = if mix == Mix::Quirks { 4 } else { 0 };
+    prop_oneof![
+        60 => place(mix),
+        16 => (order(), lowest..18_i64).prop_map(|((uid, symbol, order_id), price)| {
+            Command::Move { uid, symbol, order_id, price }
+        }),
+        10 => order().prop_map(|(uid, symbol, order_id)| Command::Cancel { uid, symbol, order_id }),
+        10 => (order(), -1..8_i64).prop_map(|((uid, symbol, order_id), by)| {
+            Command::Reduce { uid, symbol, order_id, by }
+        }),
+        4 => balance,
+        2 => uid().prop_map(|uid| Command::AddUser { uid }),
+        suspend => (4..=5_i64).prop_map(UserId).prop_map(|uid| Command::Suspend { uid }),
+        2 => uid().prop_map(|uid| Command::Resume { uid }),
+        1 => Just(Command::Nop),
+    ]
+}
+
+/// A stream over the small world.
+pub(crate) fn stream(mix: Mix, length: usize) -> impl Strategy<Value = Vec<Command>> {
+    prop::collection::vec(command(mix), 1..length).prop_map(move |mut commands| {
+        commands.splice(0..0, [symbols(mix), accounts()]);
+        if mix == Mix::Quirks {
+            commands.splice(2..2, suspended_with_orders());
+        }
+        commands
+    })
+}
+
+/// Numbers at and around the limits, and small ones.
+fn extreme() -> impl Strategy<Value = i64> {
+    let limits = vec![
+        i64::MIN,
+        i64::MIN + 1,
+        -(1 << 62),
+        -(1 << 32),
+        -7,
+        -1,
+        0,
+        1,
+        2,
+        3,
+        100,
+        1 << 31,
+        1 << 32,
+        3_037_000_500,
+        1 << 61,
+        1 << 62,
+        i64::MAX / 2,
+        i64::MAX - 1,
+        i64::MAX,
+    ];
+    prop_oneof![3 => prop::sample::select(limits), 3 => -3..12_i64, 1 => any::<i64>()]
+}
+
+fn extreme_spec() -> impl Strategy<Value = SymbolSpec> {
+    let scale = || prop_oneof![4 => 1..4_i64, 1 => extreme()];
+    let fee = || prop_oneof![4 => 0..6_i64, 1 => extreme()];
+    (
+        1..4_i32,
+        1..4_i32,
+        1..4_i32,
+        (scale(), scale()),
+        (fee(), fee()),
+    )
+        .prop_map(|(id, base, quote, scales, fees)| pair(id, (base, quote), scales, fees))
+}
+
+/// Any command with any numbers, over few users, symbols and ids.
+pub(crate) fn extreme_command() -> impl Strategy<Value = Command> {
+    let uid = || (1..4_i64).prop_map(UserId);
+    let symbol = || (1..4_i32).prop_map(SymbolId);
+    let id = || (1..6_i64).prop_map(OrderId);
+    let order_type = prop::sample::select(OrderType::ALL.to_vec());
+    let action = prop::sample::select(vec![Action::Ask, Action::Bid]);
+    let prices = (extreme(), extreme(), any::<bool>());
+    let place = (uid(), symbol(), id(), order_type, action, prices, extreme()).prop_map(
+        |(uid, symbol, order_id, order_type, action, (price, other, same), size)| {
+            let reserve_price = if same { price } else { other };
+            Command::Place(Place {
+                uid,
+                symbol,
+                order_id,
+                order_type,
+                action,
+                price,
+                reserve_price,
+                size,
+            })
+        },
+    );
+    let kind = prop::sample::select(vec![AdjustmentKind::Adjustment, AdjustmentKind::Suspend]);
+    let balance = (uid(), 1..4_i32, extreme(), extreme(), kind).prop_map(
+        |(uid, currency, amount, transaction_id, kind)| {
+            let currency = CurrencyId(currency);
+            Command::Balance {
+                uid,
+                currency,
+                amount,
+                transaction_id,
+                kind,
+            }
+        },
+    );
+    let money = prop::collection::vec((1..4_i32, extreme()), 0..4);
+    let accounts = prop::collection::vec((1..4_i64, money), 1..3).prop_map(|accounts| {
+        let account = |(uid, money): (i64, Vec<(i32, i64)>)| AccountSpec {
+            uid: UserId(uid),
+            balances: money
+                .into_iter()
+                .map(|(id, amount)| (CurrencyId(id), amount))
+                .collect(),
+        };
+        Command::AddAccounts(accounts.into_iter().map(account).collect())
+    });
+    let specs = prop::collection::vec(extreme_spec(), 1..3);
+    let admin = prop_oneof![
+        4 => specs.prop_map(|specs| Command::AddSymbols(specs.into())),
+        6 => accounts,
+        3 => uid().prop_map(|uid| Command::AddUser { uid }),
+        1 => uid().prop_map(|uid| Command::Suspend { uid }),
+        1 => uid().prop_map(|uid| Command::Resume { uid }),
+        1 => Just(Command::Nop),
+    ];
+    prop_oneof![
+        10 => place,
+        4 => (uid(), symbol(), id(), extreme()).prop_map(|(uid, symbol, order_id, price)| {
+            Command::Move { uid, symbol, order_id, price }
+        }),
+        1 => (uid(), symbol(), id()).prop_map(|(uid, symbol, order_id)| {
+            Command::Cancel { uid, symbol, order_id }
+        }),
+        2 => (uid(), symbol(), id(), extreme()).prop_map(|(uid, symbol, order_id, by)| {
+            Command::Reduce { uid, symbol, order_id, by }
+        }),
+        5 => balance,
+        3 => admin,
+    ]
+}
+
+/// Every mix of mended and unmended quirks.
+pub(crate) fn rules() -> impl Strategy<Value = Rules> {
+    let mixed = any::<[bool; 7]>().prop_map(|on| Rules {
+        margin_trading: on[0],
+        fill_fok: on[1],
+        fill_ioc_budget: on[2],
+        refuse_not_positive: on[3],
+        refuse_maker_fee_over_taker: on[4],
+        refuse_moved_ask_under_fee: on[5],
+        refuse_suspended: on[6],
+        ..Rules::default()
+    });
+    prop_oneof![1 => Just(Rules::REFERENCE), 1 => Just(Rules::default()), 2 => mixed]
+}

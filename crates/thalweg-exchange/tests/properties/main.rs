@@ -1,0 +1,352 @@
+//! Properties of the state machine over random streams.
+
+mod commands;
+mod model;
+
+use std::collections::BTreeMap;
+
+use proptest::prelude::*;
+use thalweg_exchange::matching::Matching;
+use thalweg_exchange::report::currency_totals;
+use thalweg_exchange::risk::{Risk, UserStatus};
+use thalweg_exchange::state_text::{state_hash, write_state};
+use thalweg_exchange::{Action, Command, Event, Events, ResultCode, Rules, State, apply};
+
+use self::commands::{Mix, extreme_command, rules, stream};
+use self::model::Model;
+
+fn text(state: &State) -> String {
+    let mut text = String::new();
+    write_state(state, &mut text).expect("a String takes everything");
+    text
+}
+
+/// The canonical text of the plain exchange.
+fn model_text(model: &Model) -> String {
+    let mut lines = Vec::new();
+    for (uid, user) in &model.users {
+        lines.push(format!(
+            "U,{uid},{},{}",
+            u8::from(user.suspended),
+            user.last_id
+        ));
+        for (currency, money) in user.money.iter().filter(|(_, money)| **money != 0) {
+            lines.push(format!("A,{uid},{currency},{money}"));
+        }
+    }
+    for (kind, totals) in [
+        ("F", &model.fees),
+        ("X", &model.adjustments),
+        ("Z", &model.suspends),
+    ] {
+        for (currency, total) in totals.iter().filter(|(_, total)| **total != 0) {
+            lines.push(format!("{kind},{currency},{total}"));
+        }
+    }
+    let mut levels = Vec::new();
+    for symbol in model.symbols.keys() {
+        for (letter, action) in [("A", Action::Ask), ("B", Action::Bid)] {
+            let mut side: Vec<_> = model
+                .orders
+                .iter()
+                .filter(|order| order.place.symbol == *symbol && order.place.action == action)
+                .collect();
+            // Stable, so orders of one price stay in order of time.
+            side.sort_by_key(|order| match action {
+                Action::Ask => order.place.price,
+                Action::Bid => -order.place.price,
+            });
+            let mut volumes: BTreeMap<i64, (i64, u64)> = BTreeMap::new();
+            for order in &side {
+                let place = &order.place;
+                lines.push(format!(
+                    "O,{symbol},{letter},{},{},{},{},{},{}",
+                    place.price,
+                    place.order_id,
+                    place.uid,
+                    place.size,
+                    order.filled,
+                    place.reserve_price
+                ));
+                let level = volumes.entry(place.price).or_default();
+                level.0 += place.size - order.filled;
+                level.1 += 1;
+            }
+            let mut side: Vec<_> = volumes.into_iter().collect();
+            if action == Action::Bid {
+                side.reverse();
+            }
+            levels.extend(side.iter().map(|(price, (volume, orders))| {
+                format!("Q,{symbol},{letter},{price},{volume},{orders}")
+            }));
+        }
+    }
+    lines.append(&mut levels);
+    lines.iter().map(|line| format!("{line}\n")).collect()
+}
+
+/// Runs a stream through both; every result, event and state must agree.
+fn agrees_with_model(rules: Rules, commands: &[Command]) -> Result<(), TestCaseError> {
+    let mut state = State::new(rules);
+    let mut model = Model::new(rules);
+    let mut events = Events::new();
+    for command in commands {
+        let result = apply(&mut state, command, &mut events);
+        let expected = model.apply(command);
+        prop_assert_eq!((result, events.to_vec()), expected, "{:?}", command);
+        prop_assert_eq!(text(&state), model_text(&model), "{:?}", command);
+    }
+    Ok(())
+}
+
+fn money_is_conserved(state: &State) -> Result<(), TestCaseError> {
+    for total in currency_totals(state) {
+        prop_assert_eq!(total.sum(), 0, "{:?}", total);
+    }
+    Ok(())
+}
+
+/// True where the reference makes or loses money by this command.
+fn breaks_the_sum(command: &Command) -> bool {
+    matches!(command, Command::Place(place)
+        if place.action == Action::Bid && place.order_type.is_budget()
+            && (place.size <= 0 || place.order_type == thalweg_exchange::OrderType::IocBudget))
+}
+
+/// An engine that settles late: checks early where the rules of `Risk` allow it.
+struct Late {
+    risk: Risk,
+    matching: Matching,
+    unsettled: Vec<(Command, ResultCode, Vec<Event>)>,
+    /// Accepted while something was unsettled.
+    early: usize,
+}
+
+impl Late {
+    fn new(rules: Rules) -> Self {
+        let State { risk, matching } = State::new(rules);
+        Self {
+            risk,
+            matching,
+            unsettled: Vec::new(),
+            early: 0,
+        }
+    }
+
+    fn settle(&mut self, count: usize) {
+        for (command, result, events) in self.unsettled.drain(..count) {
+            self.risk.settle(&command, result, &events);
+        }
+    }
+
+    fn execute(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        let lowers = |late: &Self| {
+            late.unsettled
+                .iter()
+                .any(|(command, ..)| late.risk.settlement_may_lower(command))
+        };
+        let waits = self.risk.is_barrier(command) || lowers(self);
+        if waits {
+            self.settle(self.unsettled.len());
+        }
+        let mut checked = self.risk.check(command);
+        if checked.is_refusal() && !self.unsettled.is_empty() {
+            self.settle(self.unsettled.len());
+            checked = self.risk.check(command);
+        } else if !checked.is_refusal() && !self.unsettled.is_empty() {
+            self.early += 1;
+        }
+        let result = self.matching.execute(command, checked, events);
+        self.unsettled
+            .push((command.clone(), result, events.to_vec()));
+        result
+    }
+}
+
+fn late_agrees(rules: Rules, commands: &[Command], pace: &[u8]) -> Result<usize, TestCaseError> {
+    let mut state = State::new(rules);
+    let mut late = Late::new(rules);
+    let mut events = Events::new();
+    let mut late_events = Events::new();
+    for (command, pace) in commands.iter().zip(pace.iter().cycle()) {
+        let result = apply(&mut state, command, &mut events);
+        late.settle(late.unsettled.len().min(usize::from(*pace)));
+        let late_result = late.execute(command, &mut late_events);
+        prop_assert_eq!(
+            (late_result, &late_events),
+            (result, &events),
+            "{:?}",
+            command
+        );
+    }
+    late.settle(late.unsettled.len());
+    let Late {
+        risk,
+        matching,
+        early,
+        ..
+    } = late;
+    prop_assert_eq!(text(&State { risk, matching }), text(&state));
+    Ok(early)
+}
+
+proptest! {
+    // 256 cases each; PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig::default())]
+
+    #[test]
+    fn both_dialects_agree_with_the_plain_exchange(
+        commands in stream(Mix::Quirks, 120),
+        margin_trading: bool,
+    ) {
+        agrees_with_model(Rules::REFERENCE.with_margin_trading(margin_trading), &commands)?;
+        let mut mended = commands;
+        mended[0] = commands::symbols(Mix::Plain);
+        agrees_with_model(Rules::default().with_margin_trading(margin_trading), &mended)?;
+    }
+
+    #[test]
+    fn without_quirks_both_dialects_are_one(commands in stream(Mix::Plain, 150)) {
+        let mut states = [State::new(Rules::REFERENCE), State::default()];
+        let mut events = [Events::new(), Events::new()];
+        for command in &commands {
+            let results = [0, 1].map(|i| apply(&mut states[i], command, &mut events[i]));
+            prop_assert_eq!(results[0], results[1], "{:?}", command);
+            prop_assert_eq!(&events[0], &events[1], "{:?}", command);
+        }
+        prop_assert_eq!(state_hash(&states[0]), state_hash(&states[1]));
+        money_is_conserved(&states[0])?;
+    }
+
+    #[test]
+    fn money_sums_to_zero_after_every_command(commands in stream(Mix::Quirks, 120)) {
+        let mut commands = commands;
+        let mut events = Events::new();
+        let mut state = State::new(Rules::REFERENCE);
+        for command in commands.iter().filter(|command| !breaks_the_sum(command)) {
+            apply(&mut state, command, &mut events);
+            money_is_conserved(&state)?;
+        }
+        commands[0] = commands::symbols(Mix::Plain);
+        let mut state = State::default();
+        for command in &commands {
+            apply(&mut state, command, &mut events);
+            money_is_conserved(&state)?;
+        }
+    }
+
+    #[test]
+    fn an_early_acceptance_is_the_late_answer(
+        commands in stream(Mix::Quirks, 150),
+        plain in stream(Mix::Plain, 150),
+        pace in prop::collection::vec(0_u8..3, 1..20),
+    ) {
+        late_agrees(Rules::REFERENCE, &commands, &pace)?;
+        late_agrees(Rules::default(), &plain, &pace)?;
+        late_agrees(Rules::REFERENCE, &plain, &pace)?;
+    }
+
+    #[test]
+    fn extreme_numbers_neither_panic_nor_break_the_sum(
+        rules in rules(),
+        small in stream(Mix::Quirks, 40),
+        extreme in prop::collection::vec(extreme_command(), 1..120),
+        pace in prop::collection::vec(0_u8..3, 1..20),
+    ) {
+        let mut commands = small;
+        commands.extend(extreme);
+        let mut state = State::new(rules);
+        let mut events = Events::new();
+        let mut sums = true;
+        for command in &commands {
+            let before = text(&state);
+            let result = apply(&mut state, command, &mut events);
+            sums &= rules.refuse_not_positive && rules.fill_ioc_budget || !breaks_the_sum(command);
+            if sums {
+                money_is_conserved(&state)?;
+            }
+            if result.is_refusal() {
+                prop_assert!(events.is_empty(), "{:?}", command);
+                prop_assert_eq!(text(&state), before, "{:?}", command);
+            }
+        }
+        late_agrees(rules, &commands, &pace)?;
+    }
+
+    #[test]
+    fn a_refused_check_changes_nothing(
+        rules in rules(),
+        small in stream(Mix::Quirks, 60),
+        extreme in prop::collection::vec(extreme_command(), 1..40),
+    ) {
+        for commands in [small, extreme] {
+            let mut state = State::new(rules);
+            let mut events = Events::new();
+            for command in &commands {
+                // The debug text shows everything, what is remembered of symbols included.
+                let before = format!("{:?}", state.risk);
+                let mut tried = state.risk.clone();
+                let result = tried.check(command);
+                if result.is_refusal() {
+                    prop_assert_eq!(format!("{tried:?}"), before, "{:?}", command);
+                    prop_assert_eq!(tried.check(command), result);
+                }
+                apply(&mut state, command, &mut events);
+            }
+        }
+    }
+}
+
+/// The properties mean something only if these things happen.
+#[test]
+fn the_random_streams_reach_what_they_are_for() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+
+    let mut runner = TestRunner::deterministic();
+    let (mut early, mut all, mut suspended, mut refused) = (0, 0, 0, 0);
+    let mut codes: BTreeMap<ResultCode, usize> = BTreeMap::new();
+    for _ in 0..100 {
+        let commands = stream(Mix::Plain, 150)
+            .new_tree(&mut runner)
+            .expect("a stream")
+            .current();
+        early += late_agrees(Rules::default(), &commands, &[0]).expect("it agrees");
+        all += commands.len();
+        let commands = stream(Mix::Quirks, 150)
+            .new_tree(&mut runner)
+            .expect("a stream")
+            .current();
+        let extreme = prop::collection::vec(extreme_command(), 80);
+        let extreme = extreme.new_tree(&mut runner).expect("a stream").current();
+        let mut reference = State::new(Rules::REFERENCE);
+        let mut mended = State::default();
+        apply(
+            &mut mended,
+            &commands::symbols(Mix::Plain),
+            &mut Events::new(),
+        );
+        for command in &commands {
+            apply(&mut reference, command, &mut Events::new());
+            let result = apply(&mut mended, command, &mut Events::new());
+            refused += usize::from(result == ResultCode::AuthUserSuspended);
+            let user = |user: &&thalweg_exchange::risk::User| user.status == UserStatus::Suspended;
+            suspended += reference.risk.users().into_iter().filter(user).count();
+        }
+        for command in &extreme {
+            *codes
+                .entry(apply(&mut reference, command, &mut Events::new()))
+                .or_default() += 1;
+        }
+    }
+    assert!(early * 4 > all, "{early} of {all} accepted early");
+    assert!(
+        suspended > 20 && refused > 5,
+        "{suspended} suspended, {refused} refused"
+    );
+    assert!(
+        codes[&ResultCode::RiskArithmeticOverflow] > 100,
+        "{codes:?}"
+    );
+    assert!(codes[&ResultCode::Success] > 1_000, "{codes:?}");
+}
