@@ -1,0 +1,347 @@
+//! What the risk stage promises: refusals, bounds, and which settlements may lower a balance.
+
+use thalweg_exchange::report::currency_totals;
+use thalweg_exchange::{
+    AccountSpec, Action, AdjustmentKind, Command, CurrencyId, Events, OrderId, OrderType, Place,
+    ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
+};
+
+const BASE: CurrencyId = CurrencyId(10);
+const QUOTE: CurrencyId = CurrencyId(20);
+const SYMBOL: SymbolId = SymbolId(1);
+
+fn spec(taker_fee: i64, maker_fee: i64) -> SymbolSpec {
+    SymbolSpec {
+        id: SYMBOL,
+        base_currency: BASE,
+        quote_currency: QUOTE,
+        base_scale: 5,
+        quote_scale: 2,
+        taker_fee,
+        maker_fee,
+        ..SymbolSpec::default()
+    }
+}
+
+/// A market with users 1 and 2, who have `money` of both currencies.
+fn market(rules: Rules, spec: SymbolSpec, money: i64) -> State {
+    let mut state = State::new(rules);
+    let balances = vec![(BASE, money), (QUOTE, money)];
+    let account = |uid| AccountSpec {
+        uid: UserId(uid),
+        balances: balances.clone(),
+    };
+    for command in [
+        Command::AddSymbols([spec].into()),
+        Command::AddAccounts([account(1), account(2)].into()),
+    ] {
+        assert_eq!(run(&mut state, &command), ResultCode::Success);
+    }
+    state
+}
+
+fn run(state: &mut State, command: &Command) -> ResultCode {
+    apply(state, command, &mut Events::new())
+}
+
+fn order(uid: i64, order_type: OrderType, action: Action, price: i64, size: i64) -> Command {
+    Command::Place(Place {
+        uid: UserId(uid),
+        symbol: SYMBOL,
+        order_id: OrderId(uid),
+        order_type,
+        action,
+        price,
+        reserve_price: price,
+        size,
+    })
+}
+
+fn moved(uid: i64, price: i64) -> Command {
+    Command::Move {
+        uid: UserId(uid),
+        symbol: SYMBOL,
+        order_id: OrderId(uid),
+        price,
+    }
+}
+
+#[test]
+fn a_maker_fee_over_the_taker_fee_drains_and_is_refused_when_mended() {
+    let mut state = State::default();
+    let add = Command::AddSymbols([spec(3, 4)].into());
+    assert_eq!(
+        run(&mut state, &add),
+        ResultCode::SymbolMakerFeeOverTakerFee
+    );
+    assert!(state.matching.book(SYMBOL).is_none());
+
+    let mut state = market(Rules::REFERENCE, spec(3, 9), 1_000);
+    let bid = order(1, OrderType::Gtc, Action::Bid, 10, 4);
+    assert_eq!(run(&mut state, &bid), ResultCode::Success);
+    assert!(state.risk.settlement_may_lower(&bid));
+    let before = state.risk.balance(UserId(1), QUOTE);
+    let ask = order(2, OrderType::Ioc, Action::Ask, 10, 4);
+    assert_eq!(run(&mut state, &ask), ResultCode::Success);
+    assert_eq!(
+        state.risk.balance(UserId(1), QUOTE),
+        before.map(|money| money - 4 * 6)
+    );
+}
+
+#[test]
+fn a_budget_ask_may_lower_where_its_budget_does_not_cover_the_fees() {
+    let mut state = market(Rules::default(), spec(7, 3), 1_000);
+    run(&mut state, &order(1, OrderType::Gtc, Action::Bid, 1, 8));
+    for (budget, size, lowers) in [(28, 8, false), (27, 8, true), (4, 1, false)] {
+        let ask = order(2, OrderType::FokBudget, Action::Ask, budget, size);
+        assert_eq!(
+            state.risk.check(&ask),
+            ResultCode::ValidForMatchingEngine,
+            "{budget}"
+        );
+        assert_eq!(
+            state.risk.settlement_may_lower(&ask),
+            lowers,
+            "{budget} for {size}"
+        );
+    }
+    let before = state.risk.balance(UserId(2), QUOTE);
+    let ask = order(2, OrderType::FokBudget, Action::Ask, 8, 8);
+    assert_eq!(run(&mut state, &ask), ResultCode::Success);
+    assert_eq!(
+        state.risk.balance(UserId(2), QUOTE),
+        before.map(|money| money + 8 * 2 - 8 * 7)
+    );
+}
+
+#[test]
+fn an_ask_moved_under_the_fee_marks_its_symbol_and_is_refused_when_mended() {
+    let ask = order(2, OrderType::Gtc, Action::Ask, 50, 4);
+    let mut state = market(Rules::REFERENCE, spec(7, 3), 1_000);
+    run(&mut state, &ask);
+    assert_eq!(run(&mut state, &moved(2, 4)), ResultCode::Success);
+    assert!(!state.risk.settlement_may_lower(&ask));
+    assert_eq!(run(&mut state, &moved(2, 3)), ResultCode::Success);
+    assert!(state.risk.settlement_may_lower(&ask));
+
+    let mut state = market(Rules::default(), spec(7, 3), 1_000);
+    run(&mut state, &ask);
+    let under = ResultCode::MatchingMoveFailedPriceLowerThanFee;
+    assert_eq!(run(&mut state, &moved(2, 3)), under);
+    assert_eq!(
+        run(&mut state, &moved(2, 0)),
+        ResultCode::RiskPriceNotPositive
+    );
+    assert_eq!(run(&mut state, &moved(2, 4)), ResultCode::Success);
+    assert!(!state.risk.settlement_may_lower(&ask));
+    let unknown = moved(1, 0);
+    assert_eq!(
+        run(&mut state, &unknown),
+        ResultCode::MatchingUnknownOrderId
+    );
+}
+
+#[test]
+fn barriers_are_what_changes_more_than_books() {
+    let state = State::default();
+    let uid = UserId(1);
+    for command in [
+        order(1, OrderType::Gtc, Action::Bid, 1, 1),
+        moved(1, 1),
+        Command::Nop,
+    ] {
+        assert!(!state.risk.is_barrier(&command), "{command:?}");
+    }
+    for command in [
+        Command::AddUser { uid },
+        Command::Suspend { uid },
+        Command::Resume { uid },
+        Command::AddSymbols([].into()),
+        Command::AddAccounts([].into()),
+        Command::Reset,
+    ] {
+        assert!(state.risk.is_barrier(&command), "{command:?}");
+    }
+}
+
+#[test]
+fn symbols_that_make_no_sense_are_refused_with_their_whole_batch() {
+    for wrong in [
+        SymbolSpec {
+            base_scale: 0,
+            ..spec(0, 0)
+        },
+        SymbolSpec {
+            quote_scale: -1,
+            ..spec(0, 0)
+        },
+        SymbolSpec {
+            margin_sell: -1,
+            ..spec(0, 0)
+        },
+        spec(-1, -2),
+    ] {
+        let mut state = State::new(Rules::REFERENCE);
+        let good = SymbolSpec {
+            id: SymbolId(2),
+            ..spec(0, 0)
+        };
+        let add = Command::AddSymbols([good, wrong].into());
+        assert_eq!(
+            run(&mut state, &add),
+            ResultCode::SymbolInvalidSpec,
+            "{wrong:?}"
+        );
+        assert!(state.matching.books().is_empty());
+    }
+}
+
+#[test]
+fn what_could_leave_64_bits_is_refused_whole() {
+    const OVERFLOW: ResultCode = ResultCode::RiskArithmeticOverflow;
+    let mut state = market(Rules::default(), spec(7, 3), i64::MAX / 2);
+    let text = |state: &State| {
+        let mut text = String::new();
+        thalweg_exchange::state_text::write_state(state, &mut text).expect("a String");
+        text
+    };
+    let before = text(&state);
+    let deposit = |amount, kind| Command::Balance {
+        uid: UserId(1),
+        currency: QUOTE,
+        amount,
+        transaction_id: i64::MAX,
+        kind,
+    };
+    let newcomer = |uid, amount| AccountSpec {
+        uid: UserId(uid),
+        balances: vec![(QUOTE, amount)],
+    };
+    for command in [
+        order(1, OrderType::Gtc, Action::Bid, i64::MAX, 1),
+        order(1, OrderType::Gtc, Action::Bid, 1, i64::MAX),
+        order(1, OrderType::FokBudget, Action::Bid, i64::MAX, 1),
+        order(1, OrderType::FokBudget, Action::Bid, 1, i64::MAX / 6),
+        order(1, OrderType::Gtc, Action::Ask, i64::MAX, 1),
+        order(1, OrderType::Gtc, Action::Ask, 10, i64::MAX / 4),
+        deposit(2, AdjustmentKind::Adjustment),
+        deposit(2, AdjustmentKind::Suspend),
+        Command::AddAccounts([newcomer(8, 1), newcomer(9, 1)].into()),
+    ] {
+        assert_eq!(run(&mut state, &command), OVERFLOW, "{command:?}");
+        assert_eq!(text(&state), before);
+    }
+    let ok = Command::AddAccounts([newcomer(8, 1), newcomer(8, 1), newcomer(1, 9)].into());
+    assert_eq!(run(&mut state, &ok), ResultCode::Success);
+    for total in currency_totals(&state) {
+        assert_eq!(total.sum(), 0);
+    }
+}
+
+#[test]
+fn a_loss_that_would_let_the_rest_grow_over_64_bits_is_refused() {
+    // Everything that fits is deposited; if a seller could fall below zero, fees would grow over.
+    let mut state = market(Rules::default(), spec(7, 3), i64::MAX / 2);
+    let all = Command::Balance {
+        uid: UserId(1),
+        currency: QUOTE,
+        amount: 1,
+        transaction_id: i64::MAX,
+        kind: AdjustmentKind::Adjustment,
+    };
+    assert_eq!(run(&mut state, &all), ResultCode::Success);
+    let ask = order(2, OrderType::FokBudget, Action::Ask, 8, 8);
+    assert_eq!(run(&mut state, &ask), ResultCode::RiskArithmeticOverflow);
+    let ask = order(2, OrderType::FokBudget, Action::Ask, 28, 8);
+    assert_eq!(run(&mut state, &ask), ResultCode::Success);
+}
+
+#[test]
+fn what_comes_later_is_refused_with_a_code() {
+    let futures = SymbolSpec {
+        symbol_type: SymbolType::Futures,
+        ..spec(0, 0)
+    };
+    let option = SymbolSpec {
+        symbol_type: SymbolType::Option,
+        ..spec(0, 0)
+    };
+    let bid = order(1, OrderType::Gtc, Action::Bid, 1, 1);
+    for (margin, spec, expected) in [
+        (true, futures, ResultCode::InvalidSymbol),
+        (false, futures, ResultCode::InvalidSymbol),
+        (true, option, ResultCode::RiskNsf),
+        (false, option, ResultCode::InvalidSymbol),
+    ] {
+        let mut state = market(Rules::default().with_margin_trading(margin), spec, 100);
+        assert_eq!(run(&mut state, &bid), expected, "{spec:?}");
+        assert_eq!(
+            run(&mut state, &moved(1, 2)),
+            ResultCode::MatchingUnknownOrderId
+        );
+    }
+    let mut state = market(Rules::default(), spec(0, 0), 100);
+    for order_type in [OrderType::Fok, OrderType::IocBudget] {
+        let bid = order(1, order_type, Action::Bid, 1, 1);
+        assert_eq!(
+            run(&mut state, &bid),
+            ResultCode::MatchingUnsupportedCommand
+        );
+    }
+}
+
+#[test]
+fn a_suspended_user_neither_places_nor_moves_when_mended() {
+    let uid = UserId(1);
+    for (rules, place, shift) in [
+        (Rules::REFERENCE, ResultCode::Success, ResultCode::Success),
+        (
+            Rules::default(),
+            ResultCode::AuthUserSuspended,
+            ResultCode::AuthUserSuspended,
+        ),
+    ] {
+        let mut state = market(rules, spec(0, 0), 10);
+        let cancel = Command::Cancel {
+            uid,
+            symbol: SYMBOL,
+            order_id: OrderId(9),
+        };
+        for command in [
+            order(1, OrderType::Gtc, Action::Bid, 5, 1),
+            Command::Place(Place {
+                uid,
+                symbol: SYMBOL,
+                order_id: OrderId(9),
+                order_type: OrderType::Gtc,
+                action: Action::Ask,
+                price: 7,
+                reserve_price: 0,
+                size: 2,
+            }),
+            Command::Suspend { uid },
+        ] {
+            assert_eq!(
+                run(&mut state, &command),
+                ResultCode::Success,
+                "{command:?}"
+            );
+        }
+        // The record is gone, the orders rest: the owner counts as suspended.
+        assert!(state.risk.user(uid).is_none());
+        assert_eq!(run(&mut state, &moved(1, 4)), shift);
+        // Money comes back, and the record with it.
+        assert_eq!(run(&mut state, &cancel), ResultCode::Success);
+        assert_eq!(
+            run(&mut state, &order(1, OrderType::Ioc, Action::Ask, 9, 1)),
+            place
+        );
+        assert_eq!(run(&mut state, &moved(1, 3)), shift);
+        assert_eq!(
+            run(&mut state, &Command::Resume { uid }),
+            ResultCode::Success
+        );
+        assert_eq!(run(&mut state, &moved(1, 2)), ResultCode::Success);
+    }
+}
