@@ -18,7 +18,24 @@ const COMMANDS_PER_SAMPLE_MIN: u64 = 64;
 /// The facts of a histogram of nanoseconds.
 pub(crate) fn distribution(times: &Histogram) -> Distribution {
     let summary = times.summary();
-    let curve = times.curve(CURVE_POINTS_PER_HALF);
+    let mut curve: Vec<Point> = times
+        .curve(CURVE_POINTS_PER_HALF)
+        .into_iter()
+        .map(|(percentile, ns)| Point {
+            quantile: percentile / 100.0,
+            ns,
+        })
+        .filter(|point| point.quantile < 1.0)
+        .collect();
+    // The curve ends where the last value begins: one in so many is as slow as the slowest.
+    let last = 1.0 - 1.0 / summary.count.max(1) as f64;
+    curve.retain(|point| point.quantile < last);
+    if summary.count > 0 {
+        curve.push(Point {
+            quantile: last,
+            ns: summary.max,
+        });
+    }
     Distribution {
         count: summary.count,
         mean_ns: summary.mean,
@@ -28,13 +45,7 @@ pub(crate) fn distribution(times: &Histogram) -> Distribution {
         p99_9_ns: summary.p999,
         p99_99_ns: summary.p9999,
         max_ns: summary.max,
-        curve: curve
-            .into_iter()
-            .map(|(percentile, ns)| Point {
-                quantile: percentile / 100.0,
-                ns,
-            })
-            .collect(),
+        curve,
     }
 }
 
@@ -159,6 +170,18 @@ mod tests {
         );
         assert_eq!(found[0].end_to_end_ns, 100);
         assert_eq!((found[0].stage.as_str(), found[0].waiting), ("b", false));
+    }
+
+    #[test]
+    fn a_curve_rises_and_ends_at_the_slowest() {
+        let mut times = Histogram::new();
+        (1..=1_000).for_each(|ns| times.record(ns));
+        let found = distribution(&times);
+        let rising = |w: &[Point]| w[0].quantile < w[1].quantile && w[0].ns <= w[1].ns;
+        assert!(found.curve.len() > 20 && found.curve.windows(2).all(rising));
+        let last = found.curve.last().unwrap();
+        assert_eq!((last.quantile, last.ns), (0.999, 1_000));
+        assert!(distribution(&Histogram::new()).curve.is_empty());
     }
 
     #[test]

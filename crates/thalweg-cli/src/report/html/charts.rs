@@ -50,7 +50,12 @@ pub(super) fn curves(latency: &Latency) -> String {
     for nine in 0..=nines_max as u32 {
         let x = area.x(f64::from(nine) / nines_max);
         picture.line((x, area.top), (x, area.bottom()), "grid");
-        picture.text(x, area.bottom() + 18.0, "middle", &percentile(nine));
+        let class = if f64::from(nine) < nines_max {
+            "middle"
+        } else {
+            "end"
+        };
+        picture.text(x, area.bottom() + 18.0, class, &percentile(nine));
     }
     picture.text(area.x(0.5), area.bottom() + 38.0, "middle", "percentile");
     for curve in &all {

@@ -1,6 +1,6 @@
 //! The tables of the page.
 
-use crate::report::facts::{Book, Check, Count, Facts, Latency, Level};
+use crate::report::facts::{Book, Check, Count, Facts, Latency, Level, Stage};
 use crate::report::number::{grouped, percent, span};
 use crate::report::svg::escape;
 use crate::report::text::quantiles;
@@ -41,31 +41,15 @@ pub(super) fn times(latency: &Latency) -> String {
     table(&headings, &rows) + &batches(latency)
 }
 
+/// How busy each stage was and in what batches it worked, as far as that was measured.
 fn batches(latency: &Latency) -> String {
-    let measured =
-        |s: &&crate::report::facts::Stage| s.batches.is_some() || s.utilisation.is_some();
-    let rows: Vec<Vec<String>> = latency
-        .stages
-        .iter()
-        .filter(measured)
-        .map(|stage| {
-            let mut row = vec![stage.name.clone()];
-            row.push(stage.utilisation.map_or_else(String::new, percent));
-            if let Some(b) = stage.batches {
-                let mean = format!("{:.1}", b.mean);
-                row.extend([
-                    grouped(b.count),
-                    mean,
-                    grouped(b.p50),
-                    grouped(b.p99),
-                    grouped(b.max),
-                ]);
-            }
-            row.resize(7, String::new());
-            row
-        })
-        .collect();
-    if rows.is_empty() {
+    let batches = latency.stages.iter().any(|stage| stage.batches.is_some());
+    if !batches
+        && latency
+            .stages
+            .iter()
+            .all(|stage| stage.utilisation.is_none())
+    {
         return String::new();
     }
     let headings = [
@@ -77,7 +61,21 @@ fn batches(latency: &Latency) -> String {
         "p99 size",
         "max size",
     ];
-    format!("<br>\n{}", table(&headings, &rows))
+    let shown = if batches { headings.len() } else { 2 };
+    let row = |stage: &Stage| {
+        let mut row = vec![stage.name.clone()];
+        row.push(stage.utilisation.map_or_else(String::new, percent));
+        if let Some(b) = stage.batches {
+            let mean = format!("{:.1}", b.mean);
+            let sizes = [grouped(b.p50), grouped(b.p99), grouped(b.max)];
+            row.extend([grouped(b.count), mean]);
+            row.extend(sizes);
+        }
+        row.resize(shown, String::new());
+        row
+    };
+    let rows: Vec<Vec<String>> = latency.stages.iter().map(row).collect();
+    format!("<br>\n{}", table(&headings[..shown], &rows))
 }
 
 /// The slowest commands, and what they spent their time on.

@@ -1,0 +1,159 @@
+//! Output of the program: data for people and programs, and nothing else on standard output.
+
+mod program;
+
+use program::{Scratch, command, thalweg};
+use std::io::Read;
+use std::process::Stdio;
+
+const SHORT: [&str; 4] = ["exchange", "run", "--commands", "3000"];
+
+#[test]
+fn the_same_seed_gives_the_same_state() {
+    let hash = |seed: &str| {
+        let out = thalweg(&[&SHORT[..], &["--seed", seed, "--format", "json"]].concat()).json();
+        out["state_hash"].as_str().unwrap().to_owned()
+    };
+    assert_eq!(hash("5"), hash("5"));
+    assert_ne!(hash("5"), hash("6"));
+}
+
+#[test]
+fn text_has_no_escapes_off_a_terminal() {
+    let out = thalweg(&SHORT);
+    assert!(!out.fine().contains('\x1b'));
+    for part in [
+        "3,000 commands",
+        "state hash",
+        "end to end",
+        "Book of symbol 1",
+        "trades",
+    ] {
+        assert!(out.stdout.contains(part), "{part} is not in {}", out.stdout);
+    }
+}
+
+#[test]
+fn json_has_units_in_its_keys() {
+    let line = [&SHORT[..], &["--rate", "200k", "--format", "json"]].concat();
+    let facts = thalweg(&line).json();
+    assert_eq!(facts["version"], 1);
+    assert_eq!(facts["input"]["rate_per_s"], 200_000);
+    assert_eq!(facts["commands"]["total"], 3_000);
+    let latency = &facts["latency"];
+    assert_eq!(latency["end_to_end"]["count"], 3_000);
+    assert!(
+        latency["elapsed_ns"].as_u64().unwrap() >= 14_000_000,
+        "3,000 at 200 k/s"
+    );
+    let stages = latency["stages"].as_array().unwrap();
+    assert!(!stages.is_empty());
+    assert!(
+        stages.iter().all(|s| s["served"]["p99_9_ns"].is_u64()),
+        "{stages:?}"
+    );
+    let quantiles = [
+        "p50_ns",
+        "p90_ns",
+        "p99_ns",
+        "p99_9_ns",
+        "p99_99_ns",
+        "max_ns",
+    ];
+    let values = quantiles.map(|q| latency["end_to_end"][q].as_u64().unwrap());
+    assert!(values.is_sorted(), "{values:?}");
+}
+
+#[test]
+fn a_closed_pipe_is_no_failure() {
+    for format in ["text", "json"] {
+        let line = [&SHORT[..], &["--format", format]].concat();
+        let mut child = command(&line)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program can be started");
+        drop(child.stdout.take());
+        let mut said = String::new();
+        child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut said)
+            .unwrap();
+        assert_eq!(child.wait().unwrap().code(), Some(0), "{said}");
+        assert_eq!(said, "");
+    }
+    let mut help = command(&["exchange", "run", "--help"])
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    drop(help.stdout.take());
+    assert_eq!(help.wait().unwrap().code(), Some(0));
+}
+
+#[test]
+fn standard_input_is_a_file_too() {
+    let scratch = Scratch::new();
+    let orders = "thalweg-orders,1\nsymbol,1,10,20,1,1,0,0\nuser,7\ndeposit,7,20,1000\n\
+        place,7,1,5,buy,gtc,100,3\n";
+    let file = scratch.file("orders.csv", orders.as_bytes());
+    let out = command(&["exchange", "run", "-", "--format", "json"])
+        .stdin(std::fs::File::open(file).unwrap())
+        .output()
+        .unwrap();
+    let facts = program::Ended::from(out).json();
+    assert_eq!(facts["input"]["name"], "standard input");
+    let bid = &facts["books"][0]["bids"][0];
+    assert_eq!(
+        (bid["price_ticks"].as_i64(), bid["size_lots"].as_i64()),
+        (Some(100), Some(3))
+    );
+}
+
+#[test]
+fn the_example_of_the_format_runs() {
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/orders-csv.md");
+    let document = std::fs::read_to_string(document).unwrap();
+    let example = document.split("```").nth(1).unwrap().trim_start();
+    assert!(example.starts_with("thalweg-orders,1\n"));
+    let scratch = Scratch::new();
+    let file = scratch.file("orders.csv", example.as_bytes());
+    let out = thalweg(&["exchange", "run", &file, "--format", "json"]);
+    let facts = out.json();
+    assert_eq!(facts["commands"]["by_result"][0]["name"], "SUCCESS");
+    assert_eq!(
+        facts["commands"]["by_result"][0]["count"],
+        facts["commands"]["total"]
+    );
+    assert_eq!(facts["trades"]["volume_lots"], 8);
+}
+
+#[test]
+fn help_completions_and_manual_are_there() {
+    let help = thalweg(&["exchange", "run", "--help"]);
+    for part in [
+        "Examples:",
+        "--placement",
+        "threads:N",
+        "--books",
+        "docs/orders-csv.md",
+    ] {
+        assert!(help.fine().contains(part), "{part} is not in the help");
+    }
+    assert!(thalweg(&["exchange", "--help"]).fine().contains("conform"));
+    assert!(thalweg(&["--version"]).fine().starts_with("thalweg "));
+    for shell in ["bash", "zsh", "fish"] {
+        assert!(
+            thalweg(&["completions", shell]).fine().contains("conform"),
+            "{shell}"
+        );
+    }
+    let manual = thalweg(&["man"]);
+    assert!(
+        manual.fine().contains("thalweg\\-exchange\\-run"),
+        "{}",
+        &manual.stdout[..300]
+    );
+    thalweg(&[]).refused(&["Usage"]);
+}

@@ -1,0 +1,121 @@
+//! Runs the program and looks at what it says.
+#![allow(dead_code, reason = "each test file uses its part of this module")]
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// The program, to be run in a way of one's own.
+pub(crate) fn command(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_thalweg"));
+    command
+        .args(arguments)
+        .stdin(Stdio::null())
+        .env_remove("NO_COLOR");
+    command
+}
+
+/// Runs the program to its end.
+pub(crate) fn thalweg(arguments: &[&str]) -> Ended {
+    command(arguments)
+        .output()
+        .expect("the program can be started")
+        .into()
+}
+
+/// How the program ended.
+#[derive(Debug)]
+pub(crate) struct Ended {
+    pub(crate) code: Option<i32>,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+}
+
+impl From<Output> for Ended {
+    fn from(output: Output) -> Ended {
+        let text = |bytes: Vec<u8>| String::from_utf8(bytes).expect("the program writes UTF-8");
+        Ended {
+            code: output.status.code(),
+            stdout: text(output.stdout),
+            stderr: text(output.stderr),
+        }
+    }
+}
+
+impl Ended {
+    /// Exit code 2, these parts on standard error, no data, no panic.
+    #[track_caller]
+    pub(crate) fn refused(&self, parts: &[&str]) {
+        assert_eq!(self.code, Some(2), "{self:?}");
+        assert_eq!(self.stdout, "", "{self:?}");
+        for part in parts {
+            assert!(self.stderr.contains(part), "`{part}` is not in {self:?}");
+        }
+        assert!(!self.stderr.contains("panicked"), "{self:?}");
+    }
+
+    /// Exit code 0 and nothing but data; gives the data.
+    #[track_caller]
+    pub(crate) fn fine(&self) -> &str {
+        assert_eq!(self.code, Some(0), "{self:?}");
+        assert_eq!(self.stderr, "", "{self:?}");
+        &self.stdout
+    }
+
+    /// The data as JSON.
+    #[track_caller]
+    pub(crate) fn json(&self) -> serde_json::Value {
+        serde_json::from_str(self.fine()).expect("the output is JSON")
+    }
+}
+
+/// A directory of its own for a test, removed at its end.
+pub(crate) struct Scratch {
+    directory: PathBuf,
+}
+
+impl Scratch {
+    pub(crate) fn new() -> Scratch {
+        static NEXT: AtomicU32 = AtomicU32::new(0);
+        // ORDERING: Relaxed, pairs with nothing; only the numbers must differ.
+        let number = NEXT.fetch_add(1, Ordering::Relaxed);
+        let name = format!("thalweg-test-{}-{number}", std::process::id());
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+        std::fs::create_dir_all(&directory).expect("a scratch directory can be made");
+        Scratch { directory }
+    }
+
+    /// The path of a name in here.
+    pub(crate) fn path(&self, name: &str) -> String {
+        self.directory
+            .join(name)
+            .to_str()
+            .expect("test paths are UTF-8")
+            .to_owned()
+    }
+
+    /// Writes a file, and gives its path.
+    pub(crate) fn file(&self, name: &str, content: &[u8]) -> String {
+        let path = self.path(name);
+        std::fs::write(&path, content).expect("a scratch file can be written");
+        path
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// A file of the shared test data; none, said aloud, where there is none.
+pub(crate) fn shared(name: &str) -> Option<String> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared")
+        .join(name);
+    if !path.is_file() {
+        println!("skipped: {} is not there", path.display());
+        return None;
+    }
+    Some(path.to_str().expect("test paths are UTF-8").to_owned())
+}
