@@ -10,6 +10,10 @@
 //! (MATCHING_UNSUPPORTED_COMMAND) and always rejected under [`Rules::REFERENCE`].
 #![forbid(unsafe_code)]
 
+// The random commands of the tests name this crate as its users do.
+#[cfg(test)]
+extern crate self as thalweg_exchange;
+
 pub mod book;
 pub mod command;
 pub mod conformance;
@@ -21,6 +25,7 @@ pub mod report;
 pub mod result_code;
 pub mod risk;
 pub mod rules;
+pub mod service;
 mod slab;
 mod state;
 pub mod state_text;

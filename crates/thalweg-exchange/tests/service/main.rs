@@ -1,0 +1,211 @@
+//! The service gives what `apply` gives, command by command, whatever the placement.
+
+#[path = "../properties/commands.rs"]
+#[allow(dead_code)] // made for the properties; this file needs a part of it
+mod commands;
+
+use std::fs::File;
+use std::io::{BufReader, Read};
+use std::path::Path;
+use std::sync::{Arc, Mutex};
+
+use flate2::bufread::GzDecoder;
+use proptest::prelude::*;
+use thalweg::pipeline::Placement;
+use thalweg_exchange::service::{Options, Service};
+use thalweg_exchange::state_text::state_hash;
+use thalweg_exchange::stream::{Item, LoadStream, Recorded};
+use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
+
+use self::commands::{Mix, rules, stream};
+
+fn placements() -> Vec<Placement> {
+    vec![
+        Placement::inline(),
+        Placement::auto(),
+        Placement::threads(1),
+        Placement::threads(2),
+        Placement::threads(3),
+        Placement::threads(4),
+        Placement::caller_and_threads(1, 1),
+        Placement::caller_and_threads(2, 2),
+        // Risk and settlement as far apart as they get.
+        Placement::explicit()
+            .on_caller(["settle"])
+            .on_thread(["risk"])
+            .on_thread(["match", "publish"]),
+    ]
+}
+
+/// Every command's result and events, and the hash of the state after the last.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Record {
+    results: Vec<ResultCode>,
+    events: Vec<Event>,
+    state: String,
+}
+
+fn serial(rules: Rules, commands: &[Command]) -> Record {
+    let mut state = State::new(rules);
+    let mut events = Events::new();
+    let mut record = Record::default();
+    for command in commands {
+        record.results.push(apply(&mut state, command, &mut events));
+        record.events.extend_from_slice(&events);
+    }
+    record.state = format!("{:?}", state_hash(&state));
+    record
+}
+
+/// The same through the service, `batch` commands at a time; and how many waited.
+fn served(rules: Rules, commands: &[Command], placement: Placement, batch: usize) -> (Record, u64) {
+    let record = Arc::new(Mutex::new(Record::default()));
+    let out = Arc::clone(&record);
+    let options = Options {
+        capacity: 256,
+        placement,
+        ..Options::default()
+    };
+    let mut service = Service::start(State::new(rules), options, move |outcome| {
+        let mut record = out.lock().expect("no panic");
+        assert_eq!(outcome.sequence, record.results.len() as u64);
+        assert_eq!(outcome.tag, outcome.sequence * 3);
+        record.results.push(outcome.result);
+        record.events.extend_from_slice(outcome.events);
+    })
+    .expect("a valid placement");
+    let mut first = 0;
+    for piece in commands.chunks(batch) {
+        if let [command] = piece {
+            service.submit(command, first * 3).expect("no failure");
+        } else {
+            service
+                .submit_batch(piece, |at| (first + at as u64) * 3)
+                .expect("no failure");
+        }
+        first += piece.len() as u64;
+    }
+    let finished = service.join().expect("no failure");
+    let mut record = std::mem::take(&mut *record.lock().expect("no panic"));
+    record.state = format!("{:?}", state_hash(&finished.state));
+    (record, finished.waits)
+}
+
+fn recorded(path: &Path) -> (Rules, Vec<Command>) {
+    let file = BufReader::new(File::open(path).expect("the stream can be opened"));
+    let mut text = String::new();
+    GzDecoder::new(file)
+        .read_to_string(&mut text)
+        .expect("the stream can be unpacked");
+    let stream = Recorded::new(text.as_bytes()).expect("a recorded stream");
+    let rules = stream.rules();
+    let commands = stream
+        .filter_map(|item| match item.expect("a good line") {
+            (_, Item::Command { command, .. }) => Some(command),
+            _ => None,
+        })
+        .collect();
+    (rules, commands)
+}
+
+#[test]
+fn recorded_streams_give_the_same_under_every_placement() {
+    let data = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    for name in ["edge_nomargin.txt.gz", "exchange_20k.txt.gz"] {
+        let (rules, commands) = recorded(&data.join(name));
+        let expected = serial(rules, &commands);
+        for placement in placements() {
+            for batch in [1, 64] {
+                let (record, waits) = served(rules, &commands, placement.clone(), batch);
+                assert!(record == expected, "{name} {placement} batch {batch}");
+                if placement == Placement::inline() {
+                    // One by one nothing is pending; in batches, short money has to wait.
+                    assert_eq!(waits > 0, batch > 1, "{name}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_load_stream_gives_the_same_under_every_placement() {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("../../../shared/streams/perf_exchange_1m.csv.gz");
+    let Ok(file) = File::open(&path) else {
+        println!("skipped: no {}", path.display());
+        return;
+    };
+    let stream = LoadStream::read(BufReader::new(GzDecoder::new(BufReader::new(file))))
+        .expect("a load stream");
+    let mut commands = stream.setup;
+    commands.extend(stream.commands.into_iter().take(100_000));
+    let expected = serial(Rules::default(), &commands);
+    for placement in placements() {
+        let (record, _) = served(Rules::default(), &commands, placement.clone(), 64);
+        assert!(record == expected, "{placement}");
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Little money and few users: many refusals depend on settlements just before.
+    #[test]
+    fn random_streams_give_the_same_under_every_placement(
+        commands in stream(Mix::Quirks, 400),
+        rules in rules(),
+    ) {
+        let expected = serial(rules, &commands);
+        for placement in placements() {
+            let (record, _) = served(rules, &commands, placement.clone(), 64);
+            prop_assert_eq!(&record.results, &expected.results, "{}", placement);
+            prop_assert!(record == expected, "{}", placement);
+        }
+    }
+}
+
+#[test]
+fn impossible_options_are_refused_with_the_limit() {
+    let start = |options| {
+        Service::start(State::default(), options, |_| ())
+            .expect_err("an impossible option")
+            .to_string()
+    };
+    let placement = Placement::threads(5);
+    assert_eq!(
+        start(Options {
+            placement,
+            ..Options::default()
+        }),
+        "5 stage threads asked for; 4 stages can use 1 to 4"
+    );
+    assert_eq!(
+        start(Options {
+            capacity: 0,
+            ..Options::default()
+        }),
+        "pipeline capacity 0 is outside 1 to 1073741824 events"
+    );
+}
+
+#[test]
+fn a_publisher_that_panics_is_an_error_and_not_a_hang() {
+    for placement in [Placement::inline(), Placement::threads(2)] {
+        let options = Options {
+            placement,
+            ..Options::default()
+        };
+        let mut service = Service::start(State::default(), options, |outcome| {
+            assert!(outcome.sequence < 10, "seeded");
+        })
+        .expect("valid options");
+        let stopped = (0..1_000_000).find_map(|_| service.submit(&Command::Nop, 0).err());
+        assert!(
+            stopped
+                .expect("told")
+                .to_string()
+                .contains("\"publish\" panicked: seeded")
+        );
+        assert_eq!(service.join().expect_err("told again").stage, "publish");
+    }
+}
