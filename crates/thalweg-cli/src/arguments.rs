@@ -98,7 +98,7 @@ pub(crate) struct Run {
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "file")]
     pub(crate) seed: u64,
 
-    /// Length of the made-up flow in commands, from 1 to 100M, like 50k
+    /// Length of the made-up flow in commands, from 1 to 20M, like 50k
     #[arg(long, value_name = "N", default_value = "1M", value_parser = values::count)]
     #[arg(conflicts_with = "file")]
     pub(crate) commands: u64,
@@ -189,7 +189,7 @@ pub(crate) enum Format {
     /// For people
     #[default]
     Text,
-    /// One JSON object, its keys stable (docs/run-json.md)
+    /// One JSON object, its keys stable
     Json,
 }
 

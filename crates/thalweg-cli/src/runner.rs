@@ -31,6 +31,9 @@ pub(crate) trait Runner {
     fn run(self: Box<Self>, commands: &[Command], rate: Rate, progress: &ProgressBar) -> Outcome;
 }
 
+// A made-up flow keeps up to 20 million of them: `--commands` has its limit from this.
+const _: () = assert!(size_of::<Command>() <= 56);
+
 /// The kind of a command, in one word.
 pub(crate) fn kind(command: &Command) -> &'static str {
     match command {

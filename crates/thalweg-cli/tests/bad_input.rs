@@ -153,7 +153,7 @@ fn option_values_name_their_limits() {
         ),
         (
             &["--commands", "0"],
-            &["'0'", "--commands", "from 1 to 100M"],
+            &["'0'", "--commands", "from 1 to 20M"],
         ),
         (&["--seed", "-1"], &["-1", "--"]),
         (&["--format", "xml"], &["'xml'", "--format", "json"]),

@@ -1,7 +1,7 @@
 //! Values of the command line: counts and placements.
 
-/// The longest made-up flow: its commands are made before the clock starts, 100 bytes each.
-const COUNT_MAX: u64 = 100_000_000;
+/// The longest made-up flow: its commands are kept, 56 bytes each.
+const COUNT_MAX: u64 = 20_000_000;
 /// The most threads that a placement may ask for.
 const THREADS_MAX: usize = 64;
 
@@ -30,7 +30,7 @@ impl std::fmt::Display for Place {
 pub(super) fn count(text: &str) -> Result<u64, String> {
     match scaled(text) {
         Some(n) if (1..=COUNT_MAX).contains(&n) => Ok(n),
-        _ => Err("a number of commands is from 1 to 100M, like 50k or 1M".to_owned()),
+        _ => Err("a number of commands is from 1 to 20M, like 50k or 1M".to_owned()),
     }
 }
 
@@ -91,12 +91,12 @@ mod tests {
             "1.5",
             "-1",
             "1.0001k",
-            "101M",
+            "21M",
             "1e6",
             "9999999999999M",
             ".",
         ] {
-            assert!(count(bad).unwrap_err().contains("from 1 to 100M"), "{bad}");
+            assert!(count(bad).unwrap_err().contains("from 1 to 20M"), "{bad}");
         }
     }
 

@@ -132,3 +132,93 @@ fn check(
         .push(Count::new("trades_not_recorded", paired.not_there));
     check
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::input::rows::Row;
+    use thalweg_exchange::Action;
+
+    fn message(kind: Kind, order: i64, action: Action, price: i64, amount: i64) -> Message {
+        Message {
+            kind,
+            order,
+            action,
+            price,
+            amount,
+        }
+    }
+
+    fn score(flow: &RealFlow, name: &str) -> (u64, u64) {
+        let score = flow.check.scores.iter().find(|s| s.name == name).unwrap();
+        (score.agree, score.of)
+    }
+
+    fn count(flow: &RealFlow, name: &str) -> u64 {
+        flow.check
+            .counts
+            .iter()
+            .find(|c| c.name == name)
+            .unwrap()
+            .count
+    }
+
+    #[test]
+    fn a_taker_trades_once_though_the_feed_tells_it_three_times() {
+        use Kind::{Changed, Created, Deleted, Trade};
+        let messages = [
+            message(Created, 1, Action::Bid, 100, 10),
+            message(Created, 2, Action::Ask, 99, 4),
+            message(Changed, 1, Action::Bid, 100, 6),
+            message(Deleted, 2, Action::Ask, 99, 0),
+            message(Trade, 900, Action::Ask, 100, 4),
+            message(Created, 3, Action::Ask, 100, 1),
+        ];
+        let flow = replay(&messages, None, Rules::default()).unwrap();
+        assert_eq!(score(&flow, "trades"), (1, 1));
+        assert_eq!(count(&flow, "trades_not_recorded"), 1);
+        // Two set up, three are placed; what the feed repeats needs no command.
+        assert_eq!(flow.commands.len(), 5);
+    }
+
+    #[test]
+    fn snapshots_teach_what_is_older_than_the_file() {
+        let older = message(Kind::Deleted, 7, Action::Ask, 105, 3);
+        let messages = [
+            message(Kind::Created, 1, Action::Bid, 100, 10),
+            older,
+            older,
+            older,
+        ];
+        let snapshot = |after_messages, asks: &[(i64, i64)]| Snapshot {
+            after_messages,
+            row: Row {
+                bids: vec![(100, 10)],
+                asks: asks.to_vec(),
+            },
+        };
+        let snapshots = [snapshot(1, &[(105, 3), (106, 1)]), snapshot(2, &[(106, 1)])];
+        let flow = replay(&messages, Some(&snapshots), Rules::default()).unwrap();
+        assert_eq!(
+            score(&flow, "all_levels"),
+            (1, 1),
+            "the first snapshot only teaches"
+        );
+        assert_eq!(count(&flow, "levels_learnt"), 2);
+    }
+
+    #[test]
+    fn volume_that_would_trade_is_not_learnt() {
+        let messages = [message(Kind::Created, 1, Action::Bid, 100, 10)];
+        let row = Row {
+            bids: vec![(100, 10)],
+            asks: vec![(99, 5)],
+        };
+        let snapshots = [Snapshot {
+            after_messages: 1,
+            row,
+        }];
+        let flow = replay(&messages, Some(&snapshots), Rules::default()).unwrap();
+        assert_eq!((count(&flow, "levels_learnt"), flow.commands.len()), (0, 3));
+    }
+}

@@ -164,3 +164,109 @@ fn check(scores: &RowScores, unknown: &Unknown, rows: bool, tally: &Tally) -> Ch
         .push(Count::new("trades_not_recorded", tally.trades_not_recorded));
     check
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn message(kind: Kind, order: i64, price: i64, size: i64) -> Message {
+        Message {
+            kind,
+            order,
+            action: Action::Bid,
+            price,
+            size,
+        }
+    }
+
+    fn row(bids: &[(i64, i64)]) -> Row {
+        Row {
+            bids: bids.to_vec(),
+            asks: vec![(200, 1)],
+        }
+    }
+
+    fn score(flow: &RealFlow, name: &str) -> (u64, u64) {
+        let score = flow.check.scores.iter().find(|s| s.name == name).unwrap();
+        (score.agree, score.of)
+    }
+
+    fn count(flow: &RealFlow, name: &str) -> u64 {
+        flow.check
+            .counts
+            .iter()
+            .find(|c| c.name == name)
+            .unwrap()
+            .count
+    }
+
+    #[test]
+    fn executions_hit_by_price_and_time() {
+        use Kind::{Added, Deleted, Executed, Reduced, Unseen};
+        let messages = [
+            message(Added, 1, 100, 5),
+            message(Added, 2, 100, 5),
+            message(Unseen, 0, 100, 9),
+            message(Executed, 9, 100, 4),
+            message(Executed, 1, 100, 5),
+            message(Reduced, 2, 100, 2),
+            message(Deleted, 2, 100, 3),
+        ];
+        // Four lots rest from before the first message, at the head of the level.
+        let rows = [
+            row(&[(100, 9)]),
+            row(&[(100, 14)]),
+            row(&[(100, 14)]),
+            row(&[(100, 10)]),
+            row(&[(100, 5)]),
+            row(&[(100, 3)]),
+            row(&[]),
+        ];
+        let flow = replay(&messages, Some(&rows), Rules::default()).unwrap();
+        assert_eq!(score(&flow, "best_levels"), (7, 7));
+        assert_eq!(score(&flow, "makers"), (2, 2));
+        assert_eq!(count(&flow, "makers_older_than_the_file"), 1);
+        let asks_and_head = 2;
+        assert_eq!(count(&flow, "levels_learnt"), asks_and_head);
+    }
+
+    #[test]
+    fn a_wrong_maker_is_counted() {
+        let messages = [
+            message(Kind::Added, 1, 100, 5),
+            message(Kind::Added, 2, 100, 5),
+            message(Kind::Executed, 2, 100, 5),
+        ];
+        let flow = replay(&messages, None, Rules::default()).unwrap();
+        assert_eq!(score(&flow, "makers"), (0, 1));
+    }
+
+    #[test]
+    fn orders_that_left_out_of_view_go_when_their_level_comes_back() {
+        let messages = [
+            message(Kind::Added, 1, 90, 5),
+            message(Kind::Added, 2, 100, 5),
+            message(Kind::Added, 3, 101, 5),
+        ];
+        let rows = [
+            row(&[(90, 5)]),
+            row(&[(100, 5)]),
+            row(&[(101, 5), (100, 5), (90, 2)]),
+        ];
+        let flow = replay(&messages, Some(&rows), Rules::default()).unwrap();
+        assert_eq!(score(&flow, "all_levels"), (2, 3));
+        assert_eq!(count(&flow, "orders_gone_out_of_view"), 1);
+    }
+
+    #[test]
+    fn the_first_row_is_learnt_without_its_own_message() {
+        let taken = Message {
+            kind: Kind::Executed,
+            ..message(Kind::Added, 1, 100, 5)
+        };
+        assert_eq!(before(&row(&[(99, 1)]), &taken).bids, [(100, 5), (99, 1)]);
+        let added = message(Kind::Added, 1, 100, 5);
+        assert_eq!(before(&row(&[(100, 5), (99, 1)]), &added).bids, [(99, 1)]);
+        assert_eq!(before(&row(&[(100, 7)]), &added).bids, [(100, 2)]);
+    }
+}

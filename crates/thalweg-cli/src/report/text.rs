@@ -89,8 +89,8 @@ fn book(book: &Book, out: &mut dyn Write) -> fmt::Result {
         let (orders, size, price) = cell(&book.bids, i);
         let left = format!("{orders:>8} {size:>16} {price:>12}");
         let (orders, size, price) = cell(&book.asks, i);
-        let right = format!("{price:<12} {size:<16} {orders}");
-        writeln!(out, "  {left}   {}", right.trim_end())?;
+        let both = format!("  {left}   {price:<12} {size:<16} {orders}");
+        writeln!(out, "{}", both.trim_end())?;
     }
     writeln!(
         out,

@@ -158,7 +158,7 @@ pub(super) fn stages(latency: &Latency) -> String {
         picture.text(area.left - 10.0, y + 16.0, "end name", &stage.name);
         let mut x = area.left;
         for (class, times) in [("waited", &stage.waited), ("worked", &stage.served)] {
-            let width = area.width * mean(times) / most;
+            let width = (area.width * mean(times) / most).max(1.5);
             if times.is_some() {
                 let tip = format!("{}: {}", stage.name, span(mean(times).round()));
                 picture.bar((x, y), (width, 22.0), class, &tip);
