@@ -86,6 +86,15 @@ const HOT_WINDOWS: u32 = 5;
 const COOL_PERCENT: u64 = 40;
 const COOL_WINDOWS: u32 = 50;
 
+/// After a hand-over, so many windows pass before the gain is judged, over as many windows again.
+const SETTLE_WINDOWS: u32 = 5;
+/// A split that brings less than this share of the rate before it is undone.
+const GAIN_PERCENT: u64 = 98;
+/// After an undone split the next is put off by so many windows (0.2 s), twice as many each time,
+/// up to [`PUT_OFF_MAX`] (26 s).
+const PUT_OFF_WINDOWS: u32 = 100;
+const PUT_OFF_MAX: u32 = 12_800;
+
 /// The caller's side.
 pub(super) struct Auto {
     desk: Arc<Desk>,
@@ -94,9 +103,56 @@ pub(super) struct Auto {
     window_ticks: u64,
     window_began: u64,
     busy_before: Vec<u64>,
+    events_before: u64,
     windows_on_end: u32,
+    trial: Trial,
     /// How often stages changed hands.
     pub(super) moves: u64,
+}
+
+/// Whether a split was worth it: on a machine where the other core is taken, it is not.
+#[derive(Debug)]
+struct Trial {
+    /// Events and windows while the caller was busy on its own.
+    alone: (u64, u32),
+    /// The same since the split.
+    split: (u64, u32),
+    /// Windows to wait before the next split, and how many after that one fails.
+    put_off: u32,
+    next_put_off: u32,
+}
+
+impl Trial {
+    const fn new() -> Self {
+        Self {
+            alone: (0, 0),
+            split: (0, 0),
+            put_off: 0,
+            next_put_off: PUT_OFF_WINDOWS,
+        }
+    }
+
+    /// Counts a window since the split; gives whether the split has failed.
+    fn has_failed(&mut self, events: u64) -> bool {
+        self.split.1 += 1;
+        if self.split.1 <= SETTLE_WINDOWS || self.split.1 > 2 * SETTLE_WINDOWS {
+            return false;
+        }
+        self.split.0 += events;
+        if self.split.1 < 2 * SETTLE_WINDOWS {
+            return false;
+        }
+        // Events per window, both sides multiplied by both numbers of windows.
+        let alone = self.alone.0 * u64::from(SETTLE_WINDOWS) * GAIN_PERCENT;
+        let failed = self.split.0 * u64::from(self.alone.1) * 100 < alone;
+        if failed {
+            self.put_off = self.next_put_off;
+            self.next_put_off = (2 * self.next_put_off).min(PUT_OFF_MAX);
+        } else {
+            self.next_put_off = PUT_OFF_WINDOWS;
+        }
+        failed
+    }
 }
 
 /// The bell of the worker: it is the only stage thread.
@@ -113,10 +169,12 @@ impl Auto {
             desk,
             control,
             busy_before: vec![0; counters.len()],
+            events_before: 0,
             counters,
             window_ticks: clock.ticks_from_ns(WINDOW_NS),
             window_began: clock.ticks(),
             windows_on_end: 0,
+            trial: Trial::new(),
             moves: 0,
         }
     }
@@ -128,9 +186,8 @@ impl Auto {
         elapsed >= self.window_ticks && self.close_window(now, elapsed, crew)
     }
 
-    #[cold]
-    fn close_window(&mut self, now: u64, elapsed: u64, crew: &mut Crew) -> bool {
-        self.window_began = now;
+    /// What each stage did since the last call: ticks at work, and events through the first.
+    fn since_last(&mut self) -> (Vec<u64>, u64) {
         let mut busy = vec![0; self.counters.len()];
         for ((busy, before), counters) in busy
             .iter_mut()
@@ -141,31 +198,59 @@ impl Auto {
             let total = counters.busy.load(Ordering::Relaxed);
             *busy = total - std::mem::replace(before, total);
         }
+        // ORDERING: Relaxed; an estimate.
+        let events = self.counters[0].events.load(Ordering::Relaxed);
+        let passed = events - std::mem::replace(&mut self.events_before, events);
+        (busy, passed)
+    }
+
+    #[cold]
+    fn close_window(&mut self, now: u64, elapsed: u64, crew: &mut Crew) -> bool {
+        self.window_began = now;
+        let (busy, events) = self.since_last();
         let all: u64 = busy.iter().sum();
-        let (state, wanted) = match self.desk.state() {
-            EMPTY if all * 100 > elapsed * HOT_PERCENT => (EMPTY, HOT_WINDOWS),
-            HELD if all * 100 < elapsed * COOL_PERCENT => (HELD, COOL_WINDOWS),
+        // A window that was cut long by something else counts for what it was.
+        let events = events * self.window_ticks / elapsed.max(1);
+        match self.desk.state() {
+            EMPTY => self.watch_alone(&busy, all * 100 > elapsed * HOT_PERCENT, events, crew),
+            HELD => {
+                self.watch_split(all * 100 < elapsed * COOL_PERCENT, events);
+                false
+            }
             RETURNED => {
                 self.take_back(crew);
-                return true;
+                true
             }
-            _ => (CLOSED, u32::MAX),
-        };
-        self.windows_on_end = if state == CLOSED {
-            0
-        } else {
-            self.windows_on_end + 1
-        };
-        if self.windows_on_end < wanted {
+            _ => false,
+        }
+    }
+
+    fn watch_alone(&mut self, busy: &[u64], is_hot: bool, events: u64, crew: &mut Crew) -> bool {
+        self.trial.put_off = self.trial.put_off.saturating_sub(1);
+        if !is_hot || self.trial.put_off > 0 {
+            self.windows_on_end = 0;
+            self.trial.alone = (0, 0);
+            return false;
+        }
+        self.windows_on_end += 1;
+        self.trial.alone.0 += events;
+        self.trial.alone.1 += 1;
+        if self.windows_on_end < HOT_WINDOWS {
             return false;
         }
         self.windows_on_end = 0;
-        if state == EMPTY {
-            return self.give_away(&busy, crew);
+        self.trial.split = (0, 0);
+        self.give_away(busy, crew)
+    }
+
+    fn watch_split(&mut self, is_cool: bool, events: u64) {
+        self.windows_on_end = if is_cool { self.windows_on_end + 1 } else { 0 };
+        if self.windows_on_end >= COOL_WINDOWS || self.trial.has_failed(events) {
+            self.windows_on_end = 0;
+            self.trial.alone = (0, 0);
+            self.desk.set(RECALLED);
+            self.control.ring(&[WORKER]);
         }
-        self.desk.set(RECALLED);
-        self.control.ring(&[WORKER]);
-        false
     }
 
     /// Hands the later stages to the worker.
@@ -250,5 +335,29 @@ mod tests {
         assert_eq!(split(&[100, 10, 10]), 1);
         assert_eq!(split(&[10, 10, 100]), 2);
         assert_eq!(split(&[10]), 0);
+    }
+
+    #[test]
+    fn a_split_that_brings_nothing_is_undone_and_the_next_put_off_longer() {
+        let judge = |trial: &mut Trial, events: u64| {
+            trial.alone = (5 * 1_000, 5);
+            trial.split = (0, 0);
+            (0..20).filter(|_| trial.has_failed(events)).count()
+        };
+        let mut trial = Trial::new();
+        assert_eq!(judge(&mut trial, 1_200), 0);
+        assert_eq!(
+            judge(&mut trial, 990),
+            0,
+            "an open loop brings what it brings"
+        );
+        assert_eq!(trial.put_off, 0);
+        assert_eq!(judge(&mut trial, 700), 1);
+        assert_eq!(trial.put_off, PUT_OFF_WINDOWS);
+        assert_eq!(judge(&mut trial, 700), 1);
+        assert_eq!(trial.put_off, 2 * PUT_OFF_WINDOWS);
+        assert_eq!(judge(&mut trial, 2_000), 0);
+        assert_eq!(judge(&mut trial, 700), 1);
+        assert_eq!(trial.put_off, PUT_OFF_WINDOWS);
     }
 }

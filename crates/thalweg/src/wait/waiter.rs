@@ -174,8 +174,10 @@ mod tests {
                     waiter.until(&waiting.1, || waiting.0.load(SeqCst));
                     waiter.sleeps()
                 });
-                // Long enough that a thread which may sleep does.
-                std::thread::sleep(std::time::Duration::from_millis(2));
+                // Mostly long enough that a thread which may sleep does.
+                for _ in 0..10_000 {
+                    std::thread::yield_now();
+                }
                 shared.0.store(true, SeqCst);
                 shared.1.ring();
                 let sleeps = thread.join().unwrap();
