@@ -6,9 +6,11 @@
 //! full or empty.
 
 pub mod broadcast;
+mod mpsc;
 pub(crate) mod sequence;
 mod spsc;
 pub(crate) mod sync;
 
+pub use mpsc::{LaneConsumer, mpsc};
 pub use sequence::{CAPACITY_MAX, CapacityError};
 pub use spsc::{Batch, Claim, ClaimError, Consumer, Layout, PopError, Producer, PushError, spsc};

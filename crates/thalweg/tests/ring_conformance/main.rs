@@ -1,10 +1,11 @@
-//! One suite for every shape of ring with owned elements: each case is a function over [`Shape`], and the
-//! `suite!` macro makes a test of every case for every shape.
+//! One suite for every shape of ring with owned elements: each case is a function over [`Shape`],
+//! and the `suite!` macro makes a test of every case for every shape.
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used)] // cases are tests, though their functions are not #[test]
 
 mod batches;
 mod drops;
+mod lanes;
 mod shape;
 mod singles;
 mod threads;
@@ -21,7 +22,8 @@ macro_rules! suite {
 }
 
 suite! {
-    packed: crate::shape::Packed, slotted: crate::shape::Slotted;
+    packed: crate::shape::Packed, slotted: crate::shape::Slotted,
+    lane: crate::shape::Lanes;
     {
         singles: elements_come_out_in_order
             holds_exactly_its_capacity
@@ -49,7 +51,7 @@ suite! {
         drops: elements_left_inside_are_dropped_once
             elements_left_behind_by_the_consumer_are_dropped_once
             an_uncommitted_claim_drops_what_was_written
-            a_forgotten_batch_loses_nothing_else
+            a_forgotten_batch_leaks_and_nothing_worse
             a_panic_while_iterating_a_batch_leaves_the_rest
             a_panic_in_a_pushed_iterator_publishes_what_came_before
             a_panic_between_claim_and_commit_publishes_nothing

@@ -15,7 +15,8 @@
 //! 3. The consumer owns the cells of positions from head up to any published position it acquired.
 //!    It only reads there, and releases a position only after it took the element.
 //! 4. An element is counted as gone (the consumer's head moves on, the claim's count goes down)
-//!    before the value reaches code that can panic, and is never counted back.
+//!    before the value is read, and one that was read is never counted back. So code that panics
+//!    or forgets a guard can leak elements, not see one twice.
 //! 5. The allocation lives until both endpoints have left; leaving is the last access
 //!    (`shared.rs`).
 //!
@@ -32,10 +33,23 @@
 //! the side that set it, so the second look sees it.
 //!
 //! *Two cores, one face.* The endpoints hold the storage as an enum and branch at each access,
-//! because the shape of a ring should not spread through the types of every struct that holds an
-//! endpoint. The branch goes the same way for the whole life of a ring. (Measured: see
-//! `examples/ring_speed.rs`.) Both cores give cells back through the same head, so the slotted one
-//! has an exact capacity too, and its slots are written by one side only.
+//! because the layout of a ring should not spread through the types of every struct that holds an
+//! endpoint. The branch goes the same way for the whole life of a ring, and the compiler takes it
+//! out of loops: 0.2 ns an operation (a push and a pop in one thread: 2.5 ns, against 2.1 with one
+//! core only). Both cores give cells back through the same head, so the slotted one has an exact
+//! capacity too, and its slots are written by one side only.
+//!
+//! *Release.* A pop releases its cell at once, a batch all its cells at its end. A pop that gave
+//! cells back only now and then could leave the producer at a full ring and the consumer waiting
+//! for it. It would not pay either: one release in 32 pops was no faster (4.6 to 5.3 ns a message
+//! both ways), since the producer looks at the head only when its copy says full, and finds many.
+//!
+//! *No prefetch.* `prefetchw` of the producer's cells 128 to 512 bytes ahead and of the slotted
+//! core's next slots, and read prefetches at the consumer, made no difference that stood out from
+//! the noise of a machine that others used too; on a quiet one it is worth another look.
+//!
+//! The figures: `examples/ring_speed.rs`, 8-byte elements, 1024 of them, on a virtual machine with
+//! two cores of an AMD EPYC.
 
 mod claim;
 mod consumer;

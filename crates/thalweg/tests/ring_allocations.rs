@@ -1,0 +1,96 @@
+//! No ring operation allocates after construction. A binary of its own, for its allocator.
+#![cfg(not(loom))]
+
+use std::alloc::{GlobalAlloc, Layout as Memory, System};
+use std::cell::Cell;
+
+use thalweg::ring::{Layout, PopError, mpsc, spsc};
+
+struct Counting;
+
+std::thread_local! {
+    /// Calls to the allocator by this thread; the test harness has threads of its own.
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, memory: Memory) -> *mut u8 {
+        CALLS.set(CALLS.get() + 1);
+        // SAFETY: as the caller of this promises.
+        unsafe { System.alloc(memory) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, memory: Memory) {
+        CALLS.set(CALLS.get() + 1);
+        // SAFETY: as the caller of this promises.
+        unsafe { System.dealloc(start, memory) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+/// How often `work` calls the allocator.
+fn calls(work: impl FnOnce()) -> u64 {
+    let before = CALLS.get();
+    work();
+    CALLS.get() - before
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(calls(|| drop(std::hint::black_box(Box::new(1)))), 2);
+}
+
+#[test]
+fn a_one_to_one_ring_does_not_allocate() {
+    for layout in [Layout::Packed, Layout::Slotted] {
+        let (mut tx, mut rx) = spsc::<[u64; 3]>(100, layout).unwrap();
+        let mut out = Vec::with_capacity(100);
+        let calls = calls(|| {
+            for round in 0..1000 {
+                tx.try_push([round; 3]).unwrap();
+                tx.push_slice(&[[1; 3]; 20]);
+                tx.push_iter((0..20).map(|n| [n; 3]));
+                let mut claim = tx.claim(30).unwrap();
+                claim.push([7; 3]).unwrap();
+                match round % 2 {
+                    0 => drop(claim),
+                    _ => assert_eq!(claim.commit(), 1),
+                }
+                while tx.try_push([9; 3]).is_ok() {}
+                assert_eq!((tx.len(), rx.len(), rx.is_empty()), (100, 100, false));
+                assert_eq!(rx.peek(), Ok(&[round; 3]));
+                assert_eq!(rx.try_pop(), Ok([round; 3]));
+                assert_eq!(rx.batch(30).count(), 30);
+                assert_eq!(rx.pop_into(&mut out, 100), 69);
+                out.clear();
+                assert_eq!(rx.try_pop(), Err(PopError::Empty));
+            }
+            tx.close();
+        });
+        assert_eq!(calls, 0, "{layout:?}");
+    }
+}
+
+#[test]
+fn lanes_do_not_allocate() {
+    let (mut producers, mut rx) = mpsc::<u64>(3, 10, Layout::Packed).unwrap();
+    let mut out = Vec::with_capacity(30);
+    let calls = calls(|| {
+        for _ in 0..1000 {
+            for tx in &mut producers {
+                tx.push_slice(&[1; 10]);
+            }
+            assert_eq!(rx.try_pop(), Ok(1));
+            rx.batch(5).for_each(drop);
+            while rx.pop_into(&mut out, 7) > 0 {
+                out.clear();
+            }
+        }
+        producers.iter_mut().for_each(|tx| tx.close());
+        assert_eq!(rx.try_pop(), Err(PopError::Closed));
+    });
+    assert_eq!(calls, 0);
+}
