@@ -1,4 +1,14 @@
-//! Event streams inside a program, with the shortest tail that the hardware allows.
+//! Event streams inside a program, with the shortest tail that the hardware allows, and an account
+//! of where every microsecond went.
+//!
+//! - [`pipeline`]: stages and dependencies declared once, run on one thread, two, or one per stage,
+//!   with the same results; waiting and service time of every stage, always on.
+//! - [`ring`]: the rings underneath: one-to-one, many-to-one, one-to-many.
+//! - [`wait`]: how threads wait, and which cores they really have.
+//!
+//! When not to use it: between processes or machines; where events are rare and a channel from the
+//! standard library is good enough; where tasks outnumber threads by far (an async runtime does
+//! that).
 #![deny(unsafe_code)]
 
 pub mod pipeline;
