@@ -93,7 +93,7 @@ fn a_maker_fee_over_the_taker_fee_drains_and_is_refused_when_mended() {
 fn a_budget_ask_may_lower_where_its_budget_does_not_cover_the_fees() {
     let mut state = market(Rules::default(), spec(7, 3), 1_000);
     run(&mut state, &order(1, OrderType::Gtc, Action::Bid, 1, 8));
-    for (budget, size, lowers) in [(28, 8, false), (27, 8, true), (4, 1, false)] {
+    for (budget, size, lowers) in [(28, 8, false), (27, 8, true), (4, 1, false), (10, 3, true)] {
         let ask = order(2, OrderType::FokBudget, Action::Ask, budget, size);
         assert_eq!(
             state.risk.check(&ask),
@@ -255,6 +255,82 @@ fn a_loss_that_would_let_the_rest_grow_over_64_bits_is_refused() {
     assert_eq!(run(&mut state, &ask), ResultCode::RiskArithmeticOverflow);
     let ask = order(2, OrderType::FokBudget, Action::Ask, 28, 8);
     assert_eq!(run(&mut state, &ask), ResultCode::Success);
+}
+
+/// A market where `room` more of the quote currency fits.
+fn market_with_room(rules: Rules, spec: SymbolSpec, room: i64) -> State {
+    let mut state = market(rules, spec, 1_000);
+    let deposit = AccountSpec {
+        uid: UserId(3),
+        balances: vec![(QUOTE, i64::MAX - 2_000 - room)],
+    };
+    assert_eq!(
+        run(&mut state, &Command::AddAccounts([deposit].into())),
+        ResultCode::Success
+    );
+    state
+}
+
+#[test]
+fn the_room_for_losses_is_exact_and_shrinks_with_balances_below_zero() {
+    let sell = order(2, OrderType::FokBudget, Action::Ask, 8, 8); // loses 8·7 − 8·2 = 40
+    for (room, expected) in [
+        (39, ResultCode::RiskArithmeticOverflow),
+        (40, ResultCode::Success),
+    ] {
+        let mut state = market_with_room(Rules::default(), spec(7, 3), room);
+        run(&mut state, &order(1, OrderType::Gtc, Action::Bid, 1, 50));
+        assert_eq!(run(&mut state, &sell), expected);
+    }
+    // The seller has 1,000, so that only what is lost below zero takes room, and stays taken.
+    let mut state = market_with_room(Rules::default(), spec(7, 3), 60);
+    run(&mut state, &order(1, OrderType::Gtc, Action::Bid, 1, 50));
+    run(&mut state, &order(2, OrderType::Ioc, Action::Bid, 1, 1));
+    let withdraw = Command::Balance {
+        uid: UserId(2),
+        currency: QUOTE,
+        amount: -990,
+        transaction_id: i64::MAX,
+        kind: AdjustmentKind::Adjustment,
+    };
+    assert_eq!(run(&mut state, &withdraw), ResultCode::Success);
+    let refill = AccountSpec {
+        uid: UserId(4),
+        balances: vec![(QUOTE, 990)],
+    };
+    assert_eq!(
+        run(&mut state, &Command::AddAccounts([refill].into())),
+        ResultCode::Success
+    );
+    assert_eq!(run(&mut state, &sell), ResultCode::Success);
+    assert_eq!(state.risk.balance(UserId(2), QUOTE), Some(-30));
+    assert_eq!(run(&mut state, &sell), ResultCode::RiskArithmeticOverflow);
+}
+
+#[test]
+fn the_room_that_quirks_of_the_reference_take_is_taken_for_good() {
+    const OVERFLOW: ResultCode = ResultCode::RiskArithmeticOverflow;
+    // A maker fee 6 above the taker fee: 24 for four lots, for each of the orders.
+    let mut state = market_with_room(Rules::REFERENCE, spec(3, 9), 47);
+    let bid = |uid| order(uid, OrderType::Gtc, Action::Bid, 1, 4);
+    assert_eq!(run(&mut state, &bid(1)), ResultCode::Success);
+    assert_eq!(run(&mut state, &bid(2)), OVERFLOW);
+    // An ask moved to −3: four lots may each lose 3·2 and a fee of 7, and one for good measure.
+    for (room, expected) in [(4 * 14 - 1, OVERFLOW), (4 * 14, ResultCode::Success)] {
+        let mut state = market_with_room(Rules::REFERENCE, spec(7, 3), room);
+        run(&mut state, &order(1, OrderType::Gtc, Action::Ask, 50, 4));
+        assert_eq!(run(&mut state, &moved(1, -3)), expected);
+    }
+    // A bid at a price below zero is paid for resting.
+    for (room, expected) in [(2 * (6 * 2 + 11) - 1, OVERFLOW), (46, ResultCode::Success)] {
+        let mut state = market_with_room(Rules::REFERENCE, spec(7, 3), room);
+        let bid = order(1, OrderType::Gtc, Action::Bid, -3, 2);
+        assert_eq!(run(&mut state, &bid), expected);
+        assert_eq!(
+            state.risk.settlement_may_lower(&bid),
+            expected == ResultCode::Success
+        );
+    }
 }
 
 #[test]

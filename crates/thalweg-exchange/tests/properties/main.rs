@@ -1,6 +1,7 @@
 //! Properties of the state machine over random streams.
 
 mod commands;
+mod draining;
 mod model;
 
 use std::collections::BTreeMap;
@@ -190,6 +191,11 @@ fn late_agrees(rules: Rules, commands: &[Command], pace: &[u8]) -> Result<usize,
     Ok(early)
 }
 
+/// How many commands are settled before each one: mostly none.
+fn pace() -> impl Strategy<Value = Vec<u8>> {
+    prop::collection::vec(prop_oneof![4 => Just(0), 1 => 1_u8..3, 1 => Just(9)], 1..20)
+}
+
 proptest! {
     // 256 cases each; PROPTEST_CASES asks for more.
     #![proptest_config(ProptestConfig::default())]
@@ -239,8 +245,11 @@ proptest! {
     fn an_early_acceptance_is_the_late_answer(
         commands in stream(Mix::Quirks, 150),
         plain in stream(Mix::Plain, 150),
-        pace in prop::collection::vec(0_u8..3, 1..20),
+        draining in draining::stream(1, 80),
+        rules in draining::one_quirk(),
+        pace in pace(),
     ) {
+        late_agrees(rules, &draining, &pace)?;
         late_agrees(Rules::REFERENCE, &commands, &pace)?;
         late_agrees(Rules::default(), &plain, &pace)?;
         late_agrees(Rules::REFERENCE, &plain, &pace)?;
@@ -251,7 +260,9 @@ proptest! {
         rules in rules(),
         small in stream(Mix::Quirks, 40),
         extreme in prop::collection::vec(extreme_command(), 1..120),
-        pace in prop::collection::vec(0_u8..3, 1..20),
+        draining in draining::stream(draining::UNIT_MAX, 120),
+        one_quirk in draining::one_quirk(),
+        pace in pace(),
     ) {
         let mut commands = small;
         commands.extend(extreme);
@@ -271,6 +282,7 @@ proptest! {
             }
         }
         late_agrees(rules, &commands, &pace)?;
+        late_agrees(one_quirk, &draining, &pace)?;
     }
 
     #[test]
