@@ -1,0 +1,256 @@
+//! Load on a pipeline: on schedule or as fast as it goes.
+
+use thalweg_measure::clock::Clock;
+use thalweg_measure::histogram::Reader;
+use thalweg_measure::load::{OpenLoop, Rate};
+use thalweg_measure::noise::{GapMeter, Gaps};
+
+use crate::runner::{Metric, Run};
+use crate::workload::{Stamp, Tally};
+
+/// A longer step between two clock reads of the waiting sender is a gap, ns.
+const GAP_NS: u64 = 5_000;
+/// The first part of a schedule, which is sent and not measured: threads start, caches fill.
+const WARM_UP_NS: u64 = 2_000_000;
+/// A run is cut when it has taken so many times its span.
+const SPANS_MAX: u64 = 3;
+
+/// How events are sent in one run.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub(crate) enum Load {
+    /// On schedule; latency counts from the intended time.
+    Open { per_s: u64, span_ns: u64 },
+    /// As fast as they are taken, `batch` at a time.
+    Closed { batch: usize, span_ns: u64 },
+}
+
+/// What an open loop measures.
+pub(crate) const LATENCY: &[Metric] = &[
+    Metric::lower("latency_p50", "ns"),
+    Metric::lower("latency_p99", "ns"),
+    Metric::lower("latency_p999", "ns"),
+];
+/// What a closed loop measures.
+pub(crate) const THROUGHPUT: &[Metric] = &[Metric::higher("throughput", "events/s")];
+
+/// Something that takes events, and whose stages are done with them when `finish` returns.
+pub(crate) trait Line {
+    /// Publishes one event. `false` if `deadline_ticks` came before there was room; a line whose
+    /// own waiting is part of what is measured may wait longer.
+    fn publish(&mut self, stamp: Stamp, deadline_ticks: u64) -> bool;
+    /// Publishes `count` events numbered from `first`, without intended time.
+    fn publish_batch(&mut self, first: u64, count: usize, deadline_ticks: u64) -> bool;
+    /// Waits until all stages are done, and ends the threads.
+    fn finish(self);
+}
+
+/// What was sent.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Sent {
+    pub(crate) events: u64,
+    pub(crate) gaps: Gaps,
+    pub(crate) cut: bool,
+    /// From the first event until all stages were done.
+    pub(crate) span_ns: u64,
+}
+
+/// Sends the load and ends the line.
+pub(crate) fn send(line: impl Line, load: Load) -> Sent {
+    match load {
+        Load::Open { per_s, span_ns } => on_schedule(line, per_s, span_ns),
+        Load::Closed { batch, span_ns } => flood(line, batch, span_ns),
+    }
+}
+
+fn on_schedule(mut line: impl Line, per_s: u64, span_ns: u64) -> Sent {
+    let clock = Clock::global();
+    let rate = Rate::per_second(per_s).expect("the experiments ask for 1 to 1e9 a second");
+    let mut schedule = OpenLoop::new(clock, rate);
+    let mut meter = GapMeter::new(clock.ticks_from_ns(GAP_NS));
+    let due_in = |ns: u64| u128::from(per_s) * u128::from(ns) / 1_000_000_000;
+    let warm_up = due_in(WARM_UP_NS) as u64;
+    let count = warm_up + due_in(span_ns).max(1) as u64;
+    let begin = clock.ticks();
+    let deadline = begin + clock.ticks_from_ns(WARM_UP_NS + SPANS_MAX * span_ns);
+    let mut sent = 0;
+    let mut cut = false;
+    while sent < count && !cut {
+        let due = schedule.next_due();
+        let mut now = clock.ticks();
+        while now < due {
+            meter.tick(now);
+            std::hint::spin_loop();
+            now = clock.ticks();
+        }
+        meter.tick(now);
+        // Publishing may do a stage's work, or wait for room: no gap.
+        meter.pause();
+        let intended_ticks = if sent < warm_up { 0 } else { due };
+        let stamp = Stamp {
+            number: sent,
+            intended_ticks,
+        };
+        cut = now > deadline || !line.publish(stamp, deadline);
+        sent += u64::from(!cut);
+    }
+    line.finish();
+    Sent {
+        events: sent,
+        gaps: meter.gaps(),
+        cut,
+        span_ns: clock.ns(clock.ticks().saturating_sub(begin)),
+    }
+}
+
+fn flood(mut line: impl Line, batch: usize, span_ns: u64) -> Sent {
+    /// Events between two looks at the clock.
+    const LOOK_EVERY: u64 = 64;
+    let clock = Clock::global();
+    let begin = clock.ticks();
+    let end = begin + clock.ticks_from_ns(span_ns);
+    let deadline = begin + clock.ticks_from_ns(SPANS_MAX * span_ns);
+    let mut sent: u64 = 0;
+    let mut cut = false;
+    let mut look = 0;
+    while !cut {
+        if sent >= look {
+            if clock.ticks() >= end {
+                break;
+            }
+            look = sent + LOOK_EVERY;
+        }
+        let published = if batch == 1 {
+            let stamp = Stamp {
+                number: sent,
+                intended_ticks: 0,
+            };
+            line.publish(stamp, deadline)
+        } else {
+            line.publish_batch(sent, batch, deadline)
+        };
+        cut = !published;
+        if published {
+            sent += batch as u64;
+        }
+    }
+    line.finish();
+    Sent {
+        events: sent,
+        gaps: Gaps::default(),
+        cut,
+        span_ns: clock.ns(clock.ticks().saturating_sub(begin)).max(1),
+    }
+}
+
+/// The figures of a run under `load`, in the order of its metrics.
+pub(crate) fn figures(load: Load, sent: Sent, tally: Tally, latency_ticks: &Reader) -> Run {
+    let clock = Clock::global();
+    let values = match load {
+        Load::Open { .. } => {
+            let summary = latency_ticks.snapshot(|ticks| clock.ns(ticks)).summary();
+            // A run cut before its first measured event has no latency.
+            let ns = |value: u64| (summary.count > 0).then_some(value as f64);
+            [summary.p50, summary.p99, summary.p999]
+                .map(|value| ns(value).unwrap_or(f64::INFINITY))
+                .to_vec()
+        }
+        Load::Closed { .. } => vec![sent.events as f64 * 1e9 / sent.span_ns as f64],
+    };
+    Run {
+        values,
+        disturbance: sent.gaps.disturbance(),
+        lost: sent.events.abs_diff(tally.events) + tally.misplaced,
+        cut: sent.cut,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::workload::{Event, Tail};
+    use std::sync::{Arc, Mutex};
+    use thalweg_measure::histogram::recorder;
+
+    /// Takes events on the spot, and may leave some out.
+    struct Direct {
+        tail: Tail,
+        skip: u64,
+        room: u64,
+    }
+
+    impl Line for Direct {
+        fn publish(&mut self, stamp: Stamp, _: u64) -> bool {
+            if stamp.number == self.room {
+                return false;
+            }
+            if stamp.number != self.skip {
+                let mut event = Event::default();
+                event.set(stamp);
+                self.tail.end(&event);
+            }
+            true
+        }
+        fn publish_batch(&mut self, first: u64, count: usize, deadline_ticks: u64) -> bool {
+            (first..first + count as u64).all(|number| {
+                let intended_ticks = 0;
+                let stamp = Stamp {
+                    number,
+                    intended_ticks,
+                };
+                self.publish(stamp, deadline_ticks)
+            })
+        }
+        fn finish(self) {}
+    }
+
+    fn direct(skip: u64, room: u64) -> (Direct, Arc<Mutex<Tally>>, Reader) {
+        let (writer, reader) = recorder();
+        let (tail, tally) = Tail::new(writer);
+        (Direct { tail, skip, room }, tally, reader)
+    }
+
+    fn run(load: Load, skip: u64, room: u64) -> (Run, Sent, u64) {
+        let (line, tally, reader) = direct(skip, room);
+        let sent = send(line, load);
+        let tally = *tally.lock().unwrap();
+        let run = figures(load, sent, tally, &reader);
+        (run, sent, reader.count())
+    }
+
+    const NEVER: u64 = u64::MAX;
+    const OPEN: Load = Load::Open {
+        per_s: 100_000,
+        span_ns: 3_000_000,
+    };
+
+    #[test]
+    fn a_schedule_sends_every_event_and_measures_those_after_the_warm_up() {
+        let (run, sent, measured) = run(OPEN, NEVER, NEVER);
+        assert!(!run.cut || sent.events < 500, "{sent:?}");
+        if !run.cut {
+            assert_eq!((sent.events, measured), (500, 300));
+            assert!(run.values[0] <= run.values[1] && run.values[1] <= run.values[2]);
+        }
+        assert_eq!((run.lost, run.values.len()), (0, LATENCY.len()));
+    }
+
+    #[test]
+    fn a_lost_event_is_told() {
+        assert!(run(OPEN, 3, NEVER).0.lost > 0);
+        let closed = Load::Closed {
+            batch: 16,
+            span_ns: 100_000,
+        };
+        assert!(run(closed, 3, NEVER).0.lost > 0);
+        assert_eq!(run(closed, NEVER, NEVER).0.lost, 0);
+    }
+
+    #[test]
+    fn a_line_that_takes_no_more_cuts_the_run() {
+        let (run, sent, measured) = run(OPEN, NEVER, 150);
+        assert!(run.cut);
+        assert_eq!((run.lost, measured), (0, 0));
+        assert!(sent.events <= 150);
+        assert_eq!(run.values, [f64::INFINITY; 3]);
+    }
+}
