@@ -44,6 +44,21 @@ pub(crate) enum Command {
 #[derive(Debug, Subcommand)]
 pub(crate) enum Exchange {
     /// Send a stream of orders through the exchange and show what happened and how long it took
+    ///
+    /// The format of FILE is recognised by its content, and gzip by its magic: Bitstamp messages,
+    /// LOBSTER messages, our own CSV (docs/orders-csv.md), recorded streams, load streams. Without
+    /// FILE a realistic flow is made from a seed, the same on every machine.
+    ///
+    /// Latency counts from the moment a command was due, not from when it could be sent: a stall
+    /// shows in every command that it delayed. The time that a command waited to be sent is the
+    /// wait of the stage "send".
+    ///
+    /// Recorded market flow is turned into orders, and the exchange's books and trades are
+    /// compared with the recorded ones. Orders older than the recording are learnt from the
+    /// recorded books and counted as such.
+    ///
+    /// Exit code: 0 fine, also where real flow agrees in part only; 1 if a load stream leaves
+    /// another book than it says; 2 misuse or failure.
     Run(Box<Run>),
     /// Compare recorded streams with this engine: every result, event, checkpoint and final line
     Conform(Conform),
@@ -65,15 +80,6 @@ Examples:
 /// What `exchange run` takes.
 #[derive(Debug, Args)]
 #[command(after_help = RUN_EXAMPLES)]
-#[command(
-    long_about = "Send a stream of orders through the exchange and show what happened and \
-    how long it took.\n\n\
-    The format of FILE is recognised by its content, and gzip by its magic: Bitstamp messages, \
-    LOBSTER messages, our own CSV (docs/orders-csv.md), recorded streams, load streams. Without \
-    FILE a realistic flow is made from a seed, the same on every machine.\n\n\
-    Latency counts from the moment a command was due, not from when it could be sent: a stall \
-    shows in every command that it delayed."
-)]
 pub(crate) struct Run {
     /// The stream to run, `-` for standard input; none: a made-up flow
     pub(crate) file: Option<PathBuf>,
@@ -91,7 +97,7 @@ pub(crate) struct Run {
     pub(crate) rate: Rate,
 
     /// Where the stages run: inline, threads:N with N from 1 to 64, or auto
-    #[arg(long, default_value = "auto", value_parser = values::place)]
+    #[arg(long, default_value = "inline", value_parser = values::place)]
     pub(crate) placement: Place,
 
     /// Seed of the made-up flow
@@ -210,7 +216,7 @@ mod tests {
             panic!("not a run");
         };
         assert_eq!(run.rate, Rate::MAX);
-        assert_eq!(run.placement, Place::Auto);
+        assert_eq!(run.placement, Place::Inline);
         assert_eq!((run.seed, run.commands), (1, 1_000_000));
         assert_eq!(run.rules, RulesName::Default);
     }

@@ -1,6 +1,7 @@
 //! How a command of the program ends.
 
 use crate::input::error::InputError;
+use crate::runner::RunError;
 use std::fmt;
 use std::io::{self, Write};
 use std::path::PathBuf;
@@ -24,6 +25,8 @@ pub(crate) enum Failure {
     Misuse(String),
     /// A recording cannot be put through the exchange.
     Recording { file: String, what: String },
+    /// The exchange stopped.
+    Run(RunError),
     /// A report could not be written.
     Report { path: PathBuf, source: io::Error },
     /// Standard output could not be written to.
@@ -43,6 +46,7 @@ impl fmt::Display for Failure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Failure::Input(error) => error.fmt(f),
+            Failure::Run(error) => error.fmt(f),
             Failure::Misuse(what) => f.write_str(what),
             Failure::Recording { file, what } => write!(f, "{file}: {what}"),
             Failure::Report { path, source } => {
@@ -66,6 +70,7 @@ impl std::error::Error for Failure {
     fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
         match self {
             Failure::Input(error) => Some(error),
+            Failure::Run(error) => Some(error),
             Failure::Report { source, .. } | Failure::Output(source) => Some(source),
             _ => None,
         }
@@ -75,6 +80,12 @@ impl std::error::Error for Failure {
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Failure {
         Failure::Input(error)
+    }
+}
+
+impl From<RunError> for Failure {
+    fn from(error: RunError) -> Failure {
+        Failure::Run(error)
     }
 }
 

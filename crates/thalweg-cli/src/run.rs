@@ -1,10 +1,10 @@
 //! `thalweg exchange run`.
 
-use crate::arguments::{Format, Place, RulesName, Run};
+use crate::arguments::{Format, RulesName, Run};
 use crate::failure::{self, Failure, Finding};
 use crate::report::facts::{Book, Commands, Count, Facts, Input, Level};
 use crate::report::{html, text};
-use crate::runner::{Direct, Outcome, Runner, kind};
+use crate::runner::{Outcome, Pipelined, Runner, kind};
 use crate::source::{self, Source};
 use crate::terminal::{self, Notes};
 use std::collections::BTreeMap;
@@ -31,12 +31,10 @@ pub(crate) fn rules(name: RulesName) -> Rules {
 pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     let notes = Notes::new(options.quiet);
     let source = source::load(options, &notes)?;
-    let runner: Box<dyn Runner> = Box::new(Direct::new(source.rules));
-    if let Place::Threads(_) = options.placement {
-        notes.hint("--placement: stages on threads of their own are not built yet; runs inline");
-    }
+    let placement = options.placement.placement();
+    let runner: Box<dyn Runner> = Box::new(Pipelined::new(source.rules, placement));
     let progress = notes.progress(source.commands.len() as u64, "running");
-    let outcome = runner.run(&source.commands, options.rate, &progress);
+    let outcome = runner.run(&source.commands, options.rate, &progress)?;
     let hash = state_hash(&outcome.state).hash;
     if let Some(planned) = source.state_hash
         && planned != hash

@@ -1,15 +1,16 @@
 //! The seam between the program and whatever runs commands: given all of them and a rate, it
 //! says what came of them and how long each part took.
 
-mod direct;
 mod measured;
+mod pipelined;
 mod tally;
 
-pub(crate) use direct::Direct;
+pub(crate) use pipelined::Pipelined;
 
 use crate::report::facts::{Latency, Trades};
 use indicatif::ProgressBar;
 use std::collections::BTreeMap;
+use std::fmt;
 use thalweg_exchange::{Command, ResultCode, State};
 use thalweg_measure::load::Rate;
 
@@ -20,15 +21,35 @@ pub(crate) struct Outcome {
     pub(crate) results: BTreeMap<ResultCode, u64>,
     pub(crate) trades: Trades,
     pub(crate) latency: Latency,
-    /// Where the stages really ran.
+    /// The placement that was asked for.
     pub(crate) placement: String,
 }
+
+/// The exchange stopped before the last command.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct RunError(pub(crate) String);
+
+impl fmt::Display for RunError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "the exchange stopped: {}", self.0)
+    }
+}
+
+impl std::error::Error for RunError {}
 
 /// Runs commands through an exchange.
 pub(crate) trait Runner {
     /// Sends every command at its time, and waits until the last one is through. The progress
     /// counts commands.
-    fn run(self: Box<Self>, commands: &[Command], rate: Rate, progress: &ProgressBar) -> Outcome;
+    ///
+    /// # Errors
+    /// Threads that cannot be had, and a stage that fails.
+    fn run(
+        self: Box<Self>,
+        commands: &[Command],
+        rate: Rate,
+        progress: &ProgressBar,
+    ) -> Result<Outcome, RunError>;
 }
 
 // A made-up flow keeps up to 20 million of them: `--commands` has its limit from this.

@@ -1,5 +1,7 @@
 //! Values of the command line: counts and placements.
 
+use thalweg::pipeline::Placement;
+
 /// The longest made-up flow: its commands are kept, 56 bytes each.
 const COUNT_MAX: u64 = 20_000_000;
 /// The most threads that a placement may ask for.
@@ -16,12 +18,13 @@ pub(crate) enum Place {
     Auto,
 }
 
-impl std::fmt::Display for Place {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl Place {
+    /// The same for a pipeline.
+    pub(crate) fn placement(self) -> Placement {
         match self {
-            Place::Inline => f.write_str("inline"),
-            Place::Threads(n) => write!(f, "threads:{n}"),
-            Place::Auto => f.write_str("auto"),
+            Place::Inline => Placement::inline(),
+            Place::Threads(n) => Placement::threads(n),
+            Place::Auto => Placement::auto(),
         }
     }
 }

@@ -93,10 +93,12 @@ pub(crate) struct Latency {
     pub(crate) throughput_per_s: f64,
     /// Commands finished in each interval of the run.
     pub(crate) throughput: Throughput,
+    /// One command in so many was timed at every stage; end to end, every command was.
+    pub(crate) sampled_every: u64,
     /// From the moment a command was due (at a rate) or handed over (at max) to its last stage.
     pub(crate) end_to_end: Distribution,
     pub(crate) stages: Vec<Stage>,
-    /// The slowest commands, slowest first.
+    /// The slowest of the commands that were timed at every stage, slowest first.
     pub(crate) slowest: Vec<Slow>,
 }
 
@@ -160,6 +162,7 @@ pub(crate) struct Slow {
     /// Position in the stream, from 1.
     pub(crate) command: u64,
     pub(crate) kind: String,
+    /// From the moment it was handed over.
     pub(crate) end_to_end_ns: u64,
     /// The stage that took the largest part, and whether it was waited for or serving.
     pub(crate) stage: String,
@@ -262,6 +265,7 @@ pub(crate) mod sample {
                 interval_ns: 160_000,
                 finished,
             },
+            sampled_every: 32,
             end_to_end: times(600),
             stages: vec![risk, matching],
             slowest: vec![slow],

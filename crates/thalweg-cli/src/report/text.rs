@@ -211,7 +211,10 @@ fn slowest(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
     if latency.slowest.is_empty() {
         return Ok(());
     }
-    writeln!(out, "  slowest:")?;
+    match latency.sampled_every {
+        0 | 1 => writeln!(out, "  slowest:")?,
+        n => writeln!(out, "  slowest of those timed at every stage (one in {n}):")?,
+    }
     for slow in &latency.slowest {
         writeln!(
             out,

@@ -1,15 +1,11 @@
-//! From measured ticks to facts: distributions, throughput over time, the slowest commands.
+//! From measured ticks to facts: distributions, and throughput over time.
 
-use crate::report::facts::{Distribution, Point, Slow, Throughput};
-use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use crate::report::facts::{Distribution, Point, Throughput};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Histogram;
 
 /// Points of a curve in each halving of what is left of the percentiles.
 const CURVE_POINTS_PER_HALF: u32 = 8;
-/// How many of the slowest commands are kept.
-const SLOWEST: usize = 10;
 /// How many intervals the run is cut into, at most.
 const INTERVALS_MAX: u64 = 100;
 /// How many commands share one reading of the time.
@@ -94,83 +90,9 @@ impl Finished {
     }
 }
 
-/// The slowest commands so far, by ticks from end to end, with the ticks of their parts.
-#[derive(Debug)]
-pub(crate) struct Slowest<const PARTS: usize> {
-    heap: BinaryHeap<Reverse<(u64, u64, [u64; PARTS])>>,
-}
-
-impl<const PARTS: usize> Slowest<PARTS> {
-    pub(crate) fn new() -> Self {
-        Slowest {
-            heap: BinaryHeap::with_capacity(SLOWEST + 1),
-        }
-    }
-
-    /// Command `i`, counted from 0, took so long, in these parts.
-    #[inline]
-    pub(crate) fn offer(&mut self, i: u64, total: u64, parts: [u64; PARTS]) {
-        let full = self.heap.len() == SLOWEST;
-        if full
-            && self
-                .heap
-                .peek()
-                .is_some_and(|Reverse(least)| total <= least.0)
-        {
-            return;
-        }
-        if full {
-            self.heap.pop();
-        }
-        self.heap.push(Reverse((total, i, parts)));
-    }
-
-    /// The facts, slowest first. `parts` says of each part which stage it belongs to, and whether
-    /// it is waiting.
-    pub(crate) fn finish(
-        self,
-        clock: Clock,
-        parts: [(&str, bool); PARTS],
-        kind: impl Fn(u64) -> &'static str,
-    ) -> Vec<Slow> {
-        let mut all = self.heap.into_vec();
-        all.sort_unstable();
-        let slow = |Reverse((total, i, ticks)): Reverse<(u64, u64, [u64; PARTS])>| {
-            let longest = (0..PARTS).max_by_key(|&p| ticks[p])?;
-            Some(Slow {
-                command: i + 1,
-                kind: kind(i).to_owned(),
-                end_to_end_ns: clock.ns(total),
-                stage: parts[longest].0.to_owned(),
-                stage_ns: clock.ns(ticks[longest]),
-                waiting: parts[longest].1,
-            })
-        };
-        all.into_iter().filter_map(slow).collect()
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn the_slowest_are_kept_in_order() {
-        let mut slowest = Slowest::<2>::new();
-        for i in 0..100_u64 {
-            slowest.offer(i, (i * 37) % 101, [1, (i * 37) % 101]);
-        }
-        let clock = Clock::with_os();
-        let found = slowest.finish(clock, [("a", true), ("b", false)], |_| "place");
-        assert_eq!(found.len(), SLOWEST);
-        assert!(
-            found
-                .windows(2)
-                .all(|w| w[0].end_to_end_ns >= w[1].end_to_end_ns)
-        );
-        assert_eq!(found[0].end_to_end_ns, 100);
-        assert_eq!((found[0].stage.as_str(), found[0].waiting), ("b", false));
-    }
 
     #[test]
     fn a_curve_rises_and_ends_at_the_slowest() {

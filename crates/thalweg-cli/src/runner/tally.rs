@@ -2,7 +2,7 @@
 
 use crate::report::facts::Trades;
 use std::collections::BTreeMap;
-use thalweg_exchange::{Event, Events, ResultCode};
+use thalweg_exchange::{Event, ResultCode};
 
 /// What came of the commands so far.
 #[derive(Debug, Default)]
@@ -15,7 +15,7 @@ pub(crate) struct Tally {
 
 impl Tally {
     /// Counts one command.
-    pub(crate) fn count(&mut self, result: ResultCode, events: &Events) {
+    pub(crate) fn count(&mut self, result: ResultCode, events: &[Event]) {
         match result {
             ResultCode::Success => self.successes += 1,
             other => *self.others.entry(other).or_default() += 1,
