@@ -86,7 +86,8 @@ fn lines(latency: &Latency) -> Vec<Curve<'_>> {
     for (i, stage) in latency.stages.iter().enumerate() {
         let forms = [("waited", &stage.waited), ("served", &stage.served)];
         for (what, times) in forms {
-            if let Some(times) = times {
+            // A stage that never waits, behind another on its thread, has no line.
+            if let Some(times) = times.as_ref().filter(|times| times.max_ns > 0) {
                 all.push(Curve {
                     name: format!("{}, {what}", stage.name),
                     class: format!("s{} {what}", i % COLOURS),
@@ -158,22 +159,19 @@ pub(super) fn stages(latency: &Latency) -> String {
         picture.text(area.left - 10.0, y + 16.0, "end name", &stage.name);
         let mut x = area.left;
         for (class, times) in [("waited", &stage.waited), ("worked", &stage.served)] {
-            let width = (area.width * mean(times) / most).max(1.5);
+            let width = match mean(times) {
+                0.0 => 0.0,
+                ns => (area.width * ns / most).max(1.5),
+            };
             if times.is_some() {
                 let tip = format!("{}: {}", stage.name, span(mean(times).round()));
                 picture.bar((x, y), (width, 22.0), class, &tip);
             }
             x += width;
         }
-        let shown = |times: &Option<Distribution>| {
-            times
-                .as_ref()
-                .map_or("not measured".to_owned(), |t| span(t.mean_ns.round()))
-        };
-        let label = match (&stage.waited, &stage.served) {
-            (None, served) => shown(served),
-            (waited, served) => format!("{} + {}", shown(waited), shown(served)),
-        };
+        let measured = [&stage.waited, &stage.served].into_iter().flatten();
+        let means: Vec<String> = measured.map(|times| span(times.mean_ns.round())).collect();
+        let label = means.join(" + ");
         picture.text(x + 8.0, y + 16.0, "name", &label);
     }
     picture.finish()
