@@ -500,3 +500,48 @@ fn auto_gives_stages_away_under_load_and_takes_them_back() {
             .all(|stage| stage.events == published + trickle)
     );
 }
+
+#[test]
+fn auto_never_leaves_stages_on_the_desk_when_the_ring_is_full() {
+    // A small ring, flat out, with the other core taken: splits fail and are undone again and
+    // again, while the caller waits for room most of the time.
+    let stop = Arc::new(AtomicU64::new(0));
+    let hogs: Vec<_> = (0..2)
+        .map(|_| {
+            let stop = Arc::clone(&stop);
+            std::thread::spawn(move || {
+                while stop.load(SeqCst) == 0 {
+                    std::hint::black_box(
+                        (0..100).fold(0u64, |a: u64, b: u64| a ^ b.wrapping_mul(a)),
+                    );
+                }
+            })
+        })
+        .collect();
+    let begin = std::time::Instant::now();
+    let mut published = 0;
+    let mut pipeline = Pipeline::builder(16, || 0u64)
+        .stage("a", |event: &mut u64, _| {
+            *event =
+                std::hint::black_box((0..100).fold(*event, |a: u64, b: u64| a ^ b.wrapping_add(a)));
+        })
+        .stage("b", |event, _| {
+            *event =
+                std::hint::black_box((0..300).fold(*event, |a: u64, b: u64| a ^ b.wrapping_add(a)));
+        })
+        .after("a")
+        .build()
+        .unwrap();
+    while begin.elapsed().as_millis() < 1_500 {
+        pipeline
+            .publish_batch(100, |_, event| *event = published)
+            .unwrap();
+        published += 100;
+    }
+    stop.store(1, SeqCst);
+    for hog in hogs {
+        hog.join().unwrap();
+    }
+    let stats = pipeline.join().unwrap();
+    assert_eq!(stats.stages[1].events, published);
+}

@@ -59,9 +59,14 @@ impl Desk {
         self.state() == CLOSED
     }
 
-    /// The worker's visit.
+    /// Whether the caller should come to the desk.
+    pub(super) fn has_returned(&self) -> bool {
+        self.state() == RETURNED
+    }
+
+    /// The worker's visit; gives whether the caller should be woken for what it left.
     #[inline]
-    pub(super) fn exchange(&self, crew: &mut Crew) {
+    pub(super) fn exchange(&self, crew: &mut Crew) -> bool {
         match self.state() {
             OFFERED => {
                 crew.stages.append(&mut self.tray());
@@ -71,9 +76,11 @@ impl Desk {
                 crew.flush();
                 self.tray().append(&mut crew.stages);
                 self.set(RETURNED);
+                return true;
             }
             _ => {}
         }
+        false
     }
 }
 
@@ -217,12 +224,24 @@ impl Auto {
                 self.watch_split(all * 100 < elapsed * COOL_PERCENT, events);
                 false
             }
-            RETURNED => {
-                self.take_back(crew);
-                true
-            }
+            RETURNED => self.collect(crew),
             _ => false,
         }
+    }
+
+    /// Takes the stages back if the worker has returned them; gives whether it had. To be called
+    /// wherever the caller waits for the pipeline to move: until then, nobody runs those stages.
+    pub(super) fn collect(&mut self, crew: &mut Crew) -> bool {
+        let has_returned = self.desk.has_returned();
+        if has_returned {
+            self.take_back(crew);
+        }
+        has_returned
+    }
+
+    /// Whether [`collect`](Self::collect) would find something.
+    pub(super) fn has_returned(&self) -> bool {
+        self.desk.has_returned()
     }
 
     fn watch_alone(&mut self, busy: &[u64], is_hot: bool, events: u64, crew: &mut Crew) -> bool {
@@ -297,9 +316,7 @@ impl Auto {
         while self.desk.state() == RECALLED && self.control.failure().is_none() {
             crate::ring::sync::yield_now();
         }
-        if self.desk.state() == RETURNED {
-            self.take_back(crew);
-        }
+        self.collect(crew);
         if self.desk.state() == EMPTY {
             self.desk.set(CLOSED);
             self.control.ring(&[WORKER]);

@@ -258,7 +258,13 @@ impl<T: Send + Sync + 'static> Builder<T> {
         let is_auto = self.placement.is_auto() && self.producers == 0 && machine.cores.count() > 1;
         let threads = plan.threads.len() + usize::from(is_auto);
         let graph = Arc::new(parts.graph);
-        let timeline = Timeline::new(slots, shift, parts.names.len(), graph.last.len());
+        let timeline = Timeline::new(
+            slots,
+            shift,
+            parts.names.len(),
+            graph.last.len(),
+            self.producers > 0,
+        );
         let timeline = Arc::new(timeline);
         let control = Arc::new(Control::new(1 + threads + self.producers));
         let mut assembly = Assembly {

@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::auto::Desk;
-use super::control::Control;
+use super::control::{CALLER, Control};
 use super::lanes::Merge;
 use super::meter::Mark;
 use super::stage::{Stage, Turn};
@@ -64,36 +64,38 @@ impl Crew {
         } else {
             usize::MAX
         };
-        let (mut worked, mut more, mut blocked) = (false, false, false);
+        let mut all = Turn::IDLE;
         let mut done = 0;
         let mut sampled = false;
-        if let Some(merge) = &mut self.merge {
-            worked |= merge.merge();
+        if let Some(merge) = &mut self.merge
+            && merge.merge()
+        {
+            all = Turn::WORKED;
         }
         for (at, placed) in self.stages.iter_mut().enumerate() {
             self.current = at;
-            match placed.stage.turn(limit, &mut mark) {
-                Turn::Worked { more: left } => {
-                    worked = true;
-                    more |= left;
-                    sampled |= mark.0.is_some();
-                    continue;
-                }
-                Turn::Blocked => blocked = true,
-                Turn::Idle => {}
-                Turn::Done => done += 1,
-            }
-            mark.0 = None;
+            let turn = placed.stage.turn(limit, &mut mark);
+            all = all.or(turn);
+            sampled |= mark.0.is_some();
+            done += usize::from(turn.is(Turn::DONE));
         }
         if sampled && self.stages.len() > 1 {
             self.flush();
         }
-        if worked {
-            Round::Worked {
-                more: more || blocked,
-            }
-        } else if blocked {
+        if all.is(Turn::WORKED) {
+            let more = all.is(Turn::MORE.or(Turn::BLOCKED));
+            Round::Worked { more }
+        } else {
+            self.round_without_work(all, done)
+        }
+    }
+
+    #[cold]
+    fn round_without_work(&self, all: Turn, done: usize) -> Round {
+        if all.is(Turn::BLOCKED) {
             Round::Blocked
+        } else if all.is(Turn::MORE) {
+            Round::Worked { more: true }
         } else if done == self.stages.len() {
             self.merge_is_done()
         } else {
@@ -169,7 +171,9 @@ impl Thread {
         let control = Arc::clone(&self.control);
         loop {
             if let Some(desk) = &self.desk {
-                desk.exchange(&mut self.crew);
+                if desk.exchange(&mut self.crew) {
+                    control.ring(&[CALLER]);
+                }
                 if self.crew.stages.is_empty() {
                     if desk.is_closed() {
                         return;

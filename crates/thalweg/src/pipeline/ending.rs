@@ -17,6 +17,7 @@ impl<T> Pipeline<T> {
     /// The pipeline has stopped.
     pub fn drain(&mut self) -> Result<(), Stopped> {
         loop {
+            self.collect();
             let round = self.run(Mark::default())?;
             if self.control.failure().is_some() {
                 return Err(self.stopped());

@@ -80,6 +80,8 @@ pub(super) struct Meter {
     closed: Vec<u64>,
     /// Events passed, for the counter.
     events: u64,
+    /// No event before this one is sampled.
+    unsampled_until: u64,
 }
 
 /// A chunk that contains a sampled event.
@@ -142,6 +144,7 @@ impl Meter {
             batches: Vec::with_capacity(NOTES),
             closed: Vec::with_capacity(NOTES),
             events: 0,
+            unsampled_until: 0,
         };
         (meter, gauge)
     }
@@ -152,26 +155,39 @@ impl Meter {
         self.timeline.block_of(first)..=self.timeline.block_of(last)
     }
 
-    #[inline]
-    fn is_sampled(&self, block: u64, first: u64, count: usize) -> bool {
-        let sampled = self.timeline.row(block).sequence();
-        sampled.is_some_and(|sampled| sampled.wrapping_sub(first) < count as u64)
-    }
-
     /// Before work on `count` (at least 1) events from `first`: reads the clock if one of them is
     /// sampled.
-    #[inline]
+    #[inline(always)]
     pub(super) fn before(&mut self, first: u64, count: usize, mark: &mut Mark) -> Option<Begun> {
-        if !self
-            .blocks(first, count)
-            .any(|block| self.is_sampled(block, first, count))
-        {
+        if first + count as u64 <= self.unsampled_until {
             mark.0 = None;
             return None;
         }
-        Some(Begun {
-            begin: mark.0.take().unwrap_or_else(|| self.clock.ticks()),
-        })
+        self.before_sample(first, count, mark)
+    }
+
+    #[cold]
+    fn before_sample(&mut self, first: u64, count: usize, mark: &mut Mark) -> Option<Begun> {
+        let end = first + count as u64;
+        let mut sampled = first;
+        loop {
+            let next = self.timeline.unsampled_until(sampled);
+            self.unsampled_until = next;
+            if next >= end {
+                mark.0 = None;
+                return None;
+            }
+            if self.timeline.row(self.timeline.block_of(next)).sequence() == Some(next) {
+                let begin = mark.0.take().unwrap_or_else(|| self.clock.ticks());
+                return Some(Begun { begin });
+            }
+            // Not told of a sample in this block, though one may come; or the next block's turn.
+            sampled = (self.timeline.block_of(next) + 1) << self.timeline.shift();
+            if sampled >= end {
+                mark.0 = None;
+                return None;
+            }
+        }
     }
 
     /// After the work, before the release, if the chunk was sampled. `owns` says whether a sampled
@@ -180,6 +196,7 @@ impl Meter {
     /// Time at work is estimated without bias from sampled chunks: a chunk of `count` events has
     /// `count/every` samples on average, so each sample stands for `every/count` of the chunk's
     /// time.
+    #[cold]
     pub(super) fn after(
         &mut self,
         begun: Begun,
@@ -235,7 +252,7 @@ impl Meter {
     }
 
     /// Counts passed events; a plain store.
-    #[inline]
+    #[inline(always)]
     pub(super) fn passed(&mut self, count: usize) {
         self.events += count as u64;
         // ORDERING: Relaxed; a figure for people.

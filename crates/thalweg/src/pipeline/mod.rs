@@ -233,10 +233,26 @@ impl<T> Pipeline<T> {
         if let (Some(now), Some(auto)) = (stamp, &mut self.auto)
             && auto.watch(now, &mut self.crew)
         {
-            let worker: &[usize] = if auto.is_split() { &[WORKER] } else { &[] };
-            self.first_bells = worker.into();
+            self.stages_moved();
         }
         Ok(())
+    }
+
+    /// After stages changed hands: whom publishing wakes.
+    #[cold]
+    fn stages_moved(&mut self) {
+        let is_split = self.auto.as_ref().is_some_and(Auto::is_split);
+        let worker: &[usize] = if is_split { &[WORKER] } else { &[] };
+        self.first_bells = worker.into();
+    }
+
+    /// Takes stages back that the worker has returned, wherever the caller waits.
+    fn collect(&mut self) {
+        if let Some(auto) = &mut self.auto
+            && auto.collect(&mut self.crew)
+        {
+            self.stages_moved();
+        }
     }
 
     /// Runs the caller's stages until they have nothing more to do for now.
@@ -287,8 +303,10 @@ impl<T> Pipeline<T> {
     #[cold]
     fn wait_for_room(&mut self, count: usize) -> Result<(), Stopped> {
         loop {
+            self.collect();
             let round = self.run(Mark::default())?;
             let crew = &mut self.crew;
+            let auto = self.auto.as_ref();
             let bell = self.control.bell(CALLER);
             match &mut self.intake {
                 Intake::Direct(direct) => {
@@ -304,7 +322,10 @@ impl<T> Pipeline<T> {
                         continue;
                     }
                     self.waiter.until(bell, || {
-                        publisher.free(count) >= count || publisher.is_closed() || crew.is_ready()
+                        publisher.free(count) >= count
+                            || publisher.is_closed()
+                            || crew.is_ready()
+                            || auto.is_some_and(Auto::has_returned)
                     });
                 }
                 Intake::Lane(producer) => {

@@ -99,7 +99,7 @@ mod tests {
             after: vec![[].into(), [0].into()],
             last: [1].into(),
         });
-        let timeline = Timeline::new(1024, 0, 2, 1);
+        let timeline = Timeline::new(1024, 0, 2, 1, false);
         let mut slowest = Slowest::new(graph);
         for sequence in 0..1000 {
             // Every event waits 1 and is served `slow`, then 2 and 3.

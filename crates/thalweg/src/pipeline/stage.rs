@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::control::Control;
-use super::meter::{Mark, Meter};
+use super::meter::{Begun, Mark, Meter};
 use crate::ring::broadcast::{Polled, ReadOnly, ReadWrite};
 
 /// What a stage's closure is told beside the event.
@@ -79,20 +79,30 @@ impl<T> Chunk<'_, T> {
     }
 }
 
-/// What came of a stage's turn.
+/// What came of a stage's turn; turns of several stages are or-ed together. No bit: no event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Turn {
-    /// Events went through; there may be more.
-    Worked {
-        /// The limit was reached, so more are surely waiting.
-        more: bool,
-    },
-    /// The first event must be offered again.
-    Blocked,
-    /// No event.
-    Idle,
+pub(super) struct Turn(u8);
+
+impl Turn {
+    pub(super) const IDLE: Self = Self(0);
+    /// Events went through.
+    pub(super) const WORKED: Self = Self(1);
+    /// Events are surely left.
+    pub(super) const MORE: Self = Self(2);
+    /// The first event left must be offered again.
+    pub(super) const BLOCKED: Self = Self(4);
     /// No event any more.
-    Done,
+    pub(super) const DONE: Self = Self(8);
+
+    #[inline(always)]
+    pub(super) fn or(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    #[inline(always)]
+    pub(super) fn is(self, bit: Self) -> bool {
+        self.0 & bit.0 != 0
+    }
 }
 
 /// A stage whose event and closure types are forgotten.
@@ -109,6 +119,7 @@ pub(super) trait Stage: Send {
 
 /// The part of a reader that does not depend on its kind.
 pub(super) trait Reach: Send {
+    fn waiting(&mut self) -> usize;
     fn poll(&mut self) -> Polled;
     fn next_sequence(&self) -> u64;
     fn owns(&self, sequence: u64) -> bool;
@@ -116,6 +127,10 @@ pub(super) trait Reach: Send {
 }
 
 impl<T: Send + Sync> Reach for ReadOnly<T> {
+    #[inline(always)]
+    fn waiting(&mut self) -> usize {
+        ReadOnly::waiting(self)
+    }
     #[inline]
     fn poll(&mut self) -> Polled {
         ReadOnly::poll(self)
@@ -135,6 +150,10 @@ impl<T: Send + Sync> Reach for ReadOnly<T> {
 }
 
 impl<T: Send + Sync> Reach for ReadWrite<T> {
+    #[inline(always)]
+    fn waiting(&mut self) -> usize {
+        ReadWrite::waiting(self)
+    }
     #[inline]
     fn poll(&mut self) -> Polled {
         ReadWrite::poll(self)
@@ -239,53 +258,88 @@ impl<R, W> Member<R, W> {
 
 impl<R: Reach, W: Work<R>> Member<R, W> {
     /// One chunk: measure, work, publish the progress; gives how many of `count` events are done.
-    #[inline]
+    #[inline(always)]
     fn chunk(&mut self, count: usize, batch: usize, batch_end: u64, mark: &mut Mark) -> usize {
         let first = self.reader.next_sequence();
         let begun = self.meter.before(first, count, mark);
         let done = self.work.chunk(&mut self.reader, count, batch_end);
         if let Some(begun) = begun {
-            mark.0 = None;
-            if done > 0 {
-                let owns = |sequence| self.reader.owns(sequence);
-                self.meter.after(begun, first, done, batch, owns, mark);
-            }
+            self.measured(begun, done, batch, mark);
         }
         self.meter.passed(done);
         self.reader.release(done);
-        self.control.ring(&self.bells);
+        if done > 0 && !self.bells.is_empty() {
+            self.control.ring(&self.bells);
+        }
         if self.flush_each {
             self.meter.flush();
         }
         done
     }
-}
 
-impl<R: Reach, W: Work<R>> Stage for Member<R, W> {
-    fn turn(&mut self, limit: usize, mark: &mut Mark) -> Turn {
-        let waiting = match self.reader.poll() {
-            Polled::Ready(waiting) => waiting,
-            Polled::Empty => return Turn::Idle,
-            Polled::Closed => return Turn::Done,
-        };
-        let batch = waiting.min(limit);
-        let batch_end = self.reader.next_sequence() + batch as u64;
+    #[cold]
+    fn measured(&mut self, begun: Begun, done: usize, batch: usize, mark: &mut Mark) {
+        mark.0 = None;
+        if done > 0 {
+            let first = self.reader.next_sequence();
+            let owns = |sequence| self.reader.owns(sequence);
+            self.meter.after(begun, first, done, batch, owns, mark);
+        }
+    }
+
+    /// A batch of several chunks.
+    fn chunks(&mut self, batch: usize, batch_end: u64, mark: &mut Mark) -> Turn {
         let mut left = batch;
         while left > 0 {
             let chunk = left.min(self.progress);
             let done = self.chunk(chunk, batch, batch_end, mark);
             left -= done;
             if done < chunk {
-                let blocked = left == batch;
-                return if blocked {
-                    Turn::Blocked
+                let worked = if left < batch {
+                    Turn::WORKED
                 } else {
-                    Turn::Worked { more: true }
+                    Turn::IDLE
                 };
+                return worked.or(Turn::BLOCKED);
             }
         }
-        Turn::Worked {
-            more: batch < waiting,
+        Turn::WORKED
+    }
+
+    #[cold]
+    fn nothing(&mut self, mark: &mut Mark) -> Turn {
+        mark.0 = None;
+        match self.reader.poll() {
+            // It came just now: the next turn has it.
+            Polled::Ready(_) => Turn::MORE,
+            Polled::Empty => Turn::IDLE,
+            Polled::Closed => Turn::DONE,
+        }
+    }
+}
+
+impl<R: Reach, W: Work<R>> Stage for Member<R, W> {
+    #[inline]
+    fn turn(&mut self, limit: usize, mark: &mut Mark) -> Turn {
+        let waiting = self.reader.waiting();
+        if waiting == 0 {
+            return self.nothing(mark);
+        }
+        let batch = waiting.min(limit);
+        let batch_end = self.reader.next_sequence() + batch as u64;
+        let turn = if batch > self.progress {
+            self.chunks(batch, batch_end, mark)
+        } else {
+            match self.chunk(batch, batch, batch_end, mark) {
+                done if done == batch => Turn::WORKED,
+                0 => Turn::BLOCKED,
+                _ => Turn::WORKED.or(Turn::BLOCKED),
+            }
+        };
+        if batch < waiting {
+            turn.or(Turn::MORE)
+        } else {
+            turn
         }
     }
 

@@ -36,6 +36,9 @@ pub(super) struct Timeline {
     lines_per_row: usize,
     lines: Box<[Line]>,
     last_stages: u64,
+    /// Whether the sampled events are where the rows say, not where `sampled_in` does: with several
+    /// producers, who choose before they know an event's place.
+    told: bool,
 }
 
 /// The row of one block.
@@ -53,7 +56,13 @@ fn scatter(block: u64) -> u64 {
 impl Timeline {
     /// Rows for a ring of `slots` (a power of two), one sample in `2^shift` events, `stages` stages
     /// of which `last_stages` have nobody behind them.
-    pub(super) fn new(slots: usize, shift: u32, stages: usize, last_stages: usize) -> Self {
+    pub(super) fn new(
+        slots: usize,
+        shift: u32,
+        stages: usize,
+        last_stages: usize,
+        told: bool,
+    ) -> Self {
         let rows = 2 * (slots >> shift).max(1);
         let lines_per_row = (STAGES + 2 * stages).div_ceil(WORDS_PER_LINE);
         Self {
@@ -63,12 +72,17 @@ impl Timeline {
             lines_per_row,
             lines: (0..rows * lines_per_row).map(|_| Line::default()).collect(),
             last_stages: last_stages as u64,
+            told,
         }
     }
 
     /// One in so many events is sampled.
     pub(super) fn every(&self) -> u64 {
         1 << self.shift
+    }
+
+    pub(super) fn shift(&self) -> u32 {
+        self.shift
     }
 
     /// Slots of the ring.
@@ -96,6 +110,28 @@ impl Timeline {
     #[inline]
     pub(super) fn is_sampled(&self, sequence: u64) -> bool {
         self.sampled_in(self.block_of(sequence)) == sequence
+    }
+
+    /// The first place at or after `first` where a sampled event may be: every event from `first` up
+    /// to there is certainly not sampled.
+    pub(super) fn unsampled_until(&self, first: u64) -> u64 {
+        let block = self.block_of(first);
+        let sampled = if self.told {
+            let taken = self.row(block).sequence();
+            match taken.filter(|&taken| self.block_of(taken) == block) {
+                Some(sampled) => sampled,
+                None => return first,
+            }
+        } else {
+            self.sampled_in(block)
+        };
+        if sampled >= first {
+            sampled
+        } else if self.told {
+            (block + 1) << self.shift
+        } else {
+            self.sampled_in(block + 1)
+        }
     }
 
     /// Opens the row of a sampled event. Only who publishes calls this, before it publishes.
@@ -187,7 +223,7 @@ mod tests {
 
     #[test]
     fn one_event_of_every_block_is_sampled_and_not_always_the_same_place() {
-        let timeline = Timeline::new(1024, 5, 3, 1);
+        let timeline = Timeline::new(1024, 5, 3, 1, false);
         let mut places = std::collections::BTreeSet::new();
         for block in 0..1000 {
             let sampled = timeline.sampled_in(block);
@@ -198,8 +234,23 @@ mod tests {
     }
 
     #[test]
+    fn the_next_sample_is_found_where_it_is_and_not_missed_where_it_is_told_late() {
+        let timeline = Timeline::new(64, 3, 1, 1, false);
+        let sampled: Vec<u64> = (0..8).map(|block| timeline.sampled_in(block)).collect();
+        for first in 0..sampled[7] {
+            let next = sampled.iter().find(|&&sampled| sampled >= first);
+            assert_eq!(Some(&timeline.unsampled_until(first)), next);
+        }
+        let told = Timeline::new(64, 3, 1, 1, true);
+        assert_eq!(told.unsampled_until(2), 2, "not told yet");
+        told.open(5, 1);
+        assert_eq!(told.unsampled_until(2), 5);
+        assert_eq!(told.unsampled_until(6), 8, "one sample a block");
+    }
+
+    #[test]
     fn a_row_belongs_to_one_event_until_two_rings_later() {
-        let timeline = Timeline::new(64, 5, 1, 1);
+        let timeline = Timeline::new(64, 5, 1, 1, false);
         timeline.open(3, 100);
         assert!(timeline.is_open(31));
         assert!(!timeline.is_open(32));
@@ -214,7 +265,7 @@ mod tests {
 
     #[test]
     fn only_the_last_of_several_last_stages_closes() {
-        let timeline = Timeline::new(64, 0, 2, 2);
+        let timeline = Timeline::new(64, 0, 2, 2, false);
         timeline.open(0, 1);
         assert!(!timeline.row(0).close());
         assert!(timeline.row(0).close());

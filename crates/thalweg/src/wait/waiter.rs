@@ -175,7 +175,7 @@ mod tests {
                     waiter.sleeps()
                 });
                 // Mostly long enough that a thread which may sleep does.
-                for _ in 0..10_000 {
+                for _ in 0..1_000 {
                     std::thread::yield_now();
                 }
                 shared.0.store(true, SeqCst);

@@ -110,6 +110,10 @@ impl<T> Shared<T> {
     /// The smallest of the named readers' `done`.
     #[inline]
     fn slowest(&self, readers: &[usize], order: Ordering) -> u64 {
+        if let [reader] = *readers {
+            // ORDERING: the caller's; pairs with the Release in `Cursor::release`.
+            return self.done[reader].load(order);
+        }
         let mut slowest = u64::MAX;
         for &reader in readers {
             // ORDERING: the caller's; pairs with the Release in `Cursor::release`.

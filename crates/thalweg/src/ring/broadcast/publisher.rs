@@ -129,6 +129,22 @@ impl<T> Publisher<T> {
         Ok(())
     }
 
+    /// Notes for the next `count` elements which shard of each group they belong to.
+    fn route(&self, count: usize) {
+        for (group, table) in self.groups.iter().zip(&self.ring.routes) {
+            for sequence in self.next..self.next + count as u64 {
+                // SAFETY: rule 1, as in `write`.
+                let shard = self
+                    .ring
+                    .slot(sequence)
+                    .with(|slot| (group.route)(unsafe { &*slot }) % group.shards);
+                // ORDERING: Relaxed; published by the Release below and not changed until the slot
+                // is free again (rule 4).
+                table[self.ring.index(sequence)].store(shard as u32, Ordering::Relaxed);
+            }
+        }
+    }
+
     /// Closes the ring, as dropping the publisher does.
     pub fn close(self) {}
 }
@@ -196,17 +212,8 @@ impl<T> Claim<'_, T> {
             self.count
         );
         let publisher = self.publisher;
-        for (group, table) in publisher.groups.iter().zip(&publisher.ring.routes) {
-            for sequence in publisher.next..publisher.next + count as u64 {
-                // SAFETY: rule 1, as in `write`.
-                let shard = publisher
-                    .ring
-                    .slot(sequence)
-                    .with(|slot| (group.route)(unsafe { &*slot }) % group.shards);
-                // ORDERING: Relaxed; published by the Release below and not changed until the slot
-                // is free again (rule 4).
-                table[publisher.ring.index(sequence)].store(shard as u32, Ordering::Relaxed);
-            }
+        if !publisher.groups.is_empty() {
+            publisher.route(count);
         }
         publisher.next += count as u64;
         // ORDERING: Release (order::publish), pairs with the Acquire in `Cursor::look`; publishes

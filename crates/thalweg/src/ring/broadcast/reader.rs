@@ -60,7 +60,7 @@ impl<T> Cursor<T> {
         };
     }
 
-    #[inline]
+    #[inline(always)]
     fn available(&mut self) -> usize {
         if self.limit == self.next {
             self.look();
@@ -127,6 +127,12 @@ macro_rules! common {
             #[inline]
             pub fn poll(&mut self) -> Polled {
                 self.cursor.poll()
+            }
+
+            /// Elements that may be worked on now, as [`poll`](Self::poll) finds them; 0 also at the end.
+            #[inline(always)]
+            pub fn waiting(&mut self) -> usize {
+                self.cursor.available()
             }
 
             /// The next element's sequence; equal to the number of elements released so far.
