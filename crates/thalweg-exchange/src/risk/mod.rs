@@ -18,8 +18,8 @@
 //!    exactly what a late one would.
 //! 3. *Balances.* The check asks for balance ≥ hold, the hold depends on the command and the
 //!    symbol alone, and pending settlements only raise balances: see below.
-//! 4. *The ledger's bound* D + N + R + loss ≤ `i64::MAX`. D is changed by barriers only, R by checks
-//!    only, and N, the sum of negative balances, grows only if a balance falls.
+//! 4. *The ledger's bound* D + N + R + loss ≤ `i64::MAX`. D is changed by barriers only, R by
+//!    checks only, and N, the sum of negative balances, grows only if a balance falls.
 //!
 //! Why a settlement that `settlement_may_lower` denies only raises balances: with `f` = taker fee ≥
 //! maker fee = `m`, prices above zero, and each order's lots held for at its reserve price or

@@ -288,21 +288,7 @@ fn command(mut fields: Fields<'_>) -> Result<Command, StreamError> {
         "RESUME" => Command::Resume {
             uid: UserId(f.i64("user")?),
         },
-        "BALANCE" => {
-            let uid = UserId(f.i64("user")?);
-            let currency = CurrencyId(f.i32("currency")?);
-            let amount = f.i64("amount")?;
-            let transaction_id = f.i64("transaction id")?;
-            let kind = f.within("adjustment type", (0, 1))?;
-            let kind = ADJUSTMENT_KINDS[usize::try_from(kind).expect("0 or 1")];
-            Command::Balance {
-                uid,
-                currency,
-                amount,
-                transaction_id,
-                kind,
-            }
-        }
+        "BALANCE" => balance(f)?,
         "NOP" => Command::Nop,
         "RESET" => Command::Reset,
         _ => {
@@ -320,6 +306,22 @@ fn command(mut fields: Fields<'_>) -> Result<Command, StreamError> {
     };
     fields.end()?;
     Ok(command)
+}
+
+fn balance(fields: &mut Fields<'_>) -> Result<Command, StreamError> {
+    let uid = UserId(fields.i64("user")?);
+    let currency = CurrencyId(fields.i32("currency")?);
+    let amount = fields.i64("amount")?;
+    let transaction_id = fields.i64("transaction id")?;
+    let kind = fields.within("adjustment type", (0, 1))?;
+    let kind = ADJUSTMENT_KINDS[usize::try_from(kind).expect("0 or 1")];
+    Ok(Command::Balance {
+        uid,
+        currency,
+        amount,
+        transaction_id,
+        kind,
+    })
 }
 
 fn order(fields: &mut Fields<'_>) -> Result<(UserId, SymbolId, OrderId), StreamError> {

@@ -235,6 +235,30 @@ fn extreme_spec() -> impl Strategy<Value = SymbolSpec> {
         .prop_map(|(id, base, quote, scales, fees)| pair(id, (base, quote), scales, fees))
 }
 
+fn extreme_admin() -> impl Strategy<Value = Command> {
+    let uid = || (1..4_i64).prop_map(UserId);
+    let money = prop::collection::vec((1..4_i32, extreme()), 0..4);
+    let accounts = prop::collection::vec((1..4_i64, money), 1..3).prop_map(|accounts| {
+        let account = |(uid, money): (i64, Vec<(i32, i64)>)| AccountSpec {
+            uid: UserId(uid),
+            balances: money
+                .into_iter()
+                .map(|(id, amount)| (CurrencyId(id), amount))
+                .collect(),
+        };
+        Command::AddAccounts(accounts.into_iter().map(account).collect())
+    });
+    let specs = prop::collection::vec(extreme_spec(), 1..3);
+    prop_oneof![
+        4 => specs.prop_map(|specs| Command::AddSymbols(specs.into())),
+        6 => accounts,
+        3 => uid().prop_map(|uid| Command::AddUser { uid }),
+        1 => uid().prop_map(|uid| Command::Suspend { uid }),
+        1 => uid().prop_map(|uid| Command::Resume { uid }),
+        1 => Just(Command::Nop),
+    ]
+}
+
 /// Any command with any numbers, over few users, symbols and ids.
 pub(crate) fn extreme_command() -> impl Strategy<Value = Command> {
     let uid = || (1..4_i64).prop_map(UserId);
@@ -271,26 +295,6 @@ pub(crate) fn extreme_command() -> impl Strategy<Value = Command> {
             }
         },
     );
-    let money = prop::collection::vec((1..4_i32, extreme()), 0..4);
-    let accounts = prop::collection::vec((1..4_i64, money), 1..3).prop_map(|accounts| {
-        let account = |(uid, money): (i64, Vec<(i32, i64)>)| AccountSpec {
-            uid: UserId(uid),
-            balances: money
-                .into_iter()
-                .map(|(id, amount)| (CurrencyId(id), amount))
-                .collect(),
-        };
-        Command::AddAccounts(accounts.into_iter().map(account).collect())
-    });
-    let specs = prop::collection::vec(extreme_spec(), 1..3);
-    let admin = prop_oneof![
-        4 => specs.prop_map(|specs| Command::AddSymbols(specs.into())),
-        6 => accounts,
-        3 => uid().prop_map(|uid| Command::AddUser { uid }),
-        1 => uid().prop_map(|uid| Command::Suspend { uid }),
-        1 => uid().prop_map(|uid| Command::Resume { uid }),
-        1 => Just(Command::Nop),
-    ];
     prop_oneof![
         10 => place,
         4 => (uid(), symbol(), id(), extreme()).prop_map(|(uid, symbol, order_id, price)| {
@@ -303,7 +307,7 @@ pub(crate) fn extreme_command() -> impl Strategy<Value = Command> {
             Command::Reduce { uid, symbol, order_id, by }
         }),
         5 => balance,
-        3 => admin,
+        3 => extreme_admin(),
     ]
 }
 

@@ -84,11 +84,16 @@ fn command() -> impl Strategy<Value = Command> {
         (1..4_i64, 1..3_i32, 0..9_i64)
             .prop_map(|(uid, symbol, id)| (UserId(uid), SymbolId(symbol), OrderId(id)))
     };
+    let price = prop_oneof![4 => 1..40_i64, 1 => Just(-400)];
+    let shift = (order(), price).prop_map(|((uid, symbol, order_id), price)| Command::Move {
+        uid,
+        symbol,
+        order_id,
+        price,
+    });
     prop_oneof![
         6 => place(),
-        3 => (order(), prop_oneof![4 => 1..40_i64, 1 => Just(-400)]).prop_map(|((uid, symbol, order_id), price)| {
-            Command::Move { uid, symbol, order_id, price }
-        }),
+        3 => shift,
         1 => order().prop_map(|(uid, symbol, order_id)| Command::Cancel { uid, symbol, order_id }),
     ]
 }

@@ -3,6 +3,7 @@
 mod commands;
 mod draining;
 mod model;
+mod trading;
 
 use std::collections::BTreeMap;
 

@@ -1,0 +1,297 @@
+//! The plain exchange, continued: orders, matching by scanning, and what is paid for it.
+
+use thalweg_exchange::{
+    Action, CurrencyId, Event, OrderId, OrderType, Place, ResultCode, SymbolId, SymbolSpec,
+    SymbolType, UserId,
+};
+
+use crate::model::{Answer, Model, Order};
+
+fn covers_fee(spec: &SymbolSpec, price: i64) -> bool {
+    price * spec.quote_scale >= spec.taker_fee
+}
+
+impl Model {
+    /// What is held for `size` lots of an order: currency and amount.
+    fn hold(spec: &SymbolSpec, place: &Place, size: i64) -> (CurrencyId, i128) {
+        let [size, price, reserve] = [size, place.price, place.reserve_price].map(i128::from);
+        let [scale, fee] = [spec.quote_scale, spec.taker_fee].map(i128::from);
+        match place.action {
+            Action::Ask => (spec.base_currency, size * i128::from(spec.base_scale)),
+            Action::Bid if place.order_type.is_budget() => {
+                (spec.quote_currency, price * scale + size * fee)
+            }
+            Action::Bid => (spec.quote_currency, size * (reserve * scale + fee)),
+        }
+    }
+
+    pub(crate) fn place(&mut self, place: &Place, spec: &SymbolSpec) -> Answer {
+        let user = self
+            .users
+            .get(&place.uid)
+            .ok_or(ResultCode::AuthInvalidUser)?;
+        if self.rules.refuse_suspended && user.suspended {
+            return Err(ResultCode::AuthUserSuspended);
+        }
+        match spec.symbol_type {
+            SymbolType::CurrencyPair => {}
+            SymbolType::Option if self.rules.margin_trading => return Err(ResultCode::RiskNsf),
+            _ => return Err(ResultCode::InvalidSymbol),
+        }
+        if self.rules.refuse_not_positive && place.size <= 0 {
+            return Err(ResultCode::RiskSizeNotPositive);
+        }
+        if self.rules.refuse_not_positive && place.price <= 0 {
+            return Err(ResultCode::RiskPriceNotPositive);
+        }
+        let later = matches!(place.order_type, OrderType::Fok) && self.rules.fill_fok
+            || matches!(place.order_type, OrderType::IocBudget) && self.rules.fill_ioc_budget;
+        if later {
+            return Err(ResultCode::MatchingUnsupportedCommand);
+        }
+        let fits = match place.action {
+            Action::Ask => covers_fee(spec, place.price),
+            Action::Bid if place.order_type.is_budget() => place.reserve_price == place.price,
+            Action::Bid => place.reserve_price >= place.price,
+        };
+        let (currency, hold) = Self::hold(spec, place, place.size);
+        if !fits || user.money.get(&currency).copied().unwrap_or(0) < hold {
+            return Err(ResultCode::RiskNsf);
+        }
+        self.pay(place.uid, currency, -hold);
+        Ok(self.execute(place, spec))
+    }
+
+    /// Matches and settles a new order whose money is held.
+    fn execute(&mut self, place: &Place, spec: &SymbolSpec) -> Vec<Event> {
+        let mut order = Order {
+            place: *place,
+            filled: 0,
+        };
+        let mut events = Vec::new();
+        let takes = match place.order_type {
+            OrderType::Gtc | OrderType::Ioc => true,
+            OrderType::Fok | OrderType::IocBudget => false,
+            OrderType::FokBudget => self.budget_is_met(place),
+        };
+        if takes {
+            events = self.take(&mut order, spec);
+        }
+        let left = place.size - order.filled;
+        let known = |other: &Order| {
+            other.place.symbol == place.symbol && other.place.order_id == place.order_id
+        };
+        if takes && left == 0 {
+            return events;
+        }
+        if place.order_type == OrderType::Gtc && !self.orders.iter().any(known) {
+            self.orders.push(order);
+            return events;
+        }
+        let (currency, back) = match place.order_type {
+            // The quirk: what a rejected IOC_BUDGET gives back is no part of what it held.
+            OrderType::IocBudget => {
+                let plain = Place {
+                    order_type: OrderType::Gtc,
+                    ..*place
+                };
+                Self::hold(spec, &plain, left)
+            }
+            _ => Self::hold(spec, place, left),
+        };
+        self.pay(place.uid, currency, back);
+        let (price, bidder_hold_price) = (place.price, place.reserve_price);
+        events.insert(
+            0,
+            Event::Reject {
+                price,
+                size: left,
+                bidder_hold_price,
+            },
+        );
+        events
+    }
+
+    fn budget_is_met(&self, place: &Place) -> bool {
+        let mut prices: Vec<i64> = self
+            .orders
+            .iter()
+            .filter(|order| {
+                order.place.symbol == place.symbol && order.place.action != place.action
+            })
+            .flat_map(|order| {
+                let left = usize::try_from(order.place.size - order.filled)
+                    .expect("sizes are not negative here");
+                std::iter::repeat_n(order.place.price, left)
+            })
+            .collect();
+        prices.sort_unstable();
+        if place.action == Action::Ask {
+            prices.reverse();
+        }
+        let size = usize::try_from(place.size).expect("sizes are not negative here");
+        if prices.is_empty() || prices.len() < size {
+            return false;
+        }
+        let cost: i64 = prices[..size].iter().sum();
+        match place.action {
+            Action::Bid => cost <= place.price,
+            Action::Ask => cost >= place.price,
+        }
+    }
+
+    /// The place in the list of the order that a taker meets first.
+    fn best_maker(&self, taker: &Place) -> Option<usize> {
+        let crosses = |maker: &Place| match taker.action {
+            _ if taker.order_type == OrderType::FokBudget => true,
+            Action::Bid => maker.price <= taker.price,
+            Action::Ask => maker.price >= taker.price,
+        };
+        let makers = self.orders.iter().enumerate().filter(|(_, order)| {
+            let maker = &order.place;
+            maker.symbol == taker.symbol && maker.action != taker.action && crosses(maker)
+        });
+        let better = |order: &Order| match taker.action {
+            Action::Bid => order.place.price,
+            Action::Ask => -order.place.price,
+        };
+        makers
+            .min_by_key(|(age, order)| (better(order), *age))
+            .map(|(age, _)| age)
+    }
+
+    fn take(&mut self, taker: &mut Order, spec: &SymbolSpec) -> Vec<Event> {
+        let mut events = Vec::new();
+        let mut paid = 0;
+        while taker.filled < taker.place.size {
+            let Some(age) = self.best_maker(&taker.place) else {
+                break;
+            };
+            let maker = &mut self.orders[age];
+            let size = (maker.place.size - maker.filled).min(taker.place.size - taker.filled);
+            maker.filled += size;
+            taker.filled += size;
+            let met = maker.place;
+            let maker_completed = maker.filled == met.size;
+            if maker_completed {
+                self.orders.remove(age);
+            }
+            let buyer = if taker.place.action == Action::Bid {
+                &taker.place
+            } else {
+                &met
+            };
+            events.push(Event::Trade {
+                price: met.price,
+                size,
+                maker_order: met.order_id,
+                maker_uid: met.uid,
+                maker_completed,
+                taker_completed: taker.filled == taker.place.size,
+                bidder_hold_price: buyer.reserve_price,
+                taker_action: taker.place.action,
+            });
+            let [lots, price] = [size, met.price].map(i128::from);
+            let [scale, taker_fee, maker_fee] =
+                [spec.quote_scale, spec.taker_fee, spec.maker_fee].map(i128::from);
+            let value = lots * price * scale;
+            let (quote, base) = (spec.quote_currency, spec.base_currency);
+            let goods = lots * i128::from(spec.base_scale);
+            match taker.place.action {
+                Action::Bid => {
+                    self.pay(met.uid, quote, value - lots * maker_fee);
+                    self.pay(taker.place.uid, base, goods);
+                    paid += value + lots * taker_fee;
+                }
+                Action::Ask => {
+                    let (_, held) = Self::hold(spec, &met, size);
+                    self.pay(met.uid, quote, held - value - lots * maker_fee);
+                    self.pay(met.uid, base, goods);
+                    self.pay(taker.place.uid, quote, value - lots * taker_fee);
+                }
+            }
+            *self.fees.entry(quote).or_default() += lots * (taker_fee + maker_fee);
+        }
+        if taker.place.action == Action::Bid && !events.is_empty() {
+            let size = events.iter().map(|event| match event {
+                Event::Trade { size, .. } => *size,
+                _ => 0,
+            });
+            let (currency, held) = Self::hold(spec, &taker.place, size.sum());
+            self.pay(taker.place.uid, currency, held - paid);
+        }
+        events
+    }
+
+    fn own(&self, uid: UserId, symbol: SymbolId, id: OrderId) -> Result<usize, ResultCode> {
+        let wanted = |order: &Order| {
+            let place = &order.place;
+            place.uid == uid && place.symbol == symbol && place.order_id == id
+        };
+        self.orders
+            .iter()
+            .position(wanted)
+            .ok_or(ResultCode::MatchingUnknownOrderId)
+    }
+
+    pub(crate) fn reduce(
+        &mut self,
+        uid: UserId,
+        symbol: SymbolId,
+        order_id: OrderId,
+        by: i64,
+        spec: &SymbolSpec,
+    ) -> Answer {
+        let age = self.own(uid, symbol, order_id)?;
+        let order = &mut self.orders[age];
+        let size = by.min(order.place.size - order.filled);
+        order.place.size -= size;
+        let completed = order.place.size == order.filled;
+        let place = order.place;
+        if completed {
+            self.orders.remove(age);
+        }
+        let (currency, back) = Self::hold(spec, &place, size);
+        self.pay(uid, currency, back);
+        let (price, bidder_hold_price, action) = (place.price, place.reserve_price, place.action);
+        Ok(vec![Event::Reduce {
+            price,
+            size,
+            completed,
+            bidder_hold_price,
+            action,
+        }])
+    }
+
+    pub(crate) fn move_order(
+        &mut self,
+        uid: UserId,
+        symbol: SymbolId,
+        order_id: OrderId,
+        price: i64,
+        spec: &SymbolSpec,
+    ) -> Answer {
+        let age = self.own(uid, symbol, order_id)?;
+        if self.rules.refuse_suspended && self.users.get(&uid).is_none_or(|user| user.suspended) {
+            return Err(ResultCode::AuthUserSuspended);
+        }
+        if self.rules.refuse_not_positive && price <= 0 {
+            return Err(ResultCode::RiskPriceNotPositive);
+        }
+        let place = &self.orders[age].place;
+        if place.action == Action::Bid && price > place.reserve_price {
+            return Err(ResultCode::MatchingMoveFailedPriceOverRiskLimit);
+        }
+        let refuses = self.rules.refuse_moved_ask_under_fee;
+        if place.action == Action::Ask && refuses && !covers_fee(spec, price) {
+            return Err(ResultCode::MatchingMoveFailedPriceLowerThanFee);
+        }
+        let mut order = self.orders.remove(age);
+        order.place.price = price;
+        let events = self.take(&mut order, spec);
+        if order.filled < order.place.size {
+            self.orders.push(order);
+        }
+        Ok(events)
+    }
+}
