@@ -4,10 +4,11 @@
 //! placement. The risk stage checks command *n* + 1 while settlements of earlier commands are
 //! still under way, but only where that can make no difference:
 //!
-//! 1. A command that changes users, balances or symbols ([`Risk::is_barrier`]) is checked when
-//!    everything before it is settled.
+//! 1. A command that changes users, balances or symbols
+//!    ([`Risk::is_barrier`](crate::risk::Risk::is_barrier)) is checked when everything before it is
+//!    settled.
 //! 2. So is a command behind an unsettled one whose settlement may lower a balance
-//!    ([`Risk::settlement_may_lower`]).
+//!    ([`Risk::settlement_may_lower`](crate::risk::Risk::settlement_may_lower)).
 //! 3. Any other command is checked at once. An acceptance holds, since what is pending can only
 //!    raise balances. A refusal does not: the command waits until everything before it is settled,
 //!    and is checked again.

@@ -38,8 +38,13 @@ impl Assembly {
     ) {
         for (place, (reader, make)) in readers.into_iter().zip(makes).enumerate() {
             let name: Arc<str> = names[place].as_str().into();
+            let progress_of = match &reader {
+                Reader::Look(reader) => reader.progress(),
+                Reader::Write(reader) => reader.progress(),
+            };
             let (meter, gauge) = Meter::new(
                 Arc::clone(&name),
+                progress_of,
                 Arc::clone(&self.timeline),
                 place,
                 &self.graph,
@@ -162,6 +167,7 @@ impl Assembly {
             Arc::clone(desk),
             Arc::clone(&self.control),
             counters.collect(),
+            self.gauges[0].progress.clone(),
         )
     }
 

@@ -10,6 +10,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::control::{CALLER, Control};
 use super::crew::{Crew, Placed};
 use super::meter::Counters;
+use crate::ring::broadcast::Progress;
 use crate::ring::sync::{AtomicU32, Ordering};
 use thalweg_measure::clock::Clock;
 
@@ -107,6 +108,8 @@ pub(super) struct Auto {
     desk: Arc<Desk>,
     control: Arc<Control>,
     counters: Vec<Arc<Counters>>,
+    /// How far the first stage is.
+    first: Progress,
     window_ticks: u64,
     window_began: u64,
     busy_before: Vec<u64>,
@@ -170,6 +173,7 @@ impl Auto {
         desk: Arc<Desk>,
         control: Arc<Control>,
         counters: Vec<Arc<Counters>>,
+        first: Progress,
     ) -> Self {
         let clock = Clock::global();
         Self {
@@ -178,6 +182,7 @@ impl Auto {
             busy_before: vec![0; counters.len()],
             events_before: 0,
             counters,
+            first,
             window_ticks: clock.ticks_from_ns(WINDOW_NS),
             window_began: clock.ticks(),
             windows_on_end: 0,
@@ -205,8 +210,7 @@ impl Auto {
             let total = counters.busy.load(Ordering::Relaxed);
             *busy = total - std::mem::replace(before, total);
         }
-        // ORDERING: Relaxed; an estimate.
-        let events = self.counters[0].events.load(Ordering::Relaxed);
+        let events = self.first.released();
         let passed = events - std::mem::replace(&mut self.events_before, events);
         (busy, passed)
     }

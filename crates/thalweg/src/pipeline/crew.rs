@@ -64,39 +64,38 @@ impl Crew {
         } else {
             usize::MAX
         };
-        let mut all = Turn::IDLE;
-        let mut done = 0;
-        let mut sampled = false;
+        let mut any = Turn::IDLE;
+        let mut every = Turn::DONE;
         if let Some(merge) = &mut self.merge
             && merge.merge()
         {
-            all = Turn::WORKED;
+            any = Turn::WORKED;
         }
         for (at, placed) in self.stages.iter_mut().enumerate() {
             self.current = at;
             let turn = placed.stage.turn(limit, &mut mark);
-            all = all.or(turn);
-            sampled |= mark.0.is_some();
-            done += usize::from(turn.is(Turn::DONE));
+            any = any.or(turn);
+            every = every.and(turn);
         }
-        if sampled && self.stages.len() > 1 {
+        // The last stage of the round was sampled; what an earlier one noted alone waits for that.
+        if mark.0.is_some() && self.stages.len() > 1 {
             self.flush();
         }
-        if all.is(Turn::WORKED) {
-            let more = all.is(Turn::MORE.or(Turn::BLOCKED));
+        if any.is(Turn::WORKED) {
+            let more = any.is(Turn::MORE.or(Turn::BLOCKED));
             Round::Worked { more }
         } else {
-            self.round_without_work(all, done)
+            self.round_without_work(any, every)
         }
     }
 
     #[cold]
-    fn round_without_work(&self, all: Turn, done: usize) -> Round {
-        if all.is(Turn::BLOCKED) {
+    fn round_without_work(&self, any: Turn, every: Turn) -> Round {
+        if any.is(Turn::BLOCKED) {
             Round::Blocked
-        } else if all.is(Turn::MORE) {
+        } else if any.is(Turn::MORE) {
             Round::Worked { more: true }
-        } else if done == self.stages.len() {
+        } else if every.is(Turn::DONE) {
             self.merge_is_done()
         } else {
             Round::Idle

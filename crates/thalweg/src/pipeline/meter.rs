@@ -8,12 +8,12 @@ use thalweg_measure::histogram::{Reader, Writer, recorder};
 use super::graph::Graph;
 use super::slowest::{Slow, Slowest};
 use super::timeline::Timeline;
+use crate::ring::broadcast::Progress;
 use crate::ring::sync::{AtomicU64, Ordering};
 
 /// Counters that a stage writes and [`Pipeline::stats`](super::Pipeline::stats) reads.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    pub(super) events: AtomicU64,
     /// Time at work in ticks, estimated from the sampled chunks: see [`Meter::after`].
     pub(super) busy: AtomicU64,
 }
@@ -29,6 +29,7 @@ fn add(counter: &AtomicU64, amount: u64) {
 #[derive(Debug, Clone)]
 pub(super) struct Gauge {
     pub(super) name: Arc<str>,
+    pub(super) progress: Progress,
     pub(super) counters: Arc<Counters>,
     pub(super) queueing: Reader,
     pub(super) service: Reader,
@@ -40,8 +41,7 @@ pub(super) struct Gauge {
 impl Gauge {
     /// Events that have passed the stage.
     pub(super) fn passed(&self) -> u64 {
-        // ORDERING: Relaxed; a figure, no order.
-        self.counters.events.load(Ordering::Relaxed)
+        self.progress.released()
     }
 }
 
@@ -78,8 +78,6 @@ pub(super) struct Meter {
     notes: Vec<Note>,
     batches: Vec<u64>,
     closed: Vec<u64>,
-    /// Events passed, for the counter.
-    events: u64,
     /// No event before this one is sampled.
     unsampled_until: u64,
 }
@@ -101,6 +99,7 @@ const NOTES: usize = 64;
 impl Meter {
     pub(super) fn new(
         name: Arc<str>,
+        progress: Progress,
         timeline: Arc<Timeline>,
         stage: usize,
         graph: &Arc<Graph>,
@@ -111,6 +110,7 @@ impl Meter {
         let counters = Arc::new(Counters::default());
         let mut gauge = Gauge {
             name,
+            progress,
             counters: Arc::clone(&counters),
             queueing: queueing_reader,
             service: service_reader,
@@ -143,7 +143,6 @@ impl Meter {
             notes: Vec::with_capacity(NOTES),
             batches: Vec::with_capacity(NOTES),
             closed: Vec::with_capacity(NOTES),
-            events: 0,
             unsampled_until: 0,
         };
         (meter, gauge)
@@ -249,14 +248,6 @@ impl Meter {
                 events: 1,
             }),
         }
-    }
-
-    /// Counts passed events; a plain store.
-    #[inline(always)]
-    pub(super) fn passed(&mut self, count: usize) {
-        self.events += count as u64;
-        // ORDERING: Relaxed; a figure for people.
-        self.counters.events.store(self.events, Ordering::Relaxed);
     }
 
     /// Writes the notes into the histograms. At the end of a round, and before more events than the

@@ -224,7 +224,9 @@ impl<T> Pipeline<T> {
     /// After publishing: wakes who sleeps, runs the caller's stages, looks at the load.
     #[inline]
     fn published(&mut self, stamp: Option<u64>) -> Result<(), Stopped> {
-        self.control.ring(&self.first_bells);
+        if !self.first_bells.is_empty() {
+            self.control.ring(&self.first_bells);
+        }
         if !self.crew.is_empty() {
             self.run(Mark(stamp))?;
         } else if self.control.failure().is_some() {

@@ -79,7 +79,8 @@ impl<T> Chunk<'_, T> {
     }
 }
 
-/// What came of a stage's turn; turns of several stages are or-ed together. No bit: no event.
+/// What came of a stage's turn; turns of several stages are combined bit by
+/// bit. No bit: no event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Turn(u8);
 
@@ -97,6 +98,11 @@ impl Turn {
     #[inline(always)]
     pub(super) fn or(self, other: Self) -> Self {
         Self(self.0 | other.0)
+    }
+
+    #[inline(always)]
+    pub(super) fn and(self, other: Self) -> Self {
+        Self(self.0 & other.0)
     }
 
     #[inline(always)]
@@ -234,6 +240,8 @@ pub(super) struct Member<R, W> {
     control: Arc<Control>,
     bells: Box<[usize]>,
     flush_each: bool,
+    /// Neither bells nor flushing.
+    is_quiet: bool,
 }
 
 impl<R, W> Member<R, W> {
@@ -252,6 +260,7 @@ impl<R, W> Member<R, W> {
             control,
             bells: Box::default(),
             flush_each: false,
+            is_quiet: true,
         }
     }
 }
@@ -266,15 +275,22 @@ impl<R: Reach, W: Work<R>> Member<R, W> {
         if let Some(begun) = begun {
             self.measured(begun, done, batch, mark);
         }
-        self.meter.passed(done);
         self.reader.release(done);
-        if done > 0 && !self.bells.is_empty() {
+        if !self.is_quiet {
+            self.tell(done);
+        }
+        done
+    }
+
+    /// After a chunk, where other threads wait for it, or nobody flushes later.
+    #[inline(never)]
+    fn tell(&mut self, done: usize) {
+        if done > 0 {
             self.control.ring(&self.bells);
         }
         if self.flush_each {
             self.meter.flush();
         }
-        done
     }
 
     #[cold]
@@ -288,6 +304,7 @@ impl<R: Reach, W: Work<R>> Member<R, W> {
     }
 
     /// A batch of several chunks.
+    #[inline(never)]
     fn chunks(&mut self, batch: usize, batch_end: u64, mark: &mut Mark) -> Turn {
         let mut left = batch;
         while left > 0 {
@@ -352,6 +369,7 @@ impl<R: Reach, W: Work<R>> Stage for Member<R, W> {
     }
 
     fn seat(&mut self, bells: Box<[usize]>, is_alone: bool) {
+        self.is_quiet = bells.is_empty() && !is_alone;
         self.bells = bells;
         self.flush_each = is_alone;
     }

@@ -179,9 +179,9 @@ pub(super) fn read(
 }
 
 fn stage(gauge: &Gauge, clock: Clock, elapsed_ticks: u64) -> StageStats {
-    // ORDERING: Relaxed twice; figures for people.
+    // ORDERING: Relaxed; a figure for people.
     let busy = gauge.counters.busy.load(Ordering::Relaxed);
-    let events = gauge.counters.events.load(Ordering::Relaxed);
+    let events = gauge.passed();
     StageStats {
         name: gauge.name.to_string(),
         events,

@@ -112,8 +112,8 @@ impl Timeline {
         self.sampled_in(self.block_of(sequence)) == sequence
     }
 
-    /// The first place at or after `first` where a sampled event may be: every event from `first` up
-    /// to there is certainly not sampled.
+    /// The first place at or after `first` where a sampled event may be: every event from `first`
+    /// up to there is certainly not sampled.
     pub(super) fn unsampled_until(&self, first: u64) -> u64 {
         let block = self.block_of(first);
         let sampled = if self.told {

@@ -44,7 +44,7 @@ use super::sync::{Arc, AtomicU32, Ordering, UnsafeCell, order};
 
 pub use graph::{BuildError, Builder, ReaderId};
 pub use publisher::{Claim, ClaimError, Publisher};
-pub use reader::{Polled, ReadOnly, ReadWrite, Reader};
+pub use reader::{Polled, Progress, ReadOnly, ReadWrite, Reader};
 
 /// One element on lines of its own, so that two stages at work on neighbours don't share a line.
 #[derive(Debug)]
@@ -57,8 +57,8 @@ const READER_GONE: u32 = 2;
 /// What the endpoints share.
 #[derive(Debug)]
 struct Shared<T> {
-    published: Sequence,
-    done: Box<[Sequence]>,
+    published: Arc<Sequence>,
+    done: Box<[Arc<Sequence>]>,
     gone: AtomicU32,
     slots: Box<[Slot<T>]>,
     /// One table per group of shards.
@@ -75,8 +75,8 @@ impl<T> Shared<T> {
     fn new(slots: usize, readers: usize, groups: usize, mut factory: impl FnMut() -> T) -> Self {
         let table = || (0..slots).map(|_| AtomicU32::new(0)).collect();
         Self {
-            published: Sequence::new(0),
-            done: (0..readers).map(|_| Sequence::new(0)).collect(),
+            published: Arc::new(Sequence::new(0)),
+            done: (0..readers).map(|_| Arc::new(Sequence::new(0))).collect(),
             gone: AtomicU32::new(0),
             slots: (0..slots)
                 .map(|_| Slot(UnsafeCell::new(factory())))
@@ -106,21 +106,17 @@ impl<T> Shared<T> {
         // ORDERING: Acquire (order::closed), pairs with `leave()`.
         self.gone.load(order::closed())
     }
+}
 
-    /// The smallest of the named readers' `done`.
-    #[inline]
-    fn slowest(&self, readers: &[usize], order: Ordering) -> u64 {
-        if let [reader] = *readers {
-            // ORDERING: the caller's; pairs with the Release in `Cursor::release`.
-            return self.done[reader].load(order);
-        }
-        let mut slowest = u64::MAX;
-        for &reader in readers {
-            // ORDERING: the caller's; pairs with the Release in `Cursor::release`.
-            slowest = slowest.min(self.done[reader].load(order));
-        }
-        slowest
+/// The smallest of several readers' `done`.
+#[inline]
+fn slowest(readers: &[Arc<Sequence>], order: Ordering) -> u64 {
+    let mut slowest = u64::MAX;
+    for reader in readers {
+        // ORDERING: the caller's; pairs with the Release in `Cursor::release`.
+        slowest = slowest.min(reader.load(order));
     }
+    slowest
 }
 
 type Ring<T> = Arc<Shared<T>>;

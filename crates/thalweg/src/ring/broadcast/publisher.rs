@@ -1,8 +1,9 @@
 //! The writing end: claim → write → publish.
 
 use super::graph::Group;
-use super::{PUBLISHER_GONE, READER_GONE, Ring};
-use crate::ring::sync::{Ordering, order};
+use super::{PUBLISHER_GONE, READER_GONE, Ring, slowest};
+use crate::ring::sequence::Sequence;
+use crate::ring::sync::{Arc, Ordering, order};
 
 /// Why slots can't be claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -36,7 +37,7 @@ pub struct Publisher<T> {
     next: u64,
     /// Elements below this may be written (rule 1), as last seen.
     free_until: u64,
-    last: Box<[usize]>,
+    last: Box<[Arc<Sequence>]>,
     groups: Box<[Group<T>]>,
 }
 
@@ -52,11 +53,14 @@ impl<T> Publisher<T> {
     pub(super) fn new(ring: Ring<T>, last: Vec<usize>, groups: Vec<Group<T>>) -> Self {
         let free_until = ring.slots.len() as u64;
         Self {
-            ring,
             next: 0,
             free_until,
-            last: last.into(),
+            last: last
+                .iter()
+                .map(|&reader| Arc::clone(&ring.done[reader]))
+                .collect(),
             groups: groups.into(),
+            ring,
         }
     }
 
@@ -77,7 +81,7 @@ impl<T> Publisher<T> {
         if self.free_until - self.next < wanted as u64 {
             // ORDERING: Acquire (order::reclaim), pairs with the Release in `Cursor::release`: the
             // last readers' accesses to a slot come before we write it again (rules 1 and 5).
-            let slowest = self.ring.slowest(&self.last, order::reclaim());
+            let slowest = slowest(&self.last, order::reclaim());
             self.free_until = slowest + self.ring.slots.len() as u64;
         }
         (self.free_until - self.next) as usize
@@ -87,7 +91,7 @@ impl<T> Publisher<T> {
     pub fn is_drained(&self) -> bool {
         // ORDERING: Acquire (order::reclaim), pairs with `Cursor::release`; the caller may rely on
         // the readers' work being visible.
-        self.ring.slowest(&self.last, order::reclaim()) == self.next
+        slowest(&self.last, order::reclaim()) == self.next
     }
 
     /// Whether a reader has gone before the end.

@@ -1,7 +1,8 @@
 //! The reading ends: observe → work → release.
 
-use super::{PUBLISHER_GONE, READER_GONE, Ring};
-use crate::ring::sync::{Ordering, order};
+use super::{PUBLISHER_GONE, READER_GONE, Ring, slowest};
+use crate::ring::sequence::Sequence;
+use crate::ring::sync::{Arc, Ordering, order};
 
 /// What a reader finds when it looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -13,6 +14,18 @@ pub enum Polled {
     /// Nothing now or ever: the publisher has gone and everything was worked on, or another reader
     /// has gone before the end.
     Closed,
+}
+
+/// How far a reader has come, for whoever wants to watch it.
+#[derive(Debug, Clone)]
+pub struct Progress(Arc<Sequence>);
+
+impl Progress {
+    /// Elements that the reader has released.
+    pub fn released(&self) -> u64 {
+        // ORDERING: Relaxed; a figure for people, nothing is read on its strength.
+        self.0.load(Ordering::Relaxed)
+    }
 }
 
 /// A reader of either kind, as [`Builder::build`](super::Builder::build) gives it.
@@ -27,37 +40,41 @@ pub enum Reader<T> {
 /// A place in the ring, and how far it may go.
 #[derive(Debug)]
 struct Cursor<T> {
-    ring: Ring<T>,
-    id: usize,
-    after: Box<[usize]>,
     /// Our `done`; only this endpoint stores the shared one.
     next: u64,
     /// Elements below this may be touched (rule 2), as last seen.
     limit: u64,
+    /// What we come after: `published`, or the `done` of the first reader that we name.
+    source: Arc<Sequence>,
+    /// The `done` of the others that we name.
+    others: Box<[Arc<Sequence>]>,
+    done: Arc<Sequence>,
+    ring: Ring<T>,
 }
 
 impl<T> Cursor<T> {
     fn new(ring: Ring<T>, id: usize, after: Vec<usize>) -> Self {
+        let mut after = after.into_iter().map(|id| Arc::clone(&ring.done[id]));
         Self {
-            ring,
-            id,
-            after: after.into(),
             next: 0,
             limit: 0,
+            source: after.next().unwrap_or_else(|| Arc::clone(&ring.published)),
+            others: after.collect(),
+            done: Arc::clone(&ring.done[id]),
+            ring,
         }
     }
 
     /// Looks again at those before us.
-    #[inline]
+    #[inline(always)]
     fn look(&mut self) {
         // ORDERING: Acquire (order::observe), pairs with the Release in `Claim::commit_first` or in
         // `Cursor::release` of a reader before us: its work on the elements is done and visible
         // (rule 5).
-        self.limit = if self.after.is_empty() {
-            self.ring.published.load(order::observe())
-        } else {
-            self.ring.slowest(&self.after, order::observe())
-        };
+        self.limit = self.source.load(order::observe());
+        if !self.others.is_empty() {
+            self.limit = self.limit.min(slowest(&self.others, order::observe()));
+        }
     }
 
     #[inline(always)]
@@ -96,13 +113,13 @@ impl<T> Cursor<T> {
         }
     }
 
-    #[inline]
+    #[inline(always)]
     fn release(&mut self, until: u64) {
         self.next = until;
         // ORDERING: Release (order::release), pairs with the Acquire in `Cursor::look` of the
         // readers behind us and in `Publisher::free`; our work on the elements comes before theirs
         // (rule 5).
-        self.ring.done[self.id].store(until, order::release());
+        self.done.store(until, order::release());
     }
 }
 
@@ -129,7 +146,8 @@ macro_rules! common {
                 self.cursor.poll()
             }
 
-            /// Elements that may be worked on now, as [`poll`](Self::poll) finds them; 0 also at the end.
+            /// Elements that may be worked on now, as [`poll`](Self::poll) finds them; 0 also at
+            /// the end.
             #[inline(always)]
             pub fn waiting(&mut self) -> usize {
                 self.cursor.available()
@@ -154,6 +172,11 @@ macro_rules! common {
                     "release of {count} elements, not all seen"
                 );
                 self.cursor.release(until);
+            }
+
+            /// A handle that tells how far this reader has come.
+            pub fn progress(&self) -> Progress {
+                Progress(Arc::clone(&self.cursor.done))
             }
 
             /// Elements published but not yet released by this reader.
