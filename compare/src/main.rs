@@ -1,5 +1,6 @@
 //! `cargo compare EXPERIMENT`: this project and its peers side by side, in one process and in
 //! interleaved runs, with intervals.
+#![forbid(unsafe_code)]
 
 mod case;
 mod experiment;

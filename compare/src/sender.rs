@@ -13,7 +13,7 @@ const GAP_NS: u64 = 5_000;
 /// The first part of a schedule, which is sent and not measured: threads start, caches fill.
 const WARM_UP_NS: u64 = 2_000_000;
 /// A run is cut when it has taken so many times its span.
-const SPANS_MAX: u64 = 3;
+const SPANS_MAX: u64 = 2;
 
 /// How events are sent in one run.
 #[derive(Debug, Clone, Copy, PartialEq)]

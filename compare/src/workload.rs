@@ -1,8 +1,9 @@
 //! The work that every subject of the pipeline experiments does, whoever moves the events.
 //!
-//! A stage is a chain of dependent multiplications, each some 1.5 ns, that begins with what the stage
-//! before left in the event and with this stage's own last result. So neither two stages of one
-//! event nor two events in one stage can overlap in the processor, and a stage costs what it says.
+//! A stage is a chain of dependent multiplications, each some 1.5 ns, that begins with what the
+//! stage before left in the event and with this stage's own last result. So neither two stages of
+//! one event nor two events in one stage can overlap in the processor, and a stage costs what it
+//! says.
 
 use std::hint::black_box;
 use std::sync::atomic::{AtomicU64, Ordering};

@@ -59,7 +59,7 @@ fn run(settings: &Settings) -> Report {
         let subjects = subjects(name, &placement, workload);
         let span_ns = settings.span_ns;
         let closed = Load::Closed { batch: 1, span_ns };
-        let case = "max, batch 1";
+        let case = "max batch 1";
         let wanted = settings.wanted(case, &subjects);
         if wanted.is_empty() {
             continue;
@@ -145,7 +145,7 @@ mod tests {
             }],
         });
         Trial {
-            case: "max, batch 1".to_owned(),
+            case: "max batch 1".to_owned(),
             metrics: THROUGHPUT,
             series: series.collect(),
             skipped: Vec::new(),

@@ -1,0 +1,280 @@
+//! What the pipeline promises, and which of it the runs show.
+
+use super::{
+    AUTO, BATCHES, CALLER_AND_THREAD, FOUR, INLINE, ONE, P50, P99, P999, RATES, Ratio, TARGET_RATE,
+    THREE,
+};
+use crate::report::{ns, per_second, times};
+use crate::runner::Trial;
+use crate::subject::{Disruptor, Waiting};
+use crate::target::{Limit, Target};
+use crate::workload::STAGES;
+use thalweg_measure::statistics::{Better, median};
+
+/// The placements that `auto` chooses between, or could.
+pub(super) const PLACEMENTS: [&str; 5] =
+    [INLINE, CALLER_AND_THREAD, ONE, "thalweg threads:2", THREE];
+
+/// The case of this name.
+fn case<'t>(trials: &'t [Trial], name: &str) -> Option<&'t Trial> {
+    trials.iter().find(|trial| trial.case == name)
+}
+
+/// Which of a spread's figures.
+#[derive(Clone, Copy)]
+enum Of {
+    Median,
+    /// The median of the less disturbed half of the runs.
+    QuietMedian,
+    BestQuartile,
+    Best,
+}
+
+fn figure(trials: &[Trial], in_case: &str, subject: &str, metric: usize, of: Of) -> Option<f64> {
+    let trial = case(trials, in_case)?;
+    let spread = trial
+        .of(subject)?
+        .spread(metric, trial.metrics[metric].better);
+    Some(match of {
+        Of::Median => spread.median,
+        Of::QuietMedian => median(&trial.of(subject)?.quiet_values(metric))?,
+        Of::BestQuartile => spread.best_quartile,
+        Of::Best => spread.best,
+    })
+}
+
+/// Every promise, beside what was measured.
+pub(super) fn targets(trials: &[Trial], ratios: &[Ratio]) -> Vec<Target> {
+    let mut targets = tails(trials);
+    for (rate, _) in RATES {
+        let what = format!("{rate}: auto's p99 over that of the best placement (best quartiles)");
+        targets.push(Target::new(
+            what,
+            Limit::AtMost(1.5),
+            auto_ratio(trials, rate),
+            times,
+        ));
+    }
+    targets.push(Target::new(
+        "events lost by this library, all cases",
+        Limit::AtMost(0.0),
+        lost(trials),
+        |lost| format!("{lost:.0}"),
+    ));
+    targets.extend(against_peer(ratios));
+    targets.extend(winners(trials));
+    targets
+}
+
+/// Limits of tails at [`TARGET_RATE`].
+fn tails(trials: &[Trial]) -> Vec<Target> {
+    let limits = [
+        (
+            "inline, best-quartile p99",
+            INLINE,
+            P99,
+            Of::BestQuartile,
+            2e3,
+        ),
+        (
+            "inline, best-quartile p99.9",
+            INLINE,
+            P999,
+            Of::BestQuartile,
+            20e3,
+        ),
+        (
+            "1 stage thread, best-quartile p99",
+            ONE,
+            P99,
+            Of::BestQuartile,
+            10e3,
+        ),
+        (
+            "3 stage threads, median p99 of the quiet half",
+            THREE,
+            P99,
+            Of::QuietMedian,
+            100e3,
+        ),
+        ("3 stage threads, best p99", THREE, P99, Of::Best, 15e3),
+        (
+            "4 stage threads, median p99 of the quiet half",
+            FOUR,
+            P99,
+            Of::QuietMedian,
+            100e3,
+        ),
+        ("4 stage threads, best p99", FOUR, P99, Of::Best, 15e3),
+    ];
+    let target = |(what, subject, metric, of, limit)| {
+        let measured = figure(trials, TARGET_RATE, subject, metric, of);
+        Target::new(
+            format!("{TARGET_RATE}: {what}"),
+            Limit::AtMost(limit),
+            measured,
+            ns,
+        )
+    };
+    limits.map(target).into()
+}
+
+/// Ratios of p99 at [`TARGET_RATE`] to the peer with three processors.
+fn against_peer(ratios: &[Ratio]) -> Vec<Target> {
+    let limits = [
+        (Waiting::BusySpin, false, Limit::AtLeast(100.0)),
+        (Waiting::Sleep, false, Limit::AtLeast(5.0)),
+        (Waiting::Yield, true, Limit::Shown),
+    ];
+    let target = |(waiting, pinned, limit)| {
+        let versus = Disruptor::name_of(waiting, STAGES, pinned);
+        let what = format!("{TARGET_RATE}: p99 of 3 stage threads, times below {versus}");
+        let is_it = |ratio: &&Ratio| {
+            ratio.case == TARGET_RATE && ratio.metric == P99 && ratio.versus == versus
+        };
+        let measured = ratios.iter().find(is_it).map(|ratio| ratio.interval.value);
+        Target::new(what, limit, measured, times)
+    };
+    limits.map(target).into()
+}
+
+/// Auto's best-quartile p99 over the best of the placements.
+fn auto_ratio(trials: &[Trial], rate: &str) -> Option<f64> {
+    let p99 = |subject| figure(trials, rate, subject, P99, Of::BestQuartile);
+    let best = PLACEMENTS
+        .iter()
+        .filter_map(|subject| p99(subject))
+        .reduce(f64::min)?;
+    Some(p99(AUTO)? / best)
+}
+
+/// Events that this library lost in all cases that ran.
+fn lost(trials: &[Trial]) -> Option<f64> {
+    let series = trials.iter().flat_map(|trial| &trial.series);
+    let ours = series.filter(|series| series.subject.starts_with("thalweg"));
+    ours.map(|series| series.lost() as f64)
+        .reduce(|sum, lost| sum + lost)
+}
+
+/// Which subject is ahead where one is expected to be: inline in latency, the caller with one
+/// thread in throughput. Shown as its distance from the best.
+fn winners(trials: &[Trial]) -> Vec<Target> {
+    let ahead = |in_case: &str, subject: &str, metric: usize| {
+        let trial = case(trials, in_case)?;
+        let better = trial.metrics[metric].better;
+        let own = trial.of(subject)?.spread(metric, better).median;
+        let all = trial.series.iter().filter(|series| series.subject != AUTO);
+        let all = all.map(|series| series.spread(metric, better).median);
+        let best = match better {
+            Better::Lower => all.fold(f64::INFINITY, f64::min) / own,
+            Better::Higher => own / all.fold(0.0, f64::max),
+        };
+        Some(best)
+    };
+    let mut winners = Vec::new();
+    for (rate, _) in RATES {
+        let what = format!("{rate}: inline's p50 (median), best of all over it");
+        winners.push(Target::new(
+            what,
+            Limit::Shown,
+            ahead(rate, INLINE, P50),
+            times,
+        ));
+    }
+    for (batch, _) in BATCHES {
+        let throughput = figure(trials, batch, CALLER_AND_THREAD, 0, Of::Median);
+        let what = format!("{batch}: caller:1+threads:1 (median)");
+        winners.push(Target::new(what, Limit::Shown, throughput, per_second));
+        let what = format!("{batch}: the same over the highest of all");
+        let over = ahead(batch, CALLER_AND_THREAD, 0);
+        winners.push(Target::new(what, Limit::Shown, over, times));
+    }
+    winners
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::{Run, Series};
+    use crate::sender::LATENCY;
+    use crate::target::Outcome;
+    use thalweg_measure::statistics::Interval;
+
+    /// Each subject with one run: p50, p99 and p99.9 in ns.
+    fn trials(runs: &[(&str, [f64; 3])]) -> Vec<Trial> {
+        let series = runs.iter().map(|&(subject, values)| Series {
+            subject: subject.to_owned(),
+            runs: vec![Run {
+                values: values.to_vec(),
+                disturbance: 0.0,
+                lost: 0,
+                cut: false,
+            }],
+        });
+        vec![Trial {
+            case: TARGET_RATE.to_owned(),
+            metrics: LATENCY,
+            series: series.collect(),
+            skipped: Vec::new(),
+        }]
+    }
+
+    fn outcome_of(targets: &[Target], part: &str) -> Outcome {
+        let found: Vec<&Target> = targets.iter().filter(|t| t.what.contains(part)).collect();
+        assert_eq!(found.len(), 1, "{part}");
+        found[0].outcome()
+    }
+
+    #[test]
+    fn targets_take_their_figures_from_the_right_subjects() {
+        let trials = trials(&[
+            (INLINE, [100.0, 1_500.0, 25_000.0]),
+            (ONE, [300.0, 11_000.0, 50_000.0]),
+            (AUTO, [100.0, 2_000.0, 3_000.0]),
+            (THREE, [900.0, 14_000.0, 90_000.0]),
+        ]);
+        let interval = Interval {
+            low: 90.0,
+            value: 120.0,
+            high: 150.0,
+        };
+        let ratios = [Ratio {
+            case: TARGET_RATE.to_owned(),
+            versus: Disruptor::name_of(Waiting::BusySpin, STAGES, false),
+            metric: P99,
+            interval,
+        }];
+        let targets = targets(&trials, &ratios);
+        let outcome = |part| outcome_of(&targets, part);
+        assert_eq!(outcome("inline, best-quartile p99.9"), Outcome::Missed);
+        assert_eq!(outcome("1 stage thread"), Outcome::Missed);
+        assert_eq!(outcome("1M/s: auto's p99"), Outcome::Met);
+        assert_eq!(outcome("2M/s: auto's p99"), Outcome::NotRun);
+        assert_eq!(outcome("3 stage threads, best p99"), Outcome::Met);
+        assert_eq!(outcome("4 stage threads, best p99"), Outcome::NotRun);
+        assert_eq!(outcome("events lost"), Outcome::Met);
+        assert_eq!(outcome("busy-spin:3"), Outcome::Met);
+        assert_eq!(outcome("sleep:3"), Outcome::NotRun);
+    }
+
+    #[test]
+    fn auto_is_held_against_the_best_placement() {
+        let trials = trials(&[
+            (INLINE, [0.0, 1_000.0, 0.0]),
+            (THREE, [0.0, 9_000.0, 0.0]),
+            (AUTO, [0.0, 1_600.0, 0.0]),
+        ]);
+        assert_eq!(auto_ratio(&trials, TARGET_RATE), Some(1.6));
+        assert_eq!(auto_ratio(&trials, "2M/s"), None);
+    }
+
+    #[test]
+    fn one_lost_event_misses_the_target() {
+        let mut trials = trials(&[(THREE, [1.0, 1.0, 1.0])]);
+        trials[0].series[0].runs[0].lost = 1;
+        assert_eq!(
+            outcome_of(&targets(&trials, &[]), "events lost"),
+            Outcome::Missed
+        );
+    }
+}
