@@ -67,13 +67,26 @@ struct Batches {
     span_ns: u64,
 }
 
-/// Three stages that do next to nothing, on the caller.
-#[derive(Debug, Clone, Copy)]
-struct NearEmpty(Sampling);
+/// Three stages that do next to nothing.
+#[derive(Debug, Clone)]
+struct NearEmpty {
+    sampling: Sampling,
+    placement: Placement,
+}
+
+impl NearEmpty {
+    fn inline(sampling: Sampling) -> Self {
+        let placement = Placement::inline();
+        Self {
+            sampling,
+            placement,
+        }
+    }
+}
 
 impl Subject<Batches> for NearEmpty {
     fn name(&self) -> String {
-        self.0.name().to_owned()
+        self.sampling.name().to_owned()
     }
 
     fn run(&self, load: &Batches) -> Result<Run, String> {
@@ -83,8 +96,8 @@ impl Subject<Batches> for NearEmpty {
             .after("first")
             .stage("third", |event, _| *event = event.wrapping_add(7))
             .after("second")
-            .placement(Placement::inline());
-        let built = self.0.set(builder).build();
+            .placement(self.placement.clone());
+        let built = self.sampling.set(builder).build();
         let mut pipeline = built.map_err(|error| error.to_string())?;
         let clock = Clock::global();
         let begin = clock.ticks();
@@ -143,7 +156,7 @@ fn run(settings: &Settings) -> Report {
         small_ns(Clock::global().read_cost_ns()),
     ));
     let subjects = Sampling::EACH
-        .map(|sampling| -> Box<dyn Subject<Batches>> { Box::new(NearEmpty(sampling)) });
+        .map(|sampling| -> Box<dyn Subject<Batches>> { Box::new(NearEmpty::inline(sampling)) });
     let mut targets = Vec::new();
     for (events, limit_ns) in BATCHES {
         let case = format!("batch {events}");
@@ -164,16 +177,48 @@ fn run(settings: &Settings) -> Report {
             costs,
             small_ns,
         ));
-        targets.push(Target::new(
-            format!("{case}: sum of the stages' means off the end-to-end mean (worst run)"),
-            Limit::AtMost(PARTS_OFF_MAX),
-            worst_parts_off(&trial),
-            |fraction| format!("{:.3} %", 100.0 * fraction),
-        ));
+        targets.push(parts_target(&case, &trial));
     }
+    targets.extend(threaded(settings, &mut report));
     report.say("Targets");
     report.say(target::table(&targets));
     report
+}
+
+/// The parts must add up where each stage has a thread of its own, too; what that costs does not
+/// show beside the hand-overs.
+fn threaded(settings: &Settings, report: &mut Report) -> Option<Target> {
+    let case = "threads:3 batch 16";
+    let subjects =
+        [Sampling::Default, Sampling::All].map(|sampling| -> Box<dyn Subject<Batches>> {
+            Box::new(NearEmpty {
+                sampling,
+                placement: Placement::threads(3),
+            })
+        });
+    let wanted = settings.wanted(case, &subjects);
+    if wanted.is_empty() {
+        return None;
+    }
+    progress_note(case);
+    let load = Batches {
+        events: 16,
+        span_ns: settings.span_ns,
+    };
+    let trial = interleave(case, METRICS, &wanted, &load, settings.repetitions);
+    for series in &trial.series {
+        report.measured(case, &series.subject, METRICS[1], &series.values(1));
+    }
+    Some(parts_target(case, &trial))
+}
+
+fn parts_target(case: &str, trial: &Trial) -> Target {
+    Target::new(
+        format!("{case}: sum of the stages' means off the end-to-end mean (worst run)"),
+        Limit::AtMost(PARTS_OFF_MAX),
+        worst_parts_off(trial),
+        |fraction| format!("{:.3} %", 100.0 * fraction),
+    )
 }
 
 /// What a sampling costs more than none, run by run.
@@ -278,7 +323,7 @@ mod tests {
         for sampling in Sampling::EACH {
             for events in [1, 16] {
                 let span_ns = 200_000;
-                let run = NearEmpty(sampling)
+                let run = NearEmpty::inline(sampling)
                     .run(&Batches { events, span_ns })
                     .unwrap();
                 assert_eq!(run.lost, 0);
