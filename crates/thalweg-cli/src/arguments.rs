@@ -97,7 +97,7 @@ pub(crate) struct Run {
     pub(crate) rate: Rate,
 
     /// Where the stages run: inline, threads:N with N from 1 to 64, or auto
-    #[arg(long, default_value = "inline", value_parser = values::place)]
+    #[arg(long, default_value = "auto", value_parser = values::place)]
     pub(crate) placement: Place,
 
     /// Seed of the made-up flow
@@ -216,7 +216,7 @@ mod tests {
             panic!("not a run");
         };
         assert_eq!(run.rate, Rate::MAX);
-        assert_eq!(run.placement, Place::Inline);
+        assert_eq!(run.placement, Place::Auto);
         assert_eq!((run.seed, run.commands), (1, 1_000_000));
         assert_eq!(run.rules, RulesName::Default);
     }

@@ -345,7 +345,7 @@ fn split(busy: &[u64]) -> usize {
     best.1
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

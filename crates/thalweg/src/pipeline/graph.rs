@@ -187,7 +187,7 @@ fn cycle(stages: &[Declared], after: &[Vec<usize>], place_of: &[Option<usize>]) 
     )
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
 

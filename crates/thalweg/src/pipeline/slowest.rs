@@ -88,7 +88,7 @@ impl Slowest {
     }
 }
 
-#[cfg(test)]
+#[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
     use crate::pipeline::timeline::Timeline;
