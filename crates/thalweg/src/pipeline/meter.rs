@@ -148,6 +148,11 @@ impl Meter {
         (meter, gauge)
     }
 
+    /// Whether nobody comes after this stage.
+    pub(super) fn is_last(&self) -> bool {
+        self.end.is_some()
+    }
+
     #[inline]
     fn blocks(&self, first: u64, count: usize) -> std::ops::RangeInclusive<u64> {
         let last = first + count as u64 - 1;
@@ -165,7 +170,7 @@ impl Meter {
         self.before_sample(first, count, mark)
     }
 
-    #[cold]
+    #[inline(never)]
     fn before_sample(&mut self, first: u64, count: usize, mark: &mut Mark) -> Option<Begun> {
         let end = first + count as u64;
         let mut sampled = first;
@@ -195,7 +200,7 @@ impl Meter {
     /// Time at work is estimated without bias from sampled chunks: a chunk of `count` events has
     /// `count/every` samples on average, so each sample stands for `every/count` of the chunk's
     /// time.
-    #[cold]
+    #[inline(never)]
     pub(super) fn after(
         &mut self,
         begun: Begun,

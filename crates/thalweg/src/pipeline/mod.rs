@@ -323,12 +323,19 @@ impl<T> Pipeline<T> {
                         yield_now();
                         continue;
                     }
+                    // Not for the first slot that comes free: an eighth of the ring pays for a
+                    // wake-up, and leaves the stages plenty to do meanwhile.
+                    let wanted = count.max(publisher.capacity() / 8);
+                    let published = publisher.next_sequence();
+                    let room_at = published + wanted as u64 - publisher.capacity() as u64;
+                    self.control.set_room_at(room_at);
                     self.waiter.until(bell, || {
-                        publisher.free(count) >= count
+                        publisher.free(wanted) >= wanted
                             || publisher.is_closed()
                             || crew.is_ready()
                             || auto.is_some_and(Auto::has_returned)
                     });
+                    self.control.set_room_at(0);
                 }
                 Intake::Lane(producer) => {
                     if producer.has_room() {

@@ -56,7 +56,7 @@ impl<T> Chunk<'_, T> {
     }
 
     /// Calls `work` for every event (of this shard).
-    #[inline]
+    #[inline(always)]
     pub fn for_each(self, mut work: impl FnMut(&mut T, Context)) -> Handled {
         self.try_for_each(|event, context| {
             work(event, context);
@@ -66,7 +66,7 @@ impl<T> Chunk<'_, T> {
 
     /// Calls `work` for the events (of this shard) until it says [`Flow::Retry`]. The events before
     /// that one go on to the next stages; that one and those behind it are offered again.
-    #[inline]
+    #[inline(always)]
     pub fn try_for_each(self, mut work: impl FnMut(&mut T, Context) -> Flow) -> Handled {
         let batch_end = self.batch_end;
         Handled(self.reader.visit(self.count, |sequence, event| {
@@ -190,7 +190,7 @@ pub(super) struct Each<F>(pub(super) F);
 pub(super) struct Whole<F>(pub(super) F);
 
 impl<T, F: FnMut(&mut T, Context) + Send> Work<ReadWrite<T>> for Each<F> {
-    #[inline]
+    #[inline(always)]
     fn chunk(&mut self, reader: &mut ReadWrite<T>, count: usize, batch_end: u64) -> usize {
         Chunk {
             reader,
@@ -203,7 +203,7 @@ impl<T, F: FnMut(&mut T, Context) + Send> Work<ReadWrite<T>> for Each<F> {
 }
 
 impl<T, F: FnMut(&T, Context) + Send> Work<ReadOnly<T>> for Each<F> {
-    #[inline]
+    #[inline(always)]
     fn chunk(&mut self, reader: &mut ReadOnly<T>, count: usize, batch_end: u64) -> usize {
         reader.visit(count, |sequence, event| {
             (self.0)(
@@ -219,7 +219,7 @@ impl<T, F: FnMut(&T, Context) + Send> Work<ReadOnly<T>> for Each<F> {
 }
 
 impl<T, F: FnMut(Chunk<'_, T>) -> Handled + Send> Work<ReadWrite<T>> for Whole<F> {
-    #[inline]
+    #[inline(always)]
     fn chunk(&mut self, reader: &mut ReadWrite<T>, count: usize, batch_end: u64) -> usize {
         (self.0)(Chunk {
             reader,
@@ -240,6 +240,8 @@ pub(super) struct Member<R, W> {
     control: Arc<Control>,
     bells: Box<[usize]>,
     flush_each: bool,
+    /// Nobody comes after this stage.
+    is_last: bool,
     /// Neither bells nor flushing.
     is_quiet: bool,
 }
@@ -252,6 +254,7 @@ impl<R, W> Member<R, W> {
         progress: usize,
         control: Arc<Control>,
     ) -> Self {
+        let is_last = meter.is_last();
         Self {
             reader,
             work,
@@ -260,6 +263,7 @@ impl<R, W> Member<R, W> {
             control,
             bells: Box::default(),
             flush_each: false,
+            is_last,
             is_quiet: true,
         }
     }
@@ -285,7 +289,10 @@ impl<R: Reach, W: Work<R>> Member<R, W> {
     /// After a chunk, where other threads wait for it, or nobody flushes later.
     #[inline(never)]
     fn tell(&mut self, done: usize) {
-        if done > 0 {
+        if done > 0 && self.is_last {
+            let released = self.reader.next_sequence();
+            self.control.ring_from_last(&self.bells, released);
+        } else if done > 0 {
             self.control.ring(&self.bells);
         }
         if self.flush_each {
@@ -293,7 +300,7 @@ impl<R: Reach, W: Work<R>> Member<R, W> {
         }
     }
 
-    #[cold]
+    #[inline(never)]
     fn measured(&mut self, begun: Begun, done: usize, batch: usize, mark: &mut Mark) {
         mark.0 = None;
         if done > 0 {

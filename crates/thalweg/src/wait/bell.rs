@@ -36,8 +36,9 @@ impl Bell {
     /// Sleeps until [`ring`](Self::ring) unless `ready` says that there is work. May return for no
     /// reason, so the caller looks again. One thread at a time.
     pub fn sleep_unless(&self, mut ready: impl FnMut() -> bool) {
-        // ORDERING: Relaxed; ordered by the fence below (rule 1).
-        self.futex.0.store(ASLEEP, Ordering::Relaxed);
+        // ORDERING: Release, pairs with the Acquire in `ring_those`: what the sleeper wrote before is
+        // seen by whoever sees it asleep. The order against `ready` comes from the fence (rule 1).
+        self.futex.0.store(ASLEEP, Ordering::Release);
         // ORDERING: SeqCst (order::dekker), pairs with the fence in `ring_all` (rules 1 and 2).
         fence(order::dekker());
         if !ready() {
@@ -57,12 +58,23 @@ impl Bell {
     /// slept.
     #[inline]
     pub fn ring_all<'b>(bells: impl IntoIterator<Item = &'b Self>) -> usize {
+        Self::ring_those(bells, |_| true)
+    }
+
+    /// As [`ring_all`](Self::ring_all), but only where `wanted(place)` says so of a sleeper. What
+    /// that sleeper wrote before it went to sleep is visible to `wanted`.
+    #[inline]
+    pub fn ring_those<'b>(
+        bells: impl IntoIterator<Item = &'b Self>,
+        wanted: impl Fn(usize) -> bool,
+    ) -> usize {
         // ORDERING: SeqCst (order::dekker), pairs with the fence in `sleep_unless` (rules 1 and 2).
         fence(order::dekker());
         let mut woken = 0;
-        for bell in bells {
-            // ORDERING: Relaxed; ordered by the fence above.
-            if bell.futex.0.load(Ordering::Relaxed) == ASLEEP {
+        for (place, bell) in bells.into_iter().enumerate() {
+            // ORDERING: Acquire, pairs with the Release in `sleep_unless`; against the work it is
+            // ordered by the fence above.
+            if bell.futex.0.load(Ordering::Acquire) == ASLEEP && wanted(place) {
                 woken += usize::from(bell.wake());
             }
         }

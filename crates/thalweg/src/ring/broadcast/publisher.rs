@@ -76,7 +76,7 @@ impl<T> Publisher<T> {
     }
 
     /// Free slots, at least: looks at the readers again only if fewer than `wanted` are known.
-    #[inline]
+    #[inline(always)]
     pub fn free(&mut self, wanted: usize) -> usize {
         if self.free_until - self.next < wanted as u64 {
             // ORDERING: Acquire (order::reclaim), pairs with the Release in `Cursor::release`: the
@@ -106,7 +106,7 @@ impl<T> Publisher<T> {
     /// # Errors
     /// [`ClaimError::Full`] if fewer than `count` slots are free (always so above the capacity),
     /// [`ClaimError::Closed`] if a reader has gone.
-    #[inline]
+    #[inline(always)]
     pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
         if self.free(count) < count {
             return Err(if self.is_closed() {
@@ -134,6 +134,7 @@ impl<T> Publisher<T> {
     }
 
     /// Notes for the next `count` elements which shard of each group they belong to.
+    #[inline(never)]
     fn route(&self, count: usize) {
         for (group, table) in self.groups.iter().zip(&self.ring.routes) {
             for sequence in self.next..self.next + count as u64 {
@@ -188,7 +189,7 @@ impl<T> Claim<'_, T> {
     ///
     /// # Panics
     /// If `at` is not below [`len`](Self::len).
-    #[inline]
+    #[inline(always)]
     pub fn write<R>(&mut self, at: usize, write: impl FnOnce(&mut T) -> R) -> R {
         assert!(at < self.count, "slot {at} of a claim of {}", self.count);
         let slot = self.publisher.ring.slot(self.publisher.next + at as u64);
@@ -198,7 +199,7 @@ impl<T> Claim<'_, T> {
     }
 
     /// Publishes the whole claim.
-    #[inline]
+    #[inline(always)]
     pub fn commit(self) {
         let count = self.count;
         self.commit_first(count);
@@ -208,7 +209,7 @@ impl<T> Claim<'_, T> {
     ///
     /// # Panics
     /// If `count` is above [`len`](Self::len).
-    #[inline]
+    #[inline(always)]
     pub fn commit_first(self, count: usize) {
         assert!(
             count <= self.count,

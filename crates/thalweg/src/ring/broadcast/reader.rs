@@ -164,7 +164,7 @@ macro_rules! common {
             ///
             /// # Panics
             /// If `count` is more than [`poll`](Self::poll) or a visit found.
-            #[inline]
+            #[inline(always)]
             pub fn release(&mut self, count: usize) {
                 let until = self.cursor.next + count as u64;
                 assert!(
@@ -206,7 +206,7 @@ impl<T> ReadOnly<T> {
 
     /// Calls `look(sequence, element)` for up to `max` elements until it says `false`; gives the
     /// number of elements for which it said `true`. Releases nothing.
-    #[inline]
+    #[inline(always)]
     pub fn visit(&mut self, max: usize, mut look: impl FnMut(u64, &T) -> bool) -> usize {
         let first = self.cursor.next;
         let count = self.cursor.available().min(max);
@@ -271,7 +271,7 @@ impl<T> ReadWrite<T> {
     /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's
     /// until it says `false`; gives the number of elements passed, other shards' included. Releases
     /// nothing.
-    #[inline]
+    #[inline(always)]
     pub fn visit(&mut self, max: usize, mut work: impl FnMut(u64, &mut T) -> bool) -> usize {
         let first = self.cursor.next;
         let count = self.cursor.available().min(max);
