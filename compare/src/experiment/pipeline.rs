@@ -12,7 +12,7 @@ use super::{Experiment, Settings, progress_note};
 use crate::report::Report;
 use crate::runner::{Subject, Trial, interleave};
 use crate::sender::{LATENCY, Load, THROUGHPUT};
-use crate::subject::{Disruptor, Thalweg, Waiting};
+use crate::subject::{Alone, Disruptor, Thalweg, Waiting};
 use crate::target;
 use crate::workload::{STAGES, Workload};
 use thalweg_measure::statistics::Interval;
@@ -35,6 +35,12 @@ const RATES: [(&str, u64); 4] = [
 const BATCHES: [(&str, usize); 2] = [("max batch 1", 1), ("max batch 64", 64)];
 /// The rate that most targets are about.
 const TARGET_RATE: &str = "1M/s";
+/// The same rate in runs so short that some of them fall between two interruptions of the machine,
+/// which come every few milliseconds.
+const SHORT: &str = "1M/s short";
+const SHORT_NS: u64 = 3_000_000;
+/// So many short runs for each long one.
+const SHORT_RUNS: usize = 10;
 /// Where p99 and p99.9 are among the metrics of an open loop.
 const P50: usize = 0;
 const P99: usize = 1;
@@ -60,12 +66,13 @@ fn subjects(workload: Workload) -> Vec<Box<dyn Subject<Load>>> {
         ("threads:3 spin", three().waiting(Strategy::Spin)),
     ];
     let mut subjects: Vec<Box<dyn Subject<Load>>> = Vec::new();
+    subjects.push(Box::new(Alone { workload }));
     for (name, placement) in ours {
         subjects.push(Box::new(Thalweg::new(name, placement, workload)));
     }
     let mut four = Thalweg::new("threads:4 (4 stages)", Placement::threads(4), workload);
     four.stages = 4;
-    subjects.insert(5, Box::new(four));
+    subjects.insert(6, Box::new(four));
     for processors in [1, STAGES] {
         for waiting in [Waiting::BusySpin, Waiting::Sleep, Waiting::Yield] {
             for pinned in [false, true] {
@@ -95,17 +102,29 @@ fn run(settings: &Settings) -> Report {
     ));
     let mut trials = Vec::new();
     let span_ns = settings.span_ns;
+    let short = Load::Open {
+        per_s: 1_000_000,
+        span_ns: SHORT_NS,
+    };
     let loads = RATES
         .map(|(case, per_s)| (case, LATENCY, Load::Open { per_s, span_ns }))
         .into_iter()
+        .chain([(SHORT, LATENCY, short)])
         .chain(BATCHES.map(|(case, batch)| (case, THROUGHPUT, Load::Closed { batch, span_ns })));
     for (case, metrics, load) in loads {
-        let wanted = settings.wanted(case, &subjects);
+        let mut wanted = settings.wanted(case, &subjects);
+        if case == SHORT {
+            wanted.retain(|subject| goals::IN_SHORT_RUNS.contains(&subject.name().as_str()));
+        }
         if wanted.is_empty() {
             continue;
         }
         progress_note(&format!("{case}: {} subjects", wanted.len()));
-        let trial = interleave(case, metrics, &wanted, &load, settings.repetitions);
+        let repetitions = match case {
+            SHORT => settings.repetitions * SHORT_RUNS,
+            _ => settings.repetitions,
+        };
+        let trial = interleave(case, metrics, &wanted, &load, repetitions);
         let heading = match load {
             Load::Open { .. } => format!("Open loop, {case}: latency from the intended send time"),
             Load::Closed { .. } => format!("Closed loop, {case}"),

@@ -1,19 +1,22 @@
 //! What the pipeline promises, and which of it the runs show.
 
 use super::{
-    AUTO, BATCHES, CALLER_AND_THREAD, FOUR, INLINE, ONE, P50, P99, P999, RATES, Ratio, TARGET_RATE,
-    THREE,
+    AUTO, BATCHES, CALLER_AND_THREAD, FOUR, INLINE, ONE, P50, P99, P999, RATES, Ratio, SHORT,
+    TARGET_RATE, THREE,
 };
 use crate::report::{ns, per_second, times};
 use crate::runner::Trial;
-use crate::subject::{Disruptor, Waiting};
+use crate::subject::{Alone, Disruptor, Waiting};
 use crate::target::{Limit, Target};
 use crate::workload::STAGES;
-use thalweg_measure::statistics::{Better, median};
+use thalweg_measure::statistics::{Better, median, quantile};
 
 /// The placements that `auto` chooses between, or could.
 pub(super) const PLACEMENTS: [&str; 5] =
     [INLINE, CALLER_AND_THREAD, ONE, "thalweg threads:2", THREE];
+
+/// Who is also measured in short runs.
+pub(super) const IN_SHORT_RUNS: [&str; 6] = [Alone::NAME, INLINE, ONE, THREE, FOUR, AUTO];
 
 /// The case of this name.
 fn case<'t>(trials: &'t [Trial], name: &str) -> Option<&'t Trial> {
@@ -28,6 +31,8 @@ enum Of {
     QuietMedian,
     BestQuartile,
     Best,
+    /// What a tenth of the runs keep to: mostly those that no interruption fell into.
+    BestTenth,
 }
 
 fn figure(trials: &[Trial], in_case: &str, subject: &str, metric: usize, of: Of) -> Option<f64> {
@@ -40,6 +45,7 @@ fn figure(trials: &[Trial], in_case: &str, subject: &str, metric: usize, of: Of)
         Of::QuietMedian => median(&trial.of(subject)?.quiet_values(metric))?,
         Of::BestQuartile => spread.best_quartile,
         Of::Best => spread.best,
+        Of::BestTenth => quantile(&trial.of(subject)?.values(metric), 0.1)?,
     })
 }
 
@@ -115,6 +121,32 @@ fn tails(trials: &[Trial]) -> Vec<Target> {
             measured,
             ns,
         )
+    };
+    let mut targets: Vec<Target> = limits.map(target).into();
+    for (what, metric) in [("p99", P99), ("p99.9", P999)] {
+        let measured = figure(trials, TARGET_RATE, Alone::NAME, metric, Of::BestQuartile);
+        let what = format!("{TARGET_RATE}: the machine alone, best-quartile {what}");
+        targets.push(Target::new(what, Limit::Shown, measured, ns));
+    }
+    targets.extend(between_interruptions(trials));
+    targets
+}
+
+/// The same limits in short runs between two interruptions of the machine.
+fn between_interruptions(trials: &[Trial]) -> Vec<Target> {
+    let limits = [
+        (Alone::NAME, P99, "p99", Limit::Shown),
+        (INLINE, P99, "p99", Limit::AtMost(2e3)),
+        (INLINE, P999, "p99.9", Limit::AtMost(20e3)),
+        (AUTO, P99, "p99", Limit::Shown),
+        (ONE, P99, "p99", Limit::AtMost(10e3)),
+        (THREE, P99, "p99", Limit::AtMost(100e3)),
+        (FOUR, P99, "p99", Limit::AtMost(100e3)),
+    ];
+    let target = |(subject, metric, what, limit)| {
+        let measured = figure(trials, SHORT, subject, metric, Of::BestTenth);
+        let what = format!("{SHORT}: {subject}, best-tenth {what}");
+        Target::new(what, limit, measured, ns)
     };
     limits.map(target).into()
 }
