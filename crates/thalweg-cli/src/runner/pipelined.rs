@@ -17,7 +17,7 @@ use thalweg_measure::load::{OpenLoop, Rate};
 /// Up to here, every command is timed at every stage; beyond, one in [`SAMPLE_EVERY`].
 const ALL_TIMED_COMMANDS_MAX: usize = 20_000;
 /// One command in so many; timing each would cost 100 ns a command.
-const SAMPLE_EVERY: u64 = 32;
+const SAMPLE_EVERY: u64 = 64;
 /// How often the progress moves on.
 const PROGRESS_COMMANDS: u64 = 8_192;
 

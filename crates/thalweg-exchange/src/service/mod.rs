@@ -61,12 +61,12 @@ pub struct Options {
 }
 
 impl Default for Options {
-    /// 4,096 commands in flight, automatic placement, one command in 32 timed.
+    /// 4,096 commands in flight, automatic placement, one command in 64 timed.
     fn default() -> Self {
         Self {
             capacity: 4096,
             placement: Placement::auto(),
-            sample_every: 32,
+            sample_every: 64,
             events: 8,
         }
     }
