@@ -216,7 +216,8 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// Makes `count` [`Producer`](super::Producer)s beside the pipeline itself, for other threads to publish from.
+    /// Makes `count` [`Producer`](super::Producer)s beside the pipeline itself, for other threads
+    /// to publish from.
     /// Each event is then moved once, from its producer's lane into the ring, by the thread of the
     /// first stage; if that is the caller's, [`Pipeline::drive`] moves it.
     pub fn producers(mut self, count: usize) -> Self {

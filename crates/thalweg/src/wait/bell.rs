@@ -36,8 +36,9 @@ impl Bell {
     /// Sleeps until [`ring`](Self::ring) unless `ready` says that there is work. May return for no
     /// reason, so the caller looks again. One thread at a time.
     pub fn sleep_unless(&self, mut ready: impl FnMut() -> bool) {
-        // ORDERING: Release, pairs with the Acquire in `ring_those`: what the sleeper wrote before is
-        // seen by whoever sees it asleep. The order against `ready` comes from the fence (rule 1).
+        // ORDERING: Release, pairs with the Acquire in `ring_those`: what the sleeper wrote before
+        // is seen by whoever sees it asleep. The order against `ready` comes from the fence (rule
+        // 1).
         self.futex.0.store(ASLEEP, Ordering::Release);
         // ORDERING: SeqCst (order::dekker), pairs with the fence in `ring_all` (rules 1 and 2).
         fence(order::dekker());
