@@ -4,7 +4,7 @@ use std::any::Any;
 use std::fmt;
 use std::sync::OnceLock;
 
-use crate::ring::sync::{AtomicU64, Ordering};
+use crate::ring::sync::{AtomicBool, AtomicU64, Ordering};
 use crate::wait::Bell;
 
 /// A stage panicked, and the pipeline has stopped.
@@ -29,6 +29,8 @@ pub(super) struct Control {
     failure: OnceLock<Failure>,
     /// Events moved from the producers' lanes into the ring.
     merged: AtomicU64,
+    /// The pipeline was dropped without being joined: producers are not waited for.
+    abandoned: AtomicBool,
     /// The sleeping caller wants to be woken when the last stages are this far.
     room_at: AtomicU64,
     /// One per thread: the caller's first, then the stage threads', then the producers'.
@@ -43,9 +45,20 @@ impl Control {
         Self {
             failure: OnceLock::new(),
             merged: AtomicU64::new(0),
+            abandoned: AtomicBool::new(false),
             room_at: AtomicU64::new(0),
             bells: (0..bells).map(|_| Bell::new()).collect(),
         }
+    }
+
+    pub(super) fn abandon(&self) {
+        // ORDERING: Relaxed; whoever sleeps is rung afterwards, which orders it.
+        self.abandoned.store(true, Ordering::Relaxed);
+    }
+
+    pub(super) fn is_abandoned(&self) -> bool {
+        // ORDERING: Relaxed; nothing is read on its strength.
+        self.abandoned.load(Ordering::Relaxed)
     }
 
     pub(super) fn merged(&self) -> u64 {

@@ -87,6 +87,8 @@ impl<T> Pipeline<T> {
 
 impl<T> Drop for Pipeline<T> {
     fn drop(&mut self) {
+        // Nobody is left to hear of a producer that never ends; see `Pipeline`.
+        self.control.abandon();
         self.finish();
     }
 }

@@ -282,8 +282,9 @@ impl<T: Send + Sync> Merge for Merger<T> {
             moved |= self.take(at);
         }
         self.turn = (self.turn + 1) % self.lanes.len().max(1);
-        if !moved && self.lanes.iter().all(|lane| lane.closed) {
-            // Every producer is gone and every lane is empty: close the ring behind them.
+        let no_more = || self.lanes.iter().all(|lane| lane.closed) || self.control.is_abandoned();
+        if !moved && no_more() {
+            // Every lane is empty and no producer is waited for: close the ring.
             moved |= self.publisher.take().is_some();
         }
         if moved {
@@ -305,7 +306,7 @@ impl<T: Send + Sync> Merge for Merger<T> {
                 _ => open = true,
             }
         }
-        !open
+        !open || self.control.is_abandoned()
     }
 
     fn is_done(&self) -> bool {

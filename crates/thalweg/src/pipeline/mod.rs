@@ -84,7 +84,8 @@ enum Intake<T> {
 /// A running pipeline, and its producer.
 ///
 /// Dropping it finishes what was published, as [`join`](Self::join) does, but keeps a failure to
-/// itself.
+/// itself and does not wait for [`Producer`]s: they are told [`Stopped`], and what they publish at
+/// that very moment may be lost.
 pub struct Pipeline<T> {
     // Dropped first to last: the intake closes the ring, the crew lets its readers go.
     intake: Intake<T>,

@@ -1,0 +1,126 @@
+//! Panics, drops and errors: nobody hangs, everybody is told.
+
+use crate::placements;
+use std::sync::Arc;
+use std::sync::Mutex;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
+use thalweg::pipeline::{Pipeline, Placement, TryPublishError};
+
+#[test]
+fn a_panicking_stage_stops_the_pipeline_and_is_named() {
+    for placement in placements() {
+        let mut pipeline = Pipeline::builder(8, || 0u64)
+            .stage("a", |event: &mut u64, _| *event += 1)
+            .stage("b", |event, _| assert_ne!(*event, 51, "seeded fault at 50"))
+            .after("a")
+            .observe("c", |_, _| ())
+            .after("b")
+            .placement(placement.clone())
+            .build()
+            .unwrap();
+        let mut stopped = None;
+        for number in 0..1_000_000 {
+            if let Err(error) = pipeline.publish(|event| *event = number) {
+                stopped = Some(error);
+                break;
+            }
+        }
+        let stopped = stopped.unwrap_or_else(|| panic!("{placement}: the producer was never told"));
+        let text = stopped.to_string();
+        assert!(text.contains("stage \"b\" panicked"), "{placement}: {text}");
+        assert!(text.contains("seeded fault at 50"), "{placement}: {text}");
+        assert!(pipeline.drain().is_err());
+        assert!(matches!(
+            pipeline.try_publish(|_| ()),
+            Err(TryPublishError::Stopped(_))
+        ));
+        let failure = pipeline.join().unwrap_err();
+        assert_eq!(failure.stage, "b", "{placement}");
+    }
+}
+
+#[test]
+fn producers_on_other_threads_are_told_of_a_panic() {
+    let mut pipeline = Pipeline::builder(8, || 0u64)
+        .stage("only", |event: &mut u64, _| {
+            assert_ne!(*event, 20, "seeded")
+        })
+        .placement(Placement::threads(1))
+        .producers(2)
+        .build()
+        .unwrap();
+    let threads: Vec<_> = pipeline
+        .take_producers()
+        .into_iter()
+        .map(|mut producer| {
+            std::thread::spawn(move || {
+                (0..u64::MAX).find_map(|n| producer.publish(|event| *event = n).err())
+            })
+        })
+        .collect();
+    for thread in threads {
+        let stopped = thread.join().unwrap().unwrap();
+        assert_eq!(stopped.failure.unwrap().stage, "only");
+    }
+    assert_eq!(pipeline.join().unwrap_err().stage, "only");
+}
+
+#[test]
+fn dropping_finishes_what_was_published() {
+    let seen = Arc::new(AtomicU64::new(0));
+    for placement in [
+        Placement::inline(),
+        Placement::threads(1),
+        Placement::auto(),
+    ] {
+        let out = Arc::clone(&seen);
+        let mut pipeline = Pipeline::builder(1024, || 0u64)
+            .observe("count", move |_, _| _ = out.fetch_add(1, SeqCst))
+            .placement(placement)
+            .build()
+            .unwrap();
+        pipeline.publish_batch(100, |_, _| ()).unwrap();
+    }
+    assert_eq!(seen.load(SeqCst), 300);
+}
+
+#[test]
+fn dropping_the_pipeline_does_not_wait_for_producers_and_tells_them() {
+    for placement in [Placement::inline(), Placement::threads(1)] {
+        let mut pipeline = Pipeline::builder(8, || 0u64)
+            .stage("only", |_, _| ())
+            .placement(placement)
+            .producers(1)
+            .build()
+            .unwrap();
+        let mut producer = pipeline.take_producers().remove(0);
+        producer.publish(|_| ()).unwrap();
+        drop(pipeline);
+        let stopped = (0..100).find_map(|_| producer.publish(|_| ()).err());
+        assert_eq!(stopped.unwrap().to_string(), "the pipeline has stopped");
+    }
+}
+
+#[test]
+fn a_panic_while_writing_publishes_nothing_and_the_pipeline_goes_on() {
+    for placement in [Placement::inline(), Placement::threads(1)] {
+        let seen = Arc::new(Mutex::new(Vec::new()));
+        let out = Arc::clone(&seen);
+        let mut pipeline = Pipeline::builder(8, || 0u64)
+            .observe("see", move |event, _| {
+                out.lock().expect("no panic").push(*event)
+            })
+            .placement(placement)
+            .build()
+            .unwrap();
+        pipeline.publish(|event| *event = 1).unwrap();
+        let panicked = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            pipeline.publish(|_| panic!("seeded"))
+        }));
+        assert!(panicked.is_err());
+        pipeline.publish(|event| *event = 2).unwrap();
+        pipeline.join().unwrap();
+        assert_eq!(*seen.lock().unwrap(), [1, 2]);
+    }
+}
