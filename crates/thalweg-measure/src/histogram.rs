@@ -30,7 +30,8 @@ pub struct Histogram {
 
 /// What one looks at first, all in the unit that was recorded. Everything is 0 where nothing was
 /// recorded, so look at `count`.
-#[derive(Clone, Copy, Debug, Default, PartialEq, serde::Serialize)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct Summary {
     /// How many values.
     pub count: u64,

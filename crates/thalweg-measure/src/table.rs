@@ -2,7 +2,6 @@
 //! [`Comparison`]: one JSON object a line).
 
 use crate::statistics::{Better, Interval, median, median_interval, paired_ratio};
-use serde::Serialize;
 use std::fmt;
 
 /// A span for people: three significant digits in ns, µs, ms or s.
@@ -205,7 +204,8 @@ impl fmt::Display for Table {
 }
 
 /// One measured value of an experiment, as a JSON row with exactly these keys in this order.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct Measurement {
     /// The experiment, such as `pipeline`.
     pub experiment: String,
@@ -251,6 +251,7 @@ impl Measurement {
 
     /// One line of JSON, without the line feed.
     #[must_use]
+    #[cfg(feature = "json")]
     pub fn json(&self) -> String {
         serde_json::to_string(self).expect("strings and numbers always serialize")
     }
@@ -258,7 +259,8 @@ impl Measurement {
 
 /// One comparison of two subjects, as a JSON row with exactly these keys in this order. A ratio
 /// above 1 always means that `subject` is better.
-#[derive(Clone, Debug, PartialEq, Serialize)]
+#[derive(Clone, Debug, PartialEq)]
+#[cfg_attr(feature = "json", derive(serde::Serialize))]
 pub struct Comparison {
     /// The experiment, such as `pipeline`.
     pub experiment: String,
@@ -314,6 +316,7 @@ impl Comparison {
 
     /// One line of JSON, without the line feed.
     #[must_use]
+    #[cfg(feature = "json")]
     pub fn json(&self) -> String {
         serde_json::to_string(self).expect("strings and numbers always serialize")
     }
