@@ -28,7 +28,7 @@ fn auto_gives_stages_away_under_load_and_takes_them_back() {
         .unwrap();
     let mut published = 0;
     // Flat out until it moves: a core that does nothing else is busy enough.
-    while pipeline.stats().moves == 0 && published < 20_000_000 {
+    while pipeline.stats().moves == 0 && published < 200_000_000 {
         for _ in 0..10_000 {
             pipeline.publish(|event| *event = published).unwrap();
             published += 1;
@@ -37,7 +37,7 @@ fn auto_gives_stages_away_under_load_and_takes_them_back() {
     assert!(pipeline.stats().moves > 0, "after {published} events");
     // Then at a trickle until it moves back.
     let mut trickle = 0;
-    while pipeline.stats().moves % 2 == 1 && trickle < 2_000_000 {
+    while pipeline.stats().moves % 2 == 1 && trickle < 20_000_000 {
         pipeline.publish(|event| *event = trickle).unwrap();
         trickle += 1;
         for _ in 0..20 {
