@@ -113,6 +113,8 @@ pub(super) struct Auto {
     window_ticks: u64,
     window_began: u64,
     busy_before: Vec<u64>,
+    /// Ticks at work of each stage in the last window.
+    busy: Vec<u64>,
     events_before: u64,
     windows_on_end: u32,
     trial: Trial,
@@ -180,6 +182,7 @@ impl Auto {
             desk,
             control,
             busy_before: vec![0; counters.len()],
+            busy: vec![0; counters.len()],
             events_before: 0,
             counters,
             first,
@@ -198,10 +201,11 @@ impl Auto {
         elapsed >= self.window_ticks && self.close_window(now, elapsed, crew)
     }
 
-    /// What each stage did since the last call: ticks at work, and events through the first.
-    fn since_last(&mut self) -> (Vec<u64>, u64) {
-        let mut busy = vec![0; self.counters.len()];
-        for ((busy, before), counters) in busy
+    /// Finds what each stage did since the last call: ticks at work in `busy`, and gives the events
+    /// through the first.
+    fn since_last(&mut self) -> u64 {
+        for ((busy, before), counters) in self
+            .busy
             .iter_mut()
             .zip(&mut self.busy_before)
             .zip(&self.counters)
@@ -211,19 +215,18 @@ impl Auto {
             *busy = total - std::mem::replace(before, total);
         }
         let events = self.first.released();
-        let passed = events - std::mem::replace(&mut self.events_before, events);
-        (busy, passed)
+        events - std::mem::replace(&mut self.events_before, events)
     }
 
     #[cold]
     fn close_window(&mut self, now: u64, elapsed: u64, crew: &mut Crew) -> bool {
         self.window_began = now;
-        let (busy, events) = self.since_last();
-        let all: u64 = busy.iter().sum();
+        let events = self.since_last();
+        let all: u64 = self.busy.iter().sum();
         // A window that was cut long by something else counts for what it was.
         let events = events * self.window_ticks / elapsed.max(1);
         match self.desk.state() {
-            EMPTY => self.watch_alone(&busy, all * 100 > elapsed * HOT_PERCENT, events, crew),
+            EMPTY => self.watch_alone(all * 100 > elapsed * HOT_PERCENT, events, crew),
             HELD => {
                 self.watch_split(all * 100 < elapsed * COOL_PERCENT, events);
                 false
@@ -248,7 +251,7 @@ impl Auto {
         self.desk.has_returned()
     }
 
-    fn watch_alone(&mut self, busy: &[u64], is_hot: bool, events: u64, crew: &mut Crew) -> bool {
+    fn watch_alone(&mut self, is_hot: bool, events: u64, crew: &mut Crew) -> bool {
         self.trial.put_off = self.trial.put_off.saturating_sub(1);
         if !is_hot || self.trial.put_off > 0 {
             self.windows_on_end = 0;
@@ -263,7 +266,7 @@ impl Auto {
         }
         self.windows_on_end = 0;
         self.trial.split = (0, 0);
-        self.give_away(busy, crew)
+        self.give_away(crew)
     }
 
     fn watch_split(&mut self, is_cool: bool, events: u64) {
@@ -277,8 +280,8 @@ impl Auto {
     }
 
     /// Hands the later stages to the worker.
-    fn give_away(&mut self, busy: &[u64], crew: &mut Crew) -> bool {
-        let keep = split(busy);
+    fn give_away(&mut self, crew: &mut Crew) -> bool {
+        let keep = split(&self.busy);
         if keep == crew.stages.len() {
             return false;
         }

@@ -15,6 +15,10 @@ use crate::wait::Waiter;
 /// enough to stay in the first-level cache and not to delay the first of them.
 pub(super) const ROUND: usize = 64;
 
+/// In place of a stage: the producers' lanes were being merged, which calls the routes of sharded
+/// stages.
+const MERGING: usize = usize::MAX;
+
 /// A stage and its name.
 pub(super) struct Placed {
     pub(super) name: Arc<str>,
@@ -66,10 +70,11 @@ impl Crew {
         };
         let mut any = Turn::IDLE;
         let mut every = Turn::DONE;
-        if let Some(merge) = &mut self.merge
-            && merge.merge()
-        {
-            any = Turn::WORKED;
+        if let Some(merge) = &mut self.merge {
+            self.current = MERGING;
+            if merge.merge() {
+                any = Turn::WORKED;
+            }
         }
         for (at, placed) in self.stages.iter_mut().enumerate() {
             self.current = at;
@@ -141,10 +146,8 @@ impl Crew {
 
     #[cold]
     fn fail(&mut self, control: &Control, payload: &(dyn std::any::Any + Send)) {
-        let name = self
-            .stages
-            .get(self.current)
-            .map_or("", |placed| &*placed.name);
+        let current = self.stages.get(self.current);
+        let name = current.map_or("(moving events from the producers)", |placed| &*placed.name);
         control.fail(name, payload);
         // A closure's own drop may panic again; the stages must go all the same.
         for placed in self.stages.drain(..) {

@@ -207,8 +207,9 @@ impl Row<'_> {
     #[inline]
     pub(super) fn close(&self) -> bool {
         let open = &self.0[OPEN / WORDS_PER_LINE].0[OPEN % WORDS_PER_LINE];
-        // ORDERING: Relaxed load; with one last stage only this thread touches the word.
-        if self.get(OPEN) == 1 {
+        // ORDERING: Acquire, pairs with the AcqRel of the other last stages: whoever finds 1 left
+        // sees their times. With one last stage only this thread touches the word.
+        if open.load(Ordering::Acquire) == 1 {
             return true;
         }
         // ORDERING: AcqRel, pairs with itself in the other last stages: the last one sees the times

@@ -1,5 +1,8 @@
-//! No ring operation allocates after construction. A binary of its own, for its allocator.
+//! Nothing allocates after construction: rings here, pipelines in a module of their own. A binary
+//! of its own, for its allocator.
 #![cfg(not(loom))]
+
+mod pipeline;
 
 use std::alloc::{GlobalAlloc, Layout as Memory, System};
 use std::cell::Cell;
