@@ -25,3 +25,17 @@ pub(crate) struct RealFlow {
     /// Hash of the state that the commands led to.
     pub(crate) state_hash: u64,
 }
+
+#[cfg(test)]
+impl RealFlow {
+    /// How many agree, and of how many, in the score of that name.
+    fn score(&self, name: &str) -> (u64, u64) {
+        score::named(&self.check.scores, name)
+    }
+
+    /// The count of that name.
+    fn count(&self, name: &str) -> u64 {
+        let count = self.check.counts.iter().find(|c| c.name == name);
+        count.expect("the check has the count").count
+    }
+}

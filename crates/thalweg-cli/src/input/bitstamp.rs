@@ -61,21 +61,10 @@ pub(crate) fn is_snapshot(line: &[u8]) -> bool {
 
 /// All messages of a file.
 pub(crate) fn messages(lines: &mut Lines) -> Result<Vec<Message>, InputError> {
-    let mut found = Vec::new();
-    while let Some(line) = lines.next_data()? {
-        if line.starts_with(b"idx,") {
-            continue;
-        }
-        match message(line) {
-            Ok(message) => found.push(message),
-            Err(what) => return Err(lines.wrong(what)),
-        }
-    }
-    if found.is_empty() {
-        Err(lines.empty())
-    } else {
-        Ok(found)
-    }
+    lines.records(|line| match line.starts_with(b"idx,") {
+        true => Ok(None),
+        false => message(line).map(Some),
+    })
 }
 
 fn message(line: &[u8]) -> Result<Message, String> {
@@ -112,29 +101,21 @@ fn message(line: &[u8]) -> Result<Message, String> {
 
 /// All snapshots of a file, in ascending order of messages.
 pub(crate) fn snapshots(lines: &mut Lines) -> Result<Vec<Snapshot>, InputError> {
-    let mut found: Vec<Snapshot> = Vec::new();
-    while let Some(line) = lines.next_data()? {
+    let mut before = 0;
+    lines.records(|line| {
         if is_snapshot(line) {
-            continue;
+            return Ok(None);
         }
-        let after = found.last().map_or(0, |s| s.after_messages);
-        match snapshot(line) {
-            Ok(next) if next.after_messages < after => {
-                let what = format!(
-                    "after_msgs {} is below the {after} of the line before",
-                    next.after_messages
-                );
-                return Err(lines.wrong(what));
-            }
-            Ok(next) => found.push(next),
-            Err(what) => return Err(lines.wrong(what)),
+        let next = snapshot(line)?;
+        let after = next.after_messages;
+        if after < before {
+            return Err(format!(
+                "after_msgs {after} is below the {before} of the line before"
+            ));
         }
-    }
-    if found.is_empty() {
-        Err(lines.empty())
-    } else {
-        Ok(found)
-    }
+        before = after;
+        Ok(Some(next))
+    })
 }
 
 fn snapshot(line: &[u8]) -> Result<Snapshot, String> {

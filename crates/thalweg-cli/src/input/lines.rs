@@ -154,6 +154,28 @@ impl Lines {
         }
     }
 
+    /// All records of the input, one a line of data; `record` gives nothing for a header.
+    ///
+    /// # Errors
+    /// Where a line cannot be read or is no record, and where there is no record at all.
+    pub(super) fn records<T>(
+        &mut self,
+        mut record: impl FnMut(&[u8]) -> Result<Option<T>, String>,
+    ) -> Result<Vec<T>, InputError> {
+        let mut found = Vec::new();
+        while let Some(line) = self.next_data()? {
+            match record(line) {
+                Ok(next) => found.extend(next),
+                Err(what) => return Err(self.wrong(what)),
+            }
+        }
+        if found.is_empty() {
+            Err(self.empty())
+        } else {
+            Ok(found)
+        }
+    }
+
     /// An error of the line that was read last.
     pub(crate) fn wrong(&self, what: impl Into<String>) -> InputError {
         InputError::Line {
@@ -310,5 +332,21 @@ mod tests {
         assert_eq!(lines.wrong("w").to_string(), "x:3: w");
         assert_eq!(lines.next_data().unwrap(), Some(&b"b"[..]));
         assert_eq!(lines.next_data().unwrap(), None);
+    }
+
+    #[test]
+    fn records_leave_out_headers_and_name_the_wrong_line() {
+        let all = |text: &'static str| {
+            let mut lines = Lines::new("x", Cursor::new(text));
+            let found = lines.records(|line| match line {
+                b"head" => Ok(None),
+                b"bad" => Err("it is bad".to_owned()),
+                line => Ok(Some(line.len())),
+            });
+            found.map_err(|e| e.to_string())
+        };
+        assert_eq!(all("head\n#\na\n\nbc\n"), Ok(vec![1, 2]));
+        assert_eq!(all("head\n\na\nbad\nb\n"), Err("x:4: it is bad".to_owned()));
+        assert_eq!(all("head\n"), all(""), "a header alone is no data");
     }
 }

@@ -57,18 +57,7 @@ pub(crate) fn is_row(line: &[u8]) -> bool {
 
 /// All messages of a file.
 pub(crate) fn messages(lines: &mut Lines) -> Result<Vec<Message>, InputError> {
-    let mut found = Vec::new();
-    while let Some(line) = lines.next_data()? {
-        match message(line) {
-            Ok(message) => found.push(message),
-            Err(what) => return Err(lines.wrong(what)),
-        }
-    }
-    if found.is_empty() {
-        Err(lines.empty())
-    } else {
-        Ok(found)
-    }
+    lines.records(|line| message(line).map(Some))
 }
 
 fn message(line: &[u8]) -> Result<Message, String> {
@@ -114,18 +103,7 @@ fn message(line: &[u8]) -> Result<Message, String> {
 
 /// All rows of an order book file.
 pub(crate) fn rows(lines: &mut Lines) -> Result<Vec<Row>, InputError> {
-    let mut found = Vec::new();
-    while let Some(line) = lines.next_data()? {
-        match row(line) {
-            Ok(row) => found.push(row),
-            Err(what) => return Err(lines.wrong(what)),
-        }
-    }
-    if found.is_empty() {
-        Err(lines.empty())
-    } else {
-        Ok(found)
-    }
+    lines.records(|line| row(line).map(Some))
 }
 
 fn row(line: &[u8]) -> Result<Row, String> {

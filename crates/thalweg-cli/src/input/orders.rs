@@ -14,7 +14,6 @@ pub(crate) const HEADER: &[u8] = b"thalweg-orders,1";
 
 /// All commands of a file, in order. Each line is one command.
 pub(crate) fn commands(lines: &mut Lines) -> Result<Vec<Command>, InputError> {
-    let mut found = Vec::new();
     match lines.next_data()? {
         None => return Err(lines.empty()),
         Some(HEADER) => {}
@@ -27,22 +26,11 @@ pub(crate) fn commands(lines: &mut Lines) -> Result<Vec<Command>, InputError> {
             return Err(lines.wrong(what));
         }
     }
-    loop {
-        let transaction = found.len() as i64 + 1;
-        let line = match lines.next_data()? {
-            None => break,
-            Some(line) => command(line, transaction),
-        };
-        match line {
-            Ok(command) => found.push(command),
-            Err(what) => return Err(lines.wrong(what)),
-        }
-    }
-    if found.is_empty() {
-        Err(lines.empty())
-    } else {
-        Ok(found)
-    }
+    let mut transaction = 0;
+    lines.records(|line| {
+        transaction += 1;
+        command(line, transaction).map(Some)
+    })
 }
 
 /// One line. A deposit takes `transaction` as its id, which rises through the file.

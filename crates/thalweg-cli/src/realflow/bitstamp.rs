@@ -114,12 +114,7 @@ fn check(
     if snapshots.is_some() {
         check.against = "recorded books and trades".to_owned();
         (check.scores, check.counts) = scores.finish("snapshots");
-        check
-            .counts
-            .push(Count::new("levels_learnt", unknown.learnt));
-        check
-            .counts
-            .push(Count::new("levels_lowered", unknown.lowered));
+        check.counts.extend(unknown.level_counts());
     }
     check.scores.push(Score {
         name: "trades".to_owned(),
@@ -149,20 +144,6 @@ mod tests {
         }
     }
 
-    fn score(flow: &RealFlow, name: &str) -> (u64, u64) {
-        let score = flow.check.scores.iter().find(|s| s.name == name).unwrap();
-        (score.agree, score.of)
-    }
-
-    fn count(flow: &RealFlow, name: &str) -> u64 {
-        flow.check
-            .counts
-            .iter()
-            .find(|c| c.name == name)
-            .unwrap()
-            .count
-    }
-
     #[test]
     fn a_taker_trades_once_though_the_feed_tells_it_three_times() {
         use Kind::{Changed, Created, Deleted, Trade};
@@ -175,8 +156,8 @@ mod tests {
             message(Created, 3, Action::Ask, 100, 1),
         ];
         let flow = replay(&messages, None, Rules::default()).unwrap();
-        assert_eq!(score(&flow, "trades"), (1, 1));
-        assert_eq!(count(&flow, "trades_not_recorded"), 1);
+        assert_eq!(flow.score("trades"), (1, 1));
+        assert_eq!(flow.count("trades_not_recorded"), 1);
         // Two set up, three are placed; what the feed repeats needs no command.
         assert_eq!(flow.commands.len(), 5);
     }
@@ -200,11 +181,11 @@ mod tests {
         let snapshots = [snapshot(1, &[(105, 3), (106, 1)]), snapshot(2, &[(106, 1)])];
         let flow = replay(&messages, Some(&snapshots), Rules::default()).unwrap();
         assert_eq!(
-            score(&flow, "all_levels"),
+            flow.score("all_levels"),
             (1, 1),
             "the first snapshot only teaches"
         );
-        assert_eq!(count(&flow, "levels_learnt"), 2);
+        assert_eq!(flow.count("levels_learnt"), 2);
     }
 
     #[test]
@@ -219,6 +200,6 @@ mod tests {
             row,
         }];
         let flow = replay(&messages, Some(&snapshots), Rules::default()).unwrap();
-        assert_eq!((count(&flow, "levels_learnt"), flow.commands.len()), (0, 3));
+        assert_eq!((flow.count("levels_learnt"), flow.commands.len()), (0, 3));
     }
 }

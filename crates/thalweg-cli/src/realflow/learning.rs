@@ -3,6 +3,7 @@
 
 use super::desk::{Desk, DeskError};
 use crate::input::rows::{PriceSize, Row};
+use crate::report::facts::Count;
 use std::collections::{BTreeMap, BTreeSet};
 use thalweg_exchange::{Action, OrderId};
 
@@ -23,9 +24,9 @@ pub(super) struct Unknown {
     levels: BTreeMap<(Action, i64), Vec<OrderId>>,
     all: BTreeSet<OrderId>,
     /// Levels that gained anonymous volume.
-    pub(super) learnt: u64,
+    learnt: u64,
     /// Levels whose anonymous volume was lowered to what was recorded.
-    pub(super) lowered: u64,
+    lowered: u64,
     /// Known orders lowered or removed because a row has no room for them.
     pub(super) corrected: u64,
 }
@@ -34,6 +35,14 @@ impl Unknown {
     /// Whether an order stands for volume older than the recording.
     pub(super) fn is_anonymous(&self, order: OrderId) -> bool {
         self.all.contains(&order)
+    }
+
+    /// How many levels were learnt and lowered.
+    pub(super) fn level_counts(&self) -> [Count; 2] {
+        [
+            Count::new("levels_learnt", self.learnt),
+            Count::new("levels_lowered", self.lowered),
+        ]
     }
 
     /// Takes lots off the anonymous orders of a level, the oldest first.

@@ -139,12 +139,7 @@ fn check(scores: &RowScores, unknown: &Unknown, rows: bool, tally: &Tally) -> Ch
     if rows {
         check.against = "recorded order book rows and executions".to_owned();
         (check.scores, check.counts) = scores.finish("rows");
-        check
-            .counts
-            .push(Count::new("levels_learnt", unknown.learnt));
-        check
-            .counts
-            .push(Count::new("levels_lowered", unknown.lowered));
+        check.counts.extend(unknown.level_counts());
         check
             .counts
             .push(Count::new("orders_gone_out_of_view", unknown.corrected));
@@ -186,20 +181,6 @@ mod tests {
         }
     }
 
-    fn score(flow: &RealFlow, name: &str) -> (u64, u64) {
-        let score = flow.check.scores.iter().find(|s| s.name == name).unwrap();
-        (score.agree, score.of)
-    }
-
-    fn count(flow: &RealFlow, name: &str) -> u64 {
-        flow.check
-            .counts
-            .iter()
-            .find(|c| c.name == name)
-            .unwrap()
-            .count
-    }
-
     #[test]
     fn executions_hit_by_price_and_time() {
         use Kind::{Added, Deleted, Executed, Reduced, Unseen};
@@ -223,11 +204,11 @@ mod tests {
             row(&[]),
         ];
         let flow = replay(&messages, Some(&rows), Rules::default()).unwrap();
-        assert_eq!(score(&flow, "best_levels"), (7, 7));
-        assert_eq!(score(&flow, "makers"), (2, 2));
-        assert_eq!(count(&flow, "makers_older_than_the_file"), 1);
+        assert_eq!(flow.score("best_levels"), (7, 7));
+        assert_eq!(flow.score("makers"), (2, 2));
+        assert_eq!(flow.count("makers_older_than_the_file"), 1);
         let asks_and_head = 2;
-        assert_eq!(count(&flow, "levels_learnt"), asks_and_head);
+        assert_eq!(flow.count("levels_learnt"), asks_and_head);
     }
 
     #[test]
@@ -238,7 +219,7 @@ mod tests {
             message(Kind::Executed, 2, 100, 5),
         ];
         let flow = replay(&messages, None, Rules::default()).unwrap();
-        assert_eq!(score(&flow, "makers"), (0, 1));
+        assert_eq!(flow.score("makers"), (0, 1));
     }
 
     #[test]
@@ -254,8 +235,8 @@ mod tests {
             row(&[(101, 5), (100, 5), (90, 2)]),
         ];
         let flow = replay(&messages, Some(&rows), Rules::default()).unwrap();
-        assert_eq!(score(&flow, "all_levels"), (2, 3));
-        assert_eq!(count(&flow, "orders_gone_out_of_view"), 1);
+        assert_eq!(flow.score("all_levels"), (2, 3));
+        assert_eq!(flow.count("orders_gone_out_of_view"), 1);
     }
 
     #[test]

@@ -192,6 +192,14 @@ pub(super) fn pair_trades(ours: &[TradeAt], recorded: &[TradeAt], window: u64) -
     }
 }
 
+/// How many agree, and of how many, in the score of that name.
+#[cfg(test)]
+pub(super) fn named(scores: &[Score], name: &str) -> (u64, u64) {
+    let score = scores.iter().find(|s| s.name == name);
+    let score = score.expect("the check has the score");
+    (score.agree, score.of)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -201,11 +209,6 @@ mod tests {
             bids: vec![(bid, 1), (bid - 1, 2)],
             asks: vec![(ask, 1)],
         }
-    }
-
-    fn named(scores: &[Score], name: &str) -> (u64, u64) {
-        let score = scores.iter().find(|s| s.name == name).unwrap();
-        (score.agree, score.of)
     }
 
     #[test]

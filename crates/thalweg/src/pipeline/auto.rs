@@ -227,10 +227,7 @@ impl Auto {
         let events = events * self.window_ticks / elapsed.max(1);
         match self.desk.state() {
             EMPTY => self.watch_alone(all * 100 > elapsed * HOT_PERCENT, events, crew),
-            HELD => {
-                self.watch_split(all * 100 < elapsed * COOL_PERCENT, events);
-                false
-            }
+            HELD => self.watch_split(all * 100 < elapsed * COOL_PERCENT, events, crew),
             RETURNED => self.collect(crew),
             _ => false,
         }
@@ -269,13 +266,25 @@ impl Auto {
         self.give_away(crew)
     }
 
-    fn watch_split(&mut self, is_cool: bool, events: u64) {
+    /// Gives whether the stages are back. They are taken back at once, not at some later call: the
+    /// caller may wait for an answer that only they can give.
+    fn watch_split(&mut self, is_cool: bool, events: u64, crew: &mut Crew) -> bool {
         self.windows_on_end = if is_cool { self.windows_on_end + 1 } else { 0 };
-        if self.windows_on_end >= COOL_WINDOWS || self.trial.has_failed(events) {
-            self.windows_on_end = 0;
-            self.trial.alone = (0, 0);
-            self.desk.set(RECALLED);
-            self.control.ring(&[WORKER]);
+        if self.windows_on_end < COOL_WINDOWS && !self.trial.has_failed(events) {
+            return false;
+        }
+        self.windows_on_end = 0;
+        self.trial.alone = (0, 0);
+        self.desk.set(RECALLED);
+        self.control.ring(&[WORKER]);
+        self.await_return();
+        self.collect(crew)
+    }
+
+    /// Waits until the worker has finished its turn and returned its stages, or has failed.
+    fn await_return(&self) {
+        while self.desk.state() == RECALLED && self.control.failure().is_none() {
+            crate::ring::sync::yield_now();
         }
     }
 
@@ -320,9 +329,7 @@ impl Auto {
 
     /// No more changes: a worker without stages may go, and stages on their way back arrive.
     pub(super) fn close(&mut self, crew: &mut Crew) {
-        while self.desk.state() == RECALLED && self.control.failure().is_none() {
-            crate::ring::sync::yield_now();
-        }
+        self.await_return();
         self.collect(crew);
         if self.desk.state() == EMPTY {
             self.desk.set(CLOSED);

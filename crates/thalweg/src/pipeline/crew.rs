@@ -198,7 +198,9 @@ impl Thread {
                 Round::Done => {
                     // Statistics may be asked for after the end.
                     self.crew.flush();
-                    drop(self.crew);
+                    // A closure's own drop may panic; the others must hear of the end all the same.
+                    let crew = self.crew;
+                    let _ = catch_unwind(AssertUnwindSafe(|| drop(crew)));
                     control.ring_everybody();
                     return;
                 }

@@ -274,6 +274,16 @@ impl<T: Send + Sync> Merger<T> {
     }
 }
 
+impl<T: Send + Sync> Merger<T> {
+    /// Whether the ring can be closed: every lane is empty, and no producer is left or waited for.
+    fn is_over(&mut self) -> bool {
+        let is_abandoned = self.control.is_abandoned();
+        self.lanes.iter_mut().all(|lane| {
+            lane.closed || (is_abandoned && !matches!(lane.reader.poll(), Polled::Ready(_)))
+        })
+    }
+}
+
 impl<T: Send + Sync> Merge for Merger<T> {
     fn merge(&mut self) -> bool {
         let mut moved = false;
@@ -282,9 +292,7 @@ impl<T: Send + Sync> Merge for Merger<T> {
             moved |= self.take(at);
         }
         self.turn = (self.turn + 1) % self.lanes.len().max(1);
-        let no_more = || self.lanes.iter().all(|lane| lane.closed) || self.control.is_abandoned();
-        if !moved && no_more() {
-            // Every lane is empty and no producer is waited for: close the ring.
+        if !moved && self.is_over() {
             moved |= self.publisher.take().is_some();
         }
         if moved {

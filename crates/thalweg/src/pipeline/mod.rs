@@ -159,6 +159,11 @@ impl<T> Pipeline<T> {
     /// [`TryPublishError::Full`] (`write` is not called), or [`TryPublishError::Stopped`].
     #[inline]
     pub fn try_publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), TryPublishError> {
+        if !self.has_room(1) {
+            // It may be the caller's own stages that the room waits for.
+            self.run(Mark::default())
+                .map_err(TryPublishError::Stopped)?;
+        }
         let stamp = match &mut self.intake {
             Intake::Direct(direct) => match direct.publish(1, |claim| claim.write(0, write)) {
                 Ok(stamp) => stamp,
@@ -237,6 +242,8 @@ impl<T> Pipeline<T> {
             && auto.watch(now, &mut self.crew)
         {
             self.stages_moved();
+            // Stages that came back may have left events undone.
+            self.run(Mark::default())?;
         }
         Ok(())
     }
@@ -291,15 +298,19 @@ impl<T> Pipeline<T> {
     /// Waits until `count` slots are free.
     #[inline]
     fn make_room(&mut self, count: usize) -> Result<(), Stopped> {
-        let has_room = match &mut self.intake {
-            Intake::Direct(direct) => direct.publisher.free(count) >= count,
-            Intake::Lane(producer) => producer.has_room(),
-            Intake::Closed => false,
-        };
-        if has_room {
+        if self.has_room(count) {
             Ok(())
         } else {
             self.wait_for_room(count)
+        }
+    }
+
+    #[inline]
+    fn has_room(&mut self, count: usize) -> bool {
+        match &mut self.intake {
+            Intake::Direct(direct) => direct.publisher.free(count) >= count,
+            Intake::Lane(producer) => producer.has_room(),
+            Intake::Closed => false,
         }
     }
 

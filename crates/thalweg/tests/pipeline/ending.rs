@@ -124,3 +124,32 @@ fn a_panic_while_writing_publishes_nothing_and_the_pipeline_goes_on() {
         assert_eq!(*seen.lock().unwrap(), [1, 2]);
     }
 }
+
+#[test]
+fn a_full_pipeline_whose_room_waits_for_the_callers_own_stages_takes_events_again() {
+    // The caller has the last stage, or moves the producers' events: `try_publish` runs them.
+    for producers in [0, 1] {
+        let placement = match producers {
+            0 => Placement::explicit()
+                .on_thread(["first"])
+                .on_caller(["last"]),
+            _ => Placement::inline(),
+        };
+        let mut pipeline = Pipeline::builder(2, || 0u64)
+            .stage("first", |_, _| ())
+            .observe("last", |_, _| ())
+            .after("first")
+            .placement(placement)
+            .producers(producers)
+            .build()
+            .unwrap();
+        let mut published = 0;
+        while published < 200 {
+            match pipeline.try_publish(|_| ()) {
+                Ok(()) => published += 1,
+                Err(TryPublishError::Full) => std::thread::yield_now(),
+                Err(error) => panic!("{error}"),
+            }
+        }
+    }
+}

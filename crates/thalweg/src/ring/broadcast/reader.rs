@@ -166,11 +166,12 @@ macro_rules! common {
             /// If `count` is more than [`poll`](Self::poll) or a visit found.
             #[inline(always)]
             pub fn release(&mut self, count: usize) {
-                let until = self.cursor.next + count as u64;
+                let seen = self.cursor.limit - self.cursor.next;
                 assert!(
-                    until <= self.cursor.limit,
-                    "release of {count} elements, not all seen"
+                    count as u64 <= seen,
+                    "release of {count} elements, {seen} seen"
                 );
+                let until = self.cursor.next + count as u64;
                 self.cursor.release(until);
             }
 

@@ -234,3 +234,15 @@ fn many_threads_see_every_element_in_order_and_changed() {
         .sum();
     assert_eq!(seen, 2 * COUNT);
 }
+
+#[test]
+#[should_panic(expected = "elements, 0 seen")]
+fn releasing_more_than_was_seen_is_refused_whatever_the_number() {
+    let mut builder = Builder::new(4);
+    builder.writer(&[]);
+    let mut ends = build(builder);
+    let mut reader = write(&mut ends, 0);
+    ends.0.publish(|_| ()).unwrap();
+    reader.for_each(1, |_, _| ());
+    reader.release(usize::MAX);
+}
