@@ -63,6 +63,13 @@ impl<T> Producer<T> {
         }
     }
 
+    /// Whether the pipeline has failed or was dropped: nobody may empty the lane any more.
+    #[inline]
+    fn is_stopped(&self) -> bool {
+        let control = &self.merger.control;
+        control.failure().is_some() || control.is_abandoned()
+    }
+
     pub(super) fn has_room(&mut self) -> bool {
         self.lane.free(1) > 0
     }
@@ -82,6 +89,9 @@ impl<T> Producer<T> {
     /// [`TryPublishError::Full`] (`write` is not called), or [`TryPublishError::Stopped`].
     #[inline]
     pub fn try_publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), TryPublishError> {
+        if self.is_stopped() {
+            return Err(TryPublishError::Stopped(self.stopped()));
+        }
         let sequence = self.lane.next_sequence();
         let mut claim = match self.lane.claim(1) {
             Ok(claim) => claim,
@@ -106,9 +116,14 @@ impl<T> Producer<T> {
     pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
         let lane = &mut self.lane;
         if lane.free(1) == 0 {
-            let bell = self.merger.control.bell(self.bell);
-            self.waiter
-                .until(bell, || lane.free(1) > 0 || lane.is_closed());
+            let control = &self.merger.control;
+            let bell = control.bell(self.bell);
+            self.waiter.until(bell, || {
+                lane.free(1) > 0
+                    || lane.is_closed()
+                    || control.failure().is_some()
+                    || control.is_abandoned()
+            });
         }
         match self.try_publish(write) {
             Ok(()) => Ok(()),

@@ -153,3 +153,37 @@ fn a_full_pipeline_whose_room_waits_for_the_callers_own_stages_takes_events_agai
         }
     }
 }
+
+#[test]
+fn producers_hear_of_a_failure_while_the_caller_still_holds_their_lanes() {
+    let mut pipeline = Pipeline::builder(4, || 0u64)
+        .stage("a", |_, _| ())
+        .stage("b", |_, context| assert!(context.sequence() < 3, "seeded"))
+        .after("a")
+        .producers(1)
+        .placement(Placement::explicit().on_caller(["a"]).on_thread(["b"]))
+        .build()
+        .unwrap();
+    let mut producer = pipeline.take_producers().remove(0);
+    let thread = std::thread::spawn(move || while producer.publish(|_| ()).is_ok() {});
+    while pipeline.drive().is_ok() {
+        std::thread::yield_now();
+    }
+    thread.join().unwrap();
+    assert_eq!(pipeline.join().unwrap_err().stage, "b");
+}
+
+#[test]
+fn dropping_ends_also_while_a_producer_publishes_without_pause() {
+    let mut pipeline = Pipeline::builder(64, || 0u64)
+        .stage("only", |_, _| ())
+        .producers(1)
+        .placement(Placement::threads(1))
+        .build()
+        .unwrap();
+    let mut producer = pipeline.take_producers().remove(0);
+    producer.publish(|_| ()).unwrap();
+    let thread = std::thread::spawn(move || while producer.publish(|_| ()).is_ok() {});
+    drop(pipeline);
+    thread.join().unwrap();
+}
