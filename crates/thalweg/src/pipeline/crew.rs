@@ -82,8 +82,7 @@ impl Crew {
             any = any.or(turn);
             every = every.and(turn);
         }
-        // The last stage of the round was sampled; what an earlier one noted alone waits for that.
-        if mark.0.is_some() && self.stages.len() > 1 {
+        if self.stages.len() > 1 {
             self.flush();
         }
         if any.is(Turn::WORKED) {
@@ -177,11 +176,12 @@ impl Thread {
                     control.ring(&[CALLER]);
                 }
                 if self.crew.stages.is_empty() {
-                    if desk.is_closed() {
+                    if desk.is_closed() || control.failure().is_some() {
                         return;
                     }
-                    self.waiter
-                        .until(control.bell(self.bell), || desk.has_news());
+                    self.waiter.until(control.bell(self.bell), || {
+                        desk.has_news() || control.failure().is_some()
+                    });
                     continue;
                 }
             }
@@ -193,9 +193,10 @@ impl Thread {
             };
             match round {
                 Round::Worked { .. } => {}
-                Round::Blocked => yield_now(),
+                // A failed pipeline settles nothing any more: what is blocked stays so.
+                Round::Blocked if control.failure().is_none() => yield_now(),
                 Round::Idle => self.wait(),
-                Round::Done => {
+                Round::Blocked | Round::Done => {
                     // Statistics may be asked for after the end.
                     self.crew.flush();
                     // A closure's own drop may panic; the others must hear of the end all the same.

@@ -65,13 +65,13 @@ impl<T> Pipeline<T> {
         while !self.crew.is_empty() {
             match self.run(Mark::default()) {
                 Ok(Round::Worked { .. }) => {}
-                Ok(Round::Blocked) => yield_now(),
+                Ok(Round::Blocked) if self.control.failure().is_none() => yield_now(),
                 Ok(Round::Idle) => {
                     let crew = &mut self.crew;
                     self.waiter
                         .until(self.control.bell(CALLER), || crew.is_ready());
                 }
-                Ok(Round::Done) | Err(_) => break,
+                Ok(Round::Blocked | Round::Done) | Err(_) => break,
             }
         }
         self.crew.flush();

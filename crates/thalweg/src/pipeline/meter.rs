@@ -186,7 +186,13 @@ impl Meter {
                 return Some(Begun { begin });
             }
             // Not told of a sample in this block, though one may come; or the next block's turn.
-            sampled = (self.timeline.block_of(next) + 1) << self.timeline.shift();
+            let block = self.timeline.block_of(next);
+            let is_later = block > self.timeline.block_of(sampled);
+            sampled = if is_later {
+                next
+            } else {
+                (block + 1) << self.timeline.shift()
+            };
             if sampled >= end {
                 mark.0 = None;
                 return None;
