@@ -68,16 +68,14 @@ pub fn mpsc<T>(
         .collect();
     let (mut ends, lanes): (Vec<_>, Vec<_>) = lanes?.into_iter().unzip();
     ends.truncate(producers);
-    let open = lanes.len();
-    Ok((
-        ends,
-        LaneConsumer {
-            lanes,
-            open,
-            current: 0,
-            left: 0,
-        },
-    ))
+    let lanes: Vec<_> = lanes.into_iter().map(|ring| Lane { ring, tag: () }).collect();
+    Ok((ends, LaneConsumer::of(lanes)))
+}
+
+/// A producer's ring, and what its owner wants to know when it takes from it.
+struct Lane<T, G> {
+    ring: Consumer<T>,
+    tag: G,
 }
 
 /// The reading end of a ring with a lane for each producer; see [`mpsc`](super::mpsc()).
@@ -88,20 +86,76 @@ pub fn mpsc<T>(
 /// # Memory ordering
 /// As [`Consumer`], lane by lane: what a producer did before it published an element is visible
 /// after that element was taken. Elements of different producers say nothing about each other.
-pub struct LaneConsumer<T> {
-    /// Never empty. The first `open` are not known to be closed and drained.
-    lanes: Vec<Consumer<T>>,
+pub struct LaneConsumer<T, G = ()> {
+    /// Never empty, so that there always is a current lane. The first `open` are not known to be
+    /// closed and drained; the others go at once, but for the last.
+    lanes: Vec<Lane<T, G>>,
     open: usize,
     current: usize,
     /// What may still be taken from the current lane before the next has its turn.
     left: usize,
+    /// Elements taken from lanes that are gone.
+    popped_before: u64,
 }
 
-impl<T> LaneConsumer<T> {
+impl<T, G> LaneConsumer<T, G> {
+    /// The lanes must not be empty.
+    fn of(lanes: Vec<Lane<T, G>>) -> Self {
+        Self {
+            open: lanes.len(),
+            lanes,
+            current: 0,
+            left: 0,
+            popped_before: 0,
+        }
+    }
+
+    /// A ring with one lane so far, and a tag for it.
+    pub(crate) fn with_lane(ring: Consumer<T>, tag: G) -> Self {
+        Self::of(vec![Lane { ring, tag }])
+    }
+
+    /// One more lane.
+    pub(crate) fn add(&mut self, ring: Consumer<T>, tag: G) {
+        self.lanes.push(Lane { ring, tag });
+        let last = self.lanes.len() - 1;
+        self.lanes.swap(self.open, last);
+        self.open += 1;
+        if self.open < self.lanes.len() {
+            self.forget(self.open);
+        }
+    }
+
+    /// Lets a lane go that is closed and drained.
+    fn forget(&mut self, at: usize) {
+        self.popped_before += self.lanes.swap_remove(at).ring.popped();
+    }
+
+    /// The tag of the lane that the last element came from.
+    pub(crate) fn tag(&self) -> &G {
+        &self.lanes[self.current].tag
+    }
+
+    /// The tags of all lanes.
+    pub(crate) fn tags(&self) -> impl Iterator<Item = &G> {
+        self.lanes.iter().map(|lane| &lane.tag)
+    }
+
+    /// The position in its lane of the element that was taken last.
+    pub(crate) fn last_position(&self) -> u64 {
+        self.lanes[self.current].ring.popped().saturating_sub(1)
+    }
+
+    /// How many elements were taken since the ring was made.
+    pub fn popped(&self) -> u64 {
+        let lanes: u64 = self.lanes.iter().map(|lane| lane.ring.popped()).sum();
+        self.popped_before + lanes
+    }
+
     /// Makes sure that the current lane has an element and may be taken from.
     #[inline]
     fn settle(&mut self) -> Result<(), PopError> {
-        if self.left > 0 && self.lanes[self.current].observe().is_ok() {
+        if self.left > 0 && self.lanes[self.current].ring.observe().is_ok() {
             return Ok(());
         }
         self.turn()
@@ -118,7 +172,7 @@ impl<T> LaneConsumer<T> {
             if self.current >= self.open {
                 self.current = 0;
             }
-            match self.lanes[self.current].observe() {
+            match self.lanes[self.current].ring.observe() {
                 Ok(()) => {
                     self.left = TURN;
                     return Ok(());
@@ -126,12 +180,15 @@ impl<T> LaneConsumer<T> {
                 Err(PopError::Closed) => {
                     // The last open lane takes its place, and is the next to be looked at.
                     self.open -= 1;
-                    self.lanes.swap(self.current, self.open);
+                    if self.lanes.len() > 1 {
+                        self.forget(self.current);
+                    }
                     self.current = self.current.checked_sub(1).unwrap_or(self.open);
                 }
                 Err(_) => {}
             }
         }
+        self.current = self.current.min(self.lanes.len() - 1);
         Err(if self.open == 0 {
             PopError::Closed
         } else {
@@ -150,14 +207,14 @@ impl<T> LaneConsumer<T> {
     #[inline]
     pub fn try_pop(&mut self) -> Result<T, PopError> {
         if self.left > 0
-            && let Ok(value) = self.lanes[self.current].try_pop()
+            && let Ok(value) = self.lanes[self.current].ring.try_pop()
         {
             self.left -= 1;
             return Ok(value);
         }
         self.turn()?;
         self.left -= 1;
-        self.lanes[self.current].try_pop()
+        self.lanes[self.current].ring.try_pop()
     }
 
     /// Looks at the element that the next [`try_pop`](Self::try_pop) takes.
@@ -166,7 +223,7 @@ impl<T> LaneConsumer<T> {
     /// As [`try_pop`](Self::try_pop).
     pub fn peek(&mut self) -> Result<&T, PopError> {
         self.settle()?;
-        self.lanes[self.current].peek()
+        self.lanes[self.current].ring.peek()
     }
 
     /// Takes up to `max` elements of one lane through an iterator; the next batch is of another
@@ -177,7 +234,7 @@ impl<T> LaneConsumer<T> {
         // An empty batch if nothing is there: the current lane has none either.
         let max = if self.settle().is_ok() { max } else { 0 };
         self.left = 0;
-        self.lanes[self.current].batch(max)
+        self.lanes[self.current].ring.batch(max)
     }
 
     /// Moves up to `max` elements to the end of `out`, lane by lane, and says how many; no more in
@@ -189,18 +246,22 @@ impl<T> LaneConsumer<T> {
         let mut count = 0;
         while count < max && self.settle().is_ok() {
             let want = self.left.min(max - count);
-            let taken = self.lanes[self.current].pop_into(out, want);
+            let taken = self.lanes[self.current].ring.pop_into(out, want);
             self.left -= taken;
             count += taken;
         }
         count
     }
 
-    /// How many elements all lanes together hold at most.
+    fn open_rings(&self) -> impl Iterator<Item = &Consumer<T>> {
+        self.lanes[..self.open].iter().map(|lane| &lane.ring)
+    }
+
+    /// How many elements all open lanes together hold at most.
     pub fn capacity(&self) -> usize {
         self.lanes
             .iter()
-            .map(Consumer::capacity)
+            .map(|lane| lane.ring.capacity())
             .fold(0, usize::saturating_add)
     }
 
@@ -212,26 +273,28 @@ impl<T> LaneConsumer<T> {
 
     /// How many elements are in all lanes together, looked at one after another.
     pub fn len(&self) -> usize {
-        self.lanes[..self.open].iter().map(Consumer::len).sum()
+        self.open_rings().map(Consumer::len).sum()
     }
 
     /// Whether no lane has an element at the moment.
     pub fn is_empty(&self) -> bool {
-        self.lanes[..self.open].iter().all(Consumer::is_empty)
+        self.open_rings().all(Consumer::is_empty)
     }
 
     /// Whether all lanes are closed. There may still be elements to take.
     pub fn is_closed(&self) -> bool {
-        self.lanes[..self.open].iter().all(Consumer::is_closed)
+        self.open_rings().all(Consumer::is_closed)
     }
 
     /// Closes all lanes: later pushes fail. What is in the ring can still be taken.
     pub fn close(&mut self) {
-        self.lanes.iter_mut().for_each(Consumer::close);
+        for lane in &mut self.lanes {
+            lane.ring.close();
+        }
     }
 }
 
-impl<T> fmt::Debug for LaneConsumer<T> {
+impl<T, G> fmt::Debug for LaneConsumer<T, G> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("LaneConsumer")
             .field("lanes", &self.lanes.len())

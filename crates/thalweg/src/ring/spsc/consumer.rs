@@ -184,6 +184,11 @@ impl<T> Consumer<T> {
         self.shared().published_len(self.head)
     }
 
+    /// How many elements were taken since the ring was made.
+    pub fn popped(&self) -> u64 {
+        self.head
+    }
+
     /// Whether there is nothing to take at the moment.
     pub fn is_empty(&self) -> bool {
         self.head == self.seen && self.shared().published(self.head, self.head + 1) == self.head

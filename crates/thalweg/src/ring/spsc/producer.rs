@@ -197,6 +197,22 @@ impl<T> Producer<T> {
         (self.tail - self.shared().released()) as usize
     }
 
+    /// How many elements were published since the ring was made.
+    pub fn pushed(&self) -> u64 {
+        self.tail
+    }
+
+    /// At least how many elements are in the ring by what this side last saw of the head; looks
+    /// again only if that is more than `limit`. Costs nothing while there are few.
+    #[inline]
+    pub(crate) fn backlog(&mut self, limit: usize) -> usize {
+        let capacity = self.capacity() as u64;
+        if self.tail + capacity - self.limit > limit as u64 {
+            self.limit = self.shared().released() + capacity;
+        }
+        (self.tail + capacity - self.limit) as usize
+    }
+
     /// Whether the consumer has taken everything.
     pub fn is_empty(&self) -> bool {
         self.len() == 0

@@ -1,0 +1,316 @@
+//! Making channels.
+
+use std::fmt;
+
+use super::end::{RecvEnd, SendEnd};
+use super::gap::Gaps;
+use super::hub::{Gate, Habits, Hub, Overflow};
+use super::lanes;
+use super::locked::Locked;
+use super::receiver::Receiver;
+use super::sender::Sender;
+use super::shape::{Mpmc, Mpsc, Shape, Spsc};
+use super::shards;
+use crate::ring::sync::Arc;
+use crate::ring::{CAPACITY_MAX, CapacityError, Layout, Ticket, spsc};
+use crate::wait::Mode;
+
+/// Elements above this size, in bytes, are laid out side by side: beside a sequence they would
+/// take more lines than they need.
+const SLOTTED_BYTES_MAX: usize = 56;
+/// Channels up to this capacity are for latency, larger ones for throughput, if nobody says.
+const SLOTTED_CAPACITY_MAX: usize = 64;
+
+/// Why a channel can't be made.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum BuildError {
+    /// The capacity, or the limit of an unbounded channel, is out of range.
+    Capacity {
+        /// What was asked for, in elements.
+        asked: usize,
+    },
+    /// The options contradict each other.
+    Options {
+        /// The option that can't be had.
+        option: &'static str,
+        /// With what it can't be combined.
+        with: &'static str,
+    },
+}
+
+impl fmt::Display for BuildError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Capacity { asked } => write!(
+                f,
+                "channel capacity {asked} is outside 0 to {CAPACITY_MAX} elements"
+            ),
+            Self::Options { option, with } => {
+                write!(f, "a channel can't have {option} together with {with}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for BuildError {}
+
+impl From<CapacityError> for BuildError {
+    fn from(error: CapacityError) -> Self {
+        Self::Capacity { asked: error.asked }
+    }
+}
+
+/// How the elements are kept.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Storage {
+    Bounded(usize),
+    Unbounded(usize),
+}
+
+/// How several endpoints share a channel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Sharing {
+    /// What fits the shape: a lane per sender into one receiver, one ring for many to many.
+    ByShape,
+    Ordered,
+    Sharded,
+}
+
+/// Options of a channel, and the shapes it can be made in.
+///
+/// ```
+/// use thalweg::channel::{Builder, Overflow};
+///
+/// let (mut tx, mut rx) = Builder::new(2).overflow(Overflow::DropOldest).spsc()?;
+/// for n in 1..=5 {
+///     tx.send(n).expect("the receiver is there");
+/// }
+/// assert_eq!(rx.recv(), Ok(4));
+/// assert_eq!(rx.lost_before(), 3);
+/// # Ok::<(), thalweg::channel::BuildError>(())
+/// ```
+#[derive(Debug, Clone)]
+#[must_use]
+pub struct Builder {
+    storage: Storage,
+    sharing: Sharing,
+    layout: Option<Layout>,
+    habits: Habits,
+}
+
+impl Builder {
+    fn with(storage: Storage) -> Self {
+        Self {
+            storage,
+            sharing: Sharing::ByShape,
+            layout: None,
+            habits: Habits {
+                overflow: Overflow::Block,
+                mode: Mode::Balanced,
+                soft_limit: None,
+            },
+        }
+    }
+
+    /// A channel of up to `capacity` elements; 0 for a rendezvous, where a send waits for a
+    /// receiver to take the element. All memory is allocated when the channel is made.
+    ///
+    /// Where each sender has a lane of its own ([`mpsc`](Self::mpsc), [`sharded`](Self::sharded)),
+    /// the capacity is that of each lane.
+    pub fn new(capacity: usize) -> Self {
+        Self::with(Storage::Bounded(capacity))
+    }
+
+    /// A channel that allocates as it grows, in segments, up to `limit` elements; then it is full
+    /// as a bounded one is.
+    pub fn unbounded(limit: usize) -> Self {
+        Self::with(Storage::Unbounded(limit))
+    }
+
+    /// What a sender does when the channel is full; default [`Overflow::Block`].
+    pub fn overflow(mut self, overflow: Overflow) -> Self {
+        self.habits.overflow = overflow;
+        self
+    }
+
+    /// How endpoints wait; default [`Mode::Balanced`].
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.habits.mode = mode;
+        self
+    }
+
+    /// The layout of the ring. By default slotted for small channels of small elements, packed for
+    /// others.
+    pub fn layout(mut self, layout: Layout) -> Self {
+        self.layout = Some(layout);
+        self
+    }
+
+    /// Rate balance: a sender that finds more than `elements` waiting gives its turn away, some
+    /// times, before it goes on. Keeps queues, and with them latencies, short where senders are
+    /// faster than receivers; costs them time. Counted in
+    /// [`Counters::balanced`](super::Counters::balanced).
+    pub fn soft_limit(mut self, elements: usize) -> Self {
+        self.habits.soft_limit = Some(elements);
+        self
+    }
+
+    /// All senders into one ring, so that elements come out in the order in which sends took
+    /// effect, whoever sent them, and the capacity is that of all together. Many-to-many channels
+    /// have that anyway.
+    pub fn ordered(mut self) -> Self {
+        self.sharing = Sharing::Ordered;
+        self
+    }
+
+    /// A ring for each sender of a many-to-many channel, which the receivers share: more
+    /// throughput, since senders do not meet. Elements of one sender come out in their order;
+    /// between senders there is none.
+    pub fn sharded(mut self) -> Self {
+        self.sharing = Sharing::Sharded;
+        self
+    }
+
+    /// One sender, one receiver.
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    #[allow(clippy::type_complexity)] // a pair, as everywhere in the field
+    pub fn spsc<T: Send>(self) -> Result<(Sender<T, Spsc>, Receiver<T, Spsc>), BuildError> {
+        self.check_sharing("one sender and one receiver", Sharing::ByShape)?;
+        let Some(capacity) = self.ring_capacity()? else {
+            return self.shared();
+        };
+        let (producer, consumer) = spsc(capacity, self.layout_of::<T>(capacity))?;
+        let hub = Arc::new(Hub::new(self.habits));
+        let gate = self.gate(capacity);
+        let tx = SendEnd::Ring(producer);
+        let rx = RecvEnd::Ring(consumer, Arc::clone(&gate));
+        Ok((
+            Sender::new(tx, Arc::clone(&hub), gate),
+            Receiver::new(rx, hub),
+        ))
+    }
+
+    /// Many senders, one receiver: a lane for each sender, or one ring for all if
+    /// [`ordered`](Self::ordered).
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    #[allow(clippy::type_complexity)] // a pair, as everywhere in the field
+    pub fn mpsc<T: Send>(self) -> Result<(Sender<T, Mpsc>, Receiver<T, Mpsc>), BuildError> {
+        self.check_sharing("one receiver", Sharing::Ordered)?;
+        let capacity = match self.ring_capacity()? {
+            Some(capacity) if self.sharing == Sharing::ByShape => capacity,
+            _ => return self.shared(),
+        };
+        let hub = Arc::new(Hub::new(self.habits));
+        let gate = self.gate(capacity);
+        let (tx, rx) = lanes::pair(capacity, self.layout_of::<T>(capacity), Arc::clone(&gate))?;
+        Ok((
+            Sender::new(SendEnd::Lane(tx), Arc::clone(&hub), gate),
+            Receiver::new(RecvEnd::Lanes(rx), hub),
+        ))
+    }
+
+    /// Many senders, many receivers: one ring for all, or one for each sender if
+    /// [`sharded`](Self::sharded).
+    ///
+    /// # Errors
+    /// See [`BuildError`].
+    #[allow(clippy::type_complexity)] // a pair, as everywhere in the field
+    pub fn mpmc<T: Send>(self) -> Result<(Sender<T, Mpmc>, Receiver<T, Mpmc>), BuildError> {
+        let capacity = match self.ring_capacity()? {
+            Some(capacity) if self.sharing == Sharing::Sharded => capacity,
+            _ => return self.shared(),
+        };
+        let hub = Arc::new(Hub::new(self.habits));
+        let gate = self.gate(capacity);
+        let layout = self.layout_of::<T>(capacity);
+        let (tx, rx) = shards::pair(capacity, layout, Arc::clone(&gate))?;
+        Ok((
+            Sender::new(SendEnd::Shard(tx), Arc::clone(&hub), gate),
+            Receiver::new(RecvEnd::Shards(rx), hub),
+        ))
+    }
+
+    /// One store that any number of endpoints may use.
+    #[allow(clippy::type_complexity)] // a pair, as everywhere in the field
+    fn shared<T: Send, S: Shape>(self) -> Result<(Sender<T, S>, Receiver<T, S>), BuildError> {
+        let hub = Arc::new(Hub::new(self.habits));
+        let (tx, rx, gate) = match self.storage {
+            Storage::Bounded(capacity) if capacity > 0 => {
+                let ring = Arc::new(Ticket::new(capacity, self.layout_of::<T>(capacity))?);
+                let gate = self.gate(capacity);
+                let rx = RecvEnd::Ticket(Arc::clone(&ring), Arc::clone(&gate));
+                (SendEnd::Ticket(ring), rx, gate)
+            }
+            Storage::Bounded(limit) | Storage::Unbounded(limit) => {
+                let store = Arc::new(Locked::new(limit));
+                let gate = self.gate(limit);
+                let rx = RecvEnd::Locked(Arc::clone(&store), Arc::clone(&gate));
+                (SendEnd::Locked(store), rx, gate)
+            }
+        };
+        let tx = Sender::new(tx, Arc::clone(&hub), gate);
+        Ok((tx, Receiver::new(rx, hub)))
+    }
+
+    fn check_sharing(&self, with: &'static str, allowed: Sharing) -> Result<(), BuildError> {
+        let option = match self.sharing {
+            sharing if sharing == allowed => return Ok(()),
+            Sharing::ByShape => return Ok(()),
+            // One sender into one receiver is ordered anyway.
+            Sharing::Ordered => return Ok(()),
+            Sharing::Sharded => "shards",
+        };
+        Err(BuildError::Options { option, with })
+    }
+
+    /// The capacity if a ring with its own sender will do; nothing if the store must be one that
+    /// several may take from.
+    fn ring_capacity(&self) -> Result<Option<usize>, BuildError> {
+        let (Storage::Bounded(asked) | Storage::Unbounded(asked)) = self.storage;
+        if asked > CAPACITY_MAX {
+            return Err(BuildError::Capacity { asked });
+        }
+        let is_locked = !matches!(self.storage, Storage::Bounded(1..));
+        if is_locked && self.sharing == Sharing::Sharded {
+            return Err(BuildError::Options {
+                option: "shards",
+                with: "rendezvous or unbounded storage",
+            });
+        }
+        if asked == 0 && (self.habits.overflow.is_lossy() || self.storage == Storage::Unbounded(0))
+        {
+            return Err(BuildError::Options {
+                option: "a capacity of 0",
+                with: "a policy that drops, or unbounded storage",
+            });
+        }
+        let takes_back = self.habits.overflow == Overflow::DropOldest;
+        if takes_back && self.sharing == Sharing::Sharded {
+            return Err(BuildError::Options {
+                option: "shards",
+                with: "dropping the oldest element",
+            });
+        }
+        Ok((!is_locked && !takes_back).then_some(asked))
+    }
+
+    fn layout_of<T>(&self, capacity: usize) -> Layout {
+        self.layout.unwrap_or({
+            if size_of::<T>() <= SLOTTED_BYTES_MAX && capacity <= SLOTTED_CAPACITY_MAX {
+                Layout::Slotted
+            } else {
+                Layout::Packed
+            }
+        })
+    }
+
+    fn gate(&self, capacity: usize) -> Arc<Gate> {
+        let tells = self.habits.overflow == Overflow::DropNewest;
+        Arc::new(Gate::new(tells.then(|| Gaps::new(capacity))))
+    }
+}

@@ -1,0 +1,172 @@
+//! Writing into a channel's memory: claim, write, commit.
+
+use std::fmt;
+
+use super::end::SendEnd;
+use super::error::ClaimError;
+use super::hub::{Hub, Overflow};
+use super::sender::Sender;
+use super::shape::Shape;
+use crate::ring::{self, TicketClaim};
+use crate::wait::block;
+
+enum Room<'c, T> {
+    Ring(ring::Claim<'c, T>),
+    Ticket(TicketClaim<'c, T>),
+}
+
+/// Room in a channel: write elements, then [`commit`](Self::commit); see [`Sender::claim`].
+///
+/// A claim that is dropped sends nothing and drops what was written. In a channel where several
+/// senders share a ring, the elements of a claim come out one after another, and those sent later
+/// by others wait for it: be quick.
+#[must_use = "a claim that is not committed sends nothing"]
+pub struct Claim<'c, T> {
+    /// Taken by `commit`.
+    room: Option<Room<'c, T>>,
+    hub: &'c Hub,
+}
+
+macro_rules! each {
+    ($self:ident.$room:ident, $claim:ident => $do:expr, $else:expr) => {
+        match &$self.$room {
+            Some(Room::Ring($claim)) => $do,
+            Some(Room::Ticket($claim)) => $do,
+            None => $else,
+        }
+    };
+    (mut $self:ident.$room:ident, $claim:ident => $do:expr, $else:expr) => {
+        match &mut $self.$room {
+            Some(Room::Ring($claim)) => $do,
+            Some(Room::Ticket($claim)) => $do,
+            None => $else,
+        }
+    };
+}
+
+impl<T> Claim<'_, T> {
+    /// How many elements the claim has room for.
+    pub fn len(&self) -> usize {
+        each!(self.room, claim => claim.len(), 0)
+    }
+
+    /// Whether it is a claim of no room at all.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many elements can still be written.
+    pub fn remaining(&self) -> usize {
+        each!(self.room, claim => claim.remaining(), 0)
+    }
+
+    /// Writes the next element.
+    ///
+    /// # Errors
+    /// Gives the element back if all the room is used.
+    #[inline]
+    pub fn push(&mut self, value: T) -> Result<(), T> {
+        each!(mut self.room, claim => claim.push(value), Err(value))
+    }
+
+    /// Writes as many of the next elements as there is room for, and says how many.
+    pub fn write(&mut self, values: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        each!(mut self.room, claim => claim.write(values), 0)
+    }
+
+    /// Sends what was written, wakes receivers that sleep, and says how many elements. Room that
+    /// was not used goes back.
+    #[inline]
+    pub fn commit(mut self) -> usize {
+        let sent = match self.room.take() {
+            Some(Room::Ring(claim)) => claim.commit(),
+            Some(Room::Ticket(claim)) => claim.commit(),
+            None => 0,
+        };
+        self.hub.readable.notify(sent.max(1));
+        sent
+    }
+}
+
+impl<T> Drop for Claim<'_, T> {
+    fn drop(&mut self) {
+        if let Some(room) = self.room.take() {
+            let may_hide_others = matches!(room, Room::Ticket(_));
+            drop(room);
+            if may_hide_others {
+                self.hub.readable.notify_one();
+            }
+        }
+    }
+}
+
+impl<T> fmt::Debug for Claim<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Claim")
+            .field("len", &self.len())
+            .field("remaining", &self.remaining())
+            .finish()
+    }
+}
+
+impl<T, S: Shape> Sender<T, S> {
+    /// Claims room for exactly `count` elements; waits for it if the policy is to block.
+    ///
+    /// ```
+    /// let (mut tx, mut rx) = thalweg::channel::spsc(8);
+    /// let mut claim = tx.claim(3)?;
+    /// claim.write(&[1, 2, 3]);
+    /// assert_eq!(claim.commit(), 3);
+    /// assert_eq!(rx.try_iter().collect::<Vec<_>>(), [1, 2, 3]);
+    /// # Ok::<(), thalweg::channel::ClaimError>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`try_claim`](Self::try_claim), but `Full` only under a policy that does not block.
+    pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
+        if self.hub.habits.overflow == Overflow::Block {
+            self.wait_for_room(count);
+        }
+        self.try_claim(count)
+    }
+
+    /// Claims room for exactly `count` elements if there is that much now.
+    ///
+    /// # Errors
+    /// [`ClaimError::Full`] if less is free; [`ClaimError::TooLarge`] if the channel never holds so
+    /// many; [`ClaimError::Disconnected`]; [`ClaimError::Unsupported`] in a channel that has no
+    /// memory to give away: unbounded, rendezvous, or dropping its oldest elements.
+    pub fn try_claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
+        if self.hub.habits.overflow == Overflow::DropOldest {
+            return Err(ClaimError::Unsupported);
+        }
+        let room = match &mut self.end {
+            SendEnd::Ring(producer) => Room::Ring(producer.claim(count)?),
+            SendEnd::Lane(lane) => Room::Ring(lane.producer.claim(count)?),
+            SendEnd::Ticket(ring) => Room::Ticket(ring.claim(count)?),
+            SendEnd::Shard(shard) => Room::Ticket(shard.producer.claim(count)?),
+            SendEnd::Locked(_) => return Err(ClaimError::Unsupported),
+        };
+        Ok(Claim {
+            room: Some(room),
+            hub: &self.hub,
+        })
+    }
+
+    /// Waits until a claim of `count` would not say that the channel is full.
+    fn wait_for_room(&mut self, count: usize) {
+        let end = &mut self.end;
+        let capacity = end.capacity();
+        if count > capacity || capacity - end.len() >= count {
+            return;
+        }
+        // Without a deadline this ends only when there is room.
+        let _ = block(&self.gate.writable, &mut self.pace, None, || {
+            (end.is_closed() || capacity - end.len() >= count).then_some(())
+        });
+        self.pass_on();
+    }
+}

@@ -1,0 +1,356 @@
+//! The stores behind the endpoints, one face for all. The ring of one sender and one receiver
+//! comes first in every `match`, and the rest is kept off its path.
+
+use super::hub::Gate;
+use super::lanes::{LaneReceiver, LaneSender};
+use super::locked::Locked;
+use super::shards::{ShardReceiver, ShardSender};
+use crate::ring::sync::Arc;
+use crate::ring::{Consumer, PopError, Producer, PushError, Ticket};
+
+/// Where a sender puts elements.
+pub(super) enum SendEnd<T> {
+    Ring(Producer<T>),
+    Lane(LaneSender<T>),
+    Ticket(Arc<Ticket<T>>),
+    Shard(ShardSender<T>),
+    Locked(Arc<Locked<T>>),
+}
+
+impl<T> SendEnd<T> {
+    #[inline(always)]
+    pub(super) fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
+        match self {
+            Self::Ring(producer) => producer.try_push(value),
+            Self::Lane(lane) => lane.producer.try_push(value),
+            Self::Ticket(ring) => ring.try_push(value),
+            Self::Shard(shard) => shard.producer.try_push(value),
+            Self::Locked(store) => store.try_push(value),
+        }
+    }
+
+    /// Pushes from the iterator while there is room; gives how many.
+    pub(super) fn push_iter(&mut self, values: &mut impl Iterator<Item = T>) -> usize {
+        match self {
+            Self::Ring(producer) => producer.push_iter(values),
+            Self::Lane(lane) => lane.producer.push_iter(values),
+            Self::Ticket(ring) => ring.push_iter(values),
+            Self::Shard(shard) => shard.producer.push_iter(values),
+            Self::Locked(store) => store.push_iter(values),
+        }
+    }
+
+    /// Pushes from the front of the slice while there is room; gives how many.
+    pub(super) fn push_slice(&mut self, values: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        match self {
+            Self::Ring(producer) => producer.push_slice(values),
+            Self::Lane(lane) => lane.producer.push_slice(values),
+            Self::Ticket(ring) => ring.push_slice(values),
+            Self::Shard(shard) => shard.producer.push_slice(values),
+            Self::Locked(store) => store.push_iter(&mut values.iter().copied()),
+        }
+    }
+
+    /// Drops the oldest element; gives whether there was one.
+    pub(super) fn drop_oldest(&mut self) -> bool {
+        match self {
+            Self::Ticket(ring) => ring.try_pop().is_ok(),
+            Self::Locked(store) => store.try_pop().is_ok(),
+            // The builder gives these two to channels that drop the oldest.
+            Self::Ring(_) | Self::Lane(_) | Self::Shard(_) => false,
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        match self {
+            Self::Ring(producer) => producer.is_closed(),
+            Self::Lane(lane) => lane.producer.is_closed(),
+            Self::Ticket(ring) => ring.is_closed(),
+            Self::Shard(shard) => shard.producer.ring().is_closed(),
+            Self::Locked(store) => store.is_closed(),
+        }
+    }
+
+    /// Whether a push would not say that the channel is full.
+    pub(super) fn is_ready(&mut self) -> bool {
+        self.is_closed()
+            || match self {
+                Self::Ring(producer) => !producer.is_full(),
+                Self::Lane(lane) => !lane.producer.is_full(),
+                Self::Ticket(ring) => ring.can_push(),
+                Self::Shard(shard) => shard.producer.ring().can_push(),
+                Self::Locked(store) => !store.is_full(),
+            }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Ring(producer) => producer.len(),
+            Self::Lane(lane) => lane.producer.len(),
+            Self::Ticket(ring) => ring.len(),
+            Self::Shard(shard) => shard.producer.ring().len(),
+            Self::Locked(store) => store.len(),
+        }
+    }
+
+    /// Elements waiting, at least if more than `limit`: cheap while there are few.
+    #[inline]
+    pub(super) fn backlog(&mut self, limit: usize) -> usize {
+        match self {
+            Self::Ring(producer) => producer.backlog(limit),
+            Self::Lane(lane) => lane.producer.backlog(limit),
+            _ => self.len(),
+        }
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        match self {
+            Self::Ring(producer) => producer.capacity(),
+            Self::Lane(lane) => lane.producer.capacity(),
+            Self::Ticket(ring) => ring.capacity(),
+            Self::Shard(shard) => shard.producer.ring().capacity(),
+            Self::Locked(store) => store.capacity(),
+        }
+    }
+
+    /// The position of the next element to be pushed.
+    pub(super) fn pushed(&self) -> u64 {
+        match self {
+            Self::Ring(producer) => producer.pushed(),
+            Self::Lane(lane) => lane.producer.pushed(),
+            Self::Ticket(ring) => ring.pushed(),
+            Self::Shard(shard) => shard.producer.ring().pushed(),
+            Self::Locked(store) => store.pushed(),
+        }
+    }
+
+    /// Closes the store as far as this sender may.
+    pub(super) fn close(&mut self) {
+        match self {
+            Self::Ring(producer) => producer.close(),
+            Self::Lane(lane) => lane.producer.close(),
+            Self::Ticket(ring) => drop(ring.close()),
+            Self::Shard(shard) => drop(shard.producer.ring().close()),
+            Self::Locked(store) => store.close(),
+        }
+    }
+}
+
+/// Where a receiver takes elements from.
+pub(super) enum RecvEnd<T> {
+    Ring(Consumer<T>, Arc<Gate>),
+    Lanes(LaneReceiver<T>),
+    Ticket(Arc<Ticket<T>>, Arc<Gate>),
+    Shards(ShardReceiver<T>),
+    Locked(Arc<Locked<T>>, Arc<Gate>),
+}
+
+impl<T> RecvEnd<T> {
+    /// Takes an element and wakes a sender that waits for the room.
+    #[inline(always)]
+    pub(super) fn try_pop(&mut self) -> Result<T, PopError> {
+        match self {
+            Self::Ring(consumer, gate) => {
+                let value = consumer.try_pop()?;
+                gate.writable.notify_one();
+                Ok(value)
+            }
+            Self::Lanes(receiver) => {
+                let value = receiver.try_pop()?;
+                receiver.lanes.tag().writable.notify_one();
+                Ok(value)
+            }
+            _ => Ok(self.try_pop_shared()?.1),
+        }
+    }
+
+    /// As [`try_pop`](Self::try_pop), with the element's position in its store.
+    pub(super) fn try_pop_at(&mut self) -> Result<(u64, T), PopError> {
+        match self {
+            Self::Ring(consumer, gate) => {
+                let value = consumer.try_pop()?;
+                gate.writable.notify_one();
+                Ok((consumer.popped() - 1, value))
+            }
+            Self::Lanes(receiver) => {
+                let value = receiver.try_pop()?;
+                receiver.lanes.tag().writable.notify_one();
+                Ok((receiver.lanes.last_position(), value))
+            }
+            _ => self.try_pop_shared(),
+        }
+    }
+
+    #[inline]
+    fn try_pop_shared(&mut self) -> Result<(u64, T), PopError> {
+        match self {
+            Self::Ticket(ring, gate) => {
+                let found = ring.try_pop_at()?;
+                gate.writable.notify_one();
+                Ok(found)
+            }
+            Self::Shards(receiver) => {
+                let found = receiver.try_pop_at()?;
+                if let Some(gate) = receiver.gate() {
+                    gate.writable.notify_one();
+                }
+                Ok(found)
+            }
+            Self::Locked(store, gate) => {
+                let found = store.try_pop_at()?;
+                gate.writable.notify_one();
+                Ok(found)
+            }
+            Self::Ring(..) | Self::Lanes(_) => Err(PopError::Empty),
+        }
+    }
+
+    /// Moves up to `max` elements to the end of `out` and wakes senders; gives how many, at least
+    /// one unless `max` is 0.
+    pub(super) fn pop_into(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, PopError> {
+        if max == 0 {
+            return Ok(0);
+        }
+        let before = out.len();
+        match self {
+            Self::Ring(consumer, gate) => {
+                let mut count = consumer.pop_into(out, max);
+                if count == 0 {
+                    // To tell empty from closed.
+                    out.push(consumer.try_pop()?);
+                    count = 1 + consumer.pop_into(out, max - 1);
+                }
+                gate.writable.notify(count);
+            }
+            Self::Lanes(_) | Self::Locked(..) => {
+                out.push(self.try_pop()?);
+                while out.len() - before < max
+                    && let Ok(value) = self.try_pop()
+                {
+                    out.push(value);
+                }
+            }
+            Self::Ticket(ring, gate) => {
+                let taken = ring.pop_into(out, max)?;
+                gate.writable.notify(taken.count);
+            }
+            Self::Shards(receiver) => {
+                let taken = receiver.pop_into(out, max)?;
+                if let Some(gate) = receiver.gate() {
+                    gate.writable.notify(taken.count);
+                }
+            }
+        }
+        Ok(out.len() - before)
+    }
+
+    /// Whether a pop would not say that there is nothing at the moment.
+    pub(super) fn is_ready(&mut self) -> bool {
+        match self {
+            Self::Ring(consumer, _) => !matches!(consumer.peek(), Err(PopError::Empty)),
+            Self::Lanes(receiver) => receiver.is_ready(),
+            Self::Ticket(ring, _) => ring.can_pop() || ring.is_closed(),
+            Self::Shards(receiver) => receiver.is_ready(),
+            Self::Locked(store, _) => !store.is_empty() || store.is_closed(),
+        }
+    }
+
+    /// Whether another receiver should look, too. A wake-up may stand for more than one element,
+    /// since a sender that is late with an earlier one hides those behind it.
+    #[inline]
+    pub(super) fn has_more(&self) -> bool {
+        match self {
+            Self::Ring(..) | Self::Lanes(_) => false,
+            Self::Ticket(ring, _) => ring.can_pop(),
+            Self::Shards(receiver) => receiver.has_more(),
+            Self::Locked(store, _) => !store.is_empty(),
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Ring(consumer, _) => consumer.len(),
+            Self::Lanes(receiver) => receiver.lanes.len(),
+            Self::Ticket(ring, _) => ring.len(),
+            Self::Shards(receiver) => receiver.len(),
+            Self::Locked(store, _) => store.len(),
+        }
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        match self {
+            Self::Ring(consumer, _) => consumer.capacity(),
+            Self::Lanes(receiver) => receiver.lanes.capacity(),
+            Self::Ticket(ring, _) => ring.capacity(),
+            Self::Shards(receiver) => receiver.capacity(),
+            Self::Locked(store, _) => store.capacity(),
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        match self {
+            Self::Ring(consumer, _) => consumer.is_closed(),
+            Self::Lanes(receiver) => receiver.lanes.is_closed(),
+            Self::Ticket(ring, _) => ring.is_closed(),
+            Self::Shards(receiver) => receiver.is_closed(),
+            Self::Locked(store, _) => store.is_closed(),
+        }
+    }
+
+    /// Elements taken out of the store, by whomever.
+    pub(super) fn popped(&self) -> u64 {
+        match self {
+            Self::Ring(consumer, _) => consumer.popped(),
+            Self::Lanes(receiver) => receiver.lanes.popped(),
+            Self::Ticket(ring, _) => ring.popped(),
+            Self::Shards(receiver) => receiver.popped(),
+            Self::Locked(store, _) => store.popped(),
+        }
+    }
+
+    /// Calls `look` with each gate of the channel.
+    pub(super) fn for_each_gate(&self, look: &mut dyn FnMut(&Gate)) {
+        match self {
+            Self::Ring(_, gate) | Self::Ticket(_, gate) | Self::Locked(_, gate) => look(gate),
+            Self::Lanes(receiver) => receiver.lanes.tags().for_each(|gate| look(gate)),
+            Self::Shards(receiver) => receiver.for_each_gate(look),
+        }
+    }
+
+    /// Elements lost before the one at `position`, which came last, as far as nobody was told.
+    #[cold]
+    pub(super) fn lost_before(&self, position: u64) -> u64 {
+        let take = |gate: &Gate| {
+            let noted = gate.gaps.as_ref().map_or(0, |gaps| gaps.take(position));
+            noted + gate.take_untold()
+        };
+        match self {
+            Self::Ring(_, gate) | Self::Ticket(_, gate) | Self::Locked(_, gate) => take(gate),
+            Self::Lanes(receiver) => take(receiver.lanes.tag()),
+            Self::Shards(receiver) => receiver.gate().map_or(0, |gate| take(gate)),
+        }
+    }
+
+    /// Closes the store, wakes the senders, and drops what is left in it: nobody will take it.
+    pub(super) fn close(&mut self) {
+        match self {
+            Self::Ring(consumer, gate) => {
+                consumer.close();
+                gate.writable.notify_all();
+            }
+            Self::Lanes(receiver) => receiver.close(),
+            Self::Ticket(ring, gate) => {
+                ring.close();
+                gate.writable.notify_all();
+            }
+            Self::Shards(receiver) => receiver.close(),
+            Self::Locked(store, gate) => {
+                store.close();
+                gate.writable.notify_all();
+            }
+        }
+    }
+}

@@ -1,0 +1,317 @@
+//! What an operation on a channel can answer instead of success. The names are those of
+//! `std::sync::mpsc` and `crossbeam-channel`.
+
+use std::fmt;
+
+use crate::ring::{self, PopError};
+
+/// Why a `send` did not take the element; it is given back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SendError<T> {
+    /// Every receiver is gone, or the channel was closed.
+    Disconnected(T),
+    /// The channel is full, and its policy is [`Overflow::Reject`](super::Overflow::Reject). No
+    /// other policy gives this.
+    Full(T),
+}
+
+/// Why a `try_send` did not take the element; it is given back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TrySendError<T> {
+    /// The channel holds as many elements as it can. For a rendezvous channel: nobody is waiting.
+    Full(T),
+    /// Every receiver is gone, or the channel was closed.
+    Disconnected(T),
+}
+
+/// Why a send with a time limit did not take the element; it is given back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SendTimeoutError<T> {
+    /// There was no room in time.
+    Timeout(T),
+    /// Every receiver is gone, or the channel was closed.
+    Disconnected(T),
+    /// The channel is full, and its policy is [`Overflow::Reject`](super::Overflow::Reject).
+    Full(T),
+}
+
+macro_rules! giving_back {
+    ($name:ident: $($case:ident $text:literal),+) => {
+        impl<T> $name<T> {
+            /// The element that was not taken.
+            pub fn into_inner(self) -> T {
+                match self {
+                    $(Self::$case(value))|+ => value,
+                }
+            }
+
+            /// Whether no later try can succeed.
+            pub fn is_disconnected(&self) -> bool {
+                matches!(self, Self::Disconnected(_))
+            }
+        }
+
+        // Elements need not be `Debug`, as with the errors of `std::sync::mpsc`.
+        impl<T> fmt::Debug for $name<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$case(_) => concat!(stringify!($case), "(..)"),)+
+                })
+            }
+        }
+
+        impl<T> fmt::Display for $name<T> {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self {
+                    $(Self::$case(_) => $text,)+
+                })
+            }
+        }
+
+        impl<T> std::error::Error for $name<T> {}
+    };
+}
+
+giving_back!(SendError:
+    Disconnected "sending into a channel without receivers",
+    Full "sending into a full channel that rejects what does not fit");
+giving_back!(TrySendError:
+    Full "sending into a full channel",
+    Disconnected "sending into a channel without receivers");
+giving_back!(SendTimeoutError:
+    Timeout "sending into a channel that stayed full until the time limit",
+    Disconnected "sending into a channel without receivers",
+    Full "sending into a full channel that rejects what does not fit");
+
+impl<T> From<SendError<T>> for SendTimeoutError<T> {
+    fn from(error: SendError<T>) -> Self {
+        match error {
+            SendError::Disconnected(value) => Self::Disconnected(value),
+            SendError::Full(value) => Self::Full(value),
+        }
+    }
+}
+
+impl<T> From<SendError<T>> for TrySendError<T> {
+    fn from(error: SendError<T>) -> Self {
+        match error {
+            SendError::Disconnected(value) => Self::Disconnected(value),
+            SendError::Full(value) => Self::Full(value),
+        }
+    }
+}
+
+/// A batch was not sent as a whole.
+#[derive(Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct SendManyError<T> {
+    /// How many elements were sent.
+    pub sent: usize,
+    /// The element after those, and why it was not taken. What comes behind it was not asked for.
+    pub error: SendError<T>,
+}
+
+impl<T> fmt::Debug for SendManyError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendManyError")
+            .field("sent", &self.sent)
+            .field("error", &self.error)
+            .finish()
+    }
+}
+
+impl<T> fmt::Display for SendManyError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}, after {} elements of a batch", self.error, self.sent)
+    }
+}
+
+impl<T> std::error::Error for SendManyError<T> {}
+
+/// Why room was not claimed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum ClaimError {
+    /// There is less room than asked for at the moment.
+    Full {
+        /// What was asked for, in elements.
+        asked: usize,
+        /// What was free, in elements.
+        free: usize,
+    },
+    /// More was asked for than the channel ever holds; trying again is useless.
+    TooLarge {
+        /// What was asked for, in elements.
+        asked: usize,
+        /// What the channel holds, in elements.
+        capacity: usize,
+    },
+    /// Every receiver is gone, or the channel was closed.
+    Disconnected,
+    /// An unbounded or rendezvous channel, and one that drops its oldest elements, has no claims.
+    Unsupported,
+}
+
+impl From<ring::ClaimError> for ClaimError {
+    fn from(error: ring::ClaimError) -> Self {
+        match error {
+            ring::ClaimError::Full { asked, free } => Self::Full { asked, free },
+            ring::ClaimError::TooLarge { asked, capacity } => Self::TooLarge { asked, capacity },
+            ring::ClaimError::Closed => Self::Disconnected,
+        }
+    }
+}
+
+impl fmt::Display for ClaimError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Full { asked, free } => {
+                write!(f, "claim of {asked} elements in a channel with {free} free")
+            }
+            Self::TooLarge { asked, capacity } => write!(
+                f,
+                "claim of {asked} elements in a channel that holds {capacity}"
+            ),
+            Self::Disconnected => f.write_str("claim in a channel without receivers"),
+            Self::Unsupported => f.write_str(
+                "claim in an unbounded or rendezvous channel, or one that drops its oldest elements",
+            ),
+        }
+    }
+}
+
+impl std::error::Error for ClaimError {}
+
+/// No element will come any more: every sender is gone, or the channel was closed, and all that was
+/// sent has been received.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RecvError;
+
+impl fmt::Display for RecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("receiving from an empty channel without senders")
+    }
+}
+
+impl std::error::Error for RecvError {}
+
+/// Why a `try_recv` gave no element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TryRecvError {
+    /// There is none at the moment.
+    Empty,
+    /// There will be none any more; see [`RecvError`].
+    Disconnected,
+}
+
+impl fmt::Display for TryRecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("receiving from an empty channel"),
+            Self::Disconnected => RecvError.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for TryRecvError {}
+
+impl From<PopError> for TryRecvError {
+    fn from(error: PopError) -> Self {
+        match error {
+            PopError::Empty => Self::Empty,
+            PopError::Closed => Self::Disconnected,
+        }
+    }
+}
+
+impl From<RecvError> for TryRecvError {
+    fn from(_: RecvError) -> Self {
+        Self::Disconnected
+    }
+}
+
+/// Why a receive with a time limit gave no element.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecvTimeoutError {
+    /// None came in time.
+    Timeout,
+    /// There will be none any more; see [`RecvError`].
+    Disconnected,
+}
+
+impl fmt::Display for RecvTimeoutError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Timeout => f.write_str("receiving from a channel that stayed empty until the time limit"),
+            Self::Disconnected => RecvError.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for RecvTimeoutError {}
+
+impl From<RecvError> for RecvTimeoutError {
+    fn from(_: RecvError) -> Self {
+        Self::Disconnected
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_say_what_happened() {
+        assert_eq!(
+            SendError::Disconnected(1).to_string(),
+            "sending into a channel without receivers"
+        );
+        assert_eq!(
+            SendError::Full(1).to_string(),
+            "sending into a full channel that rejects what does not fit"
+        );
+        assert_eq!(
+            TrySendError::Full(1).to_string(),
+            "sending into a full channel"
+        );
+        assert_eq!(
+            SendTimeoutError::Timeout(1).to_string(),
+            "sending into a channel that stayed full until the time limit"
+        );
+        assert_eq!(
+            SendManyError {
+                sent: 3,
+                error: SendError::Disconnected(4)
+            }
+            .to_string(),
+            "sending into a channel without receivers, after 3 elements of a batch"
+        );
+        assert_eq!(
+            TryRecvError::Disconnected.to_string(),
+            "receiving from an empty channel without senders"
+        );
+        assert_eq!(
+            TryRecvError::Empty.to_string(),
+            "receiving from an empty channel"
+        );
+        assert_eq!(
+            RecvTimeoutError::Timeout.to_string(),
+            "receiving from a channel that stayed empty until the time limit"
+        );
+    }
+
+    #[test]
+    fn a_refused_element_comes_back_without_being_debug() {
+        struct Opaque(u8);
+        let error = TrySendError::from(SendError::Disconnected(Opaque(7)));
+        assert_eq!(format!("{error:?}"), "Disconnected(..)");
+        assert!(error.is_disconnected());
+        assert_eq!(error.into_inner().0, 7);
+        assert!(!SendTimeoutError::from(SendError::Full(1)).is_disconnected());
+    }
+}

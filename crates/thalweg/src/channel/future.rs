@@ -1,0 +1,227 @@
+//! Sending and receiving in tasks, with nothing but a [`Waker`](std::task::Waker).
+//!
+//! *Cancelling.* A future is listed on the channel's signal while it waits. Dropping it takes it
+//! off the list; if it had been notified already, it passes the notification on to the next. An
+//! element is taken out of the channel only in the poll that gives it, and put into it only in the
+//! poll that says so; until then it is the sender's.
+
+use std::borrow::BorrowMut;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::error::{RecvError, SendError, TrySendError};
+use super::hub::Overflow;
+use super::receiver::Receiver;
+use super::sender::Sender;
+use super::shape::Shape;
+use crate::ring::{PopError, PushError};
+use crate::wait::{Entry, Signal};
+
+/// Takes a waiting task off the list; one that was notified passes it on, since what it got, if
+/// anything, it may have got before.
+fn leave(signal: &Signal, entry: &mut Option<Entry>) {
+    if let Some(entry) = entry.take()
+        && !signal.unregister(entry)
+    {
+        signal.notify_one();
+    }
+}
+
+/// Puts the task on the list, or leaves it there; gives whether it was there all the time since
+/// the last look, so that there is nothing new to look for.
+fn stay(signal: &Signal, entry: &mut Option<Entry>, context: &Context<'_>) -> bool {
+    match entry {
+        Some(listed) if signal.update(*listed, context.waker()) => true,
+        _ => {
+            *entry = Some(signal.register(context.waker()));
+            false
+        }
+    }
+}
+
+impl<T, S: Shape> Receiver<T, S> {
+    /// The oldest element, as a future; see [`recv`](Self::recv).
+    ///
+    /// Cancel-safe: dropping the future loses no element, and no wake-up that another receiver
+    /// needs.
+    ///
+    /// # Errors
+    /// [`RecvError`] if the channel is empty and no sender is left.
+    pub fn recv_async(&mut self) -> RecvFuture<'_, T, S> {
+        RecvFuture {
+            receiver: self,
+            entry: None,
+        }
+    }
+
+    pub(super) fn poll_recv(
+        &mut self,
+        entry: &mut Option<Entry>,
+        context: &Context<'_>,
+    ) -> Poll<Result<T, RecvError>> {
+        loop {
+            let outcome = match self.source.pop() {
+                Ok(value) => Ok(value),
+                Err(PopError::Closed) => Err(RecvError),
+                Err(PopError::Empty) => {
+                    if stay(&self.source.hub.readable, entry, context) {
+                        return Poll::Pending;
+                    }
+                    continue;
+                }
+            };
+            leave(&self.source.hub.readable, entry);
+            self.source.pass_on();
+            return Poll::Ready(outcome);
+        }
+    }
+
+    pub(super) fn leave(&self, entry: &mut Option<Entry>) {
+        leave(&self.source.hub.readable, entry);
+    }
+}
+
+/// See [`Receiver::recv_async`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless polled"]
+pub struct RecvFuture<'r, T, S: Shape> {
+    receiver: &'r mut Receiver<T, S>,
+    entry: Option<Entry>,
+}
+
+impl<T, S: Shape> Future for RecvFuture<'_, T, S> {
+    type Output = Result<T, RecvError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        this.receiver.poll_recv(&mut this.entry, context)
+    }
+}
+
+impl<T, S: Shape> Drop for RecvFuture<'_, T, S> {
+    fn drop(&mut self) {
+        self.receiver.leave(&mut self.entry);
+    }
+}
+
+impl<T, S: Shape> Sender<T, S> {
+    /// Sends an element, as a future; see [`send`](Self::send).
+    ///
+    /// Dropping the future before it is done drops the element unsent, unless
+    /// [`take`](SendFuture::take) got it out before. To keep it across cancellation, send it
+    /// [`from a place of yours`](Self::send_from_async).
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_async(&mut self, value: T) -> SendFuture<'_, T, S, Option<T>> {
+        SendFuture {
+            sender: self,
+            value: Some(value),
+            entry: None,
+        }
+    }
+
+    /// Sends the element in `value`, which is taken out of there only when it is sent. An empty
+    /// place sends nothing, at once.
+    ///
+    /// Cancel-safe: dropping the future leaves the element where it was.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    pub fn send_from_async<'s>(
+        &'s mut self,
+        value: &'s mut Option<T>,
+    ) -> SendFuture<'s, T, S, &'s mut Option<T>> {
+        SendFuture {
+            sender: self,
+            value,
+            entry: None,
+        }
+    }
+
+    /// Whether the element in `value` was sent; it is put back if not.
+    pub(super) fn poll_send(
+        &mut self,
+        value: &mut Option<T>,
+        entry: &mut Option<Entry>,
+        context: &Context<'_>,
+    ) -> Poll<Result<(), SendError<T>>> {
+        loop {
+            let Some(element) = value.take() else {
+                leave(&self.gate.writable, entry);
+                return Poll::Ready(Ok(()));
+            };
+            let outcome = match self.push_once(element) {
+                Ok(()) => Ok(()),
+                Err(TrySendError::Disconnected(back)) => Err(SendError::Disconnected(back)),
+                Err(TrySendError::Full(back))
+                    if self.hub.habits.overflow == Overflow::Reject =>
+                {
+                    self.gate.count_refused();
+                    Err(SendError::Full(back))
+                }
+                Err(TrySendError::Full(back)) => {
+                    *value = Some(back);
+                    if stay(&self.gate.writable, entry, context) {
+                        return Poll::Pending;
+                    }
+                    continue;
+                }
+            };
+            leave(&self.gate.writable, entry);
+            self.pass_on();
+            return Poll::Ready(outcome);
+        }
+    }
+
+    fn push_once(&mut self, value: T) -> Result<(), TrySendError<T>> {
+        match self.end.try_push(value) {
+            Ok(()) => {
+                self.hub.readable.notify_one();
+                Ok(())
+            }
+            Err(PushError::Closed(value)) => Err(TrySendError::Disconnected(value)),
+            Err(PushError::Full(value)) => self.overflow(value),
+        }
+    }
+
+    pub(super) fn leave(&self, entry: &mut Option<Entry>) {
+        leave(&self.gate.writable, entry);
+    }
+}
+
+/// See [`Sender::send_async`] and [`Sender::send_from_async`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless polled"]
+pub struct SendFuture<'s, T, S: Shape, V: BorrowMut<Option<T>>> {
+    sender: &'s mut Sender<T, S>,
+    value: V,
+    entry: Option<Entry>,
+}
+
+impl<T, S: Shape, V: BorrowMut<Option<T>>> SendFuture<'_, T, S, V> {
+    /// The element, if it is not sent yet.
+    pub fn take(&mut self) -> Option<T> {
+        self.value.borrow_mut().take()
+    }
+}
+
+// Nothing is pinned: the element is moved out when it is sent.
+impl<T, S: Shape, V: BorrowMut<Option<T>>> Unpin for SendFuture<'_, T, S, V> {}
+
+impl<T, S: Shape, V: BorrowMut<Option<T>>> Future for SendFuture<'_, T, S, V> {
+    type Output = Result<(), SendError<T>>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let value = this.value.borrow_mut();
+        this.sender.poll_send(value, &mut this.entry, context)
+    }
+}
+
+impl<T, S: Shape, V: BorrowMut<Option<T>>> Drop for SendFuture<'_, T, S, V> {
+    fn drop(&mut self) {
+        self.sender.leave(&mut self.entry);
+    }
+}

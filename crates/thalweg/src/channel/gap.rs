@@ -1,0 +1,98 @@
+//! Where elements were lost, for the receiver to be told.
+//!
+//! A gap lies before a position: so many elements were lost there. Senders write gaps down in
+//! ascending order; whoever receives the element at that position or behind it takes the note.
+//! Only channels that drop the newest element have notes. Where the oldest is dropped, a single
+//! receiver sees the gap in the positions themselves, and several share one count of what is yet
+//! to be told.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::ring::sync::{AtomicU64, Ordering};
+
+/// No note at all.
+const NONE: u64 = u64::MAX;
+
+pub(super) struct Gaps {
+    /// The position of the oldest note, for a look without the lock.
+    first: AtomicU64,
+    /// Position and elements lost before it, ascending; at most one per position that is not yet
+    /// received, so capacity + 1 bounds it.
+    notes: Mutex<VecDeque<(u64, u64)>>,
+}
+
+impl Gaps {
+    /// Notes for a store of `capacity` elements.
+    pub(super) fn new(capacity: usize) -> Self {
+        Self {
+            first: AtomicU64::new(NONE),
+            notes: Mutex::new(VecDeque::with_capacity(capacity + 1)),
+        }
+    }
+
+    fn notes(&self) -> MutexGuard<'_, VecDeque<(u64, u64)>> {
+        // Nothing panics while the notes are locked.
+        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes that one element was lost that would have come before `position`, asked for under the
+    /// lock so that notes of several senders ascend.
+    #[cold]
+    pub(super) fn note(&self, position: impl FnOnce() -> u64) {
+        let mut notes = self.notes();
+        let position = position();
+        match notes.back_mut() {
+            Some((last, lost)) if *last >= position => *lost += 1,
+            _ => notes.push_back((position, 1)),
+        }
+        // ORDERING: Release, pairs with the Acquire in `take`; the publish of the element at that
+        // position comes later on this thread, or was refused because of it.
+        self.first.store(notes[0].0, Ordering::Release);
+    }
+
+    /// Elements lost before the one at `position`, as far as nobody was told.
+    #[inline]
+    pub(super) fn take(&self, position: u64) -> u64 {
+        // ORDERING: Acquire, pairs with the Release in `note`.
+        if self.first.load(Ordering::Acquire) > position {
+            return 0;
+        }
+        self.take_notes(position)
+    }
+
+    #[cold]
+    fn take_notes(&self, position: u64) -> u64 {
+        let mut notes = self.notes();
+        let mut lost = 0;
+        while let Some(&(before, count)) = notes.front()
+            && before <= position
+        {
+            lost += count;
+            notes.pop_front();
+        }
+        let first = notes.front().map_or(NONE, |&(before, _)| before);
+        // ORDERING: Release, pairs with the Acquire in `take`.
+        self.first.store(first, Ordering::Release);
+        lost
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_gap_is_told_once_to_the_first_element_behind_it() {
+        let gaps = Gaps::new(4);
+        assert_eq!(gaps.take(0), 0);
+        gaps.note(|| 2);
+        gaps.note(|| 2);
+        gaps.note(|| 5);
+        assert_eq!(gaps.take(1), 0);
+        assert_eq!(gaps.take(3), 2);
+        assert_eq!(gaps.take(4), 0);
+        assert_eq!(gaps.take(5), 1);
+        assert_eq!(gaps.take(u64::MAX - 1), 0);
+    }
+}

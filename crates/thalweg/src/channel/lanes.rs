@@ -1,0 +1,151 @@
+//! A ring for each of many senders, all drained by one receiver.
+//!
+//! A sender that is cloned makes a ring and leaves its consuming end at the [`Porch`]; the receiver
+//! takes in what it finds there when the lanes that it knows have nothing, or have all ended.
+//!
+//! *No lane is missed.* Who clones a sender holds one, so the new lane is at the porch before the
+//! old one can be closed. The receiver that sees all its lanes closed looks at the porch after
+//! that, and finds it.
+
+use std::sync::{Mutex, PoisonError};
+
+use super::hub::Gate;
+use crate::ring::sync::{Arc, AtomicBool, Ordering};
+use crate::ring::{CapacityError, Consumer, LaneConsumer, Layout, PopError, Producer, spsc};
+
+type Newcomer<T> = (Consumer<T>, Arc<Gate>);
+
+/// Where lanes wait to be taken in.
+struct Porch<T> {
+    newcomers: Mutex<Vec<Newcomer<T>>>,
+    is_occupied: AtomicBool,
+    /// The receiver is gone: nobody will take anything in.
+    is_shut: AtomicBool,
+    capacity: usize,
+    layout: Layout,
+}
+
+/// A sender's lane.
+pub(super) struct LaneSender<T> {
+    pub(super) producer: Producer<T>,
+    porch: Arc<Porch<T>>,
+}
+
+/// The receiver's lanes.
+pub(super) struct LaneReceiver<T> {
+    pub(super) lanes: LaneConsumer<T, Arc<Gate>>,
+    porch: Arc<Porch<T>>,
+}
+
+/// A channel with one lane so far.
+pub(super) fn pair<T>(
+    capacity: usize,
+    layout: Layout,
+    gate: Arc<Gate>,
+) -> Result<(LaneSender<T>, LaneReceiver<T>), CapacityError> {
+    let (producer, consumer) = spsc(capacity, layout)?;
+    let porch = Arc::new(Porch {
+        newcomers: Mutex::new(Vec::new()),
+        is_occupied: AtomicBool::new(false),
+        is_shut: AtomicBool::new(false),
+        capacity,
+        layout,
+    });
+    let lanes = LaneConsumer::with_lane(consumer, gate);
+    let sender = LaneSender {
+        producer,
+        porch: Arc::clone(&porch),
+    };
+    Ok((sender, LaneReceiver { lanes, porch }))
+}
+
+impl<T> LaneSender<T> {
+    /// Another lane, whose sender waits at `gate`.
+    pub(super) fn another(&self, gate: Arc<Gate>) -> Self {
+        let porch = &self.porch;
+        let (producer, consumer) =
+            spsc(porch.capacity, porch.layout).expect("the first lane was made with these");
+        let mut newcomers = porch
+            .newcomers
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        // ORDERING: Relaxed; stored and read under the lock.
+        if !porch.is_shut.load(Ordering::Relaxed) {
+            newcomers.push((consumer, gate));
+            // ORDERING: Release, pairs with the Acquire in `take_in`.
+            porch.is_occupied.store(true, Ordering::Release);
+        }
+        // A consumer that nobody will drain is dropped here, which closes the lane.
+        drop(newcomers);
+        Self {
+            producer,
+            porch: Arc::clone(porch),
+        }
+    }
+}
+
+impl<T> LaneReceiver<T> {
+    /// Takes in the lanes at the porch; gives whether there were any.
+    #[inline]
+    fn take_in(&mut self) -> bool {
+        // ORDERING: Acquire, pairs with the Release in `another`.
+        self.porch.is_occupied.load(Ordering::Acquire) && self.take_in_all()
+    }
+
+    #[cold]
+    fn take_in_all(&mut self) -> bool {
+        let newcomers = {
+            let mut newcomers = self
+                .porch
+                .newcomers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            // ORDERING: Relaxed; under the lock that `another` holds when it stores.
+            self.porch.is_occupied.store(false, Ordering::Relaxed);
+            std::mem::take(&mut *newcomers)
+        };
+        let came = !newcomers.is_empty();
+        for (ring, gate) in newcomers {
+            self.lanes.add(ring, gate);
+        }
+        came
+    }
+
+    #[inline]
+    pub(super) fn try_pop(&mut self) -> Result<T, PopError> {
+        match self.lanes.try_pop() {
+            Ok(value) => Ok(value),
+            Err(error) => {
+                if self.take_in() {
+                    self.lanes.try_pop()
+                } else {
+                    Err(error)
+                }
+            }
+        }
+    }
+
+    /// Whether a pop would not say that there is nothing at the moment.
+    pub(super) fn is_ready(&mut self) -> bool {
+        let is_ready = |lanes: &mut LaneConsumer<T, _>| !matches!(lanes.peek(), Err(PopError::Empty));
+        is_ready(&mut self.lanes) || (self.take_in() && is_ready(&mut self.lanes))
+    }
+
+    /// Closes all lanes, those to come as well, and wakes their senders.
+    pub(super) fn close(&mut self) {
+        {
+            let _newcomers = self
+                .porch
+                .newcomers
+                .lock()
+                .unwrap_or_else(PoisonError::into_inner);
+            // ORDERING: Relaxed; read under the same lock.
+            self.porch.is_shut.store(true, Ordering::Relaxed);
+        }
+        self.take_in();
+        self.lanes.close();
+        for gate in self.lanes.tags() {
+            gate.writable.notify_all();
+        }
+    }
+}

@@ -1,0 +1,234 @@
+//! A queue behind a lock, that grows in segments up to a limit.
+//!
+//! For channels without a fixed size. The lock is a futex (the standard library's), so that who
+//! waits for a preempted holder sleeps and the holder runs: no spinning, and no inversion of
+//! priorities. It is held for one push or pop, some 20 ns. Growth allocates a segment and copies
+//! nothing; the last emptied one is kept for the next.
+
+use std::collections::VecDeque;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use crate::ring::sync::{AtomicU64, Ordering};
+use crate::ring::{PopError, PushError};
+
+/// Elements in a segment.
+const SEGMENT: usize = 512;
+
+struct State<T> {
+    /// Never empty; only the last takes elements, only the first gives them.
+    segments: VecDeque<VecDeque<T>>,
+    spare: Option<VecDeque<T>>,
+    pushed: u64,
+    popped: u64,
+    is_closed: bool,
+}
+
+pub(super) struct Locked<T> {
+    state: Mutex<State<T>>,
+    /// Elements in the queue, and room set aside for more; for a look without the lock.
+    len: AtomicU64,
+    limit: usize,
+}
+
+impl<T> Locked<T> {
+    pub(super) fn new(limit: usize) -> Self {
+        let first = VecDeque::with_capacity(limit.min(SEGMENT));
+        Self {
+            state: Mutex::new(State {
+                segments: VecDeque::from([first]),
+                spare: None,
+                pushed: 0,
+                popped: 0,
+                is_closed: false,
+            }),
+            len: AtomicU64::new(0),
+            limit,
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State<T>> {
+        // Elements are moved under the lock, not dropped: nothing of the user's runs there.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Only under the lock.
+    fn set_len(&self, elements: usize) {
+        // ORDERING: Release, pairs with the Acquire in `len`; the elements themselves are behind
+        // the lock.
+        self.len.store(elements as u64, Ordering::Release);
+    }
+
+    pub(super) fn try_push(&self, value: T) -> Result<(), PushError<T>> {
+        let mut state = self.state();
+        if state.is_closed {
+            return Err(PushError::Closed(value));
+        }
+        let len = self.len();
+        if len >= self.limit {
+            return Err(PushError::Full(value));
+        }
+        state.push(value);
+        self.set_len(len + 1);
+        Ok(())
+    }
+
+    /// Pushes while there is room; gives how many. The iterator is the user's and runs without the
+    /// lock, so room for its element is set aside first. If none comes, whoever waits for room
+    /// should be told.
+    pub(super) fn push_iter(&self, values: &mut impl Iterator<Item = T>) -> usize {
+        let mut pushed = 0;
+        while let Some(room) = self.set_aside() {
+            let Some(value) = values.next() else {
+                break;
+            };
+            room.push(value);
+            pushed += 1;
+        }
+        pushed
+    }
+
+    fn set_aside(&self) -> Option<Room<'_, T>> {
+        let state = self.state();
+        if state.is_closed || self.is_full() {
+            return None;
+        }
+        self.set_len(self.len() + 1);
+        drop(state);
+        Some(Room {
+            store: self,
+            is_used: false,
+        })
+    }
+
+    pub(super) fn try_pop(&self) -> Result<T, PopError> {
+        self.try_pop_at().map(|(_, value)| value)
+    }
+
+    pub(super) fn try_pop_at(&self) -> Result<(u64, T), PopError> {
+        let mut state = self.state();
+        match state.pop() {
+            Some(found) => {
+                self.set_len(self.len() - 1);
+                Ok(found)
+            }
+            None if state.is_closed => Err(PopError::Closed),
+            None => Err(PopError::Empty),
+        }
+    }
+
+    pub(super) fn close(&self) {
+        self.state().is_closed = true;
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.state().is_closed
+    }
+
+    pub(super) fn len(&self) -> usize {
+        // ORDERING: Acquire, pairs with the Release in `set_len`.
+        self.len.load(Ordering::Acquire) as usize
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    pub(super) fn is_full(&self) -> bool {
+        self.len() >= self.limit
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        self.limit
+    }
+
+    pub(super) fn popped(&self) -> u64 {
+        self.state().popped
+    }
+
+    pub(super) fn pushed(&self) -> u64 {
+        self.state().pushed
+    }
+}
+
+/// Room for one element, set aside.
+struct Room<'s, T> {
+    store: &'s Locked<T>,
+    is_used: bool,
+}
+
+impl<T> Room<'_, T> {
+    fn push(mut self, value: T) {
+        self.is_used = true;
+        self.store.state().push(value);
+    }
+}
+
+impl<T> Drop for Room<'_, T> {
+    fn drop(&mut self) {
+        if !self.is_used {
+            let state = self.store.state();
+            self.store.set_len(self.store.len() - 1);
+            drop(state);
+        }
+    }
+}
+
+impl<T> State<T> {
+    fn push(&mut self, value: T) {
+        let last = self.segments.back_mut();
+        let last = match last {
+            Some(last) if last.len() < last.capacity() => last,
+            _ => {
+                let fresh = self.spare.take();
+                let fresh = fresh.unwrap_or_else(|| VecDeque::with_capacity(SEGMENT));
+                self.segments.push_back(fresh);
+                self.segments.back_mut().expect("pushed just now")
+            }
+        };
+        last.push_back(value);
+        self.pushed += 1;
+    }
+
+    fn pop(&mut self) -> Option<(u64, T)> {
+        let first = self.segments.front_mut()?;
+        let value = first.pop_front()?;
+        if first.is_empty() && self.segments.len() > 1 {
+            self.spare = self.segments.pop_front();
+        }
+        let position = self.popped;
+        self.popped += 1;
+        Some((position, value))
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_grows_in_order_up_to_the_limit() {
+        let store = Locked::new(3 * SEGMENT);
+        let mut values = 0..;
+        assert_eq!(store.push_iter(&mut values), 3 * SEGMENT);
+        assert!(matches!(store.try_push(0), Err(PushError::Full(0))));
+        for n in 0..3 * SEGMENT {
+            assert_eq!(store.try_pop_at(), Ok((n as u64, n)));
+        }
+        assert_eq!(store.try_pop(), Err(PopError::Empty));
+        store.close();
+        assert_eq!(store.try_pop(), Err(PopError::Closed));
+        assert!(matches!(store.try_push(0), Err(PushError::Closed(0))));
+    }
+
+    #[test]
+    fn room_set_aside_for_nothing_comes_back() {
+        let store = Locked::new(1);
+        assert_eq!(store.push_iter(&mut std::iter::empty::<u8>()), 0);
+        let panicking = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+            store.push_iter(&mut std::iter::from_fn(|| -> Option<u8> { panic!("made up") }))
+        }));
+        assert!(panicking.is_err());
+        assert_eq!((store.len(), store.try_push(7)), (0, Ok(())));
+        assert_eq!(store.try_pop_at(), Ok((0, 7)));
+    }
+}

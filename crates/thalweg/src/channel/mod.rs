@@ -1,0 +1,115 @@
+//! Channels: the names of `std::sync::mpsc` and `crossbeam-channel`, over the rings of
+//! [`ring`](crate::ring).
+//!
+//! ```
+//! let (mut tx, mut rx) = thalweg::channel::spsc(1024);
+//! std::thread::spawn(move || {
+//!     for n in 1..=100u64 {
+//!         tx.send(n).expect("the receiver is there");
+//!     }
+//! });
+//! assert_eq!(rx.iter().sum::<u64>(), 5050);
+//! ```
+//!
+//! | | senders | receivers | order | capacity |
+//! |---|---|---|---|---|
+//! | [`spsc()`] | one | one | total | exact |
+//! | [`mpsc()`] | many | one | of each sender | of each sender's lane |
+//! | [`mpsc()`] with [`Builder::ordered`] | many | one | total | exact |
+//! | [`mpmc()`] | many | many | total | exact |
+//! | [`mpmc()`] with [`Builder::sharded`] | many | many | of each sender | of each sender's ring |
+//! | [`unbounded()`] | many | many | total | a limit, allocated as needed |
+//!
+//! Choose the narrowest shape that fits: what two sides do not share costs nothing. Endpoints are
+//! `Send` and not `Sync`, and their operations take `&mut self`: a thread has its own.
+//!
+//! # Disconnecting
+//! When the last sender is dropped, receivers get what was sent, then an error. When the last
+//! receiver is dropped, senders get an error with their element, and what is still in the channel
+//! is dropped at once. [`Receiver::close`] ends sending and keeps what is there.
+//!
+//! # Memory ordering
+//! What a thread did before it sent an element is visible to the thread that received it, after
+//! that.
+
+mod builder;
+mod claim;
+mod end;
+mod error;
+mod future;
+mod gap;
+mod hub;
+mod lanes;
+mod locked;
+mod receiver;
+mod sender;
+mod shape;
+mod shards;
+
+pub use builder::{BuildError, Builder};
+pub use claim::Claim;
+pub use error::{
+    ClaimError, RecvError, RecvTimeoutError, SendError, SendManyError, SendTimeoutError, TryRecvError,
+    TrySendError,
+};
+pub use future::{RecvFuture, SendFuture};
+pub use hub::{Counters, Overflow};
+pub use receiver::{IntoIter, Iter, Receiver, TryIter};
+pub use sender::Sender;
+pub use shape::{ManyReceivers, ManySenders, Mpmc, Mpsc, Shape, Spsc};
+
+macro_rules! shape {
+    ($(#[$doc:meta])* $name:ident, $shape:ident) => {
+        $(#[$doc])*
+        ///
+        /// # Panics
+        /// If `capacity` is above [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX); [`Builder`] gives an
+        /// error instead.
+        pub fn $name<T: Send>(capacity: usize) -> (Sender<T, $shape>, Receiver<T, $shape>) {
+            match Builder::new(capacity).$name() {
+                Ok(ends) => ends,
+                Err(error) => panic!("{error}"),
+            }
+        }
+
+        /// The endpoints of this shape by name.
+        pub mod $name {
+            /// The sending end.
+            pub type Sender<T> = super::Sender<T, super::$shape>;
+            /// The receiving end.
+            pub type Receiver<T> = super::Receiver<T, super::$shape>;
+        }
+    };
+}
+
+shape!(
+    /// A channel of up to `capacity` elements between one sender and one receiver; 0 for a
+    /// rendezvous.
+    spsc,
+    Spsc
+);
+shape!(
+    /// A channel from many senders to one receiver, up to `capacity` elements in the lane of each
+    /// sender; 0 for a rendezvous.
+    mpsc,
+    Mpsc
+);
+shape!(
+    /// A channel of up to `capacity` elements between many senders and many receivers; 0 for a
+    /// rendezvous.
+    mpmc,
+    Mpmc
+);
+
+/// A channel that allocates as it grows, up to `limit` elements, for any number of endpoints.
+/// Slower than a bounded one: a lock, some 20 ns an operation.
+///
+/// # Panics
+/// If `limit` is 0 or above [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX); [`Builder`] gives an error
+/// instead.
+pub fn unbounded<T: Send>(limit: usize) -> (Sender<T, Mpmc>, Receiver<T, Mpmc>) {
+    match Builder::unbounded(limit).mpmc() {
+        Ok(ends) => ends,
+        Err(error) => panic!("{error}"),
+    }
+}

@@ -1,0 +1,377 @@
+//! The receiving end of a channel.
+
+use std::fmt;
+use std::iter::FusedIterator;
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+use super::end::RecvEnd;
+use super::error::{RecvError, RecvTimeoutError, TryRecvError};
+use super::hub::{Counters, Hub, Overflow};
+use super::shape::{ManyReceivers, Shape};
+use crate::ring::PopError;
+use crate::ring::sync::Arc;
+use crate::wait::{Pace, block};
+
+/// The receiving end of a channel; see the [module](super).
+///
+/// It can move to another thread, and can be cloned where the shape `S` allows it; each element
+/// goes to one receiver. Dropping the last one disconnects the channel: senders get an error, and
+/// what is still in the channel is dropped.
+pub struct Receiver<T, S: Shape> {
+    pub(super) source: Source<T>,
+    pub(super) pace: Pace,
+    shape: PhantomData<fn() -> S>,
+}
+
+/// All of a receiver but its way of waiting.
+pub(super) struct Source<T> {
+    pub(super) end: RecvEnd<T>,
+    pub(super) hub: Arc<Hub>,
+    /// Whether there can be no other receiver.
+    is_sole: bool,
+    /// Elements lost before the one received last.
+    lost: u64,
+    /// The position after the element received last; used where the oldest is dropped.
+    next: u64,
+}
+
+impl<T> Source<T> {
+    #[inline(always)]
+    pub(super) fn pop(&mut self) -> Result<T, PopError> {
+        if self.hub.habits.overflow.is_lossy() {
+            self.pop_told()
+        } else {
+            self.end.try_pop()
+        }
+    }
+
+    /// Pops an element and finds out what was lost before it.
+    #[inline(never)]
+    fn pop_told(&mut self) -> Result<T, PopError> {
+        let (position, value) = self.end.try_pop_at()?;
+        if self.hub.habits.overflow == Overflow::DropOldest && self.is_sole {
+            // Whatever this receiver did not get from the one store there is was dropped.
+            self.lost = position - self.next;
+            self.next = position + 1;
+        } else {
+            self.lost = self.end.lost_before(position);
+        }
+        Ok(value)
+    }
+
+    /// Wakes another receiver if there is still something: see [`RecvEnd::has_more`].
+    pub(super) fn pass_on(&self) {
+        if self.hub.readable.waiting() > 0 && self.end.has_more() {
+            self.hub.readable.notify_one();
+        }
+    }
+
+    pub(super) fn pop_many(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, PopError> {
+        if !self.hub.habits.overflow.is_lossy() {
+            return self.end.pop_into(out, max);
+        }
+        let (mut count, mut lost) = (0, 0);
+        while count < max {
+            match self.pop_told() {
+                Ok(value) => out.push(value),
+                Err(_) if count > 0 => break,
+                Err(why) => return Err(why),
+            }
+            lost += self.lost;
+            count += 1;
+        }
+        self.lost = lost;
+        Ok(count)
+    }
+}
+
+impl<T, S: Shape> Receiver<T, S> {
+    pub(super) fn new(end: RecvEnd<T>, hub: Arc<Hub>) -> Self {
+        Self {
+            pace: Pace::new(hub.habits.mode),
+            source: Source {
+                end,
+                hub,
+                is_sole: !S::SHARES_RECEIVER,
+                lost: 0,
+                next: 0,
+            },
+            shape: PhantomData,
+        }
+    }
+
+    /// Takes the oldest element; waits while the channel is empty.
+    ///
+    /// Costs a few ns if there is one and no sender sleeps.
+    ///
+    /// # Errors
+    /// [`RecvError`] if the channel is empty and no sender is left.
+    #[inline]
+    pub fn recv(&mut self) -> Result<T, RecvError> {
+        match self.source.pop() {
+            Ok(value) => Ok(value),
+            Err(PopError::Closed) => Err(RecvError),
+            Err(PopError::Empty) => self.wait_and_pop(None).map_err(|_| RecvError),
+        }
+    }
+
+    /// Takes the oldest element if there is one now.
+    ///
+    /// # Errors
+    /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`].
+    #[inline]
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        match self.source.pop() {
+            Ok(value) => Ok(value),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// As [`recv`](Self::recv), but waits no longer than `timeout`.
+    ///
+    /// # Errors
+    /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError> {
+        match Instant::now().checked_add(timeout) {
+            Some(deadline) => self.recv_deadline(deadline),
+            // Beyond what the clock can say: for ever.
+            None => Ok(self.recv()?),
+        }
+    }
+
+    /// As [`recv`](Self::recv), but waits no longer than until `deadline`. One that has passed
+    /// makes this a [`try_recv`](Self::try_recv).
+    ///
+    /// # Errors
+    /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
+    pub fn recv_deadline(&mut self, deadline: Instant) -> Result<T, RecvTimeoutError> {
+        match self.source.pop() {
+            Ok(value) => Ok(value),
+            Err(PopError::Closed) => Err(RecvTimeoutError::Disconnected),
+            Err(PopError::Empty) => self.wait_and_pop(Some(deadline)),
+        }
+    }
+
+    /// The channel was empty a moment ago.
+    #[cold]
+    fn wait_and_pop(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+        self.wait(deadline, |source| source.pop())
+    }
+
+    fn wait<R>(
+        &mut self,
+        deadline: Option<Instant>,
+        mut attempt: impl FnMut(&mut Source<T>) -> Result<R, PopError>,
+    ) -> Result<R, RecvTimeoutError> {
+        let hub = Arc::clone(&self.source.hub);
+        let outcome = block(&hub.readable, &mut self.pace, deadline, || {
+            match attempt(&mut self.source) {
+                Err(PopError::Empty) => None,
+                outcome => Some(outcome),
+            }
+        });
+        match outcome {
+            Ok(Ok(value)) => {
+                self.source.pass_on();
+                Ok(value)
+            }
+            Ok(Err(_)) => Err(RecvTimeoutError::Disconnected),
+            Err(_) => Err(RecvTimeoutError::Timeout),
+        }
+    }
+
+    /// Moves up to `max` elements to the end of `out`, at least one unless `max` is 0; waits while
+    /// the channel is empty. Gives how many.
+    ///
+    /// Allocates only if `out` has too little spare capacity.
+    ///
+    /// # Errors
+    /// [`RecvError`] if the channel is empty and no sender is left.
+    pub fn recv_many(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, RecvError> {
+        match self.source.pop_many(out, max) {
+            Ok(count) => Ok(count),
+            Err(PopError::Closed) => Err(RecvError),
+            Err(PopError::Empty) => self
+                .wait(None, |source| source.pop_many(out, max))
+                .map_err(|_| RecvError),
+        }
+    }
+
+    /// Moves up to `max` elements that are there now to the end of `out`; gives how many.
+    ///
+    /// After this [`lost_before`](Self::lost_before) counts what was lost before any of them.
+    ///
+    /// # Errors
+    /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`] if there is none and `max` is not
+    /// 0.
+    pub fn try_recv_many(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, TryRecvError> {
+        Ok(self.source.pop_many(out, max)?)
+    }
+
+    /// Calls `work` with up to `max` elements that are there now; gives how many. If `work` panics,
+    /// the element it had is gone, and the others stay in the channel.
+    pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(T)) -> usize {
+        let mut count = 0;
+        for value in self.try_iter().take(max) {
+            count += 1;
+            work(value);
+        }
+        count
+    }
+
+    /// Elements lost immediately before the one received last, under a policy that drops.
+    ///
+    /// With one receiver this is the exact place. Where several receivers share a channel that
+    /// drops its oldest elements, each loss is told once, to the next that receives.
+    pub fn lost_before(&self) -> u64 {
+        self.source.lost
+    }
+
+    /// Receives until the channel is disconnected; waits for each element.
+    pub fn iter(&mut self) -> Iter<'_, T, S> {
+        Iter(self)
+    }
+
+    /// Receives what is there now.
+    pub fn try_iter(&mut self) -> TryIter<'_, T, S> {
+        TryIter(self)
+    }
+
+    /// Elements in the channel.
+    pub fn len(&self) -> usize {
+        self.source.end.len()
+    }
+
+    /// Whether nothing is in the channel.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Elements that the channel holds at most, in all lanes together where it has lanes.
+    pub fn capacity(&self) -> usize {
+        self.source.end.capacity()
+    }
+
+    /// Whether nothing can be sent any more: all senders are gone, or the channel was closed. There
+    /// may still be elements to receive.
+    pub fn is_closed(&self) -> bool {
+        self.source.end.is_closed()
+    }
+
+    /// Closes the channel: nothing can be sent any more, and senders that wait get an error. What is
+    /// in the channel can still be received.
+    pub fn close(&mut self) {
+        self.source.end.close();
+        self.source.hub.readable.notify_all();
+    }
+
+    /// What happened in the channel so far.
+    pub fn counters(&self) -> Counters {
+        let mut counters = self.source.hub.counters(|look| self.source.end.for_each_gate(look));
+        let popped = self.source.end.popped();
+        counters.sent = popped + self.source.end.len() as u64;
+        counters.received = popped;
+        if self.source.hub.habits.overflow == Overflow::DropOldest {
+            counters.received -= counters.dropped.min(popped);
+        }
+        counters
+    }
+}
+
+impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
+    /// Another receiver of the same elements; each goes to one of them.
+    fn clone(&self) -> Self {
+        self.source.hub.add_receiver();
+        let end = match &self.source.end {
+            RecvEnd::Ticket(ring, gate) => RecvEnd::Ticket(Arc::clone(ring), Arc::clone(gate)),
+            RecvEnd::Shards(receiver) => RecvEnd::Shards(receiver.clone()),
+            RecvEnd::Locked(store, gate) => RecvEnd::Locked(Arc::clone(store), Arc::clone(gate)),
+            RecvEnd::Ring(..) | RecvEnd::Lanes(_) => {
+                unreachable!("rings and lanes have one receiver, which has no clone")
+            }
+        };
+        Self::new(end, Arc::clone(&self.source.hub))
+    }
+}
+
+impl<T, S: Shape> Drop for Receiver<T, S> {
+    fn drop(&mut self) {
+        if self.source.hub.remove_receiver() {
+            self.source.end.close();
+            // What is left may hold the senders of other channels; it must not wait for ours.
+            while self.source.end.try_pop().is_ok() {}
+        } else {
+            // It may have been woken for an element that it did not take.
+            self.source.pass_on();
+        }
+    }
+}
+
+impl<T, S: Shape> fmt::Debug for Receiver<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver")
+            .field("len", &self.len())
+            .field("capacity", &self.capacity())
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
+
+/// See [`Receiver::iter`].
+#[derive(Debug)]
+pub struct Iter<'r, T, S: Shape>(&'r mut Receiver<T, S>);
+
+impl<T, S: Shape> Iterator for Iter<'_, T, S> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.0.recv().ok()
+    }
+}
+
+impl<T, S: Shape> FusedIterator for Iter<'_, T, S> {}
+
+/// See [`Receiver::try_iter`].
+#[derive(Debug)]
+pub struct TryIter<'r, T, S: Shape>(&'r mut Receiver<T, S>);
+
+impl<T, S: Shape> Iterator for TryIter<'_, T, S> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.0.try_recv().ok()
+    }
+}
+
+/// Receives until the channel is disconnected.
+#[derive(Debug)]
+pub struct IntoIter<T, S: Shape>(Receiver<T, S>);
+
+impl<T, S: Shape> Iterator for IntoIter<T, S> {
+    type Item = T;
+
+    fn next(&mut self) -> Option<T> {
+        self.0.recv().ok()
+    }
+}
+
+impl<T, S: Shape> FusedIterator for IntoIter<T, S> {}
+
+impl<T, S: Shape> IntoIterator for Receiver<T, S> {
+    type Item = T;
+    type IntoIter = IntoIter<T, S>;
+
+    fn into_iter(self) -> IntoIter<T, S> {
+        IntoIter(self)
+    }
+}
+
+impl<'r, T, S: Shape> IntoIterator for &'r mut Receiver<T, S> {
+    type Item = T;
+    type IntoIter = Iter<'r, T, S>;
+
+    fn into_iter(self) -> Iter<'r, T, S> {
+        self.iter()
+    }
+}

@@ -1,0 +1,414 @@
+//! The sending end of a channel.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::time::{Duration, Instant};
+
+use super::end::SendEnd;
+use super::error::{SendError, SendManyError, SendTimeoutError, TrySendError};
+use super::hub::{Gate, Hub, Overflow};
+use super::shape::{ManySenders, Shape};
+use crate::ring::PushError;
+use crate::ring::sync::{Arc, yield_now};
+use crate::wait::{Pace, block};
+
+/// How often at most a sender above the soft limit gives its turn away for one element.
+const BALANCE_TURNS: u32 = 64;
+
+/// The sending end of a channel; see the [module](super).
+///
+/// It can move to another thread, and can be cloned where the shape `S` allows it; all operations
+/// take `&mut self`, so each thread has a sender of its own. Dropping the last one disconnects the
+/// channel: receivers get what was sent before, then an error.
+pub struct Sender<T, S: Shape> {
+    pub(super) end: SendEnd<T>,
+    pub(super) hub: Arc<Hub>,
+    pub(super) gate: Arc<Gate>,
+    pub(super) pace: Pace,
+    /// Elements that may wait before this sender gives its turn away; `usize::MAX` for no limit.
+    soft_limit: usize,
+    shape: PhantomData<fn() -> S>,
+}
+
+impl<T, S: Shape> Sender<T, S> {
+    pub(super) fn new(end: SendEnd<T>, hub: Arc<Hub>, gate: Arc<Gate>) -> Self {
+        Self {
+            end,
+            pace: Pace::new(hub.habits.mode),
+            soft_limit: hub.habits.soft_limit.unwrap_or(usize::MAX),
+            hub,
+            gate,
+            shape: PhantomData,
+        }
+    }
+
+    /// Sends an element; waits for room if the channel is full and its policy is to block.
+    ///
+    /// While there is room and nobody sleeps, this costs a few ns; if a receiver sleeps, the wake-up
+    /// (some 2 µs) is this thread's to pay.
+    ///
+    /// # Errors
+    /// [`SendError::Disconnected`] if no receiver is left, [`SendError::Full`] only with
+    /// [`Overflow::Reject`].
+    #[inline]
+    pub fn send(&mut self, value: T) -> Result<(), SendError<T>> {
+        match self.end.try_push(value) {
+            Ok(()) => {
+                self.sent_one();
+                Ok(())
+            }
+            Err(PushError::Closed(value)) => Err(SendError::Disconnected(value)),
+            Err(PushError::Full(value)) => match self.overflow(value) {
+                Ok(()) => Ok(()),
+                Err(TrySendError::Disconnected(value)) => Err(SendError::Disconnected(value)),
+                Err(TrySendError::Full(value)) => self.send_blocking(value),
+            },
+        }
+    }
+
+    /// Sends an element if there is room now.
+    ///
+    /// Under a policy that drops, this is [`send`](Self::send).
+    ///
+    /// # Errors
+    /// [`TrySendError::Full`] and [`TrySendError::Disconnected`] give the element back.
+    #[inline]
+    pub fn try_send(&mut self, value: T) -> Result<(), TrySendError<T>> {
+        match self.end.try_push(value) {
+            Ok(()) => {
+                self.sent_one();
+                Ok(())
+            }
+            Err(PushError::Closed(value)) => Err(TrySendError::Disconnected(value)),
+            Err(PushError::Full(value)) => self.overflow(value).inspect_err(|error| {
+                if let TrySendError::Full(_) = error {
+                    self.gate.count_refused();
+                }
+            }),
+        }
+    }
+
+    /// As [`send`](Self::send), but waits no longer than `timeout`.
+    ///
+    /// # Errors
+    /// See [`SendTimeoutError`].
+    pub fn send_timeout(&mut self, value: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
+        match Instant::now().checked_add(timeout) {
+            Some(deadline) => self.send_deadline(value, deadline),
+            // Beyond what the clock can say: for ever.
+            None => Ok(self.send(value)?),
+        }
+    }
+
+    /// As [`send`](Self::send), but waits no longer than until `deadline`. One that has passed
+    /// makes this a [`try_send`](Self::try_send).
+    ///
+    /// # Errors
+    /// See [`SendTimeoutError`].
+    pub fn send_deadline(
+        &mut self,
+        value: T,
+        deadline: Instant,
+    ) -> Result<(), SendTimeoutError<T>> {
+        let value = match self.end.try_push(value) {
+            Ok(()) => {
+                self.sent_one();
+                return Ok(());
+            }
+            Err(PushError::Closed(value)) => return Err(SendTimeoutError::Disconnected(value)),
+            Err(PushError::Full(value)) => value,
+        };
+        match self.overflow(value) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Disconnected(value)) => Err(SendTimeoutError::Disconnected(value)),
+            Err(TrySendError::Full(value)) if self.hub.habits.overflow == Overflow::Reject => {
+                self.gate.count_refused();
+                Err(SendTimeoutError::Full(value))
+            }
+            Err(TrySendError::Full(value)) => self.wait_and_push(value, Some(deadline)),
+        }
+    }
+
+    /// After a push: wakes a receiver if one sleeps, and keeps the balance.
+    #[inline(always)]
+    fn sent_one(&mut self) {
+        self.hub.readable.notify_one();
+        if self.soft_limit != usize::MAX {
+            self.balance();
+        }
+    }
+
+    /// Gives the turn away while too many elements wait.
+    #[inline(never)]
+    pub(super) fn balance(&mut self) {
+        let mut turns = 0;
+        while turns < BALANCE_TURNS && self.end.backlog(self.soft_limit) > self.soft_limit {
+            yield_now();
+            turns += 1;
+        }
+        if turns > 0 {
+            self.gate.count_balanced();
+        }
+    }
+
+    /// What the policy does with an element that did not fit; `Full` if it is to wait or to be
+    /// given back.
+    #[cold]
+    pub(super) fn overflow(&mut self, mut value: T) -> Result<(), TrySendError<T>> {
+        match self.hub.habits.overflow {
+            Overflow::Block | Overflow::Reject => Err(TrySendError::Full(value)),
+            Overflow::DropNewest => {
+                if let Some(gaps) = &self.gate.gaps {
+                    gaps.note(|| self.end.pushed());
+                }
+                self.gate.count_dropped(1);
+                Ok(())
+            }
+            Overflow::DropOldest => loop {
+                if self.end.drop_oldest() {
+                    self.gate.count_dropped(1);
+                    self.gate.count_untold(1);
+                } else {
+                    // A receiver is just taking it, or another sender is just bringing one.
+                    yield_now();
+                }
+                match self.end.try_push(value) {
+                    Ok(()) => {
+                        self.sent_one();
+                        return Ok(());
+                    }
+                    Err(PushError::Full(back)) => value = back,
+                    Err(PushError::Closed(back)) => return Err(TrySendError::Disconnected(back)),
+                }
+            },
+        }
+    }
+
+    /// The channel was full a moment ago.
+    #[cold]
+    fn send_blocking(&mut self, value: T) -> Result<(), SendError<T>> {
+        if self.hub.habits.overflow == Overflow::Reject {
+            self.gate.count_refused();
+            return Err(SendError::Full(value));
+        }
+        match self.wait_and_push(value, None) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(SendError::Disconnected(error.into_inner())),
+        }
+    }
+
+    #[cold]
+    fn wait_and_push(
+        &mut self,
+        value: T,
+        deadline: Option<Instant>,
+    ) -> Result<(), SendTimeoutError<T>> {
+        let mut value = Some(value);
+        let end = &mut self.end;
+        let outcome = block(&self.gate.writable, &mut self.pace, deadline, || {
+            match end.try_push(value.take()?) {
+                Ok(()) => Some(true),
+                Err(PushError::Full(back)) => {
+                    value = Some(back);
+                    None
+                }
+                Err(PushError::Closed(back)) => {
+                    value = Some(back);
+                    Some(false)
+                }
+            }
+        });
+        match (outcome, value) {
+            (Ok(true), _) => {
+                self.pass_on();
+                self.sent_one();
+                Ok(())
+            }
+            (Err(_), Some(value)) => {
+                self.gate.count_refused();
+                Err(SendTimeoutError::Timeout(value))
+            }
+            (_, Some(value)) => Err(SendTimeoutError::Disconnected(value)),
+            // `value` is taken only by a push that succeeds.
+            (_, None) => Ok(()),
+        }
+    }
+
+    /// Wakes another sender if there is still room: slots may be given back out of order, so one
+    /// wake-up may stand for more than one slot.
+    pub(super) fn pass_on(&mut self) {
+        if self.gate.writable.waiting() > 0 && self.end.is_ready() {
+            self.gate.writable.notify_one();
+        }
+    }
+
+    /// Sends all elements of an iterator, in batches where there is room; waits as needed. One
+    /// wake-up and one look at the receiver's index serve a whole batch.
+    ///
+    /// Under [`Overflow::Reject`] it stops at the first that does not fit; policies that drop are
+    /// applied element by element.
+    ///
+    /// # Errors
+    /// How many were sent before the channel was disconnected (or full, under `Reject`), and the
+    /// element after those. Pass `&mut iterator` to keep the rest.
+    pub fn send_many(
+        &mut self,
+        values: impl IntoIterator<Item = T>,
+    ) -> Result<(), SendManyError<T>> {
+        let mut values = values.into_iter();
+        let mut sent = 0;
+        loop {
+            sent += self.push_some(&mut values);
+            // Full, closed, or no more values: only the next value can tell.
+            let Some(value) = values.next() else {
+                return Ok(());
+            };
+            self.send(value)
+                .map_err(|error| SendManyError { sent, error })?;
+            sent += 1;
+        }
+    }
+
+    /// Sends elements of an iterator while there is room; gives how many. Takes nothing from the
+    /// iterator that is not sent. A disconnected channel takes 0.
+    pub fn try_send_many(&mut self, values: impl IntoIterator<Item = T>) -> usize {
+        self.push_some(&mut values.into_iter())
+    }
+
+    fn push_some(&mut self, values: &mut impl Iterator<Item = T>) -> usize {
+        let pushed = self.end.push_iter(values);
+        if let SendEnd::Locked(_) = self.end {
+            // Room that was set aside and not used may have made another sender wait.
+            self.pass_on();
+        }
+        self.sent(pushed)
+    }
+
+    fn sent(&mut self, count: usize) -> usize {
+        if count > 0 {
+            self.hub.readable.notify(count);
+            if self.soft_limit != usize::MAX {
+                self.balance();
+            }
+        }
+        count
+    }
+
+    /// Sends all elements of a slice; as [`send_many`](Self::send_many).
+    ///
+    /// # Errors
+    /// How many were sent before the channel was disconnected (or full, under `Reject`), and the
+    /// element after those.
+    pub fn send_slice(&mut self, values: &[T]) -> Result<(), SendManyError<T>>
+    where
+        T: Copy,
+    {
+        let mut sent = 0;
+        while sent < values.len() {
+            sent += self.try_send_slice(&values[sent..]);
+            if let Some(&value) = values.get(sent) {
+                self.send(value)
+                .map_err(|error| SendManyError { sent, error })?;
+                sent += 1;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends elements from the front of a slice while there is room; gives how many.
+    pub fn try_send_slice(&mut self, values: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        let pushed = self.end.push_slice(values);
+        self.sent(pushed)
+    }
+
+    /// Elements in the channel, or in this sender's lane of it.
+    pub fn len(&self) -> usize {
+        self.end.len()
+    }
+
+    /// Whether nothing waits in the channel, or in this sender's lane of it.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether a [`try_send`](Self::try_send) would find no room.
+    pub fn is_full(&self) -> bool {
+        self.len() >= self.capacity()
+    }
+
+    /// Elements that the channel holds at most, or this sender's lane of it.
+    pub fn capacity(&self) -> usize {
+        self.end.capacity()
+    }
+
+    /// Whether no element will be taken any more: all receivers are gone, or the channel was
+    /// closed.
+    pub fn is_closed(&self) -> bool {
+        self.end.is_closed()
+    }
+
+    /// What happened so far: of this sender's lane where it has its own, else of the channel.
+    pub fn counters(&self) -> super::Counters {
+        let mut counters = self.hub.counters(|look| look(&self.gate));
+        let len = self.end.len() as u64;
+        counters.sent = self.end.pushed();
+        counters.received = counters.sent - len.min(counters.sent);
+        if self.hub.habits.overflow == Overflow::DropOldest {
+            counters.received -= counters.dropped.min(counters.received);
+        }
+        counters
+    }
+}
+
+impl<T, S: ManySenders> Clone for Sender<T, S> {
+    /// Another sender; with a lane of its own, empty and of the same capacity, where the channel
+    /// has lanes.
+    fn clone(&self) -> Self {
+        self.hub.add_sender();
+        let own_gate = || Arc::new(self.gate.another(self.end.capacity()));
+        let (end, gate) = match &self.end {
+            SendEnd::Lane(lane) => {
+                let gate = own_gate();
+                (SendEnd::Lane(lane.another(Arc::clone(&gate))), gate)
+            }
+            SendEnd::Shard(shard) => {
+                let gate = own_gate();
+                (SendEnd::Shard(shard.another(Arc::clone(&gate))), gate)
+            }
+            SendEnd::Ticket(ring) => (SendEnd::Ticket(Arc::clone(ring)), Arc::clone(&self.gate)),
+            SendEnd::Locked(store) => (SendEnd::Locked(Arc::clone(store)), Arc::clone(&self.gate)),
+            SendEnd::Ring(_) => unreachable!("a ring has one sender, which has no clone"),
+        };
+        Self::new(end, Arc::clone(&self.hub), gate)
+    }
+}
+
+impl<T, S: Shape> Drop for Sender<T, S> {
+    fn drop(&mut self) {
+        let is_last = self.hub.remove_sender();
+        match self.end {
+            SendEnd::Lane(_) | SendEnd::Shard(_) => {
+                self.end.close();
+                self.hub.keep_figures(&self.gate);
+            }
+            _ if is_last => self.end.close(),
+            _ => {}
+        }
+        if is_last {
+            self.hub.readable.notify_all();
+        }
+    }
+}
+
+impl<T, S: Shape> fmt::Debug for Sender<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender")
+            .field("len", &self.len())
+            .field("capacity", &self.capacity())
+            .field("closed", &self.is_closed())
+            .finish_non_exhaustive()
+    }
+}
