@@ -10,7 +10,9 @@ mod mpsc;
 pub(crate) mod sequence;
 mod spsc;
 pub(crate) mod sync;
+mod ticket;
 
 pub use mpsc::{LaneConsumer, mpsc};
 pub use sequence::{CAPACITY_MAX, CapacityError};
 pub use spsc::{Batch, Claim, ClaimError, Consumer, Layout, PopError, Producer, PushError, spsc};
+pub use ticket::{Many, Side, Sole, SoleConsumer, SoleProducer, Taken, Ticket, TicketClaim};

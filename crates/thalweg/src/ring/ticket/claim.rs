@@ -1,0 +1,238 @@
+//! Room that a producer has claimed and not yet published.
+
+use std::fmt;
+use std::ops::Range;
+
+use super::Apart;
+use super::slot::Slots;
+use crate::ring::ClaimError;
+use crate::ring::sync::Ordering;
+
+/// Claimed room in a [`Ticket`](super::Ticket) ring: write, then [`commit`](Self::commit).
+///
+/// Elements are written in order. `commit` publishes those that were written. Of many producers'
+/// claims the rest of the room become holes, which consumers pass over; a sole producer's goes
+/// back. A claim that is dropped without `commit` publishes nothing, and drops what was written
+/// into it.
+///
+/// Forgetting a claim (`std::mem::forget`) leaks what was written. Of many producers' claims it
+/// also stops the ring for good: what comes behind its positions is never delivered.
+///
+/// ```
+/// use thalweg::ring::{Layout, Ticket};
+///
+/// let ring = Ticket::new(8, Layout::Packed)?;
+/// let mut claim = ring.claim(3).expect("an empty ring has room for 3");
+/// claim.push(1).expect("room for 3");
+/// assert_eq!(claim.commit(), 1);
+/// assert!(ring.try_push(4).is_ok());
+/// assert_eq!(ring.try_pop_at(), Ok((0, 1)));
+/// assert_eq!(ring.try_pop_at(), Ok((3, 4)));
+/// # Ok::<(), thalweg::ring::CapacityError>(())
+/// ```
+#[must_use = "a claim that is not committed publishes nothing"]
+pub struct TicketClaim<'a, T> {
+    slots: &'a Slots<T>,
+    /// The next position to publish.
+    start: u64,
+    /// Room, from there on.
+    len: usize,
+    /// What of it is written, from the start.
+    written: usize,
+    /// A sole producer's position, which moves on with what is published.
+    sole: Option<SoleTail<'a>>,
+}
+
+/// Where a sole producer is: its own count, and the one that others read.
+pub(super) struct SoleTail<'a> {
+    pub(super) own: &'a mut u64,
+    pub(super) shared: &'a Apart,
+}
+
+impl SoleTail<'_> {
+    #[inline(always)]
+    pub(super) fn set(&mut self, position: u64) {
+        *self.own = position;
+        // ORDERING: Relaxed, a count that others read; elements are published by their stamps.
+        self.shared.0.store(position, Ordering::Relaxed);
+    }
+}
+
+impl<'a, T> TicketClaim<'a, T> {
+    /// The caller hands over its tickets, for free positions (rule 2).
+    pub(super) fn with_holes(slots: &'a Slots<T>, tickets: Range<u64>) -> Self {
+        Self {
+            slots,
+            start: tickets.start,
+            len: (tickets.end - tickets.start) as usize,
+            written: 0,
+            sole: None,
+        }
+    }
+
+    /// The sole producer found `len` free positions at its tail (rule 2).
+    pub(super) fn of_sole(slots: &'a Slots<T>, tail: SoleTail<'a>, len: usize) -> Self {
+        Self {
+            slots,
+            start: *tail.own,
+            len,
+            written: 0,
+            sole: Some(tail),
+        }
+    }
+
+    /// How many elements the claim has room for.
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Whether it is a claim of no room at all.
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// How many elements were written so far.
+    pub fn written(&self) -> usize {
+        self.written
+    }
+
+    /// How many elements can still be written.
+    pub fn remaining(&self) -> usize {
+        self.len - self.written
+    }
+
+    /// Writes the next element.
+    ///
+    /// # Errors
+    /// Gives the element back if all the room is used.
+    #[inline]
+    pub fn push(&mut self, value: T) -> Result<(), T> {
+        if self.written == self.len {
+            return Err(value);
+        }
+        let slot = self.slots.slot(self.start + self.written as u64);
+        // SAFETY: one of the claim's positions, not published (rule 2).
+        unsafe { slot.write(value) };
+        self.written += 1;
+        Ok(())
+    }
+
+    /// Writes as many of the next elements as there is room for, and says how many.
+    pub fn write(&mut self, values: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        let count = values.len().min(self.remaining());
+        let position = self.start + self.written as u64;
+        for (at, value) in (position..).zip(&values[..count]) {
+            // SAFETY: one of the claim's positions, not published (rule 2).
+            unsafe { self.slots.slot(at).write(*value) };
+        }
+        self.written += count;
+        count
+    }
+
+    /// Publishes what was written, and says how many elements.
+    ///
+    /// It cannot fail. In a ring that was closed meanwhile the elements are there to take.
+    #[inline]
+    pub fn commit(mut self) -> usize {
+        self.publish()
+    }
+
+    /// Publishes what was written; the claim then has room for what remains.
+    #[inline]
+    fn publish(&mut self) -> usize {
+        let count = self.written;
+        let positions = self.start..self.start + count as u64;
+        self.written = 0;
+        self.len -= count;
+        self.start = positions.end;
+        if let Some(tail) = &mut self.sole {
+            // Before the stamps: a consumer must not be ahead of the count.
+            tail.set(positions.end);
+        }
+        for position in positions {
+            self.slots.slot(position).publish(position);
+        }
+        count
+    }
+
+    /// Whether there is a position to abandon. A sole producer's that is not written has no ticket.
+    fn remains(&self) -> bool {
+        self.written > 0 || (self.len > 0 && self.sole.is_none())
+    }
+
+    /// Counts the next position as done: takes the element that was written there, if any, and
+    /// makes it a hole.
+    fn abandon(&mut self) -> Option<T> {
+        let position = self.start;
+        let slot = self.slots.slot(position);
+        // SAFETY: written through this claim, not published, and counted as gone here (rule 2).
+        let value = (self.written > 0).then(|| unsafe { slot.take() });
+        self.written = self.written.saturating_sub(1);
+        self.len -= 1;
+        self.start += 1;
+        if self.sole.is_none() {
+            slot.give_up(position);
+        }
+        value
+    }
+}
+
+impl<T> Drop for TicketClaim<'_, T> {
+    fn drop(&mut self) {
+        // Should an element's own drop panic, this goes on with the rest all the same.
+        struct GoOn<'c, 'a, T>(&'c mut TicketClaim<'a, T>);
+        impl<T> Drop for GoOn<'_, '_, T> {
+            fn drop(&mut self) {
+                while self.0.remains() {
+                    std::mem::forget(self.0.abandon());
+                }
+            }
+        }
+        let rest = GoOn(self);
+        while rest.0.remains() {
+            drop(rest.0.abandon());
+        }
+    }
+}
+
+impl<T> fmt::Debug for TicketClaim<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("TicketClaim")
+            .field("len", &self.len)
+            .field("written", &self.written)
+            .finish()
+    }
+}
+
+/// A producer's end, of either kind.
+pub(super) trait Claims<T> {
+    fn claim_up_to(&mut self, max: usize) -> Result<TicketClaim<'_, T>, ClaimError>;
+}
+
+/// Pushes what the iterator gives while there is room; each element is published as it comes.
+pub(super) fn push_iter<T>(
+    producer: &mut impl Claims<T>,
+    mut values: impl Iterator<Item = T>,
+) -> usize {
+    let mut pushed = 0;
+    loop {
+        let (least, most) = values.size_hint();
+        if most == Some(0) {
+            return pushed;
+        }
+        let Ok(mut claim) = producer.claim_up_to(least.max(1)) else {
+            return pushed;
+        };
+        while claim.remaining() > 0 {
+            let Some(value) = values.next() else {
+                return pushed;
+            };
+            // There is room: `remaining` was asked just now.
+            let _ = claim.push(value);
+            pushed += claim.publish();
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! Many producers, many consumers, one order: tickets.
+//!
+//! *State.* A power of two of slots, each with a stamp (`slot.rs`); position p lives in slot p mod
+//! that. `tail`: the next position for a producer, and a bit that says closed. `head`: the next
+//! position for a consumer. Both only grow.
+//!
+//! *Rules.*
+//! 1. A ticket is a position, and each is given once: producers move `tail` on by compare-and-swap,
+//!    consumers `head`; by n for n tickets. Where a side has one end only, that end keeps the
+//!    position and merely stores it: its methods take `&mut self`, and it is not `Clone`.
+//! 2. A producer draws tickets only for positions whose slots it saw free for them (acquired), and
+//!    then is the only one to touch these slots until it stamps them: as element, after it wrote
+//!    it, or as hole.
+//! 3. A consumer draws tickets only for positions that it saw stamped as element or hole
+//!    (acquired), and then is the only one to touch these slots until it stamps them as free for
+//!    the lap to come, after it took the element.
+//! 4. No code of the user runs between a consumer's ticket and its stamp.
+//!
+//! *Why it works.* The stamp of a slot is changed only by whoever holds the ticket that it waits
+//! for: free for p by producer p, element or hole of p by consumer p. So what a side saw there
+//! before it drew its ticket still holds after, and a compare-and-swap that succeeds needs no
+//! ordering of its own: rules 2 and 3 pass a slot on by a release store of the stamp that the next
+//! one acquires. By rule 1 there is one producer p and one consumer p, so an element is written
+//! once and taken once. One that has an old copy of `tail` or `head` finds a later stamp, or its
+//! compare-and-swap fails.
+//!
+//! *Exact capacity.* Position p is drawn only when p − capacity is out, which the stamp of that
+//! slot tells: so tail − head ≤ capacity without a look at `head` (`Slots::room`). For a power of
+//! two this is the slot of p itself.
+//!
+//! *Close.* With many producers a bit in `tail`: the swap that sets it comes before or after each
+//! ticket, so a push has its ticket before the close and is delivered, or is refused; and when
+//! `head` arrives at the tail that has the bit, there is nothing to come. A sole producer does not
+//! swap, so there the close is a flag: exact when the producer closes; when another does, a push
+//! that is under way may still succeed, and its element is there to take. `closing` is that flag,
+//! and with many producers the hint that makes consumers look at `tail`, which they otherwise
+//! leave to the producers.
+//!
+//! *Holes.* Tickets cannot be given back, as later ones may be drawn. A claim that is not used up
+//! stamps what is left as holes, and consumers pass over them. A claim that is forgotten
+//! (`mem::forget`) leaves its slots waiting for ever: the ring delivers nothing behind them.
+//!
+//! *Progress.* A push or pop that fails to draw tries again only because another one drew, so all
+//! together always move on. A producer that is preempted between ticket and stamp holds back what
+//! comes behind it: consumers see an empty ring, and never wait in a loop for it.
+//!
+//! The algorithm is Dmitry Vyukov's bounded MPMC queue
+//! (<https://www.1024cores.net/home/lock-free-algorithms/queues/bounded-mpmc-queue>), also in
+//! crossbeam's `ArrayQueue`. Ours differs in stamps that tell holes, in tickets by the batch, in
+//! the closed bit, and in a capacity that is exact with positions that are plain counts.
+
+mod claim;
+#[cfg(all(test, loom))]
+mod models;
+mod pop;
+mod push;
+mod side;
+mod slot;
+mod sole;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+use std::fmt;
+use std::marker::PhantomData;
+
+pub use claim::TicketClaim;
+pub use pop::Taken;
+pub use side::{Many, Side, Sole};
+pub use sole::{SoleConsumer, SoleProducer};
+
+use super::sequence::{CapacityError, slots_for};
+use super::spsc::Layout;
+use super::sync::{Arc, AtomicBool, AtomicU64, Ordering, order, spin_hint};
+use slot::{Slots, State};
+
+/// In `tail`: closed.
+const CLOSED: u64 = 1 << 63;
+
+/// A counter on lines of its own: 128 bytes, because the adjacent-line prefetcher of x86 pulls
+/// lines in pairs.
+#[repr(align(128))]
+struct Apart(AtomicU64);
+
+impl Apart {
+    /// Draws the tickets from `start` up to `end`; fails with what the counter says instead.
+    #[inline(always)]
+    fn draw(&self, start: u64, end: u64) -> Result<u64, u64> {
+        // ORDERING: Relaxed; the slots were acquired by their stamps before, and nobody without
+        // these tickets touches them (rules 2 and 3).
+        self.0
+            .compare_exchange_weak(start, end, Ordering::Relaxed, Ordering::Relaxed)
+    }
+}
+
+/// A bounded ring for any number of producers and consumers, with one order for all elements.
+///
+/// It is shared by reference, usually in an `Arc`. `P` and `C` say whether the producers' and the
+/// consumers' side are open to all ([`Many`], by methods of the ring) or have one end
+/// ([`Sole`], by [`SoleProducer`] and [`SoleConsumer`]), which is cheaper.
+///
+/// No operation blocks or makes a system call; only [`pop_into`](Self::pop_into) can allocate, in
+/// the caller's vector. Elements that nobody took are dropped with the ring.
+///
+/// # Memory ordering
+/// What a thread did before a push is visible after the pop of that element; and what a consumer
+/// did before a pop is visible after the push that uses the slot again.
+/// [`PopError::Closed`](super::PopError::Closed) comes after what the closing thread did before.
+///
+/// ```
+/// use std::sync::Arc;
+/// use thalweg::ring::{Layout, PopError, Ticket};
+///
+/// let ring = Arc::new(Ticket::new(64, Layout::Packed)?);
+/// let threads = [1, 2].map(|n| {
+///     let ring = Arc::clone(&ring);
+///     std::thread::spawn(move || ring.push_slice(&[n, n]))
+/// });
+/// threads.map(|thread| thread.join().expect("sender"));
+/// ring.close();
+/// let mut sum = 0;
+/// while let Ok(n) = ring.try_pop() {
+///     sum += n;
+/// }
+/// assert_eq!(sum, 6);
+/// assert_eq!(ring.try_pop(), Err(PopError::Closed));
+/// # Ok::<(), thalweg::ring::CapacityError>(())
+/// ```
+pub struct Ticket<T, P: Side = Many, C: Side = Many> {
+    slots: Slots<T>,
+    closing: AtomicBool,
+    tail: Apart,
+    head: Apart,
+    sides: PhantomData<(P, C)>,
+}
+
+// SAFETY: elements move from one thread to another, and are never shared; who may touch a slot is
+// settled by the tickets (rules 1 to 3).
+unsafe impl<T: Send, P: Side, C: Side> Send for Ticket<T, P, C> {}
+// SAFETY: as above.
+unsafe impl<T: Send, P: Side, C: Side> Sync for Ticket<T, P, C> {}
+
+impl<T> Ticket<T> {
+    /// Makes a ring for many producers and many consumers that holds up to `capacity` elements.
+    ///
+    /// All memory is allocated and touched here: `capacity` rounded up to a power of two of slots,
+    /// each with eight bytes for its stamp. The ring never holds more than `capacity`.
+    ///
+    /// # Errors
+    /// [`CapacityError`] if `capacity` is 0 or above [`CAPACITY_MAX`](super::CAPACITY_MAX).
+    pub fn new(capacity: usize, layout: Layout) -> Result<Self, CapacityError> {
+        Self::with_sides(capacity, layout)
+    }
+}
+
+impl<T> Ticket<T, Sole, Many> {
+    /// Makes a ring with one producer and many consumers.
+    ///
+    /// # Errors
+    /// As [`new`](Ticket::new).
+    pub fn with_sole_producer(
+        capacity: usize,
+        layout: Layout,
+    ) -> Result<(SoleProducer<T>, Arc<Self>), CapacityError> {
+        let ring = Arc::new(Self::with_sides(capacity, layout)?);
+        Ok((SoleProducer::new(Arc::clone(&ring)), ring))
+    }
+}
+
+impl<T> Ticket<T, Many, Sole> {
+    /// Makes a ring with many producers and one consumer.
+    ///
+    /// # Errors
+    /// As [`new`](Ticket::new).
+    pub fn with_sole_consumer(
+        capacity: usize,
+        layout: Layout,
+    ) -> Result<(Arc<Self>, SoleConsumer<T>), CapacityError> {
+        let ring = Arc::new(Self::with_sides(capacity, layout)?);
+        Ok((Arc::clone(&ring), SoleConsumer::new(ring)))
+    }
+}
+
+impl<T, P: Side, C: Side> Ticket<T, P, C> {
+    /// Private, so that a sole end is made once and with its ring.
+    fn with_sides(capacity: usize, layout: Layout) -> Result<Self, CapacityError> {
+        Ok(Self {
+            slots: Slots::new(layout, capacity, slots_for(capacity)?),
+            closing: AtomicBool::new(false),
+            tail: Apart(AtomicU64::new(0)),
+            head: Apart(AtomicU64::new(0)),
+            sides: PhantomData,
+        })
+    }
+
+    /// Closes the ring: later pushes fail, and consumers get what was pushed before, then
+    /// [`PopError::Closed`](super::PopError::Closed). Gives `true` if it was open.
+    ///
+    /// With many producers each push comes either before the close or is refused. With a sole
+    /// producer that another thread closes, a push that is under way may still succeed.
+    pub fn close(&self) -> bool {
+        // ORDERING: close (Release), pairs with the closed in `is_closing`. A swap, so that a later
+        // close stays in the release sequence of an earlier one.
+        let was_closing = self.closing.swap(true, order::close());
+        if P::SOLE {
+            return !was_closing;
+        }
+        // ORDERING: close (Release), pairs with the closed in `is_closed`.
+        self.tail.0.fetch_or(CLOSED, order::close()) & CLOSED == 0
+    }
+
+    /// Whether a close is done or under way.
+    #[inline(always)]
+    fn is_closing(&self) -> bool {
+        // ORDERING: closed (Acquire), pairs with the close in `close`: what a sole producer
+        // published before is seen.
+        self.closing.load(order::closed())
+    }
+
+    /// Whether the ring is closed. There may still be elements to take.
+    pub fn is_closed(&self) -> bool {
+        if P::SOLE {
+            return self.is_closing();
+        }
+        // ORDERING: closed (Acquire), pairs with the close in `close`.
+        self.tail.0.load(order::closed()) & CLOSED != 0
+    }
+
+    /// Why a pop at `head` found nothing; `None` if there may be something now.
+    #[cold]
+    fn why_nothing(&self, head: u64) -> Option<super::PopError> {
+        if !self.is_closing() {
+            return Some(super::PopError::Empty);
+        }
+        if P::SOLE {
+            // Closed is seen, so what was published before is visible from here on: look again.
+            return match self.slots.slot(head).for_pop(head) {
+                State::Earlier | State::Free => Some(super::PopError::Closed),
+                _ => None,
+            };
+        }
+        // ORDERING: closed (Acquire), pairs with the close in `close`.
+        let tail = self.tail.0.load(order::closed());
+        Some(if tail == head | CLOSED {
+            super::PopError::Closed
+        } else {
+            super::PopError::Empty
+        })
+    }
+
+    /// How many elements the ring holds at most.
+    pub fn capacity(&self) -> usize {
+        self.slots.capacity()
+    }
+
+    /// How the slots are laid out.
+    pub fn layout(&self) -> Layout {
+        self.slots.layout()
+    }
+
+    /// The position of the next push, from 0: how many tickets producers have drawn.
+    pub fn pushed(&self) -> u64 {
+        // ORDERING: Relaxed, a count; elements are acquired by their stamps.
+        self.tail.0.load(Ordering::Relaxed) & !CLOSED
+    }
+
+    /// The position of the next pop, from 0: how many tickets consumers have drawn.
+    pub fn popped(&self) -> u64 {
+        // ORDERING: Relaxed, a count.
+        self.head.0.load(Ordering::Relaxed)
+    }
+
+    /// How many tickets are drawn by producers and not by consumers: the elements in the ring,
+    /// those that are being pushed, and holes. Never above the capacity.
+    pub fn len(&self) -> usize {
+        let popped = self.popped();
+        // Both move between the two looks, hence the bounds.
+        let len = self.pushed().saturating_sub(popped);
+        len.min(self.capacity() as u64) as usize
+    }
+
+    /// Whether [`len`](Self::len) is 0.
+    pub fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// Whether [`len`](Self::len) is the capacity.
+    pub fn is_full(&self) -> bool {
+        self.len() == self.capacity()
+    }
+
+    /// Whether a pop would find an element (or a hole to pass over) now.
+    pub fn can_pop(&self) -> bool {
+        let head = self.popped();
+        !matches!(
+            self.slots.slot(head).for_pop(head),
+            State::Earlier | State::Free
+        )
+    }
+
+    /// Whether a push would find room now. A closed ring has none.
+    pub fn can_push(&self) -> bool {
+        !self.is_closed() && {
+            let tail = self.pushed();
+            // A later stamp: others push meanwhile, so there was room.
+            !matches!(self.slots.room(tail), State::Earlier)
+        }
+    }
+}
+
+impl<T, P: Side, C: Side> Drop for Ticket<T, P, C> {
+    fn drop(&mut self) {
+        if !std::mem::needs_drop::<T>() {
+            return;
+        }
+        for position in self.popped()..self.pushed() {
+            // What is not stamped as element is a hole or belongs to a forgotten claim.
+            if self.slots.slot(position).for_pop(position) == State::Element {
+                // SAFETY: published, not taken, and nobody else is left (rule 3). Should the
+                // element's own drop panic, the rest leak.
+                drop(unsafe { self.slots.take(position) });
+            }
+        }
+    }
+}
+
+impl<T, P: Side, C: Side> fmt::Debug for Ticket<T, P, C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Ticket")
+            .field("layout", &self.layout())
+            .field("capacity", &self.capacity())
+            .field("len", &self.len())
+            .field("closed", &self.is_closed())
+            .finish()
+    }
+}
+
+/// A pause after a lost compare-and-swap, longer after each, so that the winners get through.
+struct Backoff(u32);
+
+impl Backoff {
+    /// 2⁶ pauses at most, 0.6 µs.
+    const STEPS: u32 = 6;
+
+    fn new() -> Self {
+        Self(0)
+    }
+
+    #[inline]
+    fn wait(&mut self) {
+        for _ in 0..1_u32 << self.0 {
+            spin_hint();
+        }
+        self.0 = Self::STEPS.min(self.0 + 1);
+    }
+}

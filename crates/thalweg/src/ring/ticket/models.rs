@@ -1,0 +1,443 @@
+//! Models of the ticket ring, run by loom over the interleavings and reorderings of its threads.
+//!
+//! Each runs as it is, and then with orderings weakened one at a time, which it must catch.
+
+use std::cell::Cell;
+
+use loom::sync::Arc;
+use loom::thread;
+
+use super::{SoleConsumer, SoleProducer, Ticket};
+use crate::ring::sync::{UnsafeCell, fault};
+use crate::ring::{Layout, PopError, PushError};
+
+std::thread_local! {
+    /// Whether the main thread of a model lets the others go first.
+    static OTHERS_FIRST: Cell<bool> = const { Cell::new(false) };
+    /// How many items were dropped in this execution. loom runs all threads of a model on one OS
+    /// thread.
+    static DROPS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// The model holds, and notices each of the `faults`, when begun by either side.
+///
+/// loom looks for other schedules where an access meets the *last* access of another thread. A
+/// thread that loads a stamp and then stores it hides from it what was loaded before by others; the
+/// other beginning brings that to light.
+fn check(model: fn(), faults: &[&'static str]) {
+    const BEGINNINGS: [bool; 2] = [false, true];
+    for others_first in BEGINNINGS {
+        OTHERS_FIRST.set(others_first);
+        loom::model(model);
+    }
+    for fault in faults {
+        let caught = BEGINNINGS.into_iter().any(|others_first| {
+            OTHERS_FIRST.set(others_first);
+            fault::caught(fault, model)
+        });
+        assert!(caught, "a weak `{fault}` was not caught");
+    }
+}
+
+/// Called by the main thread of a model when the others are there.
+fn begin() {
+    if OTHERS_FIRST.get() {
+        thread::yield_now();
+    }
+}
+
+fn ring<T>(capacity: usize) -> Arc<Ticket<T>> {
+    Arc::new(Ticket::new(capacity, Layout::Packed).expect("a capacity in range"))
+}
+
+fn sole_producer<T>(capacity: usize) -> (SoleProducer<T>, Arc<Ticket<T, super::Sole>>) {
+    Ticket::with_sole_producer(capacity, Layout::Packed).expect("a capacity in range")
+}
+
+fn sole_consumer<T>(
+    capacity: usize,
+) -> (
+    Arc<Ticket<T, super::Many, super::Sole>>,
+    SoleConsumer<T, super::Many>,
+) {
+    Ticket::with_sole_consumer(capacity, Layout::Packed).expect("a capacity in range")
+}
+
+/// Pushes, and waits while the ring is full; false if it is closed.
+fn push<T>(mut value: T, mut try_push: impl FnMut(T) -> Result<(), PushError<T>>) -> bool {
+    loop {
+        match try_push(value) {
+            Ok(()) => return true,
+            Err(PushError::Full(back)) => value = back,
+            Err(_) => return false,
+        }
+        thread::yield_now();
+    }
+}
+
+fn joined<T>(thread: thread::JoinHandle<T>) -> T {
+    thread.join().expect("no panic in the thread")
+}
+
+/// Pops, and waits while the ring is empty; `None` if it is closed.
+fn pop<T>(mut try_pop: impl FnMut() -> Result<T, PopError>) -> Option<T> {
+    loop {
+        match try_pop() {
+            Ok(value) => return Some(value),
+            Err(PopError::Closed) => return None,
+            Err(_) => thread::yield_now(),
+        }
+    }
+}
+
+struct Item;
+
+impl Drop for Item {
+    fn drop(&mut self) {
+        DROPS.set(DROPS.get() + 1);
+    }
+}
+
+#[test]
+fn two_producers_deliver_each_element_once() {
+    check(
+        || {
+            let ring = ring(2);
+            let senders = [1_u8, 2].map(|n| {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || assert!(push(n, |n| ring.try_push(n))))
+            });
+            begin();
+            let got = [(); 2].map(|()| pop(|| ring.try_pop()).expect("not closed"));
+            assert!(got == [1, 2] || got == [2, 1]);
+            assert_eq!(ring.try_pop(), Err(PopError::Empty));
+            senders.into_iter().for_each(joined);
+        },
+        &["publish", "observe"],
+    );
+}
+
+#[test]
+fn two_consumers_take_each_element_once() {
+    check(
+        || {
+            let ring = ring(2);
+            let receivers = [(), ()].map(|()| {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || ring.try_pop().unwrap_or(0))
+            });
+            begin();
+            assert_eq!(ring.push_slice(&[1_u8, 2]), 2);
+            let mut sum: u8 = receivers.into_iter().map(joined).sum();
+            while let Ok(n) = ring.try_pop() {
+                sum += n;
+            }
+            assert_eq!(sum, 3);
+        },
+        &["publish", "observe"],
+    );
+}
+
+#[test]
+fn a_slot_is_reused_after_its_release() {
+    check(
+        || {
+            let ring = ring(1);
+            let sender = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || (0..3_u8).all(|n| push(n, |n| ring.try_push(n))))
+            };
+            begin();
+            for n in 0..3 {
+                assert_eq!(pop(|| ring.try_pop_at()), Some((u64::from(n), n)));
+            }
+            assert!(joined(sender));
+        },
+        &["publish", "observe", "release", "reclaim"],
+    );
+}
+
+#[test]
+fn an_odd_capacity_is_exact() {
+    check(
+        || {
+            let ring = ring(3);
+            assert_eq!(ring.push_slice(&[0_u8, 1, 2]), 3);
+            let sender = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || {
+                    assert!(push(3, |n| ring.try_push(n)));
+                    assert!(push(4, |n| ring.try_push(n)));
+                })
+            };
+            begin();
+            for n in 0..4 {
+                assert_eq!(
+                    ring.try_pop().ok().or_else(|| pop(|| ring.try_pop())),
+                    Some(n)
+                );
+                assert!(ring.len() <= 3);
+            }
+            joined(sender);
+            assert_eq!((ring.try_pop(), ring.len()), (Ok(4), 0));
+        },
+        &["release", "reclaim"],
+    );
+}
+
+#[test]
+fn a_batch_is_taken_whole() {
+    check(
+        || {
+            let ring = ring(2);
+            let sender = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || {
+                    let mut next = 0_u8;
+                    while next < 3 {
+                        next += ring.push_slice(&[0, 1, 2][next as usize..]) as u8;
+                        thread::yield_now();
+                    }
+                })
+            };
+            begin();
+            let mut out = Vec::with_capacity(4);
+            while out.len() < 3 {
+                let before = out.len();
+                if let Ok(taken) = ring.pop_into(&mut out, 2) {
+                    assert_eq!(taken.first, before as u64);
+                    assert_eq!(taken.count, out.len() - before);
+                }
+                thread::yield_now();
+            }
+            assert_eq!(out, [0, 1, 2]);
+            joined(sender);
+        },
+        &["publish", "observe", "release", "reclaim"],
+    );
+}
+
+#[test]
+fn a_push_before_the_close_is_delivered_and_none_after() {
+    check(
+        || {
+            DROPS.set(0);
+            let ring = ring(2);
+            let told = Arc::new(UnsafeCell::new(0));
+            let sender = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || ring.try_push(Item).is_ok())
+            };
+            let closer = {
+                let (ring, told) = (Arc::clone(&ring), Arc::clone(&told));
+                thread::spawn(move || {
+                    // SAFETY: read only by who is told of the close.
+                    told.with_mut(|told| unsafe { *told = 1 });
+                    assert!(ring.close());
+                })
+            };
+            begin();
+            let mut got = 0;
+            while pop(|| ring.try_pop()).is_some() {
+                got += 1;
+            }
+            // SAFETY: told of the close, and written before it.
+            told.with(|told| assert_eq!(unsafe { *told }, 1));
+            // Closed is final: the push either was delivered or is refused.
+            assert_eq!(joined(sender), got == 1);
+            assert_eq!(ring.try_pop().err(), Some(PopError::Closed));
+            joined(closer);
+            assert_eq!(DROPS.get(), 1);
+        },
+        &["close", "closed"],
+    );
+}
+
+#[test]
+fn a_refused_push_comes_after_the_close() {
+    check(
+        || {
+            let ring = ring::<u8>(1);
+            let told = Arc::new(UnsafeCell::new(0));
+            let closer = {
+                let (ring, told) = (Arc::clone(&ring), Arc::clone(&told));
+                thread::spawn(move || {
+                    // SAFETY: read only by who is told of the close.
+                    told.with_mut(|told| unsafe { *told = 1 });
+                    ring.close();
+                })
+            };
+            begin();
+            if ring.try_push(1) == Err(PushError::Closed(1)) {
+                assert!(ring.is_closed());
+                // SAFETY: told of the close, and written before it.
+                told.with(|told| assert_eq!(unsafe { *told }, 1));
+            }
+            joined(closer);
+        },
+        &["close", "closed"],
+    );
+}
+
+#[test]
+fn holes_are_passed_over() {
+    check(
+        || {
+            DROPS.set(0);
+            let ring = ring(2);
+            let sender = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || {
+                    let mut claim = ring.claim(2).expect("an empty ring");
+                    claim.push(Item).ok().expect("room for two");
+                    drop(claim);
+                    // The lap after: a slot whose element was taken back.
+                    push(Item, |item| ring.try_push(item));
+                    ring.close();
+                })
+            };
+            begin();
+            let got = pop(|| ring.try_pop_at()).map(|(position, _)| position);
+            assert_eq!(got, Some(2));
+            assert!(pop(|| ring.try_pop()).is_none());
+            joined(sender);
+            assert_eq!(DROPS.get(), 2);
+        },
+        &["publish", "observe"],
+    );
+}
+
+#[test]
+fn a_hole_hands_its_slot_to_the_next_lap() {
+    check(
+        || {
+            let ring = ring(1);
+            let sender = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || {
+                    let mut claim = ring.claim(1).expect("an empty ring");
+                    claim.push(1_u8).ok().expect("room for one");
+                })
+            };
+            begin();
+            // Passes over the hole when it is there; then the slot is free.
+            let mut tries = 0;
+            while ring.popped() == 0 {
+                assert_eq!(ring.try_pop(), Err(PopError::Empty));
+                thread::yield_now();
+                tries += 1;
+                assert!(tries < 100, "the hole is not passed over");
+            }
+            assert_eq!(ring.try_push(2), Ok(()));
+            assert_eq!(ring.try_pop_at(), Ok((1, 2)));
+            joined(sender);
+        },
+        // The consumer's own release is seen by itself: what is passed on goes by the hole's stamp.
+        &["publish", "observe"],
+    );
+}
+
+#[test]
+fn elements_left_inside_are_dropped_once() {
+    check(
+        || {
+            DROPS.set(0);
+            let ring = ring(2);
+            let threads = [(), ()].map(|()| {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || drop(ring.try_push(Item)))
+            });
+            begin();
+            drop(ring.try_pop());
+            drop(ring);
+            threads.into_iter().for_each(joined);
+            assert_eq!(DROPS.get(), 2);
+        },
+        &[],
+    );
+}
+
+#[test]
+fn a_sole_producer_feeds_two_consumers() {
+    check(
+        || {
+            let (mut tx, ring) = sole_producer(1);
+            let receivers = [(), ()].map(|()| {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || ring.try_pop().unwrap_or(0))
+            });
+            begin();
+            // The second has room only if the first was taken.
+            let sent: u8 = [1, 2]
+                .map(|n| tx.try_push(n).map_or(0, |()| n))
+                .iter()
+                .sum();
+            drop(tx);
+            let mut sum: u8 = receivers.into_iter().map(joined).sum();
+            while let Some(n) = pop(|| ring.try_pop()) {
+                sum += n;
+            }
+            assert_eq!(sum, sent);
+        },
+        &["publish", "observe", "release", "reclaim"],
+    );
+}
+
+#[test]
+fn a_sole_producers_close_comes_after_what_it_pushed() {
+    check(
+        || {
+            let (mut tx, ring) = sole_producer(2);
+            let sender = thread::spawn(move || assert!(tx.try_push(1_u8).is_ok()));
+            begin();
+            assert_eq!(pop(|| ring.try_pop()), Some(1));
+            assert_eq!(pop(|| ring.try_pop()), None);
+            joined(sender);
+        },
+        &["publish", "observe", "close", "closed"],
+    );
+}
+
+#[test]
+fn a_sole_consumer_gets_all_of_two_producers() {
+    check(
+        || {
+            let (ring, mut rx) = sole_consumer(1);
+            let senders = [1_u8, 2].map(|n| {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || ring.try_push(n).map_or(0, |()| n))
+            });
+            begin();
+            let mut sum = rx.try_pop().unwrap_or(0) + rx.try_pop().unwrap_or(0);
+            let sent: u8 = senders.into_iter().map(joined).sum();
+            sum += rx.try_pop().unwrap_or(0);
+            assert_eq!(sum, sent);
+        },
+        &["publish", "observe", "release", "reclaim"],
+    );
+}
+
+#[test]
+fn a_sole_consumer_passes_over_holes() {
+    check(
+        || {
+            let (ring, mut rx) = sole_consumer(2);
+            let sender = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || {
+                    let mut claim = ring.claim(2).expect("an empty ring");
+                    claim.push(1_u8).ok().expect("room for two");
+                    claim.commit();
+                    push(2, |n| ring.try_push(n));
+                    ring.close();
+                })
+            };
+            begin();
+            assert_eq!(pop(|| rx.try_pop_at()), Some((0, 1)));
+            assert_eq!(pop(|| rx.try_pop_at()), Some((2, 2)));
+            assert_eq!(pop(|| rx.try_pop_at()), None);
+            joined(sender);
+        },
+        &["publish", "observe", "release", "reclaim"],
+    );
+}

@@ -1,0 +1,114 @@
+//! Popping by any number of threads.
+
+use super::side::{Many, Side};
+use super::slot::State;
+use super::{Backoff, Ticket};
+use crate::ring::PopError;
+use crate::ring::sync::Ordering;
+
+/// What a `pop_into` moved: elements of consecutive positions.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Taken {
+    /// The position of the first element.
+    pub first: u64,
+    /// How many elements.
+    pub count: usize,
+}
+
+impl<T, P: Side> Ticket<T, P, Many> {
+    /// Draws tickets for 1 to `max` elements, `max` being at least 1, and passes over holes; gives
+    /// the first position and how many.
+    #[inline(always)]
+    fn serve(&self, max: u64) -> Result<(u64, u64), PopError> {
+        let mut backoff = Backoff::new();
+        // ORDERING: Relaxed; slots are passed on by their stamps (rule 3).
+        let mut head = self.head.0.load(Ordering::Relaxed);
+        loop {
+            let (count, then) = self.slots.element_run(head, max);
+            if count == 0 {
+                match then {
+                    State::Hole => {}
+                    State::Earlier | State::Free => match self.why_nothing(head) {
+                        Some(error) => return Err(error),
+                        None => continue,
+                    },
+                    _ => {
+                        // Others have drawn this ticket.
+                        // ORDERING: Relaxed, as above.
+                        head = self.head.0.load(Ordering::Relaxed);
+                        continue;
+                    }
+                }
+            }
+            let next = head + count.max(1);
+            match self.head.draw(head, next) {
+                Ok(_) if count > 0 => return Ok((head, count)),
+                Ok(_) => {
+                    self.slots.skip(head);
+                    head = next;
+                }
+                Err(now) => {
+                    head = now;
+                    backoff.wait();
+                }
+            }
+        }
+    }
+
+    /// Takes the oldest element.
+    ///
+    /// Costs one compare-and-swap, and no look at the producers' side but the slot.
+    ///
+    /// # Errors
+    /// [`PopError::Empty`] if nothing is published at the head now; [`PopError::Closed`] if the
+    /// ring is closed and drained. Empty is also the answer while a producer that has its ticket
+    /// has not yet published, even if others behind it have.
+    #[inline]
+    pub fn try_pop(&self) -> Result<T, PopError> {
+        self.try_pop_at().map(|(_, value)| value)
+    }
+
+    /// Takes the oldest element, and says its position.
+    ///
+    /// # Errors
+    /// As [`try_pop`](Self::try_pop).
+    #[inline]
+    pub fn try_pop_at(&self) -> Result<(u64, T), PopError> {
+        let (position, _) = self.serve(1)?;
+        // SAFETY: our ticket, seen as element, taken once (rule 3).
+        Ok((position, unsafe { self.slots.take(position) }))
+    }
+
+    /// Moves up to `max` elements to the end of `out` with one compare-and-swap, and says which.
+    ///
+    /// Unless `max` is 0, there is at least one. A batch ends before a hole, so that the positions
+    /// are consecutive. Allocates only if `out` has no spare capacity for what is in the ring.
+    ///
+    /// # Errors
+    /// As [`try_pop`](Self::try_pop).
+    pub fn pop_into(&self, out: &mut Vec<T>, max: usize) -> Result<Taken, PopError> {
+        let max = self.reserve(out, max);
+        if max == 0 {
+            let first = self.popped();
+            return Ok(Taken { first, count: 0 });
+        }
+        let (first, count) = self.serve(max)?;
+        // SAFETY: our tickets, seen as elements, taken once (rule 3); `out` has room for `max`.
+        unsafe { self.slots.take_into(first, count, out) };
+        let count = count as usize;
+        Ok(Taken { first, count })
+    }
+}
+
+impl<T, P: Side, C: Side> Ticket<T, P, C> {
+    /// Makes room in `out` for what is in the ring, at most `max`, before any ticket is drawn; how
+    /// many there is room for, at most `max`.
+    #[inline]
+    pub(super) fn reserve(&self, out: &mut Vec<T>, max: usize) -> u64 {
+        let max = max.min(self.capacity());
+        if out.capacity() - out.len() < max {
+            out.reserve(max.min(self.len().max(1)));
+        }
+        max.min(out.capacity() - out.len()) as u64
+    }
+}

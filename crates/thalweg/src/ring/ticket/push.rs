@@ -1,0 +1,160 @@
+//! Pushing by any number of threads.
+
+use std::ops::Range;
+
+use super::claim::{Claims, TicketClaim, push_iter};
+use super::side::{Many, Side};
+use super::slot::State;
+use super::{Backoff, CLOSED, Ticket};
+use crate::ring::sync::{Ordering, order};
+use crate::ring::{ClaimError, PushError};
+
+/// Why no tickets were drawn.
+pub(super) enum Refused {
+    /// This many positions are free, fewer than asked for.
+    Full(u64),
+    Closed,
+}
+
+impl Refused {
+    pub(super) fn push<T>(self, value: T) -> PushError<T> {
+        match self {
+            Self::Full(_) => PushError::Full(value),
+            Self::Closed => PushError::Closed(value),
+        }
+    }
+
+    pub(super) fn claim(self, asked: usize) -> ClaimError {
+        match self {
+            Self::Full(free) => ClaimError::Full {
+                asked,
+                free: free as usize,
+            },
+            Self::Closed => ClaimError::Closed,
+        }
+    }
+}
+
+impl<T, C: Side> Ticket<T, Many, C> {
+    /// Draws tickets for `min` to `max` positions, as many as are free.
+    #[inline(always)]
+    fn draw(&self, min: u64, max: u64) -> Result<Range<u64>, Refused> {
+        let mut backoff = Backoff::new();
+        // ORDERING: Relaxed; slots are passed on by their stamps (rule 2).
+        let mut tail = self.tail.0.load(Ordering::Relaxed);
+        loop {
+            if tail & CLOSED != 0 {
+                return Err(self.refuse());
+            }
+            let (count, then) = self.slots.free_run(tail, max);
+            if count >= min {
+                let next = tail + count;
+                match self.tail.draw(tail, next) {
+                    Ok(_) => return Ok(tail..next),
+                    Err(now) => tail = now,
+                }
+                backoff.wait();
+            } else if then == State::Earlier {
+                return Err(Refused::Full(count));
+            } else {
+                // Others have drawn these tickets.
+                // ORDERING: Relaxed, as above.
+                tail = self.tail.0.load(Ordering::Relaxed);
+            }
+        }
+    }
+
+    #[cold]
+    fn refuse(&self) -> Refused {
+        // What the closing thread did before is visible to whoever is told of the close.
+        // ORDERING: closed (Acquire), pairs with the close in `close`.
+        self.tail.0.load(order::closed());
+        Refused::Closed
+    }
+
+    /// Appends an element.
+    ///
+    /// Costs one compare-and-swap, and no look at the consumers' side but the slot.
+    ///
+    /// # Errors
+    /// [`PushError::Full`] and [`PushError::Closed`] give the element back. Full also means that a
+    /// consumer is still taking an element out of the slot.
+    #[inline]
+    pub fn try_push(&self, value: T) -> Result<(), PushError<T>> {
+        match self.draw(1, 1) {
+            Ok(tickets) => {
+                let position = tickets.start;
+                let slot = self.slots.slot(position);
+                // SAFETY: our ticket, not published (rule 2).
+                unsafe { slot.write(value) };
+                slot.publish(position);
+                Ok(())
+            }
+            Err(refused) => Err(refused.push(value)),
+        }
+    }
+
+    /// Claims room for exactly `count` elements, to be written and then published by
+    /// [`commit`](TicketClaim::commit). One compare-and-swap for all.
+    ///
+    /// What is pushed after the claim comes behind it, and waits for it.
+    ///
+    /// # Errors
+    /// [`ClaimError::Full`] if fewer slots are free, [`ClaimError::TooLarge`] if the ring never
+    /// holds so many, [`ClaimError::Closed`] if it is closed.
+    pub fn claim(&self, count: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
+        let capacity = self.capacity();
+        if count > capacity {
+            return Err(ClaimError::TooLarge {
+                asked: count,
+                capacity,
+            });
+        }
+        let tickets = self.draw(count as u64, count as u64);
+        let tickets = tickets.map_err(|refused| refused.claim(count))?;
+        Ok(TicketClaim::with_holes(&self.slots, tickets))
+    }
+
+    /// Claims room for as many elements as are free in one run, at most `max` and, unless `max` is
+    /// 0, at least one.
+    ///
+    /// # Errors
+    /// [`ClaimError::Full`] if none is free, [`ClaimError::Closed`] if the ring is closed.
+    #[inline]
+    pub fn claim_up_to(&self, max: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
+        let want = max.min(self.capacity()) as u64;
+        let tickets = self.draw(want.min(1), want);
+        let tickets = tickets.map_err(|refused| refused.claim(max))?;
+        Ok(TicketClaim::with_holes(&self.slots, tickets))
+    }
+
+    /// Appends elements from the front of `values` while there is room, in one run, and says how
+    /// many. A closed ring takes 0.
+    pub fn push_slice(&self, values: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        let Ok(mut claim) = self.claim_up_to(values.len()) else {
+            return 0;
+        };
+        claim.write(values);
+        claim.commit()
+    }
+
+    /// Appends elements from `values` while there is room, and says how many. A closed ring takes
+    /// 0.
+    ///
+    /// Tickets are drawn for as many as the iterator promises (`size_hint`), and each element is
+    /// published when it comes: what others push meanwhile waits behind, so the iterator should be
+    /// quick. If it panics or ends early, the positions that are left become holes. Nothing is
+    /// taken from the iterator that does not go into the ring.
+    pub fn push_iter(&self, values: impl IntoIterator<Item = T>) -> usize {
+        push_iter(&mut &*self, values.into_iter())
+    }
+}
+
+impl<T, C: Side> Claims<T> for &Ticket<T, Many, C> {
+    fn claim_up_to(&mut self, max: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
+        Ticket::claim_up_to(self, max)
+    }
+}

@@ -1,0 +1,259 @@
+//! Slots: an element, and beside it a stamp that says whose turn it is.
+//!
+//! ```text
+//! packed   | stamp u64 | element | stamp u64 | element | ..      no gaps
+//! slotted  | stamp u64 | element ........ | 64 bytes, or a multiple for elements over 56 bytes
+//! ```
+//! The stamp of a slot is 4 p + state, where p is the position whose turn it is:
+//!
+//! | state     | meaning                          | who may touch the cell        |
+//! |-----------|----------------------------------|-------------------------------|
+//! | `FREE`    | position p may be written        | the producer with ticket p    |
+//! | `ELEMENT` | position p holds an element      | the consumer with ticket p    |
+//! | `HOLE`    | position p was given up          | nobody; consumer p passes on  |
+//!
+//! A stamp only grows: `FREE` of p, then `ELEMENT` or `HOLE` of p, then `FREE` of p + slots.
+
+use std::mem::MaybeUninit;
+
+use super::super::sync::{AtomicU64, UnsafeCell, order};
+use super::Layout;
+
+const FREE: u64 = 0;
+const ELEMENT: u64 = 1;
+const HOLE: u64 = 2;
+/// Stamps a position has.
+const STATES: u64 = 4;
+
+/// What a slot's stamp says about a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// An earlier position has not left the slot.
+    Earlier,
+    /// To be written.
+    Free,
+    /// An element can be taken.
+    Element,
+    /// The position was given up.
+    Hole,
+    /// The position is past: the slot is at a later one.
+    Later,
+}
+
+/// Room for one element, and its stamp.
+#[repr(C)]
+pub(super) struct Slot<T> {
+    stamp: AtomicU64,
+    cell: UnsafeCell<MaybeUninit<T>>,
+}
+
+impl<T> Slot<T> {
+    fn new(index: usize) -> Self {
+        Self {
+            stamp: AtomicU64::new(index as u64 * STATES + FREE),
+            cell: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
+    #[inline(always)]
+    fn decode(stamp: u64, position: u64) -> State {
+        // A stamp is never further than a lap or two from a position, so the difference is small.
+        match stamp.wrapping_sub(position * STATES) as i64 {
+            0 => State::Free,
+            1 => State::Element,
+            2 => State::Hole,
+            lag if lag < 0 => State::Earlier,
+            _ => State::Later,
+        }
+    }
+
+    /// Where the slot is, for a producer at `position`.
+    #[inline(always)]
+    pub(super) fn for_push(&self, position: u64) -> State {
+        // ORDERING: reclaim (Acquire), pairs with the release in `release`: the element of the lap
+        // before is out.
+        Self::decode(self.stamp.load(order::reclaim()), position)
+    }
+
+    /// Where the slot is, for a consumer at `position`.
+    #[inline(always)]
+    pub(super) fn for_pop(&self, position: u64) -> State {
+        // ORDERING: observe (Acquire), pairs with the publish in `publish`: the element is in.
+        Self::decode(self.stamp.load(order::observe()), position)
+    }
+
+    /// # Safety
+    /// The caller has the producer's ticket for the position that the slot is free for, and has not
+    /// published it (rule 2).
+    #[inline(always)]
+    pub(super) unsafe fn write(&self, value: T) {
+        // SAFETY: nobody else may touch the cell, says the caller (rule 2).
+        self.cell.with_mut(|cell| unsafe { (*cell).write(value) });
+    }
+
+    /// # Safety
+    /// The cell holds an element, and the caller alone may take it, once (rule 3).
+    #[inline(always)]
+    pub(super) unsafe fn take(&self) -> T {
+        // SAFETY: initialised, and nobody else may touch it, says the caller (rule 3).
+        self.cell.with(|cell| unsafe { (*cell).assume_init_read() })
+    }
+
+    /// Hands the written element of `position` to the consumer with that ticket.
+    #[inline(always)]
+    pub(super) fn publish(&self, position: u64) {
+        // ORDERING: publish (Release), pairs with the observe in `for_pop`.
+        self.stamp
+            .store(position * STATES + ELEMENT, order::publish());
+    }
+
+    /// Says that there will be no element at `position`.
+    #[inline]
+    pub(super) fn give_up(&self, position: u64) {
+        // Release although there is no element: the consumer passes the slot on to the producer of
+        // the next lap, and what this producer wrote there and took out again comes before.
+        // ORDERING: publish (Release), pairs with the observe in `for_pop`.
+        self.stamp.store(position * STATES + HOLE, order::publish());
+    }
+
+    /// Frees the slot for position `next`, a lap further.
+    #[inline(always)]
+    pub(super) fn release(&self, next: u64) {
+        // ORDERING: release (Release), pairs with the reclaim in `for_push`.
+        self.stamp.store(next * STATES + FREE, order::release());
+    }
+}
+
+/// A slot in lines of its own.
+#[repr(align(64))]
+struct Line<T>(Slot<T>);
+
+enum Store<T> {
+    Packed(Box<[Slot<T>]>),
+    Slotted(Box<[Line<T>]>),
+}
+
+/// A power of two of slots; that of position p is the one at p mod that.
+pub(super) struct Slots<T> {
+    store: Store<T>,
+    mask: u64,
+    /// Slots that the capacity leaves unused.
+    slack: u64,
+}
+
+impl<T> Slots<T> {
+    pub(super) fn new(layout: Layout, capacity: usize, slots: usize) -> Self {
+        debug_assert!(slots.is_power_of_two() && capacity <= slots);
+        let indices = 0..slots;
+        Self {
+            store: match layout {
+                Layout::Packed => Store::Packed(indices.map(Slot::new).collect()),
+                Layout::Slotted => {
+                    Store::Slotted(indices.map(|index| Line(Slot::new(index))).collect())
+                }
+            },
+            mask: slots as u64 - 1,
+            slack: (slots - capacity) as u64,
+        }
+    }
+
+    pub(super) fn layout(&self) -> Layout {
+        match &self.store {
+            Store::Packed(_) => Layout::Packed,
+            Store::Slotted(_) => Layout::Slotted,
+        }
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        (self.mask + 1 - self.slack) as usize
+    }
+
+    #[inline(always)]
+    pub(super) fn slot(&self, position: u64) -> &Slot<T> {
+        let index = (position & self.mask) as usize;
+        match &self.store {
+            // SAFETY: the mask is the number of slots, a power of two, less one.
+            Store::Packed(slots) => unsafe { slots.get_unchecked(index) },
+            // SAFETY: as above.
+            Store::Slotted(lines) => unsafe { &lines.get_unchecked(index).0 },
+        }
+    }
+
+    /// Whether a producer may have `position`: its slot is free for it, and so is the one `slack`
+    /// further. That one is free when position − capacity is out, so the ring never holds more than
+    /// its capacity; and without slack it is the same slot.
+    #[inline(always)]
+    pub(super) fn room(&self, position: u64) -> State {
+        let own = self.slot(position).for_push(position);
+        if self.slack == 0 || own != State::Free {
+            return own;
+        }
+        let far = position + self.slack;
+        self.slot(far).for_push(far)
+    }
+
+    /// How many positions from `start` on, at most `max`, a producer may have, and what stands in
+    /// the way of the next.
+    #[inline(always)]
+    pub(super) fn free_run(&self, start: u64, max: u64) -> (u64, State) {
+        let mut count = 0;
+        while count < max {
+            let state = self.room(start + count);
+            if state != State::Free {
+                return (count, state);
+            }
+            count += 1;
+        }
+        (count, State::Free)
+    }
+
+    /// How many elements from `start` on, at most `max`, can be taken, and what comes after.
+    #[inline(always)]
+    pub(super) fn element_run(&self, start: u64, max: u64) -> (u64, State) {
+        let mut count = 0;
+        while count < max {
+            let position = start + count;
+            let state = self.slot(position).for_pop(position);
+            if state != State::Element {
+                return (count, state);
+            }
+            count += 1;
+        }
+        (count, State::Element)
+    }
+
+    /// Takes the element of `position` and frees its slot.
+    ///
+    /// # Safety
+    /// The caller has the consumer's ticket for `position`, saw an element there and takes it once
+    /// (rule 3).
+    #[inline(always)]
+    pub(super) unsafe fn take(&self, position: u64) -> T {
+        let slot = self.slot(position);
+        // SAFETY: the caller's to take (rule 3).
+        let value = unsafe { slot.take() };
+        slot.release(position + self.mask + 1);
+        value
+    }
+
+    /// Frees the slot of the hole at `position`, for the consumer with its ticket.
+    #[inline]
+    pub(super) fn skip(&self, position: u64) {
+        self.slot(position).release(position + self.mask + 1);
+    }
+
+    /// Moves the `count` elements from `start` on to the end of `out`, which has room for them, and
+    /// frees their slots.
+    ///
+    /// # Safety
+    /// As for [`take`](Self::take), for each of them.
+    pub(super) unsafe fn take_into(&self, start: u64, count: u64, out: &mut Vec<T>) {
+        let room = &mut out.spare_capacity_mut()[..count as usize];
+        for (position, place) in (start..).zip(room) {
+            // SAFETY: the caller's to take (rule 3).
+            place.write(unsafe { self.take(position) });
+        }
+        // SAFETY: `count` more are initialised, and there was room.
+        unsafe { out.set_len(out.len() + count as usize) };
+    }
+}
