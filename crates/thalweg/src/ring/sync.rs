@@ -10,8 +10,8 @@
 #[cfg(loom)]
 pub(crate) use loom::{
     cell::UnsafeCell,
-    sync::Arc,
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
     thread::yield_now,
 };
 
@@ -19,10 +19,14 @@ pub(crate) use loom::{
 pub(crate) use self::std_cell::UnsafeCell;
 #[cfg(not(loom))]
 pub(crate) use std::{
-    sync::Arc,
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
+    sync::{Arc, Mutex, MutexGuard},
     thread::yield_now,
 };
+
+// Linux sleeps on a futex instead.
+#[cfg(all(not(loom), not(target_os = "linux")))]
+pub(crate) use std::sync::Condvar;
 
 /// One turn of a spin loop: a pause on hardware, a switch to another thread in a model.
 #[inline]
@@ -70,6 +74,16 @@ pub(crate) mod order {
         /// there anything?" (Dekker). The weak form is only acquire-release, which lets both miss
         /// each other.
         dekker = SeqCst, weak AcqRel;
+        /// In a model, the cheap side of an asymmetric barrier.
+        #[cfg(loom)]
+        light = SeqCst, weak AcqRel;
+        /// In a model, the dear side of an asymmetric barrier.
+        #[cfg(loom)]
+        heavy = SeqCst, weak AcqRel;
+        /// Whoever wakes a thread hands it what came before.
+        wake = Release, weak Relaxed;
+        /// A woken thread sees what came before the wake-up.
+        woken = Acquire, weak Relaxed;
     }
 }
 

@@ -45,6 +45,18 @@ pub fn usable() -> Cores {
     Cores { cpus, count }
 }
 
+/// How many threads can run at the same time, as [`Cores::count`]: with the quota in some 50 µs and
+/// some allocations, without it in 0.5 µs and none.
+pub(super) fn count(with_quota: bool) -> usize {
+    match affinity_count() {
+        Some(count) if !with_quota || count <= 1 => count.max(1),
+        count => {
+            let quota = std::thread::available_parallelism().map_or(1, |count| count.get());
+            count.map_or(quota, |count| quota.min(count))
+        }
+    }
+}
+
 /// Why a thread can't be pinned.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -108,6 +120,17 @@ fn affinity() -> Vec<usize> {
     Vec::new()
 }
 
+#[cfg(target_os = "linux")]
+fn affinity_count() -> Option<usize> {
+    let set = rustix::thread::sched_getaffinity(None).ok()?;
+    Some(set.count() as usize)
+}
+
+#[cfg(not(target_os = "linux"))]
+fn affinity_count() -> Option<usize> {
+    None
+}
+
 /// The core that the calling thread runs on now, where the system says so.
 #[cfg(target_os = "linux")]
 pub fn current() -> Option<usize> {
@@ -159,8 +182,10 @@ mod tests {
         };
         let seen = std::thread::spawn(move || {
             pin_current_thread(&[core]).unwrap();
+            assert_eq!([count(false), count(true)], [1, 1]);
             (usable(), current())
         });
+        assert_eq!(count(true), usable().count());
         let (seen, current) = seen.join().unwrap();
         assert_eq!(seen.cpus(), [core]);
         assert_eq!(seen.count(), 1);

@@ -10,11 +10,23 @@
 //! ([`cores::usable`]). On one core, spinning only keeps the other thread from running; where
 //! threads outnumber cores, it does so for someone else. [`Adaptive`] therefore has a spin budget
 //! of zero there.
+//!
+//! Pipelines wait on a [`Bell`], which has one sleeper; channels wait on a [`Signal`], which has
+//! any number of threads and tasks. [`block`] is a thread's wait on a signal, with a [`Pace`] that
+//! learns what a wake-up costs and how soon things come.
 
+mod barrier;
 mod bell;
+mod block;
 pub mod cores;
 mod futex;
+mod pace;
+mod parker;
+mod signal;
 mod waiter;
 
 pub use bell::Bell;
+pub use block::{TimedOut, block};
+pub use pace::{Mode, Pace};
+pub use signal::{Entry, Signal};
 pub use waiter::{Adaptive, Strategy, Waiter};

@@ -1,0 +1,135 @@
+//! A thread's wait on a signal: look, spin, sleep.
+
+use super::parker::{self, Ended, Parker};
+use super::{Entry, Pace, Signal};
+use std::fmt;
+use std::time::Instant;
+
+/// The deadline was reached, and there was nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct TimedOut;
+
+impl fmt::Display for TimedOut {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("nothing came before the deadline")
+    }
+}
+
+impl std::error::Error for TimedOut {}
+
+/// Calls `attempt` until it gives something: at once, then again and again for as long as `pace`
+/// says, then whenever `signal` is notified. Whoever makes an attempt succeed must notify
+/// afterwards.
+///
+/// `attempt` may wait on signals itself. If it panics, the wait is undone.
+///
+/// Costs nothing beyond the attempt where that succeeds; allocates nothing, but for the first wait
+/// of a thread and for a wait within a wait.
+///
+/// # Errors
+/// [`TimedOut`] when the deadline is reached and an attempt after that gives nothing. There is at
+/// least one attempt.
+///
+/// # Panics
+/// If `attempt` does.
+#[inline]
+pub fn block<R>(
+    signal: &Signal,
+    pace: &mut Pace,
+    deadline: Option<Instant>,
+    mut attempt: impl FnMut() -> Option<R>,
+) -> Result<R, TimedOut> {
+    match attempt() {
+        Some(found) => Ok(found),
+        None => wait(signal, pace, deadline, attempt),
+    }
+}
+
+#[cold]
+fn wait<R>(
+    signal: &Signal,
+    pace: &mut Pace,
+    deadline: Option<Instant>,
+    mut attempt: impl FnMut() -> Option<R>,
+) -> Result<R, TimedOut> {
+    pace.begin(deadline);
+    while pace.spin_more() {
+        if let Some(found) = attempt() {
+            pace.found_spinning();
+            return Ok(found);
+        }
+    }
+    parker::with(|parker| sleep(signal, parker, pace, deadline, attempt))
+}
+
+fn sleep<R>(
+    signal: &Signal,
+    parker: &Parker,
+    pace: &mut Pace,
+    deadline: Option<Instant>,
+    mut attempt: impl FnMut() -> Option<R>,
+) -> Result<R, TimedOut> {
+    pace.before_sleep();
+    loop {
+        parker.reset();
+        let mut listed = Listed::new(signal, parker);
+        if let Some(found) = attempt() {
+            // What was found may not be what a notification in between was for; dropping `listed`
+            // passes that on.
+            return Ok(found);
+        }
+        let ended = parker.park_until(deadline);
+        if let Ended::Asleep(woken) = ended {
+            pace.woken(woken);
+        }
+        listed.leave();
+        if let Some(found) = attempt() {
+            listed.used_up();
+            return Ok(found);
+        }
+        if ended == Ended::TimedOut {
+            pace.timed_out();
+            return Err(TimedOut);
+        }
+        // Someone else was faster. The notification was for what that one took.
+        listed.used_up();
+    }
+}
+
+/// A listed wait: notifications that it does not use are passed on, also if an attempt panics.
+struct Listed<'s> {
+    signal: &'s Signal,
+    entry: Option<Entry>,
+    /// A notification that has not been used.
+    owed: bool,
+}
+
+impl<'s> Listed<'s> {
+    fn new(signal: &'s Signal, parker: &Parker) -> Self {
+        Self {
+            signal,
+            entry: Some(signal.register(parker.waker())),
+            owed: false,
+        }
+    }
+
+    fn leave(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            self.owed = !self.signal.unregister(entry);
+        }
+    }
+
+    /// An attempt after the notification has used it up.
+    fn used_up(&mut self) {
+        self.owed = false;
+    }
+}
+
+impl Drop for Listed<'_> {
+    fn drop(&mut self) {
+        self.leave();
+        if self.owed {
+            self.signal.notify_one();
+        }
+    }
+}

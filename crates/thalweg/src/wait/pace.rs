@@ -1,0 +1,317 @@
+//! How long to spin before sleeping, learned from what waiting has cost.
+//!
+//! Spinning for as long as a wake-up costs, and sleeping then, costs at most twice what knowing the
+//! future would (Karlin, Manasse, McGeoch and Owicki, 1990). Two things are measured to do better:
+//!
+//! - The cost of a wake-up: from when the waker woke this thread until it ran. EWMA of 1/8.
+//! - What spinning would have cost in each wait: the idle gap where that was shorter than a
+//!   wake-up, else a full spin in vain and the wake-up after it. EWMA of 1/8; while it exceeds the
+//!   wake-up itself, sleeping at once is the cheaper way. Gaps are known after a sleep as well,
+//!   since the waker stamps the clock, so that spinning comes back when things come fast again.
+//!
+//! On one core, nothing comes while this thread runs: it yields once. A wake-up that took very long
+//! says that the cores are crowded: for some waits, spinning gives the turn away.
+
+use super::cores;
+use crate::ring::sync::{spin_hint, yield_now};
+use std::fmt;
+use std::time::Instant;
+use thalweg_measure::clock::{Clock, TimeSource};
+
+/// What waiting should save: time or processor.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+#[non_exhaustive]
+pub enum Mode {
+    /// The shortest reaction: spin for up to 5 ms before sleeping. A busy stream never sleeps, and
+    /// reacts within 0.1 to 0.5 µs; an idle one costs nothing after those 5 ms.
+    Latency,
+    /// Spin only where that is about as cheap as sleeping, and never for longer than a wake-up
+    /// takes (some 5 µs).
+    #[default]
+    Balanced,
+    /// Never spin: the least processor time, a wake-up (some 5 µs) for every wait.
+    Power,
+}
+
+/// What a wake-up is taken to cost before one was measured, ns (4.3 µs on a two-core cloud
+/// machine).
+const WAKE_NS_FIRST: u64 = 5_000;
+const WAKE_NS_MIN: u64 = 2_000;
+/// A wake-up that takes longer has waited for a core, not for the system.
+const WAKE_NS_MAX: u64 = 50_000;
+/// How long latency mode spins.
+const LATENCY_NS: u64 = 5_000_000;
+/// How old the count of cores may be. A look takes 0.5 µs.
+const AFFINITY_NS_MAX: u64 = 100_000_000;
+/// How old the quota may be. A look takes some 50 µs, and allocates for as long.
+const QUOTA_NS_MAX: u64 = 1_000_000_000;
+/// Turns between two looks at the clock; a pause takes some 10 ns, and a look 20.
+const TURNS_PER_LOOK: u32 = 16;
+/// Waits that yield after a sign that the cores are crowded.
+const CROWDED_WAITS: u32 = 64;
+
+/// What a waiting thread does with its turns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Turns {
+    /// Sleep at once.
+    None,
+    /// Give one turn away, then sleep.
+    YieldOnce,
+    /// Give turns away until the time is over.
+    Yield,
+    /// Pause until the time is over.
+    Pause,
+}
+
+/// How one endpoint waits, and what it has learned. Belongs to one thread at a time; may move.
+pub struct Pace<C: TimeSource = Clock> {
+    mode: Mode,
+    clock: C,
+    /// Asks for the cores that the calling thread may use, with the quota or without.
+    cores: fn(bool) -> usize,
+    /// This thread has one core. An old answer until the next look.
+    alone: bool,
+    affinity_looked: Option<u64>,
+    quota_looked: Option<u64>,
+    /// Waits to come that yield.
+    crowded: u32,
+    /// EWMA of what a wake-up costs, in ticks.
+    wake: u64,
+    /// EWMA of what spinning would have cost, in ticks.
+    spinning: u64,
+    /// This wait: what is done, turns until the next look at the clock, begin and end of spinning
+    /// in ticks (once the clock was looked at), and the caller's deadline.
+    turns: Turns,
+    left: u32,
+    began: Option<u64>,
+    last: u64,
+    until: u64,
+    deadline: Option<Instant>,
+}
+
+impl<C: TimeSource> fmt::Debug for Pace<C> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Pace")
+            .field("mode", &self.mode)
+            .field("wake_ns", &self.clock.ns(self.wake))
+            .field("spinning_ns", &self.clock.ns(self.spinning))
+            .field("alone", &self.alone)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Pace {
+    /// A pace that has learned nothing yet. The first one of a process calibrates the clock, which
+    /// takes some 10 ms.
+    pub fn new(mode: Mode) -> Self {
+        Self::with(mode, Clock::global(), cores::count)
+    }
+}
+
+impl Default for Pace {
+    fn default() -> Self {
+        Self::new(Mode::default())
+    }
+}
+
+impl<C: TimeSource> Pace<C> {
+    fn with(mode: Mode, clock: C, cores: fn(bool) -> usize) -> Self {
+        let wake = clock.ticks_from_ns(WAKE_NS_FIRST);
+        Self {
+            mode,
+            clock,
+            cores,
+            alone: false,
+            affinity_looked: None,
+            quota_looked: None,
+            crowded: 0,
+            wake,
+            // Some waits in vain, and spinning stops.
+            spinning: wake / 2,
+            turns: Turns::None,
+            left: 0,
+            began: None,
+            last: 0,
+            until: 0,
+            deadline: None,
+        }
+    }
+
+    /// The mode.
+    pub fn mode(&self) -> Mode {
+        self.mode
+    }
+
+    /// Changes the mode, from the next wait on. What was learned stays.
+    pub fn set_mode(&mut self, mode: Mode) {
+        self.mode = mode;
+    }
+
+    /// What a wake-up of this endpoint's threads costs, as measured so far, ns; 2,000 to 50,000.
+    pub fn wake_ns(&self) -> u64 {
+        self.clock.ns(self.wake)
+    }
+
+    /// A wait begins. Does not look at the clock.
+    #[inline]
+    pub(super) fn begin(&mut self, deadline: Option<Instant>) {
+        self.began = None;
+        self.deadline = deadline;
+        self.turns = self.choose();
+        self.left = if self.turns == Turns::Pause {
+            TURNS_PER_LOOK
+        } else {
+            1
+        };
+        self.crowded = self.crowded.saturating_sub(1);
+    }
+
+    fn choose(&self) -> Turns {
+        // A model would try every number of turns.
+        if cfg!(loom) {
+            return Turns::None;
+        }
+        let yields = self.alone || self.crowded > 0;
+        match self.mode {
+            Mode::Power => Turns::None,
+            Mode::Balanced if self.alone => Turns::YieldOnce,
+            Mode::Balanced if self.spinning > self.wake => Turns::None,
+            _ if yields => Turns::Yield,
+            _ => Turns::Pause,
+        }
+    }
+
+    /// Passes a turn of spinning, if there is one left: then the caller looks again.
+    #[inline]
+    pub(super) fn spin_more(&mut self) -> bool {
+        if self.left == 0 && !self.look() {
+            return false;
+        }
+        self.left -= 1;
+        match self.turns {
+            Turns::None => return false,
+            Turns::Pause => spin_hint(),
+            Turns::Yield | Turns::YieldOnce => yield_now(),
+        }
+        true
+    }
+
+    /// Looks at the clock while spinning; gives whether there is time left.
+    fn look(&mut self) -> bool {
+        let now = self.clock.ticks();
+        self.last = now;
+        if self.began.is_none() {
+            self.first_look(now);
+        }
+        if matches!(self.turns, Turns::None | Turns::YieldOnce) || now >= self.until {
+            return false;
+        }
+        self.left = match self.turns {
+            Turns::Pause => TURNS_PER_LOOK,
+            _ => 1,
+        };
+        true
+    }
+
+    fn first_look(&mut self, now: u64) {
+        self.began = Some(now);
+        let budget = match self.mode {
+            Mode::Latency => self.clock.ticks_from_ns(LATENCY_NS),
+            Mode::Balanced => self.wake,
+            Mode::Power => 0,
+        };
+        let left = self.deadline.map_or(u64::MAX, |deadline| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            let left_ns = u64::try_from(left.as_nanos()).unwrap_or(u64::MAX);
+            self.clock.ticks_from_ns(left_ns)
+        });
+        self.until = now.saturating_add(budget.min(left));
+        self.look_at_affinity(now);
+        if self.alone && self.turns == Turns::Pause {
+            // It was pinned since; it has spun for a moment.
+            self.turns = self.choose();
+        }
+    }
+
+    /// Spinning was worth it. Reads no clock, since somebody waits for the result.
+    #[inline]
+    pub(super) fn found_spinning(&mut self) {
+        let gap = self
+            .began
+            .map_or(0, |began| self.last.saturating_sub(began));
+        self.learn_gap(gap);
+    }
+
+    /// Spinning is over, and the thread lists itself: time to see which cores there are.
+    pub(super) fn before_sleep(&mut self) {
+        if cfg!(loom) {
+            return;
+        }
+        let now = self.clock.ticks();
+        self.began.get_or_insert(now);
+        self.look_at_affinity(now);
+        if !self.alone && self.is_old(self.quota_looked, now, QUOTA_NS_MAX) {
+            self.quota_looked = Some(now);
+            self.alone = (self.cores)(true) <= 1;
+        }
+    }
+
+    fn look_at_affinity(&mut self, now: u64) {
+        if self.is_old(self.affinity_looked, now, AFFINITY_NS_MAX) {
+            self.affinity_looked = Some(now);
+            let alone = (self.cores)(false) <= 1;
+            // A quota of one core stays until it is looked at again.
+            if alone || self.is_old(self.quota_looked, now, QUOTA_NS_MAX) {
+                self.alone = alone;
+            }
+        }
+    }
+
+    fn is_old(&self, looked: Option<u64>, now: u64, max_ns: u64) -> bool {
+        looked.is_none_or(|looked| now.saturating_sub(looked) >= self.clock.ticks_from_ns(max_ns))
+    }
+
+    /// The thread has slept, and was woken at `woken` (in ticks).
+    pub(super) fn woken(&mut self, woken: u64) {
+        let now = self.clock.ticks();
+        let took = now.saturating_sub(woken);
+        if took > self.clock.ticks_from_ns(WAKE_NS_MAX) {
+            self.crowded = CROWDED_WAITS;
+        } else {
+            let took = took.max(self.clock.ticks_from_ns(WAKE_NS_MIN));
+            self.wake = averaged(self.wake, took);
+        }
+        if let Some(began) = self.began.take() {
+            self.learn_gap(woken.saturating_sub(began));
+        }
+        // If somebody else was faster, another wait begins.
+        self.began = Some(now);
+    }
+
+    /// Nothing came.
+    pub(super) fn timed_out(&mut self) {
+        let now = self.clock.ticks();
+        let gap = self.began.map_or(0, |began| now.saturating_sub(began));
+        // A shorter wait says nothing about how long it would have been.
+        if gap > self.wake {
+            self.learn_gap(gap);
+        }
+    }
+
+    fn learn_gap(&mut self, gap: u64) {
+        let cost = if gap <= self.wake { gap } else { 2 * self.wake };
+        self.spinning = averaged(self.spinning, cost);
+    }
+}
+
+/// An EWMA of 1/8, rounded towards the new value, so that it gets there.
+fn averaged(old: u64, new: u64) -> u64 {
+    if new >= old {
+        old + (new - old).div_ceil(8)
+    } else {
+        old - (old - new).div_ceil(8)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests;

@@ -1,0 +1,223 @@
+//! The pace under a clock that is set by hand: a tick is a nanosecond.
+
+use super::*;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::Duration;
+
+const US: u64 = 1_000;
+
+/// Goes on by `step` at every look.
+#[derive(Clone, Default)]
+struct Hand {
+    now: Rc<Cell<u64>>,
+    step: Rc<Cell<u64>>,
+}
+
+impl Hand {
+    fn pass(&self, ns: u64) {
+        self.now.set(self.now.get() + ns);
+    }
+}
+
+impl TimeSource for Hand {
+    fn ticks(&self) -> u64 {
+        self.pass(self.step.get());
+        self.now.get()
+    }
+
+    fn ns(&self, ticks: u64) -> u64 {
+        ticks
+    }
+
+    fn ticks_from_ns(&self, ns: u64) -> u64 {
+        ns
+    }
+}
+
+fn pace(mode: Mode, cores: fn(bool) -> usize) -> (Hand, Pace<Hand>) {
+    let clock = Hand::default();
+    clock.step.set(200);
+    (clock.clone(), Pace::with(mode, clock, cores))
+}
+
+/// Spins to the end; gives how long that took and the number of turns.
+fn spin(clock: &Hand, pace: &mut Pace<Hand>) -> (u64, u32) {
+    let begin = clock.now.get();
+    pace.begin(None);
+    let mut turns = 0;
+    while pace.spin_more() {
+        turns += 1;
+    }
+    (clock.now.get() - begin, turns)
+}
+
+/// A wait in which something comes after `gap`; gives whether it slept.
+fn wait(clock: &Hand, pace: &mut Pace<Hand>, gap: u64, wake: u64) -> bool {
+    let due = clock.now.get() + gap;
+    pace.begin(None);
+    while pace.spin_more() {
+        if clock.now.get() >= due {
+            pace.found_spinning();
+            return false;
+        }
+    }
+    pace.before_sleep();
+    let due = due.max(clock.now.get());
+    clock.now.set(due + wake - clock.step.get());
+    pace.woken(due);
+    true
+}
+
+#[test]
+fn spinning_ends_after_what_a_wake_up_costs() {
+    let (clock, mut pace) = pace(Mode::Balanced, |_| 2);
+    let (took, turns) = spin(&clock, &mut pace);
+    assert!((5 * US..6 * US).contains(&took), "{took}");
+    assert!(turns > 16);
+}
+
+#[test]
+fn latency_mode_spins_for_5_ms_and_power_mode_never() {
+    let (clock, mut pace) = pace(Mode::Latency, |_| 2);
+    let (took, _) = spin(&clock, &mut pace);
+    assert!((5_000 * US..5_001 * US).contains(&took), "{took}");
+    for _ in 0..20 {
+        wait(&clock, &mut pace, 50_000 * US, 5 * US);
+    }
+    let (took, _) = spin(&clock, &mut pace);
+    assert!(took >= 5_000 * US, "whatever it has learned: {took}");
+    pace.set_mode(Mode::Power);
+    assert_eq!(spin(&clock, &mut pace).1, 0);
+    assert_eq!(pace.mode(), Mode::Power);
+}
+
+#[test]
+fn nobody_spins_beyond_the_deadline() {
+    let (clock, mut pace) = pace(Mode::Latency, |_| 2);
+    pace.begin(Some(Instant::now()));
+    while pace.spin_more() {}
+    assert!(clock.now.get() < 10 * US);
+    pace.begin(Some(Instant::now() + Duration::from_secs(3600)));
+    while pace.spin_more() {}
+    assert!(clock.now.get() >= 5_000 * US);
+}
+
+#[test]
+fn long_gaps_end_the_spinning_and_short_ones_bring_it_back() {
+    let (clock, mut pace) = pace(Mode::Balanced, |_| 2);
+    for _ in 0..8 {
+        assert!(wait(&clock, &mut pace, 200 * US, 5 * US));
+    }
+    assert_eq!(spin(&clock, &mut pace).1, 0, "sleeps at once");
+    // After an hour of nothing, a few short gaps are enough.
+    wait(&clock, &mut pace, 3_600_000_000 * US, 5 * US);
+    let sleeps = (0..20)
+        .filter(|_| wait(&clock, &mut pace, US, 5 * US))
+        .count();
+    assert!((1..=8).contains(&sleeps), "{sleeps}");
+    assert!(spin(&clock, &mut pace).1 > 0);
+}
+
+#[test]
+fn spinning_goes_on_where_it_mostly_pays() {
+    let (clock, mut pace) = pace(Mode::Balanced, |_| 2);
+    // Every eighth gap is long: a long one costs 10 µs by spinning, the rest 1 µs.
+    let sleeps = (0..800)
+        .filter(|n| {
+            wait(
+                &clock,
+                &mut pace,
+                if n % 8 == 7 { 500 * US } else { US },
+                5 * US,
+            )
+        })
+        .count();
+    assert_eq!(sleeps, 100, "only in the long gaps");
+}
+
+#[test]
+fn the_cost_of_a_wake_up_is_learned_within_bounds() {
+    let (clock, mut pace) = pace(Mode::Balanced, |_| 2);
+    assert_eq!(pace.wake_ns(), 5 * US);
+    for (wake, learned) in [(20, 20), (1, 2), (50, 50), (51, 50), (400, 50), (8, 8)] {
+        for _ in 0..100 {
+            wait(&clock, &mut pace, 300 * US, wake * US);
+        }
+        assert_eq!(pace.wake_ns(), learned * US, "{wake}");
+    }
+}
+
+#[test]
+fn a_very_long_wake_up_makes_the_next_waits_yield() {
+    let (clock, mut pace) = pace(Mode::Latency, |_| 2);
+    wait(&clock, &mut pace, 6_000 * US, 60 * US);
+    let mut yielding = 0;
+    for _ in 0..100 {
+        pace.begin(None);
+        yielding += u32::from(pace.turns == Turns::Yield);
+    }
+    assert_eq!(yielding, CROWDED_WAITS);
+}
+
+#[test]
+fn on_one_core_a_turn_is_given_away_once() {
+    let (clock, mut pace) = pace(Mode::Balanced, |_| 1);
+    wait(&clock, &mut pace, 10_000 * US, 5 * US);
+    assert_eq!(spin(&clock, &mut pace).1, 1);
+    pace.set_mode(Mode::Latency);
+    pace.begin(None);
+    assert_eq!(pace.turns, Turns::Yield);
+}
+
+#[test]
+fn cores_and_quota_are_looked_at_again() {
+    std::thread_local! {
+        static LOOKS: Cell<[u32; 2]> = const { Cell::new([0; 2]) };
+        static CORES: Cell<[usize; 2]> = const { Cell::new([2, 2]) };
+    }
+    let look = |quota| {
+        let mut looks = LOOKS.get();
+        looks[usize::from(quota)] += 1;
+        LOOKS.set(looks);
+        CORES.get()[usize::from(quota)]
+    };
+    let (clock, mut pace) = pace(Mode::Balanced, look);
+    for _ in 0..100 {
+        wait(&clock, &mut pace, 20_000 * US, 5 * US);
+    }
+    // Two seconds: about 20 looks at the cores and two at the quota.
+    let [affinity, quota] = LOOKS.get();
+    assert!((15..=20).contains(&affinity), "{affinity}");
+    assert_eq!(quota, 2);
+    assert!(!pace.alone);
+    // A quota of one core: seen within a second, and not forgotten in between.
+    CORES.set([2, 1]);
+    for _ in 0..60 {
+        wait(&clock, &mut pace, 20_000 * US, 5 * US);
+    }
+    assert!(pace.alone);
+    for _ in 0..60 {
+        wait(&clock, &mut pace, 20_000 * US, 5 * US);
+        assert!(pace.alone);
+    }
+    CORES.set([2, 2]);
+    for _ in 0..60 {
+        wait(&clock, &mut pace, 20_000 * US, 5 * US);
+    }
+    assert!(!pace.alone);
+}
+
+#[test]
+fn a_timeout_counts_as_a_long_gap_if_it_was_one() {
+    let (clock, mut pace) = pace(Mode::Balanced, |_| 2);
+    let before = pace.spinning;
+    pace.begin(None);
+    pace.before_sleep();
+    clock.pass(US);
+    pace.timed_out();
+    assert_eq!(pace.spinning, before);
+    clock.pass(100 * US);
+    pace.timed_out();
+    assert!(pace.spinning > before);
+}

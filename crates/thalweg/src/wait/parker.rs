@@ -1,0 +1,227 @@
+//! A thread's own waker: a word to sleep on behind the standard library's `Waker`.
+//!
+//! A waker stamps the clock just before it wakes a thread that sleeps; the thread sees how long it
+//! took until it ran again.
+
+use super::futex::Futex;
+use crate::ring::sync::{AtomicU64, Ordering, order};
+// Not the model's: `Wake` asks for this one, and its count is not what is modelled.
+use std::sync::Arc;
+use std::task::{Wake, Waker};
+use std::time::Instant;
+use thalweg_measure::clock::Clock;
+
+/// Awake, and not notified.
+const AWAKE: u32 = 0;
+/// Asleep, or about to.
+const ASLEEP: u32 = 1;
+/// Notified, and the thread does not know yet.
+const NOTIFIED: u32 = 2;
+
+/// What a thread sleeps on.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Bed {
+    futex: Futex,
+    /// When it was woken out of its sleep, in ticks.
+    woken: AtomicU64,
+    clock: Clock,
+}
+
+impl Wake for Bed {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // ORDERING: Relaxed; decides only whether a stamp is worth its 20 ns.
+        if self.futex.0.load(Ordering::Relaxed) == ASLEEP {
+            // ORDERING: Relaxed; made visible by the swap below.
+            self.woken.store(self.clock.ticks(), Ordering::Relaxed);
+        }
+        // ORDERING: Release (order::wake), pairs with the Acquire in `Parker::wake_up`: what came
+        // before is visible to the woken thread.
+        if self.futex.0.swap(NOTIFIED, order::wake()) == ASLEEP {
+            self.futex.wake();
+        }
+    }
+}
+
+/// How a sleep ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Ended {
+    /// The deadline is reached, and nobody has woken the thread.
+    TimedOut,
+    /// Woken before it slept.
+    Awake,
+    /// Woken out of its sleep: when that began, in ticks.
+    Asleep(u64),
+}
+
+/// A thread's bed, with a waker for it. Never shared: one wait has it at a time.
+#[derive(Debug)]
+pub(super) struct Parker {
+    bed: Arc<Bed>,
+    waker: Waker,
+}
+
+impl Parker {
+    fn new() -> Self {
+        let bed = Arc::new(Bed {
+            futex: Futex::default(),
+            woken: AtomicU64::new(0),
+            clock: Clock::global(),
+        });
+        let waker = Waker::from(Arc::clone(&bed));
+        Self { bed, waker }
+    }
+
+    /// Wakes this thread. May be woken late, so that a wait may be ended for no reason by the waker
+    /// of an earlier one.
+    pub(super) fn waker(&self) -> &Waker {
+        &self.waker
+    }
+
+    /// Forgets what woke it before.
+    pub(super) fn reset(&self) {
+        // ORDERING: Relaxed; a wake-up that is thrown away tells nothing. One for the coming wait
+        // comes after the waker was listed, under a lock.
+        self.bed.futex.0.store(AWAKE, Ordering::Relaxed);
+    }
+
+    /// Sleeps until woken (since the last [`reset`](Self::reset)), or until the deadline.
+    pub(super) fn park_until(&self, deadline: Option<Instant>) -> Ended {
+        let word = &self.bed.futex.0;
+        // ORDERING: Relaxed where it succeeds, since nothing is told by going to sleep; else
+        // Acquire (order::woken), pairs with the Release in `wake_by_ref`.
+        if word
+            .compare_exchange(AWAKE, ASLEEP, Ordering::Relaxed, order::woken())
+            .is_err()
+        {
+            self.reset();
+            return Ended::Awake;
+        }
+        loop {
+            match deadline {
+                None => self.bed.futex.sleep_while(ASLEEP),
+                Some(deadline) => self.bed.futex.sleep_while_until(ASLEEP, deadline),
+            }
+            // ORDERING: Relaxed; `wake_up` acquires.
+            let is_over = word.load(Ordering::Relaxed) == NOTIFIED
+                || deadline.is_some_and(|deadline| cfg!(loom) || Instant::now() >= deadline);
+            if is_over {
+                return self.wake_up();
+            }
+        }
+    }
+
+    fn wake_up(&self) -> Ended {
+        // ORDERING: Acquire (order::woken), pairs with the Release in `wake_by_ref`.
+        if self.bed.futex.0.swap(AWAKE, order::woken()) == NOTIFIED {
+            // ORDERING: Relaxed; acquired by the swap.
+            Ended::Asleep(self.bed.woken.load(Ordering::Relaxed))
+        } else {
+            Ended::TimedOut
+        }
+    }
+}
+
+#[cfg(not(loom))]
+std::thread_local! {
+    static CACHED: std::cell::Cell<Option<Parker>> = const { std::cell::Cell::new(None) };
+}
+
+/// Calls `wait` with this thread's parker. A wait within a wait has one of its own, since each
+/// would sleep through the other's notification; it is allocated, as is the first of a thread.
+pub(super) fn with<R>(wait: impl FnOnce(&Parker) -> R) -> R {
+    let lent = Lent(Some(cached().unwrap_or_else(Parker::new)));
+    let parker = lent.0.as_ref().expect("put there above");
+    wait(parker)
+}
+
+/// Goes back to where it came from, also if the wait panics.
+struct Lent(Option<Parker>);
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        #[cfg(not(loom))]
+        // Where the thread is past its last breath there is nothing to keep it in.
+        let _ = CACHED.try_with(|cached| cached.set(self.0.take()));
+    }
+}
+
+#[cfg(not(loom))]
+fn cached() -> Option<Parker> {
+    CACHED.try_with(std::cell::Cell::take).ok().flatten()
+}
+
+/// The threads of a model share what is local to a thread.
+#[cfg(loom)]
+fn cached() -> Option<Parker> {
+    None
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::time::Duration;
+
+    #[test]
+    fn a_wake_up_before_the_sleep_counts() {
+        with(|parker| {
+            parker.reset();
+            parker.waker().wake_by_ref();
+            parker.waker().wake_by_ref();
+            assert_eq!(parker.park_until(None), Ended::Awake);
+            let soon = Instant::now() + Duration::from_millis(5);
+            assert_eq!(parker.park_until(Some(soon)), Ended::TimedOut, "used up");
+            assert!(Instant::now() >= soon);
+        });
+    }
+
+    #[test]
+    fn an_old_wake_up_is_forgotten_and_a_deadline_may_be_over() {
+        with(|parker| {
+            parker.waker().wake_by_ref();
+            parker.reset();
+            assert_eq!(parker.park_until(Some(Instant::now())), Ended::TimedOut);
+        });
+    }
+
+    #[test]
+    fn a_sleeper_learns_when_it_was_woken() {
+        let clock = Clock::global();
+        with(|parker| {
+            parker.reset();
+            let begin = clock.ticks();
+            let waker = parker.waker().clone();
+            let other = std::thread::spawn(move || {
+                // Mostly long enough that the other sleeps.
+                for _ in 0..1_000 {
+                    std::thread::yield_now();
+                }
+                waker.wake();
+            });
+            match parker.park_until(None) {
+                Ended::Asleep(woken) => {
+                    // Ticks of two cores may differ by a few.
+                    let slack = clock.ticks_from_ns(1_000);
+                    assert!(woken + slack >= begin && woken <= clock.ticks() + slack);
+                }
+                Ended::Awake => println!("the waker was faster than the sleeper"),
+                Ended::TimedOut => panic!("there was no deadline"),
+            }
+            other.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_wait_within_a_wait_has_a_parker_of_its_own_and_the_first_is_kept() {
+        let outer = with(|outer| {
+            let inner = with(|inner| Arc::as_ptr(&inner.bed));
+            assert_ne!(Arc::as_ptr(&outer.bed), inner);
+            Arc::as_ptr(&outer.bed)
+        });
+        assert_eq!(with(|again| Arc::as_ptr(&again.bed)), outer);
+    }
+}

@@ -1,0 +1,343 @@
+//! Telling waiters that there is something to look at.
+//!
+//! A [`Signal`] is a list of wakers with a word in front, for threads and tasks alike. While nobody
+//! waits, telling costs a load and a branch, and no fence.
+//!
+//! # State
+//! `word` is the number of listed waiters times [`WAITER`], plus [`ARMED`]. It changes under the
+//! lock of the list only. `calm` counts notifications on end that met an armed signal and nobody.
+//!
+//! # Rules
+//! 1. Whoever makes something publishes it, passes the light barrier, and loads the word. If that
+//!    is 0, it is done. Else it passes a sequentially consistent fence and loads the word again; if
+//!    waiters are listed, it takes the first off the list and wakes it.
+//! 2. A waiter takes the lock. If the signal is not armed, it arms it: it sets `ARMED`, then
+//!    passes the heavy barrier. Then it lists itself, gives the lock back, passes a sequentially
+//!    consistent fence, and looks again; only if there is nothing does it sleep.
+//! 3. `ARMED` is cleared only under the lock, while nobody is listed.
+//! 4. A notification is used up by a look that comes after it, and by nothing else. A waiter that
+//!    leaves without one passes it on.
+//!
+//! # Why it works
+//! By the lock, a waiter is listed after the heavy barrier of the last arming, which comes after
+//! the last clearing. Take a notifier that makes something and loads the word. If its light barrier
+//! comes before that heavy barrier, the waiter, which looks later still, sees what was made. If it
+//! comes after, the notifier sees `ARMED` set (or, later, cleared, but rule 3 excludes that while
+//! the waiter is listed) and goes on to the fence. Of that fence and the waiter's, one comes first:
+//! if the waiter's, the notifier sees it listed, and if the notifier's, the waiter sees what was
+//! made (Dekker's argument).
+//!
+//! So dense traffic, where the receiver hardly ever sleeps, pays no fence; sparse traffic, where it
+//! sleeps every time, stays armed and pays no heavy barrier. A signal that nobody has slept on for
+//! [`CALM_MAX`] notifications is cleared by the notifier. Where the system has no heavy barrier, a
+//! signal is armed for ever. Asymmetric barriers for this purpose: Dice, Huang and Yang,
+//! "Asymmetric Dekker synchronization" (2001); folly's `AsymmetricThreadFence`.
+
+mod list;
+#[cfg(all(test, loom))]
+mod models;
+#[cfg(all(test, not(loom)))]
+mod tests;
+
+pub use list::Entry;
+
+use super::barrier;
+use crate::ring::sync::{AtomicU32, Mutex, MutexGuard, Ordering, fence, order};
+use list::List;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::task::Waker;
+
+/// Notifiers must look twice.
+const ARMED: u32 = 1;
+/// One listed waiter.
+const WAITER: u32 = 2;
+/// Notifications on end that find nobody before the signal is cleared. So many fences (7 ns each)
+/// cost as much as one to five heavy barriers.
+#[cfg(not(loom))]
+const CALM_MAX: u32 = 256;
+#[cfg(loom)]
+const CALM_MAX: u32 = 1;
+/// Wakers that are taken off the list under one lock.
+const BATCH: usize = 8;
+
+/// A list of waiters (threads or tasks) that are woken when there is something to look at, in the
+/// order in which they came.
+///
+/// Notifying costs a load and a branch while nobody has waited for a while, a fence (7 ns) more
+/// while somebody has, and what the waker costs (2 µs for a thread) where somebody waits.
+/// Registering costs an uncontended lock, a fence and the clone of a waker, some 40 ns, and where
+/// the signal has been calm a system call (0.4 to 10 µs). Nothing is allocated after construction,
+/// as long as no more than 16 wait together.
+///
+/// A signal has no memory: whoever waits looks for itself, *after* it has registered. Threads use
+/// [`block`](super::block), which does all that.
+///
+/// ```
+/// use std::sync::atomic::{AtomicBool, Ordering};
+/// use thalweg::wait::{Mode, Pace, Signal, block};
+/// let (done, signal) = (AtomicBool::new(false), Signal::new());
+/// std::thread::scope(|scope| {
+///     scope.spawn(|| {
+///         done.store(true, Ordering::Release);
+///         signal.notify_one();
+///     });
+///     let look = || done.load(Ordering::Acquire).then_some(());
+///     block(&signal, &mut Pace::new(Mode::Balanced), None, look)
+/// })
+/// .expect("without a deadline, it comes");
+/// ```
+#[derive(Debug)]
+pub struct Signal {
+    front: Front,
+    back: Back,
+}
+
+/// What every notifier reads, alone on its line.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Front {
+    word: AtomicU32,
+}
+
+/// What only waiters and those who wake them touch.
+#[derive(Debug)]
+#[repr(align(128))]
+struct Back {
+    calm: AtomicU32,
+    list: Mutex<List>,
+}
+
+impl Default for Signal {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Signal {
+    /// A signal that nobody waits on. Allocates the list. The first one of a process asks the
+    /// system for the heavy barrier; that takes microseconds while the process has one thread, and
+    /// up to some 30 ms afterwards.
+    pub fn new() -> Self {
+        let armed = if barrier::is_available() { 0 } else { ARMED };
+        Self {
+            front: Front {
+                word: AtomicU32::new(armed),
+            },
+            back: Back {
+                calm: AtomicU32::new(0),
+                list: Mutex::new(List::new()),
+            },
+        }
+    }
+
+    /// Wakes the waiter that came first, if there is one. What was published before is visible to
+    /// whoever is woken, and to whoever registers too late to be.
+    ///
+    /// # Panics
+    /// If the waker does.
+    #[inline(always)]
+    pub fn notify_one(&self) {
+        if self.is_armed() {
+            self.notify_listed(1);
+        }
+    }
+
+    /// As [`notify_one`](Self::notify_one) for up to `count` waiters; gives how many there were.
+    ///
+    /// # Panics
+    /// If a waker does; the others are woken all the same.
+    #[inline(always)]
+    pub fn notify(&self, count: usize) -> usize {
+        if self.is_armed() {
+            self.notify_listed(count)
+        } else {
+            0
+        }
+    }
+
+    /// As [`notify`](Self::notify) for all that wait now.
+    ///
+    /// # Panics
+    /// If a waker does; the others are woken all the same.
+    #[inline]
+    pub fn notify_all(&self) -> usize {
+        self.notify(usize::MAX)
+    }
+
+    /// Lists a waiter. It must look for what it waits for *after* this, and sleep only if there is
+    /// nothing; and it must [`unregister`](Self::unregister) before it does anything else, whatever
+    /// wakes it. Does not wait for anyone, except for a moment for the lock.
+    pub fn register(&self, waker: &Waker) -> Entry {
+        // Foreign code runs outside of the lock: here the clone.
+        let waker = waker.clone();
+        let mut list = self.lock();
+        // ORDERING: Relaxed; the word changes under the lock only.
+        if self.front.word.load(Ordering::Relaxed) & ARMED == 0 {
+            // ORDERING: Relaxed; the heavy barrier orders it against the light one in `is_armed`.
+            self.front.word.store(ARMED, Ordering::Relaxed);
+            barrier::heavy();
+        }
+        let entry = list.push(waker);
+        self.tell(&list);
+        drop(list);
+        // ORDERING: SeqCst (order::dekker), pairs with the fence in `notify_listed` (rules 1 and
+        // 2).
+        fence(order::dekker());
+        entry
+    }
+
+    /// Ends a wait. `true`: it was still listed. `false`: it has been notified, and somebody has to
+    /// look: if the caller does not do so now (since it gives up, or since it found something
+    /// *before* this call), it must pass the notification on by [`notify_one`](Self::notify_one).
+    /// To do so once too often does no harm.
+    #[must_use = "a notification that is not used must be passed on"]
+    pub fn unregister(&self, entry: Entry) -> bool {
+        let mut list = self.lock();
+        let waker = list.remove(entry);
+        if waker.is_some() {
+            self.tell(&list);
+        }
+        drop(list);
+        // The waker is dropped here, outside of the lock.
+        waker.is_some()
+    }
+
+    /// For a task that is polled again: has `waker` woken from now on. `true`: the wait is still
+    /// listed, in its old place. `false`: it has been notified and is over; look, and register
+    /// anew before the next sleep.
+    #[must_use = "a wait that has been notified is over"]
+    pub fn update(&self, entry: Entry, waker: &Waker) -> bool {
+        match self.lock().waker_mut(entry) {
+            None => return false,
+            Some(listed) if listed.will_wake(waker) => return true,
+            Some(_) => {}
+        }
+        // Foreign code runs outside of the lock: here the clone, below the drop of the old one.
+        let mut waker = waker.clone();
+        let mut list = self.lock();
+        let listed = list.waker_mut(entry);
+        let found = listed.is_some();
+        if let Some(listed) = listed {
+            std::mem::swap(listed, &mut waker);
+        }
+        drop(list);
+        found
+    }
+
+    /// How many wait now; may be old by the time it is read.
+    pub fn waiting(&self) -> usize {
+        // ORDERING: Relaxed; a figure to look at, nothing follows from it.
+        (self.front.word.load(Ordering::Relaxed) / WAITER) as usize
+    }
+
+    /// How many waits were listed so far, that is, found nothing by looking and spinning. Takes the
+    /// lock.
+    pub fn parked(&self) -> u64 {
+        self.lock().parked()
+    }
+
+    /// How many waits a notification has ended so far. Takes the lock.
+    pub fn woken(&self) -> u64 {
+        self.lock().woken()
+    }
+
+    /// The first half of rule 1.
+    #[inline(always)]
+    fn is_armed(&self) -> bool {
+        barrier::light();
+        // ORDERING: Relaxed; the barrier above orders it after what was published, against the
+        // heavy one in `register`.
+        self.front.word.load(Ordering::Relaxed) != 0
+    }
+
+    /// The second half of rule 1.
+    #[cold]
+    #[inline(never)]
+    fn notify_listed(&self, count: usize) -> usize {
+        // ORDERING: SeqCst (order::dekker), pairs with the fence in `register` (rules 1 and 2).
+        fence(order::dekker());
+        // ORDERING: Relaxed; ordered by the fence.
+        match self.front.word.load(Ordering::Relaxed) / WAITER {
+            0 => {
+                self.calm_down();
+                0
+            }
+            listed => {
+                // ORDERING: Relaxed; a guess at how busy waiters are, and losing some is fine.
+                self.back.calm.store(0, Ordering::Relaxed);
+                self.wake(count.min(listed as usize))
+            }
+        }
+    }
+
+    /// Counts a notification that found nobody; clears the signal after many.
+    fn calm_down(&self) {
+        // ORDERING: Relaxed, as in `notify_listed`.
+        let calm = self.back.calm.load(Ordering::Relaxed) + 1;
+        // ORDERING: Relaxed, as in `notify_listed`.
+        self.back.calm.store(calm % CALM_MAX, Ordering::Relaxed);
+        if calm >= CALM_MAX
+            && barrier::is_available()
+            && let Ok(list) = self.back.list.try_lock()
+            && list.len() == 0
+        {
+            // ORDERING: Relaxed; under the lock, so that the next waiter arms it again (rule 3).
+            self.front.word.store(0, Ordering::Relaxed);
+        }
+    }
+
+    /// Takes up to `wanted` waiters off the list, and wakes them outside of the lock.
+    fn wake(&self, wanted: usize) -> usize {
+        let mut woken = 0;
+        let mut panic: Option<Box<dyn Any + Send>> = None;
+        while woken < wanted {
+            let mut batch: [Option<Waker>; BATCH] = [const { None }; BATCH];
+            let taken = self.take(&mut batch, wanted - woken);
+            for waker in batch.into_iter().flatten() {
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+                    panic.get_or_insert(payload);
+                }
+            }
+            woken += taken;
+            if taken == 0 {
+                break;
+            }
+        }
+        match panic {
+            // A second panic while the first unwinds would end the process.
+            Some(payload) if !std::thread::panicking() => resume_unwind(payload),
+            _ => woken,
+        }
+    }
+
+    fn take(&self, batch: &mut [Option<Waker>], wanted: usize) -> usize {
+        let mut list = self.lock();
+        let mut taken = 0;
+        for place in batch.iter_mut().take(wanted) {
+            *place = list.pop();
+            if place.is_none() {
+                break;
+            }
+            taken += 1;
+        }
+        self.tell(&list);
+        taken
+    }
+
+    /// Puts the number of waiters where notifiers look. The signal is armed.
+    fn tell(&self, list: &List) {
+        let word = ARMED + list.len() * WAITER;
+        // ORDERING: Relaxed; the caller holds the lock, and a new waiter passes the fence in
+        // `register` afterwards.
+        self.front.word.store(word, Ordering::Relaxed);
+    }
+
+    fn lock(&self) -> MutexGuard<'_, List> {
+        // No foreign code runs under the lock, so that it is never poisoned half way.
+        self.back
+            .list
+            .lock()
+            .unwrap_or_else(|poisoned| poisoned.into_inner())
+    }
+}
