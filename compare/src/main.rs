@@ -1,8 +1,9 @@
 //! `cargo compare EXPERIMENT`: this project and its peers side by side, in one process and in
 //! interleaved runs, with intervals.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
 mod case;
+mod channels;
 mod experiment;
 mod report;
 mod runner;
@@ -49,10 +50,11 @@ struct Arguments {
     /// anything).
     #[arg(long, value_name = "PATTERN", value_parser = Cases::parse)]
     cases: Option<Cases>,
-    /// Runs of each subject and case [default: 11].
+    /// Runs of each subject and case [default: 11; the channels' experiments have their own].
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1000))]
     repetitions: Option<u16>,
-    /// Load of each run in seconds [default: 0.15, quick 0.04].
+    /// Load of each run in seconds [default: 0.15, quick 0.04; the channels' experiments have
+    /// their own].
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<f64>,
 }

@@ -36,6 +36,11 @@ impl Report {
         self.text.push('\n');
     }
 
+    /// Text in the same paragraph.
+    pub(crate) fn append(&mut self, text: &impl Display) {
+        self.text += &text.to_string();
+    }
+
     /// A row for a figure that is not of a trial.
     pub(crate) fn measured(&mut self, case: &str, subject: &str, metric: Metric, values: &[f64]) {
         let path = [self.experiment, case, subject];
@@ -43,8 +48,8 @@ impl Report {
         self.rows.push(row.json());
     }
 
-    /// The rows of a trial, and its table under a heading.
-    pub(crate) fn trial(&mut self, heading: &str, trial: &Trial) {
+    /// The rows of a trial.
+    pub(crate) fn rows(&mut self, trial: &Trial) {
         for series in &trial.series {
             for (at, &metric) in trial.metrics.iter().enumerate() {
                 self.measured(&trial.case, &series.subject, metric, &series.values(at));
@@ -59,6 +64,11 @@ impl Report {
             let lost = Metric::lower("lost", "events");
             self.measured(&trial.case, &series.subject, lost, &[series.lost() as f64]);
         }
+    }
+
+    /// The rows of a trial, and its table under a heading.
+    pub(crate) fn trial(&mut self, heading: &str, trial: &Trial) {
+        self.rows(trial);
         self.say(heading);
         self.text += &if trial.metrics[0].unit == "ns" && trial.metrics.len() > 1 {
             latency_table(trial).to_string()

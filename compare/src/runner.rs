@@ -3,7 +3,7 @@
 
 use thalweg_measure::noise::quieter_half;
 use thalweg_measure::random::SplitMix;
-use thalweg_measure::statistics::{Better, median, quantile};
+use thalweg_measure::statistics::{Better, Interval, median, paired_ratio, quantile};
 
 /// Something that a run measures.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -136,6 +136,12 @@ impl Trial {
             }
             _ => Vec::new(),
         }
+    }
+
+    /// The ratio of two subjects of this trial; more than 1 means that the first is better.
+    pub(crate) fn interval(&self, [subject, versus]: [&str; 2], metric: usize) -> Option<Interval> {
+        let pairs = self.pairs(subject, versus, metric);
+        paired_ratio(&pairs, self.metrics[metric].better)
     }
 }
 

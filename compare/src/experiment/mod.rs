@@ -1,6 +1,7 @@
 //! The experiments, one file each.
 
 mod attribution;
+mod channels;
 mod pipeline;
 mod progress;
 
@@ -22,6 +23,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     pipeline::EXPERIMENT,
     progress::EXPERIMENT,
     attribution::EXPERIMENT,
+    channels::EXPERIMENT,
 ];
 
 const REPETITIONS: usize = 11;
@@ -36,6 +38,9 @@ pub(crate) struct Settings {
     /// Load of each run, ns.
     pub(crate) span_ns: u64,
     pub(crate) cases: Cases,
+    pub(crate) quick: bool,
+    /// What was asked for, if anything was, of the two above.
+    asked: (Option<usize>, Option<f64>),
 }
 
 impl Settings {
@@ -45,6 +50,7 @@ impl Settings {
         repetitions: Option<usize>,
         seconds: Option<f64>,
     ) -> Self {
+        let asked = (repetitions, seconds);
         let seconds = seconds.unwrap_or(if quick {
             RUN_SECONDS_QUICK
         } else {
@@ -54,6 +60,24 @@ impl Settings {
             repetitions: repetitions.unwrap_or(REPETITIONS),
             span_ns: (seconds * 1e9) as u64,
             cases,
+            quick,
+            asked,
+        }
+    }
+
+    /// The repetitions asked for, or these: `[full, quick]`.
+    fn repetitions_or(&self, [full, quick]: [usize; 2]) -> usize {
+        self.asked
+            .0
+            .unwrap_or(if self.quick { quick } else { full })
+    }
+
+    /// The span asked for, or these, ns: `[full, quick]`.
+    fn span_ns_or(&self, [full, quick]: [u64; 2]) -> u64 {
+        match self.asked.1 {
+            Some(seconds) => (seconds * 1e9) as u64,
+            None if self.quick => quick,
+            None => full,
         }
     }
 
