@@ -125,8 +125,10 @@ pub(super) use system::{heavy, is_available, light};
 /// fences, a model could not tell a `heavy` that is over from one that is still under way.
 #[cfg(loom)]
 pub(super) mod simulated {
-    use crate::ring::sync::{Arc, AtomicU32, Ordering, fault, fence};
+    use crate::ring::sync::{AtomicU32, Ordering, fault, fence};
     use std::cell::RefCell;
+    // The model's may not outlive a model that fails.
+    use std::sync::Arc;
 
     struct Interrupts {
         asked: AtomicU32,

@@ -127,6 +127,10 @@ impl<'s> Listed<'s> {
 
 impl Drop for Listed<'_> {
     fn drop(&mut self) {
+        // A model that has failed is torn down, and nothing of it may be touched.
+        if cfg!(loom) && std::thread::panicking() {
+            return;
+        }
         self.leave();
         if self.owed {
             self.signal.notify_one();

@@ -161,6 +161,47 @@ fn cached() -> Option<Parker> {
     None
 }
 
+#[cfg(all(test, loom))]
+mod models {
+    use super::*;
+    use crate::ring::sync::{Arc as Shared, UnsafeCell, fault};
+
+    /// Only the wake-up says that there is something.
+    fn hand_over() {
+        with(|parker| {
+            let cell = Shared::new(UnsafeCell::new(0));
+            let (waker, theirs) = (parker.waker().clone(), Shared::clone(&cell));
+            let thread = loom::thread::spawn(move || {
+                // SAFETY: the other thread reads only after it was woken.
+                #[allow(unsafe_code, reason = "loom's cell checks the order of accesses")]
+                theirs.with_mut(|value| unsafe { *value = 1 });
+                waker.wake();
+            });
+            assert_ne!(parker.park_until(None), Ended::TimedOut);
+            // SAFETY: the other thread wrote before it woke this one.
+            #[allow(unsafe_code, reason = "loom's cell checks the order of accesses")]
+            let value = cell.with(|value| unsafe { *value });
+            assert_eq!(value, 1);
+            thread.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_woken_thread_sees_what_came_before() {
+        loom::model(hand_over);
+    }
+
+    #[test]
+    fn a_relaxed_wake_is_caught() {
+        assert!(fault::caught("wake", hand_over));
+    }
+
+    #[test]
+    fn a_relaxed_wake_up_is_caught() {
+        assert!(fault::caught("woken", hand_over));
+    }
+}
+
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
