@@ -11,7 +11,7 @@ use std::sync::{Mutex, PoisonError};
 
 use super::hub::Gate;
 use crate::ring::sync::{Arc, AtomicBool, Ordering};
-use crate::ring::{CapacityError, Consumer, LaneConsumer, Layout, PopError, Producer, spsc};
+use crate::ring::{self, CapacityError, Consumer, LaneConsumer, Layout, PopError, Producer, spsc};
 
 type Newcomer<T> = (Consumer<T>, Arc<Gate>);
 
@@ -123,6 +123,15 @@ impl<T> LaneReceiver<T> {
                 }
             }
         }
+    }
+
+    /// Elements of one lane, and the gate of their sender.
+    pub(super) fn batch(&mut self, max: usize) -> (ring::Batch<'_, T>, &Gate) {
+        if matches!(self.lanes.peek(), Err(PopError::Empty | PopError::Closed)) {
+            self.take_in();
+        }
+        let (elements, gate) = self.lanes.batch_and_tag(max);
+        (elements, gate)
     }
 
     /// Whether a pop would not say that there is nothing at the moment.

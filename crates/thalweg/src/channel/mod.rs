@@ -32,6 +32,7 @@
 //! What a thread did before it sent an element is visible to the thread that received it, after
 //! that.
 
+mod batch;
 mod builder;
 mod claim;
 mod end;
@@ -41,11 +42,13 @@ mod gap;
 mod hub;
 mod lanes;
 mod locked;
+mod meeting;
 mod receiver;
 mod sender;
 mod shape;
 mod shards;
 
+pub use batch::Batch;
 pub use builder::{BuildError, Builder};
 pub use claim::Claim;
 pub use error::{

@@ -231,10 +231,16 @@ impl<T, G> LaneConsumer<T, G> {
     ///
     /// As with [`Consumer::batch`], elements that the iterator is not asked for stay in the ring.
     pub fn batch(&mut self, max: usize) -> Batch<'_, T> {
+        self.batch_and_tag(max).0
+    }
+
+    /// The same with the tag of the lane.
+    pub(crate) fn batch_and_tag(&mut self, max: usize) -> (Batch<'_, T>, &G) {
         // An empty batch if nothing is there: the current lane has none either.
         let max = if self.settle().is_ok() { max } else { 0 };
         self.left = 0;
-        self.lanes[self.current].ring.batch(max)
+        let lane = &mut self.lanes[self.current];
+        (lane.ring.batch(max), &lane.tag)
     }
 
     /// Moves up to `max` elements to the end of `out`, lane by lane, and says how many; no more in

@@ -1,0 +1,132 @@
+//! Receiving several elements with one look and one hand-back of room.
+
+use std::fmt;
+use std::iter::FusedIterator;
+
+use super::end::RecvEnd;
+use super::hub::Gate;
+use super::receiver::{Receiver, Source};
+use super::shape::Shape;
+use crate::ring;
+
+/// Elements of a channel, taken one by one through the iterator; see [`Receiver::batch`].
+#[must_use = "elements are received only by iterating"]
+pub struct Batch<'r, T>(Elements<'r, T>);
+
+enum Elements<'r, T> {
+    /// From a ring that is this receiver's alone: room goes back when the batch is dropped.
+    Own(Own<'r, T>),
+    /// From one that others use too: each element is taken on its own.
+    Shared {
+        source: &'r mut Source<T>,
+        left: usize,
+    },
+}
+
+struct Own<'r, T> {
+    /// Taken by the drop.
+    elements: Option<ring::Batch<'r, T>>,
+    gate: &'r Gate,
+    count: usize,
+}
+
+impl<T> Iterator for Batch<'_, T> {
+    type Item = T;
+
+    #[inline]
+    fn next(&mut self) -> Option<T> {
+        match &mut self.0 {
+            Elements::Own(own) => own.elements.as_mut()?.next(),
+            Elements::Shared { source, left } => {
+                *left = left.checked_sub(1)?;
+                let value = source.pop().ok();
+                if value.is_none() {
+                    *left = 0;
+                }
+                value
+            }
+        }
+    }
+
+    fn size_hint(&self) -> (usize, Option<usize>) {
+        match &self.0 {
+            Elements::Own(own) => own
+                .elements
+                .as_ref()
+                .map_or((0, Some(0)), ring::Batch::size_hint),
+            Elements::Shared { left, .. } => (0, Some(*left)),
+        }
+    }
+
+    // So that the choice of the kind is made once for all of them.
+    #[inline]
+    fn fold<B, F: FnMut(B, T) -> B>(mut self, init: B, mut work: F) -> B {
+        let mut result = init;
+        match &mut self.0 {
+            Elements::Own(own) => {
+                for value in own.elements.iter_mut().flatten() {
+                    result = work(result, value);
+                }
+            }
+            Elements::Shared { .. } => {
+                for value in self.by_ref() {
+                    result = work(result, value);
+                }
+            }
+        }
+        result
+    }
+}
+
+impl<T> FusedIterator for Batch<'_, T> {}
+
+impl<T> Drop for Own<'_, T> {
+    #[inline]
+    fn drop(&mut self) {
+        let left = self.elements.as_ref().map_or(0, ExactSizeIterator::len);
+        // Gives the room back, and then says so.
+        self.elements = None;
+        self.gate.writable.notify(self.count - left);
+    }
+}
+
+impl<T> fmt::Debug for Batch<'_, T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let most = self.size_hint().1;
+        f.debug_struct("Batch").field("left_at_most", &most).finish()
+    }
+}
+
+impl<T, S: Shape> Receiver<T, S> {
+    /// Takes up to `max` elements that are there now, one by one through an iterator, without
+    /// copying them anywhere else. Those that it is not asked for stay in the channel.
+    ///
+    /// From a ring or lane that no other receiver uses, the batch is what is there when this is
+    /// called (of one lane; the next batch is of another), and room is given back to the sender
+    /// once, when the batch is dropped. From others, each element is taken when it is asked for.
+    ///
+    /// ```
+    /// let (mut tx, mut rx) = thalweg::channel::spsc(8);
+    /// tx.send_slice(&[1, 2, 3]).expect("room for 3");
+    /// assert_eq!(rx.batch(2).sum::<i32>(), 3);
+    /// assert_eq!(rx.try_recv(), Ok(3));
+    /// ```
+    #[inline]
+    pub fn batch(&mut self, max: usize) -> Batch<'_, T> {
+        let is_own = matches!(self.source.end, RecvEnd::Ring(..) | RecvEnd::Lanes(_));
+        if !is_own || self.source.hub.habits.overflow.is_lossy() {
+            let source = &mut self.source;
+            return Batch(Elements::Shared { source, left: max });
+        }
+        let (elements, gate): (_, &Gate) = match &mut self.source.end {
+            RecvEnd::Ring(consumer, gate) => (consumer.batch(max), gate),
+            RecvEnd::Lanes(receiver) => receiver.batch(max),
+            _ => unreachable!("asked above"),
+        };
+        Batch(Elements::Own(Own {
+            count: elements.len(),
+            elements: Some(elements),
+            gate,
+        }))
+    }
+}
