@@ -7,6 +7,7 @@ use super::gap::Gaps;
 use super::hub::{Gate, Habits, Hub, Overflow};
 use super::lanes;
 use super::locked::Locked;
+use super::meeting::Meeting;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::shape::{Mpmc, Mpsc, Shape, Spsc};
@@ -246,7 +247,13 @@ impl Builder {
                 let rx = RecvEnd::Ticket(Arc::clone(&ring), Arc::clone(&gate));
                 (SendEnd::Ticket(ring), rx, gate)
             }
-            Storage::Bounded(limit) | Storage::Unbounded(limit) => {
+            Storage::Bounded(_) => {
+                let meeting = Arc::new(Meeting::new());
+                let gate = self.gate(0);
+                let rx = RecvEnd::Meeting(Arc::clone(&meeting), Arc::clone(&gate));
+                (SendEnd::Meeting(meeting), rx, gate)
+            }
+            Storage::Unbounded(limit) => {
                 let store = Arc::new(Locked::new(limit));
                 let gate = self.gate(limit);
                 let rx = RecvEnd::Locked(Arc::clone(&store), Arc::clone(&gate));

@@ -148,7 +148,7 @@ impl<T, S: Shape> Sender<T, S> {
             SendEnd::Lane(lane) => Room::Ring(lane.producer.claim(count)?),
             SendEnd::Ticket(ring) => Room::Ticket(ring.claim(count)?),
             SendEnd::Shard(shard) => Room::Ticket(shard.producer.claim(count)?),
-            SendEnd::Locked(_) => return Err(ClaimError::Unsupported),
+            SendEnd::Locked(_) | SendEnd::Meeting(_) => return Err(ClaimError::Unsupported),
         };
         Ok(Claim {
             room: Some(room),

@@ -4,6 +4,7 @@
 use super::hub::Gate;
 use super::lanes::{LaneReceiver, LaneSender};
 use super::locked::Locked;
+use super::meeting::Meeting;
 use super::shards::{ShardReceiver, ShardSender};
 use crate::ring::sync::Arc;
 use crate::ring::{Consumer, PopError, Producer, PushError, Ticket};
@@ -15,6 +16,7 @@ pub(super) enum SendEnd<T> {
     Ticket(Arc<Ticket<T>>),
     Shard(ShardSender<T>),
     Locked(Arc<Locked<T>>),
+    Meeting(Arc<Meeting<T>>),
 }
 
 impl<T> SendEnd<T> {
@@ -26,6 +28,7 @@ impl<T> SendEnd<T> {
             Self::Ticket(ring) => ring.try_push(value),
             Self::Shard(shard) => shard.producer.try_push(value),
             Self::Locked(store) => store.try_push(value),
+            Self::Meeting(meeting) => meeting.try_push(value),
         }
     }
 
@@ -37,6 +40,8 @@ impl<T> SendEnd<T> {
             Self::Ticket(ring) => ring.push_iter(values),
             Self::Shard(shard) => shard.producer.push_iter(values),
             Self::Locked(store) => store.push_iter(values),
+            // There is no room that an element could be asked for.
+            Self::Meeting(_) => 0,
         }
     }
 
@@ -51,6 +56,7 @@ impl<T> SendEnd<T> {
             Self::Ticket(ring) => ring.push_slice(values),
             Self::Shard(shard) => shard.producer.push_slice(values),
             Self::Locked(store) => store.push_iter(&mut values.iter().copied()),
+            Self::Meeting(meeting) => meeting.push_slice(values),
         }
     }
 
@@ -60,7 +66,7 @@ impl<T> SendEnd<T> {
             Self::Ticket(ring) => ring.try_pop().is_ok(),
             Self::Locked(store) => store.try_pop().is_ok(),
             // The builder gives these two to channels that drop the oldest.
-            Self::Ring(_) | Self::Lane(_) | Self::Shard(_) => false,
+            Self::Ring(_) | Self::Lane(_) | Self::Shard(_) | Self::Meeting(_) => false,
         }
     }
 
@@ -71,6 +77,7 @@ impl<T> SendEnd<T> {
             Self::Ticket(ring) => ring.is_closed(),
             Self::Shard(shard) => shard.producer.ring().is_closed(),
             Self::Locked(store) => store.is_closed(),
+            Self::Meeting(meeting) => meeting.is_closed(),
         }
     }
 
@@ -83,6 +90,7 @@ impl<T> SendEnd<T> {
                 Self::Ticket(ring) => ring.can_push(),
                 Self::Shard(shard) => shard.producer.ring().can_push(),
                 Self::Locked(store) => !store.is_full(),
+                Self::Meeting(meeting) => meeting.can_push(),
             }
     }
 
@@ -93,6 +101,7 @@ impl<T> SendEnd<T> {
             Self::Ticket(ring) => ring.len(),
             Self::Shard(shard) => shard.producer.ring().len(),
             Self::Locked(store) => store.len(),
+            Self::Meeting(meeting) => meeting.len(),
         }
     }
 
@@ -113,6 +122,7 @@ impl<T> SendEnd<T> {
             Self::Ticket(ring) => ring.capacity(),
             Self::Shard(shard) => shard.producer.ring().capacity(),
             Self::Locked(store) => store.capacity(),
+            Self::Meeting(_) => 0,
         }
     }
 
@@ -124,6 +134,7 @@ impl<T> SendEnd<T> {
             Self::Ticket(ring) => ring.pushed(),
             Self::Shard(shard) => shard.producer.ring().pushed(),
             Self::Locked(store) => store.pushed(),
+            Self::Meeting(meeting) => meeting.pushed(),
         }
     }
 
@@ -135,6 +146,16 @@ impl<T> SendEnd<T> {
             Self::Ticket(ring) => drop(ring.close()),
             Self::Shard(shard) => drop(shard.producer.ring().close()),
             Self::Locked(store) => store.close(),
+            Self::Meeting(meeting) => meeting.close(),
+        }
+    }
+
+    /// Where senders and receivers meet, if they do.
+    #[inline]
+    pub(super) fn meeting(&self) -> Option<&Arc<Meeting<T>>> {
+        match self {
+            Self::Meeting(meeting) => Some(meeting),
+            _ => None,
         }
     }
 }
@@ -146,6 +167,7 @@ pub(super) enum RecvEnd<T> {
     Ticket(Arc<Ticket<T>>, Arc<Gate>),
     Shards(ShardReceiver<T>),
     Locked(Arc<Locked<T>>, Arc<Gate>),
+    Meeting(Arc<Meeting<T>>, Arc<Gate>),
 }
 
 impl<T> RecvEnd<T> {
@@ -204,6 +226,7 @@ impl<T> RecvEnd<T> {
                 gate.writable.notify_one();
                 Ok(found)
             }
+            Self::Meeting(meeting, _) => meeting.try_pop_at(),
             Self::Ring(..) | Self::Lanes(_) => Err(PopError::Empty),
         }
     }
@@ -225,7 +248,7 @@ impl<T> RecvEnd<T> {
                 }
                 gate.writable.notify(count);
             }
-            Self::Lanes(_) | Self::Locked(..) => {
+            Self::Lanes(_) | Self::Locked(..) | Self::Meeting(..) => {
                 out.push(self.try_pop()?);
                 while out.len() - before < max
                     && let Ok(value) = self.try_pop()
@@ -255,6 +278,7 @@ impl<T> RecvEnd<T> {
             Self::Ticket(ring, _) => ring.can_pop() || ring.is_closed(),
             Self::Shards(receiver) => receiver.is_ready(),
             Self::Locked(store, _) => !store.is_empty() || store.is_closed(),
+            Self::Meeting(meeting, _) => meeting.can_pop() || meeting.is_closed(),
         }
     }
 
@@ -267,6 +291,8 @@ impl<T> RecvEnd<T> {
             Self::Ticket(ring, _) => ring.can_pop(),
             Self::Shards(receiver) => receiver.has_more(),
             Self::Locked(store, _) => !store.is_empty(),
+            // A wake-up there is for one who waits, and no other.
+            Self::Meeting(..) => false,
         }
     }
 
@@ -277,6 +303,7 @@ impl<T> RecvEnd<T> {
             Self::Ticket(ring, _) => ring.len(),
             Self::Shards(receiver) => receiver.len(),
             Self::Locked(store, _) => store.len(),
+            Self::Meeting(meeting, _) => meeting.len(),
         }
     }
 
@@ -287,6 +314,7 @@ impl<T> RecvEnd<T> {
             Self::Ticket(ring, _) => ring.capacity(),
             Self::Shards(receiver) => receiver.capacity(),
             Self::Locked(store, _) => store.capacity(),
+            Self::Meeting(..) => 0,
         }
     }
 
@@ -297,6 +325,7 @@ impl<T> RecvEnd<T> {
             Self::Ticket(ring, _) => ring.is_closed(),
             Self::Shards(receiver) => receiver.is_closed(),
             Self::Locked(store, _) => store.is_closed(),
+            Self::Meeting(meeting, _) => meeting.is_closed(),
         }
     }
 
@@ -308,13 +337,17 @@ impl<T> RecvEnd<T> {
             Self::Ticket(ring, _) => ring.popped(),
             Self::Shards(receiver) => receiver.popped(),
             Self::Locked(store, _) => store.popped(),
+            Self::Meeting(meeting, _) => meeting.popped(),
         }
     }
 
     /// Calls `look` with each gate of the channel.
     pub(super) fn for_each_gate(&self, look: &mut dyn FnMut(&Gate)) {
         match self {
-            Self::Ring(_, gate) | Self::Ticket(_, gate) | Self::Locked(_, gate) => look(gate),
+            Self::Ring(_, gate)
+            | Self::Ticket(_, gate)
+            | Self::Locked(_, gate)
+            | Self::Meeting(_, gate) => look(gate),
             Self::Lanes(receiver) => receiver.lanes.tags().for_each(|gate| look(gate)),
             Self::Shards(receiver) => receiver.for_each_gate(look),
         }
@@ -328,7 +361,10 @@ impl<T> RecvEnd<T> {
             noted + gate.take_untold()
         };
         match self {
-            Self::Ring(_, gate) | Self::Ticket(_, gate) | Self::Locked(_, gate) => take(gate),
+            Self::Ring(_, gate)
+            | Self::Ticket(_, gate)
+            | Self::Locked(_, gate)
+            | Self::Meeting(_, gate) => take(gate),
             Self::Lanes(receiver) => take(receiver.lanes.tag()),
             Self::Shards(receiver) => receiver.gate().map_or(0, |gate| take(gate)),
         }
@@ -351,6 +387,19 @@ impl<T> RecvEnd<T> {
                 store.close();
                 gate.writable.notify_all();
             }
+            Self::Meeting(meeting, gate) => {
+                meeting.close();
+                gate.writable.notify_all();
+            }
+        }
+    }
+
+    /// Where senders and receivers meet, if they do, and the gate there.
+    #[inline]
+    pub(super) fn meeting(&self) -> Option<(&Arc<Meeting<T>>, &Arc<Gate>)> {
+        match self {
+            Self::Meeting(meeting, gate) => Some((meeting, gate)),
+            _ => None,
         }
     }
 }

@@ -12,11 +12,19 @@ use std::task::{Context, Poll};
 
 use super::error::{RecvError, SendError, TrySendError};
 use super::hub::Overflow;
+use super::meeting::Seat;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::ring::{PopError, PushError};
 use crate::wait::{Entry, Signal};
+
+/// Where a task waits: on a signal, or at a meeting.
+#[derive(Debug, Default)]
+pub(super) struct Listed {
+    entry: Option<Entry>,
+    seat: Option<Seat>,
+}
 
 /// Takes a waiting task off the list; one that was notified passes it on, since what it got, if
 /// anything, it may have got before.
@@ -51,15 +59,19 @@ impl<T, S: Shape> Receiver<T, S> {
     pub fn recv_async(&mut self) -> RecvFuture<'_, T, S> {
         RecvFuture {
             receiver: self,
-            entry: None,
+            listed: Listed::default(),
         }
     }
 
     pub(super) fn poll_recv(
         &mut self,
-        entry: &mut Option<Entry>,
+        listed: &mut Listed,
         context: &Context<'_>,
     ) -> Poll<Result<T, RecvError>> {
+        if let Some((meeting, gate)) = self.source.end.meeting() {
+            return meeting.poll_recv(&mut listed.seat, context, &gate.writable);
+        }
+        let entry = &mut listed.entry;
         loop {
             let outcome = match self.source.pop() {
                 Ok(value) => Ok(value),
@@ -77,8 +89,11 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
-    pub(super) fn leave(&self, entry: &mut Option<Entry>) {
-        leave(&self.source.hub.readable, entry);
+    pub(super) fn leave(&self, listed: &mut Listed) {
+        leave(&self.source.hub.readable, &mut listed.entry);
+        if let Some((meeting, _)) = self.source.end.meeting() {
+            meeting.cancel_recv(listed.seat.take(), &self.source.hub.readable);
+        }
     }
 }
 
@@ -87,7 +102,7 @@ impl<T, S: Shape> Receiver<T, S> {
 #[must_use = "futures do nothing unless polled"]
 pub struct RecvFuture<'r, T, S: Shape> {
     receiver: &'r mut Receiver<T, S>,
-    entry: Option<Entry>,
+    listed: Listed,
 }
 
 impl<T, S: Shape> Future for RecvFuture<'_, T, S> {
@@ -95,13 +110,13 @@ impl<T, S: Shape> Future for RecvFuture<'_, T, S> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        this.receiver.poll_recv(&mut this.entry, context)
+        this.receiver.poll_recv(&mut this.listed, context)
     }
 }
 
 impl<T, S: Shape> Drop for RecvFuture<'_, T, S> {
     fn drop(&mut self) {
-        self.receiver.leave(&mut self.entry);
+        self.receiver.leave(&mut self.listed);
     }
 }
 
@@ -118,7 +133,7 @@ impl<T, S: Shape> Sender<T, S> {
         SendFuture {
             sender: self,
             value: Some(value),
-            entry: None,
+            listed: Listed::default(),
         }
     }
 
@@ -136,7 +151,7 @@ impl<T, S: Shape> Sender<T, S> {
         SendFuture {
             sender: self,
             value,
-            entry: None,
+            listed: Listed::default(),
         }
     }
 
@@ -144,9 +159,15 @@ impl<T, S: Shape> Sender<T, S> {
     pub(super) fn poll_send(
         &mut self,
         value: &mut Option<T>,
-        entry: &mut Option<Entry>,
+        listed: &mut Listed,
         context: &Context<'_>,
     ) -> Poll<Result<(), SendError<T>>> {
+        if let Some(meeting) = self.end.meeting()
+            && (listed.seat.is_some() || self.hub.habits.overflow != Overflow::Reject)
+        {
+            return meeting.poll_send(value, &mut listed.seat, context, &self.hub.readable);
+        }
+        let entry = &mut listed.entry;
         loop {
             let Some(element) = value.take() else {
                 leave(&self.gate.writable, entry);
@@ -186,8 +207,14 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    pub(super) fn leave(&self, entry: &mut Option<Entry>) {
-        leave(&self.gate.writable, entry);
+    /// Waits no more; an element that waited at a meeting comes back.
+    pub(super) fn leave(&self, listed: &mut Listed, value: &mut Option<T>) {
+        leave(&self.gate.writable, &mut listed.entry);
+        if let (Some(meeting), Some(seat)) = (self.end.meeting(), listed.seat.take())
+            && let Some(back) = meeting.leave_offer(seat)
+        {
+            *value = Some(back);
+        }
     }
 }
 
@@ -197,13 +224,15 @@ impl<T, S: Shape> Sender<T, S> {
 pub struct SendFuture<'s, T, S: Shape, V: BorrowMut<Option<T>>> {
     sender: &'s mut Sender<T, S>,
     value: V,
-    entry: Option<Entry>,
+    listed: Listed,
 }
 
 impl<T, S: Shape, V: BorrowMut<Option<T>>> SendFuture<'_, T, S, V> {
     /// The element, if it is not sent yet.
     pub fn take(&mut self) -> Option<T> {
-        self.value.borrow_mut().take()
+        let value = self.value.borrow_mut();
+        self.sender.leave(&mut self.listed, value);
+        value.take()
     }
 }
 
@@ -216,12 +245,12 @@ impl<T, S: Shape, V: BorrowMut<Option<T>>> Future for SendFuture<'_, T, S, V> {
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
         let value = this.value.borrow_mut();
-        this.sender.poll_send(value, &mut this.entry, context)
+        this.sender.poll_send(value, &mut this.listed, context)
     }
 }
 
 impl<T, S: Shape, V: BorrowMut<Option<T>>> Drop for SendFuture<'_, T, S, V> {
     fn drop(&mut self) {
-        self.sender.leave(&mut self.entry);
+        self.sender.leave(&mut self.listed, self.value.borrow_mut());
     }
 }

@@ -156,6 +156,10 @@ impl<T, S: Shape> Receiver<T, S> {
     /// The channel was empty a moment ago.
     #[cold]
     fn wait_and_pop(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+        if let Some((meeting, gate)) = self.source.end.meeting() {
+            let readable = &self.source.hub.readable;
+            return meeting.recv(&mut self.pace, deadline, &gate.writable, readable);
+        }
         self.wait(deadline, |source| source.pop())
     }
 
@@ -192,6 +196,10 @@ impl<T, S: Shape> Receiver<T, S> {
         match self.source.pop_many(out, max) {
             Ok(count) => Ok(count),
             Err(PopError::Closed) => Err(RecvError),
+            Err(PopError::Empty) if self.source.end.meeting().is_some() => {
+                out.push(self.wait_and_pop(None).map_err(|_| RecvError)?);
+                Ok(1 + self.source.pop_many(out, max - 1).unwrap_or(0))
+            }
             Err(PopError::Empty) => self
                 .wait(None, |source| source.pop_many(out, max))
                 .map_err(|_| RecvError),
@@ -269,6 +277,11 @@ impl<T, S: Shape> Receiver<T, S> {
     /// What happened in the channel so far.
     pub fn counters(&self) -> Counters {
         let mut counters = self.source.hub.counters(|look| self.source.end.for_each_gate(look));
+        if let Some((meeting, _)) = self.source.end.meeting() {
+            let (parked, woken) = meeting.waits();
+            counters.parked += parked;
+            counters.woken += woken;
+        }
         let popped = self.source.end.popped();
         counters.sent = popped + self.source.end.len() as u64;
         counters.received = popped;
@@ -287,6 +300,9 @@ impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
             RecvEnd::Ticket(ring, gate) => RecvEnd::Ticket(Arc::clone(ring), Arc::clone(gate)),
             RecvEnd::Shards(receiver) => RecvEnd::Shards(receiver.clone()),
             RecvEnd::Locked(store, gate) => RecvEnd::Locked(Arc::clone(store), Arc::clone(gate)),
+            RecvEnd::Meeting(meeting, gate) => {
+                RecvEnd::Meeting(Arc::clone(meeting), Arc::clone(gate))
+            }
             RecvEnd::Ring(..) | RecvEnd::Lanes(_) => {
                 unreachable!("rings and lanes have one receiver, which has no clone")
             }

@@ -203,6 +203,14 @@ impl<T, S: Shape> Sender<T, S> {
         value: T,
         deadline: Option<Instant>,
     ) -> Result<(), SendTimeoutError<T>> {
+        if let Some(meeting) = self.end.meeting() {
+            let outcome = meeting.send(value, &mut self.pace, deadline, &self.hub.readable);
+            return outcome.inspect_err(|error| {
+                if let SendTimeoutError::Timeout(_) = error {
+                    self.gate.count_refused();
+                }
+            });
+        }
         let mut value = Some(value);
         let end = &mut self.end;
         let outcome = block(&self.gate.writable, &mut self.pace, deadline, || {
@@ -270,7 +278,8 @@ impl<T, S: Shape> Sender<T, S> {
     }
 
     /// Sends elements of an iterator while there is room; gives how many. Takes nothing from the
-    /// iterator that is not sent. A disconnected channel takes 0.
+    /// iterator that is not sent. A disconnected channel takes 0, and so does a rendezvous, which
+    /// has no room; [`try_send_slice`](Self::try_send_slice) sends to those who wait there.
     pub fn try_send_many(&mut self, values: impl IntoIterator<Item = T>) -> usize {
         self.push_some(&mut values.into_iter())
     }
@@ -354,6 +363,11 @@ impl<T, S: Shape> Sender<T, S> {
     pub fn counters(&self) -> super::Counters {
         let mut counters = self.hub.counters(|look| look(&self.gate));
         let len = self.end.len() as u64;
+        if let Some(meeting) = self.end.meeting() {
+            let (parked, woken) = meeting.waits();
+            counters.parked += parked;
+            counters.woken += woken;
+        }
         counters.sent = self.end.pushed();
         counters.received = counters.sent - len.min(counters.sent);
         if self.hub.habits.overflow == Overflow::DropOldest {
@@ -380,6 +394,10 @@ impl<T, S: ManySenders> Clone for Sender<T, S> {
             }
             SendEnd::Ticket(ring) => (SendEnd::Ticket(Arc::clone(ring)), Arc::clone(&self.gate)),
             SendEnd::Locked(store) => (SendEnd::Locked(Arc::clone(store)), Arc::clone(&self.gate)),
+            SendEnd::Meeting(meeting) => {
+                let meeting = Arc::clone(meeting);
+                (SendEnd::Meeting(meeting), Arc::clone(&self.gate))
+            }
             SendEnd::Ring(_) => unreachable!("a ring has one sender, which has no clone"),
         };
         Self::new(end, Arc::clone(&self.hub), gate)

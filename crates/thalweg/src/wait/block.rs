@@ -3,6 +3,7 @@
 use super::parker::{self, Ended, Parker};
 use super::{Entry, Pace, Signal};
 use std::fmt;
+use std::task::Waker;
 use std::time::Instant;
 
 /// The deadline was reached, and there was nothing.
@@ -136,4 +137,80 @@ impl Drop for Listed<'_> {
             self.signal.notify_one();
         }
     }
+}
+
+/// A wait that lists itself, on several signals or somewhere else.
+pub(crate) trait Listing {
+    type Found;
+
+    /// Whether looking finds nothing unless this side is listed: then it spins afterwards.
+    fn spins_listed(&self) -> bool;
+
+    /// Looks, while it is not listed.
+    fn look(&mut self) -> Option<Self::Found>;
+
+    /// Lists this wait so that `waker` is woken when there is something to look at, and looks
+    /// again. What it gives, it gives unlisted.
+    fn list(&mut self, waker: &Waker) -> Option<Self::Found>;
+
+    /// Takes this wait off all lists, and looks. Must also happen when the owner is dropped.
+    fn leave(&mut self) -> Option<Self::Found>;
+}
+
+/// As [`block`], for a wait that lists itself; the caller has looked once.
+///
+/// # Errors
+/// [`TimedOut`] when the deadline is reached and there is nothing; the wait is not listed then.
+#[cold]
+pub(crate) fn block_listed<L: Listing>(
+    listing: &mut L,
+    pace: &mut Pace,
+    deadline: Option<Instant>,
+) -> Result<L::Found, TimedOut> {
+    pace.begin(deadline);
+    let mut spins_listed = listing.spins_listed();
+    if !spins_listed {
+        while pace.spin_more() {
+            if let Some(found) = listing.look() {
+                pace.found_spinning();
+                return Ok(found);
+            }
+        }
+    }
+    parker::with(|parker| {
+        loop {
+            parker.reset();
+            if let Some(found) = listing.list(parker.waker()) {
+                return Ok(found);
+            }
+            let is_told = std::mem::take(&mut spins_listed) && spin(parker, pace);
+            let ended = if is_told {
+                Ended::Awake
+            } else {
+                pace.before_sleep();
+                parker.park_until(deadline)
+            };
+            if let Ended::Asleep(woken) = ended {
+                pace.woken(woken);
+            }
+            if let Some(found) = listing.leave() {
+                return Ok(found);
+            }
+            if ended == Ended::TimedOut {
+                pace.timed_out();
+                return Err(TimedOut);
+            }
+        }
+    })
+}
+
+/// Spins until the waker is woken; gives whether it was.
+fn spin(parker: &Parker, pace: &mut Pace) -> bool {
+    while pace.spin_more() {
+        if parker.is_woken() {
+            pace.found_spinning();
+            return true;
+        }
+    }
+    false
 }

@@ -26,6 +26,7 @@ mod signal;
 mod waiter;
 
 pub use bell::Bell;
+pub(crate) use block::{Listing, block_listed};
 pub use block::{TimedOut, block};
 pub use pace::{Mode, Pace};
 pub use signal::{Entry, Signal};

@@ -89,6 +89,12 @@ impl Parker {
         self.bed.futex.0.store(AWAKE, Ordering::Relaxed);
     }
 
+    /// Whether it was woken since the last [`reset`](Self::reset); for who spins before it sleeps.
+    pub(super) fn is_woken(&self) -> bool {
+        // ORDERING: Acquire (order::woken), pairs with the Release in `wake_by_ref`.
+        self.bed.futex.0.load(order::woken()) == NOTIFIED
+    }
+
     /// Sleeps until woken (since the last [`reset`](Self::reset)), or until the deadline.
     pub(super) fn park_until(&self, deadline: Option<Instant>) -> Ended {
         let word = &self.bed.futex.0;

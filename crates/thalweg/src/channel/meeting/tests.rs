@@ -1,0 +1,183 @@
+//! What one meeting does, step by step; threads that meet are in `tests/channel_select`.
+
+use super::*;
+use crate::channel::{Overflow, RecvFuture, TryRecvError, TrySendError, mpmc, spsc};
+use std::future::Future;
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::task::{Context, Poll, Wake};
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Count(AtomicUsize);
+
+impl Wake for Count {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+fn counting() -> (Arc<Count>, Waker) {
+    let count = Arc::new(Count::default());
+    (Arc::clone(&count), Waker::from(count))
+}
+
+fn is_pending<T>(poll: Poll<T>) -> bool {
+    matches!(poll, Poll::Pending)
+}
+
+#[test]
+fn nothing_is_ever_in_it() {
+    let (mut tx, mut rx) = spsc::<u8>(0);
+    assert_eq!((tx.len(), tx.capacity(), rx.len(), rx.capacity()), (0, 0, 0, 0));
+    assert!(tx.is_empty() && tx.is_full() && rx.is_empty());
+    assert_eq!(tx.try_send(1), Err(TrySendError::Full(1)));
+    assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+    assert_eq!(tx.try_send_many([1, 2]), 0);
+    assert_eq!(tx.counters().refused, 1);
+    drop(rx);
+    assert_eq!(tx.try_send(1), Err(TrySendError::Disconnected(1)));
+}
+
+#[test]
+fn a_waiting_task_meets_a_try() {
+    let (mut tx, mut rx) = mpmc(0);
+    let (count, waker) = counting();
+    let mut context = Context::from_waker(&waker);
+    {
+        let mut receiving = pin!(rx.recv_async());
+        assert!(is_pending(receiving.as_mut().poll(&mut context)));
+        assert_eq!(tx.try_send(7), Ok(()));
+        assert_eq!(tx.try_send(8), Err(TrySendError::Full(8)), "it has one");
+        assert_eq!(count.0.load(SeqCst), 1);
+        assert_eq!(receiving.as_mut().poll(&mut context), Poll::Ready(Ok(7)));
+    }
+    let mut sending = pin!(tx.send_async(9));
+    assert!(is_pending(sending.as_mut().poll(&mut context)));
+    assert!(is_pending(sending.as_mut().poll(&mut context)));
+    assert_eq!(rx.len(), 0);
+    assert_eq!(rx.try_recv(), Ok(9));
+    assert_eq!(count.0.load(SeqCst), 2);
+    assert!(sending.as_mut().poll(&mut context).is_ready());
+    let counters = rx.counters();
+    assert_eq!((counters.sent, counters.received), (2, 2));
+    assert_eq!((counters.parked, counters.woken), (2, 2));
+}
+
+#[test]
+fn a_dropped_send_takes_its_element_back() {
+    let (mut tx, mut rx) = spsc(0);
+    let (_, waker) = counting();
+    let mut context = Context::from_waker(&waker);
+    let mut value = Some(String::from("mine"));
+    {
+        let mut sending = pin!(tx.send_from_async(&mut value));
+        assert!(is_pending(sending.as_mut().poll(&mut context)));
+    }
+    assert_eq!(value.as_deref(), Some("mine"));
+    assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+    let mut sending = tx.send_async(String::from("taken"));
+    assert!(is_pending(pin!(&mut sending).poll(&mut context)));
+    assert_eq!(sending.take().as_deref(), Some("taken"));
+    assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+}
+
+/// Polls once, has `tx` send, and drops the future without polling it again.
+fn fulfil_and_drop(future: RecvFuture<'_, u8, crate::channel::Mpmc>, send: impl FnOnce()) {
+    let (_, waker) = counting();
+    let mut future = pin!(future);
+    assert!(is_pending(future.as_mut().poll(&mut Context::from_waker(&waker))));
+    send();
+}
+
+#[test]
+fn what_a_dropped_receive_got_goes_to_the_next() {
+    let (mut tx, mut rx) = mpmc(0);
+    let mut other = rx.clone();
+    fulfil_and_drop(rx.recv_async(), || tx.try_send(1).unwrap());
+    assert_eq!((rx.len(), tx.len(), rx.counters().received), (1, 1, 0));
+    assert_eq!(other.try_recv(), Ok(1), "it came back");
+    assert_eq!((rx.len(), rx.counters().sent, rx.counters().received), (0, 1, 1));
+
+    let (count, waker) = counting();
+    let mut context = Context::from_waker(&waker);
+    let mut waiting = pin!(other.recv_async());
+    fulfil_and_drop(rx.recv_async(), || {
+        tx.try_send(2).unwrap();
+        assert!(is_pending(waiting.as_mut().poll(&mut context)));
+    });
+    assert_eq!(count.0.load(SeqCst), 1);
+    assert_eq!(waiting.as_mut().poll(&mut context), Poll::Ready(Ok(2)));
+    assert_eq!(rx.counters().sent, 2);
+}
+
+#[test]
+fn what_came_back_survives_the_senders_and_goes_with_the_receivers() {
+    let (mut tx, mut rx) = mpmc(0);
+    fulfil_and_drop(rx.recv_async(), || tx.try_send(1).unwrap());
+    drop(tx);
+    assert_eq!(rx.try_recv(), Ok(1));
+    assert_eq!(rx.try_recv(), Err(TryRecvError::Disconnected));
+
+    let (mut tx, mut rx) = mpmc::<Arc<u8>>(0);
+    let element = Arc::new(1);
+    {
+        let (_, waker) = counting();
+        let mut future = pin!(rx.recv_async());
+        assert!(is_pending(future.as_mut().poll(&mut Context::from_waker(&waker))));
+        tx.try_send(Arc::clone(&element)).unwrap();
+    }
+    drop(rx);
+    assert_eq!(Arc::strong_count(&element), 1);
+}
+
+#[test]
+fn closing_wakes_everybody_and_gives_elements_back() {
+    let (mut tx, mut rx) = mpmc(0);
+    let (count, waker) = counting();
+    let mut context = Context::from_waker(&waker);
+    let mut value = Some(5);
+    let mut other = tx.clone();
+    let mut sending = pin!(tx.send_async(4));
+    let mut from = pin!(other.send_from_async(&mut value));
+    assert!(is_pending(sending.as_mut().poll(&mut context)));
+    assert!(is_pending(from.as_mut().poll(&mut context)));
+    rx.close();
+    assert_eq!(count.0.load(SeqCst), 2);
+    let Poll::Ready(Err(error)) = sending.as_mut().poll(&mut context) else {
+        panic!("it is closed");
+    };
+    assert!(error.is_disconnected() && error.into_inner() == 4);
+    let Poll::Ready(Err(error)) = from.as_mut().poll(&mut context) else {
+        panic!("it is closed");
+    };
+    assert_eq!(error.into_inner(), 5);
+    assert_eq!(rx.try_recv(), Err(TryRecvError::Disconnected));
+}
+
+#[test]
+fn a_task_that_moves_is_woken_where_it_is() {
+    let (mut tx, mut rx) = spsc(0);
+    let ((before, first), (after, second)) = (counting(), counting());
+    let mut receiving = pin!(rx.recv_async());
+    assert!(is_pending(receiving.as_mut().poll(&mut Context::from_waker(&first))));
+    assert!(is_pending(receiving.as_mut().poll(&mut Context::from_waker(&second))));
+    tx.try_send(1).unwrap();
+    assert_eq!((before.0.load(SeqCst), after.0.load(SeqCst)), (0, 1));
+}
+
+#[test]
+fn a_policy_that_drops_has_nothing_to_drop_from() {
+    use crate::channel::Builder;
+    for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
+        let error = Builder::new(0).overflow(overflow).mpmc::<u8>().unwrap_err();
+        assert_eq!(
+            error.to_string(),
+            "a channel can't have a capacity of 0 together with a policy that drops, or unbounded \
+             storage"
+        );
+    }
+    let (mut tx, _rx) = Builder::new(0).overflow(Overflow::Reject).spsc().unwrap();
+    assert_eq!(tx.send(1).unwrap_err().into_inner(), 1);
+}

@@ -1,0 +1,228 @@
+//! A select's token: of all its arms, one fires.
+//!
+//! # Rules
+//! 1. Whoever lets an arm of a waiting select fire takes its token first, and holds the lock of the
+//!    arm's meeting while it does.
+//! 2. Who needs two tokens, since it waits in a select itself, locks them in the order of their
+//!    numbers, and takes both or none. Who holds a token's lock locks nothing but a second token.
+//! 3. A select shuts its token before it fires an arm itself, or leaves.
+//!
+//! # Why it works
+//! By rule 2 the waits for locks have no circle, and nobody sees a token that is taken and later is
+//! not. So two selects that could meet do, whoever of them comes second; neither withdraws to let
+//! the other try, so that they can't do so for ever.
+
+use crate::ring::sync::{Arc, Mutex, MutexGuard};
+use std::sync::PoisonError;
+// Not the model's: it tells tokens apart, and synchronizes nothing.
+use std::sync::atomic::{AtomicU64, Ordering};
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    /// The select waits.
+    Open,
+    /// This arm fires.
+    Taken(usize),
+    /// The select does not wait any more.
+    Shut,
+}
+
+#[derive(Debug)]
+pub(in crate::channel) struct Token {
+    number: u64,
+    state: Mutex<State>,
+}
+
+static NUMBERS: AtomicU64 = AtomicU64::new(0);
+
+impl Token {
+    fn new() -> Self {
+        Self {
+            // ORDERING: Relaxed; only that no two are equal matters.
+            number: NUMBERS.fetch_add(1, Ordering::Relaxed),
+            state: Mutex::new(State::Shut),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing panics while this is locked.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The select waits from now on.
+    pub(in crate::channel) fn open(&self) {
+        *self.state() = State::Open;
+    }
+
+    /// The select waits no more; gives the arm that was fired by somebody else.
+    pub(in crate::channel) fn shut(&self) -> Option<usize> {
+        match std::mem::replace(&mut *self.state(), State::Shut) {
+            State::Taken(arm) => Some(arm),
+            State::Open | State::Shut => None,
+        }
+    }
+
+    fn is_open(&self) -> bool {
+        *self.state() == State::Open
+    }
+}
+
+/// A thread's last token, for its next select.
+#[cfg(not(loom))]
+mod cache {
+    use super::{Arc, Token};
+    use std::cell::Cell;
+
+    std::thread_local! {
+        static KEPT: Cell<Option<Arc<Token>>> = const { Cell::new(None) };
+    }
+
+    pub(super) fn take() -> Option<Arc<Token>> {
+        KEPT.try_with(Cell::take).ok().flatten()
+    }
+
+    pub(super) fn keep(token: Arc<Token>) {
+        // Where the thread is past its last breath there is nothing to keep it in.
+        let _ = KEPT.try_with(|kept| kept.set(Some(token)));
+    }
+}
+
+/// The threads of a model share what is local to a thread.
+#[cfg(loom)]
+mod cache {
+    use super::{Arc, Token};
+
+    pub(super) fn take() -> Option<Arc<Token>> {
+        None
+    }
+
+    pub(super) fn keep(_: Arc<Token>) {}
+}
+
+/// A token for the time of a select. Allocates for the first of a thread, and for a select within
+/// a select.
+#[derive(Debug, Default)]
+pub(in crate::channel) struct Lent(Option<Arc<Token>>);
+
+impl Lent {
+    /// The token, if there is one.
+    pub(in crate::channel) fn get(&self) -> Option<&Arc<Token>> {
+        self.0.as_ref()
+    }
+
+    /// The token; fetched if there is none yet.
+    pub(in crate::channel) fn fetch(&mut self) -> &Arc<Token> {
+        let fetch = || cache::take().unwrap_or_else(|| Arc::new(Token::new()));
+        self.0.get_or_insert_with(fetch)
+    }
+}
+
+impl Drop for Lent {
+    fn drop(&mut self) {
+        if let Some(token) = self.0.take() {
+            cache::keep(token);
+        }
+    }
+}
+
+/// One arm of a waiting select.
+#[derive(Debug, Clone)]
+pub(in crate::channel) struct Stake {
+    pub(in crate::channel) token: Arc<Token>,
+    pub(in crate::channel) arm: usize,
+}
+
+/// What became of the attempt to take both tokens of a meeting.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) enum Claim {
+    Both,
+    /// The other one waits no more, or is an arm of the same select.
+    OtherGone,
+    /// This one has been fired by somebody else.
+    OwnGone,
+}
+
+/// Takes the tokens of two sides, as far as they have one.
+pub(super) fn claim(own: Option<&Stake>, other: Option<&Stake>) -> Claim {
+    let (own, other) = match (own, other) {
+        (None, None) => return Claim::Both,
+        (Some(own), None) => return claim_one(own, Claim::OwnGone),
+        (None, Some(other)) => return claim_one(other, Claim::OtherGone),
+        (Some(own), Some(other)) if own.token.number == other.token.number => {
+            return Claim::OtherGone;
+        }
+        (Some(own), Some(other)) => (own, other),
+    };
+    let (mut own_state, mut other_state);
+    if own.token.number < other.token.number {
+        own_state = own.token.state();
+        other_state = other.token.state();
+    } else {
+        other_state = other.token.state();
+        own_state = own.token.state();
+    }
+    if *own_state != State::Open {
+        return Claim::OwnGone;
+    }
+    if *other_state != State::Open {
+        return Claim::OtherGone;
+    }
+    *own_state = State::Taken(own.arm);
+    *other_state = State::Taken(other.arm);
+    Claim::Both
+}
+
+fn claim_one(stake: &Stake, gone: Claim) -> Claim {
+    let mut state = stake.token.state();
+    #[cfg(loom)]
+    if crate::ring::sync::fault::is("select_token") {
+        *state = State::Open;
+    }
+    if *state != State::Open {
+        return gone;
+    }
+    *state = State::Taken(stake.arm);
+    Claim::Both
+}
+
+/// Whether a side can be met at this moment.
+pub(super) fn is_open(stake: Option<&Stake>) -> bool {
+    stake.is_none_or(|stake| stake.token.is_open())
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    fn stake(arm: usize) -> Stake {
+        let token = Arc::new(Token::new());
+        token.open();
+        Stake { token, arm }
+    }
+
+    #[test]
+    fn both_tokens_are_taken_or_none() {
+        let (one, two, three) = (stake(1), stake(2), stake(3));
+        assert_eq!(claim(Some(&two), Some(&two)), Claim::OtherGone, "itself");
+        assert_eq!(claim(Some(&two), Some(&one)), Claim::Both);
+        assert_eq!(claim(Some(&three), Some(&one)), Claim::OtherGone);
+        assert_eq!(claim(Some(&one), Some(&three)), Claim::OwnGone);
+        assert!(is_open(Some(&three)) && !is_open(Some(&one)) && is_open(None));
+        assert_eq!((one.token.shut(), two.token.shut()), (Some(1), Some(2)));
+        assert_eq!(claim(None, Some(&one)), Claim::OtherGone);
+        assert_eq!(claim(Some(&three), None), Claim::Both);
+        assert_eq!(claim(Some(&three), None), Claim::OwnGone);
+    }
+
+    #[test]
+    fn a_token_is_kept_for_the_next_select() {
+        let mut lent = Lent::default();
+        assert!(lent.get().is_none());
+        let number = lent.fetch().number;
+        let mut inner = Lent::default();
+        assert_ne!(inner.fetch().number, number);
+        drop(inner);
+        drop(lent);
+        assert_eq!(Lent::default().fetch().number, number);
+    }
+}
