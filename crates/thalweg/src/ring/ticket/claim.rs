@@ -32,7 +32,7 @@ use crate::ring::sync::Ordering;
 /// ```
 #[must_use = "a claim that is not committed publishes nothing"]
 pub struct TicketClaim<'a, T> {
-    slots: &'a Slots<T>,
+    slots: Slots<'a, T>,
     /// The next position to publish.
     start: u64,
     /// Room, from there on.
@@ -60,7 +60,7 @@ impl SoleTail<'_> {
 
 impl<'a, T> TicketClaim<'a, T> {
     /// The caller hands over its tickets, for free positions (rule 2).
-    pub(super) fn with_holes(slots: &'a Slots<T>, tickets: Range<u64>) -> Self {
+    pub(super) fn with_holes(slots: Slots<'a, T>, tickets: Range<u64>) -> Self {
         Self {
             slots,
             start: tickets.start,
@@ -71,7 +71,7 @@ impl<'a, T> TicketClaim<'a, T> {
     }
 
     /// The sole producer found `len` free positions at its tail (rule 2).
-    pub(super) fn of_sole(slots: &'a Slots<T>, tail: SoleTail<'a>, len: usize) -> Self {
+    pub(super) fn of_sole(slots: Slots<'a, T>, tail: SoleTail<'a>, len: usize) -> Self {
         Self {
             slots,
             start: *tail.own,

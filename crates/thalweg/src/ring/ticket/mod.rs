@@ -71,7 +71,7 @@ pub use sole::{SoleConsumer, SoleProducer};
 use super::sequence::{CapacityError, slots_for};
 use super::spsc::Layout;
 use super::sync::{Arc, AtomicBool, AtomicU64, Ordering, order, spin_hint};
-use slot::{Slots, State};
+use slot::{Slots, State, Storage};
 
 /// In `tail`: closed.
 const CLOSED: u64 = 1 << 63;
@@ -126,7 +126,7 @@ impl Apart {
 /// # Ok::<(), thalweg::ring::CapacityError>(())
 /// ```
 pub struct Ticket<T, P: Side = Many, C: Side = Many> {
-    slots: Slots<T>,
+    storage: Storage<T>,
     closing: AtomicBool,
     tail: Apart,
     head: Apart,
@@ -184,12 +184,17 @@ impl<T, P: Side, C: Side> Ticket<T, P, C> {
     /// Private, so that a sole end is made once and with its ring.
     fn with_sides(capacity: usize, layout: Layout) -> Result<Self, CapacityError> {
         Ok(Self {
-            slots: Slots::new(layout, capacity, slots_for(capacity)?),
+            storage: Storage::new(layout, capacity, slots_for(capacity)?),
             closing: AtomicBool::new(false),
             tail: Apart(AtomicU64::new(0)),
             head: Apart(AtomicU64::new(0)),
             sides: PhantomData,
         })
+    }
+
+    #[inline(always)]
+    fn slots(&self) -> Slots<'_, T> {
+        self.storage.slots()
     }
 
     /// Closes the ring: later pushes fail, and consumers get what was pushed before, then
@@ -233,7 +238,7 @@ impl<T, P: Side, C: Side> Ticket<T, P, C> {
         }
         if P::SOLE {
             // Closed is seen, so what was published before is visible from here on: look again.
-            return match self.slots.slot(head).for_pop(head) {
+            return match self.slots().content(head) {
                 State::Earlier | State::Free => Some(super::PopError::Closed),
                 _ => None,
             };
@@ -249,12 +254,12 @@ impl<T, P: Side, C: Side> Ticket<T, P, C> {
 
     /// How many elements the ring holds at most.
     pub fn capacity(&self) -> usize {
-        self.slots.capacity()
+        self.storage.capacity()
     }
 
     /// How the slots are laid out.
     pub fn layout(&self) -> Layout {
-        self.slots.layout()
+        self.storage.layout()
     }
 
     /// The position of the next push, from 0: how many tickets producers have drawn.
@@ -291,10 +296,7 @@ impl<T, P: Side, C: Side> Ticket<T, P, C> {
     /// Whether a pop would find an element (or a hole to pass over) now.
     pub fn can_pop(&self) -> bool {
         let head = self.popped();
-        !matches!(
-            self.slots.slot(head).for_pop(head),
-            State::Earlier | State::Free
-        )
+        !matches!(self.slots().content(head), State::Earlier | State::Free)
     }
 
     /// Whether a push would find room now. A closed ring has none.
@@ -302,7 +304,7 @@ impl<T, P: Side, C: Side> Ticket<T, P, C> {
         !self.is_closed() && {
             let tail = self.pushed();
             // A later stamp: others push meanwhile, so there was room.
-            !matches!(self.slots.room(tail), State::Earlier)
+            !matches!(self.slots().room(tail), State::Earlier)
         }
     }
 }
@@ -312,12 +314,13 @@ impl<T, P: Side, C: Side> Drop for Ticket<T, P, C> {
         if !std::mem::needs_drop::<T>() {
             return;
         }
+        let slots = self.storage.slots();
         for position in self.popped()..self.pushed() {
             // What is not stamped as element is a hole or belongs to a forgotten claim.
-            if self.slots.slot(position).for_pop(position) == State::Element {
+            if slots.content(position) == State::Element {
                 // SAFETY: published, not taken, and nobody else is left (rule 3). Should the
                 // element's own drop panic, the rest leak.
-                drop(unsafe { self.slots.take(position) });
+                drop(unsafe { slots.take(position) });
             }
         }
     }

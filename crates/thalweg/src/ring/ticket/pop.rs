@@ -1,7 +1,7 @@
 //! Popping by any number of threads.
 
 use super::side::{Many, Side};
-use super::slot::State;
+use super::slot::{Slots, State};
 use super::{Backoff, Ticket};
 use crate::ring::PopError;
 use crate::ring::sync::Ordering;
@@ -19,12 +19,12 @@ impl<T, P: Side> Ticket<T, P, Many> {
     /// Draws tickets for 1 to `max` elements, `max` being at least 1, and passes over holes; gives
     /// the first position and how many.
     #[inline(always)]
-    fn serve(&self, max: u64) -> Result<(u64, u64), PopError> {
+    fn serve(&self, slots: Slots<'_, T>, max: u64) -> Result<(u64, u64), PopError> {
         let mut backoff = Backoff::new();
         // ORDERING: Relaxed; slots are passed on by their stamps (rule 3).
         let mut head = self.head.0.load(Ordering::Relaxed);
         loop {
-            let (count, then) = self.slots.element_run(head, max);
+            let (count, then) = slots.element_run(head, max);
             if count == 0 {
                 match then {
                     State::Hole => {}
@@ -44,7 +44,7 @@ impl<T, P: Side> Ticket<T, P, Many> {
             match self.head.draw(head, next) {
                 Ok(_) if count > 0 => return Ok((head, count)),
                 Ok(_) => {
-                    self.slots.skip(head);
+                    slots.skip(head);
                     head = next;
                 }
                 Err(now) => {
@@ -74,9 +74,10 @@ impl<T, P: Side> Ticket<T, P, Many> {
     /// As [`try_pop`](Self::try_pop).
     #[inline]
     pub fn try_pop_at(&self) -> Result<(u64, T), PopError> {
-        let (position, _) = self.serve(1)?;
+        let slots = self.slots();
+        let (position, _) = self.serve(slots, 1)?;
         // SAFETY: our ticket, seen as element, taken once (rule 3).
-        Ok((position, unsafe { self.slots.take(position) }))
+        Ok((position, unsafe { slots.take(position) }))
     }
 
     /// Moves up to `max` elements to the end of `out` with one compare-and-swap, and says which.
@@ -92,9 +93,10 @@ impl<T, P: Side> Ticket<T, P, Many> {
             let first = self.popped();
             return Ok(Taken { first, count: 0 });
         }
-        let (first, count) = self.serve(max)?;
+        let slots = self.slots();
+        let (first, count) = self.serve(slots, max)?;
         // SAFETY: our tickets, seen as elements, taken once (rule 3); `out` has room for `max`.
-        unsafe { self.slots.take_into(first, count, out) };
+        unsafe { slots.take_into(first, count, out) };
         let count = count as usize;
         Ok(Taken { first, count })
     }

@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use super::claim::{Claims, TicketClaim, push_iter};
 use super::side::{Many, Side};
-use super::slot::State;
+use super::slot::{Slots, State};
 use super::{Backoff, CLOSED, Ticket};
 use crate::ring::sync::{Ordering, order};
 use crate::ring::{ClaimError, PushError};
@@ -38,7 +38,7 @@ impl Refused {
 impl<T, C: Side> Ticket<T, Many, C> {
     /// Draws tickets for `min` to `max` positions, as many as are free.
     #[inline(always)]
-    fn draw(&self, min: u64, max: u64) -> Result<Range<u64>, Refused> {
+    fn draw(&self, slots: Slots<'_, T>, min: u64, max: u64) -> Result<Range<u64>, Refused> {
         let mut backoff = Backoff::new();
         // ORDERING: Relaxed; slots are passed on by their stamps (rule 2).
         let mut tail = self.tail.0.load(Ordering::Relaxed);
@@ -46,7 +46,7 @@ impl<T, C: Side> Ticket<T, Many, C> {
             if tail & CLOSED != 0 {
                 return Err(self.refuse());
             }
-            let (count, then) = self.slots.free_run(tail, max);
+            let (count, then) = slots.free_run(tail, max);
             if count >= min {
                 let next = tail + count;
                 match self.tail.draw(tail, next) {
@@ -81,10 +81,11 @@ impl<T, C: Side> Ticket<T, Many, C> {
     /// consumer is still taking an element out of the slot.
     #[inline]
     pub fn try_push(&self, value: T) -> Result<(), PushError<T>> {
-        match self.draw(1, 1) {
+        let slots = self.slots();
+        match self.draw(slots, 1, 1) {
             Ok(tickets) => {
                 let position = tickets.start;
-                let slot = self.slots.slot(position);
+                let slot = slots.slot(position);
                 // SAFETY: our ticket, not published (rule 2).
                 unsafe { slot.write(value) };
                 slot.publish(position);
@@ -110,9 +111,10 @@ impl<T, C: Side> Ticket<T, Many, C> {
                 capacity,
             });
         }
-        let tickets = self.draw(count as u64, count as u64);
+        let slots = self.slots();
+        let tickets = self.draw(slots, count as u64, count as u64);
         let tickets = tickets.map_err(|refused| refused.claim(count))?;
-        Ok(TicketClaim::with_holes(&self.slots, tickets))
+        Ok(TicketClaim::with_holes(slots, tickets))
     }
 
     /// Claims room for as many elements as are free in one run, at most `max` and, unless `max` is
@@ -123,9 +125,10 @@ impl<T, C: Side> Ticket<T, Many, C> {
     #[inline]
     pub fn claim_up_to(&self, max: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
         let want = max.min(self.capacity()) as u64;
-        let tickets = self.draw(want.min(1), want);
+        let slots = self.slots();
+        let tickets = self.draw(slots, want.min(1), want);
         let tickets = tickets.map_err(|refused| refused.claim(max))?;
-        Ok(TicketClaim::with_holes(&self.slots, tickets))
+        Ok(TicketClaim::with_holes(slots, tickets))
     }
 
     /// Appends elements from the front of `values` while there is room, in one run, and says how

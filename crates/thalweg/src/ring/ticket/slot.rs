@@ -14,6 +14,7 @@
 //!
 //! A stamp only grows: `FREE` of p, then `ELEMENT` or `HOLE` of p, then `FREE` of p + slots.
 
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use super::super::sync::{AtomicU64, UnsafeCell, order};
@@ -40,6 +41,35 @@ pub(super) enum State {
     Later,
 }
 
+/// A stamp as it was read.
+#[derive(Clone, Copy)]
+pub(super) struct Stamp(u64);
+
+impl Stamp {
+    #[inline(always)]
+    fn is_free(self, position: u64) -> bool {
+        self.0 == position * STATES + FREE
+    }
+
+    #[inline(always)]
+    fn is_element(self, position: u64) -> bool {
+        self.0 == position * STATES + ELEMENT
+    }
+
+    /// The rest of the answers, off the path of a push or pop that succeeds.
+    #[inline]
+    fn state(self, position: u64) -> State {
+        // A stamp is never further than a lap or two from a position, so the difference is small.
+        match self.0.wrapping_sub(position * STATES) as i64 {
+            0 => State::Free,
+            1 => State::Element,
+            2 => State::Hole,
+            lag if lag < 0 => State::Earlier,
+            _ => State::Later,
+        }
+    }
+}
+
 /// Room for one element, and its stamp.
 #[repr(C)]
 pub(super) struct Slot<T> {
@@ -55,31 +85,19 @@ impl<T> Slot<T> {
         }
     }
 
+    /// The stamp, for a producer.
     #[inline(always)]
-    fn decode(stamp: u64, position: u64) -> State {
-        // A stamp is never further than a lap or two from a position, so the difference is small.
-        match stamp.wrapping_sub(position * STATES) as i64 {
-            0 => State::Free,
-            1 => State::Element,
-            2 => State::Hole,
-            lag if lag < 0 => State::Earlier,
-            _ => State::Later,
-        }
-    }
-
-    /// Where the slot is, for a producer at `position`.
-    #[inline(always)]
-    pub(super) fn for_push(&self, position: u64) -> State {
+    fn for_push(&self) -> Stamp {
         // ORDERING: reclaim (Acquire), pairs with the release in `release`: the element of the lap
         // before is out.
-        Self::decode(self.stamp.load(order::reclaim()), position)
+        Stamp(self.stamp.load(order::reclaim()))
     }
 
-    /// Where the slot is, for a consumer at `position`.
+    /// The stamp, for a consumer.
     #[inline(always)]
-    pub(super) fn for_pop(&self, position: u64) -> State {
+    fn for_pop(&self) -> Stamp {
         // ORDERING: observe (Acquire), pairs with the publish in `publish`: the element is in.
-        Self::decode(self.stamp.load(order::observe()), position)
+        Stamp(self.stamp.load(order::observe()))
     }
 
     /// # Safety
@@ -125,7 +143,7 @@ impl<T> Slot<T> {
 }
 
 /// A slot in lines of its own.
-#[repr(align(64))]
+#[repr(C, align(64))]
 struct Line<T>(Slot<T>);
 
 enum Store<T> {
@@ -133,15 +151,14 @@ enum Store<T> {
     Slotted(Box<[Line<T>]>),
 }
 
-/// A power of two of slots; that of position p is the one at p mod that.
-pub(super) struct Slots<T> {
+/// Owns a power of two of slots.
+pub(super) struct Storage<T> {
     store: Store<T>,
     mask: u64,
-    /// Slots that the capacity leaves unused.
     slack: u64,
 }
 
-impl<T> Slots<T> {
+impl<T> Storage<T> {
     pub(super) fn new(layout: Layout, capacity: usize, slots: usize) -> Self {
         debug_assert!(slots.is_power_of_two() && capacity <= slots);
         let indices = 0..slots;
@@ -169,13 +186,55 @@ impl<T> Slots<T> {
     }
 
     #[inline(always)]
-    pub(super) fn slot(&self, position: u64) -> &Slot<T> {
+    pub(super) fn slots(&self) -> Slots<'_, T> {
+        let (base, slotted) = match &self.store {
+            Store::Packed(slots) => (slots.as_ptr(), false),
+            Store::Slotted(lines) => (lines.as_ptr().cast(), true),
+        };
+        Slots {
+            base,
+            slotted,
+            mask: self.mask,
+            slack: self.slack,
+            storage: PhantomData,
+        }
+    }
+}
+
+/// The slots; that of position p is the one at p mod their number.
+// A copy of what `Storage` knows: read through a reference it would have to be loaded again after
+// each atomic operation.
+pub(super) struct Slots<'a, T> {
+    base: *const Slot<T>,
+    /// `base` points to lines.
+    slotted: bool,
+    mask: u64,
+    /// Slots that the capacity leaves unused.
+    slack: u64,
+    storage: PhantomData<&'a Storage<T>>,
+}
+
+impl<T> Clone for Slots<'_, T> {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Slots<'_, T> {}
+
+impl<'a, T> Slots<'a, T> {
+    #[inline(always)]
+    pub(super) fn slot(self, position: u64) -> &'a Slot<T> {
         let index = (position & self.mask) as usize;
-        match &self.store {
-            // SAFETY: the mask is the number of slots, a power of two, less one.
-            Store::Packed(slots) => unsafe { slots.get_unchecked(index) },
-            // SAFETY: as above.
-            Store::Slotted(lines) => unsafe { &lines.get_unchecked(index).0 },
+        // SAFETY: the mask is the number of slots, a power of two, less one; so the index is in
+        // bounds of the storage, which is borrowed. A line begins with its slot.
+        unsafe {
+            if self.slotted {
+                &(*self.base.cast::<Line<T>>().add(index)).0
+            } else {
+                &*self.base.add(index)
+            }
         }
     }
 
@@ -183,19 +242,32 @@ impl<T> Slots<T> {
     /// further. That one is free when position − capacity is out, so the ring never holds more than
     /// its capacity; and without slack it is the same slot.
     #[inline(always)]
-    pub(super) fn room(&self, position: u64) -> State {
-        let own = self.slot(position).for_push(position);
-        if self.slack == 0 || own != State::Free {
-            return own;
+    pub(super) fn room(self, position: u64) -> State {
+        let own = self.slot(position).for_push();
+        if !own.is_free(position) {
+            return own.state(position);
+        }
+        if self.slack == 0 {
+            return State::Free;
         }
         let far = position + self.slack;
-        self.slot(far).for_push(far)
+        self.slot(far).for_push().state(far)
+    }
+
+    /// What a consumer would find at `position`.
+    #[inline(always)]
+    pub(super) fn content(self, position: u64) -> State {
+        let stamp = self.slot(position).for_pop();
+        if stamp.is_element(position) {
+            return State::Element;
+        }
+        stamp.state(position)
     }
 
     /// How many positions from `start` on, at most `max`, a producer may have, and what stands in
     /// the way of the next.
     #[inline(always)]
-    pub(super) fn free_run(&self, start: u64, max: u64) -> (u64, State) {
+    pub(super) fn free_run(self, start: u64, max: u64) -> (u64, State) {
         let mut count = 0;
         while count < max {
             let state = self.room(start + count);
@@ -209,11 +281,10 @@ impl<T> Slots<T> {
 
     /// How many elements from `start` on, at most `max`, can be taken, and what comes after.
     #[inline(always)]
-    pub(super) fn element_run(&self, start: u64, max: u64) -> (u64, State) {
+    pub(super) fn element_run(self, start: u64, max: u64) -> (u64, State) {
         let mut count = 0;
         while count < max {
-            let position = start + count;
-            let state = self.slot(position).for_pop(position);
+            let state = self.content(start + count);
             if state != State::Element {
                 return (count, state);
             }
@@ -228,7 +299,7 @@ impl<T> Slots<T> {
     /// The caller has the consumer's ticket for `position`, saw an element there and takes it once
     /// (rule 3).
     #[inline(always)]
-    pub(super) unsafe fn take(&self, position: u64) -> T {
+    pub(super) unsafe fn take(self, position: u64) -> T {
         let slot = self.slot(position);
         // SAFETY: the caller's to take (rule 3).
         let value = unsafe { slot.take() };
@@ -238,7 +309,7 @@ impl<T> Slots<T> {
 
     /// Frees the slot of the hole at `position`, for the consumer with its ticket.
     #[inline]
-    pub(super) fn skip(&self, position: u64) {
+    pub(super) fn skip(self, position: u64) {
         self.slot(position).release(position + self.mask + 1);
     }
 
@@ -247,7 +318,7 @@ impl<T> Slots<T> {
     ///
     /// # Safety
     /// As for [`take`](Self::take), for each of them.
-    pub(super) unsafe fn take_into(&self, start: u64, count: u64, out: &mut Vec<T>) {
+    pub(super) unsafe fn take_into(self, start: u64, count: u64, out: &mut Vec<T>) {
         let room = &mut out.spare_capacity_mut()[..count as usize];
         for (position, place) in (start..).zip(room) {
             // SAFETY: the caller's to take (rule 3).

@@ -7,7 +7,7 @@ use super::claim::{Claims, SoleTail, TicketClaim, push_iter};
 use super::pop::Taken;
 use super::push::Refused;
 use super::side::{Many, Side, Sole};
-use super::slot::State;
+use super::slot::{Slots, State};
 use crate::ring::sync::{Arc, Ordering};
 use crate::ring::{ClaimError, PopError, PushError};
 
@@ -38,6 +38,28 @@ pub struct SoleProducer<T, C: Side = Many> {
     tail: u64,
 }
 
+impl<T, C: Side> Ticket<T, Sole, C> {
+    /// How many positions from the sole producer's tail on are free, at least `min` and at most
+    /// `max`.
+    #[inline(always)]
+    fn sole_free(
+        &self,
+        slots: Slots<'_, T>,
+        tail: u64,
+        min: u64,
+        max: u64,
+    ) -> Result<u64, Refused> {
+        if self.is_closing() {
+            return Err(Refused::Closed);
+        }
+        let (count, _) = slots.free_run(tail, max);
+        if count < min {
+            return Err(Refused::Full(count));
+        }
+        Ok(count)
+    }
+}
+
 impl<T, C: Side> SoleProducer<T, C> {
     /// Called once for a ring (rule 1).
     pub(super) fn new(ring: Arc<Ticket<T, Sole, C>>) -> Self {
@@ -49,51 +71,43 @@ impl<T, C: Side> SoleProducer<T, C> {
         &self.ring
     }
 
-    /// How many positions from the tail on are free, at most `max`.
-    #[inline(always)]
-    fn free(&self, min: u64, max: u64) -> Result<u64, Refused> {
-        if self.ring.is_closing() {
-            return Err(Refused::Closed);
-        }
-        let (count, _) = self.ring.slots.free_run(self.tail, max);
-        if count < min {
-            return Err(Refused::Full(count));
-        }
-        Ok(count)
-    }
-
-    #[inline(always)]
-    fn tail(&mut self) -> SoleTail<'_> {
-        SoleTail {
-            own: &mut self.tail,
-            shared: &self.ring.tail,
-        }
-    }
-
     /// Appends an element. Costs two stores, no locked operation.
     ///
     /// # Errors
     /// As [`Ticket::try_push`].
     #[inline]
     pub fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
-        if let Err(refused) = self.free(1, 1) {
+        let position = self.tail;
+        let ring = &*self.ring;
+        let slots = ring.slots();
+        if let Err(refused) = ring.sole_free(slots, position, 1, 1) {
             return Err(refused.push(value));
         }
-        let position = self.tail;
+        let slot = slots.slot(position);
         // SAFETY: free for the position of the only producer, not published (rules 1 and 2).
-        unsafe { self.ring.slots.slot(position).write(value) };
+        unsafe { slot.write(value) };
+        let mut tail = SoleTail {
+            own: &mut self.tail,
+            shared: &ring.tail,
+        };
         // Before the stamp: a consumer must not be ahead of the count.
-        self.tail().set(position + 1);
-        self.ring.slots.slot(position).publish(position);
+        tail.set(position + 1);
+        slot.publish(position);
         Ok(())
     }
 
-    fn room(&mut self, len: u64) -> TicketClaim<'_, T> {
+    /// Claims from `min` to `max` free positions; the caller asks for `asked`.
+    #[inline]
+    fn room(&mut self, asked: usize, min: u64, max: u64) -> Result<TicketClaim<'_, T>, ClaimError> {
+        let ring = &*self.ring;
+        let slots = ring.slots();
+        let free = ring.sole_free(slots, self.tail, min, max);
+        let free = free.map_err(|refused| refused.claim(asked))?;
         let tail = SoleTail {
             own: &mut self.tail,
-            shared: &self.ring.tail,
+            shared: &ring.tail,
         };
-        TicketClaim::of_sole(&self.ring.slots, tail, len as usize)
+        Ok(TicketClaim::of_sole(slots, tail, free as usize))
     }
 
     /// Claims room for exactly `count` elements. What is not used goes back: a sole producer makes
@@ -109,9 +123,7 @@ impl<T, C: Side> SoleProducer<T, C> {
                 capacity,
             });
         }
-        let free = self.free(count as u64, count as u64);
-        let free = free.map_err(|refused| refused.claim(count))?;
-        Ok(self.room(free))
+        self.room(count, count as u64, count as u64)
     }
 
     /// Claims room for as many elements as are free in one run, at most `max` and, unless `max` is
@@ -122,9 +134,7 @@ impl<T, C: Side> SoleProducer<T, C> {
     #[inline]
     pub fn claim_up_to(&mut self, max: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
         let want = max.min(self.ring.capacity()) as u64;
-        let free = self.free(want.min(1), want);
-        let free = free.map_err(|refused| refused.claim(max))?;
-        Ok(self.room(free))
+        self.room(max, want.min(1), want)
     }
 
     /// Appends elements from the front of `values` while there is room, in one run, and says how
@@ -195,37 +205,30 @@ impl<T, P: Side> SoleConsumer<T, P> {
         &self.ring
     }
 
-    /// Moves the head on, before the slots are given back: a producer must not be more than a
-    /// capacity ahead of the count.
-    #[inline(always)]
-    fn advance(&mut self, count: u64) {
-        self.head += count;
-        // ORDERING: Relaxed, a count that others read; slots are given back by their stamps.
-        self.ring.head.0.store(self.head, Ordering::Relaxed);
-    }
-
     /// Finds 1 to `max` elements, `max` being at least 1, and passes over holes; gives the first
     /// position and how many, which are counted as taken.
     #[inline(always)]
-    fn serve(&mut self, max: u64) -> Result<(u64, u64), PopError> {
+    fn serve(&mut self, max: u64) -> Result<(Slots<'_, T>, u64, u64), PopError> {
+        let ring = &*self.ring;
+        let slots = ring.slots();
         loop {
             let head = self.head;
-            let (count, then) = self.ring.slots.element_run(head, max);
+            let (count, then) = slots.element_run(head, max);
+            if count == 0 && then != State::Hole {
+                match ring.why_nothing(head) {
+                    Some(error) => return Err(error),
+                    None => continue,
+                }
+            }
+            self.head = head + count.max(1);
+            // Before the slots are given back: a producer must not be more than a capacity ahead
+            // of the count.
+            // ORDERING: Relaxed, a count that others read; slots are given back by their stamps.
+            ring.head.0.store(self.head, Ordering::Relaxed);
             if count > 0 {
-                self.advance(count);
-                return Ok((head, count));
+                return Ok((slots, head, count));
             }
-            match then {
-                State::Hole => {
-                    self.advance(1);
-                    self.ring.slots.skip(head);
-                }
-                _ => {
-                    if let Some(error) = self.ring.why_nothing(head) {
-                        return Err(error);
-                    }
-                }
-            }
+            slots.skip(head);
         }
     }
 
@@ -244,9 +247,9 @@ impl<T, P: Side> SoleConsumer<T, P> {
     /// As [`Ticket::try_pop`].
     #[inline]
     pub fn try_pop_at(&mut self) -> Result<(u64, T), PopError> {
-        let (position, _) = self.serve(1)?;
+        let (slots, position, _) = self.serve(1)?;
         // SAFETY: the only consumer, seen as element, counted as taken (rules 1 and 3).
-        Ok((position, unsafe { self.ring.slots.take(position) }))
+        Ok((position, unsafe { slots.take(position) }))
     }
 
     /// Moves up to `max` elements to the end of `out`, and says which; see [`Ticket::pop_into`].
@@ -261,10 +264,10 @@ impl<T, P: Side> SoleConsumer<T, P> {
                 count: 0,
             });
         }
-        let (first, count) = self.serve(max)?;
+        let (slots, first, count) = self.serve(max)?;
         // SAFETY: the only consumer, seen as elements, counted as taken (rules 1 and 3); `out` has
         // room for `max`.
-        unsafe { self.ring.slots.take_into(first, count, out) };
+        unsafe { slots.take_into(first, count, out) };
         let count = count as usize;
         Ok(Taken { first, count })
     }

@@ -1,0 +1,204 @@
+//! Every element is dropped exactly once, whatever happens.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use super::{LAYOUTS, ring};
+use crate::ring::{Layout, PopError, Ticket};
+
+/// Adds its weight to a sum when it is dropped, and panics if it is told to.
+struct Item {
+    weight: usize,
+    dropped: Arc<AtomicUsize>,
+    panics: bool,
+}
+
+impl Drop for Item {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed, a sum that is read after the threads have joined.
+        self.dropped.fetch_add(self.weight, Relaxed);
+        assert!(!self.panics, "seeded panic");
+    }
+}
+
+/// Items 1, 10, 100 and so on: the sum of their drops says which were dropped how often.
+#[derive(Clone, Default)]
+struct Ledger(Arc<AtomicUsize>);
+
+impl Ledger {
+    fn item(&self, nth: u32) -> Item {
+        let dropped = Arc::clone(&self.0);
+        let weight = 10_usize.pow(nth);
+        Item {
+            weight,
+            dropped,
+            panics: false,
+        }
+    }
+
+    fn panicking(&self, nth: u32) -> Item {
+        let mut item = self.item(nth);
+        item.panics = true;
+        item
+    }
+
+    fn sum(&self) -> usize {
+        // ORDERING: Relaxed, the threads have joined.
+        self.0.load(Relaxed)
+    }
+}
+
+#[test]
+fn elements_left_inside_are_dropped_once() {
+    for layout in LAYOUTS {
+        for capacity in [4, 5] {
+            let ledger = Ledger::default();
+            let ring = ring(capacity, layout);
+            // Start away from slot 0, so that what is left wraps.
+            assert_eq!(ring.push_iter((0..3).map(|n| ledger.item(n))), 3);
+            let mut out = Vec::new();
+            ring.pop_into(&mut out, 2).expect("three are in");
+            assert_eq!(ledger.sum(), 0);
+            drop(out);
+            assert_eq!(ledger.sum(), 11);
+            let mut claim = ring.claim(2).expect("two are free");
+            claim.push(ledger.item(3)).ok().expect("room for two");
+            claim.commit();
+            ring.try_push(ledger.item(4)).expect("one is free");
+            drop(ring);
+            assert_eq!(ledger.sum(), 11_111);
+        }
+    }
+}
+
+#[test]
+fn a_dropped_claim_drops_what_was_written() {
+    let ledger = Ledger::default();
+    let ring = ring(4, Layout::Packed);
+    let mut claim = ring.claim(3).expect("an empty ring");
+    claim.push(ledger.item(0)).ok().expect("room for three");
+    claim.push(ledger.item(1)).ok().expect("room for three");
+    drop(claim);
+    assert_eq!(ledger.sum(), 11);
+    ring.try_push(ledger.item(2)).expect("one is free");
+    assert_eq!(ring.try_pop_at().expect("one is in").0, 3);
+    drop(ring);
+    assert_eq!(ledger.sum(), 111);
+}
+
+#[test]
+fn a_panicking_drop_in_a_claim_leaves_no_gap() {
+    let ledger = Ledger::default();
+    let ring = ring(4, Layout::Packed);
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        let mut claim = ring.claim(4).expect("an empty ring");
+        claim.push(ledger.item(0)).ok().expect("room for four");
+        claim.push(ledger.panicking(1)).ok().expect("room for four");
+        claim.push(ledger.item(2)).ok().expect("room for four");
+    }));
+    assert!(outcome.is_err());
+    // What came after the panic leaks, and the ring goes on.
+    assert_eq!(ledger.sum(), 11);
+    assert_eq!(ring.try_pop().err(), Some(PopError::Empty));
+    ring.try_push(ledger.item(3))
+        .expect("holes are passed over");
+    assert_eq!(ring.try_pop_at().expect("one is in").0, 4);
+    drop(ring);
+    assert_eq!(ledger.sum(), 1011);
+}
+
+#[test]
+fn a_panic_in_an_iterator_publishes_what_came_before() {
+    let ledger = Ledger::default();
+    let ring = ring(4, Layout::Packed);
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        ring.push_iter((0..4).map(|n| {
+            assert!(n < 2, "seeded panic");
+            ledger.item(n)
+        }))
+    }));
+    assert!(outcome.is_err());
+    assert_eq!(ledger.sum(), 0);
+    drop((ring.try_pop(), ring.try_pop()));
+    assert_eq!(ledger.sum(), 11);
+    assert_eq!(ring.try_pop().err(), Some(PopError::Empty));
+    assert_eq!((ring.len(), ring.can_push()), (0, true));
+}
+
+#[test]
+fn an_iterator_that_ends_early_leaves_holes() {
+    /// Promises five elements, and has two.
+    struct Short(std::ops::Range<u32>);
+    impl Iterator for Short {
+        type Item = u32;
+        fn next(&mut self) -> Option<u32> {
+            self.0.next()
+        }
+        fn size_hint(&self) -> (usize, Option<usize>) {
+            (5, None)
+        }
+    }
+    let ring = ring(8, Layout::Packed);
+    assert_eq!(ring.push_iter(Short(0..2)), 2);
+    assert_eq!(ring.try_push(7), Ok(()));
+    assert_eq!(
+        (ring.try_pop_at(), ring.try_pop_at()),
+        (Ok((0, 0)), Ok((1, 1)))
+    );
+    assert_eq!(ring.try_pop_at(), Ok((5, 7)));
+}
+
+#[test]
+fn a_forgotten_claim_leaks_and_nothing_worse() {
+    let ledger = Ledger::default();
+    let ring = ring(4, Layout::Packed);
+    ring.try_push(ledger.item(0)).expect("an empty ring");
+    let mut claim = ring.claim(2).expect("three are free");
+    // Not owned by what is forgotten: a leak checker would complain rightly.
+    let mut leaked = ledger.item(1);
+    leaked.dropped = Arc::default();
+    let kept = Arc::clone(&leaked.dropped);
+    claim.push(leaked).ok().expect("room for two");
+    std::mem::forget(claim);
+    ring.try_push(ledger.item(2)).expect("one is free");
+    drop(ring);
+    assert_eq!(ledger.sum(), 101);
+    // SAFETY: the forgotten item's own reference, which is given up for it.
+    unsafe { Arc::decrement_strong_count(Arc::as_ptr(&kept)) };
+}
+
+#[test]
+fn a_panicking_drop_in_the_ring_is_passed_on() {
+    let ledger = Ledger::default();
+    let ring = ring(4, Layout::Packed);
+    ring.try_push(ledger.item(0)).expect("an empty ring");
+    ring.try_push(ledger.panicking(1)).expect("room for four");
+    assert!(catch_unwind(AssertUnwindSafe(|| drop(ring))).is_err());
+    assert_eq!(ledger.sum(), 11);
+}
+
+#[test]
+fn zero_sized_elements_are_counted() {
+    static DROPS: AtomicUsize = AtomicUsize::new(0);
+    struct Nothing;
+    impl Drop for Nothing {
+        fn drop(&mut self) {
+            // ORDERING: Relaxed, one thread.
+            DROPS.fetch_add(1, Relaxed);
+        }
+    }
+    for layout in LAYOUTS {
+        // ORDERING: Relaxed, one thread.
+        DROPS.store(0, Relaxed);
+        let (mut tx, ring) = Ticket::with_sole_producer(3, layout).expect("in range");
+        assert_eq!(tx.push_iter((0..9).map(|_| Nothing)), 3);
+        let mut out = Vec::new();
+        assert_eq!(ring.pop_into(&mut out, 9).map(|taken| taken.count), Ok(3));
+        assert_eq!(out.len(), 3);
+        assert!(tx.try_push(Nothing).is_ok());
+        drop((tx, ring, out));
+        // ORDERING: Relaxed, one thread.
+        assert_eq!(DROPS.load(Relaxed), 4);
+    }
+}

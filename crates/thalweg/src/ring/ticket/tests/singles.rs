@@ -1,0 +1,252 @@
+//! One thread, one call at a time.
+
+use super::{LAYOUTS, ring};
+use crate::ring::{
+    CAPACITY_MAX, CapacityError, ClaimError, Layout, PopError, PushError, Taken, Ticket,
+};
+
+#[test]
+fn holds_exactly_its_capacity() {
+    for layout in LAYOUTS {
+        for capacity in [1, 2, 3, 5, 8, 100] {
+            let ring = ring(capacity, layout);
+            assert_eq!((ring.capacity(), ring.layout()), (capacity, layout));
+            // Several laps, from every position.
+            for lap in 0..2 * capacity {
+                for n in 0..capacity {
+                    assert_eq!(ring.len(), n);
+                    assert!(ring.can_push() && !ring.is_full());
+                    assert_eq!(ring.try_push(n), Ok(()));
+                }
+                assert!(!ring.can_push() && ring.is_full() && ring.can_pop());
+                assert_eq!(ring.try_push(9), Err(PushError::Full(9)), "lap {lap}");
+                let first = ring.popped();
+                for n in 0..capacity {
+                    assert_eq!(ring.try_pop_at(), Ok((first + n as u64, n)));
+                }
+                assert!(ring.is_empty() && !ring.can_pop());
+                assert_eq!(ring.try_pop(), Err(PopError::Empty));
+                // Shifts the next lap by one.
+                assert_eq!((ring.try_push(7), ring.try_pop()), (Ok(()), Ok(7)));
+            }
+        }
+    }
+}
+
+#[test]
+fn refuses_capacities_out_of_range() {
+    for asked in [0, CAPACITY_MAX + 1] {
+        let error = Ticket::<u8>::new(asked, Layout::Packed).expect_err("out of range");
+        assert_eq!(error, CapacityError { asked });
+        assert!(Ticket::<u8, _, _>::with_sole_producer(asked, Layout::Packed).is_err());
+        assert!(Ticket::<u8, _, _>::with_sole_consumer(asked, Layout::Slotted).is_err());
+    }
+}
+
+#[test]
+fn a_closed_ring_refuses_and_drains() {
+    for layout in LAYOUTS {
+        let ring = ring(3, layout);
+        assert_eq!(ring.push_slice(&[1, 2]), 2);
+        assert!(!ring.is_closed() && ring.close() && !ring.close() && ring.is_closed());
+        assert!(!ring.can_push());
+        assert_eq!(ring.try_push(3), Err(PushError::Closed(3)));
+        assert_eq!(ring.claim(1).err(), Some(ClaimError::Closed));
+        assert_eq!(ring.claim_up_to(1).err(), Some(ClaimError::Closed));
+        assert_eq!((ring.push_slice(&[3]), ring.push_iter([3])), (0, 0));
+        assert_eq!((ring.len(), ring.pushed(), ring.popped()), (2, 2, 0));
+        assert_eq!((ring.try_pop(), ring.try_pop()), (Ok(1), Ok(2)));
+        assert_eq!(ring.try_pop(), Err(PopError::Closed));
+        assert_eq!(ring.pop_into(&mut Vec::new(), 2), Err(PopError::Closed));
+        assert_eq!((ring.len(), ring.pushed(), ring.popped()), (0, 2, 2));
+    }
+}
+
+#[test]
+fn batches_take_what_fits_and_say_where() {
+    for layout in LAYOUTS {
+        let ring = ring(5, layout);
+        assert_eq!(ring.push_slice(&[0, 1, 2]), 3);
+        assert_eq!(ring.push_iter(3..9), 2);
+        let mut out = Vec::new();
+        let taken = ring.pop_into(&mut out, 2);
+        assert_eq!(taken, Ok(Taken { first: 0, count: 2 }));
+        assert_eq!(
+            ring.push_iter([5, 6, 7].into_iter().filter(|n| n % 2 == 1)),
+            2
+        );
+        let taken = ring.pop_into(&mut out, usize::MAX);
+        assert_eq!(taken, Ok(Taken { first: 2, count: 5 }));
+        assert_eq!(out, [0, 1, 2, 3, 4, 5, 7]);
+        assert_eq!(ring.pop_into(&mut out, 5), Err(PopError::Empty));
+        let taken = ring.pop_into(&mut out, 0);
+        assert_eq!(taken, Ok(Taken { first: 7, count: 0 }));
+    }
+}
+
+#[test]
+fn a_vector_with_room_is_not_grown() {
+    let ring = ring(8, Layout::Packed);
+    ring.push_slice(&[1; 8]);
+    let mut out = Vec::with_capacity(3);
+    let room = out.capacity();
+    assert_eq!(
+        ring.pop_into(&mut out, room).map(|taken| taken.count),
+        Ok(room)
+    );
+    assert_eq!(out.capacity(), room);
+}
+
+#[test]
+fn an_iterator_is_asked_only_for_what_goes_in() {
+    let ring = ring(2, Layout::Packed);
+    let mut values = 0..5;
+    assert_eq!(ring.push_iter(&mut values), 2);
+    assert_eq!(values, 2..5);
+    // An exact iterator leaves no hole when it ends.
+    assert_eq!((ring.try_pop(), ring.try_pop()), (Ok(0), Ok(1)));
+    assert_eq!((ring.push_iter([8]), ring.pushed()), (1, 3));
+}
+
+#[test]
+fn what_a_claim_leaves_becomes_holes() {
+    for layout in LAYOUTS {
+        let ring = ring(5, layout);
+        let mut claim = ring.claim(4).expect("an empty ring");
+        assert_eq!(
+            (claim.len(), claim.remaining(), claim.is_empty()),
+            (4, 4, false)
+        );
+        assert_eq!(claim.push(0), Ok(()));
+        assert_eq!(claim.write(&[1]), 1);
+        assert_eq!((claim.written(), claim.remaining()), (2, 2));
+        // Behind the claim, and not before it.
+        assert_eq!(ring.try_push(4), Ok(()));
+        assert_eq!(ring.try_pop(), Err(PopError::Empty));
+        assert_eq!(claim.commit(), 2);
+        assert_eq!(ring.len(), 5);
+        let mut out = Vec::new();
+        let taken = ring.pop_into(&mut out, 9);
+        assert_eq!(taken, Ok(Taken { first: 0, count: 2 }));
+        assert_eq!(ring.try_pop_at(), Ok((4, 4)));
+        drop(ring.claim(5).expect("an empty ring"));
+        assert_eq!((ring.len(), ring.can_pop()), (5, true));
+        assert_eq!(ring.try_pop(), Err(PopError::Empty));
+        assert_eq!((ring.len(), ring.can_pop()), (0, false));
+        assert_eq!(out, [0, 1]);
+    }
+}
+
+#[test]
+fn a_claim_is_exact_or_an_error() {
+    let ring = ring(3, Layout::Packed);
+    let error = ring.claim(4).expect_err("more than the capacity");
+    let (asked, capacity) = (4, 3);
+    assert_eq!(error, ClaimError::TooLarge { asked, capacity });
+    ring.push_slice(&[1, 2]);
+    let error = ring.claim(2).expect_err("one is free");
+    assert_eq!(error, ClaimError::Full { asked: 2, free: 1 });
+    assert_eq!(ring.claim(0).map(|claim| claim.commit()), Ok(0));
+    let mut claim = ring.claim_up_to(7).expect("one is free");
+    assert_eq!(
+        (claim.len(), claim.push(3), claim.push(4)),
+        (1, Ok(()), Err(4))
+    );
+    assert_eq!((claim.write(&[4]), claim.commit()), (0, 1));
+    let error = ring.claim_up_to(7).expect_err("full");
+    assert_eq!(error, ClaimError::Full { asked: 7, free: 0 });
+    assert_eq!(ring.claim_up_to(0).map(|claim| claim.len()), Ok(0));
+}
+
+#[test]
+fn closed_is_told_behind_holes() {
+    let ring = ring::<u8>(4, Layout::Packed);
+    let claim = ring.claim(2).expect("an empty ring");
+    ring.close();
+    assert_eq!(ring.try_pop(), Err(PopError::Empty));
+    drop(claim);
+    assert_eq!(ring.try_pop(), Err(PopError::Closed));
+}
+
+#[test]
+fn a_forgotten_claim_stops_the_ring() {
+    let ring = ring(2, Layout::Packed);
+    std::mem::forget(ring.claim(1));
+    assert_eq!(ring.try_push(1), Ok(()));
+    assert_eq!(ring.try_push(2), Err(PushError::Full(2)));
+    ring.close();
+    assert_eq!(ring.try_pop(), Err(PopError::Empty));
+}
+
+#[test]
+fn a_sole_producer_makes_no_holes() {
+    for layout in LAYOUTS {
+        let (mut tx, ring) = Ticket::with_sole_producer(3, layout).expect("in range");
+        assert_eq!((tx.push_slice(&[0, 1]), tx.push_iter(2..9)), (2, 1));
+        assert_eq!(tx.try_push(3), Err(PushError::Full(3)));
+        let error = tx.claim(1).expect_err("full");
+        assert_eq!(error, ClaimError::Full { asked: 1, free: 0 });
+        assert_eq!((ring.try_pop(), ring.try_pop()), (Ok(0), Ok(1)));
+        let mut claim = tx.claim(2).expect("two are free");
+        assert_eq!(claim.push(3), Ok(()));
+        assert_eq!(claim.commit(), 1);
+        let mut claim = tx.claim_up_to(9).expect("one is free");
+        assert_eq!((claim.len(), claim.push(9)), (1, Ok(())));
+        drop(claim);
+        std::mem::forget(tx.claim(1));
+        assert_eq!((ring.len(), ring.pushed()), (2, 4));
+        assert_eq!(tx.try_push(4), Ok(()));
+        let error = tx.claim(4).expect_err("more than the capacity");
+        assert!(matches!(error, ClaimError::TooLarge { .. }));
+        drop(tx);
+        assert!(ring.is_closed() && !ring.close());
+        let mut out = Vec::new();
+        let taken = ring.pop_into(&mut out, 9);
+        assert_eq!(taken, Ok(Taken { first: 2, count: 3 }));
+        assert_eq!(out, [2, 3, 4]);
+        assert_eq!(ring.try_pop(), Err(PopError::Closed));
+    }
+}
+
+#[test]
+fn a_sole_consumer_passes_over_holes() {
+    for layout in LAYOUTS {
+        let (ring, mut rx) = Ticket::with_sole_consumer(3, layout).expect("in range");
+        assert_eq!(rx.try_pop(), Err(PopError::Empty));
+        drop(ring.claim(2).expect("an empty ring"));
+        assert_eq!(ring.try_push(2), Ok(()));
+        assert_eq!(rx.try_pop_at(), Ok((2, 2)));
+        assert_eq!(ring.push_iter(3..9), 3);
+        let mut out = Vec::new();
+        assert_eq!(rx.pop_into(&mut out, 2), Ok(Taken { first: 3, count: 2 }));
+        assert_eq!(rx.pop_into(&mut out, 0), Ok(Taken { first: 5, count: 0 }));
+        assert!(rx.ring().close());
+        assert_eq!((rx.try_pop(), rx.try_pop()), (Ok(5), Err(PopError::Closed)));
+        assert_eq!((out, ring.len()), (vec![3, 4], 0));
+    }
+}
+
+#[test]
+fn a_sole_ring_closed_by_another_refuses() {
+    let (mut tx, ring) = Ticket::with_sole_producer(3, Layout::Packed).expect("in range");
+    assert_eq!(tx.try_push(1), Ok(()));
+    assert!(ring.close());
+    assert_eq!(tx.try_push(2), Err(PushError::Closed(2)));
+    assert_eq!(tx.claim_up_to(2).err(), Some(ClaimError::Closed));
+    assert_eq!(
+        (ring.try_pop(), ring.try_pop()),
+        (Ok(1), Err(PopError::Closed))
+    );
+}
+
+#[test]
+fn debug_names_the_state() {
+    let ring = ring(3, Layout::Packed);
+    ring.push_slice(&[1_u8]);
+    assert_eq!(
+        format!("{ring:?}"),
+        "Ticket { layout: Packed, capacity: 3, len: 1, closed: false }"
+    );
+    let claim = ring.claim(2).expect("two are free");
+    assert_eq!(format!("{claim:?}"), "TicketClaim { len: 2, written: 0 }");
+}

@@ -1,0 +1,163 @@
+//! Random calls, against a `VecDeque` that says what should come of them.
+
+use std::collections::VecDeque;
+
+use proptest::collection::vec;
+use proptest::prelude::*;
+
+use super::ring;
+use crate::ring::{ClaimError, Layout, PopError, PushError, Taken};
+
+#[derive(Debug, Clone)]
+enum Call {
+    Push,
+    Slice(usize),
+    Iter(usize),
+    /// Claims, writes some and commits or not.
+    Claim(usize, usize, bool),
+    Pop,
+    PopInto(usize),
+    Close,
+}
+
+fn call() -> impl Strategy<Value = Call> {
+    prop_oneof![
+        20 => Just(Call::Push),
+        10 => (0..9_usize).prop_map(Call::Slice),
+        10 => (0..9_usize).prop_map(Call::Iter),
+        10 => (0..9_usize, 0..9_usize, any::<bool>()).prop_map(|(n, w, c)| Call::Claim(n, w, c)),
+        30 => Just(Call::Pop),
+        19 => (0..9_usize).prop_map(Call::PopInto),
+        1 => Just(Call::Close),
+    ]
+}
+
+/// What the ring should hold: an element or a hole for each ticket.
+struct Expected {
+    tickets: VecDeque<Option<u32>>,
+    capacity: usize,
+    popped: u64,
+    closed: bool,
+}
+
+impl Expected {
+    fn free(&self) -> usize {
+        if self.closed {
+            0
+        } else {
+            self.capacity - self.tickets.len()
+        }
+    }
+
+    fn skip_holes(&mut self) {
+        while self.tickets.front() == Some(&None) {
+            self.tickets.pop_front();
+            self.popped += 1;
+        }
+    }
+
+    fn pop(&mut self) -> Result<(u64, u32), PopError> {
+        self.skip_holes();
+        match self.tickets.pop_front() {
+            Some(value) => {
+                self.popped += 1;
+                Ok((self.popped - 1, value.expect("holes were skipped")))
+            }
+            None if self.closed => Err(PopError::Closed),
+            None => Err(PopError::Empty),
+        }
+    }
+
+    fn pop_into(&mut self, out: &mut Vec<u32>, max: usize) -> Result<Taken, PopError> {
+        let mut count = 0;
+        let mut first = self.popped;
+        while count < max && (count == 0 || matches!(self.tickets.front(), Some(Some(_)))) {
+            let (position, value) = self.pop()?;
+            out.push(value);
+            first = position - count as u64;
+            count += 1;
+        }
+        Ok(Taken { first, count })
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    #[test]
+    fn the_ring_does_what_a_queue_would(
+        capacity in 1..10_usize,
+        slotted in any::<bool>(),
+        calls in vec(call(), 0..120),
+    ) {
+        let layout = if slotted { Layout::Slotted } else { Layout::Packed };
+        let ring = ring(capacity, layout);
+        let tickets = VecDeque::new();
+        let mut expected = Expected { tickets, capacity, popped: 0, closed: false };
+        let mut values = 0_u32..;
+        for call in calls {
+            let free = expected.free();
+            match call {
+                Call::Push => {
+                    let value = values.next().expect("endless");
+                    let outcome = match free {
+                        _ if expected.closed => Err(PushError::Closed(value)),
+                        0 => Err(PushError::Full(value)),
+                        _ => {
+                            expected.tickets.push_back(Some(value));
+                            Ok(())
+                        }
+                    };
+                    prop_assert_eq!(ring.try_push(value), outcome);
+                }
+                Call::Slice(n) => {
+                    let slice: Vec<_> = values.by_ref().take(n).collect();
+                    prop_assert_eq!(ring.push_slice(&slice), n.min(free));
+                    expected.tickets.extend(slice[..n.min(free)].iter().copied().map(Some));
+                }
+                Call::Iter(n) => {
+                    let slice: Vec<_> = values.by_ref().take(n).collect();
+                    prop_assert_eq!(ring.push_iter(slice.iter().copied()), n.min(free));
+                    expected.tickets.extend(slice[..n.min(free)].iter().copied().map(Some));
+                }
+                Call::Claim(n, written, commit) => match ring.claim(n) {
+                    Ok(mut claim) => {
+                        prop_assert!(n <= free && !expected.closed);
+                        let slice: Vec<_> = values.by_ref().take(written).collect();
+                        let count = claim.write(&slice);
+                        prop_assert_eq!(count, n.min(written));
+                        let elements = if commit { claim.commit() } else { drop(claim); 0 };
+                        prop_assert_eq!(elements, if commit { count } else { 0 });
+                        expected.tickets.extend((0..n).map(|i| {
+                            (i < elements).then(|| slice[i])
+                        }));
+                    }
+                    Err(ClaimError::Closed) => prop_assert!(expected.closed),
+                    Err(ClaimError::TooLarge { .. }) => prop_assert!(n > capacity),
+                    Err(ClaimError::Full { free: told, .. }) => {
+                        prop_assert!(told == free && n > free);
+                    }
+                },
+                Call::Pop => prop_assert_eq!(ring.try_pop_at(), expected.pop()),
+                Call::PopInto(max) => {
+                    let (mut out, mut wanted) = (Vec::new(), Vec::new());
+                    let max = max.min(capacity);
+                    prop_assert_eq!(
+                        ring.pop_into(&mut out, max),
+                        expected.pop_into(&mut wanted, max)
+                    );
+                    prop_assert_eq!(out, wanted);
+                }
+                Call::Close => {
+                    prop_assert_eq!(ring.close(), !expected.closed);
+                    expected.closed = true;
+                }
+            }
+            prop_assert_eq!(ring.len(), expected.tickets.len());
+            prop_assert_eq!(ring.popped(), expected.popped);
+            prop_assert_eq!(ring.is_closed(), expected.closed);
+            prop_assert_eq!(ring.can_pop(), !expected.tickets.is_empty());
+            prop_assert_eq!(ring.can_push(), expected.free() > 0);
+        }
+    }
+}
