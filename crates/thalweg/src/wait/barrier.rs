@@ -47,6 +47,7 @@ mod system {
 
     #[inline(always)]
     pub(in crate::wait) fn light() {
+        // ORDERING: SeqCst for the compiler alone, pairs with the system call in `heavy`.
         compiler_fence(Ordering::SeqCst);
     }
 

@@ -1,5 +1,6 @@
 //! Which cores this program may really use, and pinning threads to them.
 
+use super::quota;
 use std::fmt;
 
 /// The cores that the current thread may run on, and how many of them the quota pays for.
@@ -45,15 +46,20 @@ pub fn usable() -> Cores {
     Cores { cpus, count }
 }
 
-/// How many threads can run at the same time, as [`Cores::count`]: with the quota in some 50 µs and
-/// some allocations, without it in 0.5 µs and none.
-pub(super) fn count(with_quota: bool) -> usize {
+/// How many threads can run at the same time, as [`Cores::count`], in some 10 µs and without
+/// allocating (after [`prepare`]).
+pub(super) fn count() -> usize {
     match affinity_count() {
-        Some(count) if !with_quota || count <= 1 => count.max(1),
-        count => {
-            let quota = std::thread::available_parallelism().map_or(1, |count| count.get());
-            count.map_or(quota, |count| quota.min(count))
-        }
+        Some(count) if count > 1 => count.min(quota::cores()),
+        Some(_) => 1,
+        None => std::thread::available_parallelism().map_or(1, |count| count.get()),
+    }
+}
+
+/// Finds out where the quota stands; 50 µs the first time.
+pub(super) fn prepare() {
+    if cfg!(target_os = "linux") {
+        quota::prepare();
     }
 }
 
@@ -182,10 +188,10 @@ mod tests {
         };
         let seen = std::thread::spawn(move || {
             pin_current_thread(&[core]).unwrap();
-            assert_eq!([count(false), count(true)], [1, 1]);
+            assert_eq!(count(), 1);
             (usable(), current())
         });
-        assert_eq!(count(true), usable().count());
+        assert_eq!(count(), usable().count());
         let (seen, current) = seen.join().unwrap();
         assert_eq!(seen.cpus(), [core]);
         assert_eq!(seen.count(), 1);

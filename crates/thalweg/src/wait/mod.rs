@@ -22,6 +22,7 @@ pub mod cores;
 mod futex;
 mod pace;
 mod parker;
+mod quota;
 mod signal;
 mod waiter;
 

@@ -9,8 +9,9 @@
 //!   wake-up itself, sleeping at once is the cheaper way. Gaps are known after a sleep as well,
 //!   since the waker stamps the clock, so that spinning comes back when things come fast again.
 //!
-//! On one core, nothing comes while this thread runs: it yields once. A wake-up that took very long
-//! says that the cores are crowded: for some waits, spinning gives the turn away.
+//! On one core, nothing comes while this thread runs: it yields once. A wake-up that took very long,
+//! or a long pause between two looks at the clock, says that others want this core: for some waits,
+//! spinning gives the turn away.
 
 use super::cores;
 use crate::ring::sync::{spin_hint, yield_now};
@@ -37,14 +38,12 @@ pub enum Mode {
 /// machine).
 const WAKE_NS_FIRST: u64 = 5_000;
 const WAKE_NS_MIN: u64 = 2_000;
-/// A wake-up that takes longer has waited for a core, not for the system.
+/// A wake-up that takes longer, or a turn, has waited for a core, not for the system.
 const WAKE_NS_MAX: u64 = 50_000;
 /// How long latency mode spins.
 const LATENCY_NS: u64 = 5_000_000;
-/// How old the count of cores may be. A look takes 0.5 µs.
-const AFFINITY_NS_MAX: u64 = 100_000_000;
-/// How old the quota may be. A look takes some 50 µs, and allocates for as long.
-const QUOTA_NS_MAX: u64 = 1_000_000_000;
+/// How old the count of cores may be. A look takes some 10 µs.
+const CORES_NS_MAX: u64 = 100_000_000;
 /// Turns between two looks at the clock; a pause takes some 10 ns, and a look 20.
 const TURNS_PER_LOOK: u32 = 16;
 /// Waits that yield after a sign that the cores are crowded.
@@ -67,12 +66,12 @@ enum Turns {
 pub struct Pace<C: TimeSource = Clock> {
     mode: Mode,
     clock: C,
-    /// Asks for the cores that the calling thread may use, with the quota or without.
-    cores: fn(bool) -> usize,
-    /// This thread has one core. An old answer until the next look.
+    /// Asks how many cores the calling thread may use.
+    cores: fn() -> usize,
+    /// It is one. An old answer until the next look.
     alone: bool,
-    affinity_looked: Option<u64>,
-    quota_looked: Option<u64>,
+    /// When that was, in ticks.
+    looked: Option<u64>,
     /// Waits to come that yield.
     crowded: u32,
     /// EWMA of what a wake-up costs, in ticks.
@@ -104,6 +103,7 @@ impl Pace {
     /// A pace that has learned nothing yet. The first one of a process calibrates the clock, which
     /// takes some 10 ms.
     pub fn new(mode: Mode) -> Self {
+        cores::prepare();
         Self::with(mode, Clock::global(), cores::count)
     }
 }
@@ -115,15 +115,14 @@ impl Default for Pace {
 }
 
 impl<C: TimeSource> Pace<C> {
-    fn with(mode: Mode, clock: C, cores: fn(bool) -> usize) -> Self {
+    fn with(mode: Mode, clock: C, cores: fn() -> usize) -> Self {
         let wake = clock.ticks_from_ns(WAKE_NS_FIRST);
         Self {
             mode,
             clock,
             cores,
             alone: false,
-            affinity_looked: None,
-            quota_looked: None,
+            looked: None,
             crowded: 0,
             wake,
             // Some waits in vain, and spinning stops.
@@ -199,9 +198,15 @@ impl<C: TimeSource> Pace<C> {
     /// Looks at the clock while spinning; gives whether there is time left.
     fn look(&mut self) -> bool {
         let now = self.clock.ticks();
+        let passed = now.saturating_sub(self.last);
         self.last = now;
         if self.began.is_none() {
             self.first_look(now);
+        } else if passed > self.clock.ticks_from_ns(WAKE_NS_MAX) {
+            self.crowded = CROWDED_WAITS;
+            if self.turns == Turns::Pause {
+                self.turns = Turns::Yield;
+            }
         }
         if matches!(self.turns, Turns::None | Turns::YieldOnce) || now >= self.until {
             return false;
@@ -226,11 +231,6 @@ impl<C: TimeSource> Pace<C> {
             self.clock.ticks_from_ns(left_ns)
         });
         self.until = now.saturating_add(budget.min(left));
-        self.look_at_affinity(now);
-        if self.alone && self.turns == Turns::Pause {
-            // It was pinned since; it has spun for a moment.
-            self.turns = self.choose();
-        }
     }
 
     /// Spinning was worth it. Reads no clock, since somebody waits for the result.
@@ -242,33 +242,22 @@ impl<C: TimeSource> Pace<C> {
         self.learn_gap(gap);
     }
 
-    /// Spinning is over, and the thread lists itself: time to see which cores there are.
+    /// Spinning is over, and the thread lists itself: time to see which cores there are. A thread
+    /// that finds what it wants by spinning need not know.
     pub(super) fn before_sleep(&mut self) {
         if cfg!(loom) {
             return;
         }
         let now = self.clock.ticks();
         self.began.get_or_insert(now);
-        self.look_at_affinity(now);
-        if !self.alone && self.is_old(self.quota_looked, now, QUOTA_NS_MAX) {
-            self.quota_looked = Some(now);
-            self.alone = (self.cores)(true) <= 1;
+        let max = self.clock.ticks_from_ns(CORES_NS_MAX);
+        if self
+            .looked
+            .is_none_or(|looked| now.saturating_sub(looked) >= max)
+        {
+            self.looked = Some(now);
+            self.alone = (self.cores)() <= 1;
         }
-    }
-
-    fn look_at_affinity(&mut self, now: u64) {
-        if self.is_old(self.affinity_looked, now, AFFINITY_NS_MAX) {
-            self.affinity_looked = Some(now);
-            let alone = (self.cores)(false) <= 1;
-            // A quota of one core stays until it is looked at again.
-            if alone || self.is_old(self.quota_looked, now, QUOTA_NS_MAX) {
-                self.alone = alone;
-            }
-        }
-    }
-
-    fn is_old(&self, looked: Option<u64>, now: u64, max_ns: u64) -> bool {
-        looked.is_none_or(|looked| now.saturating_sub(looked) >= self.clock.ticks_from_ns(max_ns))
     }
 
     /// The thread has slept, and was woken at `woken` (in ticks).

@@ -1,8 +1,9 @@
-//! Nothing allocates after construction: rings here, pipelines in a module of their own. A binary
-//! of its own, for its allocator.
+//! Nothing allocates after construction: rings here, pipelines and waits in modules of their own. A
+//! binary of its own, for its allocator.
 #![cfg(not(loom))]
 
 mod pipeline;
+mod waits;
 
 use std::alloc::{GlobalAlloc, Layout as Memory, System};
 use std::cell::Cell;

@@ -35,7 +35,7 @@ impl TimeSource for Hand {
     }
 }
 
-fn pace(mode: Mode, cores: fn(bool) -> usize) -> (Hand, Pace<Hand>) {
+fn pace(mode: Mode, cores: fn() -> usize) -> (Hand, Pace<Hand>) {
     let clock = Hand::default();
     clock.step.set(200);
     (clock.clone(), Pace::with(mode, clock, cores))
@@ -71,7 +71,7 @@ fn wait(clock: &Hand, pace: &mut Pace<Hand>, gap: u64, wake: u64) -> bool {
 
 #[test]
 fn spinning_ends_after_what_a_wake_up_costs() {
-    let (clock, mut pace) = pace(Mode::Balanced, |_| 2);
+    let (clock, mut pace) = pace(Mode::Balanced, || 2);
     let (took, turns) = spin(&clock, &mut pace);
     assert!((5 * US..6 * US).contains(&took), "{took}");
     assert!(turns > 16);
@@ -79,7 +79,7 @@ fn spinning_ends_after_what_a_wake_up_costs() {
 
 #[test]
 fn latency_mode_spins_for_5_ms_and_power_mode_never() {
-    let (clock, mut pace) = pace(Mode::Latency, |_| 2);
+    let (clock, mut pace) = pace(Mode::Latency, || 2);
     let (took, _) = spin(&clock, &mut pace);
     assert!((5_000 * US..5_001 * US).contains(&took), "{took}");
     for _ in 0..20 {
@@ -94,7 +94,7 @@ fn latency_mode_spins_for_5_ms_and_power_mode_never() {
 
 #[test]
 fn nobody_spins_beyond_the_deadline() {
-    let (clock, mut pace) = pace(Mode::Latency, |_| 2);
+    let (clock, mut pace) = pace(Mode::Latency, || 2);
     pace.begin(Some(Instant::now()));
     while pace.spin_more() {}
     assert!(clock.now.get() < 10 * US);
@@ -105,7 +105,7 @@ fn nobody_spins_beyond_the_deadline() {
 
 #[test]
 fn long_gaps_end_the_spinning_and_short_ones_bring_it_back() {
-    let (clock, mut pace) = pace(Mode::Balanced, |_| 2);
+    let (clock, mut pace) = pace(Mode::Balanced, || 2);
     for _ in 0..8 {
         assert!(wait(&clock, &mut pace, 200 * US, 5 * US));
     }
@@ -121,7 +121,7 @@ fn long_gaps_end_the_spinning_and_short_ones_bring_it_back() {
 
 #[test]
 fn spinning_goes_on_where_it_mostly_pays() {
-    let (clock, mut pace) = pace(Mode::Balanced, |_| 2);
+    let (clock, mut pace) = pace(Mode::Balanced, || 2);
     // Every eighth gap is long: a long one costs 10 µs by spinning, the rest 1 µs.
     let sleeps = (0..800)
         .filter(|n| {
@@ -138,7 +138,7 @@ fn spinning_goes_on_where_it_mostly_pays() {
 
 #[test]
 fn the_cost_of_a_wake_up_is_learned_within_bounds() {
-    let (clock, mut pace) = pace(Mode::Balanced, |_| 2);
+    let (clock, mut pace) = pace(Mode::Balanced, || 2);
     assert_eq!(pace.wake_ns(), 5 * US);
     for (wake, learned) in [(20, 20), (1, 2), (50, 50), (51, 50), (400, 50), (8, 8)] {
         for _ in 0..100 {
@@ -150,7 +150,7 @@ fn the_cost_of_a_wake_up_is_learned_within_bounds() {
 
 #[test]
 fn a_very_long_wake_up_makes_the_next_waits_yield() {
-    let (clock, mut pace) = pace(Mode::Latency, |_| 2);
+    let (clock, mut pace) = pace(Mode::Latency, || 2);
     wait(&clock, &mut pace, 6_000 * US, 60 * US);
     let mut yielding = 0;
     for _ in 0..100 {
@@ -161,8 +161,28 @@ fn a_very_long_wake_up_makes_the_next_waits_yield() {
 }
 
 #[test]
+fn who_loses_the_core_while_spinning_yields() {
+    let (clock, mut pace) = pace(Mode::Latency, || 2);
+    pace.begin(None);
+    while pace.spin_more() {
+        // Others have the core every millisecond or so.
+        if clock.now.get() % (1_000 * US) < 200 {
+            clock.pass(60 * US);
+        }
+    }
+    assert_eq!(pace.turns, Turns::Yield);
+    let (_, turns) = spin(&clock, &mut pace);
+    assert_eq!(pace.turns, Turns::Yield);
+    assert!(turns > 1_000);
+    for _ in 0..CROWDED_WAITS {
+        pace.begin(None);
+    }
+    assert_eq!(pace.turns, Turns::Pause, "for a while");
+}
+
+#[test]
 fn on_one_core_a_turn_is_given_away_once() {
-    let (clock, mut pace) = pace(Mode::Balanced, |_| 1);
+    let (clock, mut pace) = pace(Mode::Balanced, || 1);
     wait(&clock, &mut pace, 10_000 * US, 5 * US);
     assert_eq!(spin(&clock, &mut pace).1, 1);
     pace.set_mode(Mode::Latency);
@@ -171,46 +191,35 @@ fn on_one_core_a_turn_is_given_away_once() {
 }
 
 #[test]
-fn cores_and_quota_are_looked_at_again() {
+fn cores_are_looked_at_again() {
     std::thread_local! {
-        static LOOKS: Cell<[u32; 2]> = const { Cell::new([0; 2]) };
-        static CORES: Cell<[usize; 2]> = const { Cell::new([2, 2]) };
+        static LOOKS: Cell<u32> = const { Cell::new(0) };
+        static CORES: Cell<usize> = const { Cell::new(2) };
     }
-    let look = |quota| {
-        let mut looks = LOOKS.get();
-        looks[usize::from(quota)] += 1;
-        LOOKS.set(looks);
-        CORES.get()[usize::from(quota)]
-    };
-    let (clock, mut pace) = pace(Mode::Balanced, look);
-    for _ in 0..100 {
-        wait(&clock, &mut pace, 20_000 * US, 5 * US);
+    let (clock, mut pace) = pace(Mode::Balanced, || {
+        LOOKS.set(LOOKS.get() + 1);
+        CORES.get()
+    });
+    for cores in [2, 1, 2] {
+        CORES.set(cores);
+        // Two seconds: about 20 looks.
+        LOOKS.set(0);
+        for _ in 0..100 {
+            wait(&clock, &mut pace, 20_000 * US, 5 * US);
+        }
+        assert!((15..=20).contains(&LOOKS.get()), "{}", LOOKS.get());
+        assert_eq!(pace.alone, cores == 1);
     }
-    // Two seconds: about 20 looks at the cores and two at the quota.
-    let [affinity, quota] = LOOKS.get();
-    assert!((15..=20).contains(&affinity), "{affinity}");
-    assert_eq!(quota, 2);
-    assert!(!pace.alone);
-    // A quota of one core: seen within a second, and not forgotten in between.
-    CORES.set([2, 1]);
-    for _ in 0..60 {
-        wait(&clock, &mut pace, 20_000 * US, 5 * US);
+    LOOKS.set(0);
+    for _ in 0..1_000 {
+        wait(&clock, &mut pace, US, 5 * US);
     }
-    assert!(pace.alone);
-    for _ in 0..60 {
-        wait(&clock, &mut pace, 20_000 * US, 5 * US);
-        assert!(pace.alone);
-    }
-    CORES.set([2, 2]);
-    for _ in 0..60 {
-        wait(&clock, &mut pace, 20_000 * US, 5 * US);
-    }
-    assert!(!pace.alone);
+    assert!(LOOKS.get() <= 1, "who never sleeps need not know");
 }
 
 #[test]
 fn a_timeout_counts_as_a_long_gap_if_it_was_one() {
-    let (clock, mut pace) = pace(Mode::Balanced, |_| 2);
+    let (clock, mut pace) = pace(Mode::Balanced, || 2);
     let before = pace.spinning;
     pace.begin(None);
     pace.before_sleep();
