@@ -196,7 +196,7 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    fn push_once(&mut self, value: T) -> Result<(), TrySendError<T>> {
+    pub(super) fn push_once(&mut self, value: T) -> Result<(), TrySendError<T>> {
         match self.end.try_push(value) {
             Ok(()) => {
                 self.hub.readable.notify_one();

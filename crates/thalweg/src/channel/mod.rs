@@ -44,6 +44,7 @@ mod lanes;
 mod locked;
 mod meeting;
 mod receiver;
+pub mod select;
 mod sender;
 mod shape;
 mod shards;
@@ -58,6 +59,7 @@ pub use error::{
 pub use future::{RecvFuture, SendFuture};
 pub use hub::{Counters, Overflow};
 pub use receiver::{IntoIter, Iter, Receiver, TryIter};
+pub use select::{Ready, Select, SelectFuture, SelectTimeout, Source};
 pub use sender::Sender;
 pub use shape::{ManyReceivers, ManySenders, Mpmc, Mpsc, Shape, Spsc};
 

@@ -2,9 +2,9 @@
 //! stored: a channel of capacity 0.
 //!
 //! # State
-//! Under one short lock: *offers*, that is senders that wait, with their elements; *wishes*, that is
-//! receivers that wait, each with a place for an element; elements that came *back*, since who had
-//! them in its place was dropped before it knew.
+//! Under one short lock: *offers*, senders that wait, with their elements; *wishes*, receivers that
+//! wait, each with a place for an element; elements that came *back*, since who had them in its
+//! place was dropped before it knew.
 //!
 //! # Rules
 //! 1. Who comes looks for its counterpart first, and lists itself only if there is none, all under
@@ -22,13 +22,11 @@ mod ends;
 mod roster;
 mod token;
 
-#[cfg(all(test, loom))]
-mod models;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 pub(super) use roster::Seat;
-pub(super) use token::Stake;
+pub(super) use token::{Lent, Stake, Token};
 
 use crate::ring::sync::{Mutex, MutexGuard};
 use crate::ring::{PopError, PushError};
@@ -111,8 +109,9 @@ impl<T> State<T> {
     fn hand(&mut self, value: T, own: Option<&Stake>) -> Handed<T> {
         let mut value = Some(value);
         let mut waker = None;
-        let served = self.wishes.serve(|wish| {
-            match claim(own, wish.who.stake.as_ref()) {
+        let served = self
+            .wishes
+            .serve(|wish| match claim(own, wish.who.stake.as_ref()) {
                 Claim::OtherGone => Answer::Next,
                 Claim::OwnGone => Answer::Stop,
                 Claim::Both => {
@@ -120,8 +119,7 @@ impl<T> State<T> {
                     waker = wish.who.waker.take();
                     Answer::Take
                 }
-            }
-        });
+            });
         match (served, value) {
             (Served::Stopped, Some(value)) => Handed::Gone(value),
             (_, Some(value)) => Handed::ToNobody(value),
@@ -143,13 +141,13 @@ impl<T> State<T> {
                 return Taken::From(value, None);
             }
         }
-        let served = self.offers.serve(|offer| {
-            match claim(own, offer.who.stake.as_ref()) {
+        let served = self
+            .offers
+            .serve(|offer| match claim(own, offer.who.stake.as_ref()) {
                 Claim::OtherGone => Answer::Next,
                 Claim::OwnGone => Answer::Stop,
                 Claim::Both => Answer::Take,
-            }
-        });
+            });
         let seat = match served {
             Served::Nobody => return Taken::FromNobody,
             Served::Stopped => return Taken::Gone,
@@ -206,7 +204,9 @@ impl<T> Meeting<T> {
     where
         T: Copy,
     {
-        let pushed = values.iter().take_while(|value| self.try_push(**value).is_ok());
+        let pushed = values
+            .iter()
+            .take_while(|value| self.try_push(**value).is_ok());
         pushed.count()
     }
 
@@ -305,11 +305,7 @@ impl<T> Meeting<T> {
         })
     }
 
-    fn stay(
-        &self,
-        waker: &Waker,
-        find: impl Fn(&mut State<T>) -> Option<&mut Waiting>,
-    ) -> bool {
+    fn stay(&self, waker: &Waker, find: impl Fn(&mut State<T>) -> Option<&mut Waiting>) -> bool {
         let is_same = |who: &Waiting| who.waker.as_ref().is_some_and(|old| old.will_wake(waker));
         {
             let mut state = self.state();

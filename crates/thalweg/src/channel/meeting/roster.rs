@@ -187,7 +187,9 @@ mod tests {
         let (mut queue, mut served) = (VecDeque::new(), Vec::new());
         let mut random = 1_u64;
         for round in 0..20_000_u64 {
-            random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1);
+            random = random
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1);
             let choice = (random >> 40) as usize;
             match choice % 5 {
                 0 | 1 if queue.len() < 40 => queue.push_back((roster.push(round), round)),

@@ -30,7 +30,10 @@ fn is_pending<T>(poll: Poll<T>) -> bool {
 #[test]
 fn nothing_is_ever_in_it() {
     let (mut tx, mut rx) = spsc::<u8>(0);
-    assert_eq!((tx.len(), tx.capacity(), rx.len(), rx.capacity()), (0, 0, 0, 0));
+    assert_eq!(
+        (tx.len(), tx.capacity(), rx.len(), rx.capacity()),
+        (0, 0, 0, 0)
+    );
     assert!(tx.is_empty() && tx.is_full() && rx.is_empty());
     assert_eq!(tx.try_send(1), Err(TrySendError::Full(1)));
     assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
@@ -87,7 +90,9 @@ fn a_dropped_send_takes_its_element_back() {
 fn fulfil_and_drop(future: RecvFuture<'_, u8, crate::channel::Mpmc>, send: impl FnOnce()) {
     let (_, waker) = counting();
     let mut future = pin!(future);
-    assert!(is_pending(future.as_mut().poll(&mut Context::from_waker(&waker))));
+    assert!(is_pending(
+        future.as_mut().poll(&mut Context::from_waker(&waker))
+    ));
     send();
 }
 
@@ -98,7 +103,10 @@ fn what_a_dropped_receive_got_goes_to_the_next() {
     fulfil_and_drop(rx.recv_async(), || tx.try_send(1).unwrap());
     assert_eq!((rx.len(), tx.len(), rx.counters().received), (1, 1, 0));
     assert_eq!(other.try_recv(), Ok(1), "it came back");
-    assert_eq!((rx.len(), rx.counters().sent, rx.counters().received), (0, 1, 1));
+    assert_eq!(
+        (rx.len(), rx.counters().sent, rx.counters().received),
+        (0, 1, 1)
+    );
 
     let (count, waker) = counting();
     let mut context = Context::from_waker(&waker);
@@ -125,7 +133,9 @@ fn what_came_back_survives_the_senders_and_goes_with_the_receivers() {
     {
         let (_, waker) = counting();
         let mut future = pin!(rx.recv_async());
-        assert!(is_pending(future.as_mut().poll(&mut Context::from_waker(&waker))));
+        assert!(is_pending(
+            future.as_mut().poll(&mut Context::from_waker(&waker))
+        ));
         tx.try_send(Arc::clone(&element)).unwrap();
     }
     drop(rx);
@@ -161,8 +171,12 @@ fn a_task_that_moves_is_woken_where_it_is() {
     let (mut tx, mut rx) = spsc(0);
     let ((before, first), (after, second)) = (counting(), counting());
     let mut receiving = pin!(rx.recv_async());
-    assert!(is_pending(receiving.as_mut().poll(&mut Context::from_waker(&first))));
-    assert!(is_pending(receiving.as_mut().poll(&mut Context::from_waker(&second))));
+    assert!(is_pending(
+        receiving.as_mut().poll(&mut Context::from_waker(&first))
+    ));
+    assert!(is_pending(
+        receiving.as_mut().poll(&mut Context::from_waker(&second))
+    ));
     tx.try_send(1).unwrap();
     assert_eq!((before.0.load(SeqCst), after.0.load(SeqCst)), (0, 1));
 }

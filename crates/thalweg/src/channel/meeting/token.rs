@@ -128,8 +128,16 @@ impl Drop for Lent {
 /// One arm of a waiting select.
 #[derive(Debug, Clone)]
 pub(in crate::channel) struct Stake {
-    pub(in crate::channel) token: Arc<Token>,
-    pub(in crate::channel) arm: usize,
+    token: Arc<Token>,
+    arm: usize,
+}
+
+impl Stake {
+    /// The arm's stake, if its select has a token.
+    pub(in crate::channel) fn of(token: Option<&Arc<Token>>, arm: usize) -> Option<Self> {
+        let token = Arc::clone(token?);
+        Some(Self { token, arm })
+    }
 }
 
 /// What became of the attempt to take both tokens of a meeting.

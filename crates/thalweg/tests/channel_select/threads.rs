@@ -1,0 +1,288 @@
+//! Threads that select against each other.
+
+use super::{LONG, linger, until};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+use thalweg::channel::{Builder, Ready, Select, Source, mpmc, mpsc, spsc, unbounded};
+
+#[test]
+fn a_select_that_sleeps_is_woken_by_any_arm() {
+    for arm in 0..4 {
+        let (mut ring, mut from_ring) = spsc::<u8>(1);
+        let (mut lane, mut from_lane) = mpsc::<u8>(1);
+        let (mut zero, mut from_zero) = mpmc::<u8>(0);
+        let (mut full, mut from_full) = spsc::<u8>(1);
+        full.send(9).unwrap();
+        let selecting = thread::spawn(move || {
+            let mut value = Some(3);
+            Select::new()
+                .recv(&mut from_ring, |got| got.unwrap())
+                .recv(&mut from_lane, |got| got.unwrap())
+                .recv(&mut from_zero, |got| got.unwrap())
+                .send(&mut full, &mut value, |sent| sent.map(|()| 3).unwrap())
+                .wait()
+        });
+        linger();
+        match arm {
+            0 => ring.send(arm).unwrap(),
+            1 => lane.send(arm).unwrap(),
+            2 => zero.send(arm).unwrap(),
+            _ => assert_eq!(from_full.recv(), Ok(9)),
+        }
+        assert_eq!(selecting.join().unwrap(), arm);
+    }
+}
+
+#[test]
+fn a_select_that_sleeps_hears_of_a_disconnect() {
+    for arm in 0..3 {
+        let (ring, mut from_ring) = spsc::<u8>(1);
+        let (zero, mut from_zero) = mpmc::<u8>(0);
+        let (mut full, from_full) = mpmc::<u8>(1);
+        full.send(9).unwrap();
+        let selecting = thread::spawn(move || {
+            let mut value = Some(3);
+            Select::new()
+                .recv(&mut from_ring, |got| (0, got.is_err()))
+                .recv(&mut from_zero, |got| (1, got.is_err()))
+                .send(&mut full, &mut value, |sent| (2, sent.is_err()))
+                .wait()
+        });
+        linger();
+        let mut ends = (Some(ring), Some(zero), Some(from_full));
+        match arm {
+            0 => ends.0 = None,
+            1 => ends.1 = None,
+            _ => ends.2 = None,
+        }
+        assert_eq!(selecting.join().unwrap(), (arm, true));
+    }
+}
+
+#[test]
+fn two_selects_meet() {
+    const MEETINGS: u64 = 3_000;
+    let (mut up, mut from_up) = mpmc::<u64>(0);
+    let (mut down, mut from_down) = mpmc::<u64>(0);
+    // Each offers on one channel and wishes on the other; only one of the two can happen.
+    let left = thread::spawn(move || {
+        let (mut sent, mut sum) = (0, 0);
+        for n in 0..MEETINGS {
+            let mut value = Some(n);
+            let (is_sent, got) = Select::new()
+                .send(&mut up, &mut value, |sent| (sent.is_ok(), 0))
+                .recv(&mut from_down, |got| (false, got.unwrap()))
+                .wait();
+            assert_eq!(value.is_none(), is_sent);
+            sent += u64::from(is_sent);
+            sum += got;
+        }
+        (sent, sum)
+    });
+    let (mut sent, mut received) = (0, 0);
+    for n in 0..MEETINGS {
+        let mut value = Some(n);
+        let is_sent = Select::new()
+            .recv(&mut from_up, |_| false)
+            .send(&mut down, &mut value, |sent| sent.is_ok())
+            .wait();
+        sent += u64::from(is_sent);
+        received += u64::from(!is_sent);
+    }
+    let (sent_there, _) = left.join().unwrap();
+    assert_eq!((sent_there, sent + received), (received, MEETINGS));
+}
+
+#[test]
+fn a_try_meets_a_select() {
+    let (mut tx, mut rx) = mpmc::<u8>(0);
+    let (_other, mut silent) = spsc::<u8>(1);
+    let selecting = thread::spawn(move || {
+        let got = Select::new()
+            .recv(&mut rx, |got| got.unwrap())
+            .recv(&mut silent, |got| got.unwrap())
+            .wait();
+        (got, rx)
+    });
+    until(|| tx.try_send(5).is_ok());
+    let (got, mut rx) = selecting.join().unwrap();
+    assert_eq!(got, 5);
+
+    let (_other, mut silent) = spsc::<u8>(1);
+    let selecting = thread::spawn(move || {
+        Select::new()
+            .recv(&mut silent, |_| false)
+            .send(&mut tx, &mut Some(6), |sent| sent.is_ok())
+            .wait()
+    });
+    until(|| rx.try_recv() == Ok(6));
+    assert!(selecting.join().unwrap());
+}
+
+#[test]
+fn a_select_does_not_meet_itself() {
+    let (mut tx, mut rx) = mpmc::<u8>(0);
+    let mut value = Some(1);
+    let outcome = Select::new()
+        .send(&mut tx, &mut value, |_| ())
+        .recv(&mut rx, |_| ())
+        .wait_timeout(super::SHORT);
+    assert!(outcome.is_err());
+    assert_eq!(value, Some(1));
+}
+
+/// Adds up what many selecting threads get; whoever is stuck makes the test hang.
+#[test]
+fn many_selects_lose_nothing_and_double_nothing() {
+    const EACH: u64 = 3_000;
+    let (zero, from_zero) = mpmc::<u64>(0);
+    let (ring, from_ring) = Builder::new(2).mpmc::<u64>().unwrap();
+    let (sharded, from_sharded) = Builder::new(2).sharded().mpmc::<u64>().unwrap();
+    let (queue, from_queue) = unbounded::<u64>(3);
+    let senders = [0, 1, 2].map(|n| {
+        let mut ends = (zero.clone(), ring.clone(), sharded.clone(), queue.clone());
+        thread::spawn(move || {
+            for i in 0..EACH {
+                let element = n * EACH + i;
+                let mut values = [Some(element); 4];
+                let [a, b, c, d] = &mut values;
+                let arm = Select::new()
+                    .send(&mut ends.0, a, |sent| sent.map(|()| 0))
+                    .send(&mut ends.1, b, |sent| sent.map(|()| 1))
+                    .send(&mut ends.2, c, |sent| sent.map(|()| 2))
+                    .send(&mut ends.3, d, |sent| sent.map(|()| 3))
+                    .wait()
+                    .unwrap();
+                for (at, value) in values.iter().enumerate() {
+                    assert_eq!(value.is_none(), at == arm, "exactly one is sent");
+                }
+            }
+        })
+    });
+    drop((zero, ring, sharded, queue));
+    let sum = Arc::new(AtomicU64::new(0));
+    let receivers = [0, 1].map(|_| {
+        let mut ends = (
+            from_zero.clone(),
+            from_ring.clone(),
+            from_sharded.clone(),
+            from_queue.clone(),
+        );
+        let sum = Arc::clone(&sum);
+        thread::spawn(move || {
+            let (mut counts, mut ended) = ([0_u64; 4], [false; 4]);
+            while ended != [true; 4] {
+                let timeout = if ended.contains(&true) {
+                    Duration::ZERO
+                } else {
+                    LONG
+                };
+                let got = Select::new()
+                    .recv(&mut ends.0, |got| (0, got))
+                    .recv(&mut ends.1, |got| (1, got))
+                    .recv(&mut ends.2, |got| (2, got))
+                    .recv(&mut ends.3, |got| (3, got))
+                    .wait_timeout(timeout);
+                match got {
+                    Ok((at, Ok(value))) => {
+                        sum.fetch_add(value, SeqCst);
+                        counts[at] += 1;
+                    }
+                    Ok((at, Err(_))) => ended[at] = true,
+                    Err(_) => panic!("all senders are there, and none sends"),
+                }
+            }
+            counts.iter().sum::<u64>()
+        })
+    });
+    for sender in senders {
+        sender.join().unwrap();
+    }
+    let total = 3 * EACH;
+    assert_eq!(
+        receivers
+            .map(|thread| thread.join().unwrap())
+            .iter()
+            .sum::<u64>(),
+        total
+    );
+    assert_eq!(sum.load(SeqCst), total * (total - 1) / 2);
+}
+
+#[test]
+fn selects_and_plain_receivers_share_a_channel() {
+    const EACH: u64 = 5_000;
+    let (tx, rx) = mpmc::<u64>(4);
+    let (_other, silent) = mpmc::<u64>(4);
+    let senders = [0, 1].map(|_| {
+        let mut tx = tx.clone();
+        thread::spawn(move || tx.send_many(0..EACH).unwrap())
+    });
+    drop(tx);
+    let plain = {
+        let mut rx = rx.clone();
+        thread::spawn(move || rx.iter().count() as u64)
+    };
+    let selecting = {
+        let (mut rx, mut silent) = (rx.clone(), silent.clone());
+        thread::spawn(move || {
+            let mut count = 0;
+            loop {
+                let got = Select::new()
+                    .recv(&mut silent, |got| got)
+                    .recv(&mut rx, |got| got)
+                    .wait();
+                match got {
+                    Ok(_) => count += 1,
+                    Err(_) => return count,
+                }
+            }
+        })
+    };
+    let watching = {
+        let (mut rx, mut silent) = (rx, silent);
+        thread::spawn(move || {
+            let (mut ready, mut count) = (Ready::new(), 0);
+            loop {
+                let mut list: [&mut dyn Source; 2] = [&mut silent, &mut rx];
+                assert_eq!(ready.wait(&mut list), 1);
+                match rx.try_recv() {
+                    Ok(_) => count += 1,
+                    Err(error) if error == thalweg::channel::TryRecvError::Disconnected => {
+                        return count;
+                    }
+                    Err(_) => {}
+                }
+            }
+        })
+    };
+    for sender in senders {
+        sender.join().unwrap();
+    }
+    let counts = [plain, selecting, watching].map(|thread| thread.join().unwrap());
+    assert_eq!(counts.iter().sum::<u64>(), 2 * EACH);
+}
+
+#[test]
+fn readiness_of_a_rendezvous_is_told() {
+    let (mut tx, mut rx) = mpmc::<u8>(0);
+    let (_other, mut silent) = mpmc::<u8>(0);
+    let sender = thread::spawn(move || {
+        linger();
+        tx.send(4).unwrap();
+        linger();
+        tx
+    });
+    let at = Ready::new().wait(&mut [&mut silent, &mut rx]);
+    assert_eq!((at, rx.try_recv()), (1, Ok(4)));
+    let mut tx = sender.join().unwrap();
+    let receiver = thread::spawn(move || {
+        linger();
+        rx.recv()
+    });
+    assert_eq!(Ready::new().wait(&mut [&mut tx]), 0);
+    tx.try_send(5).unwrap();
+    assert_eq!(receiver.join().unwrap(), Ok(5));
+}
