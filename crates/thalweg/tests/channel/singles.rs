@@ -1,0 +1,151 @@
+//! One thread, one element at a time.
+
+use crate::flavour::{Flavour, channel};
+use thalweg::channel::{RecvError, SendError, TryRecvError, TrySendError};
+
+pub(crate) fn smoke<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, u32>(4);
+    tx.send(1).unwrap();
+    tx.try_send(2).unwrap();
+    assert_eq!(rx.recv(), Ok(1));
+    assert_eq!(rx.try_recv(), Ok(2));
+    assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+    drop(tx);
+    assert_eq!(rx.recv(), Err(RecvError));
+}
+
+pub(crate) fn holds_exactly_its_capacity<F: Flavour>() {
+    for capacity in [1, 2, 3, 4, 5, 7, 64, 65, 100, 1000] {
+        let (mut tx, mut rx) = channel::<F, usize>(capacity);
+        assert_eq!((tx.capacity(), rx.capacity()), (capacity, capacity));
+        // Away from the first slot, so that it wraps.
+        for n in 0..3 {
+            tx.send(n).unwrap();
+            assert_eq!(rx.recv(), Ok(n));
+        }
+        for n in 0..capacity {
+            assert_eq!((tx.len(), rx.len(), tx.is_full()), (n, n, false));
+            assert_eq!((tx.is_empty(), rx.is_empty()), (n == 0, n == 0));
+            tx.try_send(n).unwrap();
+        }
+        assert_eq!((tx.len(), rx.len(), tx.is_full()), (capacity, capacity, true));
+        assert_eq!(tx.try_send(7), Err(TrySendError::Full(7)));
+        assert_eq!(rx.try_recv(), Ok(0));
+        assert_eq!((tx.len(), tx.is_full()), (capacity - 1, false));
+        assert_eq!(tx.try_send(capacity), Ok(()));
+        assert_eq!(tx.try_send(7), Err(TrySendError::Full(7)));
+        assert_eq!(rx.try_iter().collect::<Vec<_>>(), Vec::from_iter(1..=capacity));
+        assert_eq!((tx.len(), rx.len(), rx.is_empty()), (0, 0, true));
+    }
+}
+
+pub(crate) fn wraps_many_times<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, u64>(5);
+    let (mut sent, mut received) = (0, 0);
+    for round in 0..2000 {
+        for _ in 0..=round % 5 {
+            tx.try_send(sent).unwrap();
+            sent += 1;
+        }
+        while let Ok(n) = rx.try_recv() {
+            assert_eq!(n, received);
+            received += 1;
+        }
+        assert_eq!(sent, received);
+    }
+}
+
+pub(crate) fn zero_sized_elements<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, ()>(100);
+    for _ in 0..100 {
+        tx.try_send(()).unwrap();
+    }
+    assert_eq!(tx.try_send(()), Err(TrySendError::Full(())));
+    assert_eq!(rx.try_iter().count(), 100);
+    tx.send_many(std::iter::repeat_n((), 60)).unwrap();
+    let mut out = Vec::new();
+    assert_eq!(rx.recv_many(&mut out, 60), Ok(60));
+    drop(rx);
+    assert_eq!(tx.send(()), Err(SendError::Disconnected(())));
+}
+
+pub(crate) fn large_elements<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, [u64; 500]>(3);
+    for round in 0..20 {
+        for n in 0..3 {
+            tx.try_send([round * 3 + n; 500]).unwrap();
+        }
+        assert!(tx.is_full());
+        for n in 0..3 {
+            assert_eq!(rx.try_recv(), Ok([round * 3 + n; 500]));
+        }
+    }
+}
+
+pub(crate) fn elements_that_own_memory<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, (String, Box<u8>)>(4);
+    for n in 0..50_u8 {
+        tx.send((format!("element {n}"), Box::new(n))).unwrap();
+        let (text, boxed) = rx.recv().unwrap();
+        assert_eq!((text, *boxed), (format!("element {n}"), n));
+    }
+    tx.send(("left".into(), Box::new(1))).unwrap();
+    let back = match tx.try_send(("one".into(), Box::new(2))) {
+        Ok(()) => rx.recv().unwrap(),
+        Err(error) => error.into_inner(),
+    };
+    assert_eq!(*back.1, 1);
+}
+
+/// A channel can carry ends of other channels, its own included.
+pub(crate) fn channels_of_channels<F: Flavour>() {
+    let (mut outer_tx, mut outer_rx) = channel::<F, crate::flavour::Ends<F, u8>>(2);
+    let (mut tx, rx) = channel::<F, u8>(2);
+    tx.send(1).unwrap();
+    outer_tx.send((tx, rx)).unwrap();
+    let (mut tx, mut rx) = outer_rx.recv().unwrap();
+    tx.send(2).unwrap();
+    assert_eq!(rx.try_iter().collect::<Vec<_>>(), [1, 2]);
+    outer_tx.send((tx, rx)).unwrap();
+    drop((outer_tx, outer_rx));
+}
+
+pub(crate) fn iterators<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, u32>(10);
+    tx.send_many(0..10).unwrap();
+    assert_eq!(rx.try_iter().take(3).collect::<Vec<_>>(), [0, 1, 2]);
+    assert_eq!(rx.iter().take(2).collect::<Vec<_>>(), [3, 4]);
+    drop(tx);
+    let mut seen = Vec::new();
+    for n in &mut rx {
+        seen.push(n);
+        if n == 6 {
+            break;
+        }
+    }
+    assert_eq!(seen, [5, 6]);
+    let mut rest = rx.into_iter();
+    assert_eq!(rest.by_ref().collect::<Vec<_>>(), [7, 8, 9]);
+    assert_eq!(rest.next(), None);
+}
+
+pub(crate) fn ends_say_what_they_are<F: Flavour>() {
+    fn moves<T: Send>(_: &T) {}
+    let (mut tx, rx) = channel::<F, u32>(3);
+    moves(&tx);
+    moves(&rx);
+    tx.send(1).unwrap();
+    assert_eq!(
+        format!("{tx:?}"),
+        "Sender { len: 1, capacity: 3, closed: false, .. }"
+    );
+    assert_eq!(
+        format!("{rx:?}"),
+        "Receiver { len: 1, capacity: 3, closed: false, .. }"
+    );
+    drop(rx);
+    assert_eq!(
+        format!("{tx:?}"),
+        "Sender { len: 0, capacity: 3, closed: true, .. }"
+    );
+}
