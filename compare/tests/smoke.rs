@@ -81,11 +81,64 @@ fn the_other_experiments_run() {
     }
 }
 
+/// Rows of messages lost by this project, all of which must say 0.
+fn losses_of_ours(rows: &str) -> usize {
+    let ours = r#""subject":"thalweg"#;
+    let lost = rows
+        .lines()
+        .filter(|row| row.contains(ours) && row.contains(r#""metric":"lost""#));
+    lost.inspect(|row| assert!(row.contains(r#""value":0.0"#), "{row}"))
+        .count()
+}
+
+#[test]
+fn channels_run_in_every_job_and_lose_nothing() {
+    let cases = "one/8B/1024,batch/32B/1024,roundtrip/32B/thalweg,roundtrip/8B/crossbeam,paced/8B/\
+                 thalweg,sparse/20us/regular*/std,sparse/20us/poisson/shared-core/crossbeam,\
+                 fanin/4x1,fanout/1x20/crossbeam,many/2x2,idle/std";
+    let arguments = ["channels", "--quick", "--cases", cases, "--format", "json"];
+    let output = compare(&[&arguments[..], &TINY[..]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows = text(&output.stdout);
+    assert!(losses_of_ours(&rows) >= 13, "{rows}");
+    for (case, subject) in [
+        ("one/8B/1024", "disruptor"),
+        ("batch/32B/1024", "gil spsc"),
+        ("roundtrip/8B", "crossbeam blocking"),
+        ("sparse/20us/regular/across", "std"),
+        ("sparse/20us/poisson/shared-core", "crossbeam"),
+        ("fanin/4x1", "gil mpsc sharded parking"),
+        ("fanout/1x20", "crossbeam"),
+        ("many/2x2", "kanal"),
+        ("idle", "std"),
+    ] {
+        let row = format!(r#""case":"{case}","subject":"{subject}""#);
+        assert!(rows.contains(&row), "{row}\n{rows}");
+    }
+    assert!(rows.contains(r#""versus":"ringbuf","ratio":"#), "{rows}");
+}
+
+#[test]
+fn a_burst_arrives_whole() {
+    let cases = ["burst", "--cases", "5x1/,1x5/crossbeam", "--format", "json"];
+    let output = compare(&[&cases[..], &TINY[..]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows = text(&output.stdout);
+    assert!(losses_of_ours(&rows) >= 1, "{rows}");
+    for row in [
+        r#""case":"5x1","subject":"std","metric":"wall""#,
+        r#""case":"1x5","subject":"crossbeam","metric":"latency_p99""#,
+    ] {
+        assert!(rows.contains(row), "{row}\n{rows}");
+    }
+}
+
 #[test]
 fn misuse_is_told() {
     let unknown = compare(&["pipelines"]);
     assert_eq!(unknown.status.code(), Some(2));
-    let told = "error: no experiment \"pipelines\"; there are pipeline, progress, attribution\n";
+    let told = "error: no experiment \"pipelines\"; there are pipeline, progress, attribution, \
+                channels, burst\n";
     assert_eq!(text(&unknown.stderr), told);
     for wrong in [
         &["pipeline", "--repetitions", "0"][..],
@@ -97,5 +150,5 @@ fn misuse_is_told() {
     }
     let list = compare(&["--list"]);
     assert!(list.status.success());
-    assert_eq!(text(&list.stdout).lines().count(), 3);
+    assert_eq!(text(&list.stdout).lines().count(), 5);
 }

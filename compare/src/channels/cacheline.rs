@@ -8,7 +8,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::{Message, Pair, TryRecv, TrySend};
 
 /// As it stands in tables.
-pub(crate) const FLOOR: &str = "raw cache line";
+const FLOOR: &str = "raw cache line";
 
 /// One line.
 #[derive(Debug)]
@@ -17,16 +17,15 @@ pub(crate) struct CacheLine;
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Line {
-    /// Number of the message + 1, then what else belongs to it.
-    sequence: AtomicU64,
-    words: [AtomicU64; 4],
+    /// The message's first word + 1, so that it is never what it was before; the last one is 0.
+    first: AtomicU64,
+    others: [AtomicU64; 3],
 }
 
 /// Writes the line.
 #[derive(Debug)]
 pub(crate) struct Writer<M> {
     line: Arc<Line>,
-    sent: u64,
     of: PhantomData<M>,
 }
 
@@ -34,7 +33,7 @@ pub(crate) struct Writer<M> {
 #[derive(Debug)]
 pub(crate) struct Reader<M> {
     line: Arc<Line>,
-    received: u64,
+    seen: u64,
     of: PhantomData<M>,
 }
 
@@ -46,12 +45,11 @@ impl<M: Message> Pair<M> for CacheLine {
         let line = Arc::new(Line::default());
         let tx = Writer {
             line: Arc::clone(&line),
-            sent: 0,
             of: PhantomData,
         };
         let rx = Reader {
             line,
-            received: 0,
+            seen: 0,
             of: PhantomData,
         };
         (tx, rx)
@@ -62,13 +60,13 @@ impl<M: Message> TrySend<M> for Writer<M> {
     #[inline]
     fn try_send(&mut self, message: M) -> bool {
         let words = message.words();
-        for (to, word) in self.line.words.iter().zip(&words[..M::WORDS]) {
+        for (to, word) in self.line.others.iter().zip(&words[1..M::WORDS]) {
             // ORDERING: Relaxed; published by the store below.
             to.store(*word, Ordering::Relaxed);
         }
-        self.sent += 1;
-        // ORDERING: Release, pairs with the Acquire in try_recv; publishes the words.
-        self.line.sequence.store(self.sent, Ordering::Release);
+        let first = words[0].wrapping_add(1);
+        // ORDERING: Release, pairs with the Acquire in try_recv; publishes the other words.
+        self.line.first.store(first, Ordering::Release);
         true
     }
 }
@@ -76,13 +74,14 @@ impl<M: Message> TrySend<M> for Writer<M> {
 impl<M: Message> TryRecv<M> for Reader<M> {
     #[inline]
     fn try_recv(&mut self) -> Option<M> {
-        // ORDERING: Acquire, pairs with the Release in try_send; the words are there.
-        if self.line.sequence.load(Ordering::Acquire) != self.received + 1 {
+        // ORDERING: Acquire, pairs with the Release in try_send; the other words are there.
+        let first = self.line.first.load(Ordering::Acquire);
+        if first == self.seen {
             return None;
         }
-        self.received += 1;
-        let mut words = [0; 4];
-        for (word, from) in words[..M::WORDS].iter_mut().zip(&self.line.words) {
+        self.seen = first;
+        let mut words = [first.wrapping_sub(1), 0, 0, 0];
+        for (word, from) in words[1..M::WORDS].iter_mut().zip(&self.line.others) {
             // ORDERING: Relaxed; ordered by the load above.
             *word = from.load(Ordering::Relaxed);
         }

@@ -159,16 +159,21 @@ crowds! {
     };
     MpscSharded, "gil mpsc sharded", gil::mpsc::sharded, |shape| shape.receivers == 1,
     |capacity, shape: Shape| {
-        let (tx, rx) = mpsc::sharded::channel(shards(shape), size(capacity));
+        let (tx, rx) = mpsc::sharded::channel(shards(shape), lane(capacity, shape));
         let txs = each_own(tx, shape.senders, |tx| tx.clone());
         (txs, vec![rx])
     };
     MpmcSharded, "gil mpmc sharded", gil::mpmc::sharded, |_| true, |capacity, shape: Shape| {
-        let (tx, rx) = mpmc::sharded::channel(shards(shape), size(capacity));
+        let (tx, rx) = mpmc::sharded::channel(shards(shape), lane(capacity, shape));
         let txs = each_own(tx, shape.senders, |tx| tx.try_clone());
         let rxs = each_own(rx, shape.receivers, |rx| rx.try_clone());
         (txs, rxs)
     };
+}
+
+/// Each sender's share of the capacity.
+fn lane(capacity: usize, shape: Shape) -> NonZeroUsize {
+    size(capacity.div_ceil(shape.senders))
 }
 
 /// Shards are a power of two, and as many as the larger side has ends.
@@ -206,7 +211,7 @@ impl<M: Element> Crowd<M> for MpscParking {
         shape.receivers == 1
     }
     fn crowd(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
-        let (tx, rx) = mpsc::sharded_parking::channel(shards(shape), size(capacity));
+        let (tx, rx) = mpsc::sharded_parking::channel(shards(shape), lane(capacity, shape));
         let txs = each_own(tx, shape.senders, |tx| tx.clone());
         let open = shape.senders;
         (

@@ -25,7 +25,7 @@ mod thingbuf;
 mod tokio;
 mod yielding;
 
-pub(crate) use cacheline::{CacheLine, FLOOR};
+pub(crate) use cacheline::CacheLine;
 pub(crate) use list::{BatchPairs, BlockingPairs, Crowds, TryPairs};
 pub(crate) use list::{WITHOUT_BATCHES, WITHOUT_WAITING};
 pub(crate) use list::{each_batch_pair, each_blocking_pair, each_crowd, each_try_pair};
@@ -57,7 +57,8 @@ pub(crate) trait Crowd<M>: Send + Sync + 'static {
     type Rx: BlockingRecv<M>;
     /// Whether there can be so many of each.
     fn fits(shape: Shape) -> bool;
-    /// A new channel; `capacity` as in [`Pair::pair`], for each lane where a sender has its own.
+    /// A new channel; `capacity` as in [`Pair::pair`], in all: where a sender has a lane of its own,
+    /// that gets its share.
     fn crowd(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>);
 }
 

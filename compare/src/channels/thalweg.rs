@@ -60,7 +60,8 @@ impl<M: Element> Crowd<M> for RingLanes {
         shape.receivers == 1
     }
     fn crowd(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
-        let (txs, rx) = ring::mpsc(shape.senders, capacity, Layout::Packed).expect(CAPACITY_FITS);
+        let lane = capacity.div_ceil(shape.senders);
+        let (txs, rx) = ring::mpsc(shape.senders, lane, Layout::Packed).expect(CAPACITY_FITS);
         yielding::crowd(txs, vec![rx])
     }
 }

@@ -1,6 +1,7 @@
 //! The experiments, one file each.
 
 mod attribution;
+mod burst;
 mod channels;
 mod pipeline;
 mod progress;
@@ -24,6 +25,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     progress::EXPERIMENT,
     attribution::EXPERIMENT,
     channels::EXPERIMENT,
+    burst::EXPERIMENT,
 ];
 
 const REPETITIONS: usize = 11;

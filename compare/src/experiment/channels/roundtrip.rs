@@ -81,7 +81,7 @@ fn trips<M: Message>(
 
 struct Trying<P, M>(PhantomData<fn() -> (P, M)>);
 
-fn put<M: Message>(mut tx: impl TrySend<M>) -> impl FnMut(M) + Send {
+pub(super) fn put<M: Message>(mut tx: impl TrySend<M>) -> impl FnMut(M) + Send {
     move |message| {
         while !tx.try_send(message) {
             spin_loop();
@@ -89,7 +89,7 @@ fn put<M: Message>(mut tx: impl TrySend<M>) -> impl FnMut(M) + Send {
     }
 }
 
-fn get<M: Message>(mut rx: impl TryRecv<M>) -> impl FnMut() -> M + Send {
+pub(super) fn get<M: Message>(mut rx: impl TryRecv<M>) -> impl FnMut() -> M + Send {
     move || {
         loop {
             match rx.try_recv() {

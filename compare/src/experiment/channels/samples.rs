@@ -4,20 +4,20 @@ use thalweg_measure::clock::Clock;
 
 /// Collects spans in memory that was touched before, so that taking one down is one store.
 #[derive(Debug)]
-pub(super) struct Samples {
+pub(in crate::experiment) struct Samples {
     ticks: Vec<u32>,
 }
 
 impl Samples {
     /// Room for `max` spans; later ones are not taken.
-    pub(super) fn with_room(max: usize) -> Self {
+    pub(in crate::experiment) fn with_room(max: usize) -> Self {
         let mut ticks = vec![1; max];
         ticks.clear();
         Self { ticks }
     }
 
     #[inline]
-    pub(super) fn take(&mut self, ticks: u64) {
+    pub(in crate::experiment) fn take(&mut self, ticks: u64) {
         if !self.is_full() {
             self.ticks.push(u32::try_from(ticks).unwrap_or(u32::MAX));
         }
@@ -28,16 +28,38 @@ impl Samples {
         self.ticks.len() == self.ticks.capacity()
     }
 
-    /// The spans at these fractions, ns; infinite where there are none.
-    pub(super) fn quantiles_ns<const N: usize>(mut self, fractions: [f64; N]) -> [f64; N] {
+    /// All of these.
+    pub(in crate::experiment) fn merged(all: impl IntoIterator<Item = Self>) -> Self {
+        let ticks = all.into_iter().flat_map(|samples| samples.ticks).collect();
+        Self { ticks }
+    }
+
+    /// The spans at these fractions, in ns where they are ticks; infinite where there are none.
+    pub(super) fn quantiles_ns<const N: usize>(self, fractions: [f64; N]) -> [f64; N] {
+        let clock = Clock::global();
+        self.quantiles(fractions, |ticks| clock.ns(ticks) as f64)
+    }
+
+    /// The spans at these fractions, where they were taken in ns.
+    pub(in crate::experiment) fn quantiles_of_ns<const N: usize>(
+        self,
+        fractions: [f64; N],
+    ) -> [f64; N] {
+        self.quantiles(fractions, |ns| ns as f64)
+    }
+
+    fn quantiles<const N: usize>(
+        mut self,
+        fractions: [f64; N],
+        ns: impl Fn(u64) -> f64,
+    ) -> [f64; N] {
         self.ticks.sort_unstable();
         let Some(last) = self.ticks.len().checked_sub(1) else {
             return [f64::INFINITY; N];
         };
-        let clock = Clock::global();
         fractions.map(|fraction| {
             let at = (fraction * last as f64).round() as usize;
-            clock.ns(u64::from(self.ticks[at])) as f64
+            ns(u64::from(self.ticks[at]))
         })
     }
 }

@@ -3,7 +3,7 @@
 use thalweg_measure::statistics::{Interval, median, median_interval};
 use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
-use crate::channels::{FLOOR, OURS};
+use crate::channels::OURS;
 use crate::report::Report;
 use crate::runner::{Metric, Series, Trial};
 
@@ -26,10 +26,13 @@ enum Side {
     Floor,
 }
 
+/// What the names of floors begin with.
+const FLOORS: &str = "raw ";
+
 fn side(subject: &str) -> Side {
     match subject {
         name if name.starts_with(OURS) => Side::Ours,
-        name if name.starts_with(FLOOR) => Side::Floor,
+        name if name.starts_with(FLOORS) => Side::Floor,
         _ => Side::Peer,
     }
 }
@@ -92,10 +95,11 @@ pub(crate) fn show_trial(
         .collect();
     let mut head = vec!["subject".to_owned()];
     head.extend(trial.metrics.iter().map(|metric| metric.name.to_owned()));
-    for (&at, ours) in judged.iter().zip(&ours) {
-        let name = ours.map_or("none of ours ran", |ours| ours.subject.as_str());
-        head.push(format!("{name} is better by ({})", trial.metrics[at].name));
-    }
+    head.extend(
+        judged
+            .iter()
+            .map(|&at| format!("{} ratio", trial.metrics[at].name)),
+    );
     head.push("lost".to_owned());
     head.resize(COLUMNS.max(head.len()), String::new());
     let columns: [&str; COLUMNS] = std::array::from_fn(|at| head[at].as_str());
@@ -122,6 +126,12 @@ pub(crate) fn show_trial(
         table.row(row);
     }
     report.say(heading);
+    for (&at, ours) in judged.iter().zip(&ours) {
+        if let Some(ours) = ours {
+            let (name, metric) = (&ours.subject, trial.metrics[at].name);
+            report.append(&format!("{metric} ratio: so many times better is {name}\n"));
+        }
+    }
     report.append(&table);
     for (subject, why) in &trial.skipped {
         report.append(&format!("{subject} skipped: {why}\n"));
@@ -192,7 +202,7 @@ mod tests {
                 series("broken", 1.0, 7),
                 series("thalweg b", 2.0, 0),
                 series("fast", 6.0, 0),
-                series(FLOOR, 0.5, 0),
+                series("raw line", 0.5, 0),
             ],
             skipped: Vec::new(),
         }
@@ -215,7 +225,7 @@ mod tests {
             let found = text.lines().position(|line| line.starts_with(subject));
             found.unwrap_or_else(|| panic!("{subject}\n{text}"))
         };
-        assert!(line(FLOOR) < line("broken") && line("thalweg b") < line("thalweg a"));
+        assert!(line("raw line") < line("broken") && line("thalweg b") < line("thalweg a"));
         assert!(text.contains("LOST 42"), "{text}");
         let mut json = Vec::new();
         report.write_json(&mut json).unwrap();

@@ -1,0 +1,199 @@
+//! A burst of orders into a channel with room for all of them, from several senders, to several
+//! receivers: how long it takes, and how long an order is under way.
+//!
+//! The stamp is taken before `send`. So a slower sender makes a shorter queue and better quantiles,
+//! and p50 says whether the receiver happened to keep up. Wall time counts from before the channel
+//! is made until all threads have ended; flow time from the first `send` to the last `recv`.
+
+use std::marker::PhantomData;
+use std::time::Instant;
+
+use super::channels::samples::Samples;
+use super::channels::scoreboard::{Headline, show_trial};
+use super::{Experiment, Settings, progress_note};
+use crate::channels::{BlockingRecv, BlockingSend, Crowd, Crowds, Order, Shape, each_crowd};
+use crate::report::{Report, times};
+use crate::runner::{Metric, Run, Subject, interleave};
+use crate::target::{self, Limit, Target};
+
+pub(crate) const EXPERIMENT: Experiment = Experiment {
+    name: "burst",
+    shows: "100,000 orders at once through a channel, up to 20 senders or receivers",
+    run,
+};
+
+/// Orders of a run.
+const ORDERS: usize = 100_000;
+/// Room of the channel, in all.
+const CAPACITY: usize = 1_000_000;
+/// Senders and receivers.
+const SHAPES: [(usize, usize); 7] = [(1, 1), (5, 1), (10, 1), (20, 1), (1, 5), (1, 10), (1, 20)];
+/// Repetitions, `[full, quick]`.
+const REPETITIONS: [usize; 2] = [51, 5];
+
+const METRICS: &[Metric] = &[
+    Metric::lower("wall", "ns"),
+    Metric::lower("flow", "ns"),
+    Metric::lower("latency_p50", "ns"),
+    Metric::lower("latency_p90", "ns"),
+    Metric::lower("latency_p99", "ns"),
+];
+const WALL: usize = 0;
+const P99: usize = 4;
+
+/// Whom the targets are about.
+const RIVAL: &str = "crossbeam";
+
+struct Burst<C>(PhantomData<fn() -> C>);
+
+/// What one receiver saw.
+struct Receipt {
+    count: usize,
+    ids: u64,
+    torn: u64,
+    end: Option<Instant>,
+    samples: Samples,
+}
+
+fn receive(mut rx: impl BlockingRecv<Order>, epoch: Instant, samples: Samples) -> Receipt {
+    let mut receipt = Receipt {
+        count: 0,
+        ids: 0,
+        torn: 0,
+        end: None,
+        samples,
+    };
+    while let Some(order) = rx.recv() {
+        let latency = epoch.elapsed().saturating_sub(order.timestamp);
+        receipt.samples.take(latency.as_nanos() as u64);
+        receipt.count += 1;
+        receipt.ids += u64::from(order.id.unsigned_abs());
+        receipt.torn += u64::from(!order.is_whole());
+    }
+    receipt.end = Some(Instant::now());
+    receipt
+}
+
+impl<C: Crowd<Order>> Subject<Shape> for Burst<C> {
+    fn name(&self) -> String {
+        C::NAME.to_owned()
+    }
+
+    fn run(&self, shape: &Shape) -> Result<Run, String> {
+        let share = ORDERS / shape.senders;
+        let sent = share * shape.senders;
+        let mut rooms: Vec<Samples> = (0..shape.receivers)
+            .map(|_| Samples::with_room(sent))
+            .collect();
+        let epoch = Instant::now();
+        let (txs, rxs) = C::crowd(CAPACITY, *shape);
+        let send = |at: usize, mut tx: C::Tx| {
+            let begin = Instant::now();
+            for id in at * share..(at + 1) * share {
+                tx.send(Order::numbered(id as i32, epoch.elapsed()));
+            }
+            begin
+        };
+        let (begins, receipts) = std::thread::scope(|scope| {
+            let send = &send;
+            let receivers: Vec<_> = rxs
+                .into_iter()
+                .zip(rooms.drain(..))
+                .map(|(rx, room)| scope.spawn(move || receive(rx, epoch, room)))
+                .collect();
+            let senders: Vec<_> = txs
+                .into_iter()
+                .enumerate()
+                .map(|(at, tx)| scope.spawn(move || send(at, tx)))
+                .collect();
+            let begins: Result<Vec<_>, _> = senders.into_iter().map(|one| one.join()).collect();
+            let receipts: Result<Vec<_>, _> = receivers.into_iter().map(|one| one.join()).collect();
+            (begins, receipts)
+        });
+        let wall = epoch.elapsed();
+        let begins = begins.map_err(|_| "a sender panicked")?;
+        let receipts = receipts.map_err(|_| "a receiver panicked")?;
+        let begin = begins.into_iter().min().unwrap_or(epoch);
+        let end = receipts.iter().filter_map(|receipt| receipt.end).max();
+        let flow = end.unwrap_or(begin).saturating_duration_since(begin);
+        let ids: u64 = receipts.iter().map(|receipt| receipt.ids).sum();
+        let count: usize = receipts.iter().map(|receipt| receipt.count).sum();
+        let torn: u64 = receipts.iter().map(|receipt| receipt.torn).sum();
+        let wrong_ids = u64::from(ids != (sent as u64 - 1) * sent as u64 / 2);
+        let lost = (sent.abs_diff(count)) as u64 + torn + wrong_ids;
+        let samples = Samples::merged(receipts.into_iter().map(|receipt| receipt.samples));
+        let [p50, p90, p99] = samples.quantiles_of_ns([0.5, 0.9, 0.99]);
+        Ok(Run {
+            values: vec![
+                wall.as_nanos() as f64,
+                flow.as_nanos() as f64,
+                p50,
+                p90,
+                p99,
+            ],
+            disturbance: 0.0,
+            lost,
+            cut: false,
+        })
+    }
+}
+
+struct List {
+    shape: Shape,
+    subjects: Vec<Box<dyn Subject<Shape>>>,
+}
+
+impl Crowds<Order> for List {
+    fn meet<C: Crowd<Order>>(&mut self) {
+        if C::fits(self.shape) {
+            self.subjects.push(Box::new(Burst::<C>(PhantomData)));
+        }
+    }
+}
+
+fn run(settings: &Settings) -> Report {
+    let mut report = Report::new(EXPERIMENT.name);
+    let repetitions = settings.repetitions_or(REPETITIONS);
+    report.say(format!(
+        "{ORDERS} orders of {} bytes, room for {CAPACITY} (senders with lanes share it), threads \
+         not pinned; {repetitions} interleaved runs",
+        size_of::<Order>()
+    ));
+    let mut targets = Vec::new();
+    for (senders, receivers) in SHAPES {
+        let shape = Shape { senders, receivers };
+        let case = format!("{senders}x{receivers}");
+        let mut list = List {
+            shape,
+            subjects: Vec::new(),
+        };
+        each_crowd::<Order>(&mut list);
+        let wanted = settings.wanted(&case, &list.subjects);
+        if wanted.is_empty() {
+            continue;
+        }
+        progress_note(&format!(
+            "{case}: {} subjects, {repetitions} runs",
+            wanted.len()
+        ));
+        interleave(&case, METRICS, &wanted, &shape, 1);
+        let trial = interleave(&case, METRICS, &wanted, &shape, repetitions);
+        let heading = format!("{case}: {senders} senders, {receivers} receivers");
+        for Headline { metric, ours, .. } in show_trial(&mut report, &heading, &trial, &[WALL, P99])
+        {
+            let (at, limit) = if metric == METRICS[WALL].name {
+                (WALL, 1.1)
+            } else {
+                (P99, 1.0)
+            };
+            let ratio = trial.interval([&ours, RIVAL], at).map(|ratio| ratio.value);
+            let what = format!("{case} {metric}: {ours} over {RIVAL}");
+            targets.push(Target::new(what, Limit::AtLeast(limit), ratio, times));
+        }
+    }
+    if !targets.is_empty() {
+        report.say("Targets");
+        report.say(target::table(&targets));
+    }
+    report
+}

@@ -1,0 +1,120 @@
+//! Several senders, several receivers, or both, on whatever cores the system gives them. Each
+//! waits in the peer's own way.
+
+use std::marker::PhantomData;
+use std::sync::Barrier;
+
+use thalweg_measure::clock::Clock;
+
+use crate::channels::{BlockingRecv, BlockingSend, Crowd, Crowds, Message, Shape, each_crowd};
+use crate::runner::{Metric, Run, Subject};
+
+pub(super) const METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
+
+/// Room of the channel; senders with lanes share it.
+pub(super) const CAPACITY: usize = 1024;
+
+/// The shapes, and the names of their cases.
+pub(super) const SHAPES: [(&str, usize, usize); 4] = [
+    ("fanin/4x1", 4, 1),
+    ("fanin/20x1", 20, 1),
+    ("fanout/1x20", 1, 20),
+    ("many/2x2", 2, 2),
+];
+
+/// How much, and between how many.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) shape: Shape,
+    /// Messages in all; each sender sends the same share.
+    pub(super) messages: u64,
+}
+
+struct Team<C>(PhantomData<fn() -> C>);
+
+impl<C: Crowd<u64>> Subject<Load> for Team<C> {
+    fn name(&self) -> String {
+        C::NAME.to_owned()
+    }
+
+    fn run(&self, load: &Load) -> Result<Run, String> {
+        let Load { shape, messages } = *load;
+        let clock = Clock::global();
+        let (txs, rxs) = C::crowd(CAPACITY, shape);
+        let share = messages / shape.senders as u64;
+        let start = Barrier::new(shape.senders + shape.receivers);
+        let send = |(at, mut tx): (usize, C::Tx)| {
+            start.wait();
+            let begin = clock.ticks();
+            let first = at as u64 * share;
+            (first..first + share).for_each(|value| tx.send(value));
+            begin
+        };
+        let receive = |mut rx: C::Rx| {
+            start.wait();
+            let (mut count, mut sum) = (0_u64, 0_u64);
+            while let Some(message) = rx.recv() {
+                count += 1;
+                sum = sum.wrapping_add(message.digest());
+            }
+            (clock.ticks(), count, sum)
+        };
+        let (begins, ends) = std::thread::scope(|scope| {
+            let (send, receive) = (&send, &receive);
+            let rxs: Vec<_> = rxs
+                .into_iter()
+                .map(|rx| scope.spawn(move || receive(rx)))
+                .collect();
+            let txs: Vec<_> = txs
+                .into_iter()
+                .enumerate()
+                .map(|tx| scope.spawn(move || send(tx)))
+                .collect();
+            (join(txs), join(rxs))
+        });
+        let sent = share * shape.senders as u64;
+        let expected = (0..sent).fold(0, |sum: u64, value| sum.wrapping_add(value.digest()));
+        let received: u64 = ends.iter().map(|(_, count, _)| count).sum();
+        let sum = ends
+            .iter()
+            .fold(0, |all: u64, (_, _, sum)| all.wrapping_add(*sum));
+        let begin = begins.into_iter().min().unwrap_or(0);
+        let end = ends.iter().map(|(end, _, _)| *end).max().unwrap_or(begin);
+        Ok(Run {
+            values: vec![clock.ns(end.saturating_sub(begin)) as f64 / sent as f64],
+            disturbance: 0.0,
+            lost: sent.abs_diff(received) + u64::from(sum != expected),
+            cut: false,
+        })
+    }
+}
+
+fn join<T>(threads: Vec<std::thread::ScopedJoinHandle<'_, T>>) -> Vec<T> {
+    let join = |thread: std::thread::ScopedJoinHandle<'_, T>| match thread.join() {
+        Ok(value) => value,
+        Err(panic) => std::panic::resume_unwind(panic),
+    };
+    threads.into_iter().map(join).collect()
+}
+
+struct List {
+    shape: Shape,
+    subjects: Vec<Box<dyn Subject<Load>>>,
+}
+
+impl Crowds<u64> for List {
+    fn meet<C: Crowd<u64>>(&mut self) {
+        if C::fits(self.shape) {
+            self.subjects.push(Box::new(Team::<C>(PhantomData)));
+        }
+    }
+}
+
+pub(super) fn subjects(shape: Shape) -> Vec<Box<dyn Subject<Load>>> {
+    let mut list = List {
+        shape,
+        subjects: Vec::new(),
+    };
+    each_crowd::<u64>(&mut list);
+    list.subjects
+}

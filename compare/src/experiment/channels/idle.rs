@@ -1,0 +1,163 @@
+//! Nothing to do: one thread waits to receive from an empty channel, another one to send into a
+//! full one. What they cost a second, from the system's own count of their time and switches.
+
+use std::fs;
+use std::marker::PhantomData;
+use std::sync::mpsc;
+use std::time::{Duration, Instant};
+
+use rustix::thread::gettid;
+
+use crate::channels::{
+    BlockingPairs, BlockingRecv, BlockingSend, Message, Pair, each_blocking_pair,
+};
+use crate::runner::{Metric, Run, Subject};
+
+pub(super) const METRICS: &[Metric] = &[
+    Metric::lower("receiver_cpu_per_s", "ns"),
+    Metric::lower("sender_cpu_per_s", "ns"),
+    Metric::lower("receiver_switches_per_s", "count"),
+    Metric::lower("sender_switches_per_s", "count"),
+];
+
+const CAPACITY: usize = 16;
+/// More than any channel of that capacity has room for.
+const MESSAGES: u64 = 100_000;
+/// Until both wait.
+const SETTLE: Duration = Duration::from_millis(100);
+
+/// How long.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Load {
+    pub(super) span_ns: u64,
+}
+
+/// What the system says of a thread of this process.
+#[derive(Debug, Clone, Copy)]
+struct Account {
+    cpu_ns: f64,
+    switches: f64,
+}
+
+impl Account {
+    fn of(thread: i32) -> Result<Self, String> {
+        let read = |file: &str| {
+            let path = format!("/proc/self/task/{thread}/{file}");
+            fs::read_to_string(&path).map_err(|error| format!("{path}: {error}"))
+        };
+        Self::parse(&read("schedstat")?, &read("status")?)
+    }
+
+    /// Reads `schedstat`, whose first field is the time on a core in ns, and `status`.
+    fn parse(schedstat: &str, status: &str) -> Result<Self, String> {
+        let cpu_ns = schedstat.split_whitespace().next();
+        let cpu_ns = cpu_ns.and_then(|field| field.parse().ok());
+        let switches = status.lines().filter_map(|line| {
+            let (key, value) = line.split_once(':')?;
+            let value = value.trim().parse::<f64>().ok()?;
+            key.ends_with("voluntary_ctxt_switches").then_some(value)
+        });
+        Ok(Self {
+            cpu_ns: cpu_ns.ok_or("schedstat tells no time")?,
+            switches: switches.sum(),
+        })
+    }
+
+    /// Time and switches since `earlier`, of a second.
+    fn since(self, earlier: Self, seconds: f64) -> [f64; 2] {
+        [
+            (self.cpu_ns - earlier.cpu_ns) / seconds,
+            (self.switches - earlier.switches) / seconds,
+        ]
+    }
+}
+
+struct Waiting<P>(PhantomData<fn() -> P>);
+
+impl<P: Pair<u64>> Subject<Load> for Waiting<P>
+where
+    P::Tx: BlockingSend<u64>,
+    P::Rx: BlockingRecv<u64>,
+{
+    fn name(&self) -> String {
+        P::NAME.to_owned()
+    }
+
+    fn run(&self, load: &Load) -> Result<Run, String> {
+        let (mut waker, mut waiting_rx) = P::pair(CAPACITY);
+        let (mut waiting_tx, mut drain) = P::pair(CAPACITY);
+        let (tell, threads) = mpsc::channel();
+        let tell_too = tell.clone();
+        let receiver = std::thread::spawn(move || {
+            let _ = tell.send((false, gettid().as_raw_nonzero().get()));
+            waiting_rx.recv()
+        });
+        let sender = std::thread::spawn(move || {
+            let _ = tell_too.send((true, gettid().as_raw_nonzero().get()));
+            (0..MESSAGES).for_each(|value| waiting_tx.send(value));
+            waiting_tx
+        });
+        let told: Vec<(bool, i32)> = threads.iter().take(2).collect();
+        std::thread::sleep(SETTLE);
+        let accounts = || -> Result<[Account; 2], String> {
+            let thread = |sends| {
+                let found = told.iter().find(|(is_sender, _)| *is_sender == sends);
+                found.map_or(Err("a thread did not start".to_owned()), |(_, id)| Ok(*id))
+            };
+            Ok([Account::of(thread(false)?)?, Account::of(thread(true)?)?])
+        };
+        let (begin, since) = (accounts(), Instant::now());
+        std::thread::sleep(Duration::from_nanos(load.span_ns));
+        let (end, seconds) = (accounts(), since.elapsed().as_secs_f64());
+        waker.send(u64::of(7));
+        let mut lost = (0..MESSAGES)
+            .filter(|value| drain.recv() != Some(*value))
+            .count() as u64;
+        let received = receiver.join().map_err(|_| "the receiver panicked")?;
+        lost += u64::from(received != Some(7));
+        drop(sender.join().map_err(|_| "the sender panicked")?);
+        let ([rx_begin, tx_begin], [rx_end, tx_end]) = (begin?, end?);
+        let [rx_cpu, rx_switches] = rx_end.since(rx_begin, seconds);
+        let [tx_cpu, tx_switches] = tx_end.since(tx_begin, seconds);
+        Ok(Run {
+            values: vec![rx_cpu, tx_cpu, rx_switches, tx_switches],
+            disturbance: 0.0,
+            lost,
+            cut: false,
+        })
+    }
+}
+
+struct List(Vec<Box<dyn Subject<Load>>>);
+
+impl BlockingPairs<u64> for List {
+    fn meet<P>(&mut self)
+    where
+        P: Pair<u64>,
+        P::Tx: BlockingSend<u64>,
+        P::Rx: BlockingRecv<u64>,
+    {
+        self.0.push(Box::new(Waiting::<P>(PhantomData)));
+    }
+}
+
+pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
+    let mut list = List(Vec::new());
+    each_blocking_pair::<u64>(&mut list);
+    list.0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_systems_account_is_read() {
+        let status = "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
+        let account = Account::parse("1554768 20 1\n", status).unwrap();
+        assert_eq!((account.cpu_ns, account.switches), (1_554_768.0, 15.0));
+        assert!(Account::parse("", status).is_err());
+        let later = Account::parse("3554768 20 1\n", status).unwrap();
+        assert_eq!(later.since(account, 2.0), [1e6, 0.0]);
+    }
+}
