@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::{env, fs, process};
 
+use crate::counts;
 use crate::plan::{Outcome, Step, Tally};
 use crate::readme::start_commands;
 use crate::testing::{self, at_least_one, rustflags};
@@ -28,6 +29,11 @@ const BEFORE: &[Step] = &[
 ];
 
 const AFTER: &[Step] = &[
+    Step {
+        name: "counts",
+        summary: "instructions of rings and channels, within 3 % of the baseline (valgrind)",
+        run: counts::step,
+    },
     Step {
         name: "asan",
         summary: "thalweg's tests under the address and leak sanitizers (nightly)",
@@ -218,7 +224,7 @@ mod tests {
         assert!(
             !found
                 .iter()
-                .any(|(name, _)| name == "dev" || name == "compare")
+                .any(|(name, _)| ["dev", "compare", "counts"].contains(&name.as_str()))
         );
     }
 

@@ -1,9 +1,10 @@
-//! `cargo dev`: tidy, the tests, and the gate that a change passes before it lands.
+//! `cargo dev`: tidy, the tests, counts, and the gate that a change passes before it lands.
 //!
 //! No dependencies, so that it builds in a moment on a fresh clone.
 
 #![forbid(unsafe_code)]
 
+mod counts;
 mod gate;
 mod plan;
 mod readme;
@@ -22,6 +23,8 @@ cargo dev tidy [PATH…]   the habits that a machine can check, in the whole tre
 cargo dev tidy --list    its rules
 cargo dev test           tidy, all tests, the loom models; needs nothing but Rust
 cargo dev gate           fmt, clippy, docs, `cargo dev test`, sanitizers, packages, a fresh clone
+cargo dev counts         instructions of the rings and channels against counts/baseline.toml
+cargo dev counts --update  makes what is counted the baseline
 
 test and gate take --only STEP and --skip STEP, each as often as needed, and --list.
 Exit codes: 0 fine, 1 something was found or failed, 2 misuse.
@@ -37,6 +40,7 @@ fn main() -> ExitCode {
         "tidy" => tidy(rest),
         "test" => run(rest, testing::STEPS),
         "gate" => run(rest, &gate::steps()),
+        "counts" => counts::command(rest),
         "help" | "--help" | "-h" => {
             print!("{USAGE}");
             Ok(true)

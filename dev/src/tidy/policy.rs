@@ -38,6 +38,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("thalweg-doctor", &["thalweg-measure"]),
     ("thalweg-cli", EVERY_LIBRARY),
     ("compare", EVERY_LIBRARY),
+    ("counts", EVERY_LIBRARY),
     ("dev", &[]),
 ];
 
