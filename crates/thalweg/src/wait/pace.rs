@@ -9,9 +9,9 @@
 //!   wake-up itself, sleeping at once is the cheaper way. Gaps are known after a sleep as well,
 //!   since the waker stamps the clock, so that spinning comes back when things come fast again.
 //!
-//! On one core, nothing comes while this thread runs: it yields once. A wake-up that took very long,
-//! or a long pause between two looks at the clock, says that others want this core: for some waits,
-//! spinning gives the turn away.
+//! On one core, nothing comes while this thread runs: it yields once. A wake-up that took very
+//! long, or a long pause between two looks at the clock, says that others want this core: for some
+//! waits, spinning gives the turn away.
 
 use super::cores;
 use crate::ring::sync::{spin_hint, yield_now};
@@ -24,7 +24,8 @@ use thalweg_measure::clock::{Clock, TimeSource};
 #[non_exhaustive]
 pub enum Mode {
     /// The shortest reaction: spin for up to 5 ms before sleeping. A busy stream never sleeps, and
-    /// reacts within 0.1 to 0.5 µs; an idle one costs nothing after those 5 ms.
+    /// reacts within 0.1 to 0.5 µs; an idle one costs nothing after those 5 ms. As balanced where
+    /// there is one core.
     Latency,
     /// Spin only where that is about as cheap as sleeping, and never for longer than a wake-up
     /// takes (some 5 µs).
@@ -42,8 +43,10 @@ const WAKE_NS_MIN: u64 = 2_000;
 const WAKE_NS_MAX: u64 = 50_000;
 /// How long latency mode spins.
 const LATENCY_NS: u64 = 5_000_000;
-/// How old the count of cores may be. A look takes some 10 µs.
+/// How old the count of cores may be where a thread goes to sleep. A look takes some 10 µs.
 const CORES_NS_MAX: u64 = 100_000_000;
+/// How old it may be where a thread spins, and somebody may wait for what it finds.
+const CORES_SPINNING_NS_MAX: u64 = 1_000_000_000;
 /// Turns between two looks at the clock; a pause takes some 10 ns, and a look 20.
 const TURNS_PER_LOOK: u32 = 16;
 /// Waits that yield after a sign that the cores are crowded.
@@ -151,6 +154,12 @@ impl<C: TimeSource> Pace<C> {
         self.clock.ns(self.wake)
     }
 
+    /// Whether pausing for a moment keeps nobody from running, as far as is known.
+    #[inline]
+    pub(crate) fn may_spin(&self) -> bool {
+        !cfg!(loom) && !self.alone && self.crowded == 0 && self.mode != Mode::Power
+    }
+
     /// A wait begins. Does not look at the clock.
     #[inline]
     pub(super) fn begin(&mut self, deadline: Option<Instant>) {
@@ -170,12 +179,11 @@ impl<C: TimeSource> Pace<C> {
         if cfg!(loom) {
             return Turns::None;
         }
-        let yields = self.alone || self.crowded > 0;
         match self.mode {
             Mode::Power => Turns::None,
-            Mode::Balanced if self.alone => Turns::YieldOnce,
+            _ if self.alone => Turns::YieldOnce,
             Mode::Balanced if self.spinning > self.wake => Turns::None,
-            _ if yields => Turns::Yield,
+            _ if self.crowded > 0 => Turns::Yield,
             _ => Turns::Pause,
         }
     }
@@ -231,6 +239,10 @@ impl<C: TimeSource> Pace<C> {
             self.clock.ticks_from_ns(left_ns)
         });
         self.until = now.saturating_add(budget.min(left));
+        self.look_at_cores(now, CORES_SPINNING_NS_MAX);
+        if self.alone {
+            self.turns = self.choose();
+        }
     }
 
     /// Spinning was worth it. Reads no clock, since somebody waits for the result.
@@ -242,19 +254,20 @@ impl<C: TimeSource> Pace<C> {
         self.learn_gap(gap);
     }
 
-    /// Spinning is over, and the thread lists itself: time to see which cores there are. A thread
-    /// that finds what it wants by spinning need not know.
+    /// Spinning is over, and the thread lists itself: a good time to see which cores there are.
     pub(super) fn before_sleep(&mut self) {
         if cfg!(loom) {
             return;
         }
         let now = self.clock.ticks();
         self.began.get_or_insert(now);
-        let max = self.clock.ticks_from_ns(CORES_NS_MAX);
-        if self
-            .looked
-            .is_none_or(|looked| now.saturating_sub(looked) >= max)
-        {
+        self.look_at_cores(now, CORES_NS_MAX);
+    }
+
+    fn look_at_cores(&mut self, now: u64, max_ns: u64) {
+        let max = self.clock.ticks_from_ns(max_ns);
+        let is_new = |looked| now.saturating_sub(looked) < max;
+        if !self.looked.is_some_and(is_new) {
             self.looked = Some(now);
             self.alone = (self.cores)() <= 1;
         }

@@ -184,10 +184,18 @@ fn who_loses_the_core_while_spinning_yields() {
 fn on_one_core_a_turn_is_given_away_once() {
     let (clock, mut pace) = pace(Mode::Balanced, || 1);
     wait(&clock, &mut pace, 10_000 * US, 5 * US);
+    for mode in [Mode::Balanced, Mode::Latency] {
+        pace.set_mode(mode);
+        assert_eq!(spin(&clock, &mut pace).1, 1);
+    }
+}
+
+#[test]
+fn who_spins_on_one_core_finds_out_soon() {
+    let (clock, mut pace) = pace(Mode::Latency, || 1);
+    let (took, turns) = spin(&clock, &mut pace);
+    assert!(took < US && turns <= TURNS_PER_LOOK, "{took} {turns}");
     assert_eq!(spin(&clock, &mut pace).1, 1);
-    pace.set_mode(Mode::Latency);
-    pace.begin(None);
-    assert_eq!(pace.turns, Turns::Yield);
 }
 
 #[test]
@@ -211,10 +219,16 @@ fn cores_are_looked_at_again() {
         assert_eq!(pace.alone, cores == 1);
     }
     LOOKS.set(0);
-    for _ in 0..1_000 {
-        wait(&clock, &mut pace, US, 5 * US);
+    pace.set_mode(Mode::Latency);
+    let end = clock.now.get() + 3_000_000 * US;
+    while clock.now.get() < end {
+        wait(&clock, &mut pace, 4 * US, 5 * US);
+        clock.pass(6 * US);
     }
-    assert!(LOOKS.get() <= 1, "who never sleeps need not know");
+    assert!(
+        (2..=4).contains(&LOOKS.get()),
+        "who never sleeps: once a second"
+    );
 }
 
 #[test]

@@ -149,7 +149,7 @@ fn a_notification_that_a_leaver_got_goes_on() {
 
 #[test]
 fn two_threads_hand_a_turn_back_and_forth() {
-    const TURNS: u64 = 2_000;
+    const TURNS: u64 = 600;
     for mode in [Mode::Power, Mode::Balanced, Mode::Latency] {
         let shared = (AtomicU64::new(0), [Signal::new(), Signal::new()]);
         let play = |me: u64| {
