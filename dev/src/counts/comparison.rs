@@ -18,7 +18,9 @@ struct Row {
 impl Row {
     fn change_percent(&self) -> Option<f64> {
         let (expected, counted) = (self.expected?, self.counted?);
-        Some((counted / expected - 1.0) * 100.0)
+        let change = (counted / expected - 1.0) * 100.0;
+        // The baseline is rounded, and `-0.0 %` would look like a change.
+        Some(if change.abs() < 0.05 { 0.0 } else { change })
     }
 
     /// What is wrong, if anything.
@@ -113,18 +115,19 @@ mod tests {
 
     #[test]
     fn each_fault_is_named_below_the_table() {
-        let expected = counts(&[("a", 50.0), ("b", 7.0), ("c", 200.0)]);
-        let counted = counts(&[("a", 52.0), ("c", 200.6), ("d", 9.0)]);
+        let expected = counts(&[("a", 50.0), ("b", 7.0), ("c", 200.0), ("e", 53.01)]);
+        let counted = counts(&[("a", 52.0), ("c", 200.6), ("d", 9.0), ("e", 53.007)]);
         let shown = "\
 instructions                      baseline   counted    change
 a                                    50.00     52.00    +4.0 %  <-
 b                                     7.00         -         -  <-
 c                                   200.00    200.60    +0.3 %
 d                                        -      9.00         -  <-
+e                                    53.01     53.01    +0.0 %
 a: 52.00 instructions, +4.0 % from 50.00; 3 % are allowed
 b: in the baseline, but not counted
 d: counted, but not in the baseline
-counts: 4 operations, 3 differ
+counts: 5 operations, 3 differ
 ";
         assert_eq!(Comparison::new(&expected, &counted).to_string(), shown);
     }
