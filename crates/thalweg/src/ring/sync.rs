@@ -37,6 +37,13 @@ pub(crate) fn spin_hint() {
     std::hint::spin_loop();
 }
 
+/// Whether a model has failed and is being taken down; then nothing of it can be locked any more,
+/// and destructors leave it as it is.
+#[inline(always)]
+pub(crate) fn is_model_over() -> bool {
+    cfg!(loom) && std::thread::panicking()
+}
+
 /// Orderings by the job they do. Each is the strongest that its proof needs.
 pub(crate) mod order {
     use super::Ordering;

@@ -1,10 +1,8 @@
 //! Threads that select against each other.
 
 use super::{LONG, linger, until};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::thread;
-use std::time::Duration;
+use thalweg::channel::mpmc::{Receiver, Sender};
 use thalweg::channel::{Builder, Ready, Select, Source, mpmc, mpsc, spsc, unbounded};
 
 #[test]
@@ -133,82 +131,77 @@ fn a_select_does_not_meet_itself() {
     assert_eq!(value, Some(1));
 }
 
-/// Adds up what many selecting threads get; whoever is stuck makes the test hang.
+/// One of each kind of channel.
+type Outs = (Sender<u64>, Sender<u64>, Sender<u64>, Sender<u64>);
+type Ins = (Receiver<u64>, Receiver<u64>, Receiver<u64>, Receiver<u64>);
+
+fn send_anywhere(ends: &mut Outs, element: u64) {
+    let mut values = [Some(element); 4];
+    let [a, b, c, d] = &mut values;
+    let arm = Select::new()
+        .send(&mut ends.0, a, |sent| sent.map(|()| 0))
+        .send(&mut ends.1, b, |sent| sent.map(|()| 1))
+        .send(&mut ends.2, c, |sent| sent.map(|()| 2))
+        .send(&mut ends.3, d, |sent| sent.map(|()| 3))
+        .wait()
+        .unwrap();
+    for (at, value) in values.iter().enumerate() {
+        assert_eq!(value.is_none(), at == arm, "exactly one is sent");
+    }
+}
+
+/// Receives until all four are disconnected; gives the count and the sum.
+fn drain(ends: &mut Ins) -> (u64, u64) {
+    let (mut count, mut sum, mut ended) = (0, 0, [false; 4]);
+    while ended != [true; 4] {
+        let (at, got) = Select::new()
+            .recv(&mut ends.0, |got| (0, got))
+            .recv(&mut ends.1, |got| (1, got))
+            .recv(&mut ends.2, |got| (2, got))
+            .recv(&mut ends.3, |got| (3, got))
+            .wait_timeout(LONG)
+            .expect("a sender sends, or all are gone");
+        match got {
+            Ok(value) => {
+                sum += value;
+                count += 1;
+            }
+            Err(_) => ended[at] = true,
+        }
+    }
+    (count, sum)
+}
+
+/// Whoever is stuck makes the test fail.
 #[test]
 fn many_selects_lose_nothing_and_double_nothing() {
     const EACH: u64 = 3_000;
     let (zero, from_zero) = mpmc::<u64>(0);
-    let (ring, from_ring) = Builder::new(2).mpmc::<u64>().unwrap();
+    let (ring, from_ring) = mpmc::<u64>(2);
     let (sharded, from_sharded) = Builder::new(2).sharded().mpmc::<u64>().unwrap();
     let (queue, from_queue) = unbounded::<u64>(3);
+    let outs = (zero, ring, sharded, queue);
+    let ins = (from_zero, from_ring, from_sharded, from_queue);
     let senders = [0, 1, 2].map(|n| {
-        let mut ends = (zero.clone(), ring.clone(), sharded.clone(), queue.clone());
+        let mut ends = outs.clone();
         thread::spawn(move || {
             for i in 0..EACH {
-                let element = n * EACH + i;
-                let mut values = [Some(element); 4];
-                let [a, b, c, d] = &mut values;
-                let arm = Select::new()
-                    .send(&mut ends.0, a, |sent| sent.map(|()| 0))
-                    .send(&mut ends.1, b, |sent| sent.map(|()| 1))
-                    .send(&mut ends.2, c, |sent| sent.map(|()| 2))
-                    .send(&mut ends.3, d, |sent| sent.map(|()| 3))
-                    .wait()
-                    .unwrap();
-                for (at, value) in values.iter().enumerate() {
-                    assert_eq!(value.is_none(), at == arm, "exactly one is sent");
-                }
+                send_anywhere(&mut ends, n * EACH + i);
             }
         })
     });
-    drop((zero, ring, sharded, queue));
-    let sum = Arc::new(AtomicU64::new(0));
+    drop(outs);
     let receivers = [0, 1].map(|_| {
-        let mut ends = (
-            from_zero.clone(),
-            from_ring.clone(),
-            from_sharded.clone(),
-            from_queue.clone(),
-        );
-        let sum = Arc::clone(&sum);
-        thread::spawn(move || {
-            let (mut counts, mut ended) = ([0_u64; 4], [false; 4]);
-            while ended != [true; 4] {
-                let timeout = if ended.contains(&true) {
-                    Duration::ZERO
-                } else {
-                    LONG
-                };
-                let got = Select::new()
-                    .recv(&mut ends.0, |got| (0, got))
-                    .recv(&mut ends.1, |got| (1, got))
-                    .recv(&mut ends.2, |got| (2, got))
-                    .recv(&mut ends.3, |got| (3, got))
-                    .wait_timeout(timeout);
-                match got {
-                    Ok((at, Ok(value))) => {
-                        sum.fetch_add(value, SeqCst);
-                        counts[at] += 1;
-                    }
-                    Ok((at, Err(_))) => ended[at] = true,
-                    Err(_) => panic!("all senders are there, and none sends"),
-                }
-            }
-            counts.iter().sum::<u64>()
-        })
+        let mut ends = ins.clone();
+        thread::spawn(move || drain(&mut ends))
     });
     for sender in senders {
         sender.join().unwrap();
     }
+    let drained = receivers.map(|thread| thread.join().unwrap());
     let total = 3 * EACH;
-    assert_eq!(
-        receivers
-            .map(|thread| thread.join().unwrap())
-            .iter()
-            .sum::<u64>(),
-        total
-    );
-    assert_eq!(sum.load(SeqCst), total * (total - 1) / 2);
+    assert_eq!(drained[0].0 + drained[1].0, total);
+    assert_eq!(drained[0].1 + drained[1].1, total * (total - 1) / 2);
 }
 
 #[test]

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use super::{Meeting, Offered, Seat, Wished};
 use crate::channel::error::{RecvError, RecvTimeoutError, SendError, SendTimeoutError};
+use crate::ring::sync::is_model_over;
 use crate::wait::{Listing, Pace, Signal, block_listed};
 
 /// A thread that waits with an element.
@@ -63,7 +64,9 @@ impl<T> Listing for Offering<'_, T> {
 
 impl<T> Drop for Offering<'_, T> {
     fn drop(&mut self) {
-        self.leave();
+        if !is_model_over() {
+            self.leave();
+        }
     }
 }
 
@@ -112,7 +115,9 @@ impl<T> Listing for Wishing<'_, T> {
 
 impl<T> Drop for Wishing<'_, T> {
     fn drop(&mut self) {
-        if let Some(Ok(value)) = self.leave() {
+        if !is_model_over()
+            && let Some(Ok(value)) = self.leave()
+        {
             // A panic in between.
             self.meeting.give_back(value);
             self.fellows.notify_all();
@@ -231,6 +236,10 @@ impl<T> Meeting<T> {
     /// A task that waits for an element goes; what it got meanwhile goes to another, or back.
     pub(in crate::channel) fn cancel_recv(&self, seat: Option<Seat>, fellows: &Signal) {
         if let Some(value) = seat.and_then(|seat| self.leave_wish(seat)) {
+            #[cfg(loom)]
+            if crate::ring::sync::fault::is("meeting_give_back") {
+                return;
+            }
             self.give_back(value);
             fellows.notify_all();
         }

@@ -20,6 +20,9 @@
 
 mod ends;
 mod roster;
+mod state;
+#[cfg(all(test, loom))]
+mod models;
 mod token;
 
 #[cfg(all(test, not(loom)))]
@@ -30,39 +33,11 @@ pub(super) use token::{Lent, Stake, Token};
 
 use crate::ring::sync::{Mutex, MutexGuard};
 use crate::ring::{PopError, PushError};
-use roster::{Answer, Roster, Served};
-use std::collections::VecDeque;
+use state::{Handed, Offer, State, Taken, Waiting, Wish};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::PoisonError;
 use std::task::Waker;
-use token::{Claim, claim, is_open};
-
-/// Who waits.
-struct Waiting {
-    /// Taken by who wakes it.
-    waker: Option<Waker>,
-    stake: Option<Stake>,
-}
-
-struct Offer<T> {
-    value: T,
-    who: Waiting,
-}
-
-struct Wish<T> {
-    place: Option<T>,
-    who: Waiting,
-}
-
-struct State<T> {
-    offers: Roster<Offer<T>>,
-    wishes: Roster<Wish<T>>,
-    back: VecDeque<T>,
-    /// Elements handed over.
-    met: u64,
-    woken: u64,
-    is_closed: bool,
-}
+use token::is_open;
 
 pub(super) struct Meeting<T> {
     state: Mutex<State<T>>,
@@ -90,91 +65,10 @@ pub(super) enum Wished<T> {
     Gone,
 }
 
-/// What a sender finds.
-enum Handed<T> {
-    To(Option<Waker>),
-    ToNobody(T),
-    Gone(T),
-}
-
-/// What a receiver finds.
-enum Taken<T> {
-    From(T, Option<Waker>),
-    FromNobody,
-    Gone,
-}
-
-impl<T> State<T> {
-    /// Gives the element to the first receiver that can be had.
-    fn hand(&mut self, value: T, own: Option<&Stake>) -> Handed<T> {
-        let mut value = Some(value);
-        let mut waker = None;
-        let served = self
-            .wishes
-            .serve(|wish| match claim(own, wish.who.stake.as_ref()) {
-                Claim::OtherGone => Answer::Next,
-                Claim::OwnGone => Answer::Stop,
-                Claim::Both => {
-                    wish.place = value.take();
-                    waker = wish.who.waker.take();
-                    Answer::Take
-                }
-            });
-        match (served, value) {
-            (Served::Stopped, Some(value)) => Handed::Gone(value),
-            (_, Some(value)) => Handed::ToNobody(value),
-            (_, None) => {
-                self.met += 1;
-                self.woken += 1;
-                Handed::To(waker)
-            }
-        }
-    }
-
-    /// Takes the element of the first sender that can be had.
-    fn take(&mut self, own: Option<&Stake>) -> Taken<T> {
-        if !self.back.is_empty() {
-            if claim(own, None) != Claim::Both {
-                return Taken::Gone;
-            }
-            if let Some(value) = self.back.pop_front() {
-                return Taken::From(value, None);
-            }
-        }
-        let served = self
-            .offers
-            .serve(|offer| match claim(own, offer.who.stake.as_ref()) {
-                Claim::OtherGone => Answer::Next,
-                Claim::OwnGone => Answer::Stop,
-                Claim::Both => Answer::Take,
-            });
-        let seat = match served {
-            Served::Nobody => return Taken::FromNobody,
-            Served::Stopped => return Taken::Gone,
-            Served::Seat(seat) => seat,
-        };
-        match self.offers.remove(seat) {
-            Some(offer) => {
-                self.met += 1;
-                self.woken += 1;
-                Taken::From(offer.value, offer.who.waker)
-            }
-            None => Taken::FromNobody,
-        }
-    }
-}
-
 impl<T> Meeting<T> {
     pub(super) fn new() -> Self {
         Self {
-            state: Mutex::new(State {
-                offers: Roster::new(),
-                wishes: Roster::new(),
-                back: VecDeque::new(),
-                met: 0,
-                woken: 0,
-                is_closed: false,
-            }),
+            state: Mutex::new(State::new()),
         }
     }
 
@@ -232,6 +126,13 @@ impl<T> Meeting<T> {
         if state.is_closed {
             drop(state);
             return Offered::Closed(value);
+        }
+        #[cfg(loom)]
+        if crate::ring::sync::fault::is("meeting_look") {
+            // Looked before it came, and does not look again.
+            let waker = Some(waker);
+            let who = Waiting { waker, stake };
+            return Offered::Listed(state.offers.push(Offer { value, who }));
         }
         match state.hand(value, stake.as_ref()) {
             Handed::To(theirs) => {
@@ -385,7 +286,7 @@ impl<T> Meeting<T> {
     pub(super) fn can_pop(&self) -> bool {
         let state = self.state();
         let is_had = |offer: &Offer<T>| is_open(offer.who.stake.as_ref());
-        !state.back.is_empty() || state.offers.any(is_had)
+        !state.back.is_empty() || (!state.is_closed && state.offers.any(is_had))
     }
 
     /// Elements that came back; nothing else is ever in the channel.
@@ -405,12 +306,6 @@ impl<T> Meeting<T> {
     pub(super) fn waits(&self) -> (u64, u64) {
         let state = self.state();
         (state.offers.seated() + state.wishes.seated(), state.woken)
-    }
-}
-
-impl<T> State<T> {
-    fn popped(&self) -> u64 {
-        self.met - self.back.len() as u64
     }
 }
 

@@ -155,6 +155,8 @@ fn closing_wakes_everybody_and_gives_elements_back() {
     assert!(is_pending(from.as_mut().poll(&mut context)));
     rx.close();
     assert_eq!(count.0.load(SeqCst), 2);
+    assert_eq!(rx.try_recv(), Err(TryRecvError::Disconnected));
+    drop(rx);
     let Poll::Ready(Err(error)) = sending.as_mut().poll(&mut context) else {
         panic!("it is closed");
     };
@@ -163,7 +165,6 @@ fn closing_wakes_everybody_and_gives_elements_back() {
         panic!("it is closed");
     };
     assert_eq!(error.into_inner(), 5);
-    assert_eq!(rx.try_recv(), Err(TryRecvError::Disconnected));
 }
 
 #[test]

@@ -52,8 +52,12 @@
 //! exactly one arm fires. By rule 3 no other waiter sleeps beside something that it could have.
 
 mod arm;
+#[cfg(all(test, loom))]
+mod models;
 mod ready;
+mod receiving;
 mod round;
+mod sending;
 
 use std::fmt;
 use std::future::Future;
@@ -70,8 +74,10 @@ use super::receiver::Receiver;
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::wait::block_listed;
-use arm::{Arms, List, NoArms, RecvArm, SendArm};
+use arm::{Arms, List, NoArms};
+use receiving::RecvArm;
 use round::Round;
+use sending::SendArm;
 
 /// No arm was ready before the deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -16,6 +16,7 @@ use crate::wait::{Listing, Mode, Pace, Signal, block_listed};
 mod sealed {
     use crate::wait::Signal;
 
+    /// What a list asks of its endpoints.
     pub trait Watched {
         /// Whether a try would not say empty, or full.
         fn is_ready(&mut self) -> bool;

@@ -1,0 +1,157 @@
+//! loom models of select. A lost wake-up is a deadlock, which loom reports.
+
+use super::Select;
+use crate::channel::{Mpmc, Receiver, Sender, mpmc, spsc};
+use crate::ring::sync::{fault, is_model_over};
+use loom::thread;
+use std::time::Instant;
+
+/// An endpoint that is forgotten when the model fails.
+struct Kept<E>(Option<E>);
+
+impl<E> Kept<E> {
+    fn new(end: E) -> Self {
+        Self(Some(end))
+    }
+}
+
+impl<E> std::ops::Deref for Kept<E> {
+    type Target = E;
+
+    fn deref(&self) -> &E {
+        self.0.as_ref().expect("taken in `drop` only")
+    }
+}
+
+impl<E> std::ops::DerefMut for Kept<E> {
+    fn deref_mut(&mut self) -> &mut E {
+        self.0.as_mut().expect("taken in `drop` only")
+    }
+}
+
+impl<E> Drop for Kept<E> {
+    fn drop(&mut self) {
+        if is_model_over() {
+            std::mem::forget(self.0.take());
+        }
+    }
+}
+
+fn kept<A, B>((tx, rx): (A, B)) -> (Kept<A>, Kept<B>) {
+    (Kept::new(tx), Kept::new(rx))
+}
+
+fn model(work: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.check(work);
+}
+
+/// Two senders, and a select that has to hear of both.
+fn two_arms() {
+    let (mut left, mut from_left) = kept(spsc::<u32>(1));
+    let (mut right, mut from_right) = kept(spsc::<u32>(1));
+    let one = thread::spawn(move || {
+        left.send(1).unwrap();
+        left
+    });
+    let two = thread::spawn(move || {
+        right.send(2).unwrap();
+        right
+    });
+    let mut sum = 0;
+    for _ in 0..2 {
+        sum += Select::new()
+            .recv(&mut from_left, |got| got.unwrap())
+            .recv(&mut from_right, |got| got.unwrap())
+            .wait();
+    }
+    assert_eq!(sum, 3);
+    drop((one.join().unwrap(), two.join().unwrap()));
+}
+
+#[test]
+fn a_select_hears_of_both_arms() {
+    model(two_arms);
+}
+
+#[test]
+fn a_select_that_does_not_look_again_is_caught() {
+    assert!(fault::caught("select_look_again", two_arms));
+}
+
+#[test]
+fn a_missing_full_fence_is_caught() {
+    assert!(fault::caught("dekker", two_arms));
+}
+
+/// Each of two threads offers on one channel and wishes on the other.
+fn cross(mut tx: Kept<Sender<u32, Mpmc>>, mut rx: Kept<Receiver<u32, Mpmc>>) -> bool {
+    let mut value = Some(1);
+    let is_sent = Select::new()
+        .send(&mut tx, &mut value, |sent| {
+            sent.unwrap();
+            true
+        })
+        .recv(&mut rx, |got| {
+            got.unwrap();
+            false
+        })
+        .wait();
+    assert_eq!(value.is_none(), is_sent);
+    is_sent
+}
+
+#[test]
+fn two_selects_meet_once() {
+    model(|| {
+        let (up, from_up) = kept(mpmc(0));
+        let (down, from_down) = kept(mpmc(0));
+        // Nobody disconnects before both are done.
+        let others = kept((up.clone(), down.clone()));
+        let more = kept((from_up.clone(), from_down.clone()));
+        let other = thread::spawn(move || cross(up, from_down));
+        let here = cross(down, from_up);
+        assert_ne!(other.join().unwrap(), here);
+        drop((others, more));
+    });
+}
+
+/// A select that offers an element to a thread that may come, and has room beside it that may be
+/// found: it sends one of both.
+fn one_of_both() {
+    let (mut zero, mut from_zero) = kept(spsc::<u32>(0));
+    let (mut ring, mut from_ring) = kept(spsc::<u32>(1));
+    ring.send(0).unwrap();
+    let partner = thread::spawn(move || {
+        let got = from_zero.recv_deadline(Instant::now());
+        (got.is_ok(), from_zero)
+    });
+    let drain = thread::spawn(move || {
+        assert_eq!(from_ring.recv(), Ok(0));
+        from_ring
+    });
+    let mut values = [Some(1), Some(2)];
+    let [first, second] = &mut values;
+    let arm = Select::new()
+        .send(&mut zero, first, |sent| sent.map(|()| 0))
+        .send(&mut ring, second, |sent| sent.map(|()| 1))
+        .wait();
+    assert_eq!(
+        values.map(|value| value.is_none()),
+        [arm == Ok(0), arm == Ok(1)]
+    );
+    let (is_met, _from_zero) = partner.join().unwrap();
+    assert_eq!(is_met, arm == Ok(0));
+    drop(drain.join().unwrap());
+}
+
+#[test]
+fn one_arm_fires_and_no_other() {
+    model(one_of_both);
+}
+
+#[test]
+fn a_token_that_is_not_respected_is_caught() {
+    assert!(fault::caught("select_token", one_of_both));
+}
