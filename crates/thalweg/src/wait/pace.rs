@@ -4,10 +4,13 @@
 //! future would (Karlin, Manasse, McGeoch and Owicki, 1990). Two things are measured to do better:
 //!
 //! - The cost of a wake-up: from when the waker woke this thread until it ran. EWMA of 1/8.
-//! - What spinning would have cost in each wait: the idle gap where that was shorter than a
-//!   wake-up, else a full spin in vain and the wake-up after it. EWMA of 1/8; while it exceeds the
-//!   wake-up itself, sleeping at once is the cheaper way. Gaps are known after a sleep as well,
-//!   since the waker stamps the clock, so that spinning comes back when things come fast again.
+//! - The idle gap, until something came. EWMA of 1/8, in which a long one counts as four wake-ups.
+//!   While that is above one and a half, nothing is to be expected in time, and sleeping at once is
+//!   the cheaper way. While it is above half a wake-up, the budget is two: threads that wake each
+//!   other see gaps of just one wake-up, and with a budget of one would never find out that both
+//!   could spin. So one wait costs up to three times the best, and on average one and a half.
+//!   Gaps are known after a sleep as well, since the waker stamps the clock, so that spinning comes
+//!   back when things come fast again.
 //!
 //! On one core, nothing comes while this thread runs: it yields once. A wake-up that took very
 //! long, or a long pause between two looks at the clock, says that others want this core: for some
@@ -27,8 +30,8 @@ pub enum Mode {
     /// reacts within 0.1 to 0.5 µs; an idle one costs nothing after those 5 ms. As balanced where
     /// there is one core.
     Latency,
-    /// Spin only where that is about as cheap as sleeping, and never for longer than a wake-up
-    /// takes (some 5 µs).
+    /// Spin only where that is about as cheap as sleeping, and never for longer than two wake-ups
+    /// take (some 10 µs).
     #[default]
     Balanced,
     /// Never spin: the least processor time, a wake-up (some 5 µs) for every wait.
@@ -49,6 +52,11 @@ const CORES_NS_MAX: u64 = 100_000_000;
 const CORES_SPINNING_NS_MAX: u64 = 1_000_000_000;
 /// Turns between two looks at the clock; a pause takes some 10 ns, and a look 20.
 const TURNS_PER_LOOK: u32 = 16;
+/// Whoever pauses for longer gives a turn away in between (0.2 to 0.4 µs where nobody wants it):
+/// else two spinning threads that share a core hand over once a time slice.
+const PAUSES_NS_MAX: u64 = 50_000;
+/// Wake-ups that a long gap counts as.
+const GAP_WAKES_MAX: u64 = 4;
 /// Waits that yield after a sign that the cores are crowded.
 const CROWDED_WAITS: u32 = 64;
 
@@ -79,15 +87,16 @@ pub struct Pace<C: TimeSource = Clock> {
     crowded: u32,
     /// EWMA of what a wake-up costs, in ticks.
     wake: u64,
-    /// EWMA of what spinning would have cost, in ticks.
-    spinning: u64,
+    /// EWMA of idle gaps, in ticks.
+    gap: u64,
     /// This wait: what is done, turns until the next look at the clock, begin and end of spinning
-    /// in ticks (once the clock was looked at), and the caller's deadline.
+    /// in ticks (once the clock was looked at), when to give a turn away, and the caller's deadline.
     turns: Turns,
     left: u32,
     began: Option<u64>,
     last: u64,
     until: u64,
+    polite: u64,
     deadline: Option<Instant>,
 }
 
@@ -96,7 +105,7 @@ impl<C: TimeSource> fmt::Debug for Pace<C> {
         f.debug_struct("Pace")
             .field("mode", &self.mode)
             .field("wake_ns", &self.clock.ns(self.wake))
-            .field("spinning_ns", &self.clock.ns(self.spinning))
+            .field("gap_ns", &self.clock.ns(self.gap))
             .field("alone", &self.alone)
             .finish_non_exhaustive()
     }
@@ -129,12 +138,13 @@ impl<C: TimeSource> Pace<C> {
             crowded: 0,
             wake,
             // Some waits in vain, and spinning stops.
-            spinning: wake / 2,
+            gap: wake / 2,
             turns: Turns::None,
             left: 0,
             began: None,
             last: 0,
             until: 0,
+            polite: 0,
             deadline: None,
         }
     }
@@ -182,7 +192,7 @@ impl<C: TimeSource> Pace<C> {
         match self.mode {
             Mode::Power => Turns::None,
             _ if self.alone => Turns::YieldOnce,
-            Mode::Balanced if self.spinning > self.wake => Turns::None,
+            Mode::Balanced if self.gap > self.wake + self.wake / 2 => Turns::None,
             _ if self.crowded > 0 => Turns::Yield,
             _ => Turns::Pause,
         }
@@ -205,12 +215,18 @@ impl<C: TimeSource> Pace<C> {
 
     /// Looks at the clock while spinning; gives whether there is time left.
     fn look(&mut self) -> bool {
-        let now = self.clock.ticks();
+        let mut now = self.clock.ticks();
+        let is_first = self.began.is_none();
+        if is_first {
+            self.first_look(now);
+        } else if self.turns == Turns::Pause && now >= self.polite {
+            yield_now();
+            now = self.clock.ticks();
+            self.polite = now.saturating_add(self.clock.ticks_from_ns(PAUSES_NS_MAX));
+        }
         let passed = now.saturating_sub(self.last);
         self.last = now;
-        if self.began.is_none() {
-            self.first_look(now);
-        } else if passed > self.clock.ticks_from_ns(WAKE_NS_MAX) {
+        if !is_first && passed > self.clock.ticks_from_ns(WAKE_NS_MAX) {
             self.crowded = CROWDED_WAITS;
             if self.turns == Turns::Pause {
                 self.turns = Turns::Yield;
@@ -230,6 +246,7 @@ impl<C: TimeSource> Pace<C> {
         self.began = Some(now);
         let budget = match self.mode {
             Mode::Latency => self.clock.ticks_from_ns(LATENCY_NS),
+            Mode::Balanced if self.gap > self.wake / 2 => 2 * self.wake,
             Mode::Balanced => self.wake,
             Mode::Power => 0,
         };
@@ -239,6 +256,7 @@ impl<C: TimeSource> Pace<C> {
             self.clock.ticks_from_ns(left_ns)
         });
         self.until = now.saturating_add(budget.min(left));
+        self.polite = now.saturating_add(self.clock.ticks_from_ns(PAUSES_NS_MAX));
         self.look_at_cores(now, CORES_SPINNING_NS_MAX);
         if self.alone {
             self.turns = self.choose();
@@ -301,8 +319,7 @@ impl<C: TimeSource> Pace<C> {
     }
 
     fn learn_gap(&mut self, gap: u64) {
-        let cost = if gap <= self.wake { gap } else { 2 * self.wake };
-        self.spinning = averaged(self.spinning, cost);
+        self.gap = averaged(self.gap, gap.min(GAP_WAKES_MAX * self.wake));
     }
 }
 

@@ -122,7 +122,7 @@ fn long_gaps_end_the_spinning_and_short_ones_bring_it_back() {
 #[test]
 fn spinning_goes_on_where_it_mostly_pays() {
     let (clock, mut pace) = pace(Mode::Balanced, || 2);
-    // Every eighth gap is long: a long one costs 10 µs by spinning, the rest 1 µs.
+    // Every eighth gap is long.
     let sleeps = (0..800)
         .filter(|n| {
             wait(
@@ -134,6 +134,24 @@ fn spinning_goes_on_where_it_mostly_pays() {
         })
         .count();
     assert_eq!(sleeps, 100, "only in the long gaps");
+}
+
+#[test]
+fn gaps_of_one_wake_up_are_spun_over() {
+    let (clock, mut pace) = pace(Mode::Balanced, || 2);
+    for _ in 0..20 {
+        wait(&clock, &mut pace, 200 * US, 4 * US);
+    }
+    // As with two threads that wake each other and both have come to sleep.
+    let gaps = [3_500, 5_000, 4_200, 4_800, 3_800];
+    let gaps = gaps.into_iter().cycle();
+    let sleeps = gaps
+        .take(200)
+        .filter(|&gap| wait(&clock, &mut pace, gap, 4 * US));
+    assert!(sleeps.count() < 20);
+    // Gaps of two wake-ups are not.
+    let sleeps = (0..200).filter(|_| wait(&clock, &mut pace, 8 * US, 4 * US));
+    assert!(sleeps.count() > 180);
 }
 
 #[test]
@@ -234,13 +252,13 @@ fn cores_are_looked_at_again() {
 #[test]
 fn a_timeout_counts_as_a_long_gap_if_it_was_one() {
     let (clock, mut pace) = pace(Mode::Balanced, || 2);
-    let before = pace.spinning;
+    let before = pace.gap;
     pace.begin(None);
     pace.before_sleep();
     clock.pass(US);
     pace.timed_out();
-    assert_eq!(pace.spinning, before);
+    assert_eq!(pace.gap, before);
     clock.pass(100 * US);
     pace.timed_out();
-    assert!(pace.spinning > before);
+    assert!(pace.gap > before);
 }
