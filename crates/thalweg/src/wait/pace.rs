@@ -90,7 +90,7 @@ pub struct Pace<C: TimeSource = Clock> {
     /// EWMA of idle gaps, in ticks.
     gap: u64,
     /// This wait: what is done, turns until the next look at the clock, begin and end of spinning
-    /// in ticks (once the clock was looked at), when to give a turn away, and the caller's deadline.
+    /// in ticks (once the clock was looked at), when to give a turn away, the caller's deadline.
     turns: Turns,
     left: u32,
     began: Option<u64>,
