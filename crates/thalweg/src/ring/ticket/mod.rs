@@ -44,6 +44,14 @@
 //! together always move on. A producer that is preempted between ticket and stamp holds back what
 //! comes behind it: consumers see an empty ring, and never wait in a loop for it.
 //!
+//! *Tried and measured* (8-byte elements, 1024 of them, a virtual machine with two cores of an AMD
+//! EPYC, in one thread; a loaded machine said little about several): a push and a pop 7.6 ns, by a
+//! sole producer 1.7 + 3.7, by a sole consumer 3.8 + 1.6; in batches of 64 3.3 ns both together.
+//! Slotted is the same within 15 %. A copy of base and mask in registers (`Slots`) took a third
+//! off: through the shared reference they are loaded again after each atomic operation. Scrambled
+//! indices, neighbours on different lines, cost more than they gave on two cores, in each of
+//! twelve comparisons with more than one end on a side, and were left out.
+//!
 //! The algorithm is Dmitry Vyukov's bounded MPMC queue
 //! (<https://www.1024cores.net/home/lock-free-algorithms/queues/bounded-mpmc-queue>), also in
 //! crossbeam's `ArrayQueue`. Ours differs in stamps that tell holes, in tickets by the batch, in
@@ -337,22 +345,26 @@ impl<T, P: Side, C: Side> fmt::Debug for Ticket<T, P, C> {
     }
 }
 
-/// A pause after a lost compare-and-swap, longer after each, so that the winners get through.
-struct Backoff(u32);
+/// Pauses after a lost compare-and-swap: none at first, since on few cores the next try succeeds
+/// and pauses only cost (5 to 15 % with two or four threads on two cores), then more and more, so
+/// that on many the winners get through.
+struct Backoff {
+    pauses: u32,
+}
 
 impl Backoff {
-    /// 2⁶ pauses at most, 0.6 µs.
-    const STEPS: u32 = 6;
+    /// 0.6 µs.
+    const PAUSES_MAX: u32 = 63;
 
     fn new() -> Self {
-        Self(0)
+        Self { pauses: 0 }
     }
 
     #[inline]
     fn wait(&mut self) {
-        for _ in 0..1_u32 << self.0 {
+        for _ in 0..self.pauses {
             spin_hint();
         }
-        self.0 = Self::STEPS.min(self.0 + 1);
+        self.pauses = Self::PAUSES_MAX.min(2 * self.pauses + 1);
     }
 }

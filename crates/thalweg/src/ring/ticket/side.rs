@@ -23,6 +23,7 @@ impl Side for Sole {
 }
 
 mod sealed {
+    /// Kept from others.
     pub trait Sealed {}
     impl Sealed for super::Many {}
     impl Sealed for super::Sole {}

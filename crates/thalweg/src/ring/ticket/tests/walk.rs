@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::ring;
-use crate::ring::{ClaimError, Layout, PopError, PushError, Taken};
+use crate::ring::{ClaimError, Layout, PopError, PushError, Taken, Ticket};
 
 #[derive(Debug, Clone)]
 enum Call {
@@ -79,6 +79,36 @@ impl Expected {
         }
         Ok(Taken { first, count })
     }
+
+    /// Claims `n` from `ring` and writes `values` there, and does the same here.
+    fn claim(
+        &mut self,
+        ring: &Ticket<u32>,
+        n: usize,
+        values: &[u32],
+        commit: bool,
+    ) -> Result<(), TestCaseError> {
+        let free = self.free();
+        match ring.claim(n) {
+            Ok(mut claim) => {
+                prop_assert!(n <= free && !self.closed);
+                let written = claim.write(values);
+                prop_assert_eq!(written, n.min(values.len()));
+                let elements = if commit { written } else { 0 };
+                if commit {
+                    prop_assert_eq!(claim.commit(), written);
+                } else {
+                    drop(claim);
+                }
+                let tickets = (0..n).map(|i| (i < elements).then(|| values[i]));
+                self.tickets.extend(tickets);
+            }
+            Err(ClaimError::Closed) => prop_assert!(self.closed),
+            Err(ClaimError::TooLarge { .. }) => prop_assert!(n > self.capacity),
+            Err(ClaimError::Full { free: told, .. }) => prop_assert!(told == free && n > free),
+        }
+        Ok(())
+    }
 }
 
 proptest! {
@@ -120,24 +150,10 @@ proptest! {
                     prop_assert_eq!(ring.push_iter(slice.iter().copied()), n.min(free));
                     expected.tickets.extend(slice[..n.min(free)].iter().copied().map(Some));
                 }
-                Call::Claim(n, written, commit) => match ring.claim(n) {
-                    Ok(mut claim) => {
-                        prop_assert!(n <= free && !expected.closed);
-                        let slice: Vec<_> = values.by_ref().take(written).collect();
-                        let count = claim.write(&slice);
-                        prop_assert_eq!(count, n.min(written));
-                        let elements = if commit { claim.commit() } else { drop(claim); 0 };
-                        prop_assert_eq!(elements, if commit { count } else { 0 });
-                        expected.tickets.extend((0..n).map(|i| {
-                            (i < elements).then(|| slice[i])
-                        }));
-                    }
-                    Err(ClaimError::Closed) => prop_assert!(expected.closed),
-                    Err(ClaimError::TooLarge { .. }) => prop_assert!(n > capacity),
-                    Err(ClaimError::Full { free: told, .. }) => {
-                        prop_assert!(told == free && n > free);
-                    }
-                },
+                Call::Claim(n, written, commit) => {
+                    let slice: Vec<_> = values.by_ref().take(written).collect();
+                    expected.claim(&ring, n, &slice, commit)?;
+                }
                 Call::Pop => prop_assert_eq!(ring.try_pop_at(), expected.pop()),
                 Call::PopInto(max) => {
                     let (mut out, mut wanted) = (Vec::new(), Vec::new());
