@@ -50,6 +50,8 @@ fn a_task_selects() {
                 zero.send(n).unwrap();
             }
         }
+        // Not disconnected before all is received.
+        (tx, zero)
     });
     let mut got = Vec::new();
     for _ in 0..1_000 {
@@ -58,7 +60,7 @@ fn a_task_selects() {
             .recv(&mut from_zero, |got| got.unwrap());
         got.push(run(select.wait_async()));
     }
-    other.join().unwrap();
+    drop(other.join().unwrap());
     got.sort_unstable();
     assert!(got.into_iter().eq(0..1_000));
 }
