@@ -318,6 +318,10 @@ impl Builder {
 
     fn gate(&self, capacity: usize) -> Arc<Gate> {
         let tells = self.habits.overflow == Overflow::DropNewest;
-        Arc::new(Gate::new(tells.then(|| Gaps::new(capacity))))
+        let gaps = || match self.storage {
+            Storage::Bounded(_) => Gaps::new(capacity),
+            Storage::Unbounded(_) => Gaps::growing(),
+        };
+        Arc::new(Gate::new(tells.then(gaps)))
     }
 }

@@ -93,12 +93,17 @@ impl<T> Claim<'_, T> {
 
 impl<T> Drop for Claim<'_, T> {
     fn drop(&mut self) {
-        if let Some(room) = self.room.take() {
-            let may_hide_others = matches!(room, Room::Ticket(_));
-            drop(room);
-            if may_hide_others {
-                self.hub.readable.notify_one();
+        /// Elements of others may have waited behind this claim. In a drop, since that of an
+        /// element may panic.
+        struct Tell<'c>(&'c Hub);
+        impl Drop for Tell<'_> {
+            fn drop(&mut self) {
+                self.0.readable.notify_one();
             }
+        }
+        if let Some(room) = self.room.take() {
+            let _tell = matches!(room, Room::Ticket(_)).then(|| Tell(self.hub));
+            drop(room);
         }
     }
 }
@@ -127,9 +132,19 @@ impl<T, S: Shape> Sender<T, S> {
     /// # Errors
     /// As [`try_claim`](Self::try_claim), but `Full` only under a policy that does not block.
     pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
-        if self.hub.habits.overflow == Overflow::Block {
-            self.wait_for_room(count);
+        if self.hub.habits.overflow != Overflow::Block {
+            return self.try_claim(count);
         }
+        if let SendEnd::Ticket(_) = self.end {
+            return self.claim_shared(count);
+        }
+        // Only this sender takes room, so it does not become less.
+        let end = &mut self.end;
+        // Without a deadline this ends only when there is an answer.
+        let _ = block(&self.gate.writable, &mut self.pace, None, || {
+            let is_full = matches!(room(end, count), Err(ClaimError::Full { .. }));
+            (!is_full).then_some(())
+        });
         self.try_claim(count)
     }
 
@@ -143,30 +158,45 @@ impl<T, S: Shape> Sender<T, S> {
         if self.hub.habits.overflow == Overflow::DropOldest {
             return Err(ClaimError::Unsupported);
         }
-        let room = match &mut self.end {
-            SendEnd::Ring(producer) => Room::Ring(producer.claim(count)?),
-            SendEnd::Lane(lane) => Room::Ring(lane.producer.claim(count)?),
-            SendEnd::Ticket(ring) => Room::Ticket(ring.claim(count)?),
-            SendEnd::Shard(shard) => Room::Ticket(shard.producer.claim(count)?),
-            SendEnd::Locked(_) | SendEnd::Meeting(_) => return Err(ClaimError::Unsupported),
-        };
         Ok(Claim {
-            room: Some(room),
+            room: Some(room(&mut self.end, count)?),
             hub: &self.hub,
         })
     }
 
-    /// Waits until a claim of `count` would not say that the channel is full.
-    fn wait_for_room(&mut self, count: usize) {
-        let end = &mut self.end;
-        let capacity = end.capacity();
-        if count > capacity || capacity - end.len() >= count {
-            return;
-        }
-        // Without a deadline this ends only when there is room.
-        let _ = block(&self.gate.writable, &mut self.pace, None, || {
-            (end.is_closed() || capacity - end.len() >= count).then_some(())
+    /// Waits for room in a ring where others take it, too.
+    fn claim_shared(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
+        let SendEnd::Ticket(ring) = &self.end else {
+            return Err(ClaimError::Unsupported);
+        };
+        let claiming = self.gate.claiming();
+        let outcome = block(&self.gate.writable, &mut self.pace, None, || {
+            match ring.claim(count) {
+                Err(ring::ClaimError::Full { .. }) => None,
+                outcome => Some(outcome),
+            }
         });
-        self.pass_on();
+        drop(claiming);
+        // Room that is left may be for another, who left it to this one.
+        if self.gate.writable.waiting() > 0 && ring.can_push() {
+            self.gate.writable.notify_one();
+        }
+        let claim = outcome.unwrap_or(Err(ring::ClaimError::Closed))?;
+        Ok(Claim {
+            room: Some(Room::Ticket(claim)),
+            hub: &self.hub,
+        })
     }
+}
+
+/// Room for exactly `count` elements, if there is that much. Of no consequence if it is dropped
+/// where there is one sender.
+fn room<T>(end: &mut SendEnd<T>, count: usize) -> Result<Room<'_, T>, ClaimError> {
+    Ok(match end {
+        SendEnd::Ring(producer) => Room::Ring(producer.claim(count)?),
+        SendEnd::Lane(lane) => Room::Ring(lane.producer.claim(count)?),
+        SendEnd::Ticket(ring) => Room::Ticket(ring.claim(count)?),
+        SendEnd::Shard(shard) => Room::Ticket(shard.producer.claim(count)?),
+        SendEnd::Locked(_) | SendEnd::Meeting(_) => return Err(ClaimError::Unsupported),
+    })
 }

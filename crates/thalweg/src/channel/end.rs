@@ -60,13 +60,13 @@ impl<T> SendEnd<T> {
         }
     }
 
-    /// Drops the oldest element; gives whether there was one.
-    pub(super) fn drop_oldest(&mut self) -> bool {
+    /// Takes the oldest element out, to make room.
+    pub(super) fn take_oldest(&mut self) -> Option<T> {
         match self {
-            Self::Ticket(ring) => ring.try_pop().is_ok(),
-            Self::Locked(store) => store.try_pop().is_ok(),
+            Self::Ticket(ring) => ring.try_pop().ok(),
+            Self::Locked(store) => store.try_pop().ok(),
             // The builder gives these two to channels that drop the oldest.
-            Self::Ring(_) | Self::Lane(_) | Self::Shard(_) | Self::Meeting(_) => false,
+            Self::Ring(_) | Self::Lane(_) | Self::Shard(_) | Self::Meeting(_) => None,
         }
     }
 
@@ -210,9 +210,10 @@ impl<T> RecvEnd<T> {
     fn try_pop_shared(&mut self) -> Result<(u64, T), PopError> {
         match self {
             Self::Ticket(ring, gate) => {
-                let found = ring.try_pop_at()?;
-                gate.writable.notify_one();
-                Ok(found)
+                let found = ring.try_pop_at();
+                // Also if there was nothing: room that claims left unused may have come back.
+                gate.notify_room(1);
+                found
             }
             Self::Shards(receiver) => {
                 let found = receiver.try_pop_at()?;
@@ -257,8 +258,9 @@ impl<T> RecvEnd<T> {
                 }
             }
             Self::Ticket(ring, gate) => {
-                let taken = ring.pop_into(out, max)?;
-                gate.writable.notify(taken.count);
+                let taken = ring.pop_into(out, max);
+                gate.notify_room(taken.map_or(1, |taken| taken.count));
+                taken?;
             }
             Self::Shards(receiver) => {
                 let taken = receiver.pop_into(out, max)?;
@@ -299,7 +301,7 @@ impl<T> RecvEnd<T> {
     pub(super) fn len(&self) -> usize {
         match self {
             Self::Ring(consumer, _) => consumer.len(),
-            Self::Lanes(receiver) => receiver.lanes.len(),
+            Self::Lanes(receiver) => receiver.len(),
             Self::Ticket(ring, _) => ring.len(),
             Self::Shards(receiver) => receiver.len(),
             Self::Locked(store, _) => store.len(),
@@ -310,7 +312,7 @@ impl<T> RecvEnd<T> {
     pub(super) fn capacity(&self) -> usize {
         match self {
             Self::Ring(consumer, _) => consumer.capacity(),
-            Self::Lanes(receiver) => receiver.lanes.capacity(),
+            Self::Lanes(receiver) => receiver.capacity(),
             Self::Ticket(ring, _) => ring.capacity(),
             Self::Shards(receiver) => receiver.capacity(),
             Self::Locked(store, _) => store.capacity(),
@@ -321,7 +323,7 @@ impl<T> RecvEnd<T> {
     pub(super) fn is_closed(&self) -> bool {
         match self {
             Self::Ring(consumer, _) => consumer.is_closed(),
-            Self::Lanes(receiver) => receiver.lanes.is_closed(),
+            Self::Lanes(receiver) => receiver.is_closed(),
             Self::Ticket(ring, _) => ring.is_closed(),
             Self::Shards(receiver) => receiver.is_closed(),
             Self::Locked(store, _) => store.is_closed(),
@@ -348,29 +350,43 @@ impl<T> RecvEnd<T> {
             | Self::Ticket(_, gate)
             | Self::Locked(_, gate)
             | Self::Meeting(_, gate) => look(gate),
-            Self::Lanes(receiver) => receiver.lanes.tags().for_each(|gate| look(gate)),
+            Self::Lanes(receiver) => receiver.for_each_gate(look),
             Self::Shards(receiver) => receiver.for_each_gate(look),
+        }
+    }
+
+    /// The gate of the element that came last.
+    fn gate(&self) -> Option<&Gate> {
+        match self {
+            Self::Ring(_, gate)
+            | Self::Ticket(_, gate)
+            | Self::Locked(_, gate)
+            | Self::Meeting(_, gate) => Some(gate),
+            Self::Lanes(receiver) => Some(receiver.lanes.tag()),
+            Self::Shards(receiver) => receiver.gate().map(Arc::as_ref),
         }
     }
 
     /// Elements lost before the one at `position`, which came last, as far as nobody was told.
     #[cold]
     pub(super) fn lost_before(&self, position: u64) -> u64 {
-        let take = |gate: &Gate| {
+        self.gate().map_or(0, |gate| {
             let noted = gate.gaps.as_ref().map_or(0, |gaps| gaps.take(position));
             noted + gate.take_untold()
-        };
-        match self {
-            Self::Ring(_, gate)
-            | Self::Ticket(_, gate)
-            | Self::Locked(_, gate)
-            | Self::Meeting(_, gate) => take(gate),
-            Self::Lanes(receiver) => take(receiver.lanes.tag()),
-            Self::Shards(receiver) => receiver.gate().map_or(0, |gate| take(gate)),
+        })
+    }
+
+    /// Drops what is left: nobody will take it.
+    pub(super) fn discard(&mut self) {
+        while let Ok(value) = self.try_pop() {
+            if let Some(gate) = self.gate() {
+                gate.count_discarded();
+            }
+            drop(value);
         }
     }
 
-    /// Closes the store, wakes the senders, and drops what is left in it: nobody will take it.
+    /// Closes the store and wakes the senders.
     pub(super) fn close(&mut self) {
         match self {
             Self::Ring(consumer, gate) => {

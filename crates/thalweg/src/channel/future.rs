@@ -26,6 +26,13 @@ pub(super) struct Listed {
     seat: Option<Seat>,
 }
 
+/// Forgets a wait that a notification has ended: the look that follows uses it up.
+fn wake_up(signal: &Signal, entry: &mut Option<Entry>, context: &Context<'_>) {
+    if entry.is_some_and(|listed| !signal.update(listed, context.waker())) {
+        *entry = None;
+    }
+}
+
 /// Takes a waiting task off the list; one that was notified passes it on, since what it got, if
 /// anything, it may have got before.
 fn leave(signal: &Signal, entry: &mut Option<Entry>) {
@@ -72,6 +79,7 @@ impl<T, S: Shape> Receiver<T, S> {
             return meeting.poll_recv(&mut listed.seat, context, &gate.writable);
         }
         let entry = &mut listed.entry;
+        wake_up(&self.source.hub.readable, entry, context);
         loop {
             let outcome = match self.source.pop() {
                 Ok(value) => Ok(value),
@@ -168,6 +176,7 @@ impl<T, S: Shape> Sender<T, S> {
             return meeting.poll_send(value, &mut listed.seat, context, &self.hub.readable);
         }
         let entry = &mut listed.entry;
+        wake_up(&self.gate.writable, entry, context);
         loop {
             let Some(element) = value.take() else {
                 leave(&self.gate.writable, entry);
@@ -176,9 +185,7 @@ impl<T, S: Shape> Sender<T, S> {
             let outcome = match self.push_once(element) {
                 Ok(()) => Ok(()),
                 Err(TrySendError::Disconnected(back)) => Err(SendError::Disconnected(back)),
-                Err(TrySendError::Full(back))
-                    if self.hub.habits.overflow == Overflow::Reject =>
-                {
+                Err(TrySendError::Full(back)) if self.hub.habits.overflow == Overflow::Reject => {
                     self.gate.count_refused();
                     Err(SendError::Full(back))
                 }

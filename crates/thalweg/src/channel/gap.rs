@@ -18,16 +18,26 @@ pub(super) struct Gaps {
     /// The position of the oldest note, for a look without the lock.
     first: AtomicU64,
     /// Position and elements lost before it, ascending; at most one per position that is not yet
-    /// received, so capacity + 1 bounds it.
+    /// told, so that capacity + 2 bounds it where there is one receiver.
     notes: Mutex<VecDeque<(u64, u64)>>,
 }
 
 impl Gaps {
     /// Notes for a store of `capacity` elements.
     pub(super) fn new(capacity: usize) -> Self {
+        // One more for the element that a receiver has taken and not yet asked about.
+        Self::of(VecDeque::with_capacity(capacity + 2))
+    }
+
+    /// Notes for a store that allocates as it grows.
+    pub(super) fn growing() -> Self {
+        Self::of(VecDeque::new())
+    }
+
+    fn of(notes: VecDeque<(u64, u64)>) -> Self {
         Self {
             first: AtomicU64::new(NONE),
-            notes: Mutex::new(VecDeque::with_capacity(capacity + 1)),
+            notes: Mutex::new(notes),
         }
     }
 

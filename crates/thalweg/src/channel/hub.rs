@@ -65,12 +65,24 @@ impl Hub {
         self.gone.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Keeps the figures of a gate whose only sender goes.
+    /// Keeps the figures of a gate that will count no more, since its only sender goes or the
+    /// channel is closed.
     pub(super) fn keep_figures(&self, gate: &Gate) {
         let mut gone = self.gone();
-        gate.count_into(&mut gone);
-        // ORDERING: Relaxed; read under the same lock.
-        gate.is_counted.store(true, Ordering::Relaxed);
+        // ORDERING: Relaxed, both; under the lock.
+        if !gate.is_counted.load(Ordering::Relaxed) {
+            gate.count_into(&mut gone);
+            gate.is_counted.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The figures of one gate and of the waiting receivers.
+    pub(super) fn counters_of(&self, gate: &Gate) -> Counters {
+        let mut counters = Counters::default();
+        gate.count_into(&mut counters);
+        counters.parked += self.readable.parked();
+        counters.woken += self.readable.woken();
+        counters
     }
 
     /// The figures of all gates and of the waiting receivers. `gates` calls back with each gate.
@@ -119,10 +131,15 @@ pub(super) struct Gate {
     refused: AtomicU64,
     dropped: AtomicU64,
     balanced: AtomicU64,
+    discarded: AtomicU64,
+    /// Senders that wait for room for several elements at once.
+    claimers: AtomicU64,
     /// Oldest elements dropped of which several receivers have not been told.
     untold: AtomicU64,
     /// Its figures are in [`Hub::gone`].
     is_counted: AtomicBool,
+    /// Its only sender is gone.
+    is_left: AtomicBool,
 }
 
 impl Gate {
@@ -133,14 +150,29 @@ impl Gate {
             refused: AtomicU64::new(0),
             dropped: AtomicU64::new(0),
             balanced: AtomicU64::new(0),
+            discarded: AtomicU64::new(0),
+            claimers: AtomicU64::new(0),
             untold: AtomicU64::new(0),
             is_counted: AtomicBool::new(false),
+            is_left: AtomicBool::new(false),
         }
     }
 
     /// A gate of the same kind for another store of `capacity` elements.
     pub(super) fn another(&self, capacity: usize) -> Self {
         Self::new(self.gaps.as_ref().map(|_| Gaps::new(capacity)))
+    }
+
+    /// Its only sender goes, and has pushed what it will ever push.
+    pub(super) fn leave(&self) {
+        // ORDERING: Release, pairs with the Acquire in `is_left`.
+        self.is_left.store(true, Ordering::Release);
+    }
+
+    /// Whether its only sender is gone, and all that it pushed is to be seen.
+    pub(super) fn is_left(&self) -> bool {
+        // ORDERING: Acquire, pairs with the Release in `leave`.
+        self.is_left.load(Ordering::Acquire)
     }
 
     pub(super) fn count_untold(&self, elements: u64) {
@@ -157,6 +189,24 @@ impl Gate {
         self.untold.swap(0, Ordering::Relaxed)
     }
 
+    /// Wakes senders, since there is room for so many elements more. Where one waits for room for
+    /// several at once, everybody looks: it may have to leave the room to another.
+    #[inline(always)]
+    pub(super) fn notify_room(&self, elements: usize) {
+        // ORDERING: Relaxed; whoever was woken came off a list under its lock, and a claimer counts
+        // itself before it goes on that list.
+        if self.writable.notify(elements) > 0 && self.claimers.load(Ordering::Relaxed) > 0 {
+            self.writable.notify_all();
+        }
+    }
+
+    /// Until it is dropped, a sender waits for room for several elements.
+    pub(super) fn claiming(&self) -> Claiming<'_> {
+        // ORDERING: Relaxed; see `notify_room`.
+        self.claimers.fetch_add(1, Ordering::Relaxed);
+        Claiming(self)
+    }
+
     #[cold]
     pub(super) fn count_refused(&self) {
         // ORDERING: Relaxed; a figure.
@@ -168,6 +218,11 @@ impl Gate {
         self.dropped.fetch_add(elements, Ordering::Relaxed);
     }
 
+    pub(super) fn count_discarded(&self) {
+        // ORDERING: Relaxed; a figure.
+        self.discarded.fetch_add(1, Ordering::Relaxed);
+    }
+
     pub(super) fn count_balanced(&self) {
         // ORDERING: Relaxed; a figure.
         self.balanced.fetch_add(1, Ordering::Relaxed);
@@ -175,12 +230,23 @@ impl Gate {
 
     /// Adds this gate's figures to `counters`.
     fn count_into(&self, counters: &mut Counters) {
-        // ORDERING: Relaxed, all three; figures.
+        // ORDERING: Relaxed, all four; figures.
         counters.refused += self.refused.load(Ordering::Relaxed);
         counters.dropped += self.dropped.load(Ordering::Relaxed);
         counters.balanced += self.balanced.load(Ordering::Relaxed);
+        counters.discarded += self.discarded.load(Ordering::Relaxed);
         counters.parked += self.writable.parked();
         counters.woken += self.writable.woken();
+    }
+}
+
+/// See [`Gate::claiming`].
+pub(super) struct Claiming<'g>(&'g Gate);
+
+impl Drop for Claiming<'_> {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed; see `notify_room`.
+        self.0.claimers.fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -198,7 +264,9 @@ pub struct Counters {
     pub refused: u64,
     /// Elements dropped by the policy: newest ones that never got in, or oldest ones that did.
     pub dropped: u64,
-    /// Times that a sender gave its turn away because of the soft limit.
+    /// Elements that nobody received: they were in the channel when its last receiver went.
+    pub discarded: u64,
+    /// Sends after which a sender gave its turn away because of the soft limit.
     pub balanced: u64,
     /// Times that somebody, sender or receiver, registered to be woken.
     pub parked: u64,

@@ -1,11 +1,12 @@
 //! A ring for each of many senders, all drained by one receiver.
 //!
 //! A sender that is cloned makes a ring and leaves its consuming end at the [`Porch`]; the receiver
-//! takes in what it finds there when the lanes that it knows have nothing, or have all ended.
+//! takes in what it finds there before it looks at its lanes, so that busy ones do not keep a new one
+//! waiting at the porch.
 //!
 //! *No lane is missed.* Who clones a sender holds one, so the new lane is at the porch before the
 //! old one can be closed. The receiver that sees all its lanes closed looks at the porch after
-//! that, and finds it.
+//! that, until there is nothing new.
 
 use std::sync::{Mutex, PoisonError};
 
@@ -51,7 +52,7 @@ pub(super) fn pair<T>(
         capacity,
         layout,
     });
-    let lanes = LaneConsumer::with_lane(consumer, gate);
+    let lanes = LaneConsumer::with_lane(consumer, gate, |gate: &Arc<Gate>| gate.is_left());
     let sender = LaneSender {
         producer,
         porch: Arc::clone(&porch),
@@ -88,8 +89,7 @@ impl<T> LaneReceiver<T> {
     /// Takes in the lanes at the porch; gives whether there were any.
     #[inline]
     fn take_in(&mut self) -> bool {
-        // ORDERING: Acquire, pairs with the Release in `another`.
-        self.porch.is_occupied.load(Ordering::Acquire) && self.take_in_all()
+        self.is_expecting() && self.take_in_all()
     }
 
     #[cold]
@@ -113,31 +113,68 @@ impl<T> LaneReceiver<T> {
 
     #[inline]
     pub(super) fn try_pop(&mut self) -> Result<T, PopError> {
-        match self.lanes.try_pop() {
-            Ok(value) => Ok(value),
-            Err(error) => {
-                if self.take_in() {
-                    self.lanes.try_pop()
-                } else {
-                    Err(error)
-                }
+        loop {
+            self.take_in();
+            match self.lanes.try_pop() {
+                // A lane that came meanwhile may have elements, or be the only one left open.
+                Err(_) if self.is_expecting() => {}
+                outcome => return outcome,
             }
         }
     }
 
+    /// Whether a lane waits at the porch.
+    fn is_expecting(&self) -> bool {
+        // ORDERING: Acquire, pairs with the Release in `another`.
+        self.porch.is_occupied.load(Ordering::Acquire)
+    }
+
+    /// Calls `look` with each lane at the porch.
+    fn for_each_newcomer(&self, mut look: impl FnMut(&Newcomer<T>)) {
+        if self.is_expecting() {
+            let newcomers = self.porch.newcomers.lock();
+            let newcomers = newcomers.unwrap_or_else(PoisonError::into_inner);
+            newcomers.iter().for_each(&mut look);
+        }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        let mut len = self.lanes.len();
+        self.for_each_newcomer(|(ring, _)| len += ring.len());
+        len
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        let mut capacity = self.lanes.capacity();
+        self.for_each_newcomer(|(ring, _)| capacity = capacity.saturating_add(ring.capacity()));
+        capacity
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        let mut is_closed = self.lanes.is_closed();
+        // After the look above: see the module.
+        self.for_each_newcomer(|(ring, _)| is_closed &= ring.is_closed());
+        is_closed
+    }
+
+    pub(super) fn for_each_gate(&self, look: &mut dyn FnMut(&Gate)) {
+        self.lanes.tags().for_each(|gate| look(gate));
+        self.for_each_newcomer(|(_, gate)| look(gate));
+    }
+
     /// Elements of one lane, and the gate of their sender.
     pub(super) fn batch(&mut self, max: usize) -> (ring::Batch<'_, T>, &Gate) {
-        if matches!(self.lanes.peek(), Err(PopError::Empty | PopError::Closed)) {
-            self.take_in();
-        }
+        self.take_in();
         let (elements, gate) = self.lanes.batch_and_tag(max);
         (elements, gate)
     }
 
     /// Whether a pop would not say that there is nothing at the moment.
     pub(super) fn is_ready(&mut self) -> bool {
-        let is_ready = |lanes: &mut LaneConsumer<T, _>| !matches!(lanes.peek(), Err(PopError::Empty));
-        is_ready(&mut self.lanes) || (self.take_in() && is_ready(&mut self.lanes))
+        let is_ready =
+            |lanes: &mut LaneConsumer<T, _>| !matches!(lanes.peek(), Err(PopError::Empty));
+        self.take_in();
+        is_ready(&mut self.lanes)
     }
 
     /// Closes all lanes, those to come as well, and wakes their senders.

@@ -230,7 +230,7 @@ impl<T, S: Shape> Receiver<T, S> {
 
     /// Elements lost immediately before the one received last, under a policy that drops.
     ///
-    /// With one receiver this is the exact place. Where several receivers share a channel that
+    /// Where there can be one receiver only, this is the exact place. In a many-to-many channel that
     /// drops its oldest elements, each loss is told once, to the next that receives.
     pub fn lost_before(&self) -> u64 {
         self.source.lost
@@ -269,8 +269,15 @@ impl<T, S: Shape> Receiver<T, S> {
 
     /// Closes the channel: nothing can be sent any more, and senders that wait get an error. What is
     /// in the channel can still be received.
+    ///
+    /// A send that is under way at this moment may still succeed. Where many senders share a ring or
+    /// a lock, its element comes before the end. Where a sender has a ring of its own, receivers may
+    /// be told of the end before that element is in; it can be received after that, and is dropped
+    /// with the last receiver or with its sender else.
     pub fn close(&mut self) {
         self.source.end.close();
+        // Lanes are forgotten when they are drained, and their senders may stay.
+        self.source.end.for_each_gate(&mut |gate| self.source.hub.keep_figures(gate));
         self.source.hub.readable.notify_all();
     }
 
@@ -316,7 +323,7 @@ impl<T, S: Shape> Drop for Receiver<T, S> {
         if self.source.hub.remove_receiver() {
             self.source.end.close();
             // What is left may hold the senders of other channels; it must not wait for ours.
-            while self.source.end.try_pop().is_ok() {}
+            self.source.end.discard();
         } else {
             // It may have been woken for an element that it did not take.
             self.source.pass_on();

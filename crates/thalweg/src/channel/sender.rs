@@ -165,9 +165,11 @@ impl<T, S: Shape> Sender<T, S> {
                 Ok(())
             }
             Overflow::DropOldest => loop {
-                if self.end.drop_oldest() {
+                if let Some(oldest) = self.end.take_oldest() {
+                    // Counted first: its own drop may panic.
                     self.gate.count_dropped(1);
                     self.gate.count_untold(1);
+                    drop(oldest);
                 } else {
                     // A receiver is just taking it, or another sender is just bringing one.
                     yield_now();
@@ -285,12 +287,34 @@ impl<T, S: Shape> Sender<T, S> {
     }
 
     fn push_some(&mut self, values: &mut impl Iterator<Item = T>) -> usize {
+        if self.hub.habits.overflow == Overflow::DropOldest {
+            return self.push_each(values);
+        }
+        let rescue = Rescue {
+            hub: &self.hub,
+            gate: &self.gate,
+        };
         let pushed = self.end.push_iter(values);
+        std::mem::forget(rescue);
         if let SendEnd::Locked(_) = self.end {
             // Room that was set aside and not used may have made another sender wait.
             self.pass_on();
         }
         self.sent(pushed)
+    }
+
+    /// One by one: room that is claimed and not used would look like elements that were dropped.
+    fn push_each(&mut self, values: &mut impl Iterator<Item = T>) -> usize {
+        let mut pushed = 0;
+        while self.end.is_ready()
+            && !self.end.is_closed()
+            && let Some(value) = values.next()
+            // Fails only if the channel is closed at this very moment.
+            && self.try_send(value).is_ok()
+        {
+            pushed += 1;
+        }
+        pushed
     }
 
     fn sent(&mut self, count: usize) -> usize {
@@ -361,7 +385,10 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// What happened so far: of this sender's lane where it has its own, else of the channel.
     pub fn counters(&self) -> super::Counters {
-        let mut counters = self.hub.counters(|look| look(&self.gate));
+        let mut counters = match self.end {
+            SendEnd::Lane(_) | SendEnd::Shard(_) => self.hub.counters_of(&self.gate),
+            _ => self.hub.counters(|look| look(&self.gate)),
+        };
         let len = self.end.len() as u64;
         if let Some(meeting) = self.end.meeting() {
             let (parked, woken) = meeting.waits();
@@ -369,11 +396,26 @@ impl<T, S: Shape> Sender<T, S> {
             counters.woken += woken;
         }
         counters.sent = self.end.pushed();
-        counters.received = counters.sent - len.min(counters.sent);
+        let gone = len + counters.discarded;
+        counters.received = counters.sent - gone.min(counters.sent);
         if self.hub.habits.overflow == Overflow::DropOldest {
             counters.received -= counters.dropped.min(counters.received);
         }
         counters
+    }
+}
+
+/// When the caller's iterator panics: what it gave before is sent, and room that was set aside for
+/// more has come back; nobody may sleep on.
+struct Rescue<'s> {
+    hub: &'s Hub,
+    gate: &'s Gate,
+}
+
+impl Drop for Rescue<'_> {
+    fn drop(&mut self) {
+        self.hub.readable.notify_all();
+        self.gate.writable.notify_all();
     }
 }
 
@@ -406,16 +448,14 @@ impl<T, S: ManySenders> Clone for Sender<T, S> {
 
 impl<T, S: Shape> Drop for Sender<T, S> {
     fn drop(&mut self) {
-        let is_last = self.hub.remove_sender();
-        match self.end {
-            SendEnd::Lane(_) | SendEnd::Shard(_) => {
-                self.end.close();
-                self.hub.keep_figures(&self.gate);
-            }
-            _ if is_last => self.end.close(),
-            _ => {}
+        if let SendEnd::Lane(_) | SendEnd::Shard(_) = self.end {
+            // Before it is counted out: who is the last tells the receivers that all are closed.
+            self.end.close();
+            self.gate.leave();
+            self.hub.keep_figures(&self.gate);
         }
-        if is_last {
+        if self.hub.remove_sender() {
+            self.end.close();
             self.hub.readable.notify_all();
         }
     }

@@ -169,7 +169,7 @@ impl<T> ShardReceiver<T> {
         true
     }
 
-    /// Lets a ring go that is closed and drained.
+    /// Lets a ring go that is closed and drained, and whose sender is gone.
     #[cold]
     fn forget(&mut self, at: usize) {
         let shard = self.shards.swap_remove(at);
@@ -207,11 +207,10 @@ impl<T> ShardReceiver<T> {
                 }
             }
         }
-        self.tour = self.tour.wrapping_add(1);
         self.scan(take)
     }
 
-    /// Looks at all rings.
+    /// Looks at all rings, from the one behind that where the last tour ended.
     fn scan<R>(
         &mut self,
         mut take: impl FnMut(&Ring<T>) -> Result<R, PopError>,
@@ -219,19 +218,36 @@ impl<T> ShardReceiver<T> {
         loop {
             let mut at = self.tour;
             let mut looks = self.shards.len();
+            let mut is_closed = true;
             while looks > 0 {
                 looks -= 1;
-                at = if at + 1 >= self.shards.len() { 0 } else { at + 1 };
-                match take(&self.shards[at].ring) {
-                    Ok(value) => return Ok(self.settle(at, value)),
-                    Err(PopError::Closed) => {
+                at = if at + 1 >= self.shards.len() {
+                    0
+                } else {
+                    at + 1
+                };
+                let shard = &self.shards[at];
+                let mut outcome = take(&shard.ring);
+                let is_closed_now = matches!(outcome, Err(PopError::Closed));
+                let is_over = is_closed_now && shard.gate.is_left();
+                if is_over {
+                    // Closed by a receiver, it may have got an element that was under way.
+                    outcome = take(&shard.ring);
+                }
+                match outcome {
+                    Ok(value) => {
+                        self.tour = at;
+                        return Ok(self.settle(at, value));
+                    }
+                    Err(PopError::Closed) if is_over => {
                         self.forget(at);
                         at = at.checked_sub(1).unwrap_or(self.shards.len());
                     }
-                    Err(_) => {}
+                    Err(PopError::Closed) => {}
+                    Err(_) => is_closed = false,
                 }
             }
-            if !self.shards.is_empty() {
+            if !is_closed {
                 return Err(PopError::Empty);
             }
             if !self.refresh() {
@@ -242,7 +258,6 @@ impl<T> ShardReceiver<T> {
 
     fn settle<R>(&mut self, at: usize, value: R) -> R {
         self.current = at;
-        self.tour = at;
         self.left = TURN - 1;
         value
     }

@@ -8,7 +8,8 @@
 //! 1. A producer touches its own lane only; there is no word that two producers write.
 //! 2. The consumer takes at most `TURN` elements from a lane, then goes on to the next that has
 //!    one.
-//! 3. A lane is retired when it is closed and drained; the ring is closed when no lane is left.
+//! 3. A lane is retired when it is closed and drained, and no push can be under way; the ring is
+//!    closed when all lanes are closed and drained.
 //!
 //! *Why it works.* Each lane is a ring with one producer and one consumer, so its proof is that of
 //! `spsc`, and this module has no `unsafe` and no atomics. Order is kept per producer, since a
@@ -68,8 +69,11 @@ pub fn mpsc<T>(
         .collect();
     let (mut ends, lanes): (Vec<_>, Vec<_>) = lanes?.into_iter().unzip();
     ends.truncate(producers);
-    let lanes: Vec<_> = lanes.into_iter().map(|ring| Lane { ring, tag: () }).collect();
-    Ok((ends, LaneConsumer::of(lanes)))
+    let lanes: Vec<_> = lanes
+        .into_iter()
+        .map(|ring| Lane { ring, tag: () })
+        .collect();
+    Ok((ends, LaneConsumer::of(lanes, |()| true)))
 }
 
 /// A producer's ring, and what its owner wants to know when it takes from it.
@@ -96,12 +100,16 @@ pub struct LaneConsumer<T, G = ()> {
     left: usize,
     /// Elements taken from lanes that are gone.
     popped_before: u64,
+    /// Whether a closed lane gets nothing more. When the consumer closes one, a push that is under
+    /// way may still succeed.
+    may_go: fn(&G) -> bool,
 }
 
 impl<T, G> LaneConsumer<T, G> {
     /// The lanes must not be empty.
-    fn of(lanes: Vec<Lane<T, G>>) -> Self {
+    fn of(lanes: Vec<Lane<T, G>>, may_go: fn(&G) -> bool) -> Self {
         Self {
+            may_go,
             open: lanes.len(),
             lanes,
             current: 0,
@@ -110,9 +118,9 @@ impl<T, G> LaneConsumer<T, G> {
         }
     }
 
-    /// A ring with one lane so far, and a tag for it.
-    pub(crate) fn with_lane(ring: Consumer<T>, tag: G) -> Self {
-        Self::of(vec![Lane { ring, tag }])
+    /// A ring with one lane so far, and a tag for it. A closed lane is kept until its tag may go.
+    pub(crate) fn with_lane(ring: Consumer<T>, tag: G, may_go: fn(&G) -> bool) -> Self {
+        Self::of(vec![Lane { ring, tag }], may_go)
     }
 
     /// One more lane.
@@ -166,18 +174,26 @@ impl<T, G> LaneConsumer<T, G> {
     fn turn(&mut self) -> Result<(), PopError> {
         self.left = 0;
         let mut looks = self.open;
+        let mut is_closed = true;
         while looks > 0 {
             looks -= 1;
             self.current += 1;
             if self.current >= self.open {
                 self.current = 0;
             }
-            match self.lanes[self.current].ring.observe() {
+            let lane = &mut self.lanes[self.current];
+            let mut outcome = lane.ring.observe();
+            let is_over = outcome == Err(PopError::Closed) && (self.may_go)(&lane.tag);
+            if is_over {
+                // What was under way before that is there now.
+                outcome = lane.ring.observe();
+            }
+            match outcome {
                 Ok(()) => {
                     self.left = TURN;
                     return Ok(());
                 }
-                Err(PopError::Closed) => {
+                Err(PopError::Closed) if is_over => {
                     // The last open lane takes its place, and is the next to be looked at.
                     self.open -= 1;
                     if self.lanes.len() > 1 {
@@ -185,11 +201,12 @@ impl<T, G> LaneConsumer<T, G> {
                     }
                     self.current = self.current.checked_sub(1).unwrap_or(self.open);
                 }
-                Err(_) => {}
+                Err(PopError::Closed) => {}
+                Err(_) => is_closed = false,
             }
         }
         self.current = self.current.min(self.lanes.len() - 1);
-        Err(if self.open == 0 {
+        Err(if is_closed {
             PopError::Closed
         } else {
             PopError::Empty

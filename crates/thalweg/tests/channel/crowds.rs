@@ -26,7 +26,11 @@ pub(crate) fn check_order(seen: &[u64], senders: u64) {
     let mut next = vec![0; senders as usize];
     for &value in seen {
         let (sender, n) = ((value >> 32) as usize, value & 0xFFFF_FFFF);
-        assert!(n >= next[sender], "sender {sender}: {n} after {}", next[sender]);
+        assert!(
+            n >= next[sender],
+            "sender {sender}: {n} after {}",
+            next[sender]
+        );
         next[sender] = n + 1;
     }
 }
@@ -52,7 +56,9 @@ fn send_all<F: Flavour>(tx: &mut Sender<u64, F::S>, sender: u64, each: u64, form
         2 => tx.send_many(values).unwrap(),
         3 => {
             let values: Vec<_> = values.collect();
-            values.chunks(7).for_each(|some| tx.send_slice(some).unwrap());
+            values
+                .chunks(7)
+                .for_each(|some| tx.send_slice(some).unwrap());
         }
         _ if F::HAS_CLAIMS => {
             let values: Vec<_> = values.collect();
@@ -96,6 +102,10 @@ pub(crate) fn one_to_one_in_every_form<F: Flavour>() {
         for capacity in [1, 3, 64] {
             if capacity < 3 && form % 5 == 4 {
                 // Claims of three.
+                continue;
+            }
+            if F::IS_MEETING && form % 20 == 1 {
+                // Tries on both sides never meet.
                 continue;
             }
             let (mut tx, mut rx) = channel::<F, u64>(capacity);

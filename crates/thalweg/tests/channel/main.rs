@@ -3,12 +3,25 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used)] // cases are tests, though their functions are not #[test]
 
+mod batches;
+mod claims;
+mod clones;
 mod crowds;
+mod drops;
 mod endings;
 mod executor;
 mod flavour;
+mod gophers;
+#[cfg(target_os = "linux")]
+mod idle;
 mod ledger;
+mod loss;
+mod meetings;
+mod model;
 mod singles;
+mod tallies;
+mod tasks;
+mod texts;
 mod timeouts;
 mod watchdog;
 
@@ -44,43 +57,176 @@ mod stored {
             timeouts: recv_times_out
                 send_times_out
                 a_limit_that_is_over_is_a_try
-                an_element_in_time_is_received
-                room_in_time_is_used
-                timeouts_lose_nothing,
+                room_in_time_is_used,
             endings: without_receivers_every_send_gives_back
                 without_senders_every_receive_says_so
                 elements_left_are_delivered
-                the_last_sender_wakes_the_receiver
+                close_ends_sending_and_keeps_what_is_there,
+            batches: send_many_and_recv_many
+                try_forms_stop_where_room_ends
+                iterators_of_unknown_length
+                recv_each_takes_what_is_there
+                a_batch_leaves_what_it_is_not_asked_for
+                a_batch_wakes_the_sender,
+            drops: elements_left_inside_are_dropped_with_the_last_receiver
+                refused_elements_come_back
+                a_panicking_iterator_sends_what_it_gave
+                a_panicking_iterator_wakes_the_receiver
+                a_panic_in_recv_each_leaves_the_rest
+                a_panic_while_elements_are_dropped_drops_the_others,
+            loss: reject_gives_back
+                drop_newest_keeps_the_first
+                batches_tell_the_sum
+                dropped_elements_are_dropped_once
+                unused_room_is_not_a_loss
+                every_loss_is_told
+                a_blocking_channel_loses_nothing,
+            tallies: elements_are_counted
+                waits_are_counted
+                a_soft_limit_is_counted,
+            tasks: ready_at_once
+                a_pending_receive_is_woken_once
+                a_pending_send_is_woken_once
+                a_dropped_receive_loses_nothing
+                a_dropped_send_keeps_its_element,
+            model: random_walks,
+        }
+    }
+}
+
+/// Whatever there is.
+mod any {
+    suite! {
+        spsc_packed: Packed, spsc_slotted: Slotted, mpsc_lanes: Lanes, mpsc_ordered: Ordered,
+        mpmc: Tickets, mpmc_sharded: Shards, unbounded: Unbounded,
+        rendezvous_spsc: MeetSpsc, rendezvous_mpsc: MeetMpsc, rendezvous: Meet;
+        {
+            timeouts: an_element_in_time_is_received
+                timeouts_lose_nothing,
+            endings: the_last_sender_wakes_the_receiver
                 an_element_wakes_the_receiver
                 the_last_receiver_wakes_the_sender
                 room_wakes_the_sender
-                close_ends_sending_and_keeps_what_is_there
                 close_wakes_the_sender
                 close_loses_nothing_that_was_sent,
+            batches: batches_larger_than_the_channel
+                a_batch_into_a_channel_that_closes_says_how_far_it_came,
+            drops: every_element_is_dropped_once_between_threads,
             crowds: one_to_one_in_every_form,
+            tasks: the_end_wakes_tasks
+                futures_move_between_threads
+                tasks_and_threads_ping_pong
+                a_task_waits_beside_threads,
+            gophers: ping_pong
+                sieve
+                one_shots
+                late_by_turns
+                lengths_stay_in_bounds,
         }
+    }
+}
+
+mod rendezvous {
+    suite! {
+        spsc: MeetSpsc, mpsc: MeetMpsc, mpmc: Meet;
+        {
+            meetings: smoke
+                nothing_is_there_to_wait_for
+                tries_meet_those_who_wait
+                without_receivers_every_send_gives_back
+                without_senders_every_receive_says_so
+                elements_are_dropped_once
+                a_pending_receive_is_woken_once
+                a_pending_send_is_woken_once
+                reject_gives_back,
+        }
+    }
+}
+
+mod claiming {
+    suite! {
+        spsc_packed: Packed, spsc_slotted: Slotted, mpsc_lanes: Lanes, mpsc_ordered: Ordered,
+        mpmc: Tickets, mpmc_sharded: Shards;
+        {
+            claims: a_claim_is_sent_by_its_commit
+                a_claim_is_exact_or_an_error
+                unused_room_comes_back
+                unused_room_wakes_the_sender
+                a_commit_wakes_the_receiver
+                a_claim_waits_for_all_of_its_room
+                an_abandoned_claim_drops_what_was_written
+                a_commit_into_a_closed_channel_loses_nothing
+                policies_that_do_not_wait_say_that_it_is_full,
+        }
+    }
+}
+
+mod not_claiming {
+    suite! {
+        unbounded: Unbounded;
+        { claims: no_claims, }
+    }
+}
+
+/// The oldest can be dropped where all share one store.
+mod dropping_oldest {
+    suite! {
+        spsc_packed: Packed, spsc_slotted: Slotted, mpsc: Lanes, mpsc_ordered: Ordered,
+        mpmc: Tickets, unbounded_spsc: UnboundedSpsc, unbounded_mpsc: UnboundedMpsc,
+        unbounded: Unbounded;
+        { loss: drop_oldest_keeps_the_last, }
     }
 }
 
 mod many_senders {
     suite! {
         mpsc_lanes: Lanes, mpsc_ordered: Ordered, mpmc: Tickets, mpmc_sharded: Shards,
-        unbounded_mpsc: UnboundedMpsc, unbounded: Unbounded, rendezvous_mpsc: MeetMpsc,
-        rendezvous: Meet;
+        unbounded_mpsc: UnboundedMpsc, unbounded: Unbounded;
         {
-            crowds: many_to_one
-                slow_receiver,
+            clones: a_clone_sends_and_keeps_the_channel_open
+                lengths_count_every_sender
+                a_new_sender_is_heard_beside_a_busy_one,
+            loss: losses_add_up,
+            tallies: figures_outlive_their_senders,
         }
     }
 }
 
-mod many_receivers {
+mod any_many_senders {
     suite! {
-        mpmc: Tickets, mpmc_sharded: Shards, unbounded: Unbounded, rendezvous: Meet;
+        mpsc_lanes: Lanes, mpsc_ordered: Ordered, mpmc: Tickets, mpmc_sharded: Shards,
+        unbounded: Unbounded, rendezvous_mpsc: MeetMpsc, rendezvous: Meet;
         {
-            crowds: one_to_many
-                many_to_many,
+            clones: senders_hand_over_while_the_receiver_waits
+                the_last_of_several_senders_ends_the_wait
+                clones_of_a_closed_channel_are_closed
+                the_last_receiver_wakes_every_sender,
+            crowds: many_to_one
+                slow_receiver,
+            gophers: fan_in,
         }
+    }
+}
+
+mod claiming_by_many {
+    suite! {
+        mpsc_lanes: Lanes, mpsc_ordered: Ordered, mpmc: Tickets, mpmc_sharded: Shards;
+        { claims: claims_and_sends_compete, }
+    }
+}
+
+/// Senders that share one store.
+mod one_store {
+    suite! {
+        mpsc_ordered: Ordered, mpmc: Tickets, unbounded_mpsc: UnboundedMpsc, unbounded: Unbounded;
+        { tasks: a_dropped_send_passes_its_wake_up_on, }
+    }
+}
+
+mod one_ring {
+    suite! {
+        mpsc_ordered: Ordered, mpmc: Tickets;
+        { claims: a_waiting_claim_leaves_room_to_a_send, }
     }
 }
 
@@ -89,5 +235,34 @@ mod one_order {
         mpsc_ordered: Ordered, mpmc: Tickets, unbounded_mpsc: UnboundedMpsc, unbounded: Unbounded,
         rendezvous: Meet;
         { crowds: total_order, }
+    }
+}
+
+mod many_receivers {
+    suite! {
+        mpmc: Tickets, mpmc_sharded: Shards, unbounded: Unbounded;
+        {
+            clones: each_element_goes_to_one_receiver,
+            loss: several_receivers_share_what_is_told,
+            gophers: semaphore,
+        }
+    }
+}
+
+mod any_many_receivers {
+    suite! {
+        mpmc: Tickets, mpmc_sharded: Shards, unbounded: Unbounded, rendezvous: Meet;
+        {
+            clones: close_by_one_receiver_ends_all
+                every_waiting_receiver_is_woken
+                ends_come_and_go,
+            crowds: one_to_many
+                many_to_many,
+            tasks: a_dropped_receive_passes_its_wake_up_on
+                one_element_wakes_one_task
+                a_task_passes_its_wake_up_on_to_a_thread
+                cancelled_all_the_time,
+            gophers: workers,
+        }
     }
 }

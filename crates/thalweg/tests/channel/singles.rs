@@ -28,13 +28,19 @@ pub(crate) fn holds_exactly_its_capacity<F: Flavour>() {
             assert_eq!((tx.is_empty(), rx.is_empty()), (n == 0, n == 0));
             tx.try_send(n).unwrap();
         }
-        assert_eq!((tx.len(), rx.len(), tx.is_full()), (capacity, capacity, true));
+        assert_eq!(
+            (tx.len(), rx.len(), tx.is_full()),
+            (capacity, capacity, true)
+        );
         assert_eq!(tx.try_send(7), Err(TrySendError::Full(7)));
         assert_eq!(rx.try_recv(), Ok(0));
         assert_eq!((tx.len(), tx.is_full()), (capacity - 1, false));
         assert_eq!(tx.try_send(capacity), Ok(()));
         assert_eq!(tx.try_send(7), Err(TrySendError::Full(7)));
-        assert_eq!(rx.try_iter().collect::<Vec<_>>(), Vec::from_iter(1..=capacity));
+        assert_eq!(
+            rx.try_iter().collect::<Vec<_>>(),
+            Vec::from_iter(1..=capacity)
+        );
         assert_eq!((tx.len(), rx.len(), rx.is_empty()), (0, 0, true));
     }
 }

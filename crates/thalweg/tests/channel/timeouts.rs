@@ -27,7 +27,10 @@ pub(crate) fn send_times_out<F: Flavour>() {
     assert_eq!(tx.send_timeout(2, SOON), Err(SendTimeoutError::Timeout(2)));
     assert!(began.elapsed() >= SOON);
     let deadline = Instant::now() + SOON;
-    assert_eq!(tx.send_deadline(3, deadline), Err(SendTimeoutError::Timeout(3)));
+    assert_eq!(
+        tx.send_deadline(3, deadline),
+        Err(SendTimeoutError::Timeout(3))
+    );
     assert!(Instant::now() >= deadline);
     assert_eq!(rx.recv(), Ok(1));
     assert_eq!(tx.send_timeout(4, SOON), Ok(()));
@@ -37,11 +40,17 @@ pub(crate) fn send_times_out<F: Flavour>() {
 pub(crate) fn a_limit_that_is_over_is_a_try<F: Flavour>() {
     let (mut tx, mut rx) = channel::<F, u8>(1);
     let past = Instant::now();
-    assert_eq!(rx.recv_timeout(Duration::ZERO), Err(RecvTimeoutError::Timeout));
+    assert_eq!(
+        rx.recv_timeout(Duration::ZERO),
+        Err(RecvTimeoutError::Timeout)
+    );
     assert_eq!(rx.recv_deadline(past), Err(RecvTimeoutError::Timeout));
     assert_eq!(tx.send_deadline(1, past), Ok(()));
     assert_eq!(tx.send_deadline(2, past), Err(SendTimeoutError::Timeout(2)));
-    assert_eq!(tx.send_timeout(2, Duration::ZERO), Err(SendTimeoutError::Timeout(2)));
+    assert_eq!(
+        tx.send_timeout(2, Duration::ZERO),
+        Err(SendTimeoutError::Timeout(2))
+    );
     assert_eq!(rx.recv_deadline(past), Ok(1));
     assert_eq!(tx.send_timeout(3, Duration::ZERO), Ok(()));
     assert_eq!(rx.recv_timeout(Duration::ZERO), Ok(3));
@@ -73,7 +82,10 @@ pub(crate) fn room_in_time_is_used<F: Flavour>() {
             });
             assert_eq!(tx.send_timeout(2, limit), Ok(()));
         });
-        assert_eq!(tx.send_timeout(3, limit), Err(SendTimeoutError::Disconnected(3)));
+        assert_eq!(
+            tx.send_timeout(3, limit),
+            Err(SendTimeoutError::Disconnected(3))
+        );
     }
 }
 

@@ -1,0 +1,220 @@
+//! Writing into a channel's memory.
+
+use crate::crowds::await_parked;
+use crate::flavour::{Flavour, channel};
+use crate::ledger::Ledger;
+use std::thread;
+use thalweg::channel::{ClaimError, ManySenders, Overflow, TryRecvError};
+
+pub(crate) fn a_claim_is_sent_by_its_commit<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, u32>(5);
+    for _ in 0..20 {
+        let mut claim = tx.claim(4).unwrap();
+        assert_eq!(
+            (claim.len(), claim.remaining(), claim.is_empty()),
+            (4, 4, false)
+        );
+        claim.push(1).unwrap();
+        assert_eq!(claim.write(&[2, 3, 4, 5]), 3);
+        assert_eq!((claim.push(9), claim.write(&[9])), (Err(9), 0));
+        assert_eq!((claim.len(), claim.remaining()), (4, 0));
+        assert_eq!(format!("{claim:?}"), "Claim { len: 4, remaining: 0 }");
+        assert_eq!(
+            rx.try_recv(),
+            Err(TryRecvError::Empty),
+            "not before the commit"
+        );
+        assert_eq!(claim.commit(), 4);
+        assert_eq!((tx.len(), rx.len()), (4, 4));
+        assert_eq!(rx.try_iter().collect::<Vec<_>>(), [1, 2, 3, 4]);
+        assert_eq!(tx.claim(0).unwrap().commit(), 0);
+    }
+}
+
+pub(crate) fn a_claim_is_exact_or_an_error<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, u32>(5);
+    let too_large = ClaimError::TooLarge {
+        asked: 6,
+        capacity: 5,
+    };
+    assert_eq!(tx.try_claim(6).unwrap_err(), too_large);
+    assert_eq!(tx.claim(6).unwrap_err(), too_large);
+    tx.send_many([1, 2]).unwrap();
+    assert_eq!(
+        tx.try_claim(4).unwrap_err(),
+        ClaimError::Full { asked: 4, free: 3 }
+    );
+    let mut claim = tx.try_claim(3).unwrap();
+    assert_eq!(claim.write(&[3, 4, 5]), 3);
+    assert_eq!(claim.commit(), 3);
+    assert!(tx.is_full());
+    assert_eq!(rx.try_iter().sum::<u32>(), 15);
+}
+
+/// What is not used comes back: at once, or when the receiver has come past it.
+pub(crate) fn unused_room_comes_back<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, u32>(4);
+    for _ in 0..20 {
+        drop(tx.claim(4).unwrap());
+        if !F::GIVES_BACK {
+            assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+        }
+        let mut claim = tx.try_claim(4).unwrap();
+        claim.push(1).unwrap();
+        assert_eq!(claim.commit(), 1);
+        tx.send(2).unwrap();
+        assert_eq!(rx.try_iter().collect::<Vec<_>>(), [1, 2]);
+        assert_eq!((tx.len(), rx.len()), (0, 0));
+    }
+}
+
+/// As above, with the sender asleep when the receiver comes past.
+pub(crate) fn unused_room_wakes_the_sender<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, u32>(2);
+    drop(tx.claim(2).unwrap());
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            tx.send(1).unwrap();
+            tx.send(2).unwrap();
+        });
+        if !F::GIVES_BACK {
+            await_parked(|| rx.counters().parked);
+        }
+        assert_eq!(rx.iter().collect::<Vec<_>>(), [1, 2]);
+    });
+}
+
+pub(crate) fn a_commit_wakes_the_receiver<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, u32>(4);
+    thread::scope(|scope| {
+        let receiver = scope.spawn(move || rx.iter().collect::<Vec<_>>());
+        await_parked(|| tx.counters().parked);
+        let mut claim = tx.claim(2).unwrap();
+        claim.write(&[1, 2]);
+        claim.commit();
+        drop(tx);
+        assert_eq!(receiver.join().unwrap(), [1, 2]);
+    });
+}
+
+pub(crate) fn a_claim_waits_for_all_of_its_room<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, u32>(4);
+    tx.send_many(0..4).unwrap();
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            let mut claim = tx.claim(3).unwrap();
+            claim.write(&[4, 5, 6]);
+            claim.commit();
+        });
+        for n in 0..4 {
+            // Mostly asleep, but for the last, which may be free to go already.
+            if n < 3 {
+                await_parked(|| rx.counters().parked);
+            }
+            assert_eq!(rx.recv(), Ok(n));
+        }
+        assert_eq!(rx.iter().collect::<Vec<_>>(), [4, 5, 6]);
+    });
+}
+
+/// Claims of several senders that want more than there is, and single sends between them.
+pub(crate) fn claims_and_sends_compete<F: Flavour<S: ManySenders>>() {
+    const ROUNDS: usize = 500;
+    let (tx, mut rx) = channel::<F, usize>(4);
+    thread::scope(|scope| {
+        for size in [1, 2, 3, 4] {
+            let mut tx = tx.clone();
+            scope.spawn(move || {
+                for _ in 0..ROUNDS {
+                    let mut claim = tx.claim(size).unwrap();
+                    // Some room is left unused.
+                    for _ in 0..size.div_ceil(2) {
+                        claim.push(1).unwrap();
+                    }
+                    assert_eq!(claim.commit(), size.div_ceil(2));
+                }
+            });
+        }
+        let mut single = tx;
+        scope.spawn(move || (0..ROUNDS).for_each(|_| single.send(1).unwrap()));
+        assert_eq!(rx.iter().sum::<usize>(), ROUNDS * (1 + 1 + 2 + 2 + 1));
+    });
+}
+
+/// A large claim that waits does not use up what wakes a single send. For a ring that is shared.
+pub(crate) fn a_waiting_claim_leaves_room_to_a_send<F: Flavour<S: ManySenders>>() {
+    let (mut first, mut rx) = channel::<F, u32>(4);
+    let mut second = first.clone();
+    first.send_many(0..4).unwrap();
+    thread::scope(|scope| {
+        let claimer = scope.spawn(move || first.claim(4).map(|claim| claim.commit()));
+        await_parked(|| rx.counters().parked);
+        let sender = scope.spawn(move || second.send(7));
+        crate::crowds::await_parked_times(2, || rx.counters().parked);
+        rx.recv().unwrap();
+        // Nobody receives meanwhile.
+        assert_eq!(sender.join().unwrap(), Ok(()));
+        rx.close();
+        assert_eq!(claimer.join().unwrap(), Err(ClaimError::Disconnected));
+    });
+}
+
+pub(crate) fn an_abandoned_claim_drops_what_was_written<F: Flavour>() {
+    let ledger = Ledger::new(4);
+    let (mut tx, mut rx) = channel::<F, _>(4);
+    let mut claim = tx.claim(3).unwrap();
+    assert!(claim.push(ledger.item(0)).is_ok() && claim.push(ledger.item(1)).is_ok());
+    drop(claim);
+    assert_eq!(ledger.dropped(), [1, 1, 0, 0]);
+    assert!(rx.try_recv().is_err());
+    let panic = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
+        let mut claim = tx.claim(2).unwrap();
+        let _ = claim.push(ledger.item(2));
+        panic!("seeded");
+    }));
+    assert!(panic.is_err());
+    assert_eq!(ledger.dropped(), [1, 1, 1, 0]);
+    let _ = tx.send(ledger.item(3));
+    assert_eq!(rx.recv().unwrap().id, 3);
+    assert_eq!(ledger.dropped(), [1; 4]);
+}
+
+/// A commit after the channel was closed, with the receivers there or gone.
+pub(crate) fn a_commit_into_a_closed_channel_loses_nothing<F: Flavour>() {
+    let ledger = Ledger::new(2);
+    let (mut tx, mut rx) = channel::<F, _>(4);
+    let mut claim = tx.claim(1).unwrap();
+    rx.close();
+    let _ = claim.push(ledger.item(0));
+    assert_eq!(claim.commit(), 1);
+    assert_eq!(rx.recv().unwrap().id, 0);
+    drop(rx);
+    let (mut tx, rx) = channel::<F, _>(4);
+    let mut claim = tx.claim(1).unwrap();
+    drop(rx);
+    let _ = claim.push(ledger.item(1));
+    claim.commit();
+    drop(tx);
+    assert_eq!(ledger.dropped(), [1, 1]);
+}
+
+pub(crate) fn policies_that_do_not_wait_say_that_it_is_full<F: Flavour>() {
+    for overflow in [Overflow::Reject, Overflow::DropNewest] {
+        let (mut tx, _rx) = F::make::<u32>(F::options(2).overflow(overflow)).unwrap();
+        tx.send(1).unwrap();
+        assert_eq!(
+            tx.claim(2).unwrap_err(),
+            ClaimError::Full { asked: 2, free: 1 }
+        );
+        assert_eq!(tx.claim(1).unwrap().len(), 1);
+    }
+}
+
+/// What has no memory to claim says so at once, also when it is full.
+pub(crate) fn no_claims<F: Flavour>() {
+    let (mut tx, _rx) = channel::<F, u32>(1);
+    assert_eq!(tx.claim(1).unwrap_err(), ClaimError::Unsupported);
+    while tx.try_send(1).is_ok() {}
+    assert_eq!(tx.claim(1).unwrap_err(), ClaimError::Unsupported);
+    assert_eq!(tx.try_claim(0).unwrap_err(), ClaimError::Unsupported);
+}

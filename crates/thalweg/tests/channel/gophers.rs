@@ -1,0 +1,192 @@
+//! Patterns that Go's channel tests and crossbeam's go through, with our calls.
+
+use crate::flavour::{Ends, Flavour, channel};
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use std::thread;
+use std::time::Duration;
+use thalweg::channel::{ManyReceivers, ManySenders, Receiver, Sender};
+
+pub(crate) fn ping_pong<F: Flavour>() {
+    let (mut ping, mut pinged) = channel::<F, u64>(1);
+    let (mut pong, mut ponged) = channel::<F, u64>(1);
+    thread::scope(|scope| {
+        scope.spawn(move || pinged.iter().for_each(|n| pong.send(n + 1).unwrap()));
+        let mut ball = 0;
+        while ball < 4000 {
+            ping.send(ball).unwrap();
+            ball = ponged.recv().unwrap() + 1;
+        }
+        drop(ping);
+        assert_eq!(ponged.iter().next(), None);
+    });
+}
+
+fn filter<S: thalweg::channel::Shape>(
+    (mut rx, mut tx): (Receiver<u32, S>, Sender<u32, S>),
+    prime: u32,
+) {
+    for n in rx.iter() {
+        if n % prime != 0 && tx.send(n).is_err() {
+            return;
+        }
+    }
+}
+
+/// A filter for each prime, one behind the other. The end of the last ends them all.
+pub(crate) fn sieve<F: Flavour>() {
+    let (mut tx, mut rx): Ends<F, u32> = channel::<F, _>(3);
+    let mut threads = vec![thread::spawn(move || {
+        let mut n = 2;
+        while tx.send(n).is_ok() {
+            n += 1;
+        }
+    })];
+    let mut primes = Vec::new();
+    while primes.len() < 15 {
+        let prime = rx.recv().unwrap();
+        primes.push(prime);
+        let (next_tx, next_rx) = channel::<F, _>(3);
+        let from = std::mem::replace(&mut rx, next_rx);
+        threads.push(thread::spawn(move || filter((from, next_tx), prime)));
+    }
+    drop(rx);
+    threads
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    assert_eq!(
+        primes,
+        [2, 3, 5, 7, 11, 13, 17, 19, 23, 29, 31, 37, 41, 43, 47]
+    );
+}
+
+/// Each in a thread of its own, then all into one.
+pub(crate) fn fan_in<F: Flavour<S: ManySenders>>() {
+    let (tx, mut rx) = channel::<F, u64>(2);
+    thread::scope(|scope| {
+        for source in 0..4 {
+            let (mut from, mut to) = channel::<F, u64>(1);
+            scope.spawn(move || (0..200).for_each(|n| from.send(source * 1000 + n).unwrap()));
+            let mut tx = tx.clone();
+            scope.spawn(move || to.iter().for_each(|n| tx.send(n).unwrap()));
+        }
+        drop(tx);
+        let mut next = [0; 4];
+        for n in rx.iter() {
+            let source = (n / 1000) as usize;
+            assert_eq!(n % 1000, next[source]);
+            next[source] += 1;
+        }
+        assert_eq!(next, [200; 4]);
+    });
+}
+
+/// Go's `TestMultiConsumer`: workers between two channels.
+pub(crate) fn workers<F: Flavour<S: ManySenders + ManyReceivers>>() {
+    const JOBS: u64 = 3000;
+    let (mut jobs, todo) = channel::<F, u64>(7);
+    let (done, mut results) = channel::<F, u64>(7);
+    thread::scope(|scope| {
+        for worker in 0..5 {
+            let (mut todo, mut done) = (todo.clone(), done.clone());
+            scope.spawn(move || {
+                for job in todo.iter() {
+                    if job % 5 == worker {
+                        thread::yield_now();
+                    }
+                    done.send(job * 23).unwrap();
+                }
+            });
+        }
+        drop((todo, done));
+        scope.spawn(move || (0..JOBS).for_each(|job| jobs.send(job).unwrap()));
+        assert_eq!(results.iter().sum::<u64>(), JOBS * (JOBS - 1) / 2 * 23);
+    });
+}
+
+/// A channel's elements as permits: never more inside than there are permits.
+pub(crate) fn semaphore<F: Flavour<S: ManySenders + ManyReceivers>>() {
+    const PERMITS: usize = 3;
+    let (enter, leave) = channel::<F, ()>(PERMITS);
+    let enter = std::sync::Mutex::new(enter);
+    let inside = AtomicUsize::new(0);
+    thread::scope(|scope| {
+        for _ in 0..6 {
+            let (enter, mut leave, inside) = (&enter, leave.clone(), &inside);
+            scope.spawn(move || {
+                for _ in 0..200 {
+                    // One sender, so that the permits are one lane's.
+                    enter.lock().unwrap().send(()).unwrap();
+                    // ORDERING: SeqCst, a test's count.
+                    assert!(inside.fetch_add(1, SeqCst) < PERMITS);
+                    thread::yield_now();
+                    // ORDERING: SeqCst, a test's count.
+                    inside.fetch_sub(1, SeqCst);
+                    leave.recv().unwrap();
+                }
+            });
+        }
+    });
+}
+
+/// crossbeam's `stress_oneshot`.
+pub(crate) fn one_shots<F: Flavour>() {
+    for n in 0..500 {
+        let (mut tx, mut rx) = channel::<F, u32>(1);
+        thread::scope(|scope| {
+            scope.spawn(move || assert_eq!(rx.recv(), Ok(n)));
+            tx.send(n).unwrap();
+        });
+    }
+}
+
+/// crossbeam's `stress_timeout_two_threads`: sides that are late by turns.
+pub(crate) fn late_by_turns<F: Flavour>() {
+    const COUNT: u32 = 60;
+    let late = Duration::from_millis(1);
+    let (mut tx, mut rx) = channel::<F, u32>(2);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for n in 0..COUNT {
+                if n % 2 == 0 {
+                    thread::park_timeout(late);
+                }
+                while tx.send_timeout(n, late).is_err() {}
+            }
+        });
+        for n in 0..COUNT {
+            if n % 3 == 0 {
+                thread::park_timeout(late);
+            }
+            loop {
+                if let Ok(got) = rx.recv_timeout(late) {
+                    assert_eq!(got, n);
+                    break;
+                }
+            }
+        }
+    });
+}
+
+/// crossbeam's `len`: never more than there can be, seen from both sides while both work.
+pub(crate) fn lengths_stay_in_bounds<F: Flavour>() {
+    const COUNT: usize = 10_000;
+    const CAPACITY: usize = 50;
+    let (mut tx, mut rx) = channel::<F, usize>(CAPACITY);
+    thread::scope(|scope| {
+        scope.spawn(move || {
+            for n in 0..COUNT {
+                tx.send(n).unwrap();
+                assert!(tx.len() <= CAPACITY);
+            }
+            while !tx.is_empty() {
+                thread::yield_now();
+            }
+            assert_eq!(tx.counters().received, COUNT as u64);
+        });
+        for n in 0..COUNT {
+            assert_eq!(rx.recv(), Ok(n));
+            assert!(rx.len() <= CAPACITY);
+        }
+        assert_eq!(rx.len(), 0);
+    });
+}

@@ -1,0 +1,334 @@
+//! Policies for a full channel: what is kept, what is counted, and what the receiver is told.
+
+use crate::crowds::{check_order, element};
+use crate::executor::block_on;
+use crate::flavour::{Flavour, channel};
+use crate::ledger::Ledger;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::thread;
+use std::time::{Duration, Instant};
+use thalweg::channel::{
+    ManyReceivers, ManySenders, Overflow, Receiver, SendError, SendTimeoutError, Sender, Shape,
+    TrySendError,
+};
+
+fn lossy<F: Flavour, T: Send + 'static>(
+    overflow: Overflow,
+    capacity: usize,
+) -> crate::flavour::Ends<F, T> {
+    F::make(F::options(capacity).overflow(overflow)).unwrap()
+}
+
+/// What is there, each with what was lost before it.
+fn told<S: Shape>(rx: &mut Receiver<u64, S>) -> Vec<(u64, u64)> {
+    let mut all = Vec::new();
+    while let Ok(n) = rx.try_recv() {
+        all.push((n, rx.lost_before()));
+    }
+    all
+}
+
+pub(crate) fn reject_gives_back<F: Flavour>() {
+    let (mut tx, mut rx) = lossy::<F, u32>(Overflow::Reject, 2);
+    tx.send(1).unwrap();
+    tx.try_send(2).unwrap();
+    let later = Instant::now() + Duration::from_secs(3600);
+    assert_eq!(tx.send(3), Err(SendError::Full(3)));
+    assert_eq!(tx.try_send(3), Err(TrySendError::Full(3)));
+    assert_eq!(tx.send_deadline(3, later), Err(SendTimeoutError::Full(3)));
+    assert_eq!(
+        tx.send_timeout(3, Duration::MAX),
+        Err(SendTimeoutError::Full(3))
+    );
+    assert_eq!(block_on(tx.send_async(3)), Err(SendError::Full(3)));
+    let error = tx.send_many(3..6).unwrap_err();
+    assert_eq!((error.sent, error.error), (0, SendError::Full(3)));
+    assert_eq!((rx.counters().refused, tx.counters().refused), (6, 6));
+    assert_eq!(rx.recv(), Ok(1));
+    let error = tx.send_slice(&[3, 4, 5]).unwrap_err();
+    assert_eq!((error.sent, error.error), (1, SendError::Full(4)));
+    assert_eq!(rx.try_iter().collect::<Vec<_>>(), [2, 3]);
+    let counters = rx.counters();
+    assert_eq!(
+        (counters.sent, counters.received, counters.refused),
+        (3, 3, 7)
+    );
+    assert_eq!((counters.dropped, rx.lost_before()), (0, 0));
+    drop(rx);
+    assert_eq!(tx.send(1), Err(SendError::Disconnected(1)));
+}
+
+pub(crate) fn drop_newest_keeps_the_first<F: Flavour>() {
+    let (mut tx, mut rx) = lossy::<F, u64>(Overflow::DropNewest, 3);
+    for n in 0..8 {
+        tx.send(n).unwrap();
+    }
+    assert_eq!((tx.len(), tx.is_full()), (3, true));
+    assert_eq!((rx.recv(), rx.lost_before()), (Ok(0), 0));
+    tx.try_send(8).unwrap();
+    tx.send_many(9..12).unwrap();
+    tx.send_slice(&[12]).unwrap();
+    assert_eq!(told(&mut rx), [(1, 0), (2, 0), (8, 5)]);
+    block_on(tx.send_async(13)).unwrap();
+    assert_eq!(told(&mut rx), [(13, 4)]);
+    let counters = rx.counters();
+    assert_eq!(
+        (counters.sent, counters.received, counters.dropped),
+        (5, 5, 9)
+    );
+    assert_eq!(tx.counters(), counters);
+}
+
+pub(crate) fn drop_oldest_keeps_the_last<F: Flavour>() {
+    let (mut tx, mut rx) = lossy::<F, u64>(Overflow::DropOldest, 3);
+    for n in 0..8 {
+        tx.send(n).unwrap();
+    }
+    assert_eq!((tx.len(), tx.is_full(), tx.capacity()), (3, true, 3));
+    assert_eq!((rx.recv(), rx.lost_before()), (Ok(5), 5));
+    tx.try_send(8).unwrap();
+    tx.send_timeout(9, Duration::ZERO).unwrap();
+    assert_eq!(told(&mut rx), [(7, 1), (8, 0), (9, 0)]);
+    tx.send_many(10..17).unwrap();
+    tx.send_slice(&[17, 18]).unwrap();
+    block_on(tx.send_async(19)).unwrap();
+    assert_eq!(told(&mut rx), [(17, 7), (18, 0), (19, 0)]);
+    let counters = rx.counters();
+    assert_eq!(
+        (counters.sent, counters.received, counters.dropped),
+        (20, 7, 13)
+    );
+    assert_eq!(tx.counters(), counters);
+    drop(rx);
+    assert_eq!(tx.send(1), Err(SendError::Disconnected(1)));
+    assert_eq!(tx.try_send_many([1]), 0);
+}
+
+/// Batches tell what was lost before any of them.
+pub(crate) fn batches_tell_the_sum<F: Flavour>() {
+    let (mut tx, mut rx) = lossy::<F, u64>(Overflow::DropNewest, 4);
+    tx.send_many(0..6).unwrap();
+    rx.recv().unwrap();
+    tx.send_many(6..9).unwrap();
+    rx.recv().unwrap();
+    tx.send(9).unwrap();
+    // 2 3 (6 with 2 before) (9 with 2 before).
+    let mut out = Vec::new();
+    assert_eq!(rx.recv_many(&mut out, 3), Ok(3));
+    assert_eq!((&out[..], rx.lost_before()), (&[2, 3, 6][..], 2));
+    assert_eq!(rx.recv_each(3, |n| assert_eq!(n, 9)), 1);
+    assert_eq!(rx.lost_before(), 2);
+    assert_eq!(
+        rx.try_recv_many(&mut out, 3),
+        Err(thalweg::channel::TryRecvError::Empty)
+    );
+}
+
+pub(crate) fn dropped_elements_are_dropped_once<F: Flavour>() {
+    for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
+        let Ok((mut tx, mut rx)) = F::make(F::options(4).overflow(overflow)) else {
+            assert!(F::HAS_LANES, "{overflow:?}");
+            continue;
+        };
+        let ledger = Ledger::new(20);
+        assert!(tx.send_many(ledger.items(0..9)).is_ok());
+        assert_eq!(ledger.dropped().iter().sum::<u32>(), 5);
+        drop(rx.recv());
+        ledger
+            .items(9..20)
+            .for_each(|item| assert!(tx.send(item).is_ok()));
+        assert_eq!(ledger.dropped().iter().sum::<u32>(), 16);
+        drop(rx);
+        assert_eq!(ledger.dropped(), [1; 20]);
+    }
+}
+
+/// An iterator that panics or ends early leaves no gap that looks like a loss.
+pub(crate) fn unused_room_is_not_a_loss<F: Flavour>() {
+    for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
+        let Ok((mut tx, mut rx)) = F::make::<u64>(F::options(4).overflow(overflow)) else {
+            assert!(F::HAS_LANES, "{overflow:?}");
+            continue;
+        };
+        let panic = catch_unwind(AssertUnwindSafe(|| {
+            tx.try_send_many((0..4).inspect(|_| panic!("seeded")))
+        }));
+        assert!(panic.is_err());
+        tx.send_many((0..8).filter(|n| n % 3 == 0)).unwrap();
+        tx.try_send_many((0..1).filter(|_| true));
+        let lost: u64 = told(&mut rx).iter().map(|(_, lost)| lost).sum();
+        tx.send(1).unwrap();
+        let rest: u64 = told(&mut rx).iter().map(|(_, lost)| lost).sum();
+        assert_eq!(lost + rest, rx.counters().dropped, "{overflow:?}");
+    }
+}
+
+fn overrun<S: Shape>(tx: &mut Sender<u64, S>, sender: u64, each: u64) {
+    for n in 0..each {
+        tx.send(element(sender, n)).unwrap();
+        if n % 64 == 0 {
+            thread::yield_now();
+        }
+    }
+}
+
+/// One receiver: what it got, and what it was told, is all that was sent.
+pub(crate) fn every_loss_is_told<F: Flavour>() {
+    const EACH: u64 = 20_000;
+    for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
+        let Ok((mut tx, mut rx)) = F::make::<u64>(F::options(8).overflow(overflow)) else {
+            assert!(F::HAS_LANES, "{overflow:?}");
+            continue;
+        };
+        // The exact place of each gap, unless others might have received, too.
+        let is_exact = !(overflow == Overflow::DropOldest && F::S::SHARES_RECEIVER);
+        thread::scope(|scope| {
+            let sender = scope.spawn(move || {
+                overrun(&mut tx, 0, EACH);
+                tx
+            });
+            let (mut next, mut seen, mut told) = (0, 0, 0);
+            while seen + told < EACH {
+                let Ok(n) = rx.recv_timeout(Duration::from_millis(1)) else {
+                    if !sender.is_finished() {
+                        continue;
+                    }
+                    break;
+                };
+                next += rx.lost_before();
+                assert!(
+                    n == next || !is_exact,
+                    "{overflow:?}: {n} instead of {next}"
+                );
+                next = n + 1;
+                seen += 1;
+                told += rx.lost_before();
+            }
+            let mut tx = sender.join().unwrap();
+            // What was lost last is told with the next element.
+            while let Ok(n) = rx.try_recv() {
+                assert!(n == next + rx.lost_before() || !is_exact);
+                next = n + 1;
+                seen += 1;
+                told += rx.lost_before();
+            }
+            tx.send(EACH).unwrap();
+            rx.recv().unwrap();
+            told += rx.lost_before();
+            let counters = rx.counters();
+            assert_eq!(
+                (seen + told, told),
+                (EACH, counters.dropped),
+                "{overflow:?}"
+            );
+            assert_eq!(counters.received, seen + 1);
+        });
+    }
+}
+
+/// Several senders: what was received and what was dropped is all that was sent, and all that was
+/// dropped is told.
+pub(crate) fn losses_add_up<F: Flavour<S: ManySenders>>() {
+    const SENDERS: u64 = 3;
+    const EACH: u64 = 5000;
+    for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
+        let Ok((tx, mut rx)) = F::make::<u64>(F::options(4).overflow(overflow)) else {
+            assert!(F::HAS_LANES, "{overflow:?}");
+            continue;
+        };
+        let (mut seen, mut told) = (Vec::new(), 0);
+        let mut last = Vec::new();
+        thread::scope(|scope| {
+            let threads = (0..SENDERS).map(|sender| {
+                let mut tx = tx.clone();
+                scope.spawn(move || {
+                    overrun(&mut tx, sender, EACH);
+                    tx
+                })
+            });
+            let threads: Vec<_> = threads.collect();
+            while !threads.iter().all(|thread| thread.is_finished()) {
+                if let Ok(n) = rx.recv_timeout(Duration::from_millis(1)) {
+                    seen.push(n);
+                    told += rx.lost_before();
+                }
+            }
+            last.extend(threads.into_iter().map(|thread| thread.join().unwrap()));
+        });
+        while let Ok(n) = rx.try_recv() {
+            seen.push(n);
+            told += rx.lost_before();
+        }
+        for (sender, tx) in last.iter_mut().enumerate() {
+            // Tells what was lost at the very end.
+            let n = element(sender as u64, EACH);
+            tx.send(n).unwrap();
+            assert_eq!(rx.recv(), Ok(n));
+            seen.push(n);
+            told += rx.lost_before();
+        }
+        let counters = rx.counters();
+        assert_eq!(counters.received, seen.len() as u64, "{overflow:?}");
+        assert_eq!(
+            counters.received + told,
+            SENDERS * (EACH + 1),
+            "{overflow:?}"
+        );
+        assert_eq!(counters.dropped, told, "{overflow:?}");
+        check_order(&seen, SENDERS);
+    }
+}
+
+/// Several receivers: each loss is told to one of them.
+pub(crate) fn several_receivers_share_what_is_told<F>()
+where
+    F: Flavour<S: ManySenders + ManyReceivers>,
+{
+    const EACH: u64 = 10_000;
+    for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
+        let Ok((mut tx, mut rx)) = F::make::<u64>(F::options(4).overflow(overflow)) else {
+            assert!(F::HAS_LANES, "{overflow:?}");
+            continue;
+        };
+        thread::scope(|scope| {
+            let threads = [(); 2].map(|()| {
+                let mut rx = rx.clone();
+                scope.spawn(move || {
+                    let mut told = 0;
+                    let mut seen = 0;
+                    while rx.recv() != Ok(u64::MAX) {
+                        seen += 1;
+                        told += rx.lost_before();
+                    }
+                    (seen, told + rx.lost_before())
+                })
+            });
+            overrun(&mut tx, 0, EACH);
+            for _ in 0..2 {
+                // Not one that is dropped.
+                while !tx.is_empty() {
+                    thread::yield_now();
+                }
+                tx.send(u64::MAX).unwrap();
+            }
+            let both = threads.map(|thread| thread.join().unwrap());
+            let (seen, told) = (both[0].0 + both[1].0, both[0].1 + both[1].1);
+            tx.send(0).unwrap();
+            rx.recv().unwrap();
+            let told = told + rx.lost_before();
+            assert_eq!(
+                (seen + told, told),
+                (EACH, rx.counters().dropped),
+                "{overflow:?}"
+            );
+        });
+    }
+}
+
+pub(crate) fn a_blocking_channel_loses_nothing<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, u64>(2);
+    tx.send_many(0..2).unwrap();
+    assert!(tx.try_send(2).is_err());
+    assert_eq!(told(&mut rx), [(0, 0), (1, 0)]);
+    assert_eq!(rx.counters().dropped, 0);
+}

@@ -1,0 +1,107 @@
+//! Counters are exact when nobody is at work.
+
+use crate::crowds::await_parked;
+use crate::flavour::{Flavour, channel};
+use std::thread;
+use std::time::Duration;
+use thalweg::channel::{Counters, ManySenders};
+
+fn elements(counters: Counters) -> [u64; 5] {
+    [
+        counters.sent,
+        counters.received,
+        counters.refused,
+        counters.dropped,
+        counters.discarded,
+    ]
+}
+
+pub(crate) fn elements_are_counted<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, u32>(4);
+    assert_eq!((tx.counters(), rx.counters()), Default::default());
+    tx.send_many(0..4).unwrap();
+    assert!(tx.try_send(4).is_err());
+    assert!(tx.send_timeout(4, Duration::ZERO).is_err());
+    assert_eq!(elements(tx.counters()), [4, 0, 2, 0, 0]);
+    assert_eq!(elements(rx.counters()), [4, 0, 2, 0, 0]);
+    rx.recv().unwrap();
+    assert_eq!(rx.batch(2).count(), 2);
+    assert_eq!(elements(tx.counters()), [4, 3, 2, 0, 0]);
+    tx.send_slice(&[1, 2]).unwrap();
+    assert_eq!(elements(rx.counters()), [6, 3, 2, 0, 0]);
+    drop(rx);
+    assert!(tx.send(7).is_err());
+    assert_eq!(elements(tx.counters()), [6, 3, 2, 0, 3]);
+}
+
+pub(crate) fn figures_outlive_their_senders<F: Flavour<S: ManySenders>>() {
+    let (tx, mut rx) = channel::<F, u32>(2);
+    let mut first = tx.clone();
+    while first.try_send(1).is_ok() {}
+    drop(first);
+    assert_eq!(elements(rx.counters()), [2, 0, 1, 0, 0]);
+    assert_eq!(rx.try_iter().count(), 2);
+    let mut second = tx.clone();
+    while second.try_send(1).is_ok() {}
+    assert_eq!(elements(rx.counters()), [4, 2, 2, 0, 0]);
+    let own = if F::HAS_LANES {
+        [2, 0, 1, 0, 0]
+    } else {
+        [4, 2, 2, 0, 0]
+    };
+    assert_eq!(elements(second.counters()), own);
+    rx.close();
+    assert_eq!(rx.try_iter().count(), 2);
+    assert_eq!(elements(rx.counters()), [4, 4, 2, 0, 0]);
+    drop((tx, second));
+    assert_eq!(elements(rx.counters()), [4, 4, 2, 0, 0]);
+}
+
+pub(crate) fn waits_are_counted<F: Flavour>() {
+    let (mut tx, mut rx) = channel::<F, u32>(1);
+    tx.send(0).unwrap();
+    rx.recv().unwrap();
+    assert_eq!((rx.counters().parked, rx.counters().woken), (0, 0));
+    let (mut tx, mut rx) = thread::scope(|scope| {
+        let receiver = scope.spawn(move || {
+            rx.recv().unwrap();
+            rx
+        });
+        await_parked(|| tx.counters().parked);
+        tx.send(1).unwrap();
+        (tx, receiver.join().unwrap())
+    });
+    assert_eq!((rx.counters().parked, rx.counters().woken), (1, 1));
+    tx.send(2).unwrap();
+    let (tx, mut rx) = thread::scope(|scope| {
+        let sender = scope.spawn(move || {
+            tx.send(3).unwrap();
+            tx
+        });
+        crate::crowds::await_parked_times(2, || rx.counters().parked);
+        rx.recv().unwrap();
+        (sender.join().unwrap(), rx)
+    });
+    assert_eq!((rx.counters().parked, rx.counters().woken), (2, 2));
+    assert_eq!((tx.counters().parked, tx.counters().woken), (2, 2));
+    rx.recv().unwrap();
+    assert!(rx.recv_timeout(Duration::from_millis(1)).is_err());
+    assert_eq!(
+        (rx.counters().parked, rx.counters().woken),
+        (3, 2),
+        "nobody woke it"
+    );
+}
+
+/// Above the soft limit senders yield, are counted, and go on.
+pub(crate) fn a_soft_limit_is_counted<F: Flavour>() {
+    let (mut tx, mut rx) = F::make::<u32>(F::options(6).soft_limit(2)).unwrap();
+    for (n, balanced) in (0..5).zip([0, 0, 1, 2, 3]) {
+        tx.send(n).unwrap();
+        assert_eq!(rx.counters().balanced, balanced);
+    }
+    assert_eq!(rx.try_iter().count(), 5);
+    tx.send_many(0..2).unwrap();
+    assert_eq!(tx.counters().balanced, 3);
+    assert_eq!(elements(rx.counters()), [7, 5, 0, 0, 0]);
+}

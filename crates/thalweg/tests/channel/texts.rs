@@ -1,0 +1,168 @@
+//! Errors: what they say, and what can't be made.
+
+use thalweg::channel::{
+    self, BuildError, Builder, ClaimError, Overflow, RecvError, RecvTimeoutError, SendError,
+    SendTimeoutError, TryRecvError, TrySendError,
+};
+use thalweg::ring::CAPACITY_MAX;
+
+fn text<T>(outcome: Result<T, BuildError>) -> String {
+    outcome.err().expect("an error").to_string()
+}
+
+#[test]
+fn capacities_out_of_range() {
+    let asked = CAPACITY_MAX + 1;
+    let error = BuildError::Capacity { asked };
+    assert_eq!(Builder::new(asked).spsc::<u8>().err(), Some(error));
+    assert_eq!(Builder::new(asked).mpsc::<u8>().err(), Some(error));
+    assert_eq!(
+        Builder::new(asked).ordered().mpsc::<u8>().err(),
+        Some(error)
+    );
+    assert_eq!(Builder::new(asked).mpmc::<u8>().err(), Some(error));
+    assert_eq!(
+        Builder::new(asked).sharded().mpmc::<u8>().err(),
+        Some(error)
+    );
+    assert_eq!(Builder::unbounded(asked).mpmc::<u8>().err(), Some(error));
+    assert_eq!(
+        error.to_string(),
+        "channel capacity 1073741825 is outside 0 to 1073741824 elements"
+    );
+    let usize_max = Builder::new(usize::MAX).spsc::<u8>();
+    assert_eq!(
+        usize_max.err(),
+        Some(BuildError::Capacity { asked: usize::MAX })
+    );
+}
+
+#[test]
+#[should_panic(expected = "channel capacity 1073741825 is outside 0 to 1073741824 elements")]
+fn the_short_form_panics() {
+    drop(channel::spsc::<u8>(CAPACITY_MAX + 1));
+}
+
+#[test]
+#[should_panic(expected = "a channel can't have a capacity of 0 together with")]
+fn unbounded_up_to_nothing_panics() {
+    drop(channel::unbounded::<u8>(0));
+}
+
+#[test]
+fn an_unbounded_channel_allocates_as_it_grows() {
+    // 16 GiB of anything would not pass unnoticed.
+    for overflow in [Overflow::Block, Overflow::DropNewest, Overflow::DropOldest] {
+        let options = Builder::unbounded(CAPACITY_MAX).overflow(overflow);
+        let (mut tx, mut rx) = options.mpmc::<[u64; 32]>().unwrap();
+        tx.send([1; 32]).unwrap();
+        assert_eq!(rx.recv(), Ok([1; 32]));
+        assert_eq!(tx.capacity(), CAPACITY_MAX);
+    }
+}
+
+#[test]
+fn options_that_contradict_each_other() {
+    assert_eq!(
+        text(Builder::new(4).sharded().spsc::<u8>()),
+        "a channel can't have shards together with one sender and one receiver"
+    );
+    assert_eq!(
+        text(Builder::new(4).sharded().mpsc::<u8>()),
+        "a channel can't have shards together with one receiver"
+    );
+    assert_eq!(
+        text(Builder::new(0).sharded().mpmc::<u8>()),
+        "a channel can't have shards together with rendezvous or unbounded storage"
+    );
+    assert_eq!(
+        text(Builder::unbounded(9).sharded().mpmc::<u8>()),
+        "a channel can't have shards together with rendezvous or unbounded storage"
+    );
+    assert_eq!(
+        text(
+            Builder::new(4)
+                .sharded()
+                .overflow(Overflow::DropOldest)
+                .mpmc::<u8>()
+        ),
+        "a channel can't have shards together with dropping the oldest element"
+    );
+    for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
+        assert_eq!(
+            text(Builder::new(0).overflow(overflow).spsc::<u8>()),
+            "a channel can't have a capacity of 0 together with a policy that drops, or unbounded \
+             storage"
+        );
+    }
+    // Not contradictions.
+    assert!(Builder::new(4).ordered().spsc::<u8>().is_ok());
+    assert!(Builder::new(4).ordered().mpmc::<u8>().is_ok());
+    assert!(
+        Builder::new(0)
+            .overflow(Overflow::Reject)
+            .mpsc::<u8>()
+            .is_ok()
+    );
+}
+
+#[test]
+fn errors_say_what_happened() {
+    let texts = [
+        SendError::Disconnected(1).to_string(),
+        SendError::Full(1).to_string(),
+        TrySendError::Full(1).to_string(),
+        TrySendError::Disconnected(1).to_string(),
+        SendTimeoutError::Timeout(1).to_string(),
+        SendTimeoutError::Disconnected(1).to_string(),
+        SendTimeoutError::Full(1).to_string(),
+        RecvError.to_string(),
+        TryRecvError::Empty.to_string(),
+        TryRecvError::Disconnected.to_string(),
+        RecvTimeoutError::Timeout.to_string(),
+        RecvTimeoutError::Disconnected.to_string(),
+        ClaimError::Full { asked: 3, free: 2 }.to_string(),
+        ClaimError::TooLarge {
+            asked: 9,
+            capacity: 8,
+        }
+        .to_string(),
+        ClaimError::Disconnected.to_string(),
+        ClaimError::Unsupported.to_string(),
+    ];
+    let expected = [
+        "sending into a channel without receivers",
+        "sending into a full channel that rejects what does not fit",
+        "sending into a full channel",
+        "sending into a channel without receivers",
+        "sending into a channel that stayed full until the time limit",
+        "sending into a channel without receivers",
+        "sending into a full channel that rejects what does not fit",
+        "receiving from an empty channel without senders",
+        "receiving from an empty channel",
+        "receiving from an empty channel without senders",
+        "receiving from a channel that stayed empty until the time limit",
+        "receiving from an empty channel without senders",
+        "claim of 3 elements in a channel with 2 free",
+        "claim of 9 elements in a channel that holds 8",
+        "claim in a channel without receivers",
+        "claim in an unbounded or rendezvous channel, or one that drops its oldest elements",
+    ];
+    assert_eq!(texts, expected);
+}
+
+#[test]
+fn errors_need_nothing_of_the_element() {
+    struct Opaque;
+    let (mut tx, rx) = channel::spsc::<Opaque>(1);
+    drop(rx);
+    let error = tx.send(Opaque).unwrap_err();
+    assert_eq!(format!("{error:?}"), "Disconnected(..)");
+    let boxed: Box<dyn std::error::Error + Send + Sync> = Box::new(error);
+    assert!(boxed.source().is_none());
+    let error = tx.send_many([Opaque]).unwrap_err();
+    assert_eq!(
+        format!("{error:?}"),
+        "SendManyError { sent: 0, error: Disconnected(..) }"
+    );
+}
