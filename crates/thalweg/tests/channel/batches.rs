@@ -1,10 +1,10 @@
 //! Several elements at a time.
 
-use crate::flavour::{Flavour, channel};
+use crate::flavour::{Flavour, Made};
 use thalweg::channel::{SendError, TryRecvError};
 
-pub(crate) fn send_many_and_recv_many<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(8);
+pub(crate) fn send_many_and_recv_many<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(8);
     let mut out = vec![99];
     for round in 0..20 {
         tx.send_many(round..round + 5).unwrap();
@@ -24,8 +24,8 @@ pub(crate) fn send_many_and_recv_many<F: Flavour>() {
     assert!(rx.is_empty());
 }
 
-pub(crate) fn try_forms_stop_where_room_ends<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(3);
+pub(crate) fn try_forms_stop_where_room_ends<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(3);
     let mut values = 0..;
     assert_eq!(tx.try_send_many(&mut values), 3);
     assert_eq!(values.next(), Some(3), "nothing is taken that is not sent");
@@ -40,8 +40,8 @@ pub(crate) fn try_forms_stop_where_room_ends<F: Flavour>() {
 }
 
 /// A batch that is larger than the channel waits for room as often as it must.
-pub(crate) fn batches_larger_than_the_channel<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(7);
+pub(crate) fn batches_larger_than_the_channel<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(7);
     std::thread::scope(|scope| {
         scope.spawn(move || {
             tx.send_many(0..500).unwrap();
@@ -51,8 +51,10 @@ pub(crate) fn batches_larger_than_the_channel<F: Flavour>() {
     });
 }
 
-pub(crate) fn a_batch_into_a_channel_that_closes_says_how_far_it_came<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(4);
+pub(crate) fn a_batch_into_a_channel_that_closes_says_how_far_it_came<S: Made>(
+    flavour: Flavour<S>,
+) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(4);
     std::thread::scope(|scope| {
         let sender = scope.spawn(move || {
             let mut values = 0..;
@@ -78,7 +80,7 @@ pub(crate) fn a_batch_into_a_channel_that_closes_says_how_far_it_came<F: Flavour
 }
 
 /// `Iterator`s that say nothing about their length, or lie.
-pub(crate) fn iterators_of_unknown_length<F: Flavour>() {
+pub(crate) fn iterators_of_unknown_length<S: Made>(flavour: Flavour<S>) {
     struct Liar(u32, (usize, Option<usize>));
     impl Iterator for Liar {
         type Item = u32;
@@ -90,7 +92,7 @@ pub(crate) fn iterators_of_unknown_length<F: Flavour>() {
             self.1
         }
     }
-    let (mut tx, mut rx) = channel::<F, u32>(8);
+    let (mut tx, mut rx) = flavour.channel::<u32>(8);
     for _ in 0..20 {
         tx.send_many((0..9).filter(|n| n % 3 == 0)).unwrap();
         assert_eq!(rx.try_iter().collect::<Vec<_>>(), [0, 3, 6]);
@@ -106,8 +108,8 @@ pub(crate) fn iterators_of_unknown_length<F: Flavour>() {
     }
 }
 
-pub(crate) fn recv_each_takes_what_is_there<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(6);
+pub(crate) fn recv_each_takes_what_is_there<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(6);
     tx.send_many(0..6).unwrap();
     let mut seen = vec![];
     assert_eq!(rx.recv_each(0, |_| panic!("none was asked for")), 0);
@@ -118,8 +120,8 @@ pub(crate) fn recv_each_takes_what_is_there<F: Flavour>() {
     assert!(seen.into_iter().eq(0..6));
 }
 
-pub(crate) fn a_batch_leaves_what_it_is_not_asked_for<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(6);
+pub(crate) fn a_batch_leaves_what_it_is_not_asked_for<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(6);
     for round in 0..10 {
         tx.send_many(0..6).unwrap();
         let mut batch = rx.batch(4);
@@ -135,8 +137,8 @@ pub(crate) fn a_batch_leaves_what_it_is_not_asked_for<F: Flavour>() {
 }
 
 /// The room that a batch gives back wakes the sender.
-pub(crate) fn a_batch_wakes_the_sender<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(3);
+pub(crate) fn a_batch_wakes_the_sender<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(3);
     tx.send_many(0..3).unwrap();
     std::thread::scope(|scope| {
         scope.spawn(move || tx.send_many(3..6).unwrap());

@@ -1,12 +1,12 @@
 //! Endpoints that come and go.
 
 use crate::crowds::{await_parked, check_all, element};
-use crate::flavour::{Flavour, channel};
+use crate::flavour::{Flavour, Made};
 use std::thread;
 use thalweg::channel::{ManyReceivers, ManySenders, RecvError, SendError, TryRecvError};
 
-pub(crate) fn a_clone_sends_and_keeps_the_channel_open<F: Flavour<S: ManySenders>>() {
-    let (tx, mut rx) = channel::<F, u32>(4);
+pub(crate) fn a_clone_sends_and_keeps_the_channel_open<S: Made + ManySenders>(flavour: Flavour<S>) {
+    let (tx, mut rx) = flavour.channel::<u32>(4);
     let mut clone = tx.clone();
     // Before anything was sent.
     drop(tx);
@@ -26,9 +26,9 @@ pub(crate) fn a_clone_sends_and_keeps_the_channel_open<F: Flavour<S: ManySenders
 }
 
 /// The receiver sees a new sender's elements and room before it has taken anything from it.
-pub(crate) fn lengths_count_every_sender<F: Flavour<S: ManySenders>>() {
-    let (mut tx, mut rx) = channel::<F, u32>(4);
-    let lanes = if F::HAS_LANES { 3 } else { 1 };
+pub(crate) fn lengths_count_every_sender<S: Made + ManySenders>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(4);
+    let lanes = if flavour.has_lanes { 3 } else { 1 };
     let mut clones = [tx.clone(), tx.clone()];
     assert_eq!((tx.capacity(), rx.capacity()), (4, 4 * lanes));
     assert!(rx.is_empty());
@@ -37,7 +37,7 @@ pub(crate) fn lengths_count_every_sender<F: Flavour<S: ManySenders>>() {
     assert_eq!((rx.len(), rx.is_empty()), (2, false));
     tx.send(3).unwrap();
     assert_eq!(rx.len(), 3);
-    assert_eq!(tx.len(), if F::HAS_LANES { 1 } else { 3 });
+    assert_eq!(tx.len(), if flavour.has_lanes { 1 } else { 3 });
     assert_eq!(rx.counters().sent, 3);
     assert_eq!(rx.try_iter().sum::<u32>(), 6);
     assert_eq!((rx.len(), tx.len(), rx.counters().received), (0, 0, 3));
@@ -50,8 +50,8 @@ pub(crate) fn lengths_count_every_sender<F: Flavour<S: ManySenders>>() {
 }
 
 /// A busy sender does not hold back a new one.
-pub(crate) fn a_new_sender_is_heard_beside_a_busy_one<F: Flavour<S: ManySenders>>() {
-    let (mut busy, mut rx) = channel::<F, u32>(4);
+pub(crate) fn a_new_sender_is_heard_beside_a_busy_one<S: Made + ManySenders>(flavour: Flavour<S>) {
+    let (mut busy, mut rx) = flavour.channel::<u32>(4);
     for _ in 0..3 {
         busy.send(0).unwrap();
     }
@@ -68,9 +68,11 @@ pub(crate) fn a_new_sender_is_heard_beside_a_busy_one<F: Flavour<S: ManySenders>
 }
 
 /// Each sender is made by the one before, which then goes: there is always one.
-pub(crate) fn senders_hand_over_while_the_receiver_waits<F: Flavour<S: ManySenders>>() {
+pub(crate) fn senders_hand_over_while_the_receiver_waits<S: Made + ManySenders>(
+    flavour: Flavour<S>,
+) {
     const CHAIN: u64 = 3000;
-    let (mut tx, mut rx) = channel::<F, u64>(2);
+    let (mut tx, mut rx) = flavour.channel::<u64>(2);
     thread::scope(|scope| {
         let receiver = scope.spawn(move || rx.iter().collect::<Vec<_>>());
         await_parked(|| tx.counters().parked);
@@ -90,9 +92,11 @@ pub(crate) fn senders_hand_over_while_the_receiver_waits<F: Flavour<S: ManySende
 }
 
 /// Senders that go at the same time: the receiver always hears of the end.
-pub(crate) fn the_last_of_several_senders_ends_the_wait<F: Flavour<S: ManySenders>>() {
+pub(crate) fn the_last_of_several_senders_ends_the_wait<S: Made + ManySenders>(
+    flavour: Flavour<S>,
+) {
     for round in 0..300 {
-        let (tx, mut rx) = channel::<F, u64>(2);
+        let (tx, mut rx) = flavour.channel::<u64>(2);
         thread::scope(|scope| {
             let others = [tx.clone(), tx.clone()];
             for mut other in others {
@@ -108,9 +112,9 @@ pub(crate) fn the_last_of_several_senders_ends_the_wait<F: Flavour<S: ManySender
     }
 }
 
-pub(crate) fn clones_of_a_closed_channel_are_closed<F: Flavour<S: ManySenders>>() {
+pub(crate) fn clones_of_a_closed_channel_are_closed<S: Made + ManySenders>(flavour: Flavour<S>) {
     for receiver_stays in [true, false] {
-        let (tx, mut rx) = channel::<F, u32>(2);
+        let (tx, mut rx) = flavour.channel::<u32>(2);
         let mut before = tx.clone();
         rx.close();
         let stays = receiver_stays.then_some(rx);
@@ -124,9 +128,9 @@ pub(crate) fn clones_of_a_closed_channel_are_closed<F: Flavour<S: ManySenders>>(
     }
 }
 
-pub(crate) fn the_last_receiver_wakes_every_sender<F: Flavour<S: ManySenders>>() {
+pub(crate) fn the_last_receiver_wakes_every_sender<S: Made + ManySenders>(flavour: Flavour<S>) {
     for by_close in [false, true] {
-        let (tx, mut rx) = channel::<F, u32>(1);
+        let (tx, mut rx) = flavour.channel::<u32>(1);
         thread::scope(|scope| {
             let threads = [(); 4].map(|()| {
                 let mut tx = tx.clone();
@@ -137,17 +141,19 @@ pub(crate) fn the_last_receiver_wakes_every_sender<F: Flavour<S: ManySenders>>()
                 true => rx.close(),
                 false => drop(rx),
             }
-            threads.map(|thread| thread.join().unwrap());
+            threads
+                .into_iter()
+                .for_each(|thread| thread.join().unwrap());
         });
         assert!(tx.is_closed());
     }
 }
 
-pub(crate) fn each_element_goes_to_one_receiver<F>()
+pub(crate) fn each_element_goes_to_one_receiver<S>(flavour: Flavour<S>)
 where
-    F: Flavour<S: ManySenders + ManyReceivers>,
+    S: Made + ManySenders + ManyReceivers,
 {
-    let (mut tx, mut first) = channel::<F, u32>(4);
+    let (mut tx, mut first) = flavour.channel::<u32>(4);
     let mut second = first.clone();
     tx.send_many(0..3).unwrap();
     assert_eq!((first.len(), second.len()), (3, 3));
@@ -167,11 +173,11 @@ where
     assert_eq!(tx.send(5), Err(SendError::Disconnected(5)));
 }
 
-pub(crate) fn close_by_one_receiver_ends_all<F>()
+pub(crate) fn close_by_one_receiver_ends_all<S>(flavour: Flavour<S>)
 where
-    F: Flavour<S: ManySenders + ManyReceivers>,
+    S: Made + ManySenders + ManyReceivers,
 {
-    let (tx, mut rx) = channel::<F, u32>(4);
+    let (tx, mut rx) = flavour.channel::<u32>(4);
     thread::scope(|scope| {
         let threads = [(); 3].map(|()| {
             let mut rx = rx.clone();
@@ -187,12 +193,12 @@ where
 }
 
 /// As many elements as receivers that wait: each gets one.
-pub(crate) fn every_waiting_receiver_is_woken<F>()
+pub(crate) fn every_waiting_receiver_is_woken<S>(flavour: Flavour<S>)
 where
-    F: Flavour<S: ManySenders + ManyReceivers>,
+    S: Made + ManySenders + ManyReceivers,
 {
     for in_one_go in [true, false] {
-        let (mut tx, rx) = channel::<F, u32>(4);
+        let (mut tx, rx) = flavour.channel::<u32>(4);
         thread::scope(|scope| {
             let threads = [(); 4].map(|()| {
                 let mut rx = rx.clone();
@@ -211,10 +217,10 @@ where
 }
 
 /// Senders and receivers come and go in the middle of it all.
-pub(crate) fn ends_come_and_go<F: Flavour<S: ManySenders + ManyReceivers>>() {
+pub(crate) fn ends_come_and_go<S: Made + ManySenders + ManyReceivers>(flavour: Flavour<S>) {
     const EACH: u64 = 20;
     const SENDERS: u64 = 60;
-    let (tx, rx) = channel::<F, u64>(3);
+    let (tx, rx) = flavour.channel::<u64>(3);
     let seen = thread::scope(|scope| {
         for group in 0..3 {
             let mut tx = tx.clone();

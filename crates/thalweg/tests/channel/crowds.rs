@@ -1,6 +1,6 @@
 //! Several threads: every element comes out once, and in order where that is promised.
 
-use crate::flavour::{Flavour, channel};
+use crate::flavour::{Flavour, Made};
 use std::thread;
 use thalweg::channel::{ManyReceivers, ManySenders, Receiver, Sender};
 
@@ -43,7 +43,13 @@ pub(crate) fn check_all(mut seen: Vec<u64>, senders: u64, each: u64) {
 }
 
 /// Sends `each` elements, in the form that is due.
-fn send_all<F: Flavour>(tx: &mut Sender<u64, F::S>, sender: u64, each: u64, form: usize) {
+fn send_all<S: Made>(
+    flavour: Flavour<S>,
+    tx: &mut Sender<u64, S>,
+    sender: u64,
+    each: u64,
+    form: usize,
+) {
     let values = (0..each).map(|n| element(sender, n));
     match form % 5 {
         0 => values.for_each(|value| tx.send(value).unwrap()),
@@ -60,7 +66,7 @@ fn send_all<F: Flavour>(tx: &mut Sender<u64, F::S>, sender: u64, each: u64, form
                 .chunks(7)
                 .for_each(|some| tx.send_slice(some).unwrap());
         }
-        _ if F::HAS_CLAIMS => {
+        _ if flavour.has_claims => {
             let values: Vec<_> = values.collect();
             for some in values.chunks(3) {
                 let mut claim = tx.claim(some.len()).unwrap();
@@ -73,7 +79,7 @@ fn send_all<F: Flavour>(tx: &mut Sender<u64, F::S>, sender: u64, each: u64, form
 }
 
 /// Receives until the senders are gone, in the form that is due.
-fn receive_all<F: Flavour>(rx: &mut Receiver<u64, F::S>, form: usize) -> Vec<u64> {
+fn receive_all<S: Made>(rx: &mut Receiver<u64, S>, form: usize) -> Vec<u64> {
     let mut seen = Vec::new();
     match form % 4 {
         0 => seen.extend(rx.iter()),
@@ -96,7 +102,7 @@ fn receive_all<F: Flavour>(rx: &mut Receiver<u64, F::S>, form: usize) -> Vec<u64
     seen
 }
 
-pub(crate) fn one_to_one_in_every_form<F: Flavour>() {
+pub(crate) fn one_to_one_in_every_form<S: Made>(flavour: Flavour<S>) {
     const EACH: u64 = 4000;
     for form in 0..20 {
         for capacity in [1, 3, 64] {
@@ -104,14 +110,14 @@ pub(crate) fn one_to_one_in_every_form<F: Flavour>() {
                 // Claims of three.
                 continue;
             }
-            if F::IS_MEETING && form % 20 == 1 {
+            if flavour.is_meeting && form % 20 == 1 {
                 // Tries on both sides never meet.
                 continue;
             }
-            let (mut tx, mut rx) = channel::<F, u64>(capacity);
+            let (mut tx, mut rx) = flavour.channel::<u64>(capacity);
             let seen = thread::scope(|scope| {
-                scope.spawn(move || send_all::<F>(&mut tx, 0, EACH / 20, form));
-                receive_all::<F>(&mut rx, form)
+                scope.spawn(move || send_all(flavour, &mut tx, 0, EACH / 20, form));
+                receive_all(&mut rx, form)
             });
             assert!(seen.into_iter().eq(0..EACH / 20), "form {form}, {capacity}");
         }
@@ -119,23 +125,22 @@ pub(crate) fn one_to_one_in_every_form<F: Flavour>() {
 }
 
 /// `senders` threads with `each` elements into the given receivers.
-fn crowd<F: Flavour>(
-    tx: Sender<u64, F::S>,
-    receivers: Vec<Receiver<u64, F::S>>,
+fn crowd<S: Made + ManySenders>(
+    flavour: Flavour<S>,
+    tx: Sender<u64, S>,
+    receivers: Vec<Receiver<u64, S>>,
     (senders, each): (u64, u64),
-) where
-    F::S: ManySenders,
-{
+) {
     let seen = thread::scope(|scope| {
         for sender in 0..senders {
             let mut tx = tx.clone();
-            scope.spawn(move || send_all::<F>(&mut tx, sender, each, sender as usize));
+            scope.spawn(move || send_all(flavour, &mut tx, sender, each, sender as usize));
         }
         drop(tx);
         let threads: Vec<_> = receivers
             .into_iter()
             .enumerate()
-            .map(|(form, mut rx)| scope.spawn(move || receive_all::<F>(&mut rx, form)))
+            .map(|(form, mut rx)| scope.spawn(move || receive_all(&mut rx, form)))
             .collect();
         let mut all = Vec::new();
         for thread in threads {
@@ -148,33 +153,33 @@ fn crowd<F: Flavour>(
     check_all(seen, senders, each);
 }
 
-pub(crate) fn many_to_one<F: Flavour<S: ManySenders>>() {
+pub(crate) fn many_to_one<S: Made + ManySenders>(flavour: Flavour<S>) {
     for (senders, capacity) in [(2, 3), (5, 4), (5, 300), (20, 16)] {
-        let (tx, rx) = channel::<F, u64>(capacity);
-        crowd::<F>(tx, vec![rx], (senders, 10_000 / senders));
+        let (tx, rx) = flavour.channel::<u64>(capacity);
+        crowd(flavour, tx, vec![rx], (senders, 10_000 / senders));
     }
 }
 
-pub(crate) fn one_to_many<F: Flavour<S: ManySenders + ManyReceivers>>() {
+pub(crate) fn one_to_many<S: Made + ManySenders + ManyReceivers>(flavour: Flavour<S>) {
     for (receivers, capacity) in [(2, 3), (4, 100), (12, 16)] {
-        let (tx, rx) = channel::<F, u64>(capacity);
+        let (tx, rx) = flavour.channel::<u64>(capacity);
         let all = vec![rx; receivers];
-        crowd::<F>(tx, all, (1, 10_000));
+        crowd(flavour, tx, all, (1, 10_000));
     }
 }
 
-pub(crate) fn many_to_many<F: Flavour<S: ManySenders + ManyReceivers>>() {
+pub(crate) fn many_to_many<S: Made + ManySenders + ManyReceivers>(flavour: Flavour<S>) {
     for (senders, receivers, capacity) in [(2, 2, 3), (5, 4, 3), (5, 3, 256), (7, 7, 16)] {
-        let (tx, rx) = channel::<F, u64>(capacity);
+        let (tx, rx) = flavour.channel::<u64>(capacity);
         let all = vec![rx; receivers];
-        crowd::<F>(tx, all, (senders, 10_000 / senders));
+        crowd(flavour, tx, all, (senders, 10_000 / senders));
     }
 }
 
 /// One order for all: what a thread sends after it has seen another's element comes after that.
-pub(crate) fn total_order<F: Flavour<S: ManySenders>>() {
-    assert!(!F::HAS_LANES);
-    let (tx, mut rx) = channel::<F, u64>(8);
+pub(crate) fn total_order<S: Made + ManySenders>(flavour: Flavour<S>) {
+    assert!(!flavour.has_lanes);
+    let (tx, mut rx) = flavour.channel::<u64>(8);
     let turn = std::sync::Mutex::new(0);
     thread::scope(|scope| {
         for _ in 0..4 {
@@ -193,13 +198,13 @@ pub(crate) fn total_order<F: Flavour<S: ManySenders>>() {
 }
 
 /// A receiver that is in no hurry, so that senders are full and asleep most of the time.
-pub(crate) fn slow_receiver<F: Flavour<S: ManySenders>>() {
-    let (tx, mut rx) = channel::<F, u64>(3);
+pub(crate) fn slow_receiver<S: Made + ManySenders>(flavour: Flavour<S>) {
+    let (tx, mut rx) = flavour.channel::<u64>(3);
     let mut seen = Vec::new();
     thread::scope(|scope| {
         for sender in 0..4 {
             let mut tx = tx.clone();
-            scope.spawn(move || send_all::<F>(&mut tx, sender, 200, 0));
+            scope.spawn(move || send_all(flavour, &mut tx, sender, 200, 0));
         }
         drop(tx);
         while let Ok(value) = rx.recv() {

@@ -1,91 +1,128 @@
-//! What the suite needs of a channel: a way to make one.
+//! What the suite needs of a channel: a way to make one, and what to expect of it.
+//!
+//! Cases are generic over the shape only, and know the flavour as a value: there are three shapes
+//! and a dozen flavours, and every case is compiled for each shape.
 
+use std::marker::PhantomData;
 use thalweg::channel::{BuildError, Builder, Mpmc, Mpsc, Receiver, Sender, Shape, Spsc};
 use thalweg::ring::Layout;
 
 /// The ends of a channel.
-pub(crate) type Ends<F, T> = (Sender<T, <F as Flavour>::S>, Receiver<T, <F as Flavour>::S>);
+pub(crate) type Ends<S, T> = (Sender<T, S>, Receiver<T, S>);
 
-/// A kind of channel.
-pub(crate) trait Flavour: 'static {
-    type S: Shape;
-    /// Each sender has room of its own, and elements of different senders are in no order.
-    const HAS_LANES: bool;
-    /// Its memory can be claimed.
-    const HAS_CLAIMS: bool;
-    /// Room that is claimed and not used comes back at once.
-    const GIVES_BACK: bool;
-    /// It stores nothing.
-    const IS_MEETING: bool;
-
-    /// Options that make it, for so many elements.
-    fn options(capacity: usize) -> Builder;
-
-    fn make<T: Send + 'static>(options: Builder) -> Result<Ends<Self, T>, BuildError>
-    where
-        Self: Sized;
+/// A shape, by the builder's method for it.
+pub(crate) trait Made: Shape + Sized {
+    fn make<T: Send + 'static>(options: Builder) -> Result<Ends<Self, T>, BuildError>;
 }
 
-pub(crate) fn channel<F: Flavour, T: Send + 'static>(capacity: usize) -> Ends<F, T> {
-    F::make(F::options(capacity)).unwrap()
-}
-
-macro_rules! flavours {
-    ($($(#[$doc:meta])* $name:ident: $shape:ident by $make:ident,
-        $traits:tt, $options:expr;)+) => { $(
-        $(#[$doc])*
-        pub(crate) struct $name;
-
-        impl Flavour for $name {
-            type S = $shape;
-            flavours!(@traits $traits);
-
-            fn options(capacity: usize) -> Builder {
-                let options: fn(usize) -> Builder = $options;
-                options(capacity)
-            }
-
+macro_rules! made {
+    ($($shape:ident by $make:ident)+) => { $(
+        impl Made for $shape {
             fn make<T: Send + 'static>(options: Builder) -> Result<Ends<Self, T>, BuildError> {
                 options.$make()
             }
         }
     )+ };
-    (@traits [$lanes:literal $claims:literal $gives_back:literal $meeting:literal]) => {
-        const HAS_LANES: bool = $lanes;
-        const HAS_CLAIMS: bool = $claims;
-        const GIVES_BACK: bool = $gives_back;
-        const IS_MEETING: bool = $meeting;
-    };
-    (@traits ring) => { flavours!(@traits [false true true false]); };
-    (@traits rings) => { flavours!(@traits [true true true false]); };
-    (@traits shared_ring) => { flavours!(@traits [false true false false]); };
-    (@traits queue) => { flavours!(@traits [false false true false]); };
-    (@traits meeting) => { flavours!(@traits [false false true true]); };
 }
 
-flavours! {
-    /// One ring, elements side by side.
-    Packed: Spsc by spsc, ring, |n| Builder::new(n).layout(Layout::Packed);
-    /// One ring, each element beside its sequence.
-    Slotted: Spsc by spsc, ring, |n| Builder::new(n).layout(Layout::Slotted);
-    /// A ring for each sender.
-    Lanes: Mpsc by mpsc, rings, Builder::new;
-    /// One ring for all senders.
-    Ordered: Mpsc by mpsc, shared_ring, |n| Builder::new(n).ordered();
-    /// One ring for all.
-    Tickets: Mpmc by mpmc, shared_ring, Builder::new;
-    /// A ring for each sender, shared by receivers.
-    Shards: Mpmc by mpmc, rings, |n| Builder::new(n).sharded();
-    /// Segments behind a lock, for one sender and one receiver.
-    UnboundedSpsc: Spsc by spsc, queue, Builder::unbounded;
-    /// Segments behind a lock, for many senders and one receiver.
-    UnboundedMpsc: Mpsc by mpsc, queue, Builder::unbounded;
-    /// Segments behind a lock.
-    Unbounded: Mpmc by mpmc, queue, Builder::unbounded;
-    /// No room at all: a sender meets a receiver.
-    MeetSpsc: Spsc by spsc, meeting, |_| Builder::new(0);
-    /// Senders meet one receiver.
-    MeetMpsc: Mpsc by mpsc, meeting, |_| Builder::new(0);
-    /// Senders meet receivers.
-    Meet: Mpmc by mpmc, meeting, |_| Builder::new(0);
+made! { Spsc by spsc Mpsc by mpsc Mpmc by mpmc }
+
+/// A kind of channel.
+pub(crate) struct Flavour<S> {
+    /// Each sender has room of its own, and elements of different senders are in no order.
+    pub(crate) has_lanes: bool,
+    /// Its memory can be claimed.
+    pub(crate) has_claims: bool,
+    /// Room that is claimed and not used comes back at once.
+    pub(crate) gives_back: bool,
+    /// It stores nothing.
+    pub(crate) is_meeting: bool,
+    options: fn(usize) -> Builder,
+    shape: PhantomData<fn() -> S>,
 }
+
+impl<S> Clone for Flavour<S> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<S> Copy for Flavour<S> {}
+
+impl<S: Made> Flavour<S> {
+    const fn stored(options: fn(usize) -> Builder) -> Self {
+        Self {
+            has_lanes: false,
+            has_claims: false,
+            gives_back: true,
+            is_meeting: false,
+            options,
+            shape: PhantomData,
+        }
+    }
+
+    /// A ring of one sender.
+    const fn ring(options: fn(usize) -> Builder) -> Self {
+        Self {
+            has_claims: true,
+            ..Self::stored(options)
+        }
+    }
+
+    /// A ring for each sender.
+    const fn rings(options: fn(usize) -> Builder) -> Self {
+        Self {
+            has_lanes: true,
+            ..Self::ring(options)
+        }
+    }
+
+    /// A ring that senders share.
+    const fn shared(options: fn(usize) -> Builder) -> Self {
+        Self {
+            gives_back: false,
+            ..Self::ring(options)
+        }
+    }
+
+    /// No room at all: a sender meets a receiver.
+    const fn meeting() -> Self {
+        Self {
+            is_meeting: true,
+            ..Self::stored(|_| Builder::new(0))
+        }
+    }
+
+    /// Options that make it, for so many elements.
+    pub(crate) fn options(self, capacity: usize) -> Builder {
+        (self.options)(capacity)
+    }
+
+    pub(crate) fn make<T: Send + 'static>(
+        self,
+        options: Builder,
+    ) -> Result<Ends<S, T>, BuildError> {
+        S::make(options)
+    }
+
+    pub(crate) fn channel<T: Send + 'static>(self, capacity: usize) -> Ends<S, T> {
+        self.make(self.options(capacity)).unwrap()
+    }
+}
+
+pub(crate) const PACKED: Flavour<Spsc> =
+    Flavour::ring(|capacity| Builder::new(capacity).layout(Layout::Packed));
+pub(crate) const SLOTTED: Flavour<Spsc> =
+    Flavour::ring(|capacity| Builder::new(capacity).layout(Layout::Slotted));
+pub(crate) const LANES: Flavour<Mpsc> = Flavour::rings(Builder::new);
+pub(crate) const ORDERED: Flavour<Mpsc> =
+    Flavour::shared(|capacity| Builder::new(capacity).ordered());
+pub(crate) const TICKETS: Flavour<Mpmc> = Flavour::shared(Builder::new);
+pub(crate) const SHARDS: Flavour<Mpmc> =
+    Flavour::rings(|capacity| Builder::new(capacity).sharded());
+pub(crate) const UNBOUNDED_SPSC: Flavour<Spsc> = Flavour::stored(Builder::unbounded);
+pub(crate) const UNBOUNDED_MPSC: Flavour<Mpsc> = Flavour::stored(Builder::unbounded);
+pub(crate) const UNBOUNDED: Flavour<Mpmc> = Flavour::stored(Builder::unbounded);
+pub(crate) const MEET_SPSC: Flavour<Spsc> = Flavour::meeting();
+pub(crate) const MEET_MPSC: Flavour<Mpsc> = Flavour::meeting();
+pub(crate) const MEET: Flavour<Mpmc> = Flavour::meeting();

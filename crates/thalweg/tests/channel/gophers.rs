@@ -1,14 +1,14 @@
 //! Patterns that Go's channel tests and crossbeam's go through, with our calls.
 
-use crate::flavour::{Ends, Flavour, channel};
+use crate::flavour::{Ends, Flavour, Made};
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
 use std::time::Duration;
 use thalweg::channel::{ManyReceivers, ManySenders, Receiver, Sender};
 
-pub(crate) fn ping_pong<F: Flavour>() {
-    let (mut ping, mut pinged) = channel::<F, u64>(1);
-    let (mut pong, mut ponged) = channel::<F, u64>(1);
+pub(crate) fn ping_pong<S: Made>(flavour: Flavour<S>) {
+    let (mut ping, mut pinged) = flavour.channel::<u64>(1);
+    let (mut pong, mut ponged) = flavour.channel::<u64>(1);
     thread::scope(|scope| {
         scope.spawn(move || pinged.iter().for_each(|n| pong.send(n + 1).unwrap()));
         let mut ball = 0;
@@ -33,8 +33,8 @@ fn filter<S: thalweg::channel::Shape>(
 }
 
 /// A filter for each prime, one behind the other. The end of the last ends them all.
-pub(crate) fn sieve<F: Flavour>() {
-    let (mut tx, mut rx): Ends<F, u32> = channel::<F, _>(3);
+pub(crate) fn sieve<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx): Ends<S, u32> = flavour.channel::<_>(3);
     let mut threads = vec![thread::spawn(move || {
         let mut n = 2;
         while tx.send(n).is_ok() {
@@ -45,7 +45,7 @@ pub(crate) fn sieve<F: Flavour>() {
     while primes.len() < 15 {
         let prime = rx.recv().unwrap();
         primes.push(prime);
-        let (next_tx, next_rx) = channel::<F, _>(3);
+        let (next_tx, next_rx) = flavour.channel::<_>(3);
         let from = std::mem::replace(&mut rx, next_rx);
         threads.push(thread::spawn(move || filter((from, next_tx), prime)));
     }
@@ -60,11 +60,11 @@ pub(crate) fn sieve<F: Flavour>() {
 }
 
 /// Each in a thread of its own, then all into one.
-pub(crate) fn fan_in<F: Flavour<S: ManySenders>>() {
-    let (tx, mut rx) = channel::<F, u64>(2);
+pub(crate) fn fan_in<S: Made + ManySenders>(flavour: Flavour<S>) {
+    let (tx, mut rx) = flavour.channel::<u64>(2);
     thread::scope(|scope| {
         for source in 0..4 {
-            let (mut from, mut to) = channel::<F, u64>(1);
+            let (mut from, mut to) = flavour.channel::<u64>(1);
             scope.spawn(move || (0..200).for_each(|n| from.send(source * 1000 + n).unwrap()));
             let mut tx = tx.clone();
             scope.spawn(move || to.iter().for_each(|n| tx.send(n).unwrap()));
@@ -81,10 +81,10 @@ pub(crate) fn fan_in<F: Flavour<S: ManySenders>>() {
 }
 
 /// Go's `TestMultiConsumer`: workers between two channels.
-pub(crate) fn workers<F: Flavour<S: ManySenders + ManyReceivers>>() {
+pub(crate) fn workers<S: Made + ManySenders + ManyReceivers>(flavour: Flavour<S>) {
     const JOBS: u64 = 3000;
-    let (mut jobs, todo) = channel::<F, u64>(7);
-    let (done, mut results) = channel::<F, u64>(7);
+    let (mut jobs, todo) = flavour.channel::<u64>(7);
+    let (done, mut results) = flavour.channel::<u64>(7);
     thread::scope(|scope| {
         for worker in 0..5 {
             let (mut todo, mut done) = (todo.clone(), done.clone());
@@ -104,9 +104,9 @@ pub(crate) fn workers<F: Flavour<S: ManySenders + ManyReceivers>>() {
 }
 
 /// A channel's elements as permits: never more inside than there are permits.
-pub(crate) fn semaphore<F: Flavour<S: ManySenders + ManyReceivers>>() {
+pub(crate) fn semaphore<S: Made + ManySenders + ManyReceivers>(flavour: Flavour<S>) {
     const PERMITS: usize = 3;
-    let (enter, leave) = channel::<F, ()>(PERMITS);
+    let (enter, leave) = flavour.channel::<()>(PERMITS);
     let enter = std::sync::Mutex::new(enter);
     let inside = AtomicUsize::new(0);
     thread::scope(|scope| {
@@ -129,9 +129,9 @@ pub(crate) fn semaphore<F: Flavour<S: ManySenders + ManyReceivers>>() {
 }
 
 /// crossbeam's `stress_oneshot`.
-pub(crate) fn one_shots<F: Flavour>() {
+pub(crate) fn one_shots<S: Made>(flavour: Flavour<S>) {
     for n in 0..500 {
-        let (mut tx, mut rx) = channel::<F, u32>(1);
+        let (mut tx, mut rx) = flavour.channel::<u32>(1);
         thread::scope(|scope| {
             scope.spawn(move || assert_eq!(rx.recv(), Ok(n)));
             tx.send(n).unwrap();
@@ -140,10 +140,10 @@ pub(crate) fn one_shots<F: Flavour>() {
 }
 
 /// crossbeam's `stress_timeout_two_threads`: sides that are late by turns.
-pub(crate) fn late_by_turns<F: Flavour>() {
+pub(crate) fn late_by_turns<S: Made>(flavour: Flavour<S>) {
     const COUNT: u32 = 60;
     let late = Duration::from_millis(1);
-    let (mut tx, mut rx) = channel::<F, u32>(2);
+    let (mut tx, mut rx) = flavour.channel::<u32>(2);
     thread::scope(|scope| {
         scope.spawn(move || {
             for n in 0..COUNT {
@@ -168,10 +168,10 @@ pub(crate) fn late_by_turns<F: Flavour>() {
 }
 
 /// crossbeam's `len`: never more than there can be, seen from both sides while both work.
-pub(crate) fn lengths_stay_in_bounds<F: Flavour>() {
+pub(crate) fn lengths_stay_in_bounds<S: Made>(flavour: Flavour<S>) {
     const COUNT: usize = 10_000;
     const CAPACITY: usize = 50;
-    let (mut tx, mut rx) = channel::<F, usize>(CAPACITY);
+    let (mut tx, mut rx) = flavour.channel::<usize>(CAPACITY);
     thread::scope(|scope| {
         scope.spawn(move || {
             for n in 0..COUNT {

@@ -1,6 +1,6 @@
 //! A channel on which nothing happens costs nothing.
 
-use crate::flavour::{Flavour, channel};
+use crate::flavour::{Flavour, Made};
 use std::fs;
 use std::sync::mpsc;
 use std::thread;
@@ -46,10 +46,14 @@ fn start(
 type Release = Box<dyn FnOnce()>;
 
 /// Both ends of a kind, blocked: a receiver on an empty channel, a sender on a full one.
-fn block_both<F: Flavour>(ids: &mpsc::Sender<Option<String>>, mode: Mode) -> Vec<Release> {
-    let make = || F::make::<u32>(F::options(2).mode(mode)).unwrap();
+fn block_both<S: Made>(
+    flavour: Flavour<S>,
+    ids: &mpsc::Sender<Option<String>>,
+    mode: Mode,
+) -> Vec<Release> {
+    let make = || flavour.make::<u32>(flavour.options(2).mode(mode)).unwrap();
     let (tx, mut rx) = make();
-    let receiver = start(ids, move || drop(rx.recv()));
+    let receiver = start(ids, move || assert!(rx.recv().is_err()));
     crate::crowds::await_parked(|| tx.counters().parked);
     let (mut full, rx) = make();
     let sender = start(ids, move || while full.send(1).is_ok() {});
@@ -63,16 +67,16 @@ fn block_both<F: Flavour>(ids: &mpsc::Sender<Option<String>>, mode: Mode) -> Vec
 }
 
 fn all_kinds(ids: &mpsc::Sender<Option<String>>, mode: Mode) -> Vec<Release> {
-    use crate::flavour::{Lanes, Meet, Ordered, Packed, Shards, Slotted, Tickets, Unbounded};
+    use crate::flavour::{LANES, MEET, ORDERED, PACKED, SHARDS, SLOTTED, TICKETS, UNBOUNDED};
     [
-        block_both::<Packed>(ids, mode),
-        block_both::<Slotted>(ids, mode),
-        block_both::<Lanes>(ids, mode),
-        block_both::<Ordered>(ids, mode),
-        block_both::<Tickets>(ids, mode),
-        block_both::<Shards>(ids, mode),
-        block_both::<Unbounded>(ids, mode),
-        block_both::<Meet>(ids, mode),
+        block_both(PACKED, ids, mode),
+        block_both(SLOTTED, ids, mode),
+        block_both(LANES, ids, mode),
+        block_both(ORDERED, ids, mode),
+        block_both(TICKETS, ids, mode),
+        block_both(SHARDS, ids, mode),
+        block_both(UNBOUNDED, ids, mode),
+        block_both(MEET, ids, mode),
     ]
     .into_iter()
     .flatten()
@@ -95,7 +99,7 @@ fn a_blocked_second_costs_no_processor_and_no_wake_up() {
         };
         // A pause is what is tested here, so there is nothing to await.
         let (_keep, nothing) = mpsc::channel::<()>();
-        let rest = |time: Duration| drop(nothing.recv_timeout(time));
+        let rest = |time: Duration| assert!(nothing.recv_timeout(time).is_err());
         rest(Duration::from_millis(100));
         let before: Vec<_> = names.iter().map(|name| usage(name).unwrap()).collect();
         rest(Duration::from_secs(1));
@@ -118,7 +122,7 @@ fn usage_sees_work_and_wake_ups() {
         println!("skipped: the system does not say what a thread has used");
         return;
     };
-    let (mut tx, mut rx) = channel::<crate::flavour::Packed, u32>(1);
+    let (mut tx, mut rx) = crate::flavour::PACKED.channel::<u32>(1);
     let echo = thread::spawn(move || rx.iter().count());
     for n in 0..2000 {
         tx.send(n).unwrap();

@@ -2,7 +2,7 @@
 
 use crate::crowds::{check_order, element};
 use crate::executor::block_on;
-use crate::flavour::{Flavour, channel};
+use crate::flavour::{Flavour, Made};
 use crate::ledger::Ledger;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
@@ -12,11 +12,14 @@ use thalweg::channel::{
     TrySendError,
 };
 
-fn lossy<F: Flavour, T: Send + 'static>(
+fn lossy<S: Made, T: Send + 'static>(
+    flavour: Flavour<S>,
     overflow: Overflow,
     capacity: usize,
-) -> crate::flavour::Ends<F, T> {
-    F::make(F::options(capacity).overflow(overflow)).unwrap()
+) -> crate::flavour::Ends<S, T> {
+    flavour
+        .make(flavour.options(capacity).overflow(overflow))
+        .unwrap()
 }
 
 /// What is there, each with what was lost before it.
@@ -28,8 +31,8 @@ fn told<S: Shape>(rx: &mut Receiver<u64, S>) -> Vec<(u64, u64)> {
     all
 }
 
-pub(crate) fn reject_gives_back<F: Flavour>() {
-    let (mut tx, mut rx) = lossy::<F, u32>(Overflow::Reject, 2);
+pub(crate) fn reject_gives_back<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = lossy::<S, u32>(flavour, Overflow::Reject, 2);
     tx.send(1).unwrap();
     tx.try_send(2).unwrap();
     let later = Instant::now() + Duration::from_secs(3600);
@@ -58,8 +61,8 @@ pub(crate) fn reject_gives_back<F: Flavour>() {
     assert_eq!(tx.send(1), Err(SendError::Disconnected(1)));
 }
 
-pub(crate) fn drop_newest_keeps_the_first<F: Flavour>() {
-    let (mut tx, mut rx) = lossy::<F, u64>(Overflow::DropNewest, 3);
+pub(crate) fn drop_newest_keeps_the_first<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = lossy::<S, u64>(flavour, Overflow::DropNewest, 3);
     for n in 0..8 {
         tx.send(n).unwrap();
     }
@@ -79,8 +82,8 @@ pub(crate) fn drop_newest_keeps_the_first<F: Flavour>() {
     assert_eq!(tx.counters(), counters);
 }
 
-pub(crate) fn drop_oldest_keeps_the_last<F: Flavour>() {
-    let (mut tx, mut rx) = lossy::<F, u64>(Overflow::DropOldest, 3);
+pub(crate) fn drop_oldest_keeps_the_last<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = lossy::<S, u64>(flavour, Overflow::DropOldest, 3);
     for n in 0..8 {
         tx.send(n).unwrap();
     }
@@ -105,8 +108,8 @@ pub(crate) fn drop_oldest_keeps_the_last<F: Flavour>() {
 }
 
 /// Batches tell what was lost before any of them.
-pub(crate) fn batches_tell_the_sum<F: Flavour>() {
-    let (mut tx, mut rx) = lossy::<F, u64>(Overflow::DropNewest, 4);
+pub(crate) fn batches_tell_the_sum<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = lossy::<S, u64>(flavour, Overflow::DropNewest, 4);
     tx.send_many(0..6).unwrap();
     rx.recv().unwrap();
     tx.send_many(6..9).unwrap();
@@ -124,10 +127,10 @@ pub(crate) fn batches_tell_the_sum<F: Flavour>() {
     );
 }
 
-pub(crate) fn dropped_elements_are_dropped_once<F: Flavour>() {
+pub(crate) fn dropped_elements_are_dropped_once<S: Made>(flavour: Flavour<S>) {
     for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
-        let Ok((mut tx, mut rx)) = F::make(F::options(4).overflow(overflow)) else {
-            assert!(F::HAS_LANES, "{overflow:?}");
+        let Ok((mut tx, mut rx)) = flavour.make(flavour.options(4).overflow(overflow)) else {
+            assert!(flavour.has_lanes, "{overflow:?}");
             continue;
         };
         let ledger = Ledger::new(20);
@@ -144,10 +147,11 @@ pub(crate) fn dropped_elements_are_dropped_once<F: Flavour>() {
 }
 
 /// An iterator that panics or ends early leaves no gap that looks like a loss.
-pub(crate) fn unused_room_is_not_a_loss<F: Flavour>() {
+pub(crate) fn unused_room_is_not_a_loss<S: Made>(flavour: Flavour<S>) {
     for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
-        let Ok((mut tx, mut rx)) = F::make::<u64>(F::options(4).overflow(overflow)) else {
-            assert!(F::HAS_LANES, "{overflow:?}");
+        let Ok((mut tx, mut rx)) = flavour.make::<u64>(flavour.options(4).overflow(overflow))
+        else {
+            assert!(flavour.has_lanes, "{overflow:?}");
             continue;
         };
         let panic = catch_unwind(AssertUnwindSafe(|| {
@@ -173,15 +177,16 @@ fn overrun<S: Shape>(tx: &mut Sender<u64, S>, sender: u64, each: u64) {
 }
 
 /// One receiver: what it got, and what it was told, is all that was sent.
-pub(crate) fn every_loss_is_told<F: Flavour>() {
+pub(crate) fn every_loss_is_told<S: Made>(flavour: Flavour<S>) {
     const EACH: u64 = 20_000;
     for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
-        let Ok((mut tx, mut rx)) = F::make::<u64>(F::options(8).overflow(overflow)) else {
-            assert!(F::HAS_LANES, "{overflow:?}");
+        let Ok((mut tx, mut rx)) = flavour.make::<u64>(flavour.options(8).overflow(overflow))
+        else {
+            assert!(flavour.has_lanes, "{overflow:?}");
             continue;
         };
         // The exact place of each gap, unless others might have received, too.
-        let is_exact = !(overflow == Overflow::DropOldest && F::S::SHARES_RECEIVER);
+        let is_exact = !(overflow == Overflow::DropOldest && S::SHARES_RECEIVER);
         thread::scope(|scope| {
             let sender = scope.spawn(move || {
                 overrun(&mut tx, 0, EACH);
@@ -228,12 +233,12 @@ pub(crate) fn every_loss_is_told<F: Flavour>() {
 
 /// Several senders: what was received and what was dropped is all that was sent, and all that was
 /// dropped is told.
-pub(crate) fn losses_add_up<F: Flavour<S: ManySenders>>() {
+pub(crate) fn losses_add_up<S: Made + ManySenders>(flavour: Flavour<S>) {
     const SENDERS: u64 = 3;
     const EACH: u64 = 5000;
     for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
-        let Ok((tx, mut rx)) = F::make::<u64>(F::options(4).overflow(overflow)) else {
-            assert!(F::HAS_LANES, "{overflow:?}");
+        let Ok((tx, mut rx)) = flavour.make::<u64>(flavour.options(4).overflow(overflow)) else {
+            assert!(flavour.has_lanes, "{overflow:?}");
             continue;
         };
         let (mut seen, mut told) = (Vec::new(), 0);
@@ -280,14 +285,15 @@ pub(crate) fn losses_add_up<F: Flavour<S: ManySenders>>() {
 }
 
 /// Several receivers: each loss is told to one of them.
-pub(crate) fn several_receivers_share_what_is_told<F>()
+pub(crate) fn several_receivers_share_what_is_told<S>(flavour: Flavour<S>)
 where
-    F: Flavour<S: ManySenders + ManyReceivers>,
+    S: Made + ManySenders + ManyReceivers,
 {
     const EACH: u64 = 10_000;
     for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
-        let Ok((mut tx, mut rx)) = F::make::<u64>(F::options(4).overflow(overflow)) else {
-            assert!(F::HAS_LANES, "{overflow:?}");
+        let Ok((mut tx, mut rx)) = flavour.make::<u64>(flavour.options(4).overflow(overflow))
+        else {
+            assert!(flavour.has_lanes, "{overflow:?}");
             continue;
         };
         thread::scope(|scope| {
@@ -325,8 +331,8 @@ where
     }
 }
 
-pub(crate) fn a_blocking_channel_loses_nothing<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u64>(2);
+pub(crate) fn a_blocking_channel_loses_nothing<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u64>(2);
     tx.send_many(0..2).unwrap();
     assert!(tx.try_send(2).is_err());
     assert_eq!(told(&mut rx), [(0, 0), (1, 0)]);

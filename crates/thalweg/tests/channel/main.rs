@@ -33,7 +33,7 @@ macro_rules! suite {
     (@one $flavour:ident; { $($module:ident: $($case:ident)+,)+ }) => { $($(
         #[test]
         fn $case() {
-            crate::watchdog::watched(crate::$module::$case::<crate::flavour::$flavour>);
+            crate::watchdog::watched(|| crate::$module::$case(crate::flavour::$flavour));
         }
     )+)+ };
 }
@@ -41,9 +41,9 @@ macro_rules! suite {
 /// Whatever stores elements.
 mod stored {
     suite! {
-        spsc_packed: Packed, spsc_slotted: Slotted, mpsc_lanes: Lanes, mpsc_ordered: Ordered,
-        mpmc: Tickets, mpmc_sharded: Shards, unbounded_spsc: UnboundedSpsc,
-        unbounded_mpsc: UnboundedMpsc, unbounded: Unbounded;
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc_ordered: ORDERED,
+        mpmc: TICKETS, mpmc_sharded: SHARDS, unbounded_spsc: UNBOUNDED_SPSC,
+        unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
             singles: smoke
                 holds_exactly_its_capacity
@@ -97,9 +97,9 @@ mod stored {
 /// Whatever there is.
 mod any {
     suite! {
-        spsc_packed: Packed, spsc_slotted: Slotted, mpsc_lanes: Lanes, mpsc_ordered: Ordered,
-        mpmc: Tickets, mpmc_sharded: Shards, unbounded: Unbounded,
-        rendezvous_spsc: MeetSpsc, rendezvous_mpsc: MeetMpsc, rendezvous: Meet;
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc_ordered: ORDERED,
+        mpmc: TICKETS, mpmc_sharded: SHARDS, unbounded: UNBOUNDED,
+        rendezvous_spsc: MEET_SPSC, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
             timeouts: an_element_in_time_is_received
                 timeouts_lose_nothing,
@@ -128,7 +128,7 @@ mod any {
 
 mod rendezvous {
     suite! {
-        spsc: MeetSpsc, mpsc: MeetMpsc, mpmc: Meet;
+        spsc: MEET_SPSC, mpsc: MEET_MPSC, mpmc: MEET;
         {
             meetings: smoke
                 nothing_is_there_to_wait_for
@@ -145,8 +145,8 @@ mod rendezvous {
 
 mod claiming {
     suite! {
-        spsc_packed: Packed, spsc_slotted: Slotted, mpsc_lanes: Lanes, mpsc_ordered: Ordered,
-        mpmc: Tickets, mpmc_sharded: Shards;
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc_ordered: ORDERED,
+        mpmc: TICKETS, mpmc_sharded: SHARDS;
         {
             claims: a_claim_is_sent_by_its_commit
                 a_claim_is_exact_or_an_error
@@ -163,7 +163,7 @@ mod claiming {
 
 mod not_claiming {
     suite! {
-        unbounded: Unbounded;
+        unbounded: UNBOUNDED;
         { claims: no_claims, }
     }
 }
@@ -171,17 +171,17 @@ mod not_claiming {
 /// The oldest can be dropped where all share one store.
 mod dropping_oldest {
     suite! {
-        spsc_packed: Packed, spsc_slotted: Slotted, mpsc: Lanes, mpsc_ordered: Ordered,
-        mpmc: Tickets, unbounded_spsc: UnboundedSpsc, unbounded_mpsc: UnboundedMpsc,
-        unbounded: Unbounded;
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: LANES, mpsc_ordered: ORDERED,
+        mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC, unbounded_mpsc: UNBOUNDED_MPSC,
+        unbounded: UNBOUNDED;
         { loss: drop_oldest_keeps_the_last, }
     }
 }
 
 mod many_senders {
     suite! {
-        mpsc_lanes: Lanes, mpsc_ordered: Ordered, mpmc: Tickets, mpmc_sharded: Shards,
-        unbounded_mpsc: UnboundedMpsc, unbounded: Unbounded;
+        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS, mpmc_sharded: SHARDS,
+        unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
             clones: a_clone_sends_and_keeps_the_channel_open
                 lengths_count_every_sender
@@ -194,8 +194,8 @@ mod many_senders {
 
 mod any_many_senders {
     suite! {
-        mpsc_lanes: Lanes, mpsc_ordered: Ordered, mpmc: Tickets, mpmc_sharded: Shards,
-        unbounded: Unbounded, rendezvous_mpsc: MeetMpsc, rendezvous: Meet;
+        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS, mpmc_sharded: SHARDS,
+        unbounded: UNBOUNDED, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
             clones: senders_hand_over_while_the_receiver_waits
                 the_last_of_several_senders_ends_the_wait
@@ -210,7 +210,7 @@ mod any_many_senders {
 
 mod claiming_by_many {
     suite! {
-        mpsc_lanes: Lanes, mpsc_ordered: Ordered, mpmc: Tickets, mpmc_sharded: Shards;
+        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS, mpmc_sharded: SHARDS;
         { claims: claims_and_sends_compete, }
     }
 }
@@ -218,29 +218,29 @@ mod claiming_by_many {
 /// Senders that share one store.
 mod one_store {
     suite! {
-        mpsc_ordered: Ordered, mpmc: Tickets, unbounded_mpsc: UnboundedMpsc, unbounded: Unbounded;
+        mpsc_ordered: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         { tasks: a_dropped_send_passes_its_wake_up_on, }
     }
 }
 
 mod one_ring {
     suite! {
-        mpsc_ordered: Ordered, mpmc: Tickets;
+        mpsc_ordered: ORDERED, mpmc: TICKETS;
         { claims: a_waiting_claim_leaves_room_to_a_send, }
     }
 }
 
 mod one_order {
     suite! {
-        mpsc_ordered: Ordered, mpmc: Tickets, unbounded_mpsc: UnboundedMpsc, unbounded: Unbounded,
-        rendezvous: Meet;
+        mpsc_ordered: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED,
+        rendezvous: MEET;
         { crowds: total_order, }
     }
 }
 
 mod many_receivers {
     suite! {
-        mpmc: Tickets, mpmc_sharded: Shards, unbounded: Unbounded;
+        mpmc: TICKETS, mpmc_sharded: SHARDS, unbounded: UNBOUNDED;
         {
             clones: each_element_goes_to_one_receiver,
             loss: several_receivers_share_what_is_told,
@@ -251,7 +251,7 @@ mod many_receivers {
 
 mod any_many_receivers {
     suite! {
-        mpmc: Tickets, mpmc_sharded: Shards, unbounded: Unbounded, rendezvous: Meet;
+        mpmc: TICKETS, mpmc_sharded: SHARDS, unbounded: UNBOUNDED, rendezvous: MEET;
         {
             clones: close_by_one_receiver_ends_all
                 every_waiting_receiver_is_woken

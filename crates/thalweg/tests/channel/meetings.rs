@@ -2,7 +2,7 @@
 
 use crate::crowds::await_parked;
 use crate::executor::{Alarm, block_on};
-use crate::flavour::{Flavour, channel};
+use crate::flavour::{Flavour, Made};
 use crate::ledger::Ledger;
 use std::task::Poll;
 use std::thread;
@@ -14,8 +14,8 @@ use thalweg::channel::{
 
 const SOON: Duration = Duration::from_millis(15);
 
-pub(crate) fn smoke<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(0);
+pub(crate) fn smoke<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(0);
     assert_eq!((tx.capacity(), rx.capacity()), (0, 0));
     assert_eq!(
         (tx.len(), rx.len(), tx.is_full(), rx.is_empty()),
@@ -29,8 +29,8 @@ pub(crate) fn smoke<F: Flavour>() {
     });
 }
 
-pub(crate) fn nothing_is_there_to_wait_for<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(0);
+pub(crate) fn nothing_is_there_to_wait_for<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(0);
     let began = Instant::now();
     assert_eq!(rx.recv_timeout(SOON), Err(RecvTimeoutError::Timeout));
     assert_eq!(tx.send_timeout(1, SOON), Err(SendTimeoutError::Timeout(1)));
@@ -52,8 +52,8 @@ pub(crate) fn nothing_is_there_to_wait_for<F: Flavour>() {
 }
 
 /// One that waits is met by one that only tries.
-pub(crate) fn tries_meet_those_who_wait<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(0);
+pub(crate) fn tries_meet_those_who_wait<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(0);
     let (mut tx, mut rx) = thread::scope(|scope| {
         let receiver = scope.spawn(move || (rx.recv(), rx));
         await_parked(|| tx.counters().parked);
@@ -83,8 +83,8 @@ pub(crate) fn tries_meet_those_who_wait<F: Flavour>() {
     });
 }
 
-pub(crate) fn without_receivers_every_send_gives_back<F: Flavour>() {
-    let (mut tx, rx) = channel::<F, u32>(0);
+pub(crate) fn without_receivers_every_send_gives_back<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, rx) = flavour.channel::<u32>(0);
     drop(rx);
     assert!(tx.is_closed());
     assert_eq!(tx.send(7), Err(SendError::Disconnected(7)));
@@ -104,8 +104,8 @@ pub(crate) fn without_receivers_every_send_gives_back<F: Flavour>() {
     );
 }
 
-pub(crate) fn without_senders_every_receive_says_so<F: Flavour>() {
-    let (tx, mut rx) = channel::<F, u32>(0);
+pub(crate) fn without_senders_every_receive_says_so<S: Made>(flavour: Flavour<S>) {
+    let (tx, mut rx) = flavour.channel::<u32>(0);
     drop(tx);
     assert!(rx.is_closed());
     assert_eq!(rx.recv(), Err(RecvError));
@@ -122,9 +122,9 @@ pub(crate) fn without_senders_every_receive_says_so<F: Flavour>() {
     assert_eq!((rx.iter().next(), rx.batch(1).next()), (None, None));
 }
 
-pub(crate) fn elements_are_dropped_once<F: Flavour>() {
+pub(crate) fn elements_are_dropped_once<S: Made>(flavour: Flavour<S>) {
     let ledger = Ledger::new(6);
-    let (mut tx, mut rx) = channel::<F, _>(0);
+    let (mut tx, mut rx) = flavour.channel::<_>(0);
     drop(tx.try_send(ledger.item(0)));
     drop(tx.send_timeout(ledger.item(1), Duration::ZERO));
     let alarm = Alarm::new();
@@ -161,8 +161,8 @@ pub(crate) fn elements_are_dropped_once<F: Flavour>() {
     assert_eq!(ledger.dropped(), [1; 6]);
 }
 
-pub(crate) fn a_pending_receive_is_woken_once<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(0);
+pub(crate) fn a_pending_receive_is_woken_once<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(0);
     let (first, second) = (Alarm::new(), Alarm::new());
     let mut future = rx.recv_async();
     assert!(first.poll(&mut future).is_pending());
@@ -176,8 +176,8 @@ pub(crate) fn a_pending_receive_is_woken_once<F: Flavour>() {
     assert_eq!((rx.counters().parked, rx.counters().woken), (1, 1));
 }
 
-pub(crate) fn a_pending_send_is_woken_once<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(0);
+pub(crate) fn a_pending_send_is_woken_once<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(0);
     let (first, second) = (Alarm::new(), Alarm::new());
     let mut future = tx.send_async(1);
     assert!(first.poll(&mut future).is_pending());
@@ -189,8 +189,10 @@ pub(crate) fn a_pending_send_is_woken_once<F: Flavour>() {
     assert_eq!((tx.counters().parked, tx.counters().woken), (1, 1));
 }
 
-pub(crate) fn reject_gives_back<F: Flavour>() {
-    let (mut tx, mut rx) = F::make::<u32>(F::options(0).overflow(Overflow::Reject)).unwrap();
+pub(crate) fn reject_gives_back<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour
+        .make::<u32>(flavour.options(0).overflow(Overflow::Reject))
+        .unwrap();
     assert_eq!(tx.send(1), Err(SendError::Full(1)));
     assert_eq!(
         tx.send_timeout(1, Duration::MAX),

@@ -1,6 +1,6 @@
 //! Random sequences of operations by one thread, against a queue that obviously does the same.
 
-use crate::flavour::{Ends, Flavour};
+use crate::flavour::{Ends, Flavour, Made};
 use std::collections::VecDeque;
 use thalweg::channel::{ClaimError, Overflow, TryRecvError, TrySendError};
 
@@ -85,14 +85,15 @@ impl Model {
     }
 }
 
-struct Run<F: Flavour> {
-    ends: Ends<F, u64>,
+struct Run<S: Made> {
+    flavour: Flavour<S>,
+    ends: Ends<S, u64>,
     model: Model,
     random: Random,
     next: u64,
 }
 
-impl<F: Flavour> Run<F> {
+impl<S: Made> Run<S> {
     fn fresh(&mut self, count: usize) -> Vec<u64> {
         let first = self.next;
         self.next += count as u64;
@@ -144,13 +145,13 @@ impl<F: Flavour> Run<F> {
     }
 
     fn claim(&mut self) {
-        if !F::HAS_CLAIMS || self.model.overflow == Overflow::DropOldest {
+        if !self.flavour.has_claims || self.model.overflow == Overflow::DropOldest {
             return;
         }
         let count = self.random.below(self.model.capacity + 2);
         let room = self.model.capacity - self.model.queue.len();
         let mut used = self.random.below(count + 1);
-        if !F::GIVES_BACK {
+        if !self.flavour.gives_back {
             used = count;
         }
         let values = self.fresh(used);
@@ -158,7 +159,7 @@ impl<F: Flavour> Run<F> {
             Ok(mut claim) => {
                 assert!(count <= room);
                 assert_eq!(claim.write(&values), used);
-                if F::GIVES_BACK && self.random.below(4) == 0 {
+                if self.flavour.gives_back && self.random.below(4) == 0 {
                     drop(claim);
                     return;
                 }
@@ -240,14 +241,15 @@ impl<F: Flavour> Run<F> {
     }
 }
 
-fn run<F: Flavour>(seed: u64, overflow: Overflow) {
+fn run<S: Made>(flavour: Flavour<S>, seed: u64, overflow: Overflow) {
     let mut random = Random(seed.wrapping_mul(0x9E37_79B9_7F4A_7C15) | 1);
     let capacity = 1 + random.below(9);
-    let Ok(ends) = F::make(F::options(capacity).overflow(overflow)) else {
-        assert!(F::HAS_LANES && overflow == Overflow::DropOldest);
+    let Ok(ends) = flavour.make(flavour.options(capacity).overflow(overflow)) else {
+        assert!(flavour.has_lanes && overflow == Overflow::DropOldest);
         return;
     };
-    let mut run = Run::<F> {
+    let mut run = Run {
+        flavour,
         ends,
         model: Model {
             capacity,
@@ -275,7 +277,7 @@ fn run<F: Flavour>(seed: u64, overflow: Overflow) {
     }
 }
 
-pub(crate) fn random_walks<F: Flavour>() {
+pub(crate) fn random_walks<S: Made>(flavour: Flavour<S>) {
     for overflow in [
         Overflow::Block,
         Overflow::Reject,
@@ -283,7 +285,7 @@ pub(crate) fn random_walks<F: Flavour>() {
         Overflow::DropOldest,
     ] {
         for seed in 0..40 {
-            let walk = std::panic::catch_unwind(|| run::<F>(seed, overflow));
+            let walk = std::panic::catch_unwind(|| run(flavour, seed, overflow));
             assert!(walk.is_ok(), "seed {seed}, {overflow:?}");
         }
     }

@@ -1,10 +1,10 @@
 //! One thread, one element at a time.
 
-use crate::flavour::{Flavour, channel};
+use crate::flavour::{Flavour, Made};
 use thalweg::channel::{RecvError, SendError, TryRecvError, TrySendError};
 
-pub(crate) fn smoke<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(4);
+pub(crate) fn smoke<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(4);
     tx.send(1).unwrap();
     tx.try_send(2).unwrap();
     assert_eq!(rx.recv(), Ok(1));
@@ -14,9 +14,9 @@ pub(crate) fn smoke<F: Flavour>() {
     assert_eq!(rx.recv(), Err(RecvError));
 }
 
-pub(crate) fn holds_exactly_its_capacity<F: Flavour>() {
+pub(crate) fn holds_exactly_its_capacity<S: Made>(flavour: Flavour<S>) {
     for capacity in [1, 2, 3, 4, 5, 7, 64, 65, 100, 1000] {
-        let (mut tx, mut rx) = channel::<F, usize>(capacity);
+        let (mut tx, mut rx) = flavour.channel::<usize>(capacity);
         assert_eq!((tx.capacity(), rx.capacity()), (capacity, capacity));
         // Away from the first slot, so that it wraps.
         for n in 0..3 {
@@ -45,8 +45,8 @@ pub(crate) fn holds_exactly_its_capacity<F: Flavour>() {
     }
 }
 
-pub(crate) fn wraps_many_times<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u64>(5);
+pub(crate) fn wraps_many_times<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u64>(5);
     let (mut sent, mut received) = (0, 0);
     for round in 0..2000 {
         for _ in 0..=round % 5 {
@@ -61,8 +61,8 @@ pub(crate) fn wraps_many_times<F: Flavour>() {
     }
 }
 
-pub(crate) fn zero_sized_elements<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, ()>(100);
+pub(crate) fn zero_sized_elements<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<()>(100);
     for _ in 0..100 {
         tx.try_send(()).unwrap();
     }
@@ -75,8 +75,8 @@ pub(crate) fn zero_sized_elements<F: Flavour>() {
     assert_eq!(tx.send(()), Err(SendError::Disconnected(())));
 }
 
-pub(crate) fn large_elements<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, [u64; 500]>(3);
+pub(crate) fn large_elements<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<[u64; 500]>(3);
     for round in 0..20 {
         for n in 0..3 {
             tx.try_send([round * 3 + n; 500]).unwrap();
@@ -88,8 +88,8 @@ pub(crate) fn large_elements<F: Flavour>() {
     }
 }
 
-pub(crate) fn elements_that_own_memory<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, (String, Box<u8>)>(4);
+pub(crate) fn elements_that_own_memory<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<(String, Box<u8>)>(4);
     for n in 0..50_u8 {
         tx.send((format!("element {n}"), Box::new(n))).unwrap();
         let (text, boxed) = rx.recv().unwrap();
@@ -104,9 +104,9 @@ pub(crate) fn elements_that_own_memory<F: Flavour>() {
 }
 
 /// A channel can carry ends of other channels, its own included.
-pub(crate) fn channels_of_channels<F: Flavour>() {
-    let (mut outer_tx, mut outer_rx) = channel::<F, crate::flavour::Ends<F, u8>>(2);
-    let (mut tx, rx) = channel::<F, u8>(2);
+pub(crate) fn channels_of_channels<S: Made>(flavour: Flavour<S>) {
+    let (mut outer_tx, mut outer_rx) = flavour.channel::<crate::flavour::Ends<S, u8>>(2);
+    let (mut tx, rx) = flavour.channel::<u8>(2);
     tx.send(1).unwrap();
     outer_tx.send((tx, rx)).unwrap();
     let (mut tx, mut rx) = outer_rx.recv().unwrap();
@@ -116,8 +116,8 @@ pub(crate) fn channels_of_channels<F: Flavour>() {
     drop((outer_tx, outer_rx));
 }
 
-pub(crate) fn iterators<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(10);
+pub(crate) fn iterators<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(10);
     tx.send_many(0..10).unwrap();
     assert_eq!(rx.try_iter().take(3).collect::<Vec<_>>(), [0, 1, 2]);
     assert_eq!(rx.iter().take(2).collect::<Vec<_>>(), [3, 4]);
@@ -135,9 +135,9 @@ pub(crate) fn iterators<F: Flavour>() {
     assert_eq!(rest.next(), None);
 }
 
-pub(crate) fn ends_say_what_they_are<F: Flavour>() {
+pub(crate) fn ends_say_what_they_are<S: Made>(flavour: Flavour<S>) {
     fn moves<T: Send>(_: &T) {}
-    let (mut tx, rx) = channel::<F, u32>(3);
+    let (mut tx, rx) = flavour.channel::<u32>(3);
     moves(&tx);
     moves(&rx);
     tx.send(1).unwrap();

@@ -1,7 +1,7 @@
 //! Counters are exact when nobody is at work.
 
 use crate::crowds::await_parked;
-use crate::flavour::{Flavour, channel};
+use crate::flavour::{Flavour, Made};
 use std::thread;
 use std::time::Duration;
 use thalweg::channel::{Counters, ManySenders};
@@ -16,8 +16,8 @@ fn elements(counters: Counters) -> [u64; 5] {
     ]
 }
 
-pub(crate) fn elements_are_counted<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(4);
+pub(crate) fn elements_are_counted<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(4);
     assert_eq!((tx.counters(), rx.counters()), Default::default());
     tx.send_many(0..4).unwrap();
     assert!(tx.try_send(4).is_err());
@@ -34,8 +34,8 @@ pub(crate) fn elements_are_counted<F: Flavour>() {
     assert_eq!(elements(tx.counters()), [6, 3, 2, 0, 3]);
 }
 
-pub(crate) fn figures_outlive_their_senders<F: Flavour<S: ManySenders>>() {
-    let (tx, mut rx) = channel::<F, u32>(2);
+pub(crate) fn figures_outlive_their_senders<S: Made + ManySenders>(flavour: Flavour<S>) {
+    let (tx, mut rx) = flavour.channel::<u32>(2);
     let mut first = tx.clone();
     while first.try_send(1).is_ok() {}
     drop(first);
@@ -44,7 +44,7 @@ pub(crate) fn figures_outlive_their_senders<F: Flavour<S: ManySenders>>() {
     let mut second = tx.clone();
     while second.try_send(1).is_ok() {}
     assert_eq!(elements(rx.counters()), [4, 2, 2, 0, 0]);
-    let own = if F::HAS_LANES {
+    let own = if flavour.has_lanes {
         [2, 0, 1, 0, 0]
     } else {
         [4, 2, 2, 0, 0]
@@ -57,8 +57,8 @@ pub(crate) fn figures_outlive_their_senders<F: Flavour<S: ManySenders>>() {
     assert_eq!(elements(rx.counters()), [4, 4, 2, 0, 0]);
 }
 
-pub(crate) fn waits_are_counted<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(1);
+pub(crate) fn waits_are_counted<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(1);
     tx.send(0).unwrap();
     rx.recv().unwrap();
     assert_eq!((rx.counters().parked, rx.counters().woken), (0, 0));
@@ -94,8 +94,10 @@ pub(crate) fn waits_are_counted<F: Flavour>() {
 }
 
 /// Above the soft limit senders yield, are counted, and go on.
-pub(crate) fn a_soft_limit_is_counted<F: Flavour>() {
-    let (mut tx, mut rx) = F::make::<u32>(F::options(6).soft_limit(2)).unwrap();
+pub(crate) fn a_soft_limit_is_counted<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour
+        .make::<u32>(flavour.options(6).soft_limit(2))
+        .unwrap();
     for (n, balanced) in (0..5).zip([0, 0, 1, 2, 3]) {
         tx.send(n).unwrap();
         assert_eq!(rx.counters().balanced, balanced);

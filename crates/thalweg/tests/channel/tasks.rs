@@ -2,14 +2,14 @@
 
 use crate::crowds::{await_parked, check_all, element};
 use crate::executor::{Alarm, block_on};
-use crate::flavour::{Flavour, channel};
+use crate::flavour::{Flavour, Made};
 use crate::ledger::Ledger;
 use std::task::Poll;
 use std::thread;
 use thalweg::channel::{ManyReceivers, ManySenders, RecvError, SendError};
 
-pub(crate) fn ready_at_once<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(2);
+pub(crate) fn ready_at_once<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(2);
     let alarm = Alarm::new();
     assert_eq!(alarm.poll(&mut tx.send_async(1)), Poll::Ready(Ok(())));
     let mut place = Some(2);
@@ -33,8 +33,8 @@ pub(crate) fn ready_at_once<F: Flavour>() {
     assert_eq!((alarm.count(), rx.counters().woken), (0, 0));
 }
 
-pub(crate) fn a_pending_receive_is_woken_once<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(2);
+pub(crate) fn a_pending_receive_is_woken_once<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(2);
     let (first, second) = (Alarm::new(), Alarm::new());
     let mut future = rx.recv_async();
     assert!(first.poll(&mut future).is_pending());
@@ -52,8 +52,8 @@ pub(crate) fn a_pending_receive_is_woken_once<F: Flavour>() {
     assert_eq!((counters.parked, counters.woken), (1, 1));
 }
 
-pub(crate) fn a_pending_send_is_woken_once<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(1);
+pub(crate) fn a_pending_send_is_woken_once<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(1);
     tx.send(1).unwrap();
     let (first, second) = (Alarm::new(), Alarm::new());
     let mut future = tx.send_async(2);
@@ -68,9 +68,9 @@ pub(crate) fn a_pending_send_is_woken_once<F: Flavour>() {
     assert_eq!((counters.parked, counters.woken), (1, 1));
 }
 
-pub(crate) fn the_end_wakes_tasks<F: Flavour>() {
+pub(crate) fn the_end_wakes_tasks<S: Made>(flavour: Flavour<S>) {
     let alarm = Alarm::new();
-    let (tx, mut rx) = channel::<F, u32>(1);
+    let (tx, mut rx) = flavour.channel::<u32>(1);
     let mut future = rx.recv_async();
     assert!(alarm.poll(&mut future).is_pending());
     drop(tx);
@@ -78,7 +78,7 @@ pub(crate) fn the_end_wakes_tasks<F: Flavour>() {
     assert_eq!(alarm.poll(&mut future), Poll::Ready(Err(RecvError)));
     drop(future);
     for by_close in [true, false] {
-        let (mut tx, mut rx) = channel::<F, u32>(1);
+        let (mut tx, mut rx) = flavour.channel::<u32>(1);
         let _ = tx.try_send(1);
         let mut future = tx.send_async(2);
         assert!(alarm.poll(&mut future).is_pending());
@@ -96,8 +96,8 @@ pub(crate) fn the_end_wakes_tasks<F: Flavour>() {
 }
 
 /// A receive that is given up takes nothing with it.
-pub(crate) fn a_dropped_receive_loses_nothing<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(2);
+pub(crate) fn a_dropped_receive_loses_nothing<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(2);
     let alarm = Alarm::new();
     for n in 0..50 {
         let mut future = rx.recv_async();
@@ -115,9 +115,9 @@ pub(crate) fn a_dropped_receive_loses_nothing<F: Flavour>() {
 }
 
 /// A send that is given up leaves its element to the caller, or drops it, once.
-pub(crate) fn a_dropped_send_keeps_its_element<F: Flavour>() {
+pub(crate) fn a_dropped_send_keeps_its_element<S: Made>(flavour: Flavour<S>) {
     let ledger = Ledger::new(4);
-    let (mut tx, mut rx) = channel::<F, _>(1);
+    let (mut tx, mut rx) = flavour.channel::<_>(1);
     let alarm = Alarm::new();
     tx.send(ledger.item(0)).ok().unwrap();
     let mut future = tx.send_async(ledger.item(1));
@@ -144,11 +144,11 @@ pub(crate) fn a_dropped_send_keeps_its_element<F: Flavour>() {
 }
 
 /// Two wait, one is woken and goes: the other is woken in its place.
-pub(crate) fn a_dropped_receive_passes_its_wake_up_on<F>()
+pub(crate) fn a_dropped_receive_passes_its_wake_up_on<S>(flavour: Flavour<S>)
 where
-    F: Flavour<S: ManySenders + ManyReceivers>,
+    S: Made + ManySenders + ManyReceivers,
 {
-    let (mut tx, mut rx) = channel::<F, u32>(4);
+    let (mut tx, mut rx) = flavour.channel::<u32>(4);
     let mut other = rx.clone();
     let (first, second) = (Alarm::new(), Alarm::new());
     let mut gone = rx.recv_async();
@@ -163,11 +163,11 @@ where
 }
 
 /// Two wait for one element: only one of them is bothered.
-pub(crate) fn one_element_wakes_one_task<F>()
+pub(crate) fn one_element_wakes_one_task<S>(flavour: Flavour<S>)
 where
-    F: Flavour<S: ManySenders + ManyReceivers>,
+    S: Made + ManySenders + ManyReceivers,
 {
-    let (mut tx, mut rx) = channel::<F, u32>(4);
+    let (mut tx, mut rx) = flavour.channel::<u32>(4);
     let mut other = rx.clone();
     let (first, second) = (Alarm::new(), Alarm::new());
     let mut one = rx.recv_async();
@@ -183,8 +183,8 @@ where
 }
 
 /// As above, for senders of one store.
-pub(crate) fn a_dropped_send_passes_its_wake_up_on<F: Flavour<S: ManySenders>>() {
-    let (mut tx, mut rx) = channel::<F, u32>(1);
+pub(crate) fn a_dropped_send_passes_its_wake_up_on<S: Made + ManySenders>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(1);
     let mut other = tx.clone();
     tx.send(0).unwrap();
     let (first, second) = (Alarm::new(), Alarm::new());
@@ -202,11 +202,11 @@ pub(crate) fn a_dropped_send_passes_its_wake_up_on<F: Flavour<S: ManySenders>>()
 }
 
 /// A thread sleeps in line behind a task that goes.
-pub(crate) fn a_task_passes_its_wake_up_on_to_a_thread<F>()
+pub(crate) fn a_task_passes_its_wake_up_on_to_a_thread<S>(flavour: Flavour<S>)
 where
-    F: Flavour<S: ManySenders + ManyReceivers>,
+    S: Made + ManySenders + ManyReceivers,
 {
-    let (mut tx, mut rx) = channel::<F, u32>(4);
+    let (mut tx, mut rx) = flavour.channel::<u32>(4);
     let mut other = rx.clone();
     let alarm = Alarm::new();
     let mut future = rx.recv_async();
@@ -222,8 +222,8 @@ where
 }
 
 /// Begun by one thread, ended by another.
-pub(crate) fn futures_move_between_threads<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(1);
+pub(crate) fn futures_move_between_threads<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(1);
     let alarm = Alarm::new();
     let mut future = rx.recv_async();
     assert!(alarm.poll(&mut future).is_pending());
@@ -246,9 +246,9 @@ pub(crate) fn futures_move_between_threads<F: Flavour>() {
     });
 }
 
-pub(crate) fn tasks_and_threads_ping_pong<F: Flavour>() {
-    let (mut ping, mut pinged) = channel::<F, u32>(1);
-    let (mut pong, mut ponged) = channel::<F, u32>(1);
+pub(crate) fn tasks_and_threads_ping_pong<S: Made>(flavour: Flavour<S>) {
+    let (mut ping, mut pinged) = flavour.channel::<u32>(1);
+    let (mut pong, mut ponged) = flavour.channel::<u32>(1);
     thread::scope(|scope| {
         scope.spawn(move || {
             block_on(async move {
@@ -267,10 +267,10 @@ pub(crate) fn tasks_and_threads_ping_pong<F: Flavour>() {
 
 /// Futures are dropped at random, on both sides, all the time; nothing is lost, doubled or left
 /// asleep.
-pub(crate) fn cancelled_all_the_time<F: Flavour<S: ManySenders + ManyReceivers>>() {
+pub(crate) fn cancelled_all_the_time<S: Made + ManySenders + ManyReceivers>(flavour: Flavour<S>) {
     const SENDERS: u64 = 2;
     const EACH: u64 = 1500;
-    let (tx, rx) = channel::<F, u64>(2);
+    let (tx, rx) = flavour.channel::<u64>(2);
     let seen = thread::scope(|scope| {
         for sender in 0..SENDERS {
             let mut tx = tx.clone();
@@ -314,8 +314,8 @@ pub(crate) fn cancelled_all_the_time<F: Flavour<S: ManySenders + ManyReceivers>>
 }
 
 /// A task that waits on a channel that nobody drains is woken by room, whoever makes it.
-pub(crate) fn a_task_waits_beside_threads<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u32>(2);
+pub(crate) fn a_task_waits_beside_threads<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(2);
     thread::scope(|scope| {
         scope.spawn(move || {
             block_on(async {

@@ -1,14 +1,14 @@
 //! Waits with an end. Only lower bounds are asserted.
 
-use crate::flavour::{Flavour, channel};
+use crate::flavour::{Flavour, Made};
 use std::thread;
 use std::time::{Duration, Instant};
 use thalweg::channel::{RecvTimeoutError, SendTimeoutError};
 
 const SOON: Duration = Duration::from_millis(15);
 
-pub(crate) fn recv_times_out<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u8>(2);
+pub(crate) fn recv_times_out<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u8>(2);
     let began = Instant::now();
     assert_eq!(rx.recv_timeout(SOON), Err(RecvTimeoutError::Timeout));
     assert!(began.elapsed() >= SOON);
@@ -20,8 +20,8 @@ pub(crate) fn recv_times_out<F: Flavour>() {
     assert_eq!(rx.recv_timeout(SOON), Ok(1));
 }
 
-pub(crate) fn send_times_out<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u8>(1);
+pub(crate) fn send_times_out<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u8>(1);
     tx.send_timeout(1, SOON).unwrap();
     let began = Instant::now();
     assert_eq!(tx.send_timeout(2, SOON), Err(SendTimeoutError::Timeout(2)));
@@ -37,8 +37,8 @@ pub(crate) fn send_times_out<F: Flavour>() {
     assert_eq!(rx.recv(), Ok(4));
 }
 
-pub(crate) fn a_limit_that_is_over_is_a_try<F: Flavour>() {
-    let (mut tx, mut rx) = channel::<F, u8>(1);
+pub(crate) fn a_limit_that_is_over_is_a_try<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u8>(1);
     let past = Instant::now();
     assert_eq!(
         rx.recv_timeout(Duration::ZERO),
@@ -56,9 +56,9 @@ pub(crate) fn a_limit_that_is_over_is_a_try<F: Flavour>() {
     assert_eq!(rx.recv_timeout(Duration::ZERO), Ok(3));
 }
 
-pub(crate) fn an_element_in_time_is_received<F: Flavour>() {
+pub(crate) fn an_element_in_time_is_received<S: Made>(flavour: Flavour<S>) {
     for limit in [Duration::MAX, Duration::from_secs(3600)] {
-        let (mut tx, mut rx) = channel::<F, u8>(1);
+        let (mut tx, mut rx) = flavour.channel::<u8>(1);
         thread::scope(|scope| {
             scope.spawn(move || {
                 crate::crowds::await_parked(|| tx.counters().parked);
@@ -70,9 +70,9 @@ pub(crate) fn an_element_in_time_is_received<F: Flavour>() {
     }
 }
 
-pub(crate) fn room_in_time_is_used<F: Flavour>() {
+pub(crate) fn room_in_time_is_used<S: Made>(flavour: Flavour<S>) {
     for limit in [Duration::MAX, Duration::from_secs(3600)] {
-        let (mut tx, mut rx) = channel::<F, u8>(1);
+        let (mut tx, mut rx) = flavour.channel::<u8>(1);
         tx.send(1).unwrap();
         thread::scope(|scope| {
             scope.spawn(move || {
@@ -90,9 +90,9 @@ pub(crate) fn room_in_time_is_used<F: Flavour>() {
 }
 
 /// Timeouts at the very moment when the element comes: it is received or still there, once.
-pub(crate) fn timeouts_lose_nothing<F: Flavour>() {
+pub(crate) fn timeouts_lose_nothing<S: Made>(flavour: Flavour<S>) {
     const ELEMENTS: u64 = 3000;
-    let (mut tx, mut rx) = channel::<F, u64>(2);
+    let (mut tx, mut rx) = flavour.channel::<u64>(2);
     thread::scope(|scope| {
         scope.spawn(move || {
             for n in 0..ELEMENTS {

@@ -9,7 +9,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Runs `case` in a thread of its own, and panics if that is not done within a minute. The thread
 /// is left behind then.
-pub(crate) fn watched(case: impl FnOnce() + Send + 'static) {
+pub(crate) fn watched(case: fn()) {
     let (done, finished) = channel();
     let thread = thread::current();
     let name = thread.name().unwrap_or("case").to_owned();
