@@ -120,7 +120,13 @@ fn channels_run_in_every_job_and_lose_nothing() {
 
 #[test]
 fn a_burst_arrives_whole() {
-    let cases = ["burst", "--cases", "5x1/,1x5/crossbeam", "--format", "json"];
+    let cases = [
+        "burst",
+        "--cases",
+        "5x1/thalweg,5x1/std,1x5/crossbeam",
+        "--format",
+        "json",
+    ];
     let output = compare(&[&cases[..], &TINY[..]].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let rows = text(&output.stdout);

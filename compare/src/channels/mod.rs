@@ -57,8 +57,7 @@ pub(crate) trait Crowd<M>: Send + Sync + 'static {
     type Rx: BlockingRecv<M>;
     /// Whether there can be so many of each.
     fn fits(shape: Shape) -> bool;
-    /// A new channel; `capacity` as in [`Pair::pair`], in all: where a sender has a lane of its own,
-    /// that gets its share.
+    /// A new channel; `capacity` as in [`Pair::pair`], in all: a sender's own lane gets its share.
     fn crowd(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>);
 }
 

@@ -8,6 +8,7 @@
 use std::marker::PhantomData;
 use std::time::Instant;
 
+use super::channels::crew::{self, Job};
 use super::channels::samples::Samples;
 use super::channels::scoreboard::{Headline, show_trial};
 use super::{Experiment, Settings, progress_note};
@@ -82,7 +83,7 @@ impl<C: Crowd<Order>> Subject<Shape> for Burst<C> {
     fn run(&self, shape: &Shape) -> Result<Run, String> {
         let share = ORDERS / shape.senders;
         let sent = share * shape.senders;
-        let mut rooms: Vec<Samples> = (0..shape.receivers)
+        let rooms: Vec<Samples> = (0..shape.receivers)
             .map(|_| Samples::with_room(sent))
             .collect();
         let epoch = Instant::now();
@@ -94,25 +95,14 @@ impl<C: Crowd<Order>> Subject<Shape> for Burst<C> {
             }
             begin
         };
-        let (begins, receipts) = std::thread::scope(|scope| {
-            let send = &send;
-            let receivers: Vec<_> = rxs
-                .into_iter()
-                .zip(rooms.drain(..))
-                .map(|(rx, room)| scope.spawn(move || receive(rx, epoch, room)))
-                .collect();
-            let senders: Vec<_> = txs
-                .into_iter()
-                .enumerate()
-                .map(|(at, tx)| scope.spawn(move || send(at, tx)))
-                .collect();
-            let begins: Result<Vec<_>, _> = senders.into_iter().map(|one| one.join()).collect();
-            let receipts: Result<Vec<_>, _> = receivers.into_iter().map(|one| one.join()).collect();
-            (begins, receipts)
-        });
+        let send = &send;
+        let senders = txs.into_iter().enumerate();
+        let senders = senders.map(|(at, tx)| -> Job<'_, _> { Box::new(move || send(at, tx)) });
+        let receivers = rxs.into_iter().zip(rooms);
+        let receivers = receivers
+            .map(|(rx, room)| -> Job<'_, _> { Box::new(move || receive(rx, epoch, room)) });
+        let (begins, receipts) = crew::run(senders.collect(), receivers.collect());
         let wall = epoch.elapsed();
-        let begins = begins.map_err(|_| "a sender panicked")?;
-        let receipts = receipts.map_err(|_| "a receiver panicked")?;
         let begin = begins.into_iter().min().unwrap_or(epoch);
         let end = receipts.iter().filter_map(|receipt| receipt.end).max();
         let flow = end.unwrap_or(begin).saturating_duration_since(begin);

@@ -1,5 +1,6 @@
 //! Channels: this project's beside the others, in the jobs that channels have.
 
+pub(super) mod crew;
 mod crowd;
 mod duo;
 mod goals;

@@ -6,6 +6,7 @@ use std::sync::Barrier;
 
 use thalweg_measure::clock::Clock;
 
+use super::crew::{self, Job};
 use crate::channels::{BlockingRecv, BlockingSend, Crowd, Crowds, Message, Shape, each_crowd};
 use crate::runner::{Metric, Run, Subject};
 
@@ -43,7 +44,7 @@ impl<C: Crowd<u64>> Subject<Load> for Team<C> {
         let (txs, rxs) = C::crowd(CAPACITY, shape);
         let share = messages / shape.senders as u64;
         let start = Barrier::new(shape.senders + shape.receivers);
-        let send = |(at, mut tx): (usize, C::Tx)| {
+        let send = |at: usize, mut tx: C::Tx| {
             start.wait();
             let begin = clock.ticks();
             let first = at as u64 * share;
@@ -59,19 +60,12 @@ impl<C: Crowd<u64>> Subject<Load> for Team<C> {
             }
             (clock.ticks(), count, sum)
         };
-        let (begins, ends) = std::thread::scope(|scope| {
-            let (send, receive) = (&send, &receive);
-            let rxs: Vec<_> = rxs
-                .into_iter()
-                .map(|rx| scope.spawn(move || receive(rx)))
-                .collect();
-            let txs: Vec<_> = txs
-                .into_iter()
-                .enumerate()
-                .map(|tx| scope.spawn(move || send(tx)))
-                .collect();
-            (join(txs), join(rxs))
-        });
+        let (send, receive) = (&send, &receive);
+        let senders = txs.into_iter().enumerate();
+        let senders = senders.map(|(at, tx)| -> Job<'_, _> { Box::new(move || send(at, tx)) });
+        let receivers = rxs.into_iter();
+        let receivers = receivers.map(|rx| -> Job<'_, _> { Box::new(move || receive(rx)) });
+        let (begins, ends) = crew::run(senders.collect(), receivers.collect());
         let sent = share * shape.senders as u64;
         let expected = (0..sent).fold(0, |sum: u64, value| sum.wrapping_add(value.digest()));
         let received: u64 = ends.iter().map(|(_, count, _)| count).sum();
@@ -87,14 +81,6 @@ impl<C: Crowd<u64>> Subject<Load> for Team<C> {
             cut: false,
         })
     }
-}
-
-fn join<T>(threads: Vec<std::thread::ScopedJoinHandle<'_, T>>) -> Vec<T> {
-    let join = |thread: std::thread::ScopedJoinHandle<'_, T>| match thread.join() {
-        Ok(value) => value,
-        Err(panic) => std::panic::resume_unwind(panic),
-    };
-    threads.into_iter().map(join).collect()
 }
 
 struct List {

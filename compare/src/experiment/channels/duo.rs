@@ -46,6 +46,21 @@ impl Seats {
         sender: impl FnOnce() -> S,
         receiver: impl FnOnce() -> R + Send,
     ) -> Result<(S, R), String> {
+        let (mut sent, mut received) = (None, None);
+        let (mut sender, mut receiver) = (Some(sender), Some(receiver));
+        self.run_both(
+            &mut || sent = sender.take().map(|sender| sender()),
+            &mut || received = receiver.take().map(|receiver| receiver()),
+        )?;
+        sent.zip(received).ok_or_else(|| OTHER_FAILED.to_owned())
+    }
+
+    /// As [`run`](Self::run), and compiled once, not for each subject.
+    fn run_both(
+        self,
+        sender: &mut dyn FnMut(),
+        receiver: &mut (dyn FnMut() + Send),
+    ) -> Result<(), String> {
         let start = Barrier::new(2);
         let failed = AtomicBool::new(false);
         let sit = |core| {
@@ -66,7 +81,7 @@ impl Seats {
             let receiver = scope.spawn(|| sit(self.receiver).map(|()| receiver()));
             let sent = sit(self.sender).map(|()| sender());
             match receiver.join() {
-                Ok(received) => Ok((sent?, received?)),
+                Ok(received) => sent.and(received),
                 Err(panic) => std::panic::resume_unwind(panic),
             }
         })
