@@ -93,7 +93,9 @@ impl<T> Drop for Own<'_, T> {
 impl<T> fmt::Debug for Batch<'_, T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let most = self.size_hint().1;
-        f.debug_struct("Batch").field("left_at_most", &most).finish()
+        f.debug_struct("Batch")
+            .field("left_at_most", &most)
+            .finish()
     }
 }
 
@@ -114,7 +116,7 @@ impl<T, S: Shape> Receiver<T, S> {
     #[inline]
     pub fn batch(&mut self, max: usize) -> Batch<'_, T> {
         let is_own = matches!(self.source.end, RecvEnd::Ring(..) | RecvEnd::Lanes(_));
-        if !is_own || self.source.hub.habits.overflow.is_lossy() {
+        if !is_own || self.source.is_lossy {
             let source = &mut self.source;
             return Batch(Elements::Shared { source, left: max });
         }

@@ -183,6 +183,10 @@ impl Builder {
         let Some(capacity) = self.ring_capacity()? else {
             return self.shared();
         };
+        // What the plain ring spares each element to look at is left to a lane.
+        if self.habits.overflow.is_lossy() || self.habits.soft_limit.is_some() {
+            return self.lanes(capacity);
+        }
         let (producer, consumer) = spsc(capacity, self.layout_of::<T>(capacity))?;
         let hub = Arc::new(Hub::new(self.habits));
         let gate = self.gate(capacity);
@@ -206,13 +210,7 @@ impl Builder {
             Some(capacity) if self.sharing == Sharing::ByShape => capacity,
             _ => return self.shared(),
         };
-        let hub = Arc::new(Hub::new(self.habits));
-        let gate = self.gate(capacity);
-        let (tx, rx) = lanes::pair(capacity, self.layout_of::<T>(capacity), Arc::clone(&gate))?;
-        Ok((
-            Sender::new(SendEnd::Lane(tx), Arc::clone(&hub), gate),
-            Receiver::new(RecvEnd::Lanes(rx), hub),
-        ))
+        self.lanes(capacity)
     }
 
     /// Many senders, many receivers: one ring for all, or one for each sender if
@@ -233,6 +231,21 @@ impl Builder {
         Ok((
             Sender::new(SendEnd::Shard(tx), Arc::clone(&hub), gate),
             Receiver::new(RecvEnd::Shards(rx), hub),
+        ))
+    }
+
+    /// A lane for each sender.
+    #[allow(clippy::type_complexity)] // a pair, as everywhere in the field
+    fn lanes<T: Send, S: Shape>(
+        self,
+        capacity: usize,
+    ) -> Result<(Sender<T, S>, Receiver<T, S>), BuildError> {
+        let hub = Arc::new(Hub::new(self.habits));
+        let gate = self.gate(capacity);
+        let (tx, rx) = lanes::pair(capacity, self.layout_of::<T>(capacity), Arc::clone(&gate))?;
+        Ok((
+            Sender::new(SendEnd::Lane(tx), Arc::clone(&hub), gate),
+            Receiver::new(RecvEnd::Lanes(rx), hub),
         ))
     }
 

@@ -10,6 +10,9 @@ use crate::ring::sync::Arc;
 use crate::ring::{Consumer, PopError, Producer, PushError, Ticket};
 
 /// Where a sender puts elements.
+// With a tag of its own: the compiler would hide it in some field, and take five instructions to
+// find it.
+#[repr(u8)]
 pub(super) enum SendEnd<T> {
     Ring(Producer<T>),
     Lane(LaneSender<T>),
@@ -22,6 +25,14 @@ pub(super) enum SendEnd<T> {
 impl<T> SendEnd<T> {
     #[inline(always)]
     pub(super) fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
+        match self {
+            Self::Ring(producer) => producer.try_push(value),
+            _ => self.try_push_shared(value),
+        }
+    }
+
+    #[inline(never)]
+    fn try_push_shared(&mut self, value: T) -> Result<(), PushError<T>> {
         match self {
             Self::Ring(producer) => producer.try_push(value),
             Self::Lane(lane) => lane.producer.try_push(value),
@@ -161,6 +172,7 @@ impl<T> SendEnd<T> {
 }
 
 /// Where a receiver takes elements from.
+#[repr(u8)] // as above
 pub(super) enum RecvEnd<T> {
     Ring(Consumer<T>, Arc<Gate>),
     Lanes(LaneReceiver<T>),
@@ -180,11 +192,6 @@ impl<T> RecvEnd<T> {
                 gate.writable.notify_one();
                 Ok(value)
             }
-            Self::Lanes(receiver) => {
-                let value = receiver.try_pop()?;
-                receiver.lanes.tag().writable.notify_one();
-                Ok(value)
-            }
             _ => Ok(self.try_pop_shared()?.1),
         }
     }
@@ -197,16 +204,11 @@ impl<T> RecvEnd<T> {
                 gate.writable.notify_one();
                 Ok((consumer.popped() - 1, value))
             }
-            Self::Lanes(receiver) => {
-                let value = receiver.try_pop()?;
-                receiver.lanes.tag().writable.notify_one();
-                Ok((receiver.lanes.last_position(), value))
-            }
             _ => self.try_pop_shared(),
         }
     }
 
-    #[inline]
+    #[inline(never)]
     fn try_pop_shared(&mut self) -> Result<(u64, T), PopError> {
         match self {
             Self::Ticket(ring, gate) => {
@@ -228,7 +230,12 @@ impl<T> RecvEnd<T> {
                 Ok(found)
             }
             Self::Meeting(meeting, _) => meeting.try_pop_at(),
-            Self::Ring(..) | Self::Lanes(_) => Err(PopError::Empty),
+            Self::Lanes(receiver) => {
+                let value = receiver.try_pop()?;
+                receiver.lanes.tag().writable.notify_one();
+                Ok((receiver.lanes.last_position(), value))
+            }
+            Self::Ring(..) => Err(PopError::Empty),
         }
     }
 
@@ -249,7 +256,8 @@ impl<T> RecvEnd<T> {
                 }
                 gate.writable.notify(count);
             }
-            Self::Lanes(_) | Self::Locked(..) | Self::Meeting(..) => {
+            Self::Lanes(receiver) => receiver.pop_into(out, max)?,
+            Self::Locked(..) | Self::Meeting(..) => {
                 out.push(self.try_pop()?);
                 while out.len() - before < max
                     && let Ok(value) = self.try_pop()

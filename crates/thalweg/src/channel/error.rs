@@ -247,7 +247,9 @@ pub enum RecvTimeoutError {
 impl fmt::Display for RecvTimeoutError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Timeout => f.write_str("receiving from a channel that stayed empty until the time limit"),
+            Self::Timeout => {
+                f.write_str("receiving from a channel that stayed empty until the time limit")
+            }
             Self::Disconnected => RecvError.fmt(f),
         }
     }

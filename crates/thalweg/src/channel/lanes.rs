@@ -162,6 +162,25 @@ impl<T> LaneReceiver<T> {
         self.for_each_newcomer(|(_, gate)| look(gate));
     }
 
+    /// Moves up to `max` elements to the end of `out`, at least one.
+    pub(super) fn pop_into(&mut self, out: &mut Vec<T>, max: usize) -> Result<(), PopError> {
+        let mut left = max;
+        while left > 0 {
+            let (taken, gate) = self.lanes.pop_lane_into(out, left);
+            if taken == 0 {
+                break;
+            }
+            gate.writable.notify(taken);
+            left -= taken;
+        }
+        if left == max {
+            // To tell empty from closed, and to take in new lanes.
+            out.push(self.try_pop()?);
+            self.lanes.tag().writable.notify_one();
+        }
+        Ok(())
+    }
+
     /// Elements of one lane, and the gate of their sender.
     pub(super) fn batch(&mut self, max: usize) -> (ring::Batch<'_, T>, &Gate) {
         self.take_in();

@@ -225,7 +225,9 @@ mod tests {
         let store = Locked::new(1);
         assert_eq!(store.push_iter(&mut std::iter::empty::<u8>()), 0);
         let panicking = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            store.push_iter(&mut std::iter::from_fn(|| -> Option<u8> { panic!("made up") }))
+            store.push_iter(&mut std::iter::from_fn(|| -> Option<u8> {
+                panic!("made up")
+            }))
         }));
         assert!(panicking.is_err());
         assert_eq!((store.len(), store.try_push(7)), (0, Ok(())));

@@ -48,13 +48,14 @@ pub mod select;
 mod sender;
 mod shape;
 mod shards;
+mod slip;
 
 pub use batch::Batch;
 pub use builder::{BuildError, Builder};
 pub use claim::Claim;
 pub use error::{
-    ClaimError, RecvError, RecvTimeoutError, SendError, SendManyError, SendTimeoutError, TryRecvError,
-    TrySendError,
+    ClaimError, RecvError, RecvTimeoutError, SendError, SendManyError, SendTimeoutError,
+    TryRecvError, TrySendError,
 };
 pub use future::{RecvFuture, SendFuture};
 pub use hub::{Counters, Overflow};

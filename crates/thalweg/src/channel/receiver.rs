@@ -9,6 +9,7 @@ use super::end::RecvEnd;
 use super::error::{RecvError, RecvTimeoutError, TryRecvError};
 use super::hub::{Counters, Hub, Overflow};
 use super::shape::{ManyReceivers, Shape};
+use super::slip::Slip;
 use crate::ring::PopError;
 use crate::ring::sync::Arc;
 use crate::wait::{Pace, block};
@@ -20,7 +21,10 @@ use crate::wait::{Pace, block};
 /// what is still in the channel is dropped.
 pub struct Receiver<T, S: Shape> {
     pub(super) source: Source<T>,
+    /// The source's hub, for waiting on it while the source is used.
+    hub: Arc<Hub>,
     pub(super) pace: Pace,
+    slip: Slip,
     shape: PhantomData<fn() -> S>,
 }
 
@@ -28,6 +32,8 @@ pub struct Receiver<T, S: Shape> {
 pub(super) struct Source<T> {
     pub(super) end: RecvEnd<T>,
     pub(super) hub: Arc<Hub>,
+    /// Whether the policy drops.
+    pub(super) is_lossy: bool,
     /// Whether there can be no other receiver.
     is_sole: bool,
     /// Elements lost before the one received last.
@@ -39,7 +45,19 @@ pub(super) struct Source<T> {
 impl<T> Source<T> {
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Result<T, PopError> {
-        if self.hub.habits.overflow.is_lossy() {
+        if let RecvEnd::Ring(consumer, gate) = &mut self.end {
+            let value = consumer.try_pop()?;
+            gate.writable.notify_one();
+            Ok(value)
+        } else {
+            self.pop_otherwise()
+        }
+    }
+
+    /// Pops from any other store.
+    #[inline(never)]
+    fn pop_otherwise(&mut self) -> Result<T, PopError> {
+        if self.is_lossy {
             self.pop_told()
         } else {
             self.end.try_pop()
@@ -47,7 +65,6 @@ impl<T> Source<T> {
     }
 
     /// Pops an element and finds out what was lost before it.
-    #[inline(never)]
     fn pop_told(&mut self) -> Result<T, PopError> {
         let (position, value) = self.end.try_pop_at()?;
         if self.hub.habits.overflow == Overflow::DropOldest && self.is_sole {
@@ -68,7 +85,7 @@ impl<T> Source<T> {
     }
 
     pub(super) fn pop_many(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, PopError> {
-        if !self.hub.habits.overflow.is_lossy() {
+        if !self.is_lossy {
             return self.end.pop_into(out, max);
         }
         let (mut count, mut lost) = (0, 0);
@@ -90,7 +107,10 @@ impl<T, S: Shape> Receiver<T, S> {
     pub(super) fn new(end: RecvEnd<T>, hub: Arc<Hub>) -> Self {
         Self {
             pace: Pace::new(hub.habits.mode),
+            hub: Arc::clone(&hub),
+            slip: Slip::new(),
             source: Source {
+                is_lossy: hub.habits.overflow.is_lossy(),
                 end,
                 hub,
                 is_sole: !S::SHARES_RECEIVER,
@@ -107,7 +127,7 @@ impl<T, S: Shape> Receiver<T, S> {
     ///
     /// # Errors
     /// [`RecvError`] if the channel is empty and no sender is left.
-    #[inline]
+    #[inline(always)]
     pub fn recv(&mut self) -> Result<T, RecvError> {
         match self.source.pop() {
             Ok(value) => Ok(value),
@@ -120,7 +140,7 @@ impl<T, S: Shape> Receiver<T, S> {
     ///
     /// # Errors
     /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`].
-    #[inline]
+    #[inline(always)]
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         match self.source.pop() {
             Ok(value) => Ok(value),
@@ -160,6 +180,9 @@ impl<T, S: Shape> Receiver<T, S> {
             let readable = &self.source.hub.readable;
             return meeting.recv(&mut self.pace, deadline, &gate.writable, readable);
         }
+        if let RecvEnd::Ring(consumer, _) = &self.source.end {
+            self.slip.wait(consumer.popped(), &self.pace);
+        }
         self.wait(deadline, |source| source.pop())
     }
 
@@ -168,13 +191,15 @@ impl<T, S: Shape> Receiver<T, S> {
         deadline: Option<Instant>,
         mut attempt: impl FnMut(&mut Source<T>) -> Result<R, PopError>,
     ) -> Result<R, RecvTimeoutError> {
-        let hub = Arc::clone(&self.source.hub);
-        let outcome = block(&hub.readable, &mut self.pace, deadline, || {
-            match attempt(&mut self.source) {
+        let outcome = block(
+            &self.hub.readable,
+            &mut self.pace,
+            deadline,
+            || match attempt(&mut self.source) {
                 Err(PopError::Empty) => None,
                 outcome => Some(outcome),
-            }
-        });
+            },
+        );
         match outcome {
             Ok(Ok(value)) => {
                 self.source.pass_on();
@@ -277,13 +302,18 @@ impl<T, S: Shape> Receiver<T, S> {
     pub fn close(&mut self) {
         self.source.end.close();
         // Lanes are forgotten when they are drained, and their senders may stay.
-        self.source.end.for_each_gate(&mut |gate| self.source.hub.keep_figures(gate));
+        self.source
+            .end
+            .for_each_gate(&mut |gate| self.source.hub.keep_figures(gate));
         self.source.hub.readable.notify_all();
     }
 
     /// What happened in the channel so far.
     pub fn counters(&self) -> Counters {
-        let mut counters = self.source.hub.counters(|look| self.source.end.for_each_gate(look));
+        let mut counters = self
+            .source
+            .hub
+            .counters(|look| self.source.end.for_each_gate(look));
         if let Some((meeting, _)) = self.source.end.meeting() {
             let (parked, woken) = meeting.waits();
             counters.parked += parked;

@@ -8,6 +8,7 @@ use super::end::SendEnd;
 use super::error::{SendError, SendManyError, SendTimeoutError, TrySendError};
 use super::hub::{Gate, Hub, Overflow};
 use super::shape::{ManySenders, Shape};
+use super::slip::Slip;
 use crate::ring::PushError;
 use crate::ring::sync::{Arc, yield_now};
 use crate::wait::{Pace, block};
@@ -25,6 +26,7 @@ pub struct Sender<T, S: Shape> {
     pub(super) hub: Arc<Hub>,
     pub(super) gate: Arc<Gate>,
     pub(super) pace: Pace,
+    slip: Slip,
     /// Elements that may wait before this sender gives its turn away; `usize::MAX` for no limit.
     soft_limit: usize,
     shape: PhantomData<fn() -> S>,
@@ -35,6 +37,7 @@ impl<T, S: Shape> Sender<T, S> {
         Self {
             end,
             pace: Pace::new(hub.habits.mode),
+            slip: Slip::new(),
             soft_limit: hub.habits.soft_limit.unwrap_or(usize::MAX),
             hub,
             gate,
@@ -50,8 +53,22 @@ impl<T, S: Shape> Sender<T, S> {
     /// # Errors
     /// [`SendError::Disconnected`] if no receiver is left, [`SendError::Full`] only with
     /// [`Overflow::Reject`].
-    #[inline]
+    // The usual way is inlined, for the reason that `Producer::try_push` is.
+    #[inline(always)]
     pub fn send(&mut self, value: T) -> Result<(), SendError<T>> {
+        if let SendEnd::Ring(producer) = &mut self.end
+            && let Some(room) = producer.room()
+        {
+            room.put(value);
+            self.hub.readable.notify_one();
+            return Ok(());
+        }
+        self.send_otherwise(value)
+    }
+
+    /// Into any other store, or with any other outcome.
+    #[inline(never)]
+    fn send_otherwise(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.end.try_push(value) {
             Ok(()) => {
                 self.sent_one();
@@ -72,8 +89,21 @@ impl<T, S: Shape> Sender<T, S> {
     ///
     /// # Errors
     /// [`TrySendError::Full`] and [`TrySendError::Disconnected`] give the element back.
-    #[inline]
+    #[inline(always)]
     pub fn try_send(&mut self, value: T) -> Result<(), TrySendError<T>> {
+        if let SendEnd::Ring(producer) = &mut self.end
+            && let Some(room) = producer.room()
+        {
+            room.put(value);
+            self.hub.readable.notify_one();
+            return Ok(());
+        }
+        self.try_send_otherwise(value)
+    }
+
+    /// Into any other store, or with any other outcome.
+    #[inline(never)]
+    fn try_send_otherwise(&mut self, value: T) -> Result<(), TrySendError<T>> {
         match self.end.try_push(value) {
             Ok(()) => {
                 self.sent_one();
@@ -213,19 +243,22 @@ impl<T, S: Shape> Sender<T, S> {
                 }
             });
         }
+        if let SendEnd::Ring(producer) = &self.end {
+            self.slip.wait(producer.pushed(), &self.pace);
+        }
         let mut value = Some(value);
         let end = &mut self.end;
-        let outcome = block(&self.gate.writable, &mut self.pace, deadline, || {
-            match end.try_push(value.take()?) {
-                Ok(()) => Some(true),
-                Err(PushError::Full(back)) => {
-                    value = Some(back);
-                    None
-                }
-                Err(PushError::Closed(back)) => {
-                    value = Some(back);
-                    Some(false)
-                }
+        let outcome = block(&self.gate.writable, &mut self.pace, deadline, || match end
+            .try_push(value.take()?)
+        {
+            Ok(()) => Some(true),
+            Err(PushError::Full(back)) => {
+                value = Some(back);
+                None
+            }
+            Err(PushError::Closed(back)) => {
+                value = Some(back);
+                Some(false)
             }
         });
         match (outcome, value) {
@@ -341,7 +374,7 @@ impl<T, S: Shape> Sender<T, S> {
             sent += self.try_send_slice(&values[sent..]);
             if let Some(&value) = values.get(sent) {
                 self.send(value)
-                .map_err(|error| SendManyError { sent, error })?;
+                    .map_err(|error| SendManyError { sent, error })?;
                 sent += 1;
             }
         }

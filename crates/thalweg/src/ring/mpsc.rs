@@ -280,6 +280,15 @@ impl<T, G> LaneConsumer<T, G> {
         self.lanes[..self.open].iter().map(|lane| &lane.ring)
     }
 
+    /// Moves up to `max` elements of one lane to the end of `out`; gives how many, and the lane's
+    /// tag. None only if all lanes are empty.
+    pub(crate) fn pop_lane_into(&mut self, out: &mut Vec<T>, max: usize) -> (usize, &G) {
+        let max = if self.settle().is_ok() { max } else { 0 };
+        self.left = 0;
+        let lane = &mut self.lanes[self.current];
+        (lane.ring.pop_into(out, max), &lane.tag)
+    }
+
     /// How many elements all open lanes together hold at most.
     pub fn capacity(&self) -> usize {
         self.lanes

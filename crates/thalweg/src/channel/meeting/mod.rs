@@ -19,10 +19,10 @@
 //! 5. No foreign code (`Clone` and `Drop` of a waker, `Drop` of an element) runs under the lock.
 
 mod ends;
-mod roster;
-mod state;
 #[cfg(all(test, loom))]
 mod models;
+mod roster;
+mod state;
 mod token;
 
 #[cfg(all(test, not(loom)))]

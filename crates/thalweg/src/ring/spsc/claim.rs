@@ -72,7 +72,7 @@ impl<'a, T> Claim<'a, T> {
         }
         let position = self.producer.tail + self.written as u64;
         // SAFETY: `written < len`, and the claim's `len` cells are this producer's (rule 2).
-        unsafe { self.producer.shared().cell(position).write(value) };
+        unsafe { self.producer.view.cell(position).write(value) };
         self.written += 1;
         Ok(())
     }

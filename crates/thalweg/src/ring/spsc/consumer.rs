@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 
 use super::Layout;
 use super::error::PopError;
-use super::shared::Shared;
+use super::shared::{Shared, View};
 
 /// The reading end of a ring with one producer and one consumer; see [`spsc`](super::spsc()).
 ///
@@ -47,6 +47,7 @@ pub struct Consumer<T> {
     head: u64,
     /// Elements before this are known to be published.
     seen: u64,
+    pub(super) view: View<T>,
     /// Owns elements, for the drop check.
     owns: PhantomData<T>,
 }
@@ -61,6 +62,8 @@ impl<T> Consumer<T> {
             shared,
             head: 0,
             seen: 0,
+            // SAFETY: alive until this endpoint leaves (rule 5).
+            view: unsafe { shared.as_ref() }.view(),
             owns: PhantomData,
         }
     }
@@ -83,6 +86,15 @@ impl<T> Consumer<T> {
     /// Makes sure that there is an element at the head.
     #[inline(always)]
     pub(in crate::ring) fn observe(&mut self) -> Result<(), PopError> {
+        if self.head != self.seen {
+            return Ok(());
+        }
+        self.look()
+    }
+
+    /// Looks at what is published.
+    #[inline(never)]
+    fn look(&mut self) -> Result<(), PopError> {
         if self.available(1) > 0 {
             return Ok(());
         }
@@ -105,15 +117,14 @@ impl<T> Consumer<T> {
     /// # Errors
     /// [`PopError::Empty`] if nothing is published now; [`PopError::Closed`] if the ring is closed
     /// and drained.
-    #[inline]
+    #[inline(always)]
     pub fn try_pop(&mut self) -> Result<T, PopError> {
         self.observe()?;
         let position = self.head;
         self.head = position + 1;
-        let shared = self.shared();
         // SAFETY: seen as published, not released, and counted as taken (rules 3 and 4).
-        let value = unsafe { shared.cell(position).take() };
-        shared.release(position + 1);
+        let value = unsafe { self.view.cell(position).take() };
+        self.shared().release(position + 1);
         Ok(value)
     }
 
@@ -257,7 +268,7 @@ impl<T> Iterator for Batch<'_, T> {
         self.next = position + 1;
         // SAFETY: seen as published (`end <= seen`), not released, and counted as taken (rules 3
         // and 4).
-        Some(unsafe { self.consumer.shared().cell(position).take() })
+        Some(unsafe { self.consumer.view.cell(position).take() })
     }
 
     fn size_hint(&self) -> (usize, Option<usize>) {

@@ -7,13 +7,11 @@
 //! A batch of n elements costs one store of `tail` and moves ⌈n × size / 64⌉ lines, so this core
 //! wins throughput. A single hop moves two lines, the tail's and the element's.
 
-use super::super::sequence::Sequence;
-use super::super::sync::order;
 use super::shared::Cell;
 
-/// Elements side by side behind a shared tail.
+/// Elements side by side. The tail that publishes them is in `Shared`, so that an endpoint gets to
+/// it without asking which core it is.
 pub(super) struct Packed<T> {
-    tail: Sequence,
     cells: Box<[Cell<T>]>,
 }
 
@@ -22,10 +20,16 @@ impl<T> Packed<T> {
         debug_assert!(slots.is_power_of_two());
         let mut cells: Box<[Cell<T>]> = (0..slots).map(|_| Cell::empty()).collect();
         prefault(&mut cells);
-        Self {
-            tail: Sequence::new(0),
-            cells,
-        }
+        Self { cells }
+    }
+
+    pub(super) fn mask(&self) -> usize {
+        self.cells.len() - 1
+    }
+
+    /// The first cell, for an endpoint's own copy.
+    pub(super) fn base(&self) -> *const Cell<T> {
+        self.cells.as_ptr()
     }
 
     fn index(&self, position: u64) -> usize {
@@ -47,20 +51,6 @@ impl<T> Packed<T> {
             &self.cells[start..start + first],
             &self.cells[..count - first],
         )
-    }
-
-    /// Makes everything before `end` visible.
-    #[inline(always)]
-    pub(super) fn publish(&self, end: u64) {
-        // ORDERING: publish (Release), pairs with the observe in `published`.
-        self.tail.store(end, order::publish());
-    }
-
-    /// The position up to which elements are published.
-    #[inline(always)]
-    pub(super) fn published(&self) -> u64 {
-        // ORDERING: observe (Acquire), pairs with the publish in `publish`.
-        self.tail.load(order::observe())
     }
 }
 

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use super::Layout;
 use super::claim::Claim;
 use super::error::{ClaimError, PushError};
-use super::shared::Shared;
+use super::shared::{Shared, View};
 
 /// The writing end of a ring with one producer and one consumer; see [`spsc`](super::spsc()).
 ///
@@ -45,6 +45,7 @@ pub struct Producer<T> {
     pub(super) tail: u64,
     /// Where this side must stop by what it last saw of the head: that head plus the capacity.
     limit: u64,
+    pub(super) view: View<T>,
     /// Owns elements, for the drop check.
     owns: PhantomData<T>,
 }
@@ -56,11 +57,12 @@ unsafe impl<T: Send> Send for Producer<T> {}
 impl<T> Producer<T> {
     pub(super) fn new(shared: NonNull<Shared<T>>) -> Self {
         // SAFETY: alive until this endpoint leaves (rule 5).
-        let capacity = unsafe { shared.as_ref() }.capacity();
+        let ring = unsafe { shared.as_ref() };
         Self {
             shared,
             tail: 0,
-            limit: capacity as u64,
+            limit: ring.capacity() as u64,
+            view: ring.view(),
             owns: PhantomData,
         }
     }
@@ -87,22 +89,35 @@ impl<T> Producer<T> {
     ///
     /// # Errors
     /// [`PushError::Full`] and [`PushError::Closed`] give the element back.
-    #[inline]
+    // Always inlined: a value that is passed by pointer was just written in pieces, and reading it
+    // back in wider ones stalls until the pieces are in the cache (13 ns instead of 4 for 32 bytes).
+    #[inline(always)]
     pub fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
+        if let Some(room) = self.room() {
+            room.put(value);
+            return Ok(());
+        }
         if self.is_closed() {
-            return Err(PushError::Closed(value));
+            Err(PushError::Closed(value))
+        } else {
+            Err(PushError::Full(value))
         }
-        if self.free(1) == 0 {
-            return Err(PushError::Full(value));
+    }
+
+    /// Room for one element, unless the ring is full or closed.
+    #[inline(always)]
+    pub(crate) fn room(&mut self) -> Option<Room<'_, T>> {
+        if self.is_closed() || (self.tail == self.limit && !self.refresh()) {
+            return None;
         }
-        let tail = self.tail;
-        let shared = self.shared();
-        // SAFETY: `free` says that the cell at the tail is claimed by this, the only, producer
-        // (rule 2).
-        unsafe { shared.cell(tail).write(value) };
-        shared.publish(tail, tail + 1);
-        self.tail = tail + 1;
-        Ok(())
+        Some(Room(self))
+    }
+
+    /// Looks at the head; gives whether there is room.
+    #[cold]
+    #[inline(never)]
+    fn refresh(&mut self) -> bool {
+        self.free(1) > 0
     }
 
     /// Claims room for exactly `count` elements, to be written and then published by
@@ -233,6 +248,23 @@ impl<T> Producer<T> {
     /// [`PopError::Closed`](super::PopError::Closed). Dropping the producer does the same.
     pub fn close(&mut self) {
         self.shared().close();
+    }
+}
+
+/// Room for one element at the tail.
+pub(crate) struct Room<'p, T>(&'p mut Producer<T>);
+
+impl<T> Room<'_, T> {
+    /// Writes the element and publishes it.
+    #[inline(always)]
+    pub(crate) fn put(self, value: T) {
+        let producer = self.0;
+        let tail = producer.tail;
+        // SAFETY: the cell at the tail is claimed by this, the only, producer, who is borrowed
+        // since it was found free (rule 2).
+        unsafe { producer.view.cell(tail).write(value) };
+        producer.view.publish_one(producer.shared(), tail);
+        producer.tail = tail + 1;
     }
 }
 

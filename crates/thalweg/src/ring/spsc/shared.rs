@@ -15,6 +15,7 @@
 //! - `AcqRel` is needed on both swaps, since either can be first or second. A model weakens it and
 //!   is caught (`models.rs`).
 
+use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
@@ -22,7 +23,7 @@ use super::super::sequence::Sequence;
 use super::super::sync::{AtomicBool, Ordering, UnsafeCell, order};
 use super::Layout;
 use super::packed::Packed;
-use super::slotted::Slotted;
+use super::slotted::{Slot, Slotted};
 
 /// Room for one element; who may touch it when is in the rules of `spsc`.
 #[repr(transparent)]
@@ -71,6 +72,8 @@ enum Store<T> {
 pub(super) struct Shared<T> {
     /// Positions below this are released. Stored by the consumer only.
     head: Sequence,
+    /// In a packed ring, positions below this are published. Stored by the producer only.
+    tail: Sequence,
     store: Store<T>,
     /// Elements that may be in the ring at once; at most the number of cells.
     capacity: usize,
@@ -78,7 +81,62 @@ pub(super) struct Shared<T> {
     left: AtomicBool,
 }
 
+/// An endpoint's own copy of where the cells are, which never changes: one load less on the way to
+/// each. Valid as long as the allocation (rule 5).
+pub(super) struct View<T> {
+    base: *const u8,
+    mask: usize,
+    is_slotted: bool,
+    element: PhantomData<T>,
+}
+
+impl<T> View<T> {
+    #[inline(always)]
+    fn slot(&self, position: u64) -> &Slot<T> {
+        let index = position as usize & self.mask;
+        // SAFETY: `base` is the first of `mask + 1` slots of a slotted ring, as the caller knows
+        // from `is_slotted`; they live as long as the endpoint that holds this (rule 5).
+        unsafe { &*self.base.cast::<Slot<T>>().add(index) }
+    }
+
+    #[inline(always)]
+    pub(super) fn cell(&self, position: u64) -> &Cell<T> {
+        if self.is_slotted {
+            &self.slot(position).cell
+        } else {
+            let index = position as usize & self.mask;
+            // SAFETY: `base` is the first of `mask + 1` cells of a packed ring, which live as long
+            // as the endpoint that holds this (rule 5).
+            unsafe { &*self.base.cast::<Cell<T>>().add(index) }
+        }
+    }
+
+    /// Makes the element at `position` visible to the consumer; all before it are.
+    #[inline(always)]
+    pub(super) fn publish_one(&self, shared: &Shared<T>, position: u64) {
+        if self.is_slotted {
+            self.slot(position).publish(position);
+        } else {
+            shared.publish_packed(position + 1);
+        }
+    }
+}
+
 impl<T> Shared<T> {
+    /// Where the cells are.
+    pub(super) fn view(&self) -> View<T> {
+        let (base, mask, is_slotted) = match &self.store {
+            Store::Packed(packed) => (packed.base().cast(), packed.mask(), false),
+            Store::Slotted(slotted) => (slotted.base().cast(), slotted.mask(), true),
+        };
+        View {
+            base,
+            mask,
+            is_slotted,
+            element: PhantomData,
+        }
+    }
+
     pub(super) fn new(layout: Layout, capacity: usize, slots: usize) -> Self {
         debug_assert!(capacity <= slots);
         let store = match layout {
@@ -87,6 +145,7 @@ impl<T> Shared<T> {
         };
         Self {
             head: Sequence::new(0),
+            tail: Sequence::new(0),
             store,
             capacity,
             closed: AtomicBool::new(false),
@@ -113,11 +172,25 @@ impl<T> Shared<T> {
         }
     }
 
+    /// In a packed ring: makes everything before `end` visible.
+    #[inline(always)]
+    fn publish_packed(&self, end: u64) {
+        // ORDERING: publish (Release), pairs with the observe in `published_packed`.
+        self.tail.store(end, order::publish());
+    }
+
+    /// In a packed ring: the position up to which elements are published.
+    #[inline(always)]
+    fn published_packed(&self) -> u64 {
+        // ORDERING: observe (Acquire), pairs with the publish in `publish_packed`.
+        self.tail.load(order::observe())
+    }
+
     /// Makes the positions from `start` up to `end` visible to the consumer.
     #[inline(always)]
     pub(super) fn publish(&self, start: u64, end: u64) {
         match &self.store {
-            Store::Packed(packed) => packed.publish(end),
+            Store::Packed(_) => self.publish_packed(end),
             Store::Slotted(slotted) => slotted.publish(start, end),
         }
     }
@@ -127,7 +200,7 @@ impl<T> Shared<T> {
     #[inline(always)]
     pub(super) fn published(&self, known: u64, far: u64) -> u64 {
         match &self.store {
-            Store::Packed(packed) => packed.published(),
+            Store::Packed(_) => self.published_packed(),
             Store::Slotted(slotted) => slotted.published(known, far),
         }
     }
@@ -135,7 +208,7 @@ impl<T> Shared<T> {
     /// How many elements are published from `start` on, which is not released.
     pub(super) fn published_len(&self, start: u64) -> usize {
         let end = match &self.store {
-            Store::Packed(packed) => packed.published(),
+            Store::Packed(_) => self.published_packed(),
             Store::Slotted(slotted) => slotted.published_by_bisection(start, self.capacity as u64),
         };
         (end - start) as usize

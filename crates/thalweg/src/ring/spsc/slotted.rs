@@ -14,9 +14,24 @@ use super::super::sync::{AtomicU64, order};
 use super::shared::Cell;
 
 #[repr(C, align(64))]
-struct Slot<T> {
+pub(super) struct Slot<T> {
     sequence: AtomicU64,
-    cell: Cell<T>,
+    pub(super) cell: Cell<T>,
+}
+
+impl<T> Slot<T> {
+    /// Makes the element at `position` visible.
+    #[inline(always)]
+    pub(super) fn publish(&self, position: u64) {
+        // ORDERING: publish (Release), pairs with the observe in `is_published`.
+        self.sequence.store(position + 1, order::publish());
+    }
+
+    #[inline(always)]
+    pub(super) fn is_published(&self, position: u64) -> bool {
+        // ORDERING: observe (Acquire), pairs with the publish in `publish`.
+        self.sequence.load(order::observe()) == position + 1
+    }
 }
 
 /// Elements that carry their own sequence.
@@ -36,6 +51,15 @@ impl<T> Slotted<T> {
         }
     }
 
+    pub(super) fn mask(&self) -> usize {
+        self.slots.len() - 1
+    }
+
+    /// The first slot, for an endpoint's own copy.
+    pub(super) fn base(&self) -> *const Slot<T> {
+        self.slots.as_ptr()
+    }
+
     #[inline(always)]
     fn slot(&self, position: u64) -> &Slot<T> {
         let index = position as usize & (self.slots.len() - 1);
@@ -52,17 +76,13 @@ impl<T> Slotted<T> {
     #[inline(always)]
     pub(super) fn publish(&self, start: u64, end: u64) {
         for position in start..end {
-            // ORDERING: publish (Release), pairs with the observe in `is_published`.
-            self.slot(position)
-                .sequence
-                .store(position + 1, order::publish());
+            self.slot(position).publish(position);
         }
     }
 
     #[inline(always)]
     fn is_published(&self, position: u64) -> bool {
-        // ORDERING: observe (Acquire), pairs with the publish in `publish`.
-        self.slot(position).sequence.load(order::observe()) == position + 1
+        self.slot(position).is_published(position)
     }
 
     /// The position up to which elements are published, looking from `known` no further than `far`.
