@@ -1,6 +1,9 @@
 //! Runs subjects side by side: every repetition runs each of them once, in changing order, so that
 //! what disturbs the machine meets all of them, and pairs of runs can be compared.
 
+use std::sync::mpsc::{self, RecvTimeoutError};
+use std::time::Duration;
+
 use thalweg_measure::noise::quieter_half;
 use thalweg_measure::random::SplitMix;
 use thalweg_measure::statistics::{Better, Interval, median, paired_ratio, quantile};
@@ -160,6 +163,32 @@ pub(crate) fn order(count: usize, repetition: usize) -> Vec<usize> {
     order
 }
 
+/// After this time a run is taken for one that will never end, as where a wake-up was lost.
+const HANGS_AFTER: Duration = Duration::from_secs(120);
+
+/// One run on a thread of its own. If it does not end, nor does this program's work: it says who
+/// hangs, and exits.
+fn run_watched<L: Sync>(
+    case: &str,
+    subject: &dyn Subject<L>,
+    load: &L,
+) -> std::thread::Result<Result<Run, String>> {
+    let (ended, end) = mpsc::channel::<()>();
+    std::thread::scope(|scope| {
+        let run = scope.spawn(move || {
+            // Dropped at the end of the run, also by a panic.
+            let _ended = ended;
+            subject.run(load)
+        });
+        if end.recv_timeout(HANGS_AFTER) == Err(RecvTimeoutError::Timeout) {
+            let name = subject.name();
+            eprintln!("error: {case}/{name} does not end: its threads wait for each other");
+            std::process::exit(2);
+        }
+        run.join()
+    })
+}
+
 /// Runs every subject `repetitions` times under `load`. A subject that cannot run is left out.
 pub(crate) fn interleave<L: Sync>(
     case: &str,
@@ -173,8 +202,7 @@ pub(crate) fn interleave<L: Sync>(
         for at in order(subjects.len(), repetition) {
             let Ok(done) = &mut runs[at] else { continue };
             let subject = subjects[at];
-            let run = std::thread::scope(|scope| scope.spawn(|| subject.run(load)).join());
-            match run {
+            match run_watched(case, subject, load) {
                 Ok(Ok(run)) => {
                     assert_eq!(run.values.len(), metrics.len(), "a value per metric");
                     done.push(run);

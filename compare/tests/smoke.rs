@@ -107,7 +107,7 @@ fn channels_run_in_every_job_and_lose_nothing() {
         ("roundtrip/8B", "crossbeam blocking"),
         ("sparse/20us/regular/across", "std"),
         ("sparse/20us/poisson/shared-core", "crossbeam"),
-        ("fanin/4x1", "gil mpsc sharded parking"),
+        ("fanin/4x1", "gil mpsc sharded"),
         ("fanout/1x20", "crossbeam"),
         ("many/2x2", "kanal"),
         ("idle", "std"),

@@ -1,6 +1,8 @@
 //! `disruptor` as a channel: events are overwritten in place, one poller takes them. It has no
 //! receivers that share the events among them.
 
+use std::collections::VecDeque;
+
 use disruptor::{
     BusySpin, EventPoller, MultiProducer, MultiProducerBarrier, Producer, SingleConsumerBarrier,
     SingleProducer, SingleProducerBarrier, build_multi_producer, build_single_producer,
@@ -22,8 +24,22 @@ impl<P: Clone> Clone for Outlet<P> {
     }
 }
 
-/// A poller.
-pub(crate) struct Inlet<M, B>(EventPoller<M, B>);
+/// A poller, and what it took and did not hand on yet: to take one event at a time would look at
+/// all that are there each time.
+pub(crate) struct Inlet<M, B> {
+    poller: EventPoller<M, B>,
+    taken: VecDeque<M>,
+}
+
+/// Events that are taken at once where they are handed on one at a time.
+const TAKEN_MAX: usize = 64;
+
+impl<M, B> Inlet<M, B> {
+    fn new(poller: EventPoller<M, B>) -> Self {
+        let taken = VecDeque::with_capacity(TAKEN_MAX);
+        Self { poller, taken }
+    }
+}
 
 /// It takes nothing but powers of two.
 fn size(capacity: usize) -> usize {
@@ -37,7 +53,7 @@ impl<M: Element> Pair<M> for Disruptor {
     fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
         let builder = build_single_producer(size(capacity), M::default, BusySpin);
         let (poller, builder) = builder.new_event_poller();
-        (Outlet(builder.build()), Inlet(poller))
+        (Outlet(builder.build()), Inlet::new(poller))
     }
 }
 
@@ -52,7 +68,7 @@ impl<M: Element> Crowd<M> for Disruptor {
         let builder = build_multi_producer(size(capacity), M::default, BusySpin);
         let (poller, builder) = builder.new_event_poller();
         let txs = copies(Outlet(builder.build()), shape.senders);
-        yielding::crowd(txs, vec![Inlet(poller)])
+        yielding::crowd(txs, vec![Inlet::new(poller)])
     }
 }
 
@@ -78,23 +94,30 @@ impl<M: Element, P: Producer<M> + Send + 'static> SendBatch<M> for Outlet<P> {
 impl<M: Element> TryRecv<M> for Inlet<M, SingleProducerBarrier> {
     #[inline]
     fn try_recv(&mut self) -> Option<M> {
-        let mut events = self.0.take(1).ok()?;
-        (&mut events).next().copied()
+        if self.taken.is_empty() {
+            let mut events = self.poller.take(TAKEN_MAX as u64).ok()?;
+            self.taken.extend((&mut events).copied());
+        }
+        self.taken.pop_front()
     }
 }
 
 impl<M: Element> TryRecv<M> for Inlet<M, MultiProducerBarrier> {
     #[inline]
     fn try_recv(&mut self) -> Option<M> {
-        let mut events = self.0.take(1).ok()?;
-        (&mut events).next().copied()
+        if self.taken.is_empty() {
+            // All that there is: this barrier looks at every event anyway.
+            let mut events = self.poller.poll().ok()?;
+            self.taken.extend((&mut events).copied());
+        }
+        self.taken.pop_front()
     }
 }
 
 impl<M: Element> RecvBatch<M> for Inlet<M, SingleProducerBarrier> {
     #[inline]
     fn recv_batch(&mut self, max: usize, mut take: impl FnMut(M)) -> usize {
-        let Ok(mut events) = self.0.take(max as u64) else {
+        let Ok(mut events) = self.poller.take(max as u64) else {
             return 0;
         };
         let mut taken = 0;

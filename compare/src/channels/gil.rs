@@ -1,5 +1,9 @@
-//! `gil`. Its waiting calls spin and yield, those of its parking queues wait on a futex; none of
-//! them knows an end, so that these adapters bring one.
+//! `gil`. Its waiting calls spin and yield, and know no end, so that these adapters bring one.
+//!
+//! Its parking queues would wait on a futex, but lose wake-ups: who publishes stores with Release
+//! and then loads the waiter's flag, and nothing keeps the load from going first. A round trip over
+//! two of them did not end here (0.9.0, x86-64: each thread asleep with a message before it). So
+//! they only try.
 
 use std::num::NonZeroUsize;
 
@@ -15,7 +19,7 @@ use super::{
 #[derive(Debug)]
 pub(crate) struct Spsc;
 
-/// One to one, waits on a futex.
+/// One to one, the queue that can park.
 #[derive(Debug)]
 pub(crate) struct SpscParking;
 
@@ -69,27 +73,18 @@ tries! {
     mpmc::sharded::Sender<M>, mpmc::sharded::Receiver<M>;
 }
 
-macro_rules! waits {
-    ($($tx:ty, $rx:ty;)*) => {$(
-        impl<M: Element> BlockingSend<M> for $tx {
-            #[inline]
-            fn send(&mut self, message: M) {
-                <$tx>::send(self, message);
-            }
-        }
-
-        impl<M: Element> BlockingRecv<M> for $rx {
-            #[inline]
-            fn recv(&mut self) -> Option<M> {
-                Some(<$rx>::recv(self))
-            }
-        }
-    )*};
+impl<M: Element> BlockingSend<M> for spsc::Sender<M> {
+    #[inline]
+    fn send(&mut self, message: M) {
+        spsc::Sender::send(self, message);
+    }
 }
 
-waits! {
-    spsc::Sender<M>, spsc::Receiver<M>;
-    spsc::parking::Sender<M>, spsc::parking::Receiver<M>;
+impl<M: Element> BlockingRecv<M> for spsc::Receiver<M> {
+    #[inline]
+    fn recv(&mut self) -> Option<M> {
+        Some(spsc::Receiver::recv(self))
+    }
 }
 
 impl<M: Element> SendBatch<M> for spsc::Sender<M> {
@@ -188,61 +183,4 @@ fn each_own<T>(first: T, count: usize, next: impl Fn(&T) -> Option<T>) -> Vec<T>
         ends.push(next(&ends[0]).expect("there are as many shards as ends"));
     }
     ends
-}
-
-/// Many to one in shards, waits on a futex.
-#[derive(Debug)]
-pub(crate) struct MpscParking;
-
-/// A sender that says when it is done, since the queue does not.
-pub(crate) struct Parting<M: Element>(mpsc::sharded_parking::Sender<Option<M>>);
-
-/// A receiver that counts the senders that are done.
-pub(crate) struct Counting<M: Element> {
-    rx: mpsc::sharded_parking::Receiver<Option<M>>,
-    open: usize,
-}
-
-impl<M: Element> Crowd<M> for MpscParking {
-    const NAME: &'static str = "gil mpsc sharded parking";
-    type Tx = Parting<M>;
-    type Rx = Counting<M>;
-    fn fits(shape: Shape) -> bool {
-        shape.receivers == 1
-    }
-    fn crowd(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
-        let (tx, rx) = mpsc::sharded_parking::channel(shards(shape), lane(capacity, shape));
-        let txs = each_own(tx, shape.senders, |tx| tx.clone());
-        let open = shape.senders;
-        (
-            txs.into_iter().map(Parting).collect(),
-            vec![Counting { rx, open }],
-        )
-    }
-}
-
-impl<M: Element> BlockingSend<M> for Parting<M> {
-    #[inline]
-    fn send(&mut self, message: M) {
-        self.0.send(Some(message));
-    }
-}
-
-impl<M: Element> Drop for Parting<M> {
-    fn drop(&mut self) {
-        self.0.send(None);
-    }
-}
-
-impl<M: Element> BlockingRecv<M> for Counting<M> {
-    #[inline]
-    fn recv(&mut self) -> Option<M> {
-        while self.open > 0 {
-            match self.rx.recv() {
-                Some(message) => return Some(message),
-                None => self.open -= 1,
-            }
-        }
-        None
-    }
 }
