@@ -69,10 +69,9 @@ impl Hub {
     /// channel is closed.
     pub(super) fn keep_figures(&self, gate: &Gate) {
         let mut gone = self.gone();
-        // ORDERING: Relaxed, both; under the lock.
-        if !gate.is_counted.load(Ordering::Relaxed) {
+        // ORDERING: Relaxed; under the lock.
+        if !gate.is_counted.swap(true, Ordering::Relaxed) {
             gate.count_into(&mut gone);
-            gate.is_counted.store(true, Ordering::Relaxed);
         }
     }
 
@@ -182,10 +181,11 @@ impl Gate {
 
     /// Oldest elements dropped of which nobody was told; the caller tells them.
     pub(super) fn take_untold(&self) -> u64 {
-        // ORDERING: Relaxed, both; see `count_untold`.
+        // ORDERING: Relaxed; see `count_untold`.
         if self.untold.load(Ordering::Relaxed) == 0 {
             return 0;
         }
+        // ORDERING: Relaxed; see `count_untold`.
         self.untold.swap(0, Ordering::Relaxed)
     }
 
@@ -230,11 +230,12 @@ impl Gate {
 
     /// Adds this gate's figures to `counters`.
     fn count_into(&self, counters: &mut Counters) {
-        // ORDERING: Relaxed, all four; figures.
-        counters.refused += self.refused.load(Ordering::Relaxed);
-        counters.dropped += self.dropped.load(Ordering::Relaxed);
-        counters.balanced += self.balanced.load(Ordering::Relaxed);
-        counters.discarded += self.discarded.load(Ordering::Relaxed);
+        // ORDERING: Relaxed; all of these are figures.
+        let figure = |count: &AtomicU64| count.load(Ordering::Relaxed);
+        counters.refused += figure(&self.refused);
+        counters.dropped += figure(&self.dropped);
+        counters.balanced += figure(&self.balanced);
+        counters.discarded += figure(&self.discarded);
         counters.parked += self.writable.parked();
         counters.woken += self.writable.woken();
     }

@@ -88,6 +88,39 @@ pub(crate) fn unused_room_wakes_the_sender<S: Made>(flavour: Flavour<S>) {
     });
 }
 
+/// Room that was claimed and not used is no element, whoever counts.
+pub(crate) fn ring_room_left_unused_is_not_counted<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(8);
+    for round in 1..4 {
+        drop(tx.claim(2).unwrap());
+        assert_eq!((tx.len(), rx.len(), rx.is_empty()), (0, 0, true));
+        tx.send_many((0..9).filter(|n| n % 3 == 0)).unwrap();
+        assert_eq!((tx.len(), rx.len()), (3, 3));
+        assert_eq!(rx.counters().sent, 3 * round);
+        assert_eq!(rx.try_iter().count(), 3);
+        assert_eq!(
+            (tx.counters().received, rx.counters().received),
+            (3 * round, 3 * round)
+        );
+    }
+}
+
+/// A claim that is dropped while the others sleep: one for the room, one for an element. For a ring
+/// that is shared.
+pub(crate) fn a_dropped_claim_holds_nobody_back<S: Made + ManySenders>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(1);
+    let (mut other, watch) = (tx.clone(), tx.clone());
+    thread::scope(|scope| {
+        let receiver = scope.spawn(move || rx.recv());
+        await_parked(|| watch.counters().parked);
+        let claim = tx.claim(1).unwrap();
+        scope.spawn(move || other.send(7).unwrap());
+        crate::crowds::await_parked_times(2, || watch.counters().parked);
+        drop(claim);
+        assert_eq!(receiver.join().unwrap(), Ok(7));
+    });
+}
+
 pub(crate) fn a_commit_wakes_the_receiver<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u32>(4);
     thread::scope(|scope| {

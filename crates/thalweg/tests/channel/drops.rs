@@ -1,13 +1,13 @@
 //! Every element is dropped once, whatever happens.
 
-use crate::crowds::await_parked;
+use crate::crowds::{await_parked, await_parked_times};
 use crate::flavour::{Flavour, Made};
 use crate::ledger::{Item, Ledger};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
-use thalweg::channel::{SendError, TryRecvError};
+use thalweg::channel::{ManySenders, Overflow, SendError, TryRecvError};
 
 fn panics(work: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(work)).is_err()
@@ -94,6 +94,25 @@ pub(crate) fn a_panicking_iterator_wakes_the_receiver<S: Made>(flavour: Flavour<
     });
 }
 
+/// A sender waits for the room that a panicking iterator has set aside, and the receiver for an
+/// element.
+pub(crate) fn a_panicking_iterator_holds_nobody_back<S: Made + ManySenders>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(1);
+    let (mut other, watch) = (Some(tx.clone()), tx.clone());
+    thread::scope(|scope| {
+        let receiver = scope.spawn(move || rx.recv());
+        await_parked(|| watch.counters().parked);
+        let values = std::iter::from_fn(|| -> Option<u32> {
+            let mut other = other.take()?;
+            scope.spawn(move || other.send(7).unwrap());
+            await_parked_times(2, || watch.counters().parked);
+            panic!("seeded");
+        });
+        assert!(panics(|| tx.send_many(values).unwrap()));
+        assert_eq!(receiver.join().unwrap(), Ok(7));
+    });
+}
+
 pub(crate) fn a_panic_in_recv_each_leaves_the_rest<S: Made>(flavour: Flavour<S>) {
     let ledger = Ledger::new(5);
     let (mut tx, mut rx) = flavour.channel::<Item>(5);
@@ -149,6 +168,28 @@ pub(crate) fn a_panic_while_elements_are_dropped_drops_the_others<S: Made>(flavo
     drop(tx);
     // ORDERING: SeqCst, a test's count.
     assert_eq!(drops.load(SeqCst), 6);
+}
+
+/// The oldest element is dropped for a newer one, and its drop panics.
+pub(crate) fn a_panic_of_the_oldest_is_counted<S: Made>(flavour: Flavour<S>) {
+    let drops = Arc::new(AtomicUsize::new(0));
+    let bomb = |is_armed| Bomb {
+        is_armed,
+        drops: Arc::clone(&drops),
+    };
+    let options = flavour.options(2).overflow(Overflow::DropOldest);
+    let (mut tx, mut rx) = flavour.make::<Bomb>(options).unwrap();
+    assert!(tx.send(bomb(true)).is_ok() && tx.send(bomb(false)).is_ok());
+    assert!(panics(|| drop(tx.send(bomb(false)))));
+    // The old one, and the new one that did not get in.
+    // ORDERING: SeqCst, a test's count.
+    assert_eq!((drops.load(SeqCst), tx.counters().dropped), (2, 1));
+    assert!(tx.send(bomb(false)).is_ok() && tx.send(bomb(false)).is_ok());
+    assert!(rx.recv().is_ok());
+    assert_eq!((rx.lost_before(), rx.counters().dropped), (2, 2));
+    drop((tx, rx));
+    // ORDERING: SeqCst, a test's count.
+    assert_eq!(drops.load(SeqCst), 5);
 }
 
 /// Random steps between two threads, as in crossbeam's `drops`.

@@ -152,6 +152,7 @@ mod claiming {
                 a_claim_is_exact_or_an_error
                 unused_room_comes_back
                 unused_room_wakes_the_sender
+                ring_room_left_unused_is_not_counted
                 a_commit_wakes_the_receiver
                 a_claim_waits_for_all_of_its_room
                 an_abandoned_claim_drops_what_was_written
@@ -174,7 +175,10 @@ mod dropping_oldest {
         spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: LANES, mpsc_ordered: ORDERED,
         mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC, unbounded_mpsc: UNBOUNDED_MPSC,
         unbounded: UNBOUNDED;
-        { loss: drop_oldest_keeps_the_last, }
+        {
+            loss: drop_oldest_keeps_the_last,
+            drops: a_panic_of_the_oldest_is_counted,
+        }
     }
 }
 
@@ -215,18 +219,32 @@ mod claiming_by_many {
     }
 }
 
+/// Rings that receivers share out.
+mod shares {
+    suite! {
+        mpmc_sharded: SHARDS;
+        { clones: an_idle_receiver_holds_nothing_back, }
+    }
+}
+
 /// Senders that share one store.
 mod one_store {
     suite! {
         mpsc_ordered: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
-        { tasks: a_dropped_send_passes_its_wake_up_on, }
+        {
+            tasks: a_dropped_send_passes_its_wake_up_on,
+            drops: a_panicking_iterator_holds_nobody_back,
+        }
     }
 }
 
 mod one_ring {
     suite! {
         mpsc_ordered: ORDERED, mpmc: TICKETS;
-        { claims: a_waiting_claim_leaves_room_to_a_send, }
+        {
+            claims: a_waiting_claim_leaves_room_to_a_send
+                a_dropped_claim_holds_nobody_back,
+        }
     }
 }
 
