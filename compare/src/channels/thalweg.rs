@@ -1,11 +1,14 @@
 //! This project's rings and channels. A new one needs a type with a name, its roles, and a line in
 //! the lists at the end.
 
+use thalweg::channel::{self, Builder};
 use thalweg::ring::{self, Batch, Consumer, LaneConsumer, Layout, Producer};
+use thalweg::wait::Mode;
 
 use super::list::{BatchPairs, BlockingPairs, Crowds, TryPairs};
 use super::yielding::{self, YieldingRecv, YieldingSend};
-use super::{Crowd, Element, Message, Pair, RecvBatch, SendBatch, Shape, TryRecv, TrySend};
+use super::{BlockingRecv, BlockingSend, TryRecv, TrySend, copies};
+use super::{Crowd, Element, Message, Pair, RecvBatch, SendBatch, Shape};
 
 /// What all names of this project begin with.
 pub(crate) const OURS: &str = "thalweg";
@@ -106,21 +109,222 @@ macro_rules! receives {
 
 receives!(Consumer, LaneConsumer);
 
+/// One sender and one receiver, with these options.
+macro_rules! pairs {
+    ($($(#[$doc:meta])* $subject:ident $name:literal: $options:expr;)*) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub(crate) struct $subject;
+
+        impl<M: Element> Pair<M> for $subject {
+            const NAME: &'static str = $name;
+            type Tx = channel::spsc::Sender<M>;
+            type Rx = channel::spsc::Receiver<M>;
+            fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
+                let options: fn(Builder) -> Builder = $options;
+                options(Builder::new(capacity)).spsc().expect(CAPACITY_FITS)
+            }
+        }
+    )*};
+}
+
+pairs! {
+    /// As it comes.
+    Spsc "thalweg spsc": |builder| builder;
+    /// The sequence beside each element.
+    SpscSlotted "thalweg spsc slotted": |builder| builder.layout(Layout::Slotted);
+    /// Spins for up to 5 ms.
+    SpscLatency "thalweg spsc latency": |builder| {
+        builder.layout(Layout::Slotted).mode(Mode::Latency)
+    };
+    /// Never spins.
+    SpscPower "thalweg spsc power": |builder| builder.mode(Mode::Power);
+}
+
+/// The narrowest shape that fits, each sender with a ring of its own.
+#[derive(Debug)]
+pub(crate) struct Own;
+/// One ring for all, in one order.
+#[derive(Debug)]
+pub(crate) struct Ordered;
+/// As [`Own`], with senders that give way while more than [`SOFT_LIMIT`] messages wait for each.
+#[derive(Debug)]
+pub(crate) struct Balanced;
+
+/// Messages that may wait in a lane before its sender gives way.
+const SOFT_LIMIT: usize = 256;
+
+/// A sender of any shape.
+#[derive(Debug)]
+pub(crate) enum AnySender<M> {
+    One(channel::spsc::Sender<M>),
+    Lane(channel::mpsc::Sender<M>),
+    Shared(channel::mpmc::Sender<M>),
+}
+
+/// A receiver of any shape.
+#[derive(Debug)]
+pub(crate) enum AnyReceiver<M> {
+    One(channel::spsc::Receiver<M>),
+    Lanes(channel::mpsc::Receiver<M>),
+    Shared(channel::mpmc::Receiver<M>),
+}
+
+type Ends<M> = (Vec<AnySender<M>>, Vec<AnyReceiver<M>>);
+
+/// The narrowest shape; `capacity` in all.
+fn own<M: Element>(options: impl Fn(Builder) -> Builder, capacity: usize, shape: Shape) -> Ends<M> {
+    let builder = options(Builder::new(capacity / shape.senders));
+    if shape.receivers > 1 {
+        let (tx, rx) = builder.sharded().mpmc().expect(CAPACITY_FITS);
+        let txs = copies(tx, shape.senders).into_iter();
+        let rxs = copies(rx, shape.receivers).into_iter();
+        (
+            txs.map(AnySender::Shared).collect(),
+            rxs.map(AnyReceiver::Shared).collect(),
+        )
+    } else if shape.senders > 1 {
+        let (tx, rx) = builder.mpsc().expect(CAPACITY_FITS);
+        let txs = copies(tx, shape.senders).into_iter();
+        (
+            txs.map(AnySender::Lane).collect(),
+            vec![AnyReceiver::Lanes(rx)],
+        )
+    } else {
+        let (tx, rx) = builder.spsc().expect(CAPACITY_FITS);
+        (vec![AnySender::One(tx)], vec![AnyReceiver::One(rx)])
+    }
+}
+
+impl<M: Element> Crowd<M> for Own {
+    const NAME: &'static str = "thalweg";
+    type Tx = AnySender<M>;
+    type Rx = AnyReceiver<M>;
+    fn fits(_: Shape) -> bool {
+        true
+    }
+    fn crowd(capacity: usize, shape: Shape) -> Ends<M> {
+        own(|builder| builder, capacity, shape)
+    }
+}
+
+impl<M: Element> Crowd<M> for Balanced {
+    const NAME: &'static str = "thalweg soft limit";
+    type Tx = AnySender<M>;
+    type Rx = AnyReceiver<M>;
+    fn fits(_: Shape) -> bool {
+        true
+    }
+    fn crowd(capacity: usize, shape: Shape) -> Ends<M> {
+        own(|builder| builder.soft_limit(SOFT_LIMIT), capacity, shape)
+    }
+}
+
+impl<M: Element> Crowd<M> for Ordered {
+    const NAME: &'static str = "thalweg ordered";
+    type Tx = channel::mpmc::Sender<M>;
+    type Rx = channel::mpmc::Receiver<M>;
+    fn fits(_: Shape) -> bool {
+        true
+    }
+    fn crowd(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
+        let (tx, rx) = channel::mpmc(capacity);
+        (copies(tx, shape.senders), copies(rx, shape.receivers))
+    }
+}
+
+impl<M: Element> BlockingSend<M> for AnySender<M> {
+    #[inline]
+    fn send(&mut self, message: M) {
+        // A receiver that is gone shows in the count of what came.
+        let _ = match self {
+            Self::One(tx) => tx.send(message),
+            Self::Lane(tx) => tx.send(message),
+            Self::Shared(tx) => tx.send(message),
+        };
+    }
+}
+
+impl<M: Element> BlockingRecv<M> for AnyReceiver<M> {
+    #[inline]
+    fn recv(&mut self) -> Option<M> {
+        match self {
+            Self::One(rx) => rx.recv().ok(),
+            Self::Lanes(rx) => rx.recv().ok(),
+            Self::Shared(rx) => rx.recv().ok(),
+        }
+    }
+}
+
+impl<M: Element, S: channel::Shape> TrySend<M> for channel::Sender<M, S> {
+    #[inline]
+    fn try_send(&mut self, message: M) -> bool {
+        channel::Sender::try_send(self, message).is_ok()
+    }
+}
+
+impl<M: Element, S: channel::Shape> TryRecv<M> for channel::Receiver<M, S> {
+    #[inline]
+    fn try_recv(&mut self) -> Option<M> {
+        channel::Receiver::try_recv(self).ok()
+    }
+}
+
+impl<M: Element, S: channel::Shape> BlockingSend<M> for channel::Sender<M, S> {
+    #[inline]
+    fn send(&mut self, message: M) {
+        // A receiver that is gone shows in the count of what came.
+        let _ = channel::Sender::send(self, message);
+    }
+}
+
+impl<M: Element, S: channel::Shape> BlockingRecv<M> for channel::Receiver<M, S> {
+    #[inline]
+    fn recv(&mut self) -> Option<M> {
+        channel::Receiver::recv(self).ok()
+    }
+}
+
+impl<M: Element, S: channel::Shape> SendBatch<M> for channel::Sender<M, S> {
+    #[inline]
+    fn send_batch(&mut self, count: usize, make: impl FnMut(usize) -> M) -> usize {
+        self.try_send_many((0..count).map(make))
+    }
+}
+
+impl<M: Element, S: channel::Shape> RecvBatch<M> for channel::Receiver<M, S> {
+    #[inline]
+    fn recv_batch(&mut self, max: usize, take: impl FnMut(M)) -> usize {
+        let mut count = 0;
+        self.batch(max).inspect(|_| count += 1).for_each(take);
+        count
+    }
+}
+
 pub(super) fn try_pairs<M: Message>(to: &mut impl TryPairs<M>) {
+    to.meet::<Spsc>();
+    to.meet::<SpscSlotted>();
     to.meet::<RingPacked>();
     to.meet::<RingSlotted>();
     to.meet::<RingLanes>();
 }
 
 pub(super) fn batch_pairs<M: Message>(to: &mut impl BatchPairs<M>) {
+    to.meet::<Spsc>();
     to.meet::<RingPacked>();
     to.meet::<RingSlotted>();
     to.meet::<RingLanes>();
 }
 
-/// Rings do not wait; channels will stand here.
-pub(super) fn blocking_pairs<M: Message>(_: &mut impl BlockingPairs<M>) {}
+pub(super) fn blocking_pairs<M: Message>(to: &mut impl BlockingPairs<M>) {
+    to.meet::<Spsc>();
+    to.meet::<SpscLatency>();
+    to.meet::<SpscPower>();
+}
 
 pub(super) fn crowds<M: Element>(to: &mut impl Crowds<M>) {
+    to.meet::<Own>();
+    to.meet::<Ordered>();
+    to.meet::<Balanced>();
     to.meet::<RingLanes>();
 }

@@ -46,10 +46,11 @@ pub fn usable() -> Cores {
     Cores { cpus, count }
 }
 
-/// How many threads can run at the same time, as [`Cores::count`], in some 10 µs and without
-/// allocating (after [`prepare`]).
+/// How many threads of the process can run at the same time: as [`Cores::count`], but a thread that
+/// is pinned to one core counts the others' cores too; in some 10 µs and without allocating (after
+/// [`prepare`]).
 pub(super) fn count() -> usize {
-    match affinity_count() {
+    match process_count() {
         Some(count) if count > 1 => count.min(quota::cores()),
         Some(_) => 1,
         None => std::thread::available_parallelism().map_or(1, |count| count.get()),
@@ -126,14 +127,34 @@ fn affinity() -> Vec<usize> {
     Vec::new()
 }
 
+/// Cores that threads of this process were seen to be allowed on, modulo 64. It only grows: where a
+/// process loses cores while it runs, what waiting costs tells (see `Pace`).
 #[cfg(target_os = "linux")]
-fn affinity_count() -> Option<usize> {
-    let set = rustix::thread::sched_getaffinity(None).ok()?;
-    Some(set.count() as usize)
+static SEEN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
+
+/// How many cores the threads of this process may use together, as far as is known: the calling
+/// thread's, the first thread's, and those of threads that have asked before. Each is a cheap
+/// question; a thread that is pinned to a core of its own must not think it shares it with all.
+#[cfg(target_os = "linux")]
+fn process_count() -> Option<usize> {
+    use std::sync::atomic::Ordering;
+    let own = rustix::thread::sched_getaffinity(None).ok()?;
+    if own.count() > 1 {
+        return Some(own.count() as usize);
+    }
+    let first = rustix::thread::Pid::from_raw(std::process::id() as i32)
+        .and_then(|first| rustix::thread::sched_getaffinity(Some(first)).ok())
+        .unwrap_or(own);
+    let bits = (0..rustix::thread::CpuSet::MAX_CPU)
+        .filter(|&cpu| own.is_set(cpu) || first.is_set(cpu))
+        .fold(0, |bits: u64, cpu| bits | 1 << (cpu % 64));
+    // ORDERING: Relaxed; a set that only grows, and nothing else is read on its strength.
+    let seen = SEEN.fetch_or(bits, Ordering::Relaxed) | bits;
+    Some(seen.count_ones() as usize)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn affinity_count() -> Option<usize> {
+fn process_count() -> Option<usize> {
     None
 }
 
