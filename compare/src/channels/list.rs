@@ -87,8 +87,6 @@ pub(crate) fn each_blocking_pair<M: Message>(to: &mut impl BlockingPairs<M>) {
     to.meet::<tokio::Tokio>();
     to.meet::<async_channel::AsyncChannel>();
     to.meet::<gil::Spsc>();
-    to.meet::<omango::Spsc>();
-    to.meet::<omango::Mpmc>();
     to.meet::<crossfire::Spsc>();
     to.meet::<crossfire::Mpmc>();
     to.meet::<thingbuf::Thingbuf>();
@@ -96,8 +94,8 @@ pub(crate) fn each_blocking_pair<M: Message>(to: &mut impl BlockingPairs<M>) {
 
 /// Who has no waiting calls, and is left out where both ends wait.
 pub(crate) const WITHOUT_WAITING: &str = "without waiting calls: crossbeam-queue, rtrb, ringbuf, \
-    nexus-queue; disruptor's consumers spin or sleep for fixed times; gil's parking queues lose \
-    wake-ups";
+    nexus-queue; disruptor's consumers spin or sleep for fixed times; omango's waiting calls and \
+    gil's parking queues lose wake-ups";
 
 pub(crate) fn each_crowd<M: Element>(to: &mut impl Crowds<M>) {
     thalweg::crowds(to);

@@ -294,9 +294,12 @@ impl<M: Element, S: channel::Shape> SendBatch<M> for channel::Sender<M, S> {
 
 impl<M: Element, S: channel::Shape> RecvBatch<M> for channel::Receiver<M, S> {
     #[inline]
-    fn recv_batch(&mut self, max: usize, take: impl FnMut(M)) -> usize {
+    fn recv_batch(&mut self, max: usize, mut take: impl FnMut(M)) -> usize {
         let mut count = 0;
-        self.batch(max).inspect(|_| count += 1).for_each(take);
+        self.batch(max).for_each(|message| {
+            count += 1;
+            take(message);
+        });
         count
     }
 }
