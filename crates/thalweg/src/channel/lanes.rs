@@ -1,8 +1,8 @@
 //! A ring for each of many senders, all drained by one receiver.
 //!
 //! A sender that is cloned makes a ring and leaves its consuming end at the [`Porch`]; the receiver
-//! takes in what it finds there before it looks at its lanes, so that busy ones do not keep a new one
-//! waiting at the porch.
+//! takes in what it finds there before it looks at its lanes, so that busy ones do not keep a new
+//! one waiting at the porch.
 //!
 //! *No lane is missed.* Who clones a sender holds one, so the new lane is at the porch before the
 //! old one can be closed. The receiver that sees all its lanes closed looks at the porch after
