@@ -80,7 +80,7 @@ impl<T> Source<T> {
     /// Wakes another receiver if there is still something: see [`RecvEnd::has_more`].
     pub(super) fn pass_on(&self) {
         if self.hub.readable.waiting() > 0 && self.end.has_more() {
-            self.hub.readable.notify_one();
+            self.hub.readable.notify_chained();
         }
     }
 
@@ -180,8 +180,14 @@ impl<T, S: Shape> Receiver<T, S> {
             let readable = &self.source.hub.readable;
             return meeting.recv(&mut self.pace, deadline, &gate.writable, readable);
         }
-        if let RecvEnd::Ring(consumer, _) = &self.source.end {
-            self.slip.wait(consumer.popped(), &self.pace);
+        let moved = self.source.end.popped();
+        let source = &mut self.source;
+        let found = self.slip.wait(moved, &self.pace, || match source.pop() {
+            Err(PopError::Empty) => None,
+            found => Some(found),
+        });
+        if let Some(found) = found {
+            return found.map_err(|_| RecvTimeoutError::Disconnected);
         }
         self.wait(deadline, |source| source.pop())
     }

@@ -162,7 +162,7 @@ impl<T, S: Shape> Sender<T, S> {
     /// After a push: wakes a receiver if one sleeps, and keeps the balance.
     #[inline(always)]
     fn sent_one(&mut self) {
-        self.hub.readable.notify_one();
+        self.hub.readable.notify_chained();
         if self.soft_limit != usize::MAX {
             self.balance();
         }
@@ -243,14 +243,10 @@ impl<T, S: Shape> Sender<T, S> {
                 }
             });
         }
-        if let SendEnd::Ring(producer) = &self.end {
-            self.slip.wait(producer.pushed(), &self.pace);
-        }
+        let moved = self.end.pushed();
         let mut value = Some(value);
         let end = &mut self.end;
-        let outcome = block(&self.gate.writable, &mut self.pace, deadline, || match end
-            .try_push(value.take()?)
-        {
+        let mut attempt = || match end.try_push(value.take()?) {
             Ok(()) => Some(true),
             Err(PushError::Full(back)) => {
                 value = Some(back);
@@ -260,7 +256,11 @@ impl<T, S: Shape> Sender<T, S> {
                 value = Some(back);
                 Some(false)
             }
-        });
+        };
+        let outcome = match self.slip.wait(moved, &self.pace, &mut attempt) {
+            Some(found) => Ok(found),
+            None => block(&self.gate.writable, &mut self.pace, deadline, attempt),
+        };
         match (outcome, value) {
             (Ok(true), _) => {
                 self.pass_on();

@@ -7,7 +7,7 @@
 //! and then finds many. A message that comes alone is not kept waiting, since nothing moved before
 //! it. (The slip of FastForward, Giacomoni, Moseley and Vachharajani, 2008.)
 
-use crate::ring::sync::spin_hint;
+use crate::ring::sync::{spin_hint, yield_now};
 use crate::wait::Pace;
 
 /// Elements since the last wait that make a stream.
@@ -16,6 +16,10 @@ const STREAM: u64 = 16;
 /// How long to pause, in turns of some 10 ns: 32 of them take 32-byte elements through a ring of
 /// 1024 in 6.2 ns instead of 8.7 (2-core EPYC virtual machine); 8 and 16 are between the two.
 const PAUSES: u32 = 32;
+
+/// How often to give the turn away where pausing is no use, before sleeping: where threads outnumber
+/// cores, the other side is likely to be waiting for this core, and a wake-up costs ten turns.
+const YIELDS: u32 = 16;
 
 #[derive(Debug)]
 pub(super) struct Slip {
@@ -28,14 +32,32 @@ impl Slip {
         Self { moved_before: 0 }
     }
 
-    /// The endpoint has moved `moved` elements so far and has to wait now.
+    /// The endpoint has moved `moved` elements so far and has to wait now: keeps its distance in a
+    /// stream. `attempt` looks again; gives what it found, if that was enough of a wait.
     #[inline]
-    pub(super) fn wait(&mut self, moved: u64, pace: &Pace) {
-        let run = moved - std::mem::replace(&mut self.moved_before, moved);
-        if run >= STREAM && pace.may_spin() {
+    pub(super) fn wait<R>(
+        &mut self,
+        moved: u64,
+        pace: &Pace,
+        mut attempt: impl FnMut() -> Option<R>,
+    ) -> Option<R> {
+        let run = moved.saturating_sub(std::mem::replace(&mut self.moved_before, moved));
+        if run < STREAM {
+            return None;
+        }
+        if pace.may_spin() {
             for _ in 0..PAUSES {
                 spin_hint();
             }
         }
+        if pace.gives_way() {
+            for _ in 0..YIELDS {
+                yield_now();
+                if let Some(found) = attempt() {
+                    return Some(found);
+                }
+            }
+        }
+        None
     }
 }

@@ -109,7 +109,7 @@ impl<'s> Listed<'s> {
     fn new(signal: &'s Signal, parker: &Parker) -> Self {
         Self {
             signal,
-            entry: Some(signal.register(parker.waker())),
+            entry: Some(signal.register_thread(parker.waker())),
             owed: false,
         }
     }

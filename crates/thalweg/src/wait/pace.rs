@@ -170,6 +170,12 @@ impl<C: TimeSource> Pace<C> {
         !cfg!(loom) && !self.alone && self.crowded == 0 && self.mode != Mode::Power
     }
 
+    /// Whether the next wait would give turns away or sleep at once, not pause.
+    #[inline]
+    pub(crate) fn gives_way(&self) -> bool {
+        !cfg!(loom) && self.mode != Mode::Power && self.choose() != Turns::Pause
+    }
+
     /// A wait begins. Does not look at the clock.
     #[inline]
     pub(super) fn begin(&mut self, deadline: Option<Instant>) {

@@ -22,6 +22,8 @@ struct Slot {
     ticket: u64,
     /// There is none in a free slot.
     waker: Option<Waker>,
+    /// It wakes a thread, which will run and look, whatever happens.
+    is_thread: bool,
     previous: u32,
     /// The next waiter, or the next free slot.
     next: u32,
@@ -40,6 +42,8 @@ pub(super) struct List {
     parked: u64,
     /// Waits taken off by a notification, ever.
     woken: u64,
+    /// A thread that was woken as one of a chain and has not looked yet.
+    pub(super) waking: Option<Entry>,
 }
 
 impl List {
@@ -52,6 +56,7 @@ impl List {
             len: 0,
             parked: 0,
             woken: 0,
+            waking: None,
         }
     }
 
@@ -68,13 +73,14 @@ impl List {
     }
 
     /// Appends a waiter.
-    pub(super) fn push(&mut self, waker: Waker) -> Entry {
+    pub(super) fn push(&mut self, waker: Waker, is_thread: bool) -> Entry {
         self.parked += 1;
         let ticket = self.parked;
         let previous = self.last;
         let new = Slot {
             ticket,
             waker: Some(waker),
+            is_thread,
             previous,
             next: NONE,
         };
@@ -106,6 +112,18 @@ impl List {
         }
         self.woken += 1;
         self.take(self.first)
+    }
+
+    /// As [`pop`](Self::pop), and remembers it as waking if it is a thread.
+    pub(super) fn pop_of_chain(&mut self) -> Option<Waker> {
+        let slot = self.slots.get(self.first as usize)?;
+        if slot.is_thread {
+            self.waking = Some(Entry {
+                slot: self.first,
+                ticket: slot.ticket,
+            });
+        }
+        self.pop()
     }
 
     /// Takes a waiter that leaves; `None` if it was popped.
@@ -176,7 +194,7 @@ mod tests {
             match choice % 4 {
                 0 | 1 if queue.len() < 40 => {
                     let waker = waker();
-                    let entry = list.push(waker.clone());
+                    let entry = list.push(waker.clone(), false);
                     queue.push_back((entry, waker));
                 }
                 2 => {

@@ -4,7 +4,7 @@
 //! waits, telling costs a load and a branch, and no fence.
 //!
 //! # State
-//! `word` is the number of listed waiters times [`WAITER`], plus [`ARMED`]. It changes under the
+//! `word` is the number of listed waiters times [`WAITER`], plus [`ARMED`], plus [`WAKING`]. It changes under the
 //! lock of the list only. `calm` counts notifications on end that met an armed signal and nobody.
 //!
 //! # Rules
@@ -15,7 +15,10 @@
 //!    passes the heavy barrier. Then it lists itself, gives the lock back, passes a sequentially
 //!    consistent fence, and looks again; only if there is nothing does it sleep.
 //! 3. `ARMED` is cleared only under the lock, while nobody is listed.
-//! 4. A notification is used up by a look that comes after it, and by nothing else. A waiter that
+//! 4. A chained notification wakes nobody while the last thread that one woke has not looked yet
+//!    (`WAKING`); that thread clears the mark, passes a fence, looks, and if there is more, notifies
+//!    the next. Its look comes after whatever the notifier made, by the argument below.
+//! 5. A notification is used up by a look that comes after it, and by nothing else. A waiter that
 //!    leaves without one passes it on.
 //!
 //! # Why it works
@@ -50,8 +53,10 @@ use std::task::Waker;
 
 /// Notifiers must look twice.
 const ARMED: u32 = 1;
+/// A thread has been woken as one of a chain, and has not looked yet.
+const WAKING: u32 = 2;
 /// One listed waiter.
-const WAITER: u32 = 2;
+const WAITER: u32 = 4;
 /// Notifications on end that find nobody before the signal is cleared. So many fences (7 ns each)
 /// cost as much as one to five heavy barriers.
 #[cfg(not(loom))]
@@ -143,6 +148,20 @@ impl Signal {
         }
     }
 
+    /// As [`notify_one`](Self::notify_one) where waiters wake each other: nobody is woken while a
+    /// thread that this woke before has not looked yet. Whoever finds something after a wait must
+    /// notify the next if there may be more. A sender that is faster than threads wake up so pays
+    /// for one wake-up (2 µs), not for one per element, and there is no herd.
+    ///
+    /// # Panics
+    /// If the waker does.
+    #[inline(always)]
+    pub fn notify_chained(&self) {
+        if self.is_armed() {
+            self.notify_next();
+        }
+    }
+
     /// As [`notify_one`](Self::notify_one) for up to `count` waiters; gives how many there were.
     ///
     /// # Panics
@@ -169,6 +188,17 @@ impl Signal {
     /// nothing; and it must [`unregister`](Self::unregister) before it does anything else, whatever
     /// wakes it. Does not wait for anyone, except for a moment for the lock.
     pub fn register(&self, waker: &Waker) -> Entry {
+        self.list(waker, false)
+    }
+
+    /// As [`register`](Self::register) for the waker of a thread that does nothing but wait: it
+    /// will unregister as soon as it is woken, which [`notify_chained`](Self::notify_chained)
+    /// counts on.
+    pub(crate) fn register_thread(&self, waker: &Waker) -> Entry {
+        self.list(waker, true)
+    }
+
+    fn list(&self, waker: &Waker, is_thread: bool) -> Entry {
         // Foreign code runs outside of the lock: here the clone.
         let waker = waker.clone();
         let mut list = self.lock();
@@ -178,7 +208,7 @@ impl Signal {
             self.front.word.store(ARMED, Ordering::Relaxed);
             barrier::heavy();
         }
-        let entry = list.push(waker);
+        let entry = list.push(waker, is_thread);
         self.tell(&list);
         drop(list);
         // ORDERING: SeqCst (order::dekker), pairs with the fence in `notify_listed` (rules 1 and
@@ -195,10 +225,18 @@ impl Signal {
     pub fn unregister(&self, entry: Entry) -> bool {
         let mut list = self.lock();
         let waker = list.remove(entry);
-        if waker.is_some() {
+        let was_waking = list.waking == Some(entry);
+        if was_waking {
+            list.waking = None;
+        }
+        if waker.is_some() || was_waking {
             self.tell(&list);
         }
         drop(list);
+        if was_waking {
+            // ORDERING: SeqCst (order::dekker), pairs with the fence in `notify_next` (rule 4).
+            fence(order::dekker());
+        }
         // The waker is dropped here, outside of the lock.
         waker.is_some()
     }
@@ -271,6 +309,36 @@ impl Signal {
         }
     }
 
+    /// The second half of rule 1, with rule 4.
+    #[cold]
+    #[inline(never)]
+    fn notify_next(&self) {
+        // ORDERING: SeqCst (order::dekker), pairs with the fences in `list` and `unregister` (rules
+        // 1, 2 and 4).
+        fence(order::dekker());
+        // ORDERING: Relaxed; ordered by the fence.
+        let word = self.front.word.load(Ordering::Relaxed);
+        if word & WAKING != 0 {
+            return;
+        }
+        if word / WAITER == 0 {
+            return self.calm_down();
+        }
+        // ORDERING: Relaxed; a guess at how busy waiters are, and losing some is fine.
+        self.back.calm.store(0, Ordering::Relaxed);
+        let mut list = self.lock();
+        // Another notifier may have been faster.
+        let waker = match list.waking {
+            None => list.pop_of_chain(),
+            Some(_) => None,
+        };
+        self.tell(&list);
+        drop(list);
+        if let Some(waker) = waker {
+            waker.wake();
+        }
+    }
+
     /// Counts a notification that found nobody; clears the signal after many.
     fn calm_down(&self) {
         // ORDERING: Relaxed, as in `notify_listed`.
@@ -281,6 +349,7 @@ impl Signal {
             && barrier::is_available()
             && let Ok(list) = self.back.list.try_lock()
             && list.len() == 0
+            && list.waking.is_none()
         {
             // ORDERING: Relaxed; under the lock, so that the next waiter arms it again (rule 3).
             self.front.word.store(0, Ordering::Relaxed);
@@ -327,7 +396,8 @@ impl Signal {
 
     /// Puts the number of waiters where notifiers look. The signal is armed.
     fn tell(&self, list: &List) {
-        let word = ARMED + list.len() * WAITER;
+        let waking = if list.waking.is_some() { WAKING } else { 0 };
+        let word = ARMED + waking + list.len() * WAITER;
         // ORDERING: Relaxed; the caller holds the lock, and a new waiter passes the fence in
         // `register` afterwards.
         self.front.word.store(word, Ordering::Relaxed);
