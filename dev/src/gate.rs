@@ -18,7 +18,7 @@ const BEFORE: &[Step] = &[
     },
     Step {
         name: "clippy",
-        summary: "clippy on every target, no warning",
+        summary: "clippy on every target with every feature, no warning",
         run: clippy,
     },
     Step {
@@ -69,13 +69,14 @@ fn clippy(workspace: &Workspace) -> Result<Outcome, String> {
     if !workspace.works("cargo", "clippy --version") {
         return Ok(Outcome::Skipped("clippy is not installed".to_owned()));
     }
-    run(&mut workspace.cargo("clippy --quiet --workspace --all-targets -- -D warnings"))?;
+    let every = "clippy --quiet --workspace --all-targets --all-features -- -D warnings";
+    run(&mut workspace.cargo(every))?;
     Ok(Outcome::Passed)
 }
 
 fn doc(workspace: &Workspace) -> Result<Outcome, String> {
     // The program `thalweg` and the library `thalweg` would write to one folder: `--lib`.
-    let mut command = workspace.cargo("doc --quiet --workspace --no-deps --lib");
+    let mut command = workspace.cargo("doc --quiet --workspace --all-features --no-deps --lib");
     run(command.env("RUSTDOCFLAGS", "-D warnings"))?;
     Ok(Outcome::Passed)
 }
@@ -105,6 +106,7 @@ fn asan(workspace: &Workspace) -> Result<Outcome, String> {
             "thalweg",
             "--lib",
             "--tests",
+            "--all-features",
         ])
         // With a target, build scripts and macros are spared.
         .args(["--target", host])

@@ -19,7 +19,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "test",
-        summary: "cargo test --workspace, doc tests included",
+        summary: "cargo test --workspace --all-features, doc tests included",
         run: workspace,
     },
     Step {
@@ -39,7 +39,7 @@ fn tidiness(workspace: &Workspace) -> Result<Outcome, String> {
 
 fn workspace(workspace: &Workspace) -> Result<Outcome, String> {
     let mut tally = Tally::default();
-    let mut command = workspace.cargo("test --workspace");
+    let mut command = workspace.cargo("test --workspace --all-features");
     run_watched(&mut command, |line| tally.see(line))?;
     at_least_one(tally).map(Outcome::Tests)
 }

@@ -26,6 +26,14 @@ pub(super) struct Listed {
     seat: Option<Seat>,
 }
 
+#[cfg(feature = "stream")]
+impl Listed {
+    /// Whether it waits at a meeting, or has not looked yet what became of that.
+    pub(super) fn is_seated(&self) -> bool {
+        self.seat.is_some()
+    }
+}
+
 /// Forgets a wait that a notification has ended: the look that follows uses it up.
 fn wake_up(signal: &Signal, entry: &mut Option<Entry>, context: &Context<'_>) {
     if entry.is_some_and(|listed| !signal.update(listed, context.waker())) {

@@ -28,6 +28,12 @@
 //! receiver is dropped, senders get an error with their element, and what is still in the channel
 //! is dropped at once. [`Receiver::close`] ends sending and keeps what is there.
 //!
+//! # Async
+//! [`Sender::send_async`], [`Receiver::recv_async`] and [`Select::wait_async`] are futures, which
+//! need nothing of a runtime but its `Waker`. With the feature `stream`, off by default, ends
+//! become a `futures_core::Stream` and a `futures_sink::Sink`: `Receiver::stream`,
+//! `Receiver::into_stream`, `Sender::into_sink`.
+//!
 //! # Memory ordering
 //! What a thread did before it sent an element is visible to the thread that received it, after
 //! that.
@@ -49,6 +55,8 @@ mod sender;
 mod shape;
 mod shards;
 mod slip;
+#[cfg(feature = "stream")]
+mod stream;
 
 pub use batch::Batch;
 pub use builder::{BuildError, Builder};
@@ -63,6 +71,8 @@ pub use receiver::{IntoIter, Iter, Receiver, TryIter};
 pub use select::{Ready, Select, SelectFuture, SelectTimeout, Source};
 pub use sender::Sender;
 pub use shape::{ManyReceivers, ManySenders, Mpmc, Mpsc, Shape, Spsc};
+#[cfg(feature = "stream")]
+pub use stream::{RecvStream, SendSink};
 
 macro_rules! shape {
     ($(#[$doc:meta])* $name:ident, $shape:ident) => {
