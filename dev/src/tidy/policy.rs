@@ -16,13 +16,24 @@ pub(crate) const ORDERING_LINES_ABOVE_MAX: usize = 3;
 pub(crate) const UNSAFE_MODULES: &[&str] = &[
     "crates/thalweg/src/ring/",
     "crates/thalweg-measure/src/clock/hardware.rs",
+    "compare/src/channels/gil.rs",
 ];
 
 /// Where a thread may sleep, and why a condition cannot be awaited there instead.
-pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[(
-    "crates/thalweg-measure/src/clock/calibration.rs",
-    "time itself is what the calibration waits for, and it reads the clock again afterwards",
-)];
+pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
+    (
+        "crates/thalweg-measure/src/clock/calibration.rs",
+        "time itself is what the calibration waits for, and it reads the clock again afterwards",
+    ),
+    (
+        "compare/src/experiment/channels/idle.rs",
+        "an idle second is what is measured",
+    ),
+    (
+        "compare/src/experiment/channels/sparse.rs",
+        "the gap between two messages is what is given",
+    ),
+];
 
 /// Each crate, and the crates of this workspace that it may depend on.
 pub(crate) const ARROWS: &[(&str, &[&str])] = &[
@@ -62,10 +73,14 @@ pub(crate) const PEERS: &[&str] = &[
     "crossbeam",
     "crossbeam-channel",
     "crossbeam-queue",
+    "crossfire",
     "disruptor",
     "flume",
+    "gil",
     "heapless",
     "kanal",
+    "nexus-queue",
+    "omango",
     "ringbuf",
     "rtrb",
     "thingbuf",

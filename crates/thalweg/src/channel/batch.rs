@@ -3,9 +3,9 @@
 use std::fmt;
 use std::iter::FusedIterator;
 
-use super::end::RecvEnd;
 use super::hub::Gate;
 use super::receiver::{Receiver, Source};
+use super::recv_end::RecvEnd;
 use super::shape::Shape;
 use crate::ring;
 

@@ -2,13 +2,14 @@
 
 use std::fmt;
 
-use super::end::{RecvEnd, SendEnd};
 use super::gap::Gaps;
 use super::hub::{Gate, Habits, Hub, Overflow};
 use super::lanes;
 use super::locked::Locked;
 use super::meeting::Meeting;
 use super::receiver::Receiver;
+use super::recv_end::RecvEnd;
+use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::{Mpmc, Mpsc, Shape, Spsc};
 use super::shards;

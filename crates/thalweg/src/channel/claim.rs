@@ -2,9 +2,9 @@
 
 use std::fmt;
 
-use super::end::SendEnd;
 use super::error::ClaimError;
 use super::hub::{Hub, Overflow};
+use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::ring::{self, TicketClaim};

@@ -177,7 +177,7 @@ impl fmt::Display for ClaimError {
             ),
             Self::Disconnected => f.write_str("claim in a channel without receivers"),
             Self::Unsupported => f.write_str(
-                "claim in an unbounded or rendezvous channel, or one that drops its oldest elements",
+                "claim in an unbounded or rendezvous channel, or one that drops its oldest",
             ),
         }
     }

@@ -1,8 +1,8 @@
 //! Sending several elements at a time.
 
-use super::end::SendEnd;
 use super::error::SendManyError;
 use super::hub::{Gate, Hub, Overflow};
+use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::Shape;
 

@@ -41,16 +41,21 @@
 mod batch;
 mod builder;
 mod claim;
-mod end;
 mod error;
 mod future;
 mod gap;
 mod hub;
+mod iter;
 mod lanes;
 mod locked;
+mod many;
 mod meeting;
+#[cfg(all(test, loom))]
+mod models;
 mod receiver;
+mod recv_end;
 pub mod select;
+mod send_end;
 mod sender;
 mod shape;
 mod shards;
@@ -67,7 +72,8 @@ pub use error::{
 };
 pub use future::{RecvFuture, SendFuture};
 pub use hub::{Counters, Overflow};
-pub use receiver::{IntoIter, Iter, Receiver, TryIter};
+pub use iter::{IntoIter, Iter, TryIter};
+pub use receiver::Receiver;
 pub use select::{Ready, Select, SelectFuture, SelectTimeout, Source};
 pub use sender::Sender;
 pub use shape::{ManyReceivers, ManySenders, Mpmc, Mpsc, Shape, Spsc};

@@ -1,13 +1,12 @@
 //! The receiving end of a channel.
 
 use std::fmt;
-use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use super::end::RecvEnd;
 use super::error::{RecvError, RecvTimeoutError, TryRecvError};
 use super::hub::{Counters, Hub, Overflow};
+use super::recv_end::RecvEnd;
 use super::shape::{ManyReceivers, Shape};
 use super::slip::Slip;
 use crate::ring::PopError;
@@ -248,33 +247,12 @@ impl<T, S: Shape> Receiver<T, S> {
         Ok(self.source.pop_many(out, max)?)
     }
 
-    /// Calls `work` with up to `max` elements that are there now; gives how many. If `work` panics,
-    /// the element it had is gone, and the others stay in the channel.
-    pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(T)) -> usize {
-        let mut count = 0;
-        for value in self.try_iter().take(max) {
-            count += 1;
-            work(value);
-        }
-        count
-    }
-
     /// Elements lost immediately before the one received last, under a policy that drops.
     ///
-    /// Where there can be one receiver only, this is the exact place. In a many-to-many channel that
-    /// drops its oldest elements, each loss is told once, to the next that receives.
+    /// Where there can be one receiver only, this is the exact place. In a many-to-many channel
+    /// that drops its oldest elements, each loss is told once, to the next that receives.
     pub fn lost_before(&self) -> u64 {
         self.source.lost
-    }
-
-    /// Receives until the channel is disconnected; waits for each element.
-    pub fn iter(&mut self) -> Iter<'_, T, S> {
-        Iter(self)
-    }
-
-    /// Receives what is there now.
-    pub fn try_iter(&mut self) -> TryIter<'_, T, S> {
-        TryIter(self)
     }
 
     /// Elements in the channel.
@@ -298,13 +276,13 @@ impl<T, S: Shape> Receiver<T, S> {
         self.source.end.is_closed()
     }
 
-    /// Closes the channel: nothing can be sent any more, and senders that wait get an error. What is
-    /// in the channel can still be received.
+    /// Closes the channel: nothing can be sent any more, and senders that wait get an error. What
+    /// is in the channel can still be received.
     ///
-    /// A send that is under way at this moment may still succeed. Where many senders share a ring or
-    /// a lock, its element comes before the end. Where a sender has a ring of its own, receivers may
-    /// be told of the end before that element is in; it can be received after that, and is dropped
-    /// with the last receiver or with its sender else.
+    /// A send that is under way at this moment may still succeed. Where many senders share a ring
+    /// or a lock, its element comes before the end. Where a sender has a ring of its own, receivers
+    /// may be told of the end before that element is in; it can be received after that, and is
+    /// dropped with the last receiver or with its sender else.
     pub fn close(&mut self) {
         self.source.end.close();
         // Lanes are forgotten when they are drained, and their senders may stay.
@@ -374,63 +352,5 @@ impl<T, S: Shape> fmt::Debug for Receiver<T, S> {
             .field("capacity", &self.capacity())
             .field("closed", &self.is_closed())
             .finish_non_exhaustive()
-    }
-}
-
-/// See [`Receiver::iter`].
-#[derive(Debug)]
-pub struct Iter<'r, T, S: Shape>(&'r mut Receiver<T, S>);
-
-impl<T, S: Shape> Iterator for Iter<'_, T, S> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        self.0.recv().ok()
-    }
-}
-
-impl<T, S: Shape> FusedIterator for Iter<'_, T, S> {}
-
-/// See [`Receiver::try_iter`].
-#[derive(Debug)]
-pub struct TryIter<'r, T, S: Shape>(&'r mut Receiver<T, S>);
-
-impl<T, S: Shape> Iterator for TryIter<'_, T, S> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        self.0.try_recv().ok()
-    }
-}
-
-/// Receives until the channel is disconnected.
-#[derive(Debug)]
-pub struct IntoIter<T, S: Shape>(Receiver<T, S>);
-
-impl<T, S: Shape> Iterator for IntoIter<T, S> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        self.0.recv().ok()
-    }
-}
-
-impl<T, S: Shape> FusedIterator for IntoIter<T, S> {}
-
-impl<T, S: Shape> IntoIterator for Receiver<T, S> {
-    type Item = T;
-    type IntoIter = IntoIter<T, S>;
-
-    fn into_iter(self) -> IntoIter<T, S> {
-        IntoIter(self)
-    }
-}
-
-impl<'r, T, S: Shape> IntoIterator for &'r mut Receiver<T, S> {
-    type Item = T;
-    type IntoIter = Iter<'r, T, S>;
-
-    fn into_iter(self) -> Iter<'r, T, S> {
-        self.iter()
     }
 }

@@ -4,9 +4,9 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-use super::end::SendEnd;
-use super::error::{SendError, SendManyError, SendTimeoutError, TrySendError};
+use super::error::{SendError, SendTimeoutError, TrySendError};
 use super::hub::{Gate, Hub, Overflow};
+use super::send_end::SendEnd;
 use super::shape::{ManySenders, Shape};
 use super::slip::Slip;
 use crate::ring::PushError;
@@ -28,7 +28,7 @@ pub struct Sender<T, S: Shape> {
     pub(super) pace: Pace,
     slip: Slip,
     /// Elements that may wait before this sender gives its turn away; `usize::MAX` for no limit.
-    soft_limit: usize,
+    pub(super) soft_limit: usize,
     shape: PhantomData<fn() -> S>,
 }
 
@@ -47,8 +47,8 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// Sends an element; waits for room if the channel is full and its policy is to block.
     ///
-    /// While there is room and nobody sleeps, this costs a few ns; if a receiver sleeps, the wake-up
-    /// (some 2 µs) is this thread's to pay.
+    /// While there is room and nobody sleeps, this costs a few ns; if a receiver sleeps, the
+    /// wake-up (some 2 µs) is this thread's to pay.
     ///
     /// # Errors
     /// [`SendError::Disconnected`] if no receiver is left, [`SendError::Full`] only with
@@ -285,111 +285,6 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// Sends all elements of an iterator, in batches where there is room; waits as needed. One
-    /// wake-up and one look at the receiver's index serve a whole batch.
-    ///
-    /// Under [`Overflow::Reject`] it stops at the first that does not fit; policies that drop are
-    /// applied element by element.
-    ///
-    /// # Errors
-    /// How many were sent before the channel was disconnected (or full, under `Reject`), and the
-    /// element after those. Pass `&mut iterator` to keep the rest.
-    pub fn send_many(
-        &mut self,
-        values: impl IntoIterator<Item = T>,
-    ) -> Result<(), SendManyError<T>> {
-        let mut values = values.into_iter();
-        let mut sent = 0;
-        loop {
-            sent += self.push_some(&mut values);
-            // Full, closed, or no more values: only the next value can tell.
-            let Some(value) = values.next() else {
-                return Ok(());
-            };
-            self.send(value)
-                .map_err(|error| SendManyError { sent, error })?;
-            sent += 1;
-        }
-    }
-
-    /// Sends elements of an iterator while there is room; gives how many. Takes nothing from the
-    /// iterator that is not sent. A disconnected channel takes 0, and so does a rendezvous, which
-    /// has no room; [`try_send_slice`](Self::try_send_slice) sends to those who wait there.
-    pub fn try_send_many(&mut self, values: impl IntoIterator<Item = T>) -> usize {
-        self.push_some(&mut values.into_iter())
-    }
-
-    fn push_some(&mut self, values: &mut impl Iterator<Item = T>) -> usize {
-        if self.hub.habits.overflow == Overflow::DropOldest {
-            return self.push_each(values);
-        }
-        let rescue = Rescue {
-            hub: &self.hub,
-            gate: &self.gate,
-        };
-        let pushed = self.end.push_iter(values);
-        std::mem::forget(rescue);
-        if let SendEnd::Locked(_) = self.end {
-            // Room that was set aside and not used may have made another sender wait.
-            self.pass_on();
-        }
-        self.sent(pushed)
-    }
-
-    /// One by one: room that is claimed and not used would look like elements that were dropped.
-    fn push_each(&mut self, values: &mut impl Iterator<Item = T>) -> usize {
-        let mut pushed = 0;
-        while self.end.is_ready()
-            && !self.end.is_closed()
-            && let Some(value) = values.next()
-            // Fails only if the channel is closed at this very moment.
-            && self.try_send(value).is_ok()
-        {
-            pushed += 1;
-        }
-        pushed
-    }
-
-    fn sent(&mut self, count: usize) -> usize {
-        if count > 0 {
-            self.hub.readable.notify(count);
-            if self.soft_limit != usize::MAX {
-                self.balance();
-            }
-        }
-        count
-    }
-
-    /// Sends all elements of a slice; as [`send_many`](Self::send_many).
-    ///
-    /// # Errors
-    /// How many were sent before the channel was disconnected (or full, under `Reject`), and the
-    /// element after those.
-    pub fn send_slice(&mut self, values: &[T]) -> Result<(), SendManyError<T>>
-    where
-        T: Copy,
-    {
-        let mut sent = 0;
-        while sent < values.len() {
-            sent += self.try_send_slice(&values[sent..]);
-            if let Some(&value) = values.get(sent) {
-                self.send(value)
-                    .map_err(|error| SendManyError { sent, error })?;
-                sent += 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// Sends elements from the front of a slice while there is room; gives how many.
-    pub fn try_send_slice(&mut self, values: &[T]) -> usize
-    where
-        T: Copy,
-    {
-        let pushed = self.end.push_slice(values);
-        self.sent(pushed)
-    }
-
     /// Elements in the channel, or in this sender's lane of it.
     pub fn len(&self) -> usize {
         self.end.len()
@@ -435,20 +330,6 @@ impl<T, S: Shape> Sender<T, S> {
             counters.received -= counters.dropped.min(counters.received);
         }
         counters
-    }
-}
-
-/// When the caller's iterator panics: what it gave before is sent, and room that was set aside for
-/// more has come back; nobody may sleep on.
-struct Rescue<'s> {
-    hub: &'s Hub,
-    gate: &'s Gate,
-}
-
-impl Drop for Rescue<'_> {
-    fn drop(&mut self) {
-        self.hub.readable.notify_all();
-        self.gate.writable.notify_all();
     }
 }
 

@@ -1,6 +1,7 @@
 //! How many endpoints a channel has on each side, as types.
 
 mod sealed {
+    /// Keeps the shapes to those of this module.
     pub trait Sealed {}
 }
 

@@ -17,8 +17,9 @@ const STREAM: u64 = 16;
 /// 1024 in 6.2 ns instead of 8.7 (2-core EPYC virtual machine); 8 and 16 are between the two.
 const PAUSES: u32 = 32;
 
-/// How often to give the turn away where pausing is no use, before sleeping: where threads outnumber
-/// cores, the other side is likely to be waiting for this core, and a wake-up costs ten turns.
+/// How often to give the turn away where pausing is no use, before sleeping: where threads
+/// outnumber cores, the other side is likely to be waiting for this core, and a wake-up costs ten
+/// turns.
 const YIELDS: u32 = 16;
 
 #[derive(Debug)]

@@ -146,7 +146,7 @@ fn errors_say_what_happened() {
         "claim of 3 elements in a channel with 2 free",
         "claim of 9 elements in a channel that holds 8",
         "claim in a channel without receivers",
-        "claim in an unbounded or rendezvous channel, or one that drops its oldest elements",
+        "claim in an unbounded or rendezvous channel, or one that drops its oldest",
     ];
     assert_eq!(texts, expected);
 }

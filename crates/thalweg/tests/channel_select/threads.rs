@@ -144,7 +144,7 @@ fn send_anywhere(ends: &mut Outs, element: u64) {
         .send(&mut ends.2, c, |sent| sent.map(|()| 2))
         .send(&mut ends.3, d, |sent| sent.map(|()| 3))
         .wait()
-        .unwrap();
+        .expect("the receivers are there");
     for (at, value) in values.iter().enumerate() {
         assert_eq!(value.is_none(), at == arm, "exactly one is sent");
     }
@@ -243,7 +243,7 @@ fn selects_and_plain_receivers_share_a_channel() {
                 assert_eq!(ready.wait(&mut list), 1);
                 match rx.try_recv() {
                     Ok(_) => count += 1,
-                    Err(error) if error == thalweg::channel::TryRecvError::Disconnected => {
+                    Err(thalweg::channel::TryRecvError::Disconnected) => {
                         return count;
                     }
                     Err(_) => {}

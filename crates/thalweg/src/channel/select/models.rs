@@ -1,45 +1,11 @@
 //! loom models of select. A lost wake-up is a deadlock, which loom reports.
 
 use super::Select;
+use crate::channel::models::kept::{Kept, kept};
 use crate::channel::{Mpmc, Receiver, Sender, mpmc, spsc};
-use crate::ring::sync::{fault, is_model_over};
+use crate::ring::sync::fault;
 use loom::thread;
 use std::time::Instant;
-
-/// An endpoint that is forgotten when the model fails.
-struct Kept<E>(Option<E>);
-
-impl<E> Kept<E> {
-    fn new(end: E) -> Self {
-        Self(Some(end))
-    }
-}
-
-impl<E> std::ops::Deref for Kept<E> {
-    type Target = E;
-
-    fn deref(&self) -> &E {
-        self.0.as_ref().expect("taken in `drop` only")
-    }
-}
-
-impl<E> std::ops::DerefMut for Kept<E> {
-    fn deref_mut(&mut self) -> &mut E {
-        self.0.as_mut().expect("taken in `drop` only")
-    }
-}
-
-impl<E> Drop for Kept<E> {
-    fn drop(&mut self) {
-        if is_model_over() {
-            std::mem::forget(self.0.take());
-        }
-    }
-}
-
-fn kept<A, B>((tx, rx): (A, B)) -> (Kept<A>, Kept<B>) {
-    (Kept::new(tx), Kept::new(rx))
-}
 
 fn model(work: impl Fn() + Send + Sync + 'static) {
     let mut builder = loom::model::Builder::new();

@@ -90,7 +90,8 @@ impl<T> Producer<T> {
     /// # Errors
     /// [`PushError::Full`] and [`PushError::Closed`] give the element back.
     // Always inlined: a value that is passed by pointer was just written in pieces, and reading it
-    // back in wider ones stalls until the pieces are in the cache (13 ns instead of 4 for 32 bytes).
+    // back in wider ones stalls until the pieces are in the cache (13 ns instead of 4 for 32
+    // bytes).
     #[inline(always)]
     pub fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
         if let Some(room) = self.room() {

@@ -4,8 +4,9 @@
 //! waits, telling costs a load and a branch, and no fence.
 //!
 //! # State
-//! `word` is the number of listed waiters times [`WAITER`], plus [`ARMED`], plus [`WAKING`]. It changes under the
-//! lock of the list only. `calm` counts notifications on end that met an armed signal and nobody.
+//! `word` is the number of listed waiters times [`WAITER`], plus [`ARMED`], plus [`WAKING`]. It
+//! changes under the lock of the list only. `calm` counts notifications on end that met an armed
+//! signal and nobody.
 //!
 //! # Rules
 //! 1. Whoever makes something publishes it, passes the light barrier, and loads the word. If that
@@ -16,8 +17,8 @@
 //!    consistent fence, and looks again; only if there is nothing does it sleep.
 //! 3. `ARMED` is cleared only under the lock, while nobody is listed.
 //! 4. A chained notification wakes nobody while the last thread that one woke has not looked yet
-//!    (`WAKING`); that thread clears the mark, passes a fence, looks, and if there is more, notifies
-//!    the next. Its look comes after whatever the notifier made, by the argument below.
+//!    (`WAKING`); that thread clears the mark, passes a fence, looks, and if there is more,
+//!    notifies the next. Its look comes after whatever the notifier made, by the argument below.
 //! 5. A notification is used up by a look that comes after it, and by nothing else. A waiter that
 //!    leaves without one passes it on.
 //!
@@ -41,14 +42,13 @@ mod list;
 mod models;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod waking;
 
 pub use list::Entry;
 
 use super::barrier;
 use crate::ring::sync::{AtomicU32, Mutex, MutexGuard, Ordering, fence, order};
 use list::List;
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::task::Waker;
 
 /// Notifiers must look twice.
@@ -63,8 +63,6 @@ const WAITER: u32 = 4;
 const CALM_MAX: u32 = 256;
 #[cfg(loom)]
 const CALM_MAX: u32 = 1;
-/// Wakers that are taken off the list under one lock.
-const BATCH: usize = 8;
 
 /// A list of waiters (threads or tasks) that are woken when there is something to look at, in the
 /// order in which they came.
@@ -354,44 +352,6 @@ impl Signal {
             // ORDERING: Relaxed; under the lock, so that the next waiter arms it again (rule 3).
             self.front.word.store(0, Ordering::Relaxed);
         }
-    }
-
-    /// Takes up to `wanted` waiters off the list, and wakes them outside of the lock.
-    fn wake(&self, wanted: usize) -> usize {
-        let mut woken = 0;
-        let mut panic: Option<Box<dyn Any + Send>> = None;
-        while woken < wanted {
-            let mut batch: [Option<Waker>; BATCH] = [const { None }; BATCH];
-            let taken = self.take(&mut batch, wanted - woken);
-            for waker in batch.into_iter().flatten() {
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-                    panic.get_or_insert(payload);
-                }
-            }
-            woken += taken;
-            if taken == 0 {
-                break;
-            }
-        }
-        match panic {
-            // A second panic while the first unwinds would end the process.
-            Some(payload) if !std::thread::panicking() => resume_unwind(payload),
-            _ => woken,
-        }
-    }
-
-    fn take(&self, batch: &mut [Option<Waker>], wanted: usize) -> usize {
-        let mut list = self.lock();
-        let mut taken = 0;
-        for place in batch.iter_mut().take(wanted) {
-            *place = list.pop();
-            if place.is_none() {
-                break;
-            }
-            taken += 1;
-        }
-        self.tell(&list);
-        taken
     }
 
     /// Puts the number of waiters where notifiers look. The signal is armed.

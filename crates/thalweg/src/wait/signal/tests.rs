@@ -1,5 +1,6 @@
 use super::*;
 use crate::wait::{Mode, Pace, TimedOut, block};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 use std::task::Wake;

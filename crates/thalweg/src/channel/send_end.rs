@@ -1,0 +1,171 @@
+//! The stores behind senders, one face for all; receivers' are in `recv_end`. The ring of one
+//! sender and one receiver comes first in every `match`, and the rest is kept off its path.
+
+use super::lanes::LaneSender;
+use super::locked::Locked;
+use super::meeting::Meeting;
+use super::shards::ShardSender;
+use crate::ring::sync::Arc;
+use crate::ring::{Producer, PushError, Ticket};
+
+/// Where a sender puts elements.
+// With a tag of its own: the compiler would hide it in some field, and take five instructions to
+// find it.
+#[repr(u8)]
+pub(super) enum SendEnd<T> {
+    Ring(Producer<T>),
+    Lane(LaneSender<T>),
+    Ticket(Arc<Ticket<T>>),
+    Shard(ShardSender<T>),
+    Locked(Arc<Locked<T>>),
+    Meeting(Arc<Meeting<T>>),
+}
+
+impl<T> SendEnd<T> {
+    #[inline(always)]
+    pub(super) fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
+        match self {
+            Self::Ring(producer) => producer.try_push(value),
+            _ => self.try_push_shared(value),
+        }
+    }
+
+    #[inline(never)]
+    fn try_push_shared(&mut self, value: T) -> Result<(), PushError<T>> {
+        match self {
+            Self::Ring(producer) => producer.try_push(value),
+            Self::Lane(lane) => lane.producer.try_push(value),
+            Self::Ticket(ring) => ring.try_push(value),
+            Self::Shard(shard) => shard.producer.try_push(value),
+            Self::Locked(store) => store.try_push(value),
+            Self::Meeting(meeting) => meeting.try_push(value),
+        }
+    }
+
+    /// Pushes from the iterator while there is room; gives how many.
+    pub(super) fn push_iter(&mut self, values: &mut impl Iterator<Item = T>) -> usize {
+        match self {
+            Self::Ring(producer) => producer.push_iter(values),
+            Self::Lane(lane) => lane.producer.push_iter(values),
+            Self::Ticket(ring) => ring.push_iter(values),
+            Self::Shard(shard) => shard.producer.push_iter(values),
+            Self::Locked(store) => store.push_iter(values),
+            // There is no room that an element could be asked for.
+            Self::Meeting(_) => 0,
+        }
+    }
+
+    /// Pushes from the front of the slice while there is room; gives how many.
+    pub(super) fn push_slice(&mut self, values: &[T]) -> usize
+    where
+        T: Copy,
+    {
+        match self {
+            Self::Ring(producer) => producer.push_slice(values),
+            Self::Lane(lane) => lane.producer.push_slice(values),
+            Self::Ticket(ring) => ring.push_slice(values),
+            Self::Shard(shard) => shard.producer.push_slice(values),
+            Self::Locked(store) => store.push_iter(&mut values.iter().copied()),
+            Self::Meeting(meeting) => meeting.push_slice(values),
+        }
+    }
+
+    /// Takes the oldest element out, to make room.
+    pub(super) fn take_oldest(&mut self) -> Option<T> {
+        match self {
+            Self::Ticket(ring) => ring.try_pop().ok(),
+            Self::Locked(store) => store.try_pop().ok(),
+            // The builder gives these two to channels that drop the oldest.
+            Self::Ring(_) | Self::Lane(_) | Self::Shard(_) | Self::Meeting(_) => None,
+        }
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        match self {
+            Self::Ring(producer) => producer.is_closed(),
+            Self::Lane(lane) => lane.producer.is_closed(),
+            Self::Ticket(ring) => ring.is_closed(),
+            Self::Shard(shard) => shard.producer.ring().is_closed(),
+            Self::Locked(store) => store.is_closed(),
+            Self::Meeting(meeting) => meeting.is_closed(),
+        }
+    }
+
+    /// Whether a push would not say that the channel is full.
+    pub(super) fn is_ready(&mut self) -> bool {
+        self.is_closed()
+            || match self {
+                Self::Ring(producer) => !producer.is_full(),
+                Self::Lane(lane) => !lane.producer.is_full(),
+                Self::Ticket(ring) => ring.can_push(),
+                Self::Shard(shard) => shard.producer.ring().can_push(),
+                Self::Locked(store) => !store.is_full(),
+                Self::Meeting(meeting) => meeting.can_push(),
+            }
+    }
+
+    pub(super) fn len(&self) -> usize {
+        match self {
+            Self::Ring(producer) => producer.len(),
+            Self::Lane(lane) => lane.producer.len(),
+            Self::Ticket(ring) => ring.len(),
+            Self::Shard(shard) => shard.producer.ring().len(),
+            Self::Locked(store) => store.len(),
+            Self::Meeting(meeting) => meeting.len(),
+        }
+    }
+
+    /// Elements waiting, at least if more than `limit`: cheap while there are few.
+    #[inline]
+    pub(super) fn backlog(&mut self, limit: usize) -> usize {
+        match self {
+            Self::Ring(producer) => producer.backlog(limit),
+            Self::Lane(lane) => lane.producer.backlog(limit),
+            _ => self.len(),
+        }
+    }
+
+    pub(super) fn capacity(&self) -> usize {
+        match self {
+            Self::Ring(producer) => producer.capacity(),
+            Self::Lane(lane) => lane.producer.capacity(),
+            Self::Ticket(ring) => ring.capacity(),
+            Self::Shard(shard) => shard.producer.ring().capacity(),
+            Self::Locked(store) => store.capacity(),
+            Self::Meeting(_) => 0,
+        }
+    }
+
+    /// The position of the next element to be pushed.
+    pub(super) fn pushed(&self) -> u64 {
+        match self {
+            Self::Ring(producer) => producer.pushed(),
+            Self::Lane(lane) => lane.producer.pushed(),
+            Self::Ticket(ring) => ring.pushed(),
+            Self::Shard(shard) => shard.producer.ring().pushed(),
+            Self::Locked(store) => store.pushed(),
+            Self::Meeting(meeting) => meeting.pushed(),
+        }
+    }
+
+    /// Closes the store as far as this sender may.
+    pub(super) fn close(&mut self) {
+        match self {
+            Self::Ring(producer) => producer.close(),
+            Self::Lane(lane) => lane.producer.close(),
+            Self::Ticket(ring) => drop(ring.close()),
+            Self::Shard(shard) => drop(shard.producer.ring().close()),
+            Self::Locked(store) => store.close(),
+            Self::Meeting(meeting) => meeting.close(),
+        }
+    }
+
+    /// Where senders and receivers meet, if they do.
+    #[inline]
+    pub(super) fn meeting(&self) -> Option<&Arc<Meeting<T>>> {
+        match self {
+            Self::Meeting(meeting) => Some(meeting),
+            _ => None,
+        }
+    }
+}

@@ -1,0 +1,49 @@
+//! Waking those who were taken off the list.
+
+use super::Signal;
+use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::task::Waker;
+
+/// Wakers that are taken off the list under one lock.
+const BATCH: usize = 8;
+
+impl Signal {
+    /// Takes up to `wanted` waiters off the list, and wakes them outside of the lock.
+    pub(super) fn wake(&self, wanted: usize) -> usize {
+        let mut woken = 0;
+        let mut panic: Option<Box<dyn Any + Send>> = None;
+        while woken < wanted {
+            let mut batch: [Option<Waker>; BATCH] = [const { None }; BATCH];
+            let taken = self.take(&mut batch, wanted - woken);
+            for waker in batch.into_iter().flatten() {
+                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
+                    panic.get_or_insert(payload);
+                }
+            }
+            woken += taken;
+            if taken == 0 {
+                break;
+            }
+        }
+        match panic {
+            // A second panic while the first unwinds would end the process.
+            Some(payload) if !std::thread::panicking() => resume_unwind(payload),
+            _ => woken,
+        }
+    }
+
+    fn take(&self, batch: &mut [Option<Waker>], wanted: usize) -> usize {
+        let mut list = self.lock();
+        let mut taken = 0;
+        for place in batch.iter_mut().take(wanted) {
+            *place = list.pop();
+            if place.is_none() {
+                break;
+            }
+            taken += 1;
+        }
+        self.tell(&list);
+        taken
+    }
+}
