@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::auto::Desk;
-use super::control::{CALLER, Control};
+use super::control::Control;
 use super::lanes::Merge;
 use super::meter::Mark;
 use super::stage::{Stage, Turn};
@@ -18,6 +18,7 @@ pub(super) const ROUND: usize = 64;
 /// In place of a stage: the producers' lanes were being merged, which calls the routes of sharded
 /// stages.
 const MERGING: usize = usize::MAX;
+const MERGING_NAME: &str = "(moving events from the producers)";
 
 /// A stage and its name.
 pub(super) struct Placed {
@@ -45,6 +46,8 @@ pub(super) struct Crew {
     pub(super) merge: Option<Box<dyn Merge>>,
     /// The stage at work, for the name in an error.
     current: usize,
+    /// How many events a stage without company takes up at a time.
+    limit_alone: usize,
 }
 
 impl Crew {
@@ -53,6 +56,16 @@ impl Crew {
             stages,
             merge,
             current: 0,
+            limit_alone: usize::MAX,
+        }
+    }
+
+    /// A crew whose stages may be called back: a stage without company keeps to the round too, so
+    /// that whoever wants it back waits for a round and not for a full ring.
+    pub(super) fn on_call() -> Self {
+        Self {
+            limit_alone: ROUND,
+            ..Self::new(Vec::new(), None)
         }
     }
 
@@ -66,7 +79,7 @@ impl Crew {
         let limit = if self.stages.len() > 1 {
             ROUND
         } else {
-            usize::MAX
+            self.limit_alone
         };
         let mut any = Turn::IDLE;
         let mut every = Turn::DONE;
@@ -82,7 +95,7 @@ impl Crew {
             any = any.or(turn);
             every = every.and(turn);
         }
-        if self.stages.len() > 1 {
+        if mark.noted {
             self.flush();
         }
         if any.is(Turn::WORKED) {
@@ -146,13 +159,25 @@ impl Crew {
     #[cold]
     fn fail(&mut self, control: &Control, payload: &(dyn std::any::Any + Send)) {
         let current = self.stages.get(self.current);
-        let name = current.map_or("(moving events from the producers)", |placed| &*placed.name);
+        let name = current.map_or(MERGING_NAME, |placed| &*placed.name);
         control.fail(name, payload);
-        // A closure's own drop may panic again; the stages must go all the same.
-        for placed in self.stages.drain(..) {
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(placed)));
+        self.dismiss(control);
+    }
+
+    /// Lets the stages and the merger go, and wakes everybody, so that the other threads hear of
+    /// it. What a closure holds may panic while it is dropped: that is a failure of its stage, and
+    /// the others go all the same.
+    #[cold]
+    pub(super) fn dismiss(&mut self, control: &Control) {
+        for Placed { name, stage } in self.stages.drain(..) {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(stage))) {
+                control.fail(&name, &*payload);
+            }
         }
-        self.merge = None;
+        let merge = self.merge.take();
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(merge))) {
+            control.fail(MERGING_NAME, &*payload);
+        }
         control.ring_everybody();
     }
 }
@@ -172,9 +197,7 @@ impl Thread {
         let control = Arc::clone(&self.control);
         loop {
             if let Some(desk) = &self.desk {
-                if desk.exchange(&mut self.crew) {
-                    control.ring(&[CALLER]);
-                }
+                desk.exchange(&mut self.crew);
                 if self.crew.stages.is_empty() {
                     if desk.is_closed() || control.failure().is_some() {
                         return;
@@ -199,10 +222,7 @@ impl Thread {
                 Round::Blocked | Round::Done => {
                     // Statistics may be asked for after the end.
                     self.crew.flush();
-                    // A closure's own drop may panic; the others must hear of the end all the same.
-                    let crew = self.crew;
-                    let _ = catch_unwind(AssertUnwindSafe(|| drop(crew)));
-                    control.ring_everybody();
+                    self.crew.dismiss(&control);
                     return;
                 }
             }
