@@ -241,3 +241,64 @@ impl Thread {
         waiter.until(control.bell(*bell), || crew.is_ready() || news());
     }
 }
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Notes its limits and flushes; has something to note in every second turn.
+    #[derive(Default)]
+    struct Probe(Arc<Mutex<(Vec<usize>, u32)>>);
+
+    impl Stage for Probe {
+        fn turn(&mut self, limit: usize, mark: &mut Mark) -> Turn {
+            let limits = &mut self.0.lock().expect("no panic").0;
+            limits.push(limit);
+            mark.noted |= limits.len() % 2 == 0;
+            Turn::WORKED
+        }
+
+        fn is_ready(&mut self) -> bool {
+            true
+        }
+
+        fn flush(&mut self) {
+            self.0.lock().expect("no panic").1 += 1;
+        }
+
+        fn seat(&mut self, _: Box<[usize]>, _: bool) {}
+    }
+
+    fn placed(stage: impl Stage + 'static) -> Placed {
+        Placed {
+            name: "probe".into(),
+            stage: Box::new(stage),
+        }
+    }
+
+    #[test]
+    fn only_a_stage_that_nobody_shares_or_calls_back_takes_all_at_once() {
+        let limit = |mut crew: Crew, stages: usize| {
+            let seen = Probe::default().0;
+            crew.stages = (0..stages)
+                .map(|_| placed(Probe(Arc::clone(&seen))))
+                .collect();
+            crew.round(Mark::default());
+            seen.lock().expect("no panic").0[0]
+        };
+        assert_eq!(limit(Crew::new(Vec::new(), None), 1), usize::MAX);
+        assert_eq!(limit(Crew::new(Vec::new(), None), 2), ROUND);
+        assert_eq!(limit(Crew::on_call(), 1), ROUND);
+    }
+
+    #[test]
+    fn a_round_is_flushed_only_if_something_was_noted_in_it() {
+        let seen = Probe::default().0;
+        let mut crew = Crew::new(vec![placed(Probe(Arc::clone(&seen)))], None);
+        for round in 1..=10 {
+            crew.round(Mark::default());
+            assert_eq!(seen.lock().expect("no panic").1, round / 2);
+        }
+    }
+}
