@@ -255,7 +255,7 @@ mod tests {
         fn turn(&mut self, limit: usize, mark: &mut Mark) -> Turn {
             let limits = &mut self.0.lock().expect("no panic").0;
             limits.push(limit);
-            mark.noted |= limits.len() % 2 == 0;
+            mark.noted |= limits.len().is_multiple_of(2);
             Turn::WORKED
         }
 

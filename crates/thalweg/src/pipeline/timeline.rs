@@ -16,8 +16,9 @@
 //! or round, when it has released at most a ring's length of events from that one on. The publisher
 //! is at most another ring's length ahead of that. A row is written again for a block four rings'
 //! lengths (or four blocks, if that is more) later, of which at most one block is lost because the
-//! two samples are at different places in theirs; three is more than two. Two rings' lengths of rows
-//! would not do: with a ring of one block, two samples may be one event apart.
+//! two samples are at different places in theirs; three is more than two. Rows for two rings'
+//! lengths would not do: with a ring of one block, two samples of one row may be only a block and
+//! one event apart.
 
 use crate::ring::sync::{AtomicU64, Ordering};
 

@@ -120,7 +120,7 @@ fn moves_under_load(pipeline: &mut Pipeline<u64>) -> bool {
     let (before, begin) = (pipeline.stats().moves, Instant::now());
     while pipeline.stats().moves == before && begin.elapsed() < Duration::from_secs(4) {
         for _ in 0..200 {
-            pipeline.publish(|_| ()).unwrap();
+            pipeline.publish(|_| ()).expect("no failure");
         }
     }
     pipeline.stats().moves != before
@@ -178,15 +178,19 @@ fn an_answer_from_the_last_stage_comes_also_while_stages_are_taken_back() {
 #[test]
 fn a_panic_of_the_callers_stage_ends_the_worker_wherever_the_later_stages_are() {
     for is_back in [false, true] {
-        let fault = Arc::new(AtomicBool::new(false));
-        let seen = Arc::clone(&fault);
+        let (fault, slow) = (Arc::default(), Arc::default());
+        let (seen, pause): (Arc<AtomicBool>, Arc<AtomicBool>) =
+            (Arc::clone(&fault), Arc::clone(&slow));
         let failure = ends(move || {
             let mut pipeline = Pipeline::builder(256, || 0u64)
                 .stage("a", move |_, _| {
                     assert!(!seen.load(SeqCst), "seeded");
                     work_for(8_000);
                 })
-                .stage("b", |_, _| work_for(8_000))
+                .stage("b", move |_, _| {
+                    let is_slow = pause.swap(false, SeqCst);
+                    work_for(if is_slow { 200_000_000 } else { 8_000 });
+                })
                 .after("a")
                 .sample_every(1)
                 .build()
@@ -195,11 +199,12 @@ fn a_panic_of_the_callers_stage_ends_the_worker_wherever_the_later_stages_are() 
                 println!("skipped: the stages never moved on this machine");
                 return None;
             }
-            // At a low rate the split brings nothing, and the publish that finds it out has the
-            // stages back before it returns.
-            while is_back && pipeline.stats().moves % 2 == 1 {
+            // At a low rate the split brings nothing, so "b" is called back, and that in the middle
+            // of a long turn.
+            slow.store(is_back, SeqCst);
+            for _ in 0..if is_back { 30 } else { 0 } {
                 let pause = Instant::now();
-                while pause.elapsed() < Duration::from_millis(2) {
+                while pause.elapsed() < Duration::from_micros(2_200) {
                     std::thread::yield_now();
                 }
                 pipeline.publish(|_| ()).unwrap();

@@ -31,10 +31,10 @@ fn blocked_behind_a_panic(placement: Placement) -> Failure {
         .after("a")
         .placement(placement)
         .build()
-        .unwrap();
+        .expect("a valid pipeline");
     // All at once, so that "a" has events left whenever the panic comes. Being told here is fine.
     let _ = pipeline.publish_batch(8, |_, _| ());
-    pipeline.join().unwrap_err()
+    pipeline.join().expect_err("\"b\" panics")
 }
 
 #[test]

@@ -39,8 +39,8 @@ fn placements() -> Vec<Placement> {
     all
 }
 
-/// Runs `work` on a thread of its own and gives what it gives. Fails if it does not end: patience is
-/// for a hang only, no run comes near it.
+/// Runs `work` on a thread of its own and gives what it gives. Fails if it does not end: patience
+/// is for a hang only, no run comes near it.
 fn ends<R: Send + 'static>(work: impl FnOnce() -> R + Send + 'static) -> R {
     const PATIENCE: Duration = Duration::from_secs(20);
     let (sender, receiver) = mpsc::channel();

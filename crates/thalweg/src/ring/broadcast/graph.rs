@@ -75,8 +75,8 @@ pub(super) struct Group<T> {
 /// Declares the readers of a ring and their order.
 ///
 /// A reader can only name readers declared before it, so the graph has no cycle by construction.
-/// The [`ReaderId`]s must be this builder's own: another's stands for the reader of that number here,
-/// and [`build`](Self::build) panics if there is none before the one that names it.
+/// The [`ReaderId`]s must be this builder's own: another's stands for the reader of that number
+/// here, and [`build`](Self::build) panics if there is none before the one that names it.
 ///
 /// ```
 /// use thalweg::ring::broadcast::{Builder, Reader};
