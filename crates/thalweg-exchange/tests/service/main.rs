@@ -7,7 +7,8 @@ mod commands;
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
 
 use flate2::bufread::GzDecoder;
 use proptest::prelude::*;
@@ -15,7 +16,7 @@ use thalweg::pipeline::Placement;
 use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::state_text::state_hash;
 use thalweg_exchange::stream::{Item, LoadStream, Recorded};
-use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
+use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, UserId, apply};
 
 use self::commands::{Mix, rules, stream};
 
@@ -207,5 +208,38 @@ fn a_publisher_that_panics_is_an_error_and_not_a_hang() {
                 .contains("\"publish\" panicked: seeded")
         );
         assert_eq!(service.join().expect_err("told again").stage, "publish");
+    }
+}
+
+#[test]
+fn a_publisher_that_panics_while_risk_waits_for_a_settlement_does_not_hang_the_service() {
+    // A new user is checked when everything before it is settled: risk waits most of the time, and
+    // for ever for settlements that never come.
+    let users: Vec<Command> = (0..64)
+        .map(|uid| Command::AddUser { uid: UserId(uid) })
+        .collect();
+    for threads in 2..=4 {
+        for run in 0..5 {
+            let users = users.clone();
+            let (sender, receiver) = mpsc::channel();
+            std::thread::spawn(move || {
+                let options = Options {
+                    capacity: 64,
+                    placement: Placement::threads(threads),
+                    ..Options::default()
+                };
+                let mut service = Service::start(State::default(), options, move |outcome| {
+                    assert!(outcome.sequence != 130 + run, "seeded");
+                })
+                .expect("valid options");
+                // It is told sooner or later; what matters is the end.
+                let _ = (0..1_000).find_map(|_| service.submit_batch(&users, |_| 0).err());
+                sender.send(service.join().expect_err("told"))
+            });
+            // Patience is for a hang only, no run comes near it.
+            let failure = receiver.recv_timeout(Duration::from_secs(20));
+            let failure = failure.expect("the service ends");
+            assert_eq!(failure.stage, "publish", "{threads} threads, run {run}");
+        }
     }
 }

@@ -192,7 +192,7 @@ impl Assembly {
         if is_auto {
             let desk = Arc::new(Desk::default());
             auto = Some(self.watcher(&desk));
-            let crew = Crew::new(Vec::new(), None);
+            let crew = Crew::on_call();
             threads.push((crew, machine.left_by_caller(), Some(desk)));
         }
         let mut pipeline = Pipeline {

@@ -60,14 +60,9 @@ impl Desk {
         self.state() == CLOSED
     }
 
-    /// Whether the caller should come to the desk.
-    pub(super) fn has_returned(&self) -> bool {
-        self.state() == RETURNED
-    }
-
-    /// The worker's visit; gives whether the caller should be woken for what it left.
+    /// The worker's visit.
     #[inline]
-    pub(super) fn exchange(&self, crew: &mut Crew) -> bool {
+    pub(super) fn exchange(&self, crew: &mut Crew) {
         match self.state() {
             OFFERED => {
                 crew.stages.append(&mut self.tray());
@@ -77,11 +72,9 @@ impl Desk {
                 crew.flush();
                 self.tray().append(&mut crew.stages);
                 self.set(RETURNED);
-                return true;
             }
             _ => {}
         }
-        false
     }
 }
 
@@ -228,24 +221,8 @@ impl Auto {
         match self.desk.state() {
             EMPTY => self.watch_alone(all * 100 > elapsed * HOT_PERCENT, events, crew),
             HELD => self.watch_split(all * 100 < elapsed * COOL_PERCENT, events, crew),
-            RETURNED => self.collect(crew),
             _ => false,
         }
-    }
-
-    /// Takes the stages back if the worker has returned them; gives whether it had. To be called
-    /// wherever the caller waits for the pipeline to move: until then, nobody runs those stages.
-    pub(super) fn collect(&mut self, crew: &mut Crew) -> bool {
-        let has_returned = self.desk.has_returned();
-        if has_returned {
-            self.take_back(crew);
-        }
-        has_returned
-    }
-
-    /// Whether [`collect`](Self::collect) would find something.
-    pub(super) fn has_returned(&self) -> bool {
-        self.desk.has_returned()
     }
 
     fn watch_alone(&mut self, is_hot: bool, events: u64, crew: &mut Crew) -> bool {
@@ -277,15 +254,15 @@ impl Auto {
         self.trial.alone = (0, 0);
         self.desk.set(RECALLED);
         self.control.ring(&[WORKER]);
-        self.await_return();
-        self.collect(crew)
-    }
-
-    /// Waits until the worker has finished its turn and returned its stages, or has failed.
-    fn await_return(&self) {
-        while self.desk.state() == RECALLED && self.control.failure().is_none() {
+        // A worker whose stage panics in that very turn returns nothing.
+        while self.desk.state() != RETURNED {
+            if self.control.failure().is_some() {
+                return false;
+            }
             crate::ring::sync::yield_now();
         }
+        self.take_back(crew);
+        true
     }
 
     /// Hands the later stages to the worker.
@@ -327,10 +304,8 @@ impl Auto {
         self.desk.state() != EMPTY
     }
 
-    /// No more changes: a worker without stages may go, and stages on their way back arrive.
-    pub(super) fn close(&mut self, crew: &mut Crew) {
-        self.await_return();
-        self.collect(crew);
+    /// No more changes: a worker without stages may go. One that has stages ends with them.
+    pub(super) fn close(&mut self) {
         if self.desk.state() == EMPTY {
             self.desk.set(CLOSED);
             self.control.ring(&[WORKER]);

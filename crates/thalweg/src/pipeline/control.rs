@@ -52,13 +52,15 @@ impl Control {
     }
 
     pub(super) fn abandon(&self) {
-        // ORDERING: Relaxed; whoever sleeps is rung afterwards, which orders it.
-        self.abandoned.store(true, Ordering::Relaxed);
+        // ORDERING: Release, pairs with the Acquire in `is_abandoned`: a merger that sees it sees
+        // everything that the caller published in its lane before.
+        self.abandoned.store(true, Ordering::Release);
     }
 
     pub(super) fn is_abandoned(&self) -> bool {
-        // ORDERING: Relaxed; nothing is read on its strength.
-        self.abandoned.load(Ordering::Relaxed)
+        // ORDERING: Acquire, pairs with the Release in `abandon`; the merger then looks into the
+        // lanes for the last time.
+        self.abandoned.load(Ordering::Acquire)
     }
 
     pub(super) fn merged(&self) -> u64 {

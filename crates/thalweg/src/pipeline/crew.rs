@@ -4,7 +4,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::auto::Desk;
-use super::control::{CALLER, Control};
+use super::control::Control;
 use super::lanes::Merge;
 use super::meter::Mark;
 use super::stage::{Stage, Turn};
@@ -18,6 +18,7 @@ pub(super) const ROUND: usize = 64;
 /// In place of a stage: the producers' lanes were being merged, which calls the routes of sharded
 /// stages.
 const MERGING: usize = usize::MAX;
+const MERGING_NAME: &str = "(moving events from the producers)";
 
 /// A stage and its name.
 pub(super) struct Placed {
@@ -45,6 +46,8 @@ pub(super) struct Crew {
     pub(super) merge: Option<Box<dyn Merge>>,
     /// The stage at work, for the name in an error.
     current: usize,
+    /// How many events a stage without company takes up at a time.
+    limit_alone: usize,
 }
 
 impl Crew {
@@ -53,6 +56,16 @@ impl Crew {
             stages,
             merge,
             current: 0,
+            limit_alone: usize::MAX,
+        }
+    }
+
+    /// A crew whose stages may be called back: a stage without company keeps to the round too, so
+    /// that whoever wants it back waits for a round and not for a full ring.
+    pub(super) fn on_call() -> Self {
+        Self {
+            limit_alone: ROUND,
+            ..Self::new(Vec::new(), None)
         }
     }
 
@@ -66,7 +79,7 @@ impl Crew {
         let limit = if self.stages.len() > 1 {
             ROUND
         } else {
-            usize::MAX
+            self.limit_alone
         };
         let mut any = Turn::IDLE;
         let mut every = Turn::DONE;
@@ -82,7 +95,7 @@ impl Crew {
             any = any.or(turn);
             every = every.and(turn);
         }
-        if self.stages.len() > 1 {
+        if mark.noted {
             self.flush();
         }
         if any.is(Turn::WORKED) {
@@ -146,13 +159,25 @@ impl Crew {
     #[cold]
     fn fail(&mut self, control: &Control, payload: &(dyn std::any::Any + Send)) {
         let current = self.stages.get(self.current);
-        let name = current.map_or("(moving events from the producers)", |placed| &*placed.name);
+        let name = current.map_or(MERGING_NAME, |placed| &*placed.name);
         control.fail(name, payload);
-        // A closure's own drop may panic again; the stages must go all the same.
-        for placed in self.stages.drain(..) {
-            let _ = catch_unwind(AssertUnwindSafe(|| drop(placed)));
+        self.dismiss(control);
+    }
+
+    /// Lets the stages and the merger go, and wakes everybody, so that the other threads hear of
+    /// it. What a closure holds may panic while it is dropped: that is a failure of its stage, and
+    /// the others go all the same.
+    #[cold]
+    pub(super) fn dismiss(&mut self, control: &Control) {
+        for Placed { name, stage } in self.stages.drain(..) {
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(stage))) {
+                control.fail(&name, &*payload);
+            }
         }
-        self.merge = None;
+        let merge = self.merge.take();
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(merge))) {
+            control.fail(MERGING_NAME, &*payload);
+        }
         control.ring_everybody();
     }
 }
@@ -172,9 +197,7 @@ impl Thread {
         let control = Arc::clone(&self.control);
         loop {
             if let Some(desk) = &self.desk {
-                if desk.exchange(&mut self.crew) {
-                    control.ring(&[CALLER]);
-                }
+                desk.exchange(&mut self.crew);
                 if self.crew.stages.is_empty() {
                     if desk.is_closed() || control.failure().is_some() {
                         return;
@@ -199,10 +222,7 @@ impl Thread {
                 Round::Blocked | Round::Done => {
                     // Statistics may be asked for after the end.
                     self.crew.flush();
-                    // A closure's own drop may panic; the others must hear of the end all the same.
-                    let crew = self.crew;
-                    let _ = catch_unwind(AssertUnwindSafe(|| drop(crew)));
-                    control.ring_everybody();
+                    self.crew.dismiss(&control);
                     return;
                 }
             }
@@ -219,5 +239,66 @@ impl Thread {
         } = self;
         let news = || desk.as_ref().is_some_and(|desk| desk.has_news());
         waiter.until(control.bell(*bell), || crew.is_ready() || news());
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+    use std::sync::Mutex;
+
+    /// Notes its limits and flushes; has something to note in every second turn.
+    #[derive(Default)]
+    struct Probe(Arc<Mutex<(Vec<usize>, u32)>>);
+
+    impl Stage for Probe {
+        fn turn(&mut self, limit: usize, mark: &mut Mark) -> Turn {
+            let limits = &mut self.0.lock().expect("no panic").0;
+            limits.push(limit);
+            mark.noted |= limits.len().is_multiple_of(2);
+            Turn::WORKED
+        }
+
+        fn is_ready(&mut self) -> bool {
+            true
+        }
+
+        fn flush(&mut self) {
+            self.0.lock().expect("no panic").1 += 1;
+        }
+
+        fn seat(&mut self, _: Box<[usize]>, _: bool) {}
+    }
+
+    fn placed(stage: impl Stage + 'static) -> Placed {
+        Placed {
+            name: "probe".into(),
+            stage: Box::new(stage),
+        }
+    }
+
+    #[test]
+    fn only_a_stage_that_nobody_shares_or_calls_back_takes_all_at_once() {
+        let limit = |mut crew: Crew, stages: usize| {
+            let seen = Probe::default().0;
+            crew.stages = (0..stages)
+                .map(|_| placed(Probe(Arc::clone(&seen))))
+                .collect();
+            crew.round(Mark::default());
+            seen.lock().expect("no panic").0[0]
+        };
+        assert_eq!(limit(Crew::new(Vec::new(), None), 1), usize::MAX);
+        assert_eq!(limit(Crew::new(Vec::new(), None), 2), ROUND);
+        assert_eq!(limit(Crew::on_call(), 1), ROUND);
+    }
+
+    #[test]
+    fn a_round_is_flushed_only_if_something_was_noted_in_it() {
+        let seen = Probe::default().0;
+        let mut crew = Crew::new(vec![placed(Probe(Arc::clone(&seen)))], None);
+        for round in 1..=10 {
+            crew.round(Mark::default());
+            assert_eq!(seen.lock().expect("no panic").1, round / 2);
+        }
     }
 }

@@ -6,7 +6,7 @@ use super::meter::Mark;
 use super::publish::Stopped;
 use super::stats::Stats;
 use super::{Intake, Pipeline};
-use crate::ring::sync::yield_now;
+use crate::ring::sync::{Ordering, fence, yield_now};
 
 impl<T> Pipeline<T> {
     /// Waits until everything published so far by this handle and merged from the producers' lanes
@@ -17,7 +17,6 @@ impl<T> Pipeline<T> {
     /// The pipeline has stopped.
     pub fn drain(&mut self) -> Result<(), Stopped> {
         loop {
-            self.collect();
             let round = self.run(Mark::default())?;
             if self.control.failure().is_some() {
                 return Err(self.stopped());
@@ -39,7 +38,11 @@ impl<T> Pipeline<T> {
     /// Whether all stages have passed everything that was merged.
     fn is_level(&self) -> bool {
         let merged = self.control.merged();
-        self.gauges.iter().all(|gauge| gauge.passed() == merged)
+        let is_level = self.gauges.iter().all(|gauge| gauge.passed() == merged);
+        // ORDERING: Acquire, pairs with the Release in `Cursor::release`, whose values `passed` has
+        // read relaxed: what the stages did is visible to the caller when `drain` returns.
+        fence(Ordering::Acquire);
+        is_level
     }
 
     /// Closes the pipeline, finishes everything that was published, and ends the threads. With
@@ -58,7 +61,7 @@ impl<T> Pipeline<T> {
     fn finish(&mut self) {
         self.producers.clear();
         if let Some(auto) = &mut self.auto {
-            auto.close(&mut self.crew);
+            auto.close();
         }
         self.intake = Intake::Closed;
         self.control.ring_everybody();
@@ -75,9 +78,7 @@ impl<T> Pipeline<T> {
             }
         }
         self.crew.flush();
-        self.crew.stages.clear();
-        self.crew.merge = None;
-        self.control.ring_everybody();
+        self.crew.dismiss(&self.control);
         for thread in self.threads.drain(..) {
             // A stage thread catches its stages' panics, so there is nothing left to hear of.
             let _ = thread.join();

@@ -88,10 +88,24 @@ pub(super) struct Begun {
     begin: u64,
 }
 
-/// The last time that a thread read the clock, if nothing but measured work happened since: the end
-/// of one stage is the begin of the next, for one read instead of two.
+/// What the stages of a thread hand on to each other within a round.
 #[derive(Debug, Default)]
-pub(super) struct Mark(pub(super) Option<u64>);
+pub(super) struct Mark {
+    /// The last time that the thread read the clock, if nothing but measured work happened since:
+    /// the end of one stage is the begin of the next, for one read instead of two.
+    pub(super) ticks: Option<u64>,
+    /// A stage has noted something, so that there is something to flush.
+    pub(super) noted: bool,
+}
+
+impl Mark {
+    pub(super) fn at(ticks: Option<u64>) -> Self {
+        Self {
+            ticks,
+            noted: false,
+        }
+    }
+}
 
 /// Notes kept before they are written out; more come only if a round has more samples.
 const NOTES: usize = 64;
@@ -164,7 +178,7 @@ impl Meter {
     #[inline(always)]
     pub(super) fn before(&mut self, first: u64, count: usize, mark: &mut Mark) -> Option<Begun> {
         if first + count as u64 <= self.unsampled_until {
-            mark.0 = None;
+            mark.ticks = None;
             return None;
         }
         self.before_sample(first, count, mark)
@@ -178,11 +192,11 @@ impl Meter {
             let next = self.timeline.unsampled_until(sampled);
             self.unsampled_until = next;
             if next >= end {
-                mark.0 = None;
+                mark.ticks = None;
                 return None;
             }
             if self.timeline.row(self.timeline.block_of(next)).sequence() == Some(next) {
-                let begin = mark.0.take().unwrap_or_else(|| self.clock.ticks());
+                let begin = mark.ticks.take().unwrap_or_else(|| self.clock.ticks());
                 return Some(Begun { begin });
             }
             // Not told of a sample in this block, though one may come; or the next block's turn.
@@ -194,7 +208,7 @@ impl Meter {
                 (block + 1) << self.timeline.shift()
             };
             if sampled >= end {
-                mark.0 = None;
+                mark.ticks = None;
                 return None;
             }
         }
@@ -217,7 +231,10 @@ impl Meter {
         mark: &mut Mark,
     ) {
         let end = self.clock.ticks();
-        mark.0 = Some(end);
+        *mark = Mark {
+            ticks: Some(end),
+            noted: true,
+        };
         let mut samples = 0;
         for block in self.blocks(first, count) {
             let row = self.timeline.row(block);
@@ -261,8 +278,9 @@ impl Meter {
         }
     }
 
-    /// Writes the notes into the histograms. At the end of a round, and before more events than the
-    /// ring holds have passed, since the rows of closed events are read here.
+    /// Writes the notes into the histograms. At the end of the round or chunk that made them: the
+    /// rows of closed events are read here, and [`timeline`](super::timeline) says how long they
+    /// last.
     #[inline]
     pub(super) fn flush(&mut self) {
         if !self.batches.is_empty() {

@@ -233,9 +233,12 @@ impl<T> Pipeline<T> {
         if !self.first_bells.is_empty() {
             self.control.ring(&self.first_bells);
         }
-        if !self.crew.is_empty() {
-            self.run(Mark(stamp))?;
-        } else if self.control.failure().is_some() {
+        let has_stages = !self.crew.is_empty();
+        if has_stages {
+            self.run(Mark::at(stamp))?;
+        }
+        // Without threads only the caller's own stages can fail, and `run` has told.
+        if !(has_stages && self.threads.is_empty()) && self.control.failure().is_some() {
             return Err(self.stopped());
         }
         if let (Some(now), Some(auto)) = (stamp, &mut self.auto)
@@ -256,15 +259,6 @@ impl<T> Pipeline<T> {
         self.first_bells = worker.into();
     }
 
-    /// Takes stages back that the worker has returned, wherever the caller waits.
-    fn collect(&mut self) {
-        if let Some(auto) = &mut self.auto
-            && auto.collect(&mut self.crew)
-        {
-            self.stages_moved();
-        }
-    }
-
     /// Runs the caller's stages until they have nothing more to do for now.
     #[inline]
     fn run(&mut self, mark: Mark) -> Result<Round, Stopped> {
@@ -278,9 +272,14 @@ impl<T> Pipeline<T> {
         outcome.ok_or_else(|| self.stopped())
     }
 
-    /// Runs the caller's stages on everything that is there for them. Needed only where the caller
-    /// has stages and other threads publish; [`publish`](Self::publish) does it by itself. Gives
-    /// whether there was anything.
+    /// Runs the caller's stages on everything that is there for them; gives whether there was
+    /// anything.
+    ///
+    /// [`publish`](Self::publish) and [`drain`](Self::drain) do it too. Between them it is needed
+    /// where the caller's stages get work from elsewhere: from a stage on another thread that comes
+    /// before them, from other producers, or from a [`Flow::Retry`] that another thread's progress
+    /// ends. Nobody wakes a caller that does something else meanwhile, so call it again and again,
+    /// or the events wait for the next publish.
     ///
     /// # Errors
     /// The pipeline has stopped.
@@ -317,10 +316,8 @@ impl<T> Pipeline<T> {
     #[cold]
     fn wait_for_room(&mut self, count: usize) -> Result<(), Stopped> {
         loop {
-            self.collect();
             let round = self.run(Mark::default())?;
             let crew = &mut self.crew;
-            let auto = self.auto.as_ref();
             let bell = self.control.bell(CALLER);
             match &mut self.intake {
                 Intake::Direct(direct) => {
@@ -342,10 +339,7 @@ impl<T> Pipeline<T> {
                     let room_at = published + wanted as u64 - publisher.capacity() as u64;
                     self.control.set_room_at(room_at);
                     self.waiter.until(bell, || {
-                        publisher.free(wanted) >= wanted
-                            || publisher.is_closed()
-                            || crew.is_ready()
-                            || auto.is_some_and(Auto::has_returned)
+                        publisher.free(wanted) >= wanted || publisher.is_closed() || crew.is_ready()
                     });
                     self.control.set_room_at(0);
                 }
@@ -353,8 +347,13 @@ impl<T> Pipeline<T> {
                     if producer.has_room() {
                         return Ok(());
                     }
-                    if producer.is_closed() {
+                    // Where the caller merges, its own lane is not closed by a failure elsewhere.
+                    if producer.is_closed() || self.control.failure().is_some() {
                         return Err(self.stopped());
+                    }
+                    if round == Round::Blocked {
+                        yield_now();
+                        continue;
                     }
                     self.waiter.until(bell, || {
                         producer.has_room() || producer.is_closed() || crew.is_ready()

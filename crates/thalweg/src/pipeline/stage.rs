@@ -302,7 +302,7 @@ impl<R: Reach, W: Work<R>> Member<R, W> {
 
     #[inline(never)]
     fn measured(&mut self, begun: Begun, done: usize, batch: usize, mark: &mut Mark) {
-        mark.0 = None;
+        mark.ticks = None;
         if done > 0 {
             let first = self.reader.next_sequence();
             let owns = |sequence| self.reader.owns(sequence);
@@ -332,7 +332,7 @@ impl<R: Reach, W: Work<R>> Member<R, W> {
 
     #[cold]
     fn nothing(&mut self, mark: &mut Mark) -> Turn {
-        mark.0 = None;
+        mark.ticks = None;
         match self.reader.poll() {
             // It came just now: the next turn has it.
             Polled::Ready(_) => Turn::MORE,

@@ -3,15 +3,22 @@
 //! # State
 //! Events are counted in blocks of `2^shift`; at most one event of a block is sampled. A block has
 //! a row of words: the sampled sequence plus one (0 for none), its publish time, the number of last
-//! stages still to come, and per stage the times of begin and end. There are rows for twice the
-//! events that the ring holds.
+//! stages still to come, and per stage the times of begin and end. There are rows for four times
+//! the events that the ring holds, and at least four.
 //!
 //! # Why it works
 //! The words are plain relaxed atomics. The publisher writes a row before it publishes the sampled
 //! event, and a stage writes its two words before it releases the event, so the ring's sequences
-//! order each write before the reads further down. A row is written again only when the event two
-//! rings' lengths later is published, and by then every stage is done with the first. A stage that
-//! meets an old row sees a sequence outside its chunk.
+//! order each write before the reads further down. A stage that meets an old row sees a sequence
+//! outside its chunk.
+//!
+//! The last stage reads a row once more, after it has released the event: at the end of its chunk
+//! or round, when it has released at most a ring's length of events from that one on. The publisher
+//! is at most another ring's length ahead of that. A row is written again for a block four rings'
+//! lengths (or four blocks, if that is more) later, of which at most one block is lost because the
+//! two samples are at different places in theirs; three is more than two. Rows for two rings'
+//! lengths would not do: with a ring of one block, two samples of one row may be only a block and
+//! one event apart.
 
 use crate::ring::sync::{AtomicU64, Ordering};
 
@@ -63,7 +70,7 @@ impl Timeline {
         last_stages: usize,
         told: bool,
     ) -> Self {
-        let rows = 2 * (slots >> shift).max(1);
+        let rows = 4 * (slots >> shift).max(1);
         let lines_per_row = (STAGES + 2 * stages).div_ceil(WORDS_PER_LINE);
         Self {
             slots,
@@ -250,7 +257,7 @@ mod tests {
     }
 
     #[test]
-    fn a_row_belongs_to_one_event_until_two_rings_later() {
+    fn a_row_belongs_to_one_event_until_four_rings_later() {
         let timeline = Timeline::new(64, 5, 1, 1, false);
         timeline.open(3, 100);
         assert!(timeline.is_open(31));
@@ -261,7 +268,33 @@ mod tests {
         assert_eq!(timeline.row(0).ready(&[0]), 130);
         assert!(timeline.row(0).close());
         timeline.open(128, 500);
-        assert_eq!(timeline.row(0).sequence(), Some(128));
+        assert_eq!(timeline.row(0).sequence(), Some(3));
+        timeline.open(256, 900);
+        assert_eq!(timeline.row(0).sequence(), Some(256));
+    }
+
+    #[test]
+    fn a_row_outlasts_the_chunk_in_which_its_event_is_released() {
+        for slots in [1, 4, 64, 1024] {
+            for shift in 0..8 {
+                let timeline = Timeline::new(slots, shift, 1, 1, false);
+                // The worst place for it: the last event of a block, and the first of a full ring
+                // that is released at once. The publisher fills the ring again meanwhile.
+                let sequence = timeline.every() - 1;
+                timeline.open(sequence, 1);
+                for later in sequence + 1..sequence + 2 * slots as u64 {
+                    if timeline.block_of(later) != 0 {
+                        timeline.open(later, 2);
+                    }
+                }
+                let row = timeline.row(0);
+                assert_eq!(
+                    row.sequence(),
+                    Some(sequence),
+                    "{slots} slots, shift {shift}"
+                );
+            }
+        }
     }
 
     #[test]

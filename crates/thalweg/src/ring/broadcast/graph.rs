@@ -75,6 +75,8 @@ pub(super) struct Group<T> {
 /// Declares the readers of a ring and their order.
 ///
 /// A reader can only name readers declared before it, so the graph has no cycle by construction.
+/// The [`ReaderId`]s must be this builder's own: another's stands for the reader of that number
+/// here, and [`build`](Self::build) panics if there is none before the one that names it.
 ///
 /// ```
 /// use thalweg::ring::broadcast::{Builder, Reader};
@@ -163,6 +165,10 @@ impl<T> Builder<T> {
     /// # Errors
     /// A capacity outside its limits, no reader, an empty group, or two readers that could touch
     /// one element at the same time though one of them writes.
+    ///
+    /// # Panics
+    /// If a reader was put behind a [`ReaderId`] of another builder whose number this one had not
+    /// given out yet.
     pub fn build(
         self,
         factory: impl FnMut() -> T,

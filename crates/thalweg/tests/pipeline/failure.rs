@@ -1,0 +1,194 @@
+//! Panics and abandoned pipelines in the places where somebody waits: each of these once hung.
+
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::SeqCst;
+
+use thalweg::pipeline::{Failure, Flow, Pipeline, Placement};
+use thalweg::wait::Strategy;
+
+use crate::ends;
+
+/// Lets an event pass only when stage "b" is done with the one before, which it never is from event
+/// 4 on, since "b" panics at 3.
+fn blocked_behind_a_panic(placement: Placement) -> Failure {
+    let done = Arc::new(AtomicU64::new(0));
+    let see = Arc::clone(&done);
+    let mut pipeline = Pipeline::builder(8, || 0u64)
+        .stage_chunks("a", move |chunk| {
+            chunk.try_for_each(|_: &mut u64, context| {
+                if context.sequence() <= see.load(SeqCst) {
+                    Flow::Next
+                } else {
+                    Flow::Retry
+                }
+            })
+        })
+        .stage("b", move |_, context| {
+            assert!(context.sequence() != 3, "seeded");
+            done.store(context.sequence() + 1, SeqCst);
+        })
+        .after("a")
+        .placement(placement)
+        .build()
+        .expect("a valid pipeline");
+    // All at once, so that "a" has events left whenever the panic comes. Being told here is fine.
+    let _ = pipeline.publish_batch(8, |_, _| ());
+    pipeline.join().expect_err("\"b\" panics")
+}
+
+#[test]
+fn a_stage_that_waits_on_a_thread_for_one_that_panicked_does_not_wait_for_ever() {
+    let failure = ends(|| blocked_behind_a_panic(Placement::threads(2)));
+    assert_eq!(failure.stage, "b");
+}
+
+#[test]
+fn a_stage_that_waits_on_the_caller_for_one_that_panicked_does_not_wait_for_ever() {
+    let placement = Placement::explicit().on_caller(["a"]).on_thread(["b"]);
+    let failure = ends(|| blocked_behind_a_panic(placement));
+    assert_eq!(failure.stage, "b");
+}
+
+/// Panics when it is dropped, unless that is part of another panic.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            panic!("seeded in drop");
+        }
+    }
+}
+
+/// Counts when it is dropped.
+struct Tally(Arc<AtomicU64>);
+
+impl Drop for Tally {
+    fn drop(&mut self) {
+        self.0.fetch_add(1, SeqCst);
+    }
+}
+
+#[test]
+fn what_a_stage_holds_may_panic_in_its_drop_and_that_is_the_stages_failure() {
+    let placements = [
+        Placement::inline(),
+        Placement::threads(1),
+        Placement::threads(3),
+        Placement::explicit().on_caller(["b"]).on_thread(["a", "c"]),
+        Placement::explicit().on_thread(["b"]).on_caller(["a", "c"]),
+    ];
+    for placement in placements {
+        for producers in [0, 1] {
+            let asleep = placement.clone().waiting(Strategy::Park);
+            let dropped = Arc::new(AtomicU64::new(0));
+            let (first, bomb, last) = (Tally(Arc::clone(&dropped)), Bomb, Tally(dropped.clone()));
+            let seen = Arc::new(AtomicU64::new(0));
+            let see = Arc::clone(&seen);
+            let failure = ends(move || {
+                let mut pipeline = Pipeline::builder(4, || 0u64)
+                    .stage("a", move |_: &mut u64, _| _ = &first)
+                    .stage("b", move |_, _| _ = &bomb)
+                    .after("a")
+                    .observe("c", move |_, _| {
+                        let _ = &last;
+                        see.fetch_add(1, SeqCst);
+                    })
+                    .after("b")
+                    .producers(producers)
+                    .placement(asleep)
+                    .build()
+                    .unwrap();
+                for _ in 0..10 {
+                    pipeline.publish(|_| ()).unwrap();
+                }
+                pipeline.drain().unwrap();
+                pipeline.join().unwrap_err()
+            });
+            assert_eq!(failure.stage, "b", "{placement}");
+            assert_eq!(failure.message, "seeded in drop", "{placement}");
+            assert_eq!(seen.load(SeqCst), 10, "{placement}");
+            assert_eq!(dropped.load(SeqCst), 2, "{placement}: the others go too");
+        }
+    }
+}
+
+#[test]
+fn a_producer_with_stages_of_its_own_hears_of_another_threads_failure_at_once() {
+    let mut pipeline = Pipeline::builder(1 << 12, || 0u64)
+        .stage("a", |_, _| ())
+        .stage("b", |_, _| panic!("seeded"))
+        .after("a")
+        .placement(Placement::explicit().on_caller(["a"]).on_thread(["b"]))
+        .build()
+        .unwrap();
+    // It may be told of its first event already.
+    let _ = pipeline.publish(|_| ());
+    while pipeline.failure().is_none() {
+        std::thread::yield_now();
+    }
+    // The ring is far from full, so that nothing but the failure itself can tell.
+    let stopped = pipeline.publish(|_| ()).unwrap_err();
+    assert_eq!(stopped.failure.unwrap().stage, "b");
+}
+
+#[test]
+fn an_owner_that_waits_for_its_lane_hears_of_a_failure_behind_its_own_stage() {
+    const IN_FLIGHT: u64 = 8;
+    let written = Arc::new(AtomicU64::new(0));
+    let see = Arc::clone(&written);
+    let (published, failure) = ends(move || {
+        let mut pipeline = Pipeline::builder(4, || 0u64)
+            .stage("a", |_, _| ())
+            .stage("b", move |_, _| {
+                // Until the ring and the lane are full: the owner can only wait then.
+                while see.load(SeqCst) < IN_FLIGHT {
+                    std::thread::yield_now();
+                }
+                panic!("seeded");
+            })
+            .after("a")
+            .producers(1)
+            .placement(Placement::explicit().on_caller(["a"]).on_thread(["b"]))
+            .build()
+            .unwrap();
+        let mut published = 0;
+        while pipeline
+            .publish(|_| _ = written.fetch_add(1, SeqCst))
+            .is_ok()
+        {
+            published += 1;
+        }
+        (published, pipeline.join().unwrap_err())
+    });
+    assert!(published <= IN_FLIGHT, "{published}");
+    assert_eq!(failure.stage, "b");
+}
+
+#[test]
+fn dropping_the_pipeline_loses_nothing_of_what_its_owner_put_into_a_lane() {
+    let seen = Arc::new(AtomicU64::new(0));
+    let out = Arc::clone(&seen);
+    ends(move || {
+        let mut pipeline = Pipeline::builder(4, || 0u64)
+            .stage("quick", |_, _| ())
+            .observe("slow", move |_, _| {
+                let begin = std::time::Instant::now();
+                while begin.elapsed().as_millis() < 2 {
+                    std::thread::yield_now();
+                }
+                out.fetch_add(1, SeqCst);
+            })
+            .after("quick")
+            .producers(1)
+            .placement(Placement::threads(2))
+            .build()
+            .unwrap();
+        drop(pipeline.take_producers());
+        for _ in 0..8 {
+            pipeline.publish(|_| ()).unwrap();
+        }
+    });
+    assert_eq!(seen.load(SeqCst), 8);
+}
