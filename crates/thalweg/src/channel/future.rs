@@ -47,6 +47,10 @@ fn leave(signal: &Signal, entry: &mut Option<Entry>) {
     if let Some(entry) = entry.take()
         && !signal.unregister(entry)
     {
+        #[cfg(loom)]
+        if crate::ring::sync::fault::is("future_pass_on") {
+            return;
+        }
         signal.notify_one();
     }
 }
@@ -58,6 +62,10 @@ fn stay(signal: &Signal, entry: &mut Option<Entry>, context: &Context<'_>) -> bo
         Some(listed) if signal.update(*listed, context.waker()) => true,
         _ => {
             *entry = Some(signal.register(context.waker()));
+            #[cfg(loom)]
+            if crate::ring::sync::fault::is("future_look_again") {
+                return true;
+            }
             false
         }
     }

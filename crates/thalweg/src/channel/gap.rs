@@ -7,9 +7,9 @@
 //! to be told.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
-use crate::ring::sync::{AtomicU64, Ordering};
+use crate::ring::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 
 /// No note at all.
 const NONE: u64 = u64::MAX;

@@ -1,8 +1,8 @@
 //! What all endpoints of a channel share, whatever it stores its elements in.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
-use crate::ring::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::ring::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::wait::{Mode, Signal};
 
 use super::gap::Gaps;
@@ -106,6 +106,14 @@ impl Hub {
 
     /// Gives whether it was the last.
     pub(super) fn remove_sender(&self) -> bool {
+        #[cfg(loom)]
+        if crate::ring::sync::fault::is("count_torn") {
+            // ORDERING: Relaxed; wrong in any case.
+            let senders = self.senders.load(Ordering::Relaxed);
+            // ORDERING: Relaxed; wrong in any case.
+            self.senders.store(senders - 1, Ordering::Relaxed);
+            return senders == 1;
+        }
         // ORDERING: AcqRel, pairs with itself; the last one sees what the others did.
         self.senders.fetch_sub(1, Ordering::AcqRel) == 1
     }
@@ -185,6 +193,11 @@ impl Gate {
         if self.untold.load(Ordering::Relaxed) == 0 {
             return 0;
         }
+        #[cfg(loom)]
+        if crate::ring::sync::fault::is("untold_kept") {
+            // ORDERING: Relaxed; wrong in any case.
+            return self.untold.load(Ordering::Relaxed);
+        }
         // ORDERING: Relaxed; see `count_untold`.
         self.untold.swap(0, Ordering::Relaxed)
     }
@@ -214,6 +227,14 @@ impl Gate {
     }
 
     pub(super) fn count_dropped(&self, elements: u64) {
+        #[cfg(loom)]
+        if crate::ring::sync::fault::is("count_torn") {
+            // ORDERING: Relaxed; wrong in any case.
+            let dropped = self.dropped.load(Ordering::Relaxed);
+            // ORDERING: Relaxed; wrong in any case.
+            self.dropped.store(dropped + elements, Ordering::Relaxed);
+            return;
+        }
         // ORDERING: Relaxed; a figure.
         self.dropped.fetch_add(elements, Ordering::Relaxed);
     }

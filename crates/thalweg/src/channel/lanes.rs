@@ -8,10 +8,10 @@
 //! old one can be closed. The receiver that sees all its lanes closed looks at the porch after
 //! that, until there is nothing new.
 
-use std::sync::{Mutex, PoisonError};
+use std::sync::PoisonError;
 
 use super::hub::Gate;
-use crate::ring::sync::{Arc, AtomicBool, Ordering};
+use crate::ring::sync::{Arc, AtomicBool, Mutex, Ordering};
 use crate::ring::{self, CapacityError, Consumer, LaneConsumer, Layout, PopError, Producer, spsc};
 
 type Newcomer<T> = (Consumer<T>, Arc<Gate>);
@@ -117,10 +117,18 @@ impl<T> LaneReceiver<T> {
             self.take_in();
             match self.lanes.try_pop() {
                 // A lane that came meanwhile may have elements, or be the only one left open.
-                Err(_) if self.is_expecting() => {}
+                Err(_) if self.must_look_again() => {}
                 outcome => return outcome,
             }
         }
+    }
+
+    fn must_look_again(&self) -> bool {
+        #[cfg(loom)]
+        if crate::ring::sync::fault::is("lane_look_again") {
+            return false;
+        }
+        self.is_expecting()
     }
 
     /// Whether a lane waits at the porch.
@@ -206,6 +214,11 @@ impl<T> LaneReceiver<T> {
                 .unwrap_or_else(PoisonError::into_inner);
             // ORDERING: Relaxed; read under the same lock.
             self.porch.is_shut.store(true, Ordering::Relaxed);
+            #[cfg(loom)]
+            if crate::ring::sync::fault::is("lane_shut") {
+                // ORDERING: Relaxed; wrong in any case.
+                self.porch.is_shut.store(false, Ordering::Relaxed);
+            }
         }
         self.take_in();
         self.lanes.close();

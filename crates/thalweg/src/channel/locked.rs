@@ -6,9 +6,9 @@
 //! nothing; the last emptied one is kept for the next.
 
 use std::collections::VecDeque;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
-use crate::ring::sync::{AtomicU64, Ordering};
+use crate::ring::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::ring::{PopError, PushError};
 
 /// Elements in a segment.
@@ -117,6 +117,10 @@ impl<T> Locked<T> {
     }
 
     pub(super) fn close(&self) {
+        #[cfg(loom)]
+        if crate::ring::sync::fault::is("locked_close") {
+            return;
+        }
         self.state().is_closed = true;
     }
 

@@ -9,10 +9,10 @@
 //! registered before the old one can be closed; a receiver that sees all its rings closed looks at
 //! the version after that.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::PoisonError;
 
 use super::hub::Gate;
-use crate::ring::sync::{Arc, AtomicU64, Ordering};
+use crate::ring::sync::{Arc, AtomicU64, Mutex, MutexGuard, Ordering};
 use crate::ring::{CapacityError, Layout, Many, PopError, Sole, SoleProducer, Taken, Ticket};
 
 /// How many elements a receiver takes from a ring before it goes on to the next.
@@ -250,10 +250,19 @@ impl<T> ShardReceiver<T> {
             if !is_closed {
                 return Err(PopError::Empty);
             }
-            if !self.refresh() {
+            if !self.look_again() {
                 return Err(PopError::Closed);
             }
         }
+    }
+
+    /// Whether there are rings that it did not look at.
+    fn look_again(&mut self) -> bool {
+        #[cfg(loom)]
+        if crate::ring::sync::fault::is("shard_look_again") {
+            return false;
+        }
+        self.refresh()
     }
 
     fn settle<R>(&mut self, at: usize, value: R) -> R {
@@ -330,6 +339,10 @@ impl<T> ShardReceiver<T> {
         let shards = {
             let mut entries = self.register.entries();
             entries.is_shut = true;
+            #[cfg(loom)]
+            if crate::ring::sync::fault::is("shard_shut") {
+                entries.is_shut = false;
+            }
             entries.shards.clone()
         };
         for shard in shards {

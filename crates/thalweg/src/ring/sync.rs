@@ -112,9 +112,18 @@ pub(crate) mod fault {
 
     /// Runs `model` with the fault `name` seeded; gives back whether the model failed, as it must.
     pub(crate) fn caught(name: &'static str, model: impl Fn() + Send + Sync + 'static) -> bool {
+        caught_by(name, &loom::model::Builder::new(), model)
+    }
+
+    /// As [`caught`], explored as far as `builder` says.
+    pub(crate) fn caught_by(
+        name: &'static str,
+        builder: &loom::model::Builder,
+        model: impl Fn() + Send + Sync + 'static,
+    ) -> bool {
         ACTIVE.with(|active| active.set(name));
         let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-            loom::model(model);
+            builder.check(model);
         }));
         ACTIVE.with(|active| active.set(""));
         outcome.is_err()

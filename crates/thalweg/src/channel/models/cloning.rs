@@ -1,0 +1,69 @@
+//! Senders that are cloned while the receiver goes to sleep, or leaves.
+
+use super::kept::Kept;
+use super::{KeptEnds, begin, over_stores};
+use crate::channel::{ManySenders, RecvError, SendError};
+use loom::thread;
+
+fn a_clone_is_heard_after_its_original_is_gone<S: ManySenders>((tx, mut rx): KeptEnds<S>) {
+    let sender = thread::spawn(move || {
+        let mut clone = Kept::new(tx.clone());
+        drop(tx);
+        clone.send(7).unwrap();
+        drop(clone);
+    });
+    begin();
+    assert_eq!(rx.recv(), Ok(7));
+    assert_eq!(rx.recv(), Err(RecvError));
+    sender.join().unwrap();
+}
+
+over_stores! {
+    a_clone_is_heard_after_its_original_is_gone;
+    lanes, 2, ["lane_look_again", "publish", "dekker"];
+    ticket, 2, ["publish", "dekker"];
+    shards, 2, ["shard_look_again", "publish", "dekker"];
+    unbounded, 2, ["locked_close"];
+}
+
+fn a_clone_is_heard_beside_its_original<S: ManySenders>((mut tx, mut rx): KeptEnds<S>) {
+    let sender = thread::spawn(move || {
+        let mut clone = Kept::new(tx.clone());
+        clone.send(1).unwrap();
+        tx.send(2).unwrap();
+        (tx, clone)
+    });
+    begin();
+    assert_eq!(rx.recv().unwrap() + rx.recv().unwrap(), 3);
+    drop(sender.join().unwrap());
+}
+
+over_stores! {
+    a_clone_is_heard_beside_its_original;
+    lanes, 2, ["publish", "observe", "dekker"];
+    ticket, 2, ["publish", "observe", "dekker"];
+    shards, 2, ["publish", "observe", "dekker"];
+    unbounded, 2, ["locked_room"];
+}
+
+/// It waits for room, until it is told that there is nobody.
+fn a_clone_made_while_the_receiver_leaves_hears_of_it<S: ManySenders>((tx, rx): KeptEnds<S>) {
+    let sender = thread::spawn(move || {
+        let mut clone = Kept::new(tx.clone());
+        // What the receiver discards may make room.
+        let is_told = (0..4).any(|_| clone.send(1) == Err(SendError::Disconnected(1)));
+        assert!(is_told);
+        (tx, clone)
+    });
+    begin();
+    drop(rx);
+    drop(sender.join().unwrap());
+}
+
+over_stores! {
+    a_clone_made_while_the_receiver_leaves_hears_of_it;
+    lanes, 2, ["lane_shut", "dekker"];
+    ticket, 2, ["dekker"];
+    shards, 2, ["shard_shut", "dekker"];
+    unbounded, 2, ["locked_close"];
+}
