@@ -10,10 +10,11 @@ use crate::ring::sync::Ordering;
 
 /// Claimed room in a [`Ticket`](super::Ticket) ring: write, then [`commit`](Self::commit).
 ///
-/// Elements are written in order. `commit` publishes those that were written. Of many producers'
-/// claims the rest of the room become holes, which consumers pass over; a sole producer's goes
-/// back. A claim that is dropped without `commit` publishes nothing, and drops what was written
-/// into it.
+/// Elements are written in order. `commit` publishes those that were written, and the rest of the
+/// room goes back. With many producers it can do so only if the ring is open and nobody has pushed
+/// or claimed behind this claim meanwhile: else the rest become holes, which take up room until
+/// consumers pass over them. A claim that is dropped without `commit` publishes nothing, and drops
+/// what was written into it; of many producers' claims these positions become holes.
 ///
 /// Forgetting a claim (`std::mem::forget`) leaks what was written. Of many producers' claims it
 /// also stops the ring for good: what comes behind its positions is never delivered.
@@ -27,7 +28,7 @@ use crate::ring::sync::Ordering;
 /// assert_eq!(claim.commit(), 1);
 /// assert!(ring.try_push(4).is_ok());
 /// assert_eq!(ring.try_pop_at(), Ok((0, 1)));
-/// assert_eq!(ring.try_pop_at(), Ok((3, 4)));
+/// assert_eq!(ring.try_pop_at(), Ok((1, 4)));
 /// # Ok::<(), thalweg::ring::CapacityError>(())
 /// ```
 #[must_use = "a claim that is not committed publishes nothing"]
@@ -41,6 +42,8 @@ pub struct TicketClaim<'a, T> {
     written: usize,
     /// A sole producer's position, which moves on with what is published.
     sole: Option<SoleTail<'a>>,
+    /// The tail that the tickets came from, where others draw too.
+    tail: Option<&'a Apart>,
 }
 
 /// Where a sole producer is: its own count, and the one that others read.
@@ -60,13 +63,14 @@ impl SoleTail<'_> {
 
 impl<'a, T> TicketClaim<'a, T> {
     /// The caller hands over its tickets, for free positions (rule 2).
-    pub(super) fn with_holes(slots: Slots<'a, T>, tickets: Range<u64>) -> Self {
+    pub(super) fn with_holes(slots: Slots<'a, T>, tail: &'a Apart, tickets: Range<u64>) -> Self {
         Self {
             slots,
             start: tickets.start,
             len: (tickets.end - tickets.start) as usize,
             written: 0,
             sole: None,
+            tail: Some(tail),
         }
     }
 
@@ -78,6 +82,7 @@ impl<'a, T> TicketClaim<'a, T> {
             len,
             written: 0,
             sole: Some(tail),
+            tail: None,
         }
     }
 
@@ -158,6 +163,21 @@ impl<'a, T> TicketClaim<'a, T> {
         count
     }
 
+    /// Gives the tickets of what is not written back, if nobody has drawn any since and the ring is
+    /// open: their slots are as they were (rule 5). Else they are left to become holes.
+    fn give_back(&mut self) {
+        let (written, end) = (
+            self.start + self.written as u64,
+            self.start + self.len as u64,
+        );
+        if let Some(tail) = self.tail
+            && written < end
+            && tail.redraw(written, end)
+        {
+            self.len = self.written;
+        }
+    }
+
     /// Whether there is a position to abandon. A sole producer's that is not written has no ticket.
     fn remains(&self) -> bool {
         self.written > 0 || (self.len > 0 && self.sole.is_none())
@@ -191,6 +211,7 @@ impl<T> Drop for TicketClaim<'_, T> {
                 }
             }
         }
+        self.give_back();
         let rest = GoOn(self);
         while rest.0.remains() {
             drop(rest.0.abandon());

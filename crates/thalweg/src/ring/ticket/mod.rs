@@ -2,10 +2,10 @@
 //!
 //! *State.* A power of two of slots, each with a stamp (`slot.rs`); position p lives in slot p mod
 //! that. `tail`: the next position for a producer, and a bit that says closed. `head`: the next
-//! position for a consumer. Both only grow.
+//! position for a consumer, which only grows; `tail` also goes back over tickets that come back.
 //!
 //! *Rules.*
-//! 1. A ticket is a position, and each is given once: producers move `tail` on by compare-and-swap,
+//! 1. A ticket is a position, held by one at most: producers move `tail` on by compare-and-swap,
 //!    consumers `head`; by n for n tickets. Where a side has one end only, that end keeps the
 //!    position and merely stores it: its methods take `&mut self`, and it is not `Clone`.
 //! 2. A producer draws tickets only for positions whose slots it saw free for them (acquired), and
@@ -15,6 +15,9 @@
 //!    (acquired), and then is the only one to touch these slots until it stamps them as free for
 //!    the lap to come, after it took the element.
 //! 4. No code of the user runs between a consumer's ticket and its stamp.
+//! 5. A producer gives back only tickets whose slots it neither wrote nor stamped, and only the
+//!    last that were drawn: by a compare-and-swap of `tail` from their end to their start. A ticket
+//!    that is given back counts as never drawn.
 //!
 //! *Why it works.* The stamp of a slot is changed only by whoever holds the ticket that it waits
 //! for: free for p by producer p, element or hole of p by consumer p. So what a side saw there
@@ -24,25 +27,32 @@
 //! once and taken once. One that has an old copy of `tail` or `head` finds a later stamp, or its
 //! compare-and-swap fails.
 //!
+//! *Why tickets can come back.* Nobody holds or has stamped a position from `tail` on: drawing
+//! keeps that so, and a swap back uncovers only the swapping producer's own. So it does no harm
+//! that `tail` can be where it was before: who then draws by an old copy saw slots free that nobody
+//! has stamped since, and acquired their stamps itself; who then gives back has the last tickets,
+//! again. Consumers draw only stamped positions, so that `head` is never beyond `tail`.
+//!
 //! *Exact capacity.* Position p is drawn only when p − capacity is out, which the stamp of that
 //! slot tells: so tail − head ≤ capacity without a look at `head` (`Slots::room`). For a power of
 //! two this is the slot of p itself.
 //!
 //! *Close.* With many producers a bit in `tail`: the swap that sets it comes before or after each
 //! ticket, so a push has its ticket before the close and is delivered, or is refused; and when
-//! `head` arrives at the tail that has the bit, there is nothing to come. A sole producer does not
-//! swap, so there the close is a flag: exact when the producer closes; when another does, a push
-//! that is under way may still succeed, and its element is there to take. `closing` is that flag,
-//! and with many producers the hint that makes consumers look at `tail`, which they otherwise
-//! leave to the producers.
+//! `head` arrives at the tail that has the bit, there is nothing to come: no swap of a producer
+//! succeeds any more, so no ticket comes back either. A sole producer does not swap, so there the
+//! close is a flag: exact when the producer closes; when another does, a push that is under way may
+//! still succeed, and its element is there to take. `closing` is that flag, and with many producers
+//! the hint that makes consumers look at `tail`, which they otherwise leave to the producers.
 //!
-//! *Holes.* Tickets cannot be given back, as later ones may be drawn. A claim that is not used up
-//! stamps what is left as holes, and consumers pass over them. A claim that is forgotten
+//! *Holes.* A claim that is not used up gives what is left back (rule 5). Where it cannot, since
+//! later tickets are drawn or the ring is closed, it stamps what is left as holes, and consumers
+//! pass over them; so it does with what was written and is not committed. A claim that is forgotten
 //! (`mem::forget`) leaves its slots waiting for ever: the ring delivers nothing behind them.
 //!
-//! *Progress.* A push or pop that fails to draw tries again only because another one drew, so all
-//! together always move on. A producer that is preempted between ticket and stamp holds back what
-//! comes behind it: consumers see an empty ring, and never wait in a loop for it.
+//! *Progress.* A push or pop that fails to draw tries again only because another one drew or gave
+//! back, so all together always move on. A producer that is preempted between ticket and stamp
+//! holds back what comes behind it: consumers see an empty ring, and never wait in a loop for it.
 //!
 //! *Tried and measured* (8-byte elements, 1024 of them, a virtual machine with two cores of an AMD
 //! EPYC, in one thread; a loaded machine said little about several): a push and a pop 7.6 ns, by a
@@ -98,6 +108,23 @@ impl Apart {
         // these tickets touches them (rules 2 and 3).
         self.0
             .compare_exchange_weak(start, end, Ordering::Relaxed, Ordering::Relaxed)
+    }
+
+    /// Takes the tickets from `start` up to `end` back, if they are the last that were drawn and
+    /// the ring is open; gives whether it is so. The caller has them, and touched none of their
+    /// slots (rule 5).
+    fn redraw(&self, start: u64, end: u64) -> bool {
+        #[cfg(loom)]
+        if super::sync::fault::is("redraw") {
+            // ORDERING: Relaxed; a fault, which does not ask whether others drew.
+            self.0.store(start, Ordering::Relaxed);
+            return true;
+        }
+        // ORDERING: Relaxed; the slots of these tickets were not touched, so that who draws them
+        // next finds them as this producer did, by their stamps.
+        self.0
+            .compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed)
+            .is_ok()
     }
 }
 
@@ -271,7 +298,8 @@ impl<T, P: Side, C: Side> Ticket<T, P, C> {
         self.storage.layout()
     }
 
-    /// The position of the next push, from 0: how many tickets producers have drawn.
+    /// The position of the next push, from 0: how many tickets producers have drawn. A claim that
+    /// gives tickets back lowers it again.
     pub fn pushed(&self) -> u64 {
         // ORDERING: Relaxed, a count; elements are acquired by their stamps.
         self.tail.0.load(Ordering::Relaxed) & !CLOSED

@@ -17,6 +17,8 @@ std::thread_local! {
     /// How many items were dropped in this execution. loom runs all threads of a model on one OS
     /// thread.
     static DROPS: Cell<usize> = const { Cell::new(0) };
+    /// What became of a claim's ticket, over all executions.
+    static FATES: Cell<u8> = const { Cell::new(0) };
 }
 
 /// The model holds, and notices each of the `faults`, when begun by either side.
@@ -286,8 +288,10 @@ fn holes_are_passed_over() {
             let sender = {
                 let ring = Arc::clone(&ring);
                 thread::spawn(move || {
-                    let mut claim = ring.claim(2).expect("an empty ring");
-                    claim.push(Item).ok().expect("room for two");
+                    let mut claim = ring.claim(1).expect("an empty ring");
+                    claim.push(Item).ok().expect("room for one");
+                    // Behind the claim.
+                    assert!(ring.try_push(Item).is_ok());
                     drop(claim);
                     // The lap after: a slot whose element was taken back.
                     push(Item, |item| ring.try_push(item));
@@ -295,11 +299,13 @@ fn holes_are_passed_over() {
                 })
             };
             begin();
-            let got = pop(|| ring.try_pop_at()).map(|(position, _)| position);
-            assert_eq!(got, Some(2));
+            for behind in [1, 2] {
+                let got = pop(|| ring.try_pop_at()).map(|(position, _)| position);
+                assert_eq!(got, Some(behind));
+            }
             assert!(pop(|| ring.try_pop()).is_none());
             joined(sender);
-            assert_eq!(DROPS.get(), 2);
+            assert_eq!(DROPS.get(), 3);
         },
         &["publish", "observe"],
     );
@@ -313,6 +319,7 @@ fn a_hole_hands_its_slot_to_the_next_lap() {
             let sender = {
                 let ring = Arc::clone(&ring);
                 thread::spawn(move || {
+                    // What was written does not go back.
                     let mut claim = ring.claim(1).expect("an empty ring");
                     claim.push(1_u8).ok().expect("room for one");
                 })
@@ -332,6 +339,85 @@ fn a_hole_hands_its_slot_to_the_next_lap() {
         },
         // The consumer's own release is seen by itself: what is passed on goes by the hole's stamp.
         &["publish", "observe"],
+    );
+}
+
+/// What becomes of a claim's ticket, as bits of `FATES`.
+const WENT_BACK: u8 = 1;
+const BECAME_A_HOLE: u8 = 2;
+
+#[test]
+fn an_unused_ticket_goes_back_or_becomes_a_hole() {
+    FATES.set(0);
+    check(
+        || {
+            let ring = ring(2);
+            let claimer = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || drop(ring.claim(1)))
+            };
+            let sender = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || assert!(push(1_u8, |n| ring.try_push(n))))
+            };
+            begin();
+            let (position, value) = pop(|| ring.try_pop_at()).expect("not closed");
+            assert_eq!(value, 1);
+            joined(claimer);
+            joined(sender);
+            // There is a hole only before the element, of a claim that it was drawn behind.
+            assert_eq!(ring.try_pop(), Err(PopError::Empty));
+            assert_eq!((ring.pushed(), ring.popped()), (position + 1, position + 1));
+            FATES.set(FATES.get() | [WENT_BACK, BECAME_A_HOLE][position as usize]);
+            // And the ring goes on, with all its room.
+            assert_eq!(ring.push_slice(&[2, 3, 4]), 2);
+            assert_eq!((ring.try_pop(), ring.try_pop()), (Ok(2), Ok(3)));
+        },
+        &["redraw", "publish", "observe"],
+    );
+    assert_eq!(FATES.get(), WENT_BACK | BECAME_A_HOLE);
+}
+
+#[test]
+fn a_ticket_that_went_back_is_drawn_again() {
+    check(
+        || {
+            let ring = ring(1);
+            let claimer = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || drop(ring.claim(1)))
+            };
+            begin();
+            for n in 0..2_u8 {
+                // Waits while the claim has the only slot.
+                assert!(push(n, |n| ring.try_push(n)));
+                assert_eq!(ring.try_pop_at(), Ok((u64::from(n), n)));
+            }
+            joined(claimer);
+            assert_eq!((ring.pushed(), ring.popped()), (2, 2));
+        },
+        &[],
+    );
+}
+
+#[test]
+fn an_unused_ticket_goes_back_before_a_close_only() {
+    check(
+        || {
+            let ring = ring::<u8>(2);
+            let claimer = {
+                let ring = Arc::clone(&ring);
+                thread::spawn(move || drop(ring.claim(1)))
+            };
+            begin();
+            assert!(ring.close());
+            assert!(pop(|| ring.try_pop()).is_none());
+            joined(claimer);
+            assert!(ring.is_closed());
+            assert_eq!(ring.try_push(1), Err(PushError::Closed(1)));
+        },
+        // A ticket that goes back after the close opens the ring again.
+        &["redraw"],
     );
 }
 
@@ -429,10 +515,11 @@ fn a_sole_consumer_passes_over_holes() {
             let sender = {
                 let ring = Arc::clone(&ring);
                 thread::spawn(move || {
-                    let mut claim = ring.claim(2).expect("an empty ring");
-                    claim.push(1_u8).ok().expect("room for two");
-                    claim.commit();
+                    assert!(ring.try_push(1_u8).is_ok());
+                    let claim = ring.claim(1).expect("one is free");
                     push(2, |n| ring.try_push(n));
+                    // Behind it there is one in the slot of the first.
+                    drop(claim);
                     ring.close();
                 })
             };

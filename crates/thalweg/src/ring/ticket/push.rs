@@ -98,7 +98,8 @@ impl<T, C: Side> Ticket<T, Many, C> {
     /// Claims room for exactly `count` elements, to be written and then published by
     /// [`commit`](TicketClaim::commit). One compare-and-swap for all.
     ///
-    /// What is pushed after the claim comes behind it, and waits for it.
+    /// What is pushed after the claim comes behind it, and waits for it; and what the claim leaves
+    /// of its room then becomes holes.
     ///
     /// # Errors
     /// [`ClaimError::Full`] if fewer slots are free, [`ClaimError::TooLarge`] if the ring never
@@ -114,7 +115,7 @@ impl<T, C: Side> Ticket<T, Many, C> {
         let slots = self.slots();
         let tickets = self.draw(slots, count as u64, count as u64);
         let tickets = tickets.map_err(|refused| refused.claim(count))?;
-        Ok(TicketClaim::with_holes(slots, tickets))
+        Ok(TicketClaim::with_holes(slots, &self.tail, tickets))
     }
 
     /// Claims room for as many elements as are free in one run, at most `max` and, unless `max` is
@@ -128,7 +129,7 @@ impl<T, C: Side> Ticket<T, Many, C> {
         let slots = self.slots();
         let tickets = self.draw(slots, want.min(1), want);
         let tickets = tickets.map_err(|refused| refused.claim(max))?;
-        Ok(TicketClaim::with_holes(slots, tickets))
+        Ok(TicketClaim::with_holes(slots, &self.tail, tickets))
     }
 
     /// Appends elements from the front of `values` while there is room, in one run, and says how
@@ -149,8 +150,9 @@ impl<T, C: Side> Ticket<T, Many, C> {
     ///
     /// Tickets are drawn for as many as the iterator promises (`size_hint`), and each element is
     /// published when it comes: what others push meanwhile waits behind, so the iterator should be
-    /// quick. If it panics or ends early, the positions that are left become holes. Nothing is
-    /// taken from the iterator that does not go into the ring.
+    /// quick. If it panics or ends early, the positions that are left go back, or become holes if
+    /// others have pushed behind them. Nothing is taken from the iterator that does not go into
+    /// the ring.
     pub fn push_iter(&self, values: impl IntoIterator<Item = T>) -> usize {
         push_iter(&mut &*self, values.into_iter())
     }

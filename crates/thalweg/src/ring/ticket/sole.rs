@@ -56,6 +56,11 @@ impl<T, C: Side> Ticket<T, Sole, C> {
         if count < min {
             return Err(Refused::Full(count));
         }
+        // Again: room that the last consumer made while it left, by dropping what nobody will take,
+        // comes after the close and is none.
+        if self.is_closing() {
+            return Err(Refused::Closed);
+        }
         Ok(count)
     }
 }

@@ -81,10 +81,26 @@ fn a_dropped_claim_drops_what_was_written() {
     claim.push(ledger.item(1)).ok().expect("room for three");
     drop(claim);
     assert_eq!(ledger.sum(), 11);
-    ring.try_push(ledger.item(2)).expect("one is free");
-    assert_eq!(ring.try_pop_at().expect("one is in").0, 3);
+    // What was written became holes, the third went back.
+    assert_eq!((ring.len(), ring.pushed()), (2, 2));
+    ring.try_push(ledger.item(2)).expect("two are free");
+    assert_eq!(ring.try_pop_at().expect("one is in").0, 2);
     drop(ring);
     assert_eq!(ledger.sum(), 111);
+}
+
+#[test]
+fn a_claim_that_is_dropped_before_a_push_drops_what_was_written() {
+    let ledger = Ledger::default();
+    let ring = ring(4, Layout::Packed);
+    let mut claim = ring.claim(3).expect("an empty ring");
+    claim.push(ledger.item(0)).ok().expect("room for three");
+    ring.try_push(ledger.item(1)).expect("one is free");
+    drop(claim);
+    assert_eq!(ledger.sum(), 1);
+    assert_eq!((ring.len(), ring.pushed()), (4, 4));
+    assert_eq!(ring.try_pop_at().expect("one is in").0, 3);
+    assert_eq!(ledger.sum(), 11);
 }
 
 #[test]
@@ -101,9 +117,10 @@ fn a_panicking_drop_in_a_claim_leaves_no_gap() {
     // What came after the panic leaks, and the ring goes on.
     assert_eq!(ledger.sum(), 11);
     assert_eq!(ring.try_pop().err(), Some(PopError::Empty));
-    ring.try_push(ledger.item(3))
-        .expect("holes are passed over");
-    assert_eq!(ring.try_pop_at().expect("one is in").0, 4);
+    // The three that were written became holes, which the pop passed over; the fourth went back.
+    assert_eq!((ring.len(), ring.pushed()), (0, 3));
+    ring.try_push(ledger.item(3)).expect("all are free");
+    assert_eq!(ring.try_pop_at().expect("one is in").0, 3);
     drop(ring);
     assert_eq!(ledger.sum(), 1011);
 }
@@ -127,26 +144,33 @@ fn a_panic_in_an_iterator_publishes_what_came_before() {
 }
 
 #[test]
-fn an_iterator_that_ends_early_leaves_holes() {
-    /// Promises five elements, and has two.
-    struct Short(std::ops::Range<u32>);
-    impl Iterator for Short {
+fn an_iterator_that_ends_early_leaves_holes_only_before_others() {
+    /// Promises five elements, and has two; calls `at_end` when there are no more.
+    struct Short<F>(std::ops::Range<u32>, F);
+    impl<F: FnMut()> Iterator for Short<F> {
         type Item = u32;
         fn next(&mut self) -> Option<u32> {
-            self.0.next()
+            let next = self.0.next();
+            if next.is_none() {
+                (self.1)();
+            }
+            next
         }
         fn size_hint(&self) -> (usize, Option<usize>) {
             (5, None)
         }
     }
     let ring = ring(8, Layout::Packed);
-    assert_eq!(ring.push_iter(Short(0..2)), 2);
-    assert_eq!(ring.try_push(7), Ok(()));
-    assert_eq!(
-        (ring.try_pop_at(), ring.try_pop_at()),
-        (Ok((0, 0)), Ok((1, 1)))
-    );
-    assert_eq!(ring.try_pop_at(), Ok((5, 7)));
+    assert_eq!(ring.push_iter(Short(0..2, || {})), 2);
+    assert_eq!((ring.len(), ring.pushed()), (2, 2));
+    let behind = || assert_eq!(ring.try_push(7), Ok(()));
+    assert_eq!(ring.push_iter(Short(2..4, behind)), 2);
+    assert_eq!((ring.len(), ring.pushed()), (8, 8));
+    for n in 0..4 {
+        assert_eq!(ring.try_pop_at(), Ok((u64::from(n), n)));
+    }
+    assert_eq!(ring.try_pop_at(), Ok((7, 7)));
+    assert_eq!(ring.try_pop_at(), Err(PopError::Empty));
 }
 
 #[test]

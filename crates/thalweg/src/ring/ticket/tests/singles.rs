@@ -109,7 +109,45 @@ fn an_iterator_is_asked_only_for_what_goes_in() {
 }
 
 #[test]
-fn what_a_claim_leaves_becomes_holes() {
+fn what_a_claim_leaves_goes_back() {
+    for layout in LAYOUTS {
+        for capacity in [4, 5] {
+            let ring = ring(capacity, layout);
+            let all = capacity as u64;
+            // Several laps: the slots that come back are at their places for the next producer.
+            for lap in 0..3 * all {
+                let (len, pushed) = (ring.len(), ring.pushed());
+                drop(ring.claim(capacity).expect("an empty ring"));
+                assert_eq!(
+                    (ring.len(), ring.pushed(), ring.can_pop()),
+                    (len, pushed, false)
+                );
+                let mut claim = ring.claim(3).expect("an empty ring");
+                assert_eq!((ring.len(), claim.push(lap)), (3, Ok(())));
+                assert_eq!(claim.commit(), 1);
+                assert_eq!((ring.len(), ring.pushed()), (1, pushed + 1));
+                // A claim behind goes back first; then the one before it is the last.
+                let first = ring.claim(1).expect("room for four");
+                drop(ring.claim(2).expect("room for four"));
+                drop(first);
+                assert_eq!((ring.len(), ring.pushed()), (1, pushed + 1));
+                assert_eq!(ring.try_pop_at(), Ok((pushed, lap)));
+                assert_eq!(ring.try_pop(), Err(PopError::Empty));
+                assert_eq!(ring.popped(), pushed + 1);
+            }
+            let claim = ring.claim(2).expect("an empty ring");
+            assert_eq!(ring.try_push(0), Ok(()));
+            drop(ring.claim(1).expect("one is free"));
+            assert_eq!(ring.len(), 3);
+            // The push is still behind.
+            drop(claim);
+            assert_eq!(ring.try_pop_at(), Ok((3 * all + 2, 0)));
+        }
+    }
+}
+
+#[test]
+fn what_a_claim_leaves_before_others_becomes_holes() {
     for layout in LAYOUTS {
         let ring = ring(5, layout);
         let mut claim = ring.claim(4).expect("an empty ring");
@@ -129,10 +167,14 @@ fn what_a_claim_leaves_becomes_holes() {
         let taken = ring.pop_into(&mut out, 9);
         assert_eq!(taken, Ok(Taken { first: 0, count: 2 }));
         assert_eq!(ring.try_pop_at(), Ok((4, 4)));
-        drop(ring.claim(5).expect("an empty ring"));
-        assert_eq!((ring.len(), ring.can_pop()), (5, true));
+        let first = ring.claim(3).expect("an empty ring");
+        let behind = ring.claim(2).expect("two are free");
+        drop(first);
+        drop(behind);
+        // The one behind went back, the first could not.
+        assert_eq!((ring.len(), ring.pushed(), ring.can_pop()), (3, 8, true));
         assert_eq!(ring.try_pop(), Err(PopError::Empty));
-        assert_eq!((ring.len(), ring.can_pop()), (0, false));
+        assert_eq!((ring.len(), ring.popped(), ring.can_pop()), (0, 8, false));
         assert_eq!(out, [0, 1]);
     }
 }
@@ -165,6 +207,8 @@ fn closed_is_told_behind_holes() {
     ring.close();
     assert_eq!(ring.try_pop(), Err(PopError::Empty));
     drop(claim);
+    // After the close nothing goes back.
+    assert_eq!((ring.len(), ring.pushed(), ring.is_closed()), (2, 2, true));
     assert_eq!(ring.try_pop(), Err(PopError::Closed));
 }
 
@@ -214,7 +258,10 @@ fn a_sole_consumer_passes_over_holes() {
         let (ring, mut rx) = Ticket::with_sole_consumer(3, layout).expect("in range");
         assert_eq!(rx.try_pop(), Err(PopError::Empty));
         drop(ring.claim(2).expect("an empty ring"));
+        assert_eq!((ring.len(), ring.pushed()), (0, 0));
+        let claim = ring.claim(2).expect("an empty ring");
         assert_eq!(ring.try_push(2), Ok(()));
+        drop(claim);
         assert_eq!(rx.try_pop_at(), Ok((2, 2)));
         assert_eq!(ring.push_iter(3..9), 3);
         let mut out = Vec::new();

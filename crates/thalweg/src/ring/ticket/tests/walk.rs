@@ -15,6 +15,8 @@ enum Call {
     Iter(usize),
     /// Claims, writes some and commits or not.
     Claim(usize, usize, bool),
+    /// The same, with a push while the claim is open.
+    ClaimBefore(usize, usize, bool),
     Pop,
     PopInto(usize),
     Close,
@@ -25,7 +27,9 @@ fn call() -> impl Strategy<Value = Call> {
         20 => Just(Call::Push),
         10 => (0..9_usize).prop_map(Call::Slice),
         10 => (0..9_usize).prop_map(Call::Iter),
-        10 => (0..9_usize, 0..9_usize, any::<bool>()).prop_map(|(n, w, c)| Call::Claim(n, w, c)),
+        7 => (0..9_usize, 0..9_usize, any::<bool>()).prop_map(|(n, w, c)| Call::Claim(n, w, c)),
+        7 => (0..9_usize, 0..9_usize, any::<bool>())
+            .prop_map(|(n, w, c)| Call::ClaimBefore(n, w, c)),
         30 => Just(Call::Pop),
         19 => (0..9_usize).prop_map(Call::PopInto),
         1 => Just(Call::Close),
@@ -80,13 +84,15 @@ impl Expected {
         Ok(Taken { first, count })
     }
 
-    /// Claims `n` from `ring` and writes `values` there, and does the same here.
+    /// Claims `n` from `ring`, writes `values` there and pushes `behind` meanwhile, and does the
+    /// same here.
     fn claim(
         &mut self,
         ring: &Ticket<u32>,
         n: usize,
         values: &[u32],
         commit: bool,
+        behind: Option<u32>,
     ) -> Result<(), TestCaseError> {
         let free = self.free();
         match ring.claim(n) {
@@ -94,14 +100,20 @@ impl Expected {
                 prop_assert!(n <= free && !self.closed);
                 let written = claim.write(values);
                 prop_assert_eq!(written, n.min(values.len()));
+                let asked = behind.is_some();
+                let behind = behind.filter(|value| ring.try_push(*value).is_ok());
+                prop_assert_eq!(behind.is_some(), asked && n < free);
                 let elements = if commit { written } else { 0 };
                 if commit {
                     prop_assert_eq!(claim.commit(), written);
                 } else {
                     drop(claim);
                 }
-                let tickets = (0..n).map(|i| (i < elements).then(|| values[i]));
+                // What is not written goes back, unless there is a ticket behind.
+                let kept = if behind.is_some() { n } else { written };
+                let tickets = (0..kept).map(|i| (i < elements).then(|| values[i]));
                 self.tickets.extend(tickets);
+                self.tickets.extend(behind.map(Some));
             }
             Err(ClaimError::Closed) => prop_assert!(self.closed),
             Err(ClaimError::TooLarge { .. }) => prop_assert!(n > self.capacity),
@@ -152,7 +164,11 @@ proptest! {
                 }
                 Call::Claim(n, written, commit) => {
                     let slice: Vec<_> = values.by_ref().take(written).collect();
-                    expected.claim(&ring, n, &slice, commit)?;
+                    expected.claim(&ring, n, &slice, commit, None)?;
+                }
+                Call::ClaimBefore(n, written, commit) => {
+                    let slice: Vec<_> = values.by_ref().take(written).collect();
+                    expected.claim(&ring, n, &slice, commit, values.next())?;
                 }
                 Call::Pop => prop_assert_eq!(ring.try_pop_at(), expected.pop()),
                 Call::PopInto(max) => {
@@ -171,6 +187,7 @@ proptest! {
             }
             prop_assert_eq!(ring.len(), expected.tickets.len());
             prop_assert_eq!(ring.popped(), expected.popped);
+            prop_assert_eq!(ring.pushed(), expected.popped + expected.tickets.len() as u64);
             prop_assert_eq!(ring.is_closed(), expected.closed);
             prop_assert_eq!(ring.can_pop(), !expected.tickets.is_empty());
             prop_assert_eq!(ring.can_push(), expected.free() > 0);
