@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::error::ClaimError;
-use super::hub::{Hub, Overflow};
+use super::hub::{Gate, Hub, Overflow};
 use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::Shape;
@@ -25,6 +25,7 @@ pub struct Claim<'c, T> {
     /// Taken by `commit`.
     room: Option<Room<'c, T>>,
     hub: &'c Hub,
+    gate: &'c Gate,
 }
 
 macro_rules! each {
@@ -83,7 +84,15 @@ impl<T> Claim<'_, T> {
     pub fn commit(mut self) -> usize {
         let sent = match self.room.take() {
             Some(Room::Ring(claim)) => claim.commit(),
-            Some(Room::Ticket(claim)) => claim.commit(),
+            Some(Room::Ticket(claim)) => {
+                let unused = claim.remaining();
+                let sent = claim.commit();
+                if unused > 0 {
+                    // Tickets that came back pass no receiver who would tell.
+                    self.gate.notify_room(unused);
+                }
+                sent
+            }
             None => 0,
         };
         self.hub.readable.notify(sent.max(1));
@@ -93,16 +102,19 @@ impl<T> Claim<'_, T> {
 
 impl<T> Drop for Claim<'_, T> {
     fn drop(&mut self) {
-        /// Elements of others may have waited behind this claim. In a drop, since that of an
-        /// element may panic.
-        struct Tell<'c>(&'c Hub);
+        /// Elements of others may have waited behind this claim, and others for its room. In a
+        /// drop, since that of an element may panic.
+        struct Tell<'c>(&'c Hub, &'c Gate, usize);
         impl Drop for Tell<'_> {
             fn drop(&mut self) {
                 self.0.readable.notify_one();
+                self.1.notify_room(self.2);
             }
         }
+        let unused = self.len();
         if let Some(room) = self.room.take() {
-            let _tell = matches!(room, Room::Ticket(_)).then(|| Tell(self.hub));
+            let is_shared = matches!(room, Room::Ticket(_));
+            let _tell = is_shared.then(|| Tell(self.hub, self.gate, unused));
             drop(room);
         }
     }
@@ -161,6 +173,7 @@ impl<T, S: Shape> Sender<T, S> {
         Ok(Claim {
             room: Some(room(&mut self.end, count)?),
             hub: &self.hub,
+            gate: &self.gate,
         })
     }
 
@@ -185,6 +198,7 @@ impl<T, S: Shape> Sender<T, S> {
         Ok(Claim {
             room: Some(Room::Ticket(claim)),
             hub: &self.hub,
+            gate: &self.gate,
         })
     }
 }

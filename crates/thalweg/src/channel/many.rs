@@ -51,9 +51,11 @@ impl<T, S: Shape> Sender<T, S> {
         };
         let pushed = self.end.push_iter(values);
         std::mem::forget(rescue);
-        if let SendEnd::Locked(_) = self.end {
+        match self.end {
             // Room that was set aside and not used may have made another sender wait.
-            self.pass_on();
+            SendEnd::Locked(_) => self.pass_on(),
+            SendEnd::Ticket(_) => self.gate.notify_room(1),
+            _ => {}
         }
         self.sent(pushed)
     }

@@ -243,7 +243,9 @@ mod one_ring {
         mpsc_ordered: ORDERED, mpmc: TICKETS;
         {
             claims: a_waiting_claim_leaves_room_to_a_send
-                a_dropped_claim_holds_nobody_back,
+                a_dropped_claim_holds_nobody_back
+                unused_room_wakes_another_sender
+                a_hole_that_is_passed_wakes_the_sender,
         }
     }
 }

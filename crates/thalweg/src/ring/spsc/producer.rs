@@ -114,11 +114,12 @@ impl<T> Producer<T> {
         Some(Room(self))
     }
 
-    /// Looks at the head; gives whether there is room.
+    /// Looks at the head; gives whether there is room. Room that a consumer made while it left, by
+    /// dropping what nobody will take, is none: its release comes after the close.
     #[cold]
     #[inline(never)]
     fn refresh(&mut self) -> bool {
-        self.free(1) > 0
+        self.free(1) > 0 && !self.is_closed()
     }
 
     /// Claims room for exactly `count` elements, to be written and then published by
@@ -142,6 +143,10 @@ impl<T> Producer<T> {
         if free < count {
             return Err(ClaimError::Full { asked: count, free });
         }
+        // Again, for the reason in `refresh`.
+        if self.is_closed() {
+            return Err(ClaimError::Closed);
+        }
         Ok(Claim::new(self, count))
     }
 
@@ -158,6 +163,10 @@ impl<T> Producer<T> {
         let free = self.free(want as u64) as usize;
         if free == 0 && max > 0 {
             return Err(ClaimError::Full { asked: max, free });
+        }
+        // Again, for the reason in `refresh`.
+        if self.is_closed() {
+            return Err(ClaimError::Closed);
         }
         Ok(Claim::new(self, want.min(free)))
     }
