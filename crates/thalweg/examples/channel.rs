@@ -97,7 +97,7 @@ fn worker_pool() {
             .collect();
         (shares, sum)
     });
-    assert_eq!(sum, (1..=JOBS).map(collatz_steps).sum());
+    assert_eq!(sum, (1..=JOBS).map(collatz_steps).sum::<u64>());
     println!("worker pool: {WORKERS} workers, jobs done by each: {shares:?}, {sum} steps in all");
     print(done.counters());
 }
