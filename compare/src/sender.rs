@@ -62,6 +62,21 @@ pub(crate) fn send(line: impl Line, load: Load) -> Sent {
     }
 }
 
+/// Spins until `due`, and returns the time then.
+#[inline]
+pub(crate) fn spin_until(due: u64, clock: Clock, meter: &mut GapMeter) -> u64 {
+    let mut now = clock.ticks();
+    while now < due {
+        meter.tick(now);
+        std::hint::spin_loop();
+        now = clock.ticks();
+    }
+    meter.tick(now);
+    // To send may do a stage's work, or wait for room: no gap.
+    meter.pause();
+    now
+}
+
 fn on_schedule(mut line: impl Line, per_s: u64, span_ns: u64) -> Sent {
     let clock = Clock::global();
     let rate = Rate::per_second(per_s).expect("the experiments ask for 1 to 1e9 a second");
@@ -76,15 +91,7 @@ fn on_schedule(mut line: impl Line, per_s: u64, span_ns: u64) -> Sent {
     let mut cut = false;
     while sent < count && !cut {
         let due = schedule.next_due();
-        let mut now = clock.ticks();
-        while now < due {
-            meter.tick(now);
-            std::hint::spin_loop();
-            now = clock.ticks();
-        }
-        meter.tick(now);
-        // Publishing may do a stage's work, or wait for room: no gap.
-        meter.pause();
+        let now = spin_until(due, clock, &mut meter);
         let intended_ticks = if sent < warm_up { 0 } else { due };
         let stamp = Stamp {
             number: sent,

@@ -1,39 +1,24 @@
 //! Who plays which role.
 
+use super::{BatchPair, BlockingPair, Crowd, Element, Message, TryPair};
 use super::{
-    BlockingRecv, BlockingSend, Crowd, Element, Message, Pair, RecvBatch, SendBatch, TryRecv,
-    TrySend,
-};
-use super::{
-    async_channel, crossbeam, crossfire, disruptor, flume, gil, kanal, nexus, omango, ringbuf,
-    rtrb, standard, thalweg, thingbuf, tokio,
+    bounded, crossbeam, crossfire, disruptor, gil, nexus, omango, ringbuf, rtrb, thalweg, thingbuf,
+    tokio,
 };
 
 /// Meets every pair that can try.
 pub(crate) trait TryPairs<M: Message> {
-    fn meet<P>(&mut self)
-    where
-        P: Pair<M>,
-        P::Tx: TrySend<M>,
-        P::Rx: TryRecv<M>;
+    fn meet<P: TryPair<M>>(&mut self);
 }
 
 /// Meets every pair with batches on both sides.
 pub(crate) trait BatchPairs<M: Message> {
-    fn meet<P>(&mut self)
-    where
-        P: Pair<M>,
-        P::Tx: SendBatch<M>,
-        P::Rx: RecvBatch<M>;
+    fn meet<P: BatchPair<M>>(&mut self);
 }
 
 /// Meets every pair whose two sides can wait.
 pub(crate) trait BlockingPairs<M: Message> {
-    fn meet<P>(&mut self)
-    where
-        P: Pair<M>,
-        P::Tx: BlockingSend<M>,
-        P::Rx: BlockingRecv<M>;
+    fn meet<P: BlockingPair<M>>(&mut self);
 }
 
 /// Meets every crowd.
@@ -43,14 +28,14 @@ pub(crate) trait Crowds<M: Element> {
 
 pub(crate) fn each_try_pair<M: Message>(to: &mut impl TryPairs<M>) {
     thalweg::try_pairs(to);
-    to.meet::<crossbeam::Channel>();
+    to.meet::<bounded::Crossbeam>();
     to.meet::<crossbeam::ArrayQueue>();
     to.meet::<crossbeam::SegQueue>();
-    to.meet::<flume::Flume>();
-    to.meet::<kanal::Kanal>();
-    to.meet::<standard::Std>();
+    to.meet::<bounded::Flume>();
+    to.meet::<bounded::Kanal>();
+    to.meet::<bounded::Std>();
     to.meet::<tokio::Tokio>();
-    to.meet::<async_channel::AsyncChannel>();
+    to.meet::<bounded::AsyncChannel>();
     to.meet::<rtrb::Rtrb>();
     to.meet::<ringbuf::Ringbuf>();
     to.meet::<gil::Spsc>();
@@ -80,12 +65,12 @@ pub(crate) const WITHOUT_BATCHES: &str = "without batches on both sides: crossbe
 
 pub(crate) fn each_blocking_pair<M: Message>(to: &mut impl BlockingPairs<M>) {
     thalweg::blocking_pairs(to);
-    to.meet::<crossbeam::Channel>();
-    to.meet::<flume::Flume>();
-    to.meet::<kanal::Kanal>();
-    to.meet::<standard::Std>();
+    to.meet::<bounded::Crossbeam>();
+    to.meet::<bounded::Flume>();
+    to.meet::<bounded::Kanal>();
+    to.meet::<bounded::Std>();
     to.meet::<tokio::Tokio>();
-    to.meet::<async_channel::AsyncChannel>();
+    to.meet::<bounded::AsyncChannel>();
     to.meet::<gil::Spsc>();
     to.meet::<crossfire::Spsc>();
     to.meet::<crossfire::Mpmc>();
@@ -99,14 +84,14 @@ pub(crate) const WITHOUT_WAITING: &str = "without waiting calls: crossbeam-queue
 
 pub(crate) fn each_crowd<M: Element>(to: &mut impl Crowds<M>) {
     thalweg::crowds(to);
-    to.meet::<crossbeam::Channel>();
+    to.meet::<bounded::Crossbeam>();
     to.meet::<crossbeam::ArrayQueue>();
     to.meet::<crossbeam::SegQueue>();
-    to.meet::<flume::Flume>();
-    to.meet::<kanal::Kanal>();
-    to.meet::<standard::Std>();
+    to.meet::<bounded::Flume>();
+    to.meet::<bounded::Kanal>();
+    to.meet::<bounded::Std>();
     to.meet::<tokio::Tokio>();
-    to.meet::<async_channel::AsyncChannel>();
+    to.meet::<bounded::AsyncChannel>();
     to.meet::<gil::Mpsc>();
     to.meet::<gil::MpscSharded>();
     to.meet::<gil::Spmc>();

@@ -5,21 +5,18 @@
 //! blocking call that it does not offer. Two adapters say so in the name: `blocking` for the calls
 //! that wait, `(try, yield)` for a queue without waiting calls in a test that needs them.
 
-mod async_channel;
+mod bounded;
 mod cacheline;
 mod crossbeam;
 mod crossfire;
 mod disruptor;
-mod flume;
 mod gil;
-mod kanal;
 mod list;
 mod message;
 mod nexus;
 mod omango;
 mod ringbuf;
 mod rtrb;
-mod standard;
 mod thalweg;
 mod thingbuf;
 mod tokio;
@@ -41,6 +38,21 @@ pub(crate) trait Pair<M>: Send + Sync + 'static {
     /// A new channel with room for `capacity` messages, or for more where the peer rounds up.
     fn pair(capacity: usize) -> (Self::Tx, Self::Rx);
 }
+
+/// A pair that tries.
+pub(crate) trait TryPair<M>: Pair<M, Tx: TrySend<M>, Rx: TryRecv<M>> {}
+
+impl<M, P: Pair<M, Tx: TrySend<M>, Rx: TryRecv<M>>> TryPair<M> for P {}
+
+/// A pair with batches on both sides.
+pub(crate) trait BatchPair<M>: Pair<M, Tx: SendBatch<M>, Rx: RecvBatch<M>> {}
+
+impl<M, P: Pair<M, Tx: SendBatch<M>, Rx: RecvBatch<M>>> BatchPair<M> for P {}
+
+/// A pair whose two sides wait.
+pub(crate) trait BlockingPair<M>: Pair<M, Tx: BlockingSend<M>, Rx: BlockingRecv<M>> {}
+
+impl<M, P: Pair<M, Tx: BlockingSend<M>, Rx: BlockingRecv<M>>> BlockingPair<M> for P {}
 
 /// How many senders and receivers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -5,16 +5,16 @@
 //! and p50 says whether the receiver happened to keep up. Wall time counts from before the channel
 //! is made until all threads have ended; flow time from the first `send` to the last `recv`.
 
-use std::marker::PhantomData;
 use std::time::Instant;
 
 use super::channels::crew::{self, Job};
 use super::channels::samples::Samples;
 use super::channels::scoreboard::{Headline, show_trial};
+use super::subjects::{self, CrowdJob, Subjects};
 use super::{Experiment, Settings, progress_note};
-use crate::channels::{BlockingRecv, BlockingSend, Crowd, Crowds, Order, Shape, each_crowd};
+use crate::channels::{BlockingRecv, BlockingSend, Crowd, Order, Shape};
 use crate::report::{Report, times};
-use crate::runner::{Metric, Run, Subject, interleave};
+use crate::runner::{Metric, Run, interleave};
 use crate::target::{self, Limit, Target};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -45,7 +45,12 @@ const P99: usize = 4;
 /// Whom the targets are about.
 const RIVAL: &str = "crossbeam";
 
-struct Burst<C>(PhantomData<fn() -> C>);
+/// The job.
+struct Burst;
+
+impl subjects::Job for Burst {
+    type Load = Shape;
+}
 
 /// What one receiver saw.
 struct Receipt {
@@ -75,12 +80,8 @@ fn receive(mut rx: impl BlockingRecv<Order>, epoch: Instant, samples: Samples) -
     receipt
 }
 
-impl<C: Crowd<Order>> Subject<Shape> for Burst<C> {
-    fn name(&self) -> String {
-        C::NAME.to_owned()
-    }
-
-    fn run(&self, shape: &Shape) -> Result<Run, String> {
+impl CrowdJob<Order> for Burst {
+    fn run<C: Crowd<Order>>(shape: &Shape) -> Result<Run, String> {
         let share = ORDERS / shape.senders;
         let sent = share * shape.senders;
         let rooms: Vec<Samples> = (0..shape.receivers)
@@ -128,19 +129,6 @@ impl<C: Crowd<Order>> Subject<Shape> for Burst<C> {
     }
 }
 
-struct List {
-    shape: Shape,
-    subjects: Vec<Box<dyn Subject<Shape>>>,
-}
-
-impl Crowds<Order> for List {
-    fn meet<C: Crowd<Order>>(&mut self) {
-        if C::fits(self.shape) {
-            self.subjects.push(Box::new(Burst::<C>(PhantomData)));
-        }
-    }
-}
-
 fn run(settings: &Settings) -> Report {
     let mut report = Report::new(EXPERIMENT.name);
     let repetitions = settings.repetitions_or(REPETITIONS);
@@ -153,12 +141,8 @@ fn run(settings: &Settings) -> Report {
     for (senders, receivers) in SHAPES {
         let shape = Shape { senders, receivers };
         let case = format!("{senders}x{receivers}");
-        let mut list = List {
-            shape,
-            subjects: Vec::new(),
-        };
-        each_crowd::<Order>(&mut list);
-        let wanted = settings.wanted(&case, &list.subjects);
+        let subjects = Subjects::<Burst>::new().crowds::<Order>(shape).all();
+        let wanted = settings.wanted(&case, &subjects);
         if wanted.is_empty() {
             continue;
         }

@@ -5,6 +5,7 @@ mod burst;
 mod channels;
 mod pipeline;
 mod progress;
+mod subjects;
 
 use crate::case::Cases;
 use crate::report::Report;

@@ -1,13 +1,13 @@
 //! Several senders, several receivers, or both, on whatever cores the system gives them. Each
 //! waits in the peer's own way.
 
-use std::marker::PhantomData;
 use std::sync::Barrier;
 
 use thalweg_measure::clock::Clock;
 
 use super::crew::{self, Job};
-use crate::channels::{BlockingRecv, BlockingSend, Crowd, Crowds, Message, Shape, each_crowd};
+use crate::channels::{BlockingRecv, BlockingSend, Crowd, Message, Shape};
+use crate::experiment::subjects::{self, CrowdJob, Subjects};
 use crate::runner::{Metric, Run, Subject};
 
 pub(super) const METRICS: &[Metric] = &[Metric::lower("time_per_message", "ns")];
@@ -31,14 +31,15 @@ pub(super) struct Load {
     pub(super) messages: u64,
 }
 
-struct Team<C>(PhantomData<fn() -> C>);
+/// The job.
+struct Team;
 
-impl<C: Crowd<u64>> Subject<Load> for Team<C> {
-    fn name(&self) -> String {
-        C::NAME.to_owned()
-    }
+impl subjects::Job for Team {
+    type Load = Load;
+}
 
-    fn run(&self, load: &Load) -> Result<Run, String> {
+impl CrowdJob<u64> for Team {
+    fn run<C: Crowd<u64>>(load: &Load) -> Result<Run, String> {
         let Load { shape, messages } = *load;
         let clock = Clock::global();
         let (txs, rxs) = C::crowd(CAPACITY, shape);
@@ -83,24 +84,6 @@ impl<C: Crowd<u64>> Subject<Load> for Team<C> {
     }
 }
 
-struct List {
-    shape: Shape,
-    subjects: Vec<Box<dyn Subject<Load>>>,
-}
-
-impl Crowds<u64> for List {
-    fn meet<C: Crowd<u64>>(&mut self) {
-        if C::fits(self.shape) {
-            self.subjects.push(Box::new(Team::<C>(PhantomData)));
-        }
-    }
-}
-
 pub(super) fn subjects(shape: Shape) -> Vec<Box<dyn Subject<Load>>> {
-    let mut list = List {
-        shape,
-        subjects: Vec::new(),
-    };
-    each_crowd::<u64>(&mut list);
-    list.subjects
+    Subjects::<Team>::new().crowds::<u64>(shape).all()
 }

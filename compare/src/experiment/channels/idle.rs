@@ -2,15 +2,13 @@
 //! full one. What they cost a second, from the system's own count of their time and switches.
 
 use std::fs;
-use std::marker::PhantomData;
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use rustix::thread::gettid;
 
-use crate::channels::{
-    BlockingPairs, BlockingRecv, BlockingSend, Message, Pair, each_blocking_pair,
-};
+use crate::channels::{BlockingPair, BlockingRecv, BlockingSend, Message};
+use crate::experiment::subjects::{BlockingJob, Job, Subjects};
 use crate::runner::{Metric, Run, Subject};
 
 pub(super) const METRICS: &[Metric] = &[
@@ -72,18 +70,17 @@ impl Account {
     }
 }
 
-struct Waiting<P>(PhantomData<fn() -> P>);
+/// The job.
+struct Waiting;
 
-impl<P: Pair<u64>> Subject<Load> for Waiting<P>
-where
-    P::Tx: BlockingSend<u64>,
-    P::Rx: BlockingRecv<u64>,
-{
-    fn name(&self) -> String {
-        P::NAME.to_owned()
-    }
+impl Job for Waiting {
+    type Load = Load;
+}
 
-    fn run(&self, load: &Load) -> Result<Run, String> {
+impl BlockingJob<u64> for Waiting {
+    const SUFFIX: &'static str = "";
+
+    fn run<P: BlockingPair<u64>>(load: &Load) -> Result<Run, String> {
         let (mut waker, mut waiting_rx) = P::pair(CAPACITY);
         let (mut waiting_tx, mut drain) = P::pair(CAPACITY);
         let (tell, threads) = mpsc::channel();
@@ -128,23 +125,8 @@ where
     }
 }
 
-struct List(Vec<Box<dyn Subject<Load>>>);
-
-impl BlockingPairs<u64> for List {
-    fn meet<P>(&mut self)
-    where
-        P: Pair<u64>,
-        P::Tx: BlockingSend<u64>,
-        P::Rx: BlockingRecv<u64>,
-    {
-        self.0.push(Box::new(Waiting::<P>(PhantomData)));
-    }
-}
-
 pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
-    let mut list = List(Vec::new());
-    each_blocking_pair::<u64>(&mut list);
-    list.0
+    Subjects::<Waiting>::new().waiting::<u64>().all()
 }
 
 #[cfg(test)]

@@ -1,8 +1,6 @@
 //! On schedule: messages are due at fixed times, and latency counts from the time at which one was
 //! due, whether or not the sender was held up.
 
-use std::marker::PhantomData;
-
 use thalweg_measure::clock::Clock;
 use thalweg_measure::load::{OpenLoop, Rate};
 use thalweg_measure::noise::GapMeter;
@@ -10,11 +8,10 @@ use thalweg_measure::noise::GapMeter;
 use super::duo::Seats;
 use super::roundtrip::{get, put};
 use super::samples::Samples;
-use crate::channels::{
-    BlockingPairs, BlockingRecv, BlockingSend, Message, Pair, TryPairs, TryRecv, TrySend,
-    each_blocking_pair, each_try_pair,
-};
+use crate::channels::{BlockingPair, BlockingRecv, BlockingSend, Message, TryPair};
+use crate::experiment::subjects::{BlockingJob, Job, Subjects, TryJob};
 use crate::runner::{Metric, Run, Subject};
+use crate::sender::spin_until;
 
 pub(super) const METRICS: &[Metric] = &[
     Metric::lower("latency_p50", "ns"),
@@ -53,15 +50,7 @@ fn paced<M: Message>(
         let (mut sent, mut sum) = (0, 0_u64);
         while sent < count && clock.ticks() < deadline {
             let due = schedule.next_due();
-            let mut now = clock.ticks();
-            while now < due {
-                meter.tick(now);
-                std::hint::spin_loop();
-                now = clock.ticks();
-            }
-            meter.tick(now);
-            // What the channel takes is no gap.
-            meter.pause();
+            spin_until(due, clock, &mut meter);
             let message = M::of(due);
             sum = sum.wrapping_add(message.digest());
             put(message);
@@ -95,70 +84,30 @@ fn paced<M: Message>(
     })
 }
 
-struct Trying<P, M>(PhantomData<fn() -> (P, M)>);
+/// The job.
+struct Paced;
 
-impl<M: Message, P: Pair<M>> Subject<Load> for Trying<P, M>
-where
-    P::Tx: TrySend<M>,
-    P::Rx: TryRecv<M>,
-{
-    fn name(&self) -> String {
-        P::NAME.to_owned()
-    }
+impl Job for Paced {
+    type Load = Load;
+}
 
-    fn run(&self, load: &Load) -> Result<Run, String> {
+impl<M: Message> TryJob<M> for Paced {
+    fn run<P: TryPair<M>>(load: &Load) -> Result<Run, String> {
         let (tx, rx) = P::pair(CAPACITY);
         paced::<M>(*load, put(tx), get(rx))
     }
 }
 
-struct Blocking<P, M>(PhantomData<fn() -> (P, M)>);
+impl<M: Message> BlockingJob<M> for Paced {
+    const SUFFIX: &'static str = " blocking";
 
-impl<M: Message, P: Pair<M>> Subject<Load> for Blocking<P, M>
-where
-    P::Tx: BlockingSend<M>,
-    P::Rx: BlockingRecv<M>,
-{
-    fn name(&self) -> String {
-        format!("{} blocking", P::NAME)
-    }
-
-    fn run(&self, load: &Load) -> Result<Run, String> {
+    fn run<P: BlockingPair<M>>(load: &Load) -> Result<Run, String> {
         let (mut tx, mut rx) = P::pair(CAPACITY);
         let get = move || rx.recv().unwrap_or(M::of(M::LAST));
         paced::<M>(*load, move |message| tx.send(message), get)
     }
 }
 
-/// The subjects.
-#[derive(Default)]
-struct List(Vec<Box<dyn Subject<Load>>>);
-
-impl<M: Message> TryPairs<M> for List {
-    fn meet<P>(&mut self)
-    where
-        P: Pair<M>,
-        P::Tx: TrySend<M>,
-        P::Rx: TryRecv<M>,
-    {
-        self.0.push(Box::new(Trying::<P, M>(PhantomData)));
-    }
-}
-
-impl<M: Message> BlockingPairs<M> for List {
-    fn meet<P>(&mut self)
-    where
-        P: Pair<M>,
-        P::Tx: BlockingSend<M>,
-        P::Rx: BlockingRecv<M>,
-    {
-        self.0.push(Box::new(Blocking::<P, M>(PhantomData)));
-    }
-}
-
 pub(super) fn subjects<M: Message>() -> Vec<Box<dyn Subject<Load>>> {
-    let mut list = List::default();
-    each_try_pair::<M>(&mut list);
-    each_blocking_pair::<M>(&mut list);
-    list.0
+    Subjects::<Paced>::new().trying::<M>().waiting::<M>().all()
 }

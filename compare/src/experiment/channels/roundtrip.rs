@@ -2,7 +2,6 @@
 //! each way.
 
 use std::hint::spin_loop;
-use std::marker::PhantomData;
 
 use thalweg_measure::clock::Clock;
 
@@ -10,9 +9,9 @@ use super::duo::Seats;
 use super::samples::Samples;
 use super::stream::Checker;
 use crate::channels::{
-    BlockingPairs, BlockingRecv, BlockingSend, CacheLine, Message, Pair, TryPairs, TryRecv,
-    TrySend, each_blocking_pair, each_try_pair,
+    BlockingPair, BlockingRecv, BlockingSend, CacheLine, Message, TryPair, TryRecv, TrySend,
 };
+use crate::experiment::subjects::{BlockingJob, Job, Subjects, TryJob};
 use crate::runner::{Metric, Run, Subject};
 
 pub(super) const METRICS: &[Metric] = &[
@@ -79,8 +78,6 @@ fn trips<M: Message>(
     })
 }
 
-struct Trying<P, M>(PhantomData<fn() -> (P, M)>);
-
 pub(super) fn put<M: Message>(mut tx: impl TrySend<M>) -> impl FnMut(M) + Send {
     move |message| {
         while !tx.try_send(message) {
@@ -100,34 +97,25 @@ pub(super) fn get<M: Message>(mut rx: impl TryRecv<M>) -> impl FnMut() -> M + Se
     }
 }
 
-impl<M: Message, P: Pair<M>> Subject<Load> for Trying<P, M>
-where
-    P::Tx: TrySend<M>,
-    P::Rx: TryRecv<M>,
-{
-    fn name(&self) -> String {
-        P::NAME.to_owned()
-    }
+/// The job.
+struct RoundTrips;
 
-    fn run(&self, load: &Load) -> Result<Run, String> {
+impl Job for RoundTrips {
+    type Load = Load;
+}
+
+impl<M: Message> TryJob<M> for RoundTrips {
+    fn run<P: TryPair<M>>(load: &Load) -> Result<Run, String> {
         let (there, back) = (P::pair(CAPACITY), P::pair(CAPACITY));
         let there = (put(there.0), get(there.1));
         trips::<M>(*load, there, (put(back.0), get(back.1)))
     }
 }
 
-struct Blocking<P, M>(PhantomData<fn() -> (P, M)>);
+impl<M: Message> BlockingJob<M> for RoundTrips {
+    const SUFFIX: &'static str = " blocking";
 
-impl<M: Message, P: Pair<M>> Subject<Load> for Blocking<P, M>
-where
-    P::Tx: BlockingSend<M>,
-    P::Rx: BlockingRecv<M>,
-{
-    fn name(&self) -> String {
-        format!("{} blocking", P::NAME)
-    }
-
-    fn run(&self, load: &Load) -> Result<Run, String> {
+    fn run<P: BlockingPair<M>>(load: &Load) -> Result<Run, String> {
         let (mut there, mut back) = (P::pair(CAPACITY), P::pair(CAPACITY));
         // A side that is gone counts as a wrong answer.
         let there = (
@@ -142,36 +130,7 @@ where
     }
 }
 
-/// The subjects.
-#[derive(Default)]
-struct List(Vec<Box<dyn Subject<Load>>>);
-
-impl<M: Message> TryPairs<M> for List {
-    fn meet<P>(&mut self)
-    where
-        P: Pair<M>,
-        P::Tx: TrySend<M>,
-        P::Rx: TryRecv<M>,
-    {
-        self.0.push(Box::new(Trying::<P, M>(PhantomData)));
-    }
-}
-
-impl<M: Message> BlockingPairs<M> for List {
-    fn meet<P>(&mut self)
-    where
-        P: Pair<M>,
-        P::Tx: BlockingSend<M>,
-        P::Rx: BlockingRecv<M>,
-    {
-        self.0.push(Box::new(Blocking::<P, M>(PhantomData)));
-    }
-}
-
 pub(super) fn subjects<M: Message>() -> Vec<Box<dyn Subject<Load>>> {
-    let mut list = List::default();
-    TryPairs::<M>::meet::<CacheLine>(&mut list);
-    each_try_pair::<M>(&mut list);
-    each_blocking_pair::<M>(&mut list);
-    list.0
+    let floor = Subjects::<RoundTrips>::new().with_pair::<M, CacheLine>();
+    floor.trying::<M>().waiting::<M>().all()
 }

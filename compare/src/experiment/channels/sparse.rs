@@ -6,7 +6,6 @@
 //! its CPU time includes that sleep: the subject without a channel shows how much it is. Where the
 //! sender spins until then, it is busy all the time, and what counts is the time inside `send`.
 
-use std::marker::PhantomData;
 use std::num::NonZeroU64;
 use std::time::Duration;
 
@@ -17,9 +16,8 @@ use thalweg_measure::load::{OpenLoop, Rate};
 
 use super::duo::Seats;
 use super::samples::Samples;
-use crate::channels::{
-    BlockingPairs, BlockingRecv, BlockingSend, Message, Pair, each_blocking_pair,
-};
+use crate::channels::{BlockingPair, BlockingRecv, BlockingSend, Message};
+use crate::experiment::subjects::{BlockingJob, Job, Subjects};
 use crate::runner::{Metric, Run, Subject};
 
 pub(super) const METRICS: &[Metric] = &[
@@ -172,18 +170,17 @@ impl Load {
     }
 }
 
-struct Waiting<P>(PhantomData<fn() -> P>);
+/// The job.
+struct Waiting;
 
-impl<P: Pair<u64>> Subject<Load> for Waiting<P>
-where
-    P::Tx: BlockingSend<u64>,
-    P::Rx: BlockingRecv<u64>,
-{
-    fn name(&self) -> String {
-        P::NAME.to_owned()
-    }
+impl Job for Waiting {
+    type Load = Load;
+}
 
-    fn run(&self, load: &Load) -> Result<Run, String> {
+impl BlockingJob<u64> for Waiting {
+    const SUFFIX: &'static str = "";
+
+    fn run<P: BlockingPair<u64>>(load: &Load) -> Result<Run, String> {
         let (mut tx, mut rx) = P::pair(CAPACITY);
         let sender = || {
             let side = send(*load, |stamp| tx.send(stamp));
@@ -224,21 +221,7 @@ impl Subject<Load> for NoChannel {
     }
 }
 
-struct List(Vec<Box<dyn Subject<Load>>>);
-
-impl BlockingPairs<u64> for List {
-    fn meet<P>(&mut self)
-    where
-        P: Pair<u64>,
-        P::Tx: BlockingSend<u64>,
-        P::Rx: BlockingRecv<u64>,
-    {
-        self.0.push(Box::new(Waiting::<P>(PhantomData)));
-    }
-}
-
 pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
-    let mut list = List(vec![Box::new(NoChannel)]);
-    each_blocking_pair::<u64>(&mut list);
-    list.0
+    let floor = Subjects::<Waiting>::new().with(NoChannel);
+    floor.waiting::<u64>().all()
 }

@@ -1,15 +1,12 @@
 //! As fast as it goes, one to one: one message at a time, or batches.
 
 use std::hint::spin_loop;
-use std::marker::PhantomData;
 
 use thalweg_measure::clock::Clock;
 
 use super::duo::Seats;
-use crate::channels::{
-    BatchPairs, Message, Pair, RecvBatch, SendBatch, TryPairs, TryRecv, TrySend, each_batch_pair,
-    each_try_pair,
-};
+use crate::channels::{BatchPair, Message, RecvBatch, SendBatch, TryPair, TryRecv, TrySend};
+use crate::experiment::subjects::{BatchJob, Job, Subjects, TryJob};
 use crate::runner::{Metric, Run, Subject};
 
 /// Messages of a batch.
@@ -111,18 +108,15 @@ fn figures(sent: u64, (checker, each_ns): (Checker, f64)) -> Run {
     }
 }
 
-struct OneByOne<P, M>(PhantomData<fn() -> (P, M)>);
+/// One message a call.
+struct OneByOne;
 
-impl<M: Message, P: Pair<M>> Subject<Load> for OneByOne<P, M>
-where
-    P::Tx: TrySend<M>,
-    P::Rx: TryRecv<M>,
-{
-    fn name(&self) -> String {
-        P::NAME.to_owned()
-    }
+impl Job for OneByOne {
+    type Load = Load;
+}
 
-    fn run(&self, load: &Load) -> Result<Run, String> {
+impl<M: Message> TryJob<M> for OneByOne {
+    fn run<P: TryPair<M>>(load: &Load) -> Result<Run, String> {
         let seats = Seats::apart()?;
         let (mut tx, mut rx) = P::pair(load.capacity);
         let mut put = move |value| {
@@ -149,7 +143,12 @@ where
     }
 }
 
-struct Batches<P, M>(PhantomData<fn() -> (P, M)>);
+/// [`BATCH`] messages a call.
+struct Batches;
+
+impl Job for Batches {
+    type Load = Load;
+}
 
 /// Sends `count` messages, in as many calls as it takes.
 #[inline]
@@ -164,16 +163,8 @@ fn put_all<M: Message>(tx: &mut impl SendBatch<M>, count: usize, of: impl Fn(usi
     }
 }
 
-impl<M: Message, P: Pair<M>> Subject<Load> for Batches<P, M>
-where
-    P::Tx: SendBatch<M>,
-    P::Rx: RecvBatch<M>,
-{
-    fn name(&self) -> String {
-        P::NAME.to_owned()
-    }
-
-    fn run(&self, load: &Load) -> Result<Run, String> {
+impl<M: Message> BatchJob<M> for Batches {
+    fn run<P: BatchPair<M>>(load: &Load) -> Result<Run, String> {
         let seats = Seats::apart()?;
         let (mut tx, mut rx) = P::pair(load.capacity);
         let sender = move || {
@@ -199,45 +190,13 @@ where
 }
 
 /// The subjects that send one at a time.
-#[derive(Default)]
-pub(super) struct OneByOnes(pub(super) Vec<Box<dyn Subject<Load>>>);
-
-impl<M: Message> TryPairs<M> for OneByOnes {
-    fn meet<P>(&mut self)
-    where
-        P: Pair<M>,
-        P::Tx: TrySend<M>,
-        P::Rx: TryRecv<M>,
-    {
-        self.0.push(Box::new(OneByOne::<P, M>(PhantomData)));
-    }
-}
-
 pub(super) fn one_by_one<M: Message>() -> Vec<Box<dyn Subject<Load>>> {
-    let mut list = OneByOnes::default();
-    each_try_pair::<M>(&mut list);
-    list.0
+    Subjects::<OneByOne>::new().trying::<M>().all()
 }
 
 /// The subjects that send batches.
-#[derive(Default)]
-pub(super) struct BatchList(Vec<Box<dyn Subject<Load>>>);
-
-impl<M: Message> BatchPairs<M> for BatchList {
-    fn meet<P>(&mut self)
-    where
-        P: Pair<M>,
-        P::Tx: SendBatch<M>,
-        P::Rx: RecvBatch<M>,
-    {
-        self.0.push(Box::new(Batches::<P, M>(PhantomData)));
-    }
-}
-
 pub(super) fn batches<M: Message>() -> Vec<Box<dyn Subject<Load>>> {
-    let mut list = BatchList::default();
-    each_batch_pair::<M>(&mut list);
-    list.0
+    Subjects::<Batches>::new().with_batches::<M>().all()
 }
 
 #[cfg(test)]
