@@ -148,6 +148,35 @@ impl Trial {
     }
 }
 
+#[cfg(test)]
+impl Trial {
+    /// Each subject with a few runs of these values, in which nothing was lost.
+    pub(crate) fn scripted(
+        case: &str,
+        metrics: &'static [Metric],
+        subjects: &[(&str, &[f64])],
+    ) -> Self {
+        let series = subjects.iter().map(|(subject, values)| {
+            let run = Run {
+                values: values.to_vec(),
+                disturbance: 0.0,
+                lost: 0,
+                cut: false,
+            };
+            Series {
+                subject: (*subject).to_owned(),
+                runs: vec![run; 6],
+            }
+        });
+        Self {
+            case: case.to_owned(),
+            metrics,
+            series: series.collect(),
+            skipped: Vec::new(),
+        }
+    }
+}
+
 /// In which order `count` subjects run in this repetition. In every `count` repetitions each has
 /// each place once; the next `count` begin with another shuffle.
 pub(crate) fn order(count: usize, repetition: usize) -> Vec<usize> {

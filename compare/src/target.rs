@@ -1,6 +1,11 @@
 //! What was promised, beside what was measured.
 
+use thalweg_measure::statistics::Interval;
 use thalweg_measure::table::Table;
+
+use crate::channels::OURS;
+use crate::report::times;
+use crate::runner::Trial;
 
 /// On which side of its limit a figure should be.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -48,6 +53,31 @@ impl Target {
             measured,
             show,
         }
+    }
+
+    /// That the first is so many times better than the second; named with the interval.
+    pub(crate) fn ratio(
+        what: &str,
+        [ours, peer]: [&str; 2],
+        limit: Limit,
+        ratio: Option<Interval>,
+    ) -> Self {
+        let interval = ratio.map_or(String::new(), |ratio| {
+            format!(" [{}, {}]", times(ratio.low), times(ratio.high))
+        });
+        let what = format!("{what}: {ours} over {peer}{interval}");
+        Self::new(what, limit, ratio.map(|ratio| ratio.value), times)
+    }
+
+    /// That this library lost none of these in any case that ran.
+    pub(crate) fn none_lost(of: &str, trials: &[Trial]) -> Self {
+        let series = trials.iter().flat_map(|trial| &trial.series);
+        let ours = series.filter(|series| series.subject.starts_with(OURS));
+        let lost = ours
+            .map(|series| series.lost() as f64)
+            .reduce(|sum, lost| sum + lost);
+        let what = format!("{of} lost by this library, all cases");
+        Self::new(what, Limit::AtMost(0.0), lost, |lost| format!("{lost:.0}"))
     }
 
     pub(crate) fn outcome(&self) -> Outcome {
@@ -107,6 +137,32 @@ mod tests {
         for limit in [Limit::AtMost(2.0), Limit::AtLeast(2.0)] {
             assert_eq!(outcome(limit, Some(f64::NAN)), Outcome::Missed);
         }
+    }
+
+    #[test]
+    fn a_ratio_has_its_interval_and_one_loss_is_too_many() {
+        let mut trials = [Trial::scripted(
+            "case",
+            &[],
+            &[("thalweg a", &[]), ("b", &[])],
+        )];
+        trials[0].series[1].runs[0].lost = 7;
+        assert_eq!(Target::none_lost("events", &trials).outcome(), Outcome::Met);
+        trials[0].series[0].runs[0].lost = 1;
+        let target = Target::none_lost("events", &trials);
+        assert_eq!(target.outcome(), Outcome::Missed);
+        assert_eq!(target.what, "events lost by this library, all cases");
+        assert_eq!(Target::none_lost("events", &[]).outcome(), Outcome::NotRun);
+        let ratio = Interval {
+            low: 1.5,
+            value: 2.0,
+            high: 12.0,
+        };
+        let over = |ratio| Target::ratio("cost", ["a", "b"], Limit::AtLeast(2.0), ratio);
+        assert_eq!(over(Some(ratio)).what, "cost: a over b [1.50×, 12×]");
+        assert_eq!(over(Some(ratio)).outcome(), Outcome::Met);
+        assert_eq!(over(None).what, "cost: a over b");
+        assert_eq!(over(None).outcome(), Outcome::NotRun);
     }
 
     #[test]

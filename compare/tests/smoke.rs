@@ -140,6 +140,47 @@ fn a_burst_arrives_whole() {
 }
 
 #[test]
+fn the_goals_of_channels_and_bursts_are_told_with_their_limits() {
+    let burst = ["burst", "--cases", "1x1/thalweg,1x1/crossbeam"];
+    let output = compare(&[&burst[..], &TINY[..]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = text(&output.stdout);
+    for (what, limit) in [
+        ("1x1 wall: thalweg", "≥ 1.10×"),
+        ("1x1 latency_p99: thalweg", "≥ 1.00×"),
+        (
+            "1x1 latency_p99: thalweg soft limit over crossbeam",
+            "≥ 4.00×",
+        ),
+        ("1x1 wall: thalweg soft limit over crossbeam", "≥ 0.95×"),
+        ("orders lost by this library", "≤ 0"),
+    ] {
+        let mut lines = report.lines();
+        let told = lines.any(|line| line.starts_with(what) && line.contains(limit));
+        assert!(told, "{what} {limit}\n{report}");
+    }
+    assert!(!report.contains("not run"), "{report}");
+
+    let channels = ["channels", "--quick", "--cases"];
+    let cases = "roundtrip/32B/thalweg spsc,roundtrip/32B/std";
+    let output = compare(&[&channels[..], &[cases], &TINY[..]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = text(&output.stdout);
+    for (what, limit) in [
+        ("roundtrip/32B round_trip_p50: thalweg", "≥ 1.15×"),
+        ("roundtrip/32B round_trip_p99: thalweg", "≥ 1.30×"),
+    ] {
+        let mut lines = report.lines();
+        let told = lines.any(|line| {
+            line.starts_with(what) && line.contains(" over std") && line.contains(limit)
+        });
+        // Both sides are pinned to a core of their own, or skipped.
+        let told = told || report.contains("needs 2 cores");
+        assert!(told, "{what} {limit}\n{report}");
+    }
+}
+
+#[test]
 fn misuse_is_told() {
     let unknown = compare(&["pipelines"]);
     assert_eq!(unknown.status.code(), Some(2));

@@ -5,17 +5,20 @@
 //! and p50 says whether the receiver happened to keep up. Wall time counts from before the channel
 //! is made until all threads have ended; flow time from the first `send` to the last `recv`.
 
+mod goals;
+
 use std::time::Instant;
 
 use super::channels::crew::{self, Job};
 use super::channels::samples::Samples;
-use super::channels::scoreboard::{Headline, show_trial};
+use super::channels::scoreboard::show_trial;
 use super::subjects::{self, CrowdJob, Subjects};
 use super::{Experiment, Settings, progress_note};
 use crate::channels::{BlockingRecv, BlockingSend, Crowd, Order, Shape};
-use crate::report::{Report, times};
+use crate::report::Report;
 use crate::runner::{Metric, Run, interleave};
 use crate::target::{self, Limit, Target};
+use goals::{Goal, RIVAL};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "burst",
@@ -41,9 +44,6 @@ const METRICS: &[Metric] = &[
 ];
 const WALL: usize = 0;
 const P99: usize = 4;
-
-/// Whom the targets are about.
-const RIVAL: &str = "crossbeam";
 
 /// The job.
 struct Burst;
@@ -137,7 +137,7 @@ fn run(settings: &Settings) -> Report {
          not pinned; {repetitions} interleaved runs",
         size_of::<Order>()
     ));
-    let mut targets = Vec::new();
+    let (mut targets, mut trials) = (Vec::new(), Vec::new());
     for (senders, receivers) in SHAPES {
         let shape = Shape { senders, receivers };
         let case = format!("{senders}x{receivers}");
@@ -153,21 +153,49 @@ fn run(settings: &Settings) -> Report {
         interleave(&case, METRICS, &wanted, &shape, 1);
         let trial = interleave(&case, METRICS, &wanted, &shape, repetitions);
         let heading = format!("{case}: {senders} senders, {receivers} receivers");
-        for Headline { metric, ours, .. } in show_trial(&mut report, &heading, &trial, &[WALL, P99])
+        let headlines = show_trial(&mut report, &heading, &trial, &[WALL, P99]);
+        for Goal {
+            metric,
+            ours,
+            at_least,
+        } in goals::goals(&trial)
         {
-            let (at, limit) = if metric == METRICS[WALL].name {
-                (WALL, 1.1)
-            } else {
-                (P99, 1.0)
+            let name = METRICS[metric].name;
+            let sides = [ours.as_str(), RIVAL];
+            let told = headlines.iter().any(|headline| headline.tells(name, sides));
+            let ratio = match told {
+                true => trial.interval(sides, metric),
+                false => report.compare(&trial, sides, metric),
             };
-            let ratio = trial.interval([&ours, RIVAL], at).map(|ratio| ratio.value);
-            let what = format!("{case} {metric}: {ours} over {RIVAL}");
-            targets.push(Target::new(what, Limit::AtLeast(limit), ratio, times));
+            let what = format!("{case} {name}");
+            targets.push(Target::ratio(&what, sides, Limit::AtLeast(at_least), ratio));
         }
+        trials.push(trial);
     }
     if !targets.is_empty() {
+        targets.push(Target::none_lost("orders", &trials));
         report.say("Targets");
         report.say(target::table(&targets));
     }
     report
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn every_shape_has_all_that_the_goals_are_about() {
+        assert!(REPETITIONS[0] >= 50);
+        for (senders, receivers) in SHAPES {
+            let shape = Shape { senders, receivers };
+            let subjects = Subjects::<Burst>::new().crowds::<Order>(shape).all();
+            let names: BTreeSet<String> = subjects.iter().map(|subject| subject.name()).collect();
+            assert_eq!(names.len(), subjects.len());
+            for name in goals::PLAIN.iter().chain([&RIVAL, &goals::LIMITED]) {
+                assert!(names.contains(*name), "{name} {shape:?}");
+            }
+        }
+    }
 }

@@ -137,24 +137,18 @@ fn side_by_side(placement: &str, most: &Trial, trials: &[Trial]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::{Run, Series};
 
     fn trial(values: &[(&str, f64)]) -> Trial {
-        let series = values.iter().map(|&(interval, value)| Series {
-            subject: format!("thalweg {}", subject_name("threads:2", interval)),
-            runs: vec![Run {
-                values: vec![value],
-                disturbance: 0.0,
-                lost: 0,
-                cut: false,
-            }],
-        });
-        Trial {
-            case: "max batch 1".to_owned(),
-            metrics: THROUGHPUT,
-            series: series.collect(),
-            skipped: Vec::new(),
-        }
+        let named = |(interval, value): &(&str, f64)| {
+            let subject = format!("thalweg {}", subject_name("threads:2", interval));
+            (subject, [*value])
+        };
+        let runs: Vec<(String, [f64; 1])> = values.iter().map(named).collect();
+        let runs: Vec<(&str, &[f64])> = runs
+            .iter()
+            .map(|(subject, values)| (subject.as_str(), &values[..]))
+            .collect();
+        Trial::scripted("max batch 1", THROUGHPUT, &runs)
     }
 
     #[test]

@@ -1,12 +1,10 @@
 //! What the channels promise, beside what the runs show.
 
-use thalweg_measure::statistics::median;
-
-use super::scoreboard::Headline;
+use super::scoreboard::{Headline, best_of, best_peer, middle, sum_middle};
 use super::{idle, sparse};
 use crate::channels::OURS;
-use crate::report::{ns, times};
-use crate::runner::Trial;
+use crate::report::ns;
+use crate::runner::{Series, Trial};
 use crate::target::{Limit, Target};
 
 /// Whom sparse messages are held against: those that do not spin for long.
@@ -46,9 +44,8 @@ pub(super) fn targets(headlines: &[Headline], trials: &[Trial]) -> Vec<Target> {
             ratio,
         } = headline;
         let limit = Limit::AtLeast(ratio_of(case, metric)?);
-        let (low, high) = (times(ratio.low), times(ratio.high));
-        let what = format!("{case} {metric}: {ours} over {peer} [{low}, {high}]");
-        Some(Target::new(what, limit, Some(ratio.value), times))
+        let what = format!("{case} {metric}");
+        Some(Target::ratio(&what, [ours, peer], limit, Some(*ratio)))
     };
     let mut targets: Vec<Target> = headlines.iter().filter_map(of_headline).collect();
     for trial in trials {
@@ -57,6 +54,9 @@ pub(super) fn targets(headlines: &[Headline], trials: &[Trial]) -> Vec<Target> {
         } else if trial.metrics == idle::METRICS {
             targets.extend(idle_targets(trial));
         }
+    }
+    if !targets.is_empty() {
+        targets.push(Target::none_lost("messages", trials));
     }
     targets
 }
@@ -68,54 +68,59 @@ fn sparse_targets(trial: &Trial) -> Vec<Target> {
     let limit = Limit::AtLeast(if shared { 1.0 / 1.3 } else { 1.0 });
     let mut targets = Vec::new();
     for &metric in sparse::JUDGED {
-        let middle = |subject: &str| median(&trial.of(subject)?.values(metric));
-        let rivals = WAITING_RIVALS.into_iter();
-        let rival = rivals
-            .filter_map(|name| Some((name, middle(name)?)))
-            .min_by(|left, right| left.1.total_cmp(&right.1));
-        let of_metric = trial.metrics[metric].name;
-        for series in &trial.series {
+        let rival = best_of(trial, |name| WAITING_RIVALS.contains(&name), &[metric]);
+        let what = format!("{} {}", trial.case, trial.metrics[metric].name);
+        for series in ours(trial) {
             let name = series.subject.as_str();
-            if !name.starts_with(OURS) {
-                continue;
-            }
-            if name.ends_with(LATENCY_MODE) && !shared && metric == sparse::JUDGED[0] {
-                let what = format!("{} {of_metric}: {name}", trial.case);
+            if name.ends_with(LATENCY_MODE) && !shared && metric == sparse::P50 {
+                let cpu = ns(middle(series, sparse::CPU));
+                let beside = beside(rival, &[metric], ns);
+                let what = format!("{what}: {name} at {cpu} of CPU a message{beside}");
                 let limit = Limit::AtMost(LATENCY_MODE_NS);
-                targets.push(Target::new(what, limit, middle(name), ns));
+                targets.push(Target::new(what, limit, Some(middle(series, metric)), ns));
                 continue;
             }
-            let Some((rival, _)) = rival else { continue };
-            let ratio = trial.interval([name, rival], metric);
-            let what = format!("{} {of_metric}: {name} over {rival}", trial.case);
+            let Some(rival) = rival else { continue };
+            let sides = [name, rival.subject.as_str()];
+            let ratio = trial.interval(sides, metric);
             let has_mode = name.ends_with(LATENCY_MODE) || name.ends_with(POWER_MODE);
             let limit = if has_mode { Limit::Shown } else { limit };
-            let measured = ratio.map(|ratio| ratio.value);
-            targets.push(Target::new(what, limit, measured, times));
+            targets.push(Target::ratio(&what, sides, limit, ratio));
         }
     }
     targets
 }
 
-/// What each of ours costs when there is nothing to do.
+/// What each of ours costs when there is nothing to do: both ends together.
 fn idle_targets(trial: &Trial) -> Vec<Target> {
     let mut targets = Vec::new();
-    for series in &trial.series {
-        if !series.subject.starts_with(OURS) {
-            continue;
-        }
-        for (at, metric) in trial.metrics.iter().enumerate() {
-            let measured = median(&series.values(at));
-            let what = format!("{} {}: {}", trial.case, metric.name, series.subject);
-            targets.push(match metric.unit {
-                "ns" => Target::new(what, Limit::AtMost(IDLE_CPU_NS), measured, ns),
-                _ => Target::new(what, Limit::AtMost(0.0), measured, |count| {
-                    format!("{count:.0}")
-                }),
-            });
+    let count: fn(f64) -> String = |count| format!("{count:.0}");
+    for (what, metrics, limit, show) in [
+        ("cpu_per_s", idle::CPU, IDLE_CPU_NS, ns as fn(f64) -> String),
+        ("switches_per_s", idle::SWITCHES, 0.0, count),
+    ] {
+        let beside = beside(best_peer(trial, metrics), metrics, show);
+        for series in ours(trial) {
+            let name = &series.subject;
+            let what = format!("{} {what} of both ends: {name}{beside}", trial.case);
+            let measured = Some(sum_middle(series, metrics));
+            targets.push(Target::new(what, Limit::AtMost(limit), measured, show));
         }
     }
     targets
+}
+
+fn ours(trial: &Trial) -> impl Iterator<Item = &Series> {
+    let is_ours = |series: &&Series| series.subject.starts_with(OURS);
+    trial.series.iter().filter(is_ours)
+}
+
+/// Names a peer and its figure, where a limit is not a ratio.
+fn beside(peer: Option<&Series>, metrics: &[usize], show: fn(f64) -> String) -> String {
+    peer.map_or(String::new(), |peer| {
+        let figure = show(sum_middle(peer, metrics));
+        format!(" (best peer: {} {figure})", peer.subject)
+    })
 }
 
 #[cfg(test)]
@@ -137,5 +142,59 @@ mod tests {
         ] {
             assert_eq!(ratio_of(case, metric), limit, "{case} {metric}");
         }
+    }
+
+    /// Targets as lines: what is said, what was measured, how it came out.
+    fn lines(targets: &[Target]) -> Vec<String> {
+        let line = |target: &Target| {
+            let measured = target.measured.map(target.show).unwrap_or_default();
+            format!("{}: {measured} {:?}", target.what, target.outcome())
+        };
+        targets.iter().map(line).collect()
+    }
+
+    #[test]
+    fn sparse_messages_are_held_against_the_best_of_those_that_wait() {
+        // p50, p99, CPU of the receiver, of the sender, of both.
+        let subjects: [(&str, &[f64]); 6] = [
+            ("crossbeam", &[5e3, 0.0, 0.0, 0.0, 9e3]),
+            ("tokio", &[6e3, 0.0, 0.0, 0.0, 8e3]),
+            ("std", &[1e3, 0.0, 0.0, 0.0, 1e3]),
+            ("thalweg spsc", &[5e3, 0.0, 0.0, 0.0, 10e3]),
+            ("thalweg spsc latency", &[400.0, 0.0, 0.0, 0.0, 20e3]),
+            ("thalweg spsc power", &[7e3, 0.0, 0.0, 0.0, 8e3]),
+        ];
+        let trial = Trial::scripted("sparse/20us/regular/across", sparse::METRICS, &subjects);
+        let case = "sparse/20us/regular/across";
+        let expected = [
+            "latency_p50: thalweg spsc over crossbeam [1.00×, 1.00×]: 1.00× Met",
+            "latency_p50: thalweg spsc latency at 20.0 µs of CPU a message (best peer: crossbeam \
+             5.00 µs): 400 ns Met",
+            "latency_p50: thalweg spsc power over crossbeam [0.71×, 0.71×]: 0.71× Shown",
+            "cpu_per_message: thalweg spsc over tokio [0.80×, 0.80×]: 0.80× Missed",
+            "cpu_per_message: thalweg spsc latency over tokio [0.40×, 0.40×]: 0.40× Shown",
+            "cpu_per_message: thalweg spsc power over tokio [1.00×, 1.00×]: 1.00× Shown",
+        ];
+        let expected = expected.map(|line| format!("{case} {line}"));
+        assert_eq!(lines(&sparse_targets(&trial)), expected);
+        // On one core, 1.3 times as long is allowed.
+        let shared = Trial::scripted("sparse/20us/regular/shared-core", trial.metrics, &subjects);
+        let lines = lines(&sparse_targets(&shared));
+        assert!(lines[3].ends_with("0.80× Met"), "{lines:?}");
+    }
+
+    #[test]
+    fn both_idle_ends_are_counted() {
+        let subjects: [(&str, &[f64]); 3] = [
+            ("std", &[3e3, 2e3, 0.0, 1.0]),
+            ("kanal", &[1e9, 1e9, 0.0, 0.0]),
+            ("thalweg spsc", &[6e5, 6e5, 0.0, 0.0]),
+        ];
+        let trial = Trial::scripted("idle", idle::METRICS, &subjects);
+        let expected = [
+            "idle cpu_per_s of both ends: thalweg spsc (best peer: std 5.00 µs): 1.20 ms Missed",
+            "idle switches_per_s of both ends: thalweg spsc (best peer: kanal 0): 0 Met",
+        ];
+        assert_eq!(lines(&idle_targets(&trial)), expected);
     }
 }

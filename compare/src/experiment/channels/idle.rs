@@ -17,6 +17,9 @@ pub(super) const METRICS: &[Metric] = &[
     Metric::lower("receiver_switches_per_s", "count"),
     Metric::lower("sender_switches_per_s", "count"),
 ];
+/// Where the CPU time of both ends, and the switches of both, are among them.
+pub(super) const CPU: &[usize] = &[0, 1];
+pub(super) const SWITCHES: &[usize] = &[2, 3];
 
 const CAPACITY: usize = 16;
 /// More than any channel of that capacity has room for.

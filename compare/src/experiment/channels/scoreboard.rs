@@ -5,7 +5,7 @@ use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
 use crate::channels::OURS;
 use crate::report::Report;
-use crate::runner::{Metric, Series, Trial};
+use crate::runner::{Metric, Run, Series, Trial};
 
 /// Our best beside the best peer.
 #[derive(Debug, Clone)]
@@ -15,6 +15,14 @@ pub(crate) struct Headline {
     pub(crate) ours: String,
     pub(crate) peer: String,
     pub(crate) ratio: Interval,
+}
+
+impl Headline {
+    /// Whether [`show_trial`] told the ratio of these two too, as it does of our best beside each
+    /// peer, and of all of ours beside the best peer.
+    pub(crate) fn tells(&self, metric: &str, [ours, peer]: [&str; 2]) -> bool {
+        self.metric == metric && (self.ours == ours || self.peer == peer)
+    }
 }
 
 /// What a subject is.
@@ -38,8 +46,15 @@ fn side(subject: &str) -> Side {
 }
 
 /// A series' median of a metric; what is not a number comes last.
-fn middle(series: &Series, metric: usize) -> f64 {
-    let middle = median(&series.values(metric)).unwrap_or(f64::INFINITY);
+pub(crate) fn middle(series: &Series, metric: usize) -> f64 {
+    sum_middle(series, &[metric])
+}
+
+/// The median of the sum of some metrics; what is not a number comes last.
+pub(super) fn sum_middle(series: &Series, metrics: &[usize]) -> f64 {
+    let sum = |run: &Run| metrics.iter().map(|&at| run.values[at]).sum();
+    let sums: Vec<f64> = series.runs.iter().map(sum).collect();
+    let middle = median(&sums).unwrap_or(f64::INFINITY);
     if middle.is_nan() {
         f64::INFINITY
     } else {
@@ -49,11 +64,24 @@ fn middle(series: &Series, metric: usize) -> f64 {
 
 /// The best of one side by the median, among those that lost nothing.
 fn best(trial: &Trial, on: Side, metric: usize) -> Option<&Series> {
-    let of_side = trial
-        .series
-        .iter()
-        .filter(|series| side(&series.subject) == on && series.lost() == 0);
-    of_side.min_by(|left, right| middle(left, metric).total_cmp(&middle(right, metric)))
+    best_of(trial, |name| side(name) == on, &[metric])
+}
+
+/// The best of the subjects with these names by the median of the sum of some metrics, among those
+/// that lost nothing.
+pub(crate) fn best_of<'t>(
+    trial: &'t Trial,
+    wanted: impl Fn(&str) -> bool,
+    metrics: &[usize],
+) -> Option<&'t Series> {
+    let series = trial.series.iter();
+    let whole = series.filter(|series| wanted(&series.subject) && series.lost() == 0);
+    whole.min_by(|left, right| sum_middle(left, metrics).total_cmp(&sum_middle(right, metrics)))
+}
+
+/// The best peer by the sum of some metrics.
+pub(super) fn best_peer<'t>(trial: &'t Trial, metrics: &[usize]) -> Option<&'t Series> {
+    best_of(trial, |name| side(name) == Side::Peer, metrics)
 }
 
 /// A figure of this metric as text.
@@ -174,7 +202,6 @@ fn headlines(report: &mut Report, trial: &Trial, judged: &[usize]) -> Vec<Headli
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::Run;
 
     const METRICS: &[Metric] = &[
         Metric::lower("cost", "ns"),

@@ -28,7 +28,9 @@ pub(super) const METRICS: &[Metric] = &[
     Metric::lower("cpu_per_message", "ns"),
 ];
 /// Where p50 and the sum of CPU times are among them.
-pub(super) const JUDGED: &[usize] = &[0, 4];
+pub(super) const P50: usize = 0;
+pub(super) const CPU: usize = 4;
+pub(super) const JUDGED: &[usize] = &[P50, CPU];
 
 const CAPACITY: usize = 1024;
 /// Messages that are not measured: a share of all.

@@ -61,12 +61,7 @@ pub(super) fn targets(trials: &[Trial], ratios: &[Ratio]) -> Vec<Target> {
             times,
         ));
     }
-    targets.push(Target::new(
-        "events lost by this library, all cases",
-        Limit::AtMost(0.0),
-        lost(trials),
-        |lost| format!("{lost:.0}"),
-    ));
+    targets.push(Target::none_lost("events", trials));
     targets.extend(against_peer(ratios));
     targets.extend(winners(trials));
     targets
@@ -180,14 +175,6 @@ fn auto_ratio(trials: &[Trial], rate: &str) -> Option<f64> {
     Some(p99(AUTO)? / best)
 }
 
-/// Events that this library lost in all cases that ran.
-fn lost(trials: &[Trial]) -> Option<f64> {
-    let series = trials.iter().flat_map(|trial| &trial.series);
-    let ours = series.filter(|series| series.subject.starts_with("thalweg"));
-    ours.map(|series| series.lost() as f64)
-        .reduce(|sum, lost| sum + lost)
-}
-
 /// Which subject is ahead where one is expected to be: inline in latency, the caller with one
 /// thread in throughput. Shown as its distance from the best.
 fn winners(trials: &[Trial]) -> Vec<Target> {
@@ -227,28 +214,17 @@ fn winners(trials: &[Trial]) -> Vec<Target> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::runner::{Run, Series};
     use crate::sender::LATENCY;
     use crate::target::Outcome;
     use thalweg_measure::statistics::Interval;
 
-    /// Each subject with one run: p50, p99 and p99.9 in ns.
+    /// Each subject with equal runs: p50, p99 and p99.9 in ns.
     fn trials(runs: &[(&str, [f64; 3])]) -> Vec<Trial> {
-        let series = runs.iter().map(|&(subject, values)| Series {
-            subject: subject.to_owned(),
-            runs: vec![Run {
-                values: values.to_vec(),
-                disturbance: 0.0,
-                lost: 0,
-                cut: false,
-            }],
-        });
-        vec![Trial {
-            case: TARGET_RATE.to_owned(),
-            metrics: LATENCY,
-            series: series.collect(),
-            skipped: Vec::new(),
-        }]
+        let runs: Vec<(&str, &[f64])> = runs
+            .iter()
+            .map(|(subject, values)| (*subject, &values[..]))
+            .collect();
+        vec![Trial::scripted(TARGET_RATE, LATENCY, &runs)]
     }
 
     fn outcome_of(targets: &[Target], part: &str) -> Outcome {
@@ -298,15 +274,5 @@ mod tests {
         ]);
         assert_eq!(auto_ratio(&trials, TARGET_RATE), Some(1.6));
         assert_eq!(auto_ratio(&trials, "2M/s"), None);
-    }
-
-    #[test]
-    fn one_lost_event_misses_the_target() {
-        let mut trials = trials(&[(THREE, [1.0, 1.0, 1.0])]);
-        trials[0].series[0].runs[0].lost = 1;
-        assert_eq!(
-            outcome_of(&targets(&trials, &[]), "events lost"),
-            Outcome::Missed
-        );
     }
 }
