@@ -64,6 +64,15 @@ impl List {
         self.len
     }
 
+    /// Whether nobody is listed, and nobody on the way.
+    pub(super) fn is_idle(&self) -> bool {
+        #[cfg(loom)]
+        if crate::ring::sync::fault::is("chain_cleared") {
+            return self.len == 0;
+        }
+        self.len == 0 && self.waking.is_none()
+    }
+
     pub(super) fn parked(&self) -> u64 {
         self.parked
     }

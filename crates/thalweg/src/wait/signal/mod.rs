@@ -15,7 +15,8 @@
 //! 2. A waiter takes the lock. If the signal is not armed, it arms it: it sets `ARMED`, then
 //!    passes the heavy barrier. Then it lists itself, gives the lock back, passes a sequentially
 //!    consistent fence, and looks again; only if there is nothing does it sleep.
-//! 3. `ARMED` is cleared only under the lock, while nobody is listed.
+//! 3. `ARMED` is set by rule 2 and by nothing else, and cleared only under the lock, while nobody
+//!    is listed and no thread is on its way as one of a chain.
 //! 4. A chained notification wakes nobody while the last thread that one woke has not looked yet
 //!    (`WAKING`); that thread clears the mark, passes a fence, looks, and if there is more,
 //!    notifies the next. Its look comes after whatever the notifier made, by the argument below.
@@ -151,6 +152,9 @@ impl Signal {
     /// notify the next if there may be more. A sender that is faster than threads wake up so pays
     /// for one wake-up (2 µs), not for one per element, and there is no herd.
     ///
+    /// Waiters must be content with anything that comes, and an attempt that takes long, or waits
+    /// itself, holds up the others for as long.
+    ///
     /// # Panics
     /// If the waker does.
     #[inline(always)]
@@ -226,12 +230,20 @@ impl Signal {
         let was_waking = list.waking == Some(entry);
         if was_waking {
             list.waking = None;
+            #[cfg(loom)]
+            if crate::ring::sync::fault::is("chain_kept") {
+                list.waking = Some(entry);
+            }
         }
         if waker.is_some() || was_waking {
             self.tell(&list);
         }
         drop(list);
         if was_waking {
+            #[cfg(loom)]
+            if crate::ring::sync::fault::is("chain_fence") {
+                return waker.is_some();
+            }
             // ORDERING: SeqCst (order::dekker), pairs with the fence in `notify_next` (rule 4).
             fence(order::dekker());
         }
@@ -324,17 +336,7 @@ impl Signal {
         }
         // ORDERING: Relaxed; a guess at how busy waiters are, and losing some is fine.
         self.back.calm.store(0, Ordering::Relaxed);
-        let mut list = self.lock();
-        // Another notifier may have been faster.
-        let waker = match list.waking {
-            None => list.pop_of_chain(),
-            Some(_) => None,
-        };
-        self.tell(&list);
-        drop(list);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        self.wake_next();
     }
 
     /// Counts a notification that found nobody; clears the signal after many.
@@ -346,16 +348,19 @@ impl Signal {
         if calm >= CALM_MAX
             && barrier::is_available()
             && let Ok(list) = self.back.list.try_lock()
-            && list.len() == 0
-            && list.waking.is_none()
+            && list.is_idle()
         {
             // ORDERING: Relaxed; under the lock, so that the next waiter arms it again (rule 3).
             self.front.word.store(0, Ordering::Relaxed);
         }
     }
 
-    /// Puts the number of waiters where notifiers look. The signal is armed.
+    /// Puts the number of waiters where notifiers look, after it has changed; that says that the
+    /// signal is armed. If it has not changed, the signal may have been cleared since the caller
+    /// looked, and this would arm it without the heavy barrier (rule 3).
     fn tell(&self, list: &List) {
+        // ORDERING: Relaxed; the word changes under the lock only.
+        debug_assert!(self.front.word.load(Ordering::Relaxed) & ARMED != 0);
         let waking = if list.waking.is_some() { WAKING } else { 0 };
         let word = ARMED + waking + list.len() * WAITER;
         // ORDERING: Relaxed; the caller holds the lock, and a new waiter passes the fence in

@@ -1,6 +1,8 @@
 //! loom models of the signal, each with the weakened ordering that it must catch. A lost wake-up is
 //! a deadlock, which loom reports.
 
+mod chain;
+
 use super::*;
 use crate::ring::sync::{AtomicBool, AtomicU32, fault};
 use crate::wait::barrier::simulated::{Simulation, over};

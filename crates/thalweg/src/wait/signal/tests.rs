@@ -1,3 +1,5 @@
+mod chain;
+
 use super::*;
 use crate::wait::{Mode, Pace, TimedOut, block};
 use std::panic::{AssertUnwindSafe, catch_unwind};
