@@ -77,6 +77,25 @@ impl<'a, T> Claim<'a, T> {
         Ok(())
     }
 
+    /// Writes elements from the iterator; gives whether the room is used up, and not the iterator.
+    #[inline]
+    pub(super) fn fill(&mut self, values: &mut impl Iterator<Item = T>) -> bool {
+        let start = self.producer.tail;
+        let end = start + self.len as u64;
+        while self.written < self.len {
+            let position = start + self.written as u64;
+            for cell in self.producer.view.run(position, end) {
+                let Some(value) = values.next() else {
+                    return false;
+                };
+                // SAFETY: within the claim's `len` cells, which are this producer's (rule 2).
+                unsafe { cell.write(value) };
+                self.written += 1;
+            }
+        }
+        true
+    }
+
     /// Writes as many of the next elements as there is room for, and says how many.
     pub fn write(&mut self, values: &[T]) -> usize
     where

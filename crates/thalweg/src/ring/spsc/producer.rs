@@ -7,7 +7,8 @@ use std::ptr::NonNull;
 use super::Layout;
 use super::claim::Claim;
 use super::error::{ClaimError, PushError};
-use super::shared::{Shared, View};
+use super::shared::Shared;
+use super::view::View;
 
 /// The writing end of a ring with one producer and one consumer; see [`spsc`](super::spsc()).
 ///
@@ -85,7 +86,8 @@ impl<T> Producer<T> {
     /// Appends an element.
     ///
     /// Costs a few ns while there is room; a look at the consumer's index (one cache-line
-    /// transfer) only when the last known one says full.
+    /// transfer) only when the last known one says full; in a dense stream after a pause of some
+    /// 0.3 µs, so that there is more room to find.
     ///
     /// # Errors
     /// [`PushError::Full`] and [`PushError::Closed`] give the element back.
@@ -114,12 +116,11 @@ impl<T> Producer<T> {
         Some(Room(self))
     }
 
-    /// Looks at the head; gives whether there is room. Room that a consumer made while it left, by
-    /// dropping what nobody will take, is none: its release comes after the close.
-    #[cold]
-    #[inline(never)]
+    /// Looks at the head; gives whether there is room.
+    #[inline(always)]
     fn refresh(&mut self) -> bool {
-        self.free(1) > 0 && !self.is_closed()
+        self.limit = look_at_distance(self.shared(), self.tail);
+        self.limit != self.tail
     }
 
     /// Claims room for exactly `count` elements, to be written and then published by
@@ -179,16 +180,14 @@ impl<T> Producer<T> {
     pub fn push_iter(&mut self, values: impl IntoIterator<Item = T>) -> usize {
         let mut values = values.into_iter();
         let mut pushed = 0;
+        // Again after each claim: the iterator may not have said how much it has.
         while let Ok(claim) = self.claim_up_to(values.size_hint().0.max(1)) {
             let mut claim = CommitOnDrop(claim);
-            while claim.0.remaining() > 0 {
-                let Some(value) = values.next() else {
-                    return pushed + claim.0.publish();
-                };
-                // There is room: `remaining` was asked just now.
-                let _ = claim.0.push(value);
-            }
+            let is_filled = claim.0.fill(&mut values);
             pushed += claim.0.publish();
+            if !is_filled {
+                break;
+            }
         }
         pushed
     }
@@ -261,6 +260,21 @@ impl<T> Producer<T> {
     }
 }
 
+/// How far the producer may go by what the head is now. Room that a consumer made while it left, by
+/// dropping what nobody will take, is none: its release comes after the close.
+#[cold]
+#[inline(never)]
+fn look_at_distance<T>(ring: &Shared<T>, tail: u64) -> u64 {
+    // SAFETY: this is the producer.
+    let limit = unsafe {
+        ring.producer_keeper.look(|| {
+            let limit = ring.released() + ring.capacity() as u64;
+            (limit, limit - tail)
+        })
+    };
+    if ring.is_closed() { tail } else { limit }
+}
+
 /// Room for one element at the tail.
 pub(crate) struct Room<'p, T>(&'p mut Producer<T>);
 
@@ -272,8 +286,7 @@ impl<T> Room<'_, T> {
         let tail = producer.tail;
         // SAFETY: the cell at the tail is claimed by this, the only, producer, who is borrowed
         // since it was found free (rule 2).
-        unsafe { producer.view.cell(tail).write(value) };
-        producer.view.publish_one(producer.shared(), tail);
+        unsafe { producer.view.put(producer.shared(), tail, value) };
         producer.tail = tail + 1;
     }
 }

@@ -15,15 +15,16 @@
 //! - `AcqRel` is needed on both swaps, since either can be first or second. A model weakens it and
 //!   is caught (`models.rs`).
 
-use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use super::super::sequence::Sequence;
 use super::super::sync::{AtomicBool, Ordering, UnsafeCell, order};
 use super::Layout;
+use super::distance::Keeper;
 use super::packed::Packed;
-use super::slotted::{Slot, Slotted};
+use super::slotted::Slotted;
+use super::view::View;
 
 /// Room for one element; who may touch it when is in the rules of `spsc`.
 #[repr(transparent)]
@@ -74,6 +75,10 @@ pub(super) struct Shared<T> {
     head: Sequence,
     /// In a packed ring, positions below this are published. Stored by the producer only.
     tail: Sequence,
+    /// Of the producer only.
+    pub(super) producer_keeper: Keeper,
+    /// Of the consumer only.
+    pub(super) consumer_keeper: Keeper,
     store: Store<T>,
     /// Elements that may be in the ring at once; at most the number of cells.
     capacity: usize,
@@ -81,59 +86,12 @@ pub(super) struct Shared<T> {
     left: AtomicBool,
 }
 
-/// An endpoint's own copy of where the cells are, which never changes: one load less on the way to
-/// each. Valid as long as the allocation (rule 5).
-pub(super) struct View<T> {
-    base: *const u8,
-    mask: usize,
-    is_slotted: bool,
-    element: PhantomData<T>,
-}
-
-impl<T> View<T> {
-    #[inline(always)]
-    fn slot(&self, position: u64) -> &Slot<T> {
-        let index = position as usize & self.mask;
-        // SAFETY: `base` is the first of `mask + 1` slots of a slotted ring, as the caller knows
-        // from `is_slotted`; they live as long as the endpoint that holds this (rule 5).
-        unsafe { &*self.base.cast::<Slot<T>>().add(index) }
-    }
-
-    #[inline(always)]
-    pub(super) fn cell(&self, position: u64) -> &Cell<T> {
-        if self.is_slotted {
-            &self.slot(position).cell
-        } else {
-            let index = position as usize & self.mask;
-            // SAFETY: `base` is the first of `mask + 1` cells of a packed ring, which live as long
-            // as the endpoint that holds this (rule 5).
-            unsafe { &*self.base.cast::<Cell<T>>().add(index) }
-        }
-    }
-
-    /// Makes the element at `position` visible to the consumer; all before it are.
-    #[inline(always)]
-    pub(super) fn publish_one(&self, shared: &Shared<T>, position: u64) {
-        if self.is_slotted {
-            self.slot(position).publish(position);
-        } else {
-            shared.publish_packed(position + 1);
-        }
-    }
-}
-
 impl<T> Shared<T> {
     /// Where the cells are.
     pub(super) fn view(&self) -> View<T> {
-        let (base, mask, is_slotted) = match &self.store {
-            Store::Packed(packed) => (packed.base().cast(), packed.mask(), false),
-            Store::Slotted(slotted) => (slotted.base().cast(), slotted.mask(), true),
-        };
-        View {
-            base,
-            mask,
-            is_slotted,
-            element: PhantomData,
+        match &self.store {
+            Store::Packed(packed) => View::packed(packed),
+            Store::Slotted(slotted) => View::slotted(slotted),
         }
     }
 
@@ -146,6 +104,8 @@ impl<T> Shared<T> {
         Self {
             head: Sequence::new(0),
             tail: Sequence::new(0),
+            producer_keeper: Keeper::new(capacity),
+            consumer_keeper: Keeper::new(capacity),
             store,
             capacity,
             closed: AtomicBool::new(false),
@@ -174,7 +134,7 @@ impl<T> Shared<T> {
 
     /// In a packed ring: makes everything before `end` visible.
     #[inline(always)]
-    fn publish_packed(&self, end: u64) {
+    pub(super) fn publish_packed(&self, end: u64) {
         // ORDERING: publish (Release), pairs with the observe in `published_packed`.
         self.tail.store(end, order::publish());
     }
