@@ -116,7 +116,7 @@ impl<T, S: Shape> Receiver<T, S> {
     #[inline]
     pub fn batch(&mut self, max: usize) -> Batch<'_, T> {
         let is_own = matches!(self.source.end, RecvEnd::Ring(..) | RecvEnd::Lanes(_));
-        if !is_own || self.source.is_lossy {
+        if !is_own || self.source.is_lossy() {
             let source = &mut self.source;
             return Batch(Elements::Shared { source, left: max });
         }

@@ -2,6 +2,7 @@
 
 use std::fmt;
 
+use super::Ends;
 use super::gap::Gaps;
 use super::hub::{Gate, Habits, Hub, Overflow};
 use super::lanes;
@@ -178,8 +179,7 @@ impl Builder {
     ///
     /// # Errors
     /// See [`BuildError`].
-    #[allow(clippy::type_complexity)] // a pair, as everywhere in the field
-    pub fn spsc<T: Send>(self) -> Result<(Sender<T, Spsc>, Receiver<T, Spsc>), BuildError> {
+    pub fn spsc<T: Send>(self) -> Result<Ends<T, Spsc>, BuildError> {
         self.check_sharing("one sender and one receiver", Sharing::ByShape)?;
         let Some(capacity) = self.ring_capacity()? else {
             return self.shared();
@@ -189,14 +189,9 @@ impl Builder {
             return self.lanes(capacity);
         }
         let (producer, consumer) = spsc(capacity, self.layout_of::<T>(capacity))?;
-        let hub = Arc::new(Hub::new(self.habits));
         let gate = self.gate(capacity);
-        let tx = SendEnd::Ring(producer);
         let rx = RecvEnd::Ring(consumer, Arc::clone(&gate));
-        Ok((
-            Sender::new(tx, Arc::clone(&hub), gate),
-            Receiver::new(rx, hub),
-        ))
+        Ok(self.ends(SendEnd::Ring(producer), rx, gate))
     }
 
     /// Many senders, one receiver: a lane for each sender, or one ring for all if
@@ -204,8 +199,7 @@ impl Builder {
     ///
     /// # Errors
     /// See [`BuildError`].
-    #[allow(clippy::type_complexity)] // a pair, as everywhere in the field
-    pub fn mpsc<T: Send>(self) -> Result<(Sender<T, Mpsc>, Receiver<T, Mpsc>), BuildError> {
+    pub fn mpsc<T: Send>(self) -> Result<Ends<T, Mpsc>, BuildError> {
         self.check_sharing("one receiver", Sharing::Ordered)?;
         let capacity = match self.ring_capacity()? {
             Some(capacity) if self.sharing == Sharing::ByShape => capacity,
@@ -219,41 +213,25 @@ impl Builder {
     ///
     /// # Errors
     /// See [`BuildError`].
-    #[allow(clippy::type_complexity)] // a pair, as everywhere in the field
-    pub fn mpmc<T: Send>(self) -> Result<(Sender<T, Mpmc>, Receiver<T, Mpmc>), BuildError> {
+    pub fn mpmc<T: Send>(self) -> Result<Ends<T, Mpmc>, BuildError> {
         let capacity = match self.ring_capacity()? {
             Some(capacity) if self.sharing == Sharing::Sharded => capacity,
             _ => return self.shared(),
         };
-        let hub = Arc::new(Hub::new(self.habits));
         let gate = self.gate(capacity);
-        let layout = self.layout_of::<T>(capacity);
-        let (tx, rx) = shards::pair(capacity, layout, Arc::clone(&gate))?;
-        Ok((
-            Sender::new(SendEnd::Shard(tx), Arc::clone(&hub), gate),
-            Receiver::new(RecvEnd::Shards(rx), hub),
-        ))
+        let (tx, rx) = shards::pair(capacity, self.layout_of::<T>(capacity), Arc::clone(&gate))?;
+        Ok(self.ends(SendEnd::Shard(tx), RecvEnd::Shards(rx), gate))
     }
 
     /// A lane for each sender.
-    #[allow(clippy::type_complexity)] // a pair, as everywhere in the field
-    fn lanes<T: Send, S: Shape>(
-        self,
-        capacity: usize,
-    ) -> Result<(Sender<T, S>, Receiver<T, S>), BuildError> {
-        let hub = Arc::new(Hub::new(self.habits));
+    fn lanes<T: Send, S: Shape>(self, capacity: usize) -> Result<Ends<T, S>, BuildError> {
         let gate = self.gate(capacity);
         let (tx, rx) = lanes::pair(capacity, self.layout_of::<T>(capacity), Arc::clone(&gate))?;
-        Ok((
-            Sender::new(SendEnd::Lane(tx), Arc::clone(&hub), gate),
-            Receiver::new(RecvEnd::Lanes(rx), hub),
-        ))
+        Ok(self.ends(SendEnd::Lane(tx), RecvEnd::Lanes(rx), gate))
     }
 
     /// One store that any number of endpoints may use.
-    #[allow(clippy::type_complexity)] // a pair, as everywhere in the field
-    fn shared<T: Send, S: Shape>(self) -> Result<(Sender<T, S>, Receiver<T, S>), BuildError> {
-        let hub = Arc::new(Hub::new(self.habits));
+    fn shared<T: Send, S: Shape>(self) -> Result<Ends<T, S>, BuildError> {
         let (tx, rx, gate) = match self.storage {
             Storage::Bounded(capacity) if capacity > 0 => {
                 let ring = Arc::new(Ticket::new(capacity, self.layout_of::<T>(capacity))?);
@@ -274,8 +252,13 @@ impl Builder {
                 (SendEnd::Locked(store), rx, gate)
             }
         };
+        Ok(self.ends(tx, rx, gate))
+    }
+
+    fn ends<T, S: Shape>(&self, tx: SendEnd<T>, rx: RecvEnd<T>, gate: Arc<Gate>) -> Ends<T, S> {
+        let hub = Arc::new(Hub::new(self.habits));
         let tx = Sender::new(tx, Arc::clone(&hub), gate);
-        Ok((tx, Receiver::new(rx, hub)))
+        (tx, Receiver::new(rx, hub))
     }
 
     fn check_sharing(&self, with: &'static str, allowed: Sharing) -> Result<(), BuildError> {

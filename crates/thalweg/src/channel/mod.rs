@@ -87,7 +87,7 @@ macro_rules! shape {
         /// # Panics
         /// If `capacity` is above [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX); [`Builder`] gives an
         /// error instead.
-        pub fn $name<T: Send>(capacity: usize) -> (Sender<T, $shape>, Receiver<T, $shape>) {
+        pub fn $name<T: Send>(capacity: usize) -> Ends<T, $shape> {
             match Builder::new(capacity).$name() {
                 Ok(ends) => ends,
                 Err(error) => panic!("{error}"),
@@ -123,13 +123,16 @@ shape!(
     Mpmc
 );
 
+/// The two ends of a channel of shape `S`.
+pub type Ends<T, S> = (Sender<T, S>, Receiver<T, S>);
+
 /// A channel that allocates as it grows, up to `limit` elements, for any number of endpoints.
 /// Slower than a bounded one: a lock, some 20 ns an operation.
 ///
 /// # Panics
 /// If `limit` is 0 or above [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX); [`Builder`] gives an error
 /// instead.
-pub fn unbounded<T: Send>(limit: usize) -> (Sender<T, Mpmc>, Receiver<T, Mpmc>) {
+pub fn unbounded<T: Send>(limit: usize) -> Ends<T, Mpmc> {
     match Builder::unbounded(limit).mpmc() {
         Ok(ends) => ends,
         Err(error) => panic!("{error}"),

@@ -31,8 +31,6 @@ pub struct Receiver<T, S: Shape> {
 pub(super) struct Source<T> {
     pub(super) end: RecvEnd<T>,
     pub(super) hub: Arc<Hub>,
-    /// Whether the policy drops.
-    pub(super) is_lossy: bool,
     /// Whether there can be no other receiver.
     is_sole: bool,
     /// Elements lost before the one received last.
@@ -44,19 +42,21 @@ pub(super) struct Source<T> {
 impl<T> Source<T> {
     #[inline(always)]
     pub(super) fn pop(&mut self) -> Result<T, PopError> {
-        if let RecvEnd::Ring(consumer, gate) = &mut self.end {
-            let value = consumer.try_pop()?;
-            gate.writable.notify_one();
-            Ok(value)
-        } else {
-            self.pop_otherwise()
+        if let RecvEnd::Ring(..) = self.end {
+            return self.end.try_pop();
         }
+        self.pop_otherwise()
+    }
+
+    /// Whether the policy drops.
+    pub(super) fn is_lossy(&self) -> bool {
+        self.hub.habits.overflow.is_lossy()
     }
 
     /// Pops from any other store.
     #[inline(never)]
     fn pop_otherwise(&mut self) -> Result<T, PopError> {
-        if self.is_lossy {
+        if self.is_lossy() {
             self.pop_told()
         } else {
             self.end.try_pop()
@@ -84,7 +84,7 @@ impl<T> Source<T> {
     }
 
     pub(super) fn pop_many(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, PopError> {
-        if !self.is_lossy {
+        if !self.is_lossy() {
             return self.end.pop_into(out, max);
         }
         let (mut count, mut lost) = (0, 0);
@@ -109,7 +109,6 @@ impl<T, S: Shape> Receiver<T, S> {
             hub: Arc::clone(&hub),
             slip: Slip::new(),
             source: Source {
-                is_lossy: hub.habits.overflow.is_lossy(),
                 end,
                 hub,
                 is_sole: !S::SHARES_RECEIVER,
@@ -181,10 +180,12 @@ impl<T, S: Shape> Receiver<T, S> {
         }
         let moved = self.source.end.popped();
         let source = &mut self.source;
-        let found = self.slip.wait(moved, &self.pace, || match source.pop() {
-            Err(PopError::Empty) => None,
-            found => Some(found),
-        });
+        let found = self
+            .slip
+            .wait(moved, &self.pace, deadline, || match source.pop() {
+                Err(PopError::Empty) => None,
+                found => Some(found),
+            });
         if let Some(found) = found {
             return found.map_err(|_| RecvTimeoutError::Disconnected);
         }

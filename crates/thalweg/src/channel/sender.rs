@@ -56,6 +56,15 @@ impl<T, S: Shape> Sender<T, S> {
     // The usual way is inlined, for the reason that `Producer::try_push` is.
     #[inline(always)]
     pub fn send(&mut self, value: T) -> Result<(), SendError<T>> {
+        match self.send_by_ring(value) {
+            Ok(()) => Ok(()),
+            Err(value) => self.send_otherwise(value),
+        }
+    }
+
+    /// The usual way of a channel with one sender and one receiver.
+    #[inline(always)]
+    fn send_by_ring(&mut self, value: T) -> Result<(), T> {
         if let SendEnd::Ring(producer) = &mut self.end
             && let Some(room) = producer.room()
         {
@@ -63,7 +72,7 @@ impl<T, S: Shape> Sender<T, S> {
             self.hub.readable.notify_one();
             return Ok(());
         }
-        self.send_otherwise(value)
+        Err(value)
     }
 
     /// Into any other store, or with any other outcome.
@@ -91,14 +100,10 @@ impl<T, S: Shape> Sender<T, S> {
     /// [`TrySendError::Full`] and [`TrySendError::Disconnected`] give the element back.
     #[inline(always)]
     pub fn try_send(&mut self, value: T) -> Result<(), TrySendError<T>> {
-        if let SendEnd::Ring(producer) = &mut self.end
-            && let Some(room) = producer.room()
-        {
-            room.put(value);
-            self.hub.readable.notify_one();
-            return Ok(());
+        match self.send_by_ring(value) {
+            Ok(()) => Ok(()),
+            Err(value) => self.try_send_otherwise(value),
         }
-        self.try_send_otherwise(value)
     }
 
     /// Into any other store, or with any other outcome.
@@ -257,7 +262,7 @@ impl<T, S: Shape> Sender<T, S> {
                 Some(false)
             }
         };
-        let outcome = match self.slip.wait(moved, &self.pace, &mut attempt) {
+        let outcome = match self.slip.wait(moved, &self.pace, deadline, &mut attempt) {
             Some(found) => Ok(found),
             None => block(&self.gate.writable, &mut self.pace, deadline, attempt),
         };

@@ -1,14 +1,17 @@
-//! Keeping a distance in a dense stream.
+//! Not sleeping at once in a dense stream.
 //!
-//! A receiver that is faster than its sender finds the ring empty after every few elements, and
-//! each look at the sender's index takes that line away from the sender, which needs it for the
-//! next element: 100 to 200 ns for both. In a stream it pays to look less often: who has just moved
-//! many elements without a wait, and now finds nothing, pauses for a moment before it looks again,
-//! and then finds many. A message that comes alone is not kept waiting, since nothing moved before
-//! it. (The slip of FastForward, Giacomoni, Moseley and Vachharajani, 2008.)
+//! An endpoint that is faster than the other finds the ring empty (or full) again and again, and
+//! each look takes the line of an index away from the other, which needs it for the next element:
+//! 100 to 200 ns for both. In a stream it pays to look less often: who has just moved many elements
+//! without a wait, and now finds nothing, pauses for a moment before it looks again, and then finds
+//! many; where threads outnumber cores, it gives its turn away some times instead. A message that
+//! comes alone is not kept waiting, since nothing moved before it. (The slip of FastForward,
+//! Giacomoni, Moseley and Vachharajani, 2008; rings keep a distance of their own where looks find
+//! little.)
 
 use crate::ring::sync::{spin_hint, yield_now};
 use crate::wait::Pace;
+use std::time::Instant;
 
 /// Elements since the last wait that make a stream.
 const STREAM: u64 = 16;
@@ -34,16 +37,18 @@ impl Slip {
     }
 
     /// The endpoint has moved `moved` elements so far and has to wait now: keeps its distance in a
-    /// stream. `attempt` looks again; gives what it found, if that was enough of a wait.
+    /// stream. `attempt` looks again; gives what it found, if that was enough of a wait. Does
+    /// nothing where there is a deadline, since a turn that is given away may take milliseconds.
     #[inline]
     pub(super) fn wait<R>(
         &mut self,
         moved: u64,
         pace: &Pace,
+        deadline: Option<Instant>,
         mut attempt: impl FnMut() -> Option<R>,
     ) -> Option<R> {
         let run = moved.saturating_sub(std::mem::replace(&mut self.moved_before, moved));
-        if run < STREAM {
+        if run < STREAM || deadline.is_some() {
             return None;
         }
         if pace.may_spin() {

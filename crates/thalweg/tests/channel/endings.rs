@@ -106,7 +106,7 @@ fn receives<S: Made>(rx: &mut thalweg::channel::Receiver<u8, S>, form: usize) ->
         2 => rx.recv_many(&mut Vec::new(), 3).is_ok(),
         3 => rx.iter().next().is_some(),
         4 => block_on(rx.recv_async()).is_ok(),
-        _ => unreachable!(),
+        other => unreachable!("there is no form {other}"),
     }
 }
 
@@ -124,7 +124,7 @@ fn sends<S: Made>(
         4 => block_on(tx.send_async(1)).is_ok(),
         5 if flavour.has_claims => tx.claim(1).is_ok(),
         5 => tx.send(1).is_ok(),
-        _ => unreachable!(),
+        other => unreachable!("there is no form {other}"),
     }
 }
 
