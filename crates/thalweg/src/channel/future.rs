@@ -47,7 +47,7 @@ fn leave(signal: &Signal, entry: &mut Option<Entry>) {
     if let Some(entry) = entry.take()
         && !signal.unregister(entry)
     {
-        #[cfg(loom)]
+        #[cfg(any(loom, shuttle))]
         if crate::ring::sync::fault::is("future_pass_on") {
             return;
         }
@@ -62,7 +62,7 @@ fn stay(signal: &Signal, entry: &mut Option<Entry>, context: &Context<'_>) -> bo
         Some(listed) if signal.update(*listed, context.waker()) => true,
         _ => {
             *entry = Some(signal.register(context.waker()));
-            #[cfg(loom)]
+            #[cfg(any(loom, shuttle))]
             if crate::ring::sync::fault::is("future_look_again") {
                 return true;
             }

@@ -106,7 +106,7 @@ impl Hub {
 
     /// Gives whether it was the last.
     pub(super) fn remove_sender(&self) -> bool {
-        #[cfg(loom)]
+        #[cfg(any(loom, shuttle))]
         if crate::ring::sync::fault::is("count_torn") {
             // ORDERING: Relaxed; wrong in any case.
             let senders = self.senders.load(Ordering::Relaxed);
@@ -193,7 +193,7 @@ impl Gate {
         if self.untold.load(Ordering::Relaxed) == 0 {
             return 0;
         }
-        #[cfg(loom)]
+        #[cfg(any(loom, shuttle))]
         if crate::ring::sync::fault::is("untold_kept") {
             // ORDERING: Relaxed; wrong in any case.
             return self.untold.load(Ordering::Relaxed);
@@ -227,7 +227,7 @@ impl Gate {
     }
 
     pub(super) fn count_dropped(&self, elements: u64) {
-        #[cfg(loom)]
+        #[cfg(any(loom, shuttle))]
         if crate::ring::sync::fault::is("count_torn") {
             // ORDERING: Relaxed; wrong in any case.
             let dropped = self.dropped.load(Ordering::Relaxed);

@@ -124,7 +124,7 @@ impl<T> LaneReceiver<T> {
     }
 
     fn must_look_again(&self) -> bool {
-        #[cfg(loom)]
+        #[cfg(any(loom, shuttle))]
         if crate::ring::sync::fault::is("lane_look_again") {
             return false;
         }
@@ -214,7 +214,7 @@ impl<T> LaneReceiver<T> {
                 .unwrap_or_else(PoisonError::into_inner);
             // ORDERING: Relaxed; read under the same lock.
             self.porch.is_shut.store(true, Ordering::Relaxed);
-            #[cfg(loom)]
+            #[cfg(any(loom, shuttle))]
             if crate::ring::sync::fault::is("lane_shut") {
                 // ORDERING: Relaxed; wrong in any case.
                 self.porch.is_shut.store(false, Ordering::Relaxed);

@@ -117,7 +117,7 @@ impl<T> Locked<T> {
     }
 
     pub(super) fn close(&self) {
-        #[cfg(loom)]
+        #[cfg(any(loom, shuttle))]
         if crate::ring::sync::fault::is("locked_close") {
             return;
         }

@@ -64,7 +64,7 @@ impl<T> RecvEnd<T> {
             }
             Self::Locked(store, gate) => {
                 let found = store.try_pop_at()?;
-                #[cfg(loom)]
+                #[cfg(any(loom, shuttle))]
                 if crate::ring::sync::fault::is("locked_room") {
                     return Ok(found);
                 }

@@ -258,7 +258,7 @@ impl<T> ShardReceiver<T> {
 
     /// Whether there are rings that it did not look at.
     fn look_again(&mut self) -> bool {
-        #[cfg(loom)]
+        #[cfg(any(loom, shuttle))]
         if crate::ring::sync::fault::is("shard_look_again") {
             return false;
         }
@@ -339,7 +339,7 @@ impl<T> ShardReceiver<T> {
         let shards = {
             let mut entries = self.register.entries();
             entries.is_shut = true;
-            #[cfg(loom)]
+            #[cfg(any(loom, shuttle))]
             if crate::ring::sync::fault::is("shard_shut") {
                 entries.is_shut = false;
             }

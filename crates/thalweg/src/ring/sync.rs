@@ -1,7 +1,10 @@
-//! The one place where `std` and loom are swapped.
+//! The one place where `std`, loom and shuttle are swapped.
 //!
 //! Everything in `ring` and `wait` takes its atomics, cells and spin hints from here, so that under
-//! `--cfg loom` the same code runs on loom's model of the memory.
+//! `--cfg loom` the same code runs on loom's model of the memory, in every interleaving of a few
+//! steps, and under `--cfg shuttle` on shuttle's schedules, which are chosen at random: many
+//! threads and many steps, but every atomic is sequentially consistent there whatever its ordering
+//! says, and a fence is nothing. What an ordering is for, only loom can show.
 //!
 //! The orderings that carry a proof are functions, not literals. Outside loom they are constants;
 //! under loom a model can weaken one of them by name (see [`fault`]) to show that the model would
@@ -15,9 +18,16 @@ pub(crate) use loom::{
     thread::yield_now,
 };
 
+#[cfg(shuttle)]
+pub(crate) use shuttle::{
+    sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
+    sync::{Arc, Condvar, Mutex, MutexGuard},
+    thread::yield_now,
+};
+
 #[cfg(not(loom))]
 pub(crate) use self::std_cell::UnsafeCell;
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 pub(crate) use std::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
     sync::{Arc, Mutex, MutexGuard},
@@ -25,15 +35,19 @@ pub(crate) use std::{
 };
 
 // Linux sleeps on a futex instead.
-#[cfg(all(not(loom), not(target_os = "linux")))]
+#[cfg(not(any(loom, shuttle, target_os = "linux")))]
 pub(crate) use std::sync::Condvar;
+
+/// Whether this runs in a model: there time does not count, and nobody may wait for what only the
+/// clock would bring.
+pub(crate) const IS_MODEL: bool = cfg!(any(loom, shuttle));
 
 /// One turn of a spin loop: a pause on hardware, a switch to another thread in a model.
 #[inline]
 pub(crate) fn spin_hint() {
-    #[cfg(loom)]
-    loom::thread::yield_now();
-    #[cfg(not(loom))]
+    #[cfg(any(loom, shuttle))]
+    yield_now();
+    #[cfg(not(any(loom, shuttle)))]
     std::hint::spin_loop();
 }
 
@@ -41,7 +55,7 @@ pub(crate) fn spin_hint() {
 /// and destructors leave it as it is.
 #[inline(always)]
 pub(crate) fn is_model_over() -> bool {
-    cfg!(loom) && std::thread::panicking()
+    IS_MODEL && std::thread::panicking()
 }
 
 /// Orderings by the job they do. Each is the strongest that its proof needs.
@@ -82,10 +96,10 @@ pub(crate) mod order {
         /// each other.
         dekker = SeqCst, weak AcqRel;
         /// In a model, the cheap side of an asymmetric barrier.
-        #[cfg(loom)]
+        #[cfg(any(loom, shuttle))]
         light = SeqCst, weak AcqRel;
         /// In a model, the dear side of an asymmetric barrier.
-        #[cfg(loom)]
+        #[cfg(any(loom, shuttle))]
         heavy = SeqCst, weak AcqRel;
         /// Whoever wakes a thread hands it what came before.
         wake = Release, weak Relaxed;
@@ -127,6 +141,19 @@ pub(crate) mod fault {
         }));
         ACTIVE.with(|active| active.set(""));
         outcome.is_err()
+    }
+}
+
+/// Faults that a run under shuttle seeds: the environment names one for the whole process, since
+/// an integration test reaches nothing in here.
+#[cfg(shuttle)]
+pub(crate) mod fault {
+    use std::sync::OnceLock;
+
+    /// Whether `name` is the seeded fault.
+    pub(crate) fn is(name: &str) -> bool {
+        static SEEDED: OnceLock<String> = OnceLock::new();
+        SEEDED.get_or_init(|| std::env::var("THALWEG_FAULT").unwrap_or_default()) == name
     }
 }
 

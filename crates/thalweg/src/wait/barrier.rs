@@ -10,7 +10,7 @@
 //!
 //! In a model both are sequentially consistent fences; see [`simulated`] for closer.
 
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 mod system {
     use crate::ring::sync::{AtomicU32, Ordering, fence};
     use crate::wait::futex::Futex;
@@ -75,7 +75,7 @@ mod system {
     }
 }
 
-#[cfg(all(not(target_os = "linux"), not(loom)))]
+#[cfg(not(any(loom, shuttle, target_os = "linux")))]
 mod system {
     use crate::ring::sync::{Ordering, fence};
 
@@ -93,8 +93,9 @@ mod system {
     }
 }
 
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 mod system {
+    #[cfg(loom)]
     use super::simulated;
     use crate::ring::sync::{fence, order};
 
@@ -103,17 +104,21 @@ mod system {
     }
 
     pub(in crate::wait) fn light() {
-        if !simulated::light() {
-            // ORDERING: SeqCst (order::light), pairs with the fence in `heavy`.
-            fence(order::light());
+        #[cfg(loom)]
+        if simulated::light() {
+            return;
         }
+        // ORDERING: SeqCst (order::light), pairs with the fence in `heavy`.
+        fence(order::light());
     }
 
     pub(in crate::wait) fn heavy() {
-        if !simulated::heavy() {
-            // ORDERING: SeqCst (order::heavy), pairs with the fence in `light`.
-            fence(order::heavy());
+        #[cfg(loom)]
+        if simulated::heavy() {
+            return;
         }
+        // ORDERING: SeqCst (order::heavy), pairs with the fence in `light`.
+        fence(order::heavy());
     }
 }
 

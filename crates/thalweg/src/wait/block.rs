@@ -2,6 +2,7 @@
 
 use super::parker::{self, Ended, Parker};
 use super::{Entry, Pace, Signal};
+use crate::ring::sync::is_model_over;
 use std::fmt;
 use std::task::Waker;
 use std::time::Instant;
@@ -129,7 +130,7 @@ impl<'s> Listed<'s> {
 impl Drop for Listed<'_> {
     fn drop(&mut self) {
         // A model that has failed is torn down, and nothing of it may be touched.
-        if cfg!(loom) && std::thread::panicking() {
+        if is_model_over() {
             return;
         }
         self.leave();

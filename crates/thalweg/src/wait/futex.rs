@@ -1,6 +1,6 @@
 //! A word to sleep on: a futex on Linux, a lock and a condition elsewhere and in models.
 
-#[cfg(all(target_os = "linux", not(loom)))]
+#[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 mod word {
     use crate::ring::sync::AtomicU32;
     use rustix::thread::futex::{self, Flags, Timespec};
@@ -37,7 +37,7 @@ mod word {
     }
 }
 
-#[cfg(any(not(target_os = "linux"), loom))]
+#[cfg(any(not(target_os = "linux"), loom, shuttle))]
 mod word {
     use crate::ring::sync::{AtomicU32, Condvar, Mutex, MutexGuard, Ordering};
     use std::time::Instant;
@@ -63,15 +63,15 @@ mod word {
         /// As [`sleep_while`](Self::sleep_while), and returns when `deadline` is reached. In a
         /// model, which knows no time, that is at once.
         pub(in crate::wait) fn sleep_while_until(&self, value: u32, deadline: Instant) {
-            #[cfg(not(loom))]
+            #[cfg(not(any(loom, shuttle)))]
             if let Some(guard) = self.still(value) {
                 let left = deadline.saturating_duration_since(Instant::now());
                 drop(self.2.wait_timeout(guard, left));
             }
-            #[cfg(loom)]
+            #[cfg(any(loom, shuttle))]
             {
                 let _ = (value, deadline);
-                loom::thread::yield_now();
+                crate::ring::sync::yield_now();
             }
         }
 

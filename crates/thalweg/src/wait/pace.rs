@@ -17,7 +17,7 @@
 //! waits, spinning gives the turn away.
 
 use super::cores;
-use crate::ring::sync::{spin_hint, yield_now};
+use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
 use std::fmt;
 use std::time::Instant;
 use thalweg_measure::clock::{Clock, TimeSource};
@@ -167,13 +167,13 @@ impl<C: TimeSource> Pace<C> {
     /// Whether pausing for a moment keeps nobody from running, as far as is known.
     #[inline]
     pub(crate) fn may_spin(&self) -> bool {
-        !cfg!(loom) && !self.alone && self.crowded == 0 && self.mode != Mode::Power
+        !IS_MODEL && !self.alone && self.crowded == 0 && self.mode != Mode::Power
     }
 
     /// Whether the next wait would give turns away or sleep at once, not pause.
     #[inline]
     pub(crate) fn gives_way(&self) -> bool {
-        !cfg!(loom) && self.mode != Mode::Power && self.choose() != Turns::Pause
+        !IS_MODEL && self.mode != Mode::Power && self.choose() != Turns::Pause
     }
 
     /// A wait begins. Does not look at the clock.
@@ -192,7 +192,7 @@ impl<C: TimeSource> Pace<C> {
 
     fn choose(&self) -> Turns {
         // A model would try every number of turns.
-        if cfg!(loom) {
+        if IS_MODEL {
             return Turns::None;
         }
         match self.mode {
@@ -280,7 +280,7 @@ impl<C: TimeSource> Pace<C> {
 
     /// Spinning is over, and the thread lists itself: a good time to see which cores there are.
     pub(super) fn before_sleep(&mut self) {
-        if cfg!(loom) {
+        if IS_MODEL {
             return;
         }
         let now = self.clock.ticks();

@@ -4,7 +4,7 @@
 //! took until it ran again.
 
 use super::futex::Futex;
-use crate::ring::sync::{AtomicU64, Ordering, order};
+use crate::ring::sync::{AtomicU64, IS_MODEL, Ordering, order};
 // Not the model's: `Wake` asks for this one, and its count is not what is modelled.
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -114,7 +114,7 @@ impl Parker {
             }
             // ORDERING: Relaxed; `wake_up` acquires.
             let is_over = word.load(Ordering::Relaxed) == NOTIFIED
-                || deadline.is_some_and(|deadline| cfg!(loom) || Instant::now() >= deadline);
+                || deadline.is_some_and(|deadline| IS_MODEL || Instant::now() >= deadline);
             if is_over {
                 return self.wake_up();
             }
@@ -132,7 +132,7 @@ impl Parker {
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 std::thread_local! {
     static CACHED: std::cell::Cell<Option<Parker>> = const { std::cell::Cell::new(None) };
 }
@@ -150,19 +150,19 @@ struct Lent(Option<Parker>);
 
 impl Drop for Lent {
     fn drop(&mut self) {
-        #[cfg(not(loom))]
+        #[cfg(not(any(loom, shuttle)))]
         // Where the thread is past its last breath there is nothing to keep it in.
         let _ = CACHED.try_with(|cached| cached.set(self.0.take()));
     }
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 fn cached() -> Option<Parker> {
     CACHED.try_with(std::cell::Cell::take).ok().flatten()
 }
 
 /// The threads of a model share what is local to a thread.
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 fn cached() -> Option<Parker> {
     None
 }

@@ -236,7 +236,7 @@ impl<T> Meeting<T> {
     /// A task that waits for an element goes; what it got meanwhile goes to another, or back.
     pub(in crate::channel) fn cancel_recv(&self, seat: Option<Seat>, fellows: &Signal) {
         if let Some(value) = seat.and_then(|seat| self.leave_wish(seat)) {
-            #[cfg(loom)]
+            #[cfg(any(loom, shuttle))]
             if crate::ring::sync::fault::is("meeting_give_back") {
                 return;
             }

@@ -127,7 +127,7 @@ impl<T> Meeting<T> {
             drop(state);
             return Offered::Closed(value);
         }
-        #[cfg(loom)]
+        #[cfg(any(loom, shuttle))]
         if crate::ring::sync::fault::is("meeting_look") {
             // Looked before it came, and does not look again.
             let waker = Some(waker);

@@ -68,7 +68,7 @@ impl Token {
 }
 
 /// A thread's last token, for its next select.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 mod cache {
     use super::{Arc, Token};
     use std::cell::Cell;
@@ -88,7 +88,7 @@ mod cache {
 }
 
 /// The threads of a model share what is local to a thread.
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 mod cache {
     use super::{Arc, Token};
 
@@ -182,7 +182,7 @@ pub(super) fn claim(own: Option<&Stake>, other: Option<&Stake>) -> Claim {
 
 fn claim_one(stake: &Stake, gone: Claim) -> Claim {
     let mut state = stake.token.state();
-    #[cfg(loom)]
+    #[cfg(any(loom, shuttle))]
     if crate::ring::sync::fault::is("select_token") {
         *state = State::Open;
     }

@@ -59,7 +59,7 @@ impl<'s, R, A: Arms<R>> Round<'s, R, A> {
     }
 
     fn look_again(&mut self) -> Option<usize> {
-        #[cfg(loom)]
+        #[cfg(any(loom, shuttle))]
         if crate::ring::sync::fault::is("select_look_again") {
             return None;
         }
@@ -106,7 +106,7 @@ pub(super) fn turns(count: usize) -> impl Iterator<Item = usize> {
     (start..count).chain(0..start)
 }
 
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 fn random_below(count: usize) -> usize {
     use crate::ring::sync::{AtomicU64, Ordering};
     use std::cell::Cell;
@@ -130,7 +130,7 @@ fn random_below(count: usize) -> usize {
 }
 
 /// A model tries all orders of threads, and needs the same arms each time.
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 fn random_below(_: usize) -> usize {
     0
 }

@@ -114,7 +114,7 @@ impl Apart {
     /// the ring is open; gives whether it is so. The caller has them, and touched none of their
     /// slots (rule 5).
     fn redraw(&self, start: u64, end: u64) -> bool {
-        #[cfg(loom)]
+        #[cfg(any(loom, shuttle))]
         if super::sync::fault::is("redraw") {
             // ORDERING: Relaxed; a fault, which does not ask whether others drew.
             self.0.store(start, Ordering::Relaxed);

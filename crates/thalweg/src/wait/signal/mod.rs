@@ -60,9 +60,9 @@ const WAKING: u32 = 2;
 const WAITER: u32 = 4;
 /// Notifications on end that find nobody before the signal is cleared. So many fences (7 ns each)
 /// cost as much as one to five heavy barriers.
-#[cfg(not(loom))]
+#[cfg(not(any(loom, shuttle)))]
 const CALM_MAX: u32 = 256;
-#[cfg(loom)]
+#[cfg(any(loom, shuttle))]
 const CALM_MAX: u32 = 1;
 
 /// A list of waiters (threads or tasks) that are woken when there is something to look at, in the

@@ -1,0 +1,46 @@
+//! Faults are seeded, and must be found: each in a process of its own, which runs one of the tests.
+
+use std::env;
+use std::process::Command;
+
+/// Runs the test `name` with the fault; it must fail, by a schedule that shuttle tells.
+fn is_caught(fault: &str, name: &str) {
+    let output = Command::new(env::current_exe().unwrap())
+        .args([name, "--exact", "--nocapture"])
+        .env("THALWEG_FAULT", fault)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success(),
+        "{name} does not find the fault `{fault}`"
+    );
+    assert!(told.contains("schedule"), "{name} with `{fault}`: {told}");
+}
+
+macro_rules! faults {
+    ($($fault:ident: $($module:ident)::+;)+) => { $(
+        #[test]
+        fn $fault() {
+            is_caught(stringify!($fault), &stringify!($($module)::+).replace(' ', ""));
+        }
+    )+ };
+}
+
+faults! {
+    count_torn: loss::tickets_drop_newest::counted;
+    future_look_again: tasks::dropped_futures_lose_nothing::shards;
+    future_pass_on: tasks::a_task_that_goes_passes_its_wake_up_on::tickets;
+    lane_look_again: clones::clones_are_heard::lanes;
+    lane_shut: clones::clones_are_told_of_the_end::lanes;
+    locked_close: crowds::what_was_sent_before_the_close_arrives::unbounded;
+    locked_room: crowds::all_arrives::unbounded;
+    meeting_give_back: tasks::dropped_futures_lose_nothing::meeting;
+    meeting_look: crowds::all_arrives::meeting;
+    redraw: claims::unused_room_comes_back::tickets;
+    select_look_again: select::each_element_is_sent_and_received_by_one_arm::tickets;
+    select_token: select::four_selects_meet_in_pairs;
+    shard_look_again: clones::clones_are_heard::shards_of_one_sender;
+    shard_shut: clones::clones_are_told_of_the_end::shards;
+    untold_kept: loss::tickets_drop_oldest::told;
+}

@@ -1,0 +1,175 @@
+//! Policies for a full channel: nothing is lost that is not counted, and told to one receiver.
+
+use crate::explore;
+use crate::ledger::{Item, Ledger, Seen, seen_once};
+use crate::store::{Ends, many_to_many, many_to_one, one_to_one};
+use shuttle::thread;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
+use thalweg::channel::{Builder, Overflow, SendError, Sender, Shape, TryRecvError};
+
+/// Elements that each sender offers; far more than fit in.
+const EACH: usize = 5;
+
+/// Sends without ever waiting; gives how many were refused.
+fn offer<S: Shape>(tx: &mut Sender<Item, S>, ledger: &Ledger, sender: usize) -> usize {
+    let refused = ledger
+        .items(sender)
+        .take(EACH)
+        .map(|item| match tx.send(item) {
+            Ok(()) => 0,
+            Err(SendError::Full(_)) => 1,
+            Err(_) => unreachable!("receivers stay until the end"),
+        });
+    refused.sum()
+}
+
+/// Receivers sleep in between, until the end.
+fn all_is_counted<S: Shape>(overflow: Overflow, ends: Ends<S>) {
+    let offered = ends.senders.len() * EACH;
+    let senders = ends.senders.into_iter().enumerate().map(|(n, mut tx)| {
+        let ledger = ends.ledger.clone();
+        thread::spawn(move || offer(&mut tx, &ledger, n))
+    });
+    let senders: Vec<_> = senders.collect();
+    let is_alone = ends.receivers.len() == 1 && senders.len() == 1;
+    let receivers = ends.receivers.into_iter().map(|mut rx| {
+        thread::spawn(move || {
+            let (mut seen, mut told, mut next) = (Seen::default(), 0, 0);
+            while let Ok(item) = rx.recv() {
+                told += rx.lost_before() as usize;
+                next += 1 + rx.lost_before() as usize;
+                let is_told = item.number + 1 == next || overflow == Overflow::Reject;
+                assert!(is_told || !is_alone, "{item:?} instead of {}", next - 1);
+                seen.see(&item);
+            }
+            (seen, told, rx)
+        })
+    });
+    let receivers: Vec<_> = receivers.collect();
+    let refused: usize = senders
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .sum();
+    let mut told = 0;
+    let joined = receivers.into_iter().map(|thread| {
+        let (seen, told_here, rx) = thread.join().unwrap();
+        told += told_here;
+        (seen, rx)
+    });
+    let (seen, receivers): (Vec<_>, Vec<_>) = joined.unzip();
+    let received = seen_once(&seen);
+    let counters = receivers[0].counters();
+    assert_eq!(counters.received, received as u64);
+    assert_eq!(counters.refused, refused as u64);
+    let sent = match overflow {
+        Overflow::DropNewest => counters.received,
+        _ => counters.received + counters.dropped,
+    };
+    assert_eq!(counters.sent, sent);
+    assert_eq!(received + refused + counters.dropped as usize, offered);
+    // What was lost last is told with an element that never came.
+    assert!(told <= counters.dropped as usize);
+    drop(receivers);
+    ends.ledger.check_all_gone(offered);
+}
+
+/// Receivers look and look; then each sender sends one more, which tells what was lost last.
+fn all_is_told<S: Shape>(ends: Ends<S>) {
+    let count = ends.senders.len();
+    let done = Arc::new(AtomicUsize::new(0));
+    let senders = ends.senders.into_iter().enumerate().map(|(n, mut tx)| {
+        let (ledger, done) = (ends.ledger.clone(), Arc::clone(&done));
+        thread::spawn(move || {
+            offer(&mut tx, &ledger, n);
+            // ORDERING: SeqCst; a test's count.
+            done.fetch_add(1, SeqCst);
+            tx
+        })
+    });
+    let senders: Vec<_> = senders.collect();
+    let receivers = ends.receivers.into_iter().map(|mut rx| {
+        let done = Arc::clone(&done);
+        thread::spawn(move || {
+            let (mut seen, mut told) = (0, 0);
+            loop {
+                // ORDERING: SeqCst; a test's count.
+                let is_last_look = done.load(SeqCst) == count;
+                match rx.try_recv() {
+                    Ok(_) => {
+                        seen += 1;
+                        told += rx.lost_before() as usize;
+                    }
+                    Err(TryRecvError::Empty) if !is_last_look => thread::yield_now(),
+                    Err(_) => return (seen, told, rx),
+                }
+            }
+        })
+    });
+    let receivers: Vec<_> = receivers.collect();
+    let mut senders: Vec<_> = senders
+        .into_iter()
+        .map(|thread| thread.join().unwrap())
+        .collect();
+    let (mut seen, mut told, mut rest) = (0, 0, Vec::new());
+    for thread in receivers {
+        let (seen_here, told_here, rx) = thread.join().unwrap();
+        seen += seen_here;
+        told += told_here;
+        rest.push(rx);
+    }
+    let rx = &mut rest[0];
+    for (n, tx) in senders.iter_mut().enumerate() {
+        tx.send(ends.ledger.item(n, EACH)).unwrap();
+        assert_eq!(rx.recv().unwrap().number, EACH);
+        told += rx.lost_before() as usize;
+    }
+    let counters = rx.counters();
+    assert_eq!(counters.received as usize, seen + count);
+    assert_eq!(counters.dropped as usize, told, "dropped and told");
+    assert_eq!(seen + told, count * EACH);
+}
+
+/// A test for each policy that a store can have, of its models.
+macro_rules! over_policies {
+    ($($name:ident: $ends:expr, $overflow:ident;)+) => { $(
+        mod $name {
+            use super::*;
+
+            fn ends() -> Ends<impl Shape> {
+                let ends = $ends;
+                ends(|builder: Builder| builder.overflow(Overflow::$overflow))
+            }
+
+            #[test]
+            fn counted() {
+                explore(|| all_is_counted(Overflow::$overflow, ends()));
+            }
+
+            #[test]
+            fn told() {
+                if Overflow::$overflow.is_lossy() {
+                    explore(|| all_is_told(ends()));
+                }
+            }
+        }
+    )+ };
+}
+
+type With = fn(Builder) -> Builder;
+
+over_policies! {
+    ring_rejects: |with: With| one_to_one(with(Builder::new(2))), Reject;
+    tickets_reject: |with: With| many_to_many(with(Builder::new(2))), Reject;
+    shards_reject: |with: With| many_to_many(with(Builder::new(2).sharded())), Reject;
+    unbounded_rejects: |with: With| many_to_many(with(Builder::unbounded(2))), Reject;
+    one_lane_drops_newest: |with: With| one_to_one(with(Builder::new(2))), DropNewest;
+    lanes_drop_newest: |with: With| many_to_one(with(Builder::new(2))), DropNewest;
+    tickets_drop_newest: |with: With| many_to_many(with(Builder::new(2))), DropNewest;
+    shards_drop_newest: |with: With| many_to_many(with(Builder::new(2).sharded())), DropNewest;
+    unbounded_drops_newest: |with: With| many_to_many(with(Builder::unbounded(2))), DropNewest;
+    one_ring_drops_oldest: |with: With| one_to_one(with(Builder::new(2))), DropOldest;
+    ring_drops_oldest: |with: With| many_to_one(with(Builder::new(3))), DropOldest;
+    tickets_drop_oldest: |with: With| many_to_many(with(Builder::new(2))), DropOldest;
+    unbounded_drops_oldest: |with: With| many_to_many(with(Builder::unbounded(2))), DropOldest;
+}

@@ -1,0 +1,81 @@
+//! Channels under schedules that [shuttle](https://docs.rs/shuttle) chooses at random, in numbers
+//! of threads and elements that loom's models can't afford: three senders and three receivers on
+//! room for two to four, with ends that close, leave, multiply and change their minds.
+//!
+//! ```sh
+//! RUSTFLAGS="--cfg shuttle" CARGO_TARGET_DIR=target/shuttle \
+//!     cargo test -p thalweg --test channel_shuttle --release NAME
+//! ```
+//!
+//! The schedules are the same each time. `THALWEG_SEED` gives others, and `THALWEG_SCHEDULES` a
+//! number of them for each model. What fails prints its schedule.
+//!
+//! shuttle models sequential consistency only: an atomic operation takes effect at once and for
+//! everybody, whatever its ordering says, and a fence does nothing. So this looks for what is wrong
+//! with the *steps*: a look that comes too early, a wake-up that goes to nobody, a count that is
+//! torn. Whether an ordering suffices is for the models under loom, in `src`. Lost wake-ups show
+//! as deadlocks. There is no clock: a deadline that is over may end a wait at any moment.
+//!
+//! [`faults`] seeds faults and has these very tests find them.
+#![cfg(shuttle)]
+#![allow(clippy::unwrap_used)] // models are tests, though their functions are not #[test]
+
+mod claims;
+mod clones;
+mod crowds;
+mod faults;
+mod ledger;
+mod loss;
+mod select;
+mod store;
+mod tasks;
+
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::{Config, MaxSteps, Runner};
+use std::env;
+
+/// Schedules of each of the two kinds that a model runs under.
+const SCHEDULES: usize = 1_000;
+/// Preemptions that the schedules of the second kind are made of.
+const PREEMPTIONS: usize = 3;
+/// Several hundred times what a schedule takes; then its threads wait for each other by yielding.
+const STEPS_MAX: usize = 300_000;
+/// A thread of a model needs some 10 KiB.
+const STACK_BYTES: usize = 128 * 1024;
+
+/// Runs a model under schedules that switch at random at each step, and under schedules that switch
+/// rarely (Burckhardt, Kothari, Musuvathi and Nagarakatte, "A randomized scheduler with
+/// probabilistic guarantees of finding bugs", 2010).
+fn explore(model: impl Fn() + Send + Sync + Copy + 'static) {
+    let mut config = Config::new();
+    config.stack_size = STACK_BYTES;
+    config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
+    config.silence_warnings = true;
+    let schedules = setting("THALWEG_SCHEDULES").unwrap_or(SCHEDULES as u64) as usize;
+    let seed = setting("THALWEG_SEED").unwrap_or(1);
+    let random = RandomScheduler::new_from_seed(seed, schedules);
+    Runner::new(random, config.clone()).run(model);
+    let preempting = PctScheduler::new_from_seed(seed, PREEMPTIONS, schedules);
+    Runner::new(preempting, config).run(model);
+}
+
+fn setting(name: &str) -> Option<u64> {
+    let text = env::var(name).ok()?;
+    let number = text.parse();
+    Some(number.unwrap_or_else(|error| panic!("{name}={text}: {error}")))
+}
+
+/// A test for each kind of store that a model runs over.
+macro_rules! over_stores {
+    ($model:ident: $($store:ident)+) => {
+        mod $model {
+            $(
+                #[test]
+                fn $store() {
+                    $crate::explore(|| super::$model($crate::store::$store()));
+                }
+            )+
+        }
+    };
+}
+use over_stores;

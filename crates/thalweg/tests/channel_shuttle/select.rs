@@ -1,0 +1,250 @@
+//! Waiting for several channels at once.
+
+use crate::ledger::{Item, Ledger, Seen, seen_once};
+use crate::store::{Ends, many_to_many};
+use crate::{explore, over_stores, store};
+use shuttle::thread;
+use thalweg::channel::{
+    Builder, Mpmc, Ready, Receiver, Select, Sender, Shape, TryRecvError, mpmc, spsc,
+};
+
+/// Elements that each sender sends.
+const EACH: usize = 3;
+
+fn send_either<S: Shape>(
+    left: &mut Sender<Item, Mpmc>,
+    right: &mut Sender<Item, S>,
+    items: impl Iterator<Item = Item>,
+) {
+    let mut items = items.fuse();
+    let (mut first, mut second) = (items.next(), items.next());
+    for sent in 1..=EACH {
+        let is_left = Select::new()
+            .send(left, &mut first, |sent| sent.map(|()| true))
+            .send(right, &mut second, |sent| sent.map(|()| false))
+            .wait()
+            .unwrap();
+        let (of_arm, of_other) = if is_left {
+            (&mut first, &second)
+        } else {
+            (&mut second, &first)
+        };
+        assert!(of_arm.is_none() && of_other.is_some(), "{sent} sent");
+        *of_arm = items.next();
+    }
+}
+
+fn recv_either<S: Shape>(
+    left: &mut Receiver<Item, Mpmc>,
+    right: &mut Receiver<Item, S>,
+) -> Vec<(usize, usize)> {
+    let mut seen = Vec::new();
+    let mut see = |item: Item| seen.push((item.sender, item.number));
+    loop {
+        let (is_left, got) = Select::new()
+            .recv(left, |got| (true, got))
+            .recv(right, |got| (false, got))
+            .wait();
+        match got {
+            Ok(item) => see(item),
+            Err(_) if is_left => {
+                right.iter().for_each(see);
+                return seen;
+            }
+            Err(_) => {
+                left.iter().for_each(see);
+                return seen;
+            }
+        }
+    }
+}
+
+/// Several offer to two channels at once, and several wish from both.
+fn each_element_is_sent_and_received_by_one_arm<S: Shape>(ends: Ends<S>) {
+    let (left, from_left) = Builder::new(1).mpmc().unwrap();
+    let senders = ends.senders.into_iter().enumerate().map(|(n, mut right)| {
+        let (items, mut left) = (ends.ledger.items(n), left.clone());
+        thread::spawn(move || send_either(&mut left, &mut right, items))
+    });
+    let senders: Vec<_> = senders.collect();
+    let made = senders.len();
+    drop(left);
+    let receivers = ends.receivers.into_iter().map(|mut right| {
+        let mut left = from_left.clone();
+        thread::spawn(move || recv_either(&mut left, &mut right))
+    });
+    let receivers: Vec<_> = receivers.collect();
+    drop(from_left);
+    senders
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    let joined = receivers.into_iter().map(|thread| thread.join().unwrap());
+    let mut seen: Vec<_> = joined.flatten().collect();
+    seen.sort_unstable();
+    seen.dedup();
+    assert_eq!(seen.len(), made * EACH);
+    // With the two that were offered last.
+    ends.ledger.check_all_gone(made * (EACH + 2));
+}
+
+over_stores! {
+    each_element_is_sent_and_received_by_one_arm:
+    packed lanes ordered tickets shards unbounded meeting_of_two meeting
+}
+
+/// Four threads offer and wish on one rendezvous: two pairs meet, and nobody itself.
+fn selects_meet_in_pairs() {
+    let (tx, rx) = mpmc::<usize>(0);
+    let threads = [0, 1, 2, 3].map(|n| {
+        let (mut tx, mut rx) = (tx.clone(), rx.clone());
+        thread::spawn(move || {
+            let mut offer = Some(n);
+            let got = Select::new()
+                .send(&mut tx, &mut offer, |sent| sent.map(|()| None).unwrap())
+                .recv(&mut rx, |got| Some(got.unwrap()))
+                .wait();
+            assert_eq!(offer.is_none(), got.is_none());
+            // Nobody disconnects before all are done.
+            (got, tx, rx)
+        })
+    });
+    let done = threads.map(|thread| thread.join().unwrap());
+    let mut met = Vec::new();
+    for (n, (got, ..)) in done.iter().enumerate() {
+        met.extend(got.map(|other| [n, other]).into_iter().flatten());
+    }
+    met.sort_unstable();
+    assert_eq!(met, [0, 1, 2, 3]);
+}
+
+#[test]
+fn four_selects_meet_in_pairs() {
+    explore(selects_meet_in_pairs);
+}
+
+/// A select offers on a rendezvous where a partner may come and go, beside a ring with room at some
+/// moment: it sends to one.
+fn offers_to_one() {
+    let ledger = Ledger::new(1);
+    let (mut zero, mut from_zero) = spsc::<Item>(0);
+    let (mut ring, mut from_ring) = spsc::<Item>(1);
+    let mut items = ledger.items(0);
+    ring.send(items.next().unwrap()).unwrap();
+    let partner = thread::spawn(move || {
+        let got = from_zero.recv_deadline(std::time::Instant::now());
+        (got.is_ok(), from_zero)
+    });
+    let drain = thread::spawn(move || {
+        assert_eq!(from_ring.recv().unwrap().number, 0);
+        from_ring
+    });
+    let (mut first, mut second) = (items.next(), items.next());
+    let is_first = Select::new()
+        .send(&mut zero, &mut first, |sent| sent.map(|()| true))
+        .send(&mut ring, &mut second, |sent| sent.map(|()| false))
+        .wait()
+        .unwrap();
+    assert_eq!((first.is_none(), second.is_none()), (is_first, !is_first));
+    let (is_met, from_zero) = partner.join().unwrap();
+    assert_eq!(is_met, is_first);
+    let mut from_ring = drain.join().unwrap();
+    assert_eq!(from_ring.try_recv().is_ok(), !is_first);
+    drop((zero, ring, from_zero, first, second, items));
+    ledger.check_all_gone(3);
+}
+
+#[test]
+fn an_offer_is_taken_once() {
+    explore(offers_to_one);
+}
+
+/// One receiver watches channels of different kinds, and takes what [`Ready`] points at.
+fn watches(builders: [Builder; 3]) {
+    let [one, two, three] = builders.map(many_to_many);
+    let mut watched = Vec::new();
+    let mut senders = Vec::new();
+    let mut made = 0;
+    for mut ends in [one, two, three] {
+        let sender = ends.senders.pop().unwrap();
+        let items = ends.ledger.items(0).take(EACH);
+        made += EACH;
+        senders.push(thread::spawn(move || {
+            let mut tx = sender;
+            items.for_each(|item| tx.send(item).unwrap());
+        }));
+        watched.push(ends.receivers.pop().unwrap());
+    }
+    let mut seen = 0;
+    let mut ready = Ready::new();
+    while !watched.is_empty() {
+        let mut sources: Vec<_> = watched.iter_mut().map(|rx| rx as _).collect();
+        let at = ready.wait(&mut sources);
+        match watched[at].try_recv() {
+            Ok(_) => seen += 1,
+            Err(TryRecvError::Empty) => {}
+            Err(_) => drop(watched.remove(at)),
+        }
+    }
+    senders
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    assert_eq!(seen, made);
+}
+
+#[test]
+fn who_watches_hears_of_all() {
+    explore(|| {
+        watches([
+            Builder::new(1),
+            Builder::new(2).sharded(),
+            Builder::unbounded(1),
+        ]);
+    });
+}
+
+/// Receivers that select and receivers that do not stand in one line.
+fn selects_and_plain_receives_share() {
+    let ends = store::tickets();
+    let mut receivers = ends.receivers.into_iter();
+    let (mut one, mut two) = (receivers.next().unwrap(), receivers.next().unwrap());
+    drop(receivers);
+    let (_kept, mut silent) = spsc::<Item>(1);
+    let selecting = thread::spawn(move || {
+        let mut seen = Seen::default();
+        let mut is_open = true;
+        while is_open {
+            is_open = Select::new()
+                .recv(&mut one, |got| {
+                    got.is_ok_and(|item| {
+                        seen.see(&item);
+                        true
+                    })
+                })
+                .recv(&mut silent, |_| unreachable!("nothing is sent there"))
+                .wait();
+        }
+        seen
+    });
+    let plain = thread::spawn(move || {
+        let mut seen = Seen::default();
+        two.iter().for_each(|item| seen.see(&item));
+        seen
+    });
+    let made = ends.senders.len() * EACH;
+    let senders = ends.senders.into_iter().enumerate().map(|(n, mut tx)| {
+        let items = ends.ledger.items(n).take(EACH);
+        thread::spawn(move || items.for_each(|item| tx.send(item).unwrap()))
+    });
+    let senders: Vec<_> = senders.collect();
+    senders
+        .into_iter()
+        .for_each(|thread| thread.join().unwrap());
+    let seen = [selecting.join().unwrap(), plain.join().unwrap()];
+    assert_eq!(seen_once(&seen), made);
+    ends.ledger.check_all_gone(made);
+}
+
+#[test]
+fn a_select_passes_its_wake_up_on() {
+    explore(selects_and_plain_receives_share);
+}
