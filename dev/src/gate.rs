@@ -40,6 +40,11 @@ const AFTER: &[Step] = &[
         run: asan,
     },
     Step {
+        name: "tsan",
+        summary: "channels under the thread sanitizer (a compiler that THALWEG_TSAN_RUSTC names)",
+        run: tsan,
+    },
+    Step {
         name: "package",
         summary: "what `cargo publish` would pack holds the licences",
         run: package,
@@ -85,10 +90,7 @@ fn asan(workspace: &Workspace) -> Result<Outcome, String> {
     let Ok(version) = workspace.output("rustup", "run nightly rustc --version --verbose") else {
         return Ok(Outcome::Skipped("no nightly toolchain".to_owned()));
     };
-    let host = version
-        .lines()
-        .find_map(|line| line.strip_prefix("host: "))
-        .unwrap_or_default();
+    let host = host_of(&version);
     if !host.ends_with("-unknown-linux-gnu") {
         return Ok(Outcome::Skipped(format!(
             "the leak sanitizer is not for {host}"
@@ -114,6 +116,38 @@ fn asan(workspace: &Workspace) -> Result<Outcome, String> {
         .env("CARGO_TARGET_DIR", workspace.target.join("asan"));
     run_watched(&mut command, |line| tally.see(line))?;
     at_least_one(tally).map(Outcome::Repeated)
+}
+
+/// Needs a compiler beside which the sources of its standard library lie, since that is built with
+/// the sanitizer as well; the sanitizer's own library must be there, too.
+fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
+    let Ok(rustc) = env::var("THALWEG_TSAN_RUSTC") else {
+        return Ok(Outcome::Skipped(
+            "THALWEG_TSAN_RUSTC names no compiler".to_owned(),
+        ));
+    };
+    let version = workspace.output(&rustc, "--version --verbose")?;
+    let host = host_of(&version);
+    let mut tally = Tally::default();
+    let mut command = workspace.cargo("test --package thalweg --lib -Zbuild-std");
+    command
+        .args(["--test", "channel", "--test", "channel_select"])
+        .args(["--target", host])
+        .env("RUSTC", &rustc)
+        // What a stable compiler needs for `-Z`.
+        .env("RUSTC_BOOTSTRAP", "1")
+        .env("RUSTFLAGS", rustflags("-Zsanitizer=thread"))
+        .env("CARGO_TARGET_DIR", workspace.target.join("tsan"));
+    run_watched(&mut command, |line| tally.see(line))?;
+    at_least_one(tally).map(Outcome::Repeated)
+}
+
+/// The platform that a compiler is for, by what it says of itself.
+fn host_of(version: &str) -> &str {
+    let mut lines = version.lines();
+    lines
+        .find_map(|line| line.strip_prefix("host: "))
+        .unwrap_or_default()
 }
 
 fn package(workspace: &Workspace) -> Result<Outcome, String> {

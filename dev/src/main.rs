@@ -21,7 +21,7 @@ use workspace::Workspace;
 const USAGE: &str = "\
 cargo dev tidy [PATH…]   the habits that a machine can check, in the whole tree or in PATHs
 cargo dev tidy --list    its rules
-cargo dev test           tidy, all tests, the loom models; needs nothing but Rust
+cargo dev test           tidy, all tests, the models (loom, shuttle); needs nothing but Rust
 cargo dev gate           fmt, clippy, docs, `cargo dev test`, sanitizers, packages, a fresh clone
 cargo dev counts         instructions of the rings and channels against counts/baseline.toml
 cargo dev counts --update  makes what is counted the baseline

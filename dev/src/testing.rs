@@ -1,6 +1,7 @@
 //! `cargo dev test`: everything that a newcomer can run with nothing installed but Rust.
 
 use std::env;
+use std::process::Command;
 
 use crate::plan::{Outcome, Step, Tally};
 use crate::tidy;
@@ -27,6 +28,11 @@ pub(crate) const STEPS: &[Step] = &[
         summary: "the models of the rings, under every interleaving up to 3 preemptions",
         run: loom,
     },
+    Step {
+        name: "shuttle",
+        summary: "channels with many ends, under schedules chosen at random",
+        run: shuttle,
+    },
 ];
 
 fn tidiness(workspace: &Workspace) -> Result<Outcome, String> {
@@ -38,23 +44,39 @@ fn tidiness(workspace: &Workspace) -> Result<Outcome, String> {
 }
 
 fn workspace(workspace: &Workspace) -> Result<Outcome, String> {
-    let mut tally = Tally::default();
-    let mut command = workspace.cargo("test --workspace --all-features");
-    run_watched(&mut command, |line| tally.see(line))?;
-    at_least_one(tally).map(Outcome::Tests)
+    tests(&mut workspace.cargo("test --workspace --all-features"))
 }
 
 fn loom(workspace: &Workspace) -> Result<Outcome, String> {
-    let mut tally = Tally::default();
-    let mut command = workspace.cargo("test --package thalweg --lib --release");
+    let mut command = modelled(workspace, "loom", "--lib");
+    command.env("LOOM_MAX_PREEMPTIONS", LOOM_PREEMPTIONS_MAX);
+    tests(&mut command)
+}
+
+fn shuttle(workspace: &Workspace) -> Result<Outcome, String> {
+    tests(&mut modelled(
+        workspace,
+        "shuttle",
+        "--test channel_shuttle",
+    ))
+}
+
+/// The tests of the library that `which` names, with everything concurrent taken from `model`.
+fn modelled(workspace: &Workspace, model: &str, which: &str) -> Command {
+    let mut command = workspace.cargo("test --package thalweg --release");
     command
-        .env("RUSTFLAGS", rustflags("--cfg loom"))
-        .env("CARGO_TARGET_DIR", workspace.target.join("loom"))
-        .env("LOOM_MAX_PREEMPTIONS", LOOM_PREEMPTIONS_MAX)
+        .args(which.split(' '))
+        .env("RUSTFLAGS", rustflags(&format!("--cfg {model}")))
+        .env("CARGO_TARGET_DIR", workspace.target.join(model))
         // Whole-program optimisation costs more here than the models take.
         .env("CARGO_PROFILE_RELEASE_LTO", "off")
         .env("CARGO_PROFILE_RELEASE_CODEGEN_UNITS", "16");
-    run_watched(&mut command, |line| tally.see(line))?;
+    command
+}
+
+fn tests(command: &mut Command) -> Result<Outcome, String> {
+    let mut tally = Tally::default();
+    run_watched(command, |line| tally.see(line))?;
     at_least_one(tally).map(Outcome::Tests)
 }
 

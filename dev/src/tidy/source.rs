@@ -187,7 +187,7 @@ impl Rust {
     }
 }
 
-/// `#[test]`, or a `cfg` that cannot hold unless `test` or `loom` does.
+/// `#[test]`, or a `cfg` that cannot hold unless `test`, `loom` or `shuttle` does.
 fn is_test_attribute(tokens: &[Token]) -> bool {
     match tokens.iter().position(|token| token.kind == Kind::Word) {
         Some(word) if tokens[word].is("test") => true,
@@ -196,7 +196,8 @@ fn is_test_attribute(tokens: &[Token]) -> bool {
     }
 }
 
-/// Can a `cfg` predicate be true, and can it be false, in a build without `test` and `loom`?
+/// Can a `cfg` predicate be true, and can it be false, in a build without `test`, `loom` and
+/// `shuttle`?
 #[derive(Clone, Copy)]
 struct Holds {
     yes: bool,
@@ -217,7 +218,7 @@ impl Holds {
         let name = tokens.find(|token| !token.is(","))?;
         match name.text.as_str() {
             ")" => None,
-            "test" | "loom" => Some(Self {
+            "test" | "loom" | "shuttle" => Some(Self {
                 yes: false,
                 no: true,
             }),
@@ -339,13 +340,14 @@ mod tests {
     }
 
     #[test]
-    fn a_cfg_that_needs_test_or_loom_is_test_code() {
+    fn a_cfg_that_needs_test_or_a_model_is_test_code() {
         let is_test = |cfg: &str| rust(&format!("#[cfg({cfg})]\nmod m {{\n}}")).in_test(2);
         for cfg in [
             "test",
             "loom",
             "all(test, not(loom))",
             "all(unix, any(test, loom))",
+            "any(loom, shuttle)",
         ] {
             assert!(is_test(cfg), "{cfg}");
         }
@@ -354,6 +356,7 @@ mod tests {
             "any(test, unix)",
             "feature = \"test\"",
             "all(unix, not(loom))",
+            "not(any(loom, shuttle))",
         ] {
             assert!(!is_test(cfg), "{cfg}");
         }
