@@ -77,14 +77,14 @@ impl<'a, T> Claim<'a, T> {
         Ok(())
     }
 
-    /// Writes elements from the iterator; gives whether the room is used up, and not the iterator.
+    /// Writes elements from the iterator; gives whether there may be more of them.
     #[inline]
     pub(super) fn fill(&mut self, values: &mut impl Iterator<Item = T>) -> bool {
         let start = self.producer.tail;
         let end = start + self.len as u64;
-        while self.written < self.len {
-            let position = start + self.written as u64;
-            for cell in self.producer.view.run(position, end) {
+        // What lies before and behind the end of the array, in a packed ring.
+        for _ in 0..2 {
+            for cell in self.producer.view.run(start + self.written as u64, end) {
                 let Some(value) = values.next() else {
                     return false;
                 };
@@ -93,7 +93,14 @@ impl<'a, T> Claim<'a, T> {
                 self.written += 1;
             }
         }
-        true
+        while self.written < self.len {
+            let Some(value) = values.next() else {
+                return false;
+            };
+            // There is room: `written < len`.
+            let _ = self.push(value);
+        }
+        values.size_hint().1 != Some(0)
     }
 
     /// Writes as many of the next elements as there is room for, and says how many.

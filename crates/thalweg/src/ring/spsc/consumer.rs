@@ -308,20 +308,25 @@ impl<T> Iterator for Batch<'_, T> {
         Some(unsafe { self.consumer.view.cell(position).take() })
     }
 
-    /// In runs of cells that come one after another.
+    /// By runs of cells that lie side by side, where they do.
     #[inline]
     fn fold<B, F>(mut self, init: B, mut fold: F) -> B
     where
         F: FnMut(B, T) -> B,
     {
         let mut folded = init;
-        while self.next < self.end {
+        // What lies before and behind the end of the array.
+        for _ in 0..2 {
             for cell in self.consumer.view.run(self.next, self.end) {
                 // Counted as taken before it is, should `fold` panic.
                 self.next += 1;
                 // SAFETY: as in `next`.
                 folded = fold(folded, unsafe { cell.take() });
             }
+        }
+        // In a slotted ring, all of them.
+        for value in self.by_ref() {
+            folded = fold(folded, value);
         }
         folded
     }

@@ -183,9 +183,9 @@ impl<T> Producer<T> {
         // Again after each claim: the iterator may not have said how much it has.
         while let Ok(claim) = self.claim_up_to(values.size_hint().0.max(1)) {
             let mut claim = CommitOnDrop(claim);
-            let is_filled = claim.0.fill(&mut values);
+            let may_have_more = claim.0.fill(&mut values);
             pushed += claim.0.publish();
-            if !is_filled {
+            if !may_have_more {
                 break;
             }
         }

@@ -68,19 +68,18 @@ impl<T> View<T> {
         unsafe { &*self.base.add(index * self.stride).cast::<Cell<T>>() }
     }
 
-    /// The cells of the positions from `start` up to `end`, as far as they come one after another
-    /// in memory. There is at least one.
+    /// In a packed ring, the cells of the positions from `start` up to `end`, as far as they lie
+    /// side by side: at least one unless `start` is `end`. In a slotted one, none.
     #[inline(always)]
-    pub(super) fn run(&self, start: u64, end: u64) -> Run<'_, T> {
+    pub(super) fn run(&self, start: u64, end: u64) -> &[Cell<T>] {
+        if self.is_slotted {
+            return &[];
+        }
         let index = start as usize & self.mask;
         let count = ((end - start) as usize).min(self.mask + 1 - index);
-        Run {
-            // SAFETY: as in `cell`.
-            next: unsafe { self.base.add(index * self.stride) },
-            stride: self.stride,
-            left: count,
-            cells: PhantomData,
-        }
+        // SAFETY: `base` is the first of `mask + 1` cells side by side, which live as long as the
+        // endpoint that holds this (rule 5); who may touch what is in them is for the caller.
+        unsafe { std::slice::from_raw_parts(self.base.cast::<Cell<T>>().add(index), count) }
     }
 
     /// Writes the element at `position`, and makes it and all before it visible to the consumer.
@@ -123,28 +122,4 @@ fn prefetch_for_writing<T>(cell: *const T) {
     }
     #[cfg(not(all(target_arch = "x86_64", not(loom))))]
     let _ = cell;
-}
-
-/// Cells one after another.
-pub(super) struct Run<'v, T> {
-    next: *const u8,
-    stride: usize,
-    left: usize,
-    cells: PhantomData<&'v Cell<T>>,
-}
-
-impl<'v, T> Iterator for Run<'v, T> {
-    type Item = &'v Cell<T>;
-
-    #[inline(always)]
-    fn next(&mut self) -> Option<Self::Item> {
-        if self.left == 0 {
-            return None;
-        }
-        self.left -= 1;
-        let cell = self.next;
-        self.next = cell.wrapping_add(self.stride);
-        // SAFETY: one of the cells that `View::run` counted, which live as long as the view.
-        Some(unsafe { &*cell.cast::<Cell<T>>() })
-    }
 }
