@@ -85,7 +85,7 @@ impl<T> Consumer<T> {
     }
 
     /// Makes sure that there is an element at the head.
-    #[inline(always)]
+    #[inline]
     pub(in crate::ring) fn observe(&mut self) -> Result<(), PopError> {
         if self.head != self.seen {
             return Ok(());
@@ -245,7 +245,7 @@ fn look_at_distance<T>(ring: &Shared<T>, head: u64) -> u64 {
 }
 
 /// Up to where elements are published, or [`CLOSED`].
-#[inline(never)]
+#[inline]
 fn look<T>(ring: &Shared<T>, head: u64) -> u64 {
     let seen = ring.published(head, head + 1);
     if seen > head || !ring.is_closed() {

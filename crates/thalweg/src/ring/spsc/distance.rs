@@ -13,10 +13,11 @@ use crate::ring::sync::{UnsafeCell, spin_hint};
 const PAUSES: u32 = 32;
 /// So many cells at a look are enough, or a quarter of the ring if that is less.
 const ENOUGH_MAX: u64 = 128;
-/// Looks on end that found little, before the first pause.
-const THIN_LOOKS: u32 = 4;
-/// Looks on end that found nothing: it is no dense stream then.
-const MISSES_MAX: u32 = 8;
+/// What a look that found little adds to the score, which one that found nothing takes 1 from: with
+/// 8 and more of those between them, it is no dense stream.
+const THIN_SCORE: u32 = 8;
+/// The score at which pauses begin: four looks on end that found little.
+const PAUSING_SCORE: u32 = 4 * THIN_SCORE;
 /// What a pause must bring to be worth it, in cells.
 const GAIN_MIN: u64 = 8;
 /// After a pause in vain, 2 looks pass without one, then 4, up to 2 to the power of this.
@@ -27,9 +28,8 @@ const BACKOFF_MAX: u32 = 10;
 struct Distance {
     enough: u64,
     pauses: bool,
-    /// Looks on end that found little, and that found nothing.
-    thin: u32,
-    misses: u32,
+    /// How much it looks like a dense stream without a distance.
+    score: u32,
     /// What looks found without a pause.
     unpaused: u64,
     /// Looks to pass without a pause, and the exponent of the next such time.
@@ -42,8 +42,7 @@ impl Distance {
         Self {
             enough: (capacity as u64 / 4).min(ENOUGH_MAX),
             pauses: false,
-            thin: 0,
-            misses: 0,
+            score: 0,
             unpaused: 0,
             skip: 0,
             backoff: 0,
@@ -56,27 +55,28 @@ impl Distance {
     }
 
     /// A look has found so many cells.
+    #[inline(always)]
     fn found(&mut self, cells: u64) {
         if cells == 0 {
             self.pauses = false;
-            self.misses += 1;
-            if self.misses >= MISSES_MAX {
-                self.thin = 0;
-            }
-            return;
-        }
-        self.misses = 0;
-        if cells >= self.enough {
+            self.score = self.score.saturating_sub(1);
+        } else if cells >= self.enough {
             self.pauses = false;
-            self.thin = 0;
-        } else if self.pauses {
+            self.score = 0;
+        } else {
+            self.found_little(cells);
+        }
+    }
+
+    fn found_little(&mut self, cells: u64) {
+        if self.pauses {
             self.after_pause(cells);
         } else if self.skip > 0 {
             self.skip -= 1;
         } else {
-            self.thin += 1;
-            if self.thin >= THIN_LOOKS {
-                self.thin = 0;
+            self.score += THIN_SCORE;
+            if self.score >= PAUSING_SCORE {
+                self.score = 0;
                 self.unpaused = cells;
                 self.pauses = true;
             }
@@ -110,6 +110,7 @@ impl Keeper {
     ///
     /// # Safety
     /// The caller is the endpoint that this belongs to.
+    #[inline(always)]
     pub(super) unsafe fn look(&self, look: impl FnOnce() -> (u64, u64)) -> u64 {
         // SAFETY: the one endpoint that this belongs to is on one thread at a time, and `look` has
         // no way to get here.
@@ -145,7 +146,7 @@ mod tests {
         assert!(after(1024, &[5, 5, 5, 5]).pauses());
         assert!(!after(1024, &[5, 5, 200, 5, 5]).pauses());
         // A few looks in vain between them: a reader that polls.
-        assert!(after(1024, &[5, 0, 0, 5, 0, 5, 5]).pauses());
+        assert!(after(1024, &[5, 0, 0, 5, 0, 5, 5, 5]).pauses());
         // Messages that come one by one, with time between them.
         let sparse = [1, 0, 0, 0, 0, 0, 0, 0, 0].repeat(10);
         assert!(!after(1024, &sparse).pauses());
