@@ -53,7 +53,7 @@ impl<T> Source<T> {
         self.hub.habits.overflow.is_lossy()
     }
 
-    /// Pops from any other store.
+    /// Pops from any other store: not where the ring's path is.
     #[inline(never)]
     fn pop_otherwise(&mut self) -> Result<T, PopError> {
         if self.is_lossy() {

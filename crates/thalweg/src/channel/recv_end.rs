@@ -30,6 +30,11 @@ impl<T> RecvEnd<T> {
                 gate.writable.notify_one();
                 Ok(value)
             }
+            Self::Lanes(receiver) => {
+                let value = receiver.try_pop()?;
+                receiver.lanes.tag().writable.notify_one();
+                Ok(value)
+            }
             _ => Ok(self.try_pop_shared()?.1),
         }
     }

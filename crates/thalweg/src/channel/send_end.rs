@@ -26,14 +26,6 @@ impl<T> SendEnd<T> {
     pub(super) fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
         match self {
             Self::Ring(producer) => producer.try_push(value),
-            _ => self.try_push_shared(value),
-        }
-    }
-
-    #[inline(never)]
-    fn try_push_shared(&mut self, value: T) -> Result<(), PushError<T>> {
-        match self {
-            Self::Ring(producer) => producer.try_push(value),
             Self::Lane(lane) => lane.producer.try_push(value),
             Self::Ticket(ring) => ring.try_push(value),
             Self::Shard(shard) => shard.producer.try_push(value),

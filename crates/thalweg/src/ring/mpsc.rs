@@ -224,14 +224,14 @@ impl<T, G> LaneConsumer<T, G> {
     #[inline]
     pub fn try_pop(&mut self) -> Result<T, PopError> {
         if self.left > 0
-            && let Ok(value) = self.lanes[self.current].ring.try_pop()
+            && let Ok(value) = self.lanes[self.current].ring.try_pop_at_once()
         {
             self.left -= 1;
             return Ok(value);
         }
         self.turn()?;
         self.left -= 1;
-        self.lanes[self.current].ring.try_pop()
+        self.lanes[self.current].ring.try_pop_at_once()
     }
 
     /// Looks at the element that the next [`try_pop`](Self::try_pop) takes.

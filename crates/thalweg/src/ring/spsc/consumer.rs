@@ -129,12 +129,26 @@ impl<T> Consumer<T> {
     #[inline(always)]
     pub fn try_pop(&mut self) -> Result<T, PopError> {
         self.observe_at_distance()?;
+        Ok(self.take())
+    }
+
+    /// As [`try_pop`](Self::try_pop), without ever a pause: others may have elements, too.
+    #[inline(always)]
+    pub(in crate::ring) fn try_pop_at_once(&mut self) -> Result<T, PopError> {
+        self.observe()?;
+        Ok(self.take())
+    }
+
+    /// Takes the element at the head, which was observed.
+    #[inline(always)]
+    fn take(&mut self) -> T {
+        debug_assert!(self.head < self.seen);
         let position = self.head;
         self.head = position + 1;
         // SAFETY: seen as published, not released, and counted as taken (rules 3 and 4).
         let value = unsafe { self.view.cell(position).take() };
         self.shared().release(position + 1);
-        Ok(value)
+        value
     }
 
     /// Looks at the oldest element and leaves it there.
