@@ -194,8 +194,11 @@ impl<T, G> LaneConsumer<T, G> {
                     return Ok(());
                 }
                 Err(PopError::Closed) if is_over => {
-                    // The last open lane takes its place, and is the next to be looked at.
+                    // The last open lane takes its place, and is the next to be looked at. It may
+                    // have been looked at before, in place of one that was not: begin again.
                     self.open -= 1;
+                    looks = self.open;
+                    is_closed = true;
                     if self.lanes.len() > 1 {
                         self.forget(self.current);
                     }
