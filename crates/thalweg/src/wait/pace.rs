@@ -12,8 +12,9 @@
 //!   Gaps are known after a sleep as well, since the waker stamps the clock, so that spinning comes
 //!   back when things come fast again.
 //!
-//! On one core, nothing comes while this thread runs: it yields once. A wake-up that took very
-//! long, or a long pause between two looks at the clock, says that others want this core: for some
+//! On one core, nothing comes while this thread runs: it yields once, and not even that where gaps
+//! are long. Who has only yielded gets its turn again when the other sleeps or its time slice is
+//! over, while a wake-up takes the core at once. A wake-up that took very long, or a long pause between two looks at the clock, says that others want this core: for some
 //! waits, spinning gives the turn away.
 
 use super::cores;
@@ -176,7 +177,7 @@ impl<C: TimeSource> Pace<C> {
         !IS_MODEL && self.mode != Mode::Power && self.choose() != Turns::Pause
     }
 
-    /// A wait begins. Does not look at the clock.
+    /// A wait begins. Does not look at the clock, unless it is to yield once.
     #[inline]
     pub(super) fn begin(&mut self, deadline: Option<Instant>) {
         self.began = None;
@@ -187,6 +188,9 @@ impl<C: TimeSource> Pace<C> {
         } else {
             1
         };
+        if self.turns == Turns::YieldOnce {
+            self.began = Some(self.clock.ticks());
+        }
         self.crowded = self.crowded.saturating_sub(1);
     }
 
@@ -197,8 +201,12 @@ impl<C: TimeSource> Pace<C> {
         }
         match self.mode {
             Mode::Power => Turns::None,
+            Mode::Latency if !self.alone && self.crowded == 0 => Turns::Pause,
+            Mode::Latency if !self.alone => Turns::Yield,
+            // A wake-up that costs more here has waited for the other's time slice.
+            _ if self.alone && self.gap > self.clock.ticks_from_ns(WAKE_NS_FIRST) => Turns::None,
             _ if self.alone => Turns::YieldOnce,
-            Mode::Balanced if self.gap > self.wake + self.wake / 2 => Turns::None,
+            _ if self.gap > self.wake + self.wake / 2 => Turns::None,
             _ if self.crowded > 0 => Turns::Yield,
             _ => Turns::Pause,
         }
@@ -269,9 +277,13 @@ impl<C: TimeSource> Pace<C> {
         }
     }
 
-    /// Spinning was worth it. Reads no clock, since somebody waits for the result.
+    /// Spinning was worth it. Reads no clock, since somebody waits for the result; but after a
+    /// yield, which may have taken any time, it does.
     #[inline]
     pub(super) fn found_spinning(&mut self) {
+        if self.turns == Turns::YieldOnce {
+            self.last = self.clock.ticks();
+        }
         let gap = self
             .began
             .map_or(0, |began| self.last.saturating_sub(began));

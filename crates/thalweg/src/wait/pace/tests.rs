@@ -209,6 +209,29 @@ fn on_one_core_a_turn_is_given_away_once() {
 }
 
 #[test]
+fn on_one_core_who_waits_long_sleeps_at_once() {
+    let (clock, mut pace) = pace(Mode::Balanced, || 1);
+    wait(&clock, &mut pace, 10_000 * US, 5 * US);
+    // The turn that it gave away was used by the other for 20 µs after the send.
+    for _ in 0..20 {
+        pace.begin(None);
+        while pace.spin_more() {
+            clock.pass(20 * US);
+        }
+        pace.found_spinning();
+    }
+    for mode in [Mode::Balanced, Mode::Latency] {
+        pace.set_mode(mode);
+        assert_eq!(spin(&clock, &mut pace).1, 0, "{mode:?}");
+    }
+    // Where the other answers quickly, yielding comes back.
+    for _ in 0..40 {
+        wait(&clock, &mut pace, US, 5 * US);
+    }
+    assert_eq!(spin(&clock, &mut pace).1, 1);
+}
+
+#[test]
 fn who_spins_on_one_core_finds_out_soon() {
     let (clock, mut pace) = pace(Mode::Latency, || 1);
     let (took, turns) = spin(&clock, &mut pace);
