@@ -2,17 +2,19 @@
 
 use std::fmt;
 
+use super::discard::{discard_left, discard_tickets};
 use super::error::ClaimError;
 use super::hub::{Gate, Hub, Overflow};
 use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::Shape;
-use crate::ring::{self, TicketClaim};
+use crate::ring::{self, Many, Side, Sole, Ticket, TicketClaim};
 use crate::wait::block;
 
 enum Room<'c, T> {
     Ring(ring::Claim<'c, T>),
-    Ticket(TicketClaim<'c, T>),
+    Ticket(TicketClaim<'c, T>, &'c Ticket<T>),
+    Shard(TicketClaim<'c, T>, &'c Ticket<T, Sole, Many>),
 }
 
 /// Room in a channel: write elements, then [`commit`](Self::commit); see [`Sender::claim`].
@@ -32,14 +34,16 @@ macro_rules! each {
     ($self:ident.$room:ident, $claim:ident => $do:expr, $else:expr) => {
         match &$self.$room {
             Some(Room::Ring($claim)) => $do,
-            Some(Room::Ticket($claim)) => $do,
+            Some(Room::Ticket($claim, _)) => $do,
+            Some(Room::Shard($claim, _)) => $do,
             None => $else,
         }
     };
     (mut $self:ident.$room:ident, $claim:ident => $do:expr, $else:expr) => {
         match &mut $self.$room {
             Some(Room::Ring($claim)) => $do,
-            Some(Room::Ticket($claim)) => $do,
+            Some(Room::Ticket($claim, _)) => $do,
+            Some(Room::Shard($claim, _)) => $do,
             None => $else,
         }
     };
@@ -82,40 +86,64 @@ impl<T> Claim<'_, T> {
     /// was not used goes back.
     #[inline]
     pub fn commit(mut self) -> usize {
-        let sent = match self.room.take() {
-            Some(Room::Ring(claim)) => claim.commit(),
-            Some(Room::Ticket(claim)) => {
-                let unused = claim.remaining();
-                let sent = claim.commit();
-                if unused > 0 {
-                    // Tickets that came back pass no receiver who would tell.
-                    self.gate.notify_room(unused);
+        match self.room.take() {
+            Some(Room::Ring(mut claim)) => {
+                let sent = claim.publish();
+                if self.hub.readable.notify_or_shut(sent.max(1)) {
+                    discard_left(claim.producer(), self.gate);
                 }
                 sent
             }
+            Some(Room::Ticket(claim, ring)) => self.commit_shared(claim, ring),
+            Some(Room::Shard(claim, ring)) => self.commit_shared(claim, ring),
             None => 0,
-        };
-        self.hub.readable.notify(sent.max(1));
+        }
+    }
+
+    fn commit_shared<P: Side>(
+        &self,
+        claim: TicketClaim<'_, T>,
+        ring: &Ticket<T, P, Many>,
+    ) -> usize {
+        let unused = claim.remaining();
+        let sent = claim.commit();
+        if unused > 0 {
+            // Tickets that came back pass no receiver who would tell.
+            self.gate.notify_room(unused);
+        }
+        if self.hub.readable.notify_or_shut(sent.max(1)) {
+            discard_tickets(ring, self.gate);
+        }
         sent
+    }
+
+    /// Drops a claim on a ring that others share. Their elements may have waited behind it, and
+    /// they for its room.
+    fn abandon<P: Side>(&self, claim: TicketClaim<'_, T>, ring: &Ticket<T, P, Many>) {
+        /// In a drop, since that of an element may panic.
+        struct Tell<'c, T, P: Side>(&'c Hub, &'c Gate, usize, &'c Ticket<T, P, Many>);
+        impl<T, P: Side> Drop for Tell<'_, T, P> {
+            fn drop(&mut self) {
+                self.1.notify_room(self.2);
+                // Last, since the drops of elements may panic.
+                if self.0.readable.notify_one_or_shut() {
+                    discard_tickets(self.3, self.1);
+                }
+            }
+        }
+        let _tell = Tell(self.hub, self.gate, claim.len(), ring);
+        drop(claim);
     }
 }
 
 impl<T> Drop for Claim<'_, T> {
     fn drop(&mut self) {
-        /// Elements of others may have waited behind this claim, and others for its room. In a
-        /// drop, since that of an element may panic.
-        struct Tell<'c>(&'c Hub, &'c Gate, usize);
-        impl Drop for Tell<'_> {
-            fn drop(&mut self) {
-                self.0.readable.notify_one();
-                self.1.notify_room(self.2);
-            }
-        }
-        let unused = self.len();
-        if let Some(room) = self.room.take() {
-            let is_shared = matches!(room, Room::Ticket(_));
-            let _tell = is_shared.then(|| Tell(self.hub, self.gate, unused));
-            drop(room);
+        match self.room.take() {
+            Some(Room::Ticket(claim, ring)) => self.abandon(claim, ring),
+            Some(Room::Shard(claim, ring)) => self.abandon(claim, ring),
+            // Nobody else was kept waiting by it.
+            Some(Room::Ring(claim)) => drop(claim),
+            None => {}
         }
     }
 }
@@ -196,7 +224,7 @@ impl<T, S: Shape> Sender<T, S> {
         }
         let claim = outcome.unwrap_or(Err(ring::ClaimError::Closed))?;
         Ok(Claim {
-            room: Some(Room::Ticket(claim)),
+            room: Some(Room::Ticket(claim, ring)),
             hub: &self.hub,
             gate: &self.gate,
         })
@@ -209,8 +237,11 @@ fn room<T>(end: &mut SendEnd<T>, count: usize) -> Result<Room<'_, T>, ClaimError
     Ok(match end {
         SendEnd::Ring(producer) => Room::Ring(producer.claim(count)?),
         SendEnd::Lane(lane) => Room::Ring(lane.producer.claim(count)?),
-        SendEnd::Ticket(ring) => Room::Ticket(ring.claim(count)?),
-        SendEnd::Shard(shard) => Room::Ticket(shard.producer.claim(count)?),
+        SendEnd::Ticket(ring) => Room::Ticket(ring.claim(count)?, ring),
+        SendEnd::Shard(shard) => {
+            let (claim, ring) = shard.producer.claim_beside_ring(count)?;
+            Room::Shard(claim, ring)
+        }
         SendEnd::Locked(_) | SendEnd::Meeting(_) => return Err(ClaimError::Unsupported),
     })
 }

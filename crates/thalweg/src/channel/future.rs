@@ -77,6 +77,13 @@ impl<T, S: Shape> Receiver<T, S> {
     /// Cancel-safe: dropping the future loses no element, and no wake-up that another receiver
     /// needs.
     ///
+    /// At a rendezvous a sender hands its element to a future that waits, and goes on. If that
+    /// future is dropped before it is polled again, the element goes to another receiver that waits,
+    /// or to the next that comes, before all that senders still hold. With one receiver the order of
+    /// elements is kept so. With several, others may have received later elements meanwhile, also
+    /// of the same sender, and elements that are given up by several receivers come in the order in
+    /// which they were given up. The same holds for a select that is given up, and for a stream.
+    ///
     /// # Errors
     /// [`RecvError`] if the channel is empty and no sender is left.
     pub fn recv_async(&mut self) -> RecvFuture<'_, T, S> {
@@ -222,7 +229,9 @@ impl<T, S: Shape> Sender<T, S> {
     pub(super) fn push_once(&mut self, value: T) -> Result<(), TrySendError<T>> {
         match self.end.try_push(value) {
             Ok(()) => {
-                self.hub.readable.notify_one();
+                if self.hub.readable.notify_one_or_shut() {
+                    self.discard_late();
+                }
                 Ok(())
             }
             Err(PushError::Closed(value)) => Err(TrySendError::Disconnected(value)),

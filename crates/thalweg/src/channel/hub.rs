@@ -118,6 +118,12 @@ impl Hub {
         self.senders.fetch_sub(1, Ordering::AcqRel) == 1
     }
 
+    /// Whether anybody may still send. If not, all that was sent is to be seen.
+    pub(super) fn has_senders(&self) -> bool {
+        // ORDERING: Acquire, pairs with the AcqRel in `remove_sender`.
+        self.senders.load(Ordering::Acquire) > 0
+    }
+
     pub(super) fn add_receiver(&self) {
         // ORDERING: Relaxed; whoever adds one holds one, so the count can't reach zero meanwhile.
         self.receivers.fetch_add(1, Ordering::Relaxed);
@@ -286,7 +292,8 @@ pub struct Counters {
     pub refused: u64,
     /// Elements dropped by the policy: newest ones that never got in, or oldest ones that did.
     pub dropped: u64,
-    /// Elements that nobody received: they were in the channel when its last receiver went.
+    /// Elements that nobody received: they were in the channel when its last receiver went, or came
+    /// at that moment.
     pub discarded: u64,
     /// Sends after which a sender gave its turn away because of the soft limit.
     pub balanced: u64,

@@ -46,15 +46,22 @@ impl<T, S: Shape> Sender<T, S> {
             return self.push_each(values);
         }
         let rescue = Rescue {
+            end: &mut self.end,
             hub: &self.hub,
             gate: &self.gate,
         };
-        let pushed = self.end.push_iter(values);
+        let pushed = rescue.end.push_iter(values);
         std::mem::forget(rescue);
         match self.end {
             // Room that was set aside and not used may have made another sender wait.
             SendEnd::Locked(_) => self.pass_on(),
-            SendEnd::Ticket(_) => self.gate.notify_room(1),
+            SendEnd::Ticket(_) => {
+                self.gate.notify_room(1);
+                if pushed == 0 && must_tell_unhidden() {
+                    // It may also have hidden what others sent behind it.
+                    self.tell(1);
+                }
+            }
             _ => {}
         }
         self.sent(pushed)
@@ -76,12 +83,20 @@ impl<T, S: Shape> Sender<T, S> {
 
     fn sent(&mut self, count: usize) -> usize {
         if count > 0 {
-            self.hub.readable.notify(count);
+            self.tell(count);
             if self.soft_limit != usize::MAX {
                 self.balance();
             }
         }
         count
+    }
+
+    /// Wakes receivers for so many elements.
+    #[inline]
+    fn tell(&mut self, count: usize) {
+        if self.hub.readable.notify_or_shut(count) {
+            self.discard_late();
+        }
     }
 
     /// Sends all elements of a slice; as [`send_many`](Self::send_many).
@@ -115,16 +130,27 @@ impl<T, S: Shape> Sender<T, S> {
     }
 }
 
+fn must_tell_unhidden() -> bool {
+    #[cfg(any(loom, shuttle))]
+    if crate::ring::sync::fault::is("unhidden_untold") {
+        return false;
+    }
+    true
+}
+
 /// When the caller's iterator panics: what it gave before is sent, and room that was set aside for
 /// more has come back; nobody may sleep on.
-struct Rescue<'s> {
+struct Rescue<'s, T> {
+    end: &'s mut SendEnd<T>,
     hub: &'s Hub,
     gate: &'s Gate,
 }
 
-impl Drop for Rescue<'_> {
+impl<T> Drop for Rescue<'_, T> {
     fn drop(&mut self) {
-        self.hub.readable.notify_all();
+        if self.hub.readable.notify_or_shut(usize::MAX) {
+            self.end.discard_late(self.gate);
+        }
         self.gate.writable.notify_all();
     }
 }

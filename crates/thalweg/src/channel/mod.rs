@@ -16,9 +16,12 @@
 //! | [`spsc()`] | one | one | total | exact |
 //! | [`mpsc()`] | many | one | of each sender | of each sender's lane |
 //! | [`mpsc()`] with [`Builder::ordered`] | many | one | total | exact |
-//! | [`mpmc()`] | many | many | total | exact |
+//! | [`mpmc()`] | many | many | total (*) | exact |
 //! | [`mpmc()`] with [`Builder::sharded`] | many | many | of each sender | of each sender's ring |
 //! | [`unbounded()`] | many | many | total | a limit, allocated as needed |
+//!
+//! (*) But at a rendezvous of several receivers where one gives up a receive that has its element
+//! already: see [`Receiver::recv_async`].
 //!
 //! Choose the narrowest shape that fits: what two sides do not share costs nothing. Endpoints are
 //! `Send` and not `Sync`, and their operations take `&mut self`: a thread has its own.
@@ -26,7 +29,16 @@
 //! # Disconnecting
 //! When the last sender is dropped, receivers get what was sent, then an error. When the last
 //! receiver is dropped, senders get an error with their element, and what is still in the channel
-//! is dropped at once. [`Receiver::close`] ends sending and keeps what is there.
+//! is dropped at once, by that receiver. [`Receiver::close`] ends sending and keeps what is there.
+//!
+//! A send that is under way while the last receiver leaves either gives its element back, or says
+//! `Ok`: the channel took it, and it is dropped before the send returns, or by the receiver that is
+//! leaving, as if that had received and dropped it. Nothing waits in a channel without receivers, so
+//! an element may hold the sender of a reply: whoever waits for that reply is told that none comes.
+//! (The exception is a [`Claim`] that is kept: what others send behind it waits until it is
+//! committed or dropped.) All elements without a receiver are counted in [`Counters::discarded`].
+//! If the drop of one panics, the others are dropped all the same, and the first panic goes on in
+//! the thread that dropped it, which may be a sender's.
 //!
 //! # Async
 //! [`Sender::send_async`], [`Receiver::recv_async`] and [`Select::wait_async`] are futures, which
@@ -41,6 +53,7 @@
 mod batch;
 mod builder;
 mod claim;
+mod discard;
 mod error;
 mod future;
 mod gap;
@@ -119,6 +132,10 @@ shape!(
 shape!(
     /// A channel of up to `capacity` elements between many senders and many receivers; 0 for a
     /// rendezvous.
+    ///
+    /// Elements have one order for all, in which receivers take them. At a rendezvous an element
+    /// can come after a later one, also one of the same sender, if the receive that it was handed to
+    /// is given up; see [`Receiver::recv_async`].
     mpmc,
     Mpmc
 );

@@ -140,12 +140,13 @@ impl<T> RecvEnd<T> {
     }
 
     /// Whether another receiver should look, too. A wake-up may stand for more than one element,
-    /// since a sender that is late with an earlier one hides those behind it.
+    /// since a sender that is late with an earlier one hides those behind it; and for the end, if
+    /// the ring was closed meanwhile.
     #[inline]
     pub(super) fn has_more(&self) -> bool {
         match self {
             Self::Ring(..) | Self::Lanes(_) => false,
-            Self::Ticket(ring, _) => ring.can_pop(),
+            Self::Ticket(ring, _) => ring.can_pop() || (ring.is_closed() && must_tell_the_end()),
             Self::Shards(receiver) => receiver.has_more(),
             Self::Locked(store, _) => !store.is_empty(),
             // A wake-up there is for one who waits, and no other.
@@ -231,16 +232,6 @@ impl<T> RecvEnd<T> {
         })
     }
 
-    /// Drops what is left: nobody will take it.
-    pub(super) fn discard(&mut self) {
-        while let Ok(value) = self.try_pop() {
-            if let Some(gate) = self.gate() {
-                gate.count_discarded();
-            }
-            drop(value);
-        }
-    }
-
     /// Closes the store and wakes the senders.
     pub(super) fn close(&mut self) {
         match self {
@@ -273,4 +264,12 @@ impl<T> RecvEnd<T> {
             _ => None,
         }
     }
+}
+
+fn must_tell_the_end() -> bool {
+    #[cfg(any(loom, shuttle))]
+    if crate::ring::sync::fault::is("end_untold") {
+        return false;
+    }
+    true
 }

@@ -72,6 +72,11 @@ impl<T> SendEnd<T> {
         }
     }
 
+    /// Whether each sender of the channel has a store of its own.
+    pub(super) fn is_own(&self) -> bool {
+        matches!(self, Self::Lane(_) | Self::Shard(_))
+    }
+
     pub(super) fn is_closed(&self) -> bool {
         match self {
             Self::Ring(producer) => producer.is_closed(),

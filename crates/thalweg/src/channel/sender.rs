@@ -21,6 +21,9 @@ const BALANCE_TURNS: u32 = 64;
 /// It can move to another thread, and can be cloned where the shape `S` allows it; all operations
 /// take `&mut self`, so each thread has a sender of its own. Dropping the last one disconnects the
 /// channel: receivers get what was sent before, then an error.
+///
+/// An operation that sends while the last receiver leaves may drop elements, its own and those of
+/// other senders, and panics if their drop does; see [Disconnecting](super#disconnecting).
 pub struct Sender<T, S: Shape> {
     pub(super) end: SendEnd<T>,
     pub(super) hub: Arc<Hub>,
@@ -50,6 +53,9 @@ impl<T, S: Shape> Sender<T, S> {
     /// While there is room and nobody sleeps, this costs a few ns; if a receiver sleeps, the
     /// wake-up (some 2 µs) is this thread's to pay.
     ///
+    /// `Ok` says that the channel took the element, not that somebody will receive it: where the last
+    /// receiver leaves at the same time, it is discarded, before this returns or by the receiver.
+    ///
     /// # Errors
     /// [`SendError::Disconnected`] if no receiver is left, [`SendError::Full`] only with
     /// [`Overflow::Reject`].
@@ -69,7 +75,9 @@ impl<T, S: Shape> Sender<T, S> {
             && let Some(room) = producer.room()
         {
             room.put(value);
-            self.hub.readable.notify_one();
+            if self.hub.readable.notify_one_or_shut() {
+                self.discard_late();
+            }
             return Ok(());
         }
         Err(value)
@@ -167,10 +175,19 @@ impl<T, S: Shape> Sender<T, S> {
     /// After a push: wakes a receiver if one sleeps, and keeps the balance.
     #[inline(always)]
     fn sent_one(&mut self) {
-        self.hub.readable.notify_chained();
+        if self.hub.readable.notify_chained_or_shut() {
+            self.discard_late();
+        }
         if self.soft_limit != usize::MAX {
             self.balance();
         }
+    }
+
+    /// The last receiver may have gone before what was sent was there: see `discard`.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn discard_late(&mut self) {
+        self.end.discard_late(&self.gate);
     }
 
     /// Gives the turn away while too many elements wait.
@@ -318,9 +335,10 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// What happened so far: of this sender's lane where it has its own, else of the channel.
     pub fn counters(&self) -> super::Counters {
-        let mut counters = match self.end {
-            SendEnd::Lane(_) | SendEnd::Shard(_) => self.hub.counters_of(&self.gate),
-            _ => self.hub.counters(|look| look(&self.gate)),
+        let mut counters = if self.end.is_own() {
+            self.hub.counters_of(&self.gate)
+        } else {
+            self.hub.counters(|look| look(&self.gate))
         };
         let len = self.end.len() as u64;
         if let Some(meeting) = self.end.meeting() {
@@ -367,7 +385,7 @@ impl<T, S: ManySenders> Clone for Sender<T, S> {
 
 impl<T, S: Shape> Drop for Sender<T, S> {
     fn drop(&mut self) {
-        if let SendEnd::Lane(_) | SendEnd::Shard(_) = self.end {
+        if self.end.is_own() {
             // Before it is counted out: who is the last tells the receivers that all are closed.
             self.end.close();
             self.gate.leave();

@@ -134,6 +134,12 @@ impl<T, G> LaneConsumer<T, G> {
         }
     }
 
+    /// The rings of all lanes and their tags, also of lanes that are closed and drained.
+    pub(crate) fn each_lane(&mut self) -> impl Iterator<Item = (&mut Consumer<T>, &G)> {
+        let lanes = self.lanes.iter_mut();
+        lanes.map(|lane| (&mut lane.ring, &lane.tag))
+    }
+
     /// Lets a lane go that is closed and drained.
     fn forget(&mut self, at: usize) {
         self.popped_before += self.lanes.swap_remove(at).ring.popped();

@@ -91,6 +91,10 @@ pub(crate) mod order {
         closed = Acquire, weak Relaxed;
         /// An endpoint leaves: the last one of two sees all that the other did.
         leave = AcqRel, weak Relaxed;
+        /// A producer says that it published after the consumer may have looked for the last time.
+        late = AcqRel, weak Relaxed;
+        /// A consumer has looked for the last time, and leaves what comes to the producer.
+        done = AcqRel, weak Relaxed;
         /// The fence between "publish" and "does anyone sleep?", and between "I sleep" and "is
         /// there anything?" (Dekker). The weak form is only acquire-release, which lets both miss
         /// each other.

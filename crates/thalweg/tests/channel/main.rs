@@ -14,6 +14,7 @@ mod flavour;
 mod gophers;
 #[cfg(target_os = "linux")]
 mod idle;
+mod late;
 mod ledger;
 mod loss;
 mod meetings;
@@ -74,6 +75,9 @@ mod stored {
                 a_panicking_iterator_wakes_the_receiver
                 a_panic_in_recv_each_leaves_the_rest
                 a_panic_while_elements_are_dropped_drops_the_others,
+            late: a_late_batch_is_discarded_at_once
+                what_a_closed_channel_holds_is_counted
+                requests_are_not_kept,
             loss: reject_gives_back
                 drop_newest_keeps_the_first
                 batches_tell_the_sum
@@ -158,6 +162,9 @@ mod claiming {
                 an_abandoned_claim_drops_what_was_written
                 a_commit_into_a_closed_channel_loses_nothing
                 policies_that_do_not_wait_say_that_it_is_full,
+            late: a_late_commit_is_discarded_at_once
+                a_panic_of_a_late_element_drops_the_others
+                a_forgotten_batch_is_not_discarded,
         }
     }
 }
@@ -246,6 +253,7 @@ mod one_ring {
                 a_dropped_claim_holds_nobody_back
                 unused_room_wakes_another_sender
                 a_hole_that_is_passed_wakes_the_sender,
+            late: what_a_claim_hid_is_discarded,
         }
     }
 }

@@ -26,6 +26,7 @@ mod crowds;
 mod faults;
 mod ledger;
 mod loss;
+mod replies;
 mod select;
 mod store;
 mod tasks;

@@ -5,6 +5,7 @@ mod cancelling;
 mod cloning;
 mod delivery;
 pub(super) mod kept;
+mod leaving;
 mod losing;
 
 use super::{Builder, Mpmc, Mpsc, Receiver, Sender, Spsc};
@@ -33,6 +34,11 @@ mod store {
 
     pub(super) fn ticket() -> Ends<Mpmc> {
         Builder::new(1).mpmc().expect("a capacity in range")
+    }
+
+    /// Where an element may hide another.
+    pub(super) fn two_tickets() -> Ends<Mpmc> {
+        Builder::new(2).mpmc().expect("a capacity in range")
     }
 
     pub(super) fn shards() -> Ends<Mpmc> {

@@ -128,9 +128,14 @@ impl<'a, T> Claim<'a, T> {
         self.publish()
     }
 
+    /// The producer; what was written and not published is dropped with the claim.
+    pub(crate) fn producer(&mut self) -> &mut Producer<T> {
+        self.producer
+    }
+
     /// Publishes what was written; the claim then has room for what remains.
     #[inline]
-    pub(super) fn publish(&mut self) -> usize {
+    pub(crate) fn publish(&mut self) -> usize {
         let count = self.written;
         if count > 0 {
             let start = self.producer.tail;

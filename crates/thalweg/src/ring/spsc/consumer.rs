@@ -242,6 +242,23 @@ impl<T> Consumer<T> {
     pub fn close(&mut self) {
         self.shared().close();
     }
+
+    /// Takes the oldest element of a ring that is closed. If there is none, the rest, should the
+    /// producer have been late, is the producer's to take, and there is nothing to take any more;
+    /// see [`Producer::take_left`](super::Producer::take_left).
+    pub(crate) fn take_last(&mut self) -> Option<T> {
+        while !self.shared().is_handed_over() {
+            if self.observe().is_ok() {
+                return Some(self.take());
+            }
+            // A forgotten batch may have taken elements without releasing them.
+            self.shared().release(self.head);
+            if self.shared().hand_over() {
+                break;
+            }
+        }
+        None
+    }
 }
 
 /// Instead of a position: nothing is left, and nothing will come.
@@ -274,8 +291,10 @@ fn look<T>(ring: &Shared<T>, head: u64) -> u64 {
 
 impl<T> Drop for Consumer<T> {
     fn drop(&mut self) {
-        // A forgotten batch may have taken elements without releasing them.
-        self.shared().release(self.head);
+        if !self.shared().is_handed_over() {
+            // A forgotten batch may have taken elements without releasing them.
+            self.shared().release(self.head);
+        }
         self.shared().close();
         // SAFETY: the last access of this endpoint, and all that it took is released (rule 5).
         unsafe { Shared::leave(self.shared) };

@@ -204,3 +204,33 @@ fn elements_left_inside_are_dropped_by_the_last_owner() {
     }
     check(model, &["leave"]);
 }
+
+/// The consumer looks for the last time while something is published: one of the two takes it.
+#[test]
+fn what_comes_late_is_taken_once() {
+    fn model(layout: Layout) {
+        DROPS.set(0);
+        let (mut tx, mut rx) = ring(2, layout);
+        assert!(tx.try_push(Item(1)).is_ok());
+        let consumer = thread::spawn(move || {
+            rx.close();
+            while let Some(item) = rx.take_last() {
+                drop(item);
+            }
+        });
+        for _ in 0..2 {
+            if tx.try_push(Item(1)).is_ok() {
+                tx.come_late();
+                while let Some(item) = tx.take_left() {
+                    drop(item);
+                }
+            }
+        }
+        consumer.join().expect("consumer");
+        // Before the ring goes; those that were refused are among them.
+        assert_eq!((DROPS.get(), tx.len()), (3, 0));
+        drop(tx);
+        assert_eq!(DROPS.get(), 3);
+    }
+    check(model, &["late", "done", "late_missed", "reclaim"]);
+}

@@ -258,6 +258,30 @@ impl<T> Producer<T> {
     pub fn close(&mut self) {
         self.shared().close();
     }
+
+    /// The last publish may have come after the last look of a consumer that goes. It looks again,
+    /// or leaves what there is to this side; see [`take_left`](Self::take_left).
+    pub(crate) fn come_late(&mut self) {
+        self.shared().come_late();
+    }
+
+    /// Takes the oldest element if the consumer has left that to this side, for good.
+    pub(crate) fn take_left(&mut self) -> Option<T> {
+        let ring = self.shared();
+        if !ring.is_handed_over() {
+            return None;
+        }
+        let head = ring.released();
+        if head == self.tail {
+            return None;
+        }
+        // Counted as gone before it is taken (rule 4).
+        ring.release(head + 1);
+        // SAFETY: published, since it is before the tail; not taken, since the consumer has released
+        // all that it took and takes no more; and this is the only producer (rules 3 and 4, see
+        // "What comes late" in `shared.rs`).
+        Some(unsafe { ring.cell(head).take() })
+    }
 }
 
 /// How far the producer may go by what the head is now. Room that a consumer made while it left, by

@@ -14,17 +14,37 @@
 //!   last published one.
 //! - `AcqRel` is needed on both swaps, since either can be first or second. A model weakens it and
 //!   is caught (`models.rs`).
+//!
+//! *What comes late.* Without more, elements that nobody took stay until the second has left. A
+//! channel wants them dropped at once when its receiver goes, also one that is published after the
+//! consumer has looked for the last time. So the consumer's end passes from the consumer to the
+//! producer, by two bits in `ending`:
+//! - A producer that may have been too late sets `LATE` ([`come_late`](Shared::come_late)), and
+//!   takes what is left only if it finds `DONE`.
+//! - A consumer that found nothing more sets `DONE`, if `LATE` is not set
+//!   ([`hand_over`](Shared::hand_over)); else it clears `LATE`, looks once more, and tries again.
+//! - By the order of these changes of one word, an element that was published before `LATE` was
+//!   set is met by a look of the consumer after it read that, or by the producer, which then reads
+//!   `DONE`: nothing is left, and neither waits for the other.
+//! - After `DONE` the consumer neither takes nor releases; the producer acquired its last head with
+//!   it, and is then the only one to read and write `head` and the cells. Rules 3 and 4 hold with
+//!   the producer in the consumer's place.
 
 use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use super::super::sequence::Sequence;
-use super::super::sync::{AtomicBool, Ordering, UnsafeCell, order};
+use super::super::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, order};
 use super::Layout;
 use super::distance::Keeper;
 use super::packed::Packed;
 use super::slotted::Slotted;
 use super::view::View;
+
+/// In `ending`: something was published that the consumer may not have looked for.
+const LATE: u32 = 1;
+/// In `ending`: the consumer's end is the producer's now.
+const DONE: u32 = 2;
 
 /// Room for one element; who may touch it when is in the rules of `spsc`.
 #[repr(transparent)]
@@ -84,6 +104,7 @@ pub(super) struct Shared<T> {
     capacity: usize,
     closed: AtomicBool,
     left: AtomicBool,
+    ending: AtomicU32,
 }
 
 impl<T> Shared<T> {
@@ -110,6 +131,7 @@ impl<T> Shared<T> {
             capacity,
             closed: AtomicBool::new(false),
             left: AtomicBool::new(false),
+            ending: AtomicU32::new(0),
         }
     }
 
@@ -203,6 +225,43 @@ impl<T> Shared<T> {
         // ORDERING: closed (Acquire), pairs with the close in `close`: what was published before
         // is seen.
         self.closed.load(order::closed())
+    }
+
+    /// The producer has published something for which the consumer may have looked too early.
+    pub(super) fn come_late(&self) {
+        // ORDERING: late (AcqRel), pairs with the swaps in `hand_over`: the consumer sees what was
+        // published before, or this has seen all that the consumer did.
+        self.ending.fetch_or(LATE, order::late());
+    }
+
+    /// The consumer has found nothing and has released all that it took. Gives whether its end is
+    /// now the producer's; if not, something was published meanwhile, and it must look again.
+    pub(super) fn hand_over(&self) -> bool {
+        #[cfg(loom)]
+        if super::super::sync::fault::is("late_missed") {
+            // ORDERING: SeqCst; wrong in any case.
+            self.ending.fetch_or(DONE, Ordering::SeqCst);
+            return true;
+        }
+        // ORDERING: done (AcqRel), pairs with the one in `come_late` and the load in
+        // `is_handed_over`: the last head; Relaxed where it fails, since the next line acquires.
+        let outcome = (self.ending).compare_exchange(0, DONE, order::done(), Ordering::Relaxed);
+        match outcome {
+            Ok(_) | Err(DONE) => true,
+            Err(_) => {
+                // ORDERING: done (AcqRel), pairs with the one in `come_late`: the element that is
+                // late.
+                self.ending.fetch_and(!LATE, order::done());
+                false
+            }
+        }
+    }
+
+    /// Whether the consumer's end is the producer's. The consumer knows by itself.
+    pub(super) fn is_handed_over(&self) -> bool {
+        // ORDERING: closed (Acquire), pairs with the done in `hand_over`: what the consumer took
+        // and released.
+        self.ending.load(order::closed()) & DONE != 0
     }
 
     /// Moves `values` into the claimed cells from `position` on.

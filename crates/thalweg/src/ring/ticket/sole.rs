@@ -38,6 +38,9 @@ pub struct SoleProducer<T, C: Side = Many> {
     tail: u64,
 }
 
+/// A sole producer's claim, and its ring.
+type ClaimBesideRing<'a, T, C> = (TicketClaim<'a, T>, &'a Ticket<T, Sole, C>);
+
 impl<T, C: Side> Ticket<T, Sole, C> {
     /// How many positions from the sole producer's tail on are free, at least `min` and at most
     /// `max`.
@@ -101,26 +104,20 @@ impl<T, C: Side> SoleProducer<T, C> {
         Ok(())
     }
 
-    /// Claims from `min` to `max` free positions; the caller asks for `asked`.
-    #[inline]
-    fn room(&mut self, asked: usize, min: u64, max: u64) -> Result<TicketClaim<'_, T>, ClaimError> {
-        let ring = &*self.ring;
-        let slots = ring.slots();
-        let free = ring.sole_free(slots, self.tail, min, max);
-        let free = free.map_err(|refused| refused.claim(asked))?;
-        let tail = SoleTail {
-            own: &mut self.tail,
-            shared: &ring.tail,
-        };
-        Ok(TicketClaim::of_sole(slots, tail, free as usize))
-    }
-
     /// Claims room for exactly `count` elements. What is not used goes back: a sole producer makes
     /// no holes.
     ///
     /// # Errors
     /// As [`Ticket::claim`].
     pub fn claim(&mut self, count: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
+        Ok(self.claim_beside_ring(count)?.0)
+    }
+
+    /// As [`claim`](Self::claim), with the ring, to be looked at while the room is claimed.
+    pub(crate) fn claim_beside_ring(
+        &mut self,
+        count: usize,
+    ) -> Result<ClaimBesideRing<'_, T, C>, ClaimError> {
         let capacity = self.ring.capacity();
         if count > capacity {
             return Err(ClaimError::TooLarge {
@@ -128,7 +125,14 @@ impl<T, C: Side> SoleProducer<T, C> {
                 capacity,
             });
         }
-        self.room(count, count as u64, count as u64)
+        let claim = room(
+            &self.ring,
+            &mut self.tail,
+            count,
+            count as u64,
+            count as u64,
+        )?;
+        Ok((claim, &self.ring))
     }
 
     /// Claims room for as many elements as are free in one run, at most `max` and, unless `max` is
@@ -139,7 +143,7 @@ impl<T, C: Side> SoleProducer<T, C> {
     #[inline]
     pub fn claim_up_to(&mut self, max: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
         let want = max.min(self.ring.capacity()) as u64;
-        self.room(max, want.min(1), want)
+        room(&self.ring, &mut self.tail, max, want.min(1), want)
     }
 
     /// Appends elements from the front of `values` while there is room, in one run, and says how
@@ -161,6 +165,26 @@ impl<T, C: Side> SoleProducer<T, C> {
     pub fn push_iter(&mut self, values: impl IntoIterator<Item = T>) -> usize {
         push_iter(self, values.into_iter())
     }
+}
+
+/// Claims from `min` to `max` free positions from the sole producer's tail on; the caller asks for
+/// `asked`.
+#[inline]
+fn room<'a, T, C: Side>(
+    ring: &'a Ticket<T, Sole, C>,
+    tail: &'a mut u64,
+    asked: usize,
+    min: u64,
+    max: u64,
+) -> Result<TicketClaim<'a, T>, ClaimError> {
+    let slots = ring.slots();
+    let free = ring.sole_free(slots, *tail, min, max);
+    let free = free.map_err(|refused| refused.claim(asked))?;
+    let tail = SoleTail {
+        own: tail,
+        shared: &ring.tail,
+    };
+    Ok(TicketClaim::of_sole(slots, tail, free as usize))
 }
 
 impl<T, C: Side> Claims<T> for SoleProducer<T, C> {

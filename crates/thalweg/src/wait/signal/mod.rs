@@ -4,9 +4,9 @@
 //! waits, telling costs a load and a branch, and no fence.
 //!
 //! # State
-//! `word` is the number of listed waiters times [`WAITER`], plus [`ARMED`], plus [`WAKING`]. It
-//! changes under the lock of the list only. `calm` counts notifications on end that met an armed
-//! signal and nobody.
+//! `word` is the number of listed waiters times [`WAITER`], plus [`ARMED`], plus [`WAKING`], plus
+//! [`SHUT`]. It changes under the lock of the list only. `calm` counts notifications on end that met
+//! an armed signal and nobody.
 //!
 //! # Rules
 //! 1. Whoever makes something publishes it, passes the light barrier, and loads the word. If that
@@ -15,13 +15,17 @@
 //! 2. A waiter takes the lock. If the signal is not armed, it arms it: it sets `ARMED`, then
 //!    passes the heavy barrier. Then it lists itself, gives the lock back, passes a sequentially
 //!    consistent fence, and looks again; only if there is nothing does it sleep.
-//! 3. `ARMED` is set by rule 2 and by nothing else, and cleared only under the lock, while nobody
-//!    is listed and no thread is on its way as one of a chain.
+//! 3. `ARMED` is set by rules 2 and 6 and by nothing else, and cleared only under the lock, while
+//!    nobody is listed, no thread is on its way as one of a chain, and the signal is not shut.
 //! 4. A chained notification wakes nobody while the last thread that one woke has not looked yet
 //!    (`WAKING`); that thread clears the mark, passes a fence, looks, and if there is more,
 //!    notifies the next. Its look comes after whatever the notifier made, by the argument below.
 //! 5. A notification is used up by a look that comes after it, and by nothing else. A waiter that
 //!    leaves without one passes it on.
+//! 6. Whoever looks for the last time shuts the signal before: it takes the lock, sets `SHUT` and,
+//!    if the signal is not armed, `ARMED` and passes the heavy barrier, gives the lock back, and
+//!    passes a sequentially consistent fence. `SHUT` is never cleared. A notifier that finds it
+//!    after its fence has to look itself.
 //!
 //! # Why it works
 //! By the lock, a waiter is listed after the heavy barrier of the last arming, which comes after
@@ -32,6 +36,11 @@
 //! if the waiter's, the notifier sees it listed, and if the notifier's, the waiter sees what was
 //! made (Dekker's argument).
 //!
+//! By the same argument, with the one that shuts the signal in the place of the waiter: either its
+//! last look sees what was made, or the notifier finds `SHUT`; or both. Two notifiers that both find
+//! it have passed a fence each, between publishing and looking: at least one of them sees what the
+//! other made.
+//!
 //! So dense traffic, where the receiver hardly ever sleeps, pays no fence; sparse traffic, where it
 //! sleeps every time, stays armed and pays no heavy barrier. A signal that nobody has slept on for
 //! [`CALM_MAX`] notifications is cleared by the notifier. Where the system has no heavy barrier, a
@@ -41,6 +50,7 @@
 mod list;
 #[cfg(all(test, loom))]
 mod models;
+mod shutting;
 #[cfg(all(test, not(loom)))]
 mod tests;
 mod waking;
@@ -56,8 +66,10 @@ use std::task::Waker;
 const ARMED: u32 = 1;
 /// A thread has been woken as one of a chain, and has not looked yet.
 const WAKING: u32 = 2;
+/// Nobody will look again.
+const SHUT: u32 = 4;
 /// One listed waiter.
-const WAITER: u32 = 4;
+const WAITER: u32 = 8;
 /// Notifications on end that find nobody before the signal is cleared. So many fences (7 ns each)
 /// cost as much as one to five heavy barriers.
 #[cfg(not(any(loom, shuttle)))]
@@ -350,8 +362,15 @@ impl Signal {
             && let Ok(list) = self.back.list.try_lock()
             && list.is_idle()
         {
-            // ORDERING: Relaxed; under the lock, so that the next waiter arms it again (rule 3).
-            self.front.word.store(0, Ordering::Relaxed);
+            // ORDERING: Relaxed; the word changes under the lock only.
+            let word = self.front.word.load(Ordering::Relaxed);
+            #[cfg(loom)]
+            let word = word * u32::from(!crate::ring::sync::fault::is("shut_cleared"));
+            if word & SHUT == 0 {
+                // ORDERING: Relaxed; under the lock, so that the next waiter arms it again (rule
+                // 3).
+                self.front.word.store(0, Ordering::Relaxed);
+            }
         }
     }
 
@@ -360,12 +379,13 @@ impl Signal {
     /// looked, and this would arm it without the heavy barrier (rule 3).
     fn tell(&self, list: &List) {
         // ORDERING: Relaxed; the word changes under the lock only.
-        debug_assert!(self.front.word.load(Ordering::Relaxed) & ARMED != 0);
+        let old = self.front.word.load(Ordering::Relaxed);
+        debug_assert!(old & ARMED != 0);
         let waking = if list.waking.is_some() { WAKING } else { 0 };
-        let word = ARMED + waking + list.len() * WAITER;
-        // ORDERING: Relaxed; the caller holds the lock, and a new waiter passes the fence in
-        // `register` afterwards.
-        self.front.word.store(word, Ordering::Relaxed);
+        let word = ARMED + waking + (old & SHUT) + list.len() * WAITER;
+        // ORDERING: Release, pairs with the Acquire in `is_shut`, if it is. Else nothing is passed
+        // on: the caller holds the lock, and a new waiter passes the fence in `register` afterwards.
+        self.front.word.store(word, Ordering::Release);
     }
 
     fn lock(&self) -> MutexGuard<'_, List> {

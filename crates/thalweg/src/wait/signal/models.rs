@@ -2,6 +2,7 @@
 //! a deadlock, which loom reports.
 
 mod chain;
+mod shutting;
 
 use super::*;
 use crate::ring::sync::{AtomicBool, AtomicU32, fault};

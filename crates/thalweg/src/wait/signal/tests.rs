@@ -1,4 +1,5 @@
 mod chain;
+mod shutting;
 
 use super::*;
 use crate::wait::{Mode, Pace, TimedOut, block};

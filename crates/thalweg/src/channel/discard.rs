@@ -1,0 +1,128 @@
+//! Dropping what nobody will receive: by the last receiver as it goes, and by senders that come
+//! late.
+//!
+//! A sender looks whether the channel is closed, and then puts its element in. In between the last
+//! receiver may close the channel, drop what there is, and be gone. The element must not lie there
+//! until the senders go: it may hold the one end of a reply channel at whose other end that very
+//! sender waits.
+//!
+//! # Rules
+//! 1. The last receiver closes the store, shuts the signal of the receivers, then takes out and
+//!    drops what it finds ([`RecvEnd::discard`]).
+//! 2. A sender notifies that signal after all that it has made visible: elements, or room for none
+//!    that kept those behind it back. If it is told that the signal is shut, it drops what it finds
+//!    ([`SendEnd::discard_late`]).
+//! 3. Where only one side may take (a ring of one sender and one receiver, a lane), the two hand
+//!    that over, and neither waits for the other: see "What comes late" in `ring::spsc::shared`.
+//! 4. Every element is counted before it is dropped, and all are dropped, also if one panics.
+//!
+//! # Why nothing stays
+//! By the signal's rule 6, what was there before a notification is seen by the last receiver's look,
+//! or the notification says "shut"; and of two senders that are told so, one sees what both made.
+//! So where an element is kept back by others before it that are still under way, whoever of those
+//! is the last to make its own visible finds all of them, or the receiver does. A queue with a lock
+//! refuses elements once it is closed, but for those of an iterator, for which room was set aside
+//! before. A rendezvous stores nothing but what came back from a receiver, which was there then.
+
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+
+use super::hub::Gate;
+use super::recv_end::RecvEnd;
+use super::send_end::SendEnd;
+use crate::ring::sync::IS_MODEL;
+use crate::ring::{Many, Producer, Side, Ticket};
+
+impl<T> RecvEnd<T> {
+    /// Drops what is left: nobody will take it. The store is closed, and its signal is shut unless
+    /// no sender is there.
+    pub(super) fn discard(&mut self) {
+        match self {
+            Self::Ring(consumer, gate) => drop_each(|| counted(gate, consumer.take_last())),
+            Self::Lanes(receiver) => {
+                let mut lanes = receiver.lanes.each_lane();
+                let mut lane = lanes.next();
+                drop_each(|| {
+                    while let Some((consumer, gate)) = &mut lane {
+                        let last = counted(gate, consumer.take_last());
+                        if last.is_some() {
+                            return last;
+                        }
+                        lane = lanes.next();
+                    }
+                    None
+                });
+            }
+            Self::Ticket(ring, gate) => discard_tickets(ring, gate),
+            Self::Shards(receiver) => drop_each(|| {
+                let (_, value) = receiver.try_pop_at().ok()?;
+                if let Some(gate) = receiver.gate() {
+                    gate.count_discarded();
+                }
+                Some(value)
+            }),
+            Self::Locked(store, gate) => drop_each(|| counted(gate, store.try_pop().ok())),
+            Self::Meeting(meeting, gate) => drop_each(|| {
+                let (_, value) = meeting.try_pop_at().ok()?;
+                counted(gate, Some(value))
+            }),
+        }
+    }
+}
+
+impl<T> SendEnd<T> {
+    /// After a notification that said that nobody will look (rule 2).
+    #[cold]
+    #[inline(never)]
+    pub(super) fn discard_late(&mut self, gate: &Gate) {
+        match self {
+            Self::Ring(producer) => discard_left(producer, gate),
+            Self::Lane(lane) => discard_left(&mut lane.producer, gate),
+            Self::Ticket(ring) => discard_tickets(ring, gate),
+            Self::Shard(shard) => discard_tickets(shard.producer.ring(), gate),
+            Self::Locked(store) => drop_each(|| counted(gate, store.try_pop().ok())),
+            // An element goes to a receiver that waits, or is not sent.
+            Self::Meeting(_) => {}
+        }
+    }
+}
+
+/// As [`SendEnd::discard_late`], for the ring of one sender and one receiver.
+#[cold]
+#[inline(never)]
+pub(super) fn discard_left<T>(producer: &mut Producer<T>, gate: &Gate) {
+    producer.come_late();
+    drop_each(|| counted(gate, producer.take_left()));
+}
+
+/// As [`SendEnd::discard_late`], where anybody may take.
+#[cold]
+#[inline(never)]
+pub(super) fn discard_tickets<T, P: Side>(ring: &Ticket<T, P, Many>, gate: &Gate) {
+    drop_each(|| counted(gate, ring.try_pop().ok()));
+}
+
+fn counted<T>(gate: &Gate, value: Option<T>) -> Option<T> {
+    if value.is_some() {
+        gate.count_discarded();
+    }
+    value
+}
+
+/// Drops all that `take` gives. If drops panic, so does this, once, at the end.
+fn drop_each<T>(mut take: impl FnMut() -> Option<T>) {
+    let mut panic = None;
+    while let Some(value) = take() {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
+            panic.get_or_insert(payload);
+            if IS_MODEL {
+                // It may be the model that fails; then nothing of it can be touched any more.
+                break;
+            }
+        }
+    }
+    match panic {
+        // A second panic while the first unwinds would end the process.
+        Some(payload) if !std::thread::panicking() => resume_unwind(payload),
+        _ => {}
+    }
+}

@@ -1,0 +1,93 @@
+//! The last receiver goes while something is being sent: it is refused, or gone when both are done,
+//! though the senders stay.
+
+use super::{KeptEnds, begin, over_stores};
+use crate::channel::models::kept::Kept;
+use crate::channel::{ManySenders, Shape};
+use loom::thread;
+
+/// All that the sender's store took was discarded, and nothing is in it.
+fn check_gone<S: Shape>(tx: &crate::channel::Sender<u32, S>, sent: u64) {
+    let counters = tx.counters();
+    assert_eq!(
+        (tx.len(), counters.discarded, counters.received),
+        (0, sent, 0)
+    );
+}
+
+fn what_is_sent_late_is_gone_at_once<S: Shape>((mut tx, rx): KeptEnds<S>) {
+    let receiver = thread::spawn(move || drop(rx));
+    begin();
+    let sent = tx.send(7).is_ok();
+    receiver.join().unwrap();
+    check_gone(&tx, u64::from(sent));
+}
+
+over_stores! {
+    what_is_sent_late_is_gone_at_once;
+    ring, 3, ["shut", "light", "late_missed"];
+    lanes, 3, ["shut", "light", "late_missed"];
+    ticket, 3, ["shut", "light"];
+    shards, 3, ["shut", "light"];
+    unbounded, 3, [];
+}
+
+/// Room was set aside for it before the end, where there is a lock.
+fn a_batch_that_comes_late_is_gone_at_once<S: Shape>((mut tx, rx): KeptEnds<S>) {
+    let receiver = thread::spawn(move || drop(rx));
+    begin();
+    let sent = tx.try_send_many([7]);
+    receiver.join().unwrap();
+    check_gone(&tx, sent as u64);
+}
+
+over_stores! {
+    a_batch_that_comes_late_is_gone_at_once;
+    ring, 3, ["shut", "late_missed"];
+    lanes, 2, ["shut", "late_missed"];
+    ticket, 2, ["shut"];
+    shards, 2, ["shut"];
+    unbounded, 2, ["shut"];
+}
+
+fn a_claim_that_comes_late_is_gone_at_once<S: Shape>((mut tx, rx): KeptEnds<S>) {
+    let receiver = thread::spawn(move || drop(rx));
+    begin();
+    let sent = tx.try_claim(1).map(|mut claim| {
+        claim.push(7).unwrap();
+        claim.commit()
+    });
+    receiver.join().unwrap();
+    check_gone(&tx, sent.unwrap_or(0) as u64);
+}
+
+over_stores! {
+    a_claim_that_comes_late_is_gone_at_once;
+    ring, 3, ["shut", "late_missed"];
+    lanes, 2, ["shut", "late_missed"];
+    ticket, 2, ["shut"];
+    shards, 2, ["shut"];
+}
+
+/// One of them may hide the element of the other.
+fn two_that_come_late_are_gone_at_once<S: ManySenders>((mut tx, rx): KeptEnds<S>) {
+    let mut other = Kept::new(tx.clone());
+    let receiver = thread::spawn(move || drop(rx));
+    let sender = thread::spawn(move || (u64::from(other.send(1).is_ok()), other));
+    begin();
+    let own = u64::from(tx.send(2).is_ok());
+    receiver.join().unwrap();
+    let (others, other) = sender.join().unwrap();
+    let has_lanes = tx.end.is_own();
+    let all = own + others;
+    check_gone(&tx, if has_lanes { own } else { all });
+    check_gone(&other, if has_lanes { others } else { all });
+}
+
+over_stores! {
+    two_that_come_late_are_gone_at_once;
+    lanes, 1, ["shut", "late_missed"];
+    two_tickets, 2, ["shut"];
+    shards, 1, ["shut"];
+    unbounded, 1, [];
+}

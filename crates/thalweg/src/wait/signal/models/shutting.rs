@@ -1,0 +1,92 @@
+//! Models of the end of a signal (rule 6).
+
+use super::{Shelf, Simulation, fault, over, spawn};
+use crate::ring::sync::{AtomicBool, order};
+use crate::wait::signal::Signal;
+use std::sync::Arc;
+
+/// Who puts something down while the last one looks for the last time: one of the two sees it.
+fn a_late_element(is_armed: bool, is_interrupted: bool) {
+    let simulation = is_interrupted.then(Simulation::start);
+    let shared = Shelf::new();
+    if is_armed {
+        shared.arm();
+    }
+    let notifier = spawn(&shared, |shared| {
+        // One store, so that nothing but the barriers drives it out.
+        shared.left.store(1, order::publish());
+        if shared.signal.notify_one_or_shut() {
+            let _ = shared.take();
+        }
+        over();
+    });
+    shared.signal.shut();
+    let _ = shared.take();
+    notifier.join().expect("the notifier");
+    assert!(shared.take().is_none(), "nobody saw it");
+    drop(simulation);
+}
+
+#[test]
+fn an_element_is_seen_by_the_last_look_or_by_who_put_it_down() {
+    // Where it is not armed, the barriers order all of it; where it is, the fences.
+    for (is_armed, faults) in [(false, ["shut", "light"]), (true, ["shut", "dekker"])] {
+        let model = move || a_late_element(is_armed, false);
+        loom::model(model);
+        for fault in faults {
+            assert!(fault::caught(fault, model), "{fault}");
+        }
+    }
+}
+
+#[test]
+fn an_interrupt_stands_for_the_fence_of_the_notifier() {
+    loom::model(|| a_late_element(false, true));
+    assert!(fault::caught("heavy", || a_late_element(false, true)));
+}
+
+/// Two who come late: one of them at least sees what both put down, as where one element hides the
+/// other.
+fn two_late_elements() {
+    struct Cells(Signal, [AtomicBool; 2], [AtomicBool; 2]);
+    let cell = || AtomicBool::new(false);
+    let shared = Arc::new(Cells(Signal::new(), [cell(), cell()], [cell(), cell()]));
+    let late = |at: usize| {
+        let shared = Arc::clone(&shared);
+        loom::thread::spawn(move || {
+            shared.1[at].store(true, order::publish());
+            let is_late = shared.0.notify_one_or_shut();
+            let sees_both = is_late && shared.1.iter().all(|cell| cell.load(order::observe()));
+            shared.2[at].store(sees_both, order::publish());
+        })
+    };
+    let both = [late(0), late(1)];
+    shared.0.shut();
+    let last = shared.1.iter().all(|cell| cell.load(order::observe()));
+    for thread in both {
+        thread.join().expect("a notifier");
+    }
+    let seen = shared.2.iter().any(|cell| cell.load(order::observe()));
+    assert!(last || seen, "nobody saw both");
+}
+
+#[test]
+fn of_two_late_elements_somebody_sees_both() {
+    super::model_of_two_preemptions(two_late_elements);
+    assert!(fault::caught("shut", two_late_elements));
+    assert!(fault::caught("light", two_late_elements));
+}
+
+/// Many notifications on end clear a signal, but not one that is shut.
+#[test]
+fn a_signal_stays_shut() {
+    let model = || {
+        let signal = Signal::new();
+        signal.shut();
+        for _ in 0..3 {
+            assert!(signal.notify_one_or_shut() && signal.notify_chained_or_shut());
+        }
+    };
+    loom::model(model);
+    assert!(fault::caught("shut_cleared", model));
+}

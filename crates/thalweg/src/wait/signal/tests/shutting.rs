@@ -1,0 +1,44 @@
+//! A signal that is shut says so to everybody, for ever, and works as before.
+
+use super::{CALM_MAX, Counter, Signal};
+
+fn is_shut(signal: &Signal) -> bool {
+    let told = signal.notify_one_or_shut();
+    assert_eq!(signal.notify_chained_or_shut(), told);
+    assert_eq!(signal.notify_or_shut(3), told);
+    told
+}
+
+#[test]
+fn only_a_shut_signal_says_so() {
+    let signal = Signal::new();
+    assert!(!is_shut(&signal), "calm");
+    let (counter, waker) = Counter::new();
+    let entry = signal.register(&waker);
+    assert!(!is_shut(&signal), "armed");
+    assert_eq!(counter.woken(), 1);
+    assert!(!signal.unregister(entry));
+    signal.shut();
+    assert!(is_shut(&signal));
+    signal.shut();
+    assert!(is_shut(&signal), "twice does no harm");
+}
+
+#[test]
+fn it_stays_shut_whatever_comes() {
+    let signal = Signal::new();
+    signal.shut();
+    for _ in 0..3 * CALM_MAX {
+        assert!(signal.notify_one_or_shut());
+    }
+    let (counter, waker) = Counter::new();
+    let entry = signal.register(&waker);
+    assert_eq!(signal.waiting(), 1);
+    assert!(is_shut(&signal));
+    assert_eq!((counter.woken(), signal.waiting()), (1, 0));
+    assert!(!signal.unregister(entry));
+    let entry = signal.register_thread(&waker);
+    assert!(signal.notify_chained_or_shut() && signal.notify_chained_or_shut());
+    assert!(!signal.unregister(entry));
+    assert!(is_shut(&signal), "also after a chain");
+}
