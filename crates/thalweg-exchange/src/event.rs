@@ -5,6 +5,34 @@ use std::ops::Deref;
 use crate::command::Action;
 use crate::ids::{OrderId, UserId};
 
+/// Where the risk side keeps an order's owner, as it said itself when the order was placed.
+///
+/// Saves a look-up and proves nothing: whoever uses it must see that the user of that slot is the
+/// one whose id stands beside it. Two hints are always equal, since a hint is no part of what
+/// happened: events are equal whether or not hints were given.
+#[derive(Clone, Copy, Debug)]
+pub struct UserHint(pub u32);
+
+impl UserHint {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self(u32::MAX);
+}
+
+impl Default for UserHint {
+    /// [`UserHint::UNKNOWN`].
+    fn default() -> Self {
+        Self::UNKNOWN
+    }
+}
+
+impl PartialEq for UserHint {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for UserHint {}
+
 /// One thing that happened in a book.
 ///
 /// The *hold price* is the price at which the buying order's money was held: its reserve price
@@ -21,6 +49,8 @@ pub enum Event {
         maker_order: OrderId,
         /// Its owner.
         maker_uid: UserId,
+        /// Where the owner is kept.
+        maker_user: UserHint,
         /// True where the maker is filled and gone.
         maker_completed: bool,
         /// True on the trade that finishes the taker.
@@ -49,9 +79,23 @@ pub enum Event {
         completed: bool,
         /// The order's reserve price.
         bidder_hold_price: i64,
+        /// Where the order's owner is kept.
+        user: UserHint,
         /// The order's side.
         action: Action,
     },
+}
+
+/// How the book of a futures symbol stands after a command that succeeded: what settlement, which
+/// knows no books, needs beyond the events.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Standing {
+    /// The best price of a resting sell order.
+    pub ask: Option<i64>,
+    /// The best price of a resting buy order.
+    pub bid: Option<i64>,
+    /// Of a move: the order's price before, and the lots that were left of it.
+    pub moved: Option<(i64, i64)>,
 }
 
 /// The events of one command, in order; a buffer to be used again and again.
@@ -60,13 +104,17 @@ pub enum Event {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Events {
     list: Vec<Event>,
+    standing: Option<Standing>,
 }
 
 impl Events {
     /// An empty buffer.
     #[must_use]
     pub const fn new() -> Self {
-        Self { list: Vec::new() }
+        Self {
+            list: Vec::new(),
+            standing: None,
+        }
     }
 
     /// An empty buffer with room for `events` events.
@@ -74,6 +122,7 @@ impl Events {
     pub fn with_capacity(events: usize) -> Self {
         Self {
             list: Vec::with_capacity(events),
+            standing: None,
         }
     }
 
@@ -86,6 +135,17 @@ impl Events {
     /// Forgets the events, keeps the memory.
     pub fn clear(&mut self) {
         self.list.clear();
+        self.standing = None;
+    }
+
+    /// How the book stands; only after a command in a futures symbol that succeeded.
+    #[must_use]
+    pub const fn standing(&self) -> Option<&Standing> {
+        self.standing.as_ref()
+    }
+
+    pub(crate) const fn set_standing(&mut self, standing: Standing) {
+        self.standing = Some(standing);
     }
 
     /// Adds an event at the end.

@@ -34,7 +34,7 @@ pub mod stream;
 pub use command::{
     AccountSpec, Action, AdjustmentKind, Command, OrderType, Place, SymbolSpec, SymbolType,
 };
-pub use event::{Event, Events};
+pub use event::{Event, Events, UserHint};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};
 pub use result_code::ResultCode;
 pub use rules::Rules;

@@ -1,8 +1,8 @@
 //! The matching stage: one book per symbol. Knows no money.
 
 use crate::book::Book;
-use crate::command::{Command, SymbolSpec};
-use crate::event::Events;
+use crate::command::{Action, Command, SymbolSpec, SymbolType};
+use crate::event::{Events, Standing, UserHint};
 use crate::ids::SymbolId;
 use crate::index::Index;
 use crate::result_code::ResultCode;
@@ -14,20 +14,31 @@ pub struct Matching {
     rules: Rules,
     books: Vec<Book>,
     index: Index,
+    /// Orders that a new book has room for.
+    orders: usize,
 }
 
 impl Matching {
     /// No symbols yet.
     #[must_use]
     pub fn new(rules: Rules) -> Self {
+        Self::with_capacity(rules, 0)
+    }
+
+    /// No symbols yet; each one's book will have room for `orders` resting orders at once, so that
+    /// they need no allocation (a book of 0 takes memory with its first order).
+    #[must_use]
+    pub fn with_capacity(rules: Rules, orders: usize) -> Self {
         Self {
             rules,
             books: Vec::new(),
             index: Index::default(),
+            orders,
         }
     }
 
-    /// The book of a symbol. A futures or option symbol has one too, though nothing rests there.
+    /// The book of a symbol. One that the risk check does not know (see
+    /// [`Rules::margin_trading`]), or an option, has one too, though nothing rests there.
     #[must_use]
     pub fn book(&self, symbol: SymbolId) -> Option<&Book> {
         self.slot(symbol).map(|slot| &self.books[slot])
@@ -52,6 +63,19 @@ impl Matching {
         checked: ResultCode,
         events: &mut Events,
     ) -> ResultCode {
+        self.execute_for(command, checked, UserHint::UNKNOWN, events)
+    }
+
+    /// The same for a caller that knows where the command's user is kept: a new order keeps the
+    /// hint, and its events bring it back.
+    #[inline]
+    pub fn execute_for(
+        &mut self,
+        command: &Command,
+        checked: ResultCode,
+        user: UserHint,
+        events: &mut Events,
+    ) -> ResultCode {
         events.clear();
         let Some(symbol) = command.symbol() else {
             return self.administer(command, checked);
@@ -60,12 +84,38 @@ impl Matching {
             return ResultCode::MatchingInvalidOrderBookId;
         };
         let book = &mut self.books[slot];
+        if book.spec().symbol_type != SymbolType::Futures {
+            return Self::in_book(book, &self.rules, command, (checked, user), events);
+        }
+        let moved = match *command {
+            Command::Move { order_id, .. } => book.order(order_id),
+            _ => None,
+        };
+        let result = Self::in_book(book, &self.rules, command, (checked, user), events);
+        if result == ResultCode::Success {
+            let best = |side| book.best(side).map(|level| level.price);
+            events.set_standing(Standing {
+                ask: best(Action::Ask),
+                bid: best(Action::Bid),
+                moved: moved.map(|order| (order.price, order.size - order.filled)),
+            });
+        }
+        result
+    }
+
+    fn in_book(
+        book: &mut Book,
+        rules: &Rules,
+        command: &Command,
+        (checked, user): (ResultCode, UserHint),
+        events: &mut Events,
+    ) -> ResultCode {
         match *command {
             Command::Place(ref place) => {
                 if checked != ResultCode::ValidForMatchingEngine {
                     return checked;
                 }
-                book.place(place, events);
+                book.place(place, user, rules, events);
                 ResultCode::Success
             }
             Command::Move {
@@ -73,7 +123,7 @@ impl Matching {
                 order_id,
                 price,
                 ..
-            } => book.move_order((uid, order_id), price, checked, &self.rules, events),
+            } => book.move_order((uid, order_id), price, checked, rules, events),
             Command::Cancel { uid, order_id, .. } => book.cancel(uid, order_id, events),
             Command::Reduce {
                 uid, order_id, by, ..
@@ -87,7 +137,7 @@ impl Matching {
             Command::AddSymbols(specs) if checked == ResultCode::Success => {
                 specs.iter().for_each(|spec| self.add(spec));
             }
-            Command::Reset => *self = Self::new(self.rules),
+            Command::Reset => *self = Self::with_capacity(self.rules, self.orders),
             _ => {}
         }
         checked
@@ -98,7 +148,7 @@ impl Matching {
             return;
         }
         let slot = u32::try_from(self.books.len()).expect("memory runs out before symbols do");
-        self.books.push(Book::new(*spec));
+        self.books.push(Book::with_capacity(*spec, self.orders));
         let books = &self.books;
         let key_of = |slot: u32| i64::from(books[slot as usize].spec().id.0);
         self.index.insert(i64::from(spec.id.0), slot, key_of);

@@ -1,24 +1,31 @@
 //! The order book of one symbol: best price first, then time.
 //!
-//! *State*: orders in a slab, found by id through a keyed index; per side a tree of price levels,
-//! each a queue linked through the orders. *Rules*: (1) an order is in the index exactly while it
-//! rests, or while it is being moved; (2) a level exists exactly while its queue is not empty;
-//! (3) a level's volume is the sum of what is left of its orders.
+//! *State*: orders and levels in one array of cache lines ([`node`]), orders found by id through a
+//! keyed index, levels by price in a window of ticks or in trees ([`ladder`]); a level is the
+//! sentinel of a circular list of its orders. *Rules*: (1) an order is in the index exactly while
+//! it rests, or while it is being moved; (2) a level's volume is the sum of what is left of its
+//! orders, none of which has nothing left.
+//!
+//! *Cost*: a constant, without allocation once there were as many orders, while the price is in the
+//! window; outside it a look-up in a tree. The plain book of the tests (`tests/book`) says what
+//! all this must do.
 //!
 //! Nothing here is checked for 64-bit overflow: the risk check admits only orders for which no sum
 //! of sizes can leave 64 bits (see [`crate::risk`]).
 
-mod side;
+mod ladder;
+mod node;
+mod occupancy;
 mod taking;
 
-use self::side::{NONE, Side};
+use self::ladder::{Ladder, mask};
+use self::node::{NONE, Node};
 use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
-use crate::event::{Event, Events};
+use crate::event::{Event, Events, UserHint};
 use crate::ids::{OrderId, UserId};
 use crate::index::Index;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
-use crate::slab::Slab;
 
 /// A price level as seen from outside.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -50,59 +57,26 @@ pub struct RestingOrder {
     pub filled: i64,
 }
 
-/// An order in the slab: one cache line.
-#[derive(Clone, Copy, Debug)]
-struct Order {
-    id: i64,
-    uid: i64,
-    price: i64,
-    reserve_price: i64,
-    size: i64,
-    filled: i64,
-    previous: u32,
-    next: u32,
-    level: u32,
-    action: Action,
-}
-
-const _: () = assert!(size_of::<Order>() == 64);
-
-impl Order {
-    const fn left(&self) -> i64 {
-        self.size - self.filled
-    }
-
-    const fn resting(&self) -> RestingOrder {
-        RestingOrder {
-            order_id: OrderId(self.id),
-            uid: UserId(self.uid),
-            action: self.action,
-            price: self.price,
-            reserve_price: self.reserve_price,
-            size: self.size,
-            filled: self.filled,
-        }
-    }
-}
-
 /// An order book. Read here; changed only through the engine.
 #[derive(Clone, Debug)]
 pub struct Book {
     spec: SymbolSpec,
-    orders: Slab<Order>,
+    ladder: Ladder,
     index: Index,
-    asks: Side,
-    bids: Side,
 }
 
 impl Book {
-    pub(crate) fn new(spec: SymbolSpec) -> Self {
+    /// A book with room for `orders` resting orders, so that nothing is allocated for them later.
+    /// Without, it takes no memory before its first order.
+    pub(crate) fn with_capacity(spec: SymbolSpec, orders: usize) -> Self {
+        let mut ladder = Ladder::new();
+        if orders > 0 {
+            ladder.open(orders);
+        }
         Self {
             spec,
-            orders: Slab::default(),
-            index: Index::default(),
-            asks: Side::new(Action::Ask),
-            bids: Side::new(Action::Bid),
+            ladder,
+            index: Index::with_capacity(orders),
         }
     }
 
@@ -112,9 +86,10 @@ impl Book {
         &self.spec
     }
 
-    /// The levels of one side, best first, `depth` at most (`usize::MAX` for all).
+    /// The levels of one side, best first, `depth` at most (`usize::MAX` for all). Cost: each level
+    /// a look into a tree.
     pub fn levels(&self, side: Action, depth: usize) -> impl Iterator<Item = Level> + '_ {
-        self.side(side).levels().take(depth)
+        self.ladder.levels(side).take(depth)
     }
 
     /// The best level of one side.
@@ -125,13 +100,14 @@ impl Book {
 
     /// The resting orders of one side, best price first, then in order of time.
     pub fn orders(&self, side: Action) -> impl Iterator<Item = RestingOrder> + '_ {
-        self.side(side).orders(&self.orders)
+        self.ladder.orders(side)
     }
 
     /// A resting order by its id.
     #[must_use]
     pub fn order(&self, order_id: OrderId) -> Option<RestingOrder> {
-        self.find(order_id).map(|slot| self.orders[slot].resting())
+        self.find(order_id)
+            .map(|slot| self.ladder.nodes[slot].resting())
     }
 
     /// How many orders rest, both sides together.
@@ -140,62 +116,55 @@ impl Book {
         self.index.len()
     }
 
-    const fn side(&self, action: Action) -> &Side {
-        match action {
-            Action::Ask => &self.asks,
-            Action::Bid => &self.bids,
-        }
-    }
-
+    #[inline]
     fn find(&self, order_id: OrderId) -> Option<u32> {
-        self.index.find(order_id.0, |slot| self.orders[slot].id)
+        let nodes = &self.ladder.nodes;
+        self.index.find(order_id.0, |slot| nodes[slot].id)
     }
 
     /// The slot of an order that rests and belongs to `uid`.
+    #[inline]
     fn find_own(&self, uid: UserId, order_id: OrderId) -> Option<u32> {
         self.find(order_id)
-            .filter(|&slot| self.orders[slot].uid == uid.0)
-    }
-
-    fn append(&mut self, slot: u32) {
-        let side = match self.orders[slot].action {
-            Action::Ask => &mut self.asks,
-            Action::Bid => &mut self.bids,
-        };
-        side.append(&mut self.orders, slot);
-    }
-
-    fn unlink(&mut self, slot: u32) {
-        let side = match self.orders[slot].action {
-            Action::Ask => &mut self.asks,
-            Action::Bid => &mut self.bids,
-        };
-        side.unlink(&mut self.orders, slot);
+            .filter(|&slot| self.ladder.nodes[slot].uid == uid.0)
     }
 
     /// Forgets an order that is in no queue any more.
+    #[inline]
     fn forget(&mut self, slot: u32) {
-        let orders = &self.orders;
-        self.index.remove(orders[slot].id, |slot| orders[slot].id);
-        self.orders.free(slot);
+        let nodes = &self.ladder.nodes;
+        self.index.remove(nodes[slot].id, |slot| nodes[slot].id);
+        self.ladder.nodes.free(slot);
     }
 
-    /// Executes a new order that the risk check let pass.
-    pub(crate) fn place(&mut self, place: &Place, events: &mut Events) {
+    /// Executes a new order that the risk check let pass. `user` comes back in events, with the
+    /// order's owner.
+    pub(crate) fn place(
+        &mut self,
+        place: &Place,
+        user: UserHint,
+        rules: &Rules,
+        events: &mut Events,
+    ) {
         match place.order_type {
-            OrderType::Gtc => self.place_gtc(place, events),
+            OrderType::Gtc => self.place_gtc(place, user, events),
             OrderType::Ioc => {
-                let left = self.take_new(place, Some(place.price), events);
+                let left = self.take_limited(place, events);
                 reject(place, left, events);
             }
             OrderType::FokBudget => self.place_fok_budget(place, events),
-            // Quirk of the reference: rejected whole. Mended rules refuse these in the risk check.
+            OrderType::Fok if rules.fill_fok => self.place_fok(place, events),
+            OrderType::IocBudget if rules.fill_ioc_budget => {
+                let left = self.take_within_budget(place, events);
+                reject(place, left, events);
+            }
+            // Quirk of the reference: rejected whole.
             OrderType::Fok | OrderType::IocBudget => reject_always(place, place.size, events),
         }
     }
 
-    fn place_gtc(&mut self, place: &Place, events: &mut Events) {
-        let left = self.take_new(place, Some(place.price), events);
+    fn place_gtc(&mut self, place: &Place, user: UserHint, events: &mut Events) {
+        let left = self.take_limited(place, events);
         if left == 0 {
             return;
         }
@@ -203,33 +172,42 @@ impl Book {
             reject_always(place, left, events);
             return;
         }
-        let slot = self.orders.insert(Order {
+        let slot = self.ladder.nodes.insert(Node {
             id: place.order_id.0,
             uid: place.uid.0,
             price: place.price,
             reserve_price: place.reserve_price,
-            size: place.size,
+            left,
             filled: place.size - left,
             previous: NONE,
             next: NONE,
-            level: NONE,
+            user,
             action: place.action,
         });
-        let orders = &self.orders;
+        let nodes = &self.ladder.nodes;
         self.index
-            .insert(place.order_id.0, slot, |slot| orders[slot].id);
-        self.append(slot);
+            .insert(place.order_id.0, slot, |slot| nodes[slot].id);
+        self.ladder.append(slot);
     }
 
     fn place_fok_budget(&mut self, place: &Place, events: &mut Events) {
         let budget = i128::from(place.price);
-        let cost = self.side(place.action.opposite()).cost(place.size);
+        let cost = self.cost(place.action.opposite(), place.size);
         let fits = cost.is_some_and(|cost| match place.action {
             Action::Bid => cost <= budget,
             Action::Ask => cost >= budget,
         });
         if fits {
-            self.take_new(place, None, events);
+            self.take_at_any_price(place, events);
+        } else {
+            reject_always(place, place.size, events);
+        }
+    }
+
+    /// An order without a size is rejected: there is nothing to fill.
+    fn place_fok(&mut self, place: &Place, events: &mut Events) {
+        if place.size > 0 && self.covers(place) {
+            self.take_limited(place, events);
         } else {
             reject_always(place, place.size, events);
         }
@@ -259,26 +237,32 @@ impl Book {
         let Some(slot) = self.find_own(uid, order_id) else {
             return ResultCode::MatchingUnknownOrderId;
         };
-        let order = self.orders[slot];
-        let size = order.left().min(by);
-        let completed = size == order.left();
+        let order = &mut self.ladder.nodes[slot];
+        let Node {
+            price,
+            reserve_price,
+            left,
+            user,
+            action,
+            ..
+        } = *order;
+        let size = left.min(by);
+        let completed = size == left;
         if completed {
-            self.unlink(slot);
+            self.ladder.unlink(slot);
             self.forget(slot);
         } else {
-            self.orders[slot].size -= size;
-            let side = match order.action {
-                Action::Ask => &mut self.asks,
-                Action::Bid => &mut self.bids,
-            };
-            side.queue_mut(order.level).volume -= size;
+            order.left -= size;
+            let level = self.ladder.level_of(action, price);
+            self.ladder.nodes[level].left -= size;
         }
         events.push(Event::Reduce {
-            price: order.price,
+            price,
             size,
             completed,
-            bidder_hold_price: order.reserve_price,
-            action: order.action,
+            bidder_hold_price: reserve_price,
+            user,
+            action,
         });
         ResultCode::Success
     }
@@ -299,21 +283,26 @@ impl Book {
         if checked.is_refusal() {
             return checked;
         }
-        if let Err(code) = self.check_move(&self.orders[slot], price, rules) {
+        let order = &self.ladder.nodes[slot];
+        let opposite = order.action.opposite();
+        if let Err(code) = self.check_move(order, price, rules) {
             return code;
         }
-        self.unlink(slot);
-        self.orders[slot].price = price;
-        self.take_moved(slot, events);
-        if self.orders[slot].left() == 0 {
-            self.forget(slot);
-        } else {
-            self.append(slot);
+        self.ladder.unlink(slot);
+        self.ladder.nodes[slot].price = price;
+        if self.ladder.best_key(opposite) <= price ^ mask(opposite) {
+            self.take_moved(slot, events);
+            if self.ladder.nodes[slot].left == 0 {
+                self.forget(slot);
+                return ResultCode::Success;
+            }
         }
+        self.ladder.append(slot);
         ResultCode::Success
     }
 
-    fn check_move(&self, order: &Order, price: i64, rules: &Rules) -> Result<(), ResultCode> {
+    #[inline]
+    fn check_move(&self, order: &Node, price: i64, rules: &Rules) -> Result<(), ResultCode> {
         if self.spec.symbol_type != SymbolType::CurrencyPair {
             return Ok(());
         }

@@ -305,6 +305,7 @@ pub fn event_line(event: &Event) -> String {
             completed,
             bidder_hold_price,
             action,
+            ..
         } => {
             let (done, action) = (u8::from(completed), action.name());
             format!("D,{price},{size},{done},{bidder_hold_price},{action}")

@@ -2,7 +2,7 @@
 
 use thalweg_exchange::{
     Action, CurrencyId, Event, OrderId, OrderType, Place, ResultCode, SymbolId, SymbolSpec,
-    SymbolType, UserId,
+    SymbolType, UserHint, UserId,
 };
 
 use crate::model::{Answer, Model, Order};
@@ -186,6 +186,7 @@ impl Model {
                 size,
                 maker_order: met.order_id,
                 maker_uid: met.uid,
+                maker_user: UserHint::UNKNOWN,
                 maker_completed,
                 taker_completed: taker.filled == taker.place.size,
                 bidder_hold_price: buyer.reserve_price,
@@ -259,6 +260,7 @@ impl Model {
             size,
             completed,
             bidder_hold_price,
+            user: UserHint::UNKNOWN,
             action,
         }])
     }

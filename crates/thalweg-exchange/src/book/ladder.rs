@@ -1,0 +1,419 @@
+//! The price levels of both sides: a window of ticks around the best prices, and trees for the
+//! rest.
+//!
+//! *State*: a bid and an ask never rest at one price, so both sides share the window; its levels
+//! are the first slots of the nodes, a bitmap tells which have orders. Levels outside it are nodes
+//! like orders, found through a tree per side.
+//! *Rules*: (1) a tick's bit is set exactly while its level has orders; a far level exists exactly
+//! while it has orders; (2) no far level has a price of the window; (3) the book is never crossed:
+//! whatever could match has matched before an order is appended; so above a bid's tick
+//! the next bit up is a bid's or the best ask's, and above an ask's only asks'; (4) `best` and
+//! `far_best` are the least keys of a side, or [`NO_KEY`].
+//!
+//! *Keys*: `price ^ mask(side)` sorts each side's best price first without a branch or overflow. A
+//! price may be as extreme as `NO_KEY` stands for, so that key is looked at twice.
+//!
+//! *Moving the window*: only when a best price is outside, and then only if the window is empty or
+//! after so many commands at far levels as it has levels (and some more). So the cost of a move,
+//! at most 4,096 levels out and as many in, is a constant number of tree operations per
+//! far command. An order does not know its level's slot, so a level moves without its orders.
+
+use std::collections::BTreeMap;
+
+use super::node::{NONE, Node, Nodes, WINDOW};
+use super::occupancy::{NO_TICK, Occupancy};
+use super::{Level, RestingOrder};
+use crate::command::Action;
+
+/// The key of no price, and of the last one.
+pub(super) const NO_KEY: i64 = i64::MAX;
+
+/// The widest spread over which the window is put in the middle.
+const SPREAD_MAX: i128 = 4000;
+
+/// Far commands before a window may move, beside one for each level in it, twice.
+const PATIENCE: u32 = 64;
+
+/// Turns prices into keys and back.
+#[inline]
+pub(super) const fn mask(side: Action) -> i64 {
+    -(side as i64)
+}
+
+/// The window's first price if this one is in the middle, or as near to it as prices go.
+fn base_around(price: i64) -> i64 {
+    let last = i64::MAX - i64::from(WINDOW - 1);
+    price.saturating_sub(i64::from(WINDOW / 2)).min(last)
+}
+
+/// The levels of both sides, and the nodes that they and the orders are.
+#[derive(Clone, Debug)]
+pub(super) struct Ladder {
+    pub(super) nodes: Nodes,
+    /// The price of tick 0.
+    base: i64,
+    /// [`WINDOW`], or 0 before the first order.
+    width: u64,
+    occupied: Occupancy,
+    best: [i64; 2],
+    far: [BTreeMap<i64, u32>; 2],
+    far_best: [i64; 2],
+    /// Far commands to go before the window may move.
+    patience: u32,
+}
+
+impl Ladder {
+    pub(super) const fn new() -> Self {
+        Self {
+            nodes: Nodes::new(),
+            base: 0,
+            width: 0,
+            occupied: Occupancy::new(),
+            best: [NO_KEY; 2],
+            far: [BTreeMap::new(), BTreeMap::new()],
+            far_best: [NO_KEY; 2],
+            patience: 0,
+        }
+    }
+
+    /// The best key of a side; [`NO_KEY`] is not certain to be one.
+    #[inline]
+    pub(super) const fn best_key(&self, side: Action) -> i64 {
+        self.best[side as usize]
+    }
+
+    /// The distance of a price from tick 0: a tick of the window if below `width`.
+    #[inline]
+    const fn offset(&self, price: i64) -> u64 {
+        price.wrapping_sub(self.base).cast_unsigned()
+    }
+
+    /// The slot of the level of a price at which something rests.
+    #[inline]
+    pub(super) fn level_of(&self, side: Action, price: i64) -> u32 {
+        let offset = self.offset(price);
+        if offset < self.width {
+            offset as u32
+        } else {
+            self.far_level_of(side, price)
+        }
+    }
+
+    #[cold]
+    fn far_level_of(&self, side: Action, price: i64) -> u32 {
+        let key = price ^ mask(side);
+        let level = self.far[side as usize].get(&key);
+        level.copied().unwrap_or(NONE)
+    }
+
+    /// The slot of the level with this key, if that side has one.
+    pub(super) fn level_at(&self, side: Action, key: i64) -> Option<u32> {
+        let level = self.level_of(side, key ^ mask(side));
+        if level == NONE || self.nodes[level].filled == 0 {
+            return None;
+        }
+        // Only of the last key it is not certain whose it is.
+        let head = self.nodes[level].next;
+        (self.nodes[head].action == side).then_some(level)
+    }
+
+    /// The key after `key`, at which something may have rested until now; [`NO_KEY`] for the end.
+    fn key_after(&self, side: Action, key: i64) -> i64 {
+        if key == NO_KEY {
+            return NO_KEY;
+        }
+        let far = &self.far[side as usize];
+        let far = far.range(key + 1..).next().map_or(NO_KEY, |(&key, _)| key);
+        far.min(self.window_key_after(side, key ^ mask(side)))
+    }
+
+    /// The next key in the window after `price`, at which, or beyond which, nothing is better.
+    #[inline]
+    fn window_key_after(&self, side: Action, price: i64) -> i64 {
+        let offset = self.offset(price);
+        let tick = if offset < self.width {
+            match side {
+                Action::Ask => self.occupied.above(offset as u32),
+                Action::Bid => self.occupied.below(offset as u32),
+            }
+        } else {
+            match side {
+                Action::Ask if price < self.base => self.occupied.lowest(),
+                Action::Bid if price > self.base => self.occupied.highest(),
+                _ => NO_TICK,
+            }
+        };
+        if tick == NO_TICK {
+            return NO_KEY;
+        }
+        (self.base + i64::from(tick)) ^ mask(side)
+    }
+
+    /// Puts an order at the end of the queue of its price.
+    #[inline]
+    pub(super) fn append(&mut self, slot: u32) {
+        let Node {
+            price,
+            left,
+            action: side,
+            ..
+        } = self.nodes[slot];
+        let offset = self.offset(price);
+        if offset < self.width {
+            let level = offset as u32;
+            self.occupied.insert(level);
+            self.link(slot, level, left);
+            let best = &mut self.best[side as usize];
+            *best = (*best).min(price ^ mask(side));
+        } else {
+            self.append_far(slot);
+        }
+    }
+
+    #[inline]
+    fn link(&mut self, slot: u32, level: u32, left: i64) {
+        let nodes = self.nodes.as_mut_slice();
+        let queue = &mut nodes[level as usize];
+        queue.left += left;
+        queue.filled += 1;
+        let last = std::mem::replace(&mut queue.previous, slot);
+        nodes[last as usize].next = slot;
+        let order = &mut nodes[slot as usize];
+        order.previous = last;
+        order.next = level;
+    }
+
+    #[cold]
+    fn append_far(&mut self, slot: u32) {
+        let Node {
+            price,
+            left,
+            action: side,
+            ..
+        } = self.nodes[slot];
+        if self.width == 0 {
+            self.open(0);
+            self.base = base_around(price);
+            self.append(slot);
+            return;
+        }
+        let key = price ^ mask(side);
+        let level = self.far_level_of(side, price);
+        let level = if level == NONE {
+            self.add_far(side, price)
+        } else {
+            level
+        };
+        self.link(slot, level, left);
+        let best = &mut self.best[side as usize];
+        *best = (*best).min(key);
+        self.patience = self.patience.saturating_sub(1);
+        if self.patience == 0 || self.occupied.is_empty() {
+            self.consider_moving();
+        }
+    }
+
+    /// Makes a far level without orders.
+    fn add_far(&mut self, side: Action, price: i64) -> u32 {
+        let key = price ^ mask(side);
+        let level = self.nodes.insert(Node::level(NONE, price));
+        self.nodes[level] = Node::level(level, price);
+        self.far[side as usize].insert(key, level);
+        let best = &mut self.far_best[side as usize];
+        *best = (*best).min(key);
+        level
+    }
+
+    fn remove_far(&mut self, side: Action, key: i64, level: u32) {
+        self.far[side as usize].remove(&key);
+        self.nodes.free(level);
+        if self.far_best[side as usize] == key {
+            let first = self.far[side as usize].first_key_value();
+            self.far_best[side as usize] = first.map_or(NO_KEY, |(&key, _)| key);
+        }
+    }
+
+    /// Takes an order out of its queue, with what is left of its size.
+    #[inline]
+    pub(super) fn unlink(&mut self, slot: u32) {
+        let Node { price, action, .. } = self.nodes[slot];
+        let level = self.level_of(action, price);
+        self.unlink_from(slot, level, price, action);
+    }
+
+    /// The same where the level is known. The links and `left` of the order keep their values.
+    #[inline]
+    pub(super) fn unlink_from(&mut self, slot: u32, level: u32, price: i64, side: Action) {
+        let nodes = self.nodes.as_mut_slice();
+        let Node {
+            previous,
+            next,
+            left,
+            ..
+        } = nodes[slot as usize];
+        nodes[previous as usize].next = next;
+        nodes[next as usize].previous = previous;
+        let queue = &mut nodes[level as usize];
+        queue.left -= left;
+        queue.filled -= 1;
+        if queue.filled == 0 {
+            self.close(level, price, side);
+        }
+    }
+
+    /// Forgets a level that has no orders any more.
+    #[inline]
+    fn close(&mut self, level: u32, price: i64, side: Action) {
+        let key = price ^ mask(side);
+        if level < WINDOW {
+            self.occupied.remove(level);
+        } else {
+            self.remove_far(side, key, level);
+            self.patience = self.patience.saturating_sub(1);
+        }
+        if self.best[side as usize] == key {
+            let window = self.window_key_after(side, price);
+            self.best[side as usize] = window.min(self.far_best[side as usize]);
+        }
+    }
+
+    fn price_of(&self, level: u32) -> i64 {
+        if level < WINDOW {
+            self.base + i64::from(level)
+        } else {
+            self.nodes[level].price
+        }
+    }
+
+    /// The slots of the levels of a side, best first. Cost: a step of a tree each.
+    fn slots(&self, side: Action) -> impl Iterator<Item = u32> + '_ {
+        let at = move |key| self.level_at(side, key).map(|level| (key, level));
+        std::iter::successors(at(self.best_key(side)), move |&(key, _)| {
+            (key != NO_KEY)
+                .then(|| at(self.key_after(side, key)))
+                .flatten()
+        })
+        .map(|(_, level)| level)
+    }
+
+    pub(super) fn levels(&self, side: Action) -> impl Iterator<Item = Level> + '_ {
+        self.slots(side).map(|level| {
+            let node = &self.nodes[level];
+            Level {
+                price: self.price_of(level),
+                volume: node.left,
+                orders: node.filled.unsigned_abs(),
+            }
+        })
+    }
+
+    pub(super) fn orders(&self, side: Action) -> impl Iterator<Item = RestingOrder> + '_ {
+        self.slots(side).flat_map(move |level| {
+            std::iter::successors(Some(self.nodes[level].next), move |&slot| {
+                let next = self.nodes[slot].next;
+                (next != level).then_some(next)
+            })
+            .map(|slot| self.nodes[slot].resting())
+        })
+    }
+
+    /// Makes the window, and room for `orders` orders.
+    #[cold]
+    pub(super) fn open(&mut self, orders: usize) {
+        self.nodes.open(orders);
+        self.width = WINDOW.into();
+    }
+
+    /// Moves the window to the best prices if one is outside and it would help.
+    #[cold]
+    fn consider_moving(&mut self) {
+        self.patience = PATIENCE + 2 * self.occupied.count();
+        let best = |side| {
+            let key = self.best_key(side);
+            self.level_at(side, key).map(|_| key ^ mask(side))
+        };
+        let is_near = |price| self.offset(price) < self.width;
+        let center = match (best(Action::Ask), best(Action::Bid)) {
+            (Some(ask), Some(bid)) => {
+                let spread = i128::from(ask) - i128::from(bid);
+                let fits = spread <= SPREAD_MAX;
+                if is_near(ask) && is_near(bid) || !fits && (is_near(ask) || is_near(bid)) {
+                    return;
+                }
+                if fits { bid + (ask - bid) / 2 } else { ask }
+            }
+            (Some(one), None) | (None, Some(one)) if !is_near(one) => one,
+            _ => return,
+        };
+        self.move_window(base_around(center));
+        self.patience = PATIENCE + 2 * self.occupied.count();
+    }
+
+    /// At most 4,096 levels leave the window, and as many enter it.
+    fn move_window(&mut self, base: i64) {
+        let old = std::mem::replace(&mut self.occupied, Occupancy::new());
+        let old_base = std::mem::replace(&mut self.base, base);
+        // Levels that stay move towards their new ticks in an order in which none is overwritten.
+        let (first, upwards) = if base > old_base {
+            (old.lowest(), true)
+        } else {
+            (old.highest(), false)
+        };
+        let mut tick = first;
+        while tick != NO_TICK {
+            let price = old_base + i64::from(tick);
+            let offset = self.offset(price);
+            let to = if offset < self.width {
+                self.occupied.insert(offset as u32);
+                offset as u32
+            } else {
+                let head = self.nodes[tick].next;
+                self.add_far(self.nodes[head].action, price)
+            };
+            self.relocate(tick, to);
+            tick = if upwards {
+                old.above(tick)
+            } else {
+                old.below(tick)
+            };
+        }
+        for side in [Action::Ask, Action::Bid] {
+            self.bring_in(side);
+        }
+    }
+
+    /// Moves the far levels of the window's prices into it.
+    fn bring_in(&mut self, side: Action) {
+        let ends = [self.base, self.base + i64::from(WINDOW - 1)].map(|price| price ^ mask(side));
+        let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
+        while let Some((&key, &level)) = self.far[side as usize].range(low..=high).next() {
+            let tick = self.offset(key ^ mask(side)) as u32;
+            self.relocate(level, tick);
+            self.occupied.insert(tick);
+            self.remove_far(side, key, level);
+        }
+    }
+
+    /// Gives a level with orders another slot, where no orders are; the old one is left empty.
+    fn relocate(&mut self, from: u32, to: u32) {
+        if from == to {
+            return;
+        }
+        let Node {
+            previous,
+            next,
+            left,
+            filled,
+            ..
+        } = self.nodes[from];
+        let old = self.nodes[from].price;
+        self.nodes[from] = Node::level(from, old);
+        let level = &mut self.nodes[to];
+        level.left = left;
+        level.filled = filled;
+        level.previous = previous;
+        level.next = next;
+        self.nodes[next].previous = to;
+        self.nodes[previous].next = to;
+    }
+}

@@ -1,0 +1,144 @@
+//! Orders and price levels in one array of cache lines, linked by slot number.
+
+use super::RestingOrder;
+use crate::command::Action;
+use crate::event::UserHint;
+use crate::ids::{OrderId, UserId};
+
+/// Ticks of the window; their levels are the first slots.
+pub(super) const WINDOW: u32 = 4096;
+
+/// No slot.
+pub(super) const NONE: u32 = u32::MAX;
+
+/// An order, or the level that is the sentinel of a circular list of orders.
+///
+/// Of a level, `left` is the volume, `filled` the number of orders, `next` the oldest order,
+/// `previous` the newest, and the rest unused, but for the `price` of a level outside the window.
+#[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
+pub(super) struct Node {
+    pub(super) id: i64,
+    pub(super) uid: i64,
+    pub(super) price: i64,
+    pub(super) reserve_price: i64,
+    /// Lots that are not filled yet.
+    pub(super) left: i64,
+    pub(super) filled: i64,
+    pub(super) previous: u32,
+    pub(super) next: u32,
+    pub(super) user: UserHint,
+    pub(super) action: Action,
+}
+
+const _: () = assert!(size_of::<Node>() == 64);
+
+impl Node {
+    /// A level without orders, for the given slot.
+    pub(super) const fn level(slot: u32, price: i64) -> Self {
+        Self {
+            id: 0,
+            uid: 0,
+            price,
+            reserve_price: 0,
+            left: 0,
+            filled: 0,
+            previous: slot,
+            next: slot,
+            user: UserHint::UNKNOWN,
+            action: Action::Ask,
+        }
+    }
+
+    pub(super) const fn resting(&self) -> RestingOrder {
+        RestingOrder {
+            order_id: OrderId(self.id),
+            uid: UserId(self.uid),
+            action: self.action,
+            price: self.price,
+            reserve_price: self.reserve_price,
+            size: self.left + self.filled,
+            filled: self.filled,
+        }
+    }
+}
+
+/// The array. Freed slots are linked through `next` and used again, the last freed first.
+#[derive(Clone, Debug)]
+pub(super) struct Nodes {
+    list: Vec<Node>,
+    free: u32,
+}
+
+impl Nodes {
+    /// Takes no memory before the first node: many symbols may never see an order.
+    pub(super) const fn new() -> Self {
+        Self {
+            list: Vec::new(),
+            free: NONE,
+        }
+    }
+
+    /// Makes the levels of the window, and room for `orders` more nodes.
+    pub(super) fn open(&mut self, orders: usize) {
+        self.list.reserve(WINDOW as usize + orders);
+        if self.list.is_empty() {
+            self.list
+                .extend((0..WINDOW).map(|slot| Node::level(slot, 0)));
+        }
+    }
+
+    /// Stores a node and says where.
+    #[inline]
+    pub(super) fn insert(&mut self, node: Node) -> u32 {
+        let slot = self.free;
+        if slot == NONE {
+            return self.push(node);
+        }
+        let place = &mut self.list[slot as usize];
+        self.free = place.next;
+        *place = node;
+        slot
+    }
+
+    #[cold]
+    fn push(&mut self, node: Node) -> u32 {
+        if self.list.is_empty() {
+            self.open(64);
+        }
+        let slot = u32::try_from(self.list.len())
+            .ok()
+            .filter(|&slot| slot != NONE)
+            .expect("memory for 2^32 - 1 orders runs out before their numbers do");
+        self.list.push(node);
+        slot
+    }
+
+    /// Gives a slot back. It must not be free already, and no level of the window.
+    #[inline]
+    pub(super) fn free(&mut self, slot: u32) {
+        self.list[slot as usize].next = self.free;
+        self.free = slot;
+    }
+
+    #[inline]
+    pub(super) fn as_mut_slice(&mut self) -> &mut [Node] {
+        &mut self.list
+    }
+}
+
+impl std::ops::Index<u32> for Nodes {
+    type Output = Node;
+
+    #[inline]
+    fn index(&self, slot: u32) -> &Node {
+        &self.list[slot as usize]
+    }
+}
+
+impl std::ops::IndexMut<u32> for Nodes {
+    #[inline]
+    fn index_mut(&mut self, slot: u32) -> &mut Node {
+        &mut self.list[slot as usize]
+    }
+}

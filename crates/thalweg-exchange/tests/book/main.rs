@@ -1,0 +1,261 @@
+//! The order book against the plain one: results, events, levels and orders after every command.
+
+mod flow;
+mod plain;
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use thalweg_exchange::book::{Book, Level, RestingOrder};
+use thalweg_exchange::matching::Matching;
+use thalweg_exchange::{
+    Action, Command, Event, Events, OrderId, OrderType, Place, ResultCode, Rules, SymbolSpec,
+    SymbolType, UserHint, UserId,
+};
+
+use self::flow::{Flow, Prices, SYMBOL, prices};
+use self::plain::PlainBook;
+
+const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
+
+fn spec(symbol_type: SymbolType) -> SymbolSpec {
+    SymbolSpec {
+        id: SYMBOL,
+        symbol_type,
+        base_scale: 1,
+        quote_scale: 2,
+        taker_fee: 7,
+        ..SymbolSpec::default()
+    }
+}
+
+/// Both books, side by side.
+struct Pair {
+    matching: Matching,
+    plain: PlainBook,
+    events: Events,
+}
+
+impl Pair {
+    fn new(spec: SymbolSpec, rules: Rules, capacity: usize) -> Self {
+        let mut matching = Matching::with_capacity(rules, capacity);
+        let mut events = Events::new();
+        let add = Command::AddSymbols([spec].into());
+        matching.execute(&add, ResultCode::Success, &mut events);
+        Self {
+            matching,
+            plain: PlainBook::new(spec, rules),
+            events,
+        }
+    }
+
+    fn book(&self) -> &Book {
+        self.matching.book(SYMBOL).expect("it was added")
+    }
+
+    /// Executes a command in both and compares what they answer.
+    fn execute(&mut self, command: &Command) -> ResultCode {
+        let checked = ResultCode::ValidForMatchingEngine;
+        let result = self.matching.execute(command, checked, &mut self.events);
+        let expected = self.plain.execute(command);
+        assert_eq!((result, self.events.to_vec()), expected, "{command:?}");
+        let book = self.matching.book(SYMBOL).expect("it was added");
+        assert_eq!(book.order_count(), self.plain.order_count(), "{command:?}");
+        for side in SIDES {
+            let best = self.plain.levels(side).next();
+            assert_eq!(book.best(side), best, "{side:?} after {command:?}");
+        }
+        result
+    }
+
+    fn compare_all(&self) {
+        for side in SIDES {
+            let levels: Vec<Level> = self.book().levels(side, usize::MAX).collect();
+            assert_eq!(levels, self.plain.levels(side).collect::<Vec<_>>());
+            let orders: Vec<RestingOrder> = self.book().orders(side).collect();
+            assert_eq!(orders, self.plain.orders(side).collect::<Vec<_>>());
+            for order in orders {
+                assert_eq!(self.book().order(order.order_id), Some(order));
+            }
+        }
+    }
+}
+
+fn rules() -> impl Strategy<Value = Rules> {
+    (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(fok, budget, moved)| Rules {
+        fill_fok: fok,
+        fill_ioc_budget: budget,
+        refuse_moved_ask_under_fee: moved,
+        ..Rules::REFERENCE
+    })
+}
+
+proptest! {
+    // 256 cases each; PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig::default())]
+
+    #[test]
+    fn agrees_with_the_plain_book(
+        seed: u64,
+        prices in prices(),
+        rules in rules(),
+        ids in prop::sample::select(vec![6_u64, 40, 2_000]),
+        odd_sizes: bool,
+        is_pair: bool,
+        capacity in prop::sample::select(vec![0_usize, 1, 1_000]),
+        length in 1_usize..600,
+    ) {
+        let kind = if is_pair { SymbolType::CurrencyPair } else { SymbolType::Futures };
+        let mut pair = Pair::new(spec(kind), rules, capacity);
+        let odd_sizes = odd_sizes && !rules.fill_ioc_budget;
+        let mut flow = Flow::new(seed, prices, ids, odd_sizes);
+        for _ in 0..length {
+            pair.execute(&flow.next());
+            pair.compare_all();
+        }
+    }
+}
+
+/// 200,000 commands, or as many as `THALWEG_BOOK_COMMANDS` says, spread over worlds of every kind.
+#[test]
+fn a_long_stream_agrees_with_the_plain_book() {
+    let commands = std::env::var("THALWEG_BOOK_COMMANDS").map_or(200_000, |text| {
+        text.parse::<u64>().expect("a number of commands")
+    });
+    let worlds = [
+        (30_000, 300, u64::MAX, 2_000, 900),
+        (30_000, 5_000, 1_000, 500, 4_000),
+        (0, 50_000, 50, 5_000, 1 << 20),
+        (i64::MAX - 100, 2_000, 100, 300, 9_000),
+        (i64::MIN + 5_000, 4_000, u64::MAX, 400, 5_000),
+    ];
+    for (seed, (center, width, hostile, jump, far)) in (1..).zip(worlds) {
+        let prices = Prices {
+            center,
+            width,
+            hostile,
+            jump,
+            far,
+        };
+        let mut pair = Pair::new(spec(SymbolType::CurrencyPair), Rules::MENDED, 0);
+        let mut flow = Flow::new(seed, prices, 4_000, false);
+        let mut seen = BTreeSet::new();
+        for count in 0..commands / 5 {
+            let result = pair.execute(&flow.next());
+            seen.insert(result);
+            if count % 512 == 0 {
+                pair.compare_all();
+            }
+        }
+        pair.compare_all();
+        assert!(pair.book().order_count() > 300, "world {seed} is empty");
+        assert!(seen.len() >= 4, "world {seed}: {seen:?}");
+    }
+}
+
+fn place(order_type: OrderType, action: Action, price: i64, size: i64) -> Command {
+    Command::Place(Place {
+        uid: UserId(1),
+        symbol: SYMBOL,
+        order_id: OrderId(99),
+        order_type,
+        action,
+        price,
+        reserve_price: price,
+        size,
+    })
+}
+
+fn rest(id: i64, action: Action, price: i64, size: i64) -> Command {
+    Command::Place(Place {
+        uid: UserId(id),
+        symbol: SYMBOL,
+        order_id: OrderId(id),
+        order_type: OrderType::Gtc,
+        action,
+        price,
+        reserve_price: price,
+        size,
+    })
+}
+
+fn with_asks() -> Pair {
+    let mut pair = Pair::new(spec(SymbolType::CurrencyPair), Rules::MENDED, 0);
+    for (id, price, size) in [(1, 100, 5), (2, 101, 5), (3, 9_000_000, 5)] {
+        pair.execute(&rest(id, Action::Ask, price, size));
+    }
+    pair
+}
+
+fn summary(events: &Events) -> Vec<(&'static str, i64, i64)> {
+    let short = |event: &Event| match *event {
+        Event::Trade { price, size, .. } => ("trade", price, size),
+        Event::Reject { price, size, .. } => ("reject", price, size),
+        Event::Reduce { price, size, .. } => ("reduce", price, size),
+    };
+    events.iter().map(short).collect()
+}
+
+#[test]
+fn fill_or_kill_fills_fully_within_its_limit_or_not_at_all() {
+    let mut pair = with_asks();
+    pair.execute(&place(OrderType::Fok, Action::Bid, 101, 11));
+    assert_eq!(summary(&pair.events), [("reject", 101, 11)]);
+    pair.execute(&place(OrderType::Fok, Action::Bid, 101, 7));
+    assert_eq!(
+        summary(&pair.events),
+        [("trade", 100, 5), ("trade", 101, 2)]
+    );
+}
+
+#[test]
+fn a_budget_buys_whole_lots_and_the_rest_is_rejected_first() {
+    let mut pair = with_asks();
+    // 5·100 + 2·101 = 702; one lot more would be 803.
+    pair.execute(&place(OrderType::IocBudget, Action::Bid, 802, 9));
+    let expected = [("reject", 802, 2), ("trade", 100, 5), ("trade", 101, 2)];
+    assert_eq!(summary(&pair.events), expected);
+    let is_completed = |event: &Event| {
+        matches!(
+            event,
+            Event::Trade {
+                taker_completed: true,
+                ..
+            }
+        )
+    };
+    assert!(!pair.events.iter().any(is_completed));
+    pair.execute(&place(OrderType::IocBudget, Action::Bid, 303, 3));
+    assert_eq!(summary(&pair.events), [("trade", 101, 3)]);
+    assert!(pair.events.iter().any(is_completed));
+}
+
+#[test]
+fn events_bring_the_hint_of_the_order_back() {
+    let mut matching = Matching::new(Rules::MENDED);
+    let mut events = Events::new();
+    let add = Command::AddSymbols([spec(SymbolType::CurrencyPair)].into());
+    matching.execute(&add, ResultCode::Success, &mut events);
+    let mut execute = |command: &Command, hint| {
+        let checked = ResultCode::ValidForMatchingEngine;
+        matching.execute_for(command, checked, UserHint(hint), &mut events);
+        events.first().copied()
+    };
+    execute(&rest(1, Action::Ask, 100, 5), 77);
+    let move_order = Command::Move {
+        uid: UserId(1),
+        symbol: SYMBOL,
+        order_id: OrderId(1),
+        price: 8_000_000,
+    };
+    execute(&move_order, 5);
+    let trade = execute(&place(OrderType::Ioc, Action::Bid, 8_000_000, 2), 6);
+    assert!(matches!(trade, Some(Event::Trade { maker_user, .. }) if maker_user.0 == 77));
+    let cancel = Command::Cancel {
+        uid: UserId(1),
+        symbol: SYMBOL,
+        order_id: OrderId(1),
+    };
+    let reduced = execute(&cancel, 5);
+    assert!(matches!(reduced, Some(Event::Reduce { user, .. }) if user.0 == 77));
+}

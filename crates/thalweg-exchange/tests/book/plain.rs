@@ -1,0 +1,304 @@
+//! The plain book: a map of queues per side. Slow, and obviously right.
+
+use std::collections::{BTreeMap, HashMap, VecDeque};
+
+use thalweg_exchange::book::{Level, RestingOrder};
+use thalweg_exchange::{
+    Action, Command, Event, OrderId, OrderType, Place, ResultCode, Rules, SymbolSpec, SymbolType,
+    UserHint, UserId,
+};
+
+#[derive(Debug)]
+pub(crate) struct PlainBook {
+    spec: SymbolSpec,
+    rules: Rules,
+    /// Per side (ask, bid) and price, the oldest order first.
+    sides: [BTreeMap<i64, VecDeque<RestingOrder>>; 2],
+    /// Side and price of every order.
+    places: HashMap<OrderId, (Action, i64)>,
+}
+
+/// Why a look-up cannot fail.
+const KNOWN: &str = "every order is where `places` says";
+
+/// Lots that a taker may still take at a price, of so many.
+type Allow<'a> = &'a mut dyn FnMut(i64, i64) -> i64;
+
+impl PlainBook {
+    pub(crate) fn new(spec: SymbolSpec, rules: Rules) -> Self {
+        Self {
+            spec,
+            rules,
+            sides: [BTreeMap::new(), BTreeMap::new()],
+            places: HashMap::new(),
+        }
+    }
+
+    pub(crate) fn order_count(&self) -> usize {
+        self.places.len()
+    }
+
+    pub(crate) fn order(&self, id: OrderId) -> Option<&RestingOrder> {
+        let &(side, price) = self.places.get(&id)?;
+        let queue = &self.sides[side as usize][&price];
+        queue.iter().find(|order| order.order_id == id)
+    }
+
+    fn order_mut(&mut self, id: OrderId) -> &mut RestingOrder {
+        let (side, price) = self.places[&id];
+        let queue = self.sides[side as usize].get_mut(&price).expect(KNOWN);
+        queue
+            .iter_mut()
+            .find(|order| order.order_id == id)
+            .expect(KNOWN)
+    }
+
+    fn queues(&self, side: Action) -> Box<dyn Iterator<Item = &VecDeque<RestingOrder>> + '_> {
+        let queues = self.sides[side as usize].values();
+        match side {
+            Action::Ask => Box::new(queues),
+            Action::Bid => Box::new(queues.rev()),
+        }
+    }
+
+    pub(crate) fn orders(&self, side: Action) -> impl Iterator<Item = RestingOrder> + '_ {
+        self.queues(side).flatten().copied()
+    }
+
+    pub(crate) fn levels(&self, side: Action) -> impl Iterator<Item = Level> + '_ {
+        self.queues(side).map(|queue| Level {
+            price: queue[0].price,
+            volume: queue.iter().map(|order| order.size - order.filled).sum(),
+            orders: queue.len() as u64,
+        })
+    }
+
+    fn add(&mut self, order: RestingOrder) {
+        let place = (order.action, order.price);
+        assert!(self.places.insert(order.order_id, place).is_none());
+        let side = &mut self.sides[order.action as usize];
+        side.entry(order.price).or_default().push_back(order);
+    }
+
+    fn remove(&mut self, id: OrderId) -> RestingOrder {
+        let (side, price) = self.places.remove(&id).expect(KNOWN);
+        let side = &mut self.sides[side as usize];
+        let queue = side.get_mut(&price).expect(KNOWN);
+        let at = queue
+            .iter()
+            .position(|order| order.order_id == id)
+            .expect(KNOWN);
+        let order = queue.remove(at).expect(KNOWN);
+        if queue.is_empty() {
+            side.remove(&price);
+        }
+        order
+    }
+
+    pub(crate) fn execute(&mut self, command: &Command) -> (ResultCode, Vec<Event>) {
+        let mut events = Vec::new();
+        let code = match *command {
+            Command::Place(ref place) => {
+                self.place(place, &mut events);
+                ResultCode::Success
+            }
+            Command::Cancel { uid, order_id, .. } => {
+                self.reduce(uid, order_id, i64::MAX, &mut events)
+            }
+            Command::Reduce {
+                uid, order_id, by, ..
+            } => self.reduce(uid, order_id, by, &mut events),
+            Command::Move {
+                uid,
+                order_id,
+                price,
+                ..
+            } => self.move_order(uid, order_id, price, &mut events),
+            _ => unreachable!("not for a book"),
+        };
+        (code, events)
+    }
+
+    fn place(&mut self, place: &Place, events: &mut Vec<Event>) {
+        let mut order = RestingOrder {
+            order_id: place.order_id,
+            uid: place.uid,
+            action: place.action,
+            price: place.price,
+            reserve_price: place.reserve_price,
+            size: place.size,
+            filled: 0,
+        };
+        let rests = place.order_type == OrderType::Gtc;
+        let is_tried = match place.order_type {
+            OrderType::Gtc | OrderType::Ioc => true,
+            OrderType::Fok => self.rules.fill_fok && place.size > 0 && self.is_filled_by(place),
+            OrderType::IocBudget => self.rules.fill_ioc_budget,
+            OrderType::FokBudget => self.is_budget_met(place),
+        };
+        let mut budget = i128::from(place.price);
+        let mut spend = |price, lots| {
+            let mut bought = 0;
+            // Lot by lot.
+            while bought < lots && budget >= 0 && budget >= i128::from(price) {
+                budget -= i128::from(price);
+                bought += 1;
+            }
+            bought
+        };
+        let mut all = |_, lots| lots;
+        let allow: Allow<'_> = if place.order_type == OrderType::IocBudget {
+            &mut spend
+        } else {
+            &mut all
+        };
+        if is_tried {
+            self.take(&mut order, !place.order_type.is_budget(), allow, events);
+        }
+        let left = order.size - order.filled;
+        if rests && left != 0 && !self.places.contains_key(&place.order_id) {
+            self.add(order);
+        } else if left != 0 || !is_tried {
+            let event = Event::Reject {
+                price: place.price,
+                size: left,
+                bidder_hold_price: place.reserve_price,
+            };
+            events.insert(0, event);
+        }
+    }
+
+    /// Trades with the other side, best price first, then the oldest order first.
+    fn take(
+        &mut self,
+        taker: &mut RestingOrder,
+        is_limited: bool,
+        allow: Allow<'_>,
+        events: &mut Vec<Event>,
+    ) {
+        while taker.filled != taker.size {
+            let side = taker.action.opposite();
+            let Some(maker) = self.queues(side).next().map(|queue| queue[0]) else {
+                break;
+            };
+            if is_limited && !takes(taker.action, taker.price, maker.price) {
+                break;
+            }
+            let lots = (taker.size - taker.filled).min(maker.size - maker.filled);
+            let size = allow(maker.price, lots);
+            if size == 0 {
+                break;
+            }
+            taker.filled += size;
+            self.order_mut(maker.order_id).filled += size;
+            let maker_completed = maker.filled + size == maker.size;
+            let buyer = if side == Action::Bid { &maker } else { &*taker };
+            events.push(Event::Trade {
+                price: maker.price,
+                size,
+                maker_order: maker.order_id,
+                maker_uid: maker.uid,
+                maker_user: UserHint::UNKNOWN,
+                maker_completed,
+                taker_completed: taker.filled == taker.size,
+                bidder_hold_price: buyer.reserve_price,
+                taker_action: taker.action,
+            });
+            if !maker_completed {
+                break;
+            }
+            self.remove(maker.order_id);
+        }
+    }
+
+    /// Whether the levels within the limit price have the size.
+    fn is_filled_by(&self, place: &Place) -> bool {
+        let levels = self.levels(place.action.opposite());
+        let mut found = 0;
+        levels
+            .take_while(|level| takes(place.action, place.price, level.price))
+            .any(|level| {
+                found += level.volume;
+                found >= place.size
+            })
+    }
+
+    /// Whether the levels have the size, at a cost that the budget allows.
+    fn is_budget_met(&self, place: &Place) -> bool {
+        let mut left = place.size;
+        let mut cost = 0;
+        for level in self.levels(place.action.opposite()) {
+            let lots = left.min(level.volume);
+            cost += i128::from(lots) * i128::from(level.price);
+            if left <= level.volume {
+                return match place.action {
+                    Action::Bid => cost <= i128::from(place.price),
+                    Action::Ask => cost >= i128::from(place.price),
+                };
+            }
+            left -= lots;
+        }
+        false
+    }
+
+    fn reduce(&mut self, uid: UserId, id: OrderId, by: i64, events: &mut Vec<Event>) -> ResultCode {
+        if by <= 0 {
+            return ResultCode::MatchingReduceFailedWrongSize;
+        }
+        let Some(&order) = self.order(id).filter(|order| order.uid == uid) else {
+            return ResultCode::MatchingUnknownOrderId;
+        };
+        let left = order.size - order.filled;
+        let size = by.min(left);
+        if size == left {
+            self.remove(id);
+        } else {
+            self.order_mut(id).size -= size;
+        }
+        events.push(Event::Reduce {
+            price: order.price,
+            size,
+            completed: size == left,
+            bidder_hold_price: order.reserve_price,
+            user: UserHint::UNKNOWN,
+            action: order.action,
+        });
+        ResultCode::Success
+    }
+
+    fn move_order(
+        &mut self,
+        uid: UserId,
+        id: OrderId,
+        price: i64,
+        events: &mut Vec<Event>,
+    ) -> ResultCode {
+        let Some(order) = self.order(id).filter(|order| order.uid == uid) else {
+            return ResultCode::MatchingUnknownOrderId;
+        };
+        let is_pair = self.spec.symbol_type == SymbolType::CurrencyPair;
+        if is_pair && order.action == Action::Bid && price > order.reserve_price {
+            return ResultCode::MatchingMoveFailedPriceOverRiskLimit;
+        }
+        let value = i128::from(price) * i128::from(self.spec.quote_scale);
+        let fee_is_covered = value >= i128::from(self.spec.taker_fee);
+        let is_refused = self.rules.refuse_moved_ask_under_fee && !fee_is_covered;
+        if is_pair && order.action == Action::Ask && is_refused {
+            return ResultCode::MatchingMoveFailedPriceLowerThanFee;
+        }
+        let mut order = self.remove(id);
+        order.price = price;
+        self.take(&mut order, true, &mut |_, lots| lots, events);
+        if order.filled != order.size {
+            self.add(order);
+        }
+        ResultCode::Success
+    }
+}
+
+fn takes(taker: Action, limit: i64, price: i64) -> bool {
+    match taker {
+        Action::Bid => price <= limit,
+        Action::Ask => price >= limit,
+    }
+}
