@@ -1,9 +1,11 @@
-//! Reports over a whole state.
+//! Reports over a whole state. The hash of all of it is [`state_hash`](crate::state_text::state_hash).
 
 use std::collections::BTreeMap;
 
+use crate::book::{Level, RestingOrder};
 use crate::command::{Action, SymbolType};
-use crate::ids::CurrencyId;
+use crate::ids::{CurrencyId, SymbolId, UserId};
+use crate::risk::{Direction, User};
 use crate::state::State;
 
 /// Where the money of one currency is. In 128 bits: sums over users need not fit 64.
@@ -11,7 +13,8 @@ use crate::state::State;
 pub struct CurrencyTotal {
     /// The currency.
     pub currency: CurrencyId,
-    /// Σ of all balances.
+    /// Σ of all balances and of all positions in futures. What open lots are worth cancels out over
+    /// both sides, so no price is needed.
     pub accounts: i128,
     /// Fees collected.
     pub fees: i128,
@@ -32,7 +35,7 @@ impl CurrencyTotal {
 }
 
 /// The total currency balance report, by ascending currency: every currency that was paid in or
-/// is traded in a pair. Cost: visits every user and every resting order.
+/// is traded in. Cost: visits every user and every resting order.
 #[must_use]
 pub fn currency_totals(state: &State) -> Vec<CurrencyTotal> {
     let mut totals: BTreeMap<CurrencyId, CurrencyTotal> = BTreeMap::new();
@@ -56,6 +59,11 @@ pub fn currency_totals(state: &State) -> Vec<CurrencyTotal> {
         for (currency, balance) in user.balances() {
             add(currency, i128::from(balance), |total| &mut total.accounts);
         }
+        for position in user.positions() {
+            add(position.currency, position.cash(), |total| {
+                &mut total.accounts
+            });
+        }
     }
     for book in state.matching.books() {
         let spec = book.spec();
@@ -77,4 +85,86 @@ pub fn currency_totals(state: &State) -> Vec<CurrencyTotal> {
         }
     }
     totals.into_values().collect()
+}
+
+/// Lots that are open in a futures symbol.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct OpenInterest {
+    /// The futures symbol.
+    pub symbol: SymbolId,
+    /// Bought.
+    pub long: i128,
+    /// Sold: as many, always.
+    pub short: i128,
+}
+
+/// The open interest of every futures symbol where something is open, by ascending id. Cost: visits
+/// every user.
+#[must_use]
+pub fn open_interest(state: &State) -> Vec<OpenInterest> {
+    let mut symbols: BTreeMap<SymbolId, OpenInterest> = BTreeMap::new();
+    for position in state.risk.users().iter().flat_map(|user| user.positions()) {
+        if position.direction == Direction::Empty {
+            continue;
+        }
+        let new = OpenInterest {
+            symbol: position.symbol,
+            ..OpenInterest::default()
+        };
+        let interest = symbols.entry(position.symbol).or_insert(new);
+        let side = match position.direction {
+            Direction::Short => &mut interest.short,
+            _ => &mut interest.long,
+        };
+        *side += i128::from(position.open_volume);
+    }
+    symbols.into_values().collect()
+}
+
+/// All that the exchange knows of one user.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct UserReport<'s> {
+    /// Profile, balances and positions; `None` for one who is unknown, or was suspended and has
+    /// got no money since.
+    pub user: Option<&'s User>,
+    /// Resting orders with their symbols: by ascending symbol, asks first, best price first.
+    pub orders: Vec<(SymbolId, RestingOrder)>,
+}
+
+/// The single user report. Cost: visits every resting order.
+#[must_use]
+pub fn user_report(state: &State, uid: UserId) -> UserReport<'_> {
+    let books = state.matching.books();
+    let orders = books.into_iter().flat_map(|book| {
+        let sides = [Action::Ask, Action::Bid].into_iter();
+        let orders = sides.flat_map(|side| book.orders(side));
+        orders
+            .filter(|order| order.uid == uid)
+            .map(|order| (book.spec().id, order))
+    });
+    UserReport {
+        user: state.risk.user(uid),
+        orders: orders.collect(),
+    }
+}
+
+/// The best levels of a book.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct BookReport {
+    /// Levels of sell orders, the lowest price first.
+    pub asks: Vec<Level>,
+    /// Levels of buy orders, the highest price first.
+    pub bids: Vec<Level>,
+}
+
+/// The order book of a symbol to a depth, in levels a side; `None` where there is no such symbol.
+/// Cost: one step per level.
+#[must_use]
+pub fn book_report(state: &State, symbol: SymbolId, depth: usize) -> Option<BookReport> {
+    let book = state.matching.book(symbol)?;
+    let side = |action| book.levels(action, depth).collect();
+    Some(BookReport {
+        asks: side(Action::Ask),
+        bids: side(Action::Bid),
+    })
 }

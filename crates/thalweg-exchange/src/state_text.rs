@@ -6,7 +6,8 @@
 use std::fmt::{self, Write};
 
 use crate::command::Action;
-use crate::risk::{Currency, User};
+use crate::ids::UserId;
+use crate::risk::{Currency, Position, User};
 use crate::state::State;
 
 /// How long the canonical text is, and its FNV-1a-64 hash.
@@ -30,6 +31,9 @@ pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
     write_totals('F', &currencies, |currency| currency.fees, out)?;
     write_totals('X', &currencies, |currency| currency.adjustments, out)?;
     write_totals('Z', &currencies, |currency| currency.suspends, out)?;
+    for (symbol, last) in state.risk.last_prices() {
+        writeln!(out, "L,{symbol},{},{}", last.ask, last.bid)?;
+    }
     let books = state.matching.books();
     for book in &books {
         let symbol = book.spec().id;
@@ -73,7 +77,30 @@ fn write_user(user: &User, out: &mut impl Write) -> fmt::Result {
     for (currency, balance) in user.balances() {
         writeln!(out, "A,{uid},{currency},{balance}")?;
     }
+    for position in user.positions() {
+        writeln!(out, "{}", position_line(uid, position))?;
+    }
     Ok(())
+}
+
+/// A position as recorded streams print it.
+pub(crate) fn position_line(uid: UserId, position: &Position) -> String {
+    let Position {
+        symbol,
+        currency,
+        direction,
+        open_volume,
+        open_price_sum,
+        profit,
+        pending_sell,
+        pending_buy,
+        ..
+    } = position;
+    let direction = *direction as i8;
+    format!(
+        "P,{uid},{symbol},{currency},{direction},{open_volume},{open_price_sum},{profit},\
+         {pending_sell},{pending_buy}"
+    )
 }
 
 fn write_totals(
@@ -128,7 +155,7 @@ impl Write for Hasher {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::{Command, Events, UserId, apply};
+    use crate::{Command, Events, apply};
 
     #[test]
     fn an_empty_state_and_one_user_hash_as_recorded() {

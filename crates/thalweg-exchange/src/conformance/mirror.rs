@@ -4,15 +4,17 @@ use std::collections::BTreeMap;
 
 use crate::command::Command;
 use crate::event::Event;
-use crate::ids::{CurrencyId, UserId};
-use crate::risk::{User, UserStatus};
+use crate::ids::{CurrencyId, SymbolId, UserId};
+use crate::risk::{LastPrices, Position, User, UserStatus};
 use crate::state::State;
+use crate::state_text::position_line;
 
-/// Users and fees as they were after the last command.
+/// Users, fees and last prices as they were after the last command.
 #[derive(Debug, Default)]
 pub(super) struct Mirror {
     users: BTreeMap<UserId, Copied>,
     fees: BTreeMap<CurrencyId, i64>,
+    last_prices: BTreeMap<SymbolId, LastPrices>,
 }
 
 #[derive(Debug, PartialEq, Eq)]
@@ -20,6 +22,7 @@ struct Copied {
     status: UserStatus,
     last_transaction_id: i64,
     balances: BTreeMap<CurrencyId, i64>,
+    positions: BTreeMap<SymbolId, Position>,
 }
 
 impl From<&User> for Copied {
@@ -28,13 +31,18 @@ impl From<&User> for Copied {
             status: user.status,
             last_transaction_id: user.last_transaction_id,
             balances: user.balances().collect(),
+            positions: user
+                .positions()
+                .iter()
+                .map(|position| (position.symbol, *position))
+                .collect(),
         }
     }
 }
 
 impl Mirror {
     /// The lines that tell what the command changed: `+` lines by user and kind, then fees, then
-    /// `-` lines.
+    /// last prices, then `-` lines.
     pub(super) fn changes(
         &mut self,
         command: &Command,
@@ -67,6 +75,11 @@ impl Mirror {
                 }
             }
         }
+        for (symbol, last) in state.risk.last_prices() {
+            if self.last_prices.insert(symbol, last) != Some(last) {
+                lines.push(format!("+L,{symbol},{},{}", last.ask, last.bid));
+            }
+        }
         lines.append(&mut gone);
         lines
     }
@@ -96,6 +109,16 @@ fn compare(
     for currency in old.iter().flat_map(|user| user.balances.keys()) {
         if new.is_none_or(|user| !user.balances.contains_key(currency)) {
             gone.push(format!("-A,{uid},{currency}"));
+        }
+    }
+    for (symbol, position) in new.iter().flat_map(|user| &user.positions) {
+        if old.and_then(|user| user.positions.get(symbol)) != Some(position) {
+            lines.push(format!("+{}", position_line(uid, position)));
+        }
+    }
+    for symbol in old.iter().flat_map(|user| user.positions.keys()) {
+        if new.is_none_or(|user| !user.positions.contains_key(symbol)) {
+            gone.push(format!("-P,{uid},{symbol}"));
         }
     }
 }

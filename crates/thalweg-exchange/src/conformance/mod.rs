@@ -13,7 +13,7 @@ use std::{error, fmt};
 use self::mirror::Mirror;
 use crate::command::Command;
 use crate::event::{Event, Events};
-use crate::report::currency_totals;
+use crate::report::{currency_totals, open_interest};
 use crate::result_code::ResultCode;
 use crate::state::{State, apply};
 use crate::state_text::{state_hash, write_state};
@@ -330,5 +330,10 @@ fn final_lines(state: &State) -> VecDeque<String> {
             total.sum()
         )
     }));
+    lines.extend(
+        open_interest(state)
+            .iter()
+            .map(|interest| format!("I,{},{},{}", interest.symbol, interest.long, interest.short)),
+    );
     lines
 }

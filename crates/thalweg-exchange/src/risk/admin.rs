@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Risk;
+use super::futures::free_margin;
 use super::ledger::Currency;
 use super::symbol::check_spec;
 use super::user::UserStatus;
@@ -44,7 +45,7 @@ impl Risk {
         transaction_id: i64,
         kind: AdjustmentKind,
     ) -> Checked {
-        let user = self.users.get_mut(uid).ok_or(ResultCode::AuthInvalidUser)?;
+        let user = self.users.get(uid).ok_or(ResultCode::AuthInvalidUser)?;
         if transaction_id == user.last_transaction_id {
             return Err(ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedSame);
         }
@@ -52,8 +53,15 @@ impl Risk {
             return Err(ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedMany);
         }
         let balance = i128::from(user.balance(currency)) + i128::from(amount);
-        if amount < 0 && balance < 0 {
-            return Err(ResultCode::UserMgmtAccountBalanceAdjustmentNsf);
+        if amount < 0 {
+            let mut needed = 0;
+            if self.rules.withdrawal_keeps_margin && !user.positions().is_empty() {
+                needed = -free_margin(user, &self.symbols, currency, None)?;
+            }
+            // Profit in futures is no money yet: it covers margin, and is not paid out.
+            if balance < needed.max(0) {
+                return Err(ResultCode::UserMgmtAccountBalanceAdjustmentNsf);
+            }
         }
         let booked = self.ledger.look(currency).booked(amount, kind);
         let booked = booked.ok_or(ResultCode::RiskArithmeticOverflow)?;
@@ -61,6 +69,7 @@ impl Risk {
         let slot = self.ledger.find_or_add(currency);
         let total = self.ledger.get_mut(slot);
         *total = booked;
+        let user = self.users.get_mut(uid).expect("looked up before");
         total.add(user.balance_mut(currency), i128::from(amount));
         user.last_transaction_id = transaction_id;
         Ok(())
@@ -73,6 +82,9 @@ impl Risk {
             .ok_or(ResultCode::UserMgmtUserNotFound)?;
         if user.status == UserStatus::Suspended {
             return Err(ResultCode::UserMgmtUserAlreadySuspended);
+        }
+        if user.positions().iter().any(|position| !position.is_empty()) {
+            return Err(ResultCode::UserMgmtUserNotSuspendableHasPositions);
         }
         if user.balances().next().is_some() {
             return Err(ResultCode::UserMgmtUserNotSuspendableNonEmptyAccounts);

@@ -1,16 +1,27 @@
 //! Totals per currency, and the bound that keeps every balance inside 64 bits.
 //!
 //! *Words*, per currency: **D** = what was deposited, −(adjustments + suspends); **N** = the sum of
-//! all negative balances, as a positive number; **R** = what quirks of the reference may still move
-//! beyond that, reserved when the command that could do it is checked, never given back.
+//! all that is negative, as a positive number: balances, and the two accounts of each position in
+//! futures, its profit and what was paid for its open lots (see [`Stake`]); **R** = what may still
+//! move beyond that: reserved by quirks of the reference when the command that could do it is
+//! checked, and never given back; and while futures orders rest and lots are open, per resting lot
+//! |price| + the higher fee + 1, per open lot 1.
 //!
 //! *Rule*: max(D, 0) + N + R ≤ `i64::MAX` after every accepted deposit, and before every accepted
-//! command that could make a balance negative, with the most it could lose added.
+//! command that could make an account negative, with the most it could lose added.
 //!
-//! *Why that is enough*: money is conserved, Σ balances + fees + Σ held = D (+ what a quirk made,
-//! which is part of R). What is held is not negative (else it is part of R), so no single balance,
-//! and no sum of fees, can be above D + N + R, and none can be below −(N + R).
+//! *Why that is enough*: money is conserved, Σ balances + Σ accounts of positions + fees + Σ held
+//! = D (+ what a quirk made, which is part of R). What is held is not negative (else it is part of
+//! R), so no single account, and no sum of fees, can be above D + N + R, and none can be below
+//! −(N + R). Lots of futures, pending and open, are at most R.
+//!
+//! *Why futures keep the rule between checks*: a trade of s lots at the maker's price p moves s·p
+//! from the buyer's accounts to the seller's, which raises N by s·|p| at most; each side's fee is at
+//! most the higher fee, and each may open s lots. The maker's lots leave the book, which lowers R by
+//! s·(|p| + fee + 1), and the check of the taker made sure of s·(fee + 1) more. Moving the whole of
+//! one account into another, as closing a position does, or a part of the same sign, never raises N.
 
+use super::position::Stake;
 use crate::ids::CurrencyId;
 use crate::index::Index;
 
@@ -66,6 +77,12 @@ impl Currency {
             self.negative -= i128::from(old.min(0).abs_diff(0));
         }
         *balance = new;
+    }
+
+    /// Notes that a position changed.
+    pub(super) const fn note_stake(&mut self, before: Stake, after: Stake) {
+        self.negative += after.debt - before.debt;
+        self.reserved += after.lots - before.lots;
     }
 
     /// Adds to the fees.

@@ -42,7 +42,9 @@
 //! every resting lot stands for at least one unit of held (or reserved) money.
 
 mod admin;
+mod futures;
 mod ledger;
+mod position;
 mod settlement;
 mod symbol;
 mod trading;
@@ -50,11 +52,12 @@ mod user;
 
 pub use self::ledger::Currency;
 use self::ledger::Ledger;
-use self::symbol::Symbols;
+pub use self::position::{Direction, LastPrices, Position};
+use self::symbol::{Symbol, Symbols};
 use self::user::Users;
 pub use self::user::{User, UserStatus};
-use crate::command::Command;
-use crate::ids::{CurrencyId, UserId};
+use crate::command::{Command, Place};
+use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -130,15 +133,16 @@ impl Risk {
     }
 
     /// True where the command must see everything before it settled, even to be accepted: all that
-    /// change users, balances, symbols or everything.
+    /// change users, balances, symbols or everything, and orders in futures, whose check reads
+    /// positions and last prices.
     #[must_use]
-    pub const fn is_barrier(&self, command: &Command) -> bool {
+    pub fn is_barrier(&self, command: &Command) -> bool {
         match command {
-            Command::Place(_)
-            | Command::Cancel { .. }
-            | Command::Move { .. }
-            | Command::Reduce { .. }
-            | Command::Nop => false,
+            Command::Place(Place { symbol, .. }) | Command::Move { symbol, .. } => {
+                self.rules.margin_trading
+                    && self.symbols.get(*symbol).is_some_and(Symbol::is_futures)
+            }
+            Command::Cancel { .. } | Command::Reduce { .. } | Command::Nop => false,
             Command::AddUser { .. }
             | Command::Balance { .. }
             | Command::Suspend { .. }
@@ -157,8 +161,11 @@ impl Risk {
         let Some(symbol) = command.symbol().and_then(|id| self.symbols.get(id)) else {
             return false;
         };
+        if symbol.is_futures() {
+            return self.rules.margin_trading;
+        }
         let budget_ask = match command {
-            Command::Place(place) => symbol.loss_of_budget_ask(place) > 0,
+            Command::Place(place) => symbol.loss_of_budget_ask(place, &self.rules) > 0,
             _ => false,
         };
         symbol.drains || budget_ask
@@ -180,6 +187,18 @@ impl Risk {
     #[must_use]
     pub fn balance(&self, uid: UserId, currency: CurrencyId) -> Option<i64> {
         self.users.get(uid).map(|user| user.balance(currency))
+    }
+
+    /// The last prices of each futures symbol where a command has succeeded, by ascending id. Cost:
+    /// sorts them.
+    #[must_use]
+    pub fn last_prices(&self) -> Vec<(SymbolId, LastPrices)> {
+        let symbols = self.symbols.iter();
+        let mut prices: Vec<_> = symbols
+            .filter_map(|symbol| symbol.last.map(|last| (symbol.spec.id, last)))
+            .collect();
+        prices.sort_unstable_by_key(|&(symbol, _)| symbol);
+        prices
     }
 
     /// All currencies that were paid in or traded since the last reset, by ascending id. Cost:

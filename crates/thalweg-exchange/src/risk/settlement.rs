@@ -3,9 +3,10 @@
 use super::Risk;
 use super::symbol::Symbol;
 use crate::command::{Action, Command, OrderType, Place};
-use crate::event::Event;
+use crate::event::{Event, Events};
 use crate::ids::UserId;
 use crate::result_code::ResultCode;
+use crate::rules::Rules;
 
 /// What the command's own order did, all trades together, to be booked once.
 #[derive(Default)]
@@ -16,6 +17,8 @@ struct Taken {
     /// Σ hold price·size of a buying taker.
     held: i128,
     action: Option<Action>,
+    /// Rejected lots of an order that holds a budget.
+    rejected: i128,
 }
 
 impl Risk {
@@ -26,20 +29,30 @@ impl Risk {
     ///
     /// # Panics
     /// If the events are not those of this command after its check on this value.
-    pub fn settle(&mut self, command: &Command, result: ResultCode, events: &[Event]) {
-        if events.is_empty() || result != ResultCode::Success {
+    pub fn settle(&mut self, command: &Command, result: ResultCode, events: &Events) {
+        if result != ResultCode::Success {
             return;
         }
-        let (Some(uid), Some(symbol)) = (command.uid(), command.symbol()) else {
+        let (Some(uid), Some(id)) = (command.uid(), command.symbol()) else {
             return;
         };
-        let Some(&symbol) = self.symbols.get(symbol).filter(|symbol| symbol.is_pair()) else {
+        let Some(slot) = self.symbols.slot(id) else {
             return;
         };
+        if self.symbols.at(slot).is_futures() && self.rules.margin_trading {
+            self.settle_futures(command, slot, events);
+        } else if !events.is_empty() && self.symbols.at(slot).is_pair() {
+            self.settle_pair(command, slot, uid, events);
+        }
+    }
+
+    fn settle_pair(&mut self, command: &Command, slot: u32, uid: UserId, events: &[Event]) {
+        let symbol = *self.symbols.at(slot);
         let place = match command {
             Command::Place(place) => Some(place),
             _ => None,
         };
+        let budget = place.filter(|place| self.rules.holds_budget(place));
         let mut taken = Taken::default();
         for event in events {
             match *event {
@@ -55,13 +68,15 @@ impl Risk {
                     self.settle_maker(&symbol, maker_uid, taker_action, (price, size, hold));
                 }
                 Event::Reject {
-                    price,
                     size,
                     bidder_hold_price,
+                    ..
                 } => {
-                    if let Some(place) = place {
-                        let hold = (price, bidder_hold_price);
-                        self.give_back_rejected(&symbol, place, size, hold);
+                    if budget.is_some() {
+                        taken.rejected += i128::from(size);
+                    } else if let Some(place) = place {
+                        // Quirk: this is too much for an IOC_BUDGET BID that is not filled.
+                        self.give_back(&symbol, uid, place.action, size, bidder_hold_price);
                     }
                 }
                 Event::Reduce {
@@ -74,7 +89,7 @@ impl Risk {
                 }
             }
         }
-        self.settle_taker(&symbol, uid, place, &taken);
+        self.settle_taker(&symbol, uid, budget, &taken);
     }
 
     fn settle_maker(
@@ -102,47 +117,36 @@ impl Risk {
         }
     }
 
-    fn settle_taker(&mut self, symbol: &Symbol, uid: UserId, place: Option<&Place>, taken: &Taken) {
-        let Some(action) = taken.action else { return };
+    /// `budget`: a buyer's new order for whose whole size a budget is held.
+    fn settle_taker(
+        &mut self,
+        symbol: &Symbol,
+        uid: UserId,
+        budget: Option<&Place>,
+        taken: &Taken,
+    ) {
         let spec = &symbol.spec;
         let scale = i128::from(spec.quote_scale);
         let taker_fee = i128::from(spec.taker_fee);
-        match action {
-            Action::Ask => {
-                self.pay(symbol, uid, taken.cost * scale - taken.lots * taker_fee, 0);
-            }
-            Action::Bid => {
+        let goods = taken.lots * i128::from(spec.base_scale);
+        if let Some(place) = budget {
+            // The budget, and the fees of what was rejected, less what was paid.
+            let left = (i128::from(place.price) - taken.cost) * scale;
+            self.pay(symbol, uid, left + taken.rejected * taker_fee, goods);
+        } else {
+            match taken.action {
+                None => return,
+                Some(Action::Ask) => {
+                    self.pay(symbol, uid, taken.cost * scale - taken.lots * taker_fee, 0);
+                }
                 // The fee part of what was held is kept: it is the taker's fee.
-                let held = match place {
-                    Some(place) if place.order_type == OrderType::FokBudget => {
-                        i128::from(place.price)
-                    }
-                    _ => taken.held,
-                };
-                let base = taken.lots * i128::from(spec.base_scale);
-                self.pay(symbol, uid, (held - taken.cost) * scale, base);
+                Some(Action::Bid) => {
+                    self.pay(symbol, uid, (taken.held - taken.cost) * scale, goods);
+                }
             }
         }
         let fees = (taker_fee + i128::from(spec.maker_fee)) * taken.lots;
         self.ledger.get_mut(symbol.quote).add_fees(fees);
-    }
-
-    /// Gives back what was held for lots of a new order that neither matched nor rest.
-    fn give_back_rejected(
-        &mut self,
-        symbol: &Symbol,
-        place: &Place,
-        size: i64,
-        (price, hold): (i64, i64),
-    ) {
-        if place.action == Action::Bid && place.order_type == OrderType::FokBudget {
-            let budget = i128::from(price) * i128::from(symbol.spec.quote_scale);
-            let fees = i128::from(size) * i128::from(symbol.spec.taker_fee);
-            self.pay(symbol, place.uid, budget + fees, 0);
-        } else {
-            // Quirk: this is too much for an IOC_BUDGET BID, which mended rules refuse.
-            self.give_back(symbol, place.uid, place.action, size, hold);
-        }
     }
 
     fn give_back(&mut self, symbol: &Symbol, uid: UserId, action: Action, size: i64, hold: i64) {
@@ -167,6 +171,18 @@ impl Risk {
         if base != 0 {
             let balance = user.balance_mut(symbol.spec.base_currency);
             self.ledger.get_mut(symbol.base).add(balance, base);
+        }
+    }
+}
+
+impl Rules {
+    /// True for a buyer's order that holds its price as a budget for its whole size, and gets
+    /// back exactly what is left of it.
+    const fn holds_budget(&self, place: &Place) -> bool {
+        match (place.action, place.order_type) {
+            (Action::Bid, OrderType::FokBudget) => true,
+            (Action::Bid, OrderType::IocBudget) => self.fill_ioc_budget,
+            _ => false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Symbols as the risk stage sees them, and what quirks could cost in them.
 
 use super::ledger::Ledger;
+use super::position::LastPrices;
 use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
 use crate::ids::SymbolId;
 use crate::index::Index;
@@ -9,13 +10,16 @@ use crate::rules::Rules;
 
 /// A symbol, its currencies' slots in the ledger, and what was seen of it.
 ///
-/// Everything below `spec` changes only when a command is checked and accepted.
+/// Everything below `spec` but the last prices changes only when a command is checked and accepted.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Symbol {
     pub(super) spec: SymbolSpec,
-    /// Slots in the ledger; meaningful for currency pairs only.
+    /// Slots in the ledger; of a pair from the beginning, of futures only the quote currency's, and
+    /// from their first order on.
     pub(super) base: u32,
     pub(super) quote: u32,
+    /// Futures: the best prices after the last command that succeeded. Written by settlement.
+    pub(super) last: Option<LastPrices>,
     /// Sticky: from here on a settlement in this symbol may lower a balance.
     pub(super) drains: bool,
     /// Sticky: an order of negative size was accepted.
@@ -40,7 +44,16 @@ impl Symbol {
         matches!(self.spec.symbol_type, SymbolType::CurrencyPair)
     }
 
-    const fn fee_max(&self) -> i64 {
+    pub(super) const fn is_futures(&self) -> bool {
+        matches!(self.spec.symbol_type, SymbolType::Futures)
+    }
+
+    /// The best prices of a futures symbol, as far as they are known.
+    pub(super) fn last_prices(&self) -> LastPrices {
+        self.last.unwrap_or(LastPrices::EMPTY)
+    }
+
+    pub(super) const fn fee_max(&self) -> i64 {
         if self.spec.maker_fee > self.spec.taker_fee {
             self.spec.maker_fee
         } else {
@@ -50,7 +63,7 @@ impl Symbol {
 
     /// What a new order could cost its owner, or an owner whom it meets, beyond its hold, by a
     /// quirk of the reference. Nothing under mended rules.
-    pub(super) fn quirks_of_place(&self, place: &Place) -> Exposure {
+    pub(super) fn quirks_of_place(&self, place: &Place, rules: &Rules) -> Exposure {
         // A budget order without size holds its price all the same: as if it had one lot.
         let lots = i128::from(place.size.unsigned_abs().max(1));
         let scale = i128::from(self.spec.quote_scale);
@@ -71,7 +84,7 @@ impl Symbol {
                 .saturating_add(fees + 1);
             exposure.quote = exposure.quote.saturating_add(lots.saturating_mul(per_lot));
         }
-        if bid && place.order_type == OrderType::IocBudget {
+        if bid && place.order_type == OrderType::IocBudget && !rules.fill_ioc_budget {
             // Its rejection gives back the budget once per lot.
             let made = lots.saturating_mul(price.saturating_mul(scale));
             exposure.quote = exposure.quote.saturating_add(made);
@@ -110,9 +123,10 @@ impl Symbol {
         exposure
     }
 
-    /// The most that a FOK_BUDGET ASK may lose: it brings in at least its price, which is a budget
-    /// for its whole size, and pays a fee per lot. Zero for every other order.
-    pub(super) fn loss_of_budget_ask(&self, place: &Place) -> i128 {
+    /// The most that a budget ASK may lose. A FOK_BUDGET brings in at least its price, which is a
+    /// budget for its whole size, and pays a fee per lot. Zero for every other order.
+    pub(super) fn loss_of_budget_ask(&self, place: &Place, rules: &Rules) -> i128 {
+        let _ = rules;
         if place.order_type != OrderType::FokBudget || place.action != Action::Ask {
             return 0;
         }
@@ -198,11 +212,20 @@ impl Symbols {
         self.slot(id).map(|slot| &self.symbols[slot as usize])
     }
 
-    pub(super) fn get_mut(&mut self, id: SymbolId) -> Option<&mut Symbol> {
-        self.slot(id).map(|slot| &mut self.symbols[slot as usize])
+    /// The symbol in a slot that [`Self::slot`] gave.
+    pub(super) fn at(&self, slot: u32) -> &Symbol {
+        &self.symbols[slot as usize]
     }
 
-    fn slot(&self, id: SymbolId) -> Option<u32> {
+    pub(super) fn at_mut(&mut self, slot: u32) -> &mut Symbol {
+        &mut self.symbols[slot as usize]
+    }
+
+    pub(super) fn iter(&self) -> impl Iterator<Item = &Symbol> {
+        self.symbols.iter()
+    }
+
+    pub(super) fn slot(&self, id: SymbolId) -> Option<u32> {
         let key_of = |slot: u32| i64::from(self.symbols[slot as usize].spec.id.0);
         self.index.find(i64::from(id.0), key_of)
     }
@@ -225,6 +248,7 @@ impl Symbols {
             spec: *spec,
             base: currency(spec.base_currency),
             quote: currency(spec.quote_currency),
+            last: None,
             drains: pair && spec.maker_fee > spec.taker_fee,
             inverted: false,
             size_max: 0,

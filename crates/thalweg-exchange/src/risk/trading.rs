@@ -1,10 +1,11 @@
 //! The risk check of new and moved orders.
 
 use super::Risk;
+use super::futures::free_margin;
 use super::ledger::Ledger;
 use super::symbol::{Exposure, Symbol};
 use super::user::UserStatus;
-use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
+use crate::command::{Action, Place, SymbolSpec, SymbolType};
 use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -14,20 +15,22 @@ impl Risk {
     pub(super) fn check_place(&mut self, place: &Place) -> Checked {
         let user = self
             .users
-            .get_mut(place.uid)
+            .get(place.uid)
             .ok_or(ResultCode::AuthInvalidUser)?;
         if self.rules.refuse_suspended && user.status == UserStatus::Suspended {
             return Err(ResultCode::AuthUserSuspended);
         }
-        let symbol = self
+        let slot = self
             .symbols
-            .get_mut(place.symbol)
+            .slot(place.symbol)
             .ok_or(ResultCode::InvalidSymbol)?;
-        match symbol.spec.symbol_type {
-            SymbolType::CurrencyPair => {}
-            SymbolType::Option if self.rules.margin_trading => return Err(ResultCode::RiskNsf),
-            // Futures come later; until then, as with margin trading off, there is a book only.
-            SymbolType::Option | SymbolType::Futures => return Err(ResultCode::InvalidSymbol),
+        let symbol_type = self.symbols.at(slot).spec.symbol_type;
+        if symbol_type != SymbolType::CurrencyPair && !self.rules.margin_trading {
+            // There is a book only.
+            return Err(ResultCode::InvalidSymbol);
+        }
+        if symbol_type == SymbolType::Option {
+            return Err(ResultCode::RiskNsf);
         }
         if self.rules.refuse_not_positive {
             if place.size <= 0 {
@@ -37,43 +40,62 @@ impl Risk {
                 return Err(ResultCode::RiskPriceNotPositive);
             }
         }
-        match place.order_type {
-            OrderType::Fok if self.rules.fill_fok => {
-                return Err(ResultCode::MatchingUnsupportedCommand);
-            }
-            OrderType::IocBudget if self.rules.fill_ioc_budget => {
-                return Err(ResultCode::MatchingUnsupportedCommand);
-            }
-            _ => {}
+        if symbol_type == SymbolType::Futures {
+            return self.check_place_futures(place, slot);
         }
+        self.check_place_pair(place, slot)
+    }
+
+    fn check_place_pair(&mut self, place: &Place, slot: u32) -> Checked {
+        let symbol = self.symbols.at(slot);
+        let user = self.users.get(place.uid).expect("looked up before");
         let amount = hold(&symbol.spec, place)?;
-        let (slot, currency) = match place.action {
+        let (money, currency) = match place.action {
             Action::Ask => (symbol.base, symbol.spec.base_currency),
             Action::Bid => (symbol.quote, symbol.spec.quote_currency),
         };
-        if i128::from(user.balance(currency)) < i128::from(amount) {
+        let free = if user.positions().is_empty() {
+            0
+        } else {
+            free_margin(user, &self.symbols, currency, None)?
+        };
+        let balance = i128::from(user.balance(currency));
+        let after = balance - i128::from(amount);
+        if after + free < 0 {
             return Err(ResultCode::RiskNsf);
         }
-        let exposure = symbol.quirks_of_place(place);
-        let loss = symbol.loss_of_budget_ask(place);
-        self.ledger.check_room(symbol, &exposure, loss)?;
+        let exposure = symbol.quirks_of_place(place, &self.rules);
+        let mut worst = exposure;
+        worst.quote = worst
+            .quote
+            .saturating_add(symbol.loss_of_budget_ask(place, &self.rules));
+        // Against profit in futures, a balance may go below zero.
+        let debt = (balance.min(0) - after.min(0)).max(0);
+        let side = match place.action {
+            Action::Ask => &mut worst.base,
+            Action::Bid => &mut worst.quote,
+        };
+        *side = side.saturating_add(debt);
+        self.ledger.check_room(symbol, &worst)?;
 
+        let symbol = self.symbols.at_mut(slot);
         symbol.drains |= symbol.drains_after(place, &exposure);
         symbol.note_place(place);
         self.ledger.reserve(symbol, &exposure);
+        let user = self.users.get_mut(place.uid).expect("looked up before");
         let balance = user.balance_mut(currency);
-        self.ledger.get_mut(slot).add(balance, -i128::from(amount));
+        self.ledger.get_mut(money).add(balance, -i128::from(amount));
         Ok(ResultCode::ValidForMatchingEngine)
     }
 
     /// A moved order needs no more money; the reserve price and the fee floor are checked where
     /// the order is, in matching. A refusal here counts only if there is such an order.
     pub(super) fn check_move(&mut self, uid: UserId, symbol: SymbolId, price: i64) -> Checked {
-        let Some(symbol) = self
-            .symbols
-            .get_mut(symbol)
-            .filter(|symbol| symbol.is_pair())
-        else {
+        let trades = |slot: &u32| {
+            let symbol = self.symbols.at(*slot);
+            symbol.is_pair() || (symbol.is_futures() && self.rules.margin_trading)
+        };
+        let Some(slot) = self.symbols.slot(symbol).filter(trades) else {
             return Ok(ResultCode::ValidForMatchingEngine);
         };
         if self.rules.refuse_suspended {
@@ -86,8 +108,12 @@ impl Risk {
         if self.rules.refuse_not_positive && price <= 0 {
             return Err(ResultCode::RiskPriceNotPositive);
         }
+        let symbol = self.symbols.at_mut(slot);
+        if symbol.is_futures() {
+            return self.check_move_futures(uid, slot, price);
+        }
         let exposure = symbol.quirks_of_move(price, &self.rules);
-        self.ledger.check_room(symbol, &exposure, 0)?;
+        self.ledger.check_room(symbol, &exposure)?;
 
         symbol.drains |= exposure != Exposure::default();
         symbol.note_move(price);
@@ -97,23 +123,16 @@ impl Risk {
 }
 
 impl Ledger {
-    /// Refuses what could leave 64 bits. `loss` can be made good by the settlement, `exposure`
-    /// stays.
-    fn check_room(
-        &self,
-        symbol: &Symbol,
-        exposure: &Exposure,
-        loss: i128,
-    ) -> Result<(), ResultCode> {
-        if *exposure == Exposure::default() && loss == 0 {
+    /// Refuses what could leave 64 bits.
+    fn check_room(&self, symbol: &Symbol, worst: &Exposure) -> Result<(), ResultCode> {
+        if *worst == Exposure::default() {
             return Ok(());
         }
-        let quote = exposure.quote.saturating_add(loss);
+        let (quote, base) = (self.get(symbol.quote), self.get(symbol.base));
         let fits = if symbol.base == symbol.quote {
-            self.get(symbol.quote)
-                .has_room(quote.saturating_add(exposure.base))
+            quote.has_room(worst.quote.saturating_add(worst.base))
         } else {
-            self.get(symbol.quote).has_room(quote) && self.get(symbol.base).has_room(exposure.base)
+            quote.has_room(worst.quote) && base.has_room(worst.base)
         };
         if fits {
             Ok(())

@@ -1,6 +1,7 @@
 //! Users and their balances.
 
-use crate::ids::{CurrencyId, UserId};
+use super::position::Position;
+use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::index::Index;
 use crate::slab::Slab;
 
@@ -26,6 +27,8 @@ pub struct User {
     pub last_transaction_id: i64,
     /// By ascending currency; zeros may be among them.
     accounts: Vec<(CurrencyId, i64)>,
+    /// By ascending symbol.
+    positions: Vec<Position>,
 }
 
 impl User {
@@ -35,6 +38,7 @@ impl User {
             status,
             last_transaction_id: 0,
             accounts: Vec::new(),
+            positions: Vec::new(),
         }
     }
 
@@ -60,6 +64,46 @@ impl User {
             place
         });
         &mut self.accounts[place].1
+    }
+
+    /// The records in futures symbols, by ascending symbol. One may be empty for a moment longer
+    /// than it should, after an order of no size under the reference's rules.
+    #[must_use]
+    pub fn positions(&self) -> &[Position] {
+        &self.positions
+    }
+
+    /// The record in a futures symbol.
+    #[must_use]
+    pub fn position(&self, symbol: SymbolId) -> Option<&Position> {
+        self.position_place(symbol)
+            .ok()
+            .map(|place| &self.positions[place])
+    }
+
+    /// The place of the record in a futures symbol, made by `new` where it is missing.
+    pub(super) fn position_or(
+        &mut self,
+        symbol: SymbolId,
+        new: impl FnOnce() -> Position,
+    ) -> &mut Position {
+        let place = self.position_place(symbol).unwrap_or_else(|place| {
+            self.positions.insert(place, new());
+            place
+        });
+        &mut self.positions[place]
+    }
+
+    /// Takes the record in a futures symbol out, if it is empty.
+    pub(super) fn take_empty_position(&mut self, symbol: SymbolId) -> Option<Position> {
+        let place = self.position_place(symbol).ok()?;
+        let is_empty = self.positions[place].is_empty();
+        is_empty.then(|| self.positions.remove(place))
+    }
+
+    fn position_place(&self, symbol: SymbolId) -> Result<usize, usize> {
+        self.positions
+            .binary_search_by_key(&symbol, |position| position.symbol)
     }
 
     fn place(&self, currency: CurrencyId) -> Result<usize, usize> {

@@ -5,7 +5,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 use thalweg::pipeline::Flow;
 
 use crate::command::Command;
-use crate::event::Event;
+use crate::event::Events;
 use crate::result_code::ResultCode;
 use crate::risk::Risk;
 
@@ -92,7 +92,7 @@ impl Ledger {
         &mut self,
         command: &Command,
         result: ResultCode,
-        events: &[Event],
+        events: &Events,
         sequence: u64,
     ) {
         self.risk.settle(command, result, events);
@@ -125,7 +125,7 @@ mod tests {
         for _ in 0..3 {
             assert_eq!(ledger.check(&deposit(1), 1, &mut code), Flow::Retry);
         }
-        ledger.settle(&add, ResultCode::Success, &[], 0);
+        ledger.settle(&add, ResultCode::Success, &Events::new(), 0);
         assert_eq!(ledger.check(&deposit(1), 1, &mut code), Flow::Next);
         assert_eq!(code, ResultCode::Success);
         assert_eq!(ledger.waits(), 1);
