@@ -68,13 +68,23 @@ impl Report {
 
     /// The rows of a trial, and its table under a heading.
     pub(crate) fn trial(&mut self, heading: &str, trial: &Trial) {
+        let table = if trial.metrics[0].unit == "ns" && trial.metrics.len() > 1 {
+            latency_table(trial)
+        } else {
+            figure_table(trial)
+        };
+        self.show(heading, trial, &table);
+    }
+
+    /// The rows of a trial, and a line for each subject and metric under a heading.
+    pub(crate) fn figures(&mut self, heading: &str, trial: &Trial) {
+        self.show(heading, trial, &figure_table(trial));
+    }
+
+    fn show(&mut self, heading: &str, trial: &Trial, table: &Table) {
         self.rows(trial);
         self.say(heading);
-        self.text += &if trial.metrics[0].unit == "ns" && trial.metrics.len() > 1 {
-            latency_table(trial).to_string()
-        } else {
-            figure_table(trial).to_string()
-        };
+        self.append(table);
         for (subject, why) in &trial.skipped {
             self.text += &format!("{subject} skipped: {why}\n");
         }

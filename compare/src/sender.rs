@@ -11,7 +11,7 @@ use crate::workload::{Stamp, Tally};
 /// A longer step between two clock reads of the waiting sender is a gap, ns.
 const GAP_NS: u64 = 5_000;
 /// The first part of a schedule, which is sent and not measured: threads start, caches fill.
-const WARM_UP_NS: u64 = 2_000_000;
+pub(crate) const WARM_UP_NS: u64 = 2_000_000;
 /// A run is cut when it has taken so many times its span.
 const SPANS_MAX: u64 = 2;
 

@@ -181,11 +181,63 @@ fn the_goals_of_channels_and_bursts_are_told_with_their_limits() {
 }
 
 #[test]
+fn the_exchange_runs_its_own_streams_and_tells_its_goals() {
+    let cases = "core/sweeps,peers/place_cancel,cores/bytes/trading";
+    let arguments = ["exchange", "--quick", "--cases", cases];
+    let output = compare(&[&arguments[..], &TINY[..]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = text(&output.stdout);
+    for (what, limit) in [
+        (
+            "core/sweeps: thalweg all parts, CPU time a trade",
+            "≤ 20.0 ns",
+        ),
+        (
+            "peers/place_cancel: thalweg matching alone over lobster",
+            "≥ 1.00×",
+        ),
+        (
+            "peers/place_cancel: thalweg matching alone over orderbook-rs",
+            "≥ 1.00×",
+        ),
+        ("cores/bytes/trading: thalweg ", "≥ 1.30×"),
+    ] {
+        let mut lines = report.lines();
+        let told = lines.any(|line| line.starts_with(what) && line.contains(limit));
+        assert!(told, "{what} {limit}\n{report}");
+    }
+    assert!(!report.contains("skipped"), "{report}");
+
+    let open = [
+        "exchange",
+        "--cases",
+        "open/1M/s/thalweg inline",
+        "--format",
+        "json",
+    ];
+    let output = compare(&[&open[..], &TINY[..]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows = text(&output.stdout);
+    if text(&output.stderr).contains("SKIPPED") {
+        // The stream is not part of this repository.
+        eprintln!("skipped: {}", text(&output.stderr));
+        return;
+    }
+    assert_eq!(losses_of_ours(&rows), 1);
+    for row in [
+        r#""subject":"thalweg inline","metric":"latency_max""#,
+        r#""subject":"thalweg inline settle","metric":"service_mean""#,
+    ] {
+        assert!(rows.contains(row), "{row}\n{rows}");
+    }
+}
+
+#[test]
 fn misuse_is_told() {
     let unknown = compare(&["pipelines"]);
     assert_eq!(unknown.status.code(), Some(2));
     let told = "error: no experiment \"pipelines\"; there are pipeline, progress, attribution, \
-                channels, burst\n";
+                channels, burst, exchange\n";
     assert_eq!(text(&unknown.stderr), told);
     for wrong in [
         &["pipeline", "--repetitions", "0"][..],
@@ -197,5 +249,5 @@ fn misuse_is_told() {
     }
     let list = compare(&["--list"]);
     assert!(list.status.success());
-    assert_eq!(text(&list.stdout).lines().count(), 5);
+    assert_eq!(text(&list.stdout).lines().count(), 6);
 }

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod channel;
+mod exchange;
 mod measure;
 mod ring;
 
@@ -63,6 +64,7 @@ fn cases() -> Cases {
     let mut cases = Cases::new();
     ring::add(&mut cases);
     channel::add(&mut cases);
+    exchange::add(&mut cases);
     measure::add(&mut cases);
     cases
 }

@@ -3,6 +3,7 @@
 mod attribution;
 mod burst;
 mod channels;
+mod exchange;
 mod pipeline;
 mod progress;
 mod subjects;
@@ -27,6 +28,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     attribution::EXPERIMENT,
     channels::EXPERIMENT,
     burst::EXPERIMENT,
+    exchange::EXPERIMENT,
 ];
 
 const REPETITIONS: usize = 11;

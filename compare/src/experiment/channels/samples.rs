@@ -35,7 +35,10 @@ impl Samples {
     }
 
     /// The spans at these fractions, in ns where they are ticks; infinite where there are none.
-    pub(super) fn quantiles_ns<const N: usize>(self, fractions: [f64; N]) -> [f64; N] {
+    pub(in crate::experiment) fn quantiles_ns<const N: usize>(
+        self,
+        fractions: [f64; N],
+    ) -> [f64; N] {
         let clock = Clock::global();
         self.quantiles(fractions, |ticks| clock.ns(ticks) as f64)
     }

@@ -1,0 +1,291 @@
+//! What the exchange promises, and which of it the runs show. Times are medians.
+
+use super::cores::{self, PLAIN, STAGES, TWO_THREADS};
+use super::engine::{PER_COMMAND, PER_TRADE, Part, RULES};
+use super::mixes::IDS;
+use super::peers::Other;
+use super::service_time::{self, Body};
+use super::{paced, paced::RATES};
+use crate::report::{ns, small_ns};
+use crate::runner::Trial;
+use crate::target::{Limit, Target};
+use thalweg_measure::statistics::median;
+
+/// The rate that the promises about latency are of.
+const TARGET_RATE: &str = RATES[1].0;
+
+fn case<'t>(trials: &'t [Trial], name: &str) -> Option<&'t Trial> {
+    trials.iter().find(|trial| trial.case == name)
+}
+
+fn figure(trials: &[Trial], name: &str, subject: &str, metric: usize) -> Option<f64> {
+    median(&case(trials, name)?.of(subject)?.values(metric))
+}
+
+/// Every promise whose case ran.
+pub(super) fn targets(trials: &[Trial]) -> Vec<Target> {
+    let mut targets = core(trials);
+    targets.extend(ids(trials));
+    targets.extend(service(trials));
+    targets.extend(against_peers(trials));
+    targets.extend(second_core(trials));
+    targets.extend(latency(trials));
+    targets
+}
+
+/// Limits of CPU time, ns.
+fn core(trials: &[Trial]) -> Vec<Target> {
+    let mended = Part::all_name(RULES[0].0);
+    let reference = Part::all_name(RULES[1].0);
+    let alone = Part::MATCHING.to_owned();
+    let limits = [
+        (
+            "core/perf_exchange_1m",
+            &mended,
+            PER_COMMAND,
+            Limit::AtMost(25.0),
+        ),
+        (
+            "core/perf_exchange_1m",
+            &reference,
+            PER_COMMAND,
+            Limit::AtMost(25.0),
+        ),
+        (
+            "core/perf_exchange_1m",
+            &alone,
+            PER_COMMAND,
+            Limit::AtMost(20.0),
+        ),
+        (
+            "core/perf_margin_1m",
+            &mended,
+            PER_COMMAND,
+            Limit::AtMost(32.0),
+        ),
+        (
+            "core/perf_margin_1m",
+            &reference,
+            PER_COMMAND,
+            Limit::AtMost(32.0),
+        ),
+        ("core/trading", &mended, PER_COMMAND, Limit::Shown),
+        ("core/trading", &mended, PER_TRADE, Limit::AtMost(20.0)),
+        ("core/sweeps", &mended, PER_TRADE, Limit::AtMost(20.0)),
+        ("core/resting_1m", &mended, PER_COMMAND, Limit::AtMost(70.0)),
+        ("core/levels_100k", &mended, PER_COMMAND, Limit::Shown),
+        ("core/one_level_1m", &mended, PER_COMMAND, Limit::Shown),
+    ];
+    let ran = limits
+        .into_iter()
+        .filter(|(name, ..)| case(trials, name).is_some());
+    let target = |(name, subject, metric, limit): (&str, &String, usize, Limit)| {
+        let unit = if metric == PER_TRADE {
+            "trade"
+        } else {
+            "command"
+        };
+        let what = format!("{name}: {subject}, CPU time a {unit}");
+        Target::new(what, limit, figure(trials, name, subject, metric), small_ns)
+    };
+    ran.map(target).collect()
+}
+
+/// Chosen ids must not cost more than random ones by much: an unkeyed hash would make it 20 times.
+fn ids(trials: &[Trial]) -> Vec<Target> {
+    let subject = Part::all_name(RULES[0].0);
+    let of = |ids: &str| {
+        let name = format!("core/hostile_ids/{ids}");
+        figure(trials, &name, &subject, PER_COMMAND)
+    };
+    let (random, _) = IDS[0];
+    let chosen = IDS[1..].iter().filter_map(|(ids, _)| Some((ids, of(ids)?)));
+    let target = |(ids, ns): (&&str, f64)| {
+        let over = of(random).map(|random| ns / random);
+        let what = format!("core/hostile_ids: {subject}, {ids} over random ids");
+        Target::new(what, Limit::AtMost(2.0), over, crate::report::times)
+    };
+    chosen.map(target).collect()
+}
+
+fn service(trials: &[Trial]) -> Vec<Target> {
+    let name = "core/service_time";
+    if case(trials, name).is_none() {
+        return Vec::new();
+    }
+    let p999 = |subject: &str| figure(trials, name, subject, service_time::P999);
+    let limit = Limit::AtMost(500.0);
+    let target = |subject: &str, limit| {
+        Target::new(
+            format!("{name}: {subject}, p99.9"),
+            limit,
+            p999(subject),
+            ns,
+        )
+    };
+    vec![
+        target(Body::APPLY, limit),
+        target(Body::EMPTY, Limit::Shown),
+    ]
+}
+
+fn against_peers(trials: &[Trial]) -> Vec<Target> {
+    let mut targets = Vec::new();
+    for trial in trials
+        .iter()
+        .filter(|trial| trial.case.starts_with("peers/"))
+    {
+        for other in Other::EACH {
+            let sides = [Part::MATCHING, other.title()];
+            let ratio = trial.interval(sides, PER_COMMAND);
+            targets.push(Target::ratio(
+                &trial.case,
+                sides,
+                Limit::AtLeast(1.0),
+                ratio,
+            ));
+        }
+    }
+    targets
+}
+
+/// The subject on two threads with the highest median.
+pub(super) fn best_of_two_threads(trial: &Trial) -> Option<&'static str> {
+    let ran = TWO_THREADS.into_iter().filter_map(|subject| {
+        let per_s = median(&trial.of(subject)?.values(0))?;
+        Some((subject, per_s))
+    });
+    let best = ran.max_by(|(_, a), (_, b)| a.total_cmp(b));
+    best.map(|(subject, _)| subject)
+}
+
+fn second_core(trials: &[Trial]) -> Vec<Target> {
+    let mut targets = Vec::new();
+    for trial in trials
+        .iter()
+        .filter(|trial| trial.case.starts_with("cores/"))
+    {
+        let name = &trial.case;
+        let Some(two) = best_of_two_threads(trial) else {
+            continue;
+        };
+        let (sides, at_least) = if name.starts_with("cores/engine") {
+            ([cores::INLINE, two], 1.0)
+        } else {
+            ([two, cores::INLINE], 1.3)
+        };
+        let ratio = trial.interval(sides, 0);
+        targets.push(Target::ratio(name, sides, Limit::AtLeast(at_least), ratio));
+        if name.starts_with("cores/engine") {
+            let ns = |subject| Some(1e9 / figure(trials, name, subject, 0)?);
+            let added = || Some((ns(cores::INLINE)? - ns(PLAIN)?) / STAGES as f64);
+            let what = format!("{name}: what the pipeline adds inline, a stage");
+            targets.push(Target::new(what, Limit::AtMost(5.0), added(), small_ns));
+        }
+    }
+    targets
+}
+
+/// Over the quieter half of the runs.
+fn latency(trials: &[Trial]) -> Vec<Target> {
+    let name = format!("open/{TARGET_RATE}");
+    let Some(trial) = case(trials, &name) else {
+        return Vec::new();
+    };
+    let of = |subject: &str, metric| median(&trial.of(subject)?.quiet_values(metric));
+    let limits = [
+        (paced::INLINE, "p50", paced::P50, Limit::AtMost(1e3)),
+        (paced::INLINE, "p99", paced::P99, Limit::AtMost(20e3)),
+        (paced::AUTO, "p50", paced::P50, Limit::AtMost(1e3)),
+        (paced::AUTO, "p99", paced::P99, Limit::AtMost(20e3)),
+    ];
+    let target = |(subject, quantile, metric, limit)| {
+        let what = format!("{name}: {subject}, {quantile} of the quieter half");
+        Target::new(what, limit, of(subject, metric), ns)
+    };
+    let mut targets: Vec<Target> = limits.map(target).into();
+    targets.push(Target::none_lost("commands", trials));
+    targets
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::engine::TRADING_METRICS;
+    use super::*;
+    use crate::target::Outcome;
+
+    fn outcomes(trials: &[Trial]) -> Vec<(String, Outcome)> {
+        let targets = targets(trials).into_iter();
+        targets
+            .map(|target| (target.what.clone(), target.outcome()))
+            .collect()
+    }
+
+    #[test]
+    fn limits_are_of_the_right_case_and_metric() {
+        let subject = Part::all_name("");
+        let trials = [
+            Trial::scripted(
+                "core/trading",
+                TRADING_METRICS,
+                &[(&subject, &[40.0, 19.0])],
+            ),
+            Trial::scripted(
+                "core/resting_1m",
+                &TRADING_METRICS[..1],
+                &[(&subject, &[71.0])],
+            ),
+        ];
+        let expected = [
+            (
+                "core/trading: thalweg all parts, CPU time a command",
+                Outcome::Shown,
+            ),
+            (
+                "core/trading: thalweg all parts, CPU time a trade",
+                Outcome::Met,
+            ),
+            (
+                "core/resting_1m: thalweg all parts, CPU time a command",
+                Outcome::Missed,
+            ),
+        ];
+        assert_eq!(
+            outcomes(&trials),
+            expected.map(|(what, told)| (what.to_owned(), told))
+        );
+    }
+
+    #[test]
+    fn the_engine_should_win_inline_and_bytes_on_two_threads() {
+        let values: [(&str, &[f64]); 4] = [
+            (PLAIN, &[20e6]),
+            (cores::INLINE, &[10e6]),
+            (TWO_THREADS[0], &[11e6]),
+            (TWO_THREADS[1], &[14e6]),
+        ];
+        let trials = ["cores/engine/x", "cores/bytes/x"]
+            .map(|case| Trial::scripted(case, cores::METRICS, &values));
+        assert_eq!(best_of_two_threads(&trials[0]), Some(TWO_THREADS[1]));
+        let outcomes = outcomes(&trials).into_iter().map(|(_, outcome)| outcome);
+        // 50 ns more over four stages is too much.
+        let expected = [Outcome::Missed, Outcome::Missed, Outcome::Met];
+        assert_eq!(outcomes.collect::<Vec<_>>(), expected);
+    }
+
+    #[test]
+    fn what_did_not_run_is_not_judged_and_latency_is_of_the_quieter_half() {
+        assert!(targets(&[]).is_empty());
+        let values: [(&str, &[f64]); 1] = [(paced::INLINE, &[900.0, 1e3, 21e3, 1e5, 1e6])];
+        let trials = [Trial::scripted("open/1M/s", paced::METRICS, &values)];
+        let outcomes = outcomes(&trials).into_iter().map(|(_, outcome)| outcome);
+        let expected = [
+            Outcome::Met,
+            Outcome::Missed,
+            Outcome::NotRun,
+            Outcome::NotRun,
+            Outcome::Met,
+        ];
+        assert_eq!(outcomes.collect::<Vec<_>>(), expected);
+    }
+}
