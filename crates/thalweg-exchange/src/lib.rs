@@ -20,6 +20,7 @@ pub mod conformance;
 pub mod event;
 pub mod ids;
 mod index;
+pub mod market;
 pub mod matching;
 pub mod report;
 pub mod result_code;

@@ -15,6 +15,11 @@
 //!
 //! [`risk`](crate::risk) has the proof. [`Finished::waits`] counts the commands that waited.
 //!
+//! A [`Service`] has one producer, the thread that owns it: the cheapest way in. A [`SharedService`]
+//! has a [`Client`] for each of any number of threads or tasks, which get the answers to their own
+//! commands. What the publish stage sees of every command can be made into
+//! [`market`](crate::market) data.
+//!
 //! ```
 //! use thalweg::pipeline::Placement;
 //! use thalweg_exchange::service::{Options, Service};
@@ -30,17 +35,25 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod client;
+mod desk;
 mod ledger;
 mod loan;
+mod office;
+mod shared;
 #[cfg(test)]
 mod simulation;
+mod ticket;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg::pipeline::{BuildError, Failure, Pipeline, Placement, Stats, Stopped};
 
+pub use self::client::{Client, ClientError};
 use self::ledger::{Ledger, lock};
 use self::loan::Loan;
+pub use self::shared::{IN_FLIGHT_MAX, SharedOptions, SharedService, StartError};
+pub use self::ticket::{Reply, Ticket};
 use crate::command::Command;
 use crate::event::{Event, Events};
 use crate::result_code::ResultCode;

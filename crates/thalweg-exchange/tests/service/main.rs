@@ -4,6 +4,11 @@
 #[allow(dead_code)] // made for the properties; this file needs a part of it
 mod commands;
 
+mod allocation;
+mod clients;
+mod endings;
+mod tasks;
+
 use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::Path;

@@ -1,0 +1,155 @@
+//! Four clients on threads of their own trade with each other; the market data is printed at the
+//! end. `cargo run --release -p thalweg-exchange --example clients`
+
+use std::error::Error;
+use std::sync::mpsc;
+use std::thread;
+
+use thalweg_exchange::market::{self, Body, Builder, Replica, Snapshot};
+use thalweg_exchange::service::{Client, ClientError, SharedOptions, SharedService};
+use thalweg_exchange::{
+    AccountSpec, Action, Command, CurrencyId, Event, OrderId, OrderType, Place, ResultCode, State,
+    SymbolId, SymbolSpec, UserId,
+};
+
+const CLIENTS: i64 = 4;
+const ORDERS: i64 = 5_000;
+const SYMBOL: SymbolId = SymbolId(1);
+
+fn setup() -> [Command; 2] {
+    let spec = SymbolSpec {
+        id: SYMBOL,
+        base_currency: CurrencyId(1),
+        quote_currency: CurrencyId(2),
+        base_scale: 1,
+        quote_scale: 1,
+        taker_fee: 2,
+        maker_fee: 1,
+        ..SymbolSpec::default()
+    };
+    let account = |uid| AccountSpec {
+        uid: UserId(uid),
+        balances: vec![(CurrencyId(1), 10_000_000), (CurrencyId(2), 10_000_000_000)],
+    };
+    [
+        Command::AddSymbols([spec].into()),
+        Command::AddAccounts((1..=CLIENTS).map(account).collect()),
+    ]
+}
+
+/// Places orders around a price that wanders, and gives how many lots it bought and sold as taker.
+fn trade(mut client: Client, uid: i64) -> Result<(i64, i64), ClientError> {
+    let mut random = uid.unsigned_abs();
+    let (mut bought, mut sold) = (0, 0);
+    for at in 0..ORDERS {
+        random = random
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        let dice = i64::from((random >> 33) as u32);
+        let action = if dice % 2 == 0 {
+            Action::Ask
+        } else {
+            Action::Bid
+        };
+        let price = 1_000 + at / 250 + dice / 2 % 11 - 5;
+        let order = Command::Place(Place {
+            uid: UserId(uid),
+            symbol: SYMBOL,
+            order_id: OrderId(uid * ORDERS + at),
+            order_type: OrderType::Gtc,
+            action,
+            price,
+            reserve_price: price,
+            size: 1 + dice / 22 % 10,
+        });
+        let reply = client.call(&order)?;
+        assert_eq!(reply.result, ResultCode::Success);
+        for event in reply.events() {
+            if let Event::Trade { size, .. } = event {
+                *match action {
+                    Action::Bid => &mut bought,
+                    Action::Ask => &mut sold,
+                } += size;
+            }
+        }
+    }
+    Ok((bought, sold))
+}
+
+fn main() -> Result<(), Box<dyn Error>> {
+    // The publish stage makes market data and hands it on; subscribers are on this thread.
+    let (feed, messages) = mpsc::channel();
+    let mut builder = Builder::new(market::Options::default());
+    let service =
+        SharedService::start(State::default(), SharedOptions::default(), move |outcome| {
+            let told = builder.apply(
+                outcome.sequence,
+                outcome.command,
+                outcome.result,
+                outcome.events,
+            );
+            // Nobody needs to listen.
+            let _ = feed.send(told.expect("every outcome is given, in order").to_vec());
+        })?;
+    let mut first = service.client();
+    for command in setup() {
+        first.call(&command)?;
+    }
+    let threads: Vec<_> = (1..=CLIENTS)
+        .map(|uid| {
+            let client = first.clone();
+            thread::spawn(move || trade(client, uid))
+        })
+        .collect();
+    for (uid, thread) in (1..).zip(threads) {
+        let (bought, sold) = thread.join().expect("a client does not panic")?;
+        println!(
+            "client {uid}: {ORDERS} orders, took {bought} lots from sellers, {sold} from buyers"
+        );
+    }
+    let finished = service.join()?;
+
+    let mut replica = Replica::new(SYMBOL);
+    let (mut trades, mut lots, mut last, mut count) = (0_u64, 0, 0, 0_u64);
+    for message in messages.iter().flatten() {
+        replica.apply(&message)?;
+        count = message.sequence.0;
+        if let Body::Trade { price, size, .. } = message.body {
+            trades += 1;
+            lots += size;
+            last = price;
+        }
+    }
+    println!("{count} messages, no gap: {trades} trades of {lots} lots, the last at {last}");
+    println!("{:>10} {:>8} {:>7}", "price", "volume", "orders");
+    let asks: Vec<_> = replica.levels(Action::Ask).take(5).collect();
+    for level in asks.iter().rev() {
+        println!(
+            "{:>10} {:>8} {:>7}",
+            level.price, level.volume, level.orders
+        );
+    }
+    println!("{:>10}", "--");
+    for level in replica.levels(Action::Bid).take(5) {
+        println!(
+            "{:>10} {:>8} {:>7}",
+            level.price, level.volume, level.orders
+        );
+    }
+
+    // The same book, straight from the engine.
+    let mut snapshot = Snapshot::default();
+    let rebuilt = Builder::from_books(&finished.state.matching, market::Options::default());
+    assert!(rebuilt.snapshot(SYMBOL, usize::MAX, &mut snapshot));
+    assert!(
+        replica
+            .levels(Action::Ask)
+            .eq(snapshot.asks.iter().copied())
+    );
+    assert!(
+        replica
+            .levels(Action::Bid)
+            .eq(snapshot.bids.iter().copied())
+    );
+    Ok(())
+}

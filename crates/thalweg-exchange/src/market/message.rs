@@ -1,0 +1,139 @@
+//! What subscribers are told.
+
+use crate::command::Action;
+use crate::ids::{OrderId, SymbolId};
+
+/// The number of a message among all messages of a feed, from 1, without gaps. 0 is before the
+/// first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct FeedSequence(pub u64);
+
+/// The number of a message among those of its symbol, from 1, without gaps. 0 is before the first.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SymbolSequence(pub u64);
+
+/// One message of a feed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Message {
+    /// Its number in the whole feed.
+    pub sequence: FeedSequence,
+    /// Its number among the messages of this symbol.
+    pub symbol_sequence: SymbolSequence,
+    /// The command that made it happen, as the feed's caller numbers commands.
+    pub command: u64,
+    /// Whose book.
+    pub symbol: SymbolId,
+    /// True on the command's last message for this symbol: the book is consistent again.
+    pub is_last: bool,
+    /// What happened.
+    pub body: Body,
+}
+
+/// What happened in a book. Prices are in the symbol's quote units, sizes and volumes in lots.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Body {
+    /// Two orders met.
+    Trade {
+        /// The resting order's price.
+        price: i64,
+        /// Lots.
+        size: i64,
+        /// The side of the order that came.
+        taker_side: Action,
+        /// The order that came.
+        taker: OrderId,
+        /// The order that rested.
+        maker: OrderId,
+    },
+    /// A resting order changed.
+    Order(OrderChange),
+    /// A price level is now like this. Told once a command and level, if it differs from before.
+    Level(LevelDelta),
+    /// The best prices, when they or the volumes at them have changed.
+    Best(BestPrices),
+    /// The book is gone, with everything in it. If the symbol is added again it starts empty; the
+    /// numbers of its messages go on.
+    Cleared,
+}
+
+/// What happened to one resting order. Who owns it is not told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OrderChange {
+    /// It rests now, at the end of the queue of its price.
+    Added {
+        /// The order.
+        order: OrderId,
+        /// Its side.
+        side: Action,
+        /// Its price.
+        price: i64,
+        /// Lots that rest; what it took before resting is not counted.
+        size: i64,
+    },
+    /// Lots were taken off; it keeps its place.
+    Reduced {
+        /// The order.
+        order: OrderId,
+        /// Lots taken off.
+        by: i64,
+        /// Lots left.
+        left: i64,
+    },
+    /// It traded; with nothing left, it is gone. Comes after its [`Body::Trade`].
+    Filled {
+        /// The order.
+        order: OrderId,
+        /// Lots that traded.
+        size: i64,
+        /// Lots left.
+        left: i64,
+    },
+    /// It has another price and stands at the end of that price's queue. Comes before the trades
+    /// that the move leads to; each of them is followed by a `Filled` for both orders.
+    Moved {
+        /// The order.
+        order: OrderId,
+        /// Its new price.
+        price: i64,
+        /// Lots left, before any trade at the new price.
+        left: i64,
+    },
+    /// It was cancelled.
+    Removed {
+        /// The order.
+        order: OrderId,
+        /// Lots that were left.
+        left: i64,
+    },
+}
+
+/// The new state of a price level.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LevelDelta {
+    /// Its side.
+    pub side: Action,
+    /// Its price.
+    pub price: i64,
+    /// Lots that rest here now.
+    pub volume: i64,
+    /// Orders that they belong to; 0 where the level is gone.
+    pub orders: u64,
+}
+
+/// A price and what rests at it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Quote {
+    /// The price.
+    pub price: i64,
+    /// Lots.
+    pub volume: i64,
+}
+
+/// The best price of each side, where there is one.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct BestPrices {
+    /// The lowest price at which somebody sells.
+    pub ask: Option<Quote>,
+    /// The highest price at which somebody buys.
+    pub bid: Option<Quote>,
+}

@@ -1,0 +1,340 @@
+//! The book of one symbol as far as commands and events tell it.
+//!
+//! *State*: what is left of every resting order, by id; the levels of both sides. *Rule*: between
+//! commands, a level's volume and count are the sums over the orders at its price.
+
+use super::builder::OutOfStep;
+use super::ladder::Ladder;
+use super::message::{BestPrices, Body, LevelDelta, OrderChange, Quote, SymbolSequence};
+use super::tape::Tape;
+use super::{Channels, Options};
+use crate::book::{Book, Level};
+use crate::command::{Action, OrderType, Place};
+use crate::event::Event;
+use crate::ids::{OrderId, SymbolId};
+use crate::index::Index;
+use crate::slab::Slab;
+
+/// A resting order, in 32 bytes.
+#[derive(Clone, Copy, Debug)]
+struct Shadow {
+    id: i64,
+    price: i64,
+    left: i64,
+    side: Action,
+}
+
+/// A level that the current command changed, as it was before.
+#[derive(Clone, Copy, Debug)]
+struct Touched {
+    side: Action,
+    before: Level,
+}
+
+/// Of the command under way: its number, and where its messages go.
+pub(super) struct Telling<'t> {
+    pub(super) command: u64,
+    pub(super) tape: &'t mut Tape,
+    pub(super) channels: Channels,
+}
+
+/// One symbol's part of a feed.
+#[derive(Clone, Debug)]
+pub(super) struct SymbolFeed {
+    pub(super) symbol: SymbolId,
+    pub(super) sequence: SymbolSequence,
+    /// False after a reset, until the symbol is added again.
+    pub(super) is_listed: bool,
+    orders: Slab<Shadow>,
+    index: Index,
+    asks: Ladder,
+    bids: Ladder,
+    touched: Vec<Touched>,
+    best: BestPrices,
+}
+
+impl SymbolFeed {
+    pub(super) fn new(symbol: SymbolId, options: &Options) -> Self {
+        Self {
+            symbol,
+            sequence: SymbolSequence(0),
+            is_listed: true,
+            orders: Slab::default(),
+            index: Index::default(),
+            asks: Ladder::new(Action::Ask, options.levels),
+            bids: Ladder::new(Action::Bid, options.levels),
+            touched: Vec::with_capacity(options.messages),
+            best: BestPrices::default(),
+        }
+    }
+
+    /// Learns what rests in a book already.
+    pub(super) fn learn(&mut self, book: &Book) {
+        for side in [Action::Ask, Action::Bid] {
+            for order in book.orders(side) {
+                let left = order.size - order.filled;
+                self.add(order.order_id, side, order.price, left);
+            }
+            for at in 0..self.touched.len() {
+                let Touched { side, before } = self.touched[at];
+                self.ladder_mut(side).settle(before.price);
+            }
+            self.touched.clear();
+        }
+        self.best = self.best_now();
+    }
+
+    pub(super) const fn ladder(&self, side: Action) -> &Ladder {
+        match side {
+            Action::Ask => &self.asks,
+            Action::Bid => &self.bids,
+        }
+    }
+
+    const fn ladder_mut(&mut self, side: Action) -> &mut Ladder {
+        match side {
+            Action::Ask => &mut self.asks,
+            Action::Bid => &mut self.bids,
+        }
+    }
+
+    pub(super) const fn orders(&self) -> usize {
+        self.index.len()
+    }
+
+    fn tell(&mut self, to: &mut Telling<'_>, body: Body) {
+        let wanted = match body {
+            Body::Trade { .. } => to.channels.trades,
+            Body::Order(_) => to.channels.orders,
+            Body::Level(_) => to.channels.levels,
+            Body::Best(_) => to.channels.best,
+            Body::Cleared => true,
+        };
+        if wanted {
+            to.tape
+                .push(to.command, self.symbol, &mut self.sequence, body);
+        }
+    }
+
+    fn find(&self, order: OrderId) -> Result<u32, OutOfStep> {
+        self.index
+            .find(order.0, |slot| self.orders[slot].id)
+            .ok_or(OutOfStep::UnknownOrder {
+                symbol: self.symbol,
+                order,
+            })
+    }
+
+    fn change(&mut self, side: Action, price: i64, volume: i64, orders: i64) {
+        let before = self.ladder_mut(side).change(price, volume, orders);
+        let is_same = |touched: &Touched| touched.side == side && touched.before.price == price;
+        // A command touches the makers' levels in the order of their prices, so only the last can
+        // come again; and two of the taker's own side, which a move touches first of all.
+        let is_known =
+            self.touched.last().is_some_and(is_same) || self.touched.iter().take(2).any(is_same);
+        if !is_known {
+            self.touched.push(Touched { side, before });
+        }
+    }
+
+    fn add(&mut self, order: OrderId, side: Action, price: i64, left: i64) {
+        let slot = self.orders.insert(Shadow {
+            id: order.0,
+            price,
+            left,
+            side,
+        });
+        let orders = &self.orders;
+        self.index.insert(order.0, slot, |slot| orders[slot].id);
+        self.change(side, price, left, 1);
+    }
+
+    /// Takes `size` lots off an order, and the order out of the book if it is `gone`; gives what
+    /// is left.
+    fn lower(&mut self, slot: u32, size: i64, gone: bool) -> i64 {
+        let shadow = &mut self.orders[slot];
+        shadow.left = shadow.left.wrapping_sub(size);
+        let Shadow {
+            id,
+            price,
+            left,
+            side,
+        } = *shadow;
+        self.change(side, price, size.wrapping_neg(), -i64::from(gone));
+        if gone {
+            let orders = &self.orders;
+            self.index.remove(id, |slot| orders[slot].id);
+            self.orders.free(slot);
+        }
+        left
+    }
+
+    /// Tells the trades among `events`, as they are for the makers; gives the lots that they and
+    /// the rejects took from the taker. `taker` is a resting order's slot where one was moved.
+    fn trades(
+        &mut self,
+        events: &[Event],
+        taker: OrderId,
+        moved: Option<u32>,
+        to: &mut Telling<'_>,
+    ) -> Result<i64, OutOfStep> {
+        let mut used = 0_i64;
+        for event in events {
+            match *event {
+                Event::Trade {
+                    price,
+                    size,
+                    maker_order: maker,
+                    maker_completed,
+                    taker_completed,
+                    taker_action: taker_side,
+                    ..
+                } => {
+                    used = used.wrapping_add(size);
+                    let trade = Body::Trade {
+                        price,
+                        size,
+                        taker_side,
+                        taker,
+                        maker,
+                    };
+                    self.tell(to, trade);
+                    let slot = self.find(maker)?;
+                    self.filled(slot, maker, size, maker_completed, to);
+                    if let Some(slot) = moved {
+                        self.filled(slot, taker, size, taker_completed, to);
+                    }
+                }
+                Event::Reject { size, .. } => used = used.wrapping_add(size),
+                Event::Reduce { .. } => {}
+            }
+        }
+        Ok(used)
+    }
+
+    fn filled(&mut self, slot: u32, order: OrderId, size: i64, gone: bool, to: &mut Telling<'_>) {
+        let left = self.lower(slot, size, gone);
+        self.tell(to, Body::Order(OrderChange::Filled { order, size, left }));
+    }
+
+    pub(super) fn place(
+        &mut self,
+        place: &Place,
+        events: &[Event],
+        to: &mut Telling<'_>,
+    ) -> Result<(), OutOfStep> {
+        let order = place.order_id;
+        let used = self.trades(events, order, None, to)?;
+        let left = place.size.wrapping_sub(used);
+        if place.order_type == OrderType::Gtc && left != 0 {
+            let (side, price) = (place.action, place.price);
+            self.add(order, side, price, left);
+            let added = OrderChange::Added {
+                order,
+                side,
+                price,
+                size: left,
+            };
+            self.tell(to, Body::Order(added));
+        }
+        Ok(())
+    }
+
+    pub(super) fn move_order(
+        &mut self,
+        order: OrderId,
+        price: i64,
+        events: &[Event],
+        to: &mut Telling<'_>,
+    ) -> Result<(), OutOfStep> {
+        let slot = self.find(order)?;
+        let shadow = &mut self.orders[slot];
+        let old = std::mem::replace(&mut shadow.price, price);
+        let Shadow { left, side, .. } = *shadow;
+        self.change(side, old, left.wrapping_neg(), -1);
+        self.change(side, price, left, 1);
+        self.tell(to, Body::Order(OrderChange::Moved { order, price, left }));
+        self.trades(events, order, Some(slot), to)?;
+        Ok(())
+    }
+
+    pub(super) fn reduce(
+        &mut self,
+        order: OrderId,
+        events: &[Event],
+        to: &mut Telling<'_>,
+    ) -> Result<(), OutOfStep> {
+        for event in events {
+            if let Event::Reduce {
+                size, completed, ..
+            } = *event
+            {
+                let slot = self.find(order)?;
+                let left = self.lower(slot, size, completed);
+                let change = if completed {
+                    OrderChange::Removed { order, left: size }
+                } else {
+                    OrderChange::Reduced {
+                        order,
+                        by: size,
+                        left,
+                    }
+                };
+                self.tell(to, Body::Order(change));
+            }
+        }
+        Ok(())
+    }
+
+    /// After the command: levels that are not as they were, and the best prices.
+    pub(super) fn finish(&mut self, to: &mut Telling<'_>) {
+        for at in 0..self.touched.len() {
+            let Touched { side, before } = self.touched[at];
+            let after = self.ladder_mut(side).settle(before.price);
+            if after != before {
+                let delta = LevelDelta {
+                    side,
+                    price: after.price,
+                    volume: after.volume,
+                    orders: after.orders,
+                };
+                self.tell(to, Body::Level(delta));
+            }
+        }
+        if !self.touched.is_empty() {
+            self.touched.clear();
+            let best = self.best_now();
+            if best != self.best {
+                self.best = best;
+                self.tell(to, Body::Best(best));
+            }
+        }
+    }
+
+    fn best_now(&self) -> BestPrices {
+        let quote = |ladder: &Ladder| {
+            ladder
+                .best()
+                .map(|Level { price, volume, .. }| Quote { price, volume })
+        };
+        BestPrices {
+            ask: quote(&self.asks),
+            bid: quote(&self.bids),
+        }
+    }
+
+    pub(super) const fn best(&self) -> BestPrices {
+        self.best
+    }
+
+    pub(super) fn clear(&mut self, to: &mut Telling<'_>) {
+        self.is_listed = false;
+        self.orders = Slab::default();
+        self.index = Index::default();
+        self.asks.clear();
+        self.bids.clear();
+        self.touched.clear();
+        self.best = BestPrices::default();
+        self.tell(to, Body::Cleared);
+    }
+}

@@ -1,0 +1,49 @@
+//! A picture of a book, from which a replica can start.
+
+use super::message::SymbolSequence;
+use super::shadow::SymbolFeed;
+use crate::book::Level;
+use crate::command::Action;
+use crate::ids::SymbolId;
+
+/// The levels of a book down to a depth; a buffer to be used again and again.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Snapshot {
+    /// Whose book.
+    pub symbol: SymbolId,
+    /// The last message of this symbol that is in the picture: those after it are to be applied.
+    pub as_of: SymbolSequence,
+    /// The selling levels, best first.
+    pub asks: Vec<Level>,
+    /// The buying levels, best first.
+    pub bids: Vec<Level>,
+    /// True where there are more selling levels than these.
+    pub asks_cut: bool,
+    /// True where there are more buying levels than these.
+    pub bids_cut: bool,
+}
+
+impl Snapshot {
+    /// The levels of one side, best first.
+    #[must_use]
+    pub fn levels(&self, side: Action) -> &[Level] {
+        match side {
+            Action::Ask => &self.asks,
+            Action::Bid => &self.bids,
+        }
+    }
+
+    pub(super) fn fill(&mut self, feed: &SymbolFeed, depth: usize) {
+        self.symbol = feed.symbol;
+        self.as_of = feed.sequence;
+        for (side, levels, cut) in [
+            (Action::Ask, &mut self.asks, &mut self.asks_cut),
+            (Action::Bid, &mut self.bids, &mut self.bids_cut),
+        ] {
+            let all = feed.ladder(side).levels();
+            *cut = all.len() > depth;
+            levels.clear();
+            levels.extend(all.take(depth));
+        }
+    }
+}

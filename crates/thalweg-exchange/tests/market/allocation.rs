@@ -1,0 +1,93 @@
+//! Building market data and following it allocates nothing once buffers have their size.
+
+use std::alloc::{GlobalAlloc, Layout, System};
+use std::cell::Cell;
+
+use thalweg_exchange::market::{Builder, Message, Options, Replica, Snapshot};
+use thalweg_exchange::{Command, Event, Events, ResultCode, State, SymbolId, apply};
+
+use crate::recorded;
+
+struct Counting;
+
+std::thread_local! {
+    /// Calls to the allocator by this thread.
+    static CALLS: Cell<u64> = const { Cell::new(0) };
+}
+
+// SAFETY: passes everything on to the system's allocator.
+unsafe impl GlobalAlloc for Counting {
+    unsafe fn alloc(&self, memory: Layout) -> *mut u8 {
+        CALLS.set(CALLS.get() + 1);
+        // SAFETY: as the caller of this promises.
+        unsafe { System.alloc(memory) }
+    }
+
+    unsafe fn dealloc(&self, start: *mut u8, memory: Layout) {
+        CALLS.set(CALLS.get() + 1);
+        // SAFETY: as the caller of this promises.
+        unsafe { System.dealloc(start, memory) }
+    }
+}
+
+#[global_allocator]
+static ALLOCATOR: Counting = Counting;
+
+fn calls(work: impl FnOnce()) -> u64 {
+    let before = CALLS.get();
+    work();
+    CALLS.get() - before
+}
+
+/// What the engine said to the commands of a recorded stream.
+fn outcomes() -> Vec<(Command, ResultCode, Vec<Event>)> {
+    let data = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/data");
+    let (rules, commands) = recorded(&data.join("exchange_20k.txt.gz"));
+    let mut state = State::new(rules);
+    let mut events = Events::new();
+    let outcome = |command: Command| {
+        let result = apply(&mut state, &command, &mut events);
+        (command, result, events.to_vec())
+    };
+    commands.into_iter().map(outcome).collect()
+}
+
+#[test]
+fn the_counter_counts() {
+    assert_eq!(calls(|| drop(std::hint::black_box(Box::new(1)))), 2);
+}
+
+#[test]
+fn market_data_does_not_allocate_after_warm_up() {
+    let outcomes = outcomes();
+    let symbol = outcomes
+        .iter()
+        .find_map(|(command, ..)| command.symbol())
+        .expect("an order");
+    let mut builder = Builder::new(Options::default());
+    let mut replica = Replica::new(symbol);
+    let mut snapshot = Snapshot::default();
+    let mut told = 0;
+    let mut run = |outcomes: &[(Command, ResultCode, Vec<Event>)]| {
+        for (command, result, events) in outcomes {
+            let messages = builder.apply(0, command, *result, events).expect("in step");
+            told += messages.len();
+            follow(&mut replica, messages, symbol);
+            if command.symbol() == Some(symbol) {
+                assert!(builder.snapshot(symbol, 20, &mut snapshot));
+            }
+        }
+    };
+    // By three quarters of this stream the book has had its largest size.
+    let (first, rest) = outcomes.split_at(outcomes.len() / 4 * 3);
+    run(first);
+    let calls = calls(|| run(rest));
+    assert!(told > 10_000);
+    assert_eq!(calls, 0);
+}
+
+fn follow(replica: &mut Replica, messages: &[Message], symbol: SymbolId) {
+    for message in messages.iter().filter(|message| message.symbol == symbol) {
+        replica.apply(message).expect("no gap");
+    }
+}

@@ -1,0 +1,90 @@
+//! Whatever the engine does, the messages say so.
+
+use proptest::prelude::*;
+use thalweg_exchange::market::{Body, Builder, Message, Options};
+use thalweg_exchange::{Command, Events, State, apply};
+
+use crate::commands::{Mix, extreme_command, rules, stream};
+use crate::subscriber::World;
+use crate::{recorded, streams};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(100))]
+
+    #[test]
+    fn a_subscriber_has_the_books_of_the_engine_after_every_command(
+        commands in stream(Mix::Quirks, 250),
+        rules in rules(),
+        joins in prop::collection::vec((0..250_usize, 0..5_usize), 0..4),
+        reset in prop::option::of(0..250_usize),
+    ) {
+        let mut world = World::new(rules);
+        for (at, command) in commands.iter().enumerate() {
+            world.execute(command, true);
+            for &(_, depth) in joins.iter().filter(|&&(when, _)| when == at) {
+                world.join(depth);
+            }
+            if reset == Some(at) {
+                world.execute(&Command::Reset, true);
+                world.execute(&commands[0], true);
+                world.execute(&commands[1], true);
+            }
+        }
+    }
+
+    #[test]
+    fn any_numbers_at_all_are_followed(
+        commands in prop::collection::vec(extreme_command(), 1..200),
+        rules in rules(),
+    ) {
+        let mut world = World::new(rules);
+        for command in &commands {
+            world.execute(command, true);
+        }
+    }
+
+    #[test]
+    fn a_builder_can_start_in_the_middle(
+        commands in stream(Mix::Quirks, 200),
+        rules in rules(),
+        middle in 0..200_usize,
+    ) {
+        let mut state = State::new(rules);
+        let mut events = Events::new();
+        let mut whole = Builder::new(Options::default());
+        let mut late: Option<Builder> = None;
+        for (at, command) in commands.iter().enumerate() {
+            if at == middle {
+                late = Some(Builder::from_books(&state.matching, Options::default()));
+            }
+            let result = apply(&mut state, command, &mut events);
+            let told = whole.apply(at as u64, command, result, &events).expect("in step");
+            if let Some(late) = &mut late {
+                let bodies = |messages: &[Message]| -> Vec<Body> {
+                    messages.iter().map(|message| message.body).collect()
+                };
+                let again = late.apply(at as u64, command, result, &events).expect("in step");
+                prop_assert_eq!(bodies(told), bodies(again));
+            }
+        }
+    }
+}
+
+#[test]
+fn recorded_streams_are_followed() {
+    let mut messages = 0;
+    for path in streams() {
+        let (rules, commands) = recorded(&path);
+        let mut world = World::new(rules);
+        let every = (commands.len() / 2_000).max(1);
+        for (at, command) in commands.iter().enumerate() {
+            // The books get large here: not every one is compared after every command.
+            world.execute(command, at % every == 0 || at + 1 == commands.len());
+            if at % (commands.len() / 3).max(1) == 0 {
+                world.join(at % 7 * 3);
+            }
+        }
+        messages += world.messages();
+    }
+    assert!(messages > 50_000, "{messages}");
+}

@@ -1,0 +1,203 @@
+//! Numbers, errors and what happens around a reset.
+
+use thalweg_exchange::market::{
+    Body, Builder, Channels, Gap, Message, Options, OutOfStep, Replica, Snapshot, SymbolSequence,
+};
+use thalweg_exchange::{
+    AccountSpec, Action, Command, CurrencyId, Events, OrderId, OrderType, Place, ResultCode, State,
+    SymbolId, SymbolSpec, UserId, apply,
+};
+
+const SYMBOL: SymbolId = SymbolId(5);
+
+fn setup() -> [Command; 2] {
+    let spec = SymbolSpec {
+        id: SYMBOL,
+        base_currency: CurrencyId(1),
+        quote_currency: CurrencyId(2),
+        base_scale: 1,
+        quote_scale: 1,
+        ..SymbolSpec::default()
+    };
+    let account = AccountSpec {
+        uid: UserId(1),
+        balances: vec![(CurrencyId(1), 1_000_000), (CurrencyId(2), 1_000_000)],
+    };
+    [
+        Command::AddSymbols([spec].into()),
+        Command::AddAccounts([account].into()),
+    ]
+}
+
+fn order(id: i64, action: Action, price: i64, size: i64) -> Command {
+    Command::Place(Place {
+        uid: UserId(1),
+        symbol: SYMBOL,
+        order_id: OrderId(id),
+        order_type: OrderType::Gtc,
+        action,
+        price,
+        reserve_price: price,
+        size,
+    })
+}
+
+fn feed(builder: &mut Builder, state: &mut State, commands: &[Command]) -> Vec<Message> {
+    let mut events = Events::new();
+    let mut all = Vec::new();
+    for command in commands {
+        let result = apply(state, command, &mut events);
+        let told = builder.apply(0, command, result, &events).expect("in step");
+        all.extend_from_slice(told);
+    }
+    all
+}
+
+fn session() -> Vec<Command> {
+    let mut commands = setup().to_vec();
+    commands.extend([
+        order(1, Action::Ask, 10, 3),
+        order(2, Action::Ask, 11, 3),
+        order(3, Action::Bid, 11, 4),
+        order(4, Action::Bid, 9, 4),
+    ]);
+    commands
+}
+
+#[test]
+fn a_missing_message_is_told_and_a_snapshot_mends_it() {
+    let (mut builder, mut state) = (Builder::new(Options::default()), State::default());
+    let messages = feed(&mut builder, &mut state, &session());
+    let mut replica = Replica::new(SYMBOL);
+    replica.apply(&messages[0]).expect("the first");
+    let gap = replica.apply(&messages[2]).expect_err("one is missing");
+    let expected = Gap {
+        symbol: SYMBOL,
+        expected: SymbolSequence(2),
+        got: SymbolSequence(3),
+    };
+    assert_eq!(gap, expected);
+    assert_eq!(
+        gap.to_string(),
+        "market data of symbol 5 has a gap: message 2 expected, 3 came"
+    );
+    assert_eq!(replica.sequence(), SymbolSequence(1), "nothing changed");
+    let mut snapshot = Snapshot::default();
+    assert!(builder.snapshot(SYMBOL, usize::MAX, &mut snapshot));
+    replica.restart(&snapshot);
+    for message in &messages {
+        replica.apply(message).expect("older than the snapshot");
+    }
+    let levels: Vec<_> = replica
+        .levels(Action::Ask)
+        .map(|level| level.price)
+        .collect();
+    assert_eq!(levels, [11]);
+    assert!(!builder.snapshot(SymbolId(6), 1, &mut snapshot));
+    assert_eq!(snapshot.symbol, SYMBOL, "untouched");
+}
+
+#[test]
+fn numbers_go_on_after_a_reset() {
+    let (mut builder, mut state) = (Builder::new(Options::default()), State::default());
+    let before = feed(&mut builder, &mut state, &session());
+    let last = before[before.len() - 1];
+    let reset = feed(&mut builder, &mut state, &[Command::Reset]);
+    assert_eq!(reset.len(), 1);
+    assert_eq!(reset[0].body, Body::Cleared);
+    assert!(reset[0].is_last);
+    assert_eq!(reset[0].symbol_sequence.0, last.symbol_sequence.0 + 1);
+    let after = feed(&mut builder, &mut state, &session());
+    assert_eq!(after[0].symbol_sequence.0, last.symbol_sequence.0 + 2);
+    assert_eq!(after[0].sequence.0, last.sequence.0 + 2);
+    let bodies = |messages: &[Message]| -> Vec<Body> { messages.iter().map(|m| m.body).collect() };
+    assert_eq!(bodies(&before), bodies(&after));
+}
+
+#[test]
+fn channels_that_are_off_leave_no_gap() {
+    let only = |channels| Options {
+        channels,
+        ..Options::default()
+    };
+    let off = Channels {
+        trades: false,
+        orders: false,
+        levels: false,
+        best: false,
+    };
+    let whole = feed(
+        &mut Builder::new(Options::default()),
+        &mut State::default(),
+        &session(),
+    );
+    type Wanted = fn(&Body) -> bool;
+    let cases: [(Channels, Wanted); 4] = [
+        (
+            Channels {
+                trades: true,
+                ..off
+            },
+            |b| matches!(b, Body::Trade { .. }),
+        ),
+        (
+            Channels {
+                orders: true,
+                ..off
+            },
+            |b| matches!(b, Body::Order(_)),
+        ),
+        (
+            Channels {
+                levels: true,
+                ..off
+            },
+            |b| matches!(b, Body::Level(_)),
+        ),
+        (Channels { best: true, ..off }, |b| {
+            matches!(b, Body::Best(_))
+        }),
+    ];
+    for (channels, wanted) in cases {
+        let mut builder = Builder::new(only(channels));
+        let part = feed(&mut builder, &mut State::default(), &session());
+        let bodies: Vec<Body> = whole.iter().map(|m| m.body).filter(wanted).collect();
+        assert!(!bodies.is_empty());
+        assert_eq!(part.iter().map(|m| m.body).collect::<Vec<_>>(), bodies);
+        let numbers: Vec<u64> = part.iter().map(|m| m.symbol_sequence.0).collect();
+        assert_eq!(numbers, (1..=part.len() as u64).collect::<Vec<_>>());
+    }
+}
+
+#[test]
+fn outcomes_from_elsewhere_are_refused() {
+    let mut builder = Builder::new(Options::default());
+    let error = builder
+        .apply(0, &order(1, Action::Ask, 1, 1), ResultCode::Success, &[])
+        .expect_err("the symbol was never added");
+    assert_eq!(error, OutOfStep::UnknownSymbol { symbol: SYMBOL });
+    assert_eq!(
+        error.to_string(),
+        "market data is out of step: symbol 5 was never added"
+    );
+    feed(&mut builder, &mut State::default(), &setup());
+    let moved = Command::Move {
+        uid: UserId(1),
+        symbol: SYMBOL,
+        order_id: OrderId(8),
+        price: 3,
+    };
+    let error = builder
+        .apply(0, &moved, ResultCode::Success, &[])
+        .expect_err("the order never rested");
+    assert_eq!(
+        error.to_string(),
+        "market data is out of step: order 8 of symbol 5 is not resting"
+    );
+    // What was refused by the engine is never looked at.
+    let refused = ResultCode::MatchingUnknownOrderId;
+    let told = builder
+        .apply(0, &moved, refused, &[])
+        .expect("nothing to follow");
+    assert!(told.is_empty());
+}

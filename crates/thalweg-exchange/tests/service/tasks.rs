@@ -1,0 +1,155 @@
+//! Clients that are tasks.
+
+use std::pin::pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::channel;
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::{self, Thread};
+
+use thalweg_exchange::service::{ClientError, SharedOptions, SharedService};
+use thalweg_exchange::{Command, ResultCode, State};
+
+use crate::clients::{market, order};
+
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// Polls a future on this thread until it is done.
+fn block_on<F: Future>(future: F) -> F::Output {
+    let waker = Waker::from(Arc::new(Unpark(thread::current())));
+    let mut context = Context::from_waker(&waker);
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut context) {
+            return output;
+        }
+        thread::park();
+    }
+}
+
+#[test]
+fn a_task_gets_its_reply() {
+    let service = SharedService::start(State::default(), SharedOptions::default(), |_| ())
+        .expect("good options");
+    let mut setup = service.client();
+    for command in market() {
+        setup.call(&command).expect("it runs");
+    }
+    let tasks: Vec<_> = (0..4)
+        .map(|uid| {
+            let mut client = service.client();
+            thread::spawn(move || {
+                block_on(async move {
+                    let mut last = None;
+                    for at in 0..200 {
+                        let reply = client.call_async(&order(uid, at)).await.expect("it runs");
+                        assert_eq!(reply.result, ResultCode::Success);
+                        assert!(last < Some(reply.sequence));
+                        last = Some(reply.sequence);
+                    }
+                });
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.join().expect("no panic");
+    }
+    let finished = service.join().expect("no failure");
+    assert_eq!(finished.stats.stages[0].events, 802);
+}
+
+#[test]
+fn a_future_that_is_dropped_loses_no_command_and_blocks_nobody() {
+    let executed = Arc::new(AtomicU64::new(0));
+    let count = Arc::clone(&executed);
+    let (go, wait) = channel::<()>();
+    let options = SharedOptions {
+        queue: 2,
+        in_flight: 8,
+        ..SharedOptions::default()
+    };
+    let service = SharedService::start(State::default(), options, move |_| {
+        // ORDERING: Relaxed; read after the join.
+        count.fetch_add(1, Ordering::Relaxed);
+        let _ = wait.recv();
+    })
+    .expect("good options");
+    let mut client = service.client();
+    let mut context = Context::from_waker(Waker::noop());
+
+    // Never polled: nothing submitted, no place held.
+    for _ in 0..100 {
+        drop(client.call_async(&Command::Nop));
+    }
+    // Submitted and dropped: executed. The queue holds two, the driver maybe more.
+    drop(client.submit(&Command::Nop).expect("its first"));
+    let mut accepted = 1;
+    loop {
+        let mut future = Box::pin(client.submit_async(&Command::Nop));
+        match future.as_mut().poll(&mut context) {
+            Poll::Ready(ticket) => {
+                let mut ticket = Box::pin(ticket.expect("it runs"));
+                assert!(ticket.as_mut().poll(&mut context).is_pending());
+                accepted += 1;
+            }
+            // No room: dropped here, it has submitted nothing.
+            Poll::Pending => break,
+        }
+    }
+    assert!(accepted >= 2);
+    // Places of futures that found no room are free again: more than the limit of them.
+    for _ in 0..20 {
+        let mut future = Box::pin(client.call_async(&Command::Nop));
+        match future.as_mut().poll(&mut context) {
+            Poll::Pending => {}
+            Poll::Ready(outcome) => {
+                let error = outcome.expect_err("nobody lets it go");
+                assert!(
+                    !matches!(error, ClientError::TooManyInFlight { .. }),
+                    "{error}"
+                );
+            }
+        }
+    }
+    drop(go);
+    let reply = block_on(client.call_async(&Command::Nop)).expect("it runs");
+    assert_eq!(reply.result, ResultCode::Success);
+    drop(reply);
+    service.join().expect("no failure");
+    // ORDERING: Relaxed; the threads are joined.
+    let executed = executed.load(Ordering::Relaxed);
+    assert!(executed > accepted, "{executed} of {accepted} and the last");
+}
+
+#[test]
+fn a_ticket_may_move_between_tasks_and_threads() {
+    let (go, wait) = channel::<()>();
+    let service = SharedService::start(State::default(), SharedOptions::default(), move |_| {
+        let _ = wait.recv();
+    })
+    .expect("good options");
+    let mut ticket = service.client().submit(&Command::Nop).expect("it runs");
+    let mut context = Context::from_waker(Waker::noop());
+    // Listed with a waker that does nothing, then with one that counts.
+    assert!(
+        std::pin::Pin::new(&mut ticket)
+            .poll(&mut context)
+            .is_pending()
+    );
+    let thread = thread::spawn(move || block_on(ticket).map(|reply| reply.sequence));
+    go.send(()).expect("the service runs");
+    assert_eq!(thread.join().expect("no panic"), Ok(0));
+    // A panic wakes tasks, too.
+    let failing = SharedService::start(State::default(), SharedOptions::default(), |_| {
+        panic!("seeded");
+    })
+    .expect("good options");
+    let end = block_on(failing.client().call_async(&Command::Nop)).expect_err("told");
+    assert!(matches!(end, ClientError::Failed(_)));
+}
