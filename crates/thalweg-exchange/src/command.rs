@@ -155,13 +155,6 @@ pub struct SymbolSpec {
     pub margin_sell: i64,
 }
 
-impl SymbolSpec {
-    /// True where one lot sold at `price` brings in at least the taker fee.
-    pub(crate) const fn covers_fee(&self, price: i64) -> bool {
-        price as i128 * self.quote_scale as i128 >= self.taker_fee as i128
-    }
-}
-
 /// A user with first balances, for [`Command::AddAccounts`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct AccountSpec {

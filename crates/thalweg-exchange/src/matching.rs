@@ -3,10 +3,13 @@
 use crate::book::Book;
 use crate::command::{Action, Command, SymbolSpec, SymbolType};
 use crate::event::{Events, Standing, UserHint};
-use crate::ids::SymbolId;
+use crate::ids::{OrderId, SymbolId};
 use crate::index::Index;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
+
+/// Symbols with ids from zero to below this are found in a list.
+const SMALL_IDS: usize = 65_536;
 
 /// All books. One of the parts that a pipeline's stages own separately; see [`crate::State`].
 #[derive(Clone, Debug)]
@@ -14,6 +17,8 @@ pub struct Matching {
     rules: Rules,
     books: Vec<Book>,
     index: Index,
+    /// The slots of the books of symbols with small ids, plus one; zero where there is none.
+    small: Vec<u32>,
     /// Orders that a new book has room for.
     orders: usize,
 }
@@ -33,6 +38,7 @@ impl Matching {
             rules,
             books: Vec::new(),
             index: Index::default(),
+            small: Vec::new(),
             orders,
         }
     }
@@ -77,22 +83,64 @@ impl Matching {
         events: &mut Events,
     ) -> ResultCode {
         events.clear();
-        let Some(symbol) = command.symbol() else {
-            return self.administer(command, checked);
-        };
+        match *command {
+            Command::Place(ref place) => {
+                self.in_book(place.symbol, None, events, |book, rules, events| {
+                    if checked != ResultCode::ValidForMatchingEngine {
+                        return checked;
+                    }
+                    book.place(place, user, rules, events);
+                    ResultCode::Success
+                })
+            }
+            Command::Move {
+                uid,
+                symbol,
+                order_id,
+                price,
+            } => self.in_book(symbol, Some(order_id), events, |book, rules, events| {
+                book.move_order((uid, order_id), price, checked, rules, events)
+            }),
+            Command::Cancel {
+                uid,
+                symbol,
+                order_id,
+            } => self.in_book(symbol, None, events, |book, _, events| {
+                book.cancel(uid, order_id, events)
+            }),
+            Command::Reduce {
+                uid,
+                symbol,
+                order_id,
+                by,
+            } => self.in_book(symbol, None, events, |book, _, events| {
+                book.reduce(uid, order_id, by, events)
+            }),
+            _ => self.administer(command, checked),
+        }
+    }
+
+    /// Runs a command in the book of its symbol, and for a futures symbol tells how that stands.
+    #[inline(always)]
+    fn in_book(
+        &mut self,
+        symbol: SymbolId,
+        moved: Option<OrderId>,
+        events: &mut Events,
+        run: impl FnOnce(&mut Book, &Rules, &mut Events) -> ResultCode,
+    ) -> ResultCode {
         let Some(slot) = self.slot(symbol) else {
             return ResultCode::MatchingInvalidOrderBookId;
         };
         let book = &mut self.books[slot];
-        if book.spec().symbol_type != SymbolType::Futures {
-            return Self::in_book(book, &self.rules, command, (checked, user), events);
-        }
-        let moved = match *command {
-            Command::Move { order_id, .. } => book.order(order_id),
-            _ => None,
+        let is_futures = book.spec().symbol_type == SymbolType::Futures;
+        let moved = if is_futures {
+            moved.and_then(|id| book.order(id))
+        } else {
+            None
         };
-        let result = Self::in_book(book, &self.rules, command, (checked, user), events);
-        if result == ResultCode::Success {
+        let result = run(book, &self.rules, events);
+        if is_futures && result == ResultCode::Success {
             let best = |side| book.best(side).map(|level| level.price);
             events.set_standing(Standing {
                 ask: best(Action::Ask),
@@ -101,35 +149,6 @@ impl Matching {
             });
         }
         result
-    }
-
-    fn in_book(
-        book: &mut Book,
-        rules: &Rules,
-        command: &Command,
-        (checked, user): (ResultCode, UserHint),
-        events: &mut Events,
-    ) -> ResultCode {
-        match *command {
-            Command::Place(ref place) => {
-                if checked != ResultCode::ValidForMatchingEngine {
-                    return checked;
-                }
-                book.place(place, user, rules, events);
-                ResultCode::Success
-            }
-            Command::Move {
-                uid,
-                order_id,
-                price,
-                ..
-            } => book.move_order((uid, order_id), price, checked, rules, events),
-            Command::Cancel { uid, order_id, .. } => book.cancel(uid, order_id, events),
-            Command::Reduce {
-                uid, order_id, by, ..
-            } => book.reduce(uid, order_id, by, events),
-            _ => checked,
-        }
     }
 
     fn administer(&mut self, command: &Command, checked: ResultCode) -> ResultCode {
@@ -149,15 +168,35 @@ impl Matching {
         }
         let slot = u32::try_from(self.books.len()).expect("memory runs out before symbols do");
         self.books.push(Book::with_capacity(*spec, self.orders));
+        if let Some(id) = small_id(spec.id) {
+            if id >= self.small.len() {
+                self.small.resize(id + 1, 0);
+            }
+            self.small[id] = slot + 1;
+        }
         let books = &self.books;
         let key_of = |slot: u32| i64::from(books[slot as usize].spec().id.0);
         self.index.insert(i64::from(spec.id.0), slot, key_of);
     }
 
+    #[inline]
     fn slot(&self, symbol: SymbolId) -> Option<usize> {
+        match self.small.get(symbol.0 as usize) {
+            Some(&slot) if slot != 0 => Some(slot as usize - 1),
+            _ => self.slot_of_any(symbol),
+        }
+    }
+
+    #[cold]
+    fn slot_of_any(&self, symbol: SymbolId) -> Option<usize> {
         let key_of = |slot: u32| i64::from(self.books[slot as usize].spec().id.0);
         self.index
             .find(i64::from(symbol.0), key_of)
             .map(|slot| slot as usize)
     }
+}
+
+/// The id of a symbol that is found without a hash.
+fn small_id(symbol: SymbolId) -> Option<usize> {
+    usize::try_from(symbol.0).ok().filter(|&id| id < SMALL_IDS)
 }

@@ -261,6 +261,59 @@ impl Ladder {
         }
     }
 
+    /// Puts an order at the end of the queue of another price, which it must not cross. False,
+    /// and nothing done, where a level is outside the window.
+    ///
+    /// The most frequent command of all, so without branches on what cannot be foreseen: the side,
+    /// and whether a level is left empty.
+    #[inline]
+    pub(super) fn shift(&mut self, slot: u32, price: i64) -> bool {
+        let nodes = self.nodes.as_mut_slice();
+        let Node {
+            price: old,
+            left,
+            previous,
+            next,
+            action: side,
+            ..
+        } = nodes[slot as usize];
+        let from = old.wrapping_sub(self.base).cast_unsigned();
+        let to = price.wrapping_sub(self.base).cast_unsigned();
+        // The width is a power of two, or zero.
+        if (from | to) >= self.width {
+            return false;
+        }
+        let (from, to) = (from as u32, to as u32);
+        nodes[previous as usize].next = next;
+        nodes[next as usize].previous = previous;
+        let queue = &mut nodes[from as usize];
+        queue.left -= left;
+        queue.filled -= 1;
+        // 1 if it is empty. Made by a shift, as a comparison becomes a branch that is foreseen wrong
+        // for 38 % of the moves of the load stream (by callgrind).
+        let is_empty = (queue.filled - 1).cast_unsigned() >> 63;
+        let queue = &mut nodes[to as usize];
+        queue.left += left;
+        queue.filled += 1;
+        let last = std::mem::replace(&mut queue.previous, slot);
+        nodes[last as usize].next = slot;
+        let order = &mut nodes[slot as usize];
+        order.price = price;
+        order.previous = last;
+        order.next = to;
+
+        self.occupied.remove_if(is_empty, from);
+        let mask = mask(side);
+        let mut best = self.best[side as usize];
+        if is_empty & u64::from(best == old ^ mask) != 0 {
+            best = self.window_key_after(side, old);
+            best = best.min(self.far_best[side as usize]);
+        }
+        self.occupied.insert(to);
+        self.best[side as usize] = best.min(price ^ mask);
+        true
+    }
+
     /// Forgets a level that has no orders any more.
     #[inline]
     fn close(&mut self, level: u32, price: i64, side: Action) {

@@ -61,6 +61,8 @@ pub struct RestingOrder {
 #[derive(Clone, Debug)]
 pub struct Book {
     spec: SymbolSpec,
+    /// An ask under it does not cover its fee.
+    ask_floor: i64,
     ladder: Ladder,
     index: Index,
 }
@@ -75,6 +77,7 @@ impl Book {
         }
         Self {
             spec,
+            ask_floor: lowest_ask(&spec),
             ladder,
             index: Index::with_capacity(orders),
         }
@@ -284,38 +287,57 @@ impl Book {
             return checked;
         }
         let order = &self.ladder.nodes[slot];
-        let opposite = order.action.opposite();
-        if let Err(code) = self.check_move(order, price, rules) {
+        let side = order.action;
+        if let Some(code) = self.check_move(order, price, rules) {
             return code;
         }
-        self.ladder.unlink(slot);
-        self.ladder.nodes[slot].price = price;
-        if self.ladder.best_key(opposite) <= price ^ mask(opposite) {
-            self.take_moved(slot, events);
-            if self.ladder.nodes[slot].left == 0 {
-                self.forget(slot);
-                return ResultCode::Success;
-            }
+        let opposite = side.opposite();
+        let crosses = self.ladder.best_key(opposite) <= price ^ mask(opposite);
+        if crosses || !self.ladder.shift(slot, price) {
+            self.move_far(slot, price, events);
         }
-        self.ladder.append(slot);
         ResultCode::Success
     }
 
-    #[inline]
-    fn check_move(&self, order: &Node, price: i64, rules: &Rules) -> Result<(), ResultCode> {
-        if self.spec.symbol_type != SymbolType::CurrencyPair {
-            return Ok(());
-        }
-        match order.action {
-            Action::Bid if price > order.reserve_price => {
-                Err(ResultCode::MatchingMoveFailedPriceOverRiskLimit)
-            }
-            Action::Ask if rules.refuse_moved_ask_under_fee && !self.spec.covers_fee(price) => {
-                Err(ResultCode::MatchingMoveFailedPriceLowerThanFee)
-            }
-            _ => Ok(()),
+    /// The same where it trades, or where the window ends.
+    #[cold]
+    fn move_far(&mut self, slot: u32, price: i64, events: &mut Events) {
+        self.ladder.unlink(slot);
+        self.ladder.nodes[slot].price = price;
+        self.take_moved(slot, events);
+        if self.ladder.nodes[slot].left == 0 {
+            self.forget(slot);
+        } else {
+            self.ladder.append(slot);
         }
     }
+
+    /// A pair's bid may not leave its reserve price, nor its ask the price that covers the fee.
+    #[inline]
+    fn check_move(&self, order: &Node, price: i64, rules: &Rules) -> Option<ResultCode> {
+        if self.spec.symbol_type != SymbolType::CurrencyPair {
+            return None;
+        }
+        let floor = if rules.refuse_moved_ask_under_fee {
+            self.ask_floor
+        } else {
+            i64::MIN
+        };
+        // Both are lower bounds of keys, so the side needs no branch.
+        let bound = [floor, order.reserve_price ^ mask(Action::Bid)][order.action as usize];
+        (price ^ mask(order.action) < bound).then_some(match order.action {
+            Action::Bid => ResultCode::MatchingMoveFailedPriceOverRiskLimit,
+            Action::Ask => ResultCode::MatchingMoveFailedPriceLowerThanFee,
+        })
+    }
+}
+
+/// The lowest price at which one lot brings in the taker fee.
+fn lowest_ask(spec: &SymbolSpec) -> i64 {
+    let scale = i128::from(spec.quote_scale).max(1);
+    let fee = i128::from(spec.taker_fee);
+    let price = fee.div_euclid(scale) + i128::from(fee.rem_euclid(scale) != 0);
+    price as i64
 }
 
 /// Rejects what is left, if anything is.

@@ -41,8 +41,14 @@ impl Occupancy {
 
     #[inline]
     pub(super) const fn remove(&mut self, tick: u32) {
+        self.remove_if(1, tick);
+    }
+
+    /// Removes a tick if `condition` is 1, or leaves it if 0, without a branch.
+    #[inline]
+    pub(super) const fn remove_if(&mut self, condition: u64, tick: u32) {
         let word = (tick / 64) as usize % WORDS;
-        let rest = self.words[word] & !(1 << (tick % 64));
+        let rest = self.words[word] & !(condition << (tick % 64));
         self.words[word] = rest;
         self.summary &= !(((rest == 0) as u64) << word);
     }
@@ -117,6 +123,7 @@ mod tests {
                     model.insert(tick);
                 } else {
                     let tick = model.range(tick..).next().copied().unwrap_or(tick);
+                    ticks.remove_if(0, tick);
                     ticks.remove(tick);
                     model.remove(&tick);
                 }
