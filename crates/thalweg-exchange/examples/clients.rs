@@ -5,7 +5,7 @@ use std::error::Error;
 use std::sync::mpsc;
 use std::thread;
 
-use thalweg_exchange::market::{self, Body, Builder, Replica, Snapshot};
+use thalweg_exchange::market::{self, Body, Builder, Gap, Message, Replica, Snapshot};
 use thalweg_exchange::service::{Client, ClientError, SharedOptions, SharedService};
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Event, OrderId, OrderType, Place, ResultCode, State,
@@ -76,6 +76,38 @@ fn trade(mut client: Client, uid: i64) -> Result<(i64, i64), ClientError> {
     Ok((bought, sold))
 }
 
+/// Follows the feed and prints what it told; gives the book at its end.
+fn report(messages: impl Iterator<Item = Message>) -> Result<Replica, Gap> {
+    let mut replica = Replica::new(SYMBOL);
+    let (mut trades, mut lots, mut last, mut count) = (0_u64, 0, 0, 0_u64);
+    for message in messages {
+        replica.apply(&message)?;
+        count = message.sequence.0;
+        if let Body::Trade { price, size, .. } = message.body {
+            trades += 1;
+            lots += size;
+            last = price;
+        }
+    }
+    println!("{count} messages, no gap: {trades} trades of {lots} lots, the last at {last}");
+    println!("{:>10} {:>8} {:>7}", "price", "volume", "orders");
+    let asks: Vec<_> = replica.levels(Action::Ask).take(5).collect();
+    for level in asks.iter().rev() {
+        println!(
+            "{:>10} {:>8} {:>7}",
+            level.price, level.volume, level.orders
+        );
+    }
+    println!("{:>10}", "--");
+    for level in replica.levels(Action::Bid).take(5) {
+        println!(
+            "{:>10} {:>8} {:>7}",
+            level.price, level.volume, level.orders
+        );
+    }
+    Ok(replica)
+}
+
 fn main() -> Result<(), Box<dyn Error>> {
     // The publish stage makes market data and hands it on; subscribers are on this thread.
     let (feed, messages) = mpsc::channel();
@@ -109,33 +141,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     }
     let finished = service.join()?;
 
-    let mut replica = Replica::new(SYMBOL);
-    let (mut trades, mut lots, mut last, mut count) = (0_u64, 0, 0, 0_u64);
-    for message in messages.iter().flatten() {
-        replica.apply(&message)?;
-        count = message.sequence.0;
-        if let Body::Trade { price, size, .. } = message.body {
-            trades += 1;
-            lots += size;
-            last = price;
-        }
-    }
-    println!("{count} messages, no gap: {trades} trades of {lots} lots, the last at {last}");
-    println!("{:>10} {:>8} {:>7}", "price", "volume", "orders");
-    let asks: Vec<_> = replica.levels(Action::Ask).take(5).collect();
-    for level in asks.iter().rev() {
-        println!(
-            "{:>10} {:>8} {:>7}",
-            level.price, level.volume, level.orders
-        );
-    }
-    println!("{:>10}", "--");
-    for level in replica.levels(Action::Bid).take(5) {
-        println!(
-            "{:>10} {:>8} {:>7}",
-            level.price, level.volume, level.orders
-        );
-    }
+    let replica = report(messages.iter().flatten())?;
 
     // The same book, straight from the engine.
     let mut snapshot = Snapshot::default();
