@@ -15,9 +15,9 @@
 //!
 //! [`risk`](crate::risk) has the proof. [`Finished::waits`] counts the commands that waited.
 //!
-//! A [`Service`] has one producer, the thread that owns it: the cheapest way in.
-//! A [`SharedService`] has a [`Client`] for each of any number of threads or tasks, which get the answers to their own
-//! commands. What the publish stage sees of every command can be made into
+//! A [`Service`] has one producer, the thread that owns it: the cheapest way in. A
+//! [`SharedService`] has a [`Client`] for each of any number of threads or tasks, which get the
+//! answers to their own commands. What the publish stage sees of every command can be made into
 //! [`market`](crate::market) data.
 //!
 //! ```

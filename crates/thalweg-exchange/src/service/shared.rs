@@ -2,11 +2,11 @@
 //! channel and submits them.
 //!
 //! Why a driver and not the pipeline's own [producers](thalweg::pipeline::Builder::producers):
-//! those are as many as were asked for when the pipeline was built, each belongs to one thread, and the
-//! thread of the first stage merges them in turn, so that commands of two clients may be executed
-//! in another order than that in which they were accepted. With the stages inline, which is the
-//! fastest placement of an engine this cheap, both ways have one hand-off in and one back; the
-//! driver runs the stages itself. With stage threads, the driver is a hand-off more.
+//! those are as many as were asked for when the pipeline was built, each belongs to one thread, and
+//! the thread of the first stage merges them in turn, so that commands of two clients may be
+//! executed in another order than that in which they were accepted. With the stages inline, which
+//! is the fastest placement of an engine this cheap, both ways have one hand-off in and one back;
+//! the driver runs the stages itself. With stage threads, the driver is a hand-off more.
 
 use std::sync::Arc;
 use std::thread::JoinHandle;
