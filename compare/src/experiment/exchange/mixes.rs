@@ -299,7 +299,8 @@ struct Keeper {
 }
 
 impl Keeper {
-    const SIZE_MAX: u64 = 1_000_000;
+    /// A bid of so many lots holds 2 * 10^10; one of 100,000 users has 9 * 10^13.
+    const SIZE_MAX: u64 = 1_000;
 
     fn price(&mut self, action: Action) -> i64 {
         behind(
