@@ -305,7 +305,9 @@ impl Ladder {
         self.occupied.remove_if(is_empty, from);
         let mask = mask(side);
         let mut best = self.best[side as usize];
-        if is_empty & u64::from(best == old ^ mask) != 0 {
+        // Opaque, or it would become two branches, the first of them one that cannot be foreseen.
+        let stays = (is_empty ^ 1) | (best ^ old ^ mask).cast_unsigned();
+        if std::hint::black_box(stays) == 0 {
             best = self.window_key_after(side, old);
             best = best.min(self.far_best[side as usize]);
         }
