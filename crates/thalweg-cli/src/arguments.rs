@@ -132,7 +132,8 @@ Exit code: 0 if every stream agrees, 1 if one does not, 2 if one cannot be read.
 Examples:
   thalweg exchange conform conformance/edge_nomargin.txt.gz
   thalweg exchange conform conformance/*.txt.gz --format json
-  thalweg exchange conform edge_quirks.txt.gz --rules default";
+  thalweg exchange conform edge_quirks.txt.gz --rules default
+  thalweg exchange conform conformance/*.txt.gz --placement threads:2";
 
 /// What `exchange conform` takes.
 #[derive(Debug, Args)]
@@ -145,6 +146,11 @@ pub(crate) struct Conform {
     /// Rules of the exchange
     #[arg(long, value_enum, default_value_t = RulesName::Reference)]
     pub(crate) rules: RulesName,
+
+    /// Run the stages as a pipeline: inline, threads:N with N from 1 to 64, or auto. Without this,
+    /// the engine executes one command after another
+    #[arg(long, value_parser = values::place)]
+    pub(crate) placement: Option<Place>,
 
     /// Format of the findings on standard output
     #[arg(long, value_enum, default_value_t)]

@@ -1,12 +1,12 @@
 //! `thalweg exchange conform`.
 
-use crate::arguments::{Conform, Format, RulesName};
+use crate::arguments::{Conform, Format, Place, RulesName};
 use crate::failure::{self, Failure, Finding};
-use crate::input::error::InputError;
 use crate::input::lines::Lines;
+use crate::runner::RunError;
 use serde::Serialize;
 use std::path::Path;
-use thalweg_exchange::conformance::{CheckError, Checker, Disagreement, Summary};
+use thalweg_exchange::conformance::{CheckError, Checker, Disagreement, Served, Summary};
 use thalweg_exchange::stream::Recorded;
 use thalweg_exchange::{Rules, State};
 
@@ -48,7 +48,7 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
     let mut verdicts = Vec::new();
     let mut finding = Finding::Fine;
     for file in &options.files {
-        let verdict = check(file, options.rules)?;
+        let verdict = check(file, options.rules, options.placement)?;
         if !verdict.agrees {
             finding = Finding::Negative;
         }
@@ -66,10 +66,10 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
     Ok(finding)
 }
 
-fn check(file: &Path, rules: RulesName) -> Result<Verdict, InputError> {
+fn check(file: &Path, rules: RulesName, placement: Option<Place>) -> Result<Verdict, Failure> {
     let mut lines = Lines::open(file)?;
     if lines.head().all(<[u8]>::is_empty) {
-        return Err(lines.nothing());
+        return Err(lines.nothing().into());
     }
     let compared = Recorded::new(lines.reader())
         .map_err(CheckError::from)
@@ -80,14 +80,23 @@ fn check(file: &Path, rules: RulesName) -> Result<Verdict, InputError> {
                     Rules::default().with_margin_trading(recorded.margin_trading())
                 }
             };
-            Checker::new(recorded, State::new(rules)).run(|_| {})
+            Ok((recorded, rules))
         });
+    let compared = match (compared, placement) {
+        (Err(error), _) => Err(error),
+        (Ok((recorded, rules)), None) => Checker::new(recorded, State::new(rules)).run(|_| {}),
+        (Ok((recorded, rules)), Some(place)) => {
+            let served = Served::new(rules, place.placement())
+                .map_err(|error| Failure::from(RunError(error.to_string())))?;
+            Checker::new(recorded, served).run(|_| {})
+        }
+    };
     let name = lines.name().to_owned();
     match compared {
         Ok(summary) => Ok(agreement(name, &summary)),
         Err(CheckError::Disagreement(found)) => Ok(disagreement(name, *found)),
-        Err(CheckError::Stream(error)) => Err(lines.stream_error(error)),
-        Err(other) => Err(lines.wrong(other.to_string())),
+        Err(CheckError::Stream(error)) => Err(lines.stream_error(error).into()),
+        Err(other) => Err(lines.wrong(other.to_string()).into()),
     }
 }
 

@@ -4,10 +4,9 @@
 //! and state on every machine. [`apply`] executes one command on a [`State`]; the parts of the
 //! state can also be owned by different stages of a pipeline.
 //!
-//! Built so far: currency pairs with GTC, IOC and FOK_BUDGET orders, users, balances. A futures
-//! symbol gets a book but cannot be traded (INVALID_SYMBOL), as in the reference with margin
-//! trading off; options are refused; FOK and IOC_BUDGET are refused under mended rules
-//! (MATCHING_UNSUPPORTED_COMMAND) and always rejected under [`Rules::REFERENCE`].
+//! Currency pairs and futures with margin, all five order types, users and balances, reports. Options
+//! are refused. [`Rules::REFERENCE`] does what the reference engine does, quirks included;
+//! [`Rules::default`] mends them.
 #![forbid(unsafe_code)]
 
 // The random commands of the tests name this crate as its users do.

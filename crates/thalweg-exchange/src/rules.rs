@@ -5,16 +5,16 @@
 /// mixed freely; arithmetic stays checked under every mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Futures may be traded. (Today a futures symbol has a book but is unknown to the risk
-    /// check either way, as it is in the reference with margin trading off.)
+    /// Futures may be traded, and free margin counts for holds. Off, a futures symbol has a book but
+    /// is unknown to the risk check.
     pub margin_trading: bool,
     /// FOK fills fully within its limit or is rejected; else it is always rejected, with SUCCESS.
-    /// (Filling is not built yet: mended, a FOK order is refused.)
     pub fill_fok: bool,
     /// IOC_BUDGET fills what its budget covers; else it is always rejected, with SUCCESS, and a
-    /// BID gets more money back than was held. (Mended, it is refused until it is built.)
+    /// BID gets more money back than was held.
     pub fill_ioc_budget: bool,
-    /// A size or price that is not above zero is refused.
+    /// A size or price that is not above zero is refused. (A size below zero in futures always is:
+    /// positions have no meaning for it.)
     pub refuse_not_positive: bool,
     /// A symbol whose maker fee is above its taker fee is refused: it would drain buying makers.
     pub refuse_maker_fee_over_taker: bool,
@@ -22,9 +22,9 @@ pub struct Rules {
     pub refuse_moved_ask_under_fee: bool,
     /// A suspended user may neither place nor move.
     pub refuse_suspended: bool,
-    /// A withdrawal must leave what futures margin needs. (Without effect until futures are built.)
+    /// A withdrawal must leave what futures margin needs beyond estimated profit.
     pub withdrawal_keeps_margin: bool,
-    /// A partly closed futures position realises its profit. (Without effect until then.)
+    /// A partly closed futures position realises its share of the profit, by its average price.
     pub realise_partial_close: bool,
 }
 

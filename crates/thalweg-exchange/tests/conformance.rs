@@ -5,8 +5,9 @@ use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::bufread::GzDecoder;
+use thalweg::pipeline::Placement;
 use thalweg_exchange::State;
-use thalweg_exchange::conformance::{CheckError, Checker, Disagreement, Summary};
+use thalweg_exchange::conformance::{CheckError, Checker, Disagreement, Served, Summary};
 use thalweg_exchange::stream::Recorded;
 
 fn text(path: &Path) -> String {
@@ -55,27 +56,37 @@ fn streams_of_currency_pairs_agree_to_the_end() {
 }
 
 #[test]
-fn other_streams_agree_up_to_their_first_futures_order() {
+fn all_recorded_streams_agree_to_the_end_serially_and_through_the_service() {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../../../shared/conformance");
     if !folder.exists() {
         println!("skipped: no {}", folder.display());
         return;
     }
-    // The first line that a stream with futures positions prints for one.
-    for (name, first) in [
-        ("edge.txt.gz", "C,146,PLACE,15,5002,1,GTC,BID,500,0,2"),
-        (
-            "edge_quirks.txt.gz",
-            "C,30,PLACE,6,6001,60,GTC,ASK,100,0,50",
-        ),
-        (
-            "multi_40k.txt.gz",
-            "C,722,PLACE,80,40006,1,GTC,ASK,740956,0,3",
-        ),
+    for (name, commands) in [
+        ("edge.txt.gz", 200),
+        ("edge_nomargin.txt.gz", 16),
+        ("edge_quirks.txt.gz", 39),
+        ("exchange_20k.txt.gz", 22_756),
+        ("margin_20k.txt.gz", 22_441),
+        ("multi_40k.txt.gz", 44_671),
     ] {
-        let difference = disagreement(&text(&folder.join(name)));
-        assert_eq!(difference.command, first, "{name}: {difference}");
+        let text = text(&folder.join(name));
+        let summary = run(&text).unwrap_or_else(|error| panic!("{name}: {error}"));
+        assert_eq!(summary.commands, commands, "{name}");
+        // Where the cores are few, more threads than cores take long over the long streams.
+        let most = if commands < 1_000 { 4 } else { 2 };
+        for placement in [Placement::inline(), Placement::threads(most)] {
+            let served = run_served(&text, placement.clone());
+            let served = served.unwrap_or_else(|error| panic!("{name}, {placement}: {error}"));
+            assert_eq!(served, summary, "{name}, {placement}");
+        }
     }
+}
+
+fn run_served(text: &str, placement: Placement) -> Result<Summary, CheckError> {
+    let recorded = Recorded::new(text.as_bytes())?;
+    let engine = Served::new(recorded.rules(), placement).expect("a placement that can be");
+    Checker::new(recorded, engine).run(|_| ())
 }
 
 /// The stream with line `number` (from 1) replaced by `lines`.
@@ -135,6 +146,14 @@ fn assert_caught(text: &str, number: usize, pick: usize) {
 #[test]
 fn every_fault_in_a_line_is_caught_in_that_line() {
     let text = own("edge_nomargin.txt.gz");
+    // What the service says is compared as well: its first result, changed.
+    let first = text.lines().position(|line| line.starts_with("R,"));
+    let number = first.expect("it has results") + 1;
+    let changed = with(&text, number, &["R,NEW"]);
+    match run_served(&changed, Placement::threads(2)) {
+        Err(CheckError::Disagreement(difference)) => assert_eq!(difference.line, number as u64),
+        other => panic!("expected a disagreement, got {other:?}"),
+    }
     let outputs = text.lines().enumerate().filter(|(_, line)| is_output(line));
     for (pick, (index, _)) in outputs.enumerate() {
         assert_caught(&text, index + 1, pick);

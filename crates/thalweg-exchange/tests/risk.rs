@@ -334,36 +334,59 @@ fn the_room_that_quirks_of_the_reference_take_is_taken_for_good() {
 }
 
 #[test]
-fn what_comes_later_is_refused_with_a_code() {
-    let futures = SymbolSpec {
-        symbol_type: SymbolType::Futures,
-        ..spec(0, 0)
-    };
-    let option = SymbolSpec {
-        symbol_type: SymbolType::Option,
+fn symbols_that_cannot_be_traded_are_refused_with_a_code() {
+    let of_type = |symbol_type| SymbolSpec {
+        symbol_type,
         ..spec(0, 0)
     };
     let bid = order(1, OrderType::Gtc, Action::Bid, 1, 1);
-    for (margin, spec, expected) in [
-        (true, futures, ResultCode::InvalidSymbol),
-        (false, futures, ResultCode::InvalidSymbol),
-        (true, option, ResultCode::RiskNsf),
-        (false, option, ResultCode::InvalidSymbol),
+    for (margin, symbol_type, expected) in [
+        (true, SymbolType::Futures, ResultCode::Success),
+        (false, SymbolType::Futures, ResultCode::InvalidSymbol),
+        (true, SymbolType::Option, ResultCode::RiskNsf),
+        (false, SymbolType::Option, ResultCode::InvalidSymbol),
     ] {
-        let mut state = market(Rules::default().with_margin_trading(margin), spec, 100);
-        assert_eq!(run(&mut state, &bid), expected, "{spec:?}");
+        let rules = Rules::default().with_margin_trading(margin);
+        let mut state = market(rules, of_type(symbol_type), 100);
+        assert_eq!(run(&mut state, &bid), expected, "{symbol_type:?}");
         assert_eq!(
-            run(&mut state, &moved(1, 2)),
+            run(&mut state, &moved(2, 2)),
             ResultCode::MatchingUnknownOrderId
         );
     }
-    let mut state = market(Rules::default(), spec(0, 0), 100);
-    for order_type in [OrderType::Fok, OrderType::IocBudget] {
-        let bid = order(1, order_type, Action::Bid, 1, 1);
-        assert_eq!(
-            run(&mut state, &bid),
-            ResultCode::MatchingUnsupportedCommand
-        );
+}
+
+#[test]
+fn a_budget_that_is_filled_in_part_gives_back_exactly_the_rest() {
+    // 4 lots at 5 and 4 at 8, a scale of 2, a taker fee of 7 a lot.
+    let mut state = market(Rules::default(), spec(7, 3), 1_000);
+    for (id, price) in [(8, 5), (9, 8)] {
+        let ask = Place {
+            uid: UserId(2),
+            symbol: SYMBOL,
+            order_id: OrderId(id),
+            order_type: OrderType::Gtc,
+            action: Action::Ask,
+            price,
+            reserve_price: 0,
+            size: 4,
+        };
+        assert_eq!(run(&mut state, &Command::Place(ask)), ResultCode::Success);
+    }
+    for (budget, bought, cost) in [(43, 6, 36), (17, 2, 16), (7, 0, 0)] {
+        let before = state.risk.balance(UserId(1), QUOTE).expect("a user");
+        let bid = order(1, OrderType::IocBudget, Action::Bid, budget, 9);
+        assert_eq!(run(&mut state, &bid), ResultCode::Success);
+        let paid = before - state.risk.balance(UserId(1), QUOTE).expect("a user");
+        assert_eq!(paid, cost * 2 + bought * 7, "{budget}");
+    }
+    // Fill or kill: all within the limit, or nothing.
+    let before = state.risk.balance(UserId(1), QUOTE);
+    let bid = order(1, OrderType::Fok, Action::Bid, 90, 1);
+    assert_eq!(run(&mut state, &bid), ResultCode::Success);
+    assert_eq!(state.risk.balance(UserId(1), QUOTE), before);
+    for total in currency_totals(&state) {
+        assert_eq!(total.sum(), 0);
     }
 }
 

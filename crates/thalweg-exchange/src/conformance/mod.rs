@@ -5,12 +5,14 @@
 //! and its reports. The first difference is told; a missing or a surplus line is one.
 
 mod mirror;
+mod served;
 
 use std::collections::VecDeque;
 use std::io::BufRead;
 use std::{error, fmt};
 
 use self::mirror::Mirror;
+pub use self::served::Served;
 use crate::command::Command;
 use crate::event::{Event, Events};
 use crate::report::{currency_totals, open_interest};
@@ -19,13 +21,25 @@ use crate::state::{State, apply};
 use crate::state_text::{state_hash, write_state};
 use crate::stream::{Item, Recorded, StreamError};
 
+/// How much of a stream is read before its commands are executed, at most.
+const AHEAD_ITEMS_MAX: usize = 1 << 16;
+
 /// Anything that executes commands one after another.
 pub trait Engine {
+    /// Tells of the commands that [`execute`](Self::execute) will be called for next, in order, all
+    /// before the next checkpoint, so that they may run at once. Does nothing unless implemented.
+    fn ahead(&mut self, _commands: &[Command]) {}
+
     /// Executes a command and fills `events` (cleared first) with what it made happen.
     fn execute(&mut self, command: &Command, events: &mut Events) -> ResultCode;
 
-    /// The state with every command so far settled.
+    /// The state with every command so far settled: what single commands change is told from it.
     fn state(&mut self) -> &State;
+
+    /// The state for checkpoints and the end, after every command that the engine was told of.
+    fn settled(&mut self) -> &State {
+        self.state()
+    }
 }
 
 impl Engine for State {
@@ -131,6 +145,12 @@ pub struct Checker<R, E> {
     /// What the engine says and the stream has not said yet.
     pending: VecDeque<String>,
     command: (u64, u64, String),
+    /// Items that were read to tell the engine what comes.
+    read: VecDeque<(u64, Item)>,
+    /// An error behind them.
+    failed: Option<StreamError>,
+    /// True where nothing is behind them.
+    over: bool,
     summary: Summary,
 }
 
@@ -144,6 +164,9 @@ impl<R: BufRead, E: Engine> Checker<R, E> {
             changes: Changes::Unknown,
             pending: VecDeque::new(),
             command: (0, 0, String::new()),
+            read: VecDeque::new(),
+            failed: None,
+            over: false,
             summary: Summary::default(),
         }
     }
@@ -155,8 +178,7 @@ impl<R: BufRead, E: Engine> Checker<R, E> {
     pub fn run(mut self, mut progress: impl FnMut(&Summary)) -> Result<Summary, CheckError> {
         let mut events = Events::new();
         let mut ended = false;
-        while let Some(item) = self.recorded.next() {
-            let (line, item) = item?;
+        while let Some((line, item)) = self.next_item()? {
             if ended {
                 return Err(self.differs(line, Some(item_text(item)), None));
             }
@@ -170,7 +192,7 @@ impl<R: BufRead, E: Engine> Checker<R, E> {
                 }
                 Item::FinalState => {
                     self.drain(line, "# FINAL STATE")?;
-                    self.pending = final_lines(self.engine.state());
+                    self.pending = final_lines(self.engine.settled());
                     self.pending.push_back("# END".into());
                 }
                 Item::End => {
@@ -188,6 +210,42 @@ impl<R: BufRead, E: Engine> Checker<R, E> {
             return Err(self.differs(self.recorded.line(), None, Some(missing)));
         }
         Ok(self.summary)
+    }
+
+    /// The next item. Where none was read ahead, reads up to the next checkpoint, and tells the
+    /// engine of the commands before it. An error counts when everything before it is checked.
+    fn next_item(&mut self) -> Result<Option<(u64, Item)>, StreamError> {
+        if self.read.is_empty() {
+            let mut commands = Vec::new();
+            while self.read.len() < AHEAD_ITEMS_MAX && self.failed.is_none() && !self.over {
+                match self.recorded.next() {
+                    None => self.over = true,
+                    Some(Err(error)) => self.failed = Some(error),
+                    Some(Ok((line, item))) => {
+                        let ends = match &item {
+                            Item::Command { command, .. } => {
+                                commands.push(command.clone());
+                                false
+                            }
+                            Item::Output(text) => text.starts_with("K,"),
+                            Item::FinalState | Item::End => true,
+                        };
+                        self.read.push_back((line, item));
+                        if ends {
+                            break;
+                        }
+                    }
+                }
+            }
+            self.engine.ahead(&commands);
+        }
+        match (self.read.pop_front(), self.failed.take()) {
+            (None, Some(error)) => Err(error),
+            (item, failed) => {
+                self.failed = failed;
+                Ok(item)
+            }
+        }
     }
 
     fn execute(&mut self, command: &Command, events: &mut Events) {
@@ -214,7 +272,7 @@ impl<R: BufRead, E: Engine> Checker<R, E> {
         let got = if text.starts_with("K,") {
             self.drain(line, &text)?;
             self.summary.checkpoints += 1;
-            let state = state_hash(self.engine.state());
+            let state = state_hash(self.engine.settled());
             Some(format!(
                 "K,{},{},{:016x}",
                 self.command.0, state.lines, state.hash

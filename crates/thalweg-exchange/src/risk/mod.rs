@@ -14,22 +14,27 @@
 //! 1. *Users.* Removed, added and resumed by barriers only. A settlement may add a user, suspended:
 //!    before it the check refuses (no user), after it too or not. One who is found active early is
 //!    active later.
-//! 2. *Symbols*, and what is remembered of them: written by checks only, so an early check sees
-//!    exactly what a late one would.
-//! 3. *Balances.* The check asks for balance ≥ hold, the hold depends on the command and the
-//!    symbol alone, and pending settlements only raise balances: see below.
-//! 4. *The ledger's bound* D + N + R + loss ≤ `i64::MAX`. D is changed by barriers only, R by
-//!    checks only, and N, the sum of negative balances, grows only if a balance falls.
+//! 2. *Symbols*, and what is remembered of them for pairs: written by checks only, so an early check
+//!    sees exactly what a late one would.
+//! 3. *Futures*: positions and last prices are written by the checks of futures orders, which are
+//!    barriers, and by settlements of commands in futures symbols, all of which "may lower" (a fee is
+//!    due, a loss is booked when a record goes). So no check runs while such a command is unsettled,
+//!    and what a check of a pair reads of positions, the free margin, is what a late one would read.
+//! 4. *Balances.* The check asks for balance + free margin ≥ hold; the hold depends on the command
+//!    and the symbol alone, and pending settlements only raise balances: see below.
+//! 5. *The ledger's bound* D + N + R + loss ≤ `i64::MAX`. D is changed by barriers only, R by
+//!    checks of pairs and as in 3, and N, the sum of what is negative, grows only if an account
+//!    falls; what a hold adds to N is the less, the higher the balance.
 //!
 //! Why a settlement that `settlement_may_lower` denies only raises balances: with `f` = taker fee ≥
 //! maker fee = `m`, prices above zero, and each order's lots held for at its reserve price or
 //! budget,
 //! - a buying maker gets s·((hold − p)·qK + f − m) ≥ 0, as a bid never rests above its reserve;
 //! - a buying taker gets (Σ s·hold − Σ s·p)·qK ≥ 0, as it never pays above its limit, which is not
-//!   above its reserve; FOK_BUDGET: cost ≤ budget;
+//!   above its reserve; with a budget: cost ≤ budget;
 //! - a seller with a limit price gets s·(p·qK − fee) ≥ 0, as its limit covers the taker fee;
 //! - a FOK_BUDGET ASK gets Σ s·p·qK − f·Σ s ≥ budget·qK − f·size in one booking: it may lower where
-//!   that is below zero, and only there;
+//!   that is below zero, and only there; an IOC_BUDGET ASK likewise, without the budget;
 //! - rejects and reductions give back part of a hold ≥ 0.
 //!
 //! The exceptions are quirks of [`Rules::REFERENCE`]: a maker fee above the taker fee, sizes and
@@ -38,7 +43,8 @@
 //!
 //! # Overflow
 //! See the `ledger` module: whatever could leave 64 bits in a settlement is refused here, with
-//! [`ResultCode::RiskArithmeticOverflow`]. In matching, sums of sizes stay inside 64 bits because
+//! [`ResultCode::RiskArithmeticOverflow`]. Margins and estimates are computed in 128 bits, and
+//! refused where one leaves 64. In matching, sums of sizes stay inside 64 bits because
 //! every resting lot stands for at least one unit of held (or reserved) money.
 
 mod admin;

@@ -41,7 +41,7 @@ impl Risk {
         };
         if self.symbols.at(slot).is_futures() && self.rules.margin_trading {
             self.settle_futures(command, slot, events);
-        } else if !events.is_empty() && self.symbols.at(slot).is_pair() {
+        } else if self.symbols.at(slot).is_pair() {
             self.settle_pair(command, slot, uid, events);
         }
     }
@@ -53,6 +53,11 @@ impl Risk {
             _ => None,
         };
         let budget = place.filter(|place| self.rules.holds_budget(place));
+        // Quirk: a FOK_BUDGET of no size that could be filled gets nothing back.
+        let is_fok = |place: &Place| place.order_type == OrderType::FokBudget;
+        if events.is_empty() && budget.is_none_or(is_fok) {
+            return;
+        }
         let mut taken = Taken::default();
         for event in events {
             match *event {

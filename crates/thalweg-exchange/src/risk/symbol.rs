@@ -123,15 +123,19 @@ impl Symbol {
         exposure
     }
 
-    /// The most that a budget ASK may lose. A FOK_BUDGET brings in at least its price, which is a
-    /// budget for its whole size, and pays a fee per lot. Zero for every other order.
+    /// The most that a budget ASK may lose: it has no limit per lot, and pays a fee per lot. A
+    /// FOK_BUDGET brings in at least its price, which is a budget for its whole size; an IOC_BUDGET
+    /// that is filled may bring in nothing but positive prices. Zero for every other order.
     pub(super) fn loss_of_budget_ask(&self, place: &Place, rules: &Rules) -> i128 {
-        let _ = rules;
-        if place.order_type != OrderType::FokBudget || place.action != Action::Ask {
+        let proceeds = match place.order_type {
+            OrderType::FokBudget => i128::from(place.price) * i128::from(self.spec.quote_scale),
+            OrderType::IocBudget if rules.fill_ioc_budget => 0,
+            _ => return 0,
+        };
+        if place.action == Action::Bid {
             return 0;
         }
         let fees = i128::from(self.spec.taker_fee) * i128::from(place.size);
-        let proceeds = i128::from(place.price) * i128::from(self.spec.quote_scale);
         (fees - proceeds).max(0)
     }
 

@@ -112,15 +112,41 @@ impl User {
     }
 }
 
+/// How many users are found without the index.
+const GUESSES: usize = 4096;
+const NO_GUESS: u32 = u32::MAX;
+
 /// All users.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Users {
     users: Slab<User>,
     index: Index,
+    /// The slot of a user whose id has these low bits: the one added last. Spares the keyed hash.
+    /// Ids that were chosen to meet here are found as they would be without it.
+    guesses: Box<[u32]>,
+}
+
+impl Default for Users {
+    fn default() -> Self {
+        Self {
+            users: Slab::default(),
+            index: Index::default(),
+            guesses: vec![NO_GUESS; GUESSES].into(),
+        }
+    }
+}
+
+const fn guess_of(uid: UserId) -> usize {
+    uid.0.cast_unsigned() as usize % GUESSES
 }
 
 impl Users {
+    #[inline]
     pub(super) fn slot(&self, uid: UserId) -> Option<u32> {
+        let guess = self.guesses[guess_of(uid)];
+        if guess != NO_GUESS && self.users[guess].uid == uid {
+            return Some(guess);
+        }
         self.index.find(uid.0, |slot| self.users[slot].uid.0)
     }
 
@@ -137,6 +163,7 @@ impl Users {
         let slot = self.users.insert(User::new(uid, status));
         let users = &self.users;
         self.index.insert(uid.0, slot, |slot| users[slot].uid.0);
+        self.guesses[guess_of(uid)] = slot;
         &mut self.users[slot]
     }
 
@@ -152,6 +179,11 @@ impl Users {
         let users = &self.users;
         if let Some(slot) = self.index.remove(uid.0, |slot| users[slot].uid.0) {
             self.users.free(slot);
+            // The record that is left there still has the id.
+            let guess = &mut self.guesses[guess_of(uid)];
+            if *guess == slot {
+                *guess = NO_GUESS;
+            }
         }
     }
 

@@ -29,17 +29,24 @@ fn pair(id: i32, currencies: (i32, i32), scales: (i64, i64), fees: (i64, i64)) -
     }
 }
 
-/// Symbols 1 to 3 are pairs, 4 a pair that drains buying makers (where quirks are allowed), 5 a
-/// futures contract, 6 an option.
+fn futures(id: i32, currencies: (i32, i32), fees: (i64, i64), margin: (i64, i64)) -> SymbolSpec {
+    SymbolSpec {
+        symbol_type: SymbolType::Futures,
+        margin_buy: margin.0,
+        margin_sell: margin.1,
+        ..pair(id, currencies, (1, 1), fees)
+    }
+}
+
+/// Symbols 1 to 3 are pairs, 4 a pair that drains buying makers (where quirks are allowed), 5 and 8
+/// futures contracts, 6 an option.
 pub(crate) fn symbols(mix: Mix) -> Command {
     let mut specs = vec![
         pair(1, (10, 20), (5, 2), (7, 3)),
         pair(2, (10, 20), (1, 1), (0, 0)),
         pair(3, (20, 30), (3, 1), (4, 4)),
-        SymbolSpec {
-            symbol_type: SymbolType::Futures,
-            ..pair(5, (10, 20), (1, 1), (0, 0))
-        },
+        futures(5, (10, 20), (2, 3), (9, 7)),
+        futures(8, (30, 20), (1, 0), (0, 11)),
         SymbolSpec {
             symbol_type: SymbolType::Option,
             ..pair(6, (10, 20), (1, 1), (0, 0))
@@ -104,7 +111,7 @@ fn place(mix: Mix) -> impl Strategy<Value = Command> {
     let shift = prop_oneof![8 => 0..6_i64, 1 => Just(-1)];
     (
         1..=5_i64,
-        symbol(),
+        symbol(mix),
         0..20_i64,
         order_type,
         action,
@@ -140,13 +147,18 @@ fn place(mix: Mix) -> impl Strategy<Value = Command> {
         )
 }
 
-fn symbol() -> impl Strategy<Value = SymbolId> {
-    prop_oneof![6 => Just(1), 2 => Just(2), 2 => Just(3), 2 => Just(4), 1 => 5..8]
-        .prop_map(SymbolId)
+/// The dialects differ in futures where a position is closed in part, so a plain stream has none.
+fn symbol(mix: Mix) -> impl Strategy<Value = SymbolId> {
+    let futures = if mix == Mix::Quirks { 4 } else { 0 };
+    prop_oneof![
+        6 => Just(1), 2 => Just(2), 2 => Just(3), 2 => Just(4), 1 => 6..8,
+        futures => Just(5), futures / 2 => Just(8),
+    ]
+    .prop_map(SymbolId)
 }
 
-fn order() -> impl Strategy<Value = (UserId, SymbolId, OrderId)> {
-    (1..=5_i64, symbol(), 0..20_i64)
+fn order(mix: Mix) -> impl Strategy<Value = (UserId, SymbolId, OrderId)> {
+    (1..=5_i64, symbol(mix), 0..20_i64)
         .prop_map(|(uid, symbol, id)| (UserId(uid), symbol, OrderId(id)))
 }
 
@@ -170,11 +182,11 @@ pub(crate) fn command(mix: Mix) -> impl Strategy<Value = Command> {
     let suspend = if mix == Mix::Quirks { 4 } else { 0 };
     prop_oneof![
         60 => place(mix),
-        16 => (order(), lowest..18_i64).prop_map(|((uid, symbol, order_id), price)| {
+        16 => (order(mix), lowest..18_i64).prop_map(|((uid, symbol, order_id), price)| {
             Command::Move { uid, symbol, order_id, price }
         }),
-        10 => order().prop_map(|(uid, symbol, order_id)| Command::Cancel { uid, symbol, order_id }),
-        10 => (order(), -1..8_i64).prop_map(|((uid, symbol, order_id), by)| {
+        10 => order(mix).prop_map(|(uid, symbol, order_id)| Command::Cancel { uid, symbol, order_id }),
+        10 => (order(mix), -1..8_i64).prop_map(|((uid, symbol, order_id), by)| {
             Command::Reduce { uid, symbol, order_id, by }
         }),
         4 => balance,
@@ -231,8 +243,12 @@ fn extreme_spec() -> impl Strategy<Value = SymbolSpec> {
         1..4_i32,
         (scale(), scale()),
         (fee(), fee()),
+        prop::option::weighted(0.4, (fee(), fee())),
     )
-        .prop_map(|(id, base, quote, scales, fees)| pair(id, (base, quote), scales, fees))
+        .prop_map(|(id, base, quote, scales, fees, margin)| match margin {
+            None => pair(id, (base, quote), scales, fees),
+            Some(margin) => futures(id, (base, quote), fees, margin),
+        })
 }
 
 fn extreme_admin() -> impl Strategy<Value = Command> {
@@ -313,7 +329,7 @@ pub(crate) fn extreme_command() -> impl Strategy<Value = Command> {
 
 /// Every mix of mended and unmended quirks.
 pub(crate) fn rules() -> impl Strategy<Value = Rules> {
-    let mixed = any::<[bool; 7]>().prop_map(|on| Rules {
+    let mixed = any::<[bool; 9]>().prop_map(|on| Rules {
         margin_trading: on[0],
         fill_fok: on[1],
         fill_ioc_budget: on[2],
@@ -321,7 +337,8 @@ pub(crate) fn rules() -> impl Strategy<Value = Rules> {
         refuse_maker_fee_over_taker: on[4],
         refuse_moved_ask_under_fee: on[5],
         refuse_suspended: on[6],
-        ..Rules::default()
+        withdrawal_keeps_margin: on[7],
+        realise_partial_close: on[8],
     });
     prop_oneof![1 => Just(Rules::REFERENCE), 1 => Just(Rules::default()), 2 => mixed]
 }

@@ -7,11 +7,14 @@ use thalweg_exchange::{
     SymbolSpec, SymbolType, UserId,
 };
 
+use crate::futures::Stake;
+
 #[derive(Clone, Debug, Default)]
 pub(crate) struct User {
     pub(crate) suspended: bool,
     pub(crate) last_id: i64,
     pub(crate) money: BTreeMap<CurrencyId, i128>,
+    pub(crate) stakes: BTreeMap<SymbolId, Stake>,
 }
 
 #[derive(Clone, Debug)]
@@ -30,6 +33,8 @@ pub(crate) struct Model {
     pub(crate) fees: BTreeMap<CurrencyId, i128>,
     pub(crate) adjustments: BTreeMap<CurrencyId, i128>,
     pub(crate) suspends: BTreeMap<CurrencyId, i128>,
+    /// Best ask and bid of futures symbols after the last success.
+    pub(crate) last: BTreeMap<SymbolId, (i64, i64)>,
 }
 
 pub(crate) type Answer = Result<Vec<Event>, ResultCode>;
@@ -50,12 +55,20 @@ impl Model {
             fees: BTreeMap::new(),
             adjustments: BTreeMap::new(),
             suspends: BTreeMap::new(),
+            last: BTreeMap::new(),
         }
     }
 
     pub(crate) fn apply(&mut self, command: &Command) -> (ResultCode, Vec<Event>) {
         match self.answer(command) {
-            Ok(events) => (ResultCode::Success, events),
+            Ok(events) => {
+                if let Some(symbol) = command.symbol()
+                    && self.is_futures(&self.symbols[&symbol])
+                {
+                    self.note_last(symbol);
+                }
+                (ResultCode::Success, events)
+            }
             Err(code) => (code, Vec::new()),
         }
     }
@@ -168,10 +181,7 @@ impl Model {
         id: i64,
         kind: AdjustmentKind,
     ) -> Answer {
-        let user = self
-            .users
-            .get_mut(&uid)
-            .ok_or(ResultCode::AuthInvalidUser)?;
+        let user = self.users.get(&uid).ok_or(ResultCode::AuthInvalidUser)?;
         if id == user.last_id {
             return Err(ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedSame);
         }
@@ -180,9 +190,16 @@ impl Model {
         }
         let amount = i128::from(amount);
         let balance = user.money.get(&currency).copied().unwrap_or(0) + amount;
-        if amount < 0 && balance < 0 {
+        let keeps = self.rules.withdrawal_keeps_margin;
+        let needed = if keeps {
+            -self.free(uid, currency, None)
+        } else {
+            0
+        };
+        if amount < 0 && balance < needed.max(0) {
             return Err(ResultCode::UserMgmtAccountBalanceAdjustmentNsf);
         }
+        let user = self.users.get_mut(&uid).expect("it was there");
         user.money.insert(currency, balance);
         user.last_id = id;
         let totals = match kind {
@@ -200,6 +217,9 @@ impl Model {
             .ok_or(ResultCode::UserMgmtUserNotFound)?;
         if user.suspended {
             return Err(ResultCode::UserMgmtUserAlreadySuspended);
+        }
+        if user.stakes.values().any(|stake| !stake.is_empty()) {
+            return Err(ResultCode::UserMgmtUserNotSuspendableHasPositions);
         }
         if user.money.values().any(|&money| money != 0) {
             return Err(ResultCode::UserMgmtUserNotSuspendableNonEmptyAccounts);

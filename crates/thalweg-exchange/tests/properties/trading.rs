@@ -35,6 +35,7 @@ impl Model {
         }
         match spec.symbol_type {
             SymbolType::CurrencyPair => {}
+            SymbolType::Futures if self.rules.margin_trading => {}
             SymbolType::Option if self.rules.margin_trading => return Err(ResultCode::RiskNsf),
             _ => return Err(ResultCode::InvalidSymbol),
         }
@@ -44,10 +45,9 @@ impl Model {
         if self.rules.refuse_not_positive && place.price <= 0 {
             return Err(ResultCode::RiskPriceNotPositive);
         }
-        let later = matches!(place.order_type, OrderType::Fok) && self.rules.fill_fok
-            || matches!(place.order_type, OrderType::IocBudget) && self.rules.fill_ioc_budget;
-        if later {
-            return Err(ResultCode::MatchingUnsupportedCommand);
+        if spec.symbol_type == SymbolType::Futures {
+            self.hold_margin(place, spec)?;
+            return Ok(self.execute(place, spec));
         }
         let fits = match place.action {
             Action::Ask => covers_fee(spec, place.price),
@@ -55,7 +55,8 @@ impl Model {
             Action::Bid => place.reserve_price >= place.price,
         };
         let (currency, hold) = Self::hold(spec, place, place.size);
-        if !fits || user.money.get(&currency).copied().unwrap_or(0) < hold {
+        let money = user.money.get(&currency).copied().unwrap_or(0);
+        if !fits || money + self.free(place.uid, currency, None) < hold {
             return Err(ResultCode::RiskNsf);
         }
         self.pay(place.uid, currency, -hold);
@@ -71,7 +72,8 @@ impl Model {
         let mut events = Vec::new();
         let takes = match place.order_type {
             OrderType::Gtc | OrderType::Ioc => true,
-            OrderType::Fok | OrderType::IocBudget => false,
+            OrderType::Fok => self.rules.fill_fok && place.size > 0 && self.limit_is_met(place),
+            OrderType::IocBudget => self.rules.fill_ioc_budget,
             OrderType::FokBudget => self.budget_is_met(place),
         };
         if takes {
@@ -88,7 +90,34 @@ impl Model {
             self.orders.push(order);
             return events;
         }
+        if self.is_futures(spec) {
+            self.unhold(place.uid, spec, place.action, left);
+        } else {
+            self.give_back(place, left, spec);
+        }
+        let (price, bidder_hold_price) = (place.price, place.reserve_price);
+        events.insert(
+            0,
+            Event::Reject {
+                price,
+                size: left,
+                bidder_hold_price,
+            },
+        );
+        events
+    }
+
+    /// Pays back what was held for rejected lots.
+    fn give_back(&mut self, place: &Place, left: i64, spec: &SymbolSpec) {
         let (currency, back) = match place.order_type {
+            // What was not spent of the budget; `take` has paid for what was, and its fees.
+            OrderType::IocBudget if self.rules.fill_ioc_budget && place.action == Action::Bid => {
+                let fee = i128::from(left) * i128::from(spec.taker_fee);
+                let none = Place { price: 0, ..*place };
+                let budget = Self::hold(spec, place, 0).1 - Self::hold(spec, &none, 0).1;
+                let whole = left == place.size;
+                (spec.quote_currency, fee + if whole { budget } else { 0 })
+            }
             // The quirk: what a rejected IOC_BUDGET gives back is no part of what it held.
             OrderType::IocBudget => {
                 let plain = Place {
@@ -100,16 +129,19 @@ impl Model {
             _ => Self::hold(spec, place, left),
         };
         self.pay(place.uid, currency, back);
-        let (price, bidder_hold_price) = (place.price, place.reserve_price);
-        events.insert(
-            0,
-            Event::Reject {
-                price,
-                size: left,
-                bidder_hold_price,
-            },
-        );
-        events
+    }
+
+    fn limit_is_met(&self, place: &Place) -> bool {
+        let makers = self.orders.iter().filter(|order| {
+            let maker = &order.place;
+            let crosses = match place.action {
+                Action::Bid => maker.price <= place.price,
+                Action::Ask => maker.price >= place.price,
+            };
+            maker.symbol == place.symbol && maker.action != place.action && crosses
+        });
+        let lots: i64 = makers.map(|order| order.place.size - order.filled).sum();
+        lots >= place.size
     }
 
     fn budget_is_met(&self, place: &Place) -> bool {
@@ -143,7 +175,7 @@ impl Model {
     /// The place in the list of the order that a taker meets first.
     fn best_maker(&self, taker: &Place) -> Option<usize> {
         let crosses = |maker: &Place| match taker.action {
-            _ if taker.order_type == OrderType::FokBudget => true,
+            _ if taker.order_type.is_budget() => true,
             Action::Bid => maker.price <= taker.price,
             Action::Ask => maker.price >= taker.price,
         };
@@ -163,12 +195,24 @@ impl Model {
     fn take(&mut self, taker: &mut Order, spec: &SymbolSpec) -> Vec<Event> {
         let mut events = Vec::new();
         let mut paid = 0;
+        let mut budget = taker.place.price;
         while taker.filled < taker.place.size {
             let Some(age) = self.best_maker(&taker.place) else {
                 break;
             };
             let maker = &mut self.orders[age];
-            let size = (maker.place.size - maker.filled).min(taker.place.size - taker.filled);
+            let mut size = (maker.place.size - maker.filled).min(taker.place.size - taker.filled);
+            if taker.place.order_type == OrderType::IocBudget {
+                let price = maker.place.price;
+                while size > 0 && (budget < 0 || price * size > budget.max(0) && price > 0) {
+                    size -= 1;
+                }
+                budget -= price * size;
+            }
+            if size == 0 {
+                break;
+            }
+            let short = size < (maker.place.size - maker.filled);
             maker.filled += size;
             taker.filled += size;
             let met = maker.place;
@@ -192,6 +236,16 @@ impl Model {
                 bidder_hold_price: buyer.reserve_price,
                 taker_action: taker.place.action,
             });
+            if self.is_futures(spec) {
+                let action = taker.place.action;
+                let lots = (size, met.price);
+                self.trade(taker.place.uid, spec, action, lots, spec.taker_fee);
+                self.trade(met.uid, spec, action.opposite(), lots, spec.maker_fee);
+                if short {
+                    break;
+                }
+                continue;
+            }
             let [lots, price] = [size, met.price].map(i128::from);
             let [scale, taker_fee, maker_fee] =
                 [spec.quote_scale, spec.taker_fee, spec.maker_fee].map(i128::from);
@@ -212,6 +266,12 @@ impl Model {
                 }
             }
             *self.fees.entry(quote).or_default() += lots * (taker_fee + maker_fee);
+            if short {
+                break;
+            }
+        }
+        if self.is_futures(spec) {
+            return events;
         }
         if taker.place.action == Action::Bid && !events.is_empty() {
             let size = events.iter().map(|event| match event {
@@ -252,8 +312,12 @@ impl Model {
         if completed {
             self.orders.remove(age);
         }
-        let (currency, back) = Self::hold(spec, &place, size);
-        self.pay(uid, currency, back);
+        if self.is_futures(spec) {
+            self.unhold(uid, spec, place.action, size);
+        } else {
+            let (currency, back) = Self::hold(spec, &place, size);
+            self.pay(uid, currency, back);
+        }
         let (price, bidder_hold_price, action) = (place.price, place.reserve_price, place.action);
         Ok(vec![Event::Reduce {
             price,
@@ -281,10 +345,11 @@ impl Model {
             return Err(ResultCode::RiskPriceNotPositive);
         }
         let place = &self.orders[age].place;
-        if place.action == Action::Bid && price > place.reserve_price {
+        let pair = spec.symbol_type == SymbolType::CurrencyPair;
+        if pair && place.action == Action::Bid && price > place.reserve_price {
             return Err(ResultCode::MatchingMoveFailedPriceOverRiskLimit);
         }
-        let refuses = self.rules.refuse_moved_ask_under_fee;
+        let refuses = pair && self.rules.refuse_moved_ask_under_fee;
         if place.action == Action::Ask && refuses && !covers_fee(spec, price) {
             return Err(ResultCode::MatchingMoveFailedPriceLowerThanFee);
         }

@@ -1,0 +1,102 @@
+//! The pipelined service as an engine of the checker.
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use thalweg::pipeline::{BuildError, Placement};
+
+use super::Engine;
+use crate::command::Command;
+use crate::event::Events;
+use crate::result_code::ResultCode;
+use crate::rules::Rules;
+use crate::service::{Options, Outcome, Service};
+use crate::state::{State, apply};
+
+type Answers = Arc<Mutex<VecDeque<(ResultCode, Events)>>>;
+
+/// Runs commands through a [`Service`], as many at once as the checker tells it of; the service is
+/// drained before their answers are asked for, and ended for its state at each checkpoint.
+///
+/// Results, events, checkpoints and the final state are the service's. What a single command
+/// changed cannot be seen in a service whose risk check is ahead, so those lines are taken from a
+/// state that executes the same commands one by one.
+#[derive(Debug)]
+pub struct Served {
+    placement: Placement,
+    answers: Answers,
+    service: Option<Service>,
+    /// What the last service left, while none runs.
+    whole: State,
+    serial: State,
+}
+
+fn lock(answers: &Answers) -> MutexGuard<'_, VecDeque<(ResultCode, Events)>> {
+    answers.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Served {
+    /// An empty exchange whose stages run on the threads of `placement`.
+    ///
+    /// # Errors
+    /// A placement that the service refuses.
+    pub fn new(rules: Rules, placement: Placement) -> Result<Self, BuildError> {
+        let mut served = Self {
+            placement,
+            answers: Answers::default(),
+            service: None,
+            whole: State::new(rules),
+            serial: State::new(rules),
+        };
+        served.service = Some(served.started()?);
+        Ok(served)
+    }
+
+    /// A service that goes on from where the last one ended.
+    fn started(&self) -> Result<Service, BuildError> {
+        let answers = Arc::clone(&self.answers);
+        let options = Options {
+            placement: self.placement.clone(),
+            ..Options::default()
+        };
+        Service::start(self.whole.clone(), options, move |outcome: Outcome<'_>| {
+            let mut events = Events::new();
+            outcome.events.iter().for_each(|&event| events.push(event));
+            lock(&answers).push_back((outcome.result, events));
+        })
+    }
+}
+
+impl Engine for Served {
+    fn ahead(&mut self, commands: &[Command]) {
+        if self.service.is_none() {
+            let service = self.started();
+            self.service = Some(service.expect("the placement was good before"));
+        }
+        let service = self.service.as_mut().expect("started just now");
+        service
+            .submit_batch(commands, |_| 0)
+            .and_then(|()| service.drain())
+            .expect("a stage of the service panicked");
+    }
+
+    fn execute(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        apply(&mut self.serial, command, events);
+        let answer = lock(&self.answers).pop_front();
+        let (result, answered) = answer.expect("the service was told of the command before");
+        *events = answered;
+        result
+    }
+
+    fn state(&mut self) -> &State {
+        &self.serial
+    }
+
+    fn settled(&mut self) -> &State {
+        if let Some(service) = self.service.take() {
+            let finished = service.join().expect("a stage of the service panicked");
+            self.whole = finished.state;
+        }
+        &self.whole
+    }
+}

@@ -1,0 +1,221 @@
+//! Futures: margin, mended quirks, bounds, waiting, and reports.
+
+use thalweg_exchange::report::{book_report, currency_totals, open_interest, user_report};
+use thalweg_exchange::{
+    AccountSpec, Action, AdjustmentKind, Command, CurrencyId, Events, OrderId, OrderType, Place,
+    ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
+};
+
+const QUOTE: CurrencyId = CurrencyId(20);
+const PAIR: SymbolId = SymbolId(1);
+const FUTURES: SymbolId = SymbolId(2);
+
+/// A pair and a futures contract in one currency; users 1 to 3 with `money` of it.
+fn market(rules: Rules, money: i64, margin: i64) -> State {
+    let mut state = State::new(rules);
+    let pair = SymbolSpec {
+        id: PAIR,
+        base_currency: CurrencyId(10),
+        quote_currency: QUOTE,
+        base_scale: 1,
+        quote_scale: 1,
+        ..SymbolSpec::default()
+    };
+    let futures = SymbolSpec {
+        id: FUTURES,
+        symbol_type: SymbolType::Futures,
+        margin_buy: margin,
+        margin_sell: margin,
+        ..pair
+    };
+    let account = |uid| AccountSpec {
+        uid: UserId(uid),
+        balances: vec![(QUOTE, money)],
+    };
+    run(&mut state, &Command::AddSymbols([pair, futures].into()));
+    let accounts = (1..4).map(account).collect();
+    let added = run(&mut state, &Command::AddAccounts(accounts));
+    assert_eq!(added, ResultCode::Success);
+    state
+}
+
+fn run(state: &mut State, command: &Command) -> ResultCode {
+    let result = apply(state, command, &mut Events::new());
+    for total in currency_totals(state) {
+        assert_eq!(total.sum(), 0, "{command:?}: {total:?}");
+    }
+    result
+}
+
+fn order(uid: i64, symbol: SymbolId, action: Action, price: i64, size: i64) -> Command {
+    Command::Place(Place {
+        uid: UserId(uid),
+        symbol,
+        order_id: OrderId(uid),
+        order_type: OrderType::Gtc,
+        action,
+        price,
+        reserve_price: price,
+        size,
+    })
+}
+
+fn withdraw(uid: i64, amount: i64, transaction_id: i64) -> Command {
+    Command::Balance {
+        uid: UserId(uid),
+        currency: QUOTE,
+        amount: -amount,
+        transaction_id: i64::MAX - 100 + transaction_id,
+        kind: AdjustmentKind::Adjustment,
+    }
+}
+
+#[test]
+fn a_withdrawal_leaves_the_margin_only_when_mended() {
+    const NSF: ResultCode = ResultCode::UserMgmtAccountBalanceAdjustmentNsf;
+    for (rules, over) in [
+        (Rules::REFERENCE, ResultCode::Success),
+        (Rules::default(), NSF),
+    ] {
+        let mut state = market(rules, 1_000, 100);
+        run(&mut state, &order(1, FUTURES, Action::Bid, 50, 6));
+        assert_eq!(run(&mut state, &withdraw(1, 401, 1)), over);
+        assert_eq!(run(&mut state, &withdraw(2, 1_001, 1)), NSF);
+    }
+    let mut state = market(Rules::default(), 1_000, 100);
+    run(&mut state, &order(1, FUTURES, Action::Bid, 50, 6));
+    assert_eq!(run(&mut state, &withdraw(1, 400, 1)), ResultCode::Success);
+    assert_eq!(run(&mut state, &withdraw(1, 1, 2)), NSF);
+}
+
+#[test]
+fn profit_covers_a_pair_order_and_losses_block_it() {
+    let mut state = market(Rules::default(), 1_000, 10);
+    run(&mut state, &order(1, FUTURES, Action::Bid, 100, 10));
+    run(&mut state, &order(2, FUTURES, Action::Ask, 100, 10));
+    run(&mut state, &order(3, FUTURES, Action::Bid, 190, 1));
+    // Bought at 100, the best bid is 190: profit 900, margin 100.
+    let bid = |price| order(1, PAIR, Action::Bid, price, 1);
+    assert_eq!(run(&mut state, &bid(1_801)), ResultCode::RiskNsf);
+    assert_eq!(run(&mut state, &bid(1_800)), ResultCode::Success);
+    assert_eq!(state.risk.balance(UserId(1), QUOTE), Some(-800));
+    assert_eq!(
+        run(&mut state, &withdraw(1, 1, 1)),
+        ResultCode::UserMgmtAccountBalanceAdjustmentNsf
+    );
+    // Sold at 100, nobody sells: the price is unknown, and margin counts for the missing profit.
+    let suspended = run(&mut state, &Command::Suspend { uid: UserId(2) });
+    assert_eq!(
+        suspended,
+        ResultCode::UserMgmtUserNotSuspendableHasPositions
+    );
+    let interest = open_interest(&state);
+    assert_eq!(
+        (interest[0].symbol, interest[0].long, interest[0].short),
+        (FUTURES, 10, 10)
+    );
+    let report = user_report(&state, UserId(1));
+    assert_eq!(report.user.map(|user| user.positions().len()), Some(1));
+    assert_eq!(report.orders.len(), 1);
+    assert_eq!(
+        (report.orders[0].0, report.orders[0].1.price),
+        (PAIR, 1_800)
+    );
+    let book = book_report(&state, FUTURES, 1).expect("a symbol");
+    assert_eq!((book.asks.len(), book.bids[0].price), (0, 190));
+    assert!(book_report(&state, SymbolId(9), 1).is_none());
+}
+
+#[test]
+fn what_futures_could_move_beyond_64_bits_is_refused_and_room_comes_back() {
+    const OVERFLOW: ResultCode = ResultCode::RiskArithmeticOverflow;
+    let mut state = market(Rules::default(), 1_000, 0);
+    // Deposits are 3,000; a resting lot takes its price, and one more.
+    let most = i64::MAX - 3_000 - 1;
+    let big = |price| order(1, FUTURES, Action::Ask, price, 1);
+    assert_eq!(run(&mut state, &big(most + 1)), OVERFLOW);
+    assert_eq!(run(&mut state, &big(most)), ResultCode::Success);
+    assert_eq!(
+        run(&mut state, &order(2, FUTURES, Action::Bid, 5, 1)),
+        OVERFLOW
+    );
+    let shift = |price| Command::Move {
+        uid: UserId(1),
+        symbol: FUTURES,
+        order_id: OrderId(1),
+        price,
+    };
+    assert_eq!(run(&mut state, &shift(10)), OVERFLOW);
+    let cancel = Command::Cancel {
+        uid: UserId(1),
+        symbol: FUTURES,
+        order_id: OrderId(1),
+    };
+    assert_eq!(run(&mut state, &cancel), ResultCode::Success);
+    for (price, moved) in [(most / 2, 7), (most / 2, most / 2 - 9)] {
+        assert_eq!(run(&mut state, &big(price)), ResultCode::Success);
+        assert_eq!(run(&mut state, &shift(moved)), ResultCode::Success);
+        assert_eq!(run(&mut state, &cancel), ResultCode::Success);
+    }
+    // A move needs room for its new price beside the old one: which order it is, nobody knows yet.
+    assert_eq!(run(&mut state, &big(most / 2 + 1)), ResultCode::Success);
+    assert_eq!(run(&mut state, &shift(most / 2 + 2)), OVERFLOW);
+    assert_eq!(run(&mut state, &cancel), ResultCode::Success);
+    // Much of it changes hands, and back.
+    let much = most / 2 - 9;
+    assert_eq!(run(&mut state, &big(much)), ResultCode::Success);
+    assert_eq!(
+        run(&mut state, &order(2, FUTURES, Action::Bid, much, 1)),
+        ResultCode::Success
+    );
+    assert_eq!(
+        run(&mut state, &order(1, FUTURES, Action::Bid, 3, 1)),
+        ResultCode::Success
+    );
+    assert_eq!(
+        run(&mut state, &order(2, FUTURES, Action::Ask, 3, 1)),
+        ResultCode::Success
+    );
+    assert!(open_interest(&state).is_empty());
+    let lost = state.risk.balance(UserId(2), QUOTE).expect("a user");
+    assert_eq!(lost, 1_000 - (much - 3));
+    assert_eq!(run(&mut state, &big(most)), OVERFLOW);
+}
+
+#[test]
+fn sizes_and_margins_out_of_range_are_refused_and_change_nothing() {
+    for rules in [Rules::default(), Rules::REFERENCE] {
+        let mut state = market(rules, 1_000, i64::MAX);
+        for size in [i64::MIN, -1, 2, i64::MAX] {
+            let result = run(&mut state, &order(1, FUTURES, Action::Bid, 5, size));
+            assert!(result.is_refusal(), "{size}");
+            assert!(
+                state
+                    .risk
+                    .user(UserId(1))
+                    .expect("a user")
+                    .positions()
+                    .is_empty()
+            );
+        }
+    }
+}
+
+#[test]
+fn orders_in_futures_are_barriers_and_hold_later_checks_up() {
+    let state = market(Rules::default(), 1_000, 1);
+    let off = market(Rules::default().with_margin_trading(false), 1_000, 1);
+    let cancel = Command::Cancel {
+        uid: UserId(1),
+        symbol: FUTURES,
+        order_id: OrderId(1),
+    };
+    for (command, barrier) in [
+        (order(1, FUTURES, Action::Bid, 1, 1), true),
+        (cancel, false),
+    ] {
+        assert_eq!(state.risk.is_barrier(&command), barrier);
+        assert!(state.risk.settlement_may_lower(&command));
+        assert!(!off.risk.is_barrier(&command) && !off.risk.settlement_may_lower(&command));
+    }
+}
