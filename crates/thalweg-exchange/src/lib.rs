@@ -4,8 +4,8 @@
 //! and state on every machine. [`apply`] executes one command on a [`State`]; the parts of the
 //! state can also be owned by different stages of a pipeline.
 //!
-//! Currency pairs and futures with margin, all five order types, users and balances, reports. Options
-//! are refused. [`Rules::REFERENCE`] does what the reference engine does, quirks included;
+//! Currency pairs and futures with margin, all five order types, users and balances, reports.
+//! Options are refused. [`Rules::REFERENCE`] does what the reference engine does, quirks included;
 //! [`Rules::default`] mends them.
 #![forbid(unsafe_code)]
 
@@ -30,6 +30,7 @@ mod slab;
 mod state;
 pub mod state_text;
 pub mod stream;
+mod symbol_index;
 
 pub use command::{
     AccountSpec, Action, AdjustmentKind, Command, OrderType, Place, SymbolSpec, SymbolType,

@@ -4,21 +4,16 @@ use crate::book::Book;
 use crate::command::{Action, Command, SymbolSpec, SymbolType};
 use crate::event::{Events, Standing, UserHint};
 use crate::ids::{OrderId, SymbolId};
-use crate::index::Index;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
-
-/// Symbols with ids from zero to below this are found in a list.
-const SMALL_IDS: usize = 65_536;
+use crate::symbol_index::SymbolIndex;
 
 /// All books. One of the parts that a pipeline's stages own separately; see [`crate::State`].
 #[derive(Clone, Debug)]
 pub struct Matching {
     rules: Rules,
     books: Vec<Book>,
-    index: Index,
-    /// The slots of the books of symbols with small ids, plus one; zero where there is none.
-    small: Vec<u32>,
+    index: SymbolIndex,
     /// Orders that a new book has room for.
     orders: usize,
 }
@@ -37,8 +32,7 @@ impl Matching {
         Self {
             rules,
             books: Vec::new(),
-            index: Index::default(),
-            small: Vec::new(),
+            index: SymbolIndex::default(),
             orders,
         }
     }
@@ -168,35 +162,14 @@ impl Matching {
         }
         let slot = u32::try_from(self.books.len()).expect("memory runs out before symbols do");
         self.books.push(Book::with_capacity(*spec, self.orders));
-        if let Some(id) = small_id(spec.id) {
-            if id >= self.small.len() {
-                self.small.resize(id + 1, 0);
-            }
-            self.small[id] = slot + 1;
-        }
         let books = &self.books;
-        let key_of = |slot: u32| i64::from(books[slot as usize].spec().id.0);
-        self.index.insert(i64::from(spec.id.0), slot, key_of);
+        let id_of = |slot: u32| books[slot as usize].spec().id;
+        self.index.insert(spec.id, slot, id_of);
     }
 
     #[inline]
     fn slot(&self, symbol: SymbolId) -> Option<usize> {
-        match self.small.get(symbol.0 as usize) {
-            Some(&slot) if slot != 0 => Some(slot as usize - 1),
-            _ => self.slot_of_any(symbol),
-        }
+        let id_of = |slot: u32| self.books[slot as usize].spec().id;
+        self.index.find(symbol, id_of).map(|slot| slot as usize)
     }
-
-    #[cold]
-    fn slot_of_any(&self, symbol: SymbolId) -> Option<usize> {
-        let key_of = |slot: u32| i64::from(self.books[slot as usize].spec().id.0);
-        self.index
-            .find(i64::from(symbol.0), key_of)
-            .map(|slot| slot as usize)
-    }
-}
-
-/// The id of a symbol that is found without a hash.
-fn small_id(symbol: SymbolId) -> Option<usize> {
-    usize::try_from(symbol.0).ok().filter(|&id| id < SMALL_IDS)
 }

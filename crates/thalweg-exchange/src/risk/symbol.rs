@@ -4,9 +4,9 @@ use super::ledger::Ledger;
 use super::position::LastPrices;
 use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
 use crate::ids::SymbolId;
-use crate::index::Index;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
+use crate::symbol_index::SymbolIndex;
 
 /// A symbol, its currencies' slots in the ledger, and what was seen of it.
 ///
@@ -208,7 +208,7 @@ pub(super) fn check_spec(spec: &SymbolSpec, rules: &Rules) -> Result<(), ResultC
 #[derive(Clone, Debug, Default)]
 pub(super) struct Symbols {
     symbols: Vec<Symbol>,
-    index: Index,
+    index: SymbolIndex,
 }
 
 impl Symbols {
@@ -229,9 +229,10 @@ impl Symbols {
         self.symbols.iter()
     }
 
+    #[inline]
     pub(super) fn slot(&self, id: SymbolId) -> Option<u32> {
-        let key_of = |slot: u32| i64::from(self.symbols[slot as usize].spec.id.0);
-        self.index.find(i64::from(id.0), key_of)
+        let id_of = |slot: u32| self.symbols[slot as usize].spec.id;
+        self.index.find(id, id_of)
     }
 
     /// Adds a symbol, unless its id is known.
@@ -260,7 +261,7 @@ impl Symbols {
             price_max: 0,
         });
         let symbols = &self.symbols;
-        let key_of = |slot: u32| i64::from(symbols[slot as usize].spec.id.0);
-        self.index.insert(i64::from(spec.id.0), slot, key_of);
+        let id_of = |slot: u32| symbols[slot as usize].spec.id;
+        self.index.insert(spec.id, slot, id_of);
     }
 }

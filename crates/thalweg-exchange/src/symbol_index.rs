@@ -1,0 +1,65 @@
+//! From a symbol's id to the slot where the symbol lives.
+
+use crate::ids::SymbolId;
+use crate::index::Index;
+
+/// Symbols with ids from zero to below this are found in a list, without a hash: at most 256 KiB.
+const SMALL_IDS: usize = 65_536;
+
+/// Maps symbol ids to slot numbers below `u32::MAX`.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct SymbolIndex {
+    /// The slots of symbols with small ids, plus one; zero where there is none.
+    small: Vec<u32>,
+    index: Index,
+}
+
+impl SymbolIndex {
+    /// The slot of `symbol`, if it is here. `id_of` tells the symbol in a slot.
+    #[inline]
+    pub(crate) fn find(&self, symbol: SymbolId, id_of: impl Fn(u32) -> SymbolId) -> Option<u32> {
+        match self.small.get(symbol.0 as usize) {
+            Some(&slot) if slot != 0 => Some(slot - 1),
+            _ => self.find_any(symbol, id_of),
+        }
+    }
+
+    #[cold]
+    fn find_any(&self, symbol: SymbolId, id_of: impl Fn(u32) -> SymbolId) -> Option<u32> {
+        self.index
+            .find(i64::from(symbol.0), |slot| i64::from(id_of(slot).0))
+    }
+
+    /// Adds `symbol`, which must not be here yet. `id_of` must know the new slot already.
+    pub(crate) fn insert(&mut self, symbol: SymbolId, slot: u32, id_of: impl Fn(u32) -> SymbolId) {
+        if let Some(id) = usize::try_from(symbol.0).ok().filter(|&id| id < SMALL_IDS) {
+            if id >= self.small.len() {
+                self.small.resize(id + 1, 0);
+            }
+            self.small[id] = slot + 1;
+        }
+        self.index
+            .insert(i64::from(symbol.0), slot, |slot| i64::from(id_of(slot).0));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn finds_small_large_and_negative_ids() {
+        let ids = [0, 7, 65_535, 65_536, i32::MAX, -1, i32::MIN].map(SymbolId);
+        let id_of = |slot: u32| ids[slot as usize];
+        let mut index = SymbolIndex::default();
+        for (slot, &id) in (0..).zip(&ids) {
+            assert_eq!(index.find(id, id_of), None);
+            index.insert(id, slot, id_of);
+        }
+        for (slot, &id) in (0..).zip(&ids) {
+            assert_eq!(index.find(id, id_of), Some(slot));
+        }
+        assert_eq!(index.find(SymbolId(8), id_of), None);
+        assert_eq!(index.find(SymbolId(-2), id_of), None);
+    }
+}
