@@ -73,14 +73,14 @@ fn check(file: &Path, rules: RulesName, placement: Option<Place>) -> Result<Verd
     }
     let compared = Recorded::new(lines.reader())
         .map_err(CheckError::from)
-        .and_then(|recorded| {
+        .map(|recorded| {
             let rules = match rules {
                 RulesName::Reference => recorded.rules(),
                 RulesName::Default => {
                     Rules::default().with_margin_trading(recorded.margin_trading())
                 }
             };
-            Ok((recorded, rules))
+            (recorded, rules)
         });
     let compared = match (compared, placement) {
         (Err(error), _) => Err(error),

@@ -1,4 +1,5 @@
-//! Reports over a whole state. The hash of all of it is [`state_hash`](crate::state_text::state_hash).
+//! Reports over a whole state. The hash of all of it is
+//! [`state_hash`](crate::state_text::state_hash).
 
 use std::collections::BTreeMap;
 

@@ -5,8 +5,8 @@
 /// mixed freely; arithmetic stays checked under every mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
-    /// Futures may be traded, and free margin counts for holds. Off, a futures symbol has a book but
-    /// is unknown to the risk check.
+    /// Futures may be traded, and free margin counts for holds. Off, a futures symbol has a book
+    /// but is unknown to the risk check.
     pub margin_trading: bool,
     /// FOK fills fully within its limit or is rejected; else it is always rejected, with SUCCESS.
     pub fill_fok: bool,

@@ -16,10 +16,11 @@
 //! −(N + R). Lots of futures, pending and open, are at most R.
 //!
 //! *Why futures keep the rule between checks*: a trade of s lots at the maker's price p moves s·p
-//! from the buyer's accounts to the seller's, which raises N by s·|p| at most; each side's fee is at
-//! most the higher fee, and each may open s lots. The maker's lots leave the book, which lowers R by
-//! s·(|p| + fee + 1), and the check of the taker made sure of s·(fee + 1) more. Moving the whole of
-//! one account into another, as closing a position does, or a part of the same sign, never raises N.
+//! from the buyer's accounts to the seller's, which raises N by s·|p| at most; each side's fee is
+//! at most the higher fee, and each may open s lots. The maker's lots leave the book, which lowers
+//! R by s·(|p| + fee + 1), and the check of the taker made sure of s·(fee + 1) more. Moving the
+//! whole of one account into another, as closing a position does, or a part of the same sign, never
+//! raises N.
 
 use super::position::Stake;
 use crate::ids::CurrencyId;

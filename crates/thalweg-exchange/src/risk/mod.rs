@@ -14,12 +14,13 @@
 //! 1. *Users.* Removed, added and resumed by barriers only. A settlement may add a user, suspended:
 //!    before it the check refuses (no user), after it too or not. One who is found active early is
 //!    active later.
-//! 2. *Symbols*, and what is remembered of them for pairs: written by checks only, so an early check
-//!    sees exactly what a late one would.
+//! 2. *Symbols*, and what is remembered of them for pairs: written by checks only, so an early
+//!    check sees exactly what a late one would.
 //! 3. *Futures*: positions and last prices are written by the checks of futures orders, which are
-//!    barriers, and by settlements of commands in futures symbols, all of which "may lower" (a fee is
-//!    due, a loss is booked when a record goes). So no check runs while such a command is unsettled,
-//!    and what a check of a pair reads of positions, the free margin, is what a late one would read.
+//!    barriers, and by settlements of commands in futures symbols, all of which "may lower" (a fee
+//!    is due, a loss is booked when a record goes). So no check runs while such a command is
+//!    unsettled, and what a check of a pair reads of positions, the free margin, is what a late one
+//!    would read.
 //! 4. *Balances.* The check asks for balance + free margin ≥ hold; the hold depends on the command
 //!    and the symbol alone, and pending settlements only raise balances: see below.
 //! 5. *The ledger's bound* D + N + R + loss ≤ `i64::MAX`. D is changed by barriers only, R by

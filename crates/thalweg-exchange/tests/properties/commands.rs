@@ -185,7 +185,9 @@ pub(crate) fn command(mix: Mix) -> impl Strategy<Value = Command> {
         16 => (order(mix), lowest..18_i64).prop_map(|((uid, symbol, order_id), price)| {
             Command::Move { uid, symbol, order_id, price }
         }),
-        10 => order(mix).prop_map(|(uid, symbol, order_id)| Command::Cancel { uid, symbol, order_id }),
+        10 => order(mix).prop_map(|(uid, symbol, order_id)| {
+            Command::Cancel { uid, symbol, order_id }
+        }),
         10 => (order(mix), -1..8_i64).prop_map(|((uid, symbol, order_id), by)| {
             Command::Reduce { uid, symbol, order_id, by }
         }),

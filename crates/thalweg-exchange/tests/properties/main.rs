@@ -10,10 +10,10 @@ use std::collections::BTreeMap;
 
 use proptest::prelude::*;
 use thalweg_exchange::matching::Matching;
-use thalweg_exchange::report::currency_totals;
+use thalweg_exchange::report::{currency_totals, open_interest};
 use thalweg_exchange::risk::{Risk, UserStatus};
 use thalweg_exchange::state_text::{state_hash, write_state};
-use thalweg_exchange::{Action, Command, Events, ResultCode, Rules, State, apply};
+use thalweg_exchange::{Action, Command, Events, ResultCode, Rules, State, UserId, apply};
 
 use self::commands::{Mix, extreme_command, rules, stream};
 use self::model::Model;
@@ -24,26 +24,30 @@ fn text(state: &State) -> String {
     text
 }
 
+fn user_lines(model: &Model, uid: UserId, user: &model::User, lines: &mut Vec<String>) {
+    lines.push(format!(
+        "U,{uid},{},{}",
+        u8::from(user.suspended),
+        user.last_id
+    ));
+    for (currency, money) in user.money.iter().filter(|(_, money)| **money != 0) {
+        lines.push(format!("A,{uid},{currency},{money}"));
+    }
+    for (symbol, stake) in &user.stakes {
+        let currency = model.symbols[symbol].quote_currency;
+        let (direction, open) = (stake.open.signum(), stake.open.abs());
+        let (paid, profit, sells, buys) = (stake.paid, stake.profit, stake.sells, stake.buys);
+        lines.push(format!(
+            "P,{uid},{symbol},{currency},{direction},{open},{paid},{profit},{sells},{buys}"
+        ));
+    }
+}
+
 /// The canonical text of the plain exchange.
 fn model_text(model: &Model) -> String {
     let mut lines = Vec::new();
     for (uid, user) in &model.users {
-        lines.push(format!(
-            "U,{uid},{},{}",
-            u8::from(user.suspended),
-            user.last_id
-        ));
-        for (currency, money) in user.money.iter().filter(|(_, money)| **money != 0) {
-            lines.push(format!("A,{uid},{currency},{money}"));
-        }
-        for (symbol, stake) in &user.stakes {
-            let currency = model.symbols[symbol].quote_currency;
-            let (direction, open) = (stake.open.signum(), stake.open.abs());
-            let (paid, profit, sells, buys) = (stake.paid, stake.profit, stake.sells, stake.buys);
-            lines.push(format!(
-                "P,{uid},{symbol},{currency},{direction},{open},{paid},{profit},{sells},{buys}"
-            ));
-        }
+        user_lines(model, *uid, user, &mut lines);
     }
     for (kind, totals) in [
         ("F", &model.fees),
@@ -342,7 +346,7 @@ fn the_random_streams_reach_what_they_are_for() {
     use proptest::test_runner::TestRunner;
 
     let mut runner = TestRunner::deterministic();
-    let (mut early, mut all, mut suspended, mut refused) = (0, 0, 0, 0);
+    let (mut early, mut all, mut suspended, mut refused, mut open) = (0, 0, 0, 0, 0);
     let mut codes: BTreeMap<ResultCode, usize> = BTreeMap::new();
     for _ in 0..100 {
         let commands = stream(Mix::Plain, 150)
@@ -369,6 +373,7 @@ fn the_random_streams_reach_what_they_are_for() {
             let result = apply(&mut mended, command, &mut Events::new());
             refused += usize::from(result == ResultCode::AuthUserSuspended);
             let user = |user: &&thalweg_exchange::risk::User| user.status == UserStatus::Suspended;
+            open += open_interest(&reference).len();
             suspended += reference.risk.users().into_iter().filter(user).count();
         }
         for command in &extreme {
@@ -378,6 +383,7 @@ fn the_random_streams_reach_what_they_are_for() {
         }
     }
     assert!(early * 4 > all, "{early} of {all} accepted early");
+    assert!(open > 1_000, "positions open after {open} commands");
     assert!(
         suspended > 20 && refused > 5,
         "{suspended} suspended, {refused} refused"

@@ -11,6 +11,15 @@ fn covers_fee(spec: &SymbolSpec, price: i64) -> bool {
     price * spec.quote_scale >= spec.taker_fee
 }
 
+/// How many of `lots` a budget covers at a price: spends that much.
+fn spend(budget: &mut i64, price: i64, mut lots: i64) -> i64 {
+    while lots > 0 && (*budget < 0 || price > 0 && price * lots > *budget) {
+        lots -= 1;
+    }
+    *budget -= price * lots;
+    lots
+}
+
 impl Model {
     /// What is held for `size` lots of an order: currency and amount.
     fn hold(spec: &SymbolSpec, place: &Place, size: i64) -> (CurrencyId, i128) {
@@ -203,11 +212,7 @@ impl Model {
             let maker = &mut self.orders[age];
             let mut size = (maker.place.size - maker.filled).min(taker.place.size - taker.filled);
             if taker.place.order_type == OrderType::IocBudget {
-                let price = maker.place.price;
-                while size > 0 && (budget < 0 || price * size > budget.max(0) && price > 0) {
-                    size -= 1;
-                }
-                budget -= price * size;
+                size = spend(&mut budget, maker.place.price, size);
             }
             if size == 0 {
                 break;
@@ -246,26 +251,7 @@ impl Model {
                 }
                 continue;
             }
-            let [lots, price] = [size, met.price].map(i128::from);
-            let [scale, taker_fee, maker_fee] =
-                [spec.quote_scale, spec.taker_fee, spec.maker_fee].map(i128::from);
-            let value = lots * price * scale;
-            let (quote, base) = (spec.quote_currency, spec.base_currency);
-            let goods = lots * i128::from(spec.base_scale);
-            match taker.place.action {
-                Action::Bid => {
-                    self.pay(met.uid, quote, value - lots * maker_fee);
-                    self.pay(taker.place.uid, base, goods);
-                    paid += value + lots * taker_fee;
-                }
-                Action::Ask => {
-                    let (_, held) = Self::hold(spec, &met, size);
-                    self.pay(met.uid, quote, held - value - lots * maker_fee);
-                    self.pay(met.uid, base, goods);
-                    self.pay(taker.place.uid, quote, value - lots * taker_fee);
-                }
-            }
-            *self.fees.entry(quote).or_default() += lots * (taker_fee + maker_fee);
+            paid += self.pay_for(&taker.place, &met, size, spec);
             if short {
                 break;
             }
@@ -282,6 +268,31 @@ impl Model {
             self.pay(taker.place.uid, currency, held - paid);
         }
         events
+    }
+
+    /// Pays for a trade in a pair, except what a buying taker pays: that is returned.
+    fn pay_for(&mut self, taker: &Place, met: &Place, size: i64, spec: &SymbolSpec) -> i128 {
+        let [lots, price] = [size, met.price].map(i128::from);
+        let [scale, taker_fee, maker_fee] =
+            [spec.quote_scale, spec.taker_fee, spec.maker_fee].map(i128::from);
+        let value = lots * price * scale;
+        let (quote, base) = (spec.quote_currency, spec.base_currency);
+        let goods = lots * i128::from(spec.base_scale);
+        *self.fees.entry(quote).or_default() += lots * (taker_fee + maker_fee);
+        match taker.action {
+            Action::Bid => {
+                self.pay(met.uid, quote, value - lots * maker_fee);
+                self.pay(taker.uid, base, goods);
+                value + lots * taker_fee
+            }
+            Action::Ask => {
+                let (_, held) = Self::hold(spec, met, size);
+                self.pay(met.uid, quote, held - value - lots * maker_fee);
+                self.pay(met.uid, base, goods);
+                self.pay(taker.uid, quote, value - lots * taker_fee);
+                0
+            }
+        }
     }
 
     fn own(&self, uid: UserId, symbol: SymbolId, id: OrderId) -> Result<usize, ResultCode> {
