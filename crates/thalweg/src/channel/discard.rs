@@ -17,18 +17,21 @@
 //! 4. Every element is counted before it is dropped, and all are dropped, also if one panics.
 //!
 //! # Why nothing stays
-//! By the signal's rule 6, what was there before a notification is seen by the last receiver's look,
-//! or the notification says "shut"; and of two senders that are told so, one sees what both made.
-//! So where an element is kept back by others before it that are still under way, whoever of those
-//! is the last to make its own visible finds all of them, or the receiver does. A queue with a lock
-//! refuses elements once it is closed, but for those of an iterator, for which room was set aside
-//! before. A rendezvous stores nothing but what came back from a receiver, which was there then.
+//! By the signal's rule 6, what was there before a notification is seen by the last receiver's
+//! look, or the notification says "shut"; and of two senders that are told so, one sees what both
+//! made. So where an element is kept back by others before it that are still under way, whoever of
+//! those is the last to make its own visible finds all of them, or the receiver does. A queue with
+//! a lock refuses elements once it is closed, but for those of an iterator, for which room was set
+//! aside before. A rendezvous stores nothing but what came back from a receiver, which was there
+//! then.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 use super::hub::Gate;
 use super::recv_end::RecvEnd;
 use super::send_end::SendEnd;
+use super::sender::Sender;
+use super::shape::Shape;
 use crate::ring::sync::IS_MODEL;
 use crate::ring::{Many, Producer, Side, Ticket};
 
@@ -71,8 +74,6 @@ impl<T> RecvEnd<T> {
 
 impl<T> SendEnd<T> {
     /// After a notification that said that nobody will look (rule 2).
-    #[cold]
-    #[inline(never)]
     pub(super) fn discard_late(&mut self, gate: &Gate) {
         match self {
             Self::Ring(producer) => discard_left(producer, gate),
@@ -83,6 +84,15 @@ impl<T> SendEnd<T> {
             // An element goes to a receiver that waits, or is not sent.
             Self::Meeting(_) => {}
         }
+    }
+}
+
+impl<T, S: Shape> Sender<T, S> {
+    /// After a notification that said that nobody will look (rule 2).
+    #[cold]
+    #[inline(never)]
+    pub(super) fn discard_late(&mut self) {
+        self.end.discard_late(&self.gate);
     }
 }
 

@@ -78,11 +78,12 @@ impl<T, S: Shape> Receiver<T, S> {
     /// needs.
     ///
     /// At a rendezvous a sender hands its element to a future that waits, and goes on. If that
-    /// future is dropped before it is polled again, the element goes to another receiver that waits,
-    /// or to the next that comes, before all that senders still hold. With one receiver the order of
-    /// elements is kept so. With several, others may have received later elements meanwhile, also
-    /// of the same sender, and elements that are given up by several receivers come in the order in
-    /// which they were given up. The same holds for a select that is given up, and for a stream.
+    /// future is dropped before it is polled again, the element goes to another receiver that
+    /// waits, or to the next that comes, before all that senders still hold. With one receiver the
+    /// order of elements is kept so. With several, others may have received later elements
+    /// meanwhile, also of the same sender, and elements that are given up by several receivers
+    /// come in the order in which they were given up. The same holds for a select that is given
+    /// up, and for a stream.
     ///
     /// # Errors
     /// [`RecvError`] if the channel is empty and no sender is left.

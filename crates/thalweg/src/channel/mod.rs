@@ -33,9 +33,9 @@
 //!
 //! A send that is under way while the last receiver leaves either gives its element back, or says
 //! `Ok`: the channel took it, and it is dropped before the send returns, or by the receiver that is
-//! leaving, as if that had received and dropped it. Nothing waits in a channel without receivers, so
-//! an element may hold the sender of a reply: whoever waits for that reply is told that none comes.
-//! (The exception is a [`Claim`] that is kept: what others send behind it waits until it is
+//! leaving, as if that had received and dropped it. Nothing waits in a channel without receivers,
+//! so an element may hold the sender of a reply: whoever waits for that reply is told that none
+//! comes. (The exception is a [`Claim`] that is kept: what others send behind it waits until it is
 //! committed or dropped.) All elements without a receiver are counted in [`Counters::discarded`].
 //! If the drop of one panics, the others are dropped all the same, and the first panic goes on in
 //! the thread that dropped it, which may be a sender's.
@@ -134,8 +134,8 @@ shape!(
     /// rendezvous.
     ///
     /// Elements have one order for all, in which receivers take them. At a rendezvous an element
-    /// can come after a later one, also one of the same sender, if the receive that it was handed to
-    /// is given up; see [`Receiver::recv_async`].
+    /// can come after a later one, also one of the same sender, if the receive that it was handed
+    /// to is given up; see [`Receiver::recv_async`].
     mpmc,
     Mpmc
 );

@@ -18,8 +18,8 @@ use crate::wait::{Pace, block};
 /// It can move to another thread, and can be cloned where the shape `S` allows it; each element
 /// goes to one receiver. Dropping the last one disconnects the channel: senders get an error, and
 /// what is still in the channel is dropped, also what a send that is under way puts there later
-/// (see [Disconnecting](super#disconnecting)). That costs up to 10 µs more than the drops while there
-/// are senders and nobody has slept on the channel for a while.
+/// (see [Disconnecting](super#disconnecting)). That costs up to 10 µs more than the drops while
+/// there are senders and nobody has slept on the channel for a while.
 pub struct Receiver<T, S: Shape> {
     pub(super) source: Source<T>,
     /// The source's hub, for waiting on it while the source is used.

@@ -22,8 +22,8 @@ const BALANCE_TURNS: u32 = 64;
 /// take `&mut self`, so each thread has a sender of its own. Dropping the last one disconnects the
 /// channel: receivers get what was sent before, then an error.
 ///
-/// An operation that sends while the last receiver leaves may drop elements, its own and those of
-/// other senders, and panics if their drop does; see [Disconnecting](super#disconnecting).
+/// What sends while the last receiver leaves may drop elements, its own and those of others, and
+/// panics if their drop does; see [Disconnecting](super#disconnecting).
 pub struct Sender<T, S: Shape> {
     pub(super) end: SendEnd<T>,
     pub(super) hub: Arc<Hub>,
@@ -51,10 +51,8 @@ impl<T, S: Shape> Sender<T, S> {
     /// Sends an element; waits for room if the channel is full and its policy is to block.
     ///
     /// While there is room and nobody sleeps, this costs a few ns; if a receiver sleeps, the
-    /// wake-up (some 2 µs) is this thread's to pay.
-    ///
-    /// `Ok` says that the channel took the element, not that somebody will receive it: where the last
-    /// receiver leaves at the same time, it is discarded, before this returns or by the receiver.
+    /// wake-up (some 2 µs) is this thread's to pay. `Ok` says that the channel took the element;
+    /// if the last receiver leaves meanwhile, that is discarded at once.
     ///
     /// # Errors
     /// [`SendError::Disconnected`] if no receiver is left, [`SendError::Full`] only with
@@ -181,13 +179,6 @@ impl<T, S: Shape> Sender<T, S> {
         if self.soft_limit != usize::MAX {
             self.balance();
         }
-    }
-
-    /// The last receiver may have gone before what was sent was there: see `discard`.
-    #[cold]
-    #[inline(never)]
-    pub(super) fn discard_late(&mut self) {
-        self.end.discard_late(&self.gate);
     }
 
     /// Gives the turn away while too many elements wait.

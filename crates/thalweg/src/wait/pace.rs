@@ -14,8 +14,9 @@
 //!
 //! On one core, nothing comes while this thread runs: it yields once, and not even that where gaps
 //! are long. Who has only yielded gets its turn again when the other sleeps or its time slice is
-//! over, while a wake-up takes the core at once. A wake-up that took very long, or a long pause between two looks at the clock, says that others want this core: for some
-//! waits, spinning gives the turn away.
+//! over, while a wake-up takes the core at once. A wake-up that took very long, or a long pause
+//! between two looks at the clock, says that others want this core: for some waits, spinning gives
+//! the turn away.
 
 use super::cores;
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};

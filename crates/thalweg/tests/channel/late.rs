@@ -87,6 +87,7 @@ pub(crate) fn a_panic_of_a_late_element_drops_the_others<S: Made>(flavour: Flavo
 /// A batch whose end is forgotten has taken elements that it did not give back the room of.
 pub(crate) fn a_forgotten_batch_is_not_discarded<S: Made>(flavour: Flavour<S>) {
     let ledger = Ledger::new(3);
+    ledger.keep();
     let (mut tx, mut rx) = flavour.channel(4);
     tx.send_many(ledger.items(0..2)).ok().unwrap();
     let mut claim = tx.claim(1).unwrap();

@@ -1,7 +1,7 @@
 //! Elements whose drops are counted one by one.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
 
 pub(crate) struct Ledger(Arc<Vec<AtomicU32>>);
 
@@ -32,6 +32,13 @@ impl Ledger {
 
     pub(crate) fn items(&self, ids: std::ops::Range<usize>) -> impl Iterator<Item = Item> {
         ids.map(|id| self.item(id))
+    }
+
+    /// For tests that leak an element on purpose: what it points to stays where a leak checker
+    /// finds it.
+    pub(crate) fn keep(&self) {
+        static KEPT: Mutex<Vec<Arc<Vec<AtomicU32>>>> = Mutex::new(Vec::new());
+        KEPT.lock().expect("no panic").push(Arc::clone(&self.0));
     }
 
     /// How often each was dropped.

@@ -128,7 +128,8 @@ macro_rules! asked {
                 fn $store() {
                     for answers in [0, 1] {
                         $crate::explore(move || {
-                            super::a_worker_leaves(super::store::$store(), answers, super::ask::$way);
+                            let ends = super::store::$store();
+                            super::a_worker_leaves(ends, answers, super::ask::$way);
                         });
                     }
                 }

@@ -277,9 +277,9 @@ impl<T> Producer<T> {
         }
         // Counted as gone before it is taken (rule 4).
         ring.release(head + 1);
-        // SAFETY: published, since it is before the tail; not taken, since the consumer has released
-        // all that it took and takes no more; and this is the only producer (rules 3 and 4, see
-        // "What comes late" in `shared.rs`).
+        // SAFETY: published, since it is before the tail; not taken, since the consumer has
+        // released all that it took and takes no more; and this is the only producer (rules 3 and
+        // 4, see "What comes late" in `shared.rs`).
         Some(unsafe { ring.cell(head).take() })
     }
 }

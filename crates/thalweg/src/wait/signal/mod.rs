@@ -5,8 +5,8 @@
 //!
 //! # State
 //! `word` is the number of listed waiters times [`WAITER`], plus [`ARMED`], plus [`WAKING`], plus
-//! [`SHUT`]. It changes under the lock of the list only. `calm` counts notifications on end that met
-//! an armed signal and nobody.
+//! [`SHUT`]. It changes under the lock of the list only. `calm` counts notifications on end that
+//! met an armed signal and nobody.
 //!
 //! # Rules
 //! 1. Whoever makes something publishes it, passes the light barrier, and loads the word. If that
@@ -37,9 +37,9 @@
 //! made (Dekker's argument).
 //!
 //! By the same argument, with the one that shuts the signal in the place of the waiter: either its
-//! last look sees what was made, or the notifier finds `SHUT`; or both. Two notifiers that both find
-//! it have passed a fence each, between publishing and looking: at least one of them sees what the
-//! other made.
+//! last look sees what was made, or the notifier finds `SHUT`; or both. Two notifiers that both
+//! find it have passed a fence each, between publishing and looking: at least one of them sees
+//! what the other made.
 //!
 //! So dense traffic, where the receiver hardly ever sleeps, pays no fence; sparse traffic, where it
 //! sleeps every time, stays armed and pays no heavy barrier. A signal that nobody has slept on for
@@ -384,7 +384,8 @@ impl Signal {
         let waking = if list.waking.is_some() { WAKING } else { 0 };
         let word = ARMED + waking + (old & SHUT) + list.len() * WAITER;
         // ORDERING: Release, pairs with the Acquire in `is_shut`, if it is. Else nothing is passed
-        // on: the caller holds the lock, and a new waiter passes the fence in `register` afterwards.
+        // on: the caller holds the lock, and a new waiter passes the fence in `register`
+        // afterwards.
         self.front.word.store(word, Ordering::Release);
     }
 

@@ -39,7 +39,8 @@ impl Signal {
         self.is_armed() && self.notify_listed_or_shut(1)
     }
 
-    /// As [`notify_chained`](Self::notify_chained); see [`notify_one_or_shut`](Self::notify_one_or_shut).
+    /// As [`notify_chained`](Self::notify_chained); see
+    /// [`notify_one_or_shut`](Self::notify_one_or_shut).
     #[must_use = "nobody else will look"]
     #[inline(always)]
     pub(crate) fn notify_chained_or_shut(&self) -> bool {
