@@ -1,4 +1,5 @@
-//! Times matching alone on a load stream: `cargo run --release --example book_speed -- FILE.csv.gz`.
+//! Times matching alone on a load stream:
+//! `cargo run --release --example book_speed -- FILE.csv.gz`.
 //!
 //! Prints nanoseconds of thread CPU time per command, best and median of nine runs on fresh books
 //! in one process, and whether the final book is the one that the file states. The risk check

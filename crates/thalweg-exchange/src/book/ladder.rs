@@ -13,10 +13,9 @@
 //! *Keys*: `price ^ mask(side)` sorts each side's best price first without a branch or overflow. A
 //! price may be as extreme as `NO_KEY` stands for, so that key is looked at twice.
 //!
-//! *Moving the window*: only when a best price is outside, and then only if the window is empty or
-//! after so many commands at far levels as it has levels (and some more). So the cost of a move,
-//! at most 4,096 levels out and as many in, is a constant number of tree operations per
-//! far command. An order does not know its level's slot, so a level moves without its orders.
+//! When and how the window moves: `window.rs`.
+
+mod window;
 
 use std::collections::BTreeMap;
 
@@ -24,26 +23,15 @@ use super::node::{NONE, Node, Nodes, WINDOW};
 use super::occupancy::{NO_TICK, Occupancy};
 use super::{Level, RestingOrder};
 use crate::command::Action;
+use window::base_around;
 
 /// The key of no price, and of the last one.
 pub(super) const NO_KEY: i64 = i64::MAX;
-
-/// The widest spread over which the window is put in the middle.
-const SPREAD_MAX: i128 = 4000;
-
-/// Far commands before a window may move, beside one for each level in it, twice.
-const PATIENCE: u32 = 64;
 
 /// Turns prices into keys and back.
 #[inline]
 pub(super) const fn mask(side: Action) -> i64 {
     -(side as i64)
-}
-
-/// The window's first price if this one is in the middle, or as near to it as prices go.
-fn base_around(price: i64) -> i64 {
-    let last = i64::MAX - i64::from(WINDOW - 1);
-    price.saturating_sub(i64::from(WINDOW / 2)).min(last)
 }
 
 /// The levels of both sides, and the nodes that they and the orders are.
@@ -289,8 +277,8 @@ impl Ladder {
         let queue = &mut nodes[from as usize];
         queue.left -= left;
         queue.filled -= 1;
-        // 1 if it is empty. Made by a shift, as a comparison becomes a branch that is foreseen wrong
-        // for 38 % of the moves of the load stream (by callgrind).
+        // 1 if it is empty. Made by a shift, as a comparison becomes a branch that is foreseen
+        // wrong for 38 % of the moves of the load stream (by callgrind).
         let is_empty = (queue.filled - 1).cast_unsigned() >> 63;
         let queue = &mut nodes[to as usize];
         queue.left += left;
@@ -370,105 +358,5 @@ impl Ladder {
             })
             .map(|slot| self.nodes[slot].resting())
         })
-    }
-
-    /// Makes the window, and room for `orders` orders.
-    #[cold]
-    pub(super) fn open(&mut self, orders: usize) {
-        self.nodes.open(orders);
-        self.width = WINDOW.into();
-    }
-
-    /// Moves the window to the best prices if one is outside and it would help.
-    #[cold]
-    fn consider_moving(&mut self) {
-        self.patience = PATIENCE + 2 * self.occupied.count();
-        let best = |side| {
-            let key = self.best_key(side);
-            self.level_at(side, key).map(|_| key ^ mask(side))
-        };
-        let is_near = |price| self.offset(price) < self.width;
-        let center = match (best(Action::Ask), best(Action::Bid)) {
-            (Some(ask), Some(bid)) => {
-                let spread = i128::from(ask) - i128::from(bid);
-                let fits = spread <= SPREAD_MAX;
-                if is_near(ask) && is_near(bid) || !fits && (is_near(ask) || is_near(bid)) {
-                    return;
-                }
-                if fits { bid + (ask - bid) / 2 } else { ask }
-            }
-            (Some(one), None) | (None, Some(one)) if !is_near(one) => one,
-            _ => return,
-        };
-        self.move_window(base_around(center));
-        self.patience = PATIENCE + 2 * self.occupied.count();
-    }
-
-    /// At most 4,096 levels leave the window, and as many enter it.
-    fn move_window(&mut self, base: i64) {
-        let old = std::mem::replace(&mut self.occupied, Occupancy::new());
-        let old_base = std::mem::replace(&mut self.base, base);
-        // Levels that stay move towards their new ticks in an order in which none is overwritten.
-        let (first, upwards) = if base > old_base {
-            (old.lowest(), true)
-        } else {
-            (old.highest(), false)
-        };
-        let mut tick = first;
-        while tick != NO_TICK {
-            let price = old_base + i64::from(tick);
-            let offset = self.offset(price);
-            let to = if offset < self.width {
-                self.occupied.insert(offset as u32);
-                offset as u32
-            } else {
-                let head = self.nodes[tick].next;
-                self.add_far(self.nodes[head].action, price)
-            };
-            self.relocate(tick, to);
-            tick = if upwards {
-                old.above(tick)
-            } else {
-                old.below(tick)
-            };
-        }
-        for side in [Action::Ask, Action::Bid] {
-            self.bring_in(side);
-        }
-    }
-
-    /// Moves the far levels of the window's prices into it.
-    fn bring_in(&mut self, side: Action) {
-        let ends = [self.base, self.base + i64::from(WINDOW - 1)].map(|price| price ^ mask(side));
-        let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
-        while let Some((&key, &level)) = self.far[side as usize].range(low..=high).next() {
-            let tick = self.offset(key ^ mask(side)) as u32;
-            self.relocate(level, tick);
-            self.occupied.insert(tick);
-            self.remove_far(side, key, level);
-        }
-    }
-
-    /// Gives a level with orders another slot, where no orders are; the old one is left empty.
-    fn relocate(&mut self, from: u32, to: u32) {
-        if from == to {
-            return;
-        }
-        let Node {
-            previous,
-            next,
-            left,
-            filled,
-            ..
-        } = self.nodes[from];
-        let old = self.nodes[from].price;
-        self.nodes[from] = Node::level(from, old);
-        let level = &mut self.nodes[to];
-        level.left = left;
-        level.filled = filled;
-        level.previous = previous;
-        level.next = next;
-        self.nodes[next].previous = to;
-        self.nodes[previous].next = to;
     }
 }
