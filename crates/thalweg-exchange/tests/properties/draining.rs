@@ -1,10 +1,11 @@
 //! Random commands in a world of high fees and little money, where settlements do lower balances,
-//! if the rules let them: asks moved under the fee, a maker fee above the taker fee, budget asks.
+//! if the rules let them: asks moved under the fee, a maker fee above the taker fee, budget asks,
+//! and futures.
 
 use proptest::prelude::*;
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, OrderId, OrderType, Place, Rules, SymbolId,
-    SymbolSpec, UserId,
+    SymbolSpec, SymbolType, UserId,
 };
 
 /// Money of each of the three users, of either currency, before it is scaled.
@@ -12,7 +13,8 @@ const MONEY: i64 = 800;
 /// Scales everything so that all money together is just inside 64 bits.
 pub(crate) const UNIT_MAX: i64 = i64::MAX / (3 * MONEY);
 
-fn setup(unit: i64) -> Vec<Command> {
+/// Symbols, and money for users 1 to 3.
+pub(crate) fn setup(unit: i64) -> Vec<Command> {
     let pair = |id, taker_fee, maker_fee| SymbolSpec {
         id: SymbolId(id),
         base_currency: CurrencyId(10),
@@ -22,6 +24,13 @@ fn setup(unit: i64) -> Vec<Command> {
         taker_fee: taker_fee * unit,
         maker_fee: maker_fee * unit,
         ..SymbolSpec::default()
+    };
+    // Fees and margin that take much of what a user has.
+    let futures = SymbolSpec {
+        symbol_type: SymbolType::Futures,
+        margin_buy: 30 * unit,
+        margin_sell: 20 * unit,
+        ..pair(3, 40, 20)
     };
     let money = vec![
         (CurrencyId(10), MONEY * unit),
@@ -35,6 +44,7 @@ fn setup(unit: i64) -> Vec<Command> {
         Command::AddSymbols([pair(1, 40, 20)].into()),
         // Refused where that is mended.
         Command::AddSymbols([pair(2, 3, 2_000)].into()),
+        Command::AddSymbols([futures].into()),
         Command::AddAccounts((1..4).map(account).collect()),
     ]
 }
@@ -51,7 +61,7 @@ fn place() -> impl Strategy<Value = Command> {
     let size = prop_oneof![9 => 1..9_i64, 1 => -3..1_i64];
     (
         1..4_i64,
-        1..3_i32,
+        1..4_i32,
         0..9_i64,
         order_type,
         action,
@@ -81,7 +91,7 @@ fn place() -> impl Strategy<Value = Command> {
 
 fn command() -> impl Strategy<Value = Command> {
     let order = || {
-        (1..4_i64, 1..3_i32, 0..9_i64)
+        (1..4_i64, 1..4_i32, 0..9_i64)
             .prop_map(|(uid, symbol, id)| (UserId(uid), SymbolId(symbol), OrderId(id)))
     };
     let price = prop_oneof![4 => 1..40_i64, 1 => Just(-400)];

@@ -13,7 +13,10 @@ use thalweg_exchange::matching::Matching;
 use thalweg_exchange::report::{currency_totals, open_interest};
 use thalweg_exchange::risk::{Risk, UserStatus};
 use thalweg_exchange::state_text::{state_hash, write_state};
-use thalweg_exchange::{Action, Command, Events, ResultCode, Rules, State, UserId, apply};
+use thalweg_exchange::{
+    Action, Command, Events, OrderId, OrderType, Place, ResultCode, Rules, State, SymbolId, UserId,
+    apply,
+};
 
 use self::commands::{Mix, extreme_command, rules, stream};
 use self::model::Model;
@@ -337,6 +340,36 @@ proptest! {
             }
         }
     }
+}
+
+#[test]
+fn an_order_in_a_pair_waits_for_the_fees_of_futures() {
+    let place = |uid, symbol, action, price, size| {
+        Command::Place(Place {
+            uid: UserId(uid),
+            symbol: SymbolId(symbol),
+            order_id: OrderId(uid),
+            order_type: OrderType::Gtc,
+            action,
+            price,
+            reserve_price: price,
+            size,
+        })
+    };
+    let mut commands = draining::setup(1);
+    commands.extend([
+        place(1, 3, Action::Ask, 5, 5),
+        // Of 800, 5 lots take a fee of 40 each; before it is booked, a margin of 30 each.
+        place(2, 3, Action::Bid, 5, 5),
+        // 8 lots at 20·2 + 40 take 640, when there are 600.
+        place(2, 1, Action::Bid, 20, 8),
+    ]);
+    let mut state = State::default();
+    let results = commands
+        .iter()
+        .map(|command| apply(&mut state, command, &mut Events::new()));
+    assert_eq!(results.last(), Some(ResultCode::RiskNsf));
+    late_agrees(Rules::default(), &commands, &[0]).expect("it agrees");
 }
 
 /// The properties mean something only if these things happen.
