@@ -1,7 +1,7 @@
 //! The order book of one symbol: best price first, then time.
 //!
-//! *State*: orders and levels in one array of cache lines ([`node`]), orders found by id through a
-//! keyed index, levels by price in a window of ticks or in trees ([`ladder`]); a level is the
+//! *State*: orders and levels in one array of cache lines (`node`), orders found by id through a
+//! keyed index, levels by price in a window of ticks or in trees (`ladder`); a level is the
 //! sentinel of a circular list of its orders. *Rules*: (1) an order is in the index exactly while
 //! it rests, or while it is being moved; (2) a level's volume is the sum of what is left of its
 //! orders, none of which has nothing left.
