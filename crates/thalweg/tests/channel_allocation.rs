@@ -3,8 +3,10 @@
 #![cfg(not(loom))]
 #![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
+#[path = "allocations/counting.rs"]
+mod counting;
+
+use counting::calls;
 use std::future::Future;
 use std::pin::Pin;
 use std::sync::{Arc, Barrier};
@@ -13,38 +15,6 @@ use std::thread;
 use std::time::Duration;
 use thalweg::channel::{Builder, ClaimError, ManySenders, Overflow, Receiver, Sender, Shape};
 use thalweg::wait::Mode;
-
-struct Counting;
-
-std::thread_local! {
-    /// Calls to the allocator by this thread; the test harness has threads of its own.
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: passes everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
-        CALLS.set(CALLS.get() + 1);
-        // SAFETY: as the caller of this promises.
-        unsafe { System.alloc(layout) }
-    }
-
-    unsafe fn dealloc(&self, start: *mut u8, layout: Layout) {
-        CALLS.set(CALLS.get() + 1);
-        // SAFETY: as the caller of this promises.
-        unsafe { System.dealloc(start, layout) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// How often `work` calls the allocator.
-fn calls(work: impl FnOnce()) -> u64 {
-    let before = CALLS.get();
-    work();
-    CALLS.get() - before
-}
 
 struct Nobody;
 
@@ -132,11 +102,6 @@ fn check<S: Shape>(name: &str, (mut tx, mut rx): (Sender<u64, S>, Receiver<u64, 
         }
     });
     assert_eq!(calls, 0, "{name}");
-}
-
-#[test]
-fn the_counter_counts() {
-    assert_eq!(calls(|| drop(std::hint::black_box(Box::new(1)))), 2);
 }
 
 #[test]

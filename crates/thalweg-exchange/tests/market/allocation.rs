@@ -1,43 +1,10 @@
 //! Building market data and following it allocates nothing once buffers have their size.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
-
 use thalweg_exchange::market::{Builder, Message, Options, Replica, Snapshot};
 use thalweg_exchange::{Command, Event, Events, ResultCode, State, SymbolId, apply};
 
-use crate::recorded;
-
-struct Counting;
-
-std::thread_local! {
-    /// Calls to the allocator by this thread.
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: passes everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, memory: Layout) -> *mut u8 {
-        CALLS.set(CALLS.get() + 1);
-        // SAFETY: as the caller of this promises.
-        unsafe { System.alloc(memory) }
-    }
-
-    unsafe fn dealloc(&self, start: *mut u8, memory: Layout) {
-        CALLS.set(CALLS.get() + 1);
-        // SAFETY: as the caller of this promises.
-        unsafe { System.dealloc(start, memory) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-fn calls(work: impl FnOnce()) -> u64 {
-    let before = CALLS.get();
-    work();
-    CALLS.get() - before
-}
+use crate::counting::calls;
+use crate::recording::recorded;
 
 /// What the engine said to the commands of a recorded stream.
 fn outcomes() -> Vec<(Command, ResultCode, Vec<Event>)> {
@@ -50,11 +17,6 @@ fn outcomes() -> Vec<(Command, ResultCode, Vec<Event>)> {
         (command, result, events.to_vec())
     };
     commands.into_iter().map(outcome).collect()
-}
-
-#[test]
-fn the_counter_counts() {
-    assert_eq!(calls(|| drop(std::hint::black_box(Box::new(1)))), 2);
 }
 
 #[test]

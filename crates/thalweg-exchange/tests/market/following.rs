@@ -5,8 +5,9 @@ use thalweg_exchange::market::{Body, Builder, Message, Options};
 use thalweg_exchange::{Command, Events, State, apply};
 
 use crate::commands::{Mix, extreme_command, rules, stream};
+use crate::recording::recorded;
+use crate::streams;
 use crate::subscriber::World;
-use crate::{recorded, streams};
 
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(100))]

@@ -1,7 +1,5 @@
 //! A client's commands are submitted, executed and answered without allocation after warm-up.
 
-use std::alloc::{GlobalAlloc, Layout, System};
-use std::cell::Cell;
 use std::sync::{Arc, Mutex};
 
 use thalweg_exchange::market::{Builder, Options};
@@ -9,31 +7,7 @@ use thalweg_exchange::service::{SharedOptions, SharedService};
 use thalweg_exchange::{Command, OrderId, State, SymbolId, UserId};
 
 use crate::clients::{market, order};
-
-struct Counting;
-
-std::thread_local! {
-    /// Calls to the allocator by this thread.
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: passes everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, memory: Layout) -> *mut u8 {
-        CALLS.set(CALLS.get() + 1);
-        // SAFETY: as the caller of this promises.
-        unsafe { System.alloc(memory) }
-    }
-
-    unsafe fn dealloc(&self, start: *mut u8, memory: Layout) {
-        CALLS.set(CALLS.get() + 1);
-        // SAFETY: as the caller of this promises.
-        unsafe { System.dealloc(start, memory) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
+use crate::counting::so_far;
 
 /// The same orders again and again: they come, meet, and the rest is cancelled.
 fn round(orders: i64) -> Vec<Command> {
@@ -58,7 +32,7 @@ fn the_command_path_does_not_allocate_after_warm_up() {
         let events = outcome.events;
         let told = builder.apply(outcome.sequence, command, outcome.result, events);
         told.expect("in step");
-        record.lock().expect("no panic").push(CALLS.get());
+        record.lock().expect("no panic").push(so_far());
     })
     .expect("good options");
     let mut client = service.client();
@@ -82,9 +56,9 @@ fn the_command_path_does_not_allocate_after_warm_up() {
     };
     run(20);
     let warm = driver.lock().expect("no panic").len();
-    let before = CALLS.get();
+    let before = so_far();
     run(20);
-    let calls = CALLS.get() - before;
+    let calls = so_far() - before;
     drop(service.join().expect("no failure"));
     let driver = driver.lock().expect("no panic");
     assert!(driver.len() > warm + 1_000);

@@ -4,13 +4,18 @@
 #[allow(dead_code)] // made for the properties; this file needs a part of it
 mod commands;
 
+#[path = "../market/counting.rs"]
+mod counting;
+#[path = "../market/recording.rs"]
+mod recording;
+
 mod allocation;
 mod clients;
 mod endings;
 mod tasks;
 
 use std::fs::File;
-use std::io::{BufReader, Read};
+use std::io::BufReader;
 use std::path::Path;
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
@@ -20,10 +25,11 @@ use proptest::prelude::*;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::state_text::state_hash;
-use thalweg_exchange::stream::{Item, LoadStream, Recorded};
+use thalweg_exchange::stream::LoadStream;
 use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, UserId, apply};
 
 use self::commands::{Mix, rules, stream};
+use self::recording::recorded;
 
 fn placements() -> Vec<Placement> {
     vec![
@@ -95,23 +101,6 @@ fn served(rules: Rules, commands: &[Command], placement: Placement, batch: usize
     let mut record = std::mem::take(&mut *record.lock().expect("no panic"));
     record.state = format!("{:?}", state_hash(&finished.state));
     (record, finished.waits)
-}
-
-fn recorded(path: &Path) -> (Rules, Vec<Command>) {
-    let file = BufReader::new(File::open(path).expect("the stream can be opened"));
-    let mut text = String::new();
-    GzDecoder::new(file)
-        .read_to_string(&mut text)
-        .expect("the stream can be unpacked");
-    let stream = Recorded::new(text.as_bytes()).expect("a recorded stream");
-    let rules = stream.rules();
-    let commands = stream
-        .filter_map(|item| match item.expect("a good line") {
-            (_, Item::Command { command, .. }) => Some(command),
-            _ => None,
-        })
-        .collect();
-    (rules, commands)
 }
 
 #[test]

@@ -2,50 +2,12 @@
 //! binary of its own, for its allocator.
 #![cfg(not(loom))]
 
+mod counting;
 mod pipeline;
 mod waits;
 
-use std::alloc::{GlobalAlloc, Layout as Memory, System};
-use std::cell::Cell;
-
+use counting::calls;
 use thalweg::ring::{Layout, PopError, mpsc, spsc};
-
-struct Counting;
-
-std::thread_local! {
-    /// Calls to the allocator by this thread; the test harness has threads of its own.
-    static CALLS: Cell<u64> = const { Cell::new(0) };
-}
-
-// SAFETY: passes everything on to the system's allocator.
-unsafe impl GlobalAlloc for Counting {
-    unsafe fn alloc(&self, memory: Memory) -> *mut u8 {
-        CALLS.set(CALLS.get() + 1);
-        // SAFETY: as the caller of this promises.
-        unsafe { System.alloc(memory) }
-    }
-
-    unsafe fn dealloc(&self, start: *mut u8, memory: Memory) {
-        CALLS.set(CALLS.get() + 1);
-        // SAFETY: as the caller of this promises.
-        unsafe { System.dealloc(start, memory) }
-    }
-}
-
-#[global_allocator]
-static ALLOCATOR: Counting = Counting;
-
-/// How often `work` calls the allocator.
-fn calls(work: impl FnOnce()) -> u64 {
-    let before = CALLS.get();
-    work();
-    CALLS.get() - before
-}
-
-#[test]
-fn the_counter_counts() {
-    assert_eq!(calls(|| drop(std::hint::black_box(Box::new(1)))), 2);
-}
 
 #[test]
 fn a_one_to_one_ring_does_not_allocate() {

@@ -5,7 +5,7 @@ use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use thalweg::pipeline::{Pipeline, Placement};
 
-use crate::{CALLS, calls};
+use crate::counting::{calls, so_far};
 
 const WARM_UP: u64 = 20_000;
 const EVENTS: u64 = 100_000;
@@ -13,9 +13,9 @@ const EVENTS: u64 = 100_000;
 /// Calls to the allocator by this thread between the warm-up and the end.
 fn watch(number: u64, at_warm: &mut u64, total: &AtomicU64) {
     if number == WARM_UP {
-        *at_warm = CALLS.get();
+        *at_warm = so_far();
     } else if number == EVENTS - 1 {
-        total.fetch_add(CALLS.get() - *at_warm, SeqCst);
+        total.fetch_add(so_far() - *at_warm, SeqCst);
     }
 }
 

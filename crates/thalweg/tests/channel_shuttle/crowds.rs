@@ -188,15 +188,7 @@ fn who_gives_up_loses_nothing<S: Shape>(ends: Ends<S>) {
         })
     });
     let receivers: Vec<_> = receivers.collect();
-    senders
-        .into_iter()
-        .for_each(|thread| thread.join().unwrap());
-    let seen: Vec<_> = receivers
-        .into_iter()
-        .map(|thread| thread.join().unwrap())
-        .collect();
-    assert_eq!(seen_once(&seen), made);
-    ends.ledger.check_all_gone(made);
+    ends.ledger.check_all_received(senders, receivers, made);
 }
 
 over_stores! {

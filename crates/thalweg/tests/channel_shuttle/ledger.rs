@@ -1,5 +1,6 @@
 //! Elements whose drops are counted one by one, and the check that all is as it should be.
 
+use shuttle::thread::JoinHandle;
 use std::sync::Arc;
 // Not the model's: what counts is not what is modelled.
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
@@ -57,6 +58,24 @@ impl Ledger {
         // ORDERING: SeqCst, a test's count; nothing depends on it.
         let counts = self.0.iter().map(|entry| entry.load(SeqCst) as usize);
         counts.sum()
+    }
+
+    /// Waits for all threads: receivers have seen each of the elements made once, and none is left.
+    pub(crate) fn check_all_received(
+        self,
+        senders: Vec<JoinHandle<()>>,
+        receivers: Vec<JoinHandle<Seen>>,
+        made: usize,
+    ) {
+        senders
+            .into_iter()
+            .for_each(|thread| thread.join().unwrap());
+        let seen: Vec<_> = receivers
+            .into_iter()
+            .map(|thread| thread.join().unwrap())
+            .collect();
+        assert_eq!(seen_once(&seen), made);
+        self.check_all_gone(made);
     }
 
     /// Nobody has an element any more: there are as many as were made and dropped.
