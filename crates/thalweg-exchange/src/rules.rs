@@ -1,8 +1,8 @@
 //! The two dialects as one value: which quirks of the reference engine are mended.
 
 /// Which rules hold. [`Rules::REFERENCE`] copies the reference engine, quirks included;
-/// [`Rules::default`] mends them all. Each `bool` is one quirk: true means mended. They can be
-/// mixed freely; arithmetic stays checked under every mix.
+/// [`Rules::default`] mends them all. Each `bool` but `margin_trading` is one quirk: true means
+/// mended. They can be mixed freely; arithmetic stays checked under every mix.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Rules {
     /// Futures may be traded, and free margin counts for holds. Off, a futures symbol has a book

@@ -6,7 +6,7 @@ use crate::index::Index;
 /// Symbols with ids from zero to below this are found in a list, without a hash: at most 256 KiB.
 const SMALL_IDS: usize = 65_536;
 
-/// Maps symbol ids to slot numbers below `u32::MAX`.
+/// Maps symbol ids to slot numbers, as far as [`Index`] takes them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SymbolIndex {
     /// The slots of symbols with small ids, plus one; zero where there is none.

@@ -165,6 +165,8 @@ impl Client {
                 None
             }
         });
+        // What asks again after the end must not get a command behind the refused one.
+        let requests = requests.fuse();
         // Places whose command is not sent any more are answered by the end of the service.
         let sent = self.sender.send_many(requests);
         match (refused, sent) {

@@ -15,9 +15,10 @@
 //!
 //! # Why it works
 //! Between rule 1 and rule 2 nobody else locks the answer, so the publish stage never waits for a
-//! client. A client that takes a place while the service ends either has the lock before rule 4,
-//! which then sees it pending, or after, and sees the end: nobody waits for ever. A pending place
-//! leaves that phase by one compare-exchange, so it is answered once.
+//! client, but for a new one's desk being made when it first answers on it. A client that takes a
+//! place while the service ends either has the lock before rule 4, which then sees it pending, or
+//! after, and sees the end: nobody waits for ever. A pending place leaves that phase by one
+//! compare-exchange, so it is answered once.
 
 use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};

@@ -4,8 +4,8 @@
 //! Why a driver and not the pipeline's own [producers](thalweg::pipeline::Builder::producers):
 //! those are as many as were asked for when the pipeline was built, each belongs to one thread, and
 //! the thread of the first stage merges them in turn, so that commands of two clients may be
-//! executed in another order than that in which they were accepted. With the stages inline, which
-//! is the fastest placement of an engine this cheap, both ways have one hand-off in and one back;
+//! executed in another order than that in which they were accepted. With the stages inline,
+//! both ways have one hand-off in and one back;
 //! the driver runs the stages itself. With stage threads, the driver is a hand-off more.
 
 use std::sync::Arc;
@@ -35,7 +35,7 @@ pub struct SharedOptions {
     /// or are told [`ClientError::Full`]; 1 to 2³⁰.
     pub queue: usize,
     /// Commands and replies that one client may have in flight; 1 to [`IN_FLIGHT_MAX`]. Each
-    /// takes some 1 kB.
+    /// takes a signal, and room for as many events as [`Options::events`] says.
     pub in_flight: usize,
     /// How the driver and the clients wait.
     pub mode: Mode,

@@ -54,7 +54,7 @@ impl Ticket {
     ///
     /// # Errors
     /// The ticket, to wait again.
-    pub fn wait_timeout(self, timeout: Duration) -> Result<Result<Reply, ClientError>, Self> {
+    pub fn wait_timeout(mut self, timeout: Duration) -> Result<Result<Reply, ClientError>, Self> {
         let deadline = Instant::now().checked_add(timeout);
         let mut pace = Pace::new(self.mode);
         if self.is_answered_by(&mut pace, deadline) {
@@ -64,12 +64,14 @@ impl Ticket {
         }
     }
 
-    pub(super) fn wait_by(self, pace: &mut Pace) -> Result<Reply, ClientError> {
+    pub(super) fn wait_by(mut self, pace: &mut Pace) -> Result<Reply, ClientError> {
         self.is_answered_by(pace, None);
         self.finish()
     }
 
-    fn is_answered_by(&self, pace: &mut Pace, deadline: Option<Instant>) -> bool {
+    fn is_answered_by(&mut self, pace: &mut Pace, deadline: Option<Instant>) -> bool {
+        // A task that polled before came first, and would take the one notification there is.
+        self.unlist();
         let Some(seat) = &self.seat else { return true };
         let look = || seat.is_answered().then_some(());
         block(seat.signal(), pace, deadline, look).is_ok()

@@ -128,6 +128,33 @@ fn a_future_that_is_dropped_loses_no_command_and_blocks_nobody() {
 }
 
 #[test]
+fn a_ticket_that_was_polled_may_be_waited_for() {
+    let gate = Arc::new(std::sync::Mutex::new(()));
+    let theirs = Arc::clone(&gate);
+    let service = SharedService::start(State::default(), SharedOptions::default(), move |_| {
+        drop(theirs.lock());
+    })
+    .expect("good options");
+    let mut client = service.client();
+    let mut tickets = Vec::new();
+    {
+        let _closed = gate.lock();
+        for _ in 0..2 {
+            tickets.push(client.submit(&Command::Nop).expect("it runs"));
+        }
+        for ticket in &mut tickets {
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(std::pin::Pin::new(ticket).poll(&mut context).is_pending());
+        }
+    }
+    let timeout = std::time::Duration::from_secs(60);
+    let last = tickets.pop().expect("two");
+    assert!(last.wait_timeout(timeout).is_ok());
+    let first = tickets.pop().expect("two");
+    assert!(first.wait().is_ok());
+}
+
+#[test]
 fn a_ticket_may_move_between_tasks_and_threads() {
     let (go, wait) = channel::<()>();
     let service = SharedService::start(State::default(), SharedOptions::default(), move |_| {

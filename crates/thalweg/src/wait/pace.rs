@@ -190,7 +190,9 @@ impl<C: TimeSource> Pace<C> {
             1
         };
         if self.turns == Turns::YieldOnce {
-            self.began = Some(self.clock.ticks());
+            let now = self.clock.ticks();
+            self.began = Some(now);
+            self.last = now;
         }
         self.crowded = self.crowded.saturating_sub(1);
     }

@@ -1,7 +1,7 @@
 //! Where the window is.
 //!
-//! It moves only when a best price is outside, and then only if it is empty or after so many
-//! commands at far levels as it has levels (and some more). So the cost of a move, at most 4,096
+//! It moves only when a best price is outside, and then only if it is empty or after twice as many
+//! commands at far levels as it has levels, and 64. So the cost of a move, at most 4,096
 //! levels out and as many in, is a constant number of tree operations per far command. An order
 //! does not know its level's slot, so a level moves without its orders.
 

@@ -7,7 +7,7 @@
 //! another, pauses before the next; if that does not bring more, it lets it be for a while. After
 //! the slip of FastForward (Giacomoni, Moseley and Vachharajani, 2008), without its clock.
 
-use crate::ring::sync::{UnsafeCell, spin_hint};
+use crate::ring::sync::{IS_MODEL, UnsafeCell, spin_hint};
 
 /// How long to pause, in turns of some 10 ns.
 const PAUSES: u32 = 32;
@@ -20,7 +20,8 @@ const THIN_SCORE: u32 = 8;
 const PAUSING_SCORE: u32 = 4 * THIN_SCORE;
 /// What a pause must bring to be worth it, in cells.
 const GAIN_MIN: u64 = 8;
-/// After a pause in vain, 2 looks pass without one, then 4, up to 2 to the power of this.
+/// After a pause in vain, 2 looks that found little do not count, then 4, up to 2 to the power of
+/// this.
 const BACKOFF_MAX: u32 = 10;
 
 /// What one endpoint knows about its distance to the other.
@@ -61,6 +62,9 @@ impl Distance {
             self.pauses = false;
             self.score = self.score.saturating_sub(1);
         } else if cells >= self.enough {
+            if self.pauses {
+                self.backoff = 0;
+            }
             self.pauses = false;
             self.score = 0;
         } else {
@@ -105,6 +109,11 @@ impl Keeper {
         Self(UnsafeCell::new(Distance::new(capacity)))
     }
 
+    /// Of an endpoint whose looks go no further than one cell: that is enough, and it never pauses.
+    pub(super) fn of_one_cell() -> Self {
+        Self::new(0)
+    }
+
     /// Looks, after a pause if there should be one. `look` gives where the other side is and how
     /// many cells that makes.
     ///
@@ -116,7 +125,7 @@ impl Keeper {
         // no way to get here.
         self.0.with_mut(|distance| unsafe {
             // A model would try every pause.
-            if (*distance).pauses() && !cfg!(loom) {
+            if (*distance).pauses() && !IS_MODEL {
                 for _ in 0..PAUSES {
                     spin_hint();
                 }
@@ -178,5 +187,9 @@ mod tests {
     fn a_small_ring_has_a_small_enough() {
         assert!(!after(8, &[2, 2, 2, 2, 2]).pauses());
         assert!(!after(1, &[1, 1, 1, 1, 1]).pauses());
+        assert!(
+            !after(0, &[1; 100]).pauses(),
+            "the consumer of a slotted ring"
+        );
     }
 }

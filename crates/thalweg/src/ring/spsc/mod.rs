@@ -32,21 +32,20 @@
 //! then saw the flag, then found nothing again: the flag's release comes after the last publish of
 //! the side that set it, so the second look sees it.
 //!
-//! *Two cores, one face.* The endpoints hold the storage as an enum and branch at each access,
-//! because the layout of a ring should not spread through the types of every struct that holds an
-//! endpoint. The branch goes the same way for the whole life of a ring, and the compiler takes it
-//! out of loops: 0.2 ns an operation (a push and a pop in one thread: 2.5 ns, against 2.1 with one
-//! core only). Both cores give cells back through the same head, so the slotted one has an exact
-//! capacity too, and its slots are written by one side only.
+//! *Two cores, one face.* Endpoints find cells by a base, a mask and a stride, and branch where an
+//! element is published, because the layout of a ring should not spread through the types of every
+//! struct that holds an endpoint. The branch goes the same way for the whole life of a ring. Both
+//! cores give cells back through the same head, so the slotted one has an exact capacity too, and
+//! its slots are written by one side only.
 //!
 //! *Release.* A pop releases its cell at once, a batch all its cells at its end. A pop that gave
 //! cells back only now and then could leave the producer at a full ring and the consumer waiting
 //! for it. It would not pay either: one release in 32 pops was no faster (4.6 to 5.3 ns a message
 //! both ways), since the producer looks at the head only when its copy says full, and finds many.
 //!
-//! *Prefetch.* The producer asks for its line 512 bytes ahead (`prefetchw`), in rings of up to
-//! 256 KiB: in those, the consumer still has it. 32-byte elements through a ring of 1024: 8.7 to
-//! 4.7 ns; through one of 65,536 it made 3.5 into 4.4, so not there.
+//! *Prefetch.* A push of one element asks for the line 512 bytes ahead (`prefetchw`), in packed
+//! rings of up to 256 KiB: in those, the consumer still has it. 32-byte elements through a ring of
+//! 1024: 8.7 to 4.7 ns; through one of 65,536 it made 3.5 into 4.4, so not there.
 //!
 //! *Distance.* See `distance.rs`.
 //!

@@ -144,7 +144,7 @@ impl<T> Producer<T> {
         if free < count {
             return Err(ClaimError::Full { asked: count, free });
         }
-        // Again, for the reason in `refresh`.
+        // Again, for the reason in `look_at_distance`.
         if self.is_closed() {
             return Err(ClaimError::Closed);
         }
@@ -165,7 +165,7 @@ impl<T> Producer<T> {
         if free == 0 && max > 0 {
             return Err(ClaimError::Full { asked: max, free });
         }
-        // Again, for the reason in `refresh`.
+        // Again, for the reason in `look_at_distance`.
         if self.is_closed() {
             return Err(ClaimError::Closed);
         }

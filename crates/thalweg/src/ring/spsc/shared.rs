@@ -126,7 +126,11 @@ impl<T> Shared<T> {
             head: Sequence::new(0),
             tail: Sequence::new(0),
             producer_keeper: Keeper::new(capacity),
-            consumer_keeper: Keeper::new(capacity),
+            // A look at a slotted ring goes to the next slot.
+            consumer_keeper: match layout {
+                Layout::Packed => Keeper::new(capacity),
+                Layout::Slotted => Keeper::of_one_cell(),
+            },
             store,
             capacity,
             closed: AtomicBool::new(false),

@@ -232,6 +232,15 @@ fn on_one_core_who_waits_long_sleeps_at_once() {
 }
 
 #[test]
+fn a_yield_in_vain_on_one_core_is_no_sign_of_a_crowd() {
+    let (clock, mut pace) = pace(Mode::Balanced, || 1);
+    wait(&clock, &mut pace, 10_000 * US, 5 * US);
+    clock.pass(10_000 * US);
+    assert_eq!(spin(&clock, &mut pace).1, 1);
+    assert_eq!(pace.crowded, 0);
+}
+
+#[test]
 fn who_spins_on_one_core_finds_out_soon() {
     let (clock, mut pace) = pace(Mode::Latency, || 1);
     let (took, turns) = spin(&clock, &mut pace);
