@@ -26,7 +26,7 @@ impl Matching {
     }
 
     /// No symbols yet; each one's book will have room for `orders` resting orders at once, so that
-    /// they need no allocation (a book of 0 takes memory with its first order).
+    /// they need no allocation near the market (a book of 0 takes memory with its first order).
     #[must_use]
     pub fn with_capacity(rules: Rules, orders: usize) -> Self {
         Self {

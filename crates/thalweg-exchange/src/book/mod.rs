@@ -68,8 +68,8 @@ pub struct Book {
 }
 
 impl Book {
-    /// A book with room for `orders` resting orders, so that nothing is allocated for them later.
-    /// Without, it takes no memory before its first order.
+    /// A book with room for `orders` resting orders, so that nothing is allocated for them later
+    /// at prices in the window. Without, it takes no memory before its first order.
     pub(crate) fn with_capacity(spec: SymbolSpec, orders: usize) -> Self {
         let mut ladder = Ladder::new();
         if orders > 0 {

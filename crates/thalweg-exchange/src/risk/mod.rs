@@ -1,7 +1,8 @@
 //! The risk and settlement stages: users, balances, symbols, fees. Knows no books.
 //!
 //! [`Risk::check`] holds money before a command may match; [`Risk::settle`] books what came of it.
-//! A check that refuses changes nothing, so it may be repeated.
+//! A check that refuses changes nothing (but that it may take away the empty record that a futures
+//! order of no size left), so it may be repeated.
 //!
 //! # Early checks
 //! A pipeline may check command *n* while earlier commands are checked but not yet settled, if
