@@ -102,6 +102,7 @@ fn place(number: u64, action: Action, price: i64, size: i64) -> Place {
         price,
         reserve_price: 2 * MIDDLE,
         size,
+        flags: thalweg_exchange::OrderFlags::NONE,
     }
 }
 

@@ -209,6 +209,7 @@ impl Flow {
             price,
             reserve_price: price + slack,
             size,
+            flags: thalweg_exchange::OrderFlags::NONE,
         })
     }
 

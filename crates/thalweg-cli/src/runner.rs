@@ -68,6 +68,13 @@ pub(crate) fn kind(command: &Command) -> &'static str {
         Command::Resume { .. } => "resume",
         Command::AddSymbols(_) => "add_symbols",
         Command::AddAccounts(_) => "add_accounts",
+        Command::PlaceWith(_) => "place_with",
+        Command::CancelAll { .. } => "cancel_all",
+        Command::Clock { .. } => "clock",
+        Command::SetPriceBand { .. } => "set_price_band",
+        Command::Halt { .. } => "halt",
+        Command::Unhalt { .. } => "unhalt",
+        Command::RemoveSymbol { .. } => "remove_symbol",
         Command::Nop => "nop",
         Command::Reset => "reset",
     }

@@ -61,6 +61,7 @@ fn trade(mut client: Client, uid: i64) -> Result<(i64, i64), ClientError> {
             price,
             reserve_price: price,
             size: 1 + dice / 22 % 10,
+            flags: thalweg_exchange::OrderFlags::NONE,
         });
         let reply = client.call(&order)?;
         assert_eq!(reply.result, ResultCode::Success);

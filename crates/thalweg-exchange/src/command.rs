@@ -8,6 +8,7 @@
 use std::sync::Arc;
 
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
+use crate::order_terms::{ConditionalOrder, OrderFlags};
 
 /// The side of an order: sell or buy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -104,6 +105,8 @@ pub struct Place {
     pub reserve_price: i64,
     /// Lots.
     pub size: i64,
+    /// Post-only, self-trade prevention: [`OrderFlags::NONE`] for neither.
+    pub flags: OrderFlags,
 }
 
 /// Which total a balance adjustment is booked against.
@@ -170,6 +173,9 @@ pub struct AccountSpec {
 pub enum Command {
     /// A new order.
     Place(Place),
+    /// A new order with conditions: stop, iceberg, good till time. Shared, since it is large and
+    /// rare.
+    PlaceWith(Arc<ConditionalOrder>),
     /// Takes an order out of its book.
     Cancel {
         /// Its owner.
@@ -233,6 +239,47 @@ pub enum Command {
     AddSymbols(Arc<[SymbolSpec]>),
     /// Adds users with balances; users who are known already are skipped.
     AddAccounts(Arc<[AccountSpec]>),
+    /// Cancels all orders of a user (or of all), in a symbol (or in all), in ascending order of
+    /// symbol; in a book asks, then bids, each as [`Book::orders`](crate::book::Book::orders) gives
+    /// them, then stop orders that wait.
+    CancelAll {
+        /// Whose orders; `None` for everybody's.
+        uid: Option<UserId>,
+        /// Where; `None` for everywhere.
+        symbol: Option<SymbolId>,
+    },
+    /// What time it is, in a unit of the caller's choice: cancels the orders whose
+    /// [`good_till`](ConditionalOrder::good_till) has come. A time below the last one is refused.
+    Clock {
+        /// The time.
+        time: i64,
+    },
+    /// New and moved orders must be priced from `low` to `high`, both included, from now on.
+    /// Budget orders have no limit price and are not held to it.
+    SetPriceBand {
+        /// Where.
+        symbol: SymbolId,
+        /// The lowest price; `i64::MIN` for none.
+        low: i64,
+        /// The highest price; `i64::MAX` for none.
+        high: i64,
+    },
+    /// Halts a symbol: no new and no moved orders. Cancels and reductions go on.
+    Halt {
+        /// Which.
+        symbol: SymbolId,
+    },
+    /// Ends a halt.
+    Unhalt {
+        /// Which.
+        symbol: SymbolId,
+    },
+    /// Removes a symbol: cancels its orders and forgets it. Refused where somebody has an open
+    /// position in it.
+    RemoveSymbol {
+        /// Which.
+        symbol: SymbolId,
+    },
     /// Does nothing, successfully.
     #[default]
     Nop,
@@ -243,9 +290,10 @@ pub enum Command {
 impl Command {
     /// The symbol whose book the command concerns, if it concerns one.
     #[must_use]
-    pub const fn symbol(&self) -> Option<SymbolId> {
+    pub fn symbol(&self) -> Option<SymbolId> {
         match self {
             Self::Place(place) => Some(place.symbol),
+            Self::PlaceWith(order) => Some(order.place.symbol),
             Self::Cancel { symbol, .. }
             | Self::Move { symbol, .. }
             | Self::Reduce { symbol, .. } => Some(*symbol),
@@ -255,9 +303,10 @@ impl Command {
 
     /// The user who sent the command or whom it concerns; none for batches, `Nop` and `Reset`.
     #[must_use]
-    pub const fn uid(&self) -> Option<UserId> {
+    pub fn uid(&self) -> Option<UserId> {
         match self {
             Self::Place(place) => Some(place.uid),
+            Self::PlaceWith(order) => Some(order.place.uid),
             Self::Cancel { uid, .. }
             | Self::Move { uid, .. }
             | Self::Reduce { uid, .. }

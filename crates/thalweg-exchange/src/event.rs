@@ -3,7 +3,7 @@
 use std::ops::Deref;
 
 use crate::command::Action;
-use crate::ids::{OrderId, UserId};
+use crate::ids::{OrderId, SymbolId, UserId};
 
 /// Where the risk side keeps an order's owner, as it said itself when the order was placed.
 ///
@@ -84,6 +84,69 @@ pub enum Event {
         /// The order's side.
         action: Action,
     },
+    /// An order, of any user and in any symbol, that the command took out of its book, or a stop
+    /// order that it took out before it was one of the book: says all that there is to know.
+    Removed {
+        /// Where.
+        symbol: SymbolId,
+        /// The order.
+        order: OrderId,
+        /// Its owner.
+        uid: UserId,
+        /// Where the owner is kept.
+        user: UserHint,
+        /// Its side.
+        action: Action,
+        /// Its price.
+        price: i64,
+        /// Lots that were left of it.
+        size: i64,
+        /// Its reserve price.
+        bidder_hold_price: i64,
+        /// Why.
+        why: Removal,
+    },
+    /// A stop order that waited is now executed: the trades and rejects from here on, up to the
+    /// next `Triggered`, are its own.
+    Triggered {
+        /// The order.
+        order: OrderId,
+        /// Its owner.
+        uid: UserId,
+        /// Where the owner is kept.
+        user: UserHint,
+        /// Its side.
+        action: Action,
+        /// Its limit price.
+        price: i64,
+        /// Its size.
+        size: i64,
+        /// Its reserve price.
+        bidder_hold_price: i64,
+    },
+    /// Of an iceberg order, so many lots more are shown now, at the end of the queue.
+    Refilled {
+        /// The order.
+        order: OrderId,
+        /// Lots.
+        size: i64,
+    },
+}
+
+/// Why an order was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Removal {
+    /// By [`Command::CancelAll`](crate::Command::CancelAll) (code 0).
+    CancelAll = 0,
+    /// It would have traded with its owner's own order (code 1).
+    SelfTrade = 1,
+    /// Its time had come (code 2).
+    Expired = 2,
+    /// Its symbol was removed (code 3).
+    SymbolRemoved = 3,
+    /// It was a stop order that waited, and its owner cancelled or reduced it (code 4).
+    Cancelled = 4,
 }
 
 /// How the book of a futures symbol stands after a command that succeeded: what settlement, which

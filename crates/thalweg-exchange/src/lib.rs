@@ -21,6 +21,7 @@ pub mod ids;
 mod index;
 pub mod market;
 pub mod matching;
+pub mod order_terms;
 pub mod report;
 pub mod result_code;
 pub mod risk;
@@ -35,8 +36,9 @@ mod symbol_index;
 pub use command::{
     AccountSpec, Action, AdjustmentKind, Command, OrderType, Place, SymbolSpec, SymbolType,
 };
-pub use event::{Event, Events, UserHint};
+pub use event::{Event, Events, Removal, UserHint};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};
+pub use order_terms::{ConditionalOrder, OrderFlags, SelfTrade};
 pub use result_code::ResultCode;
 pub use rules::Rules;
 pub use state::{State, apply};

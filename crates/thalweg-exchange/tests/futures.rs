@@ -57,6 +57,7 @@ fn order(uid: i64, symbol: SymbolId, action: Action, price: i64, size: i64) -> C
         price,
         reserve_price: price,
         size,
+        flags: thalweg_exchange::OrderFlags::NONE,
     })
 }
 

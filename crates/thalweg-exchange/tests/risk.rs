@@ -54,6 +54,7 @@ fn order(uid: i64, order_type: OrderType, action: Action, price: i64, size: i64)
         price,
         reserve_price: price,
         size,
+        flags: thalweg_exchange::OrderFlags::NONE,
     })
 }
 
@@ -370,6 +371,7 @@ fn a_budget_that_is_filled_in_part_gives_back_exactly_the_rest() {
             price,
             reserve_price: 0,
             size: 4,
+            flags: thalweg_exchange::OrderFlags::NONE,
         };
         assert_eq!(run(&mut state, &Command::Place(ask)), ResultCode::Success);
     }
@@ -418,6 +420,7 @@ fn a_suspended_user_neither_places_nor_moves_when_mended() {
                 price: 7,
                 reserve_price: 0,
                 size: 2,
+                flags: thalweg_exchange::OrderFlags::NONE,
             }),
             Command::Suspend { uid },
         ] {

@@ -74,6 +74,7 @@ pub(super) fn parse(frame: &CommandFrame) -> Option<Command> {
             price,
             reserve_price,
             size,
+            flags: thalweg_exchange::OrderFlags::NONE,
         }),
         CANCEL => Command::Cancel {
             uid,
@@ -179,6 +180,9 @@ impl Outgoing {
             } => {
                 let flags = u8::from(completed) | (action as u8) << 2;
                 (3, flags, [price, size, 0, 0, bidder_hold_price])
+            }
+            Event::Removed { .. } | Event::Triggered { .. } | Event::Refilled { .. } => {
+                unreachable!("no command of the mixes leads to one")
             }
         };
         let mut bytes = [0; EVENT_BYTES];

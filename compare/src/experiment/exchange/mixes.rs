@@ -61,6 +61,7 @@ fn place(order_id: OrderId, uid: UserId, action: Action, (price, size): (i64, i6
             0
         },
         size,
+        flags: thalweg_exchange::OrderFlags::NONE,
     }
 }
 

@@ -138,6 +138,7 @@ fn place(fields: &mut Fields<'_>) -> Result<Place, String> {
         price,
         reserve_price,
         size,
+        flags: thalweg_exchange::OrderFlags::NONE,
     })
 }
 
@@ -211,6 +212,7 @@ mod tests {
             price: 50,
             reserve_price: 50,
             size: 4,
+            flags: thalweg_exchange::OrderFlags::NONE,
         };
         assert_eq!(one("place,7,1,9,buy,gtc,50,4"), Ok(Command::Place(place)));
         let reserved = Place {

@@ -114,6 +114,7 @@ impl Desk {
             price,
             reserve_price: price,
             size,
+            flags: thalweg_exchange::OrderFlags::NONE,
         }));
         match code {
             ResultCode::Success => Ok(()),

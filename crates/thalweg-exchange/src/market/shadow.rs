@@ -206,7 +206,10 @@ impl SymbolFeed {
                     }
                 }
                 Event::Reject { size, .. } => used = used.wrapping_add(size),
-                Event::Reduce { .. } => {}
+                Event::Reduce { .. }
+                | Event::Removed { .. }
+                | Event::Triggered { .. }
+                | Event::Refilled { .. } => {}
             }
         }
         Ok(used)

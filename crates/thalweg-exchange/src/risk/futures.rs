@@ -160,6 +160,7 @@ impl Risk {
                     self.release(&symbol, slot, (uid, action), size);
                     reserved -= symbol.reserved_per_lot(price) * i128::from(size);
                 }
+                Event::Removed { .. } | Event::Triggered { .. } | Event::Refilled { .. } => {}
             }
         }
         match *command {

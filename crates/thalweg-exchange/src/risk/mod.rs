@@ -134,6 +134,15 @@ impl Risk {
             Command::Resume { uid } => self.resume(*uid)?,
             Command::AddSymbols(specs) => self.add_symbols(specs)?,
             Command::AddAccounts(accounts) => self.add_accounts(accounts)?,
+            Command::PlaceWith(_)
+            | Command::CancelAll { .. }
+            | Command::Clock { .. }
+            | Command::SetPriceBand { .. }
+            | Command::Halt { .. }
+            | Command::Unhalt { .. }
+            | Command::RemoveSymbol { .. } => {
+                return Err(ResultCode::MatchingUnsupportedCommand);
+            }
             Command::Nop => {}
             Command::Reset => *self = Self::new(self.rules),
         }
@@ -157,6 +166,13 @@ impl Risk {
             | Command::Resume { .. }
             | Command::AddSymbols(_)
             | Command::AddAccounts(_)
+            | Command::PlaceWith(_)
+            | Command::CancelAll { .. }
+            | Command::Clock { .. }
+            | Command::SetPriceBand { .. }
+            | Command::Halt { .. }
+            | Command::Unhalt { .. }
+            | Command::RemoveSymbol { .. }
             | Command::Reset => true,
         }
     }

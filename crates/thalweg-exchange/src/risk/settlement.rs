@@ -92,6 +92,7 @@ impl Risk {
                 } => {
                     self.give_back(&symbol, uid, action, size, bidder_hold_price);
                 }
+                Event::Removed { .. } | Event::Triggered { .. } | Event::Refilled { .. } => {}
             }
         }
         self.settle_taker(&symbol, uid, budget, &taken);

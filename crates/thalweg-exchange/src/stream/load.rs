@@ -158,6 +158,7 @@ fn command(kind: &str, symbol: SymbolId, mut fields: Fields<'_>) -> Result<Comma
                 price: fields.within("price", POSITIVE)?,
                 reserve_price: fields.within("reserve price", NOT_NEGATIVE)?,
                 size: fields.within("size", POSITIVE)?,
+                flags: crate::OrderFlags::NONE,
             })
         }
         "C" => Command::Cancel {

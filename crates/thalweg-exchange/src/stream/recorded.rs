@@ -347,5 +347,6 @@ fn place(fields: &mut Fields<'_>) -> Result<Place, StreamError> {
         price: fields.i64("price")?,
         reserve_price: fields.i64("reserve price")?,
         size: fields.i64("size")?,
+        flags: crate::OrderFlags::NONE,
     })
 }

@@ -165,6 +165,7 @@ impl Flow {
             price,
             reserve_price: price.saturating_add(over),
             size,
+            flags: thalweg_exchange::OrderFlags::NONE,
         })
     }
 

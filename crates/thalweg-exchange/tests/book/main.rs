@@ -163,6 +163,7 @@ fn place(order_type: OrderType, action: Action, price: i64, size: i64) -> Comman
         price,
         reserve_price: price,
         size,
+        flags: thalweg_exchange::OrderFlags::NONE,
     })
 }
 
@@ -176,6 +177,7 @@ fn rest(id: i64, action: Action, price: i64, size: i64) -> Command {
         price,
         reserve_price: price,
         size,
+        flags: thalweg_exchange::OrderFlags::NONE,
     })
 }
 

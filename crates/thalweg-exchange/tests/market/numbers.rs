@@ -39,6 +39,7 @@ fn order(id: i64, action: Action, price: i64, size: i64) -> Command {
         price,
         reserve_price: price,
         size,
+        flags: thalweg_exchange::OrderFlags::NONE,
     })
 }
 

@@ -88,6 +88,7 @@ fn suspended_with_orders() -> [Command; 4] {
         price,
         reserve_price: price,
         size: 1,
+        flags: thalweg_exchange::OrderFlags::NONE,
     };
     [
         Command::Place(place(4, Action::Ask, 10)),
@@ -142,6 +143,7 @@ fn place(mix: Mix) -> impl Strategy<Value = Command> {
                     price,
                     reserve_price,
                     size,
+                    flags: thalweg_exchange::OrderFlags::NONE,
                 })
             },
         )
@@ -297,6 +299,7 @@ pub(crate) fn extreme_command() -> impl Strategy<Value = Command> {
                 price,
                 reserve_price,
                 size,
+                flags: thalweg_exchange::OrderFlags::NONE,
             })
         },
     );

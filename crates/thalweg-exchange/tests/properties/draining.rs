@@ -84,6 +84,7 @@ fn place() -> impl Strategy<Value = Command> {
                     },
                     reserve_price: if budget { price * size } else { price + shift },
                     size,
+                    flags: thalweg_exchange::OrderFlags::NONE,
                 })
             },
         )

@@ -354,6 +354,7 @@ fn an_order_in_a_pair_waits_for_the_fees_of_futures() {
             price,
             reserve_price: price,
             size,
+            flags: thalweg_exchange::OrderFlags::NONE,
         })
     };
     let mut commands = draining::setup(1);

@@ -135,6 +135,13 @@ impl Model {
                     .for_each(|account| self.add_account(account));
                 DONE
             }
+            Command::PlaceWith(_)
+            | Command::CancelAll { .. }
+            | Command::Clock { .. }
+            | Command::SetPriceBand { .. }
+            | Command::Halt { .. }
+            | Command::Unhalt { .. }
+            | Command::RemoveSymbol { .. } => unreachable!("no part of the reference"),
             Command::Nop => DONE,
             Command::Reset => {
                 *self = Self::new(self.rules);

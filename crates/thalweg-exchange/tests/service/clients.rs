@@ -51,6 +51,7 @@ pub(crate) fn order(uid: i64, at: i64) -> Command {
         price,
         reserve_price: price,
         size: 1 + at % 7,
+        flags: thalweg_exchange::OrderFlags::NONE,
     })
 }
 

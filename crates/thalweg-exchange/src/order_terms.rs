@@ -1,0 +1,90 @@
+//! What a new order may ask for beyond price, size and type. The reference engine has none of it;
+//! an order that asks for nothing behaves as if none of it existed.
+
+use crate::command::Place;
+
+/// What a taker does when it would meet an order of the same user. The resting order is looked at
+/// when it would be the next to trade; what was traded with others before stands.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum SelfTrade {
+    /// They trade (code 0): what the reference does.
+    #[default]
+    Allow = 0,
+    /// What is left of the taker is rejected (code 1).
+    CancelTaker = 1,
+    /// The resting order is cancelled, and the taker goes on (code 2).
+    CancelMaker = 2,
+    /// Both (code 3).
+    CancelBoth = 3,
+}
+
+/// Small wishes of an order, in one byte: post-only, and what to do about a self-trade.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrderFlags(u8);
+
+impl OrderFlags {
+    /// No wishes.
+    pub const NONE: Self = Self(0);
+    const POST_ONLY: u8 = 4;
+
+    /// Flags by their code: bits 0 and 1 the code of [`SelfTrade`], bit 2 post-only. `None` where
+    /// any other bit is set.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        if code < 8 { Some(Self(code)) } else { None }
+    }
+
+    /// The code, as [`from_code`](Self::from_code) takes it.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        self.0
+    }
+
+    /// The same and post-only: an order that would take is rejected whole.
+    #[must_use]
+    pub const fn with_post_only(self) -> Self {
+        Self(self.0 | Self::POST_ONLY)
+    }
+
+    /// The same with this answer to self-trades.
+    #[must_use]
+    pub const fn with_self_trade(self, mode: SelfTrade) -> Self {
+        Self(self.0 & Self::POST_ONLY | mode as u8)
+    }
+
+    /// True where the order must not take.
+    #[must_use]
+    pub const fn is_post_only(self) -> bool {
+        self.0 & Self::POST_ONLY != 0
+    }
+
+    /// What to do about a self-trade when this order takes.
+    #[must_use]
+    pub const fn self_trade(self) -> SelfTrade {
+        match self.0 & 3 {
+            0 => SelfTrade::Allow,
+            1 => SelfTrade::CancelTaker,
+            2 => SelfTrade::CancelMaker,
+            _ => SelfTrade::CancelBoth,
+        }
+    }
+}
+
+/// A new order with conditions, for [`Command::PlaceWith`](crate::Command::PlaceWith). They can be
+/// combined.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ConditionalOrder {
+    /// The order itself. Its money is held from the beginning.
+    pub place: Place,
+    /// Stop: the order waits outside the book until a trade of its symbol is at this price or
+    /// beyond it (a BID: at or above; an ASK: at or below), and is then executed as `place` says:
+    /// GTC makes it a stop-limit order, IOC a stop order that takes up to its limit.
+    pub trigger: Option<i64>,
+    /// Iceberg: at most so many lots are shown at a time; when they are filled, as many again stand
+    /// at the end of the queue. GTC only; at least 1.
+    pub display: Option<i64>,
+    /// Good till time: cancelled by the first [`Command::Clock`](crate::Command::Clock) at or after
+    /// this time, in the unit of those commands. GTC only, or while a stop order waits.
+    pub good_till: Option<i64>,
+}
