@@ -194,6 +194,9 @@ fn summary(events: &Events) -> Vec<(&'static str, i64, i64)> {
         Event::Trade { price, size, .. } => ("trade", price, size),
         Event::Reject { price, size, .. } => ("reject", price, size),
         Event::Reduce { price, size, .. } => ("reduce", price, size),
+        Event::Removed { price, size, .. } => ("removed", price, size),
+        Event::Triggered { price, size, .. } => ("triggered", price, size),
+        Event::Refilled { size, .. } => ("refilled", 0, size),
     };
     events.iter().map(short).collect()
 }
