@@ -60,8 +60,7 @@ impl error::Error for OutOfStep {}
 ///
 /// No allocation once it has seen the most orders, levels and messages that it will see; but for
 /// new symbols. Cost per command: a look-up per order that an event names, and a binary search per
-/// level; a level that comes or goes moves the better ones of its side by 24 bytes each, so levels
-/// near the market cost the least.
+/// level; a level that comes or goes moves up to 64 others by 24 bytes each, near the market fewer.
 #[derive(Clone, Debug)]
 pub struct Builder {
     options: Options,

@@ -11,8 +11,8 @@
 //! the feed as it is configured sees no gap. [`Message::command`] says which command it was.
 
 mod builder;
-mod ladder;
 mod message;
+mod price_ladder;
 mod replica;
 mod shadow;
 mod snapshot;

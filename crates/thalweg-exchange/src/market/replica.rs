@@ -2,8 +2,8 @@
 
 use std::{error, fmt};
 
-use super::ladder::Ladder;
 use super::message::{Body, LevelDelta, Message, SymbolSequence};
+use super::price_ladder::PriceLadder;
 use super::snapshot::Snapshot;
 use crate::book::Level;
 use crate::command::Action;
@@ -102,7 +102,7 @@ pub struct Replica {
 /// One side.
 #[derive(Clone, Debug)]
 struct Half {
-    ladder: Ladder,
+    ladder: PriceLadder,
     /// The worst price that is known, where a snapshot was cut.
     horizon: Option<i64>,
 }
@@ -110,7 +110,7 @@ struct Half {
 impl Half {
     fn new(side: Action) -> Self {
         Self {
-            ladder: Ladder::new(side, 0),
+            ladder: PriceLadder::new(side, 0),
             horizon: None,
         }
     }
@@ -170,8 +170,8 @@ impl Replica {
     /// Applies one message. Those of other symbols, and those from before the snapshot, change
     /// nothing: a subscriber may collect messages first and ask for the snapshot then.
     ///
-    /// Cost: that of finding the level, a binary search; a level that comes or goes moves the
-    /// better ones by 24 bytes each.
+    /// Cost: that of finding the level, a binary search; a level that comes or goes moves up to 64
+    /// others by 24 bytes each.
     ///
     /// # Errors
     /// A message between the last one and this one is missing. Nothing is changed.

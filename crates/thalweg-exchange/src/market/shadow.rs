@@ -4,8 +4,8 @@
 //! commands, a level's volume and count are the sums over the orders at its price.
 
 use super::builder::OutOfStep;
-use super::ladder::Ladder;
 use super::message::{BestPrices, Body, LevelDelta, OrderChange, Quote, SymbolSequence};
+use super::price_ladder::PriceLadder;
 use super::tape::Tape;
 use super::{Channels, Options};
 use crate::book::{Book, Level};
@@ -47,8 +47,8 @@ pub(super) struct SymbolFeed {
     pub(super) is_listed: bool,
     orders: Slab<Shadow>,
     index: Index,
-    asks: Ladder,
-    bids: Ladder,
+    asks: PriceLadder,
+    bids: PriceLadder,
     touched: Vec<Touched>,
     best: BestPrices,
 }
@@ -61,8 +61,8 @@ impl SymbolFeed {
             is_listed: true,
             orders: Slab::default(),
             index: Index::default(),
-            asks: Ladder::new(Action::Ask, options.levels),
-            bids: Ladder::new(Action::Bid, options.levels),
+            asks: PriceLadder::new(Action::Ask, options.levels),
+            bids: PriceLadder::new(Action::Bid, options.levels),
             touched: Vec::with_capacity(options.messages),
             best: BestPrices::default(),
         }
@@ -84,14 +84,14 @@ impl SymbolFeed {
         self.best = self.best_now();
     }
 
-    pub(super) const fn ladder(&self, side: Action) -> &Ladder {
+    pub(super) const fn ladder(&self, side: Action) -> &PriceLadder {
         match side {
             Action::Ask => &self.asks,
             Action::Bid => &self.bids,
         }
     }
 
-    const fn ladder_mut(&mut self, side: Action) -> &mut Ladder {
+    const fn ladder_mut(&mut self, side: Action) -> &mut PriceLadder {
         match side {
             Action::Ask => &mut self.asks,
             Action::Bid => &mut self.bids,
@@ -315,7 +315,7 @@ impl SymbolFeed {
     }
 
     fn best_now(&self) -> BestPrices {
-        let quote = |ladder: &Ladder| {
+        let quote = |ladder: &PriceLadder| {
             ladder
                 .best()
                 .map(|Level { price, volume, .. }| Quote { price, volume })
