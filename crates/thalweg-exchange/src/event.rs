@@ -168,6 +168,7 @@ pub struct Standing {
 pub struct Events {
     list: Vec<Event>,
     standing: Option<Standing>,
+    standings: Vec<(SymbolId, Standing)>,
 }
 
 impl Events {
@@ -177,6 +178,7 @@ impl Events {
         Self {
             list: Vec::new(),
             standing: None,
+            standings: Vec::new(),
         }
     }
 
@@ -186,6 +188,7 @@ impl Events {
         Self {
             list: Vec::with_capacity(events),
             standing: None,
+            standings: Vec::new(),
         }
     }
 
@@ -199,9 +202,10 @@ impl Events {
     pub fn clear(&mut self) {
         self.list.clear();
         self.standing = None;
+        self.standings.clear();
     }
 
-    /// How the book stands; only after a command in a futures symbol that succeeded.
+    /// How the book stands; only after an order's command in a futures symbol that succeeded.
     #[must_use]
     pub const fn standing(&self) -> Option<&Standing> {
         self.standing.as_ref()
@@ -209,6 +213,17 @@ impl Events {
 
     pub(crate) const fn set_standing(&mut self, standing: Standing) {
         self.standing = Some(standing);
+    }
+
+    /// How the books stand of those futures symbols from which a command that concerns no single
+    /// order removed something.
+    #[must_use]
+    pub fn standings(&self) -> &[(SymbolId, Standing)] {
+        &self.standings
+    }
+
+    pub(crate) fn add_standing(&mut self, symbol: SymbolId, standing: Standing) {
+        self.standings.push((symbol, standing));
     }
 
     /// Adds an event at the end.

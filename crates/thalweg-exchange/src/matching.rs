@@ -1,5 +1,7 @@
 //! The matching stage: one book per symbol. Knows no money.
 
+mod operations;
+
 use crate::book::Book;
 use crate::command::{Action, Command, SymbolSpec, SymbolType};
 use crate::event::{Events, Standing, UserHint};
@@ -110,7 +112,7 @@ impl Matching {
             } => self.in_book(symbol, None, events, |book, _, events| {
                 book.reduce(uid, order_id, by, events)
             }),
-            _ => self.administer(command, checked),
+            _ => self.administer(command, checked, events),
         }
     }
 
@@ -145,8 +147,14 @@ impl Matching {
         result
     }
 
-    fn administer(&mut self, command: &Command, checked: ResultCode) -> ResultCode {
+    fn administer(
+        &mut self,
+        command: &Command,
+        checked: ResultCode,
+        events: &mut Events,
+    ) -> ResultCode {
         match command {
+            Command::CancelAll { uid, symbol } => return self.cancel_all(*uid, *symbol, events),
             Command::AddSymbols(specs) if checked == ResultCode::Success => {
                 specs.iter().for_each(|spec| self.add(spec));
             }

@@ -14,6 +14,7 @@
 //! of sizes can leave 64 bits (see [`crate::risk`]).
 
 mod ladder;
+mod mass;
 mod node;
 mod occupancy;
 mod taking;

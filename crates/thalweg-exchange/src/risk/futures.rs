@@ -15,7 +15,7 @@ const OVERFLOW: ResultCode = ResultCode::RiskArithmeticOverflow;
 
 impl Symbol {
     /// What is reserved for a resting futures lot: see the `ledger` module.
-    fn reserved_per_lot(&self, price: i64) -> i128 {
+    pub(super) fn reserved_per_lot(&self, price: i64) -> i128 {
         i128::from(price.unsigned_abs()) + i128::from(self.fee_max()) + 1
     }
 
@@ -113,10 +113,7 @@ impl Risk {
         let standing = *events.standing().expect("matching tells it with a success");
         let uid = command.uid().expect("the command concerns an order");
         self.settle_events(command, (slot, uid), events, &standing);
-        self.symbols.at_mut(slot).last = Some(LastPrices {
-            ask: standing.ask.unwrap_or(LastPrices::EMPTY.ask),
-            bid: standing.bid.unwrap_or(LastPrices::EMPTY.bid),
-        });
+        self.symbols.at_mut(slot).last = Some(LastPrices::of(&standing));
     }
 
     fn settle_events(
@@ -160,7 +157,8 @@ impl Risk {
                     self.release(&symbol, slot, (uid, action), size);
                     reserved -= symbol.reserved_per_lot(price) * i128::from(size);
                 }
-                Event::Removed { .. } | Event::Triggered { .. } | Event::Refilled { .. } => {}
+                Event::Removed { .. } => self.settle_removed(event),
+                Event::Triggered { .. } | Event::Refilled { .. } => {}
             }
         }
         match *command {
@@ -204,7 +202,13 @@ impl Risk {
     }
 
     /// Lots that left the book without a trade.
-    fn release(&mut self, symbol: &Symbol, slot: u32, (uid, action): (UserId, Action), lots: i64) {
+    pub(super) fn release(
+        &mut self,
+        symbol: &Symbol,
+        slot: u32,
+        (uid, action): (UserId, Action),
+        lots: i64,
+    ) {
         let user = self.users.settled(uid);
         let position = user.position_or(symbol.spec.id, || Position::new(&symbol.spec, slot));
         *position.pending(action) -= lots;

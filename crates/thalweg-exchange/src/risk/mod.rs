@@ -53,6 +53,7 @@ mod admin;
 mod futures;
 mod ledger;
 mod position;
+mod removed;
 mod settlement;
 mod symbol;
 mod trading;
@@ -117,7 +118,7 @@ impl Risk {
             } => {
                 return self.check_move(*uid, *symbol, *price);
             }
-            Command::Cancel { .. } | Command::Reduce { .. } => {
+            Command::Cancel { .. } | Command::Reduce { .. } | Command::CancelAll { .. } => {
                 return Ok(ResultCode::ValidForMatchingEngine);
             }
             Command::AddUser { uid } => self.add_user(*uid)?,
@@ -135,7 +136,6 @@ impl Risk {
             Command::AddSymbols(specs) => self.add_symbols(specs)?,
             Command::AddAccounts(accounts) => self.add_accounts(accounts)?,
             Command::PlaceWith(_)
-            | Command::CancelAll { .. }
             | Command::Clock { .. }
             | Command::SetPriceBand { .. }
             | Command::Halt { .. }
@@ -183,7 +183,8 @@ impl Risk {
     #[must_use]
     pub fn settlement_may_lower(&self, command: &Command) -> bool {
         let Some(symbol) = command.symbol().and_then(|id| self.symbols.get(id)) else {
-            return false;
+            // Where a record in futures goes with its last order, a loss is booked.
+            return matches!(command, Command::CancelAll { .. });
         };
         if symbol.is_futures() {
             return self.rules.margin_trading;

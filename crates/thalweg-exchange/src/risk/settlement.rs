@@ -34,6 +34,7 @@ impl Risk {
             return;
         }
         let (Some(uid), Some(id)) = (command.uid(), command.symbol()) else {
+            self.settle_removals(events);
             return;
         };
         let Some(slot) = self.symbols.slot(id) else {
@@ -92,7 +93,8 @@ impl Risk {
                 } => {
                     self.give_back(&symbol, uid, action, size, bidder_hold_price);
                 }
-                Event::Removed { .. } | Event::Triggered { .. } | Event::Refilled { .. } => {}
+                Event::Removed { .. } => self.settle_removed(event),
+                Event::Triggered { .. } | Event::Refilled { .. } => {}
             }
         }
         self.settle_taker(&symbol, uid, budget, &taken);
@@ -155,7 +157,14 @@ impl Risk {
         self.ledger.get_mut(symbol.quote).add_fees(fees);
     }
 
-    fn give_back(&mut self, symbol: &Symbol, uid: UserId, action: Action, size: i64, hold: i64) {
+    pub(super) fn give_back(
+        &mut self,
+        symbol: &Symbol,
+        uid: UserId,
+        action: Action,
+        size: i64,
+        hold: i64,
+    ) {
         let spec = &symbol.spec;
         let lots = i128::from(size);
         match action {

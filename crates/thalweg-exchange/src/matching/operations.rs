@@ -1,0 +1,59 @@
+//! Commands of those who run the market, which concern whole books.
+
+use super::Matching;
+use crate::book::Book;
+use crate::command::{Action, SymbolType};
+use crate::event::{Events, Removal, Standing};
+use crate::ids::{SymbolId, UserId};
+use crate::result_code::ResultCode;
+
+impl Matching {
+    /// Takes out the orders of `uid`, or of everybody, in one book or in all of them, by ascending
+    /// symbol. A user without orders is no fault: then nothing happens.
+    pub(super) fn cancel_all(
+        &mut self,
+        uid: Option<UserId>,
+        symbol: Option<SymbolId>,
+        events: &mut Events,
+    ) -> ResultCode {
+        let Some(symbol) = symbol else {
+            let symbols: Vec<SymbolId> = self.books().iter().map(|book| book.spec().id).collect();
+            for symbol in symbols {
+                self.clear(uid, symbol, Removal::CancelAll, events);
+            }
+            return ResultCode::Success;
+        };
+        match self.clear(uid, symbol, Removal::CancelAll, events) {
+            Some(_) => ResultCode::Success,
+            None => ResultCode::MatchingInvalidOrderBookId,
+        }
+    }
+
+    /// The slot of the book out of which they were taken.
+    fn clear(
+        &mut self,
+        uid: Option<UserId>,
+        symbol: SymbolId,
+        why: Removal,
+        events: &mut Events,
+    ) -> Option<usize> {
+        let slot = self.slot(symbol)?;
+        let book = &mut self.books[slot];
+        let before = events.len();
+        book.remove_all(uid, why, events);
+        if events.len() > before && book.spec().symbol_type == SymbolType::Futures {
+            events.add_standing(symbol, standing(book));
+        }
+        Some(slot)
+    }
+}
+
+/// How a book stands after a command that moved none of its orders.
+fn standing(book: &Book) -> Standing {
+    let best = |side| book.best(side).map(|level| level.price);
+    Standing {
+        ask: best(Action::Ask),
+        bid: best(Action::Bid),
+        moved: None,
+    }
+}
