@@ -1,7 +1,9 @@
 //! From a 64-bit id to the slot where the thing lives.
 //!
-//! *State*: an open-addressing table of `u32` slots, linear probing, at most half full; the key
-//! stays in the thing itself and is read through the caller's `key_of`.
+//! *State*: an open-addressing table, linear probing, at most half full. A place holds a slot and
+//! 32 bits of the key's hash; the key stays in the thing itself and is read through the caller's
+//! `key_of`, but only where those bits agree, so that a look at a place that belongs to another
+//! key, a removal and growth touch nothing outside the table.
 //! *Why keyed*: ids come from clients. The hash is a folded multiplication with two secret words,
 //! so that nobody can choose ids that collide. The secrets are drawn per table; nothing visible
 //! depends on them, because no result ever follows the order of the table.
@@ -12,10 +14,10 @@
 
 use std::hash::{BuildHasher, RandomState};
 
-/// A place without a slot. Others hold the slot plus one.
-const EMPTY: u32 = 0;
+/// A place without a slot. Others hold the slot plus one, and above it the hash.
+const EMPTY: u64 = 0;
 /// A place of a table that is being left, whose slot was removed.
-const GONE: u32 = u32::MAX;
+const GONE: u64 = u32::MAX as u64;
 /// At least two, or the new table is half full before the old one is empty.
 const PLACES_PER_INSERT: usize = 8;
 const PLACES_MIN: usize = 16;
@@ -24,18 +26,38 @@ const PLACES_MIN: usize = 16;
 #[derive(Clone, Debug)]
 pub(crate) struct Index {
     secret: [u64; 2],
-    places: Box<[u32]>,
+    places: Box<[u64]>,
     len: usize,
     /// The table that is being left; empty if there is none.
-    old: Box<[u32]>,
+    old: Box<[u64]>,
     /// How many places of `old` were brought over. What they hold is in both tables.
     brought: usize,
+}
+
+/// Where a key that was not found may be put, until anything else is put or removed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vacancy {
+    place: usize,
+    hash: u32,
 }
 
 impl Default for Index {
     fn default() -> Self {
         Self::with_capacity(0)
     }
+}
+
+const fn entry(hash: u32, slot: u32) -> u64 {
+    (hash as u64) << 32 | (slot + 1) as u64
+}
+
+const fn hash_in(entry: u64) -> u32 {
+    (entry >> 32) as u32
+}
+
+/// Of a place that is neither empty nor gone.
+const fn slot_in(entry: u64) -> u32 {
+    (entry as u32).wrapping_sub(1)
 }
 
 impl Index {
@@ -53,10 +75,9 @@ impl Index {
     }
 
     #[inline]
-    fn hash(&self, key: i64) -> usize {
+    fn hash(&self, key: i64) -> u32 {
         let product = u128::from(key.cast_unsigned() ^ self.secret[0]) * u128::from(self.secret[1]);
-        let folded = (product as u64) ^ ((product >> 64) as u64);
-        folded as usize
+        ((product as u64) ^ ((product >> 64) as u64)) as u32
     }
 
     /// The slot of `key`, if it is here.
@@ -64,13 +85,16 @@ impl Index {
     pub(crate) fn find(&self, key: i64, key_of: impl Fn(u32) -> i64) -> Option<u32> {
         let hash = self.hash(key);
         let mask = self.places.len() - 1;
-        let mut place = hash & mask;
+        let mut place = hash as usize & mask;
         loop {
-            match self.places[place] {
-                EMPTY => break,
-                slot if key_of(slot - 1) == key => return Some(slot - 1),
-                _ => place = (place + 1) & mask,
+            let entry = self.places[place];
+            if hash_in(entry) == hash && entry != EMPTY && key_of(slot_in(entry)) == key {
+                return Some(slot_in(entry));
             }
+            if entry == EMPTY {
+                break;
+            }
+            place = (place + 1) & mask;
         }
         if self.old.is_empty() {
             return None;
@@ -78,38 +102,90 @@ impl Index {
         self.find_old(hash, key, key_of).map(|(_, slot)| slot)
     }
 
+    /// Where `key` belongs if it is in its first place, without a look at the thing itself: a hint
+    /// for who will soon ask for it.
+    #[inline]
+    pub(crate) fn guess(&self, key: i64) -> Option<u32> {
+        let hash = self.hash(key);
+        let entry = self.places[hash as usize & (self.places.len() - 1)];
+        (hash_in(entry) == hash && entry != EMPTY).then(|| slot_in(entry))
+    }
+
+    /// The first place at which `key` is looked for.
+    #[inline]
+    pub(crate) fn first_place(&self, key: i64) -> &u64 {
+        &self.places[self.hash(key) as usize & (self.places.len() - 1)]
+    }
+
     /// The place in the old table, and the slot.
     #[cold]
-    fn find_old(&self, hash: usize, key: i64, key_of: impl Fn(u32) -> i64) -> Option<(usize, u32)> {
+    fn find_old(&self, hash: u32, key: i64, key_of: impl Fn(u32) -> i64) -> Option<(usize, u32)> {
         let mask = self.old.len() - 1;
-        let mut place = hash & mask;
+        let mut place = hash as usize & mask;
         loop {
             match self.old[place] {
                 EMPTY => return None,
-                slot if slot != GONE && key_of(slot - 1) == key => return Some((place, slot - 1)),
+                entry
+                    if entry != GONE && hash_in(entry) == hash && key_of(slot_in(entry)) == key =>
+                {
+                    return Some((place, slot_in(entry)));
+                }
                 _ => place = (place + 1) & mask,
             }
         }
     }
 
-    /// Adds `key`, which must not be here yet. `key_of` must know the new slot already.
+    /// Where to put `key`; `None` if it is here already. One look-up for both questions.
     #[inline]
-    pub(crate) fn insert(&mut self, key: i64, slot: u32, key_of: impl Fn(u32) -> i64) {
-        debug_assert!(slot < u32::MAX - 1);
+    pub(crate) fn vacancy(&mut self, key: i64, key_of: impl Fn(u32) -> i64) -> Option<Vacancy> {
         if !self.old.is_empty() {
-            self.bring_over(&key_of);
+            self.bring_over();
         }
         if self.len * 2 >= self.places.len() {
             self.grow();
         }
-        self.put(key, slot + 1);
+        let hash = self.hash(key);
+        let mask = self.places.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let entry = self.places[place];
+            if entry == EMPTY {
+                break;
+            }
+            if hash_in(entry) == hash && key_of(slot_in(entry)) == key {
+                return None;
+            }
+            place = (place + 1) & mask;
+        }
+        let is_old = !self.old.is_empty() && self.find_old(hash, key, key_of).is_some();
+        (!is_old).then_some(Vacancy { place, hash })
+    }
+
+    /// Puts the key of a vacancy there.
+    #[inline]
+    pub(crate) fn fill(&mut self, vacancy: Vacancy, slot: u32) {
+        debug_assert!(slot < u32::MAX - 1);
+        self.places[vacancy.place] = entry(vacancy.hash, slot);
+        self.len += 1;
+    }
+
+    /// Adds `key`, which must not be here yet.
+    pub(crate) fn insert(&mut self, key: i64, slot: u32) {
+        debug_assert!(slot < u32::MAX - 1);
+        if !self.old.is_empty() {
+            self.bring_over();
+        }
+        if self.len * 2 >= self.places.len() {
+            self.grow();
+        }
+        self.put(entry(self.hash(key), slot));
         self.len += 1;
     }
 
     #[inline]
-    fn put(&mut self, key: i64, entry: u32) {
+    fn put(&mut self, entry: u64) {
         let mask = self.places.len() - 1;
-        let mut place = self.hash(key) & mask;
+        let mut place = hash_in(entry) as usize & mask;
         while self.places[place] != EMPTY {
             place = (place + 1) & mask;
         }
@@ -125,12 +201,12 @@ impl Index {
     }
 
     #[cold]
-    fn bring_over(&mut self, key_of: impl Fn(u32) -> i64) {
+    fn bring_over(&mut self) {
         let end = (self.brought + PLACES_PER_INSERT).min(self.old.len());
         for place in self.brought..end {
             let entry = self.old[place];
             if entry != EMPTY && entry != GONE {
-                self.put(key_of(entry - 1), entry);
+                self.put(entry);
             }
         }
         self.brought = end;
@@ -156,23 +232,28 @@ impl Index {
             }
         }
         let mask = self.places.len() - 1;
-        let mut gap = hash & mask;
+        let mut gap = hash as usize & mask;
         loop {
-            match self.places[gap] {
-                EMPTY => return found,
-                entry if key_of(entry - 1) == key => {
-                    found = Some(entry - 1);
-                    break;
-                }
-                _ => gap = (gap + 1) & mask,
+            let entry = self.places[gap];
+            if entry == EMPTY {
+                return found;
             }
+            if hash_in(entry) == hash && key_of(slot_in(entry)) == key {
+                found = Some(slot_in(entry));
+                break;
+            }
+            gap = (gap + 1) & mask;
         }
         let mut place = (gap + 1) & mask;
-        while self.places[place] != EMPTY {
-            let home = self.hash(key_of(self.places[place] - 1)) & mask;
+        loop {
+            let entry = self.places[place];
+            if entry == EMPTY {
+                break;
+            }
+            let home = hash_in(entry) as usize & mask;
             // The entry may fill the gap if its home is not between the gap and its place.
             if (place.wrapping_sub(home) & mask) >= (place.wrapping_sub(gap) & mask) {
-                self.places[gap] = self.places[place];
+                self.places[gap] = entry;
                 gap = place;
             }
             place = (place + 1) & mask;
@@ -188,12 +269,18 @@ impl Index {
         let entries = self.places.iter().chain(old).copied();
         entries
             .filter(|&entry| entry != EMPTY && entry != GONE)
-            .map(|entry| entry - 1)
+            .map(slot_in)
     }
 
     /// How many keys are here.
     pub(crate) const fn len(&self) -> usize {
         self.len
+    }
+
+    /// True where the table is too large for the nearer caches.
+    #[inline]
+    pub(crate) const fn is_large(&self) -> bool {
+        self.places.len() > 1 << 15
     }
 }
 
@@ -216,7 +303,12 @@ mod tests {
                 if add && !model.contains_key(&key) {
                     let slot = u32::try_from(keys.len()).unwrap();
                     keys.push(key);
-                    index.insert(key, slot, |slot| keys[slot as usize]);
+                    if slot % 2 == 0 {
+                        index.insert(key, slot);
+                    } else {
+                        let vacancy = index.vacancy(key, |slot| keys[slot as usize]).unwrap();
+                        index.fill(vacancy, slot);
+                    }
                     model.insert(key, slot);
                 } else if !add {
                     let removed = index.remove(key, |slot| keys[slot as usize]);
@@ -224,6 +316,9 @@ mod tests {
                 }
                 prop_assert_eq!(index.len(), model.len());
                 for (&key, &slot) in &model {
+                    if let Some(guess) = index.guess(key) {
+                        prop_assert_eq!(guess, slot);
+                    }
                     prop_assert_eq!(index.find(key, |slot| keys[slot as usize]), Some(slot));
                 }
             }

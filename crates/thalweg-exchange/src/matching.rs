@@ -170,9 +170,7 @@ impl Matching {
         }
         let slot = u32::try_from(self.books.len()).expect("memory runs out before symbols do");
         self.books.push(Book::with_capacity(*spec, self.orders));
-        let books = &self.books;
-        let id_of = |slot: u32| books[slot as usize].spec().id;
-        self.index.insert(spec.id, slot, id_of);
+        self.index.insert(spec.id, slot);
     }
 
     #[inline]

@@ -30,16 +30,15 @@ impl SymbolIndex {
             .find(i64::from(symbol.0), |slot| i64::from(id_of(slot).0))
     }
 
-    /// Adds `symbol`, which must not be here yet. `id_of` must know the new slot already.
-    pub(crate) fn insert(&mut self, symbol: SymbolId, slot: u32, id_of: impl Fn(u32) -> SymbolId) {
+    /// Adds `symbol`, which must not be here yet.
+    pub(crate) fn insert(&mut self, symbol: SymbolId, slot: u32) {
         if let Some(id) = usize::try_from(symbol.0).ok().filter(|&id| id < SMALL_IDS) {
             if id >= self.small.len() {
                 self.small.resize(id + 1, 0);
             }
             self.small[id] = slot + 1;
         }
-        self.index
-            .insert(i64::from(symbol.0), slot, |slot| i64::from(id_of(slot).0));
+        self.index.insert(i64::from(symbol.0), slot);
     }
 }
 
@@ -54,7 +53,7 @@ mod tests {
         let mut index = SymbolIndex::default();
         for (slot, &id) in (0..).zip(&ids) {
             assert_eq!(index.find(id, id_of), None);
-            index.insert(id, slot, id_of);
+            index.insert(id, slot);
         }
         for (slot, &id) in (0..).zip(&ids) {
             assert_eq!(index.find(id, id_of), Some(slot));

@@ -188,9 +188,7 @@ impl Book {
             user,
             action: place.action,
         });
-        let nodes = &self.ladder.nodes;
-        self.index
-            .insert(place.order_id.0, slot, |slot| nodes[slot].id);
+        self.index.insert(place.order_id.0, slot);
         self.ladder.append(slot);
     }
 

@@ -183,9 +183,7 @@ impl Builder {
         let at = self.feeds.len();
         self.feeds.push(SymbolFeed::new(symbol, &self.options));
         let slot = u32::try_from(at).expect("memory runs out before symbols do");
-        let feeds = &self.feeds;
-        let key_of = |slot: u32| i64::from(feeds[slot as usize].symbol.0);
-        self.index.insert(i64::from(symbol.0), slot, key_of);
+        self.index.insert(i64::from(symbol.0), slot);
         at
     }
 

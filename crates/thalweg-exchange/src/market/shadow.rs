@@ -144,8 +144,7 @@ impl SymbolFeed {
             left,
             side,
         });
-        let orders = &self.orders;
-        self.index.insert(order.0, slot, |slot| orders[slot].id);
+        self.index.insert(order.0, slot);
         self.change(side, price, left, 1);
     }
 

@@ -118,9 +118,7 @@ impl Ledger {
         }
         let slot = u32::try_from(self.currencies.len()).expect("an i32 has fewer values");
         self.currencies.push(Currency::new(id));
-        let currencies = &self.currencies;
-        let key_of = |slot: u32| i64::from(currencies[slot as usize].id.0);
-        self.index.insert(i64::from(id.0), slot, key_of);
+        self.index.insert(i64::from(id.0), slot);
         slot
     }
 

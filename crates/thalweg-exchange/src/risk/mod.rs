@@ -51,6 +51,7 @@
 
 mod admin;
 mod futures;
+mod gate;
 mod ledger;
 mod position;
 mod removed;
@@ -59,6 +60,7 @@ mod symbol;
 mod trading;
 mod user;
 
+pub use self::gate::TradingLimits;
 pub use self::ledger::Currency;
 use self::ledger::Ledger;
 pub use self::position::{Direction, LastPrices, Position};
@@ -135,11 +137,11 @@ impl Risk {
             Command::Resume { uid } => self.resume(*uid)?,
             Command::AddSymbols(specs) => self.add_symbols(specs)?,
             Command::AddAccounts(accounts) => self.add_accounts(accounts)?,
+            Command::SetPriceBand { symbol, low, high } => self.set_band(*symbol, *low, *high)?,
+            Command::Halt { symbol } => self.halt(*symbol, true)?,
+            Command::Unhalt { symbol } => self.halt(*symbol, false)?,
             Command::PlaceWith(_)
             | Command::Clock { .. }
-            | Command::SetPriceBand { .. }
-            | Command::Halt { .. }
-            | Command::Unhalt { .. }
             | Command::RemoveSymbol { .. } => {
                 return Err(ResultCode::MatchingUnsupportedCommand);
             }

@@ -1,5 +1,6 @@
 //! Symbols as the risk stage sees them, and what quirks could cost in them.
 
+use super::gate::Gate;
 use super::ledger::Ledger;
 use super::position::LastPrices;
 use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
@@ -18,6 +19,8 @@ pub(super) struct Symbol {
     /// from their first order on.
     pub(super) base: u32,
     pub(super) quote: u32,
+    /// Which new and moved orders it takes.
+    pub(super) gate: Gate,
     /// Futures: the best prices after the last command that succeeded. Written by settlement.
     pub(super) last: Option<LastPrices>,
     /// Sticky: from here on a settlement in this symbol may lower a balance.
@@ -253,6 +256,7 @@ impl Symbols {
             spec: *spec,
             base: currency(spec.base_currency),
             quote: currency(spec.quote_currency),
+            gate: Gate::OPEN,
             last: None,
             drains: pair && spec.maker_fee > spec.taker_fee,
             inverted: false,
@@ -260,8 +264,6 @@ impl Symbols {
             lots_total: 0,
             price_max: 0,
         });
-        let symbols = &self.symbols;
-        let id_of = |slot: u32| symbols[slot as usize].spec.id;
-        self.index.insert(spec.id, slot, id_of);
+        self.index.insert(spec.id, slot);
     }
 }

@@ -32,6 +32,8 @@ impl Risk {
         if symbol_type == SymbolType::Option {
             return Err(ResultCode::RiskNsf);
         }
+        let has_limit = !place.order_type.is_budget();
+        self.symbols.at(slot).gate.check(place.price, has_limit)?;
         if self.rules.refuse_not_positive {
             if place.size <= 0 {
                 return Err(ResultCode::RiskSizeNotPositive);
@@ -105,6 +107,7 @@ impl Risk {
                 return Err(ResultCode::AuthUserSuspended);
             }
         }
+        self.symbols.at(slot).gate.check(price, true)?;
         if self.rules.refuse_not_positive && price <= 0 {
             return Err(ResultCode::RiskPriceNotPositive);
         }

@@ -161,8 +161,7 @@ impl Users {
     /// Adds a user who is not here yet.
     pub(super) fn add(&mut self, uid: UserId, status: UserStatus) -> &mut User {
         let slot = self.users.insert(User::new(uid, status));
-        let users = &self.users;
-        self.index.insert(uid.0, slot, |slot| users[slot].uid.0);
+        self.index.insert(uid.0, slot);
         self.guesses[guess_of(uid)] = slot;
         &mut self.users[slot]
     }
