@@ -8,13 +8,14 @@ use crate::event::{Events, Standing, UserHint};
 use crate::ids::{OrderId, SymbolId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
+use crate::slab::Slab;
 use crate::symbol_index::SymbolIndex;
 
 /// All books. One of the parts that a pipeline's stages own separately; see [`crate::State`].
 #[derive(Clone, Debug)]
 pub struct Matching {
     rules: Rules,
-    books: Vec<Book>,
+    books: Slab<Book>,
     index: SymbolIndex,
     /// Orders that a new book has room for.
     orders: usize,
@@ -33,7 +34,7 @@ impl Matching {
     pub fn with_capacity(rules: Rules, orders: usize) -> Self {
         Self {
             rules,
-            books: Vec::new(),
+            books: Slab::default(),
             index: SymbolIndex::default(),
             orders,
         }
@@ -49,7 +50,8 @@ impl Matching {
     /// All books, by ascending symbol. Cost: sorts them.
     #[must_use]
     pub fn books(&self) -> Vec<&Book> {
-        let mut books: Vec<&Book> = self.books.iter().collect();
+        let slots = self.index.slots();
+        let mut books: Vec<&Book> = slots.map(|slot| &self.books[slot]).collect();
         books.sort_unstable_by_key(|book| book.spec().id);
         books
     }
@@ -154,6 +156,9 @@ impl Matching {
         events: &mut Events,
     ) -> ResultCode {
         match command {
+            Command::RemoveSymbol { symbol } if checked == ResultCode::ValidForMatchingEngine => {
+                return self.remove(*symbol, events);
+            }
             Command::CancelAll { uid, symbol } => return self.cancel_all(*uid, *symbol, events),
             Command::AddSymbols(specs) if checked == ResultCode::Success => {
                 specs.iter().for_each(|spec| self.add(spec));
@@ -168,14 +173,12 @@ impl Matching {
         if self.slot(spec.id).is_some() {
             return;
         }
-        let slot = u32::try_from(self.books.len()).expect("memory runs out before symbols do");
-        self.books.push(Book::with_capacity(*spec, self.orders));
+        let slot = self.books.insert(Book::with_capacity(*spec, self.orders));
         self.index.insert(spec.id, slot);
     }
 
     #[inline]
-    fn slot(&self, symbol: SymbolId) -> Option<usize> {
-        let id_of = |slot: u32| self.books[slot as usize].spec().id;
-        self.index.find(symbol, id_of).map(|slot| slot as usize)
+    fn slot(&self, symbol: SymbolId) -> Option<u32> {
+        self.index.find(symbol, |slot| self.books[slot].spec().id)
     }
 }

@@ -216,7 +216,7 @@ impl Risk {
     }
 
     /// A record that is empty goes, and its profit becomes money.
-    fn remove_if_empty(&mut self, symbol: &Symbol, uid: UserId) {
+    pub(super) fn remove_if_empty(&mut self, symbol: &Symbol, uid: UserId) {
         let user = self.users.settled(uid);
         if let Some(position) = user.take_empty_position(symbol.spec.id) {
             let total = self.ledger.get_mut(symbol.quote);

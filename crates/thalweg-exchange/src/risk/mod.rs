@@ -140,9 +140,8 @@ impl Risk {
             Command::SetPriceBand { symbol, low, high } => self.set_band(*symbol, *low, *high)?,
             Command::Halt { symbol } => self.halt(*symbol, true)?,
             Command::Unhalt { symbol } => self.halt(*symbol, false)?,
-            Command::PlaceWith(_)
-            | Command::Clock { .. }
-            | Command::RemoveSymbol { .. } => {
+            Command::RemoveSymbol { symbol } => return self.check_removal(*symbol),
+            Command::PlaceWith(_) | Command::Clock { .. } => {
                 return Err(ResultCode::MatchingUnsupportedCommand);
             }
             Command::Nop => {}
@@ -186,7 +185,10 @@ impl Risk {
     pub fn settlement_may_lower(&self, command: &Command) -> bool {
         let Some(symbol) = command.symbol().and_then(|id| self.symbols.get(id)) else {
             // Where a record in futures goes with its last order, a loss is booked.
-            return matches!(command, Command::CancelAll { .. });
+            return matches!(
+                command,
+                Command::CancelAll { .. } | Command::RemoveSymbol { .. }
+            );
         };
         if symbol.is_futures() {
             return self.rules.margin_trading;

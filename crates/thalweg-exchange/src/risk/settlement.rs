@@ -34,7 +34,7 @@ impl Risk {
             return;
         }
         let (Some(uid), Some(id)) = (command.uid(), command.symbol()) else {
-            self.settle_removals(events);
+            self.settle_removals(command, events);
             return;
         };
         let Some(slot) = self.symbols.slot(id) else {

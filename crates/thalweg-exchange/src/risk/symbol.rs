@@ -7,6 +7,7 @@ use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
 use crate::ids::SymbolId;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
+use crate::slab::Slab;
 use crate::symbol_index::SymbolIndex;
 
 /// A symbol, its currencies' slots in the ledger, and what was seen of it.
@@ -210,31 +211,32 @@ pub(super) fn check_spec(spec: &SymbolSpec, rules: &Rules) -> Result<(), ResultC
 /// All symbols.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Symbols {
-    symbols: Vec<Symbol>,
+    symbols: Slab<Symbol>,
     index: SymbolIndex,
 }
 
 impl Symbols {
     pub(super) fn get(&self, id: SymbolId) -> Option<&Symbol> {
-        self.slot(id).map(|slot| &self.symbols[slot as usize])
+        self.slot(id).map(|slot| &self.symbols[slot])
     }
 
     /// The symbol in a slot that [`Self::slot`] gave.
     pub(super) fn at(&self, slot: u32) -> &Symbol {
-        &self.symbols[slot as usize]
+        &self.symbols[slot]
     }
 
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut Symbol {
-        &mut self.symbols[slot as usize]
+        &mut self.symbols[slot]
     }
 
+    /// In no meaningful order: sort before use.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Symbol> {
-        self.symbols.iter()
+        self.index.slots().map(|slot| &self.symbols[slot])
     }
 
     #[inline]
     pub(super) fn slot(&self, id: SymbolId) -> Option<u32> {
-        let id_of = |slot: u32| self.symbols[slot as usize].spec.id;
+        let id_of = |slot: u32| self.symbols[slot].spec.id;
         self.index.find(id, id_of)
     }
 
@@ -251,8 +253,7 @@ impl Symbols {
                 u32::MAX
             }
         };
-        let slot = u32::try_from(self.symbols.len()).expect("an i32 has fewer values");
-        self.symbols.push(Symbol {
+        let slot = self.symbols.insert(Symbol {
             spec: *spec,
             base: currency(spec.base_currency),
             quote: currency(spec.quote_currency),
@@ -265,5 +266,13 @@ impl Symbols {
             price_max: 0,
         });
         self.index.insert(spec.id, slot);
+    }
+
+    /// Forgets a symbol. Nothing may refer to its slot any more, as the next symbol gets it.
+    pub(super) fn remove(&mut self, id: SymbolId) {
+        let symbols = &self.symbols;
+        if let Some(slot) = self.index.remove(id, |slot| symbols[slot].spec.id) {
+            self.symbols.free(slot);
+        }
     }
 }

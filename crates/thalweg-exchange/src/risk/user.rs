@@ -186,6 +186,12 @@ impl Users {
         }
     }
 
+    /// Those with a record in a futures symbol, in no meaningful order. Cost: visits every user.
+    pub(super) fn with_position(&self, symbol: SymbolId) -> impl Iterator<Item = &User> {
+        let users = self.index.slots().map(|slot| &self.users[slot]);
+        users.filter(move |user| user.position(symbol).is_some())
+    }
+
     pub(super) fn sorted(&self) -> Vec<&User> {
         let mut users: Vec<&User> = self.index.slots().map(|slot| &self.users[slot]).collect();
         users.sort_unstable_by_key(|user| user.uid);
