@@ -13,10 +13,13 @@
 //! Nothing here is checked for 64-bit overflow: the risk check admits only orders for which no sum
 //! of sizes can leave 64 bits (see [`crate::risk`]).
 
+mod careful;
 mod ladder;
 mod mass;
 mod node;
 mod occupancy;
+mod post_only;
+mod self_trade;
 mod taking;
 
 use self::ladder::{Ladder, mask};
@@ -25,6 +28,7 @@ use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
 use crate::event::{Event, Events, UserHint};
 use crate::ids::{OrderId, UserId};
 use crate::index::Index;
+use crate::order_terms::OrderFlags;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -56,6 +60,10 @@ pub struct RestingOrder {
     pub size: i64,
     /// Lots that are filled.
     pub filled: i64,
+    /// Lots of an iceberg order that are neither filled nor shown; no part of its level's volume.
+    pub hidden: i64,
+    /// What it asks for when it is moved and takes.
+    pub flags: OrderFlags,
 }
 
 /// An order book. Read here; changed only through the engine.
@@ -150,6 +158,10 @@ impl Book {
         rules: &Rules,
         events: &mut Events,
     ) {
+        if place.flags != OrderFlags::NONE {
+            self.place_carefully(place, user, rules, events);
+            return;
+        }
         match place.order_type {
             OrderType::Gtc => self.place_gtc(place, user, events),
             OrderType::Ioc => {
@@ -176,6 +188,12 @@ impl Book {
             reject_always(place, left, events);
             return;
         }
+        self.rest(place, left, user);
+    }
+
+    /// Puts what is left of a new order, whose id is not in use, at the end of its queue.
+    #[inline]
+    fn rest(&mut self, place: &Place, left: i64, user: UserHint) -> u32 {
         let slot = self.ladder.nodes.insert(Node {
             id: place.order_id.0,
             uid: place.uid.0,
@@ -187,9 +205,12 @@ impl Book {
             next: NONE,
             user,
             action: place.action,
+            flags: place.flags,
+            marks: 0,
         });
         self.index.insert(place.order_id.0, slot);
         self.ladder.append(slot);
+        slot
     }
 
     fn place_fok_budget(&mut self, place: &Place, events: &mut Events) {
@@ -293,14 +314,17 @@ impl Book {
         let opposite = side.opposite();
         let crosses = self.ladder.best_key(opposite) <= price ^ mask(opposite);
         if crosses || !self.ladder.shift(slot, price) {
-            self.move_far(slot, price, events);
+            return self.move_far(slot, price, events);
         }
         ResultCode::Success
     }
 
     /// The same where it trades, or where the window ends.
     #[cold]
-    fn move_far(&mut self, slot: u32, price: i64, events: &mut Events) {
+    fn move_far(&mut self, slot: u32, price: i64, events: &mut Events) -> ResultCode {
+        if self.ladder.nodes[slot].flags != OrderFlags::NONE {
+            return self.move_carefully(slot, price, events);
+        }
         self.ladder.unlink(slot);
         self.ladder.nodes[slot].price = price;
         self.take_moved(slot, events);
@@ -309,6 +333,7 @@ impl Book {
         } else {
             self.ladder.append(slot);
         }
+        ResultCode::Success
     }
 
     /// A pair's bid may not leave its reserve price, nor its ask the price that covers the fee.

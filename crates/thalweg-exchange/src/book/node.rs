@@ -4,6 +4,7 @@ use super::RestingOrder;
 use crate::command::Action;
 use crate::event::UserHint;
 use crate::ids::{OrderId, UserId};
+use crate::order_terms::OrderFlags;
 
 /// Ticks of the window; their levels are the first slots.
 pub(super) const WINDOW: u32 = 4096;
@@ -29,6 +30,10 @@ pub(super) struct Node {
     pub(super) next: u32,
     pub(super) user: UserHint,
     pub(super) action: Action,
+    /// What the order asks for when it is moved and takes.
+    pub(super) flags: OrderFlags,
+    /// What is kept of it beside the book: bits of `aside`. None for a plain order.
+    pub(super) marks: u8,
 }
 
 const _: () = assert!(size_of::<Node>() == 64);
@@ -47,6 +52,8 @@ impl Node {
             next: slot,
             user: UserHint::UNKNOWN,
             action: Action::Ask,
+            flags: OrderFlags::NONE,
+            marks: 0,
         }
     }
 
@@ -59,6 +66,8 @@ impl Node {
             reserve_price: self.reserve_price,
             size: self.left + self.filled,
             filled: self.filled,
+            hidden: 0,
+            flags: self.flags,
         }
     }
 }

@@ -50,6 +50,7 @@
 //! every resting lot stands for at least one unit of held (or reserved) money.
 
 mod admin;
+mod conditional;
 mod futures;
 mod gate;
 mod ledger;

@@ -1,18 +1,23 @@
 //! The risk check of new and moved orders.
 
 use super::Risk;
+use super::conditional::check_flags;
 use super::futures::free_margin;
 use super::ledger::Ledger;
 use super::symbol::{Exposure, Symbol};
 use super::user::UserStatus;
 use crate::command::{Action, Place, SymbolSpec, SymbolType};
 use crate::ids::{SymbolId, UserId};
+use crate::order_terms::OrderFlags;
 use crate::result_code::ResultCode;
 
 type Checked = Result<ResultCode, ResultCode>;
 
 impl Risk {
     pub(super) fn check_place(&mut self, place: &Place) -> Checked {
+        if place.flags != OrderFlags::NONE {
+            check_flags(place)?;
+        }
         let user = self
             .users
             .get(place.uid)
