@@ -87,7 +87,7 @@ impl Risk {
 
         let symbol = self.symbols.at_mut(slot);
         symbol.drains |= symbol.drains_after(place, &exposure);
-        symbol.note_place(place);
+        symbol.note_place(place, &self.rules);
         self.ledger.reserve(symbol, &exposure);
         let user = self.users.get_mut(place.uid).expect("looked up before");
         let balance = user.balance_mut(currency);
@@ -124,7 +124,7 @@ impl Risk {
         self.ledger.check_room(symbol, &exposure)?;
 
         symbol.drains |= exposure != Exposure::default();
-        symbol.note_move(price);
+        symbol.note_move(price, &self.rules);
         self.ledger.reserve(symbol, &exposure);
         Ok(ResultCode::ValidForMatchingEngine)
     }
