@@ -73,6 +73,9 @@ impl Risk {
         let Some(slot) = self.symbols.slot(symbol) else {
             return;
         };
+        if !self.share.owns(uid) {
+            return;
+        }
         let symbol = *self.symbols.at(slot);
         if symbol.is_pair() {
             self.give_back(&symbol, uid, action, size, bidder_hold_price);

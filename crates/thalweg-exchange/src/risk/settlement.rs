@@ -164,7 +164,9 @@ impl Risk {
             }
         }
         let fees = (taker_fee + i128::from(spec.maker_fee)) * taken.lots;
-        self.ledger.get_mut(symbol.quote).add_fees(fees);
+        if self.share.owns(uid) {
+            self.ledger.get_mut(symbol.quote).add_fees(fees);
+        }
     }
 
     pub(super) fn give_back(
@@ -188,6 +190,9 @@ impl Risk {
 
     /// Whoever is paid has a record afterwards, even where nothing is booked.
     fn pay(&mut self, symbol: &Symbol, uid: UserId, quote: i128, base: i128) {
+        if !self.share.owns(uid) {
+            return;
+        }
         let user = self.users.settled(UserHint::UNKNOWN, uid);
         if quote != 0 {
             let balance = user.balance_mut(symbol.spec.quote_currency);

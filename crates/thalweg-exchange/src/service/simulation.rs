@@ -6,7 +6,7 @@ use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use thalweg::pipeline::Flow;
 
-use super::ledger::Ledger;
+use super::ledger::{Checked, Ledger};
 use crate::{Command, Events, ResultCode, Rules, State, apply};
 
 #[path = "../../tests/properties/commands.rs"]
@@ -35,14 +35,14 @@ fn lagging(rules: Rules, commands: &[Command], lags: &[usize], obey: bool) -> Ve
         let ahead = *lag.next().expect("a cycle");
         while done.len() < commands.len() && done.len() <= settled + ahead {
             let at = done.len();
-            let mut checked = ResultCode::New;
+            let mut checked = Checked::NOT_YET;
             if ledger.check(&commands[at], at as u64, &mut checked) == Flow::Retry {
                 if obey {
                     break;
                 }
-                checked = ledger.check_regardless(&commands[at]);
+                checked.code = ledger.check_regardless(&commands[at]);
             }
-            done.push((checked, ResultCode::New, Events::new()));
+            done.push((checked.code, ResultCode::New, Events::new()));
         }
         while matched < done.len() {
             let (checked, result, events) = &mut done[matched];

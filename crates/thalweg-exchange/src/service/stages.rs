@@ -6,6 +6,7 @@ use std::{error, fmt};
 use thalweg::pipeline::{BuildError, Builder, Chunk, Flow, Pipeline};
 
 use super::front::Front;
+use super::ledger::Checked;
 use super::shards::{Shards, match_shard, risk_shard};
 use super::{Options, Outcome, SHARDS_MAX, Service, Slot, Waits};
 use crate::command::Command;
@@ -74,7 +75,7 @@ pub(super) fn start(
     let slot = move || Slot {
         command: Command::Nop,
         tag: 0,
-        checked: ResultCode::New,
+        checked: Checked::NOT_YET,
         result: ResultCode::New,
         events: Events::with_capacity(events),
         is_done: false,
@@ -159,7 +160,8 @@ fn matching(builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
 }
 
 fn execute(books: &mut Matching, slot: &mut Slot) {
-    slot.result = books.execute(&slot.command, slot.checked, &mut slot.events);
+    let Checked { code, owner } = slot.checked;
+    slot.result = books.execute_for(&slot.command, code, owner, &mut slot.events);
 }
 
 /// One looker a shard, each of which sees all events and books those of its own users.
