@@ -43,6 +43,8 @@ mod office;
 mod shards;
 mod shared;
 #[cfg(test)]
+mod faults;
+#[cfg(test)]
 mod simulation;
 mod stages;
 mod ticket;
@@ -60,6 +62,7 @@ pub use self::stages::OptionsError;
 pub use self::ticket::{Reply, Ticket};
 pub use self::waits::Waits;
 use crate::command::Command;
+use crate::digest::Digest;
 use crate::event::{Event, Events};
 use crate::result_code::ResultCode;
 use crate::state::State;
@@ -80,13 +83,16 @@ pub struct Options {
     pub risk_shards: usize,
     /// Shards of matching, by symbol; 1 to [`SHARDS_MAX`].
     pub match_shards: usize,
+    /// The publish stage keeps a [`Digest`] of all that came of the commands.
+    pub digest: bool,
 }
 
 /// The most shards that a part of a [`Service`] may have.
 pub const SHARDS_MAX: usize = 64;
 
 impl Default for Options {
-    /// 4,096 commands in flight, automatic placement, one command in 64 timed, nothing sharded.
+    /// 4,096 commands in flight, automatic placement, one command in 64 timed, nothing sharded, no
+    /// digest.
     fn default() -> Self {
         Self {
             capacity: 4096,
@@ -95,6 +101,7 @@ impl Default for Options {
             events: 8,
             risk_shards: 1,
             match_shards: 1,
+            digest: false,
         }
     }
 }
@@ -133,6 +140,8 @@ pub struct Service {
     shards: Arc<Shards>,
     /// Those of the front stage, once it has ended.
     waits: Arc<Mutex<Waits>>,
+    /// Of the publish stage, once it has ended; `None` where none was asked for.
+    digest: Option<Arc<Mutex<Digest>>>,
 }
 
 /// What an exchange leaves when it ends.
@@ -144,6 +153,8 @@ pub struct Finished {
     pub stats: Stats,
     /// Commands that had to wait for earlier settlements.
     pub waits: Waits,
+    /// Of all that came of the commands, if [`Options::digest`] asked for it.
+    pub digest: Option<Digest>,
 }
 
 impl Service {
@@ -214,10 +225,14 @@ impl Service {
         let shards = Arc::into_inner(self.shards).expect("all stages have ended");
         let (state, mut waits) = shards.into_state();
         waits += *self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let digest = self
+            .digest
+            .map(|told| *told.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(Finished {
             state,
             stats,
             waits,
+            digest,
         })
     }
 }

@@ -24,6 +24,7 @@ use std::time::Duration;
 use flate2::bufread::GzDecoder;
 use proptest::prelude::*;
 use thalweg::pipeline::Placement;
+use thalweg_exchange::digest::Digest;
 use thalweg_exchange::service::{Options, Service, Waits};
 use thalweg_exchange::state_text::state_hash;
 use thalweg_exchange::stream::LoadStream;
@@ -50,23 +51,28 @@ fn placements() -> Vec<Placement> {
     ]
 }
 
-/// Every command's result and events, and the hash of the state after the last.
+/// Every command's result and events, the hash of the state after the last, and the digest.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Record {
     results: Vec<ResultCode>,
     events: Vec<Event>,
     state: String,
+    digest: Option<Digest>,
 }
 
 fn serial(rules: Rules, commands: &[Command]) -> Record {
     let mut state = State::new(rules);
     let mut events = Events::new();
     let mut record = Record::default();
+    let mut digest = Digest::new();
     for command in commands {
-        record.results.push(apply(&mut state, command, &mut events));
+        let result = apply(&mut state, command, &mut events);
+        digest.fold(result, &events);
+        record.results.push(result);
         record.events.extend_from_slice(&events);
     }
     record.state = format!("{:?}", state_hash(&state));
+    record.digest = Some(digest);
     record
 }
 
@@ -93,6 +99,10 @@ fn served_as(
 ) -> (Record, Waits) {
     let record = Arc::new(Mutex::new(Record::default()));
     let out = Arc::clone(&record);
+    let options = Options {
+        digest: true,
+        ..options
+    };
     let mut service = Service::start(State::new(rules), options, move |outcome| {
         let mut record = out.lock().expect("no panic");
         assert_eq!(outcome.sequence, record.results.len() as u64);
@@ -115,6 +125,7 @@ fn served_as(
     let finished = service.join().expect("no failure");
     let mut record = std::mem::take(&mut *record.lock().expect("no panic"));
     record.state = format!("{:?}", state_hash(&finished.state));
+    record.digest = finished.digest;
     (record, finished.waits)
 }
 
