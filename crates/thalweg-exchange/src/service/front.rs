@@ -72,6 +72,12 @@ impl Front {
         Flow::Next
     }
 
+    /// A seeded fault: nothing is thought to be under way.
+    #[cfg(test)]
+    pub(super) const fn believe_alone(&mut self, sequence: u64) {
+        self.alone_until = sequence;
+    }
+
     fn concern(&self, command: &Command) -> Option<Reason> {
         let Some(symbols) = &self.symbols else {
             // The one risk shard sees to everything but what concerns several books.

@@ -94,6 +94,18 @@ impl Ledger {
         self.risk.check(command)
     }
 
+    /// A seeded fault: unsettled futures hold nobody up.
+    #[cfg(test)]
+    pub(super) const fn forget_futures(&mut self) {
+        self.futures_until = 0;
+    }
+
+    /// A seeded fault: unsettled futures need no room.
+    #[cfg(test)]
+    pub(super) const fn forget_room(&mut self) {
+        self.worst = 0;
+    }
+
     fn must_wait(&self, command: &Command) -> Option<Reason> {
         let unsettled = Unsettled {
             lowers: self.lowering_until > self.settled,

@@ -199,6 +199,20 @@ impl Service {
         })
     }
 
+    /// Submits `count` commands that are written where they will be executed, as those that are
+    /// decoded are: `write(at, command)` writes one over an older one, and gives the note for it.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit); some of the commands may have been executed.
+    pub fn submit_with(
+        &mut self,
+        count: usize,
+        mut write: impl FnMut(usize, &mut Command) -> u64,
+    ) -> Result<(), Stopped> {
+        self.pipeline
+            .publish_batch(count, |at, slot| slot.tag = write(at, &mut slot.command))
+    }
+
     /// Waits until every command submitted so far has been published.
     ///
     /// # Errors
