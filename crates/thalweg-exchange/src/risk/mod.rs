@@ -15,8 +15,11 @@
 //! 1. *Users.* Removed, added and resumed by barriers only. A settlement may add a user, suspended:
 //!    before it the check refuses (no user), after it too or not. One who is found active early is
 //!    active later.
-//! 2. *Symbols*, and what is remembered of them for pairs: written by checks only, so an early
-//!    check sees exactly what a late one would.
+//! 2. *Symbols*, their halts and bands, and what is remembered of them for pairs: written by checks
+//!    only, so an early check sees exactly what a late one would. All but one: a symbol is
+//!    removed by settlement, which needs its terms to give back what its orders held. That command
+//!    "may lower", so no check runs while it is unsettled; and it is a barrier, so no settlement
+//!    before it comes when the symbol is gone, or when another has its slot.
 //! 3. *Futures*: positions and last prices are written by the checks of the user's own orders in
 //!    futures, which come in order, and by settlements of commands in futures symbols, all of which
 //!    "may lower" (a fee is due, a loss is booked when a record goes). While none of those is
@@ -37,7 +40,10 @@
 //! - a seller with a limit price gets s·(p·qK − fee) ≥ 0, as its limit covers the taker fee;
 //! - a FOK_BUDGET ASK gets Σ s·p·qK − f·Σ s ≥ budget·qK − f·size in one booking: it may lower where
 //!   that is below zero, and only there; an IOC_BUDGET ASK likewise, without the budget;
-//! - rejects and reductions give back part of a hold ≥ 0.
+//! - rejects, reductions and removals give back part of a hold ≥ 0.
+//!
+//! A command that takes out orders of several users or symbols "may lower" as a whole, since there
+//! may be futures among them: the loss in a record that goes with its last order is booked.
 //!
 //! The exceptions are quirks of [`Rules::REFERENCE`]: a maker fee above the taker fee, sizes and
 //! prices not above zero, asks moved under the fee. Each marks its symbol for good, when it is
