@@ -1,5 +1,6 @@
 //! The matching stage: one book per symbol. Knows no money.
 
+mod conditional;
 mod operations;
 mod shards;
 
@@ -93,6 +94,7 @@ impl Matching {
                     ResultCode::Success
                 })
             }
+            Command::PlaceWith(ref order) => self.place_with(order, checked, user, events),
             Command::Move {
                 uid,
                 symbol,
@@ -162,6 +164,7 @@ impl Matching {
                 return self.remove(*symbol, events);
             }
             Command::CancelAll { uid, symbol } => return self.cancel_all(*uid, *symbol, events),
+            Command::Clock { time } if checked == ResultCode::Success => self.expire(*time, events),
             Command::AddSymbols(specs) if checked == ResultCode::Success => {
                 specs.iter().for_each(|spec| self.add(spec));
             }

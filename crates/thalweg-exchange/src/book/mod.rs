@@ -13,58 +13,31 @@
 //! Nothing here is checked for 64-bit overflow: the risk check admits only orders for which no sum
 //! of sizes can leave 64 bits (see [`crate::risk`]).
 
+mod aside;
 mod careful;
+mod expiry;
+mod iceberg;
 mod ladder;
 mod mass;
 mod node;
 mod occupancy;
 mod post_only;
 mod self_trade;
+mod stops;
 mod taking;
+mod view;
 
+use self::aside::Aside;
 use self::ladder::{Ladder, mask};
 use self::node::{NONE, Node};
+pub use self::view::{Level, RestingOrder};
 use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
 use crate::event::{Event, Events, UserHint};
 use crate::ids::{OrderId, UserId};
 use crate::index::Index;
-use crate::order_terms::OrderFlags;
+use crate::order_terms::{ConditionalOrder, OrderFlags};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
-
-/// A price level as seen from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
-    /// The price.
-    pub price: i64,
-    /// Lots that rest here.
-    pub volume: i64,
-    /// How many orders they belong to.
-    pub orders: u64,
-}
-
-/// A resting order as seen from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RestingOrder {
-    /// Its id.
-    pub order_id: OrderId,
-    /// Its owner.
-    pub uid: UserId,
-    /// Its side.
-    pub action: Action,
-    /// Its limit price.
-    pub price: i64,
-    /// Its reserve price, as it was placed.
-    pub reserve_price: i64,
-    /// Its size in lots, what is filled included.
-    pub size: i64,
-    /// Lots that are filled.
-    pub filled: i64,
-    /// Lots of an iceberg order that are neither filled nor shown; no part of its level's volume.
-    pub hidden: i64,
-    /// What it asks for when it is moved and takes.
-    pub flags: OrderFlags,
-}
 
 /// An order book. Read here; changed only through the engine.
 #[derive(Clone, Debug)]
@@ -74,6 +47,8 @@ pub struct Book {
     ask_floor: i64,
     ladder: Ladder,
     index: Index,
+    /// Only while orders hide lots, expire, or wait.
+    aside: Option<Box<Aside>>,
 }
 
 impl Book {
@@ -89,6 +64,7 @@ impl Book {
             ask_floor: lowest_ask(&spec),
             ladder,
             index: Index::with_capacity(orders),
+            aside: None,
         }
     }
 
@@ -112,14 +88,15 @@ impl Book {
 
     /// The resting orders of one side, best price first, then in order of time.
     pub fn orders(&self, side: Action) -> impl Iterator<Item = RestingOrder> + '_ {
-        self.ladder.orders(side)
+        let orders = self.ladder.orders(side);
+        orders.map(|order| self.completed(order))
     }
 
     /// A resting order by its id.
     #[must_use]
     pub fn order(&self, order_id: OrderId) -> Option<RestingOrder> {
         self.find(order_id)
-            .map(|slot| self.ladder.nodes[slot].resting())
+            .map(|slot| self.completed(self.ladder.nodes[slot].resting()))
     }
 
     /// How many orders rest, both sides together.
@@ -158,8 +135,8 @@ impl Book {
         rules: &Rules,
         events: &mut Events,
     ) {
-        if place.flags != OrderFlags::NONE {
-            self.place_carefully(place, user, rules, events);
+        if place.flags != OrderFlags::NONE || self.aside.is_some() {
+            self.place_with(&ConditionalOrder::from(*place), user, rules, events);
             return;
         }
         match place.order_type {
@@ -258,8 +235,11 @@ impl Book {
             return ResultCode::MatchingReduceFailedWrongSize;
         }
         let Some(slot) = self.find_own(uid, order_id) else {
-            return ResultCode::MatchingUnknownOrderId;
+            return self.reduce_waiting((uid, order_id), by, events);
         };
+        if self.ladder.nodes[slot].marks != 0 {
+            return self.reduce_carefully(slot, by, events);
+        }
         let order = &mut self.ladder.nodes[slot];
         let Node {
             price,
@@ -307,23 +287,29 @@ impl Book {
             return checked;
         }
         let order = &self.ladder.nodes[slot];
-        let side = order.action;
+        let (side, marks) = (order.action, order.marks);
         if let Some(code) = self.check_move(order, price, rules) {
             return code;
         }
         let opposite = side.opposite();
         let crosses = self.ladder.best_key(opposite) <= price ^ mask(opposite);
-        if crosses || !self.ladder.shift(slot, price) {
-            return self.move_far(slot, price, events);
+        if crosses | (marks != 0) || !self.ladder.shift(slot, price) {
+            return self.move_far(slot, price, rules, events);
         }
         ResultCode::Success
     }
 
     /// The same where it trades, or where the window ends.
     #[cold]
-    fn move_far(&mut self, slot: u32, price: i64, events: &mut Events) -> ResultCode {
-        if self.ladder.nodes[slot].flags != OrderFlags::NONE {
-            return self.move_carefully(slot, price, events);
+    fn move_far(
+        &mut self,
+        slot: u32,
+        price: i64,
+        rules: &Rules,
+        events: &mut Events,
+    ) -> ResultCode {
+        if self.ladder.nodes[slot].flags != OrderFlags::NONE || self.aside.is_some() {
+            return self.move_carefully(slot, price, rules, events);
         }
         self.ladder.unlink(slot);
         self.ladder.nodes[slot].price = price;

@@ -62,7 +62,7 @@ impl Matching {
 }
 
 /// How a book stands after a command that moved none of its orders.
-fn standing(book: &Book) -> Standing {
+pub(super) fn standing(book: &Book) -> Standing {
     let best = |side| book.best(side).map(|level| level.price);
     Standing {
         ask: best(Action::Ask),

@@ -106,6 +106,9 @@ impl Risk {
     fn futures_worst(&self, symbol: &Symbol, command: &Command) -> i128 {
         match command {
             Command::Place(place) => symbol.reserved_per_new_lot(place) * i128::from(place.size),
+            Command::PlaceWith(order) => {
+                symbol.reserved_per_lot(order.place.price) * i128::from(order.place.size)
+            }
             Command::Move { uid, price, .. } => {
                 let user = self.users.get(*uid);
                 let position = user.and_then(|user| user.position(symbol.spec.id));
