@@ -126,7 +126,7 @@ impl Book {
         let rests = place.order_type == OrderType::Gtc && !is_cut;
         let is_known = || self.find(place.order_id).is_some() || self.waits(place.order_id);
         if rests && !is_known() {
-            self.rest_with_terms(order, left, (user, arrival), events);
+            self.rest_with_terms(order, left, (user, arrival));
         } else {
             reject(place, left, first, events);
         }

@@ -10,8 +10,9 @@
 //! `display` lots again at its new place. *FOK and FOK_BUDGET* count hidden lots: they would be
 //! met. Money is held for all lots as for those of any order.
 //!
-//! How many more lots are shown than before is always told by an [`Event::Refilled`]: also when the
-//! order comes to rest, of which nothing was shown before.
+//! What is shown when the order comes to rest follows from what is left of it. How many more lots
+//! are shown later is told by an [`Event::Refilled`]: also when it was moved, beyond those that
+//! were shown before and are not taken by its trades.
 
 use super::Book;
 use super::aside::Terms;
@@ -27,7 +28,6 @@ impl Book {
         order: &ConditionalOrder,
         left: i64,
         (user, arrival): (UserHint, Option<u64>),
-        events: &mut Events,
     ) {
         let Place { order_id, .. } = order.place;
         let display = order.display.unwrap_or(left);
@@ -48,12 +48,6 @@ impl Book {
             good_till: order.good_till,
         };
         self.set_terms(slot, terms);
-        if hidden > 0 {
-            events.push(Event::Refilled {
-                order: order_id,
-                size: shown,
-            });
-        }
     }
 
     /// Shows lots of an order that is in no queue, of whose lots `left` are left, and appends it.

@@ -4,8 +4,8 @@
 //! all that is negative, as a positive number: balances, and the two accounts of each position in
 //! futures, its profit and what was paid for its open lots (see [`Stake`]); **R** = what may still
 //! move beyond that: reserved by quirks of the reference when the command that could do it is
-//! checked, and never given back; and while futures orders rest and lots are open, per resting lot
-//! |price| + the higher fee + 1, per open lot 1.
+//! checked, and never given back; and while futures orders rest or wait and lots are open, per lot
+//! that rests or waits |price| + the higher fee + 1, per open lot 1.
 //!
 //! *Rule*: max(D, 0) + N + R ≤ `i64::MAX` after every accepted deposit, and before every accepted
 //! command that could make an account negative, with the most it could lose added.
@@ -18,9 +18,10 @@
 //! *Why futures keep the rule between checks*: a trade of s lots at the maker's price p moves s·p
 //! from the buyer's accounts to the seller's, which raises N by s·|p| at most; each side's fee is
 //! at most the higher fee, and each may open s lots. The maker's lots leave the book, which lowers
-//! R by s·(|p| + fee + 1), and the check of the taker made sure of s·(fee + 1) more. Moving the
-//! whole of one account into another, as closing a position does, or a part of the same sign, never
-//! raises N.
+//! R by s·(|p| + fee + 1), and the check of the taker made sure of s·(fee + 1) more; of a stop
+//! order that was triggered, at least as much was reserved for lots that wait. Moving the whole of
+//! one account into another, as closing a position does, or a part of the same sign, never raises
+//! N.
 
 use super::position::Stake;
 use crate::ids::CurrencyId;

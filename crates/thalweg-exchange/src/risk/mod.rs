@@ -40,7 +40,13 @@
 //! - a seller with a limit price gets s·(p·qK − fee) ≥ 0, as its limit covers the taker fee;
 //! - a FOK_BUDGET ASK gets Σ s·p·qK − f·Σ s ≥ budget·qK − f·size in one booking: it may lower where
 //!   that is below zero, and only there; an IOC_BUDGET ASK likewise, without the budget;
-//! - rejects, reductions and removals give back part of a hold ≥ 0.
+//! - rejects, reductions and removals give back part of a hold ≥ 0;
+//! - a stop order that the command triggers has a limit price, and its lots are held for since it
+//!   began to wait: it is settled as a taker above, whoever owns it;
+//! - an order that must not meet its owner's is filled in part at most where it has a limit price
+//!   or no budget to bring in: a FOK_BUDGET ASK counts only lots that it would get.
+//!
+//! Orders with conditions and the clock are barriers: their check reads the clock.
 //!
 //! A command that takes out orders of several users or symbols "may lower" as a whole, since there
 //! may be futures among them: the loss in a record that goes with its last order is booked.

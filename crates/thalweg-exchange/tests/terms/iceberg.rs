@@ -17,7 +17,7 @@ const LAST: (bool, bool) = (false, true);
 fn it_shows_so_many_and_hides_the_rest() {
     let mut world = World::new(Rules::default());
     let place = ask(1, 1, 100, 10);
-    assert_eq!(world.done(with(iceberg(place, 3))), [refilled(1, 3)]);
+    assert_eq!(world.done(with(iceberg(place, 3))), []);
     assert_eq!(world.side(PAIR, Ask), [(100, 1, 3)]);
     let order = world.order(PAIR, 1).expect("it rests");
     assert_eq!((order.size, order.filled, order.hidden), (10, 0, 7));
@@ -69,10 +69,7 @@ fn filled_lots_are_shown_again_at_the_end_of_the_queue() {
 fn it_takes_with_all_its_lots() {
     let mut world = World::new(Rules::default());
     world.done(Command::Place(ask(2, 2, 100, 5)));
-    let events = [
-        trade(Bid, (100, 5), (2, 2), (true, false), 110),
-        refilled(1, 2),
-    ];
+    let events = [trade(Bid, (100, 5), (2, 2), (true, false), 110)];
     assert_eq!(world.done(with(iceberg(bid(1, 1, 110, 9), 2))), events);
     let order = world.order(PAIR, 1).expect("it rests");
     assert_eq!((order.size, order.filled, order.hidden), (9, 5, 2));

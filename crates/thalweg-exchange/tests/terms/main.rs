@@ -1,10 +1,20 @@
 //! What orders may ask for beyond the reference: exact cases, and properties over random streams.
 
+#[path = "../properties/commands.rs"]
+#[allow(dead_code)] // made for the properties; this file needs a part of it
+mod commands;
+mod extreme;
 mod good_till;
 mod iceberg;
+#[path = "../properties/late.rs"]
+mod late;
+mod pipelines;
+mod plain;
 mod post_only;
 mod random;
 mod self_trade;
 mod stops;
 mod watch;
 mod world;
+
+use world::text;

@@ -151,7 +151,7 @@ fn as_time_goes_by(now: i64, command: &mut Command) {
 }
 
 /// Little money, so that some is refused, or much.
-fn money() -> impl Strategy<Value = i64> {
+pub(crate) fn money() -> impl Strategy<Value = i64> {
     prop_oneof![Just(300), Just(3_000), Just(1_000_000)]
 }
 

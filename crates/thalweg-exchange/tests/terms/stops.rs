@@ -8,7 +8,7 @@ use thalweg_exchange::{
 
 use crate::world::{
     FUTURES, OTHER_PAIR, PAIR, World, ask, bid, cancelled, flagged, iceberg, in_symbol, moved,
-    reduced, refilled, reject, removed, stop, text, trade, triggered, with,
+    reduced, reject, removed, stop, text, trade, triggered, with,
 };
 
 const WHOLE: (bool, bool) = (true, true);
@@ -258,7 +258,6 @@ fn what_it_asks_for_counts_when_it_is_triggered() {
         triggered(&own),
         removed(&rests, 2, Removal::SelfTrade),
         triggered(&ice.place),
-        refilled(3, 2),
     ];
     assert_eq!(world.done(Command::Place(bid(4, 9, 100, 1))), events);
     assert_eq!(world.side(PAIR, Bid), [(104, 2, 3), (99, 3, 2)]);
