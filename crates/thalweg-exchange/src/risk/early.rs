@@ -13,18 +13,18 @@
 //!    no last price (those count for open positions only).
 //! 2. *Cancels and reductions* have no check: they never wait.
 //! 3. *Orders in futures behind pairs only.* The check reads the user's records, last prices, the
-//!    balance in the quote currency, and the ledger's bound. Unsettled pairs change no record and no
-//!    last price, raise balances (an acceptance asks for a balance that is high enough), lower N
-//!    and leave D and R. So an acceptance holds, and they are no barrier.
+//!    balance in the quote currency, and the ledger's bound. Unsettled pairs change no record and
+//!    no last price, raise balances (an acceptance asks for a balance that is high enough), lower
+//!    N and leave D and R. So an acceptance holds, and they are no barrier.
 //! 4. *Orders in pairs behind futures.* Of a user without records the check reads nothing that
 //!    futures change, but the ledger's bound where the order could lose more than it
 //!    holds. So it is done at once for users without records and orders that need no room; a move
 //!    in pairs reads no records in any case.
 //! 5. *Moves in futures.* The check reads the lots pending in the user's record, which unsettled
-//!    settlements can only lower, and the bound. Each unsettled command raises N + R by no more than
-//!    it had to have room for when it was checked (see `ledger`); cancels by nothing. With the
-//!    sum of those added, room now is room later: the move is checked at once, and if it has no room
-//!    with that sum it waits.
+//!    settlements can only lower, and the bound. Each unsettled command raises N + R by no more
+//!    than it had to have room for when it was checked (see `ledger`); cancels by nothing. With the
+//!    sum of those added, room now is room later: the move is checked at once, and if it has no
+//!    room with that sum it waits.
 //! 6. *New orders in futures behind futures*: for users without records as in 4, with the
 //!    sum of 5. The others wait: their margin hangs on records that are about to change.
 //!

@@ -1,12 +1,14 @@
 //! The risk state cut up by user, so that several stages can check and settle side by side.
 //!
 //! # What is whose
-//! - *A user*, with balances and positions, is in the share that [`share_of`] names, and there only.
+//! - *A user*, with balances and positions, is in the share that [`share_of`] names, and nowhere
+//!   else.
 //! - *Symbols*, their limits and last prices are in every share: commands that change them are
 //!   executed on all shares, settlements of futures note the last prices in all.
 //! - *What is remembered of a symbol's orders* for the quirks (how many lots, the largest price) is
 //!   noted in the share of each order's owner. Together (sum, maximum, or) it is what one
-//!   state would remember. Nobody reads it but commands that could meet a quirk.
+//!   state would remember. Nobody reads it but commands that could meet a quirk, and the `calm`
+//!   module, whose answers are the same without it.
 //! - *The totals of a currency* (fees, D, N and R of the `ledger` module) are sums, and each share
 //!   has a part of each: what came of its own users. A part means nothing by itself.
 //!
