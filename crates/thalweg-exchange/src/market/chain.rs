@@ -1,4 +1,8 @@
 //! What one command's events do to a book, taker by taker.
+//!
+//! An order that hides lots is nothing special to the market: when what it shows is filled, it is
+//! gone, and when as much again is shown, an order of the same id comes. Where such an order is
+//! moved, it leaves, takes, and comes back with what it shows then.
 
 use super::builder::OutOfStep;
 use super::message::{Body, OrderChange};
@@ -16,24 +20,24 @@ pub(super) struct Taker {
     price: i64,
     /// Lots that neither traded nor were rejected so far.
     left: i64,
-    /// Lots that it shows at most when it rests.
-    display: i64,
     /// Whether what is left may rest.
     rests: bool,
-    /// The slot of an order that rested before and was moved, unless part of it is hidden.
+    /// The slot of an order that rested before and was moved, unless it hides lots.
     moved: Option<u32>,
+    /// Of one that hides lots and was moved: those that it showed, less those that it took.
+    showed: Option<i64>,
 }
 
 impl Taker {
-    fn new(place: &Place, display: Option<i64>) -> Self {
+    fn new(place: &Place) -> Self {
         Self {
             order: place.order_id,
             side: place.action,
             price: place.price,
             left: place.size,
-            display: display.unwrap_or(i64::MAX),
             rests: place.order_type == OrderType::Gtc,
             moved: None,
+            showed: None,
         }
     }
 }
@@ -45,7 +49,7 @@ impl SymbolFeed {
         events: &[Event],
         to: &mut Telling<'_>,
     ) -> Result<(), OutOfStep> {
-        self.chain(Some(Taker::new(place, None)), events, to)
+        self.chain(Some(Taker::new(place)), events, to)
     }
 
     /// A stop order is nobody's business before it is triggered.
@@ -55,12 +59,14 @@ impl SymbolFeed {
         events: &[Event],
         to: &mut Telling<'_>,
     ) -> Result<(), OutOfStep> {
-        let taker = Taker::new(&order.place, order.display);
         if order.trigger.is_none() {
-            return self.chain(Some(taker), events, to);
+            return self.place(&order.place, events, to);
         }
-        self.waiting.insert(taker.order.0, taker.display);
-        self.chain(None, events, to)
+        let is_rejected = events.iter().any(|e| matches!(e, Event::Reject { .. }));
+        if !is_rejected {
+            self.waiting.insert(order.place.order_id);
+        }
+        Ok(())
     }
 
     pub(super) fn move_order(
@@ -71,17 +77,26 @@ impl SymbolFeed {
         to: &mut Telling<'_>,
     ) -> Result<(), OutOfStep> {
         let slot = self.find(order)?;
-        let (side, left) = self.reprice(slot, price);
-        self.tell(to, Body::Order(OrderChange::Moved { order, price, left }));
-        let taker = Taker {
+        let mut taker = Taker {
             order,
-            side,
+            side: self.side_of(slot),
             price,
-            left,
-            display: i64::MAX,
+            left: 0,
             rests: false,
             moved: Some(slot),
+            showed: None,
         };
+        if let Some(hidden) = self.hidden.remove(&order) {
+            let shown = self.withdraw(order, slot, to);
+            taker.left = shown.wrapping_add(hidden);
+            taker.rests = true;
+            taker.moved = None;
+            taker.showed = Some(shown);
+        } else {
+            let left = self.reprice(slot, price);
+            taker.left = left;
+            self.tell(to, Body::Order(OrderChange::Moved { order, price, left }));
+        }
         self.chain(Some(taker), events, to)
     }
 
@@ -101,7 +116,9 @@ impl SymbolFeed {
                         taker.left = taker.left.wrapping_sub(size);
                     }
                 }
-                Event::Removed { order, .. } => self.removed(order, to)?,
+                // It has left already.
+                Event::Removed { order, .. } if Some(order) == withdrawn(&taker) => taker = None,
+                Event::Removed { order, why, .. } => self.removed(order, why, to)?,
                 Event::Triggered {
                     order,
                     action,
@@ -110,20 +127,32 @@ impl SymbolFeed {
                     ..
                 } => {
                     self.rest(taker.take(), to);
-                    let display = self.waiting.remove(&order.0);
+                    if !self.waiting.remove(&order) {
+                        return Err(self.unknown(order));
+                    }
                     self.is_chained = true;
                     taker = Some(Taker {
                         order,
                         side: action,
                         price,
                         left: size,
-                        display: display.ok_or_else(|| self.unknown(order))?,
                         // What may not rest is rejected.
                         rests: true,
                         moved: None,
+                        showed: None,
                     });
                 }
-                Event::Refilled { order, size } => self.refilled(order, size, to)?,
+                Event::Refilled { order, size } => {
+                    let own = taker.filter(|taker| taker.order == order && !self.is_shown(order));
+                    if let Some(own) = own {
+                        let showed = own.showed.unwrap_or(0).wrapping_add(size);
+                        let showed = Some(showed);
+                        self.rest(Some(Taker { showed, ..own }), to);
+                        taker = None;
+                    } else {
+                        self.refilled(order, size, to)?;
+                    }
+                }
                 Event::Reduce { .. } => {}
             }
         }
@@ -151,6 +180,7 @@ impl SymbolFeed {
         };
         let taker = taker.as_mut().ok_or_else(|| self.unknown(maker))?;
         taker.left = taker.left.wrapping_sub(size);
+        taker.showed = taker.showed.map(|showed| showed.wrapping_sub(size));
         let trade = Body::Trade {
             price,
             size,
@@ -167,15 +197,22 @@ impl SymbolFeed {
         Ok(())
     }
 
+    /// What is left of a taker stands at the end of its queue, all of it or what it shows.
     fn rest(&mut self, taker: Option<Taker>, to: &mut Telling<'_>) {
-        if let Some(taker) = taker.filter(|taker| taker.rests && taker.left != 0) {
-            self.show(
-                taker.order,
-                taker.side,
-                taker.price,
-                taker.left.min(taker.display),
-                to,
-            );
+        let Some(taker) = taker.filter(|taker| taker.rests && taker.left != 0) else {
+            return;
+        };
+        let shown = taker.showed.unwrap_or(taker.left);
+        let hidden = taker.left.wrapping_sub(shown);
+        if hidden != 0 {
+            self.hidden.insert(taker.order, hidden);
         }
+        self.show(taker.order, taker.side, taker.price, shown, to);
     }
+}
+
+/// The order that takes, if it hides lots and left its book for that.
+fn withdrawn(taker: &Option<Taker>) -> Option<OrderId> {
+    let taker = taker.filter(|taker| taker.showed.is_some());
+    taker.map(|taker| taker.order)
 }

@@ -3,7 +3,7 @@
 //! *State*: what is left of every resting order, by id; the levels of both sides. *Rule*: between
 //! commands, a level's volume and count are the sums over the orders at its price.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::builder::OutOfStep;
 use super::message::{BestPrices, Body, LevelDelta, OrderChange, Quote, SymbolSequence};
@@ -12,7 +12,7 @@ use super::tape::Tape;
 use super::{Channels, Options};
 use crate::book::{Book, Level};
 use crate::command::Action;
-use crate::event::Event;
+use crate::event::{Event, Removal};
 use crate::ids::{OrderId, SymbolId};
 use crate::index::Index;
 use crate::slab::Slab;
@@ -56,8 +56,10 @@ pub(super) struct SymbolFeed {
     touched: Vec<Touched>,
     /// True where several takers came one after another, and levels may be in `touched` twice.
     pub(super) is_chained: bool,
-    /// Stop orders that wait: how much each will show at most.
-    pub(super) waiting: BTreeMap<i64, i64>,
+    /// Stop orders that wait: nobody is told of them. No id is both here and among the orders.
+    pub(super) waiting: BTreeSet<OrderId>,
+    /// How many lots an order hides, where it does.
+    pub(super) hidden: BTreeMap<OrderId, i64>,
     best: BestPrices,
 }
 
@@ -73,7 +75,8 @@ impl SymbolFeed {
             bids: PriceLadder::new(Action::Bid, options.levels),
             touched: Vec::with_capacity(options.messages),
             is_chained: false,
-            waiting: BTreeMap::new(),
+            waiting: BTreeSet::new(),
+            hidden: BTreeMap::new(),
             best: BestPrices::default(),
         }
     }
@@ -82,8 +85,11 @@ impl SymbolFeed {
     pub(super) fn learn(&mut self, book: &Book) {
         for side in [Action::Ask, Action::Bid] {
             for order in book.orders(side) {
-                let left = order.size - order.filled;
+                let left = order.size - order.filled - order.hidden;
                 self.add(order.order_id, side, order.price, left);
+                if order.hidden != 0 {
+                    self.hidden.insert(order.order_id, order.hidden);
+                }
             }
             for at in 0..self.touched.len() {
                 let Touched { side, before, .. } = self.touched[at];
@@ -91,6 +97,8 @@ impl SymbolFeed {
             }
             self.touched.clear();
         }
+        let waiting = book.waiting().map(|stop| stop.place.order_id);
+        self.waiting.extend(waiting);
         self.best = self.best_now();
     }
 
@@ -214,30 +222,49 @@ impl SymbolFeed {
         self.tell(to, Body::Order(added));
     }
 
-    /// Gives an order another price; gives its side and what is left of it.
-    pub(super) fn reprice(&mut self, slot: u32, price: i64) -> (Action, i64) {
+    pub(super) fn is_shown(&self, order: OrderId) -> bool {
+        self.find(order).is_ok()
+    }
+
+    pub(super) fn side_of(&self, slot: u32) -> Action {
+        self.orders[slot].side
+    }
+
+    /// Gives an order another price; gives what is left of it.
+    pub(super) fn reprice(&mut self, slot: u32, price: i64) -> i64 {
         let shadow = &mut self.orders[slot];
         let old = std::mem::replace(&mut shadow.price, price);
         let Shadow { left, side, .. } = *shadow;
         self.change(side, old, left.wrapping_neg(), -1);
         self.change(side, price, left, 1);
-        (side, left)
+        left
     }
 
-    /// Takes an order out that others than its owner's cancel took; a stop order that waited was
-    /// never shown.
-    pub(super) fn removed(
-        &mut self,
-        order: OrderId,
-        to: &mut Telling<'_>,
-    ) -> Result<(), OutOfStep> {
-        if self.waiting.remove(&order.0).is_some() {
-            return Ok(());
-        }
-        let slot = self.find(order)?;
+    /// An order leaves with all its lots, those that it hides too; gives how many it showed.
+    pub(super) fn withdraw(&mut self, order: OrderId, slot: u32, to: &mut Telling<'_>) -> i64 {
+        self.hidden.remove(&order);
         let left = self.orders[slot].left;
         self.lower(slot, left, true);
         self.tell(to, Body::Order(OrderChange::Removed { order, left }));
+        left
+    }
+
+    /// An order was taken out by something else than its owner's cancel of a resting order; or it
+    /// is a stop order that waited, or still waits, and was never shown.
+    pub(super) fn removed(
+        &mut self,
+        order: OrderId,
+        why: Removal,
+        to: &mut Telling<'_>,
+    ) -> Result<(), OutOfStep> {
+        let waited = match why {
+            Removal::Reduced => self.waiting.contains(&order),
+            _ => self.waiting.remove(&order),
+        };
+        if !waited {
+            let slot = self.find(order)?;
+            self.withdraw(order, slot, to);
+        }
         Ok(())
     }
 
@@ -249,6 +276,7 @@ impl SymbolFeed {
         to: &mut Telling<'_>,
     ) -> Result<(), OutOfStep> {
         let slot = self.find(order)?;
+        self.unhide(order, size);
         let shadow = &mut self.orders[slot];
         shadow.left = shadow.left.wrapping_add(size);
         let Shadow { price, side, .. } = *shadow;
@@ -263,6 +291,19 @@ impl SymbolFeed {
         Ok(())
     }
 
+    /// So many lots of an order are hidden no more; gives how many were, `size` at most.
+    fn unhide(&mut self, order: OrderId, size: i64) -> i64 {
+        let Some(hidden) = self.hidden.get_mut(&order) else {
+            return 0;
+        };
+        let lots = size.min(*hidden);
+        *hidden -= lots;
+        if *hidden == 0 {
+            self.hidden.remove(&order);
+        }
+        lots
+    }
+
     pub(super) fn reduce(
         &mut self,
         order: OrderId,
@@ -270,25 +311,27 @@ impl SymbolFeed {
         to: &mut Telling<'_>,
     ) -> Result<(), OutOfStep> {
         for event in events {
-            if let Event::Reduce {
-                size, completed, ..
-            } = *event
-            {
-                let slot = self.find(order)?;
-                let left = self.lower(slot, size, completed);
-                let change = if completed {
-                    OrderChange::Removed { order, left: size }
-                } else {
-                    OrderChange::Reduced {
-                        order,
-                        by: size,
-                        left,
+            match *event {
+                Event::Reduce {
+                    completed: true, ..
+                } => {
+                    let slot = self.find(order)?;
+                    self.withdraw(order, slot, to);
+                }
+                Event::Reduce { size, .. } => {
+                    let slot = self.find(order)?;
+                    let by = size - self.unhide(order, size);
+                    if by != 0 {
+                        let left = self.lower(slot, by, false);
+                        let change = OrderChange::Reduced { order, by, left };
+                        self.tell(to, Body::Order(change));
                     }
-                };
-                self.tell(to, Body::Order(change));
-            }
-            if let Event::Removed { order, .. } = *event {
-                self.removed(order, to)?;
+                }
+                Event::Removed { order, why, .. } => self.removed(order, why, to)?,
+                Event::Trade { .. }
+                | Event::Reject { .. }
+                | Event::Triggered { .. }
+                | Event::Refilled { .. } => {}
             }
         }
         Ok(())
@@ -350,6 +393,7 @@ impl SymbolFeed {
         self.touched.clear();
         self.is_chained = false;
         self.waiting.clear();
+        self.hidden.clear();
         self.best = BestPrices::default();
         self.tell(to, Body::Cleared);
     }

@@ -218,7 +218,10 @@ impl Known {
             });
             let resting: Vec<(OrderId, i64, i64)> = book
                 .orders(side)
-                .map(|order| (order.order_id, order.price, order.size - order.filled))
+                .map(|order| {
+                    let shown = order.size - order.filled - order.hidden;
+                    (order.order_id, order.price, shown)
+                })
                 .collect();
             assert_eq!(orders, resting);
         }

@@ -24,6 +24,9 @@ fn orders(
             let id = book.spec().id;
             found.extend(own.map(|o| (id, o.order_id, o.uid, o.size - o.filled)));
         }
+        let places = book.waiting().map(|stop| &stop.place);
+        let own = places.filter(|place| uid.is_none_or(|uid| uid == place.uid));
+        found.extend(own.map(|place| (place.symbol, place.order_id, place.uid, place.size)));
     }
     found
 }
@@ -97,24 +100,52 @@ proptest! {
 }
 
 #[test]
-fn the_streams_have_much_to_cancel() {
+fn the_streams_have_much_to_cancel_and_to_follow() {
     use proptest::strategy::ValueTree;
     use proptest::test_runner::TestRunner;
 
     let mut runner = TestRunner::deterministic();
-    let (mut gone, mut futures) = (0, 0);
+    let (mut gone, mut futures, mut waited) = (0, 0, 0);
+    let (mut triggered, mut refilled, mut self_trades, mut expired) = (0, 0, 0, 0);
     for _ in 0..200 {
         let tree = market(250).new_tree(&mut runner).expect("a stream");
         let (rules, commands) = tree.current();
         let mut state = State::new(rules);
         let mut events = Events::new();
         for command in &commands {
+            let waiting = |state: &State| {
+                let books = state.matching.books();
+                books
+                    .iter()
+                    .map(|book| book.waiting().count())
+                    .sum::<usize>()
+            };
+            let before = waiting(&state);
             apply(&mut state, command, &mut events);
             if let Command::CancelAll { .. } = command {
                 gone += events.len();
                 futures += events.standings().len();
+                waited += before - waiting(&state);
+            }
+            for event in &events {
+                match event {
+                    Event::Triggered { .. } => triggered += 1,
+                    Event::Refilled { .. } => refilled += 1,
+                    Event::Removed { why, .. } => {
+                        self_trades += usize::from(*why == Removal::SelfTrade);
+                        expired += usize::from(*why == Removal::Expired);
+                    }
+                    _ => {}
+                }
             }
         }
     }
-    assert!(gone > 200 && futures > 20, "{gone} orders, {futures} books");
+    assert!(
+        gone > 200 && futures > 20 && waited > 5,
+        "{gone} orders, {futures} books, {waited} waited"
+    );
+    assert!(
+        triggered > 20 && refilled > 60 && self_trades > 5 && expired > 30,
+        "{triggered} triggered, {refilled} refilled, {self_trades} self-trades, {expired} expired"
+    );
 }

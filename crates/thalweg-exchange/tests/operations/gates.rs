@@ -17,6 +17,7 @@ fn order(command: &Command) -> Option<(SymbolId, Option<i64>)> {
             price,
             ..
         }) => Some((symbol, (!order_type.is_budget()).then_some(price))),
+        Command::PlaceWith(ref order) => Some((order.place.symbol, Some(order.place.price))),
         Command::Move { symbol, price, .. } => Some((symbol, Some(price))),
         _ => None,
     }

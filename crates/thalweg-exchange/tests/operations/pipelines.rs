@@ -52,6 +52,10 @@ proptest! {
     ) {
         late_agrees(rules, &commands, &pace)?;
     }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(30))]
 
     #[test]
     fn two_threads_and_any_shards_give_the_same_answers_and_state((rules, commands) in market(300)) {

@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use thalweg_exchange::{
-    Action, Command, CurrencyId, Rules, SymbolId, SymbolSpec, SymbolType, UserId,
+    Action, Command, ConditionalOrder, CurrencyId, OrderFlags, OrderType, Rules, SymbolId,
+    SymbolSpec, SymbolType, UserId,
 };
 
 use crate::commands::{self, Mix};
@@ -53,7 +54,47 @@ fn operation() -> impl Strategy<Value = Command> {
         4 => symbol().prop_map(|symbol| Command::Unhalt { symbol }),
         4 => symbol().prop_map(|symbol| Command::RemoveSymbol { symbol }),
         9 => listing(),
+        // As if no time went by yet: see `as_time_goes_by`.
+        6 => (-2..9_i64).prop_map(|time| Command::Clock { time }),
     ]
+}
+
+/// A command of the properties; orders among them may ask for something.
+fn order(mix: Mix) -> impl Strategy<Value = Command> {
+    let one_of = |range: std::ops::Range<i64>| prop::option::weighted(0.3, range);
+    let wishes = (0..8_u8, one_of(2..16), one_of(1..4), one_of(0..40));
+    let wishes = prop::option::weighted(0.25, wishes);
+    (commands::command(mix), wishes).prop_map(|(command, wishes)| {
+        let (Command::Place(mut place), Some((flags, trigger, display, good_till))) =
+            (command.clone(), wishes)
+        else {
+            return command;
+        };
+        place.flags = OrderFlags::from_code(flags).expect("below 8");
+        if place.order_type == OrderType::Fok || place.order_type.is_budget() {
+            return Command::Place(place);
+        }
+        let order = ConditionalOrder {
+            trigger,
+            display: display.filter(|_| place.order_type == OrderType::Gtc),
+            good_till,
+            ..place.into()
+        };
+        Command::PlaceWith(order.into())
+    })
+}
+
+/// Turns times from now on into times by the log.
+fn as_time_goes_by(now: i64, command: &mut Command) {
+    match command {
+        Command::Clock { time } => *time += now,
+        Command::PlaceWith(order) => {
+            let mut later = **order;
+            later.good_till = later.good_till.map(|time| time + now);
+            *order = later.into();
+        }
+        _ => {}
+    }
 }
 
 /// True where the reference makes or loses money by this command.
@@ -66,7 +107,7 @@ fn breaks_the_sum(command: &Command) -> bool {
 
 /// Rules, and a stream under which money is conserved.
 pub(crate) fn market(length: usize) -> impl Strategy<Value = (Rules, Vec<Command>)> {
-    let command = prop_oneof![16 => commands::command(Mix::Quirks), 1 => operation()];
+    let command = prop_oneof![16 => order(Mix::Quirks), 1 => operation()];
     let commands = prop::collection::vec(command, 1..length);
     let rules = prop_oneof![
         3 => Just(Rules::REFERENCE),
@@ -81,6 +122,9 @@ pub(crate) fn market(length: usize) -> impl Strategy<Value = (Rules, Vec<Command
             Mix::Quirks
         };
         commands.retain(|command| rules.fill_ioc_budget || !breaks_the_sum(command));
+        for (now, command) in (0_i64..).zip(&mut commands) {
+            as_time_goes_by(now, command);
+        }
         commands.splice(0..0, [commands::symbols(mix), commands::accounts()]);
         (rules, commands)
     })

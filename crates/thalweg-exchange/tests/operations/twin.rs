@@ -49,6 +49,11 @@ impl Twin {
                 symbol: Some(symbol),
                 ..
             } => *symbol = self.id(*symbol),
+            Command::PlaceWith(order) => {
+                let mut translated = **order;
+                translated.place.symbol = self.id(translated.place.symbol);
+                *order = translated.into();
+            }
             Command::AddSymbols(specs) => {
                 let spec = |spec: &SymbolSpec| SymbolSpec {
                     id: self.id(spec.id),
@@ -130,11 +135,16 @@ fn told(events: &Events, reason: Option<Removal>) -> Vec<Event> {
             *why = reason.unwrap_or(*why);
         }
     }
-    // Books were visited in the order of other ids.
-    told.sort_by_key(|event| match event {
-        Event::Removed { symbol, .. } => symbol.0,
-        _ => 0,
-    });
+    // Where several books were visited, it was in the order of other ids.
+    if told
+        .iter()
+        .all(|event| matches!(event, Event::Removed { .. }))
+    {
+        told.sort_by_key(|event| match event {
+            Event::Removed { symbol, .. } => symbol.0,
+            _ => 0,
+        });
+    }
     told
 }
 
@@ -147,7 +157,7 @@ pub(crate) fn lines(state: &State, live: impl Fn(SymbolId) -> bool) -> Vec<Strin
         let place = match fields[0].as_str() {
             "P" if line.ends_with(",0,0,0,0,0,0") => continue,
             "P" => Some(2),
-            "L" | "H" | "B" | "O" | "Q" => Some(1),
+            "L" | "H" | "B" | "O" | "Q" | "Y" | "N" | "E" => Some(1),
             _ => None,
         };
         if let Some(place) = place {
