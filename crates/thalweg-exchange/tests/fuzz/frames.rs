@@ -1,0 +1,56 @@
+//! Any bytes: what decodes gives the same bytes again.
+
+use thalweg_exchange::Events;
+use thalweg_exchange::codec::{
+    CodecError, FRAME_BYTES_MAX, command_bytes, decode_command, decode_message, decode_outcome,
+    encode_command, encode_message, encode_outcome, message_bytes, outcome_bytes, peek,
+};
+
+/// What must hold of any bytes; with a fault, that an own byte of a cancel is overlooked.
+///
+/// # Panics
+/// If it does not hold.
+pub(crate) fn check(bytes: &[u8], has_fault: bool) {
+    let mut rest = bytes;
+    // Frame by frame, as a gateway reads them.
+    while let Ok(frame) = peek(rest) {
+        let Some(whole) = rest.get(..frame.bytes) else {
+            assert!(frame.bytes <= FRAME_BYTES_MAX);
+            break;
+        };
+        one(whole, has_fault);
+        rest = &rest[frame.bytes..];
+    }
+    one(rest, has_fault);
+}
+
+fn one(bytes: &[u8], has_fault: bool) {
+    let mut read = bytes.to_vec();
+    if has_fault && bytes.len() > 8 && bytes[4] == 2 {
+        read[6] = 0;
+    }
+    let mut events = Events::new();
+    let mut again = vec![0; bytes.len()];
+    let mut decoded = 0;
+    let mut same = |length: usize, encoded: Result<usize, CodecError>, again: &[u8]| {
+        assert_eq!(encoded, Ok(length));
+        assert_eq!(&again[..length], &bytes[..length]);
+        decoded += 1;
+    };
+    if let Ok((command, length)) = decode_command(&read) {
+        assert_eq!(command_bytes(&command), length);
+        let encoded = encode_command(&command, &mut again);
+        same(length, encoded, &again);
+    }
+    if let Ok((outcome, length)) = decode_outcome(&read, &mut events) {
+        assert_eq!(outcome_bytes(&events), length);
+        let encoded = encode_outcome(outcome, &events, &mut again);
+        same(length, encoded, &again);
+    }
+    if let Ok((message, length)) = decode_message(&read) {
+        assert_eq!(message_bytes(&message), length);
+        let encoded = encode_message(&message, &mut again);
+        same(length, encoded, &again);
+    }
+    assert!(decoded <= 1, "two meanings");
+}

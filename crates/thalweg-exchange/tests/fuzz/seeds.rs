@@ -1,0 +1,43 @@
+//! Inputs to begin with: what is good, so that a change of it is nearly good.
+
+use thalweg_exchange::codec::{command_bytes, encode_command};
+
+use super::language::{Words, setup};
+
+/// Frames of many kinds, one after another.
+pub(crate) fn frames() -> Vec<u8> {
+    let mut commands = setup().to_vec();
+    let letters: Vec<u8> = (0..=255_u8)
+        .flat_map(|byte| [byte, 1, byte / 3, 2])
+        .collect();
+    for start in 0..16 {
+        commands.extend(Words::new(&letters[start * 61..]).commands(false));
+    }
+    let mut bytes = vec![0; commands.iter().map(command_bytes).sum()];
+    let mut at = 0;
+    for command in &commands {
+        at += encode_command(command, &mut bytes[at..]).expect("there is room");
+    }
+    bytes
+}
+
+/// Orders that meet: a sell of 5 and one of 6, a buy of 9, and more of the kind.
+pub(crate) fn orders() -> Vec<u8> {
+    let place = |side, uid, order, size| [0, side, 10, uid, 0, order, size];
+    let places = [
+        place(0, 0, 1, 5),
+        place(0, 1, 2, 6),
+        place(1, 2, 3, 9),
+        place(1, 0, 4, 7),
+    ];
+    [&[0_u8][..], places.as_flattened()].concat()
+}
+
+/// A recorded stream of every kind of line.
+pub(crate) fn lines() -> Vec<u8> {
+    b"S,1,5,0,10,20,100,10,3,1,0,0\nW,2,40,20:5000,10:-3\n\
+      C,3,PLACE,40,5,-9,FOK_BUDGET,BID,100,100,8\nR,SUCCESS\nC,4,CANCEL,40,5,-9\n\
+      C,5,MOVE,40,5,1,7\nC,6,REDUCE,40,5,1,3\nC,7,ADD_USER,7\nC,8,SUSPEND,7\nC,9,RESUME,7\n\
+      C,10,BALANCE,7,20,1000000,3,0\nC,11,NOP\nC,12,RESET\nK,12,3,00000000000000aa\n"
+        .to_vec()
+}
