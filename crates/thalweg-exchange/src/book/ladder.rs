@@ -70,6 +70,13 @@ impl Ladder {
         self.best[side as usize]
     }
 
+    /// The best price of a side.
+    #[inline]
+    pub(super) fn best_price(&self, side: Action) -> Option<i64> {
+        let key = self.best_key(side);
+        (key != NO_KEY || self.level_at(side, key).is_some()).then_some(key ^ mask(side))
+    }
+
     /// The distance of a price from tick 0: a tick of the window if below `width`.
     #[inline]
     const fn offset(&self, price: i64) -> u64 {
@@ -97,7 +104,7 @@ impl Ladder {
     /// The slot of the level with this key, if that side has one.
     pub(super) fn level_at(&self, side: Action, key: i64) -> Option<u32> {
         let level = self.level_of(side, key ^ mask(side));
-        if level == NONE || self.nodes[level].filled == 0 {
+        if level == NONE || self.nodes[level].tag == 0 {
             return None;
         }
         // Only of the last key it is not certain whose it is.
@@ -163,7 +170,7 @@ impl Ladder {
         let nodes = self.nodes.as_mut_slice();
         let queue = &mut nodes[level as usize];
         queue.left += left;
-        queue.filled += 1;
+        queue.tag += 1;
         let last = std::mem::replace(&mut queue.previous, slot);
         nodes[last as usize].next = slot;
         let order = &mut nodes[slot as usize];
@@ -243,8 +250,30 @@ impl Ladder {
         nodes[next as usize].previous = previous;
         let queue = &mut nodes[level as usize];
         queue.left -= left;
-        queue.filled -= 1;
-        if queue.filled == 0 {
+        queue.tag -= 1;
+        if queue.tag == 0 {
+            self.close(level, price, side);
+        }
+    }
+
+    /// Ends the queue of a level before `first`, the first order that stays, or the level itself:
+    /// the `gone` orders ahead of it are not of the book any more. `rest`: the volume that is left.
+    #[inline]
+    pub(super) fn cut(
+        &mut self,
+        level: u32,
+        (first, gone): (u32, u32),
+        rest: i64,
+        (price, side): (i64, Action),
+    ) {
+        let nodes = self.nodes.as_mut_slice();
+        let queue = &mut nodes[level as usize];
+        queue.left = rest;
+        queue.tag -= gone;
+        queue.next = first;
+        let is_empty = queue.tag == 0;
+        nodes[first as usize].previous = level;
+        if is_empty {
             self.close(level, price, side);
         }
     }
@@ -276,13 +305,13 @@ impl Ladder {
         nodes[next as usize].previous = previous;
         let queue = &mut nodes[from as usize];
         queue.left -= left;
-        queue.filled -= 1;
+        queue.tag -= 1;
         // 1 if it is empty. Made by a shift, as a comparison becomes a branch that is foreseen
         // wrong for 38 % of the moves of the load stream (by callgrind).
-        let is_empty = (queue.filled - 1).cast_unsigned() >> 63;
+        let is_empty = u64::from(queue.tag).wrapping_sub(1) >> 63;
         let queue = &mut nodes[to as usize];
         queue.left += left;
-        queue.filled += 1;
+        queue.tag += 1;
         let last = std::mem::replace(&mut queue.previous, slot);
         nodes[last as usize].next = slot;
         let order = &mut nodes[slot as usize];
@@ -345,7 +374,7 @@ impl Ladder {
             Level {
                 price: self.price_of(level),
                 volume: node.left,
-                orders: node.filled.unsigned_abs(),
+                orders: node.tag.into(),
             }
         })
     }

@@ -20,9 +20,9 @@ mod occupancy;
 mod taking;
 
 use self::ladder::{Ladder, mask};
-use self::node::{NONE, Node};
+use self::node::{Kind, NONE, Node};
 use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
-use crate::event::{Event, Events, UserHint};
+use crate::event::{Event, Events, Standing, UserHint};
 use crate::ids::{OrderId, UserId};
 use crate::index::Index;
 use crate::result_code::ResultCode;
@@ -62,8 +62,9 @@ pub struct RestingOrder {
 #[derive(Clone, Debug)]
 pub struct Book {
     spec: SymbolSpec,
-    /// An ask under it does not cover its fee.
+    /// An ask must not be moved under it, nor a bid above its reserve price where `bids_bounded`.
     ask_floor: i64,
+    bids_bounded: bool,
     ladder: Ladder,
     index: Index,
 }
@@ -71,14 +72,21 @@ pub struct Book {
 impl Book {
     /// A book with room for `orders` resting orders, so that nothing is allocated for them later
     /// at prices in the window. Without, it takes no memory before its first order.
-    pub(crate) fn with_capacity(spec: SymbolSpec, orders: usize) -> Self {
+    pub(crate) fn with_capacity(spec: SymbolSpec, rules: &Rules, orders: usize) -> Self {
         let mut ladder = Ladder::new();
         if orders > 0 {
             ladder.open(orders);
         }
+        let is_pair = spec.symbol_type == SymbolType::CurrencyPair;
+        let ask_floor = if is_pair && rules.refuse_moved_ask_under_fee {
+            lowest_ask(&spec)
+        } else {
+            i64::MIN
+        };
         Self {
             spec,
-            ask_floor: lowest_ask(&spec),
+            ask_floor,
+            bids_bounded: is_pair,
             ladder,
             index: Index::with_capacity(orders),
         }
@@ -118,6 +126,21 @@ impl Book {
     #[must_use]
     pub const fn order_count(&self) -> usize {
         self.index.len()
+    }
+
+    #[inline]
+    pub(crate) const fn is_futures(&self) -> bool {
+        matches!(self.spec.symbol_type, SymbolType::Futures)
+    }
+
+    /// How the book stands, for settlement; `moved` as [`Standing::moved`].
+    #[inline]
+    pub(crate) fn standing(&self, moved: Option<(i64, i64)>) -> Standing {
+        Standing {
+            ask: self.ladder.best_price(Action::Ask),
+            bid: self.ladder.best_price(Action::Bid),
+            moved,
+        }
     }
 
     #[inline]
@@ -168,14 +191,19 @@ impl Book {
     }
 
     fn place_gtc(&mut self, place: &Place, user: UserHint, events: &mut Events) {
-        let left = self.take_limited(place, events);
+        let mut left = place.size;
+        if self.crosses(place.action, place.price) {
+            left = self.take_limited(place, events);
+        }
         if left == 0 {
             return;
         }
-        if self.find(place.order_id).is_some() {
+        let nodes = &self.ladder.nodes;
+        let id_of = |slot| nodes[slot].id;
+        let Some(vacancy) = self.index.vacancy(place.order_id.0, id_of) else {
             reject_always(place, left, events);
             return;
-        }
+        };
         let slot = self.ladder.nodes.insert(Node {
             id: place.order_id.0,
             uid: place.uid.0,
@@ -185,10 +213,11 @@ impl Book {
             filled: place.size - left,
             previous: NONE,
             next: NONE,
-            user,
+            tag: user.0,
             action: place.action,
+            kind: Kind::Order,
         });
-        self.index.insert(place.order_id.0, slot);
+        self.index.fill(vacancy, slot);
         self.ladder.append(slot);
     }
 
@@ -215,16 +244,6 @@ impl Book {
         }
     }
 
-    /// Takes what is left of an order out of the book.
-    pub(crate) fn cancel(
-        &mut self,
-        uid: UserId,
-        order_id: OrderId,
-        events: &mut Events,
-    ) -> ResultCode {
-        self.reduce(uid, order_id, i64::MAX, events)
-    }
-
     /// Takes `by` lots off an order; all that is left, or more, cancels it.
     pub(crate) fn reduce(
         &mut self,
@@ -240,11 +259,11 @@ impl Book {
             return ResultCode::MatchingUnknownOrderId;
         };
         let order = &mut self.ladder.nodes[slot];
+        let user = order.user();
         let Node {
             price,
             reserve_price,
             left,
-            user,
             action,
             ..
         } = *order;
@@ -271,12 +290,12 @@ impl Book {
 
     /// Gives an order another price: it matches as a taker, and what is left rests at the tail.
     /// `checked` is what the risk check said; it counts only if there is such an order.
+    #[inline]
     pub(crate) fn move_order(
         &mut self,
         (uid, order_id): (UserId, OrderId),
         price: i64,
         checked: ResultCode,
-        rules: &Rules,
         events: &mut Events,
     ) -> ResultCode {
         let Some(slot) = self.find_own(uid, order_id) else {
@@ -286,16 +305,24 @@ impl Book {
             return checked;
         }
         let order = &self.ladder.nodes[slot];
-        let side = order.action;
-        if let Some(code) = self.check_move(order, price, rules) {
+        let (side, before, left) = (order.action, order.price, order.left);
+        if let Some(code) = self.check_move(order, price) {
             return code;
         }
-        let opposite = side.opposite();
-        let crosses = self.ladder.best_key(opposite) <= price ^ mask(opposite);
-        if crosses || !self.ladder.shift(slot, price) {
+        if self.crosses(side, price) || !self.ladder.shift(slot, price) {
             self.move_far(slot, price, events);
         }
+        if self.is_futures() {
+            events.set_standing(self.standing(Some((before, left))));
+        }
         ResultCode::Success
+    }
+
+    /// Whether an order of this side would take at this price.
+    #[inline]
+    const fn crosses(&self, side: Action, price: i64) -> bool {
+        let opposite = side.opposite();
+        self.ladder.best_key(opposite) <= price ^ mask(opposite)
     }
 
     /// The same where it trades, or where the window ends.
@@ -313,21 +340,24 @@ impl Book {
 
     /// A pair's bid may not leave its reserve price, nor its ask the price that covers the fee.
     #[inline]
-    fn check_move(&self, order: &Node, price: i64, rules: &Rules) -> Option<ResultCode> {
-        if self.spec.symbol_type != SymbolType::CurrencyPair {
-            return None;
-        }
-        let floor = if rules.refuse_moved_ask_under_fee {
-            self.ask_floor
+    fn check_move(&self, order: &Node, price: i64) -> Option<ResultCode> {
+        // Both bounds are lower bounds of keys; the side is chosen by a mask, not by a branch.
+        let side = mask(order.action);
+        let reserve = if self.bids_bounded {
+            !order.reserve_price
         } else {
             i64::MIN
         };
-        // Both are lower bounds of keys, so the side needs no branch.
-        let bound = [floor, order.reserve_price ^ mask(Action::Bid)][order.action as usize];
-        (price ^ mask(order.action) < bound).then_some(match order.action {
-            Action::Bid => ResultCode::MatchingMoveFailedPriceOverRiskLimit,
-            Action::Ask => ResultCode::MatchingMoveFailedPriceLowerThanFee,
-        })
+        let bound = self.ask_floor ^ ((self.ask_floor ^ reserve) & side);
+        (price ^ side < bound).then(|| refused_move(order.action))
+    }
+}
+
+#[cold]
+const fn refused_move(side: Action) -> ResultCode {
+    match side {
+        Action::Bid => ResultCode::MatchingMoveFailedPriceOverRiskLimit,
+        Action::Ask => ResultCode::MatchingMoveFailedPriceLowerThanFee,
     }
 }
 

@@ -13,7 +13,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// An order, or the level that is the sentinel of a circular list of orders.
 ///
-/// Of a level, `left` is the volume, `filled` the number of orders, `next` the oldest order,
+/// Of a level, `left` is the volume, `tag` the number of orders, `next` the oldest order,
 /// `previous` the newest, and the rest unused, but for the `price` of a level outside the window.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
@@ -27,8 +27,20 @@ pub(super) struct Node {
     pub(super) filled: i64,
     pub(super) previous: u32,
     pub(super) next: u32,
-    pub(super) user: UserHint,
+    /// Of an order, where its owner is kept; of a level, how many orders it has.
+    pub(super) tag: u32,
     pub(super) action: Action,
+    pub(super) kind: Kind,
+}
+
+/// What a node is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u8)]
+pub(super) enum Kind {
+    Order,
+    Level,
+    /// In the list of free ones.
+    Free,
 }
 
 const _: () = assert!(size_of::<Node>() == 64);
@@ -45,9 +57,15 @@ impl Node {
             filled: 0,
             previous: slot,
             next: slot,
-            user: UserHint::UNKNOWN,
+            tag: 0,
             action: Action::Ask,
+            kind: Kind::Level,
         }
+    }
+
+    /// Where an order's owner is kept.
+    pub(super) const fn user(&self) -> UserHint {
+        UserHint(self.tag)
     }
 
     pub(super) const fn resting(&self) -> RestingOrder {
@@ -117,8 +135,18 @@ impl Nodes {
     /// Gives a slot back. It must not be free already, and no level of the window.
     #[inline]
     pub(super) fn free(&mut self, slot: u32) {
-        self.list[slot as usize].next = self.free;
+        let node = &mut self.list[slot as usize];
+        node.next = self.free;
+        node.kind = Kind::Free;
         self.free = slot;
+    }
+
+    /// The order in this slot, if it is that of an order now.
+    #[inline]
+    pub(super) fn order_at(&self, slot: u32) -> Option<&Node> {
+        self.list
+            .get(slot as usize)
+            .filter(|node| node.kind == Kind::Order)
     }
 
     #[inline]

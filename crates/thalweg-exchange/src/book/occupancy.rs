@@ -1,4 +1,4 @@
-//! Which ticks of the window have orders: a bitmap of two levels.
+//! Which ticks of the window have orders: a bitmap.
 
 use super::node::WINDOW;
 
@@ -8,24 +8,20 @@ pub(super) const NO_TICK: u32 = WINDOW;
 const WORDS: usize = WINDOW as usize / 64;
 const _: () = assert!(WORDS == 64);
 
-/// A set of ticks below [`WINDOW`]. Each operation costs a few instructions.
+/// A set of ticks below [`WINDOW`]. Adding, removing and the next one nearby cost a few
+/// instructions; the next one far away, a step per 64 ticks.
 #[derive(Clone, Debug)]
 pub(super) struct Occupancy {
     words: [u64; WORDS],
-    /// Bit w: word w is not zero.
-    summary: u64,
 }
 
 impl Occupancy {
     pub(super) const fn new() -> Self {
-        Self {
-            words: [0; WORDS],
-            summary: 0,
-        }
+        Self { words: [0; WORDS] }
     }
 
-    pub(super) const fn is_empty(&self) -> bool {
-        self.summary == 0
+    pub(super) fn is_empty(&self) -> bool {
+        self.words.iter().all(|&word| word == 0)
     }
 
     pub(super) fn count(&self) -> u32 {
@@ -34,9 +30,7 @@ impl Occupancy {
 
     #[inline]
     pub(super) const fn insert(&mut self, tick: u32) {
-        let word = (tick / 64) as usize % WORDS;
-        self.words[word] |= 1 << (tick % 64);
-        self.summary |= 1 << word;
+        self.words[(tick / 64) as usize % WORDS] |= 1 << (tick % 64);
     }
 
     #[inline]
@@ -47,60 +41,57 @@ impl Occupancy {
     /// Removes a tick if `condition` is 1, or leaves it if 0, without a branch.
     #[inline]
     pub(super) const fn remove_if(&mut self, condition: u64, tick: u32) {
-        let word = (tick / 64) as usize % WORDS;
-        let rest = self.words[word] & !(condition << (tick % 64));
-        self.words[word] = rest;
-        self.summary &= !(((rest == 0) as u64) << word);
+        self.words[(tick / 64) as usize % WORDS] &= !(condition << (tick % 64));
     }
 
     /// The lowest tick above `tick`, or [`NO_TICK`].
     #[inline]
     pub(super) const fn above(&self, tick: u32) -> u32 {
         let word = (tick / 64) as usize % WORDS;
-        let here = self.words[word] & (!1 << (tick % 64));
-        if here != 0 {
-            return tick / 64 * 64 + here.trailing_zeros();
-        }
-        self.lowest_in(self.summary & (!1 << word))
+        self.first_up(word, self.words[word] & (!1 << (tick % 64)))
     }
 
     /// The highest tick below `tick`, or [`NO_TICK`].
     #[inline]
     pub(super) const fn below(&self, tick: u32) -> u32 {
         let word = (tick / 64) as usize % WORDS;
-        let here = self.words[word] & !(!0 << (tick % 64));
-        if here != 0 {
-            return tick / 64 * 64 + here.ilog2();
-        }
-        self.highest_in(self.summary & !(!0 << word))
+        self.first_down(word, self.words[word] & !(!0 << (tick % 64)))
     }
 
     /// The lowest tick, or [`NO_TICK`].
     pub(super) const fn lowest(&self) -> u32 {
-        self.lowest_in(self.summary)
+        self.first_up(0, self.words[0])
     }
 
     /// The highest tick, or [`NO_TICK`].
     pub(super) const fn highest(&self) -> u32 {
-        self.highest_in(self.summary)
+        self.first_down(WORDS - 1, self.words[WORDS - 1])
     }
 
+    /// The lowest of `bits`, which are of this word, or else of the words above it.
     #[inline]
-    const fn lowest_in(&self, summary: u64) -> u32 {
-        if summary == 0 {
-            return NO_TICK;
+    const fn first_up(&self, mut word: usize, mut bits: u64) -> u32 {
+        while bits == 0 {
+            word += 1;
+            if word >= WORDS {
+                return NO_TICK;
+            }
+            bits = self.words[word];
         }
-        let word = summary.trailing_zeros();
-        word * 64 + self.words[word as usize].trailing_zeros()
+        word as u32 * 64 + bits.trailing_zeros()
     }
 
+    /// The highest of `bits`, which are of this word, or else of the words below it.
     #[inline]
-    const fn highest_in(&self, summary: u64) -> u32 {
-        if summary == 0 {
-            return NO_TICK;
+    const fn first_down(&self, mut word: usize, mut bits: u64) -> u32 {
+        while bits == 0 {
+            if word == 0 {
+                return NO_TICK;
+            }
+            word -= 1;
+            bits = self.words[word];
         }
-        let word = summary.ilog2();
-        word * 64 + self.words[word as usize].ilog2()
+        word as u32 * 64 + bits.ilog2()
     }
 }
 

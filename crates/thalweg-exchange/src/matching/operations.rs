@@ -1,9 +1,7 @@
 //! Commands of those who run the market, which concern whole books.
 
 use super::Matching;
-use crate::book::Book;
-use crate::command::{Action, SymbolType};
-use crate::event::{Events, Removal, Standing};
+use crate::event::{Events, Removal};
 use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -41,19 +39,9 @@ impl Matching {
         let book = &mut self.books[slot];
         let before = events.len();
         book.remove_all(uid, why, events);
-        if events.len() > before && book.spec().symbol_type == SymbolType::Futures {
-            events.add_standing(symbol, standing(book));
+        if events.len() > before && book.is_futures() {
+            events.add_standing(symbol, book.standing(None));
         }
         Some(slot)
-    }
-}
-
-/// How a book stands after a command that moved none of its orders.
-fn standing(book: &Book) -> Standing {
-    let best = |side| book.best(side).map(|level| level.price);
-    Standing {
-        ask: best(Action::Ask),
-        bid: best(Action::Bid),
-        moved: None,
     }
 }

@@ -34,12 +34,8 @@ impl Ladder {
     #[cold]
     pub(super) fn consider_moving(&mut self) {
         self.patience = PATIENCE + 2 * self.occupied.count();
-        let best = |side| {
-            let key = self.best_key(side);
-            self.level_at(side, key).map(|_| key ^ mask(side))
-        };
         let is_near = |price| self.offset(price) < self.width;
-        let center = match (best(Action::Ask), best(Action::Bid)) {
+        let center = match (self.best_price(Action::Ask), self.best_price(Action::Bid)) {
             (Some(ask), Some(bid)) => {
                 let spread = i128::from(ask) - i128::from(bid);
                 let fits = spread <= SPREAD_MAX;
@@ -109,14 +105,14 @@ impl Ladder {
             previous,
             next,
             left,
-            filled,
+            tag,
             ..
         } = self.nodes[from];
         let old = self.nodes[from].price;
         self.nodes[from] = Node::level(from, old);
         let level = &mut self.nodes[to];
         level.left = left;
-        level.filled = filled;
+        level.tag = tag;
         level.previous = previous;
         level.next = next;
         self.nodes[next].previous = to;
