@@ -48,6 +48,12 @@ result_codes! {
     InvalidSymbol = -1201, "INVALID_SYMBOL";
     /// The price is not a multiple of the step.
     InvalidPriceStep = -1202, "INVALID_PRICE_STEP";
+    /// Own code: the symbol is halted, and takes no new and no moved orders.
+    SymbolHalted = -1211, "SYMBOL_HALTED";
+    /// Own code: the symbol is halted already.
+    SymbolAlreadyHalted = -1212, "SYMBOL_ALREADY_HALTED";
+    /// Own code: only a halted symbol can be unhalted.
+    SymbolNotHalted = -1213, "SYMBOL_NOT_HALTED";
     /// No trading in this kind of symbol.
     UnsupportedSymbolType = -1203, "UNSUPPORTED_SYMBOL_TYPE";
     /// Too little money, or another refusal that depends on the symbol's type.
@@ -64,6 +70,8 @@ result_codes! {
     RiskPriceNotPositive = -2102, "RISK_PRICE_NOT_POSITIVE";
     /// Own code: the command's arithmetic could leave 64 bits.
     RiskArithmeticOverflow = -2103, "RISK_ARITHMETIC_OVERFLOW";
+    /// Own code: the price is outside the symbol's price band.
+    RiskPriceOutsideBand = -2104, "RISK_PRICE_OUTSIDE_BAND";
     /// The order does not rest in this symbol, or belongs to somebody else.
     MatchingUnknownOrderId = -3002, "MATCHING_UNKNOWN_ORDER_ID";
     /// The command or order type is not supported.
@@ -106,6 +114,10 @@ result_codes! {
     SymbolMakerFeeOverTakerFee = -5101, "SYMBOL_MAKER_FEE_OVER_TAKER_FEE";
     /// Own code: a scale below one, or a negative fee or margin.
     SymbolInvalidSpec = -5102, "SYMBOL_INVALID_SPEC";
+    /// Own code: a price band's lowest price is above its highest.
+    SymbolInvalidPriceBand = -5103, "SYMBOL_INVALID_PRICE_BAND";
+    /// Own code: somebody has an open position in the symbol.
+    SymbolHasOpenPositions = -5104, "SYMBOL_HAS_OPEN_POSITIONS";
     /// A batch failed.
     BinaryCommandFailed = -8001, "BINARY_COMMAND_FAILED";
     /// No such report.

@@ -21,6 +21,9 @@ pub struct StateHash {
 
 /// Writes the canonical text of `state`.
 ///
+/// Recorded streams know nothing of halts and price bands; they follow the last prices where there
+/// are any: `H,symbol` and `B,symbol,low,high`.
+///
 /// # Errors
 /// Those of `out`.
 pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
@@ -33,6 +36,14 @@ pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
     write_totals('Z', &currencies, |currency| currency.suspends, out)?;
     for (symbol, last) in state.risk.last_prices() {
         writeln!(out, "L,{symbol},{},{}", last.ask, last.bid)?;
+    }
+    for (symbol, limits) in state.risk.limited() {
+        if limits.halted {
+            writeln!(out, "H,{symbol}")?;
+        }
+        if (limits.low, limits.high) != (i64::MIN, i64::MAX) {
+            writeln!(out, "B,{symbol},{},{}", limits.low, limits.high)?;
+        }
     }
     let books = state.matching.books();
     for book in &books {

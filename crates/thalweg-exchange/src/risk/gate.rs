@@ -169,7 +169,10 @@ mod tests {
             assert_eq!(open.check(price, false), Ok(()));
             assert_eq!(Gate::OPEN.check(price, true), Ok(()));
             for has_limit in [false, true] {
-                assert_eq!(halted.check(price, has_limit), Err(ResultCode::SymbolHalted));
+                assert_eq!(
+                    halted.check(price, has_limit),
+                    Err(ResultCode::SymbolHalted)
+                );
             }
         }
     }

@@ -3,12 +3,13 @@
 use std::sync::Arc;
 
 use super::assembly::Assembly;
+use super::chunk::{Chunk, Context, Handled, View};
 use super::control::Control;
 use super::graph::{self, BuildError, Declared, Graph};
 use super::meter::Meter;
 use super::placement::{Machine, Placement};
 use super::publish::Direct;
-use super::stage::{Chunk, Context, Each, Handled, Member, Stage, Whole};
+use super::stage::{Each, Member, Stage, Whole};
 use super::timeline::Timeline;
 use super::{Intake, Pipeline};
 use crate::ring::broadcast::{self, Reader, ReaderId};
@@ -115,6 +116,16 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
+    fn look<W>(work: W) -> Make<T>
+    where
+        W: super::stage::Work<broadcast::ReadOnly<T>> + 'static,
+    {
+        Box::new(move |reader, kit| match reader {
+            Reader::Look(reader) => member(reader, work, kit),
+            Reader::Write(_) => None,
+        })
+    }
+
     fn change<W>(work: W) -> Make<T>
     where
         W: super::stage::Work<broadcast::ReadWrite<T>> + 'static,
@@ -149,16 +160,19 @@ impl<T: Send + Sync + 'static> Builder<T> {
     pub fn observe(
         self,
         name: impl Into<String>,
-        mut work: impl FnMut(&T, Context) + Send + 'static,
+        work: impl FnMut(&T, Context) + Send + 'static,
     ) -> Self {
-        let make: Make<T> = Box::new(move |reader, kit| match reader {
-            Reader::Look(reader) => {
-                let work = move |event: &T, context: Context| work(event, context);
-                member(reader, Each(work), kit)
-            }
-            Reader::Write(_) => None,
-        });
-        self.declare(name, Kind::Observe(make))
+        self.declare(name, Kind::Observe(Self::look(Each(work))))
+    }
+
+    /// A stage that only looks, at a chunk of events at a time, up to its progress interval: to do
+    /// something once around them.
+    pub fn observe_chunks(
+        self,
+        name: impl Into<String>,
+        work: impl FnMut(View<'_, T>) -> Handled + Send + 'static,
+    ) -> Self {
+        self.declare(name, Kind::Observe(Self::look(Whole(work))))
     }
 
     /// `shards` copies of a stage, made by `work(shard)`. Each gets the events whose `route`,
@@ -171,17 +185,24 @@ impl<T: Send + Sync + 'static> Builder<T> {
         route: impl Fn(&T) -> usize + Send + 'static,
         work: impl FnMut(usize) -> F,
     ) -> Self {
-        let shards = (0..shards)
-            .map(work)
-            .map(|work| Self::change(Each(work)))
-            .collect();
-        self.declare(
-            name,
-            Kind::Sharded {
-                shards,
-                route: Box::new(route),
-            },
-        )
+        let shards = (0..shards).map(work).map(|work| Self::change(Each(work)));
+        let (shards, route) = (shards.collect(), Box::new(route));
+        self.declare(name, Kind::Sharded { shards, route })
+    }
+
+    /// A [sharded](Self::sharded) stage whose shards work on a chunk of events at a time, as
+    /// [`stage_chunks`](Self::stage_chunks) does. An event that has to wait holds up those of its
+    /// own shard only, and the stages behind.
+    pub fn sharded_chunks<F: FnMut(Chunk<'_, T>) -> Handled + Send + 'static>(
+        self,
+        name: impl Into<String>,
+        shards: usize,
+        route: impl Fn(&T) -> usize + Send + 'static,
+        work: impl FnMut(usize) -> F,
+    ) -> Self {
+        let shards = (0..shards).map(work).map(|work| Self::change(Whole(work)));
+        let (shards, route) = (shards.collect(), Box::new(route));
+        self.declare(name, Kind::Sharded { shards, route })
     }
 
     fn last(&mut self, option: &'static str) -> Option<&mut Declaration<T>> {

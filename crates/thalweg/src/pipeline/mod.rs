@@ -34,6 +34,7 @@
 mod assembly;
 mod auto;
 mod builder;
+mod chunk;
 mod control;
 mod crew;
 mod ending;
@@ -63,12 +64,12 @@ use publish::Direct;
 use timeline::Timeline;
 
 pub use builder::{Builder, SAMPLE_EVERY_MAX};
+pub use chunk::{Chunk, Context, Flow, Handled, View};
 pub use control::Failure;
 pub use graph::BuildError;
 pub use lanes::Producer;
 pub use placement::{ParsePlacementError, Placement};
 pub use publish::{Stopped, TryPublishError};
-pub use stage::{Chunk, Context, Flow, Handled};
 pub use stats::{SlowEvent, SlowPart, Spent, StageStats, Stats};
 
 /// How the owner's events get into the ring.

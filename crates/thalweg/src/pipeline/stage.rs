@@ -2,82 +2,10 @@
 
 use std::sync::Arc;
 
+use super::chunk::{Chunk, Context, Handled, View};
 use super::control::Control;
 use super::meter::{Begun, Mark, Meter};
 use crate::ring::broadcast::{Polled, ReadOnly, ReadWrite};
-
-/// What a stage's closure is told beside the event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Context {
-    sequence: u64,
-    end_of_batch: bool,
-}
-
-impl Context {
-    /// The event's number, counted from 0 in the order of publishing.
-    pub fn sequence(self) -> u64 {
-        self.sequence
-    }
-
-    /// Whether this is the last of the events that the stage found waiting: the moment to flush
-    /// what it gathers.
-    pub fn end_of_batch(self) -> bool {
-        self.end_of_batch
-    }
-}
-
-/// What [`Chunk::try_for_each`] does after an event.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Flow {
-    /// The event is done.
-    Next,
-    /// The event can't be done yet: offer it again, after other stages had a turn.
-    Retry,
-}
-
-/// Up to a progress interval of events, for a closure that wants to do something once around many
-/// of them (take a lock, say).
-#[derive(Debug)]
-pub struct Chunk<'c, T> {
-    reader: &'c mut ReadWrite<T>,
-    count: usize,
-    batch_end: u64,
-}
-
-/// Proof that a chunk was worked on, for the closure to return.
-#[derive(Debug)]
-pub struct Handled(usize);
-
-impl<T> Chunk<'_, T> {
-    /// Events in the chunk, those of other shards included.
-    #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
-    /// Calls `work` for every event (of this shard).
-    #[inline(always)]
-    pub fn for_each(self, mut work: impl FnMut(&mut T, Context)) -> Handled {
-        self.try_for_each(|event, context| {
-            work(event, context);
-            Flow::Next
-        })
-    }
-
-    /// Calls `work` for the events (of this shard) until it says [`Flow::Retry`]. The events before
-    /// that one go on to the next stages; that one and those behind it are offered again.
-    #[inline(always)]
-    pub fn try_for_each(self, mut work: impl FnMut(&mut T, Context) -> Flow) -> Handled {
-        let batch_end = self.batch_end;
-        Handled(self.reader.visit(self.count, |sequence, event| {
-            let context = Context {
-                sequence,
-                end_of_batch: sequence + 1 == batch_end,
-            };
-            work(event, context) == Flow::Next
-        }))
-    }
-}
 
 /// What came of a stage's turn; turns of several stages are combined bit by
 /// bit. No bit: no event.
@@ -192,42 +120,34 @@ pub(super) struct Whole<F>(pub(super) F);
 impl<T, F: FnMut(&mut T, Context) + Send> Work<ReadWrite<T>> for Each<F> {
     #[inline(always)]
     fn chunk(&mut self, reader: &mut ReadWrite<T>, count: usize, batch_end: u64) -> usize {
-        Chunk {
-            reader,
-            count,
-            batch_end,
-        }
-        .for_each(&mut self.0)
-        .0
+        Chunk::new(reader, count, batch_end)
+            .for_each(&mut self.0)
+            .count()
     }
 }
 
 impl<T, F: FnMut(&T, Context) + Send> Work<ReadOnly<T>> for Each<F> {
     #[inline(always)]
     fn chunk(&mut self, reader: &mut ReadOnly<T>, count: usize, batch_end: u64) -> usize {
-        reader.visit(count, |sequence, event| {
-            (self.0)(
-                event,
-                Context {
-                    sequence,
-                    end_of_batch: sequence + 1 == batch_end,
-                },
-            );
-            true
-        })
+        View::new(reader, count, batch_end)
+            .for_each(&mut self.0)
+            .count()
     }
 }
 
 impl<T, F: FnMut(Chunk<'_, T>) -> Handled + Send> Work<ReadWrite<T>> for Whole<F> {
     #[inline(always)]
     fn chunk(&mut self, reader: &mut ReadWrite<T>, count: usize, batch_end: u64) -> usize {
-        (self.0)(Chunk {
-            reader,
-            count,
-            batch_end,
-        })
-        .0
-        .min(count)
+        let handled = (self.0)(Chunk::new(reader, count, batch_end));
+        handled.count().min(count)
+    }
+}
+
+impl<T, F: FnMut(View<'_, T>) -> Handled + Send> Work<ReadOnly<T>> for Whole<F> {
+    #[inline(always)]
+    fn chunk(&mut self, reader: &mut ReadOnly<T>, count: usize, batch_end: u64) -> usize {
+        let handled = (self.0)(View::new(reader, count, batch_end));
+        handled.count().min(count)
     }
 }
 

@@ -1,0 +1,130 @@
+//! What a stage's closure sees: one event, or a chunk of them.
+
+use crate::ring::broadcast::{ReadOnly, ReadWrite};
+
+/// What a stage's closure is told beside the event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Context {
+    sequence: u64,
+    end_of_batch: bool,
+}
+
+impl Context {
+    /// The event's number, counted from 0 in the order of publishing.
+    pub fn sequence(self) -> u64 {
+        self.sequence
+    }
+
+    /// Whether this is the last of the events that the stage found waiting: the moment to flush
+    /// what it gathers.
+    pub fn end_of_batch(self) -> bool {
+        self.end_of_batch
+    }
+}
+
+/// What [`Chunk::try_for_each`] does after an event.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Flow {
+    /// The event is done.
+    Next,
+    /// The event can't be done yet: offer it again, after other stages had a turn.
+    Retry,
+}
+
+/// Up to a progress interval of events, for a closure that wants to do something once around many
+/// of them (take a lock, say).
+#[derive(Debug)]
+pub struct Chunk<'c, T> {
+    reader: &'c mut ReadWrite<T>,
+    count: usize,
+    batch_end: u64,
+}
+
+/// Proof that a chunk was worked on, for the closure to return.
+#[derive(Debug)]
+pub struct Handled(usize);
+
+impl Handled {
+    pub(super) fn count(&self) -> usize {
+        self.0
+    }
+}
+
+impl<'c, T> Chunk<'c, T> {
+    #[inline(always)]
+    pub(super) fn new(reader: &'c mut ReadWrite<T>, count: usize, batch_end: u64) -> Self {
+        Self {
+            reader,
+            count,
+            batch_end,
+        }
+    }
+
+    /// Events in the chunk, those of other shards included.
+    #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Calls `work` for every event (of this shard).
+    #[inline(always)]
+    pub fn for_each(self, mut work: impl FnMut(&mut T, Context)) -> Handled {
+        self.try_for_each(|event, context| {
+            work(event, context);
+            Flow::Next
+        })
+    }
+
+    /// Calls `work` for the events (of this shard) until it says [`Flow::Retry`]. The events before
+    /// that one go on to the next stages; that one and those behind it are offered again.
+    #[inline(always)]
+    pub fn try_for_each(self, mut work: impl FnMut(&mut T, Context) -> Flow) -> Handled {
+        let batch_end = self.batch_end;
+        Handled(self.reader.visit(self.count, |sequence, event| {
+            let context = Context {
+                sequence,
+                end_of_batch: sequence + 1 == batch_end,
+            };
+            work(event, context) == Flow::Next
+        }))
+    }
+}
+
+/// A [`Chunk`] for a stage that only looks.
+#[derive(Debug)]
+pub struct View<'c, T> {
+    reader: &'c mut ReadOnly<T>,
+    count: usize,
+    batch_end: u64,
+}
+
+impl<'c, T> View<'c, T> {
+    #[inline(always)]
+    pub(super) fn new(reader: &'c mut ReadOnly<T>, count: usize, batch_end: u64) -> Self {
+        Self {
+            reader,
+            count,
+            batch_end,
+        }
+    }
+
+    /// Events in the chunk.
+    #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
+    pub fn len(&self) -> usize {
+        self.count
+    }
+
+    /// Calls `look` for every event.
+    #[inline(always)]
+    pub fn for_each(self, mut look: impl FnMut(&T, Context)) -> Handled {
+        let batch_end = self.batch_end;
+        Handled(self.reader.visit(self.count, |sequence, event| {
+            let context = Context {
+                sequence,
+                end_of_batch: sequence + 1 == batch_end,
+            };
+            look(event, context);
+            true
+        }))
+    }
+}
