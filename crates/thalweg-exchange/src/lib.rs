@@ -14,6 +14,7 @@
 extern crate self as thalweg_exchange;
 
 pub mod book;
+pub mod codec;
 pub mod command;
 pub mod conformance;
 pub mod event;

@@ -1,0 +1,99 @@
+//! Lists of symbols and of accounts.
+
+use std::sync::Arc;
+
+use super::error::CodecError;
+use super::fields::{Reader, Writer};
+use super::frame::HEAD_BYTES;
+use crate::command::{AccountSpec, SymbolSpec, SymbolType};
+use crate::ids::{CurrencyId, SymbolId, UserId};
+
+/// A batch without items.
+pub(super) const BYTES_MIN: usize = HEAD_BYTES + 4;
+const SYMBOL_BYTES: usize = 64;
+/// An account without balances.
+const ACCOUNT_BYTES_MIN: usize = 12;
+const BALANCE_BYTES: usize = 12;
+
+pub(super) const fn symbols_bytes(symbols: &[SymbolSpec]) -> usize {
+    BYTES_MIN + symbols.len() * SYMBOL_BYTES
+}
+
+pub(super) fn accounts_bytes(accounts: &[AccountSpec]) -> usize {
+    let bytes = |account: &AccountSpec| ACCOUNT_BYTES_MIN + account.balances.len() * BALANCE_BYTES;
+    BYTES_MIN + accounts.iter().map(bytes).sum::<usize>()
+}
+
+pub(super) fn put_symbols(symbols: &[SymbolSpec], out: &mut Writer<'_>) {
+    out.count(symbols.len());
+    for symbol in symbols {
+        out.int(symbol.id.0);
+        out.int(symbol.symbol_type as i32);
+        out.int(symbol.base_currency.0);
+        out.int(symbol.quote_currency.0);
+        out.longs([symbol.base_scale, symbol.quote_scale]);
+        out.longs([symbol.taker_fee, symbol.maker_fee]);
+        out.longs([symbol.margin_buy, symbol.margin_sell]);
+    }
+}
+
+pub(super) fn symbols(fields: &mut Reader<'_>) -> Result<Arc<[SymbolSpec]>, CodecError> {
+    let count = fields.count("symbols", SYMBOL_BYTES)?;
+    let mut symbols = Vec::with_capacity(count);
+    for _ in 0..count {
+        symbols.push(SymbolSpec {
+            id: SymbolId(fields.int()?),
+            symbol_type: symbol_type(fields)?,
+            base_currency: CurrencyId(fields.int()?),
+            quote_currency: CurrencyId(fields.int()?),
+            base_scale: fields.long()?,
+            quote_scale: fields.long()?,
+            taker_fee: fields.long()?,
+            maker_fee: fields.long()?,
+            margin_buy: fields.long()?,
+            margin_sell: fields.long()?,
+        });
+    }
+    Ok(symbols.into())
+}
+
+fn symbol_type(fields: &mut Reader<'_>) -> Result<SymbolType, CodecError> {
+    let (what, at) = ("the type of a symbol", fields.at());
+    match fields.int()? {
+        0 => Ok(SymbolType::CurrencyPair),
+        1 => Ok(SymbolType::Futures),
+        2 => Ok(SymbolType::Option),
+        code => Err(CodecError::UnknownCode {
+            what,
+            at,
+            code: code.into(),
+        }),
+    }
+}
+
+pub(super) fn put_accounts(accounts: &[AccountSpec], out: &mut Writer<'_>) {
+    out.count(accounts.len());
+    for account in accounts {
+        out.long(account.uid.0);
+        out.count(account.balances.len());
+        for (currency, amount) in &account.balances {
+            out.int(currency.0);
+            out.long(*amount);
+        }
+    }
+}
+
+pub(super) fn accounts(fields: &mut Reader<'_>) -> Result<Arc<[AccountSpec]>, CodecError> {
+    let count = fields.count("accounts", ACCOUNT_BYTES_MIN)?;
+    let mut accounts = Vec::with_capacity(count);
+    for _ in 0..count {
+        let uid = UserId(fields.long()?);
+        let count = fields.count("balances", BALANCE_BYTES)?;
+        let mut balances = Vec::with_capacity(count);
+        for _ in 0..count {
+            balances.push((CurrencyId(fields.int()?), fields.long()?));
+        }
+        accounts.push(AccountSpec { uid, balances });
+    }
+    Ok(accounts.into())
+}

@@ -1,0 +1,179 @@
+//! What can be wrong with bytes, or with the room for them.
+
+use std::{error, fmt};
+
+use super::frame::{FRAME_BYTES_MAX, HEAD_BYTES, VERSION};
+
+/// Why bytes were not decoded, or a value not encoded. Positions count from 0 at the beginning of
+/// the frame.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum CodecError {
+    /// The bytes end before the frame does, and are good so far: read more.
+    Incomplete {
+        /// Bytes of the frame, or of its head while not even that is there.
+        needed: usize,
+        /// Bytes that are there.
+        have: usize,
+    },
+    /// The frame says that it is shorter than its own head.
+    TooShort {
+        /// The length that it gives.
+        length: usize,
+    },
+    /// The frame is longer than [`FRAME_BYTES_MAX`].
+    TooLong {
+        /// Its length.
+        length: usize,
+    },
+    /// The frame is of a version that is not known here.
+    UnknownVersion {
+        /// Its version.
+        version: u8,
+    },
+    /// The frame is of no known kind, or of one that was not asked for.
+    UnknownKind {
+        /// Its kind.
+        kind: u8,
+        /// What it should be, such as `command`.
+        wanted: &'static str,
+    },
+    /// The length of the frame is not that of its kind.
+    WrongLength {
+        /// The kind.
+        what: &'static str,
+        /// The length that the frame gives.
+        length: usize,
+        /// The length of the kind; of a batch, its least.
+        expected: usize,
+    },
+    /// One of the kind's own bytes in the head is above its greatest value.
+    OwnByte {
+        /// The kind.
+        what: &'static str,
+        /// Where it is: 6 or 7.
+        at: usize,
+        /// What it is.
+        value: u8,
+        /// The greatest value.
+        max: u8,
+    },
+    /// A small field is above its greatest value, or a bit without a meaning is set.
+    OutOfRange {
+        /// The field.
+        what: &'static str,
+        /// Where it is.
+        at: usize,
+        /// What it is.
+        value: u64,
+        /// The greatest value.
+        max: u64,
+    },
+    /// A number that stands for something stands for nothing known.
+    UnknownCode {
+        /// The field.
+        what: &'static str,
+        /// Where it is.
+        at: usize,
+        /// What it is.
+        code: i64,
+    },
+    /// A list is said to be longer than the rest of the frame can hold.
+    TooMany {
+        /// What it is a list of.
+        what: &'static str,
+        /// Where its length is.
+        at: usize,
+        /// Its length.
+        count: usize,
+        /// The most that there is room for.
+        max: usize,
+    },
+    /// The frame goes on after its last field.
+    Surplus {
+        /// Where its fields end.
+        at: usize,
+        /// Bytes after that.
+        bytes: usize,
+    },
+    /// The buffer is too small for the frame. Nothing was written.
+    NoRoom {
+        /// Bytes of the frame.
+        needed: usize,
+        /// Bytes of the buffer.
+        have: usize,
+    },
+}
+
+impl fmt::Display for CodecError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::Incomplete { needed, have } => {
+                write!(f, "the frame needs {needed} bytes, {have} are there")
+            }
+            Self::TooShort { length } => write!(
+                f,
+                "the length at byte 0 is {length}, a frame has {HEAD_BYTES} bytes at least"
+            ),
+            Self::TooLong { length } => {
+                write!(
+                    f,
+                    "a frame of {length} bytes, the limit is {FRAME_BYTES_MAX}"
+                )
+            }
+            Self::UnknownVersion { version } => write!(
+                f,
+                "the version at byte 5 is {version}, only {VERSION} is known"
+            ),
+            Self::UnknownKind { kind, wanted } => {
+                write!(
+                    f,
+                    "the kind at byte 4 is {kind}, which is no known {wanted}"
+                )
+            }
+            Self::WrongLength {
+                what,
+                length,
+                expected,
+            } => write!(
+                f,
+                "the length at byte 0 is {length}, that of {what} is {expected}"
+            ),
+            Self::OwnByte {
+                what,
+                at,
+                value,
+                max,
+            } => write!(f, "byte {at} of {what} is {value}, the greatest is {max}"),
+            Self::OutOfRange {
+                what,
+                at,
+                value,
+                max,
+            } => write!(f, "{what} at byte {at} is {value}, the greatest is {max}"),
+            Self::UnknownCode { what, at, code } => {
+                write!(f, "{what} at byte {at} is {code}, which is not known")
+            }
+            Self::TooMany {
+                what,
+                at,
+                count,
+                max,
+            } => write!(
+                f,
+                "{count} {what} said at byte {at}, the frame has room for {max}"
+            ),
+            Self::Surplus { at, bytes } => {
+                write!(
+                    f,
+                    "the frame's fields end at byte {at}, and {bytes} bytes follow"
+                )
+            }
+            Self::NoRoom { needed, have } => {
+                write!(f, "the frame needs {needed} bytes, the buffer has {have}")
+            }
+        }
+    }
+}
+
+impl error::Error for CodecError {}

@@ -1,0 +1,189 @@
+//! The head of a frame, and the kinds.
+
+use super::error::CodecError;
+
+/// The version of the layout, at byte 5 of every frame.
+pub const VERSION: u8 = 1;
+/// The longest frame, in bytes: 16 MiB.
+pub const FRAME_BYTES_MAX: usize = 1 << 24;
+pub(super) const HEAD_BYTES: usize = 8;
+
+/// The kinds of commands; where the reference engine has a code for a command, it is the kind.
+pub(super) mod kind {
+    pub(crate) const PLACE: u8 = 1;
+    pub(crate) const CANCEL: u8 = 2;
+    pub(crate) const MOVE: u8 = 3;
+    pub(crate) const REDUCE: u8 = 4;
+    pub(crate) const PLACE_WITH: u8 = 5;
+    pub(crate) const CANCEL_ALL: u8 = 7;
+    pub(crate) const ADD_USER: u8 = 10;
+    pub(crate) const BALANCE: u8 = 11;
+    pub(crate) const SUSPEND: u8 = 12;
+    pub(crate) const RESUME: u8 = 13;
+    pub(crate) const ADD_SYMBOLS: u8 = 20;
+    pub(crate) const ADD_ACCOUNTS: u8 = 21;
+    pub(crate) const CLOCK: u8 = 30;
+    pub(crate) const SET_PRICE_BAND: u8 = 31;
+    pub(crate) const HALT: u8 = 32;
+    pub(crate) const UNHALT: u8 = 33;
+    pub(crate) const REMOVE_SYMBOL: u8 = 34;
+    pub(crate) const NOP: u8 = 120;
+    pub(crate) const RESET: u8 = 124;
+
+    pub(crate) const OUTCOME: u8 = 128;
+
+    pub(crate) const TRADE: u8 = 160;
+    pub(crate) const ADDED: u8 = 161;
+    pub(crate) const REDUCED: u8 = 162;
+    pub(crate) const FILLED: u8 = 163;
+    pub(crate) const MOVED: u8 = 164;
+    pub(crate) const REMOVED: u8 = 165;
+    pub(crate) const LEVEL: u8 = 166;
+    pub(crate) const BEST: u8 = 167;
+    pub(crate) const CLEARED: u8 = 168;
+}
+
+/// What a frame is about.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Family {
+    /// A [`Command`](crate::Command): kinds 0 to 127.
+    Command,
+    /// An [`Outcome`](super::Outcome): kinds 128 to 159.
+    Outcome,
+    /// A market [`Message`](crate::market::Message): kinds from 160.
+    Message,
+}
+
+/// What the head of a frame says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Frame {
+    /// Which of the decoders is for it.
+    pub family: Family,
+    /// Its length: the next frame begins after so many bytes.
+    pub bytes: usize,
+}
+
+/// What the first frame of `bytes` is about, and how long it is; all of it need not be there.
+/// The kind is not looked at beyond its [`Family`].
+///
+/// # Errors
+/// A head that is not all there, a length outside the limits, a version that is not known.
+pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
+    let head = Head::read(bytes)?;
+    let family = match head.kind() {
+        0..128 => Family::Command,
+        128..160 => Family::Outcome,
+        160.. => Family::Message,
+    };
+    let bytes = head.length()?;
+    Ok(Frame { family, bytes })
+}
+
+/// The head as one number, so that length, kind and version are compared at once.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Head(pub(super) u64);
+
+impl Head {
+    /// Length, kind and version, without the kind's own bytes.
+    pub(super) const FORM: u64 = 0xFFFF_FFFF_FFFF;
+
+    /// # Errors
+    /// [`CodecError::Incomplete`].
+    #[inline]
+    pub(super) fn read(bytes: &[u8]) -> Result<Self, CodecError> {
+        match bytes.first_chunk() {
+            Some(head) => Ok(Self(u64::from_le_bytes(*head))),
+            None => Err(CodecError::Incomplete {
+                needed: HEAD_BYTES,
+                have: bytes.len(),
+            }),
+        }
+    }
+
+    /// The head of a frame of `length` bytes with its kind's own bytes.
+    pub(super) const fn new(length: usize, kind: u8, own: [u8; 2]) -> Self {
+        debug_assert!(length <= FRAME_BYTES_MAX);
+        Self(
+            length as u64
+                | (kind as u64) << 32
+                | (VERSION as u64) << 40
+                | (own[0] as u64) << 48
+                | (own[1] as u64) << 56,
+        )
+    }
+
+    /// Length, kind and version of a kind whose frames have one length.
+    pub(super) const fn form(length: usize, kind: u8) -> u64 {
+        Self::new(length, kind, [0; 2]).0
+    }
+
+    pub(super) const fn kind(self) -> u8 {
+        (self.0 >> 32) as u8
+    }
+
+    /// The kind's own bytes.
+    pub(super) const fn own(self) -> [u8; 2] {
+        [(self.0 >> 48) as u8, (self.0 >> 56) as u8]
+    }
+
+    /// The frame's length, if version and length are possible.
+    pub(super) const fn length(self) -> Result<usize, CodecError> {
+        let version = (self.0 >> 40) as u8;
+        if version != VERSION {
+            return Err(CodecError::UnknownVersion { version });
+        }
+        let length = self.0 as u32 as usize;
+        if length < HEAD_BYTES {
+            return Err(CodecError::TooShort { length });
+        }
+        if length > FRAME_BYTES_MAX {
+            return Err(CodecError::TooLong { length });
+        }
+        Ok(length)
+    }
+
+    /// The own bytes, if they are at most these.
+    pub(super) fn own_up_to(self, what: &'static str, max: [u8; 2]) -> Result<[u8; 2], CodecError> {
+        let own = self.own();
+        for (at, (value, max)) in (6..).zip(own.into_iter().zip(max)) {
+            if value > max {
+                return Err(CodecError::OwnByte {
+                    what,
+                    at,
+                    value,
+                    max,
+                });
+            }
+        }
+        Ok(own)
+    }
+
+    /// The frame that begins `bytes`, if it is all there.
+    pub(super) fn frame(self, bytes: &[u8]) -> Result<&[u8], CodecError> {
+        let needed = self.length()?;
+        let have = bytes.len();
+        bytes
+            .get(..needed)
+            .ok_or(CodecError::Incomplete { needed, have })
+    }
+}
+
+/// The beginning of `out` that a frame of `N` bytes takes.
+#[inline]
+pub(super) fn room<const N: usize>(out: &mut [u8]) -> Result<&mut [u8; N], CodecError> {
+    let have = out.len();
+    let needed = N;
+    out.first_chunk_mut()
+        .ok_or(CodecError::NoRoom { needed, have })
+}
+
+/// The beginning of `out` that a frame of `needed` bytes takes.
+#[inline]
+pub(super) fn room_for(out: &mut [u8], needed: usize) -> Result<&mut [u8], CodecError> {
+    if needed > FRAME_BYTES_MAX {
+        return Err(CodecError::TooLong { length: needed });
+    }
+    let have = out.len();
+    out.get_mut(..needed)
+        .ok_or(CodecError::NoRoom { needed, have })
+}

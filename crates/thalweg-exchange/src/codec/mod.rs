@@ -1,0 +1,52 @@
+//! The wire form: commands, what came of them, and market messages, as bytes.
+//!
+//! For gateways, journals and replicas. A *frame* is one of them: eight bytes of head, then fields
+//! of fixed size and place, little-endian, nothing aligned. `docs/exchange-codec.md` has the tables.
+//!
+//! | at | bytes | head |
+//! |---|---|---|
+//! | 0 | 4 | length of the frame in bytes, these included |
+//! | 4 | 1 | kind |
+//! | 5 | 1 | [`VERSION`] |
+//! | 6 | 2 | two bytes of the kind's own: small fields, 0 where there are none |
+//!
+//! Frames stand one after another; [`peek`] says how long the first is, and of which [`Family`]. One
+//! meaning has one form: what decodes gives the same bytes when it is encoded again, and every bit
+//! without a meaning must be 0.
+//!
+//! *Cost.* Encoding writes into the caller's bytes and allocates nothing. Nor does decoding, but
+//! for [`PlaceWith`](Command::PlaceWith) (one allocation) and the batches. What those allocate is
+//! bounded by the bytes that are there, at six bytes for one at most while they are decoded, never
+//! by a number that the bytes only claim.
+//!
+//! ```
+//! use thalweg_exchange::codec::{decode_command, encode_command};
+//! use thalweg_exchange::{Command, UserId};
+//!
+//! let command = Command::AddUser { uid: UserId(7) };
+//! let mut buffer = [0; 64];
+//! let bytes = encode_command(&command, &mut buffer)?;
+//! assert_eq!(decode_command(&buffer[..bytes])?, (command, bytes));
+//! # Ok::<(), thalweg_exchange::codec::CodecError>(())
+//! ```
+//!
+
+mod batch;
+mod command;
+mod error;
+mod fields;
+mod frame;
+mod message;
+mod outcome;
+
+pub use self::command::{command_bytes, decode_command, encode_command};
+pub use self::error::CodecError;
+pub use self::frame::{FRAME_BYTES_MAX, Family, Frame, VERSION, peek};
+pub use self::message::{MESSAGE_BYTES_MAX, decode_message, encode_message, message_bytes};
+pub use self::outcome::{Outcome, decode_outcome, encode_outcome, outcome_bytes};
+
+/// The longest frame of a command that is not a batch.
+pub const SINGLE_COMMAND_BYTES_MAX: usize = 76;
+
+#[cfg(doc)]
+use crate::command::Command;

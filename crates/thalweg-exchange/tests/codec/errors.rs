@@ -1,0 +1,321 @@
+//! Every error, by the smallest change of a good frame that leads to it, and its text.
+
+use std::sync::Arc;
+
+use thalweg_exchange::codec::{
+    CodecError, FRAME_BYTES_MAX, Outcome, command_bytes, decode_command, decode_message,
+    decode_outcome, encode_command, encode_message, encode_outcome, message_bytes, outcome_bytes,
+    peek,
+};
+use thalweg_exchange::market::{BestPrices, Body, FeedSequence, Message, SymbolSequence};
+use thalweg_exchange::{
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags, OrderId,
+    OrderType, Place, Removal, ResultCode, SymbolId, SymbolSpec, UserHint, UserId,
+};
+
+fn bytes_of(command: &Command) -> Vec<u8> {
+    let mut out = vec![0; command_bytes(command)];
+    encode_command(command, &mut out).expect("there is room");
+    out
+}
+
+/// What the decoder says after `bytes` were written over the frame at `at`.
+fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {
+    let mut frame = frame.to_vec();
+    frame[at..at + bytes.len()].copy_from_slice(bytes);
+    let mut events = Events::new();
+    let error = match frame[4] {
+        // A kind of no command has to be told by the decoder of commands, too.
+        0..128 => decode_command(&frame).expect_err("a fault"),
+        128..160 => decode_outcome(&frame, &mut events).expect_err("a fault"),
+        _ => decode_message(&frame).expect_err("a fault"),
+    };
+    error.to_string()
+}
+
+fn place() -> Place {
+    Place {
+        uid: UserId(1),
+        symbol: SymbolId(2),
+        order_id: OrderId(3),
+        order_type: OrderType::Ioc,
+        action: Action::Bid,
+        price: 4,
+        reserve_price: 5,
+        size: 6,
+        flags: OrderFlags::NONE,
+    }
+}
+
+#[test]
+fn heads_that_are_wrong() {
+    let nop = bytes_of(&Command::Nop);
+    assert_eq!(
+        said(&nop, 0, &[7]),
+        "the length at byte 0 is 7, a frame has 8 bytes at least"
+    );
+    assert_eq!(
+        said(&nop, 0, &(FRAME_BYTES_MAX as u32 + 1).to_le_bytes()),
+        "a frame of 16777217 bytes, the limit is 16777216"
+    );
+    assert_eq!(
+        said(&nop, 5, &[2]),
+        "the version at byte 5 is 2, only 1 is known"
+    );
+    assert_eq!(
+        said(&nop, 4, &[6]),
+        "the kind at byte 4 is 6, which is no known command"
+    );
+    assert_eq!(
+        said(&nop, 0, &[9]),
+        "the length at byte 0 is 9, that of nothing is 8"
+    );
+    assert_eq!(
+        said(&nop, 6, &[1]),
+        "byte 6 of nothing is 1, the greatest is 0"
+    );
+    for wrong in [0, 1, 7] {
+        let needed = 8;
+        let error = CodecError::Incomplete {
+            needed,
+            have: wrong,
+        };
+        assert_eq!(peek(&nop[..wrong]), Err(error));
+        assert_eq!(
+            error.to_string(),
+            format!("the frame needs 8 bytes, {wrong} are there")
+        );
+    }
+    // Faults that more bytes cannot mend are told before those are there.
+    let mut head = nop;
+    head[..5].copy_from_slice(&[200, 0, 0, 0, 1]);
+    let error = decode_command(&head).expect_err("a wrong length");
+    assert_eq!(
+        error.to_string(),
+        "the length at byte 0 is 200, that of an order is 52"
+    );
+}
+
+#[test]
+fn kinds_of_another_family() {
+    let nop = bytes_of(&Command::Nop);
+    let error = decode_outcome(&nop, &mut Events::new()).expect_err("a command");
+    assert_eq!(
+        error.to_string(),
+        "the kind at byte 4 is 120, which is no known outcome"
+    );
+    let error = decode_message(&nop).expect_err("a command");
+    assert_eq!(
+        error.to_string(),
+        "the kind at byte 4 is 120, which is no known message"
+    );
+    let mut outcome = nop;
+    outcome[4] = 128;
+    let error = decode_command(&outcome).expect_err("an outcome");
+    assert_eq!(
+        error.to_string(),
+        "the kind at byte 4 is 128, which is no known command"
+    );
+}
+
+#[test]
+fn orders_that_are_wrong() {
+    let order = bytes_of(&Command::Place(place()));
+    assert_eq!(
+        said(&order, 6, &[5]),
+        "the order type at byte 6 is 5, the greatest is 4"
+    );
+    assert_eq!(
+        said(&order, 6, &[16]),
+        "byte 6 of an order is 16, the greatest is 12"
+    );
+    assert_eq!(
+        said(&order, 7, &[8]),
+        "byte 7 of an order is 8, the greatest is 7"
+    );
+    let conditional = bytes_of(&Command::PlaceWith(Arc::new(ConditionalOrder {
+        place: place(),
+        trigger: None,
+        display: None,
+        good_till: None,
+    })));
+    for (at, what) in [
+        (52, "the trigger"),
+        (60, "the display size"),
+        (68, "the last time"),
+    ] {
+        assert_eq!(
+            said(&conditional, at, &[9]),
+            format!("{what} of an order without one at byte {at} is 9, the greatest is 0")
+        );
+    }
+    let cancel = bytes_of(&Command::Cancel {
+        uid: UserId(1),
+        symbol: SymbolId(2),
+        order_id: OrderId(3),
+    });
+    assert_eq!(
+        said(&cancel, 7, &[1]),
+        "byte 7 of a cancel is 1, the greatest is 0"
+    );
+    assert_eq!(
+        said(&cancel, 4, &[3]),
+        "the length at byte 0 is 28, that of a move is 36"
+    );
+}
+
+#[test]
+fn other_commands_that_are_wrong() {
+    let all = bytes_of(&Command::CancelAll {
+        uid: None,
+        symbol: None,
+    });
+    assert_eq!(
+        said(&all, 8, &[1]),
+        "the symbol of a mass cancel in all at byte 8 is 1, the greatest is 0"
+    );
+    assert_eq!(
+        said(&all, 12, &[1]),
+        "the user of a mass cancel of all at byte 12 is 1, the greatest is 0"
+    );
+    assert_eq!(
+        said(&all, 6, &[4]),
+        "byte 6 of a mass cancel is 4, the greatest is 3"
+    );
+    let symbols = bytes_of(&Command::AddSymbols([SymbolSpec::default(); 2].into()));
+    assert_eq!(
+        said(&symbols, 8, &[3]),
+        "3 symbols said at byte 8, the frame has room for 2"
+    );
+    assert_eq!(
+        said(&symbols, 8, &[1]),
+        "the frame's fields end at byte 76, and 64 bytes follow"
+    );
+    assert_eq!(
+        said(&symbols, 16, &[3]),
+        "the type of a symbol at byte 16 is 3, which is not known"
+    );
+    assert_eq!(
+        said(&symbols, 0, &[11]),
+        "the length at byte 0 is 11, that of a batch of symbols is 12"
+    );
+    let account = AccountSpec {
+        uid: UserId(1),
+        balances: vec![(CurrencyId(1), 5)],
+    };
+    let accounts = bytes_of(&Command::AddAccounts([account].into()));
+    assert_eq!(
+        said(&accounts, 8, &[255; 4]),
+        "4294967295 accounts said at byte 8, the frame has room for 2"
+    );
+    assert_eq!(
+        said(&accounts, 20, &[2]),
+        "2 balances said at byte 20, the frame has room for 1"
+    );
+    // What is announced may still not be there: the second account would begin where nothing is.
+    assert_eq!(
+        said(&accounts, 8, &[2]),
+        "the frame needs 44 bytes, 36 are there"
+    );
+}
+
+#[test]
+fn outcomes_that_are_wrong() {
+    let removed = Event::Removed {
+        symbol: SymbolId(1),
+        order: OrderId(2),
+        uid: UserId(3),
+        user: UserHint::UNKNOWN,
+        action: Action::Ask,
+        price: 4,
+        size: 5,
+        bidder_hold_price: 6,
+        why: Removal::Cancelled,
+    };
+    let reject = Event::Reject {
+        price: 1,
+        size: 2,
+        bidder_hold_price: 3,
+    };
+    let events = [removed, reject];
+    let outcome = Outcome {
+        sequence: 1,
+        result: ResultCode::Success,
+    };
+    let mut frame = vec![0; outcome_bytes(&events)];
+    encode_outcome(outcome, &events, &mut frame).expect("there is room");
+    for (at, byte, text) in [
+        (
+            0,
+            23,
+            "the length at byte 0 is 23, that of an outcome is 24",
+        ),
+        (6, 1, "byte 6 of an outcome is 1, the greatest is 0"),
+        (7, 1, "byte 7 of an outcome is 1, the greatest is 0"),
+        (16, 7, "the result at byte 16 is 7, which is not known"),
+        (20, 5, "5 events said at byte 20, the frame has room for 4"),
+        (
+            20,
+            1,
+            "the frame's fields end at byte 70, and 26 bytes follow",
+        ),
+        (20, 3, "the frame needs 97 bytes, 96 are there"),
+        (
+            24,
+            9,
+            "the kind of an event at byte 24 is 9, which is not known",
+        ),
+        (
+            25,
+            10,
+            "the reason of a removal at byte 25 is 5, which is not known",
+        ),
+        (
+            71,
+            1,
+            "the bits of a reject at byte 71 is 1, the greatest is 0",
+        ),
+    ] {
+        assert_eq!(said(&frame, at, &[byte]), text);
+    }
+}
+
+#[test]
+fn messages_that_are_wrong() {
+    let message = Message {
+        sequence: FeedSequence(1),
+        symbol_sequence: SymbolSequence(1),
+        command: 1,
+        symbol: SymbolId(1),
+        is_last: true,
+        body: Body::Best(BestPrices::default()),
+    };
+    let mut frame = vec![0; message_bytes(&message)];
+    encode_message(&message, &mut frame).expect("there is room");
+    for (at, byte, text) in [
+        (
+            0,
+            67,
+            "the length at byte 0 is 67, that of best prices is 68",
+        ),
+        (
+            4,
+            169,
+            "the kind at byte 4 is 169, which is no known message",
+        ),
+        (6, 8, "byte 6 of best prices is 8, the greatest is 7"),
+        (7, 1, "byte 7 of best prices is 1, the greatest is 0"),
+        (
+            36,
+            1,
+            "the best price of an empty side at byte 36 is 1, the greatest is 0",
+        ),
+        (
+            60,
+            1,
+            "the best volume of an empty side at byte 60 is 1, the greatest is 0",
+        ),
+    ] {
+        assert_eq!(said(&frame, at, &[byte]), text);
+    }
+}

@@ -1,0 +1,244 @@
+//! Frames byte by byte: the layout must not change without a new version.
+
+use std::sync::Arc;
+
+use thalweg_exchange::codec::{
+    Outcome, command_bytes, encode_command, encode_message, encode_outcome, message_bytes,
+    outcome_bytes,
+};
+use thalweg_exchange::market::{BestPrices, Body, FeedSequence, Message, Quote, SymbolSequence};
+use thalweg_exchange::{
+    AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Event, OrderFlags,
+    OrderId, OrderType, Place, ResultCode, SelfTrade, SymbolId, SymbolSpec, SymbolType, UserHint,
+    UserId,
+};
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn shown(command: &Command) -> String {
+    let mut out = vec![0; command_bytes(command)];
+    encode_command(command, &mut out).expect("there is room");
+    hex(&out)
+}
+
+/// 64-bit fields, as they must look.
+fn longs(values: &[i64]) -> String {
+    values
+        .iter()
+        .map(|value| hex(&value.to_le_bytes()))
+        .collect()
+}
+
+fn order() -> Place {
+    Place {
+        uid: UserId(0x0102_0304_0506_0708),
+        symbol: SymbolId(-2),
+        order_id: OrderId(9),
+        order_type: OrderType::FokBudget,
+        action: Action::Bid,
+        price: -1,
+        reserve_price: i64::MAX,
+        size: i64::MIN,
+        flags: OrderFlags::NONE
+            .with_post_only()
+            .with_self_trade(SelfTrade::CancelMaker),
+    }
+}
+
+#[test]
+fn orders() {
+    let fields = "feffffff\
+                  0807060504030201\
+                  0900000000000000\
+                  ffffffffffffffff\
+                  ffffffffffffff7f\
+                  0000000000000080";
+    let expected = format!("3400000001010c06{fields}");
+    assert_eq!(shown(&Command::Place(order())), expected);
+    let conditional = ConditionalOrder {
+        place: order(),
+        trigger: Some(5),
+        display: None,
+        good_till: Some(0),
+    };
+    let expected = format!("4c00000005015c06{fields}{}", longs(&[5, 0, 0]));
+    assert_eq!(shown(&Command::PlaceWith(Arc::new(conditional))), expected);
+}
+
+#[test]
+fn changes_of_orders() {
+    let (uid, symbol, order_id) = (UserId(1), SymbolId(2), OrderId(3));
+    let whose = format!("02000000{}", longs(&[1, 3]));
+    let cancel = Command::Cancel {
+        uid,
+        symbol,
+        order_id,
+    };
+    assert_eq!(shown(&cancel), format!("1c00000002010000{whose}"));
+    let moved = Command::Move {
+        uid,
+        symbol,
+        order_id,
+        price: 4,
+    };
+    let expected = format!("2400000003010000{whose}{}", longs(&[4]));
+    assert_eq!(shown(&moved), expected);
+    let reduced = Command::Reduce {
+        uid,
+        symbol,
+        order_id,
+        by: 4,
+    };
+    let expected = format!("2400000004010000{whose}{}", longs(&[4]));
+    assert_eq!(shown(&reduced), expected);
+}
+
+#[test]
+fn commands_of_users_and_symbols() {
+    let (uid, symbol) = (UserId(1), SymbolId(2));
+    let balance = Command::Balance {
+        uid,
+        currency: CurrencyId(7),
+        amount: 8,
+        transaction_id: 9,
+        kind: AdjustmentKind::Suspend,
+    };
+    let one = "0100000000000000";
+    let all = |uid, symbol| Command::CancelAll { uid, symbol };
+    for (command, expected) in [
+        (Command::Nop, "0800000078010000".to_owned()),
+        (Command::Reset, "080000007c010000".to_owned()),
+        (Command::AddUser { uid }, format!("100000000a010000{one}")),
+        (Command::Suspend { uid }, format!("100000000c010000{one}")),
+        (Command::Resume { uid }, format!("100000000d010000{one}")),
+        (Command::Clock { time: 1 }, format!("100000001e010000{one}")),
+        (
+            balance,
+            format!("240000000b01010007000000{}", longs(&[1, 8, 9])),
+        ),
+        (
+            all(Some(uid), Some(symbol)),
+            format!("140000000701030002000000{one}"),
+        ),
+        (
+            all(None, Some(symbol)),
+            format!("140000000701020002000000{}", longs(&[0])),
+        ),
+        (
+            all(Some(uid), None),
+            format!("140000000701010000000000{one}"),
+        ),
+        (
+            Command::SetPriceBand {
+                symbol,
+                low: 3,
+                high: 4,
+            },
+            format!("1c0000001f01000002000000{}", longs(&[3, 4])),
+        ),
+        (Command::Halt { symbol }, "0c0000002001000002000000".into()),
+        (
+            Command::Unhalt { symbol },
+            "0c0000002101000002000000".into(),
+        ),
+        (
+            Command::RemoveSymbol { symbol },
+            "0c0000002201000002000000".into(),
+        ),
+    ] {
+        assert_eq!(shown(&command), expected, "{command:?}");
+    }
+}
+
+#[test]
+fn batches() {
+    let spec = SymbolSpec {
+        id: SymbolId(2),
+        symbol_type: SymbolType::Futures,
+        base_currency: CurrencyId(3),
+        quote_currency: CurrencyId(4),
+        base_scale: 5,
+        quote_scale: 6,
+        taker_fee: 7,
+        maker_fee: 8,
+        margin_buy: 9,
+        margin_sell: 10,
+    };
+    let ids = "02000000010000000300000004000000";
+    let fields = longs(&[5, 6, 7, 8, 9, 10]);
+    let expected = format!("4c0000001401000001000000{ids}{fields}");
+    assert_eq!(shown(&Command::AddSymbols([spec].into())), expected);
+    let accounts = [
+        AccountSpec {
+            uid: UserId(1),
+            balances: vec![(CurrencyId(7), 8)],
+        },
+        AccountSpec::default(),
+    ];
+    let expected = format!(
+        "300000001501000002000000{}0100000007000000{}{}00000000",
+        longs(&[1]),
+        longs(&[8]),
+        longs(&[0]),
+    );
+    assert_eq!(shown(&Command::AddAccounts(accounts.into())), expected);
+}
+
+#[test]
+fn outcomes() {
+    let events = [
+        Event::Trade {
+            price: 1,
+            size: 2,
+            maker_order: OrderId(3),
+            maker_uid: UserId(4),
+            maker_user: UserHint(77),
+            maker_completed: true,
+            taker_completed: false,
+            bidder_hold_price: 5,
+            taker_action: Action::Bid,
+        },
+        Event::Reduce {
+            price: 1,
+            size: 2,
+            completed: true,
+            bidder_hold_price: 3,
+            user: UserHint::UNKNOWN,
+            action: Action::Ask,
+        },
+    ];
+    let outcome = Outcome {
+        sequence: 6,
+        result: ResultCode::RiskNsf,
+    };
+    let mut out = vec![0; outcome_bytes(&events)];
+    encode_outcome(outcome, &events, &mut out).expect("there is room");
+    let head = format!("5c00000080010000{}2ff8ffff02000000", longs(&[6]));
+    let trade = format!("0103{}", longs(&[1, 2, 3, 4, 5]));
+    let reduce = format!("0302{}", longs(&[1, 2, 3]));
+    assert_eq!(hex(&out), format!("{head}{trade}{reduce}"));
+}
+
+#[test]
+fn messages() {
+    let message = Message {
+        sequence: FeedSequence(1),
+        symbol_sequence: SymbolSequence(2),
+        command: 3,
+        symbol: SymbolId(4),
+        is_last: true,
+        body: Body::Best(BestPrices {
+            ask: None,
+            bid: Some(Quote {
+                price: 5,
+                volume: 6,
+            }),
+        }),
+    };
+    let mut out = vec![0; message_bytes(&message)];
+    encode_message(&message, &mut out).expect("there is room");
+    let expected = format!("44000000a701050004000000{}", longs(&[1, 2, 3, 0, 0, 5, 6]));
+    assert_eq!(hex(&out), expected);
+}

@@ -1,0 +1,190 @@
+//! Everything goes to bytes and back; bytes that are not right are refused, and never more.
+
+mod errors;
+mod golden;
+mod values;
+
+use proptest::prelude::*;
+use thalweg_exchange::codec::{
+    CodecError, FRAME_BYTES_MAX, Family, MESSAGE_BYTES_MAX, Outcome, SINGLE_COMMAND_BYTES_MAX,
+    command_bytes, decode_command, decode_message, decode_outcome, encode_command, encode_message,
+    encode_outcome, message_bytes, outcome_bytes, peek,
+};
+use thalweg_exchange::{Command, Events};
+
+/// What `encode` writes, if it needs `bytes`: not one more, and it says so where there is less.
+fn frame(
+    bytes: usize,
+    encode: impl Fn(&mut [u8]) -> Result<usize, CodecError>,
+) -> Result<Vec<u8>, TestCaseError> {
+    let mut out = vec![0xAA; bytes + 3];
+    prop_assert_eq!(encode(&mut out), Ok(bytes));
+    prop_assert_eq!(&out[bytes..], &[0xAA; 3]);
+    out.truncate(bytes);
+    let mut small = vec![0xAA; bytes - 1];
+    let no_room = CodecError::NoRoom {
+        needed: bytes,
+        have: bytes - 1,
+    };
+    prop_assert_eq!(encode(&mut small), Err(no_room));
+    prop_assert!(small.iter().all(|byte| *byte == 0xAA), "written in part");
+    Ok(out)
+}
+
+/// What a decoder says of every beginning of a frame.
+fn beginnings_are_incomplete<T: std::fmt::Debug + PartialEq>(
+    frame: &[u8],
+    mut decode: impl FnMut(&[u8]) -> Result<T, CodecError>,
+) -> Result<(), TestCaseError> {
+    for have in 0..frame.len() {
+        let needed = if have < 8 { 8 } else { frame.len() };
+        let expected = Err(CodecError::Incomplete { needed, have });
+        prop_assert_eq!(decode(&frame[..have]), expected);
+    }
+    Ok(())
+}
+
+/// Whatever decodes is encoded to the same bytes: there is one form for each meaning.
+fn decodes_to_itself(bytes: &[u8]) -> Result<usize, TestCaseError> {
+    let mut decoded = 0;
+    let mut events = Events::new();
+    if let Ok((command, length)) = decode_command(bytes) {
+        let again = frame(command_bytes(&command), |out| encode_command(&command, out))?;
+        prop_assert_eq!(&again, &bytes[..length]);
+        decoded += 1;
+    }
+    if let Ok((outcome, length)) = decode_outcome(bytes, &mut events) {
+        let again = frame(outcome_bytes(&events), |out| {
+            encode_outcome(outcome, &events, out)
+        })?;
+        prop_assert_eq!(&again, &bytes[..length]);
+        decoded += 1;
+    }
+    if let Ok((message, length)) = decode_message(bytes) {
+        let again = frame(message_bytes(&message), |out| encode_message(&message, out))?;
+        prop_assert_eq!(&again, &bytes[..length]);
+        decoded += 1;
+    }
+    prop_assert!(decoded <= 1, "two meanings");
+    Ok(decoded)
+}
+
+fn any_frame() -> impl Strategy<Value = Vec<u8>> {
+    prop_oneof![
+        values::command().prop_map(|command| {
+            let mut out = vec![0; command_bytes(&command)];
+            encode_command(&command, &mut out).expect("there is room");
+            out
+        }),
+        values::outcome().prop_map(|(sequence, result, events)| {
+            let mut out = vec![0; outcome_bytes(&events)];
+            let outcome = Outcome { sequence, result };
+            encode_outcome(outcome, &events, &mut out).expect("there is room");
+            out
+        }),
+        values::message().prop_map(|message| {
+            let mut out = vec![0; message_bytes(&message)];
+            encode_message(&message, &mut out).expect("there is room");
+            out
+        }),
+    ]
+}
+
+proptest! {
+    // 256 cases each; PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig::default())]
+
+    #[test]
+    fn commands_come_back(command in values::command(), rest in prop::collection::vec(0_u8.., 9)) {
+        let bytes = command_bytes(&command);
+        let mut frame = frame(bytes, |out| encode_command(&command, out))?;
+        let family = peek(&frame).map(|frame| (frame.family, frame.bytes));
+        prop_assert_eq!(family, Ok((Family::Command, bytes)));
+        let is_batch = matches!(command, Command::AddSymbols(_) | Command::AddAccounts(_));
+        prop_assert!(is_batch || bytes <= SINGLE_COMMAND_BYTES_MAX);
+        beginnings_are_incomplete(&frame, decode_command)?;
+        frame.extend(rest);
+        prop_assert_eq!(decode_command(&frame), Ok((command, bytes)));
+    }
+
+    #[test]
+    fn outcomes_come_back(
+        (sequence, result, events) in values::outcome(),
+        rest in prop::collection::vec(0_u8.., 9),
+    ) {
+        let bytes = outcome_bytes(&events);
+        let outcome = Outcome { sequence, result };
+        let mut frame = frame(bytes, |out| encode_outcome(outcome, &events, out))?;
+        let family = peek(&frame).map(|frame| (frame.family, frame.bytes));
+        prop_assert_eq!(family, Ok((Family::Outcome, bytes)));
+        let mut back = Events::new();
+        beginnings_are_incomplete(&frame, |bytes| decode_outcome(bytes, &mut back))?;
+        frame.extend(rest);
+        prop_assert_eq!(decode_outcome(&frame, &mut back), Ok((outcome, bytes)));
+        prop_assert_eq!(back.to_vec(), events);
+    }
+
+    #[test]
+    fn messages_come_back(message in values::message(), rest in prop::collection::vec(0_u8.., 9)) {
+        let bytes = message_bytes(&message);
+        let mut frame = frame(bytes, |out| encode_message(&message, out))?;
+        let family = peek(&frame).map(|frame| (frame.family, frame.bytes));
+        prop_assert_eq!(family, Ok((Family::Message, bytes)));
+        prop_assert!(bytes <= MESSAGE_BYTES_MAX);
+        beginnings_are_incomplete(&frame, decode_message)?;
+        frame.extend(rest);
+        prop_assert_eq!(decode_message(&frame), Ok((message, bytes)));
+    }
+
+    #[test]
+    fn changed_frames_are_refused_or_mean_something_else(
+        frame in any_frame(),
+        changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..4),
+        head in prop::option::weighted(0.5, 0_usize..24),
+    ) {
+        let mut changed = frame.clone();
+        for (at, byte) in changes {
+            let length = head.map_or(changed.len(), |head| changed.len().min(head + 1));
+            let at = at.index(length);
+            changed[at] = byte;
+        }
+        decodes_to_itself(&changed)?;
+        // One meaning, one form: other bytes are never the same thing.
+        if changed != frame
+            && let (Ok(one), Ok(other)) = (decode_command(&frame), decode_command(&changed))
+        {
+            prop_assert_ne!(one, other);
+        }
+    }
+
+    #[test]
+    fn random_bytes_do_no_harm(
+        bytes in prop::collection::vec(0_u8.., 0..200),
+        kind in 0_u8..,
+        version in prop::sample::select(vec![0_u8, 1, 1, 1, 2]),
+    ) {
+        decodes_to_itself(&bytes)?;
+        let mut framed = bytes;
+        if framed.len() >= 8 {
+            let length = framed.len() as u32;
+            framed[..4].copy_from_slice(&length.to_le_bytes());
+            let own = framed[6] & 3;
+            framed[4..8].copy_from_slice(&[kind, version, own, 0]);
+            decodes_to_itself(&framed)?;
+            let is_peeked = peek(&framed).is_ok();
+            prop_assert_eq!(is_peeked, version == 1);
+        }
+    }
+}
+
+#[test]
+fn a_batch_that_is_too_long_is_not_written() {
+    let accounts = vec![thalweg_exchange::AccountSpec::default(); FRAME_BYTES_MAX / 12];
+    let command = Command::AddAccounts(accounts.into());
+    let length = command_bytes(&command);
+    assert!(length > FRAME_BYTES_MAX);
+    let mut out = vec![0; length];
+    let error = encode_command(&command, &mut out);
+    assert_eq!(error, Err(CodecError::TooLong { length }));
+    assert_eq!(out[..8], [0; 8]);
+}

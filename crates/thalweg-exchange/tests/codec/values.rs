@@ -1,0 +1,322 @@
+//! Random commands, events and messages of every kind.
+
+use std::sync::Arc;
+
+use proptest::option;
+use proptest::prelude::*;
+use thalweg_exchange::market::{
+    BestPrices, Body, FeedSequence, LevelDelta, Message, OrderChange, Quote, SymbolSequence,
+};
+use thalweg_exchange::{
+    AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Event, OrderFlags,
+    OrderId, OrderType, Place, Removal, ResultCode, SymbolId, SymbolSpec, SymbolType, UserHint,
+    UserId,
+};
+
+/// Numbers of every size, and the extreme ones often.
+fn number() -> impl Strategy<Value = i64> + Clone {
+    prop_oneof![
+        any::<i64>(),
+        -300_i64..300,
+        prop::sample::select(vec![i64::MIN, i64::MAX, 0, 1, -1]),
+    ]
+}
+
+fn uid() -> impl Strategy<Value = UserId> + Clone {
+    number().prop_map(UserId)
+}
+
+fn order_id() -> impl Strategy<Value = OrderId> + Clone {
+    number().prop_map(OrderId)
+}
+
+fn symbol() -> impl Strategy<Value = SymbolId> + Clone {
+    any::<i32>().prop_map(SymbolId)
+}
+
+fn currency() -> impl Strategy<Value = CurrencyId> + Clone {
+    any::<i32>().prop_map(CurrencyId)
+}
+
+fn action() -> impl Strategy<Value = Action> + Clone {
+    prop::sample::select(vec![Action::Ask, Action::Bid])
+}
+
+fn place() -> impl Strategy<Value = Place> {
+    let ids = (uid(), symbol(), order_id());
+    let order_type = prop::sample::select(OrderType::ALL.to_vec());
+    let flags = (0_u8..8).prop_map(|code| OrderFlags::from_code(code).expect("in range"));
+    let numbers = (number(), number(), number());
+    (ids, order_type, action(), numbers, flags).prop_map(
+        |((uid, symbol, order_id), order_type, action, (price, reserve_price, size), flags)| {
+            Place {
+                uid,
+                symbol,
+                order_id,
+                order_type,
+                action,
+                price,
+                reserve_price,
+                size,
+                flags,
+            }
+        },
+    )
+}
+
+fn conditional() -> impl Strategy<Value = Command> {
+    let wish = || option::of(number());
+    (place(), wish(), wish(), wish()).prop_map(|(place, trigger, display, good_till)| {
+        Command::PlaceWith(Arc::new(ConditionalOrder {
+            place,
+            trigger,
+            display,
+            good_till,
+        }))
+    })
+}
+
+fn spec() -> impl Strategy<Value = SymbolSpec> {
+    let types = vec![
+        SymbolType::CurrencyPair,
+        SymbolType::Futures,
+        SymbolType::Option,
+    ];
+    let ids = (symbol(), currency(), currency());
+    let numbers = prop::array::uniform6(number());
+    (ids, prop::sample::select(types), numbers).prop_map(
+        |((id, base_currency, quote_currency), symbol_type, numbers)| SymbolSpec {
+            id,
+            symbol_type,
+            base_currency,
+            quote_currency,
+            base_scale: numbers[0],
+            quote_scale: numbers[1],
+            taker_fee: numbers[2],
+            maker_fee: numbers[3],
+            margin_buy: numbers[4],
+            margin_sell: numbers[5],
+        },
+    )
+}
+
+fn account() -> impl Strategy<Value = AccountSpec> {
+    let balances = prop::collection::vec((currency(), number()), 0..5);
+    (uid(), balances).prop_map(|(uid, balances)| AccountSpec { uid, balances })
+}
+
+fn of_an_order() -> impl Strategy<Value = Command> {
+    prop_oneof![
+        (uid(), symbol(), order_id()).prop_map(|(uid, symbol, order_id)| Command::Cancel {
+            uid,
+            symbol,
+            order_id
+        }),
+        (uid(), symbol(), order_id(), number()).prop_map(|(uid, symbol, order_id, price)| {
+            Command::Move {
+                uid,
+                symbol,
+                order_id,
+                price,
+            }
+        }),
+        (uid(), symbol(), order_id(), number()).prop_map(|(uid, symbol, order_id, by)| {
+            Command::Reduce {
+                uid,
+                symbol,
+                order_id,
+                by,
+            }
+        }),
+    ]
+}
+
+fn of_a_user() -> impl Strategy<Value = Command> {
+    let kinds = vec![AdjustmentKind::Adjustment, AdjustmentKind::Suspend];
+    let numbers = (number(), number(), prop::sample::select(kinds));
+    prop_oneof![
+        uid().prop_map(|uid| Command::AddUser { uid }),
+        uid().prop_map(|uid| Command::Suspend { uid }),
+        uid().prop_map(|uid| Command::Resume { uid }),
+        (uid(), currency(), numbers).prop_map(|(uid, currency, (amount, transaction_id, kind))| {
+            Command::Balance {
+                uid,
+                currency,
+                amount,
+                transaction_id,
+                kind,
+            }
+        }),
+        (option::of(uid()), option::of(symbol()))
+            .prop_map(|(uid, symbol)| Command::CancelAll { uid, symbol }),
+    ]
+}
+
+fn of_the_market() -> impl Strategy<Value = Command> {
+    prop_oneof![
+        number().prop_map(|time| Command::Clock { time }),
+        (symbol(), number(), number()).prop_map(|(symbol, low, high)| Command::SetPriceBand {
+            symbol,
+            low,
+            high
+        }),
+        symbol().prop_map(|symbol| Command::Halt { symbol }),
+        symbol().prop_map(|symbol| Command::Unhalt { symbol }),
+        symbol().prop_map(|symbol| Command::RemoveSymbol { symbol }),
+        Just(Command::Nop),
+        Just(Command::Reset),
+    ]
+}
+
+/// Any command.
+pub(crate) fn command() -> impl Strategy<Value = Command> {
+    prop_oneof![
+        3 => place().prop_map(Command::Place),
+        2 => conditional(),
+        3 => of_an_order(),
+        3 => of_a_user(),
+        3 => of_the_market(),
+        1 => prop::collection::vec(spec(), 0..4)
+            .prop_map(|specs| Command::AddSymbols(specs.into())),
+        1 => prop::collection::vec(account(), 0..4)
+            .prop_map(|accounts| Command::AddAccounts(accounts.into())),
+    ]
+}
+
+fn hint() -> impl Strategy<Value = UserHint> {
+    any::<u32>().prop_map(UserHint)
+}
+
+fn usual_event() -> impl Strategy<Value = Event> {
+    let numbers = (number(), number(), number());
+    let flags = (any::<bool>(), any::<bool>(), action(), hint());
+    (0..3, numbers, order_id(), uid(), flags).prop_map(
+        |(kind, (price, size, bidder_hold_price), maker_order, maker_uid, flags)| {
+            let (completed, taker_completed, action, user) = flags;
+            match kind {
+                0 => Event::Trade {
+                    price,
+                    size,
+                    maker_order,
+                    maker_uid,
+                    maker_user: user,
+                    maker_completed: completed,
+                    taker_completed,
+                    bidder_hold_price,
+                    taker_action: action,
+                },
+                1 => Event::Reject {
+                    price,
+                    size,
+                    bidder_hold_price,
+                },
+                _ => Event::Reduce {
+                    price,
+                    size,
+                    completed,
+                    bidder_hold_price,
+                    user,
+                    action,
+                },
+            }
+        },
+    )
+}
+
+fn rare_event() -> impl Strategy<Value = Event> {
+    let numbers = (number(), number(), number());
+    let whose = (symbol(), order_id(), uid(), hint());
+    let reasons = vec![
+        Removal::CancelAll,
+        Removal::SelfTrade,
+        Removal::Expired,
+        Removal::SymbolRemoved,
+        Removal::Cancelled,
+    ];
+    (
+        0..3,
+        numbers,
+        whose,
+        action(),
+        prop::sample::select(reasons),
+    )
+        .prop_map(
+            |(kind, (price, size, bidder_hold_price), (symbol, order, uid, user), action, why)| {
+                match kind {
+                    0 => Event::Removed {
+                        symbol,
+                        order,
+                        uid,
+                        user,
+                        action,
+                        price,
+                        size,
+                        bidder_hold_price,
+                        why,
+                    },
+                    1 => Event::Triggered {
+                        order,
+                        uid,
+                        user,
+                        action,
+                        price,
+                        size,
+                        bidder_hold_price,
+                    },
+                    _ => Event::Refilled { order, size },
+                }
+            },
+        )
+}
+
+/// Any number, any result, a few events of any kind.
+pub(crate) fn outcome() -> impl Strategy<Value = (u64, ResultCode, Vec<Event>)> {
+    let event = prop_oneof![2 => usual_event(), 1 => rare_event()];
+    let result = prop::sample::select(ResultCode::ALL.to_vec());
+    (any::<u64>(), result, prop::collection::vec(event, 0..8))
+}
+
+fn body() -> impl Strategy<Value = Body> {
+    let quote = || {
+        let quote = (number(), number());
+        option::of(quote.prop_map(|(price, volume)| Quote { price, volume }))
+    };
+    let numbers = (number(), number(), any::<u64>());
+    prop_oneof![
+        4 => (0..7, numbers, action(), order_id(), order_id()).prop_map(
+            |(kind, (price, size, orders), side, order, maker)| {
+                let (left, volume) = (size, size);
+                let change = match kind {
+                    0 => OrderChange::Added { order, side, price, size },
+                    1 => OrderChange::Reduced { order, by: price, left },
+                    2 => OrderChange::Filled { order, size: price, left },
+                    3 => OrderChange::Moved { order, price, left },
+                    4 => OrderChange::Removed { order, left },
+                    5 => return Body::Level(LevelDelta { side, price, volume, orders }),
+                    _ => {
+                        let (taker_side, taker) = (side, order);
+                        return Body::Trade { price, size, taker_side, taker, maker };
+                    }
+                };
+                Body::Order(change)
+            },
+        ),
+        1 => (quote(), quote()).prop_map(|(ask, bid)| Body::Best(BestPrices { ask, bid })),
+        1 => Just(Body::Cleared),
+    ]
+}
+
+/// Any market message.
+pub(crate) fn message() -> impl Strategy<Value = Message> {
+    let numbers = (any::<u64>(), any::<u64>(), any::<u64>());
+    (numbers, symbol(), any::<bool>(), body()).prop_map(
+        |((sequence, symbol_sequence, command), symbol, is_last, body)| Message {
+            sequence: FeedSequence(sequence),
+            symbol_sequence: SymbolSequence(symbol_sequence),
+            command,
+            symbol,
+            is_last,
+            body,
+        },
+    )
+}
