@@ -2,7 +2,7 @@
 
 mod operations;
 
-use crate::book::Book;
+use crate::book::{Book, OrderHint};
 use crate::command::{Command, SymbolSpec};
 use crate::event::{Events, UserHint};
 use crate::ids::SymbolId;
@@ -43,7 +43,7 @@ impl Matching {
     /// [`Rules::margin_trading`]), or an option, has one too, though nothing rests there.
     #[must_use]
     pub fn book(&self, symbol: SymbolId) -> Option<&Book> {
-        self.slot(symbol).map(|slot| &self.books[slot])
+        self.books.get(self.slot(symbol))
     }
 
     /// All books, by ascending symbol. Cost: sorts them.
@@ -78,21 +78,32 @@ impl Matching {
         user: UserHint,
         events: &mut Events,
     ) -> ResultCode {
+        self.execute_at(command, checked, (user, OrderHint::UNKNOWN), events)
+    }
+
+    /// The same for a caller that also looked for the command's order a while ago.
+    #[inline(always)]
+    pub fn execute_at(
+        &mut self,
+        command: &Command,
+        checked: ResultCode,
+        (user, order): (UserHint, OrderHint),
+        events: &mut Events,
+    ) -> ResultCode {
         events.clear();
-        // The most frequent one first: a branch is foreseen better than a jump through a table.
-        if let Command::Move {
-            uid,
-            symbol,
-            order_id,
-            price,
-        } = *command
-        {
-            let Some(book) = self.slot(symbol).map(|slot| &mut self.books[slot]) else {
-                return ResultCode::MatchingInvalidOrderBookId;
-            };
-            return book.move_order((uid, order_id), price, checked, events);
-        }
         match *command {
+            Command::Move {
+                uid,
+                symbol,
+                order_id,
+                price,
+            } => {
+                let slot = self.slot(symbol);
+                match self.books.get_mut(slot) {
+                    Some(book) => book.move_order((uid, order_id, order), price, checked, events),
+                    None => ResultCode::MatchingInvalidOrderBookId,
+                }
+            }
             Command::Place(ref place) => self.in_book(place.symbol, events, |book, rules, events| {
                 if checked != ResultCode::ValidForMatchingEngine {
                     return checked;
@@ -105,7 +116,7 @@ impl Matching {
                 symbol,
                 order_id,
             } => self.in_book(symbol, events, |book, _, events| {
-                book.reduce(uid, order_id, i64::MAX, events)
+                book.reduce((uid, order_id, order), i64::MAX, events)
             }),
             Command::Reduce {
                 uid,
@@ -113,9 +124,29 @@ impl Matching {
                 order_id,
                 by,
             } => self.in_book(symbol, events, |book, _, events| {
-                book.reduce(uid, order_id, by, events)
+                book.reduce((uid, order_id, order), by, events)
             }),
             _ => self.administer(command, checked, events),
+        }
+    }
+
+    /// Where the order of a command is: to be asked a few commands ahead.
+    #[inline(always)]
+    pub fn look(&self, command: &Command) -> OrderHint {
+        match *command {
+            Command::Move {
+                symbol, order_id, ..
+            }
+            | Command::Cancel {
+                symbol, order_id, ..
+            }
+            | Command::Reduce {
+                symbol, order_id, ..
+            } => match self.books.get(self.slot(symbol)) {
+                Some(book) => book.hint(order_id),
+                None => OrderHint::UNKNOWN,
+            },
+            _ => OrderHint::UNKNOWN,
         }
     }
 
@@ -127,10 +158,10 @@ impl Matching {
         events: &mut Events,
         run: impl FnOnce(&mut Book, &Rules, &mut Events) -> ResultCode,
     ) -> ResultCode {
-        let Some(slot) = self.slot(symbol) else {
+        let slot = self.slot(symbol);
+        let Some(book) = self.books.get_mut(slot) else {
             return ResultCode::MatchingInvalidOrderBookId;
         };
-        let book = &mut self.books[slot];
         let result = run(book, &self.rules, events);
         if book.is_futures() && result == ResultCode::Success {
             events.set_standing(book.standing(None));
@@ -156,7 +187,7 @@ impl Matching {
     }
 
     fn add(&mut self, spec: &SymbolSpec) {
-        if self.slot(spec.id).is_some() {
+        if self.book(spec.id).is_some() {
             return;
         }
         let slot = u32::try_from(self.books.len()).expect("memory runs out before symbols do");
@@ -164,9 +195,10 @@ impl Matching {
         self.index.insert(spec.id, slot);
     }
 
+    /// The slot of a symbol's book, or one outside of the list.
     #[inline]
-    fn slot(&self, symbol: SymbolId) -> Option<usize> {
+    fn slot(&self, symbol: SymbolId) -> usize {
         let id_of = |slot: u32| self.books[slot as usize].spec().id;
-        self.index.find(symbol, id_of).map(|slot| slot as usize)
+        self.index.slot(symbol, id_of) as usize
     }
 }

@@ -58,6 +58,16 @@ pub struct RestingOrder {
     pub filled: i64,
 }
 
+/// Where an order was a moment ago: saves a look-up and proves nothing. What is there must be seen
+/// to be the order that is asked for.
+#[derive(Clone, Copy, Debug)]
+pub struct OrderHint(u32);
+
+impl OrderHint {
+    /// Nothing is known.
+    pub const UNKNOWN: Self = Self(NONE);
+}
+
 /// An order book. Read here; changed only through the engine.
 #[derive(Clone, Debug)]
 pub struct Book {
@@ -149,11 +159,24 @@ impl Book {
         self.index.find(order_id.0, |slot| nodes[slot].id)
     }
 
-    /// The slot of an order that rests and belongs to `uid`.
+    /// Where the order of a command may be: to be asked a few commands ahead.
     #[inline]
-    fn find_own(&self, uid: UserId, order_id: OrderId) -> Option<u32> {
-        self.find(order_id)
-            .filter(|&slot| self.ladder.nodes[slot].uid == uid.0)
+    pub(crate) fn hint(&self, order_id: OrderId) -> OrderHint {
+        self.index
+            .guess(order_id.0)
+            .map_or(OrderHint::UNKNOWN, OrderHint)
+    }
+
+    /// The slot of an order that rests and belongs to `uid`.
+    #[inline(always)]
+    fn find_own(&self, (uid, order_id, hint): (UserId, OrderId, OrderHint)) -> Option<u32> {
+        let nodes = &self.ladder.nodes;
+        let hinted = nodes.order_at(hint.0);
+        let slot = match hinted.filter(|node| node.id == order_id.0) {
+            Some(_) => hint.0,
+            None => self.find(order_id)?,
+        };
+        (nodes[slot].uid == uid.0).then_some(slot)
     }
 
     /// Forgets an order that is in no queue any more.
@@ -247,15 +270,14 @@ impl Book {
     /// Takes `by` lots off an order; all that is left, or more, cancels it.
     pub(crate) fn reduce(
         &mut self,
-        uid: UserId,
-        order_id: OrderId,
+        order: (UserId, OrderId, OrderHint),
         by: i64,
         events: &mut Events,
     ) -> ResultCode {
         if by <= 0 {
             return ResultCode::MatchingReduceFailedWrongSize;
         }
-        let Some(slot) = self.find_own(uid, order_id) else {
+        let Some(slot) = self.find_own(order) else {
             return ResultCode::MatchingUnknownOrderId;
         };
         let order = &mut self.ladder.nodes[slot];
@@ -293,12 +315,12 @@ impl Book {
     #[inline]
     pub(crate) fn move_order(
         &mut self,
-        (uid, order_id): (UserId, OrderId),
+        order: (UserId, OrderId, OrderHint),
         price: i64,
         checked: ResultCode,
         events: &mut Events,
     ) -> ResultCode {
-        let Some(slot) = self.find_own(uid, order_id) else {
+        let Some(slot) = self.find_own(order) else {
             return ResultCode::MatchingUnknownOrderId;
         };
         if checked.is_refusal() {

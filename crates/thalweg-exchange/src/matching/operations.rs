@@ -35,8 +35,8 @@ impl Matching {
         why: Removal,
         events: &mut Events,
     ) -> Option<usize> {
-        let slot = self.slot(symbol)?;
-        let book = &mut self.books[slot];
+        let slot = self.slot(symbol);
+        let book = self.books.get_mut(slot)?;
         let before = events.len();
         book.remove_all(uid, why, events);
         if events.len() > before && book.is_futures() {
