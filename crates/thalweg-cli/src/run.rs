@@ -4,7 +4,7 @@ use crate::arguments::{Format, RulesName, Run};
 use crate::failure::{self, Failure, Finding};
 use crate::report::facts::{Book, Commands, Count, Facts, Input, Level};
 use crate::report::{html, text};
-use crate::runner::{Outcome, Pipelined, Runner, kind};
+use crate::runner::{Outcome, Pipelined, Runner, kind, parts};
 use crate::source::{self, Source};
 use crate::terminal::{self, Notes};
 use std::collections::BTreeMap;
@@ -107,6 +107,7 @@ fn facts(options: &Run, source: Source, outcome: Outcome, hash: u64) -> (Facts, 
         books: books(&outcome.state),
         state_hash: format!("{hash:016x}"),
         latency: outcome.latency,
+        parts: parts::costs(source.rules, &source.commands),
         check,
     };
     (facts, finding)

@@ -2,6 +2,7 @@
 //! says what came of them and how long each part took.
 
 mod measured;
+pub(crate) mod parts;
 mod pipelined;
 mod tally;
 

@@ -17,7 +17,6 @@ use thalweg_exchange::stream::LoadStream;
 use thalweg_exchange::{Action, Command, Events, ResultCode, Rules, State};
 
 const RUNS: usize = 9;
-const AHEAD: usize = 8;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
@@ -30,7 +29,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut times: Vec<f64> = Vec::new();
     let mut is_right = true;
     for _ in 0..runs {
-        let mut matching = Matching::with_capacity(Rules::default(), 1000);
+        let mut matching = Matching::with_capacity(Rules::default(), 4096);
         let mut events = Events::with_capacity(1024);
         for command in &stream.setup {
             matching.execute(command, ResultCode::Success, &mut events);
@@ -68,20 +67,8 @@ fn answers(stream: &LoadStream) -> Vec<ResultCode> {
 
 #[inline(never)]
 fn run(matching: &mut Matching, commands: &[Command], checked: &[ResultCode], events: &mut Events) {
-    use thalweg_exchange::UserHint;
-    use thalweg_exchange::book::OrderHint;
-    let mut hints = [OrderHint::UNKNOWN; AHEAD];
-    for (at, (command, &checked)) in commands.iter().zip(checked).enumerate() {
-        let hint = hints[at % AHEAD];
-        if let Some(next) = commands.get(at + AHEAD) {
-            hints[at % AHEAD] = matching.look(next);
-        }
-        std::hint::black_box(matching.execute_at(
-            command,
-            checked,
-            (UserHint::UNKNOWN, hint),
-            events,
-        ));
+    for (command, &checked) in commands.iter().zip(checked) {
+        std::hint::black_box(matching.execute(command, checked, events));
     }
 }
 

@@ -235,6 +235,11 @@ impl Events {
     pub fn push_first(&mut self, event: Event) {
         self.list.insert(0, event);
     }
+
+    /// Adds an event where the event at `at` is, before it. Cost: moves the rest.
+    pub(crate) fn insert(&mut self, at: usize, event: Event) {
+        self.list.insert(at, event);
+    }
 }
 
 impl Deref for Events {

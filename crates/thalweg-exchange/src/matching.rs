@@ -8,13 +8,14 @@ use crate::event::{Events, UserHint};
 use crate::ids::SymbolId;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
+use crate::slab::Slab;
 use crate::symbol_index::SymbolIndex;
 
 /// All books. One of the parts that a pipeline's stages own separately; see [`crate::State`].
 #[derive(Clone, Debug)]
 pub struct Matching {
     rules: Rules,
-    books: Vec<Book>,
+    books: Slab<Book>,
     index: SymbolIndex,
     /// Orders that a new book has room for.
     orders: usize,
@@ -33,7 +34,7 @@ impl Matching {
     pub fn with_capacity(rules: Rules, orders: usize) -> Self {
         Self {
             rules,
-            books: Vec::new(),
+            books: Slab::default(),
             index: SymbolIndex::default(),
             orders,
         }
@@ -43,13 +44,14 @@ impl Matching {
     /// [`Rules::margin_trading`]), or an option, has one too, though nothing rests there.
     #[must_use]
     pub fn book(&self, symbol: SymbolId) -> Option<&Book> {
-        self.books.get(self.slot(symbol))
+        self.books.get(self.slot(symbol) as usize)
     }
 
     /// All books, by ascending symbol. Cost: sorts them.
     #[must_use]
     pub fn books(&self) -> Vec<&Book> {
-        let mut books: Vec<&Book> = self.books.iter().collect();
+        let slots = self.index.slots();
+        let mut books: Vec<&Book> = slots.map(|slot| &self.books[slot]).collect();
         books.sort_unstable_by_key(|book| book.spec().id);
         books
     }
@@ -104,13 +106,15 @@ impl Matching {
                     None => ResultCode::MatchingInvalidOrderBookId,
                 }
             }
-            Command::Place(ref place) => self.in_book(place.symbol, events, |book, rules, events| {
-                if checked != ResultCode::ValidForMatchingEngine {
-                    return checked;
-                }
-                book.place(place, user, rules, events);
-                ResultCode::Success
-            }),
+            Command::Place(ref place) => {
+                self.in_book(place.symbol, events, |book, rules, events| {
+                    if checked != ResultCode::ValidForMatchingEngine {
+                        return checked;
+                    }
+                    book.place(place, user, rules, events);
+                    ResultCode::Success
+                })
+            }
             Command::Cancel {
                 uid,
                 symbol,
@@ -142,7 +146,7 @@ impl Matching {
             }
             | Command::Reduce {
                 symbol, order_id, ..
-            } => match self.books.get(self.slot(symbol)) {
+            } => match self.books.get(self.slot(symbol) as usize) {
                 Some(book) => book.hint(order_id),
                 None => OrderHint::UNKNOWN,
             },
@@ -176,6 +180,9 @@ impl Matching {
         events: &mut Events,
     ) -> ResultCode {
         match command {
+            Command::RemoveSymbol { symbol } if checked == ResultCode::ValidForMatchingEngine => {
+                return self.remove(*symbol, events);
+            }
             Command::CancelAll { uid, symbol } => return self.cancel_all(*uid, *symbol, events),
             Command::AddSymbols(specs) if checked == ResultCode::Success => {
                 specs.iter().for_each(|spec| self.add(spec));
@@ -190,15 +197,14 @@ impl Matching {
         if self.book(spec.id).is_some() {
             return;
         }
-        let slot = u32::try_from(self.books.len()).expect("memory runs out before symbols do");
-        self.books.push(Book::with_capacity(*spec, &self.rules, self.orders));
+        let book = Book::with_capacity(*spec, &self.rules, self.orders);
+        let slot = self.books.insert(book);
         self.index.insert(spec.id, slot);
     }
 
     /// The slot of a symbol's book, or one outside of the list.
     #[inline]
-    fn slot(&self, symbol: SymbolId) -> usize {
-        let id_of = |slot: u32| self.books[slot as usize].spec().id;
-        self.index.slot(symbol, id_of) as usize
+    fn slot(&self, symbol: SymbolId) -> u32 {
+        self.index.slot(symbol, |slot| self.books[slot].spec().id)
     }
 }

@@ -72,6 +72,8 @@ result_codes! {
     RiskArithmeticOverflow = -2103, "RISK_ARITHMETIC_OVERFLOW";
     /// Own code: the price is outside the symbol's price band.
     RiskPriceOutsideBand = -2104, "RISK_PRICE_OUTSIDE_BAND";
+    /// Own code: only a GTC order can be post-only.
+    RiskPostOnlyOrderType = -2111, "RISK_POST_ONLY_ORDER_TYPE";
     /// The order does not rest in this symbol, or belongs to somebody else.
     MatchingUnknownOrderId = -3002, "MATCHING_UNKNOWN_ORDER_ID";
     /// The command or order type is not supported.
@@ -84,6 +86,8 @@ result_codes! {
     MatchingReduceFailedWrongSize = -3051, "MATCHING_REDUCE_FAILED_WRONG_SIZE";
     /// Own code: an ask cannot be moved to where it would not cover its own fee.
     MatchingMoveFailedPriceLowerThanFee = -3141, "MATCHING_MOVE_FAILED_PRICE_LOWER_THAN_FEE";
+    /// Own code: a post-only order cannot be moved to where it would take.
+    MatchingMoveFailedPostOnly = -3142, "MATCHING_MOVE_FAILED_POST_ONLY";
     /// The user is known already.
     UserMgmtUserAlreadyExists = -4001, "USER_MGMT_USER_ALREADY_EXISTS";
     /// The transaction id is the last one again.

@@ -33,6 +33,18 @@ impl<T> Slab<T> {
         slot
     }
 
+    /// What is or was in a slot, if there is such a slot.
+    #[inline]
+    pub(crate) fn get(&self, slot: usize) -> Option<&T> {
+        self.entries.get(slot)
+    }
+
+    /// What is in a slot, or was before it was freed; `None` outside of the list.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
+        self.entries.get_mut(slot as usize)
+    }
+
     /// Gives a slot back. It must not be free already.
     pub(crate) fn free(&mut self, slot: u32) {
         debug_assert!(self.free.len() > 64 || !self.free.contains(&slot));
@@ -43,12 +55,14 @@ impl<T> Slab<T> {
 impl<T> ops::Index<u32> for Slab<T> {
     type Output = T;
 
+    #[inline]
     fn index(&self, slot: u32) -> &T {
         &self.entries[slot as usize]
     }
 }
 
 impl<T> ops::IndexMut<u32> for Slab<T> {
+    #[inline]
     fn index_mut(&mut self, slot: u32) -> &mut T {
         &mut self.entries[slot as usize]
     }

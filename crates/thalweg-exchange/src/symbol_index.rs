@@ -54,6 +54,24 @@ impl SymbolIndex {
         }
         self.index.insert(i64::from(symbol.0), slot);
     }
+
+    /// Takes `symbol` out, and gives its slot. `id_of` must still know it.
+    pub(crate) fn remove(
+        &mut self,
+        symbol: SymbolId,
+        id_of: impl Fn(u32) -> SymbolId,
+    ) -> Option<u32> {
+        if let Some(slot) = self.small.get_mut(symbol.0 as usize) {
+            *slot = 0;
+        }
+        self.index
+            .remove(i64::from(symbol.0), |slot| i64::from(id_of(slot).0))
+    }
+
+    /// Every slot, in no meaningful order: sort before use.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
+        self.index.slots()
+    }
 }
 
 #[cfg(test)]
@@ -74,5 +92,13 @@ mod tests {
         }
         assert_eq!(index.find(SymbolId(8), id_of), None);
         assert_eq!(index.find(SymbolId(-2), id_of), None);
+        for (slot, &id) in (0..).zip(&ids) {
+            assert_eq!(index.remove(id, id_of), Some(slot));
+            assert_eq!(index.find(id, id_of), None);
+            assert_eq!(index.remove(id, id_of), None);
+        }
+        assert_eq!(index.slots().count(), 0);
+        index.insert(ids[1], 1);
+        assert_eq!(index.find(ids[1], id_of), Some(1));
     }
 }

@@ -3,6 +3,7 @@
 //! One value for every form of output. What was not measured is absent, never zero. The keys of
 //! the JSON form are these field names; `docs/run-json.md` of this crate describes them.
 
+use super::number::grouped;
 use serde::Serialize;
 
 /// Everything a run has to say.
@@ -17,6 +18,9 @@ pub(crate) struct Facts {
     /// Hash of the final state, in hex; the same for the same commands on every machine.
     pub(crate) state_hash: String,
     pub(crate) latency: Latency,
+    /// What a command costs in each part, where there were enough of them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) parts: Option<Parts>,
     /// Agreement with what was recorded, where there was something to compare with.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) check: Option<Check>,
@@ -100,6 +104,46 @@ pub(crate) struct Latency {
     pub(crate) stages: Vec<Stage>,
     /// The slowest of the commands that were timed at every stage, slowest first.
     pub(crate) slowest: Vec<Slow>,
+}
+
+/// What a command costs in each part of the exchange: means over a run of its own, on one thread and
+/// without the pipeline.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Parts {
+    /// From the first order on.
+    pub(crate) commands: u64,
+    /// CPU time of the thread.
+    pub(crate) together_ns: f64,
+    /// Its share of that; so are the next two.
+    pub(crate) risk_ns: f64,
+    pub(crate) match_ns: f64,
+    pub(crate) settle_ns: f64,
+    /// The shares are those of one command in so many, whose parts were timed.
+    pub(crate) timed_every: u64,
+    /// Timed commands that were interrupted, and do not count.
+    pub(crate) left_out: u64,
+}
+
+impl Parts {
+    /// How it was measured, in a sentence.
+    pub(crate) fn caption(&self) -> String {
+        format!(
+            "means over {} commands on one thread, without the pipeline: CPU time, divided as \
+             one timed command in {} spent it, less the clock's own cost",
+            grouped(self.commands),
+            self.timed_every
+        )
+    }
+
+    /// Names and times, the sum last.
+    pub(crate) const fn rows(&self) -> [(&'static str, f64); 4] {
+        [
+            ("risk", self.risk_ns),
+            ("match", self.match_ns),
+            ("settle", self.settle_ns),
+            ("together", self.together_ns),
+        ]
+    }
 }
 
 /// Commands finished over time.
@@ -313,6 +357,15 @@ pub(crate) mod sample {
             }],
             state_hash: "00000000000000ff".into(),
             latency: latency(),
+            parts: Some(Parts {
+                commands: 990,
+                together_ns: 60.0,
+                risk_ns: 20.5,
+                match_ns: 30.25,
+                settle_ns: 9.25,
+                timed_every: 8,
+                left_out: 2,
+            }),
             check: Some(Check {
                 against: "recorded rows".into(),
                 scores: vec![score],

@@ -18,6 +18,9 @@ pub(crate) fn page(facts: &Facts) -> String {
         section("Where the time goes", &charts::stages(&facts.latency)),
         section("Throughput over time", &charts::throughput(&facts.latency)),
         section("Times", &tables::times(&facts.latency)),
+        facts.parts.as_ref().map_or_else(String::new, |parts| {
+            section("Cost of a command", &tables::parts(parts))
+        }),
         section("Slowest commands", &tables::slowest(&facts.latency)),
         section("Commands and results", &tables::commands(facts)),
         facts.check.as_ref().map_or_else(String::new, |check| {
@@ -106,6 +109,9 @@ mod tests {
             "Latency by percentile",
             "Where the time goes",
             "Throughput over time",
+            "Cost of a command",
+            "<td>match</td><td>30.2 ns</td><td>50.41 %</td>",
+            "without the pipeline",
             "Slowest commands",
             "Agreement with recorded rows",
             "Book of symbol 1",
@@ -138,6 +144,7 @@ mod tests {
     fn empty_parts_are_left_out() {
         let mut facts = facts();
         facts.check = None;
+        facts.parts = None;
         facts.latency.slowest.clear();
         facts.latency.throughput.finished.clear();
         facts.latency.stages.clear();
@@ -145,6 +152,7 @@ mod tests {
         let page = page(&facts);
         for part in [
             "Agreement",
+            "Cost of a command",
             "Slowest",
             "over time",
             "by percentile",

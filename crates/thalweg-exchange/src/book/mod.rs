@@ -13,10 +13,13 @@
 //! Nothing here is checked for 64-bit overflow: the risk check admits only orders for which no sum
 //! of sizes can leave 64 bits (see [`crate::risk`]).
 
+mod careful;
 mod ladder;
 mod mass;
 mod node;
 mod occupancy;
+mod post_only;
+mod self_trade;
 mod taking;
 
 use self::ladder::{Ladder, mask};
@@ -24,7 +27,8 @@ use self::node::{Kind, NONE, Node};
 use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
 use crate::event::{Event, Events, Standing, UserHint};
 use crate::ids::{OrderId, UserId};
-use crate::index::Index;
+use crate::index::{Index, Vacancy};
+use crate::order_terms::OrderFlags;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -56,6 +60,10 @@ pub struct RestingOrder {
     pub size: i64,
     /// Lots that are filled.
     pub filled: i64,
+    /// Lots of an iceberg order that are neither filled nor shown; no part of its level's volume.
+    pub hidden: i64,
+    /// What it asks for when it is moved and takes.
+    pub flags: OrderFlags,
 }
 
 /// Where an order was a moment ago: saves a look-up and proves nothing. What is there must be seen
@@ -159,6 +167,13 @@ impl Book {
         self.index.find(order_id.0, |slot| nodes[slot].id)
     }
 
+    /// Room for a new id; `None` where one like it rests.
+    #[inline]
+    fn vacancy(&mut self, order_id: OrderId) -> Option<Vacancy> {
+        let nodes = &self.ladder.nodes;
+        self.index.vacancy(order_id.0, |slot| nodes[slot].id)
+    }
+
     /// Where the order of a command may be: to be asked a few commands ahead.
     #[inline]
     pub(crate) fn hint(&self, order_id: OrderId) -> OrderHint {
@@ -196,6 +211,10 @@ impl Book {
         rules: &Rules,
         events: &mut Events,
     ) {
+        if place.flags != OrderFlags::NONE {
+            self.place_carefully(place, user, rules, events);
+            return;
+        }
         match place.order_type {
             OrderType::Gtc => self.place_gtc(place, user, events),
             OrderType::Ioc => {
@@ -221,12 +240,16 @@ impl Book {
         if left == 0 {
             return;
         }
-        let nodes = &self.ladder.nodes;
-        let id_of = |slot| nodes[slot].id;
-        let Some(vacancy) = self.index.vacancy(place.order_id.0, id_of) else {
+        let Some(vacancy) = self.vacancy(place.order_id) else {
             reject_always(place, left, events);
             return;
         };
+        self.rest(place, left, user, vacancy);
+    }
+
+    /// Puts what is left of a new order at the end of its queue.
+    #[inline]
+    fn rest(&mut self, place: &Place, left: i64, user: UserHint, vacancy: Vacancy) -> u32 {
         let slot = self.ladder.nodes.insert(Node {
             id: place.order_id.0,
             uid: place.uid.0,
@@ -239,9 +262,12 @@ impl Book {
             tag: user.0,
             action: place.action,
             kind: Kind::Order,
+            flags: place.flags,
+            marks: 0,
         });
         self.index.fill(vacancy, slot);
         self.ladder.append(slot);
+        slot
     }
 
     fn place_fok_budget(&mut self, place: &Place, events: &mut Events) {
@@ -332,7 +358,10 @@ impl Book {
             return code;
         }
         if self.crosses(side, price) || !self.ladder.shift(slot, price) {
-            self.move_far(slot, price, events);
+            let code = self.move_far(slot, price, events);
+            if code != ResultCode::Success {
+                return code;
+            }
         }
         if self.is_futures() {
             events.set_standing(self.standing(Some((before, left))));
@@ -342,14 +371,17 @@ impl Book {
 
     /// Whether an order of this side would take at this price.
     #[inline]
-    const fn crosses(&self, side: Action, price: i64) -> bool {
+    fn crosses(&mut self, side: Action, price: i64) -> bool {
         let opposite = side.opposite();
-        self.ladder.best_key(opposite) <= price ^ mask(opposite)
+        self.ladder.reaches(opposite, price ^ mask(opposite))
     }
 
     /// The same where it trades, or where the window ends.
     #[cold]
-    fn move_far(&mut self, slot: u32, price: i64, events: &mut Events) {
+    fn move_far(&mut self, slot: u32, price: i64, events: &mut Events) -> ResultCode {
+        if self.ladder.nodes[slot].flags != OrderFlags::NONE {
+            return self.move_carefully(slot, price, events);
+        }
         self.ladder.unlink(slot);
         self.ladder.nodes[slot].price = price;
         self.take_moved(slot, events);
@@ -358,6 +390,7 @@ impl Book {
         } else {
             self.ladder.append(slot);
         }
+        ResultCode::Success
     }
 
     /// A pair's bid may not leave its reserve price, nor its ask the price that covers the fee.

@@ -4,6 +4,7 @@ use super::RestingOrder;
 use crate::command::Action;
 use crate::event::UserHint;
 use crate::ids::{OrderId, UserId};
+use crate::order_terms::OrderFlags;
 
 /// Ticks of the window; their levels are the first slots.
 pub(super) const WINDOW: u32 = 4096;
@@ -31,6 +32,10 @@ pub(super) struct Node {
     pub(super) tag: u32,
     pub(super) action: Action,
     pub(super) kind: Kind,
+    /// What the order asks for when it is moved and takes.
+    pub(super) flags: OrderFlags,
+    /// What is kept of it beside the book: bits of `aside`. None for a plain order.
+    pub(super) marks: u8,
 }
 
 /// What a node is.
@@ -60,6 +65,8 @@ impl Node {
             tag: 0,
             action: Action::Ask,
             kind: Kind::Level,
+            flags: OrderFlags::NONE,
+            marks: 0,
         }
     }
 
@@ -77,6 +84,8 @@ impl Node {
             reserve_price: self.reserve_price,
             size: self.left + self.filled,
             filled: self.filled,
+            hidden: 0,
+            flags: self.flags,
         }
     }
 }

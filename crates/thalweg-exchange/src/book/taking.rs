@@ -34,11 +34,12 @@ impl Taker {
 }
 
 /// What is left of a budget.
-struct Budget(i128);
+#[derive(Clone, Copy)]
+pub(super) struct Budget(pub(super) i128);
 
 impl Budget {
     /// How many of `lots` it covers at `price`; spends that much.
-    fn spend(&mut self, price: i64, lots: i64) -> i64 {
+    pub(super) fn spend(&mut self, price: i64, lots: i64) -> i64 {
         if self.0 < 0 {
             return 0;
         }
@@ -99,7 +100,7 @@ impl Book {
         let side = taker.action.opposite();
         let mut left = taker.left;
         while left != 0 {
-            let key = self.ladder.best_key(side);
+            let key = self.ladder.find_best_key(side);
             if key > taker.limit || key == NO_KEY && self.ladder.level_at(side, key).is_none() {
                 break;
             }

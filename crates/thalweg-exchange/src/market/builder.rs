@@ -11,9 +11,9 @@ use crate::book::Level;
 use crate::command::{Action, Command};
 use crate::event::Event;
 use crate::ids::{OrderId, SymbolId};
-use crate::index::Index;
 use crate::matching::Matching;
 use crate::result_code::ResultCode;
+use crate::symbol_index::SymbolIndex;
 
 /// The outcomes do not belong together: some are missing, or come from another state. What the
 /// builder tells afterwards means nothing.
@@ -66,7 +66,7 @@ pub struct Builder {
     options: Options,
     tape: Tape,
     feeds: Vec<SymbolFeed>,
-    index: Index,
+    index: SymbolIndex,
 }
 
 impl Builder {
@@ -77,7 +77,7 @@ impl Builder {
             options,
             tape: Tape::with_capacity(options.messages),
             feeds: Vec::new(),
-            index: Index::default(),
+            index: SymbolIndex::default(),
         }
     }
 
@@ -132,15 +132,22 @@ impl Builder {
                         self.list(spec.id);
                     }
                 }
-                Command::Reset => self.reset(number),
-                _ => {}
+                Command::RemoveSymbol { symbol } => {
+                    let at = self.place_of(*symbol)?;
+                    self.clear(number, at);
+                }
+                Command::Reset => {
+                    for at in 0..self.feeds.len() {
+                        if self.feeds[at].is_listed {
+                            self.clear(number, at);
+                        }
+                    }
+                }
+                _ => self.removals(number, events)?,
             }
             return Ok(());
         };
-        let at = self
-            .find(symbol)
-            .filter(|&at| self.feeds[at].is_listed)
-            .ok_or(OutOfStep::UnknownSymbol { symbol })?;
+        let at = self.place_of(symbol)?;
         let feed = &mut self.feeds[at];
         let mut to = Telling {
             command: number,
@@ -149,6 +156,7 @@ impl Builder {
         };
         match *command {
             Command::Place(ref place) => feed.place(place, events, &mut to)?,
+            Command::PlaceWith(ref order) => feed.place_with(order, events, &mut to)?,
             Command::Move {
                 order_id, price, ..
             } => feed.move_order(order_id, price, events, &mut to)?,
@@ -162,16 +170,46 @@ impl Builder {
         Ok(())
     }
 
-    fn reset(&mut self, number: u64) {
-        for feed in self.feeds.iter_mut().filter(|feed| feed.is_listed) {
+    /// Orders that a command which names none of them took out, book by book.
+    fn removals(&mut self, number: u64, mut events: &[Event]) -> Result<(), OutOfStep> {
+        let symbol_of = |event: &Event| match *event {
+            Event::Removed { symbol, .. } => Some(symbol),
+            _ => None,
+        };
+        while let Some(symbol) = events.first().and_then(symbol_of) {
+            let count = events.iter().take_while(|e| symbol_of(e) == Some(symbol));
+            let (own, others) = events.split_at(count.count());
+            let at = self.place_of(symbol)?;
             let from = self.tape.len();
-            feed.clear(&mut Telling {
+            let mut to = Telling {
                 command: number,
                 tape: &mut self.tape,
-                channels: Channels::default(),
-            });
+                channels: self.options.channels,
+            };
+            self.feeds[at].chain(None, own, &mut to)?;
+            self.feeds[at].finish(&mut to);
             self.tape.close(from);
+            events = others;
         }
+        Ok(())
+    }
+
+    /// A book is gone, whatever was in it.
+    fn clear(&mut self, number: u64, at: usize) {
+        let from = self.tape.len();
+        self.feeds[at].clear(&mut Telling {
+            command: number,
+            tape: &mut self.tape,
+            channels: Channels::default(),
+        });
+        self.tape.close(from);
+    }
+
+    /// The place of a symbol that is there now.
+    fn place_of(&self, symbol: SymbolId) -> Result<usize, OutOfStep> {
+        self.find(symbol)
+            .filter(|&at| self.feeds[at].is_listed)
+            .ok_or(OutOfStep::UnknownSymbol { symbol })
     }
 
     /// Adds the symbol if it is new, and gives its place.
@@ -183,13 +221,13 @@ impl Builder {
         let at = self.feeds.len();
         self.feeds.push(SymbolFeed::new(symbol, &self.options));
         let slot = u32::try_from(at).expect("memory runs out before symbols do");
-        self.index.insert(i64::from(symbol.0), slot);
+        self.index.insert(symbol, slot);
         at
     }
 
     fn find(&self, symbol: SymbolId) -> Option<usize> {
-        let key_of = |slot: u32| i64::from(self.feeds[slot as usize].symbol.0);
-        let slot = self.index.find(i64::from(symbol.0), key_of)?;
+        let id_of = |slot: u32| self.feeds[slot as usize].symbol;
+        let slot = self.index.find(symbol, id_of)?;
         Some(slot as usize)
     }
 

@@ -59,7 +59,8 @@ pub enum Body {
 /// What happened to one resting order. Who owns it is not told.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderChange {
-    /// It rests now, at the end of the queue of its price.
+    /// It rests now, at the end of the queue of its price. Of an order that hides a part, told
+    /// again each time that what it shows is filled and as much again is shown.
     Added {
         /// The order.
         order: OrderId,
@@ -98,7 +99,7 @@ pub enum OrderChange {
         /// Lots left, before any trade at the new price.
         left: i64,
     },
-    /// It was cancelled.
+    /// It was cancelled, or taken out by a command of somebody else's.
     Removed {
         /// The order.
         order: OrderId,

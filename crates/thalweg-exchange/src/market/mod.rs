@@ -11,6 +11,7 @@
 //! the feed as it is configured sees no gap. [`Message::command`] says which command it was.
 
 mod builder;
+mod chain;
 mod message;
 mod price_ladder;
 mod replica;

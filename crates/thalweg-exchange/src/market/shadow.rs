@@ -3,13 +3,15 @@
 //! *State*: what is left of every resting order, by id; the levels of both sides. *Rule*: between
 //! commands, a level's volume and count are the sums over the orders at its price.
 
+use std::collections::BTreeMap;
+
 use super::builder::OutOfStep;
 use super::message::{BestPrices, Body, LevelDelta, OrderChange, Quote, SymbolSequence};
 use super::price_ladder::PriceLadder;
 use super::tape::Tape;
 use super::{Channels, Options};
 use crate::book::{Book, Level};
-use crate::command::{Action, OrderType, Place};
+use crate::command::Action;
 use crate::event::Event;
 use crate::ids::{OrderId, SymbolId};
 use crate::index::Index;
@@ -29,6 +31,8 @@ struct Shadow {
 struct Touched {
     side: Action,
     before: Level,
+    /// Its place among those that the command touched.
+    at: usize,
 }
 
 /// Of the command under way: its number, and where its messages go.
@@ -43,13 +47,17 @@ pub(super) struct Telling<'t> {
 pub(super) struct SymbolFeed {
     pub(super) symbol: SymbolId,
     pub(super) sequence: SymbolSequence,
-    /// False after a reset, until the symbol is added again.
+    /// False after a reset or a removal, until the symbol is added again.
     pub(super) is_listed: bool,
     orders: Slab<Shadow>,
     index: Index,
     asks: PriceLadder,
     bids: PriceLadder,
     touched: Vec<Touched>,
+    /// True where several takers came one after another, and levels may be in `touched` twice.
+    pub(super) is_chained: bool,
+    /// Stop orders that wait: how much each will show at most.
+    pub(super) waiting: BTreeMap<i64, i64>,
     best: BestPrices,
 }
 
@@ -64,6 +72,8 @@ impl SymbolFeed {
             asks: PriceLadder::new(Action::Ask, options.levels),
             bids: PriceLadder::new(Action::Bid, options.levels),
             touched: Vec::with_capacity(options.messages),
+            is_chained: false,
+            waiting: BTreeMap::new(),
             best: BestPrices::default(),
         }
     }
@@ -76,7 +86,7 @@ impl SymbolFeed {
                 self.add(order.order_id, side, order.price, left);
             }
             for at in 0..self.touched.len() {
-                let Touched { side, before } = self.touched[at];
+                let Touched { side, before, .. } = self.touched[at];
                 self.ladder_mut(side).settle(before.price);
             }
             self.touched.clear();
@@ -102,7 +112,7 @@ impl SymbolFeed {
         self.index.len()
     }
 
-    fn tell(&mut self, to: &mut Telling<'_>, body: Body) {
+    pub(super) fn tell(&mut self, to: &mut Telling<'_>, body: Body) {
         let wanted = match body {
             Body::Trade { .. } => to.channels.trades,
             Body::Order(_) => to.channels.orders,
@@ -116,13 +126,17 @@ impl SymbolFeed {
         }
     }
 
-    fn find(&self, order: OrderId) -> Result<u32, OutOfStep> {
+    pub(super) fn find(&self, order: OrderId) -> Result<u32, OutOfStep> {
         self.index
             .find(order.0, |slot| self.orders[slot].id)
-            .ok_or(OutOfStep::UnknownOrder {
-                symbol: self.symbol,
-                order,
-            })
+            .ok_or_else(|| self.unknown(order))
+    }
+
+    pub(super) const fn unknown(&self, order: OrderId) -> OutOfStep {
+        OutOfStep::UnknownOrder {
+            symbol: self.symbol,
+            order,
+        }
     }
 
     fn change(&mut self, side: Action, price: i64, volume: i64, orders: i64) {
@@ -133,7 +147,8 @@ impl SymbolFeed {
         let is_known =
             self.touched.last().is_some_and(is_same) || self.touched.iter().take(2).any(is_same);
         if !is_known {
-            self.touched.push(Touched { side, before });
+            let at = self.touched.len();
+            self.touched.push(Touched { side, before, at });
         }
     }
 
@@ -168,95 +183,83 @@ impl SymbolFeed {
         left
     }
 
-    /// Tells the trades among `events`, as they are for the makers; gives the lots that they and
-    /// the rejects took from the taker. `taker` is a resting order's slot where one was moved.
-    fn trades(
+    pub(super) fn filled(
         &mut self,
-        events: &[Event],
-        taker: OrderId,
-        moved: Option<u32>,
+        slot: u32,
+        order: OrderId,
+        size: i64,
+        gone: bool,
         to: &mut Telling<'_>,
-    ) -> Result<i64, OutOfStep> {
-        let mut used = 0_i64;
-        for event in events {
-            match *event {
-                Event::Trade {
-                    price,
-                    size,
-                    maker_order: maker,
-                    maker_completed,
-                    taker_completed,
-                    taker_action: taker_side,
-                    ..
-                } => {
-                    used = used.wrapping_add(size);
-                    let trade = Body::Trade {
-                        price,
-                        size,
-                        taker_side,
-                        taker,
-                        maker,
-                    };
-                    self.tell(to, trade);
-                    let slot = self.find(maker)?;
-                    self.filled(slot, maker, size, maker_completed, to);
-                    if let Some(slot) = moved {
-                        self.filled(slot, taker, size, taker_completed, to);
-                    }
-                }
-                Event::Reject { size, .. } => used = used.wrapping_add(size),
-                Event::Reduce { .. }
-                | Event::Removed { .. }
-                | Event::Triggered { .. }
-                | Event::Refilled { .. } => {}
-            }
-        }
-        Ok(used)
-    }
-
-    fn filled(&mut self, slot: u32, order: OrderId, size: i64, gone: bool, to: &mut Telling<'_>) {
+    ) {
         let left = self.lower(slot, size, gone);
         self.tell(to, Body::Order(OrderChange::Filled { order, size, left }));
     }
 
-    pub(super) fn place(
-        &mut self,
-        place: &Place,
-        events: &[Event],
-        to: &mut Telling<'_>,
-    ) -> Result<(), OutOfStep> {
-        let order = place.order_id;
-        let used = self.trades(events, order, None, to)?;
-        let left = place.size.wrapping_sub(used);
-        if place.order_type == OrderType::Gtc && left != 0 {
-            let (side, price) = (place.action, place.price);
-            self.add(order, side, price, left);
-            let added = OrderChange::Added {
-                order,
-                side,
-                price,
-                size: left,
-            };
-            self.tell(to, Body::Order(added));
-        }
-        Ok(())
-    }
-
-    pub(super) fn move_order(
+    /// Puts an order at the end of the queue of its price.
+    pub(super) fn show(
         &mut self,
         order: OrderId,
+        side: Action,
         price: i64,
-        events: &[Event],
+        size: i64,
         to: &mut Telling<'_>,
-    ) -> Result<(), OutOfStep> {
-        let slot = self.find(order)?;
+    ) {
+        self.add(order, side, price, size);
+        let added = OrderChange::Added {
+            order,
+            side,
+            price,
+            size,
+        };
+        self.tell(to, Body::Order(added));
+    }
+
+    /// Gives an order another price; gives its side and what is left of it.
+    pub(super) fn reprice(&mut self, slot: u32, price: i64) -> (Action, i64) {
         let shadow = &mut self.orders[slot];
         let old = std::mem::replace(&mut shadow.price, price);
         let Shadow { left, side, .. } = *shadow;
         self.change(side, old, left.wrapping_neg(), -1);
         self.change(side, price, left, 1);
-        self.tell(to, Body::Order(OrderChange::Moved { order, price, left }));
-        self.trades(events, order, Some(slot), to)?;
+        (side, left)
+    }
+
+    /// Takes an order out that others than its owner's cancel took; a stop order that waited was
+    /// never shown.
+    pub(super) fn removed(
+        &mut self,
+        order: OrderId,
+        to: &mut Telling<'_>,
+    ) -> Result<(), OutOfStep> {
+        if self.waiting.remove(&order.0).is_some() {
+            return Ok(());
+        }
+        let slot = self.find(order)?;
+        let left = self.orders[slot].left;
+        self.lower(slot, left, true);
+        self.tell(to, Body::Order(OrderChange::Removed { order, left }));
+        Ok(())
+    }
+
+    /// Lots that were hidden are shown: a new order, as far as the market sees.
+    pub(super) fn refilled(
+        &mut self,
+        order: OrderId,
+        size: i64,
+        to: &mut Telling<'_>,
+    ) -> Result<(), OutOfStep> {
+        let slot = self.find(order)?;
+        let shadow = &mut self.orders[slot];
+        shadow.left = shadow.left.wrapping_add(size);
+        let Shadow { price, side, .. } = *shadow;
+        self.change(side, price, size, 0);
+        let added = OrderChange::Added {
+            order,
+            side,
+            price,
+            size,
+        };
+        self.tell(to, Body::Order(added));
         Ok(())
     }
 
@@ -284,14 +287,23 @@ impl SymbolFeed {
                 };
                 self.tell(to, Body::Order(change));
             }
+            if let Event::Removed { order, .. } = *event {
+                self.removed(order, to)?;
+            }
         }
         Ok(())
     }
 
     /// After the command: levels that are not as they were, and the best prices.
     pub(super) fn finish(&mut self, to: &mut Telling<'_>) {
+        if std::mem::take(&mut self.is_chained) {
+            // Of each level, how it was at first.
+            let key = |touched: &Touched| (touched.side, touched.before.price);
+            self.touched.sort_unstable_by_key(|t| (key(t), t.at));
+            self.touched.dedup_by_key(|touched| key(touched));
+        }
         for at in 0..self.touched.len() {
-            let Touched { side, before } = self.touched[at];
+            let Touched { side, before, .. } = self.touched[at];
             let after = self.ladder_mut(side).settle(before.price);
             if after != before {
                 let delta = LevelDelta {
@@ -336,6 +348,8 @@ impl SymbolFeed {
         self.asks.clear();
         self.bids.clear();
         self.touched.clear();
+        self.is_chained = false;
+        self.waiting.clear();
         self.best = BestPrices::default();
         self.tell(to, Body::Cleared);
     }

@@ -1,6 +1,7 @@
 //! Commands of those who run the market, which concern whole books.
 
 use super::Matching;
+use crate::book::Book;
 use crate::event::{Events, Removal};
 use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
@@ -27,6 +28,19 @@ impl Matching {
         }
     }
 
+    /// Takes out all orders of a symbol, and then the book itself with its memory.
+    pub(super) fn remove(&mut self, symbol: SymbolId, events: &mut Events) -> ResultCode {
+        let Some(slot) = self.clear(None, symbol, Removal::SymbolRemoved, events) else {
+            return ResultCode::MatchingInvalidOrderBookId;
+        };
+        let books = &self.books;
+        self.index.remove(symbol, |slot| books[slot].spec().id);
+        let empty = Book::with_capacity(*self.books[slot].spec(), &self.rules, 0);
+        self.books[slot] = empty;
+        self.books.free(slot);
+        ResultCode::Success
+    }
+
     /// The slot of the book out of which they were taken.
     fn clear(
         &mut self,
@@ -34,7 +48,7 @@ impl Matching {
         symbol: SymbolId,
         why: Removal,
         events: &mut Events,
-    ) -> Option<usize> {
+    ) -> Option<u32> {
         let slot = self.slot(symbol);
         let book = self.books.get_mut(slot)?;
         let before = events.len();

@@ -86,7 +86,7 @@ impl Risk {
         if user.positions().iter().any(|position| !position.is_empty()) {
             return Err(ResultCode::UserMgmtUserNotSuspendableHasPositions);
         }
-        if user.balances().next().is_some() {
+        if user.has_money() {
             return Err(ResultCode::UserMgmtUserNotSuspendableNonEmptyAccounts);
         }
         self.users.remove(uid);
@@ -111,7 +111,7 @@ impl Risk {
             }
         }
         for spec in specs {
-            self.symbols.add(spec, &mut self.ledger);
+            self.symbols.add(spec, &mut self.ledger, &self.rules);
         }
         Ok(())
     }

@@ -5,7 +5,7 @@ use super::position::{LastPrices, Position, Stake};
 use super::symbol::{Symbol, Symbols};
 use super::user::User;
 use crate::command::{Action, Command, OrderType, Place};
-use crate::event::{Event, Events, Standing};
+use crate::event::{Event, Events, Standing, UserHint};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -188,7 +188,7 @@ impl Risk {
     ) {
         let realise = self.rules.realise_partial_close;
         let total = self.ledger.get_mut(symbol.quote);
-        let user = self.users.settled(uid);
+        let user = self.users.settled(UserHint::UNKNOWN, uid);
         let position = user.position_or(symbol.spec.id, || Position::new(&symbol.spec, slot));
         let before = position.stake();
         let opened = position.trade(action, lots, price, realise);
@@ -209,15 +209,15 @@ impl Risk {
         (uid, action): (UserId, Action),
         lots: i64,
     ) {
-        let user = self.users.settled(uid);
+        let user = self.users.settled(UserHint::UNKNOWN, uid);
         let position = user.position_or(symbol.spec.id, || Position::new(&symbol.spec, slot));
         *position.pending(action) -= lots;
         self.remove_if_empty(symbol, uid);
     }
 
     /// A record that is empty goes, and its profit becomes money.
-    fn remove_if_empty(&mut self, symbol: &Symbol, uid: UserId) {
-        let user = self.users.settled(uid);
+    pub(super) fn remove_if_empty(&mut self, symbol: &Symbol, uid: UserId) {
+        let user = self.users.settled(UserHint::UNKNOWN, uid);
         if let Some(position) = user.take_empty_position(symbol.spec.id) {
             let total = self.ledger.get_mut(symbol.quote);
             total.note_stake(position.stake(), Stake::default());

@@ -55,6 +55,16 @@ impl Gate {
         Self { low, high, limits }
     }
 
+    /// The lowest price that passes; above [`Self::high`] where none does.
+    pub(super) const fn low(&self) -> i64 {
+        self.low
+    }
+
+    /// The highest price that passes.
+    pub(super) const fn high(&self) -> i64 {
+        self.high
+    }
+
     /// Whether an order at this price passes; `has_limit` is false where the price is a budget.
     #[inline]
     pub(super) const fn check(&self, price: i64, has_limit: bool) -> Result<(), ResultCode> {
@@ -100,19 +110,16 @@ impl Risk {
     }
 
     pub(super) fn halt(&mut self, symbol: SymbolId, halted: bool) -> Result<(), ResultCode> {
-        let gate = self.gate_mut(symbol)?;
-        if gate.limits.halted == halted {
+        let mut limits = self.limits(symbol).ok_or(ResultCode::InvalidSymbol)?;
+        if limits.halted == halted {
             return Err(if halted {
                 ResultCode::SymbolAlreadyHalted
             } else {
                 ResultCode::SymbolNotHalted
             });
         }
-        *gate = Gate::new(TradingLimits {
-            halted,
-            ..gate.limits
-        });
-        Ok(())
+        limits.halted = halted;
+        self.set_limits(symbol, limits)
     }
 
     pub(super) fn set_band(
@@ -121,22 +128,27 @@ impl Risk {
         low: i64,
         high: i64,
     ) -> Result<(), ResultCode> {
-        let gate = self.gate_mut(symbol)?;
+        let limits = self.limits(symbol).ok_or(ResultCode::InvalidSymbol)?;
         if low > high {
             return Err(ResultCode::SymbolInvalidPriceBand);
         }
-        *gate = Gate::new(TradingLimits {
-            low,
-            high,
-            ..gate.limits
-        });
-        Ok(())
+        self.set_limits(
+            symbol,
+            TradingLimits {
+                low,
+                high,
+                ..limits
+            },
+        )
     }
 
-    fn gate_mut(&mut self, symbol: SymbolId) -> Result<&mut Gate, ResultCode> {
+    fn set_limits(&mut self, symbol: SymbolId, limits: TradingLimits) -> Result<(), ResultCode> {
         let slot = self.symbols.slot(symbol);
         let slot = slot.ok_or(ResultCode::InvalidSymbol)?;
-        Ok(&mut self.symbols.at_mut(slot).gate)
+        let symbol = self.symbols.at_mut(slot);
+        symbol.gate = Gate::new(limits);
+        symbol.renew_calm(&self.rules);
+        Ok(())
     }
 }
 

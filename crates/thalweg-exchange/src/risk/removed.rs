@@ -1,21 +1,55 @@
-//! Settlement of orders that a command took out of their books, whoever owns them.
+//! Orders that a command took out of their books, whoever owns them; and symbols that go with
+//! all of theirs.
 
 use super::Risk;
-use super::position::LastPrices;
+use super::position::{Direction, LastPrices};
+use crate::command::Command;
 use crate::event::{Event, Events, Standing};
-use crate::ids::SymbolId;
+use crate::ids::{SymbolId, UserId};
+use crate::result_code::ResultCode;
 
 impl Risk {
-    /// Books the events of a command that concerns no single symbol: orders that are gone, and how
+    /// A symbol goes only when nobody has an open position there. What is pending goes with its
+    /// orders.
+    pub(super) fn check_removal(&self, symbol: SymbolId) -> Result<ResultCode, ResultCode> {
+        if self.symbols.slot(symbol).is_none() {
+            return Err(ResultCode::InvalidSymbol);
+        }
+        let mut positions = self.users.with_position(symbol);
+        let is_open = |direction| direction != Direction::Empty;
+        if positions.any(|user| user.position(symbol).is_some_and(|p| is_open(p.direction))) {
+            return Err(ResultCode::SymbolHasOpenPositions);
+        }
+        Ok(ResultCode::ValidForMatchingEngine)
+    }
+
+    /// Books the events of a command that concerns no single order: orders that are gone, and how
     /// the books of their futures symbols stand then.
     #[cold]
-    pub(super) fn settle_removals(&mut self, events: &Events) {
+    pub(super) fn settle_removals(&mut self, command: &Command, events: &Events) {
         for event in events {
             self.settle_removed(event);
         }
         for (symbol, standing) in events.standings() {
             self.note_last_prices(*symbol, standing);
         }
+        if let Command::RemoveSymbol { symbol } = *command {
+            self.forget_symbol(symbol);
+        }
+    }
+
+    /// Its orders are gone already, and with them all records but those that an order of no size
+    /// left: no record may outlive its symbol, whose slot it knows.
+    fn forget_symbol(&mut self, symbol: SymbolId) {
+        let Some(slot) = self.symbols.slot(symbol) else {
+            return;
+        };
+        let owners: Vec<UserId> = self.users.with_position(symbol).map(|u| u.uid).collect();
+        let terms = *self.symbols.at(slot);
+        for uid in owners {
+            self.remove_if_empty(&terms, uid);
+        }
+        self.symbols.remove(symbol);
     }
 
     /// Gives back what is held for the lots of an [`Event::Removed`]; other events are none of

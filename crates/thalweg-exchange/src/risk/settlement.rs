@@ -3,7 +3,7 @@
 use super::Risk;
 use super::symbol::Symbol;
 use crate::command::{Action, Command, OrderType, Place};
-use crate::event::{Event, Events};
+use crate::event::{Event, Events, UserHint};
 use crate::ids::UserId;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
@@ -29,12 +29,22 @@ impl Risk {
     ///
     /// # Panics
     /// If the events are not those of this command after its check on this value.
+    #[inline]
     pub fn settle(&mut self, command: &Command, result: ResultCode, events: &Events) {
+        // The usual case: of an order in a pair, nothing happened but that it rests, or moved.
+        if events.is_empty() && events.standing().is_none() && needs_events(command) {
+            return;
+        }
+        self.settle_told(command, result, events);
+    }
+
+    #[inline(never)]
+    fn settle_told(&mut self, command: &Command, result: ResultCode, events: &Events) {
         if result != ResultCode::Success {
             return;
         }
         let (Some(uid), Some(id)) = (command.uid(), command.symbol()) else {
-            self.settle_removals(events);
+            self.settle_removals(command, events);
             return;
         };
         let Some(slot) = self.symbols.slot(id) else {
@@ -178,7 +188,7 @@ impl Risk {
 
     /// Whoever is paid has a record afterwards, even where nothing is booked.
     fn pay(&mut self, symbol: &Symbol, uid: UserId, quote: i128, base: i128) {
-        let user = self.users.settled(uid);
+        let user = self.users.settled(UserHint::UNKNOWN, uid);
         if quote != 0 {
             let balance = user.balance_mut(symbol.spec.quote_currency);
             self.ledger.get_mut(symbol.quote).add(balance, quote);
@@ -187,6 +197,17 @@ impl Risk {
             let balance = user.balance_mut(symbol.spec.base_currency);
             self.ledger.get_mut(symbol.base).add(balance, base);
         }
+    }
+}
+
+/// True where a command without events and without a standing leaves nothing to book.
+#[inline]
+const fn needs_events(command: &Command) -> bool {
+    match command {
+        Command::Move { .. } | Command::Cancel { .. } | Command::Reduce { .. } => true,
+        // One of no size may have a budget to get back.
+        Command::Place(place) => !matches!(place.order_type, OrderType::IocBudget),
+        _ => false,
     }
 }
 

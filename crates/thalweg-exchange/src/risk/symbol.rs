@@ -1,5 +1,6 @@
 //! Symbols as the risk stage sees them, and what quirks could cost in them.
 
+use super::calm::Calm;
 use super::gate::Gate;
 use super::ledger::Ledger;
 use super::position::LastPrices;
@@ -7,6 +8,7 @@ use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
 use crate::ids::SymbolId;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
+use crate::slab::Slab;
 use crate::symbol_index::SymbolIndex;
 
 /// A symbol, its currencies' slots in the ledger, and what was seen of it.
@@ -19,6 +21,8 @@ pub(super) struct Symbol {
     /// from their first order on.
     pub(super) base: u32,
     pub(super) quote: u32,
+    /// Prices that need no closer look.
+    pub(super) calm: Calm,
     /// Which new and moved orders it takes.
     pub(super) gate: Gate,
     /// Futures: the best prices after the last command that succeeded. Written by settlement.
@@ -32,7 +36,7 @@ pub(super) struct Symbol {
     /// All lots ever ordered.
     lots_total: i128,
     /// The largest price, reserve price or budget so far, by magnitude.
-    price_max: i128,
+    price_max: u64,
 }
 
 /// What a command could lose beyond what is held for it: what must fit into the ledger first.
@@ -93,9 +97,9 @@ impl Symbol {
             exposure.quote = exposure.quote.saturating_add(made);
         }
         if self.inverted || place.size < 0 {
-            let more = self.seen(lots, price.max(reserve)).turnover();
+            let more = self.turnover_with(lots, price.max(reserve));
             let before = if self.inverted {
-                self.turnover()
+                self.turnover_with(0, 0)
             } else {
                 Exposure::default()
             };
@@ -118,10 +122,9 @@ impl Symbol {
             exposure.quote = i128::from(self.size_max).saturating_mul(per_lot);
         }
         if self.inverted {
-            let more = self.seen(0, i128::from(price.unsigned_abs())).turnover();
-            exposure.quote = exposure
-                .quote
-                .saturating_add(more.quote - self.turnover().quote);
+            let more = self.turnover_with(0, i128::from(price.unsigned_abs()));
+            let before = self.turnover_with(0, 0);
+            exposure.quote = exposure.quote.saturating_add(more.quote - before.quote);
         }
         exposure
     }
@@ -151,37 +154,51 @@ impl Symbol {
     }
 
     /// Remembers an accepted order.
-    pub(super) fn note_place(&mut self, place: &Place) {
-        let price = place
-            .price
-            .unsigned_abs()
+    pub(super) fn note_place(&mut self, place: &Place, rules: &Rules) {
+        let price = place.price.unsigned_abs();
+        self.price_max = self
+            .price_max
+            .max(price)
             .max(place.reserve_price.unsigned_abs());
-        *self = self.seen(i128::from(place.size.unsigned_abs()), i128::from(price));
+        let lots = i128::from(place.size.unsigned_abs());
+        self.lots_total = self.lots_total.saturating_add(lots);
         self.size_max = self.size_max.max(place.size.saturating_abs());
         self.inverted |= place.size < 0;
+        self.renew_calm(rules);
+    }
+
+    /// Remembers an accepted order of this size, above zero, at prices that were seen before.
+    #[inline]
+    pub(super) fn note_calm_lots(&mut self, size: i64) {
+        // No run of an exchange is long enough to leave 128 bits.
+        self.lots_total = self.lots_total.wrapping_add(size.into());
+        self.size_max = self.size_max.max(size);
     }
 
     /// Remembers an accepted move.
-    pub(super) fn note_move(&mut self, price: i64) {
-        *self = self.seen(0, i128::from(price.unsigned_abs()));
+    pub(super) fn note_move(&mut self, price: i64, rules: &Rules) {
+        self.price_max = self.price_max.max(price.unsigned_abs());
+        self.renew_calm(rules);
     }
 
-    fn seen(&self, lots: i128, price: i128) -> Self {
-        Self {
-            lots_total: self.lots_total.saturating_add(lots),
-            price_max: self.price_max.max(price),
-            ..*self
-        }
+    pub(super) const fn is_inverted(&self) -> bool {
+        self.inverted
     }
 
-    /// More than all that can ever change hands by the orders seen so far, whatever their sign:
-    /// a negative order makes its counterparty trade that many lots more, so at most three times
-    /// the lots ordered are traded, each at no more than the largest price.
-    fn turnover(&self) -> Exposure {
+    pub(super) const fn price_max(&self) -> u64 {
+        self.price_max
+    }
+
+    /// More than all that can ever change hands by the orders seen so far, whatever their sign,
+    /// and by so many lots more at such a price: a negative order makes its counterparty trade that
+    /// many lots more, so at most three times the lots ordered are traded, each at no more than the
+    /// largest price.
+    fn turnover_with(&self, lots: i128, price: i128) -> Exposure {
         let spec = &self.spec;
-        let lots = self.lots_total.saturating_mul(8);
+        let lots = self.lots_total.saturating_add(lots).saturating_mul(8);
         let fees = i128::from(spec.taker_fee) + i128::from(spec.maker_fee);
-        let money = self.price_max.saturating_mul(i128::from(spec.quote_scale));
+        let price = price.max(self.price_max.into());
+        let money = price.saturating_mul(i128::from(spec.quote_scale));
         Exposure {
             base: lots.saturating_mul(i128::from(spec.base_scale)),
             quote: lots.saturating_mul(money.saturating_add(fees + 1)),
@@ -210,36 +227,37 @@ pub(super) fn check_spec(spec: &SymbolSpec, rules: &Rules) -> Result<(), ResultC
 /// All symbols.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Symbols {
-    symbols: Vec<Symbol>,
+    symbols: Slab<Symbol>,
     index: SymbolIndex,
 }
 
 impl Symbols {
     pub(super) fn get(&self, id: SymbolId) -> Option<&Symbol> {
-        self.slot(id).map(|slot| &self.symbols[slot as usize])
+        self.slot(id).map(|slot| &self.symbols[slot])
     }
 
     /// The symbol in a slot that [`Self::slot`] gave.
     pub(super) fn at(&self, slot: u32) -> &Symbol {
-        &self.symbols[slot as usize]
+        &self.symbols[slot]
     }
 
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut Symbol {
-        &mut self.symbols[slot as usize]
+        &mut self.symbols[slot]
     }
 
+    /// In no meaningful order: sort before use.
     pub(super) fn iter(&self) -> impl Iterator<Item = &Symbol> {
-        self.symbols.iter()
+        self.index.slots().map(|slot| &self.symbols[slot])
     }
 
     #[inline]
     pub(super) fn slot(&self, id: SymbolId) -> Option<u32> {
-        let id_of = |slot: u32| self.symbols[slot as usize].spec.id;
+        let id_of = |slot: u32| self.symbols[slot].spec.id;
         self.index.find(id, id_of)
     }
 
     /// Adds a symbol, unless its id is known.
-    pub(super) fn add(&mut self, spec: &SymbolSpec, ledger: &mut Ledger) {
+    pub(super) fn add(&mut self, spec: &SymbolSpec, ledger: &mut Ledger, rules: &Rules) {
         if self.slot(spec.id).is_some() {
             return;
         }
@@ -251,11 +269,11 @@ impl Symbols {
                 u32::MAX
             }
         };
-        let slot = u32::try_from(self.symbols.len()).expect("an i32 has fewer values");
-        self.symbols.push(Symbol {
+        let mut symbol = Symbol {
             spec: *spec,
             base: currency(spec.base_currency),
             quote: currency(spec.quote_currency),
+            calm: Calm::default(),
             gate: Gate::OPEN,
             last: None,
             drains: pair && spec.maker_fee > spec.taker_fee,
@@ -263,7 +281,17 @@ impl Symbols {
             size_max: 0,
             lots_total: 0,
             price_max: 0,
-        });
+        };
+        symbol.renew_calm(rules);
+        let slot = self.symbols.insert(symbol);
         self.index.insert(spec.id, slot);
+    }
+
+    /// Forgets a symbol. Nothing may refer to its slot any more, as the next symbol gets it.
+    pub(super) fn remove(&mut self, id: SymbolId) {
+        let symbols = &self.symbols;
+        if let Some(slot) = self.index.remove(id, |slot| symbols[slot].spec.id) {
+            self.symbols.free(slot);
+        }
     }
 }

@@ -1,18 +1,23 @@
 //! The risk check of new and moved orders.
 
 use super::Risk;
+use super::conditional::check_flags;
 use super::futures::free_margin;
 use super::ledger::Ledger;
 use super::symbol::{Exposure, Symbol};
 use super::user::UserStatus;
 use crate::command::{Action, Place, SymbolSpec, SymbolType};
 use crate::ids::{SymbolId, UserId};
+use crate::order_terms::OrderFlags;
 use crate::result_code::ResultCode;
 
 type Checked = Result<ResultCode, ResultCode>;
 
 impl Risk {
     pub(super) fn check_place(&mut self, place: &Place) -> Checked {
+        if place.flags != OrderFlags::NONE {
+            check_flags(place)?;
+        }
         let user = self
             .users
             .get(place.uid)
@@ -82,7 +87,7 @@ impl Risk {
 
         let symbol = self.symbols.at_mut(slot);
         symbol.drains |= symbol.drains_after(place, &exposure);
-        symbol.note_place(place);
+        symbol.note_place(place, &self.rules);
         self.ledger.reserve(symbol, &exposure);
         let user = self.users.get_mut(place.uid).expect("looked up before");
         let balance = user.balance_mut(currency);
@@ -119,7 +124,7 @@ impl Risk {
         self.ledger.check_room(symbol, &exposure)?;
 
         symbol.drains |= exposure != Exposure::default();
-        symbol.note_move(price);
+        symbol.note_move(price, &self.rules);
         self.ledger.reserve(symbol, &exposure);
         Ok(ResultCode::ValidForMatchingEngine)
     }

@@ -1,6 +1,15 @@
 //! Users and their balances.
+//!
+//! A user is one cache line: what an order in pairs needs of its owner takes one miss. Balances in
+//! the first three currencies are kept in it, without an order; an entry of zero money may be given
+//! to another currency. Whatever else there is, further currencies and records in futures, is
+//! behind one pointer.
 
+mod positions;
+
+use self::positions::Positions;
 use super::position::Position;
+use crate::event::UserHint;
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::index::Index;
 use crate::slab::Slab;
@@ -16,138 +25,232 @@ pub enum UserStatus {
     Suspended = 1,
 }
 
+/// Currencies whose balance is in the user's line.
+const NEAR: usize = 3;
+
 /// A user. Suspending removes the record; a later fill or cancel makes it again, suspended.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
+#[repr(align(64))]
 pub struct User {
     /// The user's id.
     pub uid: UserId,
     /// Whether the user may trade.
     pub status: UserStatus,
+    /// True of a record that was removed and whose slot is free.
+    is_gone: bool,
     /// The transaction id of the last balance adjustment.
     pub last_transaction_id: i64,
-    /// By ascending currency; zeros may be among them.
-    accounts: Vec<(CurrencyId, i64)>,
-    /// By ascending symbol.
-    positions: Vec<Position>,
+    /// What the balances of the same places are in. The first that fits is meant.
+    currencies: [CurrencyId; NEAR],
+    balances: [i64; NEAR],
+    far: Option<Box<Far>>,
 }
+
+const _: () = assert!(size_of::<User>() == 64);
+
+/// What does not fit into a user's line.
+#[derive(Clone, Debug, Default)]
+struct Far {
+    positions: Positions,
+    /// By ascending currency, none of which is near; zeros may be among them.
+    accounts: Vec<(CurrencyId, i64)>,
+}
+
+impl PartialEq for User {
+    /// Where a balance is kept makes no difference.
+    fn eq(&self, other: &Self) -> bool {
+        (self.uid, self.status) == (other.uid, other.status)
+            && self.last_transaction_id == other.last_transaction_id
+            && self.balances().eq(other.balances())
+            && self.positions() == other.positions()
+    }
+}
+
+impl Eq for User {}
 
 impl User {
     const fn new(uid: UserId, status: UserStatus) -> Self {
         Self {
             uid,
             status,
+            is_gone: false,
             last_transaction_id: 0,
-            accounts: Vec::new(),
-            positions: Vec::new(),
+            currencies: [CurrencyId(0); NEAR],
+            balances: [0; NEAR],
+            far: None,
         }
     }
 
     /// The balance in a currency, in its smallest unit; zero where there was never any.
     #[must_use]
     pub fn balance(&self, currency: CurrencyId) -> i64 {
-        self.place(currency)
-            .map_or(0, |place| self.accounts[place].1)
+        let place = self.near_place(currency);
+        if self.currencies[place] == currency {
+            return self.balances[place];
+        }
+        let accounts = self.far_accounts();
+        far_place(accounts, currency).map_or(0, |place| accounts[place].1)
     }
 
-    /// The balances that are not zero, by ascending currency.
+    /// The balances that are not zero, by ascending currency. Cost: sorts them.
     pub fn balances(&self) -> impl Iterator<Item = (CurrencyId, i64)> + '_ {
-        self.accounts
-            .iter()
-            .copied()
+        let mut balances: Vec<_> = self.accounts().collect();
+        balances.sort_unstable();
+        balances.into_iter()
+    }
+
+    /// The balances that are not zero, in no meaningful order.
+    fn accounts(&self) -> impl Iterator<Item = (CurrencyId, i64)> + '_ {
+        let near = self.currencies.iter().zip(&self.balances);
+        near.map(|(&currency, &balance)| (currency, balance))
+            .chain(self.far_accounts().iter().copied())
             .filter(|&(_, balance)| balance != 0)
     }
 
+    /// Whether there is a balance that is not zero.
+    pub(super) fn has_money(&self) -> bool {
+        self.accounts().next().is_some()
+    }
+
+    fn far_accounts(&self) -> &[(CurrencyId, i64)] {
+        self.far.as_ref().map_or(&[], |far| &far.accounts)
+    }
+
+    /// Where a currency is if it is near. Without branches: which one of its currencies a user
+    /// needs next cannot be foreseen.
+    #[inline]
+    fn near_place(&self, currency: CurrencyId) -> usize {
+        let [first, second, _] = self.currencies;
+        let place = if second == currency { 1 } else { 2 };
+        if first == currency { 0 } else { place }
+    }
+
+    /// The balance in a currency if it is near, to change it.
+    #[inline]
+    pub(super) fn near_balance_mut(&mut self, currency: CurrencyId) -> Option<&mut i64> {
+        let place = self.near_place(currency);
+        if self.currencies[place] == currency {
+            Some(&mut self.balances[place])
+        } else {
+            None
+        }
+    }
+
     /// The balance in a currency, to change it; made where it is missing.
+    #[inline]
     pub(super) fn balance_mut(&mut self, currency: CurrencyId) -> &mut i64 {
-        let place = self.place(currency).unwrap_or_else(|place| {
-            self.accounts.insert(place, (currency, 0));
+        let place = self.near_place(currency);
+        if self.currencies[place] == currency {
+            &mut self.balances[place]
+        } else {
+            self.other_balance_mut(currency)
+        }
+    }
+
+    /// The same for a currency that is not near.
+    #[cold]
+    fn other_balance_mut(&mut self, currency: CurrencyId) -> &mut i64 {
+        let found = far_place(self.far_accounts(), currency);
+        if found.is_err()
+            && let Some(vacant) = self.balances.iter().position(|&balance| balance == 0)
+        {
+            self.currencies[vacant] = currency;
+            return &mut self.balances[vacant];
+        }
+        let accounts = &mut self.far.get_or_insert_default().accounts;
+        let place = found.unwrap_or_else(|place| {
+            accounts.insert(place, (currency, 0));
             place
         });
-        &mut self.accounts[place].1
+        &mut accounts[place].1
     }
 
     /// The records in futures symbols, by ascending symbol. One may be empty for a moment longer
     /// than it should, after an order of no size under the reference's rules.
     #[must_use]
     pub fn positions(&self) -> &[Position] {
-        &self.positions
+        self.far
+            .as_ref()
+            .map_or(&[], |far| far.positions.as_slice())
     }
 
     /// The record in a futures symbol.
     #[must_use]
+    #[inline]
     pub fn position(&self, symbol: SymbolId) -> Option<&Position> {
-        self.position_place(symbol)
-            .ok()
-            .map(|place| &self.positions[place])
+        self.far.as_ref()?.positions.get(symbol)
     }
 
-    /// The place of the record in a futures symbol, made by `new` where it is missing.
+    /// The record in a futures symbol, made by `new` where it is missing.
+    #[inline]
     pub(super) fn position_or(
         &mut self,
         symbol: SymbolId,
         new: impl FnOnce() -> Position,
     ) -> &mut Position {
-        let place = self.position_place(symbol).unwrap_or_else(|place| {
-            self.positions.insert(place, new());
-            place
-        });
-        &mut self.positions[place]
+        let far = self.far.get_or_insert_default();
+        far.positions.get_or_insert(symbol, new)
     }
 
     /// Takes the record in a futures symbol out, if it is empty.
     pub(super) fn take_empty_position(&mut self, symbol: SymbolId) -> Option<Position> {
-        let place = self.position_place(symbol).ok()?;
-        let is_empty = self.positions[place].is_empty();
-        is_empty.then(|| self.positions.remove(place))
+        let far = self.far.as_mut()?;
+        let is_empty = far.positions.get(symbol)?.is_empty();
+        if is_empty {
+            far.positions.remove(symbol)
+        } else {
+            None
+        }
     }
 
-    fn position_place(&self, symbol: SymbolId) -> Result<usize, usize> {
-        self.positions
-            .binary_search_by_key(&symbol, |position| position.symbol)
-    }
-
-    fn place(&self, currency: CurrencyId) -> Result<usize, usize> {
-        self.accounts
-            .binary_search_by_key(&currency, |&(currency, _)| currency)
+    #[inline]
+    fn is(&self, uid: UserId) -> bool {
+        self.uid == uid && !self.is_gone
     }
 }
 
-/// How many users are found without the index.
-const GUESSES: usize = 4096;
-const NO_GUESS: u32 = u32::MAX;
+fn far_place(accounts: &[(CurrencyId, i64)], currency: CurrencyId) -> Result<usize, usize> {
+    accounts.binary_search_by_key(&currency, |&(currency, _)| currency)
+}
 
 /// All users.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub(super) struct Users {
     users: Slab<User>,
     index: Index,
-    /// The slot of a user whose id has these low bits: the one added last. Spares the keyed hash.
-    /// Ids that were chosen to meet here are found as they would be without it.
-    guesses: Box<[u32]>,
-}
-
-impl Default for Users {
-    fn default() -> Self {
-        Self {
-            users: Slab::default(),
-            index: Index::default(),
-            guesses: vec![NO_GUESS; GUESSES].into(),
-        }
-    }
-}
-
-const fn guess_of(uid: UserId) -> usize {
-    uid.0.cast_unsigned() as usize % GUESSES
+    /// What most users' ids have beyond their slots, by a majority vote (Boyer and Moore), and how
+    /// far ahead it is. Ids are mostly given one after another: then the slot follows from the id,
+    /// and nothing is read but the user. Other ids are found through the index.
+    offset: i64,
+    votes: u64,
+    /// Sticky: a user was removed. Until then every user ever named has a record, and every one
+    /// of them is active.
+    lost_any: bool,
 }
 
 impl Users {
+    /// The slot of a user.
     #[inline]
     pub(super) fn slot(&self, uid: UserId) -> Option<u32> {
-        let guess = self.guesses[guess_of(uid)];
-        if guess != NO_GUESS && self.users[guess].uid == uid {
-            return Some(guess);
+        let guess = uid.0.wrapping_sub(self.offset) as usize;
+        match self.users.get(guess) {
+            Some(user) if user.is(uid) => Some(guess as u32),
+            _ => self.find(uid),
         }
+    }
+
+    #[inline(never)]
+    fn find(&self, uid: UserId) -> Option<u32> {
         self.index.find(uid.0, |slot| self.users[slot].uid.0)
+    }
+
+    /// The slot of a user of whom it was once known.
+    #[inline]
+    fn slot_near(&self, hint: UserHint, uid: UserId) -> Option<u32> {
+        match self.users.get(hint.0 as usize) {
+            Some(user) if user.is(uid) => Some(hint.0),
+            _ => self.slot(uid),
+        }
     }
 
     pub(super) fn get(&self, uid: UserId) -> Option<&User> {
@@ -158,37 +261,113 @@ impl Users {
         self.slot(uid).map(|slot| &mut self.users[slot])
     }
 
-    /// Adds a user who is not here yet.
-    pub(super) fn add(&mut self, uid: UserId, status: UserStatus) -> &mut User {
-        let slot = self.users.insert(User::new(uid, status));
-        self.index.insert(uid.0, slot);
-        self.guesses[guess_of(uid)] = slot;
+    /// The user in a slot that [`Self::slot`] gave.
+    #[inline]
+    pub(super) fn at_mut(&mut self, slot: u32) -> &mut User {
         &mut self.users[slot]
     }
 
-    /// The user to whom a settlement belongs: made again, suspended, where the record was removed.
-    pub(super) fn settled(&mut self, uid: UserId) -> &mut User {
-        match self.slot(uid) {
-            Some(slot) => &mut self.users[slot],
-            None => self.add(uid, UserStatus::Suspended),
+    /// Whether a user was ever removed.
+    #[inline]
+    pub(super) const fn lost_any(&self) -> bool {
+        self.lost_any
+    }
+
+    /// Adds a user who is not here yet, and says where.
+    pub(super) fn add(&mut self, uid: UserId, status: UserStatus) -> u32 {
+        let slot = self.users.insert(User::new(uid, status));
+        self.index.insert(uid.0, slot);
+        let offset = uid.0.wrapping_sub(slot.into());
+        if offset == self.offset || self.votes == 0 {
+            self.offset = offset;
+            self.votes += 1;
+        } else {
+            self.votes -= 1;
         }
+        slot
+    }
+
+    /// The user to whom a settlement belongs: made again, suspended, where the record was removed.
+    #[inline]
+    pub(super) fn settled(&mut self, hint: UserHint, uid: UserId) -> &mut User {
+        let slot = self
+            .slot_near(hint, uid)
+            .unwrap_or_else(|| self.add(uid, UserStatus::Suspended));
+        &mut self.users[slot]
     }
 
     pub(super) fn remove(&mut self, uid: UserId) {
         let users = &self.users;
         if let Some(slot) = self.index.remove(uid.0, |slot| users[slot].uid.0) {
+            // What is left there still has the id.
+            self.users[slot].is_gone = true;
             self.users.free(slot);
-            // The record that is left there still has the id.
-            let guess = &mut self.guesses[guess_of(uid)];
-            if *guess == slot {
-                *guess = NO_GUESS;
-            }
+            self.lost_any = true;
         }
+    }
+
+    /// Those with a record in a futures symbol, in no meaningful order. Cost: visits every user.
+    pub(super) fn with_position(&self, symbol: SymbolId) -> impl Iterator<Item = &User> {
+        let users = self.index.slots().map(|slot| &self.users[slot]);
+        users.filter(move |user| user.position(symbol).is_some())
     }
 
     pub(super) fn sorted(&self) -> Vec<&User> {
         let mut users: Vec<&User> = self.index.slots().map(|slot| &self.users[slot]).collect();
         users.sort_unstable_by_key(|user| user.uid);
         users
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        /// Six currencies in and out, against a map.
+        #[test]
+        fn balances_are_those_of_a_map(steps in prop::collection::vec((0..6, 0_i64..3), 0..200)) {
+            let mut user = User::new(UserId(1), UserStatus::Active);
+            let mut model = BTreeMap::new();
+            for (currency, balance) in steps {
+                let currency = CurrencyId(currency - 1);
+                *user.balance_mut(currency) = balance;
+                model.insert(currency, balance);
+                for (&currency, &balance) in &model {
+                    prop_assert_eq!(user.balance(currency), balance);
+                }
+                let expected = model.iter().map(|(&c, &b)| (c, b)).filter(|&(_, b)| b != 0);
+                prop_assert!(user.balances().eq(expected));
+                prop_assert_eq!(user.has_money(), user.balances().next().is_some());
+            }
+        }
+
+        /// Users in line and out of it, removed and added again, with right and wrong hints.
+        #[test]
+        fn users_are_found(
+            steps in prop::collection::vec((any::<bool>(), 0_i64..40, 0_u32..50), 0..300),
+        ) {
+            let mut users = Users::default();
+            let mut model = BTreeMap::new();
+            for (add, number, hint) in steps {
+                let uid = UserId(if number < 30 { number + 7 } else { number << 40 });
+                if add && !model.contains_key(&uid) {
+                    model.insert(uid, users.add(uid, UserStatus::Active));
+                } else if !add {
+                    users.remove(uid);
+                    model.remove(&uid);
+                }
+                for number in (7..37).chain((30..40).map(|n| n << 40)) {
+                    let uid = UserId(number);
+                    prop_assert_eq!(users.slot(uid), model.get(&uid).copied());
+                    let found = users.slot_near(UserHint(hint), uid);
+                    prop_assert_eq!(found, model.get(&uid).copied());
+                }
+            }
+        }
     }
 }

@@ -128,6 +128,8 @@ impl PlainBook {
             reserve_price: place.reserve_price,
             size: place.size,
             filled: 0,
+            hidden: 0,
+            flags: place.flags,
         };
         let rests = place.order_type == OrderType::Gtc;
         let is_tried = match place.order_type {

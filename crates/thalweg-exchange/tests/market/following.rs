@@ -5,6 +5,7 @@ use thalweg_exchange::market::{Body, Builder, Message, Options};
 use thalweg_exchange::{Command, Events, State, apply};
 
 use crate::commands::{Mix, extreme_command, rules, stream};
+use crate::operations::market;
 use crate::recording::recorded;
 use crate::streams;
 use crate::subscriber::World;
@@ -34,6 +35,20 @@ proptest! {
     }
 
     #[test]
+    fn operations_are_followed(
+        (rules, commands) in market(250),
+        joins in prop::collection::vec((0..250_usize, 0..5_usize), 0..4),
+    ) {
+        let mut world = World::new(rules);
+        for (at, command) in commands.iter().enumerate() {
+            world.execute(command, true);
+            for &(_, depth) in joins.iter().filter(|&&(when, _)| when == at) {
+                world.join(depth);
+            }
+        }
+    }
+
+    #[test]
     fn any_numbers_at_all_are_followed(
         commands in prop::collection::vec(extreme_command(), 1..200),
         rules in rules(),
@@ -46,8 +61,7 @@ proptest! {
 
     #[test]
     fn a_builder_can_start_in_the_middle(
-        commands in stream(Mix::Quirks, 200),
-        rules in rules(),
+        (rules, commands) in market(200),
         middle in 0..200_usize,
     ) {
         let mut state = State::new(rules);

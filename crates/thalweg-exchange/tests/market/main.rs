@@ -4,6 +4,9 @@
 #[allow(dead_code)] // made for the properties; this file needs a part of it
 mod commands;
 
+#[path = "../operations/stream.rs"]
+mod operations;
+
 mod allocation;
 mod counting;
 mod following;

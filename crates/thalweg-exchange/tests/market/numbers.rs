@@ -116,6 +116,24 @@ fn numbers_go_on_after_a_reset() {
 }
 
 #[test]
+fn a_removed_symbol_is_cleared_and_its_numbers_go_on() {
+    let (mut builder, mut state) = (Builder::new(Options::default()), State::default());
+    let before = feed(&mut builder, &mut state, &session());
+    let last = before[before.len() - 1];
+    let remove = Command::RemoveSymbol { symbol: SYMBOL };
+    let removed = feed(&mut builder, &mut state, &[remove]);
+    let bodies = |messages: &[Message]| -> Vec<Body> { messages.iter().map(|m| m.body).collect() };
+    assert_eq!(bodies(&removed), [Body::Cleared]);
+    assert_eq!(removed[0].symbol_sequence.0, last.symbol_sequence.0 + 1);
+    assert!(!builder.snapshot(SYMBOL, 1, &mut Snapshot::default()));
+    assert_eq!(builder.best(SYMBOL), None);
+    let again = session();
+    let after = feed(&mut builder, &mut state, &again);
+    assert_eq!(after[0].symbol_sequence.0, last.symbol_sequence.0 + 2);
+    assert_eq!(bodies(&before), bodies(&after));
+}
+
+#[test]
 fn channels_that_are_off_leave_no_gap() {
     let only = |channels| Options {
         channels,

@@ -3,15 +3,15 @@
 mod commands;
 mod draining;
 mod futures;
+mod late;
 mod model;
 mod trading;
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
-use thalweg_exchange::matching::Matching;
 use thalweg_exchange::report::{currency_totals, open_interest};
-use thalweg_exchange::risk::{Risk, UserStatus};
+use thalweg_exchange::risk::UserStatus;
 use thalweg_exchange::state_text::{state_hash, write_state};
 use thalweg_exchange::{
     Action, Command, Events, OrderId, OrderType, Place, ResultCode, Rules, State, SymbolId, UserId,
@@ -19,6 +19,7 @@ use thalweg_exchange::{
 };
 
 use self::commands::{Mix, extreme_command, rules, stream};
+use self::late::late_agrees;
 use self::model::Model;
 
 fn text(state: &State) -> String {
@@ -137,83 +138,6 @@ fn breaks_the_sum(command: &Command) -> bool {
     matches!(command, Command::Place(place)
         if place.action == Action::Bid && place.order_type.is_budget()
             && (place.size <= 0 || place.order_type == thalweg_exchange::OrderType::IocBudget))
-}
-
-/// An engine that settles late: checks early where the rules of `Risk` allow it.
-struct Late {
-    risk: Risk,
-    matching: Matching,
-    unsettled: Vec<(Command, ResultCode, Events)>,
-    /// Accepted while something was unsettled.
-    early: usize,
-}
-
-impl Late {
-    fn new(rules: Rules) -> Self {
-        let State { risk, matching } = State::new(rules);
-        Self {
-            risk,
-            matching,
-            unsettled: Vec::new(),
-            early: 0,
-        }
-    }
-
-    fn settle(&mut self, count: usize) {
-        for (command, result, events) in self.unsettled.drain(..count) {
-            self.risk.settle(&command, result, &events);
-        }
-    }
-
-    fn execute(&mut self, command: &Command, events: &mut Events) -> ResultCode {
-        let lowers = |late: &Self| {
-            late.unsettled
-                .iter()
-                .any(|(command, ..)| late.risk.settlement_may_lower(command))
-        };
-        let waits = self.risk.is_barrier(command) || lowers(self);
-        if waits {
-            self.settle(self.unsettled.len());
-        }
-        let mut checked = self.risk.check(command);
-        if checked.is_refusal() && !self.unsettled.is_empty() {
-            self.settle(self.unsettled.len());
-            checked = self.risk.check(command);
-        } else if !checked.is_refusal() && !self.unsettled.is_empty() {
-            self.early += 1;
-        }
-        let result = self.matching.execute(command, checked, events);
-        self.unsettled
-            .push((command.clone(), result, events.clone()));
-        result
-    }
-}
-
-fn late_agrees(rules: Rules, commands: &[Command], pace: &[u8]) -> Result<usize, TestCaseError> {
-    let mut state = State::new(rules);
-    let mut late = Late::new(rules);
-    let mut events = Events::new();
-    let mut late_events = Events::new();
-    for (command, pace) in commands.iter().zip(pace.iter().cycle()) {
-        let result = apply(&mut state, command, &mut events);
-        late.settle(late.unsettled.len().min(usize::from(*pace)));
-        let late_result = late.execute(command, &mut late_events);
-        prop_assert_eq!(
-            (late_result, &late_events),
-            (result, &events),
-            "{:?}",
-            command
-        );
-    }
-    late.settle(late.unsettled.len());
-    let Late {
-        risk,
-        matching,
-        early,
-        ..
-    } = late;
-    prop_assert_eq!(text(&State { risk, matching }), text(&state));
-    Ok(early)
 }
 
 /// How many commands are settled before each one: mostly none.

@@ -1,6 +1,6 @@
 //! The tables of the page.
 
-use crate::report::facts::{Book, Check, Count, Facts, Latency, Level, Stage};
+use crate::report::facts::{Book, Check, Count, Facts, Latency, Level, Parts, Stage};
 use crate::report::number::{grouped, percent, span};
 use crate::report::svg::escape;
 use crate::report::text::quantiles;
@@ -76,6 +76,19 @@ fn batches(latency: &Latency) -> String {
     };
     let rows: Vec<Vec<String>> = latency.stages.iter().map(row).collect();
     format!("<br>\n{}", table(&headings[..shown], &rows))
+}
+
+/// What a command costs in each part.
+pub(super) fn parts(parts: &Parts) -> String {
+    let row = |(name, ns): (&str, f64)| {
+        let share = percent(ns / parts.together_ns);
+        [name.to_owned(), format!("{ns:.1} ns"), share]
+    };
+    format!(
+        "{}<p class=\"note\">{}</p>\n",
+        table(&["part", "a command", "share"], &parts.rows().map(row)),
+        escape(&parts.caption())
+    )
 }
 
 /// The slowest commands, and what they spent their time on.

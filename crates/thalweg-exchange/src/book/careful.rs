@@ -1,0 +1,260 @@
+//! Matching for orders with wishes: what `taking` does, and a look at each order met.
+//!
+//! Plain orders never come here, so that they do not pay for it. Without wishes, this does exactly
+//! what the plain way does: the tests run the same orders through both.
+
+use super::Book;
+use super::ladder::{NO_KEY, mask};
+use super::taking::Budget;
+use crate::command::{Action, OrderType, Place};
+use crate::event::{Event, Events, Removal, UserHint};
+use crate::ids::{OrderId, UserId};
+use crate::order_terms::{OrderFlags, SelfTrade};
+use crate::result_code::ResultCode;
+use crate::rules::Rules;
+
+/// What matching needs to know of the order that takes.
+struct Taker {
+    uid: UserId,
+    flags: OrderFlags,
+    action: Action,
+    /// The worst key of the opposite side that it takes.
+    limit: i64,
+    left: i64,
+    reserve_price: i64,
+    budget: Option<Budget>,
+}
+
+impl Taker {
+    fn new(place: &Place) -> Self {
+        let limit = if place.order_type.is_budget() {
+            NO_KEY
+        } else {
+            place.price ^ mask(place.action.opposite())
+        };
+        let is_budget = place.order_type == OrderType::IocBudget;
+        Self {
+            uid: place.uid,
+            flags: place.flags,
+            action: place.action,
+            limit,
+            left: place.size,
+            reserve_price: place.reserve_price,
+            budget: is_budget.then(|| Budget(place.price.into())),
+        }
+    }
+
+    /// How many of some lots it may take at a price; spends that much.
+    fn allow(&mut self, price: i64, lots: i64) -> i64 {
+        match &mut self.budget {
+            Some(budget) => budget.spend(price, lots),
+            None => lots,
+        }
+    }
+
+    /// Whether it would trade at this price at all.
+    fn may_trade(&self, price: i64) -> bool {
+        self.budget
+            .is_none_or(|mut budget| budget.spend(price, 1) > 0)
+    }
+}
+
+/// How taking ended.
+struct Taken {
+    left: i64,
+    /// True where the taker met an order of its owner, and what is left of it must go.
+    is_cut: bool,
+}
+
+impl Book {
+    /// Executes a new order that asks for something.
+    #[cold]
+    pub(super) fn place_carefully(
+        &mut self,
+        place: &Place,
+        user: UserHint,
+        rules: &Rules,
+        events: &mut Events,
+    ) {
+        let first = events.len();
+        let flags = place.flags;
+        if flags.is_post_only() && place.size != 0 && self.would_take(place.action, place.price) {
+            return reject(place, place.size, first, events);
+        }
+        let takes = match place.order_type {
+            OrderType::Gtc | OrderType::Ioc => true,
+            OrderType::IocBudget => rules.fill_ioc_budget,
+            OrderType::Fok => {
+                let limit = place.price ^ mask(place.action.opposite());
+                rules.fill_fok && place.size > 0 && self.careful_cost(place, limit).is_some()
+            }
+            OrderType::FokBudget => {
+                let budget = i128::from(place.price);
+                let cost = self.careful_cost(place, NO_KEY);
+                cost.is_some_and(|cost| match place.action {
+                    Action::Bid => cost <= budget,
+                    Action::Ask => cost >= budget,
+                })
+            }
+        };
+        if !takes {
+            return reject(place, place.size, first, events);
+        }
+        let Taken { left, is_cut } = self.take_carefully(Taker::new(place), events);
+        if left == 0 {
+            return;
+        }
+        let rests = place.order_type == OrderType::Gtc && !is_cut;
+        match self.vacancy(place.order_id).filter(|_| rests) {
+            Some(vacancy) => {
+                self.rest(place, left, user, vacancy);
+            }
+            None => reject(place, left, first, events),
+        }
+    }
+
+    /// Gives an order that asks for something another price.
+    #[cold]
+    pub(super) fn move_carefully(
+        &mut self,
+        slot: u32,
+        price: i64,
+        events: &mut Events,
+    ) -> ResultCode {
+        let order = self.ladder.nodes[slot];
+        if order.flags.is_post_only() && self.would_take(order.action, price) {
+            return ResultCode::MatchingMoveFailedPostOnly;
+        }
+        self.ladder.unlink(slot);
+        self.ladder.nodes[slot].price = price;
+        let taker = Taker {
+            uid: UserId(order.uid),
+            flags: order.flags,
+            action: order.action,
+            limit: price ^ mask(order.action.opposite()),
+            left: order.left,
+            reserve_price: order.reserve_price,
+            budget: None,
+        };
+        let Taken { left, is_cut } = self.take_carefully(taker, events);
+        let node = &mut self.ladder.nodes[slot];
+        node.filled += order.left - left;
+        node.left = left;
+        if is_cut && left != 0 {
+            self.tell_removed(slot, Removal::SelfTrade, events);
+        }
+        if is_cut || left == 0 {
+            self.forget(slot);
+        } else {
+            self.ladder.append(slot);
+        }
+        ResultCode::Success
+    }
+
+    /// As `take` of the plain way, but looks at whose orders are met.
+    fn take_carefully(&mut self, mut taker: Taker, events: &mut Events) -> Taken {
+        let side = taker.action.opposite();
+        let mut is_cut = false;
+        while taker.left != 0 && !is_cut {
+            let key = self.ladder.find_best_key(side);
+            if key > taker.limit || key == NO_KEY && self.ladder.level_at(side, key).is_none() {
+                break;
+            }
+            let price = key ^ mask(side);
+            let level = self.ladder.level_of(side, price);
+            let slot = self.ladder.nodes[level].next;
+            let mode = taker.flags.self_trade();
+            if mode != SelfTrade::Allow && self.ladder.nodes[slot].uid == taker.uid.0 {
+                if !taker.may_trade(price) {
+                    break;
+                }
+                if mode != SelfTrade::CancelTaker {
+                    self.remove(slot, Removal::SelfTrade, events);
+                }
+                is_cut = mode != SelfTrade::CancelMaker;
+                continue;
+            }
+            if !self.trade_carefully(&mut taker, (slot, level, price), events) {
+                break;
+            }
+        }
+        Taken {
+            left: taker.left,
+            is_cut,
+        }
+    }
+
+    /// One trade. False where the taker takes no more: it is filled, or its budget is used up.
+    fn trade_carefully(
+        &mut self,
+        taker: &mut Taker,
+        (slot, level, price): (u32, u32, i64),
+        events: &mut Events,
+    ) -> bool {
+        let maker = self.ladder.nodes[slot];
+        let size = taker.allow(price, taker.left.min(maker.left));
+        if size == 0 {
+            return false;
+        }
+        let completed = size == maker.left;
+        taker.left -= size;
+        events.push(Event::Trade {
+            price,
+            size,
+            maker_order: OrderId(maker.id),
+            maker_uid: UserId(maker.uid),
+            maker_user: maker.user(),
+            maker_completed: completed,
+            taker_completed: taker.left == 0,
+            bidder_hold_price: match taker.action {
+                Action::Bid => taker.reserve_price,
+                Action::Ask => maker.reserve_price,
+            },
+            taker_action: taker.action,
+        });
+        if completed {
+            self.ladder.unlink_from(slot, level, price, maker.action);
+            self.forget(slot);
+        } else {
+            let node = &mut self.ladder.nodes[slot];
+            node.left -= size;
+            node.filled += size;
+            self.ladder.nodes[level].left -= size;
+        }
+        completed
+    }
+
+    /// Takes a resting order out, and tells why.
+    pub(super) fn remove(&mut self, slot: u32, why: Removal, events: &mut Events) {
+        self.tell_removed(slot, why, events);
+        self.ladder.unlink(slot);
+        self.forget(slot);
+    }
+
+    fn tell_removed(&self, slot: u32, why: Removal, events: &mut Events) {
+        let order = &self.ladder.nodes[slot];
+        events.push(Event::Removed {
+            symbol: self.spec.id,
+            order: OrderId(order.id),
+            uid: UserId(order.uid),
+            user: order.user(),
+            action: order.action,
+            price: order.price,
+            size: order.left,
+            bidder_hold_price: order.reserve_price,
+            why,
+        });
+    }
+}
+
+/// Rejects lots of an order whose events begin at `first`: its reject comes before its trades.
+fn reject(place: &Place, size: i64, first: usize, events: &mut Events) {
+    events.insert(
+        first,
+        Event::Reject {
+            price: place.price,
+            size,
+            bidder_hold_price: place.reserve_price,
+        },
+    );
+}

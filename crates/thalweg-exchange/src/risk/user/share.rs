@@ -1,0 +1,36 @@
+//! Users dealt to shares and put together again; see [`share`](crate::risk::share).
+
+use super::Users;
+use crate::ids::UserId;
+
+impl Users {
+    /// Deals the users to `of` shares by `share_of`. Cost: copies every user, but where there is
+    /// one share only.
+    pub(in crate::risk) fn deal(self, of: usize, share_of: impl Fn(UserId) -> usize) -> Vec<Self> {
+        if of == 1 {
+            return vec![self];
+        }
+        let empty = || Self {
+            lost_any: self.lost_any,
+            ..Self::default()
+        };
+        let mut shares: Vec<Self> = (0..of).map(|_| empty()).collect();
+        for user in self.sorted() {
+            shares[share_of(user.uid)].copy(user);
+        }
+        shares
+    }
+
+    /// Adds another share's users.
+    pub(in crate::risk) fn join(&mut self, other: &Self) {
+        self.lost_any |= other.lost_any;
+        for user in other.sorted() {
+            self.copy(user);
+        }
+    }
+
+    fn copy(&mut self, user: &super::User) {
+        let slot = self.add(user.uid, user.status);
+        self.users[slot].clone_from(user);
+    }
+}

@@ -1,0 +1,219 @@
+//! The stages of a service, and how they are put together.
+
+use std::sync::{Arc, Mutex};
+use std::{error, fmt};
+
+use thalweg::pipeline::{BuildError, Builder, Chunk, Flow, Pipeline};
+
+use super::front::Front;
+use super::shards::{Shards, match_shard, risk_shard};
+use super::{Options, Outcome, SHARDS_MAX, Service, Slot, Waits};
+use crate::command::Command;
+use crate::event::Events;
+use crate::matching::Matching;
+use crate::result_code::ResultCode;
+use crate::state::State;
+
+/// Why a [`Service`] was not started.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum OptionsError {
+    /// What the pipeline refuses.
+    Pipeline(BuildError),
+    /// A number of shards outside 1 to [`SHARDS_MAX`].
+    Shards {
+        /// Of which part: `risk` or `match`.
+        part: &'static str,
+        /// What was asked for.
+        asked: usize,
+    },
+}
+
+impl fmt::Display for OptionsError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Pipeline(error) => error.fmt(f),
+            Self::Shards { part, asked } => {
+                write!(
+                    f,
+                    "{asked} {part} shards asked for; 1 to {SHARDS_MAX} are possible"
+                )
+            }
+        }
+    }
+}
+
+impl error::Error for OptionsError {}
+
+impl From<BuildError> for OptionsError {
+    fn from(error: BuildError) -> Self {
+        Self::Pipeline(error)
+    }
+}
+
+pub(super) fn start(
+    state: State,
+    options: Options,
+    publish: impl FnMut(Outcome<'_>) + Send + 'static,
+) -> Result<Service, OptionsError> {
+    for (part, asked) in [
+        ("risk", options.risk_shards),
+        ("match", options.match_shards),
+    ] {
+        if !(1..=SHARDS_MAX).contains(&asked) {
+            return Err(OptionsError::Shards { part, asked });
+        }
+    }
+    let shards = Arc::new(Shards::new(
+        state,
+        options.risk_shards,
+        options.match_shards,
+    ));
+    let waits = Arc::new(Mutex::new(Waits::default()));
+    let events = options.events;
+    let slot = move || Slot {
+        command: Command::Nop,
+        tag: 0,
+        checked: ResultCode::New,
+        result: ResultCode::New,
+        events: Events::with_capacity(events),
+        is_done: false,
+    };
+    let mut builder = Pipeline::builder(options.capacity, slot);
+    let is_sharded = options.risk_shards > 1 || options.match_shards > 1;
+    if is_sharded {
+        builder = front(builder, &shards, &waits);
+    }
+    builder = risk(builder, &shards);
+    builder = if is_sharded {
+        matching(builder.after("front"), &shards)
+    } else {
+        whole_matching(builder, &shards)
+    };
+    builder = settle(builder.after("risk"), &shards);
+    let pipeline = publishing(builder, shards.risk_shards(), publish)
+        .placement(options.placement)
+        .sample_every(options.sample_every)
+        .build()?;
+    Ok(Service {
+        pipeline,
+        shards,
+        waits,
+    })
+}
+
+fn front(builder: Builder<Slot>, shards: &Arc<Shards>, waits: &Arc<Mutex<Waits>>) -> Builder<Slot> {
+    let mut front = Front::new(shards, waits);
+    builder.stage_chunks("front", move |chunk| {
+        chunk.try_for_each(|slot: &mut Slot, context| front.pass(slot, context.sequence()))
+    })
+}
+
+fn risk(builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
+    let count = shards.risk_shards();
+    let shards = Arc::clone(shards);
+    let check = move |shard| {
+        let shards = Arc::clone(&shards);
+        move |chunk: Chunk<'_, Slot>| {
+            let mut ledger = shards.risk(shard);
+            chunk.try_for_each(|slot: &mut Slot, context| {
+                if slot.is_done {
+                    return Flow::Next;
+                }
+                ledger.check(&slot.command, context.sequence(), &mut slot.checked)
+            })
+        }
+    };
+    if count == 1 {
+        return builder.stage_chunks("risk", check(0));
+    }
+    let route = move |slot: &Slot| risk_shard(&slot.command, count);
+    builder.sharded_chunks("risk", count, route, check)
+}
+
+/// All books, without a lock.
+fn whole_matching(builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
+    let mut books = shards.borrow_books();
+    builder.stage("match", move |slot, _| execute(books.get(), slot))
+}
+
+fn matching(builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
+    let count = shards.match_shards();
+    let shards = Arc::clone(shards);
+    let matching = move |shard| {
+        let shards = Arc::clone(&shards);
+        move |chunk: Chunk<'_, Slot>| {
+            let mut books = shards.books(shard);
+            chunk.for_each(|slot: &mut Slot, _| {
+                if !slot.is_done {
+                    execute(books.get(), slot);
+                }
+            })
+        }
+    };
+    if count == 1 {
+        return builder.stage_chunks("match", matching(0));
+    }
+    let route = move |slot: &Slot| match_shard(&slot.command, count);
+    builder.sharded_chunks("match", count, route, matching)
+}
+
+fn execute(books: &mut Matching, slot: &mut Slot) {
+    slot.result = books.execute(&slot.command, slot.checked, &mut slot.events);
+}
+
+/// One looker a shard, each of which sees all events and books those of its own users.
+fn settle(mut builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
+    let count = shards.risk_shards();
+    for shard in 0..count {
+        let shards = Arc::clone(shards);
+        let name = settle_name(shard, count);
+        builder = builder
+            .observe_chunks(name, move |view| {
+                let mut ledger = shards.risk(shard);
+                let mut last = None;
+                let handled = view.for_each(|slot: &Slot, context| {
+                    let sequence = context.sequence();
+                    if slot.is_done {
+                        ledger.pass(sequence);
+                    } else {
+                        ledger.settle(&slot.command, slot.result, &slot.events, sequence);
+                    }
+                    last = Some(sequence);
+                });
+                if let Some(last) = last {
+                    shards.set_settled(shard, last + 1);
+                }
+                handled
+            })
+            .after("match");
+    }
+    builder
+}
+
+fn settle_name(shard: usize, of: usize) -> String {
+    if of == 1 {
+        "settle".into()
+    } else {
+        format!("settle[{shard}]")
+    }
+}
+
+fn publishing(
+    builder: Builder<Slot>,
+    risk_shards: usize,
+    mut publish: impl FnMut(Outcome<'_>) + Send + 'static,
+) -> Builder<Slot> {
+    let builder = builder.observe("publish", move |slot: &Slot, context| {
+        publish(Outcome {
+            sequence: context.sequence(),
+            tag: slot.tag,
+            command: &slot.command,
+            result: slot.result,
+            events: &slot.events,
+        });
+    });
+    (0..risk_shards).fold(builder, |builder, shard| {
+        builder.after(settle_name(shard, risk_shards))
+    })
+}

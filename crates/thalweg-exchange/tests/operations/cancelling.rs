@@ -1,0 +1,120 @@
+//! One command that cancels many orders does what a cancel for each of them does.
+
+use proptest::prelude::*;
+use thalweg_exchange::{
+    Action, Command, Event, Events, OrderId, Removal, ResultCode, State, SymbolId, UserId, apply,
+};
+
+use crate::stream::market;
+use crate::{money_is_conserved, run, text};
+
+/// The orders of `uid` in `symbol`, in the order in which they must go.
+fn orders(
+    state: &State,
+    uid: Option<UserId>,
+    symbol: Option<SymbolId>,
+) -> Vec<(SymbolId, OrderId, UserId, i64)> {
+    let mut found = Vec::new();
+    for book in state.matching.books() {
+        if symbol.is_some_and(|symbol| symbol != book.spec().id) {
+            continue;
+        }
+        for side in [Action::Ask, Action::Bid] {
+            let own = book.orders(side).filter(|o| uid.is_none_or(|u| u == o.uid));
+            let id = book.spec().id;
+            found.extend(own.map(|o| (id, o.order_id, o.uid, o.size - o.filled)));
+        }
+    }
+    found
+}
+
+/// Returns how many orders went.
+fn check(
+    before: &State,
+    after: &State,
+    (uid, symbol): (Option<UserId>, Option<SymbolId>),
+    (result, events): (ResultCode, &Events),
+) -> Result<usize, TestCaseError> {
+    if symbol.is_some_and(|symbol| before.matching.book(symbol).is_none()) {
+        prop_assert_eq!(result, ResultCode::MatchingInvalidOrderBookId);
+        prop_assert_eq!(text(after), text(before));
+        return Ok(0);
+    }
+    prop_assert_eq!(result, ResultCode::Success);
+    prop_assert_eq!(orders(after, uid, symbol), []);
+    let expected = orders(before, uid, symbol);
+    let mut gone = Vec::new();
+    for event in events {
+        match *event {
+            Event::Removed {
+                symbol,
+                order,
+                uid,
+                size,
+                why: Removal::CancelAll,
+                ..
+            } => gone.push((symbol, order, uid, size)),
+            _ => prop_assert!(false, "{event:?}"),
+        }
+    }
+    prop_assert_eq!(&gone, &expected);
+    let mut one_by_one = before.clone();
+    for (symbol, order_id, uid, _) in expected {
+        let cancel = Command::Cancel {
+            uid,
+            symbol,
+            order_id,
+        };
+        prop_assert_eq!(run(&mut one_by_one, &cancel), ResultCode::Success);
+    }
+    prop_assert_eq!(text(after), text(&one_by_one));
+    // The debug text shows everything, what is reserved and remembered included.
+    prop_assert_eq!(
+        format!("{:?}", after.risk),
+        format!("{:?}", one_by_one.risk)
+    );
+    Ok(gone.len())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn all_orders_go_as_if_cancelled_one_by_one((rules, commands) in market(150)) {
+        let mut state = State::new(rules);
+        let mut events = Events::new();
+        for command in &commands {
+            let Command::CancelAll { uid, symbol } = *command else {
+                apply(&mut state, command, &mut events);
+                continue;
+            };
+            let before = state.clone();
+            let result = apply(&mut state, command, &mut events);
+            money_is_conserved(&state, command)?;
+            check(&before, &state, (uid, symbol), (result, &events))?;
+        }
+    }
+}
+
+#[test]
+fn the_streams_have_much_to_cancel() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+
+    let mut runner = TestRunner::deterministic();
+    let (mut gone, mut futures) = (0, 0);
+    for _ in 0..200 {
+        let tree = market(250).new_tree(&mut runner).expect("a stream");
+        let (rules, commands) = tree.current();
+        let mut state = State::new(rules);
+        let mut events = Events::new();
+        for command in &commands {
+            apply(&mut state, command, &mut events);
+            if let Command::CancelAll { .. } = command {
+                gone += events.len();
+                futures += events.standings().len();
+            }
+        }
+    }
+    assert!(gone > 200 && futures > 20, "{gone} orders, {futures} books");
+}

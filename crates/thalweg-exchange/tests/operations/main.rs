@@ -1,0 +1,35 @@
+//! Commands of those who run the market: mass cancel, halts, price bands, removal of symbols.
+
+mod cancelling;
+#[path = "../properties/commands.rs"]
+#[allow(dead_code)] // made for the properties; this file needs a part of it
+mod commands;
+mod gates;
+#[path = "../properties/late.rs"]
+mod late;
+mod pipelines;
+mod removal;
+mod stream;
+mod twin;
+
+use proptest::test_runner::TestCaseError;
+use thalweg_exchange::report::currency_totals;
+use thalweg_exchange::state_text::write_state;
+use thalweg_exchange::{Command, Events, ResultCode, State, apply};
+
+fn text(state: &State) -> String {
+    let mut text = String::new();
+    write_state(state, &mut text).expect("a String takes everything");
+    text
+}
+
+fn run(state: &mut State, command: &Command) -> ResultCode {
+    apply(state, command, &mut Events::new())
+}
+
+fn money_is_conserved(state: &State, after: &Command) -> Result<(), TestCaseError> {
+    for total in currency_totals(state) {
+        proptest::prop_assert_eq!(total.sum(), 0, "{:?} after {:?}", total, after);
+    }
+    Ok(())
+}

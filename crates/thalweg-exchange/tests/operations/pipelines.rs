@@ -1,0 +1,61 @@
+//! The same through a pipeline, whatever waits for what.
+
+use std::sync::{Arc, Mutex};
+
+use proptest::prelude::*;
+use thalweg::pipeline::Placement;
+use thalweg_exchange::service::{Options, Service};
+use thalweg_exchange::state_text::state_hash;
+use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
+
+use crate::late::late_agrees;
+use crate::stream::market;
+
+type Answers = Vec<(ResultCode, Vec<Event>)>;
+
+fn serial(rules: Rules, commands: &[Command]) -> (State, Answers) {
+    let mut state = State::new(rules);
+    let mut events = Events::new();
+    let mut answer = |command| (apply(&mut state, command, &mut events), events.to_vec());
+    let answers = commands.iter().map(&mut answer).collect();
+    (state, answers)
+}
+
+fn served(rules: Rules, commands: &[Command]) -> (State, Answers) {
+    let answers = Arc::new(Mutex::new(Answers::new()));
+    let publish = Arc::clone(&answers);
+    let options = Options {
+        placement: Placement::threads(2),
+        capacity: 64,
+        ..Options::default()
+    };
+    let mut service = Service::start(State::new(rules), options, move |outcome| {
+        let answer = (outcome.result, outcome.events.to_vec());
+        publish.lock().expect("no panic").push(answer);
+    })
+    .expect("the options are good");
+    service.submit_batch(commands, |_| 0).expect("it runs");
+    let finished = service.join().expect("no stage panics");
+    let answers = Arc::into_inner(answers).expect("all stages have ended");
+    (finished.state, answers.into_inner().expect("no panic"))
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn an_early_acceptance_is_the_late_answer(
+        (rules, commands) in market(150),
+        pace in prop::collection::vec(prop_oneof![4 => Just(0), 1 => 1_u8..3, 1 => Just(9)], 1..20),
+    ) {
+        late_agrees(rules, &commands, &pace)?;
+    }
+
+    #[test]
+    fn two_threads_give_the_same_answers_and_state((rules, commands) in market(300)) {
+        let (expected, answers) = serial(rules, &commands);
+        let (state, served) = served(rules, &commands);
+        prop_assert_eq!(served, answers);
+        prop_assert_eq!(state_hash(&state), state_hash(&expected));
+    }
+}

@@ -1,0 +1,115 @@
+//! A symbol that is removed is gone, and its id is free for another.
+
+use proptest::prelude::*;
+use thalweg_exchange::{
+    Action, Command, Events, OrderFlags, OrderId, OrderType, Place, ResultCode, State, SymbolId,
+    UserId, apply,
+};
+
+use crate::stream::market;
+use crate::twin::{Twin, lines};
+use crate::{commands, money_is_conserved, run};
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(120))]
+
+    #[test]
+    fn a_symbol_that_comes_again_is_another_symbol((rules, commands) in market(200)) {
+        let mut state = State::new(rules);
+        let mut twin = Twin::new(rules);
+        let mut events = Events::new();
+        for command in &commands {
+            let result = apply(&mut state, command, &mut events);
+            money_is_conserved(&state, command)?;
+            let expected = twin.apply(command);
+            prop_assert_eq!((result, events.to_vec()), expected, "{:?}", command);
+            prop_assert_eq!(lines(&state, |_| true), twin.lines(), "{:?}", command);
+            if let (Command::RemoveSymbol { symbol }, ResultCode::Success) = (command, result) {
+                prop_assert!(state.matching.book(*symbol).is_none());
+                prop_assert_eq!(state.risk.limits(*symbol), None);
+                let users = state.risk.users();
+                prop_assert!(users.iter().all(|user| user.position(*symbol).is_none()));
+            }
+        }
+    }
+}
+
+#[test]
+fn the_streams_remove_symbols_and_add_them_again() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+
+    let mut runner = TestRunner::deterministic();
+    let (mut removed, mut refused, mut again) = (0, 0, 0);
+    for _ in 0..200 {
+        let tree = market(250).new_tree(&mut runner).expect("a stream");
+        let (rules, commands) = tree.current();
+        let mut state = State::new(rules);
+        let mut gone = Vec::new();
+        for command in &commands {
+            let result = run(&mut state, command);
+            match (command, result) {
+                (Command::RemoveSymbol { symbol }, ResultCode::Success) => {
+                    removed += 1;
+                    gone.push(*symbol);
+                }
+                (_, ResultCode::SymbolHasOpenPositions) => refused += 1,
+                (Command::Place(place), ResultCode::Success) if gone.contains(&place.symbol) => {
+                    again += 1;
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(
+        removed > 100 && refused > 10 && again > 80,
+        "{removed} removed, {refused} refused, {again} orders later"
+    );
+}
+
+fn place(uid: i64, order_id: i64, action: Action, price: i64) -> Command {
+    Command::Place(Place {
+        uid: UserId(uid),
+        symbol: SymbolId(5),
+        order_id: OrderId(order_id),
+        order_type: OrderType::Gtc,
+        action,
+        price,
+        reserve_price: price,
+        size: 1,
+        flags: OrderFlags::NONE,
+    })
+}
+
+#[test]
+fn a_futures_symbol_goes_when_its_positions_are_closed() {
+    let mut state = State::default();
+    let symbol = SymbolId(5);
+    let remove = Command::RemoveSymbol { symbol };
+    for (command, code) in [
+        (commands::symbols(commands::Mix::Plain), ResultCode::Success),
+        (commands::accounts(), ResultCode::Success),
+        (place(1, 1, Action::Ask, 9), ResultCode::Success),
+        (place(2, 2, Action::Bid, 9), ResultCode::Success),
+        (remove.clone(), ResultCode::SymbolHasOpenPositions),
+        (place(1, 3, Action::Bid, 8), ResultCode::Success),
+        (place(2, 4, Action::Ask, 8), ResultCode::Success),
+        // Nothing is open, and this one rests.
+        (place(3, 5, Action::Ask, 8), ResultCode::Success),
+        (remove.clone(), ResultCode::Success),
+        (remove, ResultCode::InvalidSymbol),
+        (
+            place(1, 6, Action::Bid, 8),
+            ResultCode::MatchingInvalidOrderBookId,
+        ),
+        (commands::symbols(commands::Mix::Plain), ResultCode::Success),
+        (place(1, 6, Action::Bid, 8), ResultCode::Success),
+    ] {
+        assert_eq!(run(&mut state, &command), code, "{command:?}");
+        money_is_conserved(&state, &command).expect("conserved");
+    }
+    assert_eq!(
+        state.matching.book(symbol).map(|book| book.order_count()),
+        Some(1)
+    );
+}

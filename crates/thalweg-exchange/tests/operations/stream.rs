@@ -1,0 +1,87 @@
+//! Random streams of orders with operations among them, over the small world of the properties.
+
+use proptest::prelude::*;
+use thalweg_exchange::{
+    Action, Command, CurrencyId, Rules, SymbolId, SymbolSpec, SymbolType, UserId,
+};
+
+use crate::commands::{self, Mix};
+
+fn symbol() -> impl Strategy<Value = SymbolId> {
+    prop_oneof![6 => Just(1), 2 => Just(2), 3 => Just(5), 2 => Just(8), 1 => 0..10_i32]
+        .prop_map(SymbolId)
+}
+
+/// Two that are there from the beginning and two that are not, with any terms.
+fn listing() -> impl Strategy<Value = Command> {
+    let id = prop::sample::select(vec![1, 2, 5, 8, 7, 9]);
+    let currency = || prop::sample::select(vec![10, 20, 30]);
+    let terms = (1..5_i64, 1..4_i64, 0..6_i64, 0..4_i64);
+    (id, any::<bool>(), currency(), currency(), terms).prop_map(
+        |(id, pair, base, quote, (base_scale, quote_scale, fee, more))| {
+            let spec = SymbolSpec {
+                id: SymbolId(id),
+                symbol_type: if pair {
+                    SymbolType::CurrencyPair
+                } else {
+                    SymbolType::Futures
+                },
+                base_currency: CurrencyId(base),
+                quote_currency: CurrencyId(quote),
+                base_scale,
+                quote_scale,
+                taker_fee: fee + more,
+                maker_fee: fee,
+                margin_buy: more,
+                margin_sell: fee,
+            };
+            Command::AddSymbols([spec].into())
+        },
+    )
+}
+
+fn operation() -> impl Strategy<Value = Command> {
+    let uid = prop::option::weighted(0.8, (0..7_i64).prop_map(UserId));
+    let band = (-3..12_i64, 0..14_i64).prop_map(|(low, width)| (low, low + width - 1));
+    let none = Just((i64::MIN, i64::MAX));
+    prop_oneof![
+        6 => (uid, prop::option::weighted(0.7, symbol()))
+            .prop_map(|(uid, symbol)| Command::CancelAll { uid, symbol }),
+        2 => (symbol(), prop_oneof![1 => band, 1 => none])
+            .prop_map(|(symbol, (low, high))| Command::SetPriceBand { symbol, low, high }),
+        1 => symbol().prop_map(|symbol| Command::Halt { symbol }),
+        4 => symbol().prop_map(|symbol| Command::Unhalt { symbol }),
+        4 => symbol().prop_map(|symbol| Command::RemoveSymbol { symbol }),
+        9 => listing(),
+    ]
+}
+
+/// True where the reference makes or loses money by this command.
+fn breaks_the_sum(command: &Command) -> bool {
+    matches!(command, Command::Place(place)
+        if place.action == Action::Bid && place.order_type.is_budget()
+            && (place.size <= 0
+                || place.order_type == thalweg_exchange::OrderType::IocBudget))
+}
+
+/// Rules, and a stream under which money is conserved.
+pub(crate) fn market(length: usize) -> impl Strategy<Value = (Rules, Vec<Command>)> {
+    let command = prop_oneof![16 => commands::command(Mix::Quirks), 1 => operation()];
+    let commands = prop::collection::vec(command, 1..length);
+    let rules = prop_oneof![
+        3 => Just(Rules::REFERENCE),
+        3 => Just(Rules::default()),
+        1 => Just(Rules::REFERENCE.with_margin_trading(false)),
+        1 => Just(Rules::default().with_margin_trading(false)),
+    ];
+    (rules, commands).prop_map(|(rules, mut commands)| {
+        let mix = if rules.refuse_maker_fee_over_taker {
+            Mix::Plain
+        } else {
+            Mix::Quirks
+        };
+        commands.retain(|command| rules.fill_ioc_budget || !breaks_the_sum(command));
+        commands.splice(0..0, [commands::symbols(mix), commands::accounts()]);
+        (rules, commands)
+    })
+}

@@ -1,0 +1,146 @@
+//! Random streams: orders that ask for everything, mixed with plain commands.
+
+use proptest::prelude::*;
+use thalweg_exchange::{
+    Action, Command, OrderFlags, OrderId, OrderType, Place, Rules, SymbolId, UserId,
+};
+
+use crate::watch::Watched;
+use crate::world::World;
+
+fn symbol() -> impl Strategy<Value = SymbolId> {
+    prop_oneof![4 => Just(1), 1 => Just(2), 3 => Just(3)].prop_map(SymbolId)
+}
+
+fn flags() -> impl Strategy<Value = OrderFlags> {
+    let any = (0..8_u8).prop_map(|code| OrderFlags::from_code(code).expect("below 8"));
+    prop_oneof![1 => Just(OrderFlags::NONE), 2 => any]
+}
+
+/// An order that may rest, meet others, and be refused for want of money or sense.
+fn place(rules: Rules) -> impl Strategy<Value = Place> {
+    // The rejection of an IOC_BUDGET BID makes money under the reference's rules.
+    let types = if rules.fill_ioc_budget {
+        OrderType::ALL.to_vec()
+    } else {
+        vec![OrderType::Ioc, OrderType::Fok, OrderType::FokBudget]
+    };
+    let types = prop_oneof![3 => Just(OrderType::Gtc), 2 => prop::sample::select(types)];
+    let action = prop::sample::select(vec![Action::Ask, Action::Bid]);
+    let numbers = (1..=5_i64, 0..30_i64, 4..20_i64, 0..4_i64, 1..12_i64);
+    (numbers, symbol(), types, action, flags()).prop_map(
+        |((uid, id, price, more, size), symbol, order_type, action, flags)| {
+            let budget = order_type.is_budget();
+            let price = if budget { price * size + more } else { price };
+            let reserve_price = if budget { price } else { price + more };
+            Place {
+                uid: UserId(uid),
+                symbol,
+                order_id: OrderId(id),
+                order_type,
+                action,
+                price,
+                reserve_price,
+                size,
+                flags,
+            }
+        },
+    )
+}
+
+fn order() -> impl Strategy<Value = (UserId, SymbolId, OrderId)> {
+    (1..=5_i64, symbol(), 0..30_i64).prop_map(|(uid, symbol, id)| {
+        // Mostly the owner: ids are shared out among the users.
+        (UserId(uid), symbol, OrderId(id))
+    })
+}
+
+fn command(rules: Rules) -> impl Strategy<Value = Command> {
+    prop_oneof![
+        12 => place(rules).prop_map(Command::Place),
+        4 => (order(), 4..22_i64).prop_map(|((uid, symbol, order_id), price)| {
+            Command::Move { uid, symbol, order_id, price }
+        }),
+        1 => order().prop_map(|(uid, symbol, order_id)| {
+            Command::Cancel { uid, symbol, order_id }
+        }),
+        2 => (order(), 1..9_i64).prop_map(|((uid, symbol, order_id), by)| {
+            Command::Reduce { uid, symbol, order_id, by }
+        }),
+    ]
+}
+
+/// The owner of most orders with an id, so that cancels and moves mostly find theirs.
+fn with_owners(mut command: Command) -> Command {
+    let owner = |id: OrderId| UserId(id.0 % 5 + 1);
+    match &mut command {
+        Command::Place(place) => place.uid = owner(place.order_id),
+        Command::Move { uid, order_id, .. }
+        | Command::Cancel { uid, order_id, .. }
+        | Command::Reduce { uid, order_id, .. } => *uid = owner(*order_id),
+        _ => {}
+    }
+    command
+}
+
+pub(crate) fn stream(rules: Rules, length: usize) -> impl Strategy<Value = Vec<Command>> {
+    let command = (command(rules), 0..10_u8).prop_map(|(command, odd)| {
+        if odd == 0 {
+            command
+        } else {
+            with_owners(command)
+        }
+    });
+    prop::collection::vec(command, 1..length)
+}
+
+/// Little money, so that some is refused, or much.
+fn money() -> impl Strategy<Value = i64> {
+    prop_oneof![Just(300), Just(3_000), Just(1_000_000)]
+}
+
+fn holds(rules: Rules, money: i64, commands: &[Command]) -> Result<Watched, TestCaseError> {
+    let mut watched = Watched::new(World::with_money(rules, money));
+    for command in commands {
+        watched.execute(command)?;
+    }
+    Ok(watched)
+}
+
+proptest! {
+    // 256 cases each; PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig::default())]
+
+    #[test]
+    fn everything_holds_after_every_command(
+        mended in stream(Rules::MENDED, 150),
+        reference in stream(Rules::REFERENCE, 150),
+        money in money(),
+    ) {
+        holds(Rules::MENDED, money, &mended)?;
+        holds(Rules::REFERENCE, money, &reference)?;
+    }
+}
+
+/// The properties mean something only if these things happen.
+#[test]
+fn the_random_streams_reach_what_they_are_for() {
+    use proptest::strategy::ValueTree;
+    use proptest::test_runner::TestRunner;
+
+    let mut runner = TestRunner::deterministic();
+    for rules in [Rules::MENDED, Rules::REFERENCE] {
+        let tree = stream(rules, 8_000).new_tree(&mut runner);
+        let commands = tree.expect("a stream").current();
+        let watched = holds(rules, 1_000_000, &commands).expect("it holds");
+        for what in ["trade", "self-trade", "post-only reject", "removed"] {
+            let times = watched.seen.get(what).copied().unwrap_or(0);
+            let least = commands.len() / 200;
+            assert!(
+                times > least,
+                "{what}: {times} in {} commands",
+                commands.len()
+            );
+        }
+    }
+}

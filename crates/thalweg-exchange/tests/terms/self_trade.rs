@@ -1,0 +1,218 @@
+//! Orders that meet one of their owner's.
+
+use thalweg_exchange::Action::{Ask, Bid};
+use thalweg_exchange::{Command, OrderFlags, OrderType, Place, Removal, Rules, SelfTrade};
+
+use crate::world::{
+    FUTURES, PAIR, World, ask, bid, flagged, in_symbol, moved, reject, removed, text, trade,
+};
+
+const TAKER: OrderFlags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelTaker);
+const MAKER: OrderFlags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelMaker);
+const BOTH: OrderFlags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelBoth);
+
+const GONE: (bool, bool) = (true, false);
+
+/// Asks of users 1, 2 and 1 at 100, 101 and 102, two lots each.
+fn three_asks(rules: Rules, symbol: thalweg_exchange::SymbolId) -> (World, [Place; 3]) {
+    let mut world = World::new(rules);
+    let asks = [ask(1, 1, 100, 2), ask(2, 2, 101, 2), ask(1, 3, 102, 2)];
+    let asks = asks.map(|place| in_symbol(place, symbol));
+    for place in asks {
+        world.done(Command::Place(place));
+    }
+    (world, asks)
+}
+
+#[test]
+fn allowed_unless_asked_for() {
+    let (mut world, _) = three_asks(Rules::default(), PAIR);
+    let place = bid(1, 9, 102, 5);
+    let events = [
+        trade(Bid, (100, 2), (1, 1), GONE, 102),
+        trade(Bid, (101, 2), (2, 2), GONE, 102),
+        trade(Bid, (102, 1), (1, 3), (false, true), 102),
+    ];
+    assert_eq!(world.done(Command::Place(place)), events);
+}
+
+#[test]
+fn the_taker_is_cancelled() {
+    for (rules, symbol) in [(Rules::default(), PAIR), (Rules::REFERENCE, FUTURES)] {
+        for order_type in [OrderType::Gtc, OrderType::Ioc] {
+            let (mut world, _) = three_asks(rules, symbol);
+            let place = Place {
+                order_type,
+                ..flagged(in_symbol(bid(2, 9, 102, 5), symbol), TAKER)
+            };
+            // What was traded with others stands, and the reject comes first.
+            let events = [reject(&place, 3), trade(Bid, (100, 2), (1, 1), GONE, 102)];
+            assert_eq!(world.done(Command::Place(place)), events);
+            assert_eq!(world.side(symbol, Ask), [(101, 2, 2), (102, 3, 2)]);
+            assert_eq!(world.side(symbol, Bid), []);
+            // Met at once: nothing happens at all.
+            let place = Place {
+                uid: thalweg_exchange::UserId(2),
+                ..place
+            };
+            assert_eq!(world.done(Command::Place(place)), [reject(&place, 5)]);
+        }
+    }
+}
+
+#[test]
+fn the_maker_is_cancelled_and_the_taker_goes_on() {
+    for (rules, symbol) in [(Rules::REFERENCE, PAIR), (Rules::default(), FUTURES)] {
+        let (mut world, asks) = three_asks(rules, symbol);
+        let place = flagged(in_symbol(bid(1, 9, 103, 5), symbol), MAKER);
+        let events = [
+            removed(&asks[0], 2, Removal::SelfTrade),
+            trade(Bid, (101, 2), (2, 2), GONE, 103),
+            removed(&asks[2], 2, Removal::SelfTrade),
+        ];
+        assert_eq!(world.done(Command::Place(place)), events);
+        assert_eq!(world.side(symbol, Ask), []);
+        assert_eq!(world.side(symbol, Bid), [(103, 9, 3)]);
+    }
+}
+
+#[test]
+fn both_are_cancelled() {
+    for symbol in [PAIR, FUTURES] {
+        let (mut world, asks) = three_asks(Rules::default(), symbol);
+        let place = flagged(in_symbol(bid(2, 9, 103, 5), symbol), BOTH);
+        let events = [
+            reject(&place, 3),
+            trade(Bid, (100, 2), (1, 1), GONE, 103),
+            removed(&asks[1], 2, Removal::SelfTrade),
+        ];
+        assert_eq!(world.done(Command::Place(place)), events);
+        assert_eq!(world.side(symbol, Ask), [(102, 3, 2)]);
+        assert_eq!(world.side(symbol, Bid), []);
+    }
+}
+
+#[test]
+fn an_own_order_behind_the_last_lot_is_not_looked_at() {
+    for flags in [TAKER, MAKER, BOTH] {
+        let (mut world, _) = three_asks(Rules::default(), PAIR);
+        let place = flagged(bid(2, 9, 102, 2), flags);
+        let events = [trade(Bid, (100, 2), (1, 1), (true, true), 102)];
+        assert_eq!(world.done(Command::Place(place)), events);
+        assert_eq!(world.side(PAIR, Ask), [(101, 2, 2), (102, 3, 2)]);
+    }
+}
+
+#[test]
+fn money_of_a_cancelled_maker_comes_back() {
+    let mut world = World::new(Rules::default());
+    let before = (world.balance(1, 1), world.balance(1, 2));
+    let place = Place {
+        reserve_price: 120,
+        ..bid(1, 1, 100, 7)
+    };
+    world.done(Command::Place(place));
+    assert_eq!(world.balance(1, 2), before.1 - 7 * (120 * 2 + 3));
+    let events = world.done(Command::Place(flagged(ask(1, 2, 90, 7), BOTH)));
+    assert_eq!(events.len(), 2);
+    assert_eq!((world.balance(1, 1), world.balance(1, 2)), before);
+}
+
+#[test]
+fn a_moved_order_keeps_its_flags() {
+    for symbol in [PAIR, FUTURES] {
+        for flags in [TAKER, MAKER, BOTH] {
+            let (mut world, asks) = three_asks(Rules::default(), symbol);
+            let place = Place {
+                reserve_price: 200,
+                ..flagged(in_symbol(bid(2, 9, 90, 5), symbol), flags)
+            };
+            world.done(Command::Place(place));
+            assert_eq!(world.order(symbol, 9).map(|order| order.flags), Some(flags));
+            let there = Place {
+                price: 101,
+                ..place
+            };
+            let first = trade(Bid, (100, 2), (1, 1), GONE, 200);
+            let maker = removed(&asks[1], 2, Removal::SelfTrade);
+            // There is no new order to reject: what is left of the old one is removed, last.
+            let taker = removed(&there, 3, Removal::SelfTrade);
+            let events = world.done(moved(2, symbol, 9, 101));
+            let (expected, asks, bids) = match flags {
+                TAKER => (vec![first, taker], vec![(101, 2, 2), (102, 3, 2)], vec![]),
+                MAKER => (vec![first, maker], vec![(102, 3, 2)], vec![(101, 9, 3)]),
+                _ => (vec![first, maker, taker], vec![(102, 3, 2)], vec![]),
+            };
+            assert_eq!(events, expected);
+            assert_eq!(world.side(symbol, Ask), asks);
+            assert_eq!(world.side(symbol, Bid), bids);
+        }
+    }
+}
+
+fn fok(place: Place, flags: OrderFlags, order_type: OrderType) -> Place {
+    Place {
+        flags,
+        order_type,
+        ..place
+    }
+}
+
+#[test]
+fn a_fok_counts_only_lots_that_it_would_get() {
+    // Of five lots up to 102, two own ones are first, two of user 2 follow, then own again.
+    let whole = [(4, MAKER, false), (2, MAKER, true), (3, MAKER, false)];
+    let first = [(1, TAKER, false), (1, BOTH, false), (2, BOTH, false)];
+    for (size, flags, fills) in whole.into_iter().chain(first) {
+        let (mut world, asks) = three_asks(Rules::default(), PAIR);
+        let before = text(&world.state);
+        let place = fok(bid(1, 9, 102, size), flags, OrderType::Fok);
+        let events = world.done(Command::Place(place));
+        if fills {
+            let taken = trade(Bid, (101, 2), (2, 2), (true, true), 102);
+            assert_eq!(events, [removed(&asks[0], 2, Removal::SelfTrade), taken]);
+        } else {
+            assert_eq!(events, [reject(&place, size)]);
+            assert_eq!(text(&world.state), before);
+        }
+    }
+    // Before the first own order everything counts.
+    for flags in [TAKER, MAKER, BOTH] {
+        let (mut world, _) = three_asks(Rules::default(), PAIR);
+        let place = fok(bid(2, 9, 102, 2), flags, OrderType::Fok);
+        let taken = trade(Bid, (100, 2), (1, 1), (true, true), 102);
+        assert_eq!(world.done(Command::Place(place)), [taken]);
+    }
+}
+
+#[test]
+fn a_budget_is_asked_for_lots_of_others_only() {
+    // Two lots of user 2 cost 202; the own ones before them would cost 200.
+    for (budget, fills) in [(201, false), (202, true)] {
+        let (mut world, asks) = three_asks(Rules::default(), PAIR);
+        let place = fok(bid(1, 9, budget, 2), MAKER, OrderType::FokBudget);
+        let events = world.done(Command::Place(place));
+        if fills {
+            let taken = trade(Bid, (101, 2), (2, 2), (true, true), budget);
+            assert_eq!(events, [removed(&asks[0], 2, Removal::SelfTrade), taken]);
+        } else {
+            assert_eq!(events, [reject(&place, 2)]);
+        }
+    }
+}
+
+#[test]
+fn a_budget_that_is_used_up_meets_nobody() {
+    // 100 for one lot, and then too little for one more of the own order at 101.
+    for (budget, gone) in [(300, false), (301, true)] {
+        let (mut world, asks) = three_asks(Rules::default(), PAIR);
+        let place = fok(bid(2, 9, budget, 5), MAKER, OrderType::IocBudget);
+        let events = world.done(Command::Place(place));
+        let taken = trade(Bid, (100, 2), (1, 1), GONE, budget);
+        let mut expected = vec![reject(&place, 3), taken];
+        if gone {
+            expected.push(removed(&asks[1], 2, Removal::SelfTrade));
+        }
+        assert_eq!(events, expected);
+    }
+}

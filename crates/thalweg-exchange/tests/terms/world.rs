@@ -1,0 +1,216 @@
+//! A small exchange: two pairs and a futures symbol, five users with money; and short names.
+
+use thalweg_exchange::book::RestingOrder;
+use thalweg_exchange::report::currency_totals;
+use thalweg_exchange::state_text::write_state;
+use thalweg_exchange::{
+    AccountSpec, Action, Command, CurrencyId, Event, Events, OrderFlags, OrderId, OrderType, Place,
+    Removal, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserHint, UserId, apply,
+};
+
+pub(crate) const PAIR: SymbolId = SymbolId(1);
+pub(crate) const OTHER_PAIR: SymbolId = SymbolId(2);
+pub(crate) const FUTURES: SymbolId = SymbolId(3);
+pub(crate) const SYMBOLS: [SymbolId; 3] = [PAIR, OTHER_PAIR, FUTURES];
+
+fn spec(id: SymbolId, currencies: (i32, i32), scales: (i64, i64), fees: (i64, i64)) -> SymbolSpec {
+    SymbolSpec {
+        id,
+        base_currency: CurrencyId(currencies.0),
+        quote_currency: CurrencyId(currencies.1),
+        base_scale: scales.0,
+        quote_scale: scales.1,
+        taker_fee: fees.0,
+        maker_fee: fees.1,
+        ..SymbolSpec::default()
+    }
+}
+
+pub(crate) fn opening(money: i64) -> Vec<Command> {
+    let futures = SymbolSpec {
+        symbol_type: SymbolType::Futures,
+        margin_buy: 5,
+        margin_sell: 4,
+        ..spec(FUTURES, (1, 2), (1, 1), (2, 1))
+    };
+    let specs = [
+        spec(PAIR, (1, 2), (3, 2), (3, 1)),
+        spec(OTHER_PAIR, (2, 3), (1, 1), (0, 0)),
+        futures,
+    ];
+    let accounts = (1..=5).map(|uid| AccountSpec {
+        uid: UserId(uid),
+        balances: (1..=3).map(|id| (CurrencyId(id), money)).collect(),
+    });
+    vec![
+        Command::AddSymbols(specs.into()),
+        Command::AddAccounts(accounts.collect()),
+    ]
+}
+
+pub(crate) struct World {
+    pub(crate) state: State,
+    pub(crate) events: Events,
+}
+
+impl World {
+    pub(crate) fn new(rules: Rules) -> Self {
+        Self::with_money(rules, 1_000_000)
+    }
+
+    pub(crate) fn with_money(rules: Rules, money: i64) -> Self {
+        let mut world = Self {
+            state: State::new(rules),
+            events: Events::new(),
+        };
+        for command in opening(money) {
+            assert_eq!(world.apply(&command), ResultCode::Success);
+        }
+        world
+    }
+
+    pub(crate) fn apply(&mut self, command: &Command) -> ResultCode {
+        apply(&mut self.state, command, &mut self.events)
+    }
+
+    /// Executes a command that must succeed, and gives its events. The money must be all there.
+    #[track_caller]
+    pub(crate) fn done(&mut self, command: impl Into<Command>) -> Vec<Event> {
+        let command = command.into();
+        assert_eq!(self.apply(&command), ResultCode::Success, "{command:?}");
+        for total in currency_totals(&self.state) {
+            assert_eq!(total.sum(), 0, "{total:?} after {command:?}");
+        }
+        self.events.to_vec()
+    }
+
+    /// Executes a command that must be refused with this code and change nothing.
+    #[track_caller]
+    pub(crate) fn refused(&mut self, command: impl Into<Command>, code: ResultCode) {
+        let before = text(&self.state);
+        let command = command.into();
+        assert_eq!(self.apply(&command), code, "{command:?}");
+        assert!(self.events.is_empty(), "{command:?}");
+        assert_eq!(text(&self.state), before, "{command:?}");
+    }
+
+    pub(crate) fn order(&self, symbol: SymbolId, id: i64) -> Option<RestingOrder> {
+        let book = self.state.matching.book(symbol).expect("it was added");
+        book.order(OrderId(id))
+    }
+
+    /// Prices, ids and shown lots of one side, best first.
+    pub(crate) fn side(&self, symbol: SymbolId, side: Action) -> Vec<(i64, i64, i64)> {
+        let book = self.state.matching.book(symbol).expect("it was added");
+        let orders = book.orders(side);
+        orders
+            .map(|order| {
+                let shown = order.size - order.filled - order.hidden;
+                (order.price, order.order_id.0, shown)
+            })
+            .collect()
+    }
+
+    pub(crate) fn balance(&self, uid: i64, currency: i32) -> i64 {
+        let balance = self.state.risk.balance(UserId(uid), CurrencyId(currency));
+        balance.expect("everybody has an account")
+    }
+}
+
+pub(crate) fn text(state: &State) -> String {
+    let mut text = String::new();
+    write_state(state, &mut text).expect("a String takes everything");
+    text
+}
+
+pub(crate) fn gtc(uid: i64, id: i64, action: Action, price: i64, size: i64) -> Place {
+    Place {
+        uid: UserId(uid),
+        symbol: PAIR,
+        order_id: OrderId(id),
+        order_type: OrderType::Gtc,
+        action,
+        price,
+        reserve_price: price,
+        size,
+        flags: OrderFlags::NONE,
+    }
+}
+
+pub(crate) fn ask(uid: i64, id: i64, price: i64, size: i64) -> Place {
+    gtc(uid, id, Action::Ask, price, size)
+}
+
+pub(crate) fn bid(uid: i64, id: i64, price: i64, size: i64) -> Place {
+    gtc(uid, id, Action::Bid, price, size)
+}
+
+pub(crate) fn of_type(place: Place, order_type: OrderType) -> Command {
+    let place = Place {
+        order_type,
+        ..place
+    };
+    Command::Place(place)
+}
+
+pub(crate) fn flagged(place: Place, flags: OrderFlags) -> Place {
+    Place { flags, ..place }
+}
+
+pub(crate) fn in_symbol(place: Place, symbol: SymbolId) -> Place {
+    Place { symbol, ..place }
+}
+
+pub(crate) fn moved(uid: i64, symbol: SymbolId, id: i64, price: i64) -> Command {
+    Command::Move {
+        uid: UserId(uid),
+        symbol,
+        order_id: OrderId(id),
+        price,
+    }
+}
+
+/// A trade of a taker that sells, or buys with this reserve price, with an order of user `maker.0`.
+pub(crate) fn trade(
+    taker: Action,
+    (price, size): (i64, i64),
+    maker: (i64, i64),
+    (maker_completed, taker_completed): (bool, bool),
+    hold: i64,
+) -> Event {
+    Event::Trade {
+        price,
+        size,
+        maker_order: OrderId(maker.1),
+        maker_uid: UserId(maker.0),
+        maker_user: UserHint::UNKNOWN,
+        maker_completed,
+        taker_completed,
+        bidder_hold_price: hold,
+        taker_action: taker,
+    }
+}
+
+/// The rejection of lots of an order.
+pub(crate) fn reject(place: &Place, size: i64) -> Event {
+    Event::Reject {
+        price: place.price,
+        size,
+        bidder_hold_price: place.reserve_price,
+    }
+}
+
+/// The removal of lots of an order.
+pub(crate) fn removed(place: &Place, size: i64, why: Removal) -> Event {
+    Event::Removed {
+        symbol: place.symbol,
+        order: place.order_id,
+        uid: place.uid,
+        user: UserHint::UNKNOWN,
+        action: place.action,
+        price: place.price,
+        size,
+        bidder_hold_price: place.reserve_price,
+        why,
+    }
+}
