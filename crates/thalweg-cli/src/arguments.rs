@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 mod values;
+use thalweg_exchange::service::Options;
 use thalweg_measure::load::Rate;
 pub(crate) use values::Place;
 
@@ -100,6 +101,9 @@ pub(crate) struct Run {
     #[arg(long, default_value = "auto", value_parser = values::place)]
     pub(crate) placement: Place,
 
+    #[command(flatten)]
+    pub(crate) shards: Shards,
+
     /// Seed of the made-up flow
     #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "file")]
     pub(crate) seed: u64,
@@ -133,7 +137,39 @@ Examples:
   thalweg exchange conform conformance/edge_nomargin.txt.gz
   thalweg exchange conform conformance/*.txt.gz --format json
   thalweg exchange conform edge_quirks.txt.gz --rules default
-  thalweg exchange conform conformance/*.txt.gz --placement threads:2";
+  thalweg exchange conform conformance/*.txt.gz --placement threads:2
+  thalweg exchange conform conformance/*.txt.gz --risk-shards 2 --match-shards 3";
+
+/// Into how many parts the stages are cut.
+#[derive(Clone, Copy, Debug, Args)]
+pub(crate) struct Shards {
+    /// Shards of the risk check and of settlement, by user, from 1 to 64
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) risk_shards: u8,
+
+    /// Shards of matching, by symbol, from 1 to 64
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
+    pub(crate) match_shards: u8,
+}
+
+impl Shards {
+    /// How a service runs with these.
+    pub(crate) fn options(self, placement: Place) -> Options {
+        Options {
+            placement: placement.placement(),
+            risk_shards: self.risk_shards.into(),
+            match_shards: self.match_shards.into(),
+            ..Options::default()
+        }
+    }
+
+    /// Whether anything is cut.
+    pub(crate) fn any(self) -> bool {
+        self.risk_shards > 1 || self.match_shards > 1
+    }
+}
 
 /// What `exchange conform` takes.
 #[derive(Debug, Args)]
@@ -151,6 +187,9 @@ pub(crate) struct Conform {
     /// the engine executes one command after another
     #[arg(long, value_parser = values::place)]
     pub(crate) placement: Option<Place>,
+
+    #[command(flatten)]
+    pub(crate) shards: Shards,
 
     /// Format of the findings on standard output
     #[arg(long, value_enum, default_value_t)]

@@ -7,6 +7,7 @@ use crate::runner::RunError;
 use serde::Serialize;
 use std::path::Path;
 use thalweg_exchange::conformance::{CheckError, Checker, Disagreement, Served, Summary};
+use thalweg_exchange::service::Options;
 use thalweg_exchange::stream::Recorded;
 use thalweg_exchange::{Rules, State};
 
@@ -47,8 +48,11 @@ struct Difference {
 pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
     let mut verdicts = Vec::new();
     let mut finding = Finding::Fine;
+    let inline = options.shards.any().then_some(Place::Inline);
+    let place = options.placement.or(inline);
+    let service = place.map(|place| options.shards.options(place));
     for file in &options.files {
-        let verdict = check(file, options.rules, options.placement)?;
+        let verdict = check(file, options.rules, service.as_ref())?;
         if !verdict.agrees {
             finding = Finding::Negative;
         }
@@ -66,7 +70,7 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
     Ok(finding)
 }
 
-fn check(file: &Path, rules: RulesName, placement: Option<Place>) -> Result<Verdict, Failure> {
+fn check(file: &Path, rules: RulesName, service: Option<&Options>) -> Result<Verdict, Failure> {
     let mut lines = Lines::open(file)?;
     if lines.head().all(<[u8]>::is_empty) {
         return Err(lines.nothing().into());
@@ -82,11 +86,11 @@ fn check(file: &Path, rules: RulesName, placement: Option<Place>) -> Result<Verd
             };
             (recorded, rules)
         });
-    let compared = match (compared, placement) {
+    let compared = match (compared, service) {
         (Err(error), _) => Err(error),
         (Ok((recorded, rules)), None) => Checker::new(recorded, State::new(rules)).run(|_| {}),
-        (Ok((recorded, rules)), Some(place)) => {
-            let served = Served::new(rules, place.placement())
+        (Ok((recorded, rules)), Some(options)) => {
+            let served = Served::new(rules, options.clone())
                 .map_err(|error| Failure::from(RunError(error.to_string())))?;
             Checker::new(recorded, served).run(|_| {})
         }

@@ -31,8 +31,8 @@ pub(crate) fn rules(name: RulesName) -> Rules {
 pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     let notes = Notes::new(options.quiet);
     let source = source::load(options, &notes)?;
-    let placement = options.placement.placement();
-    let runner: Box<dyn Runner> = Box::new(Pipelined::new(source.rules, placement));
+    let service = options.shards.options(options.placement);
+    let runner: Box<dyn Runner> = Box::new(Pipelined::new(source.rules, service));
     let progress = notes.progress(source.commands.len() as u64, "running");
     let outcome = runner.run(&source.commands, options.rate, &progress)?;
     let hash = state_hash(&outcome.state).hash;

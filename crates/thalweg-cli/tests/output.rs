@@ -140,6 +140,31 @@ fn the_example_of_the_format_runs() {
 }
 
 #[test]
+fn operations_run_and_are_told() {
+    let orders = "thalweg-orders,1\nsymbol,1,10,20,1,1,0,0\nuser,7\ndeposit,7,20,1000\n\
+        band,1,90,none\nplace,7,1,1,buy,gtc,89,1\nplace,7,1,2,buy,gtc,90,2,post_only\n\
+        halt,1\nmove,7,1,2,91\nunhalt,1\ncancel_all,7,all\nremove,1\ncancel,7,1,2\n";
+    let scratch = Scratch::new();
+    let file = scratch.file("orders.csv", orders.as_bytes());
+    let facts = thalweg(&["exchange", "run", &file, "--format", "json"]).json();
+    let mut results: Vec<(&str, i64)> = facts["commands"]["by_result"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|r| (r["name"].as_str().unwrap(), r["count"].as_i64().unwrap()))
+        .collect();
+    results.sort_unstable();
+    let expected = [
+        ("MATCHING_INVALID_ORDER_BOOK_ID", 1),
+        ("RISK_PRICE_OUTSIDE_BAND", 1),
+        ("SUCCESS", 9),
+        ("SYMBOL_HALTED", 1),
+    ];
+    assert_eq!(results, expected);
+    assert_eq!(facts["books"].as_array().unwrap().len(), 0);
+}
+
+#[test]
 fn help_completions_and_manual_are_there() {
     let help = thalweg(&["exchange", "run", "--help"]);
     for part in [

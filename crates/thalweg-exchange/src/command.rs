@@ -241,11 +241,16 @@ pub enum Command {
     AddAccounts(Arc<[AccountSpec]>),
     /// Cancels all orders of a user (or of all), in a symbol (or in all), in ascending order of
     /// symbol; in a book asks, then bids, each as [`Book::orders`](crate::book::Book::orders) gives
-    /// them, then stop orders that wait.
+    /// them, then stop orders that wait. Each is told by an
+    /// [`Event::Removed`](crate::Event::Removed). Who has no orders, known or not (a suspended user
+    /// without a record may have some), has nothing to cancel: that succeeds. An unknown symbol is
+    /// refused like a cancel there.
+    ///
+    /// Cost: visits every order of the books that it concerns, whoever owns it.
     CancelAll {
-        /// Whose orders; `None` for everybody's.
+        /// Whose orders; `None` for everybody's, also of suspended users.
         uid: Option<UserId>,
-        /// Where; `None` for everywhere.
+        /// Where, halted or not; `None` for everywhere.
         symbol: Option<SymbolId>,
     },
     /// What time it is, in a unit of the caller's choice: cancels the orders whose
@@ -254,28 +259,41 @@ pub enum Command {
         /// The time.
         time: i64,
     },
-    /// New and moved orders must be priced from `low` to `high`, both included, from now on.
-    /// Budget orders have no limit price and are not held to it.
+    /// New and moved orders must be priced from `low` to `high`, both included, from now on: others
+    /// are refused with [`RiskPriceOutsideBand`](crate::ResultCode::RiskPriceOutsideBand) before
+    /// anything is held. Budget orders have no limit price and are not held to it. Orders that rest
+    /// or wait stay. Takes the place of the band before.
+    ///
+    /// In futures, where an order is not paid for when it is placed, a band also bounds what one
+    /// order may reserve of the 64 bits that all money of a currency has to fit: its price times
+    /// its size.
     SetPriceBand {
         /// Where.
         symbol: SymbolId,
         /// The lowest price; `i64::MIN` for none.
         low: i64,
-        /// The highest price; `i64::MAX` for none.
+        /// The highest price; `i64::MAX` for none. A band without a price is refused.
         high: i64,
     },
-    /// Halts a symbol: no new and no moved orders. Cancels and reductions go on.
+    /// Halts a symbol: new and moved orders are refused with
+    /// [`SymbolHalted`](crate::ResultCode::SymbolHalted), so nothing trades. Orders that rest or
+    /// wait stay; cancels and reductions go on, and time goes on. A symbol that is halted already
+    /// is refused.
     Halt {
         /// Which.
         symbol: SymbolId,
     },
-    /// Ends a halt.
+    /// Ends a halt; its price band, if it has one, holds as before. A symbol that is not halted is
+    /// refused.
     Unhalt {
         /// Which.
         symbol: SymbolId,
     },
-    /// Removes a symbol: cancels its orders and forgets it. Refused where somebody has an open
-    /// position in it.
+    /// Removes a symbol: cancels its orders as [`CancelAll`](Self::CancelAll) does, and forgets the
+    /// symbol, its book, last prices, halt and band. Its id is unknown from then on, and may be
+    /// added again with any terms. Refused where somebody has an open position in it.
+    ///
+    /// Cost: visits every user, and every order of the book.
     RemoveSymbol {
         /// Which.
         symbol: SymbolId,
@@ -288,7 +306,8 @@ pub enum Command {
 }
 
 impl Command {
-    /// The symbol whose book the command concerns, if it concerns one.
+    /// The symbol in whose book the command's one order is, or would be; none for commands about
+    /// no single order.
     #[must_use]
     pub fn symbol(&self) -> Option<SymbolId> {
         match self {
@@ -301,7 +320,8 @@ impl Command {
         }
     }
 
-    /// The user who sent the command or whom it concerns; none for batches, `Nop` and `Reset`.
+    /// The user who sent the command or whom it concerns; none for batches, `Nop`, `Reset`, and
+    /// commands of those who run the market.
     #[must_use]
     pub fn uid(&self) -> Option<UserId> {
         match self {

@@ -17,6 +17,7 @@ pub mod book;
 pub mod codec;
 pub mod command;
 pub mod conformance;
+pub mod digest;
 pub mod event;
 pub mod ids;
 mod index;

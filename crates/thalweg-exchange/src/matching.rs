@@ -1,7 +1,9 @@
 //! The matching stage: one book per symbol. Knows no money.
 
 mod operations;
+mod shards;
 
+pub(crate) use self::shards::{Reach, put_in_order};
 use crate::book::{Book, OrderHint};
 use crate::command::{Command, SymbolSpec};
 use crate::event::{Events, UserHint};

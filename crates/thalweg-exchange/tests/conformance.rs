@@ -8,6 +8,7 @@ use flate2::bufread::GzDecoder;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::State;
 use thalweg_exchange::conformance::{CheckError, Checker, Disagreement, Served, Summary};
+use thalweg_exchange::service::Options;
 use thalweg_exchange::stream::Recorded;
 
 fn text(path: &Path) -> String {
@@ -85,7 +86,11 @@ fn all_recorded_streams_agree_to_the_end_serially_and_through_the_service() {
 
 fn run_served(text: &str, placement: Placement) -> Result<Summary, CheckError> {
     let recorded = Recorded::new(text.as_bytes())?;
-    let engine = Served::new(recorded.rules(), placement).expect("a placement that can be");
+    let options = Options {
+        placement,
+        ..Options::default()
+    };
+    let engine = Served::new(recorded.rules(), options).expect("a placement that can be");
     Checker::new(recorded, engine).run(|_| ())
 }
 

@@ -1,5 +1,7 @@
 //! Our own CSV of commands; `docs/orders-csv.md` describes it.
 
+mod wishes;
+
 use super::error::{InputError, excerpt};
 use super::fields::{Fields, number};
 use super::lines::Lines;
@@ -37,7 +39,8 @@ pub(crate) fn commands(lines: &mut Lines) -> Result<Vec<Command>, InputError> {
 fn command(line: &[u8], transaction: i64) -> Result<Command, String> {
     let mut fields = Fields::new(line);
     let command = match fields.text("command")? {
-        b"symbol" => symbol(&mut fields)?,
+        b"symbol" => symbol(&mut fields, SymbolType::CurrencyPair)?,
+        b"futures" => symbol(&mut fields, SymbolType::Futures)?,
         b"user" => Command::AddUser {
             uid: user(&mut fields)?,
         },
@@ -48,7 +51,10 @@ fn command(line: &[u8], transaction: i64) -> Result<Command, String> {
             transaction_id: transaction,
             kind: AdjustmentKind::Adjustment,
         },
-        b"place" => Command::Place(place(&mut fields)?),
+        b"place" => {
+            let place = place(&mut fields)?;
+            wishes::order(&mut fields, place)?
+        }
         b"cancel" => {
             let (uid, symbol, order_id) = order(&mut fields)?;
             Command::Cancel {
@@ -75,21 +81,52 @@ fn command(line: &[u8], transaction: i64) -> Result<Command, String> {
                 by: fields.number("by", 1)?,
             }
         }
-        other => {
-            return Err(format!(
-                "command {} is not one of symbol, user, deposit, place, cancel, move, reduce",
-                excerpt(other)
-            ));
-        }
+        other => operation(other, &mut fields)?,
     };
     fields.end()?;
     Ok(command)
 }
 
-fn symbol(fields: &mut Fields<'_>) -> Result<Command, String> {
-    let spec = SymbolSpec {
+/// A command of those who run the market.
+fn operation(name: &[u8], fields: &mut Fields<'_>) -> Result<Command, String> {
+    Ok(match name {
+        b"clock" => Command::Clock {
+            time: fields.number("time", 0)?,
+        },
+        b"cancel_all" => Command::CancelAll {
+            uid: unless(fields, "user", b"all", 0)?.map(UserId),
+            symbol: unless(fields, "symbol", b"all", 0)?
+                .map(|value| in_32_bits(value, "symbol").map(SymbolId))
+                .transpose()?,
+        },
+        b"halt" => Command::Halt {
+            symbol: SymbolId(small(fields, "symbol")?),
+        },
+        b"unhalt" => Command::Unhalt {
+            symbol: SymbolId(small(fields, "symbol")?),
+        },
+        b"band" => Command::SetPriceBand {
+            symbol: SymbolId(small(fields, "symbol")?),
+            low: unless(fields, "lowest price", b"none", 1)?.unwrap_or(i64::MIN),
+            high: unless(fields, "highest price", b"none", 1)?.unwrap_or(i64::MAX),
+        },
+        b"remove" => Command::RemoveSymbol {
+            symbol: SymbolId(small(fields, "symbol")?),
+        },
+        other => {
+            return Err(format!(
+                "command {} is not one of symbol, futures, user, deposit, place, cancel, move, \
+                 reduce, clock, cancel_all, halt, unhalt, band, remove",
+                excerpt(other)
+            ));
+        }
+    })
+}
+
+fn symbol(fields: &mut Fields<'_>, symbol_type: SymbolType) -> Result<Command, String> {
+    let mut spec = SymbolSpec {
         id: SymbolId(small(fields, "symbol")?),
-        symbol_type: SymbolType::CurrencyPair,
+        symbol_type,
         base_currency: CurrencyId(small(fields, "base currency")?),
         quote_currency: CurrencyId(small(fields, "quote currency")?),
         base_scale: fields.number("base scale", 1)?,
@@ -99,6 +136,10 @@ fn symbol(fields: &mut Fields<'_>) -> Result<Command, String> {
         margin_buy: 0,
         margin_sell: 0,
     };
+    if symbol_type == SymbolType::Futures {
+        spec.margin_buy = fields.number("margin to buy", 0)?;
+        spec.margin_sell = fields.number("margin to sell", 0)?;
+    }
     Ok(Command::AddSymbols(Arc::new([spec])))
 }
 
@@ -124,11 +165,6 @@ fn place(fields: &mut Fields<'_>) -> Result<Place, String> {
     };
     let price = fields.number("price", 1)?;
     let size = fields.number("size", 1)?;
-    let reserve_price = if fields.more() {
-        fields.number("reserve price", 1)?
-    } else {
-        price
-    };
     Ok(Place {
         uid,
         symbol,
@@ -136,7 +172,7 @@ fn place(fields: &mut Fields<'_>) -> Result<Place, String> {
         order_type,
         action,
         price,
-        reserve_price,
+        reserve_price: price,
         size,
         flags: thalweg_exchange::OrderFlags::NONE,
     })
@@ -154,9 +190,34 @@ fn user(fields: &mut Fields<'_>) -> Result<UserId, String> {
 
 /// An identifier of 32 bits.
 fn small(fields: &mut Fields<'_>, name: &str) -> Result<i32, String> {
-    let value = number(fields.text(name)?, name, 0)?;
+    in_32_bits(fields.number(name, 0)?, name)
+}
+
+fn in_32_bits(value: i64, name: &str) -> Result<i32, String> {
     i32::try_from(value)
         .map_err(|_| format!("{name} {value} is above the largest value {}", i32::MAX))
+}
+
+/// A number from `min`, or the word that stands for none.
+fn unless(
+    fields: &mut Fields<'_>,
+    name: &str,
+    word: &[u8],
+    min: i64,
+) -> Result<Option<i64>, String> {
+    let field = fields.text(name)?;
+    if field == word {
+        return Ok(None);
+    }
+    let is_word = field.first().is_some_and(u8::is_ascii_alphabetic);
+    if is_word {
+        let word = String::from_utf8_lossy(word);
+        return Err(format!(
+            "{name} {} is no number and not `{word}`",
+            excerpt(field)
+        ));
+    }
+    number(field, name, min).map(Some)
 }
 
 #[cfg(test)]
@@ -232,6 +293,101 @@ mod tests {
     }
 
     #[test]
+    fn operations_are_read() {
+        let symbol = SymbolId(1);
+        for (line, command) in [
+            ("clock,0", Command::Clock { time: 0 }),
+            ("halt,1", Command::Halt { symbol }),
+            ("unhalt,1", Command::Unhalt { symbol }),
+            ("remove,1", Command::RemoveSymbol { symbol }),
+            (
+                "cancel_all,7,1",
+                Command::CancelAll {
+                    uid: Some(UserId(7)),
+                    symbol: Some(symbol),
+                },
+            ),
+            (
+                "cancel_all,all, all",
+                Command::CancelAll {
+                    uid: None,
+                    symbol: None,
+                },
+            ),
+            (
+                "band,1,5,none",
+                Command::SetPriceBand {
+                    symbol,
+                    low: 5,
+                    high: i64::MAX,
+                },
+            ),
+            (
+                "band,1,none,9",
+                Command::SetPriceBand {
+                    symbol,
+                    low: i64::MIN,
+                    high: 9,
+                },
+            ),
+        ] {
+            assert_eq!(one(line), Ok(command), "{line}");
+        }
+        let spec = SymbolSpec {
+            id: symbol,
+            symbol_type: SymbolType::Futures,
+            base_currency: CurrencyId(10),
+            quote_currency: CurrencyId(20),
+            base_scale: 1,
+            quote_scale: 1,
+            taker_fee: 3,
+            maker_fee: 2,
+            margin_buy: 40,
+            margin_sell: 50,
+        };
+        assert_eq!(
+            one("futures,1,10,20,1,1,3,2,40,50"),
+            Ok(Command::AddSymbols([spec].into()))
+        );
+    }
+
+    #[test]
+    fn faults_of_operations_name_line_field_and_limit() {
+        let wrong = |line: &str| one(line).unwrap_err();
+        assert_eq!(
+            wrong("clock,-1"),
+            "o:2: time -1 is below the smallest value 0"
+        );
+        assert_eq!(wrong("halt"), "o:2: the field symbol is missing");
+        assert_eq!(wrong("halt,1,2"), "o:2: `2` is one field too many");
+        assert_eq!(
+            wrong("cancel_all,7,2147483648"),
+            "o:2: symbol 2147483648 is above the largest value 2147483647"
+        );
+        assert_eq!(
+            wrong("cancel_all,everybody,1"),
+            "o:2: user `everybody` is no number and not `all`"
+        );
+        assert_eq!(wrong("cancel_all,7"), "o:2: the field symbol is missing");
+        assert_eq!(
+            wrong("band,1,0,9"),
+            "o:2: lowest price 0 is below the smallest value 1"
+        );
+        assert_eq!(
+            wrong("band,1,5,high"),
+            "o:2: highest price `high` is no number and not `none`"
+        );
+        assert_eq!(
+            wrong("futures,1,10,20,1,1,3,2,40"),
+            "o:2: the field margin to sell is missing"
+        );
+        assert_eq!(
+            wrong("place,7,1,9,buy,gtc,5,4,6,stop=0"),
+            "o:2: stop 0 is below the smallest value 1"
+        );
+    }
+
+    #[test]
     fn faults_name_line_field_and_limit() {
         let wrong = |line: &str| one(line).unwrap_err();
         assert_eq!(
@@ -252,7 +408,7 @@ mod tests {
         );
         assert!(wrong("place,7,1,9,hold,gtc,5,4").contains("not one of buy, sell"));
         assert!(wrong("place,7,1,9,buy,day,5,4").contains("not one of gtc, ioc"));
-        assert!(wrong("pay,7").contains("not one of symbol, user, deposit"));
+        assert!(wrong("pay,7").contains("not one of symbol, futures, user"));
         assert_eq!(wrong("user,7,8"), "o:2: `8` is one field too many");
         assert!(
             parse("user,7")
@@ -275,7 +431,8 @@ mod tests {
 
         #[test]
         fn near_misses_are_commands_or_an_error(
-            text in "((place|move|user|symbol|deposit),([0-9a-z-]{0,20},){0,9}\n){0,5}"
+            text in "((place|move|user|symbol|deposit|band|cancel_all|futures|clock),\
+                ([0-9a-z-]{0,20}|stop=[0-9]{0,3}|post_only|all|none,){0,10}\n){0,5}"
         ) {
             let _ = parse(&format!("thalweg-orders,1\n{text}"));
         }

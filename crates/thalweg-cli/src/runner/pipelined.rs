@@ -6,7 +6,7 @@ use super::{Outcome, RunError, Runner, kind};
 use crate::report::facts::{Batches, Latency, Slow, Stage};
 use indicatif::ProgressBar;
 use std::sync::{Arc, Mutex, PoisonError};
-use thalweg::pipeline::{Placement, SlowEvent, Spent, StageStats, Stats};
+use thalweg::pipeline::{SlowEvent, Spent, StageStats, Stats};
 use thalweg::wait::cores;
 use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::{Command, Rules, State, service};
@@ -25,12 +25,12 @@ const PROGRESS_COMMANDS: u64 = 8_192;
 #[derive(Debug)]
 pub(crate) struct Pipelined {
     rules: Rules,
-    placement: Placement,
+    options: Options,
 }
 
 impl Pipelined {
-    pub(crate) fn new(rules: Rules, placement: Placement) -> Pipelined {
-        Pipelined { rules, placement }
+    pub(crate) fn new(rules: Rules, options: Options) -> Pipelined {
+        Pipelined { rules, options }
     }
 }
 
@@ -112,10 +112,10 @@ impl Runner for Pipelined {
         };
         let all = commands.len() <= ALL_TIMED_COMMANDS_MAX;
         let options = Options {
-            placement: self.placement.clone(),
             sample_every: if all { 1 } else { SAMPLE_EVERY },
-            ..Options::default()
+            ..self.options
         };
+        let placement = options.placement.to_string();
         let publish = move |outcome: service::Outcome<'_>| {
             if let Some(published) = &mut loan.published {
                 published.take(&outcome);
@@ -139,7 +139,6 @@ impl Runner for Pipelined {
         let late = scheduled.then(|| late.snapshot(|ticks| clock.ns(ticks)));
         let latency = latency(&published, &finished.stats, late, begin, commands);
         let (results, trades) = published.tally.finish();
-        let placement = self.placement.to_string();
         Ok(Outcome {
             state: finished.state,
             results,
@@ -220,6 +219,7 @@ fn slow(event: &SlowEvent, commands: &[Command]) -> Option<Slow> {
 mod tests {
     use super::*;
     use crate::flow;
+    use thalweg::pipeline::Placement;
     use thalweg_exchange::state_text::state_hash;
     use thalweg_exchange::{Events, apply};
 
@@ -241,7 +241,11 @@ mod tests {
         for placement in placements {
             for rate in [Rate::MAX, Rate::per_second(500_000).unwrap()] {
                 let name = placement.to_string();
-                let runner = Box::new(Pipelined::new(Rules::default(), placement.clone()));
+                let options = Options {
+                    placement: placement.clone(),
+                    ..Options::default()
+                };
+                let runner = Box::new(Pipelined::new(Rules::default(), options));
                 let outcome = runner.run(&commands, rate, &ProgressBar::hidden()).unwrap();
                 assert_eq!(state_hash(&outcome.state), state_hash(&state), "{name}");
                 assert_eq!((outcome.results, outcome.trades), expected, "{name}");

@@ -72,6 +72,19 @@ pub(super) fn small(what: &'static str, at: usize, value: u8, max: u8) -> Result
     Ok(value)
 }
 
+/// The error of a field that must be 0, since it means nothing.
+pub(super) const fn nothing(what: &'static str, at: usize, value: i64) -> Result<(), CodecError> {
+    if value == 0 {
+        return Ok(());
+    }
+    Err(CodecError::OutOfRange {
+        what,
+        at,
+        value: value as u64,
+        max: 0,
+    })
+}
+
 /// Reads a frame field by field.
 #[derive(Debug)]
 pub(super) struct Reader<'f> {
@@ -119,9 +132,20 @@ impl<'f> Reader<'f> {
         self.take().map(i64::from_le_bytes)
     }
 
+    /// So many at once, for one look at the length.
     #[inline]
-    pub(super) fn number(&mut self) -> Result<u64, CodecError> {
-        self.take().map(u64::from_le_bytes)
+    pub(super) fn longs<const N: usize>(&mut self) -> Result<[i64; N], CodecError> {
+        let rest = self.frame.get(self.at..).unwrap_or_default();
+        let fields: &[[u8; 8]; N] =
+            rest.as_chunks()
+                .0
+                .first_chunk()
+                .ok_or(CodecError::Incomplete {
+                    needed: self.at + 8 * N,
+                    have: self.frame.len(),
+                })?;
+        self.at += 8 * N;
+        Ok(fields.map(i64::from_le_bytes))
     }
 
     /// A byte that must be at most `max`.
@@ -138,16 +162,12 @@ impl<'f> Reader<'f> {
         is_there: bool,
     ) -> Result<Option<i64>, CodecError> {
         let at = self.at;
-        match self.long()? {
-            value if is_there => Ok(Some(value)),
-            0 => Ok(None),
-            value => Err(CodecError::OutOfRange {
-                what,
-                at,
-                value: value as u64,
-                max: 0,
-            }),
+        let value = self.long()?;
+        if is_there {
+            return Ok(Some(value));
         }
+        nothing(what, at, value)?;
+        Ok(None)
     }
 
     /// The length of a list whose items take `item_bytes` at least: never more than fit.

@@ -1,8 +1,8 @@
 //! Market messages as bytes.
 
 use super::error::CodecError;
-use super::fields::{Reader, Writer, action};
-use super::frame::{HEAD_BYTES, Head, kind, room_for};
+use super::fields::{action, int, long, nothing, put_int, put_longs};
+use super::frame::{HEAD_BYTES, Head, kind, room};
 use crate::command::Action;
 use crate::ids::{OrderId, SymbolId};
 use crate::market::{
@@ -12,46 +12,30 @@ use crate::market::{
 /// What every message has: head, symbol, its two numbers, the command's number.
 const COMMON_BYTES: usize = HEAD_BYTES + 28;
 /// The longest frame of a message, in bytes.
-pub const MESSAGE_BYTES_MAX: usize = COMMON_BYTES + 32;
+pub const MESSAGE_BYTES_MAX: usize = FOUR_BYTES;
 
 /// Bits of the first own byte.
 const IS_LAST: u8 = 1;
 /// The side, of those kinds that have one.
-const BID: u8 = 2;
+const SIDE_BIT: u32 = 1;
+const BID: u8 = 1 << SIDE_BIT;
 /// Of best prices: which sides there are.
 const HAS_ASK: u8 = 2;
 const HAS_BID: u8 = 4;
 
-/// How many 64-bit fields a body has, its kind, and its bits.
-const fn form(body: &Body) -> (usize, u8, u8) {
-    match body {
-        Body::Trade { taker_side, .. } => (4, kind::TRADE, side(*taker_side)),
-        Body::Order(OrderChange::Added { side: of, .. }) => (3, kind::ADDED, side(*of)),
-        Body::Order(OrderChange::Reduced { .. }) => (3, kind::REDUCED, 0),
-        Body::Order(OrderChange::Filled { .. }) => (3, kind::FILLED, 0),
-        Body::Order(OrderChange::Moved { .. }) => (3, kind::MOVED, 0),
-        Body::Order(OrderChange::Removed { .. }) => (2, kind::REMOVED, 0),
-        Body::Level(level) => (3, kind::LEVEL, side(level.side)),
-        Body::Best(best) => {
-            let ask = if best.ask.is_some() { HAS_ASK } else { 0 };
-            let bid = if best.bid.is_some() { HAS_BID } else { 0 };
-            (4, kind::BEST, ask | bid)
-        }
-        Body::Cleared => (0, kind::CLEARED, 0),
-    }
-}
-
-const fn side(action: Action) -> u8 {
-    match action {
-        Action::Ask => 0,
-        Action::Bid => BID,
-    }
-}
+const FOUR_BYTES: usize = COMMON_BYTES + 32;
+const THREE_BYTES: usize = COMMON_BYTES + 24;
+const TWO_BYTES: usize = COMMON_BYTES + 16;
 
 /// How long a message's frame is, in bytes.
 #[must_use]
 pub const fn message_bytes(message: &Message) -> usize {
-    COMMON_BYTES + form(&message.body).0 * 8
+    match message.body {
+        Body::Trade { .. } | Body::Best(_) => FOUR_BYTES,
+        Body::Order(OrderChange::Removed { .. }) => TWO_BYTES,
+        Body::Order(_) | Body::Level(_) => THREE_BYTES,
+        Body::Cleared => COMMON_BYTES,
+    }
 }
 
 /// Writes a message's frame at the beginning of `out`; the result is its length in bytes.
@@ -60,44 +44,78 @@ pub const fn message_bytes(message: &Message) -> usize {
 /// [`CodecError::NoRoom`]; nothing is written then.
 #[inline]
 pub fn encode_message(message: &Message, out: &mut [u8]) -> Result<usize, CodecError> {
-    let (fields, kind, bits) = form(&message.body);
-    let length = COMMON_BYTES + fields * 8;
-    let mut out = Writer::new(room_for(out, length)?);
-    out.head(length, kind, bits | u8::from(message.is_last));
-    out.int(message.symbol.0);
-    out.longs([
-        message.sequence.0 as i64,
-        message.symbol_sequence.0 as i64,
-        message.command as i64,
-    ]);
+    let side = |action: Action| (action as u8) << SIDE_BIT;
     match message.body {
         Body::Trade {
             price,
             size,
-            taker_side: _,
+            taker_side,
             taker,
             maker,
-        } => out.longs([price, size, taker.0, maker.0]),
-        Body::Order(OrderChange::Added {
-            order, price, size, ..
-        }) => out.longs([order.0, price, size]),
-        Body::Order(OrderChange::Reduced { order, by, left }) => out.longs([order.0, by, left]),
-        Body::Order(OrderChange::Filled { order, size, left }) => {
-            out.longs([order.0, size, left]);
+        } => {
+            let fields = [price, size, taker.0, maker.0];
+            put::<FOUR_BYTES, 4>(message, kind::TRADE, side(taker_side), fields, out)
         }
-        Body::Order(OrderChange::Moved { order, price, left }) => {
-            out.longs([order.0, price, left]);
+        Body::Order(OrderChange::Removed { order, left }) => {
+            put::<TWO_BYTES, 2>(message, kind::REMOVED, 0, [order.0, left], out)
         }
-        Body::Order(OrderChange::Removed { order, left }) => out.longs([order.0, left]),
-        Body::Level(level) => out.longs([level.price, level.volume, level.orders as i64]),
-        Body::Best(best) => {
-            for quote in [best.ask, best.bid] {
-                out.longs(quote.map_or([0; 2], |quote| [quote.price, quote.volume]));
-            }
+        Body::Order(change) => {
+            let (kind, bits, fields) = match change {
+                OrderChange::Added {
+                    order,
+                    side: of,
+                    price,
+                    size,
+                } => (kind::ADDED, side(of), [order.0, price, size]),
+                OrderChange::Reduced { order, by, left } => (kind::REDUCED, 0, [order.0, by, left]),
+                OrderChange::Filled { order, size, left } => {
+                    (kind::FILLED, 0, [order.0, size, left])
+                }
+                OrderChange::Moved { order, price, left } => {
+                    (kind::MOVED, 0, [order.0, price, left])
+                }
+                OrderChange::Removed { order, left } => (kind::REMOVED, 0, [order.0, left, 0]),
+            };
+            put::<THREE_BYTES, 3>(message, kind, bits, fields, out)
         }
-        Body::Cleared => {}
+        Body::Level(level) => {
+            let fields = [level.price, level.volume, level.orders as i64];
+            put::<THREE_BYTES, 3>(message, kind::LEVEL, side(level.side), fields, out)
+        }
+        Body::Best(BestPrices { ask, bid }) => {
+            let of = |quote: Option<Quote>, bit| {
+                quote.map_or((0, [0; 2]), |quote| (bit, [quote.price, quote.volume]))
+            };
+            let ((has_ask, ask), (has_bid, bid)) = (of(ask, HAS_ASK), of(bid, HAS_BID));
+            let fields = [ask[0], ask[1], bid[0], bid[1]];
+            put::<FOUR_BYTES, 4>(message, kind::BEST, has_ask | has_bid, fields, out)
+        }
+        Body::Cleared => put::<COMMON_BYTES, 0>(message, kind::CLEARED, 0, [], out),
     }
-    Ok(length)
+}
+
+/// Writes `N` bytes: what all messages have, and the body's `F` fields.
+#[inline(always)]
+fn put<const N: usize, const F: usize>(
+    message: &Message,
+    kind: u8,
+    bits: u8,
+    fields: [i64; F],
+    out: &mut [u8],
+) -> Result<usize, CodecError> {
+    const { assert!(N == COMMON_BYTES + F * 8) };
+    let out = room::<N>(out)?;
+    let head = Head::new(N, kind, [bits | u8::from(message.is_last), 0]);
+    put_longs(out, 0, [head.0 as i64]);
+    put_int(out, HEAD_BYTES, message.symbol.0);
+    let (feed, symbol) = (message.sequence.0, message.symbol_sequence.0);
+    put_longs(
+        out,
+        12,
+        [feed as i64, symbol as i64, message.command as i64],
+    );
+    put_longs(out, COMMON_BYTES, fields);
+    Ok(N)
 }
 
 /// What a kind is called, how many 64-bit fields it has, and the greatest value of its bits.
@@ -129,82 +147,91 @@ pub fn decode_message(bytes: &[u8]) -> Result<(Message, usize), CodecError> {
     let form = kind_form(kind).ok_or(CodecError::UnknownKind { kind, wanted })?;
     let (what, fields, bits_max) = form;
     let expected = COMMON_BYTES + fields * 8;
+    let wrong = CodecError::WrongLength {
+        what,
+        length,
+        expected,
+    };
     if length != expected {
-        return Err(CodecError::WrongLength {
-            what,
-            length,
-            expected,
-        });
+        return Err(wrong);
     }
     let [bits, _] = head.own_up_to(what, [bits_max, 0])?;
-    let mut fields = Reader::new(head.frame(bytes)?, HEAD_BYTES);
-    let symbol = SymbolId(fields.int()?);
+    let frame = head.frame(bytes)?;
+    let (common, rest) = frame.split_first_chunk::<COMMON_BYTES>().ok_or(wrong)?;
+    let mut fields = [0; 4];
+    for (field, bytes) in fields.iter_mut().zip(rest.as_chunks().0) {
+        *field = i64::from_le_bytes(*bytes);
+    }
     let message = Message {
-        symbol,
-        sequence: FeedSequence(fields.number()?),
-        symbol_sequence: SymbolSequence(fields.number()?),
-        command: fields.number()?,
+        symbol: SymbolId(int(common, HEAD_BYTES)),
+        sequence: FeedSequence(long(common, 12) as u64),
+        symbol_sequence: SymbolSequence(long(common, 20) as u64),
+        command: long(common, 28) as u64,
         is_last: bits & IS_LAST != 0,
-        body: body(kind, bits, &mut fields)?,
+        body: body(kind, bits, fields)?,
     };
     Ok((message, length))
 }
 
 #[inline]
-fn body(kind: u8, bits: u8, fields: &mut Reader<'_>) -> Result<Body, CodecError> {
-    let side = action(bits >> 1);
-    let order = |fields: &mut Reader<'_>| fields.long().map(OrderId);
+fn body(kind: u8, bits: u8, fields: [i64; 4]) -> Result<Body, CodecError> {
+    let side = action(bits >> SIDE_BIT);
+    let order = OrderId(fields[0]);
+    let [_, second, third, fourth] = fields;
     Ok(match kind {
         kind::TRADE => Body::Trade {
-            price: fields.long()?,
-            size: fields.long()?,
+            price: fields[0],
+            size: second,
             taker_side: side,
-            taker: order(fields)?,
-            maker: order(fields)?,
+            taker: OrderId(third),
+            maker: OrderId(fourth),
         },
         kind::ADDED => Body::Order(OrderChange::Added {
-            order: order(fields)?,
+            order,
             side,
-            price: fields.long()?,
-            size: fields.long()?,
+            price: second,
+            size: third,
         }),
         kind::REDUCED => Body::Order(OrderChange::Reduced {
-            order: order(fields)?,
-            by: fields.long()?,
-            left: fields.long()?,
+            order,
+            by: second,
+            left: third,
         }),
         kind::FILLED => Body::Order(OrderChange::Filled {
-            order: order(fields)?,
-            size: fields.long()?,
-            left: fields.long()?,
+            order,
+            size: second,
+            left: third,
         }),
         kind::MOVED => Body::Order(OrderChange::Moved {
-            order: order(fields)?,
-            price: fields.long()?,
-            left: fields.long()?,
+            order,
+            price: second,
+            left: third,
         }),
         kind::REMOVED => Body::Order(OrderChange::Removed {
-            order: order(fields)?,
-            left: fields.long()?,
+            order,
+            left: second,
         }),
         kind::LEVEL => Body::Level(LevelDelta {
             side,
-            price: fields.long()?,
-            volume: fields.long()?,
-            orders: fields.number()?,
+            price: fields[0],
+            volume: second,
+            orders: third as u64,
         }),
         kind::BEST => Body::Best(BestPrices {
-            ask: quote(fields, bits & HAS_ASK != 0)?,
-            bid: quote(fields, bits & HAS_BID != 0)?,
+            ask: quote(COMMON_BYTES, [fields[0], second], bits & HAS_ASK != 0)?,
+            bid: quote(COMMON_BYTES + 16, [third, fourth], bits & HAS_BID != 0)?,
         }),
         _ => Body::Cleared,
     })
 }
 
-fn quote(fields: &mut Reader<'_>, is_there: bool) -> Result<Option<Quote>, CodecError> {
-    let price = fields.optional("the best price of an empty side", is_there)?;
-    let volume = fields.optional("the best volume of an empty side", is_there)?;
-    Ok(price
-        .zip(volume)
-        .map(|(price, volume)| Quote { price, volume }))
+/// The quote at `at`, which must be 0 where it is none.
+fn quote(at: usize, fields: [i64; 2], is_there: bool) -> Result<Option<Quote>, CodecError> {
+    let [price, volume] = fields;
+    if is_there {
+        return Ok(Some(Quote { price, volume }));
+    }
+    nothing("the best price of an empty side", at, price)?;
+    nothing("the best volume of an empty side", at + 8, volume)?;
+    Ok(None)
 }

@@ -39,7 +39,7 @@ mod frame;
 mod message;
 mod outcome;
 
-pub use self::command::{command_bytes, decode_command, encode_command};
+pub use self::command::{command_bytes, decode_command, decode_command_into, encode_command};
 pub use self::error::CodecError;
 pub use self::frame::{FRAME_BYTES_MAX, Family, Frame, VERSION, peek};
 pub use self::message::{MESSAGE_BYTES_MAX, decode_message, encode_message, message_bytes};

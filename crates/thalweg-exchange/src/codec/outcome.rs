@@ -1,7 +1,7 @@
 //! What came of a command, as bytes: its result and its events.
 
 use super::error::CodecError;
-use super::fields::{Reader, action, put_int, put_longs};
+use super::fields::{Reader, action, int, long, put_int, put_longs};
 use super::frame::{HEAD_BYTES, Head, kind, room_for};
 use crate::event::{Event, Events, Removal, UserHint};
 use crate::ids::{OrderId, SymbolId, UserId};
@@ -9,6 +9,8 @@ use crate::result_code::ResultCode;
 
 /// An outcome without events: head, the command's number, its result, the number of events.
 const BYTES_MIN: usize = HEAD_BYTES + 16;
+const RESULT_AT: usize = HEAD_BYTES + 8;
+const COUNT_AT: usize = RESULT_AT + 4;
 
 /// The kinds of events, the first byte of each.
 const TRADE: u8 = 1;
@@ -80,8 +82,8 @@ pub fn encode_outcome(
     };
     let head = Head::new(length, kind::OUTCOME, [0; 2]);
     put_longs(front, 0, [head.0 as i64, outcome.sequence as i64]);
-    put_int(front, 16, outcome.result.code());
-    put_int(front, 20, events.len() as u32 as i32);
+    put_int(front, RESULT_AT, outcome.result.code());
+    put_int(front, COUNT_AT, events.len() as u32 as i32);
     for event in events {
         rest = put_event(event, rest);
     }
@@ -209,28 +211,29 @@ pub fn decode_outcome(bytes: &[u8], events: &mut Events) -> Result<(Outcome, usi
         return Err(CodecError::UnknownKind { kind, wanted });
     }
     let what = "an outcome";
+    let short = CodecError::WrongLength {
+        what,
+        length,
+        expected: BYTES_MIN,
+    };
     if length < BYTES_MIN {
-        return Err(CodecError::WrongLength {
-            what,
-            length,
-            expected: BYTES_MIN,
-        });
+        return Err(short);
     }
     head.own_up_to(what, [0; 2])?;
-    let mut fields = Reader::new(head.frame(bytes)?, HEAD_BYTES);
-    let sequence = fields.number()?;
-    let at = fields.at();
-    let code = fields.int()?;
+    let frame = head.frame(bytes)?;
+    let (front, _) = frame.split_first_chunk::<BYTES_MIN>().ok_or(short)?;
+    let code = int(front, RESULT_AT);
     let result = result_code(code).ok_or(CodecError::UnknownCode {
         what: "the result",
-        at,
+        at: RESULT_AT,
         code: code.into(),
     })?;
-    let count = fields.count("events", EVENT_BYTES_MIN)?;
-    for _ in 0..count {
+    let mut fields = Reader::new(frame, COUNT_AT);
+    for _ in 0..fields.count("events", EVENT_BYTES_MIN)? {
         events.push(event(&mut fields)?);
     }
     fields.end()?;
+    let sequence = long(front, HEAD_BYTES) as u64;
     Ok((Outcome { sequence, result }, length))
 }
 
@@ -243,65 +246,74 @@ fn result_code(code: i32) -> Option<ResultCode> {
     }
 }
 
+#[inline]
 fn event(fields: &mut Reader<'_>) -> Result<Event, CodecError> {
     let at = fields.at();
     let kind = fields.byte()?;
-    let bits = |fields: &mut Reader<'_>, what, max| fields.small(what, max);
     let user = UserHint::UNKNOWN;
     Ok(match kind {
         TRADE => {
-            let bits = bits(
-                fields,
-                "the bits of a trade",
-                BID | COMPLETED | TAKER_COMPLETED,
-            )?;
+            let bits = fields.small("the bits of a trade", BID | COMPLETED | TAKER_COMPLETED)?;
+            let [price, size, order, uid, bidder_hold_price] = fields.longs()?;
             Event::Trade {
-                price: fields.long()?,
-                size: fields.long()?,
-                maker_order: OrderId(fields.long()?),
-                maker_uid: UserId(fields.long()?),
+                price,
+                size,
+                maker_order: OrderId(order),
+                maker_uid: UserId(uid),
                 maker_user: user,
                 maker_completed: bits & COMPLETED != 0,
                 taker_completed: bits & TAKER_COMPLETED != 0,
-                bidder_hold_price: fields.long()?,
+                bidder_hold_price,
                 taker_action: action(bits),
             }
         }
         REJECT => {
-            bits(fields, "the bits of a reject", 0)?;
+            fields.small("the bits of a reject", 0)?;
+            let [price, size, bidder_hold_price] = fields.longs()?;
             Event::Reject {
-                price: fields.long()?,
-                size: fields.long()?,
-                bidder_hold_price: fields.long()?,
+                price,
+                size,
+                bidder_hold_price,
             }
         }
         REDUCE => {
-            let bits = bits(fields, "the bits of a reduction", BID | COMPLETED)?;
+            let bits = fields.small("the bits of a reduction", BID | COMPLETED)?;
+            let [price, size, bidder_hold_price] = fields.longs()?;
             Event::Reduce {
-                price: fields.long()?,
-                size: fields.long()?,
+                price,
+                size,
                 completed: bits & COMPLETED != 0,
-                bidder_hold_price: fields.long()?,
+                bidder_hold_price,
                 user,
                 action: action(bits),
             }
         }
+        _ => rare(kind, at, fields)?,
+    })
+}
+
+#[cold]
+fn rare(kind: u8, at: usize, fields: &mut Reader<'_>) -> Result<Event, CodecError> {
+    Ok(match kind {
         REMOVED => removed(fields)?,
-        TRIGGERED => Event::Triggered {
-            action: action(bits(fields, "the bits of a triggered order", BID)?),
-            order: OrderId(fields.long()?),
-            uid: UserId(fields.long()?),
-            user,
-            price: fields.long()?,
-            size: fields.long()?,
-            bidder_hold_price: fields.long()?,
-        },
-        REFILLED => {
-            bits(fields, "the bits of a refilled order", 0)?;
-            Event::Refilled {
-                order: OrderId(fields.long()?),
-                size: fields.long()?,
+        TRIGGERED => {
+            let bits = fields.small("the bits of a triggered order", BID)?;
+            let [order, uid, price, size, bidder_hold_price] = fields.longs()?;
+            Event::Triggered {
+                order: OrderId(order),
+                uid: UserId(uid),
+                user: UserHint::UNKNOWN,
+                action: action(bits),
+                price,
+                size,
+                bidder_hold_price,
             }
+        }
+        REFILLED => {
+            fields.small("the bits of a refilled order", 0)?;
+            let [order, size] = fields.longs()?;
+            let order = OrderId(order);
+            Event::Refilled { order, size }
         }
         _ => {
             return Err(CodecError::UnknownCode {
@@ -331,15 +343,17 @@ fn removed(fields: &mut Reader<'_>) -> Result<Event, CodecError> {
             });
         }
     };
+    let symbol = SymbolId(fields.int()?);
+    let [order, uid, price, size, bidder_hold_price] = fields.longs()?;
     Ok(Event::Removed {
-        symbol: SymbolId(fields.int()?),
-        order: OrderId(fields.long()?),
-        uid: UserId(fields.long()?),
+        symbol,
+        order: OrderId(order),
+        uid: UserId(uid),
         user: UserHint::UNKNOWN,
         action: action(bits),
-        price: fields.long()?,
-        size: fields.long()?,
-        bidder_hold_price: fields.long()?,
+        price,
+        size,
+        bidder_hold_price,
         why,
     })
 }

@@ -3,14 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use thalweg::pipeline::{BuildError, Placement};
-
 use super::Engine;
 use crate::command::Command;
 use crate::event::Events;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
-use crate::service::{Options, Outcome, Service};
+use crate::service::{Options, OptionsError, Outcome, Service};
 use crate::state::{State, apply};
 
 type Answers = Arc<Mutex<VecDeque<(ResultCode, Events)>>>;
@@ -23,7 +21,7 @@ type Answers = Arc<Mutex<VecDeque<(ResultCode, Events)>>>;
 /// state that executes the same commands one by one.
 #[derive(Debug)]
 pub struct Served {
-    placement: Placement,
+    options: Options,
     answers: Answers,
     service: Option<Service>,
     /// What the last service left, while none runs.
@@ -36,13 +34,13 @@ fn lock(answers: &Answers) -> MutexGuard<'_, VecDeque<(ResultCode, Events)>> {
 }
 
 impl Served {
-    /// An empty exchange whose stages run on the threads of `placement`.
+    /// An empty exchange that runs as `options` say.
     ///
     /// # Errors
-    /// A placement that the service refuses.
-    pub fn new(rules: Rules, placement: Placement) -> Result<Self, BuildError> {
+    /// Options that the service refuses.
+    pub fn new(rules: Rules, options: Options) -> Result<Self, OptionsError> {
         let mut served = Self {
-            placement,
+            options,
             answers: Answers::default(),
             service: None,
             whole: State::new(rules),
@@ -53,12 +51,9 @@ impl Served {
     }
 
     /// A service that goes on from where the last one ended.
-    fn started(&self) -> Result<Service, BuildError> {
+    fn started(&self) -> Result<Service, OptionsError> {
         let answers = Arc::clone(&self.answers);
-        let options = Options {
-            placement: self.placement.clone(),
-            ..Options::default()
-        };
+        let options = self.options.clone();
         Service::start(self.whole.clone(), options, move |outcome: Outcome<'_>| {
             let mut events = Events::new();
             outcome.events.iter().for_each(|&event| events.push(event));
@@ -71,7 +66,7 @@ impl Engine for Served {
     fn ahead(&mut self, commands: &[Command]) {
         if self.service.is_none() {
             let service = self.started();
-            self.service = Some(service.expect("the placement was good before"));
+            self.service = Some(service.expect("the options were good before"));
         }
         let service = self.service.as_mut().expect("started just now");
         service

@@ -139,7 +139,7 @@ impl Risk {
 
     /// Refuses the batch if any of its balances would overflow, so that it is booked whole or not
     /// at all. Counts no less than will be booked: what is skipped for its transaction id counts.
-    fn check_accounts(&self, accounts: &[AccountSpec]) -> Checked {
+    pub(super) fn check_accounts(&self, accounts: &[AccountSpec]) -> Checked {
         let mut totals: BTreeMap<CurrencyId, Currency> = BTreeMap::new();
         let mut seen = BTreeSet::new();
         for account in accounts {

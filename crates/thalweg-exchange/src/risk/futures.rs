@@ -20,7 +20,7 @@ impl Symbol {
     }
 
     /// The same for a lot of a new order: one that cannot rest trades at prices of others only.
-    fn reserved_per_new_lot(&self, place: &Place) -> i128 {
+    pub(super) fn reserved_per_new_lot(&self, place: &Place) -> i128 {
         let price = match place.order_type {
             OrderType::Gtc => place.price,
             _ => 0,
@@ -173,7 +173,7 @@ impl Risk {
             }
             _ => {}
         }
-        if reserved != 0 {
+        if reserved != 0 && self.share.owns(uid) {
             self.ledger.get_mut(symbol.quote).reserved += reserved;
         }
     }
@@ -186,6 +186,9 @@ impl Risk {
         (uid, action, fee): (UserId, Action, i64),
         (lots, price): (i64, i64),
     ) {
+        if !self.share.owns(uid) {
+            return;
+        }
         let realise = self.rules.realise_partial_close;
         let total = self.ledger.get_mut(symbol.quote);
         let user = self.users.settled(UserHint::UNKNOWN, uid);
@@ -209,6 +212,9 @@ impl Risk {
         (uid, action): (UserId, Action),
         lots: i64,
     ) {
+        if !self.share.owns(uid) {
+            return;
+        }
         let user = self.users.settled(UserHint::UNKNOWN, uid);
         let position = user.position_or(symbol.spec.id, || Position::new(&symbol.spec, slot));
         *position.pending(action) -= lots;

@@ -136,6 +136,35 @@ impl Ledger {
         &mut self.currencies[slot as usize]
     }
 
+    /// Adds to a balance in the currency of a slot. `amount` is `exact()` where 64 bits are enough
+    /// for it, and may be `None` anyhow. As long as the balance is above zero before and after, the
+    /// total need not be touched.
+    #[inline]
+    pub(super) fn pay(
+        &mut self,
+        slot: u32,
+        balance: &mut i64,
+        amount: Option<i64>,
+        exact: impl FnOnce() -> i128,
+    ) {
+        let old = *balance;
+        match amount.and_then(|amount| old.checked_add(amount)) {
+            Some(new) if (old | new) >= 0 => *balance = new,
+            _ => self.pay_closely(slot, balance, exact()),
+        }
+    }
+
+    /// The same for an amount in 128 bits.
+    #[inline]
+    pub(super) fn pay_exactly(&mut self, slot: u32, balance: &mut i64, amount: i128) {
+        self.pay(slot, balance, i64::try_from(amount).ok(), || amount);
+    }
+
+    #[cold]
+    fn pay_closely(&mut self, slot: u32, balance: &mut i64, amount: i128) {
+        self.get_mut(slot).add(balance, amount);
+    }
+
     pub(super) fn iter(&self) -> impl Iterator<Item = &Currency> {
         self.currencies.iter()
     }

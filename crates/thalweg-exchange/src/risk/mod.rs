@@ -15,13 +15,16 @@
 //! 1. *Users.* Removed, added and resumed by barriers only. A settlement may add a user, suspended:
 //!    before it the check refuses (no user), after it too or not. One who is found active early is
 //!    active later.
-//! 2. *Symbols*, and what is remembered of them for pairs: written by checks only, so an early
-//!    check sees exactly what a late one would.
-//! 3. *Futures*: positions and last prices are written by the checks of futures orders, which are
-//!    barriers, and by settlements of commands in futures symbols, all of which "may lower" (a fee
-//!    is due, a loss is booked when a record goes). So no check runs while such a command is
-//!    unsettled, and what a check of a pair reads of positions, the free margin, is what a late one
-//!    would read.
+//! 2. *Symbols*, their halts and bands, and what is remembered of them for pairs: written by checks
+//!    only, so an early check sees exactly what a late one would. All but one: a symbol is
+//!    removed by settlement, which needs its terms to give back what its orders held. That command
+//!    "may lower", so no check runs while it is unsettled; and it is a barrier, so no settlement
+//!    before it comes when the symbol is gone, or when another has its slot.
+//! 3. *Futures*: positions and last prices are written by the checks of the user's own orders in
+//!    futures, which come in order, and by settlements of commands in futures symbols, all of which
+//!    "may lower" (a fee is due, a loss is booked when a record goes). While none of those is
+//!    unsettled, what a check reads of positions, the free margin, is what a late one would read.
+//!    The `early` module says which checks need not wait for them either.
 //! 4. *Balances.* The check asks for balance + free margin ≥ hold; the hold depends on the command
 //!    and the symbol alone, and pending settlements only raise balances: see below.
 //! 5. *The ledger's bound* D + N + R + loss ≤ `i64::MAX`. D is changed by barriers only, R by
@@ -37,7 +40,10 @@
 //! - a seller with a limit price gets s·(p·qK − fee) ≥ 0, as its limit covers the taker fee;
 //! - a FOK_BUDGET ASK gets Σ s·p·qK − f·Σ s ≥ budget·qK − f·size in one booking: it may lower where
 //!   that is below zero, and only there; an IOC_BUDGET ASK likewise, without the budget;
-//! - rejects and reductions give back part of a hold ≥ 0.
+//! - rejects, reductions and removals give back part of a hold ≥ 0.
+//!
+//! A command that takes out orders of several users or symbols "may lower" as a whole, since there
+//! may be futures among them: the loss in a record that goes with its last order is booked.
 //!
 //! The exceptions are quirks of [`Rules::REFERENCE`]: a maker fee above the taker fee, sizes and
 //! prices not above zero, asks moved under the fee. Each marks its symbol for good, when it is
@@ -52,24 +58,29 @@
 mod admin;
 mod calm;
 mod conditional;
+mod early;
 mod futures;
 mod gate;
 mod ledger;
 mod position;
 mod removed;
 mod settlement;
+mod share;
 mod symbol;
 mod trading;
 mod user;
 
+pub(crate) use self::early::{Concern, Unsettled};
 pub use self::gate::TradingLimits;
 pub use self::ledger::Currency;
 use self::ledger::Ledger;
 pub use self::position::{Direction, LastPrices, Position};
+use self::share::Share;
+pub(crate) use self::share::share_of;
 use self::symbol::{Symbol, Symbols};
 use self::user::Users;
 pub use self::user::{User, UserStatus};
-use crate::command::{Command, Place};
+use crate::command::Command;
 use crate::event::UserHint;
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
@@ -83,6 +94,8 @@ pub struct Risk {
     users: Users,
     symbols: Symbols,
     ledger: Ledger,
+    /// Which users it has: all, unless it is a part of a sharded service.
+    share: Share,
 }
 
 impl Risk {
@@ -94,6 +107,7 @@ impl Risk {
             users: Users::default(),
             symbols: Symbols::default(),
             ledger: Ledger::default(),
+            share: Share::WHOLE,
         }
     }
 
@@ -176,21 +190,23 @@ impl Risk {
                 return Err(ResultCode::MatchingUnsupportedCommand);
             }
             Command::Nop => {}
-            Command::Reset => *self = Self::new(self.rules),
+            Command::Reset => {
+                let share = self.share;
+                *self = Self {
+                    share,
+                    ..Self::new(self.rules)
+                };
+            }
         }
         Ok(ResultCode::Success)
     }
 
     /// True where the command must see everything before it settled, even to be accepted: all that
-    /// change users, balances, symbols or everything, and orders in futures, whose check reads
-    /// positions and last prices.
+    /// change users, balances, symbols or everything.
     #[must_use]
     pub fn is_barrier(&self, command: &Command) -> bool {
         match command {
-            Command::Place(Place { symbol, .. }) | Command::Move { symbol, .. } => {
-                self.rules.margin_trading
-                    && self.symbols.get(*symbol).is_some_and(Symbol::is_futures)
-            }
+            Command::Place(_) | Command::Move { .. } => false,
             Command::Cancel { .. } | Command::Reduce { .. } | Command::Nop => false,
             Command::AddUser { .. }
             | Command::Balance { .. }

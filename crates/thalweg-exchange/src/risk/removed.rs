@@ -61,6 +61,7 @@ impl Risk {
         let Event::Removed {
             symbol,
             uid,
+            user,
             action,
             price,
             size,
@@ -73,9 +74,12 @@ impl Risk {
         let Some(slot) = self.symbols.slot(symbol) else {
             return;
         };
+        if !self.share.owns(uid) {
+            return;
+        }
         let symbol = *self.symbols.at(slot);
         if symbol.is_pair() {
-            self.give_back(&symbol, uid, action, size, bidder_hold_price);
+            self.give_back(slot, (user, uid), action, size, bidder_hold_price);
         } else if symbol.is_futures() && self.rules.margin_trading {
             self.release(&symbol, slot, (uid, action), size);
             let reserved = symbol.reserved_per_lot(price) * i128::from(size);

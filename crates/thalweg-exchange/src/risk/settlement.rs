@@ -1,12 +1,14 @@
 //! Settlement: books what a command made happen, from the command and its events alone.
 
 use super::Risk;
-use super::symbol::Symbol;
 use crate::command::{Action, Command, OrderType, Place};
 use crate::event::{Event, Events, UserHint};
 use crate::ids::UserId;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
+
+/// A user, and where the record may be.
+pub(super) type Owner = (UserHint, UserId);
 
 /// What the command's own order did, all trades together, to be booked once.
 #[derive(Default)]
@@ -24,8 +26,9 @@ struct Taken {
 impl Risk {
     /// Books the events of a command: what its checks held is paid, or given back.
     ///
-    /// `result` is what matching answered. Cost: one look-up per trade's maker, no allocation
-    /// unless a user gets money in a currency for the first time.
+    /// `result` is what matching answered. Cost: nothing for a pair's command without events, else
+    /// one look at the record of each trade's maker, found by the event's hint; no allocation unless
+    /// a user gets money in a fourth currency for the first time.
     ///
     /// # Panics
     /// If the events are not those of this command after its check on this value.
@@ -58,7 +61,6 @@ impl Risk {
     }
 
     fn settle_pair(&mut self, command: &Command, slot: u32, uid: UserId, events: &[Event]) {
-        let symbol = *self.symbols.at(slot);
         let place = match command {
             Command::Place(place) => Some(place),
             _ => None,
@@ -76,12 +78,14 @@ impl Risk {
                     price,
                     size,
                     maker_uid,
+                    maker_user,
                     bidder_hold_price: hold,
                     taker_action,
                     ..
                 } => {
                     taken.note(price, size, hold, taker_action);
-                    self.settle_maker(&symbol, maker_uid, taker_action, (price, size, hold));
+                    let maker = (maker_user, maker_uid);
+                    self.settle_maker(slot, maker, taker_action, (price, size, hold));
                 }
                 Event::Reject {
                     size,
@@ -92,111 +96,136 @@ impl Risk {
                         taken.rejected += i128::from(size);
                     } else if let Some(place) = place {
                         // Quirk: this is too much for an IOC_BUDGET BID that is not filled.
-                        self.give_back(&symbol, uid, place.action, size, bidder_hold_price);
+                        let owner = (UserHint::UNKNOWN, uid);
+                        self.give_back(slot, owner, place.action, size, bidder_hold_price);
                     }
                 }
                 Event::Reduce {
                     size,
                     bidder_hold_price,
+                    user,
                     action,
                     ..
                 } => {
-                    self.give_back(&symbol, uid, action, size, bidder_hold_price);
+                    self.give_back(slot, (user, uid), action, size, bidder_hold_price);
                 }
                 Event::Removed { .. } => self.settle_removed(event),
                 Event::Triggered { .. } | Event::Refilled { .. } => {}
             }
         }
-        self.settle_taker(&symbol, uid, budget, &taken);
+        self.settle_taker(slot, uid, budget, &taken);
     }
 
+    /// Amounts are computed in 64 bits. Where that fails, or a balance is below zero, it is done
+    /// again in 128, which is what counts.
+    #[inline]
     fn settle_maker(
         &mut self,
-        symbol: &Symbol,
-        maker: UserId,
+        slot: u32,
+        maker: Owner,
         taker_action: Action,
         (price, size, hold): (i64, i64, i64),
     ) {
+        if !self.share.owns(maker.1) {
+            return;
+        }
+        let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
-        let lots = i128::from(size);
-        let scale = i128::from(spec.quote_scale);
-        let maker_fee = i128::from(spec.maker_fee);
+        let user = self.users.settled(maker.0, maker.1);
+        let quote = user.balance_mut(spec.quote_currency);
+        let [lots, scale, maker_fee, taker_fee] =
+            [size, spec.quote_scale, spec.maker_fee, spec.taker_fee];
         match taker_action {
             Action::Ask => {
-                let gain = i128::from(hold) - i128::from(price);
-                let fees = i128::from(spec.taker_fee) - maker_fee;
-                let quote = lots * (gain * scale + fees);
-                self.pay(symbol, maker, quote, lots * i128::from(spec.base_scale));
+                let fees = taker_fee - maker_fee;
+                let amount = (hold.checked_sub(price)).and_then(|gain| {
+                    gain.checked_mul(scale)?
+                        .checked_add(fees)?
+                        .checked_mul(lots)
+                });
+                self.ledger.pay(symbol.quote, quote, amount, || {
+                    let gain = i128::from(hold) - i128::from(price);
+                    i128::from(lots) * (gain * i128::from(scale) + i128::from(fees))
+                });
+                let base = user.balance_mut(spec.base_currency);
+                let amount = lots.checked_mul(spec.base_scale);
+                self.ledger.pay(symbol.base, base, amount, || {
+                    i128::from(lots) * i128::from(spec.base_scale)
+                });
             }
             Action::Bid => {
-                let value = lots * i128::from(price) * scale;
-                self.pay(symbol, maker, value - lots * maker_fee, 0);
+                let amount = (price.checked_mul(scale))
+                    .and_then(|value| value.checked_sub(maker_fee)?.checked_mul(lots));
+                self.ledger.pay(symbol.quote, quote, amount, || {
+                    let value = i128::from(price) * i128::from(scale);
+                    i128::from(lots) * (value - i128::from(maker_fee))
+                });
             }
         }
     }
 
     /// `budget`: a buyer's new order for whose whole size a budget is held.
-    fn settle_taker(
-        &mut self,
-        symbol: &Symbol,
-        uid: UserId,
-        budget: Option<&Place>,
-        taken: &Taken,
-    ) {
+    fn settle_taker(&mut self, slot: u32, uid: UserId, budget: Option<&Place>, taken: &Taken) {
+        let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
         let scale = i128::from(spec.quote_scale);
         let taker_fee = i128::from(spec.taker_fee);
         let goods = taken.lots * i128::from(spec.base_scale);
-        if let Some(place) = budget {
+        let (quote, base) = if let Some(place) = budget {
             // The budget, and the fees of what was rejected, less what was paid.
             let left = (i128::from(place.price) - taken.cost) * scale;
-            self.pay(symbol, uid, left + taken.rejected * taker_fee, goods);
+            (left + taken.rejected * taker_fee, goods)
         } else {
             match taken.action {
                 None => return,
-                Some(Action::Ask) => {
-                    self.pay(symbol, uid, taken.cost * scale - taken.lots * taker_fee, 0);
-                }
+                Some(Action::Ask) => (taken.cost * scale - taken.lots * taker_fee, 0),
                 // The fee part of what was held is kept: it is the taker's fee.
-                Some(Action::Bid) => {
-                    self.pay(symbol, uid, (taken.held - taken.cost) * scale, goods);
-                }
+                Some(Action::Bid) => ((taken.held - taken.cost) * scale, goods),
             }
+        };
+        if !self.share.owns(uid) {
+            return;
         }
         let fees = (taker_fee + i128::from(spec.maker_fee)) * taken.lots;
         self.ledger.get_mut(symbol.quote).add_fees(fees);
+        let user = self.users.settled(UserHint::UNKNOWN, uid);
+        let balance = user.balance_mut(spec.quote_currency);
+        self.ledger.pay_exactly(symbol.quote, balance, quote);
+        if base != 0 {
+            let balance = user.balance_mut(spec.base_currency);
+            self.ledger.pay_exactly(symbol.base, balance, base);
+        }
     }
 
+    /// Gives back what was held for lots of an order in a pair.
     pub(super) fn give_back(
         &mut self,
-        symbol: &Symbol,
-        uid: UserId,
+        slot: u32,
+        owner: Owner,
         action: Action,
-        size: i64,
+        lots: i64,
         hold: i64,
     ) {
+        if !self.share.owns(owner.1) {
+            return;
+        }
+        let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
-        let lots = i128::from(size);
-        match action {
-            Action::Ask => self.pay(symbol, uid, 0, lots * i128::from(spec.base_scale)),
-            Action::Bid => {
-                let value = i128::from(hold) * i128::from(spec.quote_scale);
-                self.pay(symbol, uid, lots * (value + i128::from(spec.taker_fee)), 0);
-            }
-        }
-    }
-
-    /// Whoever is paid has a record afterwards, even where nothing is booked.
-    fn pay(&mut self, symbol: &Symbol, uid: UserId, quote: i128, base: i128) {
-        let user = self.users.settled(UserHint::UNKNOWN, uid);
-        if quote != 0 {
-            let balance = user.balance_mut(symbol.spec.quote_currency);
-            self.ledger.get_mut(symbol.quote).add(balance, quote);
-        }
-        if base != 0 {
-            let balance = user.balance_mut(symbol.spec.base_currency);
-            self.ledger.get_mut(symbol.base).add(balance, base);
-        }
+        let side = action as usize;
+        // Both sides at once: which one it is cannot be foreseen.
+        let price = [0, hold][side];
+        let more = [spec.base_scale, spec.taker_fee][side];
+        let currency = [spec.base_currency, spec.quote_currency][side];
+        let amount = (price.checked_mul(spec.quote_scale))
+            .and_then(|value| value.checked_add(more)?.checked_mul(lots));
+        // Whoever is paid has a record afterwards, even where nothing is booked.
+        let user = self.users.settled(owner.0, owner.1);
+        let total = [symbol.base, symbol.quote][side];
+        let balance = user.balance_mut(currency);
+        self.ledger.pay(total, balance, amount, || {
+            let value = i128::from(price) * i128::from(spec.quote_scale);
+            i128::from(lots) * (value + i128::from(more))
+        });
     }
 }
 

@@ -13,7 +13,7 @@
 //! So a check in one share gives the whole state's answer, and leaves what it would, if it reads
 //! neither totals nor memories: new orders in pairs without a quirk and of users without
 //! positions (nothing else lets a balance fall below zero), moves, cancels and reductions in pairs.
-//! [`Risk::seclusion`] tells these from the others. For the others, everything before
+//! [`Risk::concern`] tells these from the others. For the others, everything before
 //! must be settled in all shares and nothing behind may be under way; then [`Risk::gather`] brings
 //! the totals and memories that the command could read into the share of its user, whose
 //! check gives the whole state's answer.
@@ -22,6 +22,7 @@
 //! command did to a total belongs to the share of the user for whom it was done.
 
 use super::Risk;
+use super::early::Concern;
 use super::ledger::Ledger;
 use super::symbol::Symbol;
 use crate::command::{AccountSpec, Command, Place};
@@ -62,18 +63,6 @@ impl Share {
     fn is_among(self, uid: UserId) -> bool {
         share_of(uid, self.of as usize) == self.number as usize
     }
-}
-
-/// Why a command must see all shares.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Seclusion {
-    /// It changes users, balances, symbols or everything.
-    Administration,
-    /// It is about futures, or its user has a position there, so that its balance may go below
-    /// zero.
-    Futures,
-    /// It could lose more than is held for it, or its symbol is one where that may happen.
-    Quirk,
 }
 
 impl Risk {
@@ -120,7 +109,10 @@ impl Risk {
             for id in currencies {
                 whole.ledger.take_over(&mut share.ledger, id);
             }
-            whole.symbols.recall(&mut share.symbols, &mut whole.ledger);
+            let rules = &whole.rules;
+            whole
+                .symbols
+                .recall(&mut share.symbols, &mut whole.ledger, rules);
         }
         whole
     }
@@ -146,7 +138,7 @@ impl Risk {
                     return;
                 };
                 let symbol = self.symbols.at_mut(slot);
-                symbol.recall(other.symbols.at_mut(from));
+                symbol.recall(other.symbols.at_mut(from), &self.rules);
                 let spec = symbol.spec;
                 self.ledger.take_over(&mut other.ledger, spec.base_currency);
                 self.ledger
@@ -174,45 +166,42 @@ impl Risk {
         let Some(id) = command.symbol() else { return };
         if let (Some(slot), Some(from)) = (self.symbols.slot(id), share.symbols.get(id)) {
             let mut copy = *from;
-            self.symbols.at_mut(slot).recall(&mut copy);
+            self.symbols.at_mut(slot).recall(&mut copy, &self.rules);
         }
     }
 
     /// Why a command must see all shares, if it must; `has_position` says whether a user has
     /// records in futures.
-    pub(crate) fn seclusion(
+    pub(crate) fn concern(
         &self,
         command: &Command,
         has_position: impl Fn(UserId) -> bool,
-    ) -> Option<Seclusion> {
+    ) -> Option<Concern> {
         let id = match command {
             Command::Nop => return None,
             Command::Place(Place { symbol, .. })
             | Command::Move { symbol, .. }
             | Command::Cancel { symbol, .. }
             | Command::Reduce { symbol, .. } => *symbol,
-            _ => return Some(Seclusion::Administration),
+            _ => return Some(Concern::Administration),
         };
         // An unknown symbol is refused whatever the shares hold.
         let symbol = self.symbols.get(id)?;
         if symbol.is_futures() {
-            return self.rules.margin_trading.then_some(Seclusion::Futures);
+            return self.rules.margin_trading.then_some(Concern::Futures);
         }
         if symbol.is_odd() || self.may_be_odd(symbol, command) {
-            return Some(Seclusion::Quirk);
+            return Some(Concern::Quirk);
         }
         match command {
-            Command::Place(place) if has_position(place.uid) => Some(Seclusion::Futures),
+            Command::Place(place) if has_position(place.uid) => Some(Concern::Futures),
             _ => None,
         }
     }
 
     fn may_be_odd(&self, symbol: &Symbol, command: &Command) -> bool {
         match command {
-            Command::Place(place) => {
-                symbol.quirks_of_place(place, &self.rules) != super::symbol::Exposure::default()
-                    || symbol.loss_of_budget_ask(place, &self.rules) > 0
-            }
+            Command::Place(place) => self.may_lose(symbol, place),
             Command::Move { price, .. } => {
                 // As `quirks_of_move`, whatever the largest order was.
                 let value = i128::from(*price) * i128::from(symbol.spec.quote_scale);

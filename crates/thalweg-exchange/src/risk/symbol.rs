@@ -1,5 +1,7 @@
 //! Symbols as the risk stage sees them, and what quirks could cost in them.
 
+mod memory;
+
 use super::calm::Calm;
 use super::gate::Gate;
 use super::ledger::Ledger;

@@ -6,6 +6,7 @@
 //! behind one pointer.
 
 mod positions;
+mod share;
 
 use self::positions::Positions;
 use super::position::Position;

@@ -13,7 +13,7 @@ use crate::event::{Event, Events};
 use crate::ids::UserId;
 use crate::matching::{Reach, put_in_order};
 use crate::result_code::ResultCode;
-use crate::risk::{Risk, Seclusion, share_of};
+use crate::risk::{Risk, share_of};
 
 /// Lets most commands pass to their shards. One that must see several shards together waits until
 /// everything before it is settled, and is executed here, before anything behind it is let through:
@@ -58,7 +58,7 @@ impl Front {
 
     /// The stage.
     pub(super) fn pass(&mut self, slot: &mut Slot, sequence: u64) -> Flow {
-        let Some(reason) = self.seclusion(&slot.command) else {
+        let Some(reason) = self.concern(&slot.command) else {
             slot.is_done = false;
             return Flow::Next;
         };
@@ -72,18 +72,20 @@ impl Front {
         Flow::Next
     }
 
-    fn seclusion(&self, command: &Command) -> Option<Reason> {
+    /// A seeded fault: nothing is thought to be under way.
+    #[cfg(test)]
+    pub(super) const fn believe_alone(&mut self, sequence: u64) {
+        self.alone_until = sequence;
+    }
+
+    fn concern(&self, command: &Command) -> Option<Reason> {
         let Some(symbols) = &self.symbols else {
             // The one risk shard sees to everything but what concerns several books.
             let every = Reach::of(command, self.shards.match_shards()) == Reach::Every;
             return every.then_some(Reason::Administration);
         };
         let holds = |uid| !self.holders.is_empty() && self.holders.contains(&uid);
-        Some(match symbols.seclusion(command, holds)? {
-            Seclusion::Administration => Reason::Administration,
-            Seclusion::Futures => Reason::Futures,
-            Seclusion::Quirk => Reason::Quirk,
-        })
+        symbols.concern(command, holds).map(Reason::from)
     }
 
     fn execute(&mut self, command: &Command, events: &mut Events) -> ResultCode {
@@ -115,7 +117,7 @@ impl Front {
         for shard in 0..self.shards.risk_shards() {
             let code = self.shards.risk(shard).risk_mut().check(command);
             let so_far = answer.get_or_insert(code);
-            if is_refusal(code) && !is_refusal(*so_far) {
+            if code.is_refusal() && !so_far.is_refusal() {
                 *so_far = code;
             }
         }
@@ -223,13 +225,6 @@ impl Front {
             self.holders.remove(&uid);
         }
     }
-}
-
-fn is_refusal(code: ResultCode) -> bool {
-    !matches!(
-        code,
-        ResultCode::ValidForMatchingEngine | ResultCode::Success
-    )
 }
 
 impl Drop for Front {

@@ -1,13 +1,27 @@
 //! The money, shared by the risk and the settle stage under a lock that each takes once a chunk.
 
-use std::sync::{Mutex, MutexGuard, PoisonError};
-
 use thalweg::pipeline::Flow;
 
+use super::waits::{Counter, Reason, Waits};
 use crate::command::Command;
-use crate::event::Events;
+use crate::event::{Events, UserHint};
 use crate::result_code::ResultCode;
-use crate::risk::Risk;
+use crate::risk::{Risk, Unsettled};
+
+/// What a risk check answers.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Checked {
+    pub(super) code: ResultCode,
+    /// Where the command's user is kept, which spares settlement a look-up.
+    pub(super) owner: UserHint,
+}
+
+impl Checked {
+    pub(super) const NOT_YET: Self = Self {
+        code: ResultCode::New,
+        owner: UserHint::UNKNOWN,
+    };
+}
 
 /// Risk state, and how far it is settled.
 #[derive(Debug)]
@@ -17,29 +31,35 @@ pub(super) struct Ledger {
     settled: u64,
     /// Unsettled commands below this number may lower a balance.
     lowering_until: u64,
-    /// The last command that had to wait, plus one.
-    waited: u64,
-    waits: u64,
-}
-
-pub(super) fn lock(ledger: &Mutex<Ledger>) -> MutexGuard<'_, Ledger> {
-    // A stage that panics stops the pipeline, so nobody builds on what it left.
-    ledger.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Unsettled commands below this number may be in futures.
+    futures_until: u64,
+    /// What those may add to the ledger's bound: see [`Unsettled::worst`].
+    worst: i128,
+    counter: Counter,
 }
 
 impl Ledger {
-    pub(super) const fn new(risk: Risk) -> Self {
+    pub(super) fn new(risk: Risk) -> Self {
         Self {
             risk,
             settled: 0,
             lowering_until: 0,
-            waited: 0,
-            waits: 0,
+            futures_until: 0,
+            worst: 0,
+            counter: Counter::default(),
         }
     }
 
-    pub(super) const fn waits(&self) -> u64 {
-        self.waits
+    pub(super) const fn waits(&self) -> Waits {
+        self.counter.waits()
+    }
+
+    pub(super) const fn risk(&self) -> &Risk {
+        &self.risk
+    }
+
+    pub(super) const fn risk_mut(&mut self) -> &mut Risk {
+        &mut self.risk
     }
 
     pub(super) fn into_risk(self) -> Risk {
@@ -51,25 +71,20 @@ impl Ledger {
         &mut self,
         command: &Command,
         sequence: u64,
-        checked: &mut ResultCode,
+        checked: &mut Checked,
     ) -> Flow {
         let is_settled = self.settled == sequence;
-        let must_wait = self.lowering_until > self.settled || self.risk.is_barrier(command);
-        if !is_settled && must_wait {
-            return self.wait(sequence);
+        if !is_settled && let Some(reason) = self.must_wait(command) {
+            return self.wait(sequence, reason);
         }
-        let code = self.risk.check(command);
-        let is_accepted = matches!(
-            code,
-            ResultCode::ValidForMatchingEngine | ResultCode::Success
-        );
-        if !is_settled && !is_accepted {
-            return self.wait(sequence);
+        let (code, owner) = self.risk.check_hinted(command);
+        if !is_settled && code.is_refusal() {
+            return self.wait(sequence, Reason::Refusal);
         }
-        if is_accepted && self.risk.settlement_may_lower(command) {
-            self.lowering_until = sequence + 1;
+        if !code.is_refusal() {
+            self.note(command, sequence);
         }
-        *checked = code;
+        *checked = Checked { code, owner };
         Flow::Next
     }
 
@@ -79,11 +94,50 @@ impl Ledger {
         self.risk.check(command)
     }
 
-    fn wait(&mut self, sequence: u64) -> Flow {
-        if self.waited != sequence + 1 {
-            self.waited = sequence + 1;
-            self.waits += 1;
+    /// A seeded fault: unsettled futures hold nobody up.
+    #[cfg(test)]
+    pub(super) const fn forget_futures(&mut self) {
+        self.futures_until = 0;
+    }
+
+    /// A seeded fault: unsettled futures need no room.
+    #[cfg(test)]
+    pub(super) const fn forget_room(&mut self) {
+        self.worst = 0;
+    }
+
+    fn must_wait(&self, command: &Command) -> Option<Reason> {
+        let unsettled = Unsettled {
+            lowers: self.lowering_until > self.settled,
+            futures: self.futures_until > self.settled,
+            worst: self.worst,
+        };
+        self.risk.must_wait(command, &unsettled).map(Reason::from)
+    }
+
+    /// Remembers what an accepted command, once it is settled, may do to those behind it.
+    #[inline]
+    fn note(&mut self, command: &Command, sequence: u64) {
+        if self.risk.settlement_may_lower(command) {
+            self.note_lowering(command, sequence);
         }
+    }
+
+    #[inline(never)]
+    fn note_lowering(&mut self, command: &Command, sequence: u64) {
+        let Some(worst) = self.risk.in_futures(command) else {
+            self.lowering_until = sequence + 1;
+            return;
+        };
+        if self.futures_until <= self.settled {
+            self.worst = 0;
+        }
+        self.futures_until = sequence + 1;
+        self.worst += worst;
+    }
+
+    fn wait(&mut self, sequence: u64, reason: Reason) -> Flow {
+        self.counter.note(sequence, reason);
         Flow::Retry
     }
 
@@ -96,6 +150,11 @@ impl Ledger {
         sequence: u64,
     ) {
         self.risk.settle(command, result, events);
+        self.settled = sequence + 1;
+    }
+
+    /// The settle stage, at a command that was settled before it came here.
+    pub(super) const fn pass(&mut self, sequence: u64) {
         self.settled = sequence + 1;
     }
 }
@@ -119,7 +178,7 @@ mod tests {
     #[test]
     fn a_barrier_waits_for_everything_before_it_and_is_counted_once() {
         let mut ledger = Ledger::new(Risk::new(Rules::default()));
-        let mut code = ResultCode::New;
+        let mut code = Checked::NOT_YET;
         let add = Command::AddUser { uid: UserId(1) };
         assert_eq!(ledger.check(&add, 0, &mut code), Flow::Next);
         for _ in 0..3 {
@@ -127,7 +186,8 @@ mod tests {
         }
         ledger.settle(&add, ResultCode::Success, &Events::new(), 0);
         assert_eq!(ledger.check(&deposit(1), 1, &mut code), Flow::Next);
-        assert_eq!(code, ResultCode::Success);
-        assert_eq!(ledger.waits(), 1);
+        assert_eq!(code.code, ResultCode::Success);
+        assert_eq!(ledger.waits().administration, 1);
+        assert_eq!(ledger.waits().total(), 1);
     }
 }

@@ -37,24 +37,32 @@
 
 mod client;
 mod desk;
+#[cfg(test)]
+mod faults;
+mod front;
 mod ledger;
-mod loan;
 mod office;
+mod shards;
 mod shared;
 #[cfg(test)]
 mod simulation;
+mod stages;
 mod ticket;
+mod waits;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use thalweg::pipeline::{BuildError, Failure, Pipeline, Placement, Stats, Stopped};
+use thalweg::pipeline::{Failure, Pipeline, Placement, Stats, Stopped};
 
 pub use self::client::{Client, ClientError};
-use self::ledger::{Ledger, lock};
-use self::loan::Loan;
+use self::ledger::Checked;
+use self::shards::Shards;
 pub use self::shared::{IN_FLIGHT_MAX, SharedOptions, SharedService, StartError};
+pub use self::stages::OptionsError;
 pub use self::ticket::{Reply, Ticket};
+pub use self::waits::Waits;
 use crate::command::Command;
+use crate::digest::Digest;
 use crate::event::{Event, Events};
 use crate::result_code::ResultCode;
 use crate::state::State;
@@ -71,16 +79,29 @@ pub struct Options {
     pub sample_every: u64,
     /// The longest list of events that a command can have without allocation, while warming up.
     pub events: usize,
+    /// Shards of the risk check and of settlement, by user; 1 to [`SHARDS_MAX`].
+    pub risk_shards: usize,
+    /// Shards of matching, by symbol; 1 to [`SHARDS_MAX`].
+    pub match_shards: usize,
+    /// The publish stage keeps a [`Digest`] of all that came of the commands.
+    pub digest: bool,
 }
 
+/// The most shards that a part of a [`Service`] may have.
+pub const SHARDS_MAX: usize = 64;
+
 impl Default for Options {
-    /// 4,096 commands in flight, automatic placement, one command in 64 timed.
+    /// 4,096 commands in flight, automatic placement, one command in 64 timed, nothing sharded, no
+    /// digest.
     fn default() -> Self {
         Self {
             capacity: 4096,
             placement: Placement::auto(),
             sample_every: 64,
             events: 8,
+            risk_shards: 1,
+            match_shards: 1,
+            digest: false,
         }
     }
 }
@@ -105,17 +126,22 @@ pub struct Outcome<'o> {
 struct Slot {
     command: Command,
     tag: u64,
-    checked: ResultCode,
+    checked: Checked,
     result: ResultCode,
     events: Events,
+    /// Executed as a whole by the front stage.
+    is_done: bool,
 }
 
 /// A running exchange.
 #[derive(Debug)]
 pub struct Service {
     pipeline: Pipeline<Slot>,
-    ledger: Arc<Mutex<Ledger>>,
-    matching: Arc<Mutex<Option<crate::matching::Matching>>>,
+    shards: Arc<Shards>,
+    /// Those of the front stage, once it has ended.
+    waits: Arc<Mutex<Waits>>,
+    /// Of the publish stage, once it has ended; `None` where none was asked for.
+    digest: Option<Arc<Mutex<Digest>>>,
 }
 
 /// What an exchange leaves when it ends.
@@ -125,8 +151,10 @@ pub struct Finished {
     pub state: State,
     /// Where the time went, stage by stage.
     pub stats: Stats,
-    /// Commands whose risk check had to wait for earlier settlements.
-    pub waits: u64,
+    /// Commands that had to wait for earlier settlements.
+    pub waits: Waits,
+    /// Of all that came of the commands, if [`Options::digest`] asked for it.
+    pub digest: Option<Digest>,
 }
 
 impl Service {
@@ -134,62 +162,13 @@ impl Service {
     /// publish stage.
     ///
     /// # Errors
-    /// Options that the pipeline refuses.
+    /// Options that are out of range, or that the pipeline refuses.
     pub fn start(
         state: State,
         options: Options,
-        mut publish: impl FnMut(Outcome<'_>) + Send + 'static,
-    ) -> Result<Self, BuildError> {
-        let ledger = Arc::new(Mutex::new(Ledger::new(state.risk)));
-        let (check, settle) = (Arc::clone(&ledger), Arc::clone(&ledger));
-        let returned = Arc::new(Mutex::new(None));
-        let mut matching = Loan::new(state.matching, &returned);
-        let events = options.events;
-        let slot = move || Slot {
-            command: Command::Nop,
-            tag: 0,
-            checked: ResultCode::New,
-            result: ResultCode::New,
-            events: Events::with_capacity(events),
-        };
-        let pipeline = Pipeline::builder(options.capacity, slot)
-            .stage_chunks("risk", move |chunk| {
-                let mut ledger = lock(&check);
-                chunk.try_for_each(|slot: &mut Slot, context| {
-                    ledger.check(&slot.command, context.sequence(), &mut slot.checked)
-                })
-            })
-            .stage("match", move |slot, _| {
-                slot.result = matching.get(|matching| {
-                    matching.execute(&slot.command, slot.checked, &mut slot.events)
-                });
-            })
-            .after("risk")
-            .stage_chunks("settle", move |chunk| {
-                let mut ledger = lock(&settle);
-                chunk.for_each(|slot: &mut Slot, context| {
-                    ledger.settle(&slot.command, slot.result, &slot.events, context.sequence());
-                })
-            })
-            .after("match")
-            .observe("publish", move |slot: &Slot, context| {
-                publish(Outcome {
-                    sequence: context.sequence(),
-                    tag: slot.tag,
-                    command: &slot.command,
-                    result: slot.result,
-                    events: &slot.events,
-                });
-            })
-            .after("settle")
-            .placement(options.placement)
-            .sample_every(options.sample_every)
-            .build()?;
-        Ok(Self {
-            pipeline,
-            ledger,
-            matching: returned,
-        })
+        publish: impl FnMut(Outcome<'_>) + Send + 'static,
+    ) -> Result<Self, OptionsError> {
+        stages::start(state, options, publish)
     }
 
     /// Submits a command with a note of the caller's own, which comes back in its [`Outcome`].
@@ -220,6 +199,20 @@ impl Service {
         })
     }
 
+    /// Submits `count` commands that are written where they will be executed, as those that are
+    /// decoded are: `write(at, command)` writes one over an older one, and gives the note for it.
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit); some of the commands may have been executed.
+    pub fn submit_with(
+        &mut self,
+        count: usize,
+        mut write: impl FnMut(usize, &mut Command) -> u64,
+    ) -> Result<(), Stopped> {
+        self.pipeline
+            .publish_batch(count, |at, slot| slot.tag = write(at, &mut slot.command))
+    }
+
     /// Waits until every command submitted so far has been published.
     ///
     /// # Errors
@@ -243,23 +236,17 @@ impl Service {
     /// Never: without a failure, the stages have given their parts of the state back.
     pub fn join(self) -> Result<Finished, Failure> {
         let stats = self.pipeline.join()?;
-        let matching = self
-            .matching
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .take();
-        let matching = matching.expect("the match stage has ended and returned its books");
-        let ledger = Arc::into_inner(self.ledger).expect("all stages have ended");
-        let ledger = ledger.into_inner().unwrap_or_else(PoisonError::into_inner);
-        let waits = ledger.waits();
-        let state = State {
-            risk: ledger.into_risk(),
-            matching,
-        };
+        let shards = Arc::into_inner(self.shards).expect("all stages have ended");
+        let (state, mut waits) = shards.into_state();
+        waits += *self.waits.lock().unwrap_or_else(PoisonError::into_inner);
+        let digest = self
+            .digest
+            .map(|told| *told.lock().unwrap_or_else(PoisonError::into_inner));
         Ok(Finished {
             state,
             stats,
             waits,
+            digest,
         })
     }
 }

@@ -13,12 +13,12 @@ use std::thread::JoinHandle;
 use std::{error, fmt};
 
 use thalweg::channel::{self, TryRecvError, mpsc};
-use thalweg::pipeline::{BuildError, Failure, Placement, Stopped};
+use thalweg::pipeline::{Failure, Placement, Stopped};
 use thalweg::wait::Mode;
 
 use super::client::{Client, ClientError, Request};
 use super::office::{Answering, Office, tag};
-use super::{Finished, Options, Outcome, Service};
+use super::{Finished, Options, OptionsError, Outcome, Service};
 use crate::state::State;
 
 /// Commands taken out of the channel together.
@@ -61,8 +61,8 @@ impl Default for SharedOptions {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum StartError {
-    /// Options that the pipeline refuses.
-    Pipeline(BuildError),
+    /// Options that the service behind it refuses.
+    Service(OptionsError),
     /// A queue that no channel can have.
     Queue(channel::BuildError),
     /// A queue of no commands.
@@ -79,7 +79,7 @@ pub enum StartError {
 impl fmt::Display for StartError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Pipeline(error) => error.fmt(f),
+            Self::Service(error) => error.fmt(f),
             Self::Queue(error) => write!(f, "the queue of the service: {error}"),
             Self::NoQueue => write!(f, "a queue of 0 commands; it needs 1 at least"),
             Self::InFlight { asked } => write!(
@@ -160,7 +160,7 @@ impl SharedService {
             });
             answering.answer(&outcome);
         })
-        .map_err(StartError::Pipeline)?;
+        .map_err(StartError::Service)?;
         let mut driver = Driver {
             receiver,
             batch: Vec::with_capacity(ROUND),

@@ -1,14 +1,16 @@
 //! The stages of a service, and how they are put together.
 
-use std::sync::{Arc, Mutex};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{error, fmt};
 
 use thalweg::pipeline::{BuildError, Builder, Chunk, Flow, Pipeline};
 
 use super::front::Front;
+use super::ledger::{Checked, Ledger};
 use super::shards::{Shards, match_shard, risk_shard};
 use super::{Options, Outcome, SHARDS_MAX, Service, Slot, Waits};
 use crate::command::Command;
+use crate::digest::Digest;
 use crate::event::Events;
 use crate::matching::Matching;
 use crate::result_code::ResultCode;
@@ -70,15 +72,9 @@ pub(super) fn start(
         options.match_shards,
     ));
     let waits = Arc::new(Mutex::new(Waits::default()));
+    let digest = options.digest.then(Arc::default);
     let events = options.events;
-    let slot = move || Slot {
-        command: Command::Nop,
-        tag: 0,
-        checked: ResultCode::New,
-        result: ResultCode::New,
-        events: Events::with_capacity(events),
-        is_done: false,
-    };
+    let slot = move || Slot::new(events);
     let mut builder = Pipeline::builder(options.capacity, slot);
     let is_sharded = options.risk_shards > 1 || options.match_shards > 1;
     if is_sharded {
@@ -91,7 +87,7 @@ pub(super) fn start(
         whole_matching(builder, &shards)
     };
     builder = settle(builder.after("risk"), &shards);
-    let pipeline = publishing(builder, shards.risk_shards(), publish)
+    let pipeline = publishing(builder, shards.risk_shards(), digest.as_ref(), publish)
         .placement(options.placement)
         .sample_every(options.sample_every)
         .build()?;
@@ -99,13 +95,41 @@ pub(super) fn start(
         pipeline,
         shards,
         waits,
+        digest,
     })
+}
+
+impl Slot {
+    /// A slot for events of this number.
+    pub(super) fn new(events: usize) -> Self {
+        Self {
+            command: Command::Nop,
+            tag: 0,
+            checked: Checked::NOT_YET,
+            result: ResultCode::New,
+            events: Events::with_capacity(events),
+            is_done: false,
+        }
+    }
+}
+
+/// Nothing but in tests.
+#[cfg(not(test))]
+#[inline(always)]
+const fn seeded(_stage: &str, _shard: usize, _slot: &Slot) {}
+
+#[cfg(test)]
+fn seeded(stage: &str, shard: usize, slot: &Slot) {
+    super::faults::strike(stage, shard, slot.tag);
 }
 
 fn front(builder: Builder<Slot>, shards: &Arc<Shards>, waits: &Arc<Mutex<Waits>>) -> Builder<Slot> {
     let mut front = Front::new(shards, waits);
     builder.stage_chunks("front", move |chunk| {
-        chunk.try_for_each(|slot: &mut Slot, context| front.pass(slot, context.sequence()))
+        chunk.try_for_each(|slot: &mut Slot, context| {
+            seeded("front", 0, slot);
+            front.pass(slot, context.sequence())
+        })
     })
 }
 
@@ -117,10 +141,8 @@ fn risk(builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
         move |chunk: Chunk<'_, Slot>| {
             let mut ledger = shards.risk(shard);
             chunk.try_for_each(|slot: &mut Slot, context| {
-                if slot.is_done {
-                    return Flow::Next;
-                }
-                ledger.check(&slot.command, context.sequence(), &mut slot.checked)
+                seeded("risk", shard, slot);
+                check(&mut ledger, slot, context.sequence())
             })
         }
     };
@@ -145,9 +167,8 @@ fn matching(builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
         move |chunk: Chunk<'_, Slot>| {
             let mut books = shards.books(shard);
             chunk.for_each(|slot: &mut Slot, _| {
-                if !slot.is_done {
-                    execute(books.get(), slot);
-                }
+                seeded("match", shard, slot);
+                execute(books.get(), slot);
             })
         }
     };
@@ -158,8 +179,33 @@ fn matching(builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
     builder.sharded_chunks("match", count, route, matching)
 }
 
-fn execute(books: &mut Matching, slot: &mut Slot) {
-    slot.result = books.execute(&slot.command, slot.checked, &mut slot.events);
+/// The risk stage.
+#[inline]
+pub(super) fn check(ledger: &mut Ledger, slot: &mut Slot, sequence: u64) -> Flow {
+    if slot.is_done {
+        return Flow::Next;
+    }
+    ledger.check(&slot.command, sequence, &mut slot.checked)
+}
+
+/// The match stage.
+#[inline]
+pub(super) fn execute(books: &mut Matching, slot: &mut Slot) {
+    if slot.is_done {
+        return;
+    }
+    let Checked { code, owner } = slot.checked;
+    slot.result = books.execute_for(&slot.command, code, owner, &mut slot.events);
+}
+
+/// The settle stage.
+#[inline]
+pub(super) fn book(ledger: &mut Ledger, slot: &Slot, sequence: u64) {
+    if slot.is_done {
+        ledger.pass(sequence);
+    } else {
+        ledger.settle(&slot.command, slot.result, &slot.events, sequence);
+    }
 }
 
 /// One looker a shard, each of which sees all events and books those of its own users.
@@ -174,11 +220,8 @@ fn settle(mut builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
                 let mut last = None;
                 let handled = view.for_each(|slot: &Slot, context| {
                     let sequence = context.sequence();
-                    if slot.is_done {
-                        ledger.pass(sequence);
-                    } else {
-                        ledger.settle(&slot.command, slot.result, &slot.events, sequence);
-                    }
+                    seeded("settle", shard, slot);
+                    book(&mut ledger, slot, sequence);
                     last = Some(sequence);
                 });
                 if let Some(last) = last {
@@ -199,12 +242,32 @@ fn settle_name(shard: usize, of: usize) -> String {
     }
 }
 
+/// A digest, told when the stage that keeps it ends.
+struct Keeper {
+    digest: Digest,
+    told: Arc<Mutex<Digest>>,
+}
+
+impl Drop for Keeper {
+    fn drop(&mut self) {
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = self.digest;
+    }
+}
+
 fn publishing(
     builder: Builder<Slot>,
     risk_shards: usize,
+    digest: Option<&Arc<Mutex<Digest>>>,
     mut publish: impl FnMut(Outcome<'_>) + Send + 'static,
 ) -> Builder<Slot> {
+    let mut keeper = digest.map(|told| Keeper {
+        digest: Digest::new(),
+        told: Arc::clone(told),
+    });
     let builder = builder.observe("publish", move |slot: &Slot, context| {
+        if let Some(keeper) = &mut keeper {
+            keeper.digest.fold(slot.result, &slot.events);
+        }
         publish(Outcome {
             sequence: context.sequence(),
             tag: slot.tag,

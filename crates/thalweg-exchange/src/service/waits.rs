@@ -2,6 +2,8 @@
 
 use std::ops::AddAssign;
 
+use crate::risk::Concern;
+
 /// Commands that waited for the settlement of everything before them, by reason. A command that
 /// waited counts once.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -42,6 +44,16 @@ pub(super) enum Reason {
     Futures,
     Quirk,
     Refusal,
+}
+
+impl From<Concern> for Reason {
+    fn from(concern: Concern) -> Self {
+        match concern {
+            Concern::Administration => Self::Administration,
+            Concern::Futures => Self::Futures,
+            Concern::Quirk => Self::Quirk,
+        }
+    }
 }
 
 /// Counts each command once.

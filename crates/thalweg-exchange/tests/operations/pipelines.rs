@@ -21,12 +21,14 @@ fn serial(rules: Rules, commands: &[Command]) -> (State, Answers) {
     (state, answers)
 }
 
-fn served(rules: Rules, commands: &[Command]) -> (State, Answers) {
+fn served(rules: Rules, commands: &[Command], shards: usize) -> (State, Answers) {
     let answers = Arc::new(Mutex::new(Answers::new()));
     let publish = Arc::clone(&answers);
     let options = Options {
         placement: Placement::threads(2),
         capacity: 64,
+        risk_shards: shards,
+        match_shards: shards,
         ..Options::default()
     };
     let mut service = Service::start(State::new(rules), options, move |outcome| {
@@ -52,10 +54,12 @@ proptest! {
     }
 
     #[test]
-    fn two_threads_give_the_same_answers_and_state((rules, commands) in market(300)) {
+    fn two_threads_and_any_shards_give_the_same_answers_and_state((rules, commands) in market(300)) {
         let (expected, answers) = serial(rules, &commands);
-        let (state, served) = served(rules, &commands);
-        prop_assert_eq!(served, answers);
-        prop_assert_eq!(state_hash(&state), state_hash(&expected));
+        for shards in 1..4 {
+            let (state, served) = served(rules, &commands, shards);
+            prop_assert_eq!(&served, &answers, "{} shards", shards);
+            prop_assert_eq!(state_hash(&state), state_hash(&expected));
+        }
     }
 }

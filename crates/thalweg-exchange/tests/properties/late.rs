@@ -57,8 +57,8 @@ impl Late {
     }
 }
 
-/// Both kinds of exchange do the same; gives how many commands were accepted early. `pace`: how many
-/// are settled before each command.
+/// Both kinds of exchange do the same; gives how many commands were accepted early. `pace`: how
+/// many are settled before each command.
 pub(crate) fn late_agrees(
     rules: Rules,
     commands: &[Command],

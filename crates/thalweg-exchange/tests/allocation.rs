@@ -1,0 +1,300 @@
+//! `apply` allocates nothing once the state has had its largest size.
+
+#[path = "market/counting.rs"]
+mod counting;
+#[path = "market/recording.rs"]
+mod recording;
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use thalweg_exchange::codec::{
+    Outcome, decode_command_into, decode_message, decode_outcome, encode_command, encode_message,
+    encode_outcome,
+};
+use thalweg_exchange::market::{Builder, Options};
+use thalweg_exchange::{
+    AccountSpec, Action, Command, CurrencyId, Event, Events, OrderFlags, OrderId, OrderType, Place,
+    ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
+};
+
+use self::counting::so_far;
+use self::recording::recorded;
+
+/// An exchange whose calls to the allocator are counted by command.
+struct Counted {
+    state: State,
+    events: Events,
+    calls: BTreeMap<&'static str, u64>,
+    trades: u64,
+}
+
+impl Counted {
+    fn new(rules: Rules) -> Self {
+        Self {
+            state: State::new(rules),
+            events: Events::with_capacity(1024),
+            calls: BTreeMap::new(),
+            trades: 0,
+        }
+    }
+
+    fn apply(&mut self, command: &Command) -> ResultCode {
+        let before = so_far();
+        let result = apply(&mut self.state, command, &mut self.events);
+        let calls = so_far() - before;
+        if calls > 0 {
+            *self.calls.entry(name(command)).or_default() += calls;
+        }
+        let is_trade = |event: &&Event| matches!(event, Event::Trade { .. });
+        self.trades += self.events.iter().filter(is_trade).count() as u64;
+        result
+    }
+
+    /// Forgets what was counted so far.
+    fn is_warm(&mut self) {
+        self.calls.clear();
+        self.trades = 0;
+    }
+}
+
+fn name(command: &Command) -> &'static str {
+    match command {
+        Command::Place(_) => "place",
+        Command::Cancel { .. } => "cancel",
+        Command::Move { .. } => "move",
+        Command::Reduce { .. } => "reduce",
+        Command::Balance { .. } => "balance",
+        _ => "another",
+    }
+}
+
+/// Streams whose orders all rest near the best prices. The levels of far prices are in a tree, which
+/// allocates when they come and go: `exchange_20k` and `multi_40k` have such.
+#[test]
+fn recorded_streams_allocate_nothing_when_they_come_again() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    for name in ["edge", "edge_nomargin", "edge_quirks", "margin_20k"] {
+        let file = format!("{name}.txt.gz");
+        let beside = root.join("../../../shared/conformance").join(&file);
+        let path = [root.join("tests/data").join(&file), beside]
+            .into_iter()
+            .find(|path| path.exists());
+        let Some(path) = path else {
+            println!("skipped: no {file}");
+            continue;
+        };
+        let (rules, mut commands) = recorded(&path);
+        // It forgets everything, the memory as well.
+        commands.retain(|command| *command != Command::Reset);
+        let mut counted = Counted::new(rules);
+        // What rested at the end of the first time is met by the second.
+        for _ in 0..4 {
+            counted.is_warm();
+            for command in &commands {
+                counted.apply(command);
+            }
+        }
+        assert!(counted.trades > 0, "{name}");
+        assert_eq!(counted.calls, BTreeMap::new(), "{name}");
+    }
+}
+
+const SYMBOLS: [i32; 3] = [1, 2, 3];
+const USERS: u64 = 40;
+
+/// Random commands of a stated shape, over two pairs and a futures contract.
+struct Mix {
+    seed: u64,
+    /// Prices of resting orders are at most so far from the middle.
+    width: u64,
+    /// Order ids in use.
+    ids: u64,
+    symbols: &'static [i32],
+}
+
+impl Mix {
+    fn setup() -> [Command; 2] {
+        let spec = |id, symbol_type| SymbolSpec {
+            id: SymbolId(id),
+            symbol_type,
+            base_currency: CurrencyId(1),
+            quote_currency: CurrencyId(2),
+            base_scale: 1,
+            quote_scale: 1,
+            taker_fee: 3,
+            maker_fee: 2,
+            margin_buy: 5,
+            margin_sell: 6,
+        };
+        let specs = [
+            spec(1, SymbolType::CurrencyPair),
+            spec(2, SymbolType::CurrencyPair),
+            spec(3, SymbolType::Futures),
+        ];
+        let account = |uid| AccountSpec {
+            uid: UserId(uid),
+            balances: vec![(CurrencyId(1), 1 << 50), (CurrencyId(2), 1 << 55)],
+        };
+        let accounts: Vec<_> = (0..USERS as i64).map(account).collect();
+        [
+            Command::AddSymbols(specs.into()),
+            Command::AddAccounts(accounts.into()),
+        ]
+    }
+
+    /// Up to `bound`, this excluded; SplitMix64 (Vigna, public domain).
+    fn below(&mut self, bound: u64) -> u64 {
+        self.seed = self.seed.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut word = self.seed;
+        word = (word ^ word >> 30).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        word = (word ^ word >> 27).wrapping_mul(0x94D0_49BB_1331_11EB);
+        (word ^ word >> 31) % bound
+    }
+
+    fn price(&mut self) -> i64 {
+        let width = self.width;
+        let price = 1_000_000 + self.below(2 * width) - width;
+        price as i64
+    }
+
+    fn next(&mut self) -> Command {
+        let id = self.below(self.ids) as i64;
+        let (uid, order_id) = (UserId(id % USERS as i64), OrderId(id));
+        let symbols = self.symbols;
+        let symbol = SymbolId(symbols[self.below(symbols.len() as u64) as usize]);
+        match self.below(16) {
+            0..6 => {
+                let action = [Action::Ask, Action::Bid][self.below(2) as usize];
+                let is_taker = self.below(3) == 0;
+                let (order_type, size) = if is_taker {
+                    (OrderType::Ioc, 30)
+                } else {
+                    (OrderType::Gtc, 10)
+                };
+                Command::Place(Place {
+                    uid,
+                    symbol,
+                    order_id,
+                    order_type,
+                    action,
+                    price: self.price(),
+                    reserve_price: 2_000_000,
+                    size: 1 + self.below(size) as i64,
+                    flags: OrderFlags::NONE,
+                })
+            }
+            6..9 => Command::Cancel {
+                uid,
+                symbol,
+                order_id,
+            },
+            9..14 => Command::Move {
+                uid,
+                symbol,
+                order_id,
+                price: self.price(),
+            },
+            _ => Command::Reduce {
+                uid,
+                symbol,
+                order_id,
+                by: 1 + self.below(4) as i64,
+            },
+        }
+    }
+}
+
+/// What a mix allocates after so many commands of it.
+fn run(mut mix: Mix, warm: u32, count: u32) -> Counted {
+    let mut counted = Counted::new(Rules::default());
+    for command in Mix::setup() {
+        assert_eq!(counted.apply(&command), ResultCode::Success);
+    }
+    for _ in 0..warm {
+        counted.apply(&mix.next());
+    }
+    counted.is_warm();
+    for _ in 0..count {
+        counted.apply(&mix.next());
+    }
+    counted
+}
+
+/// Orders, trades, moves, cancels and reductions in pairs and futures.
+#[test]
+fn random_commands_near_the_best_prices_allocate_nothing() {
+    for (what, symbols) in [
+        ("pairs", &SYMBOLS[..2]),
+        ("futures", &SYMBOLS[2..]),
+        ("all", &SYMBOLS[..]),
+    ] {
+        let mix = Mix {
+            seed: 7,
+            width: 500,
+            ids: 2_000,
+            symbols,
+        };
+        let counted = run(mix, 200_000, 200_000);
+        assert!(counted.trades > 40_000, "{what}");
+        assert_eq!(counted.calls, BTreeMap::new(), "{what}");
+    }
+}
+
+/// The tree of far levels does; where there is none any more, this is one mix with that above.
+#[test]
+fn far_prices_allocate_only_for_their_levels() {
+    let mix = Mix {
+        seed: 7,
+        width: 500_000,
+        ids: 2_000,
+        symbols: &SYMBOLS,
+    };
+    let counted = run(mix, 200_000, 200_000);
+    let calls: u64 = counted.calls.values().sum();
+    println!("calls of the allocator: {:?}", counted.calls);
+    assert!(counted.trades > 40_000);
+    // A node of the tree has room for several levels.
+    assert!(calls < 200_000 / 10, "{calls}");
+}
+
+#[test]
+fn frequent_frames_are_written_and_read_without_allocation() {
+    let mut mix = Mix {
+        seed: 7,
+        width: 500,
+        ids: 2_000,
+        symbols: &SYMBOLS,
+    };
+    let mut state = State::default();
+    let (mut events, mut back) = (Events::with_capacity(64), Events::with_capacity(64));
+    let mut builder = Builder::new(Options::default());
+    for command in Mix::setup() {
+        let result = apply(&mut state, &command, &mut events);
+        builder
+            .apply(0, &command, result, &events)
+            .expect("in step");
+    }
+    let (mut frame, mut read) = ([0; 4096], Command::Nop);
+    let mut calls = 0;
+    for sequence in 0..5_000 {
+        let command = mix.next();
+        let result = apply(&mut state, &command, &mut events);
+        let told = builder.apply(sequence, &command, result, &events);
+        let messages = told.expect("in step");
+        let before = so_far();
+        let length = encode_command(&command, &mut frame).expect("there is room");
+        assert_eq!(decode_command_into(&frame, &mut read), Ok(length));
+        assert_eq!(read, command);
+        let outcome = Outcome { sequence, result };
+        let length = encode_outcome(outcome, &events, &mut frame).expect("there is room");
+        let decoded = decode_outcome(&frame, &mut back);
+        assert_eq!(decoded, Ok((outcome, length)));
+        for message in messages {
+            let length = encode_message(message, &mut frame).expect("there is room");
+            assert_eq!(decode_message(&frame), Ok((*message, length)));
+        }
+        calls += so_far() - before;
+    }
+    assert_eq!(calls, 0);
+}
