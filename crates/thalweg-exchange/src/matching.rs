@@ -1,10 +1,12 @@
 //! The matching stage: one book per symbol. Knows no money.
 
+mod ahead;
 mod operations;
 mod shards;
 
+pub(crate) use self::ahead::Step;
 pub(crate) use self::shards::{Reach, put_in_order};
-use crate::book::{Book, OrderHint};
+use crate::book::Book;
 use crate::command::{Command, SymbolSpec};
 use crate::event::{Events, UserHint};
 use crate::ids::SymbolId;
@@ -82,18 +84,6 @@ impl Matching {
         user: UserHint,
         events: &mut Events,
     ) -> ResultCode {
-        self.execute_at(command, checked, (user, OrderHint::UNKNOWN), events)
-    }
-
-    /// The same for a caller that also looked for the command's order a while ago.
-    #[inline(always)]
-    pub fn execute_at(
-        &mut self,
-        command: &Command,
-        checked: ResultCode,
-        (user, order): (UserHint, OrderHint),
-        events: &mut Events,
-    ) -> ResultCode {
         events.clear();
         match *command {
             Command::Move {
@@ -104,7 +94,7 @@ impl Matching {
             } => {
                 let slot = self.slot(symbol);
                 match self.books.get_mut(slot) {
-                    Some(book) => book.move_order((uid, order_id, order), price, checked, events),
+                    Some(book) => book.move_order((uid, order_id), price, checked, events),
                     None => ResultCode::MatchingInvalidOrderBookId,
                 }
             }
@@ -122,7 +112,7 @@ impl Matching {
                 symbol,
                 order_id,
             } => self.in_book(symbol, events, |book, _, events| {
-                book.reduce((uid, order_id, order), i64::MAX, events)
+                book.reduce((uid, order_id), i64::MAX, events)
             }),
             Command::Reduce {
                 uid,
@@ -130,29 +120,9 @@ impl Matching {
                 order_id,
                 by,
             } => self.in_book(symbol, events, |book, _, events| {
-                book.reduce((uid, order_id, order), by, events)
+                book.reduce((uid, order_id), by, events)
             }),
             _ => self.administer(command, checked, events),
-        }
-    }
-
-    /// Where the order of a command is: to be asked a few commands ahead.
-    #[inline(always)]
-    pub fn look(&self, command: &Command) -> OrderHint {
-        match *command {
-            Command::Move {
-                symbol, order_id, ..
-            }
-            | Command::Cancel {
-                symbol, order_id, ..
-            }
-            | Command::Reduce {
-                symbol, order_id, ..
-            } => match self.books.get(self.slot(symbol) as usize) {
-                Some(book) => book.hint(order_id),
-                None => OrderHint::UNKNOWN,
-            },
-            _ => OrderHint::UNKNOWN,
         }
     }
 

@@ -101,6 +101,13 @@ impl Ladder {
         price.wrapping_sub(self.base).cast_unsigned()
     }
 
+    /// The slot of the level of a price in the window.
+    #[inline]
+    pub(super) fn window_level(&self, price: i64) -> Option<u32> {
+        let offset = self.offset(price);
+        (offset < self.occupied.width()).then_some(offset as u32)
+    }
+
     /// The slot of the level of a price at which something rests.
     #[inline]
     pub(super) fn level_of(&self, side: Action, price: i64) -> u32 {

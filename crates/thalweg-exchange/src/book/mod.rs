@@ -13,6 +13,7 @@
 //! Nothing here is checked for 64-bit overflow: the risk check admits only orders for which no sum
 //! of sizes can leave 64 bits (see [`crate::risk`]).
 
+mod ahead;
 mod careful;
 mod ladder;
 mod mass;
@@ -23,7 +24,7 @@ mod self_trade;
 mod taking;
 
 use self::ladder::{Ladder, mask};
-use self::node::{Kind, NONE, Node};
+use self::node::{NONE, Node};
 use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
 use crate::event::{Event, Events, Standing, UserHint};
 use crate::ids::{OrderId, UserId};
@@ -64,16 +65,6 @@ pub struct RestingOrder {
     pub hidden: i64,
     /// What it asks for when it is moved and takes.
     pub flags: OrderFlags,
-}
-
-/// Where an order was a moment ago: saves a look-up and proves nothing. What is there must be seen
-/// to be the order that is asked for.
-#[derive(Clone, Copy, Debug)]
-pub struct OrderHint(u32);
-
-impl OrderHint {
-    /// Nothing is known.
-    pub const UNKNOWN: Self = Self(NONE);
 }
 
 /// An order book. Read here; changed only through the engine.
@@ -174,24 +165,11 @@ impl Book {
         self.index.vacancy(order_id.0, |slot| nodes[slot].id)
     }
 
-    /// Where the order of a command may be: to be asked a few commands ahead.
-    #[inline]
-    pub(crate) fn hint(&self, order_id: OrderId) -> OrderHint {
-        self.index
-            .guess(order_id.0)
-            .map_or(OrderHint::UNKNOWN, OrderHint)
-    }
-
     /// The slot of an order that rests and belongs to `uid`.
     #[inline(always)]
-    fn find_own(&self, (uid, order_id, hint): (UserId, OrderId, OrderHint)) -> Option<u32> {
-        let nodes = &self.ladder.nodes;
-        let hinted = nodes.order_at(hint.0);
-        let slot = match hinted.filter(|node| node.id == order_id.0) {
-            Some(_) => hint.0,
-            None => self.find(order_id)?,
-        };
-        (nodes[slot].uid == uid.0).then_some(slot)
+    fn find_own(&self, uid: UserId, order_id: OrderId) -> Option<u32> {
+        self.find(order_id)
+            .filter(|&slot| self.ladder.nodes[slot].uid == uid.0)
     }
 
     /// Forgets an order that is in no queue any more.
@@ -261,7 +239,6 @@ impl Book {
             next: NONE,
             tag: user.0,
             action: place.action,
-            kind: Kind::Order,
             flags: place.flags,
             marks: 0,
         });
@@ -296,14 +273,14 @@ impl Book {
     /// Takes `by` lots off an order; all that is left, or more, cancels it.
     pub(crate) fn reduce(
         &mut self,
-        order: (UserId, OrderId, OrderHint),
+        (uid, order_id): (UserId, OrderId),
         by: i64,
         events: &mut Events,
     ) -> ResultCode {
         if by <= 0 {
             return ResultCode::MatchingReduceFailedWrongSize;
         }
-        let Some(slot) = self.find_own(order) else {
+        let Some(slot) = self.find_own(uid, order_id) else {
             return ResultCode::MatchingUnknownOrderId;
         };
         let order = &mut self.ladder.nodes[slot];
@@ -341,12 +318,12 @@ impl Book {
     #[inline]
     pub(crate) fn move_order(
         &mut self,
-        order: (UserId, OrderId, OrderHint),
+        (uid, order_id): (UserId, OrderId),
         price: i64,
         checked: ResultCode,
         events: &mut Events,
     ) -> ResultCode {
-        let Some(slot) = self.find_own(order) else {
+        let Some(slot) = self.find_own(uid, order_id) else {
             return ResultCode::MatchingUnknownOrderId;
         };
         if checked.is_refusal() {

@@ -31,21 +31,10 @@ pub(super) struct Node {
     /// Of an order, where its owner is kept; of a level, how many orders it has.
     pub(super) tag: u32,
     pub(super) action: Action,
-    pub(super) kind: Kind,
     /// What the order asks for when it is moved and takes.
     pub(super) flags: OrderFlags,
     /// What is kept of it beside the book: bits of `aside`. None for a plain order.
     pub(super) marks: u8,
-}
-
-/// What a node is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[repr(u8)]
-pub(super) enum Kind {
-    Order,
-    Level,
-    /// In the list of free ones.
-    Free,
 }
 
 const _: () = assert!(size_of::<Node>() == 64);
@@ -64,7 +53,6 @@ impl Node {
             next: slot,
             tag: 0,
             action: Action::Ask,
-            kind: Kind::Level,
             flags: OrderFlags::NONE,
             marks: 0,
         }
@@ -144,18 +132,14 @@ impl Nodes {
     /// Gives a slot back. It must not be free already, and no level of the window.
     #[inline]
     pub(super) fn free(&mut self, slot: u32) {
-        let node = &mut self.list[slot as usize];
-        node.next = self.free;
-        node.kind = Kind::Free;
+        self.list[slot as usize].next = self.free;
         self.free = slot;
     }
 
-    /// The order in this slot, if it is that of an order now.
+    /// The node in this slot, whatever it is now.
     #[inline]
-    pub(super) fn order_at(&self, slot: u32) -> Option<&Node> {
-        self.list
-            .get(slot as usize)
-            .filter(|node| node.kind == Kind::Order)
+    pub(super) fn get(&self, slot: u32) -> Option<&Node> {
+        self.list.get(slot as usize)
     }
 
     #[inline]
