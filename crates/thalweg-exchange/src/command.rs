@@ -306,6 +306,17 @@ pub enum Command {
 }
 
 impl Command {
+    /// The new order, with or without conditions.
+    #[must_use]
+    #[inline]
+    pub fn place(&self) -> Option<&Place> {
+        match self {
+            Self::Place(place) => Some(place),
+            Self::PlaceWith(order) => Some(&order.place),
+            _ => None,
+        }
+    }
+
     /// The symbol in whose book the command's one order is, or would be; none for commands about
     /// no single order.
     #[must_use]

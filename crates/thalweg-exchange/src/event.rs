@@ -51,7 +51,8 @@ pub enum Event {
         maker_uid: UserId,
         /// Where the owner is kept.
         maker_user: UserHint,
-        /// True where the maker is filled and gone.
+        /// True where the maker is filled and gone. An iceberg order of which hidden lots are left
+        /// is not; a `Refilled` tells that they are shown.
         maker_completed: bool,
         /// True on the trade that finishes the taker.
         taker_completed: bool,
@@ -69,7 +70,7 @@ pub enum Event {
         /// The command's reserve price.
         bidder_hold_price: i64,
     },
-    /// Lots that left a resting order by a cancel or reduce.
+    /// Lots that left a resting order by cancel or reduce; of an iceberg order, hidden ones first.
     Reduce {
         /// The order's price.
         price: i64,
@@ -85,7 +86,8 @@ pub enum Event {
         action: Action,
     },
     /// An order, of any user and in any symbol, that the command took out of its book, or a stop
-    /// order that it took out before it was one of the book: says all that there is to know.
+    /// order that it took out before it was one of the book: says all that there is to know. An
+    /// order that was moved and met its owner's is removed last, at its new price.
     Removed {
         /// Where.
         symbol: SymbolId,
@@ -99,7 +101,7 @@ pub enum Event {
         action: Action,
         /// Its price.
         price: i64,
-        /// Lots that were left of it.
+        /// Lots that were left of it, hidden ones included.
         size: i64,
         /// Its reserve price.
         bidder_hold_price: i64,
@@ -124,7 +126,8 @@ pub enum Event {
         /// Its reserve price.
         bidder_hold_price: i64,
     },
-    /// Of an iceberg order, so many lots more are shown now, at the end of the queue.
+    /// Of an iceberg order, so many lots more are shown now, at the end of the queue: those shown
+    /// were filled; or it came to rest, and hides others; or it was moved.
     Refilled {
         /// The order.
         order: OrderId,
@@ -145,8 +148,12 @@ pub enum Removal {
     Expired = 2,
     /// Its symbol was removed (code 3).
     SymbolRemoved = 3,
-    /// It was a stop order that waited, and its owner cancelled or reduced it (code 4).
+    /// It was a stop order that waited, and its owner cancelled it, or took all its lots off it
+    /// (code 4).
     Cancelled = 4,
+    /// It is a stop order that waits, and its owner took so many lots off it: the rest of it waits
+    /// on (code 5).
+    Reduced = 5,
 }
 
 /// How the book of a futures symbol stands after a command that succeeded: what settlement, which

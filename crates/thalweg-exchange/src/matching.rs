@@ -1,6 +1,7 @@
 //! The matching stage: one book per symbol. Knows no money.
 
 mod ahead;
+mod conditional;
 mod operations;
 mod shards;
 
@@ -94,7 +95,9 @@ impl Matching {
             } => {
                 let slot = self.slot(symbol);
                 match self.books.get_mut(slot) {
-                    Some(book) => book.move_order((uid, order_id), price, checked, events),
+                    Some(book) => {
+                        book.move_order((uid, order_id), price, checked, &self.rules, events)
+                    }
                     None => ResultCode::MatchingInvalidOrderBookId,
                 }
             }
@@ -107,6 +110,7 @@ impl Matching {
                     ResultCode::Success
                 })
             }
+            Command::PlaceWith(ref order) => self.place_with(order, checked, user, events),
             Command::Cancel {
                 uid,
                 symbol,
@@ -156,6 +160,7 @@ impl Matching {
                 return self.remove(*symbol, events);
             }
             Command::CancelAll { uid, symbol } => return self.cancel_all(*uid, *symbol, events),
+            Command::Clock { time } if checked == ResultCode::Success => self.expire(*time, events),
             Command::AddSymbols(specs) if checked == ResultCode::Success => {
                 specs.iter().for_each(|spec| self.add(spec));
             }

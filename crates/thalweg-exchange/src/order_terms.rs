@@ -72,19 +72,36 @@ impl OrderFlags {
 }
 
 /// A new order with conditions, for [`Command::PlaceWith`](crate::Command::PlaceWith). They can be
-/// combined.
+/// combined. An order with any of them must have a size and a price above zero, under every rule
+/// set. Conditions are checked before the order itself; refused with a code of their own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ConditionalOrder {
     /// The order itself. Its money is held from the beginning.
     pub place: Place,
     /// Stop: the order waits outside the book until a trade of its symbol is at this price or
     /// beyond it (a BID: at or above; an ASK: at or below), and is then executed as `place` says:
-    /// GTC makes it a stop-limit order, IOC a stop order that takes up to its limit.
+    /// GTC makes it a stop-limit order, IOC a stop order that takes up to its limit. At least 1.
+    /// Other types are refused. Trades before it was placed do not count. While it waits, it can be
+    /// cancelled and reduced, not moved, and no resting or waiting order of its symbol may have its
+    /// id: else it is rejected.
     pub trigger: Option<i64>,
     /// Iceberg: at most so many lots are shown at a time; when they are filled, as many again stand
-    /// at the end of the queue. GTC only; at least 1.
+    /// at the end of the queue. GTC only; at least 1, and a thousandth of the size.
     pub display: Option<i64>,
     /// Good till time: cancelled by the first [`Command::Clock`](crate::Command::Clock) at or after
-    /// this time, in the unit of those commands. GTC only, or while a stop order waits.
+    /// this time, in the unit of those commands. GTC only, or while a stop order waits. Refused if
+    /// it is not after the last clock.
     pub good_till: Option<i64>,
+}
+
+impl From<Place> for ConditionalOrder {
+    /// The order without conditions: executed as [`Command::Place`](crate::Command::Place) would.
+    fn from(place: Place) -> Self {
+        Self {
+            place,
+            trigger: None,
+            display: None,
+            good_till: None,
+        }
+    }
 }

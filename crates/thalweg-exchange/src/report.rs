@@ -4,8 +4,9 @@
 use std::collections::BTreeMap;
 
 use crate::book::{Level, RestingOrder};
-use crate::command::{Action, SymbolType};
+use crate::command::{Action, Place, SymbolType};
 use crate::ids::{CurrencyId, SymbolId, UserId};
+use crate::order_terms::ConditionalOrder;
 use crate::risk::{Direction, User};
 use crate::state::State;
 
@@ -23,7 +24,7 @@ pub struct CurrencyTotal {
     pub adjustments: i128,
     /// The same for suspended users.
     pub suspends: i128,
-    /// Held for resting orders.
+    /// Held for resting orders, hidden lots included, and for stop orders that wait.
     pub order_holds: i128,
 }
 
@@ -84,6 +85,23 @@ pub fn currency_totals(state: &State) -> Vec<CurrencyTotal> {
                 &mut total.order_holds
             });
         }
+        for Place {
+            action,
+            size,
+            reserve_price,
+            ..
+        } in book.waiting().map(|stop| stop.place)
+        {
+            let (currency, per_lot) = match action {
+                Action::Ask => (spec.base_currency, i128::from(spec.base_scale)),
+                Action::Bid => {
+                    let value = i128::from(reserve_price) * i128::from(spec.quote_scale);
+                    (spec.quote_currency, value + i128::from(spec.taker_fee))
+                }
+            };
+            let hold = i128::from(size) * per_lot;
+            add(currency, hold, |total| &mut total.order_holds);
+        }
     }
     totals.into_values().collect()
 }
@@ -130,12 +148,17 @@ pub struct UserReport<'s> {
     pub user: Option<&'s User>,
     /// Resting orders with their symbols: by ascending symbol, asks first, best price first.
     pub orders: Vec<(SymbolId, RestingOrder)>,
+    /// Stop orders that wait; their symbols are in them. By ascending symbol, asks first, what is
+    /// reached first before the others.
+    pub waiting: Vec<&'s ConditionalOrder>,
 }
 
 /// The single user report. Cost: visits every resting order.
 #[must_use]
 pub fn user_report(state: &State, uid: UserId) -> UserReport<'_> {
     let books = state.matching.books();
+    let waiting = books.iter().flat_map(|book| book.waiting());
+    let waiting = waiting.filter(|stop| stop.place.uid == uid).collect();
     let orders = books.into_iter().flat_map(|book| {
         let sides = [Action::Ask, Action::Bid].into_iter();
         let orders = sides.flat_map(|side| book.orders(side));
@@ -146,6 +169,7 @@ pub fn user_report(state: &State, uid: UserId) -> UserReport<'_> {
     UserReport {
         user: state.risk.user(uid),
         orders: orders.collect(),
+        waiting,
     }
 }
 

@@ -74,6 +74,18 @@ result_codes! {
     RiskPriceOutsideBand = -2104, "RISK_PRICE_OUTSIDE_BAND";
     /// Own code: only a GTC order can be post-only.
     RiskPostOnlyOrderType = -2111, "RISK_POST_ONLY_ORDER_TYPE";
+    /// Own code: only a GTC or IOC order can be a stop order.
+    RiskStopOrderType = -2112, "RISK_STOP_ORDER_TYPE";
+    /// Own code: only a GTC order can be an iceberg order.
+    RiskIcebergOrderType = -2113, "RISK_ICEBERG_ORDER_TYPE";
+    /// Own code: an iceberg order must show at least a lot, and a thousandth of its size.
+    RiskIcebergDisplay = -2114, "RISK_ICEBERG_DISPLAY";
+    /// Own code: only a GTC order, or a stop order while it waits, can be good till a time.
+    RiskGoodTillOrderType = -2115, "RISK_GOOD_TILL_ORDER_TYPE";
+    /// Own code: the time till which the order should be good has come.
+    RiskGoodTillPassed = -2116, "RISK_GOOD_TILL_PASSED";
+    /// Own code: the time is before that of the last clock command.
+    RiskClockWentBack = -2117, "RISK_CLOCK_WENT_BACK";
     /// The order does not rest in this symbol, or belongs to somebody else.
     MatchingUnknownOrderId = -3002, "MATCHING_UNKNOWN_ORDER_ID";
     /// The command or order type is not supported.

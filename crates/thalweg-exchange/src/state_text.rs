@@ -5,8 +5,10 @@
 
 use std::fmt::{self, Write};
 
+use crate::book::Book;
 use crate::command::Action;
 use crate::ids::UserId;
+use crate::order_terms::OrderFlags;
 use crate::risk::{Currency, Position, User};
 use crate::state::State;
 
@@ -23,6 +25,13 @@ pub struct StateHash {
 ///
 /// Recorded streams know nothing of halts and price bands; they follow the last prices where there
 /// are any: `H,symbol` and `B,symbol,low,high`.
+///
+/// Nor do they know what orders ask for; the levels are followed, where there is any, by
+/// `V,time` (the clock), and for each symbol `Y,symbol,order,flags,display,hidden` for each resting
+/// order with flags or hidden lots (a display of 0 where none are hidden),
+/// `N,symbol,A|B,trigger,order,uid,type,price,reserve,size,flags,display` for each stop order
+/// (type: its code; display 0: no iceberg order) and `E,symbol,time,order` for each order that
+/// expires.
 ///
 /// # Errors
 /// Those of `out`.
@@ -74,6 +83,43 @@ pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
                 writeln!(out, "Q,{symbol},{side},{price},{volume},{orders}")?;
             }
         }
+    }
+    if let Some(time) = state.risk.clock() {
+        writeln!(out, "V,{time}")?;
+    }
+    books.iter().try_for_each(|book| write_terms(book, out))
+}
+
+/// What orders ask for beyond a place in a queue.
+fn write_terms(book: &Book, out: &mut impl Write) -> fmt::Result {
+    let symbol = book.spec().id;
+    let sides = [Action::Ask, Action::Bid].into_iter();
+    for order in sides.flat_map(|side| book.orders(side)) {
+        if order.flags != OrderFlags::NONE || order.hidden > 0 {
+            let (flags, display) = (order.flags.code(), order.display.unwrap_or(0));
+            let (id, hidden) = (order.order_id, order.hidden);
+            writeln!(out, "Y,{symbol},{id},{flags},{display},{hidden}")?;
+        }
+    }
+    for stop in book.waiting() {
+        let place = &stop.place;
+        writeln!(
+            out,
+            "N,{symbol},{},{},{},{},{},{},{},{},{},{}",
+            side_letter(place.action),
+            stop.trigger.unwrap_or(0),
+            place.order_id,
+            place.uid,
+            place.order_type as u8,
+            place.price,
+            place.reserve_price,
+            place.size,
+            place.flags.code(),
+            stop.display.unwrap_or(0),
+        )?;
+    }
+    for (time, order) in book.expiries() {
+        writeln!(out, "E,{symbol},{time},{order}")?;
     }
     Ok(())
 }

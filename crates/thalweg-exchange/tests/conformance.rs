@@ -76,20 +76,28 @@ fn all_recorded_streams_agree_to_the_end_serially_and_through_the_service() {
         assert_eq!(summary.commands, commands, "{name}");
         // Where the cores are few, more threads than cores take long over the long streams.
         let most = if commands < 1_000 { 4 } else { 2 };
-        for placement in [Placement::inline(), Placement::threads(most)] {
-            let served = run_served(&text, placement.clone());
-            let served = served.unwrap_or_else(|error| panic!("{name}, {placement}: {error}"));
-            assert_eq!(served, summary, "{name}, {placement}");
+        for (placement, risk_shards, match_shards) in [
+            (Placement::inline(), 1, 1),
+            (Placement::threads(most), 1, 1),
+            (Placement::inline(), 2, 3),
+            (Placement::threads(2), 3, 2),
+        ] {
+            let what = format!("{name}, {placement}, {risk_shards} × {match_shards} shards");
+            let options = Options {
+                placement,
+                risk_shards,
+                match_shards,
+                ..Options::default()
+            };
+            let served = run_served(&text, options);
+            let served = served.unwrap_or_else(|error| panic!("{what}: {error}"));
+            assert_eq!(served, summary, "{what}");
         }
     }
 }
 
-fn run_served(text: &str, placement: Placement) -> Result<Summary, CheckError> {
+fn run_served(text: &str, options: Options) -> Result<Summary, CheckError> {
     let recorded = Recorded::new(text.as_bytes())?;
-    let options = Options {
-        placement,
-        ..Options::default()
-    };
     let engine = Served::new(recorded.rules(), options).expect("a placement that can be");
     Checker::new(recorded, engine).run(|_| ())
 }
@@ -155,7 +163,11 @@ fn every_fault_in_a_line_is_caught_in_that_line() {
     let first = text.lines().position(|line| line.starts_with("R,"));
     let number = first.expect("it has results") + 1;
     let changed = with(&text, number, &["R,NEW"]);
-    match run_served(&changed, Placement::threads(2)) {
+    let options = Options {
+        placement: Placement::threads(2),
+        ..Options::default()
+    };
+    match run_served(&changed, options) {
         Err(CheckError::Disagreement(difference)) => assert_eq!(difference.line, number as u64),
         other => panic!("expected a disagreement, got {other:?}"),
     }

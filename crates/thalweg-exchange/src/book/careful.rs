@@ -9,7 +9,7 @@ use super::taking::Budget;
 use crate::command::{Action, OrderType, Place};
 use crate::event::{Event, Events, Removal, UserHint};
 use crate::ids::{OrderId, UserId};
-use crate::order_terms::{OrderFlags, SelfTrade};
+use crate::order_terms::{ConditionalOrder, OrderFlags, SelfTrade};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -67,15 +67,34 @@ struct Taken {
 }
 
 impl Book {
-    /// Executes a new order that asks for something.
+    /// Executes a new order that asks for something, or comes where others did.
     #[cold]
-    pub(super) fn place_carefully(
+    pub(crate) fn place_with(
         &mut self,
-        place: &Place,
+        order: &ConditionalOrder,
         user: UserHint,
         rules: &Rules,
         events: &mut Events,
     ) {
+        if let Some(trigger) = order.trigger {
+            self.wait(order, trigger, user, events);
+            return;
+        }
+        let first = events.len();
+        self.enter(order, (user, None), rules, events);
+        self.run_stops(first, rules, events);
+        self.tidy();
+    }
+
+    /// Executes an order that is not to wait, or no longer.
+    pub(super) fn enter(
+        &mut self,
+        order: &ConditionalOrder,
+        (user, arrival): (UserHint, Option<u64>),
+        rules: &Rules,
+        events: &mut Events,
+    ) {
+        let place = &order.place;
         let first = events.len();
         let flags = place.flags;
         if flags.is_post_only() && place.size != 0 && self.would_take(place.action, place.price) {
@@ -105,11 +124,11 @@ impl Book {
             return;
         }
         let rests = place.order_type == OrderType::Gtc && !is_cut;
-        match self.vacancy(place.order_id).filter(|_| rests) {
-            Some(vacancy) => {
-                self.rest(place, left, user, vacancy);
-            }
-            None => reject(place, left, first, events),
+        let is_known = || self.find(place.order_id).is_some() || self.waits(place.order_id);
+        if rests && !is_known() {
+            self.rest_with_terms(order, left, (user, arrival), events);
+        } else {
+            reject(place, left, first, events);
         }
     }
 
@@ -119,9 +138,11 @@ impl Book {
         &mut self,
         slot: u32,
         price: i64,
+        rules: &Rules,
         events: &mut Events,
     ) -> ResultCode {
         let order = self.ladder.nodes[slot];
+        let all = order.left + self.hidden(slot);
         if order.flags.is_post_only() && self.would_take(order.action, price) {
             return ResultCode::MatchingMoveFailedPostOnly;
         }
@@ -132,22 +153,53 @@ impl Book {
             flags: order.flags,
             action: order.action,
             limit: price ^ mask(order.action.opposite()),
-            left: order.left,
+            left: all,
             reserve_price: order.reserve_price,
             budget: None,
         };
+        let first = events.len();
         let Taken { left, is_cut } = self.take_carefully(taker, events);
-        let node = &mut self.ladder.nodes[slot];
-        node.filled += order.left - left;
-        node.left = left;
+        self.ladder.nodes[slot].filled += all - left;
         if is_cut && left != 0 {
-            self.tell_removed(slot, Removal::SelfTrade, events);
+            self.tell_removed(slot, left, Removal::SelfTrade, events);
         }
         if is_cut || left == 0 {
-            self.forget(slot);
+            self.discard(slot);
         } else {
-            self.ladder.append(slot);
+            self.show(slot, left, order.left - (all - left), events);
         }
+        self.run_stops(first, rules, events);
+        self.tidy();
+        ResultCode::Success
+    }
+
+    /// Takes lots off an order with terms.
+    #[cold]
+    pub(super) fn reduce_carefully(
+        &mut self,
+        slot: u32,
+        by: i64,
+        events: &mut Events,
+    ) -> ResultCode {
+        let order = self.ladder.nodes[slot];
+        let all = order.left + self.hidden(slot);
+        let size = all.min(by);
+        let completed = size == all;
+        if completed {
+            self.ladder.unlink(slot);
+            self.discard(slot);
+        } else {
+            self.reduce_hidden_first(slot, size);
+        }
+        self.tidy();
+        events.push(Event::Reduce {
+            price: order.price,
+            size,
+            completed,
+            bidder_hold_price: order.reserve_price,
+            user: order.user(),
+            action: order.action,
+        });
         ResultCode::Success
     }
 
@@ -196,7 +248,9 @@ impl Book {
         if size == 0 {
             return false;
         }
-        let completed = size == maker.left;
+        let is_shown_gone = size == maker.left;
+        let hidden = self.hidden(slot);
+        let completed = is_shown_gone && hidden == 0;
         taker.left -= size;
         events.push(Event::Trade {
             price,
@@ -212,26 +266,32 @@ impl Book {
             },
             taker_action: taker.action,
         });
-        if completed {
+        if is_shown_gone {
             self.ladder.unlink_from(slot, level, price, maker.action);
-            self.forget(slot);
+        }
+        let node = &mut self.ladder.nodes[slot];
+        if completed {
+            self.discard(slot);
+        } else if is_shown_gone {
+            node.filled += size;
+            self.show(slot, hidden, 0, events);
         } else {
-            let node = &mut self.ladder.nodes[slot];
             node.left -= size;
             node.filled += size;
             self.ladder.nodes[level].left -= size;
         }
-        completed
+        is_shown_gone
     }
 
     /// Takes a resting order out, and tells why.
     pub(super) fn remove(&mut self, slot: u32, why: Removal, events: &mut Events) {
-        self.tell_removed(slot, why, events);
+        let left = self.ladder.nodes[slot].left + self.hidden(slot);
+        self.tell_removed(slot, left, why, events);
         self.ladder.unlink(slot);
-        self.forget(slot);
+        self.discard(slot);
     }
 
-    fn tell_removed(&self, slot: u32, why: Removal, events: &mut Events) {
+    fn tell_removed(&self, slot: u32, size: i64, why: Removal, events: &mut Events) {
         let order = &self.ladder.nodes[slot];
         events.push(Event::Removed {
             symbol: self.spec.id,
@@ -240,7 +300,7 @@ impl Book {
             user: order.user(),
             action: order.action,
             price: order.price,
-            size: order.left,
+            size,
             bidder_hold_price: order.reserve_price,
             why,
         });
@@ -248,7 +308,7 @@ impl Book {
 }
 
 /// Rejects lots of an order whose events begin at `first`: its reject comes before its trades.
-fn reject(place: &Place, size: i64, first: usize, events: &mut Events) {
+pub(super) fn reject(place: &Place, size: i64, first: usize, events: &mut Events) {
     events.insert(
         first,
         Event::Reject {

@@ -13,7 +13,7 @@ impl Book {
     pub(crate) fn remove_all(&mut self, uid: Option<UserId>, why: Removal, events: &mut Events) {
         let first = events.len();
         for side in [Action::Ask, Action::Bid] {
-            for order in self.ladder.orders(side) {
+            for order in self.orders(side) {
                 if uid.is_some_and(|uid| uid != order.uid) {
                     continue;
                 }
@@ -35,8 +35,10 @@ impl Book {
             if let Event::Removed { order, .. } = *event {
                 let slot = self.find(order).expect("it rests until now");
                 self.ladder.unlink(slot);
-                self.forget(slot);
+                self.discard(slot);
             }
         }
+        self.remove_all_waiting(uid, why, events);
+        self.tidy();
     }
 }

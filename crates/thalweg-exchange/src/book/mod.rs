@@ -14,58 +14,31 @@
 //! of sizes can leave 64 bits (see [`crate::risk`]).
 
 mod ahead;
+mod aside;
 mod careful;
+mod expiry;
+mod iceberg;
 mod ladder;
 mod mass;
 mod node;
 mod occupancy;
 mod post_only;
 mod self_trade;
+mod stops;
 mod taking;
+mod view;
 
+use self::aside::Aside;
 use self::ladder::{Ladder, mask};
 use self::node::{NONE, Node};
+pub use self::view::{Level, RestingOrder};
 use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
 use crate::event::{Event, Events, Standing, UserHint};
 use crate::ids::{OrderId, UserId};
 use crate::index::{Index, Vacancy};
-use crate::order_terms::OrderFlags;
+use crate::order_terms::{ConditionalOrder, OrderFlags};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
-
-/// A price level as seen from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Level {
-    /// The price.
-    pub price: i64,
-    /// Lots that rest here.
-    pub volume: i64,
-    /// How many orders they belong to.
-    pub orders: u64,
-}
-
-/// A resting order as seen from outside.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct RestingOrder {
-    /// Its id.
-    pub order_id: OrderId,
-    /// Its owner.
-    pub uid: UserId,
-    /// Its side.
-    pub action: Action,
-    /// Its limit price.
-    pub price: i64,
-    /// Its reserve price, as it was placed.
-    pub reserve_price: i64,
-    /// Its size in lots, what is filled included.
-    pub size: i64,
-    /// Lots that are filled.
-    pub filled: i64,
-    /// Lots of an iceberg order that are neither filled nor shown; no part of its level's volume.
-    pub hidden: i64,
-    /// What it asks for when it is moved and takes.
-    pub flags: OrderFlags,
-}
 
 /// An order book. Read here; changed only through the engine.
 #[derive(Clone, Debug)]
@@ -76,6 +49,8 @@ pub struct Book {
     bids_bounded: bool,
     ladder: Ladder,
     index: Index,
+    /// Only while orders hide lots, expire, or wait.
+    aside: Option<Box<Aside>>,
 }
 
 impl Book {
@@ -98,6 +73,7 @@ impl Book {
             bids_bounded: is_pair,
             ladder,
             index: Index::with_capacity(orders),
+            aside: None,
         }
     }
 
@@ -121,14 +97,15 @@ impl Book {
 
     /// The resting orders of one side, best price first, then in order of time.
     pub fn orders(&self, side: Action) -> impl Iterator<Item = RestingOrder> + '_ {
-        self.ladder.orders(side)
+        let orders = self.ladder.orders(side);
+        orders.map(|order| self.completed(order))
     }
 
     /// A resting order by its id.
     #[must_use]
     pub fn order(&self, order_id: OrderId) -> Option<RestingOrder> {
         self.find(order_id)
-            .map(|slot| self.ladder.nodes[slot].resting())
+            .map(|slot| self.completed(self.ladder.nodes[slot].resting()))
     }
 
     /// How many orders rest, both sides together.
@@ -189,8 +166,8 @@ impl Book {
         rules: &Rules,
         events: &mut Events,
     ) {
-        if place.flags != OrderFlags::NONE {
-            self.place_carefully(place, user, rules, events);
+        if place.flags != OrderFlags::NONE || self.aside.is_some() {
+            self.place_with(&ConditionalOrder::from(*place), user, rules, events);
             return;
         }
         match place.order_type {
@@ -225,7 +202,13 @@ impl Book {
         self.rest(place, left, user, vacancy);
     }
 
-    /// Puts what is left of a new order at the end of its queue.
+    /// Puts what is left of a new order, whose id is not in use, at the end of its queue.
+    fn rest_new(&mut self, place: &Place, left: i64, user: UserHint) -> u32 {
+        let vacancy = self.vacancy(place.order_id).expect("its id is not in use");
+        self.rest(place, left, user, vacancy)
+    }
+
+    /// The same where its place in the index is known.
     #[inline]
     fn rest(&mut self, place: &Place, left: i64, user: UserHint, vacancy: Vacancy) -> u32 {
         let slot = self.ladder.nodes.insert(Node {
@@ -281,8 +264,11 @@ impl Book {
             return ResultCode::MatchingReduceFailedWrongSize;
         }
         let Some(slot) = self.find_own(uid, order_id) else {
-            return ResultCode::MatchingUnknownOrderId;
+            return self.reduce_waiting((uid, order_id), by, events);
         };
+        if self.ladder.nodes[slot].marks != 0 {
+            return self.reduce_carefully(slot, by, events);
+        }
         let order = &mut self.ladder.nodes[slot];
         let user = order.user();
         let Node {
@@ -321,6 +307,7 @@ impl Book {
         (uid, order_id): (UserId, OrderId),
         price: i64,
         checked: ResultCode,
+        rules: &Rules,
         events: &mut Events,
     ) -> ResultCode {
         let Some(slot) = self.find_own(uid, order_id) else {
@@ -331,11 +318,12 @@ impl Book {
         }
         let order = &self.ladder.nodes[slot];
         let (side, before, left) = (order.action, order.price, order.left);
+        let is_marked = order.marks != 0;
         if let Some(code) = self.check_move(order, price) {
             return code;
         }
-        if self.crosses(side, price) || !self.ladder.shift(slot, price) {
-            let code = self.move_far(slot, price, events);
+        if self.crosses(side, price) | is_marked || !self.ladder.shift(slot, price) {
+            let code = self.move_far(slot, price, rules, events);
             if code != ResultCode::Success {
                 return code;
             }
@@ -355,9 +343,15 @@ impl Book {
 
     /// The same where it trades, or where the window ends.
     #[cold]
-    fn move_far(&mut self, slot: u32, price: i64, events: &mut Events) -> ResultCode {
-        if self.ladder.nodes[slot].flags != OrderFlags::NONE {
-            return self.move_carefully(slot, price, events);
+    fn move_far(
+        &mut self,
+        slot: u32,
+        price: i64,
+        rules: &Rules,
+        events: &mut Events,
+    ) -> ResultCode {
+        if self.ladder.nodes[slot].flags != OrderFlags::NONE || self.aside.is_some() {
+            return self.move_carefully(slot, price, rules, events);
         }
         self.ladder.unlink(slot);
         self.ladder.nodes[slot].price = price;

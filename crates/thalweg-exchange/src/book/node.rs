@@ -73,6 +73,8 @@ impl Node {
             size: self.left + self.filled,
             filled: self.filled,
             hidden: 0,
+            display: None,
+            good_till: None,
             flags: self.flags,
         }
     }

@@ -32,13 +32,17 @@ impl Book {
                 break;
             }
             // Lots that can be had at this price: those shown in turn, then the hidden ones.
-            let (mut lots, mut is_blocked) = (0_i128, false);
+            let (mut lots, mut hidden, mut is_blocked) = (0_i128, 0_i128, false);
             while let Some(order) = orders.next_if(|order| order.price == price) {
                 if mode != SelfTrade::Allow && order.uid == place.uid {
                     is_blocked |= mode != SelfTrade::CancelMaker;
                 } else if !is_blocked {
-                    lots += i128::from(order.size - order.filled);
+                    lots += i128::from(order.size - order.filled - order.hidden);
+                    hidden += i128::from(order.hidden);
                 }
+            }
+            if !is_blocked {
+                lots += hidden;
             }
             let value = |lots: i128| lots.saturating_mul(price.into());
             if missing <= lots {

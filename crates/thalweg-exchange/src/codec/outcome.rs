@@ -335,6 +335,7 @@ fn removed(fields: &mut Reader<'_>) -> Result<Event, CodecError> {
         2 => Removal::Expired,
         3 => Removal::SymbolRemoved,
         4 => Removal::Cancelled,
+        5 => Removal::Reduced,
         _ => {
             return Err(CodecError::UnknownCode {
                 what: "the reason of a removal",

@@ -5,9 +5,10 @@
 //! what was checked and accepted before the command in question, and not settled.
 //!
 //! 1. *Whom a settlement in a futures symbol concerns.* It changes balances and records of the
-//!    command's user and of the makers it meets, the symbol's last prices, and N and R of the quote
-//!    currency. All those users have a record in the symbol while it is unsettled: the taker's check
-//!    made one, a maker's pending lots keep one, and it goes only when a settlement finds it empty.
+//!    command's user, of the makers it meets and of the owners of stop orders that it triggers, the
+//!    symbol's last prices, and N and R of the quote currency. All those users have a record in the
+//!    symbol while it is unsettled: the check of the command made one, pending lots of orders that
+//!    rest or wait keep one, and it goes only when a settlement finds it empty.
 //!    So *a user without any record is concerned by no unsettled settlement in futures*, and reads
 //!    no last price (those count for open positions only).
 //! 2. *Cancels and reductions* have no check: they never wait.
@@ -106,6 +107,9 @@ impl Risk {
     fn futures_worst(&self, symbol: &Symbol, command: &Command) -> i128 {
         match command {
             Command::Place(place) => symbol.reserved_per_new_lot(place) * i128::from(place.size),
+            Command::PlaceWith(order) => {
+                symbol.reserved_per_lot(order.place.price) * i128::from(order.place.size)
+            }
             Command::Move { uid, price, .. } => {
                 let user = self.users.get(*uid);
                 let position = user.and_then(|user| user.position(symbol.spec.id));

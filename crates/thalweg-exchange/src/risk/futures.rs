@@ -27,6 +27,27 @@ impl Symbol {
         };
         self.reserved_per_lot(price)
     }
+
+    /// What more is reserved for the command's own order, after `gone` of its lots are gone.
+    fn reserved_by(&self, command: &Command, gone: i128, standing: &Standing) -> i128 {
+        match *command {
+            Command::Place(ref place) => {
+                let rest = i128::from(place.size) - gone;
+                self.reserved_per_new_lot(place) * rest
+            }
+            Command::PlaceWith(ref order) => {
+                let rest = i128::from(order.place.size) - gone;
+                self.reserved_per_lot(order.place.price) * rest
+            }
+            Command::Move { price, .. } => {
+                let (before, left) = standing.moved.expect("matching tells it with a move");
+                let left = i128::from(left);
+                let before = self.reserved_per_lot(before) * left;
+                self.reserved_per_lot(price) * (left - gone) - before
+            }
+            _ => 0,
+        }
+    }
 }
 
 /// Σ over a user's positions in a currency of estimated profit − required margin, without one
@@ -116,7 +137,7 @@ impl Risk {
         self.symbols.at_mut(slot).last = Some(LastPrices::of(&standing));
     }
 
-    fn settle_events(
+    pub(super) fn settle_events(
         &mut self,
         command: &Command,
         (slot, uid): (u32, UserId),
@@ -126,7 +147,8 @@ impl Risk {
         let symbol = *self.symbols.at(slot);
         let mut gone = 0;
         let mut reserved = 0;
-        for event in events {
+        let mut triggered = events.len();
+        for (at, event) in events.iter().enumerate() {
             match *event {
                 Event::Trade {
                     price,
@@ -143,7 +165,7 @@ impl Risk {
                     gone += i128::from(size);
                 }
                 Event::Reject { size, .. } => {
-                    if let Command::Place(place) = command {
+                    if let Some(place) = command.place() {
                         self.release(&symbol, slot, (uid, place.action), size);
                     }
                     gone += i128::from(size);
@@ -158,23 +180,19 @@ impl Risk {
                     reserved -= symbol.reserved_per_lot(price) * i128::from(size);
                 }
                 Event::Removed { .. } => self.settle_removed(event),
-                Event::Triggered { .. } | Event::Refilled { .. } => {}
+                Event::Triggered { .. } => {
+                    triggered = at;
+                    break;
+                }
+                Event::Refilled { .. } => {}
             }
         }
-        match *command {
-            Command::Place(ref place) => {
-                let rest = i128::from(place.size) - gone;
-                reserved += symbol.reserved_per_new_lot(place) * rest;
-            }
-            Command::Move { price, .. } => {
-                let (before, left) = standing.moved.expect("matching tells it with a move");
-                reserved -= symbol.reserved_per_lot(before) * i128::from(left);
-                reserved += symbol.reserved_per_lot(price) * (i128::from(left) - gone);
-            }
-            _ => {}
-        }
+        reserved += symbol.reserved_by(command, gone, standing);
         if reserved != 0 && self.share.owns(uid) {
             self.ledger.get_mut(symbol.quote).reserved += reserved;
+        }
+        if triggered < events.len() {
+            self.settle_triggered(slot, &events[triggered..]);
         }
     }
 

@@ -96,6 +96,8 @@ pub struct Risk {
     ledger: Ledger,
     /// Which users it has: all, unless it is a part of a sharded service.
     share: Share,
+    /// The time of the last [`Command::Clock`].
+    clock: Option<i64>,
 }
 
 impl Risk {
@@ -108,6 +110,7 @@ impl Risk {
             symbols: Symbols::default(),
             ledger: Ledger::default(),
             share: Share::WHOLE,
+            clock: None,
         }
     }
 
@@ -186,9 +189,8 @@ impl Risk {
             Command::Halt { symbol } => self.halt(*symbol, true)?,
             Command::Unhalt { symbol } => self.halt(*symbol, false)?,
             Command::RemoveSymbol { symbol } => return self.check_removal(*symbol),
-            Command::PlaceWith(_) | Command::Clock { .. } => {
-                return Err(ResultCode::MatchingUnsupportedCommand);
-            }
+            Command::PlaceWith(order) => return self.check_place_with(order),
+            Command::Clock { time } => self.set_clock(*time)?,
             Command::Nop => {}
             Command::Reset => {
                 let share = self.share;
@@ -245,7 +247,7 @@ impl Risk {
             // Where a record in futures goes with its last order, a loss is booked.
             return matches!(
                 command,
-                Command::CancelAll { .. } | Command::RemoveSymbol { .. }
+                Command::CancelAll { .. } | Command::Clock { .. } | Command::RemoveSymbol { .. }
             );
         };
         if symbol.is_futures() {
@@ -253,6 +255,7 @@ impl Risk {
         }
         let budget_ask = match command {
             Command::Place(place) => symbol.loss_of_budget_ask(place, &self.rules) > 0,
+            Command::PlaceWith(order) => symbol.loss_of_budget_ask(&order.place, &self.rules) > 0,
             _ => false,
         };
         symbol.drains || budget_ask

@@ -60,11 +60,14 @@ impl Risk {
         }
     }
 
-    fn settle_pair(&mut self, command: &Command, slot: u32, uid: UserId, events: &[Event]) {
-        let place = match command {
-            Command::Place(place) => Some(place),
-            _ => None,
-        };
+    pub(super) fn settle_pair(
+        &mut self,
+        command: &Command,
+        slot: u32,
+        uid: UserId,
+        events: &[Event],
+    ) {
+        let place = command.place();
         let budget = place.filter(|place| self.rules.holds_budget(place));
         // Quirk: a FOK_BUDGET of no size that could be filled gets nothing back.
         let is_fok = |place: &Place| place.order_type == OrderType::FokBudget;
@@ -72,7 +75,8 @@ impl Risk {
             return;
         }
         let mut taken = Taken::default();
-        for event in events {
+        let mut triggered = events.len();
+        for (at, event) in events.iter().enumerate() {
             match *event {
                 Event::Trade {
                     price,
@@ -110,10 +114,17 @@ impl Risk {
                     self.give_back(slot, (user, uid), action, size, bidder_hold_price);
                 }
                 Event::Removed { .. } => self.settle_removed(event),
-                Event::Triggered { .. } | Event::Refilled { .. } => {}
+                Event::Triggered { .. } => {
+                    triggered = at;
+                    break;
+                }
+                Event::Refilled { .. } => {}
             }
         }
         self.settle_taker(slot, uid, budget, &taken);
+        if triggered < events.len() {
+            self.settle_triggered(slot, &events[triggered..]);
+        }
     }
 
     /// Amounts are computed in 64 bits. Where that fails, or a balance is below zero, it is done

@@ -95,6 +95,7 @@ impl Risk {
                 number: number as u32,
                 of: of as u32,
             },
+            clock: self.clock,
         }
     }
 

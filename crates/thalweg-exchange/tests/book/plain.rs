@@ -129,6 +129,8 @@ impl PlainBook {
             size: place.size,
             filled: 0,
             hidden: 0,
+            display: None,
+            good_till: None,
             flags: place.flags,
         };
         let rests = place.order_type == OrderType::Gtc;

@@ -232,6 +232,7 @@ fn rare_event() -> impl Strategy<Value = Event> {
         Removal::Expired,
         Removal::SymbolRemoved,
         Removal::Cancelled,
+        Removal::Reduced,
     ];
     (
         0..3,

@@ -3,7 +3,7 @@
 use std::sync::{Arc, Mutex};
 
 use thalweg_exchange::market::{Builder, Options};
-use thalweg_exchange::service::{SharedOptions, SharedService};
+use thalweg_exchange::service::{self, SharedOptions, SharedService};
 use thalweg_exchange::{Command, OrderId, State, SymbolId, UserId};
 
 use crate::clients::{market, order};
@@ -22,11 +22,28 @@ fn round(orders: i64) -> Vec<Command> {
 
 #[test]
 fn the_command_path_does_not_allocate_after_warm_up() {
+    allocates_nothing(SharedOptions::default());
+}
+
+#[test]
+fn nor_does_that_of_a_sharded_service() {
+    let defaults = SharedOptions::default();
+    let service = service::Options {
+        risk_shards: 2,
+        match_shards: 3,
+        ..defaults.service
+    };
+    allocates_nothing(SharedOptions {
+        service,
+        ..defaults
+    });
+}
+
+fn allocates_nothing(options: SharedOptions) {
     // What the driver's thread had allocated by the time each command was published.
     let driver: Arc<Mutex<Vec<u64>>> = Arc::new(Mutex::new(Vec::with_capacity(100_000)));
     let record = Arc::clone(&driver);
     let mut builder = Builder::new(Options::default());
-    let options = SharedOptions::default();
     let service = SharedService::start(State::default(), options, move |outcome| {
         let command = outcome.command;
         let events = outcome.events;

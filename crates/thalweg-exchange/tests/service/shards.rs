@@ -1,12 +1,14 @@
 //! Risk sharded by user and matching by symbol change nothing but where the work is done.
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use proptest::prelude::*;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::{
-    AccountSpec, Command, CurrencyId, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId,
+    AccountSpec, Command, ConditionalOrder, CurrencyId, OrderFlags, Place, Rules, State, SymbolId,
+    SymbolSpec, SymbolType, UserId,
 };
 
 use super::commands::{Mix, accounts, command, extreme_command, rules, stream, symbols};
@@ -157,14 +159,37 @@ fn operation() -> impl Strategy<Value = Command> {
         2 => symbol().prop_map(|symbol| Command::RemoveSymbol { symbol }),
         3 => prop::collection::vec(spec, 1..4).prop_map(|s| Command::AddSymbols(s.into())),
         3 => prop::collection::vec(account, 1..5).prop_map(|a| Command::AddAccounts(a.into())),
-        1 => (0..50_i64).prop_map(|time| Command::Clock { time }),
+        2 => (0..50_i64).prop_map(|time| Command::Clock { time }),
+        9 => conditional(),
         1 => Just(Command::Reset),
     ]
 }
 
+/// Orders with conditions and flags, on top of usual ones.
+fn conditional() -> impl Strategy<Value = Command> {
+    let option = |range: std::ops::Range<i64>| prop::option::of(range);
+    let terms = (option(1..16), option(1..5), option(0..50), 0..8_u8);
+    (command(Mix::Quirks), terms).prop_map(|(command, (trigger, display, good_till, flags))| {
+        let Command::Place(place) = command else {
+            return command;
+        };
+        let flags = OrderFlags::from_code(flags).expect("three bits");
+        let place = Place { flags, ..place };
+        if (trigger, display, good_till) == (None, None, None) {
+            return Command::Place(place);
+        }
+        Command::PlaceWith(Arc::new(ConditionalOrder {
+            place,
+            trigger,
+            display,
+            good_till,
+        }))
+    })
+}
+
 /// Orders, money, and the market's own commands, all mixed.
 fn mixed(length: usize) -> impl Strategy<Value = Vec<Command>> {
-    let any = prop_oneof![12 => command(Mix::Quirks), 1 => operation()];
+    let any = prop_oneof![10 => command(Mix::Quirks), 2 => operation()];
     prop::collection::vec(any, 1..length).prop_map(|mut commands| {
         commands.splice(0..0, [symbols(Mix::Quirks), accounts()]);
         commands

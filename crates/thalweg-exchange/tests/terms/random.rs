@@ -2,7 +2,8 @@
 
 use proptest::prelude::*;
 use thalweg_exchange::{
-    Action, Command, OrderFlags, OrderId, OrderType, Place, Rules, SymbolId, UserId,
+    Action, Command, ConditionalOrder, OrderFlags, OrderId, OrderType, Place, Rules, SymbolId,
+    UserId,
 };
 
 use crate::watch::Watched;
@@ -48,6 +49,33 @@ fn place(rules: Rules) -> impl Strategy<Value = Place> {
     )
 }
 
+/// A new order with conditions, mostly sensible ones.
+fn conditional(rules: Rules) -> impl Strategy<Value = Command> {
+    let trigger = prop_oneof![2 => Just(None), 3 => (4..22_i64).prop_map(Some)];
+    let display = prop_oneof![2 => Just(None), 3 => (0..5_i64).prop_map(Some)];
+    let good_till = prop_oneof![2 => Just(None), 1 => (0..60_i64).prop_map(Some)];
+    let stop_type = prop::sample::select(vec![OrderType::Gtc, OrderType::Ioc]);
+    let terms = (trigger, display, good_till, stop_type, 0..10_u8);
+    (place(rules), terms).prop_map(|(place, (trigger, display, good_till, order_type, odd))| {
+        let mut order = ConditionalOrder {
+            trigger,
+            display,
+            good_till,
+            ..place.into()
+        };
+        let is_plain = order == place.into();
+        if odd > 0 && !is_plain && !place.order_type.is_budget() {
+            order.place.order_type = order_type;
+            if order_type != OrderType::Gtc {
+                order.display = None;
+                order.trigger = trigger.or(Some(place.price));
+                order.place.flags = OrderFlags::NONE.with_self_trade(place.flags.self_trade());
+            }
+        }
+        Command::PlaceWith(order.into())
+    })
+}
+
 fn order() -> impl Strategy<Value = (UserId, SymbolId, OrderId)> {
     (1..=5_i64, symbol(), 0..30_i64).prop_map(|(uid, symbol, id)| {
         // Mostly the owner: ids are shared out among the users.
@@ -58,6 +86,8 @@ fn order() -> impl Strategy<Value = (UserId, SymbolId, OrderId)> {
 fn command(rules: Rules) -> impl Strategy<Value = Command> {
     prop_oneof![
         12 => place(rules).prop_map(Command::Place),
+        8 => conditional(rules),
+        1 => (0..60_i64).prop_map(|time| Command::Clock { time }),
         4 => (order(), 4..22_i64).prop_map(|((uid, symbol, order_id), price)| {
             Command::Move { uid, symbol, order_id, price }
         }),
@@ -75,6 +105,11 @@ fn with_owners(mut command: Command) -> Command {
     let owner = |id: OrderId| UserId(id.0 % 5 + 1);
     match &mut command {
         Command::Place(place) => place.uid = owner(place.order_id),
+        Command::PlaceWith(order) => {
+            let mut owned = **order;
+            owned.place.uid = owner(owned.place.order_id);
+            *order = owned.into();
+        }
         Command::Move { uid, order_id, .. }
         | Command::Cancel { uid, order_id, .. }
         | Command::Reduce { uid, order_id, .. } => *uid = owner(*order_id),
@@ -91,7 +126,28 @@ pub(crate) fn stream(rules: Rules, length: usize) -> impl Strategy<Value = Vec<C
             with_owners(command)
         }
     });
-    prop::collection::vec(command, 1..length)
+    prop::collection::vec(command, 1..length).prop_map(|mut commands| {
+        (0_i64..)
+            .zip(&mut commands)
+            .for_each(|(now, command)| as_time_goes_by(now, command));
+        commands
+    })
+}
+
+/// Turns times into ones around now: mostly the clock goes on, and orders are good for a while.
+fn as_time_goes_by(now: i64, command: &mut Command) {
+    match command {
+        Command::Clock { time } => *time = now + *time / 10 - 3,
+        Command::PlaceWith(order) => {
+            let good_till = order.good_till.map(|time| now + time);
+            *order = ConditionalOrder {
+                good_till,
+                ..**order
+            }
+            .into();
+        }
+        _ => {}
+    }
 }
 
 /// Little money, so that some is refused, or much.
@@ -133,13 +189,24 @@ fn the_random_streams_reach_what_they_are_for() {
         let tree = stream(rules, 8_000).new_tree(&mut runner);
         let commands = tree.expect("a stream").current();
         let watched = holds(rules, 1_000_000, &commands).expect("it holds");
-        for what in ["trade", "self-trade", "post-only reject", "removed"] {
+        for (what, least) in [
+            ("trade", 1_000),
+            ("self-trade", 50),
+            ("post-only reject", 50),
+            ("SelfTrade", 50),
+            ("Expired", 20),
+            ("Cancelled", 5),
+            ("Reduced", 10),
+            ("refilled", 100),
+            ("met again", 5),
+            ("triggered", 100),
+            ("triggered by a triggered one", 20),
+        ] {
             let times = watched.seen.get(what).copied().unwrap_or(0);
-            let least = commands.len() / 200;
+            let all = commands.len();
             assert!(
-                times > least,
-                "{what}: {times} in {} commands",
-                commands.len()
+                times * 8_000 > least * all,
+                "{what}: {times} in {all} commands"
             );
         }
     }

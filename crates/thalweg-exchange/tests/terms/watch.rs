@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::{
-    Action, Command, Event, OrderFlags, OrderId, ResultCode, SelfTrade, State, SymbolId, UserId,
+    Action, Command, ConditionalOrder, Event, OrderFlags, OrderId, Removal, ResultCode, SelfTrade,
+    State, SymbolId, UserId,
 };
 
 use crate::world::{SYMBOLS, World};
@@ -22,6 +23,8 @@ pub(crate) struct Watched {
     pub(crate) world: World,
     /// How often something of interest happened, by name.
     pub(crate) seen: BTreeMap<&'static str, usize>,
+    /// The stop orders that must be waiting.
+    waiting: BTreeMap<(SymbolId, OrderId), ConditionalOrder>,
 }
 
 impl Watched {
@@ -29,6 +32,7 @@ impl Watched {
         Self {
             world,
             seen: BTreeMap::new(),
+            waiting: BTreeMap::new(),
         }
     }
 
@@ -38,53 +42,78 @@ impl Watched {
 
     /// The order that takes first when this command is executed.
     fn taker(&self, command: &Command) -> Option<Taker> {
-        match command {
-            Command::Place(place) => Some(Taker {
-                uid: place.uid,
-                flags: place.flags,
-            }),
+        let (uid, flags) = match command {
             Command::Move {
                 uid,
                 symbol,
                 order_id,
                 ..
-            } => {
-                let order = self.world.order(*symbol, order_id.0)?;
-                Some(Taker {
-                    uid: *uid,
-                    flags: order.flags,
-                })
-            }
-            _ => None,
-        }
+            } => (*uid, self.world.order(*symbol, order_id.0)?.flags),
+            _ => command.place().map(|place| (place.uid, place.flags))?,
+        };
+        Some(Taker { uid, flags })
     }
 
     pub(crate) fn execute(&mut self, command: &Command) -> Result<ResultCode, TestCaseError> {
         let taker = self.taker(command);
+        let lots = command.symbol().map(|symbol| self.lots(symbol));
         let result = self.world.apply(command);
         prop_assert!(!result.is_refusal() || self.world.events.is_empty());
-        self.look_at_events(taker, command)?;
-        let state = &self.world.state;
-        money_is_conserved(state)?;
+        let events = self.world.events.to_vec();
+        if result == ResultCode::Success {
+            self.note_stop(command);
+            self.look_at_events(taker, command, &events)?;
+            if let (Some(symbol), Some(lots)) = (command.symbol(), lots) {
+                let expected = lots + change(command, &events);
+                prop_assert_eq!(self.lots(symbol), expected, "lots after {:?}", command);
+            }
+            if let Command::Clock { time } = *command {
+                self.nothing_outlived(time)?;
+            }
+        }
+        money_is_conserved(&self.world.state)?;
         for symbol in SYMBOLS {
-            is_not_crossed(state, symbol)?;
+            self.book_is_sound(symbol)?;
         }
         Ok(result)
     }
 
-    fn look_at_events(&mut self, taker: Option<Taker>, of: &Command) -> Result<(), TestCaseError> {
-        for event in self.world.events.to_vec() {
-            match event {
-                Event::Trade { maker_uid, .. } => {
+    /// Remembers a stop order that waits now.
+    fn note_stop(&mut self, command: &Command) {
+        if let Command::PlaceWith(order) = command
+            && order.trigger.is_some()
+            && self.world.events.is_empty()
+        {
+            let place = &order.place;
+            let key = (place.symbol, place.order_id);
+            self.waiting.insert(key, **order);
+        }
+    }
+
+    fn look_at_events(
+        &mut self,
+        mut taker: Option<Taker>,
+        command: &Command,
+        events: &[Event],
+    ) -> Result<(), TestCaseError> {
+        let mut chains = 0;
+        let mut refilled = Vec::new();
+        for event in events {
+            match *event {
+                Event::Trade {
+                    maker_uid,
+                    maker_order,
+                    ..
+                } => {
                     let Taker { uid, flags } = taker.expect("somebody takes");
-                    prop_assert!(!flags.is_post_only(), "post-only took: {:?}", of);
+                    prop_assert!(!flags.is_post_only(), "post-only took: {command:?}");
                     let may_meet = flags.self_trade() == SelfTrade::Allow;
-                    prop_assert!(may_meet || uid != maker_uid, "self-trade: {:?}", of);
-                    self.saw(if uid == maker_uid {
-                        "self-trade"
-                    } else {
-                        "trade"
-                    });
+                    prop_assert!(may_meet || uid != maker_uid, "self-trade: {command:?}");
+                    let is_own = uid == maker_uid;
+                    self.saw(if is_own { "self-trade" } else { "trade" });
+                    if refilled.contains(&maker_order) {
+                        self.saw("met again");
+                    }
                 }
                 Event::Reject { .. } => {
                     let flags = taker.expect("somebody was rejected").flags;
@@ -92,42 +121,160 @@ impl Watched {
                         self.saw("post-only reject");
                     }
                 }
-                Event::Removed { order, symbol, .. } => {
-                    // A new order may take over the id of one that it removed.
-                    let is_gone = !self.rests(symbol, order) || places(of) == Some(order);
-                    prop_assert!(is_gone, "{order} rests after {:?}", of);
-                    self.saw("removed");
+                Event::Removed {
+                    symbol,
+                    order,
+                    size,
+                    why,
+                    ..
+                } => self.look_at_removed((symbol, order), size, why, command)?,
+                Event::Triggered { order, uid, .. } => {
+                    let symbol = command.symbol().expect("what trades has a symbol");
+                    let stop = self.waiting.remove(&(symbol, order)).expect("it waited");
+                    let flags = stop.place.flags;
+                    taker = Some(Taker { uid, flags });
+                    chains += 1;
+                    self.saw("triggered");
                 }
-                _ => {}
+                Event::Refilled { order, size } => {
+                    prop_assert!(size > 0);
+                    refilled.push(order);
+                    self.saw("refilled");
+                }
+                Event::Reduce { .. } => {}
             }
+        }
+        if chains > 1 {
+            self.saw("triggered by a triggered one");
+        }
+        self.nothing_was_passed_over(command, events)
+    }
+
+    fn look_at_removed(
+        &mut self,
+        key: (SymbolId, OrderId),
+        size: i64,
+        why: Removal,
+        command: &Command,
+    ) -> Result<(), TestCaseError> {
+        self.saw(match why {
+            Removal::SelfTrade => "SelfTrade",
+            Removal::Expired => "Expired",
+            Removal::Cancelled => "Cancelled",
+            Removal::Reduced => "Reduced",
+            _ => "other",
+        });
+        if why == Removal::Reduced {
+            let stop = self.waiting.get_mut(&key).expect("it waits");
+            stop.place.size -= size;
+            return Ok(());
+        }
+        if let Some(stop) = self.waiting.remove(&key) {
+            prop_assert_eq!(stop.place.size, size);
+        }
+        // An order may take over the id of one that it, or one before it, removed.
+        let rests = self.world.order(key.0, key.1.0);
+        let is_gone = rests.is_none() || why == Removal::SelfTrade;
+        prop_assert!(is_gone, "{:?} rests after {command:?}", key);
+        Ok(())
+    }
+
+    /// No order waits that a trade of this command reached, nor is one gone that none reached.
+    fn nothing_was_passed_over(
+        &self,
+        command: &Command,
+        events: &[Event],
+    ) -> Result<(), TestCaseError> {
+        let Some(symbol) = command.symbol() else {
+            return Ok(());
+        };
+        let prices = events.iter().filter_map(|event| match event {
+            Event::Trade { price, .. } => Some(*price),
+            _ => None,
+        });
+        let prices: Vec<i64> = prices.collect();
+        for ((_, order), stop) in self.waiting.iter().filter(|(key, _)| key.0 == symbol) {
+            let trigger = stop.trigger.expect("a stop order has one");
+            let is_reached = prices.iter().any(|&price| match stop.place.action {
+                Action::Ask => price <= trigger,
+                Action::Bid => price >= trigger,
+            });
+            prop_assert!(!is_reached, "{order} still waits after {command:?}");
         }
         Ok(())
     }
 
-    fn rests(&self, symbol: SymbolId, order: OrderId) -> bool {
-        self.world.order(symbol, order.0).is_some()
+    fn nothing_outlived(&self, time: i64) -> Result<(), TestCaseError> {
+        for symbol in SYMBOLS {
+            let book = self.world.state.matching.book(symbol).expect("added");
+            for side in [Action::Ask, Action::Bid] {
+                let times = book.orders(side).filter_map(|order| order.good_till);
+                prop_assert!(times.into_iter().all(|till| till > time));
+            }
+            let times = book.waiting().filter_map(|order| order.good_till);
+            prop_assert!(times.into_iter().all(|till| till > time));
+        }
+        Ok(())
+    }
+
+    /// All lots that rest or wait in a symbol.
+    fn lots(&self, symbol: SymbolId) -> i64 {
+        let book = self.world.state.matching.book(symbol).expect("added");
+        let sides = [Action::Ask, Action::Bid].into_iter();
+        let resting = sides.flat_map(|side| book.orders(side));
+        let resting: i64 = resting.map(|order| order.size - order.filled).sum();
+        let waiting: i64 = book.waiting().map(|stop| stop.place.size).sum();
+        resting + waiting
+    }
+
+    fn book_is_sound(&self, symbol: SymbolId) -> Result<(), TestCaseError> {
+        let book = self.world.state.matching.book(symbol).expect("added");
+        if let (Some(ask), Some(bid)) = (book.best(Action::Ask), book.best(Action::Bid)) {
+            prop_assert!(bid.price < ask.price, "crossed: {bid:?} {ask:?}");
+        }
+        for side in [Action::Ask, Action::Bid] {
+            let mut levels: BTreeMap<i64, i64> = BTreeMap::new();
+            for order in book.orders(side) {
+                let shown = order.size - order.filled - order.hidden;
+                prop_assert!(shown > 0 && order.hidden >= 0, "{order:?}");
+                prop_assert_eq!(order.display.is_some(), order.hidden > 0);
+                prop_assert!(shown <= order.display.unwrap_or(i64::MAX), "{order:?}");
+                prop_assert!(!self.waiting.contains_key(&(symbol, order.order_id)));
+                *levels.entry(order.price).or_default() += shown;
+            }
+            for level in book.levels(side, usize::MAX) {
+                prop_assert_eq!(levels.remove(&level.price), Some(level.volume));
+            }
+            prop_assert!(levels.is_empty());
+        }
+        let waiting: BTreeMap<OrderId, ConditionalOrder> = book
+            .waiting()
+            .map(|stop| (stop.place.order_id, *stop))
+            .collect();
+        let own = self.waiting.iter().filter(|(key, _)| key.0 == symbol);
+        let expected: BTreeMap<_, _> = own.map(|(key, stop)| (key.1, *stop)).collect();
+        prop_assert_eq!(waiting, expected);
+        Ok(())
     }
 }
 
-/// The id of a new order.
-fn places(command: &Command) -> Option<OrderId> {
-    match command {
-        Command::Place(place) => Some(place.order_id),
-        _ => None,
-    }
+/// By how many lots what rests and waits in the command's symbol must have grown.
+fn change(command: &Command, events: &[Event]) -> i64 {
+    let placed = command.place().map_or(0, |place| place.size);
+    let gone = events.iter().map(|event| match *event {
+        // The maker's and the taker's.
+        Event::Trade { size, .. } => 2 * size,
+        Event::Reject { size, .. } | Event::Reduce { size, .. } | Event::Removed { size, .. } => {
+            size
+        }
+        Event::Triggered { .. } | Event::Refilled { .. } => 0,
+    });
+    placed - gone.sum::<i64>()
 }
 
 pub(crate) fn money_is_conserved(state: &State) -> Result<(), TestCaseError> {
     for total in currency_totals(state) {
         prop_assert_eq!(total.sum(), 0, "{:?}", total);
-    }
-    Ok(())
-}
-
-fn is_not_crossed(state: &State, symbol: SymbolId) -> Result<(), TestCaseError> {
-    let book = state.matching.book(symbol).expect("it was added");
-    if let (Some(ask), Some(bid)) = (book.best(Action::Ask), book.best(Action::Bid)) {
-        prop_assert!(bid.price < ask.price, "crossed: {bid:?} {ask:?}");
     }
     Ok(())
 }

@@ -4,8 +4,9 @@ use thalweg_exchange::book::RestingOrder;
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::state_text::write_state;
 use thalweg_exchange::{
-    AccountSpec, Action, Command, CurrencyId, Event, Events, OrderFlags, OrderId, OrderType, Place,
-    Removal, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserHint, UserId, apply,
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags, OrderId,
+    OrderType, Place, Removal, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType,
+    UserHint, UserId, apply,
 };
 
 pub(crate) const PAIR: SymbolId = SymbolId(1);
@@ -111,6 +112,12 @@ impl World {
             .collect()
     }
 
+    /// Ids of the stop orders that wait, as they would be triggered.
+    pub(crate) fn waiting(&self, symbol: SymbolId) -> Vec<i64> {
+        let book = self.state.matching.book(symbol).expect("it was added");
+        book.waiting().map(|stop| stop.place.order_id.0).collect()
+    }
+
     pub(crate) fn balance(&self, uid: i64, currency: i32) -> i64 {
         let balance = self.state.risk.balance(UserId(uid), CurrencyId(currency));
         balance.expect("everybody has an account")
@@ -212,5 +219,79 @@ pub(crate) fn removed(place: &Place, size: i64, why: Removal) -> Event {
         size,
         bidder_hold_price: place.reserve_price,
         why,
+    }
+}
+
+/// An order with conditions.
+pub(crate) fn with(order: ConditionalOrder) -> Command {
+    Command::PlaceWith(order.into())
+}
+
+pub(crate) fn good_till(place: Place, time: i64) -> ConditionalOrder {
+    ConditionalOrder {
+        good_till: Some(time),
+        ..place.into()
+    }
+}
+
+pub(crate) fn iceberg(place: Place, display: i64) -> ConditionalOrder {
+    ConditionalOrder {
+        display: Some(display),
+        ..place.into()
+    }
+}
+
+pub(crate) fn stop(place: Place, trigger: i64) -> ConditionalOrder {
+    ConditionalOrder {
+        trigger: Some(trigger),
+        ..place.into()
+    }
+}
+
+pub(crate) fn cancelled(uid: i64, symbol: SymbolId, id: i64) -> Command {
+    Command::Cancel {
+        uid: UserId(uid),
+        symbol,
+        order_id: OrderId(id),
+    }
+}
+
+pub(crate) fn reduced(uid: i64, symbol: SymbolId, id: i64, by: i64) -> Command {
+    Command::Reduce {
+        uid: UserId(uid),
+        symbol,
+        order_id: OrderId(id),
+        by,
+    }
+}
+
+pub(crate) fn refilled(id: i64, size: i64) -> Event {
+    Event::Refilled {
+        order: OrderId(id),
+        size,
+    }
+}
+
+/// What a cancel or a reduction of a resting order tells.
+pub(crate) fn reduce(place: &Place, size: i64, completed: bool) -> Event {
+    Event::Reduce {
+        price: place.price,
+        size,
+        completed,
+        bidder_hold_price: place.reserve_price,
+        user: UserHint::UNKNOWN,
+        action: place.action,
+    }
+}
+
+pub(crate) fn triggered(place: &Place) -> Event {
+    Event::Triggered {
+        order: place.order_id,
+        uid: place.uid,
+        user: UserHint::UNKNOWN,
+        action: place.action,
+        price: place.price,
+        size: place.size,
+        bidder_hold_price: place.reserve_price,
     }
 }

@@ -1,0 +1,94 @@
+//! Orders that show a part of their lots at a time.
+//!
+//! An iceberg order takes with all its lots. What rests shows `display` lots and hides the others;
+//! only shown lots count in their level. When they are filled, as many again, or what is left,
+//! stand at the end of the queue; a taker may meet them once more when it has met everybody else of
+//! that price.
+//!
+//! *Cancel*: all lots go. *Reduce*: hidden lots go first, so the order keeps its place in time
+//! unless it is cancelled by it. *Move*: it takes with all its lots, and what is left shows
+//! `display` lots again at its new place. *FOK and FOK_BUDGET* count hidden lots: they would be
+//! met. Money is held for all lots as for those of any order.
+//!
+//! How many more lots are shown than before is always told by an [`Event::Refilled`]: also when the
+//! order comes to rest, of which nothing was shown before.
+
+use super::Book;
+use super::aside::Terms;
+use crate::command::Place;
+use crate::event::{Event, Events, UserHint};
+use crate::ids::OrderId;
+use crate::order_terms::ConditionalOrder;
+
+impl Book {
+    /// Puts what is left of a new order at the end of its queue, with its terms.
+    pub(super) fn rest_with_terms(
+        &mut self,
+        order: &ConditionalOrder,
+        left: i64,
+        (user, arrival): (UserHint, Option<u64>),
+        events: &mut Events,
+    ) {
+        let Place { order_id, .. } = order.place;
+        let display = order.display.unwrap_or(left);
+        let shown = left.min(display);
+        let slot = self.rest_new(&order.place, shown, user);
+        if order.display.is_none() && order.good_till.is_none() {
+            return;
+        }
+        let hidden = left - shown;
+        self.ladder.nodes[slot].filled -= hidden;
+        let aside = self.aside_mut();
+        let arrival = arrival.unwrap_or_else(|| aside.next_arrival());
+        aside.note_expiry(order.good_till, arrival, order_id);
+        let terms = Terms {
+            arrival,
+            display,
+            hidden,
+            good_till: order.good_till,
+        };
+        self.set_terms(slot, terms);
+        if hidden > 0 {
+            events.push(Event::Refilled {
+                order: order_id,
+                size: shown,
+            });
+        }
+    }
+
+    /// Shows lots of an order that is in no queue, of whose lots `left` are left, and appends it.
+    /// `shown` of them are shown already.
+    pub(super) fn show(&mut self, slot: u32, left: i64, shown: i64, events: &mut Events) {
+        let order = OrderId(self.ladder.nodes[slot].id);
+        let mut now = left;
+        if let Some(&terms) = self.terms(order) {
+            if terms.hidden > 0 {
+                now = left.min(terms.display);
+            }
+            let hidden = left - now;
+            self.set_terms(slot, Terms { hidden, ..terms });
+        }
+        self.ladder.nodes[slot].left = now;
+        self.ladder.append(slot);
+        if now != shown {
+            let size = now - shown;
+            events.push(Event::Refilled { order, size });
+        }
+    }
+
+    /// Takes `size` lots, not all that are left, off a resting order: hidden ones first.
+    pub(super) fn reduce_hidden_first(&mut self, slot: u32, size: i64) {
+        let order = OrderId(self.ladder.nodes[slot].id);
+        let mut shown = size;
+        if let Some(&terms) = self.terms(order) {
+            let hidden = terms.hidden - terms.hidden.min(size);
+            shown -= terms.hidden - hidden;
+            self.set_terms(slot, Terms { hidden, ..terms });
+        }
+        let node = &mut self.ladder.nodes[slot];
+        node.left -= shown;
+        let (side, price) = (node.action, node.price);
+        let level = self.ladder.level_of(side, price);
+        self.ladder.nodes[level].left -= shown;
+    }
+}

@@ -1,0 +1,234 @@
+//! Orders that wait outside the book until a trade reaches their trigger price.
+//!
+//! *Which trades count*: those of the same symbol after the order was placed. A price that was
+//! reached before says nothing: the order waits for the next trade there or beyond.
+//!
+//! *When and in which order*: the command that trades finishes its own chain of events first. Then
+//! its trades are gone through as they happened, and each sends off the orders that it reaches:
+//! asks first, then bids, each the trigger that is reached first before those beyond it, then in
+//! order of arrival. They are executed one after another, each told by an
+//! [`Event::Triggered`] with its own rejects and trades behind it, and its trades send off further
+//! ones, at the end of the line. No order begins to wait meanwhile, so each waiting order is
+//! executed once at most, and the line ends.
+//!
+//! *Ids*: a resting and a waiting order of one symbol never share one. A stop order whose id
+//! rests or waits already is rejected whole, and what is left of a GTC order whose id waits is
+//! rejected like one whose id rests.
+//!
+//! *Commands on a waiting order*: cancel and reduce find it where no resting order has the id, and
+//! tell an [`Event::Removed`]; a move does not.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::Book;
+use super::careful::reject;
+use super::ladder::mask;
+use crate::command::Action;
+use crate::event::{Event, Events, Removal, UserHint};
+use crate::ids::{OrderId, UserId};
+use crate::order_terms::ConditionalOrder;
+use crate::result_code::ResultCode;
+use crate::rules::Rules;
+
+/// A stop order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    order: ConditionalOrder,
+    trigger: i64,
+    user: UserHint,
+    arrival: u64,
+}
+
+impl Waiting {
+    /// Where it is in its side's tree: what is reached first comes first.
+    fn key(&self) -> (i64, u64) {
+        (self.trigger ^ mask(self.side().opposite()), self.arrival)
+    }
+
+    const fn side(&self) -> Action {
+        self.order.place.action
+    }
+
+    fn tell_removed(&self, size: i64, why: Removal, events: &mut Events) {
+        let place = &self.order.place;
+        events.push(Event::Removed {
+            symbol: place.symbol,
+            order: place.order_id,
+            uid: place.uid,
+            user: self.user,
+            action: place.action,
+            price: place.price,
+            size,
+            bidder_hold_price: place.reserve_price,
+            why,
+        });
+    }
+}
+
+/// The stop orders of a symbol.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stops {
+    waiting: BTreeMap<OrderId, Waiting>,
+    /// Per side, by trigger and arrival.
+    triggers: [BTreeMap<(i64, u64), OrderId>; 2],
+    /// Reached by a trade of the command under way, and not executed yet.
+    line: VecDeque<Waiting>,
+}
+
+impl Stops {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn waits(&self, order: OrderId) -> bool {
+        self.waiting.contains_key(&order)
+    }
+
+    fn insert(&mut self, waiting: Waiting) {
+        let order = waiting.order.place.order_id;
+        self.triggers[waiting.side() as usize].insert(waiting.key(), order);
+        self.waiting.insert(order, waiting);
+    }
+
+    fn remove(&mut self, order: OrderId) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&order)?;
+        self.triggers[waiting.side() as usize].remove(&waiting.key());
+        Some(waiting)
+    }
+
+    /// Sends off the orders that a trade at this price reaches.
+    fn reach(&mut self, price: i64) {
+        for side in [Action::Ask, Action::Bid] {
+            let reached = price ^ mask(side.opposite());
+            while let Some((&(key, _), &order)) = self.triggers[side as usize].first_key_value() {
+                if key > reached {
+                    break;
+                }
+                let waiting = self.remove(order);
+                self.line.extend(waiting);
+            }
+        }
+    }
+
+    /// The waiting orders: asks, then bids, each what is reached first before the others.
+    fn iter(&self) -> impl Iterator<Item = &Waiting> {
+        let orders = self.triggers.iter().flat_map(BTreeMap::values);
+        orders.filter_map(|order| self.waiting.get(order))
+    }
+}
+
+impl Book {
+    /// Lets a stop order wait.
+    pub(super) fn wait(
+        &mut self,
+        order: &ConditionalOrder,
+        trigger: i64,
+        user: UserHint,
+        events: &mut Events,
+    ) {
+        let id = order.place.order_id;
+        if self.find(id).is_some() || self.waits(id) {
+            return reject(&order.place, order.place.size, events.len(), events);
+        }
+        let aside = self.aside_mut();
+        let arrival = aside.next_arrival();
+        aside.note_expiry(order.good_till, arrival, id);
+        aside.stops.insert(Waiting {
+            order: *order,
+            trigger,
+            user,
+            arrival,
+        });
+    }
+
+    pub(super) fn waits(&self, order: OrderId) -> bool {
+        let aside = self.aside.as_ref();
+        aside.is_some_and(|aside| aside.stops.waits(order))
+    }
+
+    /// Executes the stop orders that the trades from the event `seen` on reach, and those that
+    /// theirs reach.
+    pub(super) fn run_stops(&mut self, mut seen: usize, rules: &Rules, events: &mut Events) {
+        while let Some(aside) = &mut self.aside {
+            for event in &events[seen..] {
+                if let Event::Trade { price, .. } = *event {
+                    aside.stops.reach(price);
+                }
+            }
+            seen = events.len();
+            let Some(next) = aside.stops.line.pop_front() else {
+                break;
+            };
+            aside.forget_expiry(next.order.good_till, next.arrival);
+            let place = &next.order.place;
+            events.push(Event::Triggered {
+                order: place.order_id,
+                uid: place.uid,
+                user: next.user,
+                action: place.action,
+                price: place.price,
+                size: place.size,
+                bidder_hold_price: place.reserve_price,
+            });
+            self.enter(&next.order, (next.user, Some(next.arrival)), rules, events);
+        }
+    }
+
+    /// Takes `by` lots off a waiting order; all of them, or more, cancel it.
+    #[cold]
+    pub(super) fn reduce_waiting(
+        &mut self,
+        (uid, order): (UserId, OrderId),
+        by: i64,
+        events: &mut Events,
+    ) -> ResultCode {
+        let aside = self.aside.as_mut();
+        let waiting = aside.and_then(|aside| aside.stops.waiting.get_mut(&order));
+        let Some(waiting) = waiting.filter(|waiting| waiting.order.place.uid == uid) else {
+            return ResultCode::MatchingUnknownOrderId;
+        };
+        let size = &mut waiting.order.place.size;
+        if by < *size {
+            *size -= by;
+            waiting.tell_removed(by, Removal::Reduced, events);
+        } else {
+            self.remove_waiting(order, Removal::Cancelled, events);
+            self.tidy();
+        }
+        ResultCode::Success
+    }
+
+    /// Takes a waiting order out, if it is one, and tells why.
+    pub(super) fn remove_waiting(&mut self, order: OrderId, why: Removal, events: &mut Events) {
+        let Some(aside) = &mut self.aside else {
+            return;
+        };
+        if let Some(waiting) = aside.stops.remove(order) {
+            aside.forget_expiry(waiting.order.good_till, waiting.arrival);
+            waiting.tell_removed(waiting.order.place.size, why, events);
+        }
+    }
+
+    /// Takes out the waiting orders of a user, or of everybody, as [`waiting`](Self::waiting)
+    /// gives them.
+    pub(super) fn remove_all_waiting(
+        &mut self,
+        uid: Option<UserId>,
+        why: Removal,
+        events: &mut Events,
+    ) {
+        let places = self.waiting().map(|order| &order.place);
+        let wanted = places.filter(|place| uid.is_none_or(|uid| uid == place.uid));
+        let orders: Vec<OrderId> = wanted.map(|place| place.order_id).collect();
+        for order in orders {
+            self.remove_waiting(order, why, events);
+        }
+    }
+
+    /// The stop orders that wait: asks, then bids, each what is reached first before the others,
+    /// then in order of arrival.
+    pub fn waiting(&self) -> impl Iterator<Item = &ConditionalOrder> {
+        let stops = self.aside.iter().flat_map(|aside| aside.stops.iter());
+        stops.map(|waiting| &waiting.order)
+    }
+}

@@ -1,0 +1,176 @@
+//! Orders that live until a time.
+
+use thalweg_exchange::Action::{Ask, Bid};
+use thalweg_exchange::{Command, OrderType, Place, Removal, ResultCode, Rules};
+
+use crate::world::{
+    FUTURES, OTHER_PAIR, PAIR, World, ask, bid, cancelled, good_till, in_symbol, moved, reduced,
+    removed, stop, text, trade, with,
+};
+
+const fn clock(time: i64) -> Command {
+    Command::Clock { time }
+}
+
+#[test]
+fn they_go_by_symbol_then_time_then_arrival() {
+    for rules in [Rules::default(), Rules::REFERENCE] {
+        let mut world = World::new(rules);
+        let before = world.balance(1, 2);
+        let late = bid(1, 1, 90, 1);
+        let early = bid(1, 2, 80, 2);
+        let same = bid(2, 3, 85, 3);
+        let future = in_symbol(bid(1, 4, 70, 4), FUTURES);
+        let other = in_symbol(ask(1, 5, 70, 5), OTHER_PAIR);
+        world.done(with(good_till(future, 5)));
+        world.done(with(good_till(late, 9)));
+        world.done(with(good_till(early, 8)));
+        world.done(with(good_till(same, 8)));
+        world.done(with(good_till(other, 9)));
+        world.done(Command::Place(bid(3, 6, 60, 1)));
+        assert_eq!(world.done(clock(4)), []);
+        let events = [(early, 2), (same, 3), (late, 1), (other, 5), (future, 4)];
+        let events = events.map(|(place, size)| removed(&place, size, Removal::Expired));
+        assert_eq!(world.done(clock(9)), events);
+        assert_eq!(world.side(PAIR, Bid), [(60, 6, 1)]);
+        assert_eq!(world.balance(1, 2), before);
+        let position = world
+            .state
+            .risk
+            .user(1.into())
+            .expect("known")
+            .position(FUTURES);
+        assert_eq!(position, None);
+        assert_eq!(world.done(clock(9)), []);
+    }
+}
+
+#[test]
+fn the_last_prices_of_futures_follow() {
+    let mut world = World::new(Rules::default());
+    let place = in_symbol(bid(1, 4, 70, 4), FUTURES);
+    world.done(with(good_till(place, 5)));
+    assert_eq!(world.state.risk.last_prices()[0].1.bid, 70);
+    world.done(clock(7));
+    assert_eq!(world.state.risk.last_prices()[0].1.bid, 0);
+}
+
+#[test]
+fn the_clock_does_not_go_back() {
+    let mut world = World::new(Rules::default());
+    world.done(clock(-7));
+    world.done(clock(-7));
+    world.done(clock(3));
+    world.refused(clock(2), ResultCode::RiskClockWentBack);
+    // Till now is over already.
+    for time in [2, 3] {
+        let order = good_till(bid(1, 1, 90, 1), time);
+        world.refused(with(order), ResultCode::RiskGoodTillPassed);
+    }
+    world.done(with(good_till(bid(1, 1, 90, 1), 4)));
+    world.done(Command::Reset);
+    world.done(clock(2));
+}
+
+#[test]
+fn types_that_do_not_rest_have_no_time() {
+    let mut world = World::new(Rules::default());
+    for order_type in &OrderType::ALL[1..] {
+        let place = Place {
+            order_type: *order_type,
+            ..bid(1, 1, 90, 1)
+        };
+        let order = good_till(place, 4);
+        world.refused(with(order), ResultCode::RiskGoodTillOrderType);
+    }
+    for (place, code) in [
+        (bid(1, 1, 0, 1), ResultCode::RiskPriceNotPositive),
+        (bid(1, 1, 5, 0), ResultCode::RiskSizeNotPositive),
+    ] {
+        let mut world = World::new(Rules::REFERENCE);
+        world.refused(with(good_till(place, 4)), code);
+    }
+}
+
+#[test]
+fn an_order_that_is_gone_expires_no_more_and_its_id_is_free() {
+    let mut world = World::new(Rules::default());
+    let orders = [1, 2, 3, 4].map(|id| bid(1, id, 90, 2));
+    for place in orders {
+        world.done(with(good_till(place, 5)));
+    }
+    // Filled as a maker, cancelled, reduced to nothing, filled as a moved taker.
+    world.done(Command::Place(ask(2, 9, 90, 2)));
+    world.done(cancelled(1, PAIR, 2));
+    world.done(reduced(1, PAIR, 3, 1));
+    world.done(reduced(1, PAIR, 3, 1));
+    world.done(Command::Place(ask(2, 9, 91, 2)));
+    world.refused(
+        moved(1, PAIR, 4, 91),
+        ResultCode::MatchingMoveFailedPriceOverRiskLimit,
+    );
+    world.done(cancelled(1, PAIR, 4));
+    for place in orders {
+        world.done(Command::Place(Place { price: 80, ..place }));
+    }
+    assert_eq!(world.done(clock(5)), []);
+    assert_eq!(world.side(PAIR, Bid).len(), 4);
+}
+
+#[test]
+fn a_moved_order_expires_all_the_same() {
+    let mut world = World::new(Rules::default());
+    let place = ask(1, 1, 90, 5);
+    world.done(with(good_till(place, 5)));
+    world.done(moved(1, PAIR, 1, 95));
+    world.done(Command::Place(bid(2, 2, 92, 2)));
+    // It takes, and rests again.
+    let events = [trade(Ask, (92, 2), (2, 2), (true, false), 92)];
+    assert_eq!(world.done(moved(1, PAIR, 1, 91)), events);
+    let there = Place { price: 91, ..place };
+    let events = [removed(&there, 3, Removal::Expired)];
+    assert_eq!(world.done(clock(i64::MAX)), events);
+}
+
+#[test]
+fn a_stop_order_expires_while_it_waits_and_when_it_rests() {
+    for order_type in [OrderType::Gtc, OrderType::Ioc] {
+        let mut world = World::new(Rules::default());
+        let place = Place {
+            order_type,
+            ..bid(1, 1, 90, 5)
+        };
+        let mut order = stop(place, 100);
+        order.good_till = Some(5);
+        world.done(with(order));
+        assert_eq!(world.done(clock(5)), [removed(&place, 5, Removal::Expired)]);
+        assert_eq!(world.waiting(PAIR), []);
+    }
+    let mut world = World::new(Rules::default());
+    let mut order = stop(bid(1, 1, 90, 5), 100);
+    order.good_till = Some(5);
+    world.done(with(order));
+    world.done(Command::Place(ask(2, 2, 100, 1)));
+    world.done(Command::Place(bid(2, 3, 100, 1)));
+    assert_eq!(world.side(PAIR, Bid), [(90, 1, 5)]);
+    assert_eq!(
+        world.order(PAIR, 1).and_then(|order| order.good_till),
+        Some(5)
+    );
+    assert_eq!(
+        world.done(clock(5)),
+        [removed(&order.place, 5, Removal::Expired)]
+    );
+}
+
+#[test]
+fn the_canonical_text_tells_who_expires_and_when() {
+    let mut world = World::new(Rules::default());
+    world.done(Command::Place(bid(1, 1, 90, 5)));
+    let before = text(&world.state);
+    world.done(cancelled(1, PAIR, 1));
+    world.done(with(good_till(bid(1, 1, 90, 5), 7)));
+    assert_eq!(text(&world.state), format!("{before}E,1,7,1\n"));
+    world.done(clock(3));
+    assert_eq!(text(&world.state), format!("{before}V,3\nE,1,7,1\n"));
+}

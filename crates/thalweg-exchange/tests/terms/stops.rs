@@ -1,0 +1,318 @@
+//! Orders that wait for a price.
+
+use thalweg_exchange::Action::{Ask, Bid};
+use thalweg_exchange::report::user_report;
+use thalweg_exchange::{
+    Command, OrderFlags, OrderType, Place, Removal, ResultCode, Rules, SelfTrade, UserId,
+};
+
+use crate::world::{
+    FUTURES, OTHER_PAIR, PAIR, World, ask, bid, cancelled, flagged, iceberg, in_symbol, moved,
+    reduced, refilled, reject, removed, stop, text, trade, triggered, with,
+};
+
+const WHOLE: (bool, bool) = (true, true);
+
+fn ioc(place: Place) -> Place {
+    Place {
+        order_type: OrderType::Ioc,
+        ..place
+    }
+}
+
+/// Users 4 and 5 trade a lot at a price.
+fn trade_at(world: &mut World, symbol: thalweg_exchange::SymbolId, price: i64) {
+    world.done(Command::Place(in_symbol(ask(4, 90, price, 1), symbol)));
+    world.done(Command::Place(in_symbol(bid(5, 91, price, 1), symbol)));
+}
+
+#[test]
+fn a_stop_limit_waits_then_rests() {
+    for rules in [Rules::default(), Rules::REFERENCE] {
+        for symbol in [PAIR, FUTURES] {
+            let mut world = World::new(rules);
+            let place = in_symbol(bid(1, 1, 105, 3), symbol);
+            assert_eq!(world.done(with(stop(place, 100))), []);
+            assert_eq!(world.waiting(symbol), [1]);
+            assert_eq!(world.side(symbol, Bid), []);
+            trade_at(&mut world, symbol, 99);
+            assert_eq!(world.waiting(symbol), [1]);
+            world.done(Command::Place(in_symbol(ask(2, 2, 100, 1), symbol)));
+            let taker = in_symbol(bid(3, 3, 100, 1), symbol);
+            let events = [trade(Bid, (100, 1), (2, 2), WHOLE, 100), triggered(&place)];
+            assert_eq!(world.done(Command::Place(taker)), events);
+            assert_eq!(world.waiting(symbol), []);
+            assert_eq!(world.side(symbol, Bid), [(105, 1, 3)]);
+        }
+    }
+}
+
+#[test]
+fn a_stop_takes_up_to_its_limit_and_gives_the_rest_back() {
+    for rules in [Rules::default(), Rules::REFERENCE] {
+        for symbol in [PAIR, FUTURES] {
+            let mut world = World::new(rules);
+            for (id, price) in [(1, 100), (2, 95), (3, 90)] {
+                world.done(Command::Place(in_symbol(bid(2, id, price, 2), symbol)));
+            }
+            // Sells at 95 or better, when somebody sold at 100.
+            let place = ioc(in_symbol(ask(1, 9, 95, 5), symbol));
+            world.done(with(stop(place, 100)));
+            let taker = in_symbol(ask(3, 8, 100, 1), symbol);
+            let events = [
+                trade(Ask, (100, 1), (2, 1), (false, true), 100),
+                triggered(&place),
+                reject(&place, 2),
+                trade(Ask, (100, 1), (2, 1), (true, false), 100),
+                trade(Ask, (95, 2), (2, 2), (true, false), 95),
+            ];
+            assert_eq!(world.done(Command::Place(taker)), events);
+            let user = world.state.risk.user(UserId(1)).expect("known");
+            match user.position(symbol) {
+                Some(position) => assert_eq!((position.open_volume, position.pending_sell), (3, 0)),
+                None => assert_eq!(user.balance(1.into()), 1_000_000 - 3 * 3),
+            }
+        }
+    }
+}
+
+#[test]
+fn trades_of_before_and_of_other_symbols_do_not_count() {
+    let mut world = World::new(Rules::default());
+    trade_at(&mut world, PAIR, 100);
+    world.done(with(stop(bid(1, 1, 105, 3), 100)));
+    trade_at(&mut world, OTHER_PAIR, 100);
+    assert_eq!(world.waiting(PAIR), [1]);
+    // The other way round for a sale: at or below.
+    world.done(with(stop(ask(1, 2, 40, 3), 50)));
+    trade_at(&mut world, PAIR, 51);
+    assert_eq!(world.waiting(PAIR), [2, 1]);
+    trade_at(&mut world, PAIR, 49);
+    assert_eq!(world.waiting(PAIR), [1]);
+    assert_eq!(world.side(PAIR, Ask), [(40, 2, 3)]);
+}
+
+#[test]
+fn they_go_by_trade_then_side_then_trigger_then_arrival() {
+    let mut world = World::new(Rules::default());
+    let places = [
+        (stop(bid(1, 1, 10, 1), 102), 5),
+        (stop(bid(1, 2, 10, 1), 101), 3),
+        (stop(bid(1, 3, 10, 1), 101), 4),
+        (stop(ask(1, 4, 500, 1), 101), 1),
+        (stop(ask(1, 5, 500, 1), 100), 2),
+        (stop(bid(1, 6, 10, 1), 103), 9),
+    ];
+    for (order, _) in places {
+        world.done(with(order));
+    }
+    assert_eq!(world.waiting(PAIR), [4, 5, 2, 3, 1, 6]);
+    for (id, price) in [(91, 100), (92, 101), (93, 102)] {
+        world.done(Command::Place(ask(2, id, price, 1)));
+    }
+    let events = world.done(Command::Place(bid(3, 9, 102, 3)));
+    let mut expected = places.to_vec();
+    expected.retain(|&(_, at)| at < 9);
+    expected.sort_by_key(|&(_, at)| at);
+    let expected: Vec<_> = expected
+        .iter()
+        .map(|(order, _)| triggered(&order.place))
+        .collect();
+    assert_eq!(events[3..], expected);
+    assert_eq!(world.waiting(PAIR), [6]);
+}
+
+#[test]
+fn one_triggers_the_next_at_the_end_of_the_line() {
+    for symbol in [PAIR, FUTURES] {
+        let mut world = World::new(Rules::default());
+        for (id, price) in [(1, 100), (2, 99), (3, 98), (4, 97)] {
+            world.done(Command::Place(in_symbol(bid(2, id, price, 1), symbol)));
+        }
+        let [first, second, third] = [(11, 100), (12, 100), (13, 99)]
+            .map(|(id, trigger)| (in_symbol(ask(1, id, 2, 1), symbol), trigger));
+        for (place, trigger) in [third, first, second] {
+            world.done(with(stop(place, trigger)));
+        }
+        let events = [
+            trade(Ask, (100, 1), (2, 1), WHOLE, 100),
+            triggered(&first.0),
+            trade(Ask, (99, 1), (2, 2), WHOLE, 99),
+            triggered(&second.0),
+            trade(Ask, (98, 1), (2, 3), WHOLE, 98),
+            triggered(&third.0),
+            trade(Ask, (97, 1), (2, 4), WHOLE, 97),
+        ];
+        let taker = in_symbol(ask(3, 9, 100, 1), symbol);
+        assert_eq!(world.done(Command::Place(taker)), events);
+        assert_eq!(world.waiting(symbol), []);
+    }
+}
+
+#[test]
+fn a_moved_order_triggers_too() {
+    let mut world = World::new(Rules::default());
+    world.done(Command::Place(ask(2, 1, 100, 1)));
+    world.done(Command::Place(ask(3, 2, 120, 1)));
+    world.done(Command::Place(bid(2, 3, 90, 1)));
+    let place = bid(1, 9, 80, 2);
+    world.done(with(stop(place, 80)));
+    let events = [trade(Ask, (90, 1), (2, 3), WHOLE, 90), triggered(&place)];
+    assert_eq!(world.done(moved(3, PAIR, 2, 90)), events);
+}
+
+#[test]
+fn the_owner_cancels_and_reduces_it() {
+    for rules in [Rules::default(), Rules::REFERENCE] {
+        for symbol in [PAIR, FUTURES] {
+            let mut world = World::new(rules);
+            let before = text(&world.state);
+            let place = in_symbol(bid(1, 1, 105, 7), symbol);
+            world.done(with(stop(place, 100)));
+            let held = text(&world.state);
+            let unknown = ResultCode::MatchingUnknownOrderId;
+            world.refused(cancelled(2, symbol, 1), unknown);
+            world.refused(moved(1, symbol, 1, 50), unknown);
+            world.refused(cancelled(1, OTHER_PAIR, 1), unknown);
+            let wrong = ResultCode::MatchingReduceFailedWrongSize;
+            world.refused(reduced(1, symbol, 1, 0), wrong);
+            let events = world.done(reduced(1, symbol, 1, 3));
+            assert_eq!(events, [removed(&place, 3, Removal::Reduced)]);
+            assert_ne!(text(&world.state), held);
+            assert_eq!(world.waiting(symbol), [1]);
+            let events = world.done(cancelled(1, symbol, 1));
+            assert_eq!(events, [removed(&place, 4, Removal::Cancelled)]);
+            world.done(with(stop(place, 100)));
+            let events = world.done(reduced(1, symbol, 1, 7));
+            assert_eq!(events, [removed(&place, 7, Removal::Cancelled)]);
+            let after = text(&world.state);
+            let after: Vec<&str> = after
+                .lines()
+                .filter(|line| !line.starts_with('L'))
+                .collect();
+            assert_eq!(after, before.lines().collect::<Vec<_>>());
+        }
+    }
+}
+
+#[test]
+fn its_money_is_held_and_the_reports_tell() {
+    let mut world = World::new(Rules::default());
+    let order = stop(
+        Place {
+            reserve_price: 110,
+            ..bid(1, 1, 105, 7)
+        },
+        100,
+    );
+    world.done(with(order));
+    assert_eq!(world.balance(1, 2), 1_000_000 - 7 * (110 * 2 + 3));
+    let report = user_report(&world.state, UserId(1));
+    assert_eq!(report.waiting, [&order]);
+    assert_eq!(user_report(&world.state, UserId(2)).waiting.len(), 0);
+    let poor = stop(ask(1, 2, 105, 400_000), 100);
+    world.refused(with(poor), ResultCode::RiskNsf);
+    // Margin is asked for lots that wait, as well.
+    let poor = stop(in_symbol(ask(1, 2, 105, 400_000), FUTURES), 100);
+    world.refused(with(poor), ResultCode::RiskNsf);
+    assert!(text(&world.state).ends_with("N,1,B,100,1,1,0,105,110,7,0,0\n"));
+}
+
+#[test]
+fn ids_are_of_one_order_that_rests_or_waits() {
+    let mut world = World::new(Rules::default());
+    world.done(Command::Place(bid(1, 1, 50, 1)));
+    let place = bid(1, 1, 60, 2);
+    assert_eq!(world.done(with(stop(place, 100))), [reject(&place, 2)]);
+    let place = ask(2, 7, 60, 2);
+    world.done(with(stop(place, 40)));
+    assert_eq!(world.done(with(stop(place, 40))), [reject(&place, 2)]);
+    // A new order may still match.
+    let taker = ask(3, 7, 50, 3);
+    let events = [
+        reject(&taker, 2),
+        trade(Ask, (50, 1), (1, 1), (true, false), 50),
+    ];
+    assert_eq!(world.done(Command::Place(taker)), events);
+    assert_eq!(world.waiting(PAIR), [7]);
+}
+
+#[test]
+fn what_it_asks_for_counts_when_it_is_triggered() {
+    let mut world = World::new(Rules::default());
+    let post = flagged(bid(1, 1, 105, 3), OrderFlags::NONE.with_post_only());
+    let flags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelMaker);
+    let own = flagged(bid(2, 2, 104, 3), flags);
+    world.done(with(stop(post, 100)));
+    world.done(with(stop(own, 100)));
+    let mut ice = iceberg(bid(1, 3, 99, 5), 2);
+    ice.trigger = Some(100);
+    world.done(with(ice));
+    let rests = ask(2, 8, 104, 2);
+    world.done(Command::Place(ask(3, 7, 100, 1)));
+    world.done(Command::Place(rests));
+    let events = [
+        trade(Bid, (100, 1), (3, 7), WHOLE, 100),
+        triggered(&post),
+        reject(&post, 3),
+        triggered(&own),
+        removed(&rests, 2, Removal::SelfTrade),
+        triggered(&ice.place),
+        refilled(3, 2),
+    ];
+    assert_eq!(world.done(Command::Place(bid(4, 9, 100, 1))), events);
+    assert_eq!(world.side(PAIR, Bid), [(104, 2, 3), (99, 3, 2)]);
+}
+
+#[test]
+fn all_that_waits_is_cancelled_with_all_that_rests() {
+    for symbol in [PAIR, FUTURES] {
+        let mut world = World::new(Rules::default());
+        let rests = in_symbol(ask(1, 1, 100, 2), symbol);
+        let places = [bid(1, 3, 50, 1), ask(1, 2, 60, 1), bid(2, 4, 50, 1)];
+        let [buys, sells, other] = places.map(|place| in_symbol(place, symbol));
+        world.done(Command::Place(rests));
+        for place in [buys, sells, other] {
+            world.done(with(stop(place, 70)));
+        }
+        let events = [(rests, 2), (sells, 1), (buys, 1)]
+            .map(|(place, size)| removed(&place, size, Removal::CancelAll));
+        let all = Command::CancelAll {
+            uid: Some(UserId(1)),
+            symbol: Some(symbol),
+        };
+        assert_eq!(world.done(all), events);
+        let events = [removed(&other, 1, Removal::SymbolRemoved)];
+        assert_eq!(world.done(Command::RemoveSymbol { symbol }), events);
+    }
+}
+
+#[test]
+fn other_types_and_senseless_triggers_are_refused() {
+    for rules in [Rules::default(), Rules::REFERENCE] {
+        let mut world = World::new(rules);
+        for order_type in &OrderType::ALL[2..] {
+            let place = Place {
+                order_type: *order_type,
+                ..bid(1, 1, 90, 1)
+            };
+            world.refused(with(stop(place, 80)), ResultCode::RiskStopOrderType);
+        }
+        for (size, price, trigger, code) in [
+            (0, 5, 5, ResultCode::RiskSizeNotPositive),
+            (-1, 5, 5, ResultCode::RiskSizeNotPositive),
+            (1, 0, 5, ResultCode::RiskPriceNotPositive),
+            (1, 5, 0, ResultCode::RiskPriceNotPositive),
+        ] {
+            world.refused(with(stop(bid(1, 1, price, size), trigger)), code);
+        }
+        let overflow = ResultCode::RiskArithmeticOverflow;
+        let large = stop(bid(1, 1, i64::MAX, 1), 5);
+        world.refused(with(large), overflow);
+        let large = Place {
+            symbol: FUTURES,
+            ..ioc(bid(1, 1, i64::MAX - 1_000_000, 1))
+        };
+        world.refused(with(stop(large, 5)), overflow);
+    }
+}
