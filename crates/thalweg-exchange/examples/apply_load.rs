@@ -10,19 +10,23 @@ use std::time::Instant;
 
 use flate2::bufread::GzDecoder;
 use thalweg_exchange::stream::LoadStream;
-use thalweg_exchange::{Action, Events, ResultCode, Rules, State, apply};
+use thalweg_exchange::{Action, Command, Events, ResultCode, Rules, State, apply, apply_batch};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let path = std::env::args()
         .nth(1)
         .ok_or("give the path of a load stream")?;
+    // Fewer runs, to count instructions.
+    let runs = std::env::args()
+        .nth(2)
+        .map_or(Ok(5), |text| text.parse::<u32>())?;
     let file = BufReader::new(File::open(&path)?);
     let stream = LoadStream::read(BufReader::new(GzDecoder::new(file)))?;
     for (name, rules) in [
         ("reference", Rules::REFERENCE),
         ("mended", Rules::default()),
     ] {
-        for _ in 0..5 {
+        for _ in 0..runs {
             run(name, rules, &stream)?;
         }
     }
@@ -35,12 +39,8 @@ fn run(name: &str, rules: Rules, stream: &LoadStream) -> Result<(), Box<dyn Erro
     for command in &stream.setup {
         assert_eq!(apply(&mut state, command, &mut events), ResultCode::Success);
     }
-    let (mut succeeded, mut count) = (0_usize, 0_usize);
     let start = Instant::now();
-    for command in &stream.commands {
-        succeeded += usize::from(apply(&mut state, command, &mut events) == ResultCode::Success);
-        count += events.len();
-    }
+    let (succeeded, count) = execute(&mut state, &stream.commands, &mut events);
     let elapsed = start.elapsed();
     let book = state
         .matching
@@ -66,4 +66,16 @@ fn run(name: &str, rules: Rules, stream: &LoadStream) -> Result<(), Box<dyn Erro
         },
     );
     Ok(())
+}
+
+/// How many commands succeeded, and how many events there were. Not inlined, so that its
+/// instructions can be counted.
+#[inline(never)]
+fn execute(state: &mut State, commands: &[Command], events: &mut Events) -> (usize, usize) {
+    let (mut succeeded, mut count) = (0, 0);
+    apply_batch(state, commands, events, |_, result, events| {
+        succeeded += usize::from(result == ResultCode::Success);
+        count += events.len();
+    });
+    (succeeded, count)
 }

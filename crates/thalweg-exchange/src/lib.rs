@@ -43,4 +43,4 @@ pub use ids::{CurrencyId, OrderId, SymbolId, UserId};
 pub use order_terms::{ConditionalOrder, OrderFlags, SelfTrade};
 pub use result_code::ResultCode;
 pub use rules::Rules;
-pub use state::{State, apply};
+pub use state::{State, apply, apply_batch};

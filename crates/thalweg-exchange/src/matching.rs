@@ -1,14 +1,16 @@
 //! The matching stage: one book per symbol. Knows no money.
 
+mod ahead;
 mod conditional;
 mod operations;
 mod shards;
 
+pub(crate) use self::ahead::Step;
 pub(crate) use self::shards::{Reach, put_in_order};
 use crate::book::Book;
-use crate::command::{Action, Command, SymbolSpec, SymbolType};
-use crate::event::{Events, Standing, UserHint};
-use crate::ids::{OrderId, SymbolId};
+use crate::command::{Command, SymbolSpec};
+use crate::event::{Events, UserHint};
+use crate::ids::SymbolId;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 use crate::slab::Slab;
@@ -47,7 +49,7 @@ impl Matching {
     /// [`Rules::margin_trading`]), or an option, has one too, though nothing rests there.
     #[must_use]
     pub fn book(&self, symbol: SymbolId) -> Option<&Book> {
-        self.slot(symbol).map(|slot| &self.books[slot])
+        self.books.get(self.slot(symbol) as usize)
     }
 
     /// All books, by ascending symbol. Cost: sorts them.
@@ -85,8 +87,22 @@ impl Matching {
     ) -> ResultCode {
         events.clear();
         match *command {
+            Command::Move {
+                uid,
+                symbol,
+                order_id,
+                price,
+            } => {
+                let slot = self.slot(symbol);
+                match self.books.get_mut(slot) {
+                    Some(book) => {
+                        book.move_order((uid, order_id), price, checked, &self.rules, events)
+                    }
+                    None => ResultCode::MatchingInvalidOrderBookId,
+                }
+            }
             Command::Place(ref place) => {
-                self.in_book(place.symbol, None, events, |book, rules, events| {
+                self.in_book(place.symbol, events, |book, rules, events| {
                     if checked != ResultCode::ValidForMatchingEngine {
                         return checked;
                     }
@@ -95,28 +111,20 @@ impl Matching {
                 })
             }
             Command::PlaceWith(ref order) => self.place_with(order, checked, user, events),
-            Command::Move {
-                uid,
-                symbol,
-                order_id,
-                price,
-            } => self.in_book(symbol, Some(order_id), events, |book, rules, events| {
-                book.move_order((uid, order_id), price, checked, rules, events)
-            }),
             Command::Cancel {
                 uid,
                 symbol,
                 order_id,
-            } => self.in_book(symbol, None, events, |book, _, events| {
-                book.cancel(uid, order_id, events)
+            } => self.in_book(symbol, events, |book, _, events| {
+                book.reduce((uid, order_id), i64::MAX, events)
             }),
             Command::Reduce {
                 uid,
                 symbol,
                 order_id,
                 by,
-            } => self.in_book(symbol, None, events, |book, _, events| {
-                book.reduce(uid, order_id, by, events)
+            } => self.in_book(symbol, events, |book, _, events| {
+                book.reduce((uid, order_id), by, events)
             }),
             _ => self.administer(command, checked, events),
         }
@@ -127,28 +135,16 @@ impl Matching {
     fn in_book(
         &mut self,
         symbol: SymbolId,
-        moved: Option<OrderId>,
         events: &mut Events,
         run: impl FnOnce(&mut Book, &Rules, &mut Events) -> ResultCode,
     ) -> ResultCode {
-        let Some(slot) = self.slot(symbol) else {
+        let slot = self.slot(symbol);
+        let Some(book) = self.books.get_mut(slot) else {
             return ResultCode::MatchingInvalidOrderBookId;
         };
-        let book = &mut self.books[slot];
-        let is_futures = book.spec().symbol_type == SymbolType::Futures;
-        let moved = if is_futures {
-            moved.and_then(|id| book.order(id))
-        } else {
-            None
-        };
         let result = run(book, &self.rules, events);
-        if is_futures && result == ResultCode::Success {
-            let best = |side| book.best(side).map(|level| level.price);
-            events.set_standing(Standing {
-                ask: best(Action::Ask),
-                bid: best(Action::Bid),
-                moved: moved.map(|order| (order.price, order.size - order.filled)),
-            });
+        if book.is_futures() && result == ResultCode::Success {
+            events.set_standing(book.standing(None));
         }
         result
     }
@@ -175,15 +171,17 @@ impl Matching {
     }
 
     fn add(&mut self, spec: &SymbolSpec) {
-        if self.slot(spec.id).is_some() {
+        if self.book(spec.id).is_some() {
             return;
         }
-        let slot = self.books.insert(Book::with_capacity(*spec, self.orders));
+        let book = Book::with_capacity(*spec, &self.rules, self.orders);
+        let slot = self.books.insert(book);
         self.index.insert(spec.id, slot);
     }
 
+    /// The slot of a symbol's book, or one outside of the list.
     #[inline]
-    fn slot(&self, symbol: SymbolId) -> Option<u32> {
-        self.index.find(symbol, |slot| self.books[slot].spec().id)
+    fn slot(&self, symbol: SymbolId) -> u32 {
+        self.index.slot(symbol, |slot| self.books[slot].spec().id)
     }
 }

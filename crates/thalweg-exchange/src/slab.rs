@@ -39,6 +39,12 @@ impl<T> Slab<T> {
         self.entries.get(slot)
     }
 
+    /// What is in a slot, or was before it was freed; `None` outside of the list.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
+        self.entries.get_mut(slot as usize)
+    }
+
     /// Gives a slot back. It must not be free already.
     pub(crate) fn free(&mut self, slot: u32) {
         debug_assert!(self.free.len() > 64 || !self.free.contains(&slot));

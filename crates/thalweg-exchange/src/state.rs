@@ -2,7 +2,7 @@
 
 use crate::command::Command;
 use crate::event::Events;
-use crate::matching::Matching;
+use crate::matching::{Matching, Step};
 use crate::result_code::ResultCode;
 use crate::risk::Risk;
 use crate::rules::Rules;
@@ -49,9 +49,75 @@ impl Default for State {
 /// assert_eq!(code, ResultCode::UserMgmtUserAlreadyExists);
 /// assert!(events.is_empty());
 /// ```
+#[inline]
 pub fn apply(state: &mut State, command: &Command, events: &mut Events) -> ResultCode {
-    let checked = state.risk.check(command);
-    let result = state.matching.execute(command, checked, events);
+    let (checked, user) = state.risk.check_hinted(command);
+    let result = state.matching.execute_for(command, checked, user, events);
     state.risk.settle(command, result, events);
     result
+}
+
+/// How many commands before its turn a command's memory is asked for, step by step: far enough for
+/// a line to come from memory each time.
+const AHEAD: [(usize, Step); 3] = [(12, Step::Place), (8, Step::Order), (4, Step::Neighbours)];
+/// The largest part of a batch over which a book is taken to stay as large as it was.
+const PART: usize = 4096;
+
+/// Executes commands one after another, as [`apply`] does each, and tells every outcome: the
+/// command's place in `commands`, its result and its events.
+///
+/// The same results and state as [`apply`]. Where books or users are too many for the nearer
+/// caches, the memory of later commands is asked for while earlier ones are executed, which makes
+/// a command on a million resting orders several times as fast; where they are not, it costs
+/// nothing.
+///
+/// ```
+/// use thalweg_exchange::{Command, Events, ResultCode, State, UserId, apply_batch};
+///
+/// let mut state = State::default();
+/// let commands = [1, 2, 3].map(|uid| Command::AddUser { uid: UserId(uid) });
+/// let mut done = 0;
+/// apply_batch(&mut state, &commands, &mut Events::new(), |_, result, _| {
+///     done += usize::from(result == ResultCode::Success);
+/// });
+/// assert_eq!(done, 3);
+/// ```
+pub fn apply_batch(
+    state: &mut State,
+    commands: &[Command],
+    events: &mut Events,
+    mut told: impl FnMut(usize, ResultCode, &Events),
+) {
+    let mut at = 0;
+    while at < commands.len() {
+        let end = commands.len().min(at + PART);
+        if state.matching.is_large() || state.risk.is_large() {
+            for at in at..end {
+                state.fetch(commands, at);
+                let result = apply(state, &commands[at], events);
+                told(at, result, events);
+            }
+        } else {
+            for (at, command) in (at..end).zip(&commands[at..end]) {
+                let result = apply(state, command, events);
+                told(at, result, events);
+            }
+        }
+        at = end;
+    }
+}
+
+impl State {
+    /// Asks for what the commands after the one at `at` will need.
+    #[inline]
+    fn fetch(&self, commands: &[Command], at: usize) {
+        for (ahead, step) in AHEAD {
+            if let Some(command) = commands.get(at + ahead) {
+                self.matching.fetch(command, step);
+                if let (Step::Place, Some(uid)) = (step, command.uid()) {
+                    self.risk.fetch(uid);
+                }
+            }
+        }
+    }
 }

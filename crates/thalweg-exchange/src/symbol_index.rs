@@ -6,6 +6,9 @@ use crate::index::Index;
 /// Symbols with ids from zero to below this are found in a list, without a hash: at most 256 KiB.
 const SMALL_IDS: usize = 65_536;
 
+/// No symbol has this slot.
+pub(crate) const NO_SLOT: u32 = u32::MAX;
+
 /// Maps symbol ids to slot numbers, as far as [`Index`] takes them.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct SymbolIndex {
@@ -18,9 +21,20 @@ impl SymbolIndex {
     /// The slot of `symbol`, if it is here. `id_of` tells the symbol in a slot.
     #[inline]
     pub(crate) fn find(&self, symbol: SymbolId, id_of: impl Fn(u32) -> SymbolId) -> Option<u32> {
-        match self.small.get(symbol.0 as usize) {
-            Some(&slot) if slot != 0 => Some(slot - 1),
-            _ => self.find_any(symbol, id_of),
+        match self.slot(symbol, id_of) {
+            NO_SLOT => None,
+            slot => Some(slot),
+        }
+    }
+
+    /// The same with [`NO_SLOT`] for none, which is outside of every list: fewer instructions for
+    /// who looks there next.
+    #[inline]
+    pub(crate) fn slot(&self, symbol: SymbolId, id_of: impl Fn(u32) -> SymbolId) -> u32 {
+        let slot = self.small.get(symbol.0 as usize).copied().unwrap_or(0);
+        match slot.wrapping_sub(1) {
+            NO_SLOT => self.find_any(symbol, id_of).unwrap_or(NO_SLOT),
+            slot => slot,
         }
     }
 

@@ -197,7 +197,7 @@ impl Book {
             size,
             completed,
             bidder_hold_price: order.reserve_price,
-            user: order.user,
+            user: order.user(),
             action: order.action,
         });
         ResultCode::Success
@@ -208,7 +208,7 @@ impl Book {
         let side = taker.action.opposite();
         let mut is_cut = false;
         while taker.left != 0 && !is_cut {
-            let key = self.ladder.best_key(side);
+            let key = self.ladder.find_best_key(side);
             if key > taker.limit || key == NO_KEY && self.ladder.level_at(side, key).is_none() {
                 break;
             }
@@ -257,7 +257,7 @@ impl Book {
             size,
             maker_order: OrderId(maker.id),
             maker_uid: UserId(maker.uid),
-            maker_user: maker.user,
+            maker_user: maker.user(),
             maker_completed: completed,
             taker_completed: taker.left == 0,
             bidder_hold_price: match taker.action {
@@ -297,7 +297,7 @@ impl Book {
             symbol: self.spec.id,
             order: OrderId(order.id),
             uid: UserId(order.uid),
-            user: order.user,
+            user: order.user(),
             action: order.action,
             price: order.price,
             size,

@@ -32,7 +32,7 @@ impl Book {
         let Place { order_id, .. } = order.place;
         let display = order.display.unwrap_or(left);
         let shown = left.min(display);
-        let slot = self.rest(&order.place, shown, user);
+        let slot = self.rest_new(&order.place, shown, user);
         if order.display.is_none() && order.good_till.is_none() {
             return;
         }

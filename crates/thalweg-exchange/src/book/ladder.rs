@@ -2,13 +2,19 @@
 //! rest.
 //!
 //! *State*: a bid and an ask never rest at one price, so both sides share the window; its levels
-//! are the first slots of the nodes, a bitmap tells which have orders. Levels outside it are nodes
+//! are the first slots of the nodes, a map tells which have orders. Levels outside it are nodes
 //! like orders, found through a tree per side.
-//! *Rules*: (1) a tick's bit is set exactly while its level has orders; a far level exists exactly
+//! *Rules*: (1) a tick is occupied exactly while its level has orders; a far level exists exactly
 //! while it has orders; (2) no far level has a price of the window; (3) the book is never crossed:
-//! whatever could match has matched before an order is appended; so above a bid's tick
-//! the next bit up is a bid's or the best ask's, and above an ask's only asks'; (4) `best` and
-//! `far_best` are the least keys of a side, or [`NO_KEY`].
+//! whatever could match has matched before an order is appended; (4) `bound` of a side is no worse
+//! than its best key, and every order of the other side is beyond it; `far_best` is the least far
+//! key, or [`NO_KEY`].
+//!
+//! *Why a bound and not the best price*: nobody but a taker needs the best price, and most orders do
+//! not take. Whoever does not reach the bound does not reach the best price either; who reaches
+//! it looks for the best price, which then is the bound. So a level that is left empty costs
+//! nothing, and no branch asks whether it was the best. By (4), all that rests between a bound and
+//! the best price of its side is nothing, so the search may read the map of both sides.
 //!
 //! *Keys*: `price ^ mask(side)` sorts each side's best price first without a branch or overflow. A
 //! price may be as extreme as `NO_KEY` stands for, so that key is looked at twice.
@@ -40,10 +46,8 @@ pub(super) struct Ladder {
     pub(super) nodes: Nodes,
     /// The price of tick 0.
     base: i64,
-    /// [`WINDOW`], or 0 before the first order.
-    width: u64,
     occupied: Occupancy,
-    best: [i64; 2],
+    bound: [i64; 2],
     far: [BTreeMap<i64, u32>; 2],
     far_best: [i64; 2],
     /// Far commands to go before the window may move.
@@ -55,32 +59,60 @@ impl Ladder {
         Self {
             nodes: Nodes::new(),
             base: 0,
-            width: 0,
-            occupied: Occupancy::new(),
-            best: [NO_KEY; 2],
+            occupied: Occupancy::closed(),
+            bound: [NO_KEY; 2],
             far: [BTreeMap::new(), BTreeMap::new()],
             far_best: [NO_KEY; 2],
             patience: 0,
         }
     }
 
-    /// The best key of a side; [`NO_KEY`] is not certain to be one.
+    /// Whether an order of the other side that takes keys up to `limit` would find one. (Of the
+    /// last key it is not certain.)
     #[inline]
-    pub(super) const fn best_key(&self, side: Action) -> i64 {
-        self.best[side as usize]
+    pub(super) fn reaches(&mut self, side: Action, limit: i64) -> bool {
+        self.bound[side as usize] <= limit && self.find_best_key(side) <= limit
     }
 
-    /// The distance of a price from tick 0: a tick of the window if below `width`.
+    /// The best key of a side, which then is its bound; [`NO_KEY`] is not certain to be one.
+    #[inline(never)]
+    pub(super) fn find_best_key(&mut self, side: Action) -> i64 {
+        let key = self.best_key(side);
+        self.bound[side as usize] = key;
+        key
+    }
+
+    /// The best key of a side; [`NO_KEY`] is not certain to be one.
+    pub(super) fn best_key(&self, side: Action) -> i64 {
+        let window = self.window_key_from(side, self.bound[side as usize]);
+        window.min(self.far_best[side as usize])
+    }
+
+    /// The best price of a side.
+    #[inline]
+    pub(super) fn best_price(&self, side: Action) -> Option<i64> {
+        let key = self.best_key(side);
+        (key != NO_KEY || self.level_at(side, key).is_some()).then_some(key ^ mask(side))
+    }
+
+    /// The distance of a price from tick 0: a tick of the window if below its width.
     #[inline]
     const fn offset(&self, price: i64) -> u64 {
         price.wrapping_sub(self.base).cast_unsigned()
+    }
+
+    /// The slot of the level of a price in the window.
+    #[inline]
+    pub(super) fn window_level(&self, price: i64) -> Option<u32> {
+        let offset = self.offset(price);
+        (offset < self.occupied.width()).then_some(offset as u32)
     }
 
     /// The slot of the level of a price at which something rests.
     #[inline]
     pub(super) fn level_of(&self, side: Action, price: i64) -> u32 {
         let offset = self.offset(price);
-        if offset < self.width {
+        if offset < self.occupied.width() {
             offset as u32
         } else {
             self.far_level_of(side, price)
@@ -97,7 +129,7 @@ impl Ladder {
     /// The slot of the level with this key, if that side has one.
     pub(super) fn level_at(&self, side: Action, key: i64) -> Option<u32> {
         let level = self.level_of(side, key ^ mask(side));
-        if level == NONE || self.nodes[level].filled == 0 {
+        if level == NONE || self.nodes[level].tag == 0 {
             return None;
         }
         // Only of the last key it is not certain whose it is.
@@ -105,29 +137,30 @@ impl Ladder {
         (self.nodes[head].action == side).then_some(level)
     }
 
-    /// The key after `key`, at which something may have rested until now; [`NO_KEY`] for the end.
+    /// The key after that of a level of this side; [`NO_KEY`] for the end.
     fn key_after(&self, side: Action, key: i64) -> i64 {
         if key == NO_KEY {
             return NO_KEY;
         }
         let far = &self.far[side as usize];
         let far = far.range(key + 1..).next().map_or(NO_KEY, |(&key, _)| key);
-        far.min(self.window_key_after(side, key ^ mask(side)))
+        far.min(self.window_key_from(side, key + 1))
     }
 
-    /// The next key in the window after `price`, at which, or beyond which, nothing is better.
-    #[inline]
-    fn window_key_after(&self, side: Action, price: i64) -> i64 {
+    /// The best key of the window from `key` on, where nothing of the other side rests at `key` or
+    /// beyond; [`NO_KEY`] for none.
+    fn window_key_from(&self, side: Action, key: i64) -> i64 {
+        let price = key ^ mask(side);
         let offset = self.offset(price);
-        let tick = if offset < self.width {
+        let tick = if offset < self.occupied.width() {
             match side {
-                Action::Ask => self.occupied.above(offset as u32),
-                Action::Bid => self.occupied.below(offset as u32),
+                Action::Ask => self.occupied.from(offset as u32),
+                Action::Bid => self.occupied.down_from(offset as u32),
             }
         } else {
             match side {
-                Action::Ask if price < self.base => self.occupied.lowest(),
-                Action::Bid if price > self.base => self.occupied.highest(),
+                Action::Ask if price < self.base => self.occupied.from(0),
+                Action::Bid if price > self.base => self.occupied.down_from(WINDOW - 1),
                 _ => NO_TICK,
             }
         };
@@ -147,12 +180,12 @@ impl Ladder {
             ..
         } = self.nodes[slot];
         let offset = self.offset(price);
-        if offset < self.width {
+        if offset < self.occupied.width() {
             let level = offset as u32;
             self.occupied.insert(level);
             self.link(slot, level, left);
-            let best = &mut self.best[side as usize];
-            *best = (*best).min(price ^ mask(side));
+            let bound = &mut self.bound[side as usize];
+            *bound = (*bound).min(price ^ mask(side));
         } else {
             self.append_far(slot);
         }
@@ -163,7 +196,7 @@ impl Ladder {
         let nodes = self.nodes.as_mut_slice();
         let queue = &mut nodes[level as usize];
         queue.left += left;
-        queue.filled += 1;
+        queue.tag += 1;
         let last = std::mem::replace(&mut queue.previous, slot);
         nodes[last as usize].next = slot;
         let order = &mut nodes[slot as usize];
@@ -179,7 +212,7 @@ impl Ladder {
             action: side,
             ..
         } = self.nodes[slot];
-        if self.width == 0 {
+        if self.occupied.width() == 0 {
             self.open(0);
             self.base = base_around(price);
             self.append(slot);
@@ -193,8 +226,8 @@ impl Ladder {
             level
         };
         self.link(slot, level, left);
-        let best = &mut self.best[side as usize];
-        *best = (*best).min(key);
+        let bound = &mut self.bound[side as usize];
+        *bound = (*bound).min(key);
         self.patience = self.patience.saturating_sub(1);
         if self.patience == 0 || self.occupied.is_empty() {
             self.consider_moving();
@@ -243,8 +276,30 @@ impl Ladder {
         nodes[next as usize].previous = previous;
         let queue = &mut nodes[level as usize];
         queue.left -= left;
-        queue.filled -= 1;
-        if queue.filled == 0 {
+        queue.tag -= 1;
+        if queue.tag == 0 {
+            self.close(level, price, side);
+        }
+    }
+
+    /// Ends the queue of a level before `first`, the first order that stays, or the level itself:
+    /// the `gone` orders ahead of it are not of the book any more. `rest`: the volume that is left.
+    #[inline]
+    pub(super) fn cut(
+        &mut self,
+        level: u32,
+        (first, gone): (u32, u32),
+        rest: i64,
+        (price, side): (i64, Action),
+    ) {
+        let nodes = self.nodes.as_mut_slice();
+        let queue = &mut nodes[level as usize];
+        queue.left = rest;
+        queue.tag -= gone;
+        queue.next = first;
+        let is_empty = queue.tag == 0;
+        nodes[first as usize].previous = level;
+        if is_empty {
             self.close(level, price, side);
         }
     }
@@ -256,67 +311,50 @@ impl Ladder {
     /// and whether a level is left empty.
     #[inline]
     pub(super) fn shift(&mut self, slot: u32, price: i64) -> bool {
+        let ticks = self.occupied.as_mut_slice();
         let nodes = self.nodes.as_mut_slice();
+        let order = &mut nodes[slot as usize];
+        let from = order.price.wrapping_sub(self.base) as usize;
+        let to = price.wrapping_sub(self.base) as usize;
+        if from >= ticks.len() || to >= ticks.len() {
+            return false;
+        }
         let Node {
-            price: old,
             left,
             previous,
             next,
             action: side,
             ..
-        } = nodes[slot as usize];
-        let from = old.wrapping_sub(self.base).cast_unsigned();
-        let to = price.wrapping_sub(self.base).cast_unsigned();
-        // The width is a power of two, or zero.
-        if (from | to) >= self.width {
-            return false;
-        }
-        let (from, to) = (from as u32, to as u32);
+        } = *order;
+        order.price = price;
         nodes[previous as usize].next = next;
         nodes[next as usize].previous = previous;
-        let queue = &mut nodes[from as usize];
+        let queue = &mut nodes[from];
         queue.left -= left;
-        queue.filled -= 1;
-        // 1 if it is empty. Made by a shift, as a comparison becomes a branch that is foreseen
-        // wrong for 38 % of the moves of the load stream (by callgrind).
-        let is_empty = (queue.filled - 1).cast_unsigned() >> 63;
-        let queue = &mut nodes[to as usize];
+        queue.tag -= 1;
+        ticks[from] = u8::from(queue.tag != 0);
+        ticks[to] = 1;
+        let queue = &mut nodes[to];
         queue.left += left;
-        queue.filled += 1;
+        queue.tag += 1;
         let last = std::mem::replace(&mut queue.previous, slot);
         nodes[last as usize].next = slot;
         let order = &mut nodes[slot as usize];
-        order.price = price;
         order.previous = last;
-        order.next = to;
-
-        self.occupied.remove_if(is_empty, from);
-        let mask = mask(side);
-        let mut best = self.best[side as usize];
-        // Opaque, or it would become two branches, the first of them one that cannot be foreseen.
-        let stays = (is_empty ^ 1) | (best ^ old ^ mask).cast_unsigned();
-        if std::hint::black_box(stays) == 0 {
-            best = self.window_key_after(side, old);
-            best = best.min(self.far_best[side as usize]);
-        }
-        self.occupied.insert(to);
-        self.best[side as usize] = best.min(price ^ mask);
+        order.next = to as u32;
+        let bound = &mut self.bound[side as usize];
+        *bound = (*bound).min(price ^ mask(side));
         true
     }
 
     /// Forgets a level that has no orders any more.
     #[inline]
     fn close(&mut self, level: u32, price: i64, side: Action) {
-        let key = price ^ mask(side);
         if level < WINDOW {
             self.occupied.remove(level);
         } else {
-            self.remove_far(side, key, level);
+            self.remove_far(side, price ^ mask(side), level);
             self.patience = self.patience.saturating_sub(1);
-        }
-        if self.best[side as usize] == key {
-            let window = self.window_key_after(side, price);
-            self.best[side as usize] = window.min(self.far_best[side as usize]);
         }
     }
 
@@ -345,7 +383,7 @@ impl Ladder {
             Level {
                 price: self.price_of(level),
                 volume: node.left,
-                orders: node.filled.unsigned_abs(),
+                orders: node.tag.into(),
             }
         })
     }

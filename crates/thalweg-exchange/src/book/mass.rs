@@ -22,7 +22,7 @@ impl Book {
                     symbol: self.spec.id,
                     order: order.order_id,
                     uid: order.uid,
-                    user: self.ladder.nodes[slot].user,
+                    user: self.ladder.nodes[slot].user(),
                     action: order.action,
                     price: order.price,
                     size: order.size - order.filled,

@@ -13,6 +13,7 @@
 //! Nothing here is checked for 64-bit overflow: the risk check admits only orders for which no sum
 //! of sizes can leave 64 bits (see [`crate::risk`]).
 
+mod ahead;
 mod aside;
 mod careful;
 mod expiry;
@@ -32,9 +33,9 @@ use self::ladder::{Ladder, mask};
 use self::node::{NONE, Node};
 pub use self::view::{Level, RestingOrder};
 use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
-use crate::event::{Event, Events, UserHint};
+use crate::event::{Event, Events, Standing, UserHint};
 use crate::ids::{OrderId, UserId};
-use crate::index::Index;
+use crate::index::{Index, Vacancy};
 use crate::order_terms::{ConditionalOrder, OrderFlags};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
@@ -43,8 +44,9 @@ use crate::rules::Rules;
 #[derive(Clone, Debug)]
 pub struct Book {
     spec: SymbolSpec,
-    /// An ask under it does not cover its fee.
+    /// An ask must not be moved under it, nor a bid above its reserve price where `bids_bounded`.
     ask_floor: i64,
+    bids_bounded: bool,
     ladder: Ladder,
     index: Index,
     /// Only while orders hide lots, expire, or wait.
@@ -54,14 +56,21 @@ pub struct Book {
 impl Book {
     /// A book with room for `orders` resting orders, so that nothing is allocated for them later
     /// at prices in the window. Without, it takes no memory before its first order.
-    pub(crate) fn with_capacity(spec: SymbolSpec, orders: usize) -> Self {
+    pub(crate) fn with_capacity(spec: SymbolSpec, rules: &Rules, orders: usize) -> Self {
         let mut ladder = Ladder::new();
         if orders > 0 {
             ladder.open(orders);
         }
+        let is_pair = spec.symbol_type == SymbolType::CurrencyPair;
+        let ask_floor = if is_pair && rules.refuse_moved_ask_under_fee {
+            lowest_ask(&spec)
+        } else {
+            i64::MIN
+        };
         Self {
             spec,
-            ask_floor: lowest_ask(&spec),
+            ask_floor,
+            bids_bounded: is_pair,
             ladder,
             index: Index::with_capacity(orders),
             aside: None,
@@ -106,13 +115,35 @@ impl Book {
     }
 
     #[inline]
+    pub(crate) const fn is_futures(&self) -> bool {
+        matches!(self.spec.symbol_type, SymbolType::Futures)
+    }
+
+    /// How the book stands, for settlement; `moved` as [`Standing::moved`].
+    #[inline]
+    pub(crate) fn standing(&self, moved: Option<(i64, i64)>) -> Standing {
+        Standing {
+            ask: self.ladder.best_price(Action::Ask),
+            bid: self.ladder.best_price(Action::Bid),
+            moved,
+        }
+    }
+
+    #[inline]
     fn find(&self, order_id: OrderId) -> Option<u32> {
         let nodes = &self.ladder.nodes;
         self.index.find(order_id.0, |slot| nodes[slot].id)
     }
 
-    /// The slot of an order that rests and belongs to `uid`.
+    /// Room for a new id; `None` where one like it rests.
     #[inline]
+    fn vacancy(&mut self, order_id: OrderId) -> Option<Vacancy> {
+        let nodes = &self.ladder.nodes;
+        self.index.vacancy(order_id.0, |slot| nodes[slot].id)
+    }
+
+    /// The slot of an order that rests and belongs to `uid`.
+    #[inline(always)]
     fn find_own(&self, uid: UserId, order_id: OrderId) -> Option<u32> {
         self.find(order_id)
             .filter(|&slot| self.ladder.nodes[slot].uid == uid.0)
@@ -157,20 +188,29 @@ impl Book {
     }
 
     fn place_gtc(&mut self, place: &Place, user: UserHint, events: &mut Events) {
-        let left = self.take_limited(place, events);
+        let mut left = place.size;
+        if self.crosses(place.action, place.price) {
+            left = self.take_limited(place, events);
+        }
         if left == 0 {
             return;
         }
-        if self.find(place.order_id).is_some() {
+        let Some(vacancy) = self.vacancy(place.order_id) else {
             reject_always(place, left, events);
             return;
-        }
-        self.rest(place, left, user);
+        };
+        self.rest(place, left, user, vacancy);
     }
 
     /// Puts what is left of a new order, whose id is not in use, at the end of its queue.
+    fn rest_new(&mut self, place: &Place, left: i64, user: UserHint) -> u32 {
+        let vacancy = self.vacancy(place.order_id).expect("its id is not in use");
+        self.rest(place, left, user, vacancy)
+    }
+
+    /// The same where its place in the index is known.
     #[inline]
-    fn rest(&mut self, place: &Place, left: i64, user: UserHint) -> u32 {
+    fn rest(&mut self, place: &Place, left: i64, user: UserHint, vacancy: Vacancy) -> u32 {
         let slot = self.ladder.nodes.insert(Node {
             id: place.order_id.0,
             uid: place.uid.0,
@@ -180,12 +220,12 @@ impl Book {
             filled: place.size - left,
             previous: NONE,
             next: NONE,
-            user,
+            tag: user.0,
             action: place.action,
             flags: place.flags,
             marks: 0,
         });
-        self.index.insert(place.order_id.0, slot);
+        self.index.fill(vacancy, slot);
         self.ladder.append(slot);
         slot
     }
@@ -213,21 +253,10 @@ impl Book {
         }
     }
 
-    /// Takes what is left of an order out of the book.
-    pub(crate) fn cancel(
-        &mut self,
-        uid: UserId,
-        order_id: OrderId,
-        events: &mut Events,
-    ) -> ResultCode {
-        self.reduce(uid, order_id, i64::MAX, events)
-    }
-
     /// Takes `by` lots off an order; all that is left, or more, cancels it.
     pub(crate) fn reduce(
         &mut self,
-        uid: UserId,
-        order_id: OrderId,
+        (uid, order_id): (UserId, OrderId),
         by: i64,
         events: &mut Events,
     ) -> ResultCode {
@@ -241,11 +270,11 @@ impl Book {
             return self.reduce_carefully(slot, by, events);
         }
         let order = &mut self.ladder.nodes[slot];
+        let user = order.user();
         let Node {
             price,
             reserve_price,
             left,
-            user,
             action,
             ..
         } = *order;
@@ -272,6 +301,7 @@ impl Book {
 
     /// Gives an order another price: it matches as a taker, and what is left rests at the tail.
     /// `checked` is what the risk check said; it counts only if there is such an order.
+    #[inline]
     pub(crate) fn move_order(
         &mut self,
         (uid, order_id): (UserId, OrderId),
@@ -287,16 +317,28 @@ impl Book {
             return checked;
         }
         let order = &self.ladder.nodes[slot];
-        let (side, marks) = (order.action, order.marks);
-        if let Some(code) = self.check_move(order, price, rules) {
+        let (side, before, left) = (order.action, order.price, order.left);
+        let is_marked = order.marks != 0;
+        if let Some(code) = self.check_move(order, price) {
             return code;
         }
-        let opposite = side.opposite();
-        let crosses = self.ladder.best_key(opposite) <= price ^ mask(opposite);
-        if crosses | (marks != 0) || !self.ladder.shift(slot, price) {
-            return self.move_far(slot, price, rules, events);
+        if self.crosses(side, price) | is_marked || !self.ladder.shift(slot, price) {
+            let code = self.move_far(slot, price, rules, events);
+            if code != ResultCode::Success {
+                return code;
+            }
+        }
+        if self.is_futures() {
+            events.set_standing(self.standing(Some((before, left))));
         }
         ResultCode::Success
+    }
+
+    /// Whether an order of this side would take at this price.
+    #[inline]
+    fn crosses(&mut self, side: Action, price: i64) -> bool {
+        let opposite = side.opposite();
+        self.ladder.reaches(opposite, price ^ mask(opposite))
     }
 
     /// The same where it trades, or where the window ends.
@@ -324,21 +366,24 @@ impl Book {
 
     /// A pair's bid may not leave its reserve price, nor its ask the price that covers the fee.
     #[inline]
-    fn check_move(&self, order: &Node, price: i64, rules: &Rules) -> Option<ResultCode> {
-        if self.spec.symbol_type != SymbolType::CurrencyPair {
-            return None;
-        }
-        let floor = if rules.refuse_moved_ask_under_fee {
-            self.ask_floor
+    fn check_move(&self, order: &Node, price: i64) -> Option<ResultCode> {
+        // Both bounds are lower bounds of keys; the side is chosen by a mask, not by a branch.
+        let side = mask(order.action);
+        let reserve = if self.bids_bounded {
+            !order.reserve_price
         } else {
             i64::MIN
         };
-        // Both are lower bounds of keys, so the side needs no branch.
-        let bound = [floor, order.reserve_price ^ mask(Action::Bid)][order.action as usize];
-        (price ^ mask(order.action) < bound).then_some(match order.action {
-            Action::Bid => ResultCode::MatchingMoveFailedPriceOverRiskLimit,
-            Action::Ask => ResultCode::MatchingMoveFailedPriceLowerThanFee,
-        })
+        let bound = self.ask_floor ^ ((self.ask_floor ^ reserve) & side);
+        (price ^ side < bound).then(|| refused_move(order.action))
+    }
+}
+
+#[cold]
+const fn refused_move(side: Action) -> ResultCode {
+    match side {
+        Action::Bid => ResultCode::MatchingMoveFailedPriceOverRiskLimit,
+        Action::Ask => ResultCode::MatchingMoveFailedPriceLowerThanFee,
     }
 }
 

@@ -14,7 +14,7 @@ pub(super) const NONE: u32 = u32::MAX;
 
 /// An order, or the level that is the sentinel of a circular list of orders.
 ///
-/// Of a level, `left` is the volume, `filled` the number of orders, `next` the oldest order,
+/// Of a level, `left` is the volume, `tag` the number of orders, `next` the oldest order,
 /// `previous` the newest, and the rest unused, but for the `price` of a level outside the window.
 #[derive(Clone, Copy, Debug)]
 #[repr(C, align(64))]
@@ -28,7 +28,8 @@ pub(super) struct Node {
     pub(super) filled: i64,
     pub(super) previous: u32,
     pub(super) next: u32,
-    pub(super) user: UserHint,
+    /// Of an order, where its owner is kept; of a level, how many orders it has.
+    pub(super) tag: u32,
     pub(super) action: Action,
     /// What the order asks for when it is moved and takes.
     pub(super) flags: OrderFlags,
@@ -50,11 +51,16 @@ impl Node {
             filled: 0,
             previous: slot,
             next: slot,
-            user: UserHint::UNKNOWN,
+            tag: 0,
             action: Action::Ask,
             flags: OrderFlags::NONE,
             marks: 0,
         }
+    }
+
+    /// Where an order's owner is kept.
+    pub(super) const fn user(&self) -> UserHint {
+        UserHint(self.tag)
     }
 
     pub(super) const fn resting(&self) -> RestingOrder {
@@ -130,6 +136,12 @@ impl Nodes {
     pub(super) fn free(&mut self, slot: u32) {
         self.list[slot as usize].next = self.free;
         self.free = slot;
+    }
+
+    /// The node in this slot, whatever it is now.
+    #[inline]
+    pub(super) fn get(&self, slot: u32) -> Option<&Node> {
+        self.list.get(slot as usize)
     }
 
     #[inline]

@@ -13,10 +13,10 @@ use crate::command::Action;
 
 impl Book {
     /// Whether an order of some lots would trade at once.
-    pub(super) fn would_take(&self, action: Action, price: i64) -> bool {
+    pub(super) fn would_take(&mut self, action: Action, price: i64) -> bool {
         let side = action.opposite();
+        let is_reached = self.ladder.reaches(side, price ^ mask(side));
         let key = self.ladder.best_key(side);
-        let is_reached = key <= price ^ mask(side);
         is_reached && (key != NO_KEY || self.ladder.level_at(side, key).is_some())
     }
 }

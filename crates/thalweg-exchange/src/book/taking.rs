@@ -100,42 +100,54 @@ impl Book {
         let side = taker.action.opposite();
         let mut left = taker.left;
         while left != 0 {
-            let key = self.ladder.best_key(side);
+            let key = self.ladder.find_best_key(side);
             if key > taker.limit || key == NO_KEY && self.ladder.level_at(side, key).is_none() {
                 break;
             }
             let price = key ^ mask(side);
             let level = self.ladder.level_of(side, price);
-            let slot = self.ladder.nodes[level].next;
-            let maker = &mut self.ladder.nodes[slot];
-            let size = allow(price, left.min(maker.left));
-            if size == 0 {
+            let volume = self.ladder.nodes[level].left;
+            let (mut rest, mut gone, mut stopped) = (volume, 0, false);
+            let mut slot = self.ladder.nodes[level].next;
+            while slot != level && left != 0 {
+                let maker = &mut self.ladder.nodes[slot];
+                let size = allow(price, left.min(maker.left));
+                if size == 0 {
+                    stopped = true;
+                    break;
+                }
+                let completed = size == maker.left;
+                left -= size;
+                rest -= size;
+                events.push(Event::Trade {
+                    price,
+                    size,
+                    maker_order: OrderId(maker.id),
+                    maker_uid: UserId(maker.uid),
+                    maker_user: maker.user(),
+                    maker_completed: completed,
+                    taker_completed: left == 0,
+                    bidder_hold_price: match taker.action {
+                        Action::Bid => taker.reserve_price,
+                        Action::Ask => maker.reserve_price,
+                    },
+                    taker_action: taker.action,
+                });
+                if !completed {
+                    maker.left -= size;
+                    maker.filled += size;
+                    stopped = true;
+                    break;
+                }
+                let next = maker.next;
+                self.forget(slot);
+                gone += 1;
+                slot = next;
+            }
+            self.ladder.cut(level, (slot, gone), rest, (price, side));
+            if stopped {
                 break;
             }
-            let completed = size == maker.left;
-            left -= size;
-            events.push(Event::Trade {
-                price,
-                size,
-                maker_order: OrderId(maker.id),
-                maker_uid: UserId(maker.uid),
-                maker_user: maker.user,
-                maker_completed: completed,
-                taker_completed: left == 0,
-                bidder_hold_price: match taker.action {
-                    Action::Bid => taker.reserve_price,
-                    Action::Ask => maker.reserve_price,
-                },
-                taker_action: taker.action,
-            });
-            if !completed {
-                maker.left -= size;
-                maker.filled += size;
-                self.ladder.nodes[level].left -= size;
-                break;
-            }
-            self.ladder.unlink_from(slot, level, price, side);
-            self.forget(slot);
         }
         left
     }

@@ -1,8 +1,6 @@
 //! Orders with conditions, and what becomes of them as time goes by.
 
 use super::Matching;
-use super::operations::standing;
-use crate::command::SymbolType;
 use crate::event::{Events, UserHint};
 use crate::ids::SymbolId;
 use crate::order_terms::ConditionalOrder;
@@ -17,7 +15,7 @@ impl Matching {
         user: UserHint,
         events: &mut Events,
     ) -> ResultCode {
-        self.in_book(order.place.symbol, None, events, |book, rules, events| {
+        self.in_book(order.place.symbol, events, |book, rules, events| {
             if checked != ResultCode::ValidForMatchingEngine {
                 return checked;
             }
@@ -35,13 +33,13 @@ impl Matching {
         let due = books.iter().filter(|book| book.expires_by(time));
         let due: Vec<SymbolId> = due.map(|book| book.spec().id).collect();
         for symbol in due {
-            let Some(slot) = self.slot(symbol) else {
+            let slot = self.slot(symbol);
+            let Some(book) = self.books.get_mut(slot) else {
                 continue;
             };
-            let book = &mut self.books[slot];
             book.expire(time, events);
-            if book.spec().symbol_type == SymbolType::Futures {
-                events.add_standing(symbol, standing(book));
+            if book.is_futures() {
+                events.add_standing(symbol, book.standing(None));
             }
         }
     }

@@ -2,8 +2,7 @@
 
 use super::Matching;
 use crate::book::Book;
-use crate::command::{Action, SymbolType};
-use crate::event::{Events, Removal, Standing};
+use crate::event::{Events, Removal};
 use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -36,7 +35,7 @@ impl Matching {
         };
         let books = &self.books;
         self.index.remove(symbol, |slot| books[slot].spec().id);
-        let empty = Book::with_capacity(*self.books[slot].spec(), 0);
+        let empty = Book::with_capacity(*self.books[slot].spec(), &self.rules, 0);
         self.books[slot] = empty;
         self.books.free(slot);
         ResultCode::Success
@@ -50,23 +49,13 @@ impl Matching {
         why: Removal,
         events: &mut Events,
     ) -> Option<u32> {
-        let slot = self.slot(symbol)?;
-        let book = &mut self.books[slot];
+        let slot = self.slot(symbol);
+        let book = self.books.get_mut(slot)?;
         let before = events.len();
         book.remove_all(uid, why, events);
-        if events.len() > before && book.spec().symbol_type == SymbolType::Futures {
-            events.add_standing(symbol, standing(book));
+        if events.len() > before && book.is_futures() {
+            events.add_standing(symbol, book.standing(None));
         }
         Some(slot)
-    }
-}
-
-/// How a book stands after a command that moved none of its orders.
-pub(super) fn standing(book: &Book) -> Standing {
-    let best = |side| book.best(side).map(|level| level.price);
-    Standing {
-        ask: best(Action::Ask),
-        bid: best(Action::Bid),
-        moved: None,
     }
 }

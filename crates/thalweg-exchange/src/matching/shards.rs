@@ -72,7 +72,7 @@ impl Matching {
         let slots: Vec<u32> = self.index.slots().collect();
         let take = |slot| {
             let book = &mut self.books[slot];
-            let empty = Book::with_capacity(*book.spec(), 0);
+            let empty = Book::with_capacity(*book.spec(), &self.rules, 0);
             std::mem::replace(book, empty)
         };
         slots.into_iter().map(take).collect()

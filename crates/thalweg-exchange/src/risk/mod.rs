@@ -209,6 +209,17 @@ impl Risk {
         Ok(ResultCode::Success)
     }
 
+    /// True where users are too many for the nearer caches, so that asking ahead pays.
+    pub(crate) const fn is_large(&self) -> bool {
+        self.users.is_large()
+    }
+
+    /// Asks for what a command of this user will need soon. Changes nothing.
+    #[inline]
+    pub(crate) fn fetch(&self, uid: UserId) {
+        self.users.fetch(uid);
+    }
+
     /// True where the command must see everything before it settled, even to be accepted: all that
     /// change users, balances, symbols or everything.
     #[must_use]

@@ -268,6 +268,19 @@ impl Users {
         &mut self.users[slot]
     }
 
+    /// True where users are too many for the nearer caches, so that asking ahead pays.
+    pub(super) const fn is_large(&self) -> bool {
+        self.index.is_large()
+    }
+
+    /// Asks for a user's line, which will be needed soon, if the slot follows from the id.
+    #[inline]
+    pub(super) fn fetch(&self, uid: UserId) {
+        if let Some(user) = self.users.get(uid.0.wrapping_sub(self.offset) as usize) {
+            thalweg::ring::prefetch(user);
+        }
+    }
+
     /// Whether a user was ever removed.
     #[inline]
     pub(super) const fn lost_any(&self) -> bool {

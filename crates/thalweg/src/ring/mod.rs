@@ -7,12 +7,14 @@
 
 pub mod broadcast;
 mod mpsc;
+mod prefetch;
 pub(crate) mod sequence;
 mod spsc;
 pub(crate) mod sync;
 mod ticket;
 
 pub use mpsc::{LaneConsumer, mpsc};
+pub use prefetch::prefetch;
 pub use sequence::{CAPACITY_MAX, CapacityError};
 pub use spsc::{Batch, Claim, ClaimError, Consumer, Layout, PopError, Producer, PushError, spsc};
 pub use ticket::{Many, Side, Sole, SoleConsumer, SoleProducer, Taken, Ticket, TicketClaim};

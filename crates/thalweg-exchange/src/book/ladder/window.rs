@@ -27,19 +27,15 @@ impl Ladder {
     #[cold]
     pub(in crate::book) fn open(&mut self, orders: usize) {
         self.nodes.open(orders);
-        self.width = WINDOW.into();
+        self.occupied = Occupancy::open();
     }
 
     /// Moves the window to the best prices if one is outside and it would help.
     #[cold]
     pub(super) fn consider_moving(&mut self) {
         self.patience = PATIENCE + 2 * self.occupied.count();
-        let best = |side| {
-            let key = self.best_key(side);
-            self.level_at(side, key).map(|_| key ^ mask(side))
-        };
-        let is_near = |price| self.offset(price) < self.width;
-        let center = match (best(Action::Ask), best(Action::Bid)) {
+        let is_near = |price| self.offset(price) < self.occupied.width();
+        let center = match (self.best_price(Action::Ask), self.best_price(Action::Bid)) {
             (Some(ask), Some(bid)) => {
                 let spread = i128::from(ask) - i128::from(bid);
                 let fits = spread <= SPREAD_MAX;
@@ -57,19 +53,19 @@ impl Ladder {
 
     /// At most 4,096 levels leave the window, and as many enter it.
     fn move_window(&mut self, base: i64) {
-        let old = std::mem::replace(&mut self.occupied, Occupancy::new());
+        let old = std::mem::replace(&mut self.occupied, Occupancy::open());
         let old_base = std::mem::replace(&mut self.base, base);
         // Levels that stay move towards their new ticks in an order in which none is overwritten.
         let (first, upwards) = if base > old_base {
-            (old.lowest(), true)
+            (old.from(0), true)
         } else {
-            (old.highest(), false)
+            (old.down_from(WINDOW - 1), false)
         };
         let mut tick = first;
         while tick != NO_TICK {
             let price = old_base + i64::from(tick);
             let offset = self.offset(price);
-            let to = if offset < self.width {
+            let to = if offset < self.occupied.width() {
                 self.occupied.insert(offset as u32);
                 offset as u32
             } else {
@@ -77,10 +73,10 @@ impl Ladder {
                 self.add_far(self.nodes[head].action, price)
             };
             self.relocate(tick, to);
-            tick = if upwards {
-                old.above(tick)
-            } else {
-                old.below(tick)
+            tick = match upwards {
+                true if tick + 1 < WINDOW => old.from(tick + 1),
+                false if tick > 0 => old.down_from(tick - 1),
+                _ => NO_TICK,
             };
         }
         for side in [Action::Ask, Action::Bid] {
@@ -109,14 +105,14 @@ impl Ladder {
             previous,
             next,
             left,
-            filled,
+            tag,
             ..
         } = self.nodes[from];
         let old = self.nodes[from].price;
         self.nodes[from] = Node::level(from, old);
         let level = &mut self.nodes[to];
         level.left = left;
-        level.filled = filled;
+        level.tag = tag;
         level.previous = previous;
         level.next = next;
         self.nodes[next].previous = to;

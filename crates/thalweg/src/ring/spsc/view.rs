@@ -3,6 +3,7 @@
 use std::marker::PhantomData;
 use std::mem::offset_of;
 
+use super::super::prefetch::prefetch_for_writing;
 use super::packed::Packed;
 use super::shared::{Cell, Shared};
 use super::slotted::{Slot, Slotted};
@@ -108,18 +109,4 @@ impl<T> View<T> {
             shared.publish_packed(position + 1);
         }
     }
-}
-
-/// Asks for the line of a cell that will be written soon. A hint: any address will do.
-#[inline(always)]
-fn prefetch_for_writing<T>(cell: *const T) {
-    #[cfg(all(target_arch = "x86_64", not(loom)))]
-    // SAFETY: changes neither memory nor flags, and faults at no address. Processors without the
-    // feature take it for a `nop` (AMD64 manual, volume 3, "PREFETCHlevel"; all of them since
-    // Nehalem and K8 do).
-    unsafe {
-        std::arch::asm!("prefetchw [{}]", in(reg) cell, options(nostack, preserves_flags));
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(loom))))]
-    let _ = cell;
 }

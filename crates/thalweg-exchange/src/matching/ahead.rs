@@ -1,0 +1,61 @@
+//! Looking ahead: asking for the memory of commands that will soon be executed.
+
+use super::Matching;
+use crate::book::Book;
+use crate::command::Command;
+use crate::ids::{OrderId, SymbolId};
+
+/// Which lines of a command's order to ask for. Each step needs what the one before it asked for.
+#[derive(Clone, Copy)]
+pub(crate) enum Step {
+    Place,
+    Order,
+    Neighbours,
+}
+
+/// The order that a command names, and the price that it will have.
+#[inline]
+const fn order_of(command: &Command) -> Option<(SymbolId, OrderId, Option<i64>)> {
+    match *command {
+        Command::Place(ref place) => Some((place.symbol, place.order_id, Some(place.price))),
+        Command::Move {
+            symbol,
+            order_id,
+            price,
+            ..
+        } => Some((symbol, order_id, Some(price))),
+        Command::Cancel {
+            symbol, order_id, ..
+        }
+        | Command::Reduce {
+            symbol, order_id, ..
+        } => Some((symbol, order_id, None)),
+        _ => None,
+    }
+}
+
+impl Matching {
+    /// True where looking ahead pays: a book is too large for the nearer caches.
+    pub(crate) fn is_large(&self) -> bool {
+        self.index.slots().any(|slot| self.books[slot].is_large())
+    }
+
+    /// Asks for lines that `command` will need. Changes nothing, and costs little where they are
+    /// near already.
+    #[inline]
+    pub(crate) fn fetch(&self, command: &Command, step: Step) {
+        let Some((symbol, order, price)) = order_of(command) else {
+            return;
+        };
+        let Some(book) = self.books.get(self.slot(symbol) as usize) else {
+            return;
+        };
+        if Book::is_large(book) {
+            match step {
+                Step::Place => book.fetch_place(order),
+                Step::Order => book.fetch_order(order, price),
+                Step::Neighbours => book.fetch_neighbours(order, price),
+            }
+        }
+    }
+}
