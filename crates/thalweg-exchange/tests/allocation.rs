@@ -69,12 +69,17 @@ fn name(command: &Command) -> &'static str {
     }
 }
 
-/// Streams whose orders all rest near the best prices. The levels of far prices are in a tree, which
-/// allocates when they come and go: `exchange_20k` and `multi_40k` have such.
 #[test]
 fn recorded_streams_allocate_nothing_when_they_come_again() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
-    for name in ["edge", "edge_nomargin", "edge_quirks", "margin_20k"] {
+    for name in [
+        "edge",
+        "edge_nomargin",
+        "edge_quirks",
+        "margin_20k",
+        "exchange_20k",
+        "multi_40k",
+    ] {
         let file = format!("{name}.txt.gz");
         let beside = root.join("../../../shared/conformance").join(&file);
         let path = [root.join("tests/data").join(&file), beside]
@@ -223,15 +228,16 @@ fn run(mut mix: Mix, warm: u32, count: u32) -> Counted {
 
 /// Orders, trades, moves, cancels and reductions in pairs and futures.
 #[test]
-fn random_commands_near_the_best_prices_allocate_nothing() {
-    for (what, symbols) in [
-        ("pairs", &SYMBOLS[..2]),
-        ("futures", &SYMBOLS[2..]),
-        ("all", &SYMBOLS[..]),
+fn random_commands_allocate_nothing_near_the_best_prices_or_far_from_them() {
+    for (what, symbols, width) in [
+        ("pairs", &SYMBOLS[..2], 500),
+        ("futures", &SYMBOLS[2..], 500),
+        ("all", &SYMBOLS[..], 500),
+        ("far", &SYMBOLS[..], 500_000),
     ] {
         let mix = Mix {
             seed: 7,
-            width: 500,
+            width,
             ids: 2_000,
             symbols,
         };
@@ -239,23 +245,6 @@ fn random_commands_near_the_best_prices_allocate_nothing() {
         assert!(counted.trades > 40_000, "{what}");
         assert_eq!(counted.calls, BTreeMap::new(), "{what}");
     }
-}
-
-/// The tree of far levels does; where there is none any more, this is one mix with that above.
-#[test]
-fn far_prices_allocate_only_for_their_levels() {
-    let mix = Mix {
-        seed: 7,
-        width: 500_000,
-        ids: 2_000,
-        symbols: &SYMBOLS,
-    };
-    let counted = run(mix, 200_000, 200_000);
-    let calls: u64 = counted.calls.values().sum();
-    println!("calls of the allocator: {:?}", counted.calls);
-    assert!(counted.trades > 40_000);
-    // A node of the tree has room for several levels.
-    assert!(calls < 200_000 / 10, "{calls}");
 }
 
 #[test]

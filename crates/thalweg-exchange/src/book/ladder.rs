@@ -1,9 +1,9 @@
-//! The price levels of both sides: a window of ticks around the best prices, and trees for the
-//! rest.
+//! The price levels of both sides: a window of ticks around the best prices, and sorted lists
+//! for the rest.
 //!
 //! *State*: a bid and an ask never rest at one price, so both sides share the window; its levels
 //! are the first slots of the nodes, a map tells which have orders. Levels outside it are nodes
-//! like orders, found through a tree per side.
+//! like orders, found through a list per side (`far`).
 //! *Rules*: (1) a tick is occupied exactly while its level has orders; a far level exists exactly
 //! while it has orders; (2) no far level has a price of the window; (3) the book is never crossed:
 //! whatever could match has matched before an order is appended; (4) `bound` of a side is no worse
@@ -21,14 +21,14 @@
 //!
 //! When and how the window moves: `window.rs`.
 
+mod far;
 mod window;
-
-use std::collections::BTreeMap;
 
 use super::node::{NONE, Node, Nodes, WINDOW};
 use super::occupancy::{NO_TICK, Occupancy};
 use super::{Level, RestingOrder};
 use crate::command::Action;
+use far::Far;
 use window::base_around;
 
 /// The key of no price, and of the last one.
@@ -47,8 +47,10 @@ pub(super) struct Ladder {
     /// The price of tick 0.
     base: i64,
     occupied: Occupancy,
+    /// An empty map, for when the window moves.
+    spare: Occupancy,
     bound: [i64; 2],
-    far: [BTreeMap<i64, u32>; 2],
+    far: [Far; 2],
     far_best: [i64; 2],
     /// Far commands to go before the window may move.
     patience: u32,
@@ -60,8 +62,9 @@ impl Ladder {
             nodes: Nodes::new(),
             base: 0,
             occupied: Occupancy::closed(),
+            spare: Occupancy::closed(),
             bound: [NO_KEY; 2],
-            far: [BTreeMap::new(), BTreeMap::new()],
+            far: [Far::new(), Far::new()],
             far_best: [NO_KEY; 2],
             patience: 0,
         }
@@ -122,8 +125,7 @@ impl Ladder {
     #[cold]
     fn far_level_of(&self, side: Action, price: i64) -> u32 {
         let key = price ^ mask(side);
-        let level = self.far[side as usize].get(&key);
-        level.copied().unwrap_or(NONE)
+        self.far[side as usize].get(key).unwrap_or(NONE)
     }
 
     /// The slot of the level with this key, if that side has one.
@@ -143,7 +145,7 @@ impl Ladder {
             return NO_KEY;
         }
         let far = &self.far[side as usize];
-        let far = far.range(key + 1..).next().map_or(NO_KEY, |(&key, _)| key);
+        let far = far.first_from(key + 1).map_or(NO_KEY, |(key, _)| key);
         far.min(self.window_key_from(side, key + 1))
     }
 
@@ -246,11 +248,11 @@ impl Ladder {
     }
 
     fn remove_far(&mut self, side: Action, key: i64, level: u32) {
-        self.far[side as usize].remove(&key);
+        self.far[side as usize].remove(key);
         self.nodes.free(level);
         if self.far_best[side as usize] == key {
-            let first = self.far[side as usize].first_key_value();
-            self.far_best[side as usize] = first.map_or(NO_KEY, |(&key, _)| key);
+            let first = self.far[side as usize].first();
+            self.far_best[side as usize] = first.map_or(NO_KEY, |(key, _)| key);
         }
     }
 
@@ -366,7 +368,7 @@ impl Ladder {
         }
     }
 
-    /// The slots of the levels of a side, best first. Cost: a step of a tree each.
+    /// The slots of the levels of a side, best first. Cost: two binary searches each.
     fn slots(&self, side: Action) -> impl Iterator<Item = u32> + '_ {
         let at = move |key| self.level_at(side, key).map(|level| (key, level));
         std::iter::successors(at(self.best_key(side)), move |&(key, _)| {

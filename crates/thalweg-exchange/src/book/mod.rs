@@ -1,13 +1,13 @@
 //! The order book of one symbol: best price first, then time.
 //!
 //! *State*: orders and levels in one array of cache lines (`node`), orders found by id through a
-//! keyed index, levels by price in a window of ticks or in trees (`ladder`); a level is the
+//! keyed index, levels by price in a window of ticks or in sorted lists (`ladder`); a level is the
 //! sentinel of a circular list of its orders. *Rules*: (1) an order is in the index exactly while
 //! it rests, or while it is being moved; (2) a level's volume is the sum of what is left of its
 //! orders, none of which has nothing left.
 //!
 //! *Cost*: a constant, without allocation once there were as many orders, while the price is in the
-//! window; outside it a look-up in a tree. The plain book of the tests (`tests/book`) says what
+//! window; outside it a few binary searches. The plain book of the tests (`tests/book`) says what
 //! all this must do.
 //!
 //! Nothing here is checked for 64-bit overflow: the risk check admits only orders for which no sum
@@ -84,7 +84,7 @@ impl Book {
     }
 
     /// The levels of one side, best first, `depth` at most (`usize::MAX` for all). Cost: each level
-    /// a look into a tree.
+    /// a few binary searches.
     pub fn levels(&self, side: Action, depth: usize) -> impl Iterator<Item = Level> + '_ {
         self.ladder.levels(side).take(depth)
     }

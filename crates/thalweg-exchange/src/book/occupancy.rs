@@ -44,6 +44,10 @@ impl Occupancy {
         self.ticks.len() as u64
     }
 
+    pub(super) fn clear(&mut self) {
+        self.ticks.fill(0);
+    }
+
     pub(super) fn is_empty(&self) -> bool {
         self.from(0) == NO_TICK
     }

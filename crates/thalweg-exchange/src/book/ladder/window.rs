@@ -2,7 +2,7 @@
 //!
 //! It moves only when a best price is outside, and then only if it is empty or after twice as many
 //! commands at far levels as it has levels, and 64. So the cost of a move, at most 4,096
-//! levels out and as many in, is a constant number of tree operations per far command. An order
+//! levels out and as many in, is a constant number of operations there per far command. An order
 //! does not know its level's slot, so a level moves without its orders.
 
 use super::super::node::{Node, WINDOW};
@@ -28,6 +28,7 @@ impl Ladder {
     pub(in crate::book) fn open(&mut self, orders: usize) {
         self.nodes.open(orders);
         self.occupied = Occupancy::open();
+        self.spare = Occupancy::open();
     }
 
     /// Moves the window to the best prices if one is outside and it would help.
@@ -53,7 +54,8 @@ impl Ladder {
 
     /// At most 4,096 levels leave the window, and as many enter it.
     fn move_window(&mut self, base: i64) {
-        let old = std::mem::replace(&mut self.occupied, Occupancy::open());
+        let spare = std::mem::replace(&mut self.spare, Occupancy::closed());
+        let mut old = std::mem::replace(&mut self.occupied, spare);
         let old_base = std::mem::replace(&mut self.base, base);
         // Levels that stay move towards their new ticks in an order in which none is overwritten.
         let (first, upwards) = if base > old_base {
@@ -79,6 +81,8 @@ impl Ladder {
                 _ => NO_TICK,
             };
         }
+        old.clear();
+        self.spare = old;
         for side in [Action::Ask, Action::Bid] {
             self.bring_in(side);
         }
@@ -88,7 +92,9 @@ impl Ladder {
     fn bring_in(&mut self, side: Action) {
         let ends = [self.base, self.base + i64::from(WINDOW - 1)].map(|price| price ^ mask(side));
         let (low, high) = (ends[0].min(ends[1]), ends[0].max(ends[1]));
-        while let Some((&key, &level)) = self.far[side as usize].range(low..=high).next() {
+        while let Some((key, level)) = self.far[side as usize].first_from(low)
+            && key <= high
+        {
             let tick = self.offset(key ^ mask(side)) as u32;
             self.relocate(level, tick);
             self.occupied.insert(tick);
