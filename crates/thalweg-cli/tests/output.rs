@@ -140,6 +140,22 @@ fn the_example_of_the_format_runs() {
 }
 
 #[test]
+fn the_example_of_wishes_runs() {
+    let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/orders-csv.md");
+    let document = std::fs::read_to_string(document).unwrap();
+    let example = document.split("```").nth(5).unwrap().trim_start();
+    assert!(example.starts_with("thalweg-orders,1\n"));
+    let scratch = Scratch::new();
+    let file = scratch.file("orders.csv", example.as_bytes());
+    let facts = thalweg(&["exchange", "run", &file, "--format", "json"]).json();
+    let results = &facts["commands"]["by_result"];
+    assert_eq!(results[0]["name"], "SUCCESS");
+    assert_eq!(results[0]["count"], facts["commands"]["total"]);
+    // 2 lots at 500, and the 3 that this triggers.
+    assert_eq!(facts["trades"]["volume_lots"], 5);
+}
+
+#[test]
 fn operations_run_and_are_told() {
     let orders = "thalweg-orders,1\nsymbol,1,10,20,1,1,0,0\nuser,7\ndeposit,7,20,1000\n\
         band,1,90,none\nplace,7,1,1,buy,gtc,89,1\nplace,7,1,2,buy,gtc,90,2,post_only\n\

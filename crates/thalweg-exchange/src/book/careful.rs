@@ -291,7 +291,7 @@ impl Book {
         self.discard(slot);
     }
 
-    fn tell_removed(&self, slot: u32, size: i64, why: Removal, events: &mut Events) {
+    pub(super) fn tell_removed(&self, slot: u32, size: i64, why: Removal, events: &mut Events) {
         let order = &self.ladder.nodes[slot];
         events.push(Event::Removed {
             symbol: self.spec.id,

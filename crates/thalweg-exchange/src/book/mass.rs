@@ -9,7 +9,7 @@ impl Book {
     /// Takes out every order of `uid`, or of everybody: asks, then bids, each best price first,
     /// then in order of time. Nothing of them waits or rests afterwards.
     ///
-    /// Cost: visits every resting order, whoever owns it, and looks up twice each one that goes.
+    /// Cost: visits every order, whoever owns it, and looks up twice each one that goes.
     pub(crate) fn remove_all(&mut self, uid: Option<UserId>, why: Removal, events: &mut Events) {
         let first = events.len();
         for side in [Action::Ask, Action::Bid] {
@@ -18,17 +18,7 @@ impl Book {
                     continue;
                 }
                 let slot = self.find(order.order_id).expect("it rests");
-                events.push(Event::Removed {
-                    symbol: self.spec.id,
-                    order: order.order_id,
-                    uid: order.uid,
-                    user: self.ladder.nodes[slot].user(),
-                    action: order.action,
-                    price: order.price,
-                    size: order.size - order.filled,
-                    bidder_hold_price: order.reserve_price,
-                    why,
-                });
+                self.tell_removed(slot, order.size - order.filled, why, events);
             }
         }
         for event in &events[first..] {
