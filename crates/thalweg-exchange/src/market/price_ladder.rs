@@ -1,37 +1,53 @@
 //! One side of a book as price levels only: what market data needs and no more.
 //!
-//! *State*: the levels by price, the best one last, in pieces of at most [`PIECE`]; for each piece
-//! a bound, which is not above its keys and above those of the piece before. *Rules*: no piece is
-//! empty, but for the only one; two neighbours have more than [`MERGED`] levels together, so that
-//! the number of levels limits that of the pieces. *Why it works*: work at the best price moves next
-//! to nothing, and work far from it at most a piece; the list of pieces changes only after a quarter
-//! of a piece came or went.
+//! *State*: the levels in slots; the slots in the order of their prices, the best one last, in
+//! pieces of at most [`PIECE`]; for each piece a bound, which is not above its keys and above those
+//! of the piece before; slots by a hash of their price, as far as there is a place for them.
+//! *Rules*: no piece is empty, but for the only one; two neighbours have more than [`MERGED`] levels
+//! together, so that the number of levels limits that of the pieces; a place names no slot that is
+//! free. *Why it works*: a level that stays is found by its place, one that comes or goes moves a
+//! piece at most, near the best price next to nothing; the list of pieces changes only after a
+//! quarter of a piece came or went.
 
 use crate::book::Level;
 use crate::command::Action;
 
-/// Levels of a piece at most: 1.5 KB.
+/// Levels of a piece at most: 1 KB.
 const PIECE: usize = 64;
 /// Neighbours with so many levels together become one: three quarters of a piece, so that it takes
 /// a quarter of one until a piece that was put together is split, or one that was split is put
 /// together.
 const MERGED: usize = PIECE / 4 * 3;
+/// Places of slots by price, a power of two: 2 KB.
+const PLACES: usize = 512;
+/// A place without a slot.
+const NONE: u32 = u32::MAX;
 
 /// Price levels of one side.
 ///
-/// Finding a level costs a binary search; one that comes or goes moves 24 bytes for each better
-/// one of its piece. Allocates only when there are more levels than ever before; then half as many
-/// again have room.
+/// Changing a level costs a look-up; where its place is taken by another one, a binary search, as
+/// for a level that comes or goes, and that moves 16 bytes for each better one of its piece.
+/// Allocates only when there are more levels than ever before; then half as many again have room.
 #[derive(Clone, Debug)]
 pub(super) struct PriceLadder {
     side: Action,
-    pieces: Vec<Vec<Level>>,
+    levels: Vec<Level>,
+    free: Vec<u32>,
+    places: Box<[u32; PLACES]>,
+    pieces: Vec<Vec<Rung>>,
     bounds: Vec<i64>,
     /// Empty pieces.
-    spare: Vec<Vec<Level>>,
-    levels: usize,
+    spare: Vec<Vec<Rung>>,
+    count: usize,
     /// So many levels need no allocation.
     room: usize,
+}
+
+/// A level in the order of prices.
+#[derive(Clone, Copy, Debug)]
+struct Rung {
+    key: i64,
+    slot: u32,
 }
 
 const fn empty(price: i64) -> Level {
@@ -42,21 +58,31 @@ const fn empty(price: i64) -> Level {
     }
 }
 
-/// Where a level is, or would be.
+/// Where in the order a level is, or would be.
 #[derive(Clone, Copy, Debug)]
 struct Spot {
     piece: usize,
     at: usize,
 }
 
+/// Which place a price may have. Whoever chooses prices that share one makes them be searched for.
+#[inline]
+const fn place(price: i64) -> usize {
+    const SHIFT: u32 = u64::BITS - PLACES.ilog2();
+    (price.cast_unsigned().wrapping_mul(0x9E37_79B9_7F4A_7C15) >> SHIFT) as usize
+}
+
 impl PriceLadder {
     pub(super) fn new(side: Action, levels: usize) -> Self {
         let mut ladder = Self {
             side,
+            levels: Vec::new(),
+            free: Vec::new(),
+            places: Box::new([NONE; PLACES]),
             pieces: Vec::new(),
             bounds: Vec::new(),
             spare: Vec::new(),
-            levels: 0,
+            count: 0,
             room: 0,
         };
         if levels > 0 {
@@ -77,41 +103,51 @@ impl PriceLadder {
         }
     }
 
+    /// The slot of a price's level.
+    #[inline]
+    fn find(&mut self, price: i64) -> Option<u32> {
+        let slot = self.places[place(price)];
+        match self.levels.get(slot as usize) {
+            Some(level) if level.price == price => Some(slot),
+            _ => self.search(price),
+        }
+    }
+
+    fn search(&mut self, price: i64) -> Option<u32> {
+        if self.count == 0 {
+            return None;
+        }
+        let Spot { piece, at } = self.spot(price).ok()?;
+        let slot = self.pieces[piece][at].slot;
+        self.places[place(price)] = slot;
+        Some(slot)
+    }
+
     /// `Err` where the level would be. There must be a piece.
-    fn find(&self, price: i64) -> Result<Spot, Spot> {
+    fn spot(&self, price: i64) -> Result<Spot, Spot> {
         let key = self.key(price);
         let last = self.pieces.len() - 1;
-        // Most of what happens, happens near the best price.
+        // Most of what comes and goes, does so near the best price.
         let piece = if key >= self.bounds[last] {
             last
         } else {
-            self.bounds[..last]
-                .partition_point(|bound| *bound <= key)
-                .saturating_sub(1)
+            self.bounds[1..last].partition_point(|bound| *bound <= key)
         };
-        let levels = &self.pieces[piece];
-        let found = match levels.last() {
-            Some(best) if best.price == price => Ok(levels.len() - 1),
-            Some(best) if self.key(best.price) < key => Err(levels.len()),
-            _ => levels.binary_search_by_key(&key, |level| self.key(level.price)),
+        let rungs = &self.pieces[piece];
+        let found = match rungs.last() {
+            Some(best) if best.key < key => Err(rungs.len()),
+            _ => rungs.binary_search_by_key(&key, |rung| rung.key),
         };
         let spot = |at| Spot { piece, at };
         found.map(spot).map_err(spot)
     }
 
-    fn found(&self, price: i64) -> Option<Spot> {
-        if self.pieces.is_empty() {
-            return None;
-        }
-        self.find(price).ok()
-    }
-
     /// Adds to the level at `price` (or takes away), and gives it as it was. A level that is left
     /// without orders stays until [`settle`](Self::settle) is called for it.
     pub(super) fn change(&mut self, price: i64, volume: i64, orders: i64) -> Level {
-        let found = self.found(price);
-        let Spot { piece, at } = found.unwrap_or_else(|| self.insert(empty(price)));
-        let level = &mut self.pieces[piece][at];
+        let found = self.find(price);
+        let slot = found.unwrap_or_else(|| self.insert(empty(price)));
+        let level = &mut self.levels[slot as usize];
         let before = *level;
         // The engine lets no level leave 64 bits; whoever feeds anything else gets no panic here.
         level.volume = level.volume.wrapping_add(volume);
@@ -121,9 +157,9 @@ impl PriceLadder {
 
     /// Puts the level as it is told; without orders, it is gone.
     pub(super) fn put(&mut self, level: Level) {
-        match (self.found(level.price), level.orders) {
-            (Some(spot), 0) => self.remove(spot),
-            (Some(Spot { piece, at }), _) => self.pieces[piece][at] = level,
+        match (self.find(level.price), level.orders) {
+            (Some(slot), 0) => self.remove(slot),
+            (Some(slot), _) => self.levels[slot as usize] = level,
             (None, 0) => {}
             (None, _) => {
                 self.insert(level);
@@ -133,33 +169,40 @@ impl PriceLadder {
 
     /// The level at `price` after all changes; it is forgotten if no order is left.
     pub(super) fn settle(&mut self, price: i64) -> Level {
-        let Some(spot) = self.found(price) else {
+        let Some(slot) = self.find(price) else {
             return empty(price);
         };
-        let level = self.pieces[spot.piece][spot.at];
+        let level = self.levels[slot as usize];
         if level.orders == 0 {
-            self.remove(spot);
+            self.remove(slot);
         }
         level
     }
 
-    /// Adds a level that is not there yet.
-    fn insert(&mut self, level: Level) -> Spot {
-        if self.levels == self.room {
-            self.make_room(self.levels + self.levels / 2 + PIECE);
+    /// Adds a level that is not there yet; gives its slot.
+    fn insert(&mut self, level: Level) -> u32 {
+        if self.count == self.room {
+            self.make_room(self.count + self.count / 2 + PIECE);
         }
-        self.levels += 1;
-        let mut spot = self.place_of(level.price);
+        self.count += 1;
+        let slot = self.free.pop().unwrap_or_else(|| {
+            self.levels.push(level);
+            u32::try_from(self.levels.len() - 1).expect("memory runs out before levels do")
+        });
+        self.levels[slot as usize] = level;
+        self.places[place(level.price)] = slot;
+        let mut spot = self.spot_of(level.price);
         if self.pieces[spot.piece].len() == PIECE {
             self.split(spot.piece);
-            spot = self.place_of(level.price);
+            spot = self.spot_of(level.price);
         }
-        self.pieces[spot.piece].insert(spot.at, level);
-        spot
+        let key = self.key(level.price);
+        self.pieces[spot.piece].insert(spot.at, Rung { key, slot });
+        slot
     }
 
-    fn place_of(&self, price: i64) -> Spot {
-        match self.find(price) {
+    fn spot_of(&self, price: i64) -> Spot {
+        match self.spot(price) {
             Ok(spot) | Err(spot) => spot,
         }
     }
@@ -171,15 +214,22 @@ impl PriceLadder {
         let spare = self.spare.pop();
         let mut better = spare.unwrap_or_else(|| Vec::with_capacity(PIECE));
         better.extend(self.pieces[piece].drain(PIECE / 2..));
-        self.bounds.insert(piece + 1, self.key(better[0].price));
+        self.bounds.insert(piece + 1, better[0].key);
         self.pieces.insert(piece + 1, better);
         self.merge_around(piece + 1);
         self.merge_around(piece);
     }
 
-    fn remove(&mut self, Spot { piece, at }: Spot) {
+    fn remove(&mut self, slot: u32) {
+        let price = self.levels[slot as usize].price;
+        let place = &mut self.places[place(price)];
+        if *place == slot {
+            *place = NONE;
+        }
+        let Spot { piece, at } = self.spot_of(price);
+        self.free.push(slot);
+        self.count -= 1;
         self.pieces[piece].remove(at);
-        self.levels -= 1;
         if self.pieces[piece].len() <= MERGED {
             self.merge_around(piece);
         }
@@ -188,7 +238,7 @@ impl PriceLadder {
     /// Puts a piece together with a neighbour, if they are few enough.
     fn merge_around(&mut self, piece: usize) {
         let fits = |worse: usize| {
-            let lengths = |two: &[Vec<Level>]| [two[0].len(), two[1].len()];
+            let lengths = |two: &[Vec<Rung>]| [two[0].len(), two[1].len()];
             let two = self.pieces.get(worse..worse + 2).map(lengths);
             two.is_some_and(|[a, b]| a == 0 || b == 0 || a + b <= MERGED)
         };
@@ -204,6 +254,8 @@ impl PriceLadder {
     /// Memory for so many levels, more than now.
     #[cold]
     fn make_room(&mut self, levels: usize) {
+        self.levels.reserve_exact(levels - self.levels.len());
+        self.free.reserve_exact(levels - self.free.len());
         // Every two neighbours have more than `MERGED` levels; one more while a piece is split.
         let pieces = 2 * (levels / (MERGED + 1)) + 2;
         self.pieces.reserve(pieces - self.pieces.len());
@@ -221,18 +273,20 @@ impl PriceLadder {
     }
 
     pub(super) fn best(&self) -> Option<Level> {
-        self.pieces.last()?.last().copied()
+        let best = self.pieces.last()?.last()?;
+        Some(self.levels[best.slot as usize])
     }
 
     /// Best first.
     pub(super) fn levels(&self) -> impl ExactSizeIterator<Item = Level> + '_ {
+        let rungs = self
+            .pieces
+            .iter()
+            .rev()
+            .flat_map(|piece| piece.iter().rev());
         BestFirst {
-            left: self.levels,
-            levels: self
-                .pieces
-                .iter()
-                .rev()
-                .flat_map(|piece| piece.iter().rev().copied()),
+            left: self.count,
+            levels: rungs.map(|rung| self.levels[rung.slot as usize]),
         }
     }
 
@@ -248,7 +302,10 @@ impl PriceLadder {
         }
         self.pieces.iter_mut().for_each(Vec::clear);
         self.spare.iter_mut().for_each(Vec::clear);
-        self.levels = 0;
+        self.levels.clear();
+        self.free.clear();
+        self.places.fill(NONE);
+        self.count = 0;
     }
 }
 
@@ -283,28 +340,39 @@ mod tests {
     use super::*;
 
     fn get(ladder: &PriceLadder, price: i64) -> Level {
-        ladder
-            .found(price)
-            .map_or(empty(price), |Spot { piece, at }| ladder.pieces[piece][at])
+        let found = ladder.levels().find(|level| level.price == price);
+        found.unwrap_or(empty(price))
     }
 
     /// The rules of the module.
     fn check(ladder: &PriceLadder) {
-        let keys = |piece: &[Level]| -> Vec<i64> {
-            piece.iter().map(|level| ladder.key(level.price)).collect()
-        };
-        let pieces: Vec<Vec<i64>> = ladder.pieces.iter().map(|piece| keys(piece)).collect();
-        assert!(pieces.concat().is_sorted_by(|a, b| a < b));
-        let few = |two: &[Vec<i64>]| two[0].len() + two[1].len() <= MERGED;
+        let pieces = &ladder.pieces;
+        let all: Vec<Rung> = pieces.concat();
+        assert!(all.is_sorted_by(|a, b| a.key < b.key));
+        let few = |two: &[Vec<Rung>]| two[0].len() + two[1].len() <= MERGED;
         assert!(!pieces.windows(2).any(few));
         assert_eq!(ladder.bounds.len(), pieces.len());
         for (at, piece) in pieces.iter().enumerate() {
             assert!(piece.len() <= PIECE && (!piece.is_empty() || pieces.len() == 1));
-            assert!(piece.iter().all(|key| *key >= ladder.bounds[at]));
-            assert!(at == 0 || *pieces[at - 1].last().unwrap() < ladder.bounds[at]);
+            assert!(piece.iter().all(|rung| rung.key >= ladder.bounds[at]));
+            assert!(at == 0 || pieces[at - 1].last().unwrap().key < ladder.bounds[at]);
         }
-        assert_eq!(pieces.concat().len(), ladder.levels);
-        let memory = ladder.pieces.iter().chain(&ladder.spare);
+        let price = |slot: u32| ladder.levels[slot as usize].price;
+        assert!(
+            all.iter()
+                .all(|rung| rung.key == ladder.key(price(rung.slot)))
+        );
+        assert_eq!(all.len(), ladder.count);
+        assert_eq!(ladder.levels.len() - ladder.free.len(), ladder.count);
+        for (at, &slot) in ladder
+            .places
+            .iter()
+            .enumerate()
+            .filter(|(_, slot)| **slot != NONE)
+        {
+            assert!(place(price(slot)) == at && !ladder.free.contains(&slot));
+        }
+        let memory = pieces.iter().chain(&ladder.spare);
         assert!(memory.into_iter().all(|piece| piece.capacity() == PIECE));
     }
 
