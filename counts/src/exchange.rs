@@ -4,25 +4,20 @@
 
 use std::hint::black_box;
 
+use counts::venue::{self, RESERVE, SYMBOL, behind, setup};
 use thalweg_exchange::{
-    AccountSpec, Action, Command, CurrencyId, Events, OrderId, OrderType, Place, ResultCode, State,
-    SymbolId, SymbolSpec, UserId, apply,
+    Action, Command, Events, OrderId, OrderType, Place, ResultCode, State, SymbolType, UserId,
+    apply, apply_batch,
 };
 use thalweg_measure::random::SplitMix;
 
-use super::{CAPACITY, Cases, FEW, MANY, WARM, Work, rounds};
+use super::{BATCH, CAPACITY, Cases, FEW, MANY, WARM, Work, rounds};
 
-const SYMBOL: SymbolId = SymbolId(7);
-const BASE: CurrencyId = CurrencyId(1);
-const QUOTE: CurrencyId = CurrencyId(2);
 const USERS: i64 = 100;
-const MIDDLE: i64 = 1_000_000;
 /// Levels that orders rest on.
 const LEVELS: u64 = 64;
 /// Rounds of a case in all.
 const ROUNDS: u64 = WARM + FEW + MANY;
-/// Makers that a sweep meets.
-const SWEEP: i64 = 10;
 /// Lots that are never used up.
 const PLENTY: i64 = 1 << 20;
 
@@ -30,57 +25,45 @@ pub(super) fn add(cases: &mut Cases) {
     let mut add = |name: &str, work: fn() -> Work| {
         cases.insert(format!("exchange/{name}"), work);
     };
-    add("place-rest", place_rest);
+    add("place-rest", || place_rest(SymbolType::CurrencyPair));
     add("cancel", cancel);
-    add("move", move_order);
+    add("move", || move_order(SymbolType::CurrencyPair));
     add("trade-1", || sweep(1));
-    add("sweep-10", || sweep(SWEEP));
+    add("sweep-10", || sweep(10));
+    add("sweep-50", || sweep(50));
+    add("futures-place", || place_rest(SymbolType::Futures));
+    add("futures-move", || move_order(SymbolType::Futures));
     add("mix-1024", mix);
+    add("mix-batch-64", batch);
 }
 
 /// An exchange with one symbol and rich users.
-struct Exchange {
-    state: State,
-    events: Events,
+pub(super) struct Exchange {
+    pub(super) state: State,
+    pub(super) events: Events,
 }
 
 impl Exchange {
-    fn new() -> Self {
+    pub(super) fn new(symbol_type: SymbolType) -> Self {
         let mut exchange = Self {
             state: State::default(),
             events: Events::with_capacity(1024),
         };
-        let symbol = SymbolSpec {
-            id: SYMBOL,
-            base_currency: BASE,
-            quote_currency: QUOTE,
-            base_scale: 10,
-            quote_scale: 10,
-            taker_fee: 5,
-            maker_fee: 3,
-            ..SymbolSpec::default()
-        };
-        let each = i64::MAX / (USERS + 1);
-        let account = |uid| AccountSpec {
-            uid: UserId(uid),
-            balances: vec![(BASE, each), (QUOTE, each)],
-        };
-        let accounts: Vec<AccountSpec> = (0..USERS).map(account).collect();
-        exchange.apply(&Command::AddSymbols([symbol].into()));
-        exchange.apply(&Command::AddAccounts(accounts.into()));
+        let setup = setup(symbol_type, USERS);
+        setup.iter().for_each(|command| exchange.apply(command));
         exchange
     }
 
     /// With room for so many orders: they were there, and were cancelled.
-    fn with_room(orders: u64) -> Self {
-        let mut exchange = Self::new();
+    pub(super) fn with_room(symbol_type: SymbolType, orders: u64) -> Self {
+        let mut exchange = Self::new(symbol_type);
         (0..orders).for_each(|number| exchange.apply(&ask(number)));
         (0..orders).for_each(|number| exchange.apply(&cancel_of(number)));
         exchange
     }
 
     #[inline]
-    fn apply(&mut self, command: &Command) {
+    pub(super) fn apply(&mut self, command: &Command) {
         let code = apply(&mut self.state, black_box(command), &mut self.events);
         assert_eq!(code, ResultCode::Success);
         black_box(&self.events);
@@ -88,27 +71,18 @@ impl Exchange {
 }
 
 fn uid(number: u64) -> UserId {
-    UserId(number as i64 % USERS)
+    UserId(1 + number as i64 % USERS)
 }
 
 /// An order of this number; two for one number have the same id and owner.
-fn place(number: u64, action: Action, price: i64, size: i64) -> Place {
-    Place {
-        uid: uid(number),
-        symbol: SYMBOL,
-        order_id: OrderId(number as i64),
-        order_type: OrderType::Gtc,
-        action,
-        price,
-        reserve_price: 2 * MIDDLE,
-        size,
-        flags: thalweg_exchange::OrderFlags::NONE,
-    }
+pub(super) fn place(number: u64, action: Action, price: i64, size: i64) -> Place {
+    let order_id = OrderId(number as i64);
+    venue::place(order_id, uid(number), action, (price, size))
 }
 
 /// A resting ask of one lot.
 fn ask(number: u64) -> Command {
-    let price = MIDDLE + 1 + (number * 7 % LEVELS) as i64;
+    let price = behind(Action::Ask, 1 + (number * 7 % LEVELS) as i64);
     Command::Place(place(number, Action::Ask, price, 1))
 }
 
@@ -120,8 +94,8 @@ fn cancel_of(number: u64) -> Command {
     }
 }
 
-fn place_rest() -> Work {
-    let mut exchange = Exchange::with_room(ROUNDS);
+fn place_rest(symbol_type: SymbolType) -> Work {
+    let mut exchange = Exchange::with_room(symbol_type, ROUNDS);
     let mut next = 0;
     rounds(move |_| {
         exchange.apply(&ask(next));
@@ -130,7 +104,7 @@ fn place_rest() -> Work {
 }
 
 fn cancel() -> Work {
-    let mut exchange = Exchange::with_room(ROUNDS);
+    let mut exchange = Exchange::with_room(SymbolType::CurrencyPair, ROUNDS);
     (0..ROUNDS).for_each(|number| exchange.apply(&ask(number)));
     let mut next = 0;
     rounds(move |_| {
@@ -140,9 +114,9 @@ fn cancel() -> Work {
 }
 
 /// To another level, behind the others there.
-fn move_order() -> Work {
+fn move_order(symbol_type: SymbolType) -> Work {
     let orders = CAPACITY as u64;
-    let mut exchange = Exchange::with_room(orders);
+    let mut exchange = Exchange::with_room(symbol_type, orders);
     (0..orders).for_each(|number| exchange.apply(&ask(number)));
     let mut next = 0;
     rounds(move |_| {
@@ -151,7 +125,7 @@ fn move_order() -> Work {
             uid: uid(number),
             symbol: SYMBOL,
             order_id: OrderId(number as i64),
-            price: MIDDLE + 1 + (next * 13 % LEVELS) as i64,
+            price: behind(Action::Ask, 1 + (next * 13 % LEVELS) as i64),
         });
         next += 1;
     })
@@ -159,14 +133,14 @@ fn move_order() -> Work {
 
 /// An IOC bid that takes so many makers whole.
 fn sweep(makers: i64) -> Work {
-    let mut exchange = Exchange::new();
+    let mut exchange = Exchange::new(SymbolType::CurrencyPair);
     let all = ROUNDS * makers as u64;
     (0..all).for_each(|number| exchange.apply(&ask(number)));
     let mut next = all;
     rounds(move |_| {
         let taker = Place {
             order_type: OrderType::Ioc,
-            ..place(next, Action::Bid, 2 * MIDDLE, makers)
+            ..place(next, Action::Bid, RESERVE, makers)
         };
         exchange.apply(&Command::Place(taker));
         assert_eq!(exchange.events.len(), makers as usize);
@@ -174,10 +148,35 @@ fn sweep(makers: i64) -> Work {
     })
 }
 
-/// A command a round, of a lap that can be repeated for ever: 70 % moves, and orders that come and
-/// go, that take, and that lose a lot.
+/// A command a round.
 fn mix() -> Work {
-    let mut exchange = Exchange::with_room(2 * CAPACITY as u64);
+    let (mut exchange, lap) = lap();
+    let mut at = 0;
+    rounds(move |_| {
+        exchange.apply(&lap[at]);
+        at = (at + 1) % CAPACITY;
+    })
+}
+
+/// 64 commands of the same laps a round, handed over together.
+fn batch() -> Work {
+    let (mut exchange, lap) = lap();
+    let mut batches = 0..;
+    rounds(move |_| {
+        let begin = batches.next().unwrap_or(0) * BATCH % CAPACITY;
+        let commands = black_box(&lap[begin..begin + BATCH]);
+        let told = |_, result, events: &Events| {
+            assert_eq!(result, ResultCode::Success);
+            black_box(events);
+        };
+        apply_batch(&mut exchange.state, commands, &mut exchange.events, told);
+    })
+}
+
+/// Commands of a lap that can be repeated for ever, and the exchange that they are for: 70 % moves,
+/// and orders that come and go, that take, and that lose a lot.
+pub(super) fn lap() -> (Exchange, Vec<Command>) {
+    let mut exchange = Exchange::with_room(SymbolType::CurrencyPair, 2 * CAPACITY as u64);
     let mut random = SplitMix::new(4);
     let resting = CAPACITY as u64 / 2;
     let side = |number: u64| {
@@ -187,15 +186,10 @@ fn mix() -> Work {
             Action::Bid
         }
     };
-    let price = move |action, random: &mut SplitMix| {
-        let distance = random.below(LEVELS) as i64;
-        match action {
-            Action::Ask => MIDDLE + 1 + distance,
-            Action::Bid => MIDDLE - distance,
-        }
-    };
+    let price =
+        |number, random: &mut SplitMix| behind(side(number), 1 + random.below(LEVELS) as i64);
     for number in 0..resting {
-        let price = price(side(number), &mut random);
+        let price = price(number, &mut random);
         exchange.apply(&Command::Place(place(number, side(number), price, PLENTY)));
     }
     let mut lap = Vec::with_capacity(CAPACITY);
@@ -204,7 +198,7 @@ fn mix() -> Work {
         let number = random.below(resting);
         let (uid, order_id) = (uid(number), OrderId(number as i64));
         let symbol = SYMBOL;
-        let price = price(side(number), &mut random);
+        let price = price(number, &mut random);
         match random.below(100) {
             0..70 => lap.push(Command::Move {
                 uid,
@@ -220,7 +214,7 @@ fn mix() -> Work {
             }),
             80..85 => {
                 let action = side(guest);
-                let limit = if action == Action::Bid { 2 * MIDDLE } else { 1 };
+                let limit = if action == Action::Bid { RESERVE } else { 1 };
                 let taker = place(guest, action, limit, 3);
                 let order_type = OrderType::Ioc;
                 lap.push(Command::Place(Place {
@@ -237,9 +231,5 @@ fn mix() -> Work {
             _ => {}
         }
     }
-    let mut at = 0;
-    rounds(move |_| {
-        exchange.apply(&lap[at]);
-        at = (at + 1) % CAPACITY;
-    })
+    (exchange, lap)
 }

@@ -10,6 +10,7 @@ mod channel;
 mod exchange;
 mod measure;
 mod ring;
+mod wire;
 
 use std::collections::BTreeMap;
 use std::hint::black_box;
@@ -66,6 +67,7 @@ fn cases() -> Cases {
     channel::add(&mut cases);
     exchange::add(&mut cases);
     measure::add(&mut cases);
+    wire::add(&mut cases);
     cases
 }
 

@@ -8,18 +8,18 @@
 mod cores;
 mod engine;
 mod flow;
-mod frame;
 mod goals;
 mod mixes;
 mod paced;
 mod peers;
 mod service_time;
+mod wire;
 
 use super::{Experiment, Settings, progress_note};
 use crate::report::Report;
 use crate::runner::{Metric, Subject, Trial, interleave};
 use crate::target;
-use engine::{Load, Part, RULES};
+use engine::{Load, OfTrades, Part, RULES, TRADING_METRICS};
 use flow::Flow;
 use mixes::Resting;
 use peers::Other;
@@ -37,9 +37,28 @@ const REPETITIONS: [usize; 2] = [11, 3];
 const PAIR: &str = "perf_exchange_1m";
 const MARGIN: &str = "perf_margin_1m";
 /// Commands of our own streams, `[full, quick]`.
-const COMMANDS: [usize; 2] = [1_000_000, 100_000];
+const COMMANDS: [usize; 2] = [500_000, 100_000];
+/// Commands on large books.
+const LARGE_COMMANDS: [usize; 2] = [200_000, 50_000];
 /// Takers that sweep.
 const SWEEPS: [usize; 2] = [10_000, 2_000];
+/// Repetitions of cases that take long to prepare.
+const LARGE_REPETITIONS: [usize; 2] = [5, 2];
+
+fn repetitions(case: &str) -> [usize; 2] {
+    let large = [
+        "resting_1m",
+        "levels_100k",
+        "one_level_1m",
+        "hostile_ids",
+        "peers/",
+    ];
+    if large.iter().any(|large| case.contains(large)) {
+        LARGE_REPETITIONS
+    } else {
+        REPETITIONS
+    }
+}
 
 type Boxed<L> = Vec<Box<dyn Subject<L>>>;
 
@@ -63,7 +82,7 @@ impl Session<'_> {
         if wanted.is_empty() {
             return None;
         }
-        let repetitions = self.settings.repetitions_or(REPETITIONS);
+        let repetitions = self.settings.repetitions_or(repetitions(case));
         let runs = format!("{case}: {} subjects, {repetitions} runs", wanted.len());
         progress_note(&runs);
         let load = match load() {
@@ -110,8 +129,7 @@ impl Session<'_> {
     }
 
     fn cores(&mut self) {
-        let commands = self.count(COMMANDS);
-        let all = [Part::EACH[0], Part::Matching, Part::Reading];
+        let all = [Part::EACH[0], Part::Batches, Part::Matching];
         for (name, heading) in [
             (
                 PAIR,
@@ -122,24 +140,18 @@ impl Session<'_> {
             let case = format!("core/{name}");
             self.core((&case, heading), &Part::EACH, || Flow::shared(name));
         }
-        let heading = "45 % of the commands meet 1 to 50 makers, few of them many";
-        self.core(("core/trading", heading), &Part::EACH, || {
-            Ok(mixes::trading(commands))
-        });
-        let sweeps = self.count(SWEEPS);
-        let heading = "takers alone, each meets 1 to 50 makers, each number as often";
-        self.core(("core/sweeps", heading), &all, || Ok(mixes::sweeps(sweeps)));
-        let users = 100_000;
+        self.trades();
+        let commands = self.count(LARGE_COMMANDS);
         for (case, heading, shape) in [
             (
                 "core/resting_1m",
                 "1,000,000 resting orders of 100,000 users, 500 levels a side",
-                Resting::plain(1_000_000, users, 500),
+                Resting::plain(1_000_000, 100_000, 500),
             ),
             (
                 "core/levels_100k",
-                "100,000 orders on some 50,000 of 100,000 levels a side",
-                Resting::plain(100_000, 1_000, 100_000),
+                "200,000 orders on most of 100,000 levels a side",
+                Resting::plain(200_000, 1_000, 100_000),
             ),
             (
                 "core/one_level_1m",
@@ -164,8 +176,29 @@ impl Session<'_> {
         self.case(names, |_: &Load| service_time::METRICS, &subjects, load);
     }
 
+    /// What a trade costs: among other commands, and of takers alone.
+    fn trades(&mut self) {
+        let commands = self.count(COMMANDS);
+        let heading = "45 % of the commands meet 1 to 50 makers, few of them many";
+        self.core(("core/trading", heading), &Part::EACH, || {
+            Ok(mixes::trading(commands))
+        });
+        let parts = [Part::EACH[0], Part::EACH[2], Part::Matching];
+        let part = |part| -> Box<dyn Subject<Load>> { Box::new(OfTrades(part)) };
+        let subjects: Boxed<Load> = parts.map(part).into();
+        let heading = "the commands of core/trading that trade: their time over their trades";
+        let load = || Ok(Load::new(mixes::trading(commands)));
+        let metrics = |_: &Load| TRADING_METRICS;
+        self.case(("core/trades", heading), metrics, &subjects, load);
+        let sweeps = self.count(SWEEPS);
+        let heading = "takers alone, each meets 1 to 50 makers, each number as often";
+        self.core(("core/sweeps", heading), &Part::EACH[..4], || {
+            Ok(mixes::sweeps(sweeps))
+        });
+    }
+
     fn peers(&mut self) {
-        let commands = self.count([200_000, 50_000]);
+        let commands = self.count([100_000, 50_000]);
         let mut subjects: Boxed<Load> = vec![
             Box::new(Part::All(RULES[0].0, RULES[0].1)),
             Box::new(Part::Matching),
@@ -203,7 +236,10 @@ impl Session<'_> {
             let subjects = cores::subjects(bytes);
             let (what, heading) = match bytes {
                 false => ("engine", "commands in, results out"),
-                true => ("bytes", "parse, apply, encode results and events"),
+                true => (
+                    "bytes",
+                    "parse, apply, market data, encode outcomes and messages",
+                ),
             };
             for name in [PAIR, "trading"] {
                 let case = format!("cores/{what}/{name}");
@@ -212,9 +248,9 @@ impl Session<'_> {
                         PAIR => Flow::shared(name)?,
                         _ => mixes::trading(commands),
                     };
-                    cores::Wire::new(Load::new(flow))
+                    Ok(wire::Wire::new(Load::new(flow)))
                 };
-                let metrics = |_: &cores::Wire| cores::METRICS;
+                let metrics = |_: &wire::Wire| cores::METRICS;
                 if self
                     .case((&case, heading), metrics, &subjects, load)
                     .is_some()
@@ -238,7 +274,9 @@ impl Session<'_> {
 
     fn open(&mut self) {
         let subjects = paced::subjects();
-        let repetitions = self.settings.repetitions_or(REPETITIONS);
+        let repetitions = self.settings.repetitions_or(paced::REPETITIONS);
+        let span_ns = self.settings.span_ns_or(paced::SPAN_NS);
+        let mut tables = paced::Tables::default();
         let mut load = None;
         for (rate, per_s) in paced::RATES {
             let case = format!("open/{rate}");
@@ -259,29 +297,28 @@ impl Session<'_> {
                 Ok(load) => load,
                 Err(why) => {
                     let why = why.clone();
-                    self.skip(&case, &why);
-                    continue;
+                    return self.skip("open", &why);
                 }
             };
             let paced = paced::Paced {
                 load,
                 per_s,
-                span_ns: self.settings.span_ns,
+                span_ns,
             };
             let dynamic: Vec<&dyn Subject<paced::Paced<'_>>> =
                 wanted.iter().map(|served| *served as _).collect();
             let trial = interleave(&case, paced::METRICS, &dynamic, &paced, repetitions);
             self.report.rows(&trial);
-            self.report
-                .say(format!("{case}: open loop, latency from the intended time"));
-            self.report.append(&paced::table(&trial));
             for (subject, why) in &trial.skipped {
-                self.report.say(format!("{case}: {subject} SKIPPED: {why}"));
+                self.skip(&format!("{case}/{subject}"), why);
             }
-            let attribution = paced::attribution(&mut self.report, &case, &subjects);
-            self.report.say(attribution);
+            let keeps_up = tables.take(&mut self.report, rate, per_s, &trial, &subjects);
             self.trials.push(trial);
+            if !keeps_up {
+                break;
+            }
         }
+        tables.show(&mut self.report, repetitions, span_ns);
     }
 }
 

@@ -1,122 +1,39 @@
 //! Where a second core helps: the same commands as fast as they go on one thread and on several,
 //! for the bare engine, and from bytes in to bytes out.
 //!
-//! Wall time, from the first command until the last is done. The bytes that come in are frames of
-//! one length, parsed on the caller's thread or in a stage; what goes out is each command's result
-//! and its events, which are the trades of the market data.
+//! Wall time, from the first command until the last is done. From bytes to bytes, the caller parses
+//! the commands' frames and submits them; the publish stage makes market data of what came of each,
+//! and writes the outcome and the messages as frames. So a second thread that only publishes has
+//! about half of the work.
 
 use std::hint::black_box;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::PoisonError;
 
-use thalweg::pipeline::{Pipeline, Placement};
-use thalweg_exchange::service::{Options, Service};
-use thalweg_exchange::{Command, Events, ResultCode, Rules, State, apply};
+use thalweg::pipeline::Placement;
+use thalweg_exchange::service::{Finished, Options, Outcome, Service};
+use thalweg_exchange::{Command, Events, State, apply};
 use thalweg_measure::clock::Clock;
 
-use super::engine::Load;
-use super::frame::{self, CommandFrame, Outgoing};
+use super::wire::{Desk, Incoming, Total, Wire};
 use crate::runner::{Metric, Run, Subject};
-use crate::workload::CAPACITY;
 
-pub(super) const METRICS: &[Metric] = &[Metric::higher("throughput", "events/s")];
+pub(super) const METRICS: &[Metric] = &[Metric::higher("throughput", "commands/s")];
 
 /// Commands submitted together.
 const BATCH: usize = 64;
+/// Commands in flight at most: a lap of the ring stays in a core's own cache.
+const CAPACITY: usize = 256;
 /// Stages of the service.
 pub(super) const STAGES: usize = 4;
 
 pub(super) const PLAIN: &str = "a loop, no pipeline";
 pub(super) const INLINE: &str = "thalweg inline";
 /// Subjects on two threads, the caller's being one.
-pub(super) const TWO_THREADS: [&str; 4] = [
+pub(super) const TWO_THREADS: [&str; 3] = [
+    "thalweg caller:3+threads:1",
     "thalweg caller:1+threads:1",
     "thalweg threads:1",
-    "thalweg stages of bytes caller:1+threads:1",
-    "thalweg stages of bytes caller:2+threads:1",
 ];
-
-/// A flow with its commands as bytes.
-#[derive(Debug)]
-pub(super) struct Wire {
-    load: Load,
-    frames: Arc<[CommandFrame]>,
-    /// What goes out for it: bytes, and their check.
-    total: (u64, u64),
-}
-
-impl Wire {
-    /// # Errors
-    /// The engine cannot run the flow.
-    pub(super) fn new(load: Load) -> Result<Self, String> {
-        let tape = load.tape.as_ref().map_err(String::clone)?;
-        let frames = load.flow.commands.iter();
-        let frames = frames.map(|command| frame::of_command(command).expect("all are of a book"));
-        let frames = frames.collect();
-        let mut out = Outgoing::new();
-        for (at, code) in tape.results.iter().enumerate() {
-            out.result(at as u64, *code, &tape.events[at]);
-        }
-        let total = out.total();
-        Ok(Self {
-            load,
-            frames,
-            total,
-        })
-    }
-
-    fn ready(&self) -> Result<State, String> {
-        self.load.flow.ready(Rules::MENDED)
-    }
-
-    /// The figures of a run from `begin`, if its book and its bytes are the right ones.
-    fn run(&self, begin: u64, state: &State, total: Option<(u64, u64)>) -> Run {
-        let clock = Clock::global();
-        let took_ns = clock.ns(clock.ticks().saturating_sub(begin)).max(1);
-        self.load.flow.assert_levels(state, "a placement");
-        if let Some(total) = total {
-            assert_eq!(total, self.total, "wrong result: other bytes went out");
-        }
-        let per_s = self.frames.len() as f64 * 1e9 / took_ns as f64;
-        Run {
-            values: vec![per_s],
-            disturbance: 0.0,
-            lost: 0,
-            cut: false,
-        }
-    }
-}
-
-/// Writes results, and tells the total when the stage that owns it ends.
-#[derive(Debug)]
-struct Sink {
-    out: Outgoing,
-    told: Arc<Mutex<(u64, u64)>>,
-}
-
-impl Sink {
-    fn new() -> (Self, Arc<Mutex<(u64, u64)>>) {
-        let told = Arc::default();
-        let sink = Self {
-            out: Outgoing::new(),
-            told: Arc::clone(&told),
-        };
-        (sink, told)
-    }
-}
-
-impl Drop for Sink {
-    fn drop(&mut self) {
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = self.out.total();
-    }
-}
-
-fn total(told: &Mutex<(u64, u64)>) -> (u64, u64) {
-    *told.lock().unwrap_or_else(PoisonError::into_inner)
-}
-
-fn text(error: impl std::fmt::Display) -> String {
-    error.to_string()
-}
 
 /// Who moves the commands.
 #[derive(Debug, Clone)]
@@ -125,8 +42,6 @@ enum Mover {
     Loop,
     /// The service.
     Service(Placement),
-    /// A pipeline with the stages parse, apply, encode.
-    Stages(Placement),
 }
 
 /// A way to run the engine.
@@ -141,17 +56,16 @@ pub(super) fn subjects(bytes: bool) -> Vec<Box<dyn Subject<Wire>>> {
     let two = Placement::caller_and_threads;
     let services = [
         Placement::inline(),
+        two(STAGES - 1, 1),
         two(1, 1),
         Placement::threads(1),
         Placement::threads(2),
     ];
-    let mut movers = vec![Mover::Loop];
-    movers.extend(services.map(Mover::Service));
-    if bytes {
-        movers.extend([Placement::inline(), two(1, 1), two(2, 1)].map(Mover::Stages));
-    }
+    let movers = [Mover::Loop]
+        .into_iter()
+        .chain(services.map(Mover::Service));
     let way = |mover| -> Box<dyn Subject<Wire>> { Box::new(Way { mover, bytes }) };
-    movers.into_iter().map(way).collect()
+    movers.map(way).collect()
 }
 
 impl Subject<Wire> for Way {
@@ -159,143 +73,125 @@ impl Subject<Wire> for Way {
         match &self.mover {
             Mover::Loop => PLAIN.to_owned(),
             Mover::Service(placement) => format!("thalweg {placement}"),
-            Mover::Stages(placement) => format!("thalweg stages of bytes {placement}"),
         }
     }
 
     fn run(&self, wire: &Wire) -> Result<Run, String> {
+        let (state, desk) = wire.ready();
         match &self.mover {
-            Mover::Loop if self.bytes => loop_of_bytes(wire),
-            Mover::Loop => bare_loop(wire),
-            Mover::Service(placement) if self.bytes => service_of_bytes(wire, placement),
-            Mover::Service(placement) => bare_service(wire, placement),
-            Mover::Stages(placement) => stages(wire, placement),
+            Mover::Loop if self.bytes => Ok(loop_of_bytes(wire, state, desk)),
+            Mover::Loop => Ok(bare_loop(wire, state)),
+            Mover::Service(placement) if self.bytes => {
+                service_of_bytes(wire, options(placement), state, desk)
+            }
+            Mover::Service(placement) => bare_service(wire, options(placement), state),
         }
     }
 }
 
-fn bare_loop(wire: &Wire) -> Result<Run, String> {
-    let mut state = wire.ready()?;
+/// The figures of a run from `begin`, if its book and its bytes are the right ones.
+fn figures(wire: &Wire, begin: u64, state: &State, total: Option<Total>) -> Run {
+    let clock = Clock::global();
+    let took_ns = clock.ns(clock.ticks().saturating_sub(begin)).max(1);
+    let flow = &wire.load.flow;
+    flow.assert_levels(state, "a placement");
+    if let Some(total) = total {
+        assert_eq!(total, wire.total, "wrong result: other bytes went out");
+    }
+    let per_s = flow.commands.len() as f64 * 1e9 / took_ns as f64;
+    Run {
+        values: vec![per_s],
+        disturbance: 0.0,
+        lost: 0,
+        cut: false,
+    }
+}
+
+fn bare_loop(wire: &Wire, mut state: State) -> Run {
     let mut events = Events::with_capacity(1024);
     let begin = Clock::global().ticks();
     for command in &wire.load.flow.commands {
         black_box(apply(&mut state, command, &mut events));
     }
-    Ok(wire.run(begin, &state, None))
+    figures(wire, begin, &state, None)
 }
 
-fn loop_of_bytes(wire: &Wire) -> Result<Run, String> {
-    let mut state = wire.ready()?;
+fn loop_of_bytes(wire: &Wire, mut state: State, mut desk: Desk) -> Run {
     let mut events = Events::with_capacity(1024);
-    let mut out = Outgoing::new();
     let begin = Clock::global().ticks();
-    for (at, frame) in wire.frames.iter().enumerate() {
-        let command = frame::parse(frame).ok_or("a frame of no known kind")?;
-        let code = apply(&mut state, &command, &mut events);
-        out.result(at as u64, code, &events);
+    let mut incoming = Incoming::new(&wire.bytes);
+    let mut command = Command::Nop;
+    for at in 0..wire.load.flow.commands.len() as u64 {
+        incoming.next_into(&mut command);
+        let result = apply(&mut state, &command, &mut events);
+        desk.publish(at, &command, result, &events);
     }
-    Ok(wire.run(begin, &state, Some(out.total())))
+    figures(wire, begin, &state, Some(desk.total()))
 }
 
 fn options(placement: &Placement) -> Options {
     Options {
         capacity: CAPACITY,
         placement: placement.clone(),
-        events: 64,
         ..Options::default()
     }
 }
 
-fn bare_service(wire: &Wire, placement: &Placement) -> Result<Run, String> {
-    let publish = |outcome: thalweg_exchange::service::Outcome<'_>| {
+fn text(error: impl std::fmt::Display) -> String {
+    error.to_string()
+}
+
+fn bare_service(wire: &Wire, options: Options, state: State) -> Result<Run, String> {
+    let publish = |outcome: Outcome<'_>| {
         black_box(outcome.result);
     };
-    let service = Service::start(wire.ready()?, options(placement), publish);
-    let mut service = service.map_err(text)?;
+    let mut service = Service::start(state, options, publish).map_err(text)?;
     let begin = Clock::global().ticks();
     for batch in wire.load.flow.commands.chunks(BATCH) {
         service.submit_batch(batch, |_| 0).map_err(text)?;
     }
-    let finished = service.join().map_err(text)?;
-    Ok(wire.run(begin, &finished.state, None))
+    let Finished { state, .. } = service.join().map_err(text)?;
+    Ok(figures(wire, begin, &state, None))
 }
 
-fn service_of_bytes(wire: &Wire, placement: &Placement) -> Result<Run, String> {
-    let (mut sink, told) = Sink::new();
-    let publish = move |outcome: thalweg_exchange::service::Outcome<'_>| {
-        sink.out
-            .result(outcome.sequence, outcome.result, outcome.events);
+fn service_of_bytes(
+    wire: &Wire,
+    options: Options,
+    state: State,
+    mut desk: Desk,
+) -> Result<Run, String> {
+    let told = desk.told();
+    let publish = move |outcome: Outcome<'_>| {
+        let (number, command) = (outcome.sequence, outcome.command);
+        desk.publish(number, command, outcome.result, outcome.events);
     };
-    let service = Service::start(wire.ready()?, options(placement), publish);
-    let mut service = service.map_err(text)?;
-    let mut commands: Vec<Command> = Vec::with_capacity(BATCH);
+    let mut service = Service::start(state, options, publish).map_err(text)?;
+    let mut incoming = Incoming::new(&wire.bytes);
+    let mut left = wire.load.flow.commands.len();
     let begin = Clock::global().ticks();
-    for batch in wire.frames.chunks(BATCH) {
-        commands.clear();
-        for frame in batch {
-            commands.push(frame::parse(frame).ok_or("a frame of no known kind")?);
-        }
-        service.submit_batch(&commands, |_| 0).map_err(text)?;
+    while left > 0 {
+        let count = left.min(BATCH);
+        let write = |_, command: &mut Command| {
+            incoming.next_into(command);
+            0
+        };
+        service.submit_with(count, write).map_err(text)?;
+        left -= count;
     }
-    let finished = service.join().map_err(text)?;
-    Ok(wire.run(begin, &finished.state, Some(total(&told))))
-}
-
-/// A command between the stages of bytes.
-#[derive(Debug)]
-struct Slot {
-    frame: CommandFrame,
-    command: Command,
-    code: ResultCode,
-    events: Events,
-}
-
-fn stages(wire: &Wire, placement: &Placement) -> Result<Run, String> {
-    let state = Arc::new(Mutex::new(wire.ready()?));
-    let applied = Arc::clone(&state);
-    let (mut sink, told) = Sink::new();
-    let slot = || Slot {
-        frame: [0; frame::COMMAND_BYTES],
-        command: Command::Nop,
-        code: ResultCode::Success,
-        events: Events::with_capacity(64),
-    };
-    let pipeline = Pipeline::builder(CAPACITY, slot)
-        .stage("parse", |slot: &mut Slot, _| {
-            slot.command = frame::parse(&slot.frame).unwrap_or_default();
-        })
-        .stage_chunks("apply", move |chunk| {
-            let mut state = applied.lock().unwrap_or_else(PoisonError::into_inner);
-            chunk.for_each(|slot: &mut Slot, _| {
-                slot.code = apply(&mut state, &slot.command, &mut slot.events);
-            })
-        })
-        .after("parse")
-        .stage("encode", move |slot: &mut Slot, context| {
-            sink.out.result(context.sequence(), slot.code, &slot.events);
-        })
-        .after("apply")
-        .placement(placement.clone())
-        .build();
-    let mut pipeline = pipeline.map_err(text)?;
-    let begin = Clock::global().ticks();
-    for batch in wire.frames.chunks(BATCH) {
-        let write = |at: usize, slot: &mut Slot| slot.frame = batch[at];
-        pipeline.publish_batch(batch.len(), write).map_err(text)?;
-    }
-    pipeline.join().map_err(text)?;
-    let state = state.lock().unwrap_or_else(PoisonError::into_inner);
-    Ok(wire.run(begin, &state, Some(total(&told))))
+    let Finished { state, .. } = service.join().map_err(text)?;
+    let total = *told.lock().unwrap_or_else(PoisonError::into_inner);
+    Ok(figures(wire, begin, &state, Some(total)))
 }
 
 #[cfg(test)]
 mod tests {
+    use super::super::engine::Load;
     use super::super::mixes;
     use super::*;
 
     #[test]
     fn every_way_leaves_the_book_and_writes_the_bytes() {
-        let wire = Wire::new(Load::new(mixes::trading(3_000))).unwrap();
+        let wire = Wire::new(Load::new(mixes::trading(3_000)));
         for bytes in [false, true] {
             let subjects = subjects(bytes);
             for subject in &subjects {
@@ -303,19 +199,17 @@ mod tests {
                 assert!(run.values[0] > 0.0, "{}", subject.name());
             }
             let names: Vec<String> = subjects.iter().map(|subject| subject.name()).collect();
-            let two = TWO_THREADS
-                .iter()
-                .filter(|two| names.iter().any(|name| name == *two));
-            assert_eq!(two.count(), if bytes { 4 } else { 2 });
             assert!(names[..2] == [PLAIN, INLINE]);
+            assert_eq!(names[2..5], TWO_THREADS);
         }
     }
 
     #[test]
     #[should_panic(expected = "wrong result: other bytes went out")]
     fn other_bytes_are_an_error() {
-        let mut wire = Wire::new(Load::new(mixes::trading(100))).unwrap();
-        wire.total.1 ^= 1;
-        let _ = loop_of_bytes(&wire);
+        let mut wire = Wire::new(Load::new(mixes::trading(100)));
+        wire.total.bytes += 1;
+        let (state, desk) = wire.ready();
+        loop_of_bytes(&wire, state, desk);
     }
 }

@@ -3,17 +3,20 @@
 use std::hint::black_box;
 
 use rustix::time::{ClockId, clock_gettime};
-use thalweg_exchange::{Events, Rules, apply};
+use thalweg_exchange::{Command, Events, Rules, apply, apply_batch};
+use thalweg_measure::clock::Clock;
 
 use super::flow::{Flow, Tape};
 use crate::runner::{Metric, Run, Subject};
 
 pub(super) const METRICS: &[Metric] = &[Metric::lower("cpu_per_command", "ns")];
-/// Of streams that trade: the same time also over the trades, placing the makers included.
-pub(super) const TRADING_METRICS: &[Metric] = &[
+/// Where only commands that trade are timed.
+pub(super) const SWEEPING_METRICS: &[Metric] = &[
     Metric::lower("cpu_per_command", "ns"),
     Metric::lower("cpu_per_trade", "ns"),
 ];
+/// Of commands that trade among others that do not.
+pub(super) const TRADING_METRICS: &[Metric] = &[Metric::lower("time_per_trade", "ns")];
 pub(super) const PER_COMMAND: usize = 0;
 pub(super) const PER_TRADE: usize = 1;
 
@@ -27,18 +30,18 @@ pub(super) const RULES: [(&str, Rules); 2] = [
 #[derive(Debug)]
 pub(super) struct Load {
     pub(super) flow: Flow,
-    /// Under mended rules; or why the engine cannot run this flow.
-    pub(super) tape: Result<Tape, String>,
+    /// Under mended rules.
+    pub(super) tape: Tape,
     pub(super) metrics: &'static [Metric],
 }
 
 impl Load {
     pub(super) fn new(flow: Flow) -> Self {
         let tape = Tape::record(&flow, Rules::MENDED);
-        let trades = tape
-            .as_ref()
-            .is_ok_and(|tape| tape.trading * 4 > flow.commands.len() as u64);
-        let metrics = if trades { TRADING_METRICS } else { METRICS };
+        let metrics = match &flow.blocks[..] {
+            [] => METRICS,
+            _ => SWEEPING_METRICS,
+        };
         Self {
             flow,
             tape,
@@ -48,11 +51,10 @@ impl Load {
 
     /// A run's figures.
     pub(super) fn run(&self, cpu_ns: f64) -> Run {
-        let per_command = cpu_ns / self.flow.commands.len() as f64;
+        let per_command = cpu_ns / self.flow.timed() as f64;
         let mut values = vec![per_command];
         if self.metrics.len() > PER_TRADE {
-            let trades = self.tape.as_ref().map_or(0, |tape| tape.trades);
-            values.push(cpu_ns / trades as f64);
+            values.push(cpu_ns / self.tape.trades as f64);
         }
         Run {
             values,
@@ -74,6 +76,8 @@ pub(super) fn cpu_ns() -> f64 {
 pub(super) enum Part {
     /// Risk, matching, settlement.
     All(&'static str, Rules),
+    /// The same, [`BATCH`] commands at a time.
+    Batches,
     /// Matching, told what risk said.
     Matching,
     /// Risk and settlement, told what matching did.
@@ -84,8 +88,10 @@ pub(super) enum Part {
 
 impl Part {
     pub(super) const MATCHING: &str = "thalweg matching alone";
-    pub(super) const EACH: [Self; 5] = [
+    pub(super) const BATCHES: &str = "thalweg all parts, batches of 256";
+    pub(super) const EACH: [Self; 6] = [
         Self::All(RULES[0].0, RULES[0].1),
+        Self::Batches,
         Self::All(RULES[1].0, RULES[1].1),
         Self::Matching,
         Self::RiskAndSettlement,
@@ -101,6 +107,7 @@ impl Subject<Load> for Part {
     fn name(&self) -> String {
         match self {
             Self::All(suffix, _) => Self::all_name(suffix),
+            Self::Batches => Self::BATCHES.to_owned(),
             Self::Matching => Self::MATCHING.to_owned(),
             Self::RiskAndSettlement => "thalweg risk and settlement alone".to_owned(),
             Self::Reading => "a loop that reads the commands".to_owned(),
@@ -109,62 +116,136 @@ impl Subject<Load> for Part {
 
     fn run(&self, load: &Load) -> Result<Run, String> {
         let flow = &load.flow;
-        let tape = load.tape.as_ref().map_err(String::clone)?;
+        let tape = &load.tape;
         let cpu_ns = match *self {
-            Self::All(_, rules) => all_parts(flow, rules)?,
-            Self::Matching => matching(flow, tape)?,
-            Self::RiskAndSettlement => risk_and_settlement(flow, tape)?,
+            Self::All(_, rules) => all_parts(flow, rules),
+            Self::Batches => batches(flow),
+            Self::Matching => matching(flow, tape),
+            Self::RiskAndSettlement => risk_and_settlement(flow, tape),
             Self::Reading => reading(flow),
         };
         Ok(load.run(cpu_ns))
     }
 }
 
-fn all_parts(flow: &Flow, rules: Rules) -> Result<f64, String> {
-    let mut state = flow.ready(rules)?;
+fn all_parts(flow: &Flow, rules: Rules) -> f64 {
+    let mut state = flow.ready(rules);
     let mut events = Events::with_capacity(1024);
-    let begin = cpu_ns();
-    for command in &flow.commands {
+    let took = flow.time(cpu_ns, |_, command| {
         black_box(apply(&mut state, command, &mut events));
-    }
-    let took = cpu_ns() - begin;
+    });
     flow.assert_levels(&state, "all parts");
-    Ok(took)
+    took
 }
 
-fn matching(flow: &Flow, tape: &Tape) -> Result<f64, String> {
-    let mut state = flow.ready(Rules::MENDED)?;
+/// Commands of a batch.
+const BATCH: usize = 256;
+
+fn batches(flow: &Flow) -> f64 {
+    let mut state = flow.ready(Rules::MENDED);
     let mut events = Events::with_capacity(1024);
-    let begin = cpu_ns();
-    for (command, checked) in flow.commands.iter().zip(&tape.checked) {
-        black_box(state.matching.execute(command, *checked, &mut events));
-    }
-    let took = cpu_ns() - begin;
-    flow.assert_levels(&state, "matching alone");
-    Ok(took)
+    let took = flow.time_parts(cpu_ns, |_, commands| {
+        for batch in commands.chunks(BATCH) {
+            apply_batch(&mut state, batch, &mut events, |_, result, events| {
+                black_box((result, events));
+            });
+        }
+    });
+    flow.assert_levels(&state, "batches");
+    took
 }
 
-fn risk_and_settlement(flow: &Flow, tape: &Tape) -> Result<f64, String> {
-    let mut state = flow.ready(Rules::MENDED)?;
+fn matching(flow: &Flow, tape: &Tape) -> f64 {
+    let mut state = flow.ready(Rules::MENDED);
+    let mut events = Events::with_capacity(1024);
+    let took = flow.time(cpu_ns, |at, command| {
+        let checked = tape.checked[at];
+        black_box(state.matching.execute(command, checked, &mut events));
+    });
+    flow.assert_levels(&state, "matching alone");
+    took
+}
+
+fn risk_and_settlement(flow: &Flow, tape: &Tape) -> f64 {
+    let mut state = flow.ready(Rules::MENDED);
     let mut differ = 0_usize;
-    let begin = cpu_ns();
-    for (at, command) in flow.commands.iter().enumerate() {
-        differ += usize::from(state.risk.check(command) != tape.checked[at]);
-        state
-            .risk
-            .settle(command, tape.results[at], &tape.events[at]);
-    }
-    let took = cpu_ns() - begin;
+    let took = flow.time(cpu_ns, |at, command| {
+        let risk = &mut state.risk;
+        differ += usize::from(risk.check(command) != tape.checked[at]);
+        risk.settle(command, tape.results[at], &tape.events[at]);
+    });
     assert_eq!(differ, 0, "wrong result: checks of risk alone differ");
-    Ok(took)
+    took
 }
 
 fn reading(flow: &Flow) -> f64 {
-    let begin = cpu_ns();
-    for command in &flow.commands {
+    flow.time(cpu_ns, |_, command| {
         black_box((command.uid(), command.symbol()));
+    })
+}
+
+/// The commands that trade, among the others, each timed by the processor's clock.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct OfTrades(pub(super) Part);
+
+impl Subject<Load> for OfTrades {
+    fn name(&self) -> String {
+        Subject::<Load>::name(&self.0)
     }
-    cpu_ns() - begin
+
+    fn run(&self, load: &Load) -> Result<Run, String> {
+        let (flow, tape) = (&load.flow, &load.tape);
+        let mut events = Events::with_capacity(1024);
+        let ns = match self.0 {
+            Part::All(_, rules) => {
+                let mut state = flow.ready(rules);
+                let ns = per_trade(flow, tape, |_, command| {
+                    black_box(apply(&mut state, command, &mut events));
+                });
+                flow.assert_levels(&state, "the trades");
+                ns
+            }
+            Part::Matching => {
+                let mut state = flow.ready(Rules::MENDED);
+                per_trade(flow, tape, |at, command| {
+                    let checked = tape.checked[at];
+                    black_box(state.matching.execute(command, checked, &mut events));
+                })
+            }
+            _ => return Err("runs no command by itself".to_owned()),
+        };
+        Ok(Run {
+            values: vec![ns],
+            disturbance: 0.0,
+            lost: 0,
+            cut: false,
+        })
+    }
+}
+
+/// Time of the commands that trade over their trades, ns. Of each the clock's own cost is taken
+/// off, and those that were interrupted are left out, with their trades.
+fn per_trade(flow: &Flow, tape: &Tape, mut run: impl FnMut(usize, &Command)) -> f64 {
+    const INTERRUPTED_NS: u64 = 20_000;
+    let clock = Clock::global();
+    let interrupted = clock.ticks_from_ns(INTERRUPTED_NS);
+    let (mut ticks, mut commands, mut trades) = (0, 0_u64, 0);
+    for (at, command) in flow.commands.iter().enumerate() {
+        let met = tape.met[at];
+        if met == 0 {
+            run(at, command);
+            continue;
+        }
+        let begin = clock.ticks();
+        run(at, command);
+        let took = clock.ticks().saturating_sub(begin);
+        if took <= interrupted {
+            ticks += took;
+            commands += 1;
+            trades += u64::from(met);
+        }
+    }
+    (clock.ns(ticks) as f64 - commands as f64 * clock.read_cost_ns()) / trades as f64
 }
 
 #[cfg(test)]
@@ -173,17 +254,27 @@ mod tests {
     use super::*;
 
     #[test]
-    fn every_part_runs_and_trades_count_where_there_are_some() {
-        let load = Load::new(mixes::trading(1_000));
-        assert_eq!(load.metrics, TRADING_METRICS);
+    fn every_part_runs_and_trades_count_where_only_they_are_timed() {
+        let load = Load::new(mixes::sweeps(1_000));
+        assert_eq!(load.metrics, SWEEPING_METRICS);
         for part in Part::EACH {
             let run = part.run(&load).unwrap();
             assert!(run.values.len() == 2 && run.values[0] > 0.0, "{part:?}");
         }
-        let trades = load.tape.as_ref().unwrap().trades as f64;
-        assert_eq!(load.run(trades).values[PER_TRADE], 1.0);
+        assert_eq!(load.run(load.tape.trades as f64).values[PER_TRADE], 1.0);
+        assert_eq!(load.run(1_000.0).values[PER_COMMAND], 1.0);
         let load = Load::new(mixes::Resting::plain(100, 10, 5).flow(500));
         assert_eq!(load.metrics, METRICS);
         assert_eq!(load.run(500.0).values, [1.0]);
+    }
+
+    #[test]
+    fn trades_are_timed_among_other_commands() {
+        let load = Load::new(mixes::trading(2_000));
+        for part in [Part::EACH[0], Part::Matching] {
+            let values = OfTrades(part).run(&load).unwrap().values;
+            assert!(values[0] > 0.0, "{values:?}");
+        }
+        assert!(OfTrades(Part::Reading).run(&load).is_err());
     }
 }

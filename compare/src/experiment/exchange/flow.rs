@@ -9,7 +9,7 @@ use flate2::bufread::GzDecoder;
 use thalweg_exchange::book::{Book, Level};
 use thalweg_exchange::stream::LoadStream;
 use thalweg_exchange::{
-    Action, Command, Event, Events, OrderId, ResultCode, Rules, State, SymbolId, SymbolType, apply,
+    Action, Command, Event, Events, OrderId, ResultCode, Rules, State, SymbolId, apply,
 };
 
 /// Levels of both sides, asks first, best first.
@@ -19,13 +19,14 @@ pub(super) type Levels = Vec<(Action, Level)>;
 #[derive(Debug, Clone)]
 pub(super) struct Flow {
     pub(super) symbol: SymbolId,
-    pub(super) futures: bool,
     /// Adds the symbol and the users, and funds them.
     pub(super) setup: Vec<Command>,
     /// Fills the book.
     pub(super) prefill: Vec<Command>,
-    /// What is timed.
+    /// What is timed, or a part of it.
     pub(super) commands: Vec<Command>,
+    /// The parts that are timed: from one command to before another. None for all.
+    pub(super) blocks: Vec<[usize; 2]>,
     /// The book that must be left.
     pub(super) levels: Levels,
 }
@@ -49,43 +50,89 @@ impl Flow {
         let stream = stream.map_err(|error| told(&error))?;
         Ok(Self {
             symbol: stream.symbol.id,
-            futures: stream.symbol.symbol_type == SymbolType::Futures,
             setup: stream.setup,
             prefill: Vec::new(),
             commands: stream.commands,
+            blocks: Vec::new(),
             levels: stream.final_levels,
         })
     }
 
     /// A state right before the commands, whose memory is warm: all of them were applied to it
     /// once, and what rested then was cancelled.
-    ///
-    /// # Errors
-    /// The engine cannot trade this symbol yet.
-    pub(super) fn ready(&self, rules: Rules) -> Result<State, String> {
+    pub(super) fn ready(&self, rules: Rules) -> State {
+        self.ready_seen(rules, |_, _, _| ())
+    }
+
+    /// The same, with somebody who sees what came of each command.
+    pub(super) fn ready_seen(
+        &self,
+        rules: Rules,
+        mut see: impl FnMut(&Command, ResultCode, &Events),
+    ) -> State {
         let mut state = State::new(rules);
         let mut events = Events::with_capacity(1024);
-        for command in &self.setup {
-            let code = apply(&mut state, command, &mut events);
-            assert_eq!(code, ResultCode::Success, "wrong result of {command:?}");
-        }
-        let mut succeeded = 0;
-        for command in self.prefill.iter().chain(&self.commands) {
-            let code = apply(&mut state, command, &mut events);
-            succeeded += usize::from(code == ResultCode::Success);
-        }
-        if self.futures && succeeded == 0 {
-            return Err("the engine does not trade futures yet: every command is refused".into());
-        }
+        let mut run = |state: &mut State, commands: &[Command], all_succeed: bool| {
+            for command in commands {
+                let code = apply(state, command, &mut events);
+                let fine = !all_succeed || code == ResultCode::Success;
+                assert!(fine, "wrong result of {command:?}: {code:?}");
+                see(command, code, &events);
+            }
+        };
+        run(&mut state, &self.setup, true);
+        run(&mut state, &self.prefill, true);
+        run(&mut state, &self.commands, false);
         self.assert_levels(&state, "the rehearsal");
-        for cancel in self.leftover(&state) {
-            let code = apply(&mut state, &cancel, &mut events);
-            assert_eq!(code, ResultCode::Success, "wrong result of {cancel:?}");
+        let leftover = self.leftover(&state);
+        run(&mut state, &leftover, true);
+        run(&mut state, &self.prefill, true);
+        state
+    }
+
+    /// Commands that are timed.
+    pub(super) fn timed(&self) -> usize {
+        match &self.blocks[..] {
+            [] => self.commands.len(),
+            blocks => blocks.iter().map(|[begin, end]| end - begin).sum(),
         }
-        for command in &self.prefill {
-            apply(&mut state, command, &mut events);
+    }
+
+    /// Runs all commands, and gives what `clock` says of those that are timed.
+    #[inline]
+    pub(super) fn time(
+        &self,
+        clock: impl Fn() -> f64,
+        mut run: impl FnMut(usize, &Command),
+    ) -> f64 {
+        self.time_parts(clock, |first, commands| {
+            for (at, command) in (first..).zip(commands) {
+                run(at, command);
+            }
+        })
+    }
+
+    /// The same, where `run` gets what is timed, or not, in one piece.
+    #[inline]
+    pub(super) fn time_parts(
+        &self,
+        clock: impl Fn() -> f64,
+        mut run: impl FnMut(usize, &[Command]),
+    ) -> f64 {
+        let whole = [[0, self.commands.len()]];
+        let blocks = match &self.blocks[..] {
+            [] => &whole[..],
+            blocks => blocks,
+        };
+        let (mut took, mut done) = (0.0, 0);
+        for &[begin, end] in blocks {
+            run(done, &self.commands[done..begin]);
+            let before = clock();
+            run(begin, &self.commands[begin..end]);
+            took += clock() - before;
+            done = end;
         }
-        Ok(state)
+        took
     }
 
     /// Cancels of all that rests.
@@ -109,15 +156,25 @@ impl Flow {
     /// # Panics
     /// The book is not the one that must be left: there is no figure then.
     pub(super) fn assert_levels(&self, state: &State, what: &str) {
-        let found = levels(self.book(state));
-        let first = found.iter().zip(&self.levels).find(|(a, b)| a != b);
-        assert!(
-            found == self.levels,
-            "wrong result: {what} left {} levels instead of {}, first difference {first:?}",
-            found.len(),
-            self.levels.len(),
-        );
+        assert_equal(&levels(self.book(state)), &self.levels, what);
     }
+
+    /// # Panics
+    /// The first state has another book than the second.
+    pub(super) fn assert_same_levels(&self, state: &State, twin: &State) {
+        let [found, expected] = [state, twin].map(|state| levels(self.book(state)));
+        assert_equal(&found, &expected, "a run");
+    }
+}
+
+fn assert_equal(found: &Levels, expected: &Levels, what: &str) {
+    let first = found.iter().zip(expected).find(|(a, b)| a != b);
+    assert!(
+        found == expected,
+        "wrong result: {what} left {} levels instead of {}, first difference {first:?}",
+        found.len(),
+        expected.len(),
+    );
 }
 
 /// All levels of a book.
@@ -137,6 +194,8 @@ pub(super) struct Tape {
     pub(super) results: Vec<ResultCode>,
     /// As the engine collects them: `settle` takes them so.
     pub(super) events: Vec<Events>,
+    /// Trades of each.
+    pub(super) met: Vec<u32>,
     pub(super) trades: u64,
     /// Commands with at least one trade.
     pub(super) trading: u64,
@@ -146,15 +205,13 @@ pub(super) struct Tape {
 
 impl Tape {
     /// Runs the flow under these rules.
-    ///
-    /// # Errors
-    /// As [`Flow::ready`].
-    pub(super) fn record(flow: &Flow, rules: Rules) -> Result<Self, String> {
-        let mut state = flow.ready(rules)?;
+    pub(super) fn record(flow: &Flow, rules: Rules) -> Self {
+        let mut state = flow.ready(rules);
         let mut tape = Self {
             checked: Vec::with_capacity(flow.commands.len()),
             results: Vec::with_capacity(flow.commands.len()),
             events: Vec::with_capacity(flow.commands.len()),
+            met: Vec::with_capacity(flow.commands.len()),
             trades: 0,
             trading: 0,
             resting: Vec::new(),
@@ -169,8 +226,10 @@ impl Tape {
             tape.events.push(events.clone());
             let trades = events.iter();
             let trades = trades.filter(|event| matches!(event, Event::Trade { .. }));
-            let trades = trades.count() as u64;
-            tape.trades += trades;
+            let trades = trades.count();
+            tape.met
+                .push(u32::try_from(trades).expect("fewer than the orders of a book"));
+            tape.trades += trades as u64;
             tape.trading += u64::from(trades > 0);
         }
         let order_id = |cancel: Command| match cancel {
@@ -179,7 +238,7 @@ impl Tape {
         };
         let leftover = flow.leftover(&state).into_iter();
         tape.resting = leftover.filter_map(order_id).collect();
-        Ok(tape)
+        tape
     }
 }
 
@@ -191,7 +250,7 @@ mod tests {
     #[test]
     fn a_state_is_ready_when_everything_was_rehearsed_and_taken_back() {
         let flow = mixes::trading(2_000);
-        let state = flow.ready(Rules::default()).unwrap();
+        let state = flow.ready(Rules::default());
         assert!(levels(flow.book(&state)) != flow.levels);
         let mut twice = state.clone();
         let mut events = Events::new();
@@ -204,7 +263,7 @@ mod tests {
     #[test]
     fn a_tape_holds_what_each_part_needs() {
         let flow = mixes::trading(1_000);
-        let tape = Tape::record(&flow, Rules::default()).unwrap();
+        let tape = Tape::record(&flow, Rules::default());
         assert_eq!(tape.results.len(), 1_000);
         let events: usize = tape.events.iter().map(|events| events.len()).sum();
         assert!(events as u64 > tape.trades);
@@ -214,10 +273,26 @@ mod tests {
     }
 
     #[test]
+    fn blocks_are_timed_and_what_is_between_them_runs_too() {
+        let flow = mixes::sweeps(300);
+        let (now, seen) = (std::cell::Cell::new(0.0), std::cell::Cell::new(0));
+        let took = flow.time(
+            || now.get(),
+            |at, command| {
+                assert_eq!((at, command), (seen.get(), &flow.commands[at]));
+                seen.set(at + 1);
+                now.set(now.get() + 1.0);
+            },
+        );
+        assert_eq!((took, flow.timed()), (300.0, 300));
+        assert_eq!(seen.get(), flow.commands.len());
+    }
+
+    #[test]
     #[should_panic(expected = "wrong result: the test left")]
     fn another_book_is_an_error() {
         let mut flow = mixes::trading(100);
-        let state = flow.ready(Rules::default()).unwrap();
+        let state = flow.ready(Rules::default());
         flow.levels.pop();
         flow.assert_levels(&state, "the test");
     }

@@ -207,12 +207,11 @@ impl Subject<Load> for Other {
     }
 
     fn run(&self, load: &Load) -> Result<Run, String> {
-        let tape = load.tape.as_ref().map_err(String::clone)?;
         let time = match self {
             Self::Lobster => time::<lobster::OrderBook>,
             Self::OrderbookRs => time::<DefaultOrderBook>,
         };
-        Ok(load.run(time(&load.flow, tape)?))
+        Ok(load.run(time(&load.flow, &load.tape)?))
     }
 }
 

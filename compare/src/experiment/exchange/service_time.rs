@@ -15,6 +15,7 @@ pub(super) const METRICS: &[Metric] = &[
     Metric::lower("service_p99", "ns"),
     Metric::lower("service_p999", "ns"),
 ];
+pub(super) const P50: usize = 0;
 pub(super) const P999: usize = 2;
 
 /// What is between two reads of the clock.
@@ -42,7 +43,7 @@ impl Subject<Load> for Body {
 
     fn run(&self, load: &Load) -> Result<Run, String> {
         let flow = &load.flow;
-        let mut state = flow.ready(Rules::MENDED)?;
+        let mut state = flow.ready(Rules::MENDED);
         let mut events = Events::with_capacity(1024);
         let mut samples = Samples::with_room(flow.commands.len());
         let clock = Clock::global();

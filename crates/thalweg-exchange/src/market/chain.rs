@@ -20,6 +20,8 @@ pub(super) struct Taker {
     price: i64,
     /// Lots that neither traded nor were rejected so far.
     left: i64,
+    /// Lots that it shows at most when it rests.
+    display: i64,
     /// Whether what is left may rest.
     rests: bool,
     /// The slot of an order that rested before and was moved, unless it hides lots.
@@ -29,12 +31,13 @@ pub(super) struct Taker {
 }
 
 impl Taker {
-    fn new(place: &Place) -> Self {
+    fn new(place: &Place, display: i64) -> Self {
         Self {
             order: place.order_id,
             side: place.action,
             price: place.price,
             left: place.size,
+            display,
             rests: place.order_type == OrderType::Gtc,
             moved: None,
             showed: None,
@@ -49,7 +52,7 @@ impl SymbolFeed {
         events: &[Event],
         to: &mut Telling<'_>,
     ) -> Result<(), OutOfStep> {
-        self.chain(Some(Taker::new(place)), events, to)
+        self.chain(Some(Taker::new(place, i64::MAX)), events, to)
     }
 
     /// A stop order is nobody's business before it is triggered.
@@ -59,12 +62,14 @@ impl SymbolFeed {
         events: &[Event],
         to: &mut Telling<'_>,
     ) -> Result<(), OutOfStep> {
+        let display = order.display.unwrap_or(i64::MAX);
         if order.trigger.is_none() {
-            return self.place(&order.place, events, to);
+            let taker = Taker::new(&order.place, display);
+            return self.chain(Some(taker), events, to);
         }
         let is_rejected = events.iter().any(|e| matches!(e, Event::Reject { .. }));
         if !is_rejected {
-            self.waiting.insert(order.place.order_id);
+            self.waiting.insert(order.place.order_id, display);
         }
         Ok(())
     }
@@ -82,6 +87,7 @@ impl SymbolFeed {
             side: self.side_of(slot),
             price,
             left: 0,
+            display: i64::MAX,
             rests: false,
             moved: Some(slot),
             showed: None,
@@ -127,15 +133,14 @@ impl SymbolFeed {
                     ..
                 } => {
                     self.rest(taker.take(), to);
-                    if !self.waiting.remove(&order) {
-                        return Err(self.unknown(order));
-                    }
+                    let display = self.waiting.remove(&order);
                     self.is_chained = true;
                     taker = Some(Taker {
                         order,
                         side: action,
                         price,
                         left: size,
+                        display: display.ok_or_else(|| self.unknown(order))?,
                         // What may not rest is rejected.
                         rests: true,
                         moved: None,
@@ -143,14 +148,10 @@ impl SymbolFeed {
                     });
                 }
                 Event::Refilled { order, size } => {
-                    let own = taker.filter(|taker| taker.order == order && !self.is_shown(order));
-                    if let Some(own) = own {
-                        let showed = own.showed.unwrap_or(0).wrapping_add(size);
-                        let showed = Some(showed);
-                        self.rest(Some(Taker { showed, ..own }), to);
-                        taker = None;
-                    } else {
-                        self.refilled(order, size, to)?;
+                    let own = taker.as_mut().filter(|taker| taker.order == order);
+                    match own.and_then(|taker| taker.showed.as_mut()) {
+                        Some(showed) => *showed = showed.wrapping_add(size),
+                        None => self.refilled(order, size, to)?,
                     }
                 }
                 Event::Reduce { .. } => {}
@@ -202,7 +203,7 @@ impl SymbolFeed {
         let Some(taker) = taker.filter(|taker| taker.rests && taker.left != 0) else {
             return;
         };
-        let shown = taker.showed.unwrap_or(taker.left);
+        let shown = taker.showed.unwrap_or(taker.left.min(taker.display));
         let hidden = taker.left.wrapping_sub(shown);
         if hidden != 0 {
             self.hidden.insert(taker.order, hidden);

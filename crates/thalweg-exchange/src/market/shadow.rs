@@ -3,7 +3,7 @@
 //! *State*: what is left of every resting order, by id; the levels of both sides. *Rule*: between
 //! commands, a level's volume and count are the sums over the orders at its price.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 
 use super::builder::OutOfStep;
 use super::message::{BestPrices, Body, LevelDelta, OrderChange, Quote, SymbolSequence};
@@ -15,6 +15,7 @@ use crate::command::Action;
 use crate::event::{Event, Removal};
 use crate::ids::{OrderId, SymbolId};
 use crate::index::Index;
+use crate::order_terms::ConditionalOrder;
 use crate::slab::Slab;
 
 /// A resting order, in 32 bytes.
@@ -56,8 +57,9 @@ pub(super) struct SymbolFeed {
     touched: Vec<Touched>,
     /// True where several takers came one after another, and levels may be in `touched` twice.
     pub(super) is_chained: bool,
-    /// Stop orders that wait: nobody is told of them. No id is both here and among the orders.
-    pub(super) waiting: BTreeSet<OrderId>,
+    /// How much stop orders that wait will show at most: nobody is told of them. No id is both
+    /// here and among the orders.
+    pub(super) waiting: BTreeMap<OrderId, i64>,
     /// How many lots an order hides, where it does.
     pub(super) hidden: BTreeMap<OrderId, i64>,
     best: BestPrices,
@@ -75,7 +77,7 @@ impl SymbolFeed {
             bids: PriceLadder::new(Action::Bid, options.levels),
             touched: Vec::with_capacity(options.messages),
             is_chained: false,
-            waiting: BTreeSet::new(),
+            waiting: BTreeMap::new(),
             hidden: BTreeMap::new(),
             best: BestPrices::default(),
         }
@@ -97,7 +99,9 @@ impl SymbolFeed {
             }
             self.touched.clear();
         }
-        let waiting = book.waiting().map(|stop| stop.place.order_id);
+        let display = |stop: &ConditionalOrder| stop.display.unwrap_or(i64::MAX);
+        let waiting = book.waiting();
+        let waiting = waiting.map(|stop| (stop.place.order_id, display(stop)));
         self.waiting.extend(waiting);
         self.best = self.best_now();
     }
@@ -222,10 +226,6 @@ impl SymbolFeed {
         self.tell(to, Body::Order(added));
     }
 
-    pub(super) fn is_shown(&self, order: OrderId) -> bool {
-        self.find(order).is_ok()
-    }
-
     pub(super) fn side_of(&self, slot: u32) -> Action {
         self.orders[slot].side
     }
@@ -258,8 +258,8 @@ impl SymbolFeed {
         to: &mut Telling<'_>,
     ) -> Result<(), OutOfStep> {
         let waited = match why {
-            Removal::Reduced => self.waiting.contains(&order),
-            _ => self.waiting.remove(&order),
+            Removal::Reduced => self.waiting.contains_key(&order),
+            _ => self.waiting.remove(&order).is_some(),
         };
         if !waited {
             let slot = self.find(order)?;

@@ -1,0 +1,4 @@
+//! What the counted operations share with `cargo compare`: the venue on which both trade.
+#![forbid(unsafe_code)]
+
+pub mod venue;

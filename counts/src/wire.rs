@@ -1,0 +1,99 @@
+//! The exchange's bytes and its market data.
+
+use std::hint::black_box;
+
+use thalweg_exchange::codec::{
+    self, MESSAGE_BYTES_MAX, SINGLE_COMMAND_BYTES_MAX, decode_command, encode_command,
+    encode_message, encode_outcome,
+};
+use thalweg_exchange::market::{Builder, Message, Options};
+use thalweg_exchange::{Action, Command, Event, ResultCode};
+
+use super::exchange::{lap, place};
+use super::{CAPACITY, Cases, Work, rounds};
+
+pub(super) fn add(cases: &mut Cases) {
+    let mut add = |name: &str, work: fn() -> Work| {
+        cases.insert(format!("exchange/{name}"), work);
+    };
+    add("codec-command", command);
+    add("codec-outcome", outcome);
+    add("codec-message", message);
+    add("market-mix-1024", market);
+}
+
+/// A new order encoded and decoded.
+fn command() -> Work {
+    let mut bytes = [0; SINGLE_COMMAND_BYTES_MAX];
+    rounds(move |number| {
+        let command = Command::Place(place(number, Action::Bid, 1_000, 5));
+        let written = encode_command(black_box(&command), &mut bytes).expect("there is room");
+        let (read, length) = decode_command(black_box(&bytes)).expect("just encoded");
+        assert_eq!(length, written);
+        black_box(read);
+    })
+}
+
+/// An outcome with one trade encoded.
+fn outcome() -> Work {
+    let (mut exchange, lap) = lap();
+    let trade = lap.iter().find_map(|command| {
+        exchange.apply(command);
+        let is_trade = |event: &&Event| matches!(event, Event::Trade { .. });
+        exchange.events.iter().find(is_trade).cloned()
+    });
+    let events = [trade.expect("some of the lap trade")];
+    let mut bytes = [0; 256];
+    rounds(move |sequence| {
+        let result = ResultCode::Success;
+        let outcome = codec::Outcome { sequence, result };
+        let written = encode_outcome(outcome, black_box(&events), &mut bytes);
+        assert!(written.is_ok());
+        black_box(&bytes);
+    })
+}
+
+/// The messages of the mixed lap encoded, one a round.
+fn message() -> Work {
+    let (mut exchange, lap) = lap();
+    let mut builder = Builder::from_books(&exchange.state.matching, Options::default());
+    let mut messages: Vec<Message> = Vec::new();
+    for command in &lap {
+        exchange.apply(command);
+        let told = builder.apply(0, command, ResultCode::Success, &exchange.events);
+        messages.extend(told.expect("nothing is left out"));
+    }
+    messages.truncate(CAPACITY);
+    assert_eq!(messages.len(), CAPACITY);
+    let mut bytes = [0; MESSAGE_BYTES_MAX];
+    let mut at = 0;
+    rounds(move |_| {
+        let written = encode_message(black_box(&messages[at]), &mut bytes);
+        assert!(written.is_ok());
+        black_box(&bytes);
+        at = (at + 1) % CAPACITY;
+    })
+}
+
+/// Market data of a command of the mixed lap, which repeats: what the exchange said is kept.
+fn market() -> Work {
+    let (mut exchange, lap) = lap();
+    let mut builder = Builder::from_books(&exchange.state.matching, Options::default());
+    let mut events: Vec<Vec<Event>> = Vec::new();
+    // From the second lap on, every order is where the lap before left it.
+    for round in 0..2 {
+        events.clear();
+        for (command, at) in lap.iter().zip(0..) {
+            exchange.apply(command);
+            events.push(exchange.events.to_vec());
+            let told = builder.apply(at, command, ResultCode::Success, &exchange.events);
+            assert!(told.is_ok(), "lap {round}, command {at}");
+        }
+    }
+    let mut at = 0;
+    rounds(move |number| {
+        let told = builder.apply(number, &lap[at], ResultCode::Success, &events[at]);
+        assert!(black_box(told).is_ok());
+        at = (at + 1) % CAPACITY;
+    })
+}
