@@ -95,6 +95,7 @@ fn types_that_do_not_rest_have_no_time() {
 #[test]
 fn an_order_that_is_gone_expires_no_more_and_its_id_is_free() {
     let mut world = World::new(Rules::default());
+    world.done(with(good_till(bid(3, 7, 70, 2), 50)));
     let orders = [1, 2, 3, 4].map(|id| bid(1, id, 90, 2));
     for place in orders {
         world.done(with(good_till(place, 5)));
@@ -114,7 +115,7 @@ fn an_order_that_is_gone_expires_no_more_and_its_id_is_free() {
         world.done(Command::Place(Place { price: 80, ..place }));
     }
     assert_eq!(world.done(clock(5)), []);
-    assert_eq!(world.side(PAIR, Bid).len(), 4);
+    assert_eq!(world.side(PAIR, Bid).len(), 5);
 }
 
 #[test]

@@ -10,7 +10,7 @@ use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
 
 use crate::late::late_agrees;
 use crate::random::{money, stream};
-use crate::world::opening;
+use crate::world::{FUTURES, ask, bid, good_till, in_symbol, opening, with};
 
 type Answers = Vec<(ResultCode, Vec<Event>)>;
 
@@ -72,4 +72,31 @@ proptest! {
             prop_assert_eq!(state_hash(&state), state_hash(&expected));
         }
     }
+}
+
+/// User 1 has profit in futures as long as somebody bids 1,000 there, and pays with it in a pair.
+#[test]
+fn an_order_waits_for_the_prices_that_expire_before_it() {
+    let in_futures = |place| Command::Place(in_symbol(place, FUTURES));
+    let mut commands = opening(300);
+    commands.extend([
+        in_futures(ask(2, 1, 100, 10)),
+        in_futures(bid(1, 2, 100, 10)),
+        with(good_till(in_symbol(bid(3, 3, 1_000, 1), FUTURES), 5)),
+        Command::Clock { time: 5 },
+        Command::Place(bid(1, 4, 100, 10)),
+    ]);
+    let (_, answers) = serial(Rules::MENDED, &commands);
+    let codes: Vec<ResultCode> = answers.iter().map(|answer| answer.0).collect();
+    assert_eq!(codes[codes.len() - 1], ResultCode::RiskNsf);
+    assert!(
+        codes[..codes.len() - 1]
+            .iter()
+            .all(|code| !code.is_refusal())
+    );
+    late_agrees(Rules::MENDED, &commands, &[0]).expect("it agrees");
+    // Without the clock it is accepted.
+    commands.remove(commands.len() - 2);
+    let (_, answers) = serial(Rules::MENDED, &commands);
+    assert_eq!(answers[answers.len() - 1].0, ResultCode::Success);
 }

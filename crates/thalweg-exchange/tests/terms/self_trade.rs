@@ -146,6 +146,9 @@ fn a_moved_order_keeps_its_flags() {
             assert_eq!(events, expected);
             assert_eq!(world.side(symbol, Ask), asks);
             assert_eq!(world.side(symbol, Bid), bids);
+            if let Some(order) = world.order(symbol, 9) {
+                assert_eq!(order.flags, flags);
+            }
         }
     }
 }

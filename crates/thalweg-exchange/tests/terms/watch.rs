@@ -5,8 +5,8 @@ use std::collections::BTreeMap;
 use proptest::prelude::*;
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::{
-    Action, Command, ConditionalOrder, Event, OrderFlags, OrderId, Removal, ResultCode, SelfTrade,
-    State, SymbolId, UserId,
+    Action, Command, ConditionalOrder, Event, OrderFlags, OrderId, OrderType, Removal, ResultCode,
+    SelfTrade, State, SymbolId, UserId,
 };
 
 use crate::world::{SYMBOLS, World};
@@ -147,6 +147,19 @@ impl Watched {
         if chains > 1 {
             self.saw("triggered by a triggered one");
         }
+        if let Some(place) = command.place()
+            && matches!(place.order_type, OrderType::Fok | OrderType::FokBudget)
+        {
+            let own = events
+                .iter()
+                .take_while(|event| !matches!(event, Event::Triggered { .. }));
+            let (rejects, others): (Vec<&Event>, Vec<&Event>) =
+                own.partition(|event| matches!(event, Event::Reject { .. }));
+            prop_assert!(
+                rejects.is_empty() || others.is_empty(),
+                "in part: {events:?}"
+            );
+        }
         self.nothing_was_passed_over(command, events)
     }
 
@@ -251,6 +264,18 @@ impl Watched {
             .waiting()
             .map(|stop| (stop.place.order_id, *stop))
             .collect();
+        let sides = [Action::Ask, Action::Bid].into_iter();
+        let resting = sides.flat_map(|side| book.orders(side));
+        let resting = resting.filter_map(|order| Some((order.good_till?, order.order_id)));
+        let stops = waiting
+            .values()
+            .filter_map(|stop| Some((stop.good_till?, stop.place.order_id)));
+        let mut times: Vec<_> = resting.chain(stops).collect();
+        let mut expiries: Vec<_> = book.expiries().collect();
+        prop_assert!(expiries.is_sorted_by_key(|&(time, _)| time));
+        times.sort_unstable();
+        expiries.sort_unstable();
+        prop_assert_eq!(expiries, times);
         let own = self.waiting.iter().filter(|(key, _)| key.0 == symbol);
         let expected: BTreeMap<_, _> = own.map(|(key, stop)| (key.1, *stop)).collect();
         prop_assert_eq!(waiting, expected);
