@@ -1,16 +1,17 @@
-//! The same through pipelines, whatever waits for what.
+//! The same through pipelines, whatever waits for what, and for those who follow the market.
 
 use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use thalweg::pipeline::Placement;
+use thalweg_exchange::market::{self, Builder};
 use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::state_text::state_hash;
-use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
+use thalweg_exchange::{Action, Command, Event, Events, ResultCode, Rules, State, apply};
 
 use crate::late::late_agrees;
 use crate::random::{money, stream};
-use crate::world::{FUTURES, ask, bid, good_till, in_symbol, opening, with};
+use crate::world::{FUTURES, SYMBOLS, ask, bid, good_till, in_symbol, opening, with};
 
 type Answers = Vec<(ResultCode, Vec<Event>)>;
 
@@ -70,6 +71,33 @@ proptest! {
             let (state, served) = served(rules, &commands, shards);
             prop_assert_eq!(&served, &answers, "{} shards", shards);
             prop_assert_eq!(state_hash(&state), state_hash(&expected));
+        }
+    }
+
+    #[test]
+    fn market_data_shows_what_is_shown((rules, commands) in world(300), joins in 0..300_usize) {
+        let mut state = State::new(rules);
+        let mut events = Events::new();
+        let new = || Builder::new(market::Options::default());
+        let mut builders = vec![new()];
+        for (at, command) in (0_u64..).zip(&commands) {
+            if at == joins as u64 {
+                let late = Builder::from_books(&state.matching, market::Options::default());
+                builders.push(late);
+            }
+            let result = apply(&mut state, command, &mut events);
+            for builder in &mut builders {
+                builder.apply(at, command, result, &events).expect("in step");
+                for symbol in SYMBOLS {
+                    let Some(book) = state.matching.book(symbol) else { continue };
+                    prop_assert_eq!(builder.order_count(symbol), book.order_count());
+                    for side in [Action::Ask, Action::Bid] {
+                        let told: Vec<_> = builder.levels(symbol, side).collect();
+                        let levels: Vec<_> = book.levels(side, usize::MAX).collect();
+                        prop_assert_eq!(told, levels, "{:?} after {:?}", events, command);
+                    }
+                }
+            }
         }
     }
 }

@@ -147,19 +147,7 @@ impl Watched {
         if chains > 1 {
             self.saw("triggered by a triggered one");
         }
-        if let Some(place) = command.place()
-            && matches!(place.order_type, OrderType::Fok | OrderType::FokBudget)
-        {
-            let own = events
-                .iter()
-                .take_while(|event| !matches!(event, Event::Triggered { .. }));
-            let (rejects, others): (Vec<&Event>, Vec<&Event>) =
-                own.partition(|event| matches!(event, Event::Reject { .. }));
-            prop_assert!(
-                rejects.is_empty() || others.is_empty(),
-                "in part: {events:?}"
-            );
-        }
+        is_whole_or_nothing(command, events)?;
         self.nothing_was_passed_over(command, events)
     }
 
@@ -281,6 +269,24 @@ impl Watched {
         prop_assert_eq!(waiting, expected);
         Ok(())
     }
+}
+
+/// An order that must be filled whole is, or nothing happens.
+fn is_whole_or_nothing(command: &Command, events: &[Event]) -> Result<(), TestCaseError> {
+    if let Some(place) = command.place()
+        && matches!(place.order_type, OrderType::Fok | OrderType::FokBudget)
+    {
+        let own = events
+            .iter()
+            .take_while(|event| !matches!(event, Event::Triggered { .. }));
+        let (rejects, others): (Vec<&Event>, Vec<&Event>) =
+            own.partition(|event| matches!(event, Event::Reject { .. }));
+        prop_assert!(
+            rejects.is_empty() || others.is_empty(),
+            "in part: {events:?}"
+        );
+    }
+    Ok(())
 }
 
 /// By how many lots what rests and waits in the command's symbol must have grown.
