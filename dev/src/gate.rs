@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use std::{env, fs, process};
 
 use crate::counts;
+use crate::fuzz;
 use crate::plan::{Outcome, Step, Tally};
 use crate::readme::start_commands;
 use crate::testing::{self, at_least_one, rustflags};
@@ -43,6 +44,11 @@ const AFTER: &[Step] = &[
         name: "tsan",
         summary: "channels under the thread sanitizer (a compiler that THALWEG_TSAN_RUSTC names)",
         run: tsan,
+    },
+    Step {
+        name: "fuzz",
+        summary: "the fuzz targets find nothing in a few seconds, and their seeded faults (C++)",
+        run: fuzz::step,
     },
     Step {
         name: "package",
@@ -143,7 +149,7 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
 }
 
 /// The platform that a compiler is for, by what it says of itself.
-fn host_of(version: &str) -> &str {
+pub(crate) fn host_of(version: &str) -> &str {
     let mut lines = version.lines();
     lines
         .find_map(|line| line.strip_prefix("host: "))

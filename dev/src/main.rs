@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod counts;
+mod fuzz;
 mod gate;
 mod plan;
 mod readme;
@@ -22,7 +23,8 @@ const USAGE: &str = "\
 cargo dev tidy [PATH…]   the habits that a machine can check, in the whole tree or in PATHs
 cargo dev tidy --list    its rules
 cargo dev test           tidy, all tests, the models (loom, shuttle); needs nothing but Rust
-cargo dev gate           fmt, clippy, docs, `cargo dev test`, sanitizers, packages, a fresh clone
+cargo dev gate           fmt, clippy, docs, `cargo dev test`, sanitizers, fuzzing, packages,
+                         a fresh clone
 cargo dev counts         instructions of the rings and channels against counts/baseline.toml
 cargo dev counts --update  makes what is counted the baseline
 

@@ -50,6 +50,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("thalweg-cli", EVERY_LIBRARY),
     ("compare", EVERY_LIBRARY),
     ("counts", EVERY_LIBRARY),
+    ("fuzz", EVERY_LIBRARY),
     ("dev", &[]),
 ];
 

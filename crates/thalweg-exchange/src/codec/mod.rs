@@ -1,7 +1,8 @@
 //! The wire form: commands, what came of them, and market messages, as bytes.
 //!
 //! For gateways, journals and replicas. A *frame* is one of them: eight bytes of head, then fields
-//! of fixed size and place, little-endian, nothing aligned. `docs/exchange-codec.md` has the tables.
+//! of fixed size and place, little-endian, nothing aligned. `docs/exchange-codec.md` has the
+//! tables.
 //!
 //! | at | bytes | head |
 //! |---|---|---|
@@ -10,9 +11,9 @@
 //! | 5 | 1 | [`VERSION`] |
 //! | 6 | 2 | two bytes of the kind's own: small fields, 0 where there are none |
 //!
-//! Frames stand one after another; [`peek`] says how long the first is, and of which [`Family`]. One
-//! meaning has one form: what decodes gives the same bytes when it is encoded again, and every bit
-//! without a meaning must be 0.
+//! Frames stand one after another; [`peek`] says how long the first is, and of which [`Family`].
+//! One meaning has one form: what decodes gives the same bytes when it is encoded again, and every
+//! bit without a meaning must be 0.
 //!
 //! *Cost.* Encoding writes into the caller's bytes and allocates nothing. Nor does decoding, but
 //! for [`PlaceWith`](Command::PlaceWith) (one allocation) and the batches. What those allocate is

@@ -267,8 +267,8 @@ fn outcomes_that_are_wrong() {
         ),
         (
             25,
-            10,
-            "the reason of a removal at byte 25 is 5, which is not known",
+            254,
+            "the reason of a removal at byte 25 is 127, which is not known",
         ),
         (
             71,

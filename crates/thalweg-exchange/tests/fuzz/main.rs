@@ -11,13 +11,16 @@ mod language;
 mod seeds;
 mod streams;
 
+use std::path::Path;
+
 use proptest::prelude::*;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 
-type Check = fn(&[u8], bool);
+/// The target's name, what it checks, and an input to begin with.
+type Target = (&'static str, fn(&[u8], bool), fn() -> Vec<u8>);
 
-const CHECKS: [(&str, Check, fn() -> Vec<u8>); 3] = [
-    ("frames", frames::check, seeds::frames),
+const TARGETS: [Target; 3] = [
+    ("codec", frames::check, seeds::frames),
     ("engine", engine::check, seeds::orders),
     ("streams", streams::check, seeds::lines),
 ];
@@ -36,9 +39,28 @@ fn input(seed: Vec<u8>) -> impl Strategy<Value = Vec<u8>> {
     prop_oneof![prop::collection::vec(any::<u8>(), 0..400), changed]
 }
 
+/// `THALWEG_WRITE_SEEDS=1` writes them.
+#[test]
+fn the_fuzzer_begins_with_these_inputs() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz/seeds");
+    if !folder.exists() {
+        println!("skipped: no {}", folder.display());
+        return;
+    }
+    for (name, check, seed) in TARGETS {
+        let path = folder.join(name).join("good");
+        if std::env::var_os("THALWEG_WRITE_SEEDS").is_some() {
+            std::fs::write(&path, seed()).expect("the file can be written");
+        }
+        let bytes = std::fs::read(&path).expect("the file can be read");
+        assert!(bytes == seed(), "{name}: write {} again", path.display());
+        check(&bytes, false);
+    }
+}
+
 #[test]
 fn the_checks_hold_of_random_bytes() {
-    for (name, check, seed) in CHECKS {
+    for (name, check, seed) in TARGETS {
         let mut runner = TestRunner::new(ProptestConfig::default());
         let held = runner.run(&input(seed()), |bytes| {
             check(&bytes, false);
@@ -50,7 +72,7 @@ fn the_checks_hold_of_random_bytes() {
 
 #[test]
 fn the_checks_find_their_seeded_faults() {
-    for (name, check, seed) in CHECKS {
+    for (name, check, seed) in TARGETS {
         let config = ProptestConfig {
             cases: 20_000,
             max_shrink_iters: 0,

@@ -1,0 +1,151 @@
+//! Writes commands.
+
+use super::super::batch;
+use super::super::error::CodecError;
+use super::super::fields::{Writer, put_int, put_longs};
+use super::super::frame::{Head, kind, room, room_for};
+use super::{
+    CANCEL, CANCEL_BYTES, CONDITION_BITS, MOVE, MOVE_BYTES, OF_SYMBOL, OF_USER, PLACE_BYTES,
+    PLACE_WITH_BYTES, REDUCE, SIDE_BIT, command_bytes,
+};
+use crate::command::{Command, Place};
+use crate::ids::SymbolId;
+use crate::order_terms::ConditionalOrder;
+
+/// Writes a command's frame at the beginning of `out`; the result is its length in bytes.
+///
+/// # Errors
+/// [`CodecError::NoRoom`], or of a batch [`CodecError::TooLong`]; nothing is written then.
+#[inline]
+pub fn encode_command(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
+    let (head, symbol, fields) = match *command {
+        Command::Place(ref place) => {
+            let out = room::<PLACE_BYTES>(out)?;
+            put_place(place, Head::new(PLACE_BYTES, kind::PLACE, own(place)), out);
+            return Ok(PLACE_BYTES);
+        }
+        Command::Cancel {
+            uid,
+            symbol,
+            order_id,
+        } => {
+            let out = room::<CANCEL_BYTES>(out)?;
+            put_longs(out, 0, [CANCEL as i64]);
+            put_int(out, 8, symbol.0);
+            put_longs(out, 12, [uid.0, order_id.0]);
+            return Ok(CANCEL_BYTES);
+        }
+        Command::Move {
+            uid,
+            symbol,
+            order_id,
+            price,
+        } => (MOVE, symbol, [uid.0, order_id.0, price]),
+        Command::Reduce {
+            uid,
+            symbol,
+            order_id,
+            by,
+        } => (REDUCE, symbol, [uid.0, order_id.0, by]),
+        _ => return encode_rare(command, out),
+    };
+    let out = room::<MOVE_BYTES>(out)?;
+    put_longs(out, 0, [head as i64]);
+    put_int(out, 8, symbol.0);
+    put_longs(out, 12, fields);
+    Ok(MOVE_BYTES)
+}
+
+/// The own bytes of an order without conditions.
+#[inline]
+const fn own(place: &Place) -> [u8; 2] {
+    let side = (place.action as u8) << SIDE_BIT;
+    [place.order_type as u8 | side, place.flags.code()]
+}
+
+#[inline]
+fn put_place<const N: usize>(place: &Place, head: Head, out: &mut [u8; N]) {
+    put_longs(out, 0, [head.0 as i64]);
+    put_int(out, 8, place.symbol.0);
+    let (uid, order_id) = (place.uid.0, place.order_id.0);
+    let (price, reserve) = (place.price, place.reserve_price);
+    put_longs(out, 12, [uid, order_id, price, reserve, place.size]);
+}
+
+#[cold]
+#[inline(never)]
+fn encode_rare(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
+    let length = command_bytes(command);
+    let out = &mut Writer::new(room_for(out, length)?);
+    let one_long = |out: &mut Writer<'_>, kind, value| {
+        out.head(length, kind, 0);
+        out.long(value);
+    };
+    let one_symbol = |out: &mut Writer<'_>, kind, symbol: SymbolId| {
+        out.head(length, kind, 0);
+        out.int(symbol.0);
+    };
+    match *command {
+        Command::PlaceWith(ref order) => put_conditional(order, out),
+        Command::AddUser { uid } => one_long(out, kind::ADD_USER, uid.0),
+        Command::Suspend { uid } => one_long(out, kind::SUSPEND, uid.0),
+        Command::Resume { uid } => one_long(out, kind::RESUME, uid.0),
+        Command::Clock { time } => one_long(out, kind::CLOCK, time),
+        Command::Halt { symbol } => one_symbol(out, kind::HALT, symbol),
+        Command::Unhalt { symbol } => one_symbol(out, kind::UNHALT, symbol),
+        Command::RemoveSymbol { symbol } => one_symbol(out, kind::REMOVE_SYMBOL, symbol),
+        Command::Balance {
+            uid,
+            currency,
+            amount,
+            transaction_id,
+            kind: adjustment,
+        } => {
+            out.head(length, kind::BALANCE, adjustment as u8);
+            out.int(currency.0);
+            out.longs([uid.0, amount, transaction_id]);
+        }
+        Command::CancelAll { uid, symbol } => {
+            let of_user = if uid.is_some() { OF_USER } else { 0 };
+            let of_symbol = if symbol.is_some() { OF_SYMBOL } else { 0 };
+            out.head(length, kind::CANCEL_ALL, of_user | of_symbol);
+            out.int(symbol.unwrap_or_default().0);
+            out.long(uid.unwrap_or_default().0);
+        }
+        Command::SetPriceBand { symbol, low, high } => {
+            out.head(length, kind::SET_PRICE_BAND, 0);
+            out.int(symbol.0);
+            out.longs([low, high]);
+        }
+        Command::AddSymbols(ref symbols) => {
+            out.head(length, kind::ADD_SYMBOLS, 0);
+            batch::put_symbols(symbols, out);
+        }
+        Command::AddAccounts(ref accounts) => {
+            out.head(length, kind::ADD_ACCOUNTS, 0);
+            batch::put_accounts(accounts, out);
+        }
+        Command::Nop => out.head(length, kind::NOP, 0),
+        Command::Reset => out.head(length, kind::RESET, 0),
+        Command::Place(_)
+        | Command::Cancel { .. }
+        | Command::Move { .. }
+        | Command::Reduce { .. } => unreachable!("`encode_command` has written these"),
+    }
+    Ok(length)
+}
+
+fn put_conditional(order: &ConditionalOrder, out: &mut Writer<'_>) {
+    let conditions = [order.trigger, order.display, order.good_till];
+    let [mut first, flags] = own(&order.place);
+    for (bit, value) in CONDITION_BITS.into_iter().zip(conditions) {
+        if value.is_some() {
+            first |= bit;
+        }
+    }
+    let mut place = [0; PLACE_BYTES];
+    let head = Head::new(PLACE_WITH_BYTES, kind::PLACE_WITH, [first, flags]);
+    put_place(&order.place, head, &mut place);
+    out.bytes(place);
+    out.longs(conditions.map(Option::unwrap_or_default));
+}

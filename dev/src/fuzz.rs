@@ -1,0 +1,108 @@
+//! The fuzz targets of `fuzz/`, each for a few seconds with a fixed seed, and each against the
+//! fault that is seeded in it.
+//!
+//! Built as cargo-fuzz does without a sanitizer, which needs neither that program nor a nightly
+//! compiler, but a C++ compiler for libFuzzer itself.
+
+use std::fs;
+use std::path::Path;
+use std::process::ExitStatus;
+
+use crate::gate::host_of;
+use crate::plan::Outcome;
+use crate::testing::rustflags;
+use crate::workspace::{Workspace, run};
+
+const TARGETS: [&str; 3] = ["codec", "engine", "streams"];
+
+/// What tells libFuzzer which code an input has reached.
+const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
+    -Cllvm-args=-sanitizer-coverage-level=4 \
+    -Cllvm-args=-sanitizer-coverage-inline-8bit-counters \
+    -Cllvm-args=-sanitizer-coverage-pc-table \
+    -Cllvm-args=-sanitizer-coverage-trace-compares";
+
+/// Time for each target to find nothing.
+const SECONDS: u32 = 4;
+/// Time for each to find its fault; it takes much less.
+const FAULT_SECONDS: u32 = 30;
+/// How libFuzzer ends when it has found something.
+const FOUND: i32 = 77;
+
+pub(crate) fn step(workspace: &Workspace) -> Result<Outcome, String> {
+    if !workspace.works("c++", "--version") {
+        let why = "no C++ compiler, which libFuzzer is built with";
+        return Ok(Outcome::Skipped(why.to_owned()));
+    }
+    let host = workspace.output("rustc", "--version --verbose")?;
+    let host = host_of(&host).to_owned();
+    let folder = workspace.target.join("fuzz");
+    build(workspace, &host, &folder, false)?;
+    for target in TARGETS {
+        let (status, said) = fuzz(workspace, &host, &folder, target, SECONDS)?;
+        if !status.success() {
+            println!("{said}");
+            return Err(format!("{target}: {status}; the input is told above"));
+        }
+        println!("{target}: nothing found in {SECONDS} s");
+    }
+    build(workspace, &host, &folder, true)?;
+    for target in TARGETS {
+        let (status, _) = fuzz(workspace, &host, &folder, target, FAULT_SECONDS)?;
+        if status.code() != Some(FOUND) {
+            return Err(format!(
+                "{target}: the seeded fault was not found: {status}"
+            ));
+        }
+        println!("{target}: the seeded fault was found");
+    }
+    Ok(Outcome::Passed)
+}
+
+/// With a target, what is built for building (scripts, macros) is spared the flags.
+fn build(workspace: &Workspace, host: &str, folder: &Path, fault: bool) -> Result<(), String> {
+    let manifest = "build --quiet --manifest-path fuzz/Cargo.toml --release";
+    let mut command = workspace.cargo(manifest);
+    command
+        .args(["--target", host])
+        .env("RUSTFLAGS", rustflags(COVERAGE))
+        .env("CARGO_TARGET_DIR", folder);
+    if fault {
+        command.args(["--features", "fault"]);
+    }
+    run(&mut command)
+}
+
+/// How a target ends, and what it says. It begins with the inputs of `fuzz/seeds`, and with nothing
+/// that an earlier run has made of them.
+fn fuzz(
+    workspace: &Workspace,
+    host: &str,
+    folder: &Path,
+    target: &str,
+    seconds: u32,
+) -> Result<(ExitStatus, String), String> {
+    let artifacts = folder.join("artifacts");
+    let corpus = folder.join("corpus").join(target);
+    if corpus.exists() {
+        fs::remove_dir_all(&corpus).map_err(|error| format!("{}: {error}", corpus.display()))?;
+    }
+    for new in [&artifacts, &corpus] {
+        fs::create_dir_all(new).map_err(|error| format!("{}: {error}", new.display()))?;
+    }
+    let program = folder.join(host).join("release").join(target);
+    let mut command = workspace.command(&program.display().to_string());
+    let output = command
+        .args(["-seed=7", "-verbosity=0", "-timeout=10"])
+        .arg(format!("-max_total_time={seconds}"))
+        .arg(format!(
+            "-artifact_prefix={}/{target}-",
+            artifacts.display()
+        ))
+        .arg(corpus)
+        .arg(workspace.root.join("fuzz/seeds").join(target))
+        .output()
+        .map_err(|error| format!("{}: {error}", program.display()))?;
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    Ok((output.status, said))
+}
