@@ -1,7 +1,9 @@
 //! The levels of one side outside the window: their slots in the order of their keys.
 //!
-//! *State*: entries in ascending order, cut into pieces of at most [`PIECE`]. *Rules*: no piece is
-//! empty; a piece that falls to [`FEW`] entries is put together with a neighbour if both fit into
+//! *State*: entries in ascending order, cut into pieces of at most [`PIECE`]; a bound for each
+//! piece, beside one another, so that the search for a piece reads a few lines and not a line of
+//! each piece it tries. *Rules*: a bound is not above the keys of its piece, and above those of the
+//! piece before; no piece is empty; a piece that falls to [`FEW`] entries is put together with a neighbour if both fit into
 //! half a piece. Memory of pieces that are gone is kept for new ones, so nothing is allocated once
 //! there were as many.
 //!
@@ -20,6 +22,7 @@ type Entry = (i64, u32);
 /// A map from keys to slots of levels.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Far {
+    bounds: Vec<i64>,
     pieces: Vec<Vec<Entry>>,
     spare: Vec<Vec<Entry>>,
 }
@@ -27,6 +30,7 @@ pub(super) struct Far {
 impl Far {
     pub(super) const fn new() -> Self {
         Self {
+            bounds: Vec::new(),
             pieces: Vec::new(),
             spare: Vec::new(),
         }
@@ -34,7 +38,7 @@ impl Far {
 
     /// The piece in which `key` is, or would be.
     fn piece_of(&self, key: i64) -> usize {
-        let later = self.pieces.partition_point(|piece| piece[0].0 <= key);
+        let later = self.bounds.partition_point(|&bound| bound <= key);
         later.saturating_sub(1)
     }
 
@@ -63,6 +67,7 @@ impl Far {
             let mut piece = self.new_piece();
             piece.push((key, slot));
             self.pieces.push(piece);
+            self.bounds.push(key);
             return;
         }
         let mut at = self.piece_of(key);
@@ -71,8 +76,10 @@ impl Far {
             upper.extend(self.pieces[at].drain(PIECE / 2..));
             let first = upper[0].0;
             self.pieces.insert(at + 1, upper);
+            self.bounds.insert(at + 1, first);
             at += usize::from(first <= key);
         }
+        self.bounds[at] = self.bounds[at].min(key);
         let piece = &mut self.pieces[at];
         let within = piece.partition_point(|&(other, _)| other < key);
         piece.insert(within, (key, slot));
@@ -109,6 +116,7 @@ impl Far {
                 continue;
             };
             if first + second <= PIECE / 2 {
+                self.bounds.remove(upper);
                 let mut emptied = self.pieces.remove(upper);
                 self.pieces[lower].append(&mut emptied);
                 self.keep(emptied);
@@ -116,6 +124,7 @@ impl Far {
             }
         }
         if self.pieces[at].is_empty() {
+            self.bounds.remove(at);
             let emptied = self.pieces.remove(at);
             self.keep(emptied);
         }
@@ -164,6 +173,8 @@ mod tests {
                 prop_assert_eq!(far.first_from(key), model.range(key..).next().map(pair));
                 prop_assert_eq!(far.first(), model.first_key_value().map(pair));
                 prop_assert!(far.pieces.iter().all(|piece| (1..=PIECE).contains(&piece.len())));
+                let mut bounds = far.bounds.iter().zip(&far.pieces);
+                prop_assert!(bounds.all(|(&bound, piece)| bound <= piece[0].0));
             }
             let all: Vec<Entry> = far.pieces.concat();
             prop_assert_eq!(all, Vec::from_iter(model));
