@@ -39,65 +39,27 @@ fn core(trials: &[Trial]) -> Vec<Target> {
     let reference = Part::all_name(RULES[1].0);
     let alone = Part::MATCHING.to_owned();
     let batches = Part::BATCHES.to_owned();
-    let limits = [
-        (
-            "core/perf_exchange_1m",
-            &mended,
-            PER_COMMAND,
-            Limit::AtMost(25.0),
-        ),
-        (
-            "core/perf_exchange_1m",
-            &batches,
-            PER_COMMAND,
-            Limit::AtMost(25.0),
-        ),
-        (
-            "core/perf_exchange_1m",
-            &reference,
-            PER_COMMAND,
-            Limit::AtMost(25.0),
-        ),
-        (
-            "core/perf_exchange_1m",
-            &alone,
-            PER_COMMAND,
-            Limit::AtMost(20.0),
-        ),
-        (
-            "core/perf_margin_1m",
-            &mended,
-            PER_COMMAND,
-            Limit::AtMost(32.0),
-        ),
-        (
-            "core/perf_margin_1m",
-            &batches,
-            PER_COMMAND,
-            Limit::AtMost(32.0),
-        ),
-        (
-            "core/perf_margin_1m",
-            &reference,
-            PER_COMMAND,
-            Limit::AtMost(32.0),
-        ),
+    let most = Limit::AtMost;
+    let all = [&mended, &batches, &reference];
+    let pairs = all.map(|part| ("core/perf_exchange_1m", part, PER_COMMAND, most(25.0)));
+    let margin = all.map(|part| ("core/perf_margin_1m", part, PER_COMMAND, most(32.0)));
+    let resting = [&mended, &batches];
+    let resting = resting.map(|part| ("core/resting_1m", part, PER_COMMAND, most(70.0)));
+    let alone = ("core/perf_exchange_1m", &alone, PER_COMMAND, most(20.0));
+    let others = [
         ("core/trading", &mended, PER_COMMAND, Limit::Shown),
-        ("core/trades", &mended, 0, Limit::AtMost(20.0)),
-        ("core/sweeps", &mended, PER_TRADE, Limit::AtMost(20.0)),
-        ("core/resting_1m", &mended, PER_COMMAND, Limit::AtMost(70.0)),
-        (
-            "core/resting_1m",
-            &batches,
-            PER_COMMAND,
-            Limit::AtMost(70.0),
-        ),
+        ("core/trades", &mended, 0, most(20.0)),
+        ("core/sweeps", &mended, PER_TRADE, most(20.0)),
         ("core/levels_100k", &mended, PER_COMMAND, Limit::Shown),
         ("core/one_level_1m", &mended, PER_COMMAND, Limit::Shown),
     ];
-    let ran = limits
+    let limits = pairs
         .into_iter()
-        .filter(|(name, ..)| case(trials, name).is_some());
+        .chain([alone])
+        .chain(margin)
+        .chain(others)
+        .chain(resting);
+    let ran = limits.filter(|(name, ..)| case(trials, name).is_some());
     let target = |(name, subject, metric, limit): (&str, &String, usize, Limit)| {
         let unit = match name {
             "core/trades" => "time a trade",

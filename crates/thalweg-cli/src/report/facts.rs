@@ -106,8 +106,8 @@ pub(crate) struct Latency {
     pub(crate) slowest: Vec<Slow>,
 }
 
-/// What a command costs in each part of the exchange: means over a run of its own, on one thread and
-/// without the pipeline.
+/// What a command costs in each part of the exchange: means over a run of its own, on one thread
+/// and without the pipeline.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Parts {
     /// From the first order on.

@@ -15,13 +15,13 @@ impl Book {
 
     /// First: asks for the place in the index where an order's id is looked for.
     #[inline]
-    pub(crate) fn fetch_place(&self, order_id: OrderId) {
+    pub(crate) fn ask_for_place(&self, order_id: OrderId) {
         prefetch(self.index.first_place(order_id.0));
     }
 
     /// Then: asks for the order, and for the level of the price that it will have.
     #[inline]
-    pub(crate) fn fetch_order(&self, order_id: OrderId, price: Option<i64>) {
+    pub(crate) fn ask_for_order(&self, order_id: OrderId, price: Option<i64>) {
         let order = self.index.guess(order_id.0);
         let level = price.and_then(|price| self.ladder.window_level(price));
         for slot in [order, level].into_iter().flatten() {
@@ -32,7 +32,7 @@ impl Book {
     /// Last: asks for the orders that stand before and behind it, and for the newest one at that
     /// price.
     #[inline]
-    pub(crate) fn fetch_neighbours(&self, order_id: OrderId, price: Option<i64>) {
+    pub(crate) fn ask_for_neighbours(&self, order_id: OrderId, price: Option<i64>) {
         let nodes = &self.ladder.nodes;
         let order = self
             .index

@@ -10,8 +10,8 @@
 //! than its best key, and every order of the other side is beyond it; `far_best` is the least far
 //! key, or [`NO_KEY`].
 //!
-//! *Why a bound and not the best price*: nobody but a taker needs the best price, and most orders do
-//! not take. Whoever does not reach the bound does not reach the best price either; who reaches
+//! *Why a bound and not the best price*: nobody but a taker needs the best price, and most orders
+//! do not take. Whoever does not reach the bound does not reach the best price either; who reaches
 //! it looks for the best price, which then is the bound. So a level that is left empty costs
 //! nothing, and no branch asks whether it was the best. By (4), all that rests between a bound and
 //! the best price of its side is nothing, so the search may read the map of both sides.
@@ -22,11 +22,11 @@
 //! When and how the window moves: `window.rs`.
 
 mod far;
+mod view;
 mod window;
 
 use super::node::{NONE, Node, Nodes, WINDOW};
 use super::occupancy::{NO_TICK, Occupancy};
-use super::{Level, RestingOrder};
 use crate::command::Action;
 use far::Far;
 use window::base_around;
@@ -358,45 +358,5 @@ impl Ladder {
             self.remove_far(side, price ^ mask(side), level);
             self.patience = self.patience.saturating_sub(1);
         }
-    }
-
-    fn price_of(&self, level: u32) -> i64 {
-        if level < WINDOW {
-            self.base + i64::from(level)
-        } else {
-            self.nodes[level].price
-        }
-    }
-
-    /// The slots of the levels of a side, best first. Cost: two binary searches each.
-    fn slots(&self, side: Action) -> impl Iterator<Item = u32> + '_ {
-        let at = move |key| self.level_at(side, key).map(|level| (key, level));
-        std::iter::successors(at(self.best_key(side)), move |&(key, _)| {
-            (key != NO_KEY)
-                .then(|| at(self.key_after(side, key)))
-                .flatten()
-        })
-        .map(|(_, level)| level)
-    }
-
-    pub(super) fn levels(&self, side: Action) -> impl Iterator<Item = Level> + '_ {
-        self.slots(side).map(|level| {
-            let node = &self.nodes[level];
-            Level {
-                price: self.price_of(level),
-                volume: node.left,
-                orders: node.tag.into(),
-            }
-        })
-    }
-
-    pub(super) fn orders(&self, side: Action) -> impl Iterator<Item = RestingOrder> + '_ {
-        self.slots(side).flat_map(move |level| {
-            std::iter::successors(Some(self.nodes[level].next), move |&slot| {
-                let next = self.nodes[slot].next;
-                (next != level).then_some(next)
-            })
-            .map(|slot| self.nodes[slot].resting())
-        })
     }
 }

@@ -368,7 +368,6 @@ pub fn event_line(event: &Event) -> String {
             let (done, action) = (u8::from(completed), action.name());
             format!("D,{price},{size},{done},{bidder_hold_price},{action}")
         }
-        // Recorded streams know nothing of these, so they are written to differ from every line.
         Event::Removed { .. } | Event::Triggered { .. } | Event::Refilled { .. } => {
             format!("X,{event:?}")
         }

@@ -59,8 +59,9 @@ impl error::Error for OutOfStep {}
 /// engine does nothing for it, and nothing at all where there is none.
 ///
 /// No allocation once it has seen the most orders, levels and messages that it will see; but for
-/// new symbols, stop orders that wait, and orders that hide lots. Cost per command: a look-up per order that an event names, and a binary search per
-/// level; a level that comes or goes moves up to 64 others by 24 bytes each, near the market fewer.
+/// new symbols, stop orders that wait, and orders that hide lots. Cost per command: a look-up per
+/// order that an event names, and a binary search per level; a level that comes or goes moves up to
+/// 64 others by 24 bytes each, near the market fewer.
 #[derive(Clone, Debug)]
 pub struct Builder {
     options: Options,

@@ -3,11 +3,11 @@
 //! *State*: the levels in slots; the slots in the order of their prices, the best one last, in
 //! pieces of at most [`PIECE`]; for each piece a bound, which is not above its keys and above those
 //! of the piece before; slots by a hash of their price, as far as there is a place for them.
-//! *Rules*: no piece is empty, but for the only one; two neighbours have more than [`MERGED`] levels
-//! together, so that the number of levels limits that of the pieces; a place names no slot that is
-//! free. *Why it works*: a level that stays is found by its place, one that comes or goes moves a
-//! piece at most, near the best price next to nothing; the list of pieces changes only after a
-//! quarter of a piece came or went.
+//! *Rules*: no piece is empty, but for the only one; two neighbours have more than [`MERGED`]
+//! levels together, so that the number of levels limits that of the pieces; a place names no slot
+//! that is free. *Why it works*: a level that stays is found by its place, one that comes or goes
+//! moves a piece at most, near the best price next to nothing; the list of pieces changes only
+//! after a quarter of a piece came or went.
 
 use crate::book::Level;
 use crate::command::Action;

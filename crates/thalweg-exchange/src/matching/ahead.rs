@@ -52,9 +52,9 @@ impl Matching {
         };
         if Book::is_large(book) {
             match step {
-                Step::Place => book.fetch_place(order),
-                Step::Order => book.fetch_order(order, price),
-                Step::Neighbours => book.fetch_neighbours(order, price),
+                Step::Place => book.ask_for_place(order),
+                Step::Order => book.ask_for_order(order, price),
+                Step::Neighbours => book.ask_for_neighbours(order, price),
             }
         }
     }

@@ -27,8 +27,8 @@ impl Risk {
     /// Books the events of a command: what its checks held is paid, or given back.
     ///
     /// `result` is what matching answered. Cost: nothing for a pair's command without events, else
-    /// one look at the record of each trade's maker, found by the event's hint; no allocation unless
-    /// a user gets money in a fourth currency for the first time.
+    /// one look at the record of each trade's maker, found by the event's hint; no allocation
+    /// unless a user gets money in a fourth currency for the first time.
     ///
     /// # Panics
     /// If the events are not those of this command after its check on this value.

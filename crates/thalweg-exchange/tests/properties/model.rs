@@ -129,24 +129,13 @@ impl Model {
                 Some(_) => Err(ResultCode::UserMgmtUserNotSuspended),
             },
             Command::AddSymbols(specs) => self.add_symbols(specs),
-            Command::AddAccounts(accounts) => {
-                accounts
-                    .iter()
-                    .for_each(|account| self.add_account(account));
-                DONE
-            }
-            Command::PlaceWith(_)
-            | Command::CancelAll { .. }
-            | Command::Clock { .. }
-            | Command::SetPriceBand { .. }
-            | Command::Halt { .. }
-            | Command::Unhalt { .. }
-            | Command::RemoveSymbol { .. } => unreachable!("no part of the reference"),
+            Command::AddAccounts(accounts) => self.add_accounts(accounts),
             Command::Nop => DONE,
             Command::Reset => {
                 *self = Self::new(self.rules);
                 DONE
             }
+            other => unreachable!("no part of the reference: {other:?}"),
         }
     }
 
@@ -159,6 +148,13 @@ impl Model {
         for spec in specs {
             self.symbols.entry(spec.id).or_insert(*spec);
         }
+        DONE
+    }
+
+    fn add_accounts(&mut self, accounts: &[AccountSpec]) -> Answer {
+        accounts
+            .iter()
+            .for_each(|account| self.add_account(account));
         DONE
     }
 

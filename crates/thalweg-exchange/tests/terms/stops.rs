@@ -41,7 +41,7 @@ fn a_stop_limit_waits_then_rests() {
             let taker = in_symbol(bid(3, 3, 100, 1), symbol);
             let events = [trade(Bid, (100, 1), (2, 2), WHOLE, 100), triggered(&place)];
             assert_eq!(world.done(Command::Place(taker)), events);
-            assert_eq!(world.waiting(symbol), []);
+            assert!(world.waiting(symbol).is_empty());
             assert_eq!(world.side(symbol, Bid), [(105, 1, 3)]);
         }
     }
@@ -145,7 +145,7 @@ fn one_triggers_the_next_at_the_end_of_the_line() {
         ];
         let taker = in_symbol(ask(3, 9, 100, 1), symbol);
         assert_eq!(world.done(Command::Place(taker)), events);
-        assert_eq!(world.waiting(symbol), []);
+        assert!(world.waiting(symbol).is_empty());
     }
 }
 

@@ -21,7 +21,8 @@ pub(in super::super) const IDS: [(&str, Ids); 5] = [
     ("products_in_sequence", |n| n.wrapping_mul(INVERSE) as i64),
 ];
 
-/// The factor that tables hash with who multiply and take the high bits: 2^64 over the golden ratio.
+/// The factor that tables hash with who multiply and take the high bits: 2^64 over the golden
+/// ratio.
 const FACTOR: u64 = 0x9E37_79B9_7F4A_7C15;
 /// Times [`FACTOR`] it is 1, so that the products of the ids above are small: no high bits.
 const INVERSE: u64 = {

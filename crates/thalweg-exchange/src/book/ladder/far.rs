@@ -3,9 +3,9 @@
 //! *State*: entries in ascending order, cut into pieces of at most [`PIECE`]; a bound for each
 //! piece, beside one another, so that the search for a piece reads a few lines and not a line of
 //! each piece it tries. *Rules*: a bound is not above the keys of its piece, and above those of the
-//! piece before; no piece is empty; a piece that falls to [`FEW`] entries is put together with a neighbour if both fit into
-//! half a piece. Memory of pieces that are gone is kept for new ones, so nothing is allocated once
-//! there were as many.
+//! piece before; no piece is empty; a piece that falls to [`FEW`] entries is put together with a
+//! neighbour if both fit into half a piece. Memory of pieces that are gone is kept for new ones, so
+//! nothing is allocated once there were as many.
 //!
 //! *Cost*: two binary searches; a level that comes or goes moves a piece at most, and now and then
 //! the list of pieces.

@@ -1,0 +1,108 @@
+//! Giving a resting order another price.
+
+use super::Book;
+use super::ladder::mask;
+use super::node::Node;
+use crate::command::{Action, SymbolSpec};
+use crate::event::Events;
+use crate::ids::{OrderId, UserId};
+use crate::order_terms::OrderFlags;
+use crate::result_code::ResultCode;
+use crate::rules::Rules;
+
+impl Book {
+    /// Gives an order another price: it matches as a taker, and what is left rests at the tail.
+    /// `checked` is what the risk check said; it counts only if there is such an order.
+    #[inline]
+    pub(crate) fn move_order(
+        &mut self,
+        (uid, order_id): (UserId, OrderId),
+        price: i64,
+        checked: ResultCode,
+        rules: &Rules,
+        events: &mut Events,
+    ) -> ResultCode {
+        let Some(slot) = self.find_own(uid, order_id) else {
+            return ResultCode::MatchingUnknownOrderId;
+        };
+        if checked.is_refusal() {
+            return checked;
+        }
+        let order = &self.ladder.nodes[slot];
+        let (side, before, left) = (order.action, order.price, order.left);
+        let is_marked = order.marks != 0;
+        if let Some(code) = self.check_move(order, price) {
+            return code;
+        }
+        if self.crosses(side, price) | is_marked || !self.ladder.shift(slot, price) {
+            let code = self.move_far(slot, price, rules, events);
+            if code != ResultCode::Success {
+                return code;
+            }
+        }
+        if self.is_futures() {
+            events.set_standing(self.standing(Some((before, left))));
+        }
+        ResultCode::Success
+    }
+
+    /// Whether an order of this side would take at this price.
+    #[inline]
+    pub(super) fn crosses(&mut self, side: Action, price: i64) -> bool {
+        let opposite = side.opposite();
+        self.ladder.reaches(opposite, price ^ mask(opposite))
+    }
+
+    /// The same where it trades, or where the window ends.
+    #[cold]
+    fn move_far(
+        &mut self,
+        slot: u32,
+        price: i64,
+        rules: &Rules,
+        events: &mut Events,
+    ) -> ResultCode {
+        if self.ladder.nodes[slot].flags != OrderFlags::NONE || self.aside.is_some() {
+            return self.move_carefully(slot, price, rules, events);
+        }
+        self.ladder.unlink(slot);
+        self.ladder.nodes[slot].price = price;
+        self.take_moved(slot, events);
+        if self.ladder.nodes[slot].left == 0 {
+            self.forget(slot);
+        } else {
+            self.ladder.append(slot);
+        }
+        ResultCode::Success
+    }
+
+    /// A pair's bid may not leave its reserve price, nor its ask the price that covers the fee.
+    #[inline]
+    fn check_move(&self, order: &Node, price: i64) -> Option<ResultCode> {
+        // Both bounds are lower bounds of keys; the side is chosen by a mask, not by a branch.
+        let side = mask(order.action);
+        let reserve = if self.bids_bounded {
+            !order.reserve_price
+        } else {
+            i64::MIN
+        };
+        let bound = self.ask_floor ^ ((self.ask_floor ^ reserve) & side);
+        (price ^ side < bound).then(|| refused_move(order.action))
+    }
+}
+
+#[cold]
+const fn refused_move(side: Action) -> ResultCode {
+    match side {
+        Action::Bid => ResultCode::MatchingMoveFailedPriceOverRiskLimit,
+        Action::Ask => ResultCode::MatchingMoveFailedPriceLowerThanFee,
+    }
+}
+
+/// The lowest price at which one lot brings in the taker fee.
+pub(super) fn lowest_ask(spec: &SymbolSpec) -> i64 {
+    let scale = i128::from(spec.quote_scale).max(1);
+    let fee = i128::from(spec.taker_fee);
+    let price = fee.div_euclid(scale) + i128::from(fee.rem_euclid(scale) != 0);
+    price as i64
+}
