@@ -10,6 +10,7 @@ mod share;
 
 use self::positions::Positions;
 use super::position::Position;
+use super::settlement::Owner;
 use crate::event::UserHint;
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::index::Index;
@@ -183,7 +184,7 @@ impl User {
     }
 
     /// The record in a futures symbol, made by `new` where it is missing.
-    #[inline]
+    #[inline(always)]
     pub(super) fn position_or(
         &mut self,
         symbol: SymbolId,
@@ -233,11 +234,22 @@ impl Users {
     /// The slot of a user.
     #[inline]
     pub(super) fn slot(&self, uid: UserId) -> Option<u32> {
+        self.near(uid).or_else(|| self.find(uid))
+    }
+
+    /// The slot of a user, if it is found without the index.
+    #[inline]
+    pub(super) fn near(&self, uid: UserId) -> Option<u32> {
         let guess = uid.0.wrapping_sub(self.offset) as usize;
-        match self.users.get(guess) {
-            Some(user) if user.is(uid) => Some(guess as u32),
-            _ => self.find(uid),
-        }
+        let user = self.users.get(guess)?;
+        user.is(uid).then_some(guess as u32)
+    }
+
+    /// A user who is where it was once known to be, to change it.
+    #[inline]
+    pub(super) fn hinted_mut(&mut self, hint: UserHint, uid: UserId) -> Option<&mut User> {
+        let user = self.users.get_mut(hint.0)?;
+        user.is(uid).then_some(user)
     }
 
     #[inline(never)]
@@ -263,6 +275,12 @@ impl Users {
     }
 
     /// The user in a slot that [`Self::slot`] gave.
+    #[inline]
+    pub(super) fn at(&self, slot: u32) -> &User {
+        &self.users[slot]
+    }
+
+    /// The same, to change it.
     #[inline]
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut User {
         &mut self.users[slot]
@@ -303,11 +321,21 @@ impl Users {
 
     /// The user to whom a settlement belongs: made again, suspended, where the record was removed.
     #[inline]
-    pub(super) fn settled(&mut self, hint: UserHint, uid: UserId) -> &mut User {
-        let slot = self
-            .slot_near(hint, uid)
-            .unwrap_or_else(|| self.add(uid, UserStatus::Suspended));
+    pub(super) fn settled(&mut self, owner: Owner) -> &mut User {
+        let slot = self.settled_slot(owner);
         &mut self.users[slot]
+    }
+
+    /// The slot of the same.
+    #[inline]
+    pub(super) fn settled_slot(&mut self, (hint, uid): Owner) -> u32 {
+        self.slot_near(hint, uid)
+            .unwrap_or_else(|| self.add_suspended(uid))
+    }
+
+    #[cold]
+    fn add_suspended(&mut self, uid: UserId) -> u32 {
+        self.add(uid, UserStatus::Suspended)
     }
 
     pub(super) fn remove(&mut self, uid: UserId) {
