@@ -19,7 +19,8 @@
 //! its exposure is nothing, and as no balance falls below zero no total has to be told.
 //!
 //! *In futures* a price is calm if it is above zero and inside the band of a symbol that is not
-//! halted: then a move of an active user's order is up to the ledger's bound alone.
+//! halted: then a move of an active user's order is up to the ledger's bound alone, and a new order
+//! without a budget to that and the margin.
 
 use super::Risk;
 use super::symbol::Symbol;
@@ -85,12 +86,10 @@ impl Symbol {
     /// concern its owner.
     #[inline]
     fn calm_hold(&self, place: &Place) -> Option<i64> {
-        let is_plain = place.order_type == OrderType::Gtc
-            || !(place.order_type.is_budget() || place.flags.is_post_only());
         let is_calm = self.calm.holds(place.price)
             && place.size > 0
             && place.reserve_price.unsigned_abs() <= self.price_max();
-        if !(is_plain && is_calm) {
+        if !(is_plain(place) && is_calm) {
             return None;
         }
         // Both sides at once: which one it is cannot be foreseen.
@@ -153,6 +152,16 @@ impl Risk {
         true
     }
 
+    /// Whether a new order in futures, of an owner and in a symbol of these slots, is up to its
+    /// owner's margin and the ledger's bound alone.
+    #[inline]
+    pub(super) fn futures_are_calm(&self, place: &Place, owner: u32, symbol: u32) -> bool {
+        self.symbols.at(symbol).calm_futures.holds(place.price)
+            && place.size > 0
+            && is_plain(place)
+            && self.users.at(owner).status == UserStatus::Active
+    }
+
     /// Gives back what was held for lots that one order in a pair was reduced by, if its owner is
     /// where the event says and no total has to be told.
     #[inline(always)]
@@ -177,9 +186,10 @@ impl Risk {
             return false;
         };
         let symbol = self.symbols.at(slot);
-        let Some(user) = self.users.hinted_mut(user, uid) else {
+        let Some(owner) = self.users.near_hint(user, uid) else {
             return false;
         };
+        let user = self.users.at_mut(owner);
         let spec = &symbol.spec;
         let currency = [spec.base_currency, spec.quote_currency][action as usize];
         if let Some(amount) = symbol.money(action, size, bidder_hold_price)
@@ -194,6 +204,13 @@ impl Risk {
         }
         false
     }
+}
+
+/// True of an order whose price is a limit, and whose flags fit its type whatever they are.
+#[inline]
+const fn is_plain(place: &Place) -> bool {
+    matches!(place.order_type, OrderType::Gtc)
+        || !(place.order_type.is_budget() || place.flags.is_post_only())
 }
 
 fn lowest_price(fee: i64, scale: i64) -> i64 {

@@ -80,8 +80,7 @@ pub(super) fn free_margin(
 impl Risk {
     /// The check of a new order in a futures symbol, after the checks that do not depend on the
     /// symbol's type.
-    pub(super) fn check_place_futures(&mut self, place: &Place, slot: u32) -> Checked {
-        let owner = self.users.slot(place.uid).expect("looked up before");
+    pub(super) fn check_place_futures(&mut self, place: &Place, owner: u32, slot: u32) -> Checked {
         let checked = self.margin_covers(place, slot, self.users.at(owner));
         let user = self.users.at_mut(owner);
         if let Err(code) = checked {
@@ -126,9 +125,10 @@ impl Risk {
     #[inline]
     fn has_room(&self, symbol: &Symbol, more: i128) -> bool {
         if symbol.quote == NO_CURRENCY {
-            return self.ledger.look(symbol.spec.quote_currency).has_room(more);
+            self.ledger.has_room_in(symbol.spec.quote_currency, more)
+        } else {
+            self.ledger.get(symbol.quote).has_room(more)
         }
-        self.ledger.get(symbol.quote).has_room(more)
     }
 
     /// The check of a move in a futures symbol: no margin is asked for, but what could be moved
@@ -158,7 +158,30 @@ impl Risk {
         user.is_some_and(|user| is_active(user) && self.may_move(symbol, user, price))
     }
 
+    /// Books a move in a futures symbol where nothing traded, if that is what the command did and
+    /// the symbol is found without a hash: of its lots, more or less is reserved.
+    #[inline(always)]
+    pub(super) fn settle_futures_moved(&mut self, command: &Command, events: &Events) -> bool {
+        let Command::Move { symbol, price, .. } = *command else {
+            return false;
+        };
+        let (Some(standing), Some(slot)) = (events.standing(), self.symbols.near(symbol)) else {
+            return false;
+        };
+        let symbol = self.symbols.at_mut(slot);
+        let is_known = symbol.is_futures() && symbol.quote != NO_CURRENCY;
+        let is_plain = is_known && self.rules.margin_trading && self.share.is_whole();
+        let (Some((before, left)), true) = (standing.moved, is_plain && events.is_empty()) else {
+            return false;
+        };
+        symbol.last = Some(LastPrices::of(standing));
+        let reserved = symbol.reserved(price, left) - symbol.reserved(before, left);
+        self.ledger.get_mut(symbol.quote).reserved += reserved;
+        true
+    }
+
     /// Books what a command did in a futures symbol. Called for every command that succeeded there.
+    #[inline(never)]
     pub(super) fn settle_futures(
         &mut self,
         command: &Command,

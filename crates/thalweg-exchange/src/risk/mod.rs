@@ -175,9 +175,15 @@ impl Risk {
             Command::Place(ref place) => {
                 if let Some(owner) = self.users.slot(place.uid)
                     && let Some(symbol) = self.symbols.slot(place.symbol)
-                    && self.place_calmly(place, owner, symbol)
                 {
-                    return (passes, UserHint(owner));
+                    if self.futures_are_calm(place, owner, symbol) {
+                        let checked = self.check_place_futures(place, owner, symbol);
+                        let (Ok(code) | Err(code)) = checked;
+                        return (code, UserHint(owner));
+                    }
+                    if self.place_calmly(place, owner, symbol) {
+                        return (passes, UserHint(owner));
+                    }
                 }
             }
             _ => {}

@@ -185,7 +185,49 @@ impl Position {
     }
 
     /// Margin with a new order, or `None` where it is not above today's.
+    #[inline]
     pub(super) fn margin_with(
+        &self,
+        spec: &SymbolSpec,
+        action: Action,
+        lots: i64,
+    ) -> Result<Option<i128>, ResultCode> {
+        match self.margin_with_in_64_bits(spec, action, lots) {
+            Some(margin) => Ok(margin.map(i128::from)),
+            None => self.wide_margin_with(spec, action, lots),
+        }
+    }
+
+    /// The same; the outer `None` where 64 bits are not enough to compute it.
+    #[inline]
+    #[expect(clippy::option_option, reason = "none of its own, and no answer")]
+    fn margin_with_in_64_bits(
+        &self,
+        spec: &SymbolSpec,
+        action: Action,
+        lots: i64,
+    ) -> Option<Option<i64>> {
+        let open = match self.direction {
+            Direction::Short => self.open_volume.checked_neg()?,
+            Direction::Empty => 0,
+            Direction::Long => self.open_volume,
+        };
+        let buy = self.pending_buy.checked_add(open)?;
+        let sell = self.pending_sell.checked_sub(open)?;
+        let margin = |buy: i64, sell: i64| {
+            let buy = spec.margin_buy.checked_mul(buy)?;
+            Some(buy.max(spec.margin_sell.checked_mul(sell)?))
+        };
+        let today = margin(buy, sell)?;
+        let then = match action {
+            Action::Ask => margin(buy, sell.checked_add(lots)?)?,
+            Action::Bid => margin(buy.checked_add(lots)?, sell)?,
+        };
+        Some((then > today).then_some(then))
+    }
+
+    #[cold]
+    fn wide_margin_with(
         &self,
         spec: &SymbolSpec,
         action: Action,

@@ -43,11 +43,15 @@ impl Risk {
 
     #[inline(never)]
     fn settle_told(&mut self, command: &Command, result: ResultCode, events: &Events) {
-        if result == ResultCode::Success && !self.reduce_calmly(command, events) {
+        if result == ResultCode::Success
+            && !self.reduce_calmly(command, events)
+            && !self.settle_futures_moved(command, events)
+        {
             self.settle_any(command, events);
         }
     }
 
+    #[inline(never)]
     fn settle_any(&mut self, command: &Command, events: &Events) {
         let (uid, id) = match *command {
             Command::Place(ref place) => (place.uid, place.symbol),
@@ -69,6 +73,7 @@ impl Risk {
         }
     }
 
+    #[inline(never)]
     pub(super) fn settle_pair(
         &mut self,
         command: &Command,

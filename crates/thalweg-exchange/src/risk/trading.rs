@@ -48,7 +48,8 @@ impl Risk {
             }
         }
         if symbol_type == SymbolType::Futures {
-            return self.check_place_futures(place, slot);
+            let owner = self.users.slot(place.uid).expect("looked up before");
+            return self.check_place_futures(place, owner, slot);
         }
         self.check_place_pair(place, slot)
     }

@@ -245,25 +245,18 @@ impl Users {
         user.is(uid).then_some(guess as u32)
     }
 
-    /// A user who is where it was once known to be, to change it.
+    /// The slot of a user, where it was once known to be, or found without the index.
     #[inline]
-    pub(super) fn hinted_mut(&mut self, hint: UserHint, uid: UserId) -> Option<&mut User> {
-        let user = self.users.get_mut(hint.0)?;
-        user.is(uid).then_some(user)
+    pub(super) fn near_hint(&self, hint: UserHint, uid: UserId) -> Option<u32> {
+        match self.users.get(hint.0 as usize) {
+            Some(user) if user.is(uid) => Some(hint.0),
+            _ => self.near(uid),
+        }
     }
 
     #[inline(never)]
     fn find(&self, uid: UserId) -> Option<u32> {
         self.index.find(uid.0, |slot| self.users[slot].uid.0)
-    }
-
-    /// The slot of a user of whom it was once known.
-    #[inline]
-    fn slot_near(&self, hint: UserHint, uid: UserId) -> Option<u32> {
-        match self.users.get(hint.0 as usize) {
-            Some(user) if user.is(uid) => Some(hint.0),
-            _ => self.slot(uid),
-        }
     }
 
     pub(super) fn get(&self, uid: UserId) -> Option<&User> {
@@ -284,19 +277,6 @@ impl Users {
     #[inline]
     pub(super) fn at_mut(&mut self, slot: u32) -> &mut User {
         &mut self.users[slot]
-    }
-
-    /// True where users are too many for the nearer caches, so that asking ahead pays.
-    pub(super) const fn is_large(&self) -> bool {
-        self.index.is_large()
-    }
-
-    /// Asks for a user's line, which will be needed soon, if the slot follows from the id.
-    #[inline]
-    pub(super) fn fetch(&self, uid: UserId) {
-        if let Some(user) = self.users.get(uid.0.wrapping_sub(self.offset) as usize) {
-            thalweg::ring::prefetch(user);
-        }
     }
 
     /// Whether a user was ever removed.
@@ -329,7 +309,8 @@ impl Users {
     /// The slot of the same.
     #[inline]
     pub(super) fn settled_slot(&mut self, (hint, uid): Owner) -> u32 {
-        self.slot_near(hint, uid)
+        self.near_hint(hint, uid)
+            .or_else(|| self.find(uid))
             .unwrap_or_else(|| self.add_suspended(uid))
     }
 
@@ -406,7 +387,8 @@ mod tests {
                 for number in (7..37).chain((30..40).map(|n| n << 40)) {
                     let uid = UserId(number);
                     prop_assert_eq!(users.slot(uid), model.get(&uid).copied());
-                    let found = users.slot_near(UserHint(hint), uid);
+                    let found = users.near_hint(UserHint(hint), uid);
+                    let found = found.or_else(|| users.find(uid));
                     prop_assert_eq!(found, model.get(&uid).copied());
                 }
             }
