@@ -216,3 +216,82 @@ const fn is_plain(place: &Place) -> bool {
 fn lowest_price(fee: i64, scale: i64) -> i64 {
     fee / scale + i64::from(fee % scale != 0)
 }
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::command::{Action, SymbolSpec};
+    use crate::ids::OrderId;
+    use crate::order_terms::OrderFlags;
+    use crate::risk::gate::{Gate, TradingLimits};
+    use crate::risk::ledger::Ledger;
+    use crate::risk::symbol::{Exposure, Symbols};
+    use crate::risk::trading::hold;
+
+    type Terms = (i64, i64, i64, bool, u8);
+
+    fn place((price, reserve_price, size, bid, order_type): Terms) -> Place {
+        Place {
+            uid: UserId(1),
+            symbol: SymbolId(1),
+            order_id: OrderId(1),
+            order_type: OrderType::ALL[usize::from(order_type)],
+            action: if bid { Action::Bid } else { Action::Ask },
+            price,
+            reserve_price,
+            size,
+            flags: OrderFlags::NONE,
+        }
+    }
+
+    fn terms(sizes: std::ops::Range<i64>) -> impl Strategy<Value = Terms> {
+        (-3_i64..60, -3_i64..60, sizes, any::<bool>(), 0_u8..5)
+    }
+
+    proptest! {
+        /// Where all is calm, the close look finds nothing, and nothing new is remembered.
+        #[test]
+        fn what_is_calm_needs_no_closer_look(
+            (taker_fee, maker_fee, quote_scale) in (0_i64..40, 0_i64..40, 1_i64..5),
+            (mended, halted) in (any::<bool>(), prop::bool::weighted(0.1)),
+            (low, high) in (-3_i64..40, 20_i64..70),
+            seen in prop::collection::vec(terms(0..9), 0..4),
+            odd in prop::option::weighted(0.1, terms(-9..0)),
+            next in terms(-1..9),
+        ) {
+            let spec = SymbolSpec {
+                taker_fee,
+                maker_fee,
+                quote_scale,
+                base_scale: 3,
+                ..SymbolSpec::default()
+            };
+            let rules = if mended { Rules::MENDED } else { Rules::REFERENCE };
+            let mut symbols = Symbols::default();
+            symbols.add(&spec, &mut Ledger::default(), &rules);
+            let symbol = symbols.at_mut(0);
+            symbol.gate = Gate::new(TradingLimits { halted, low, high });
+            symbol.renew_calm(&rules);
+            for terms in seen.into_iter().chain(odd) {
+                symbol.note_place(&place(terms), &rules);
+            }
+            let next = place(next);
+            if symbol.calm.holds(next.price) {
+                prop_assert!(next.price.unsigned_abs() <= symbol.price_max());
+                prop_assert!(symbol.gate.check(next.price, true).is_ok());
+                prop_assert_eq!(symbol.quirks_of_move(next.price, &rules), Exposure::default());
+            }
+            if let Some(amount) = symbol.calm_hold(&next) {
+                prop_assert_eq!(symbol.quirks_of_place(&next, &rules), Exposure::default());
+                prop_assert_eq!(symbol.loss_of_budget_ask(&next, &rules), 0);
+                prop_assert_eq!(hold(&spec, &next), Ok(amount));
+                prop_assert!(amount > 0);
+                let price_max = symbol.price_max();
+                symbol.note_place(&next, &rules);
+                prop_assert_eq!(symbol.price_max(), price_max);
+            }
+        }
+    }
+}

@@ -4,6 +4,9 @@
 //! A check that refuses changes nothing (but that it may take away the empty record that a futures
 //! order of no size left), so it may be repeated.
 //!
+//! Most checks are answered by the `calm` module, which knows when nothing can be the matter; the
+//! others say what the answer is.
+//!
 //! # Early checks
 //! A pipeline may check command *n* while earlier commands are checked but not yet settled, if
 //! *n* is no [barrier](Risk::is_barrier), and no earlier unsettled command

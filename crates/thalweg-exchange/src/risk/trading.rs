@@ -159,7 +159,7 @@ impl Ledger {
 }
 
 /// What a new order holds: of the base currency for an ASK, of the quote currency for a BID.
-fn hold(spec: &SymbolSpec, place: &Place) -> Result<i64, ResultCode> {
+pub(super) fn hold(spec: &SymbolSpec, place: &Place) -> Result<i64, ResultCode> {
     const OVERFLOW: ResultCode = ResultCode::RiskArithmeticOverflow;
     let Place {
         price,

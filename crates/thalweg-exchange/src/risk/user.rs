@@ -254,6 +254,19 @@ impl Users {
         }
     }
 
+    /// True where users are too many for the nearer caches, so that asking ahead pays.
+    pub(super) const fn is_large(&self) -> bool {
+        self.index.is_large()
+    }
+
+    /// Asks for a user's line, which will be needed soon, if the slot follows from the id.
+    #[inline]
+    pub(super) fn fetch(&self, uid: UserId) {
+        if let Some(user) = self.users.get(uid.0.wrapping_sub(self.offset) as usize) {
+            thalweg::ring::prefetch(user);
+        }
+    }
+
     #[inline(never)]
     fn find(&self, uid: UserId) -> Option<u32> {
         self.index.find(uid.0, |slot| self.users[slot].uid.0)
