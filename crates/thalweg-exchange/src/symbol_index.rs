@@ -38,6 +38,12 @@ impl SymbolIndex {
         }
     }
 
+    /// The slot of `symbol`, if its id is small and it is here.
+    #[inline]
+    pub(crate) fn find_small(&self, symbol: SymbolId) -> Option<u32> {
+        self.small.get(symbol.0 as usize)?.checked_sub(1)
+    }
+
     #[cold]
     fn find_any(&self, symbol: SymbolId, id_of: impl Fn(u32) -> SymbolId) -> Option<u32> {
         self.index

@@ -39,9 +39,9 @@ pub(super) const RATES: [(&str, u64); 14] = [
     ("30M/s", 30_000_000),
 ];
 /// Runs of a subject at a rate, `[full, quick]`.
-pub(super) const REPETITIONS: [usize; 2] = [40, 8];
+pub(super) const REPETITIONS: [usize; 2] = [100, 20];
 /// What of each is measured, ns, `[full, quick]`.
-pub(super) const SPAN_NS: [u64; 2] = [3_000_000; 2];
+pub(super) const SPAN_NS: [u64; 2] = [1_000_000; 2];
 /// Who reaches less of a rate than this does not keep up.
 const KEEPS_UP: f64 = 0.95;
 

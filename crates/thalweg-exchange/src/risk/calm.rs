@@ -17,12 +17,16 @@
 //! *A new order* without a budget passes at a calm price if its size is above zero, its reserve
 //! price was seen too, and its owner is active, has no record in futures, and has the money: again
 //! its exposure is nothing, and as no balance falls below zero no total has to be told.
+//!
+//! *In futures* a price is calm if it is above zero and inside the band of a symbol that is not
+//! halted: then a move of an active user's order is up to the ledger's bound alone, and a new order
+//! without a budget to that and the margin.
 
 use super::Risk;
 use super::symbol::Symbol;
 use super::user::UserStatus;
-use crate::command::{OrderType, Place};
-use crate::event::UserHint;
+use crate::command::{Command, OrderType, Place};
+use crate::event::Event;
 use crate::ids::{SymbolId, UserId};
 use crate::rules::Rules;
 
@@ -66,43 +70,58 @@ impl Symbol {
             },
             ask_floor: lowest_price(spec.taker_fee, spec.quote_scale),
         };
+        let (low, high) = (self.gate.low().max(1), self.gate.high());
+        if self.is_futures() && rules.margin_trading && low <= high {
+            self.calm_futures = Calm {
+                low,
+                prices: (high - low).unsigned_abs() + 1,
+                ask_floor: 0,
+            };
+        } else {
+            self.calm_futures = Calm::default();
+        }
     }
 
     /// What a new order holds of the currency of its side, if it is calm in all that does not
     /// concern its owner.
     #[inline]
     fn calm_hold(&self, place: &Place) -> Option<i64> {
-        let is_plain = place.order_type == OrderType::Gtc
-            || !(place.order_type.is_budget() || place.flags.is_post_only());
         let is_calm = self.calm.holds(place.price)
             && place.size > 0
             && place.reserve_price.unsigned_abs() <= self.price_max();
-        if !(is_plain && is_calm) {
+        if !(is_plain(place) && is_calm) {
             return None;
         }
         // Both sides at once: which one it is cannot be foreseen.
-        let spec = &self.spec;
         let side = place.action as usize;
         let above = [place.price, place.reserve_price][side];
         let floor = [self.calm.ask_floor, place.price][side];
-        let price = [0, place.reserve_price][side];
-        let per_lot = price.checked_mul(spec.quote_scale)?;
-        let per_lot = per_lot.checked_add([spec.base_scale, spec.taker_fee][side])?;
-        let hold = place.size.checked_mul(per_lot)?;
+        let hold = self.money(place.action, place.size, place.reserve_price)?;
         (above >= floor).then_some(hold)
     }
 }
 
 impl Risk {
+    /// Whether a move passes, as far as it takes nothing but a look at the price.
+    #[inline]
+    pub(super) fn pair_move_is_calm(&self, symbol: SymbolId, price: i64) -> bool {
+        let slot = self.symbols.near(symbol);
+        slot.is_some_and(|slot| self.symbols.at(slot).calm.holds(price)) && !self.users.lost_any()
+    }
+
     /// Whether a move passes without a closer look.
     #[inline]
     pub(super) fn move_is_calm(&self, uid: UserId, symbol: SymbolId, price: i64) -> bool {
         let Some(symbol) = self.symbols.get(symbol) else {
             return false;
         };
-        symbol.calm.holds(price) && (!self.users.lost_any() || self.may_trade(uid))
+        if symbol.calm.holds(price) {
+            return !self.users.lost_any() || self.may_trade(uid);
+        }
+        symbol.calm_futures.holds(price) && self.futures_move_is_calm(uid, symbol, price)
     }
 
+    #[inline(never)]
     fn may_trade(&self, uid: UserId) -> bool {
         let is_active = |uid| {
             let user = self.users.get(uid);
@@ -111,30 +130,168 @@ impl Risk {
         !self.rules.refuse_suspended || is_active(uid)
     }
 
-    /// Accepts a new order and holds the money for it, if that needs no closer look. Says where
-    /// its owner is.
-    #[inline]
-    pub(super) fn place_calmly(&mut self, place: &Place) -> Option<UserHint> {
-        let slot = self.users.slot(place.uid)?;
-        let symbol_slot = self.symbols.slot(place.symbol)?;
-        let symbol = self.symbols.at_mut(symbol_slot);
-        let hold = symbol.calm_hold(place)?;
-        let user = self.users.at_mut(slot);
+    /// Accepts a new order, of an owner and in a symbol of these slots, and holds the money for it,
+    /// if that needs no closer look.
+    #[inline(always)]
+    pub(super) fn place_calmly(&mut self, place: &Place, owner: u32, symbol: u32) -> bool {
+        let symbol = self.symbols.at_mut(symbol);
+        let Some(hold) = symbol.calm_hold(place) else {
+            return false;
+        };
+        let user = self.users.at_mut(owner);
         if user.status != UserStatus::Active || !user.positions().is_empty() {
-            return None;
+            return false;
         }
         let spec = &symbol.spec;
         let currency = [spec.base_currency, spec.quote_currency][place.action as usize];
-        let balance = user.near_balance_mut(currency)?;
-        if *balance < hold {
-            return None;
+        match user.near_balance_mut(currency) {
+            Some(balance) if *balance >= hold => *balance -= hold,
+            _ => return false,
         }
-        *balance -= hold;
         symbol.note_calm_lots(place.size);
-        Some(UserHint(slot))
+        true
     }
+
+    /// Whether a new order in futures, of an owner and in a symbol of these slots, is up to its
+    /// owner's margin and the ledger's bound alone.
+    #[inline]
+    pub(super) fn futures_are_calm(&self, place: &Place, owner: u32, symbol: u32) -> bool {
+        self.symbols.at(symbol).calm_futures.holds(place.price)
+            && place.size > 0
+            && is_plain(place)
+            && self.users.at(owner).status == UserStatus::Active
+    }
+
+    /// Gives back what was held for lots that one order in a pair was reduced by, if its owner is
+    /// where the event says and no total has to be told.
+    #[inline(always)]
+    pub(super) fn reduce_calmly(&mut self, command: &Command, events: &[Event]) -> bool {
+        let (Command::Cancel { uid, symbol, .. } | Command::Reduce { uid, symbol, .. }) = *command
+        else {
+            return false;
+        };
+        let [
+            Event::Reduce {
+                size,
+                bidder_hold_price,
+                user,
+                action,
+                ..
+            },
+        ] = *events
+        else {
+            return false;
+        };
+        let Some(slot) = self.symbols.near(symbol) else {
+            return false;
+        };
+        let symbol = self.symbols.at(slot);
+        let Some(owner) = self.users.near_hint(user, uid) else {
+            return false;
+        };
+        let user = self.users.at_mut(owner);
+        let spec = &symbol.spec;
+        let currency = [spec.base_currency, spec.quote_currency][action as usize];
+        if let Some(amount) = symbol.money(action, size, bidder_hold_price)
+            && let Some(balance) = user.near_balance_mut(currency)
+            && let Some(sum) = balance.checked_add(amount)
+            && (*balance | sum) >= 0
+            && symbol.is_pair()
+            && self.share.is_whole()
+        {
+            *balance = sum;
+            return true;
+        }
+        false
+    }
+}
+
+/// True of an order whose price is a limit, and whose flags fit its type whatever they are.
+#[inline]
+const fn is_plain(place: &Place) -> bool {
+    matches!(place.order_type, OrderType::Gtc)
+        || !(place.order_type.is_budget() || place.flags.is_post_only())
 }
 
 fn lowest_price(fee: i64, scale: i64) -> i64 {
     fee / scale + i64::from(fee % scale != 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::command::{Action, SymbolSpec};
+    use crate::ids::OrderId;
+    use crate::order_terms::OrderFlags;
+    use crate::risk::gate::{Gate, TradingLimits};
+    use crate::risk::ledger::Ledger;
+    use crate::risk::symbol::{Exposure, Symbols};
+    use crate::risk::trading::hold;
+
+    type Terms = (i64, i64, i64, bool, u8);
+
+    fn place((price, reserve_price, size, bid, order_type): Terms) -> Place {
+        Place {
+            uid: UserId(1),
+            symbol: SymbolId(1),
+            order_id: OrderId(1),
+            order_type: OrderType::ALL[usize::from(order_type)],
+            action: if bid { Action::Bid } else { Action::Ask },
+            price,
+            reserve_price,
+            size,
+            flags: OrderFlags::NONE,
+        }
+    }
+
+    fn terms(sizes: std::ops::Range<i64>) -> impl Strategy<Value = Terms> {
+        (-3_i64..60, -3_i64..60, sizes, any::<bool>(), 0_u8..5)
+    }
+
+    proptest! {
+        /// Where all is calm, the close look finds nothing, and nothing new is remembered.
+        #[test]
+        fn what_is_calm_needs_no_closer_look(
+            (taker_fee, maker_fee, quote_scale) in (0_i64..40, 0_i64..40, 1_i64..5),
+            (mended, halted) in (any::<bool>(), prop::bool::weighted(0.1)),
+            (low, high) in (-3_i64..40, 20_i64..70),
+            seen in prop::collection::vec(terms(0..9), 0..4),
+            odd in prop::option::weighted(0.1, terms(-9..0)),
+            next in terms(-1..9),
+        ) {
+            let spec = SymbolSpec {
+                taker_fee,
+                maker_fee,
+                quote_scale,
+                base_scale: 3,
+                ..SymbolSpec::default()
+            };
+            let rules = if mended { Rules::MENDED } else { Rules::REFERENCE };
+            let mut symbols = Symbols::default();
+            symbols.add(&spec, &mut Ledger::default(), &rules);
+            let symbol = symbols.at_mut(0);
+            symbol.gate = Gate::new(TradingLimits { halted, low, high });
+            symbol.renew_calm(&rules);
+            for terms in seen.into_iter().chain(odd) {
+                symbol.note_place(&place(terms), &rules);
+            }
+            let next = place(next);
+            if symbol.calm.holds(next.price) {
+                prop_assert!(next.price.unsigned_abs() <= symbol.price_max());
+                prop_assert!(symbol.gate.check(next.price, true).is_ok());
+                prop_assert_eq!(symbol.quirks_of_move(next.price, &rules), Exposure::default());
+            }
+            if let Some(amount) = symbol.calm_hold(&next) {
+                prop_assert_eq!(symbol.quirks_of_place(&next, &rules), Exposure::default());
+                prop_assert_eq!(symbol.loss_of_budget_ask(&next, &rules), 0);
+                prop_assert_eq!(hold(&spec, &next), Ok(amount));
+                prop_assert!(amount > 0);
+                let price_max = symbol.price_max();
+                symbol.note_place(&next, &rules);
+                prop_assert_eq!(symbol.price_max(), price_max);
+            }
+        }
+    }
 }

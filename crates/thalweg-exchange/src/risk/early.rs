@@ -106,15 +106,13 @@ impl Risk {
 
     fn futures_worst(&self, symbol: &Symbol, command: &Command) -> i128 {
         match command {
-            Command::Place(place) => symbol.reserved_per_new_lot(place) * i128::from(place.size),
-            Command::PlaceWith(order) => {
-                symbol.reserved_per_lot(order.place.price) * i128::from(order.place.size)
-            }
+            Command::Place(place) => symbol.reserved_for_new(place, place.size),
+            Command::PlaceWith(order) => symbol.reserved(order.place.price, order.place.size),
             Command::Move { uid, price, .. } => {
                 let user = self.users.get(*uid);
                 let position = user.and_then(|user| user.position(symbol.spec.id));
                 let lots = position.map_or(0, |p| p.pending_buy.max(p.pending_sell));
-                symbol.reserved_per_lot(*price) * i128::from(lots)
+                symbol.reserved(*price, lots)
             }
             _ => 0,
         }

@@ -1,9 +1,11 @@
 //! Futures: the check of orders against margin, and settlement into positions.
 
 use super::Risk;
+use super::ledger::Currency;
 use super::position::{LastPrices, Position, Stake};
-use super::symbol::{Symbol, Symbols};
-use super::user::User;
+use super::settlement::Owner;
+use super::symbol::{NO_CURRENCY, Symbol, Symbols};
+use super::user::{User, UserStatus};
 use crate::command::{Action, Command, OrderType, Place};
 use crate::event::{Event, Events, Standing, UserHint};
 use crate::ids::{CurrencyId, SymbolId, UserId};
@@ -14,40 +16,47 @@ type Checked = Result<ResultCode, ResultCode>;
 const OVERFLOW: ResultCode = ResultCode::RiskArithmeticOverflow;
 
 impl Symbol {
-    /// What is reserved for a resting futures lot: see the `ledger` module.
-    pub(super) fn reserved_per_lot(&self, price: i64) -> i128 {
-        i128::from(price.unsigned_abs()) + i128::from(self.fee_max()) + 1
+    /// What is reserved for resting futures lots: see the `ledger` module.
+    #[inline]
+    pub(super) fn reserved(&self, price: i64, lots: i64) -> i128 {
+        let more = self.fee_max().unsigned_abs() + 1;
+        match price.unsigned_abs().checked_add(more) {
+            Some(per_lot) => i128::from(per_lot) * i128::from(lots),
+            None => (i128::from(price.unsigned_abs()) + i128::from(more)) * i128::from(lots),
+        }
     }
 
-    /// The same for a lot of a new order: one that cannot rest trades at prices of others only.
-    pub(super) fn reserved_per_new_lot(&self, place: &Place) -> i128 {
+    /// The same for lots of a new order: one that cannot rest trades at prices of others only.
+    pub(super) fn reserved_for_new(&self, place: &Place, lots: i64) -> i128 {
         let price = match place.order_type {
             OrderType::Gtc => place.price,
             _ => 0,
         };
-        self.reserved_per_lot(price)
+        self.reserved(price, lots)
     }
 
     /// What more is reserved for the command's own order, after `gone` of its lots are gone.
-    fn reserved_by(&self, command: &Command, gone: i128, standing: &Standing) -> i128 {
+    fn reserved_by(&self, command: &Command, gone: i64, standing: &Standing) -> i128 {
         match *command {
-            Command::Place(ref place) => {
-                let rest = i128::from(place.size) - gone;
-                self.reserved_per_new_lot(place) * rest
-            }
+            Command::Place(ref place) => self.reserved_for_new(place, place.size - gone),
             Command::PlaceWith(ref order) => {
-                let rest = i128::from(order.place.size) - gone;
-                self.reserved_per_lot(order.place.price) * rest
+                self.reserved(order.place.price, order.place.size - gone)
             }
             Command::Move { price, .. } => {
                 let (before, left) = standing.moved.expect("matching tells it with a move");
-                let left = i128::from(left);
-                let before = self.reserved_per_lot(before) * left;
-                self.reserved_per_lot(price) * (left - gone) - before
+                self.reserved(price, left - gone) - self.reserved(before, left)
             }
             _ => 0,
         }
     }
+}
+
+/// What a command changes of a currency's totals, to be booked once.
+#[derive(Default)]
+struct Tally {
+    stake: Stake,
+    reserved: i128,
+    fees: i128,
 }
 
 /// Σ over a user's positions in a currency of estimated profit − required margin, without one
@@ -71,28 +80,29 @@ pub(super) fn free_margin(
 impl Risk {
     /// The check of a new order in a futures symbol, after the checks that do not depend on the
     /// symbol's type.
-    pub(super) fn check_place_futures(&mut self, place: &Place, slot: u32) -> Checked {
-        let checked = self.margin_covers(place, slot);
-        let user = self.users.get_mut(place.uid).expect("looked up before");
+    pub(super) fn check_place_futures(&mut self, place: &Place, owner: u32, slot: u32) -> Checked {
+        let checked = self.margin_covers(place, slot, self.users.at(owner));
+        let user = self.users.at_mut(owner);
         if let Err(code) = checked {
             // Empty only after an order of no size; then there is no profit to book either.
             user.take_empty_position(place.symbol);
             return Err(code);
         }
         let symbol = self.symbols.at_mut(slot);
-        symbol.quote = self.ledger.find_or_add(symbol.spec.quote_currency);
+        if symbol.quote == NO_CURRENCY {
+            symbol.quote = self.ledger.find_or_add(symbol.spec.quote_currency);
+        }
         let new = || Position::new(&symbol.spec, slot);
         *user.position_or(place.symbol, new).pending(place.action) += place.size;
         Ok(ResultCode::ValidForMatchingEngine)
     }
 
-    fn margin_covers(&self, place: &Place, slot: u32) -> Result<(), ResultCode> {
+    fn margin_covers(&self, place: &Place, slot: u32, user: &User) -> Result<(), ResultCode> {
         if place.size < 0 {
             return Err(ResultCode::RiskSizeNotPositive);
         }
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
-        let user = self.users.get(place.uid).expect("looked up before");
         let new = Position::new(spec, slot);
         let position = user.position(place.symbol).unwrap_or(&new);
         if let Some(margin) = position.margin_with(spec, place.action, place.size)? {
@@ -104,37 +114,84 @@ impl Risk {
                 return Err(ResultCode::RiskNsf);
             }
         }
-        let worst = symbol.reserved_per_new_lot(place) * i128::from(place.size);
-        self.room_in(spec.quote_currency, worst)
+        if self.has_room(symbol, symbol.reserved_for_new(place, place.size)) {
+            Ok(())
+        } else {
+            Err(OVERFLOW)
+        }
     }
 
-    fn room_in(&self, currency: CurrencyId, more: i128) -> Result<(), ResultCode> {
-        let fits = self.ledger.look(currency).has_room(more);
-        if fits { Ok(()) } else { Err(OVERFLOW) }
+    /// Whether so much more may be reserved in the quote currency of a futures symbol.
+    #[inline]
+    fn has_room(&self, symbol: &Symbol, more: i128) -> bool {
+        if symbol.quote == NO_CURRENCY {
+            self.ledger.has_room_in(symbol.spec.quote_currency, more)
+        } else {
+            self.ledger.get(symbol.quote).has_room(more)
+        }
     }
 
     /// The check of a move in a futures symbol: no margin is asked for, but what could be moved
     /// at the new price must have room. Which order it is, matching will know.
     pub(super) fn check_move_futures(&self, uid: UserId, slot: u32, price: i64) -> Checked {
         let symbol = self.symbols.at(slot);
-        let position = self
-            .users
-            .get(uid)
-            .and_then(|user| user.position(symbol.spec.id));
-        if let Some(position) = position {
-            let lots = position.pending_buy.max(position.pending_sell);
-            let worst = symbol.reserved_per_lot(price) * i128::from(lots);
-            self.room_in(symbol.spec.quote_currency, worst)?;
+        match self.users.get(uid) {
+            Some(user) if !self.may_move(symbol, user, price) => Err(OVERFLOW),
+            _ => Ok(ResultCode::ValidForMatchingEngine),
         }
-        Ok(ResultCode::ValidForMatchingEngine)
+    }
+
+    #[inline]
+    fn may_move(&self, symbol: &Symbol, user: &User, price: i64) -> bool {
+        user.position(symbol.spec.id).is_none_or(|position| {
+            let lots = position.pending_buy.max(position.pending_sell);
+            self.has_room(symbol, symbol.reserved(price, lots))
+        })
+    }
+
+    /// Whether a move to a calm price of a futures symbol passes without a closer look; see
+    /// `calm`.
+    #[inline]
+    pub(super) fn futures_move_is_calm(&self, uid: UserId, symbol: &Symbol, price: i64) -> bool {
+        let user = self.users.get(uid);
+        let is_active = |user: &User| user.status == UserStatus::Active;
+        user.is_some_and(|user| is_active(user) && self.may_move(symbol, user, price))
+    }
+
+    /// Books a move in a futures symbol where nothing traded, if that is what the command did and
+    /// the symbol is found without a hash: of its lots, more or less is reserved.
+    #[inline(always)]
+    pub(super) fn settle_futures_moved(&mut self, command: &Command, events: &Events) -> bool {
+        let Command::Move { symbol, price, .. } = *command else {
+            return false;
+        };
+        let (Some(standing), Some(slot)) = (events.standing(), self.symbols.near(symbol)) else {
+            return false;
+        };
+        let symbol = self.symbols.at_mut(slot);
+        let is_known = symbol.is_futures() && symbol.quote != NO_CURRENCY;
+        let is_plain = is_known && self.rules.margin_trading && self.share.is_whole();
+        let (Some((before, left)), true) = (standing.moved, is_plain && events.is_empty()) else {
+            return false;
+        };
+        symbol.last = Some(LastPrices::of(standing));
+        let reserved = symbol.reserved(price, left) - symbol.reserved(before, left);
+        self.ledger.get_mut(symbol.quote).reserved += reserved;
+        true
     }
 
     /// Books what a command did in a futures symbol. Called for every command that succeeded there.
-    pub(super) fn settle_futures(&mut self, command: &Command, slot: u32, events: &Events) {
-        let standing = *events.standing().expect("matching tells it with a success");
-        let uid = command.uid().expect("the command concerns an order");
-        self.settle_events(command, (slot, uid), events, &standing);
-        self.symbols.at_mut(slot).last = Some(LastPrices::of(&standing));
+    #[inline(never)]
+    pub(super) fn settle_futures(
+        &mut self,
+        command: &Command,
+        (slot, uid): (u32, UserId),
+        events: &Events,
+    ) {
+        let standing = events.standing().expect("matching tells it with a success");
+        let symbol = self.symbols.at_mut(slot);
+        symbol.last = Some(LastPrices::of(standing));
+        self.settle_events(command, (slot, uid), events, standing);
     }
 
     pub(super) fn settle_events(
@@ -144,9 +201,9 @@ impl Risk {
         events: &[Event],
         standing: &Standing,
     ) {
-        let symbol = *self.symbols.at(slot);
+        let mut tally = Tally::default();
         let mut gone = 0;
-        let mut reserved = 0;
+        let mut taker = (UserHint::UNKNOWN, uid);
         let mut triggered = events.len();
         for (at, event) in events.iter().enumerate() {
             match *event {
@@ -154,30 +211,35 @@ impl Risk {
                     price,
                     size,
                     maker_uid,
+                    maker_user,
                     taker_action,
                     ..
                 } => {
+                    let symbol = self.symbols.at(slot);
+                    tally.reserved -= symbol.reserved(price, size);
                     let (taker_fee, maker_fee) = (symbol.spec.taker_fee, symbol.spec.maker_fee);
-                    self.trade(&symbol, slot, (uid, taker_action, taker_fee), (size, price));
-                    let maker = (maker_uid, taker_action.opposite(), maker_fee);
-                    self.trade(&symbol, slot, maker, (size, price));
-                    reserved -= symbol.reserved_per_lot(price) * i128::from(size);
-                    gone += i128::from(size);
+                    let side = (taker, taker_action, taker_fee);
+                    taker.0 = self.trade(slot, side, (size, price), &mut tally);
+                    let maker = (maker_user, maker_uid);
+                    let side = (maker, taker_action.opposite(), maker_fee);
+                    self.trade(slot, side, (size, price), &mut tally);
+                    gone += size;
                 }
                 Event::Reject { size, .. } => {
                     if let Some(place) = command.place() {
-                        self.release(&symbol, slot, (uid, place.action), size);
+                        self.release(slot, taker, place.action, size);
                     }
-                    gone += i128::from(size);
+                    gone += size;
                 }
                 Event::Reduce {
                     price,
                     size,
+                    user,
                     action,
                     ..
                 } => {
-                    self.release(&symbol, slot, (uid, action), size);
-                    reserved -= symbol.reserved_per_lot(price) * i128::from(size);
+                    self.release(slot, (user, uid), action, size);
+                    tally.reserved -= self.symbols.at(slot).reserved(price, size);
                 }
                 Event::Removed { .. } => self.settle_removed(event),
                 Event::Triggered { .. } => {
@@ -187,61 +249,71 @@ impl Risk {
                 Event::Refilled { .. } => {}
             }
         }
-        reserved += symbol.reserved_by(command, gone, standing);
-        if reserved != 0 && self.share.owns(uid) {
-            self.ledger.get_mut(symbol.quote).reserved += reserved;
+        let symbol = self.symbols.at(slot);
+        if self.share.owns(uid) {
+            tally.reserved += symbol.reserved_by(command, gone, standing);
+        } else {
+            tally.reserved = 0;
+        }
+        if symbol.quote != NO_CURRENCY {
+            self.ledger.get_mut(symbol.quote).note(&tally);
         }
         if triggered < events.len() {
             self.settle_triggered(slot, &events[triggered..]);
         }
     }
 
-    /// One side of a trade. The fee is due on what was opened.
+    /// One side of a trade. The fee is due on what was opened. Says where the user is.
     fn trade(
         &mut self,
-        symbol: &Symbol,
         slot: u32,
-        (uid, action, fee): (UserId, Action, i64),
+        (owner, action, fee): (Owner, Action, i64),
         (lots, price): (i64, i64),
-    ) {
-        if !self.share.owns(uid) {
-            return;
+        tally: &mut Tally,
+    ) -> UserHint {
+        if !self.share.owns(owner.1) {
+            return owner.0;
         }
-        let realise = self.rules.realise_partial_close;
-        let total = self.ledger.get_mut(symbol.quote);
-        let user = self.users.settled(UserHint::UNKNOWN, uid);
-        let position = user.position_or(symbol.spec.id, || Position::new(&symbol.spec, slot));
-        let before = position.stake();
-        let opened = position.trade(action, lots, price, realise);
-        total.note_stake(before, position.stake());
-        let fee = i128::from(fee) * i128::from(opened);
-        if fee != 0 {
-            total.add(user.balance_mut(symbol.spec.quote_currency), -fee);
-            total.add_fees(fee);
+        let symbol = self.symbols.at(slot);
+        let spec = &symbol.spec;
+        let place = self.users.settled_slot(owner);
+        let user = self.users.at_mut(place);
+        let position = user.position_or(spec.id, || Position::new(spec, slot));
+        tally.stake -= position.stake();
+        let opened = position.trade(action, lots, price, self.rules.realise_partial_close);
+        tally.stake += position.stake();
+        let is_empty = position.is_empty();
+        if opened != 0 && fee != 0 {
+            let fee = i128::from(fee) * i128::from(opened);
+            tally.fees += fee;
+            let balance = user.balance_mut(spec.quote_currency);
+            self.ledger.pay_exactly(symbol.quote, balance, -fee);
         }
-        self.remove_if_empty(symbol, uid);
+        if is_empty {
+            self.remove_if_empty(slot, place);
+        }
+        UserHint(place)
     }
 
     /// Lots that left the book without a trade.
-    pub(super) fn release(
-        &mut self,
-        symbol: &Symbol,
-        slot: u32,
-        (uid, action): (UserId, Action),
-        lots: i64,
-    ) {
-        if !self.share.owns(uid) {
+    pub(super) fn release(&mut self, slot: u32, owner: Owner, action: Action, lots: i64) {
+        if !self.share.owns(owner.1) {
             return;
         }
-        let user = self.users.settled(UserHint::UNKNOWN, uid);
-        let position = user.position_or(symbol.spec.id, || Position::new(&symbol.spec, slot));
+        let spec = &self.symbols.at(slot).spec;
+        let place = self.users.settled_slot(owner);
+        let position =
+            (self.users.at_mut(place)).position_or(spec.id, || Position::new(spec, slot));
         *position.pending(action) -= lots;
-        self.remove_if_empty(symbol, uid);
+        if position.is_empty() {
+            self.remove_if_empty(slot, place);
+        }
     }
 
-    /// A record that is empty goes, and its profit becomes money.
-    pub(super) fn remove_if_empty(&mut self, symbol: &Symbol, uid: UserId) {
-        let user = self.users.settled(UserHint::UNKNOWN, uid);
+    /// A record of a user, whose place is given, goes if it is empty, and its profit becomes money.
+    pub(super) fn remove_if_empty(&mut self, slot: u32, place: u32) {
+        let symbol = self.symbols.at(slot);
+        let user = self.users.at_mut(place);
         if let Some(position) = user.take_empty_position(symbol.spec.id) {
             let total = self.ledger.get_mut(symbol.quote);
             total.note_stake(position.stake(), Stake::default());
@@ -250,5 +322,15 @@ impl Risk {
                 total.add(balance, position.profit.into());
             }
         }
+    }
+}
+
+impl Currency {
+    fn note(&mut self, tally: &Tally) {
+        self.note_stake(Stake::default(), tally.stake);
+        if tally.fees != 0 {
+            self.add_fees(tally.fees);
+        }
+        self.reserved += tally.reserved;
     }
 }

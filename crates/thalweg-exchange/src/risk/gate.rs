@@ -46,7 +46,7 @@ pub(super) struct Gate {
 impl Gate {
     pub(super) const OPEN: Self = Self::new(TradingLimits::NONE);
 
-    const fn new(limits: TradingLimits) -> Self {
+    pub(super) const fn new(limits: TradingLimits) -> Self {
         let (low, high) = if limits.halted {
             (i64::MAX, i64::MIN)
         } else {

@@ -129,6 +129,12 @@ impl Ledger {
             .map_or(Currency::new(id), |slot| *self.get(slot))
     }
 
+    /// Whether so much more has room in a currency that may be new.
+    #[cold]
+    pub(super) fn has_room_in(&self, id: CurrencyId, more: i128) -> bool {
+        self.look(id).has_room(more)
+    }
+
     pub(super) fn get(&self, slot: u32) -> &Currency {
         &self.currencies[slot as usize]
     }

@@ -4,6 +4,9 @@
 //! A check that refuses changes nothing (but that it may take away the empty record that a futures
 //! order of no size left), so it may be repeated.
 //!
+//! Most checks are answered by the `calm` module, which knows when nothing can be the matter; the
+//! others say what the answer is.
+//!
 //! # Early checks
 //! A pipeline may check command *n* while earlier commands are checked but not yet settled, if
 //! *n* is no [barrier](Risk::is_barrier), and no earlier unsettled command
@@ -86,7 +89,7 @@ pub(crate) use self::share::share_of;
 use self::symbol::{Symbol, Symbols};
 use self::user::Users;
 pub use self::user::{User, UserStatus};
-use crate::command::Command;
+use crate::command::{Command, Place};
 use crate::event::UserHint;
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
@@ -144,19 +147,54 @@ impl Risk {
     pub fn check_hinted(&mut self, command: &Command) -> (ResultCode, UserHint) {
         let passes = ResultCode::ValidForMatchingEngine;
         match *command {
-            Command::Move {
-                uid, symbol, price, ..
-            } if self.move_is_calm(uid, symbol, price) => (passes, UserHint::UNKNOWN),
+            Command::Move { symbol, price, .. } if self.pair_move_is_calm(symbol, price) => {
+                (passes, UserHint::UNKNOWN)
+            }
             Command::Cancel { .. } | Command::Reduce { .. } => (passes, UserHint::UNKNOWN),
-            Command::Place(ref place) => match self.place_calmly(place) {
-                Some(owner) => (passes, owner),
-                None => self.check_closely(command),
-            },
-            _ => self.check_closely(command),
+            Command::Place(ref place) => self.check_new(place, command),
+            _ => self.check_other(command),
         }
     }
 
+    /// A new order. What is foreseen calls nothing, so that no register need be saved.
     #[inline(never)]
+    fn check_new(&mut self, place: &Place, command: &Command) -> (ResultCode, UserHint) {
+        if let Some(owner) = self.users.near(place.uid)
+            && let Some(symbol) = self.symbols.near(place.symbol)
+            && self.place_calmly(place, owner, symbol)
+        {
+            return (ResultCode::ValidForMatchingEngine, UserHint(owner));
+        }
+        self.check_other(command)
+    }
+
+    #[inline(never)]
+    fn check_other(&mut self, command: &Command) -> (ResultCode, UserHint) {
+        let passes = ResultCode::ValidForMatchingEngine;
+        match *command {
+            Command::Move {
+                uid, symbol, price, ..
+            } if self.move_is_calm(uid, symbol, price) => return (passes, UserHint::UNKNOWN),
+            Command::Place(ref place) => {
+                if let Some(owner) = self.users.slot(place.uid)
+                    && let Some(symbol) = self.symbols.slot(place.symbol)
+                {
+                    if self.futures_are_calm(place, owner, symbol) {
+                        let checked = self.check_place_futures(place, owner, symbol);
+                        let (Ok(code) | Err(code)) = checked;
+                        return (code, UserHint(owner));
+                    }
+                    if self.place_calmly(place, owner, symbol) {
+                        return (passes, UserHint(owner));
+                    }
+                }
+            }
+            _ => {}
+        }
+        self.check_closely(command)
+    }
+
+    #[cold]
     fn check_closely(&mut self, command: &Command) -> (ResultCode, UserHint) {
         let (Ok(code) | Err(code)) = self.checked(command);
         let owner = match command {

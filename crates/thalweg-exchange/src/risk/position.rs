@@ -6,6 +6,8 @@
 //! sum* (what was paid for the open lots, or received); a trade moves price × lots from the
 //! buyer's accounts to the seller's. The ledger counts both like balances: see [`Stake`].
 
+use std::ops::{AddAssign, SubAssign};
+
 use crate::command::{Action, SymbolSpec};
 use crate::ids::{CurrencyId, SymbolId};
 use crate::result_code::ResultCode;
@@ -31,8 +33,13 @@ impl Direction {
         }
     }
 
-    const fn sign(self) -> i128 {
-        self as i8 as i128
+    /// `value`, negative of what is sold, nothing of what is not open.
+    const fn signed(self, value: i128) -> i128 {
+        match self {
+            Self::Short => -value,
+            Self::Empty => 0,
+            Self::Long => value,
+        }
     }
 }
 
@@ -86,6 +93,20 @@ pub(super) struct Stake {
     pub(super) lots: i128,
 }
 
+impl AddAssign for Stake {
+    fn add_assign(&mut self, other: Self) {
+        self.debt += other.debt;
+        self.lots += other.lots;
+    }
+}
+
+impl SubAssign for Stake {
+    fn sub_assign(&mut self, other: Self) {
+        self.debt -= other.debt;
+        self.lots -= other.lots;
+    }
+}
+
 impl Position {
     pub(super) const fn new(spec: &SymbolSpec, slot: u32) -> Self {
         Self {
@@ -113,11 +134,11 @@ impl Position {
     /// positions of a symbol, the open lots cancel out.
     #[must_use]
     pub const fn cash(&self) -> i128 {
-        self.profit as i128 - self.direction.sign() * self.open_price_sum as i128
+        self.profit as i128 - self.direction.signed(self.open_price_sum as i128)
     }
 
     pub(super) fn stake(&self) -> Stake {
-        let paid = -self.direction.sign() * i128::from(self.open_price_sum);
+        let paid = -self.direction.signed(self.open_price_sum.into());
         Stake {
             debt: -(paid.min(0) + i128::from(self.profit.min(0))),
             lots: self.open_volume.into(),
@@ -152,12 +173,10 @@ impl Position {
 
     /// The margin for what is open and pending, and for so many lots more.
     fn margin(&self, spec: &SymbolSpec, buys: i64, sells: i64) -> i128 {
-        let open = self.direction.sign() * i128::from(self.open_volume);
-        // Products beyond 128 bits are refused like those beyond 64, so they may saturate.
+        let open = self.direction.signed(self.open_volume.into());
         let buy = i128::from(self.pending_buy) + i128::from(buys) + open;
         let sell = i128::from(self.pending_sell) + i128::from(sells) - open;
-        let buy = i128::from(spec.margin_buy).saturating_mul(buy);
-        buy.max(i128::from(spec.margin_sell).saturating_mul(sell))
+        times(spec.margin_buy, buy).max(times(spec.margin_sell, sell))
     }
 
     /// Margin today.
@@ -166,7 +185,49 @@ impl Position {
     }
 
     /// Margin with a new order, or `None` where it is not above today's.
+    #[inline]
     pub(super) fn margin_with(
+        &self,
+        spec: &SymbolSpec,
+        action: Action,
+        lots: i64,
+    ) -> Result<Option<i128>, ResultCode> {
+        match self.margin_with_in_64_bits(spec, action, lots) {
+            Some(margin) => Ok(margin.map(i128::from)),
+            None => self.wide_margin_with(spec, action, lots),
+        }
+    }
+
+    /// The same; the outer `None` where 64 bits are not enough to compute it.
+    #[inline]
+    #[expect(clippy::option_option, reason = "none of its own, and no answer")]
+    fn margin_with_in_64_bits(
+        &self,
+        spec: &SymbolSpec,
+        action: Action,
+        lots: i64,
+    ) -> Option<Option<i64>> {
+        let open = match self.direction {
+            Direction::Short => self.open_volume.checked_neg()?,
+            Direction::Empty => 0,
+            Direction::Long => self.open_volume,
+        };
+        let buy = self.pending_buy.checked_add(open)?;
+        let sell = self.pending_sell.checked_sub(open)?;
+        let margin = |buy: i64, sell: i64| {
+            let buy = spec.margin_buy.checked_mul(buy)?;
+            Some(buy.max(spec.margin_sell.checked_mul(sell)?))
+        };
+        let today = margin(buy, sell)?;
+        let then = match action {
+            Action::Ask => margin(buy, sell.checked_add(lots)?)?,
+            Action::Bid => margin(buy.checked_add(lots)?, sell)?,
+        };
+        Some((then > today).then_some(then))
+    }
+
+    #[cold]
+    fn wide_margin_with(
         &self,
         spec: &SymbolSpec,
         action: Action,
@@ -210,8 +271,7 @@ impl Position {
             }
             let gain =
                 i128::from(self.open_volume) * i128::from(price) - i128::from(self.open_price_sum);
-            let gain = gain * self.direction.sign();
-            self.profit = narrow(i128::from(self.profit) + gain);
+            self.profit = narrow(i128::from(self.profit) + self.direction.signed(gain));
             to_open -= self.open_volume;
             self.open_volume = 0;
             self.open_price_sum = 0;
@@ -230,13 +290,24 @@ impl Position {
         let value = i128::from(lots) * i128::from(price);
         let mut leaving = value;
         if realise {
-            let sum = i128::from(self.open_price_sum);
-            leaving = sum * i128::from(lots) / i128::from(self.open_volume);
-            let gain = (value - leaving) * self.direction.sign();
+            let (sum, volume) = (self.open_price_sum, self.open_volume);
+            leaving = match sum.checked_mul(lots) {
+                Some(product) => i128::from(product / volume),
+                None => i128::from(sum) * i128::from(lots) / i128::from(volume),
+            };
+            let gain = self.direction.signed(value - leaving);
             self.profit = narrow(i128::from(self.profit) + gain);
         }
         self.open_volume -= lots;
         self.open_price_sum = narrow(i128::from(self.open_price_sum) - leaving);
+    }
+}
+
+/// A product. One beyond 128 bits is refused like one beyond 64, so it may saturate.
+fn times(margin: i64, lots: i128) -> i128 {
+    match i64::try_from(lots) {
+        Ok(lots) => i128::from(margin) * i128::from(lots),
+        Err(_) => i128::from(margin).saturating_mul(lots),
     }
 }
 

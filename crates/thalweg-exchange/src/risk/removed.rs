@@ -45,9 +45,10 @@ impl Risk {
             return;
         };
         let owners: Vec<UserId> = self.users.with_position(symbol).map(|u| u.uid).collect();
-        let terms = *self.symbols.at(slot);
         for uid in owners {
-            self.remove_if_empty(&terms, uid);
+            if let Some(place) = self.users.slot(uid) {
+                self.remove_if_empty(slot, place);
+            }
         }
         self.symbols.remove(symbol);
     }
@@ -77,13 +78,13 @@ impl Risk {
         if !self.share.owns(uid) {
             return;
         }
-        let symbol = *self.symbols.at(slot);
+        let symbol = self.symbols.at(slot);
         if symbol.is_pair() {
             self.give_back(slot, (user, uid), action, size, bidder_hold_price);
         } else if symbol.is_futures() && self.rules.margin_trading {
-            self.release(&symbol, slot, (uid, action), size);
-            let reserved = symbol.reserved_per_lot(price) * i128::from(size);
+            let reserved = symbol.reserved(price, size);
             self.ledger.get_mut(symbol.quote).reserved -= reserved;
+            self.release(slot, (user, uid), action, size);
         }
     }
 

@@ -43,23 +43,37 @@ impl Risk {
 
     #[inline(never)]
     fn settle_told(&mut self, command: &Command, result: ResultCode, events: &Events) {
-        if result != ResultCode::Success {
-            return;
+        if result == ResultCode::Success
+            && !self.reduce_calmly(command, events)
+            && !self.settle_futures_moved(command, events)
+        {
+            self.settle_any(command, events);
         }
-        let (Some(uid), Some(id)) = (command.uid(), command.symbol()) else {
-            self.settle_removals(command, events);
-            return;
+    }
+
+    #[inline(never)]
+    fn settle_any(&mut self, command: &Command, events: &Events) {
+        let (uid, id) = match *command {
+            Command::Place(ref place) => (place.uid, place.symbol),
+            Command::Move { uid, symbol, .. }
+            | Command::Cancel { uid, symbol, .. }
+            | Command::Reduce { uid, symbol, .. } => (uid, symbol),
+            _ => match (command.uid(), command.symbol()) {
+                (Some(uid), Some(symbol)) => (uid, symbol),
+                _ => return self.settle_removals(command, events),
+            },
         };
         let Some(slot) = self.symbols.slot(id) else {
             return;
         };
-        if self.symbols.at(slot).is_futures() && self.rules.margin_trading {
-            self.settle_futures(command, slot, events);
-        } else if self.symbols.at(slot).is_pair() {
+        if self.symbols.at(slot).is_pair() {
             self.settle_pair(command, slot, uid, events);
+        } else if self.symbols.at(slot).is_futures() && self.rules.margin_trading {
+            self.settle_futures(command, (slot, uid), events);
         }
     }
 
+    #[inline(never)]
     pub(super) fn settle_pair(
         &mut self,
         command: &Command,
@@ -142,7 +156,7 @@ impl Risk {
         }
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
-        let user = self.users.settled(maker.0, maker.1);
+        let user = self.users.settled(maker);
         let quote = user.balance_mut(spec.quote_currency);
         let [lots, scale, maker_fee, taker_fee] =
             [size, spec.quote_scale, spec.maker_fee, spec.taker_fee];
@@ -199,7 +213,7 @@ impl Risk {
         }
         let fees = (taker_fee + i128::from(spec.maker_fee)) * taken.lots;
         self.ledger.get_mut(symbol.quote).add_fees(fees);
-        let user = self.users.settled(UserHint::UNKNOWN, uid);
+        let user = self.users.settled((UserHint::UNKNOWN, uid));
         let balance = user.balance_mut(spec.quote_currency);
         self.ledger.pay_exactly(symbol.quote, balance, quote);
         if base != 0 {
@@ -223,19 +237,18 @@ impl Risk {
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
         let side = action as usize;
-        // Both sides at once: which one it is cannot be foreseen.
-        let price = [0, hold][side];
-        let more = [spec.base_scale, spec.taker_fee][side];
         let currency = [spec.base_currency, spec.quote_currency][side];
-        let amount = (price.checked_mul(spec.quote_scale))
-            .and_then(|value| value.checked_add(more)?.checked_mul(lots));
+        let amount = symbol.money(action, lots, hold);
         // Whoever is paid has a record afterwards, even where nothing is booked.
-        let user = self.users.settled(owner.0, owner.1);
+        let user = self.users.settled(owner);
         let total = [symbol.base, symbol.quote][side];
         let balance = user.balance_mut(currency);
-        self.ledger.pay(total, balance, amount, || {
-            let value = i128::from(price) * i128::from(spec.quote_scale);
-            i128::from(lots) * (value + i128::from(more))
+        self.ledger.pay(total, balance, amount, || match action {
+            Action::Ask => i128::from(lots) * i128::from(spec.base_scale),
+            Action::Bid => {
+                let value = i128::from(hold) * i128::from(spec.quote_scale);
+                i128::from(lots) * (value + i128::from(spec.taker_fee))
+            }
         });
     }
 }

@@ -55,6 +55,12 @@ impl Share {
         of: 2,
     };
 
+    /// Whether all users are of this share.
+    #[inline]
+    pub(super) const fn is_whole(self) -> bool {
+        self.of == 1
+    }
+
     /// Whether a user is of this share.
     #[inline(always)]
     pub(super) fn owns(self, uid: UserId) -> bool {

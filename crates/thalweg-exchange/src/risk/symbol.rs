@@ -13,6 +13,9 @@ use crate::rules::Rules;
 use crate::slab::Slab;
 use crate::symbol_index::SymbolIndex;
 
+/// No slot in the ledger.
+pub(super) const NO_CURRENCY: u32 = u32::MAX;
+
 /// A symbol, its currencies' slots in the ledger, and what was seen of it.
 ///
 /// Everything below `spec` but the last prices changes only when a command is checked and accepted.
@@ -23,8 +26,10 @@ pub(super) struct Symbol {
     /// from their first order on.
     pub(super) base: u32,
     pub(super) quote: u32,
-    /// Prices that need no closer look.
+    /// Prices that need no closer look, of a pair.
     pub(super) calm: Calm,
+    /// The same of futures, as long as margin trading is on.
+    pub(super) calm_futures: Calm,
     /// Which new and moved orders it takes.
     pub(super) gate: Gate,
     /// Futures: the best prices after the last command that succeeded. Written by settlement.
@@ -183,6 +188,18 @@ impl Symbol {
         self.renew_calm(rules);
     }
 
+    /// What is held for lots of an order in a pair, in the currency of its side: units of the base
+    /// currency, or the reserve price and the taker fee. `None` beyond 64 bits.
+    #[inline]
+    pub(super) fn money(&self, action: Action, lots: i64, reserve_price: i64) -> Option<i64> {
+        let spec = &self.spec;
+        // Both sides at once: which one it is cannot be foreseen.
+        let price = [0, reserve_price][action as usize];
+        let more = [spec.base_scale, spec.taker_fee][action as usize];
+        let per_lot = price.checked_mul(spec.quote_scale)?.checked_add(more)?;
+        per_lot.checked_mul(lots)
+    }
+
     pub(super) const fn is_inverted(&self) -> bool {
         self.inverted
     }
@@ -258,6 +275,12 @@ impl Symbols {
         self.index.find(id, id_of)
     }
 
+    /// The slot of a symbol, if it is found without a hash.
+    #[inline]
+    pub(super) fn near(&self, id: SymbolId) -> Option<u32> {
+        self.index.find_small(id)
+    }
+
     /// Adds a symbol, unless its id is known.
     pub(super) fn add(&mut self, spec: &SymbolSpec, ledger: &mut Ledger, rules: &Rules) {
         if self.slot(spec.id).is_some() {
@@ -268,7 +291,7 @@ impl Symbols {
             if pair {
                 ledger.find_or_add(id)
             } else {
-                u32::MAX
+                NO_CURRENCY
             }
         };
         let mut symbol = Symbol {
@@ -276,6 +299,7 @@ impl Symbols {
             base: currency(spec.base_currency),
             quote: currency(spec.quote_currency),
             calm: Calm::default(),
+            calm_futures: Calm::default(),
             gate: Gate::OPEN,
             last: None,
             drains: pair && spec.maker_fee > spec.taker_fee,

@@ -48,7 +48,8 @@ impl Risk {
             }
         }
         if symbol_type == SymbolType::Futures {
-            return self.check_place_futures(place, slot);
+            let owner = self.users.slot(place.uid).expect("looked up before");
+            return self.check_place_futures(place, owner, slot);
         }
         self.check_place_pair(place, slot)
     }
@@ -158,7 +159,7 @@ impl Ledger {
 }
 
 /// What a new order holds: of the base currency for an ASK, of the quote currency for a BID.
-fn hold(spec: &SymbolSpec, place: &Place) -> Result<i64, ResultCode> {
+pub(super) fn hold(spec: &SymbolSpec, place: &Place) -> Result<i64, ResultCode> {
     const OVERFLOW: ResultCode = ResultCode::RiskArithmeticOverflow;
     let Place {
         price,

@@ -10,6 +10,7 @@ mod share;
 
 use self::positions::Positions;
 use super::position::Position;
+use super::settlement::Owner;
 use crate::event::UserHint;
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::index::Index;
@@ -183,7 +184,7 @@ impl User {
     }
 
     /// The record in a futures symbol, made by `new` where it is missing.
-    #[inline]
+    #[inline(always)]
     pub(super) fn position_or(
         &mut self,
         symbol: SymbolId,
@@ -233,39 +234,24 @@ impl Users {
     /// The slot of a user.
     #[inline]
     pub(super) fn slot(&self, uid: UserId) -> Option<u32> {
-        let guess = uid.0.wrapping_sub(self.offset) as usize;
-        match self.users.get(guess) {
-            Some(user) if user.is(uid) => Some(guess as u32),
-            _ => self.find(uid),
-        }
+        self.near(uid).or_else(|| self.find(uid))
     }
 
-    #[inline(never)]
-    fn find(&self, uid: UserId) -> Option<u32> {
-        self.index.find(uid.0, |slot| self.users[slot].uid.0)
-    }
-
-    /// The slot of a user of whom it was once known.
+    /// The slot of a user, if it is found without the index.
     #[inline]
-    fn slot_near(&self, hint: UserHint, uid: UserId) -> Option<u32> {
+    pub(super) fn near(&self, uid: UserId) -> Option<u32> {
+        let guess = uid.0.wrapping_sub(self.offset) as usize;
+        let user = self.users.get(guess)?;
+        user.is(uid).then_some(guess as u32)
+    }
+
+    /// The slot of a user, where it was once known to be, or found without the index.
+    #[inline]
+    pub(super) fn near_hint(&self, hint: UserHint, uid: UserId) -> Option<u32> {
         match self.users.get(hint.0 as usize) {
             Some(user) if user.is(uid) => Some(hint.0),
-            _ => self.slot(uid),
+            _ => self.near(uid),
         }
-    }
-
-    pub(super) fn get(&self, uid: UserId) -> Option<&User> {
-        self.slot(uid).map(|slot| &self.users[slot])
-    }
-
-    pub(super) fn get_mut(&mut self, uid: UserId) -> Option<&mut User> {
-        self.slot(uid).map(|slot| &mut self.users[slot])
-    }
-
-    /// The user in a slot that [`Self::slot`] gave.
-    #[inline]
-    pub(super) fn at_mut(&mut self, slot: u32) -> &mut User {
-        &mut self.users[slot]
     }
 
     /// True where users are too many for the nearer caches, so that asking ahead pays.
@@ -279,6 +265,31 @@ impl Users {
         if let Some(user) = self.users.get(uid.0.wrapping_sub(self.offset) as usize) {
             thalweg::ring::prefetch(user);
         }
+    }
+
+    #[inline(never)]
+    fn find(&self, uid: UserId) -> Option<u32> {
+        self.index.find(uid.0, |slot| self.users[slot].uid.0)
+    }
+
+    pub(super) fn get(&self, uid: UserId) -> Option<&User> {
+        self.slot(uid).map(|slot| &self.users[slot])
+    }
+
+    pub(super) fn get_mut(&mut self, uid: UserId) -> Option<&mut User> {
+        self.slot(uid).map(|slot| &mut self.users[slot])
+    }
+
+    /// The user in a slot that [`Self::slot`] gave.
+    #[inline]
+    pub(super) fn at(&self, slot: u32) -> &User {
+        &self.users[slot]
+    }
+
+    /// The same, to change it.
+    #[inline]
+    pub(super) fn at_mut(&mut self, slot: u32) -> &mut User {
+        &mut self.users[slot]
     }
 
     /// Whether a user was ever removed.
@@ -303,11 +314,22 @@ impl Users {
 
     /// The user to whom a settlement belongs: made again, suspended, where the record was removed.
     #[inline]
-    pub(super) fn settled(&mut self, hint: UserHint, uid: UserId) -> &mut User {
-        let slot = self
-            .slot_near(hint, uid)
-            .unwrap_or_else(|| self.add(uid, UserStatus::Suspended));
+    pub(super) fn settled(&mut self, owner: Owner) -> &mut User {
+        let slot = self.settled_slot(owner);
         &mut self.users[slot]
+    }
+
+    /// The slot of the same.
+    #[inline]
+    pub(super) fn settled_slot(&mut self, (hint, uid): Owner) -> u32 {
+        self.near_hint(hint, uid)
+            .or_else(|| self.find(uid))
+            .unwrap_or_else(|| self.add_suspended(uid))
+    }
+
+    #[cold]
+    fn add_suspended(&mut self, uid: UserId) -> u32 {
+        self.add(uid, UserStatus::Suspended)
     }
 
     pub(super) fn remove(&mut self, uid: UserId) {
@@ -378,7 +400,8 @@ mod tests {
                 for number in (7..37).chain((30..40).map(|n| n << 40)) {
                     let uid = UserId(number);
                     prop_assert_eq!(users.slot(uid), model.get(&uid).copied());
-                    let found = users.slot_near(UserHint(hint), uid);
+                    let found = users.near_hint(UserHint(hint), uid);
+                    let found = found.or_else(|| users.find(uid));
                     prop_assert_eq!(found, model.get(&uid).copied());
                 }
             }

@@ -11,6 +11,10 @@ use thalweg_measure::histogram::Writer;
 use crate::sender::Line;
 use crate::workload::Stamp;
 
+/// Commands in flight at most: few enough that the warm-up goes round the ring, and that the ring
+/// stays in a core's own cache.
+const CAPACITY: usize = 512;
+
 /// What came out of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Seen {
@@ -143,6 +147,7 @@ impl<'c> Submitted<'c> {
         left: &Leaving,
     ) -> Result<Self, String> {
         let options = Options {
+            capacity: CAPACITY,
             placement: placement.clone(),
             ..Options::default()
         };
