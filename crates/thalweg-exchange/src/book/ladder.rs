@@ -91,8 +91,19 @@ impl Ladder {
         window.min(self.far_best[side as usize])
     }
 
-    /// The best price of a side.
+    /// The best price of a side, which then is its bound.
     #[inline]
+    pub(super) fn find_best_price(&mut self, side: Action) -> Option<i64> {
+        let bound = self.bound[side as usize];
+        let price = bound ^ mask(side);
+        if bound != NO_KEY && self.occupied.has(self.offset(price)) {
+            return Some(price);
+        }
+        self.find_best_key(side);
+        self.best_price(side)
+    }
+
+    /// The best price of a side.
     pub(super) fn best_price(&self, side: Action) -> Option<i64> {
         let key = self.best_key(side);
         (key != NO_KEY || self.level_at(side, key).is_some()).then_some(key ^ mask(side))

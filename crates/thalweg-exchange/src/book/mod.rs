@@ -122,10 +122,10 @@ impl Book {
 
     /// How the book stands, for settlement; `moved` as [`Standing::moved`].
     #[inline]
-    pub(crate) fn standing(&self, moved: Option<(i64, i64)>) -> Standing {
+    pub(crate) fn standing(&mut self, moved: Option<(i64, i64)>) -> Standing {
         Standing {
-            ask: self.ladder.best_price(Action::Ask),
-            bid: self.ladder.best_price(Action::Bid),
+            ask: self.ladder.find_best_price(Action::Ask),
+            bid: self.ladder.find_best_price(Action::Bid),
             moved,
         }
     }

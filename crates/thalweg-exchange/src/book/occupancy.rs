@@ -44,6 +44,12 @@ impl Occupancy {
         self.ticks.len() as u64
     }
 
+    /// Whether there are orders at a tick; at none outside the window.
+    #[inline]
+    pub(super) fn has(&self, tick: u64) -> bool {
+        self.ticks.get(tick as usize).is_some_and(|&tick| tick != 0)
+    }
+
     pub(super) fn clear(&mut self) {
         self.ticks.fill(0);
     }
