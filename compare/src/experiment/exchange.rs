@@ -32,7 +32,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 };
 
 /// Repetitions, `[full, quick]`.
-const REPETITIONS: [usize; 2] = [11, 3];
+const REPETITIONS: [usize; 2] = [9, 3];
 /// Streams of the reference's load generator.
 const PAIR: &str = "perf_exchange_1m";
 const MARGIN: &str = "perf_margin_1m";

@@ -19,7 +19,7 @@ use self::line::{End, Left, Looped, Seen, Submitted};
 pub(super) use self::tables::Tables;
 use super::engine::Load;
 use crate::runner::{Metric, Run, Subject};
-use crate::sender::{self, Sent, WARM_UP_NS, send};
+use crate::sender::{Sent, WARM_UP_NS, send_due};
 
 /// Rates, commands a second, and their names. They end where no service keeps up.
 pub(super) const RATES: [(&str, u64); 14] = [
@@ -42,6 +42,8 @@ pub(super) const RATES: [(&str, u64); 14] = [
 pub(super) const REPETITIONS: [usize; 2] = [100, 20];
 /// What of each is measured, ns, `[full, quick]`.
 pub(super) const SPAN_NS: [u64; 2] = [1_000_000; 2];
+/// Commands that are handed over together at most, where so many are due.
+const BATCH: usize = 64;
 /// Who reaches less of a rate than this does not keep up.
 const KEEPS_UP: f64 = 0.95;
 
@@ -72,15 +74,11 @@ pub(super) struct Paced<'l> {
 }
 
 impl Paced<'_> {
-    /// As long as asked for, or as the commands last.
-    fn schedule(&self) -> sender::Load {
+    /// How long it lasts: as asked for, or as the commands last.
+    fn lasts_ns(&self) -> u64 {
         let commands = course::COMMANDS_MAX.min(self.load.flow.commands.len() / 2);
         let lasts_ns = (commands as u128 * 1_000_000_000 / u128::from(self.per_s)) as u64;
-        let span_ns = self.span_ns.min(lasts_ns.saturating_sub(WARM_UP_NS)).max(1);
-        sender::Load::Open {
-            per_s: self.per_s,
-            span_ns,
-        }
+        self.span_ns.min(lasts_ns.saturating_sub(WARM_UP_NS)).max(1)
     }
 }
 
@@ -147,21 +145,21 @@ impl<'l> Subject<Paced<'l>> for Served {
 
     fn run(&self, paced: &Paced<'l>) -> Result<Run, String> {
         let flow = &paced.load.flow;
-        let schedule = paced.schedule();
+        let (per_s, span_ns) = (paced.per_s, paced.lasts_ns());
         let mut course = self.course.lock().unwrap_or_else(PoisonError::into_inner);
-        let (state, commands) = Course::of(&mut course, flow, schedule);
+        let (state, commands) = Course::of(&mut course, flow, (per_s, span_ns));
         let (writer, reader) = recorder();
         let (end, seen) = End::new(writer);
         let (sent, left) = match &self.placement {
             None => {
                 let left = Arc::default();
-                let line = Looped::new(state, commands, end, &left);
-                (send(line, schedule), left)
+                let gate = Looped::new(state, commands, end, &left);
+                (send_due(gate, per_s, span_ns, BATCH), left)
             }
             Some(placement) => {
                 let left = Arc::default();
-                let line = Submitted::start(state, commands, (placement, end), &left)?;
-                (send(line, schedule), left)
+                let gate = Submitted::start(state, commands, (placement, end), &left)?;
+                (send_due(gate, per_s, span_ns, BATCH), left)
             }
         };
         let left: Option<Left> = left.lock().unwrap_or_else(PoisonError::into_inner).take();
@@ -169,7 +167,10 @@ impl<'l> Subject<Paced<'l>> for Served {
         if let Some(course) = &mut *course {
             course.go_on(left.state, sent.events as usize, flow);
         }
-        let seen = *seen.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = *seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if self.placement.is_some() {
+            seen.commands = seen.commands.saturating_sub(line::HELLOS);
+        }
         let clock = Clock::global();
         let latency_ns = reader.snapshot(|ticks| clock.ns(ticks));
         let run = figures(sent, seen, &latency_ns);
@@ -247,20 +248,16 @@ mod tests {
     #[test]
     fn a_schedule_ends_with_the_commands() {
         let load = Load::new(mixes::trading(10_000));
-        let schedule = |per_s, span_ns| {
+        let lasts_ns = |per_s, span_ns| {
             Paced {
                 load: &load,
                 per_s,
                 span_ns,
             }
-            .schedule()
+            .lasts_ns()
         };
-        let span = |per_s, span_ns| match schedule(per_s, span_ns) {
-            sender::Load::Open { span_ns, .. } => span_ns,
-            sender::Load::Closed { .. } => 0,
-        };
-        assert_eq!(span(1_000_000, 1_000_000), 1_000_000);
-        assert_eq!(span(1_000_000, 1_000_000_000), 3_000_000);
-        assert_eq!(span(7_500_000, 1_000_000_000), 1);
+        assert_eq!(lasts_ns(1_000_000, 1_000_000), 1_000_000);
+        assert_eq!(lasts_ns(1_000_000, 1_000_000_000), 3_000_000);
+        assert_eq!(lasts_ns(7_500_000, 1_000_000_000), 1);
     }
 }

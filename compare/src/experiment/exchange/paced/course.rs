@@ -3,7 +3,7 @@
 use thalweg_exchange::{Command, Events, Rules, State, apply};
 
 use super::super::flow::Flow;
-use crate::sender::{self, WARM_UP_NS};
+use crate::sender::WARM_UP_NS;
 
 /// Commands of a run at most; the stream has twice as many.
 pub(super) const COMMANDS_MAX: usize = 400_000;
@@ -25,7 +25,7 @@ impl Course {
     pub(super) fn of<'f>(
         course: &mut Option<Self>,
         flow: &'f Flow,
-        schedule: sender::Load,
+        schedule: (u64, u64),
     ) -> (State, &'f [Command]) {
         let count = count(schedule);
         let goes_on = course.as_mut().and_then(|course| {
@@ -64,11 +64,8 @@ impl Course {
     }
 }
 
-/// Commands that a schedule sends, and a few more.
-fn count(schedule: sender::Load) -> usize {
-    let sender::Load::Open { per_s, span_ns } = schedule else {
-        unreachable!("the runs are on schedule");
-    };
+/// Commands that a schedule of a rate and a span sends, and a few more.
+fn count((per_s, span_ns): (u64, u64)) -> usize {
     let span_ns = u128::from(span_ns + WARM_UP_NS);
     (u128::from(per_s) * span_ns / 1_000_000_000) as usize + 2
 }

@@ -8,12 +8,14 @@ use thalweg_exchange::{Command, Events, State, apply};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::Writer;
 
-use crate::sender::Line;
+use crate::sender::Gate;
 use crate::workload::Stamp;
 
 /// Commands in flight at most: few enough that the warm-up goes round the ring, and that the ring
 /// stays in a core's own cache.
 const CAPACITY: usize = 512;
+/// Commands that do nothing, which go through a service one by one before the schedule begins.
+pub(super) const HELLOS: u64 = 128;
 
 /// What came out of a run.
 #[derive(Debug, Clone, Copy, Default)]
@@ -114,17 +116,15 @@ impl<'c> Looped<'c> {
     }
 }
 
-impl Line for Looped<'_> {
+impl Gate for Looped<'_> {
     #[inline]
-    fn publish(&mut self, stamp: Stamp, _: u64) -> bool {
-        let command = &self.commands[stamp.number as usize];
-        apply(&mut self.state, command, &mut self.events);
-        self.end.take(stamp.number, stamp.intended_ticks);
+    fn publish(&mut self, due: &[Stamp]) -> bool {
+        for stamp in due {
+            let command = &self.commands[stamp.number as usize];
+            apply(&mut self.state, command, &mut self.events);
+            self.end.take(stamp.number, stamp.intended_ticks);
+        }
         true
-    }
-
-    fn publish_batch(&mut self, _: u64, _: usize, _: u64) -> bool {
-        unreachable!("the schedule has each command's own time")
     }
 
     fn finish(self) {
@@ -154,8 +154,15 @@ impl<'c> Submitted<'c> {
         let publish = move |outcome: Outcome<'_>| {
             end.take(outcome.sequence, outcome.tag);
         };
+        let text = |error: &dyn std::fmt::Display| error.to_string();
         let service = Service::start(state, options, publish);
-        let service = service.map_err(|error| error.to_string())?;
+        let mut service = service.map_err(|error| text(&error))?;
+        // A new thread may wait for its core for milliseconds: not what is measured here.
+        for _ in 0..HELLOS {
+            let hello = service.submit(&Command::Nop, 0);
+            hello.map_err(|error| text(&error))?;
+            service.drain().map_err(|error| text(&error))?;
+        }
         Ok(Self {
             service,
             commands,
@@ -164,15 +171,16 @@ impl<'c> Submitted<'c> {
     }
 }
 
-impl Line for Submitted<'_> {
+impl Gate for Submitted<'_> {
     #[inline]
-    fn publish(&mut self, stamp: Stamp, _: u64) -> bool {
-        let command = &self.commands[stamp.number as usize];
-        self.service.submit(command, stamp.intended_ticks).is_ok()
-    }
-
-    fn publish_batch(&mut self, _: u64, _: usize, _: u64) -> bool {
-        unreachable!("the schedule has each command's own time")
+    fn publish(&mut self, due: &[Stamp]) -> bool {
+        let commands = self.commands;
+        let write = |at: usize, command: &mut Command| {
+            let stamp: &Stamp = &due[at];
+            command.clone_from(&commands[stamp.number as usize]);
+            stamp.intended_ticks
+        };
+        self.service.submit_with(due.len(), write).is_ok()
     }
 
     fn finish(self) {
