@@ -69,8 +69,7 @@ impl error::Error for Gap {}
 ///     price: 10,
 ///     reserve_price: 0,
 ///     size: 3,
-///,
-///  flags: thalweg_exchange::OrderFlags::NONE,
+///     flags: OrderFlags::NONE,
 /// };
 /// let mut replica = Replica::new(SymbolId(5));
 /// let commands = [
