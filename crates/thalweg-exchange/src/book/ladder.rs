@@ -49,6 +49,8 @@ pub(super) struct Ladder {
     occupied: Occupancy,
     /// An empty map, for when the window moves.
     spare: Occupancy,
+    /// A tick that was occupied when it was looked at.
+    seen: u32,
     bound: [i64; 2],
     far: [Far; 2],
     far_best: [i64; 2],
@@ -63,6 +65,7 @@ impl Ladder {
             base: 0,
             occupied: Occupancy::closed(),
             spare: Occupancy::closed(),
+            seen: NO_TICK,
             bound: [NO_KEY; 2],
             far: [Far::new(), Far::new()],
             far_best: [NO_KEY; 2],
@@ -242,9 +245,18 @@ impl Ladder {
         let bound = &mut self.bound[side as usize];
         *bound = (*bound).min(key);
         self.patience = self.patience.saturating_sub(1);
-        if self.patience == 0 || self.occupied.is_empty() {
+        if self.patience == 0 || self.window_is_empty() {
             self.consider_moving();
         }
+    }
+
+    /// Looks first where something was the last time.
+    fn window_is_empty(&mut self) -> bool {
+        if self.occupied.has(self.seen.into()) {
+            return false;
+        }
+        self.seen = self.occupied.from(0);
+        self.seen == NO_TICK
     }
 
     /// Makes a far level without orders.

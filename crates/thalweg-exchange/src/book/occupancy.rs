@@ -54,10 +54,6 @@ impl Occupancy {
         self.ticks.fill(0);
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.from(0) == NO_TICK
-    }
-
     pub(super) fn count(&self) -> u32 {
         self.ticks.iter().map(|&tick| u32::from(tick)).sum()
     }
@@ -136,7 +132,6 @@ mod tests {
                 prop_assert_eq!(ticks.from(tick), from.unwrap_or(NO_TICK));
                 prop_assert_eq!(ticks.down_from(tick), down.unwrap_or(NO_TICK));
                 prop_assert_eq!(ticks.count() as usize, model.len());
-                prop_assert_eq!(ticks.is_empty(), model.is_empty());
             }
         }
     }
@@ -144,7 +139,6 @@ mod tests {
     #[test]
     fn a_closed_window_has_no_ticks() {
         let ticks = Occupancy::closed();
-        assert!(ticks.is_empty());
         assert_eq!((ticks.from(7), ticks.down_from(7)), (NO_TICK, NO_TICK));
         assert_eq!((ticks.width(), ticks.count()), (0, 0));
     }
