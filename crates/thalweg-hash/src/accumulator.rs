@@ -66,25 +66,44 @@ pub(crate) const fn start_short(seed: u64) -> u64 {
     seed.wrapping_add(PRIME_5)
 }
 
-/// The rest behind the last whole stripe, and the avalanche.
+/// The rest behind the last whole stripe, less than a stripe, and the avalanche.
+///
+/// Steps one inside the other, not loops: a compiler makes loops of these that cost more than they
+/// do, and short inputs are little else.
 #[inline(always)]
-pub(crate) fn finish(merged: u64, all_bytes: u64, tail: &[u8]) -> u64 {
+pub(crate) fn finish(merged: u64, all_bytes: u64, mut tail: &[u8]) -> u64 {
     let mut hash = merged.wrapping_add(all_bytes);
-    let (words, mut rest) = tail.as_chunks::<8>();
-    for word in words {
-        hash = finish_word(hash, u64::from_le_bytes(*word));
+    if let Some((word, behind)) = tail.split_first_chunk() {
+        (hash, tail) = (finish_word(hash, u64::from_le_bytes(*word)), behind);
+        if let Some((word, behind)) = tail.split_first_chunk() {
+            (hash, tail) = (finish_word(hash, u64::from_le_bytes(*word)), behind);
+            if let Some((word, behind)) = tail.split_first_chunk() {
+                (hash, tail) = (finish_word(hash, u64::from_le_bytes(*word)), behind);
+            }
+        }
     }
-    if let Some((half, behind)) = rest.split_first_chunk::<4>() {
+    if let Some((half, behind)) = tail.split_first_chunk() {
         let half = u64::from(u32::from_le_bytes(*half));
         hash = (hash ^ half.wrapping_mul(PRIME_1)).rotate_left(23);
         hash = hash.wrapping_mul(PRIME_2).wrapping_add(PRIME_3);
-        rest = behind;
+        tail = behind;
     }
-    for &byte in rest {
-        let mixed = hash ^ u64::from(byte).wrapping_mul(PRIME_5);
-        hash = mixed.rotate_left(11).wrapping_mul(PRIME_1);
+    if let [first, behind @ ..] = tail {
+        hash = finish_byte(hash, *first);
+        if let [second, behind @ ..] = behind {
+            hash = finish_byte(hash, *second);
+            if let [third, ..] = behind {
+                hash = finish_byte(hash, *third);
+            }
+        }
     }
     avalanche(hash)
+}
+
+#[inline(always)]
+const fn finish_byte(hash: u64, byte: u8) -> u64 {
+    let mixed = hash ^ (byte as u64).wrapping_mul(PRIME_5);
+    mixed.rotate_left(11).wrapping_mul(PRIME_1)
 }
 
 #[inline(always)]

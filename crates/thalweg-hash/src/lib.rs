@@ -53,6 +53,7 @@ mod hasher;
 mod kernel;
 mod key;
 mod many;
+mod pattern;
 mod runs;
 mod stream;
 mod stride;
@@ -66,7 +67,7 @@ pub use stride::{Segment, Stride, StrideError, Strided, xxh64_strided};
 
 /// Bytes from which on the picked kernel is called. Below, nothing is gained over the plain way,
 /// which needs no call. Measured on Zen 3.
-const KERNEL_BYTES_MIN: usize = 256;
+const KERNEL_BYTES_MIN: usize = 288;
 
 /// The XXH64 of a buffer.
 ///
@@ -77,9 +78,17 @@ const KERNEL_BYTES_MIN: usize = 256;
 #[inline]
 #[must_use]
 pub fn xxh64(seed: u64, data: &[u8]) -> u64 {
-    if data.len() < KERNEL_BYTES_MIN {
-        kernel::scalar::hash(seed, data)
+    if data.len() < accumulator::STRIPE_BYTES {
+        kernel::scalar::short(seed, data)
+    } else if data.len() < KERNEL_BYTES_MIN {
+        some_stripes(seed, data)
     } else {
         Kernel::best().xxh64(seed, data)
     }
+}
+
+/// Apart, so that the shorter and the longer way do not pay for the registers of this one.
+#[inline(never)]
+fn some_stripes(seed: u64, data: &[u8]) -> u64 {
+    kernel::scalar::long(seed, data)
 }

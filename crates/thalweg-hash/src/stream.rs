@@ -1,8 +1,10 @@
 //! A stream that comes in pieces.
 
+use crate::Kernel;
 use crate::accumulator::{Accumulators, STRIPE_BYTES, Stripe, finish, merge, start, start_short};
 use crate::kernel::{GROUP_BYTES, scalar};
-use crate::{Kernel, runs};
+use crate::pattern::Pattern;
+use crate::runs::{Feed, Sink};
 
 /// The XXH64 of a stream, piece by piece. How it was cut does not matter.
 ///
@@ -89,21 +91,55 @@ impl Xxh64 {
         self.keep(tail);
     }
 
-    /// Pieces that lie apart, as one flow: nothing stops between them.
-    pub(crate) fn update_runs<'a>(&mut self, pieces: impl Iterator<Item = &'a [u8]>) {
-        let kept = self.pending;
-        let mut feed = runs::Feed::new(self.kernel, &mut self.accumulators);
-        feed.push_copied(&kept[..self.pending_bytes]);
-        let mut bytes = 0;
+    /// What a pattern leaves of pieces, as one flow: nothing stops where one ends.
+    #[inline]
+    pub(crate) fn update_strided<'a>(
+        &mut self,
+        pieces: impl Iterator<Item = &'a [u8]>,
+        pattern: &mut Pattern,
+    ) {
+        let mut feed: Option<Feed<'a>> = None;
+        let mut sink = Sink {
+            kernel: self.kernel,
+            accumulators: &mut self.accumulators,
+        };
         for piece in pieces {
-            bytes += piece.len() as u64;
-            feed.push(piece);
+            let mut rest = piece;
+            while !rest.is_empty() {
+                let even = match &feed {
+                    Some(feed) => feed.is_even(),
+                    None => self.pending_bytes == 0,
+                };
+                let sectors = if even {
+                    pattern.whole_sectors(rest)
+                } else {
+                    None
+                };
+                if let Some(sectors) = sectors {
+                    if let Some(feed) = &mut feed {
+                        feed.flush(&mut sink);
+                    }
+                    self.all_bytes = self.all_bytes.wrapping_add(sectors.bytes());
+                    sink.kernel.sectors(sink.accumulators, &sectors);
+                    rest = pattern.behind(&sectors, rest);
+                    continue;
+                }
+                let feed = feed.get_or_insert_with(|| {
+                    let mut feed = Feed::new();
+                    feed.push_copied(&mut sink, &self.pending[..self.pending_bytes]);
+                    feed
+                });
+                let run;
+                (run, rest) = pattern.next_run(rest);
+                self.all_bytes = self.all_bytes.wrapping_add(run.len() as u64);
+                feed.push(&mut sink, run);
+            }
         }
-        let (rest, rest_bytes) = feed.end();
-        self.all_bytes = self.all_bytes.wrapping_add(bytes);
-        let (stripes, tail) = rest[..rest_bytes].as_chunks::<STRIPE_BYTES>();
-        scalar::stripes(&mut self.accumulators, stripes);
-        self.keep(tail);
+        if let Some(mut feed) = feed {
+            let tail = feed.end(&mut sink);
+            self.pending[..tail.len()].copy_from_slice(tail);
+            self.pending_bytes = tail.len();
+        }
     }
 
     /// Less than a stripe, for later.

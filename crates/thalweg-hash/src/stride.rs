@@ -3,6 +3,7 @@
 use core::fmt;
 use core::str::FromStr;
 
+use crate::pattern::Pattern;
 use crate::{Kernel, Xxh64};
 
 /// A repeating pattern: `take` bytes that count, then `skip` bytes that do not.
@@ -147,8 +148,8 @@ impl Kernel {
     {
         let mut hash = Xxh64::with_kernel(self, seed);
         let mut pattern = Pattern::new(stride);
-        let slices = slices.into_iter().map(Segment::bytes);
-        hash.update_runs(Runs::new(slices, &mut pattern));
+        let pieces = slices.into_iter().map(Segment::bytes);
+        hash.update_strided(pieces, &mut pattern);
         hash.digest()
     }
 }
@@ -188,84 +189,13 @@ impl Strided {
 
     /// The next piece.
     pub fn update(&mut self, data: &[u8]) {
-        let slices = core::iter::once(data);
-        self.hash.update_runs(Runs::new(slices, &mut self.pattern));
+        let pieces = core::iter::once(data);
+        self.hash.update_strided(pieces, &mut self.pattern);
     }
 
     /// The hash of all that came so far. More may come afterwards.
     #[must_use]
     pub fn digest(&self) -> u64 {
         self.hash.digest()
-    }
-}
-
-/// A stride, and where in it we are.
-#[derive(Clone, Debug)]
-struct Pattern {
-    stride: Stride,
-    taking: bool,
-    /// Bytes that are left of what is taken or skipped now.
-    left: usize,
-}
-
-impl Pattern {
-    const fn new(stride: Stride) -> Self {
-        Self {
-            stride,
-            taking: true,
-            left: stride.take,
-        }
-    }
-
-    fn turn(&mut self) {
-        self.taking = !self.taking;
-        self.left = match self.taking {
-            true => self.stride.take,
-            false => self.stride.skip,
-        };
-    }
-}
-
-/// The parts of a list that are taken.
-struct Runs<'a, 'p, I> {
-    slices: I,
-    now: &'a [u8],
-    pattern: &'p mut Pattern,
-}
-
-impl<'a, 'p, I> Runs<'a, 'p, I> {
-    fn new(slices: I, pattern: &'p mut Pattern) -> Self {
-        Self {
-            slices,
-            now: &[],
-            pattern,
-        }
-    }
-}
-
-impl<'a, I: Iterator<Item = &'a [u8]>> Iterator for Runs<'a, '_, I> {
-    type Item = &'a [u8];
-
-    #[inline]
-    fn next(&mut self) -> Option<&'a [u8]> {
-        if self.pattern.stride.take == 0 {
-            return None;
-        }
-        loop {
-            if self.now.is_empty() {
-                self.now = self.slices.next()?;
-                continue;
-            }
-            if self.pattern.left == 0 {
-                self.pattern.turn();
-            }
-            let bytes = self.pattern.left.min(self.now.len());
-            let (run, rest) = self.now.split_at(bytes);
-            self.now = rest;
-            self.pattern.left -= bytes;
-            if self.pattern.taking && bytes > 0 {
-                return Some(run);
-            }
-        }
     }
 }

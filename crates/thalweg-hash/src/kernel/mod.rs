@@ -12,6 +12,7 @@ mod lanes;
 mod neon;
 mod one_by_one;
 pub(crate) mod scalar;
+mod sectors;
 #[cfg(test)]
 mod tests;
 #[cfg(target_arch = "x86_64")]
@@ -21,6 +22,7 @@ use core::fmt;
 
 use crate::accumulator::{Accumulators, Stripe};
 pub(crate) use hybrid::{GROUP_BYTES, Group};
+pub(crate) use sectors::Sectors;
 
 /// What a kernel can do. The functions are unsafe because they need the features of `found`.
 struct Table {
@@ -29,6 +31,7 @@ struct Table {
     hash: unsafe fn(u64, &[u8]) -> u64,
     stripes: unsafe fn(&mut Accumulators, &[Stripe]),
     groups: unsafe fn(&mut Accumulators, &[&Group]),
+    sectors: unsafe fn(&mut Accumulators, &Sectors<'_>),
     many: unsafe fn(u64, &[&[u8]], &mut [u64]),
     keys_8: unsafe fn(u64, &[[u8; 8]], &mut [u64]),
     keys_16: unsafe fn(u64, &[[u8; 16]], &mut [u64]),
@@ -113,6 +116,12 @@ impl Kernel {
     pub(crate) fn groups(self, accumulators: &mut Accumulators, groups: &[&Group]) {
         // SAFETY: rule 1.
         unsafe { (self.0.groups)(accumulators, groups) }
+    }
+
+    #[inline]
+    pub(crate) fn sectors(self, accumulators: &mut Accumulators, sectors: &Sectors<'_>) {
+        // SAFETY: rule 1.
+        unsafe { (self.0.sectors)(accumulators, sectors) }
     }
 
     pub(crate) fn keys_8(self, seed: u64, keys: &[[u8; 8]], hashes: &mut [u64]) {

@@ -10,7 +10,7 @@ use core::arch::aarch64::{
 };
 
 use super::one_by_one;
-use super::{Group, Table, hybrid};
+use super::{Group, Sectors, Table, hybrid};
 use crate::accumulator::{Accumulators, PRIME_2, Stripe};
 
 pub(super) static NEON: Table = Table {
@@ -19,6 +19,7 @@ pub(super) static NEON: Table = Table {
     hash,
     stripes,
     groups,
+    sectors,
     many,
     keys_8: one_by_one::keys,
     keys_16: one_by_one::keys,
@@ -70,6 +71,12 @@ fn stripes(accumulators: &mut Accumulators, stripes: &[Stripe]) {
 fn groups(accumulators: &mut Accumulators, groups: &[&Group]) {
     // SAFETY: this function has the feature.
     unsafe { hybrid::groups::<Neon>(accumulators, groups.iter().copied()) }
+}
+
+#[target_feature(enable = "neon")]
+fn sectors(accumulators: &mut Accumulators, sectors: &Sectors<'_>) {
+    // SAFETY: this function has the feature.
+    unsafe { hybrid::groups::<Neon>(accumulators, sectors.groups()) }
 }
 
 #[target_feature(enable = "neon")]

@@ -1,6 +1,6 @@
 //! Tables without instructions of their own: one input, key or group after the other.
 
-use super::{Group, Table, scalar};
+use super::{Group, Sectors, Table, scalar};
 use crate::accumulator::{Accumulators, STRIPE_BYTES, Stripe};
 
 pub(super) static SCALAR: Table = Table {
@@ -9,6 +9,7 @@ pub(super) static SCALAR: Table = Table {
     hash,
     stripes,
     groups,
+    sectors,
     many,
     keys_8: keys,
     keys_16: keys,
@@ -28,6 +29,14 @@ fn groups(accumulators: &mut Accumulators, groups: &[&Group]) {
     for group in groups {
         scalar::stripes(accumulators, group.as_chunks::<STRIPE_BYTES>().0);
     }
+}
+
+fn sectors(accumulators: &mut Accumulators, sectors: &Sectors<'_>) {
+    let mut lanes = *accumulators;
+    for group in sectors.groups() {
+        scalar::stripes(&mut lanes, group.as_chunks::<STRIPE_BYTES>().0);
+    }
+    *accumulators = lanes;
 }
 
 fn many(seed: u64, inputs: &[&[u8]], hashes: &mut [u64]) {

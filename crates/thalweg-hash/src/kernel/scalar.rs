@@ -21,13 +21,24 @@ pub(crate) fn stripes(accumulators: &mut Accumulators, stripes: &[Stripe]) {
 /// The hash of one buffer.
 #[inline(always)]
 pub(crate) fn hash(seed: u64, data: &[u8]) -> u64 {
-    let (whole, tail) = data.as_chunks::<STRIPE_BYTES>();
-    let merged = if whole.is_empty() {
-        start_short(seed)
+    if data.len() < STRIPE_BYTES {
+        short(seed, data)
     } else {
-        let mut accumulators = start(seed);
-        stripes(&mut accumulators, whole);
-        merge(accumulators)
-    };
-    finish(merged, data.len() as u64, tail)
+        long(seed, data)
+    }
+}
+
+/// The hash of less than a stripe.
+#[inline(always)]
+pub(crate) fn short(seed: u64, data: &[u8]) -> u64 {
+    finish(start_short(seed), data.len() as u64, data)
+}
+
+/// The hash of a stripe or more.
+#[inline(always)]
+pub(crate) fn long(seed: u64, data: &[u8]) -> u64 {
+    let (whole, tail) = data.as_chunks::<STRIPE_BYTES>();
+    let mut accumulators = start(seed);
+    stripes(&mut accumulators, whole);
+    finish(merge(accumulators), data.len() as u64, tail)
 }

@@ -8,7 +8,7 @@ use core::arch::x86_64::{
 };
 
 use super::super::lanes::{self, Lanes};
-use super::super::{Group, Table, hybrid};
+use super::super::{Group, Sectors, Table, hybrid};
 use super::{has, hybrid_functions, key_functions};
 use crate::accumulator::{Accumulators, PRIME_2, Stripe};
 
@@ -18,6 +18,7 @@ pub(crate) static AVX2: Table = Table {
     hash,
     stripes,
     groups,
+    sectors,
     many,
     keys_8,
     keys_16,

@@ -12,7 +12,7 @@ use core::arch::x86_64::{
 };
 
 use super::super::lanes::{self, Lanes};
-use super::super::{Group, Table, hybrid};
+use super::super::{Group, Sectors, Table, hybrid};
 use super::{has, hybrid_functions, key_functions};
 use crate::accumulator::{Accumulators, PRIME_2, Stripe};
 
@@ -22,6 +22,7 @@ pub(crate) static AVX512: Table = Table {
     hash,
     stripes,
     groups,
+    sectors,
     many,
     keys_8,
     keys_16,

@@ -40,6 +40,12 @@ macro_rules! hybrid_functions {
             // SAFETY: this function has the features of these products.
             unsafe { hybrid::groups::<$products>(accumulators, groups.iter().copied()) }
         }
+
+        #[target_feature(enable = $features)]
+        fn sectors(accumulators: &mut Accumulators, sectors: &Sectors<'_>) {
+            // SAFETY: this function has the features of these products.
+            unsafe { hybrid::groups::<$products>(accumulators, sectors.groups()) }
+        }
     };
 }
 use hybrid_functions;

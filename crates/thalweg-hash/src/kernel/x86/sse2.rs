@@ -7,7 +7,7 @@ use core::arch::x86_64::{
     _mm_store_si128,
 };
 
-use super::super::{Group, Table, hybrid, one_by_one};
+use super::super::{Group, Sectors, Table, hybrid, one_by_one};
 use super::hybrid_functions;
 use crate::accumulator::{Accumulators, PRIME_2, Stripe};
 
@@ -17,6 +17,7 @@ pub(crate) static SSE2: Table = Table {
     hash,
     stripes,
     groups,
+    sectors,
     many,
     keys_8: one_by_one::keys,
     keys_16: one_by_one::keys,

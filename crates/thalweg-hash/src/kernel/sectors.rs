@@ -1,0 +1,28 @@
+//! Sectors at equal distances, each made of whole groups.
+
+use super::Group;
+
+/// Sectors that begin with `data` and end with it, their gaps between them.
+#[derive(Debug)]
+pub(crate) struct Sectors<'a> {
+    pub(crate) data: &'a [u8],
+    /// Bytes of a sector: a multiple of a group's.
+    pub(crate) take: usize,
+    /// Bytes from one sector to the next.
+    pub(crate) apart: usize,
+    pub(crate) count: usize,
+}
+
+impl<'a> Sectors<'a> {
+    /// Bytes of all sectors.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.take as u64 * self.count as u64
+    }
+
+    #[inline(always)]
+    pub(super) fn groups(&self) -> impl Iterator<Item = &'a Group> {
+        let sectors = self.data.chunks(self.apart);
+        let take = self.take;
+        sectors.flat_map(move |sector| sector[..take].as_chunks().0)
+    }
+}
