@@ -124,14 +124,17 @@ impl Xxh64 {
                     rest = pattern.behind(&sectors, rest);
                     continue;
                 }
+                let run;
+                (run, rest) = pattern.next_run(rest);
+                if run.is_empty() {
+                    continue;
+                }
+                self.all_bytes = self.all_bytes.wrapping_add(run.len() as u64);
                 let feed = feed.get_or_insert_with(|| {
                     let mut feed = Feed::new();
                     feed.push_copied(&mut sink, &self.pending[..self.pending_bytes]);
                     feed
                 });
-                let run;
-                (run, rest) = pattern.next_run(rest);
-                self.all_bytes = self.all_bytes.wrapping_add(run.len() as u64);
                 feed.push(&mut sink, run);
             }
         }

@@ -20,8 +20,7 @@
 
 use core::mem::MaybeUninit;
 
-use super::alone;
-use super::scalar;
+use super::{Sectors, alone, scalar};
 use crate::accumulator::{Accumulators, STRIPE_BYTES, Stripe, chain, finish, merge, start};
 
 /// Stripes whose products are made together.
@@ -33,7 +32,7 @@ pub(crate) type Group = [u8; GROUP_BYTES];
 
 /// Products of a group, aligned for whole vectors.
 #[repr(C, align(64))]
-pub(super) struct Ahead(MaybeUninit<[[u64; 4]; GROUP]>);
+pub(super) struct Ahead(pub(super) MaybeUninit<[[u64; 4]; GROUP]>);
 
 /// Multiplies the four words of a stripe by `PRIME_2`.
 ///
@@ -44,6 +43,19 @@ pub(super) unsafe trait Products {
     /// The processor has the features of this kind. `slot` is valid for writing 32 bytes and
     /// aligned to 32.
     unsafe fn write(stripe: &Stripe, slot: *mut u64);
+
+    /// Whole sectors into the accumulators. A kernel may know better than the compiler how.
+    ///
+    /// # Safety
+    /// As [`groups`].
+    #[inline(always)]
+    unsafe fn sectors(accumulators: &mut Accumulators, sectors: &Sectors<'_>)
+    where
+        Self: Sized,
+    {
+        // SAFETY: the caller's promise.
+        unsafe { groups::<Self>(accumulators, sectors.groups()) };
+    }
 }
 
 /// Ends what the compiler knows about the bytes behind `products`, so that they stay in memory.
@@ -74,12 +86,8 @@ pub(super) unsafe fn groups<'a, P: Products>(
     let mut ahead = Ahead(MaybeUninit::uninit());
     let products = ahead.0.as_mut_ptr().cast::<u64>();
     let mut lanes = *accumulators;
-    for (slot, stripe) in stripes_of(first).iter().enumerate() {
-        // SAFETY: the caller has P's features. The slot is inside of `ahead`, whose size is four
-        // slots and whose alignment is 64.
-        unsafe { P::write(stripe, products.add(4 * slot)) };
-    }
-    keep_in_memory(products);
+    // SAFETY: the caller has P's features, and `products` are those of `ahead`.
+    unsafe { write_group::<P>(first, products) };
     for group in groups {
         for (slot, stripe) in stripes_of(group).iter().enumerate() {
             // SAFETY: rule 1, and the slot is inside of `ahead`, as above.
@@ -89,11 +97,35 @@ pub(super) unsafe fn groups<'a, P: Products>(
             keep_in_memory(products);
         }
     }
-    for slot in 0..GROUP {
-        // SAFETY: rule 1, and the slot is inside of `ahead`.
-        unsafe { turn(&mut lanes, products.add(4 * slot)) };
-    }
+    // SAFETY: rule 1.
+    unsafe { finish_group(&mut lanes, products) };
     *accumulators = lanes;
+}
+
+/// The products of a group.
+///
+/// # Safety
+/// Rule 3. `products` are those of an [`Ahead`].
+#[inline(always)]
+pub(super) unsafe fn write_group<P: Products>(group: &Group, products: *mut u64) {
+    for (slot, stripe) in stripes_of(group).iter().enumerate() {
+        // SAFETY: the caller has P's features. The slot is inside of the `Ahead`, whose size is
+        // four slots and whose alignment is 64.
+        unsafe { P::write(stripe, products.add(4 * slot)) };
+    }
+    keep_in_memory(products);
+}
+
+/// The chain of a group, after which nothing follows.
+///
+/// # Safety
+/// Rule 1, of the [`Ahead`] of these products.
+#[inline(always)]
+pub(super) unsafe fn finish_group(lanes: &mut Accumulators, products: *const u64) {
+    for slot in 0..GROUP {
+        // SAFETY: the slot is inside of the `Ahead`.
+        unsafe { turn(lanes, products.add(4 * slot)) };
+    }
 }
 
 #[inline(always)]
@@ -124,9 +156,10 @@ unsafe fn turn(lanes: &mut Accumulators, products: *const u64) {
 pub(super) unsafe fn stripes<P: Products>(accumulators: &mut Accumulators, stripes: &[Stripe]) {
     let (lead, rest) = stripes.split_at(stripes.len() % GROUP);
     scalar::stripes(accumulators, lead);
-    let whole = rest.as_flattened().as_chunks::<GROUP_BYTES>().0;
-    // SAFETY: the caller's promise.
-    unsafe { groups::<P>(accumulators, whole.iter()) };
+    if let Some(sectors) = Sectors::one(rest.as_flattened()) {
+        // SAFETY: the caller's promise.
+        unsafe { P::sectors(accumulators, &sectors) };
+    }
 }
 
 /// The hash of one buffer.

@@ -76,7 +76,7 @@ fn groups(accumulators: &mut Accumulators, groups: &[&Group]) {
 #[target_feature(enable = "neon")]
 fn sectors(accumulators: &mut Accumulators, sectors: &Sectors<'_>) {
     // SAFETY: this function has the feature.
-    unsafe { hybrid::groups::<Neon>(accumulators, sectors.groups()) }
+    unsafe { <Neon as hybrid::Products>::sectors(accumulators, sectors) }
 }
 
 #[target_feature(enable = "neon")]

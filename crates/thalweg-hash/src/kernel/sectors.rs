@@ -1,6 +1,6 @@
 //! Sectors at equal distances, each made of whole groups.
 
-use super::Group;
+use super::{GROUP_BYTES, Group};
 
 /// Sectors that begin with `data` and end with it, their gaps between them.
 #[derive(Debug)]
@@ -14,6 +14,17 @@ pub(crate) struct Sectors<'a> {
 }
 
 impl<'a> Sectors<'a> {
+    /// Groups that follow each other: one sector without a gap. None, if there are none.
+    #[inline(always)]
+    pub(super) fn one(groups: &'a [u8]) -> Option<Self> {
+        (groups.len() >= GROUP_BYTES).then_some(Self {
+            data: groups,
+            take: groups.len(),
+            apart: groups.len(),
+            count: 1,
+        })
+    }
+
     /// Bytes of all sectors.
     pub(crate) fn bytes(&self) -> u64 {
         self.take as u64 * self.count as u64

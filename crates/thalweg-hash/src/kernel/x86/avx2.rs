@@ -9,6 +9,8 @@ use core::arch::x86_64::{
 
 use super::super::lanes::{self, Lanes};
 use super::super::{Group, Sectors, Table, hybrid};
+#[cfg(not(miri))]
+use super::turning;
 use super::{has, hybrid_functions, key_functions};
 use crate::accumulator::{Accumulators, PRIME_2, Stripe};
 
@@ -39,7 +41,7 @@ fn many(seed: u64, inputs: &[&[u8]], hashes: &mut [u64]) {
 
 /// Four words.
 #[derive(Clone, Copy)]
-struct Avx2(__m256i);
+pub(super) struct Avx2(__m256i);
 
 /// Word × prime from 32-bit halves: of the high halves' product nothing is left in 64 bits.
 #[inline]
@@ -65,6 +67,13 @@ unsafe impl hybrid::Products for Avx2 {
             let words = _mm256_loadu_si256(stripe.as_ptr().cast());
             _mm256_store_si256(slot.cast(), times(words, PRIME_2));
         }
+    }
+
+    #[cfg(not(miri))]
+    #[inline(always)]
+    unsafe fn sectors(accumulators: &mut Accumulators, sectors: &Sectors<'_>) {
+        // SAFETY: the caller has the features.
+        unsafe { turning::sectors(accumulators, sectors) };
     }
 }
 

@@ -3,6 +3,8 @@
 mod avx2;
 mod avx512;
 mod sse2;
+#[cfg(not(miri))]
+mod turning;
 
 pub(super) use avx2::AVX2;
 pub(super) use avx512::AVX512;
@@ -44,7 +46,7 @@ macro_rules! hybrid_functions {
         #[target_feature(enable = $features)]
         fn sectors(accumulators: &mut Accumulators, sectors: &Sectors<'_>) {
             // SAFETY: this function has the features of these products.
-            unsafe { hybrid::groups::<$products>(accumulators, sectors.groups()) }
+            unsafe { <$products as hybrid::Products>::sectors(accumulators, sectors) }
         }
     };
 }
