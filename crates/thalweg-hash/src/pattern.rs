@@ -55,6 +55,10 @@ impl Pattern {
         } else {
             self.left == 0
         };
+        if skip == 0 && take > 0 {
+            // Without gaps there are no sectors either: everything counts.
+            return Sectors::one(data);
+        }
         if !begins || take == 0 || !take.is_multiple_of(GROUP_BYTES) || data.len() < take {
             return None;
         }

@@ -14,13 +14,14 @@ pub(crate) struct Sectors<'a> {
 }
 
 impl<'a> Sectors<'a> {
-    /// Groups that follow each other: one sector without a gap. None, if there are none.
+    /// The whole groups that data begins with: one sector without a gap. None, if there are none.
     #[inline(always)]
-    pub(super) fn one(groups: &'a [u8]) -> Option<Self> {
-        (groups.len() >= GROUP_BYTES).then_some(Self {
-            data: groups,
-            take: groups.len(),
-            apart: groups.len(),
+    pub(crate) fn one(data: &'a [u8]) -> Option<Self> {
+        let bytes = data.len() - data.len() % GROUP_BYTES;
+        (bytes > 0).then_some(Self {
+            data: &data[..bytes],
+            take: bytes,
+            apart: bytes,
             count: 1,
         })
     }
