@@ -7,6 +7,7 @@
 //!    [`Kernel::best`], or for the scalar table, which needs none.
 
 mod hybrid;
+#[cfg(any(target_arch = "x86_64", test))]
 mod lanes;
 #[cfg(all(target_arch = "aarch64", target_endian = "little"))]
 mod neon;

@@ -5,8 +5,9 @@
 //! and lose nothing. This is reckoned: no such machine was at hand, the tests run in an emulator.
 
 use core::arch::aarch64::{
-    vdup_n_u32, vld1q_u8, vmlal_u32, vmovn_u64, vmull_u32, vreinterpretq_u64_u8, vshlq_n_u64,
-    vshrn_n_u64, vst1q_u64,
+    vdup_n_u32, vdupq_n_u64, vld1q_u8, vmlal_u32, vmovn_u64, vmulq_u32, vpaddlq_u32,
+    vreinterpretq_u32_u8, vreinterpretq_u32_u64, vreinterpretq_u64_u8, vrev64q_u32, vshlq_n_u64,
+    vst1q_u64,
 };
 
 use super::one_by_one;
@@ -43,12 +44,15 @@ unsafe impl hybrid::Products for Neon {
         for half in 0..2 {
             // SAFETY: both halves are inside of the stripe and of the slot.
             unsafe {
-                let low_prime = vdup_n_u32(PRIME_2 as u32);
-                let high_prime = vdup_n_u32((PRIME_2 >> 32) as u32);
-                let words = vreinterpretq_u64_u8(vld1q_u8(stripe.as_ptr().add(16 * half)));
-                let (low, high) = (vmovn_u64(words), vshrn_n_u64::<32>(words));
-                let cross = vmlal_u32(vmull_u32(low, high_prime), high, low_prime);
-                let products = vmlal_u32(vshlq_n_u64::<32>(cross), low, low_prime);
+                let words = vld1q_u8(stripe.as_ptr().add(16 * half));
+                // High × low prime and low × high prime, of which 32 bits matter. In halves of 32
+                // bits: of products of 64 the compiler would see that, take the 64-bit multiply
+                // instead, which vectors do not have, and do it in scalar registers.
+                let swapped = vrev64q_u32(vreinterpretq_u32_u8(words));
+                let cross = vmulq_u32(swapped, vreinterpretq_u32_u64(vdupq_n_u64(PRIME_2)));
+                let cross = vshlq_n_u64::<32>(vpaddlq_u32(cross));
+                let low = vmovn_u64(vreinterpretq_u64_u8(words));
+                let products = vmlal_u32(cross, low, vdup_n_u32(PRIME_2 as u32));
                 vst1q_u64(slot.add(2 * half), products);
             }
         }
