@@ -245,7 +245,9 @@ fn hashes_are_those_of_the_reference_and_tell_their_goals() {
         "many/512B time: thalweg over ",
         "keys/8B time: thalweg over C",
     ] {
-        let told = report.lines().any(|line| line.starts_with(what) && line.contains('≥'));
+        let told = report
+            .lines()
+            .any(|line| line.starts_with(what) && line.contains('≥'));
         assert!(told, "{what}\n{report}");
     }
 }

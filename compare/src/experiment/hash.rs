@@ -64,7 +64,10 @@ impl Session<'_> {
             return None;
         }
         let repetitions = self.settings.repetitions_or(REPETITIONS);
-        progress_note(&format!("{case}: {} subjects, {repetitions} runs", wanted.len()));
+        progress_note(&format!(
+            "{case}: {} subjects, {repetitions} runs",
+            wanted.len()
+        ));
         Some(interleave(case, METRICS, &wanted, load, repetitions))
     }
 
@@ -124,7 +127,12 @@ impl Session<'_> {
         for entries in ENTRIES {
             let load = Load::scatter(entries, span_ns);
             let heading = "entries of 16 sectors, 512 + 8 bytes each";
-            self.case(&format!("scatter/{entries}"), heading, &job::scatter(), &load);
+            self.case(
+                &format!("scatter/{entries}"),
+                heading,
+                &job::scatter(),
+                &load,
+            );
         }
         for (name, bytes) in MANY_BYTES {
             let load = Load::many(bytes, span_ns);

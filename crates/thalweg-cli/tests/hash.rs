@@ -180,7 +180,7 @@ fn misuse_is_refused() {
             "a stride takes at least 1 byte",
         ),
         (&["hash", "--stride", "512"], "like 512:8"),
-        (&["hash", "--seed", "-1"], "--seed"),
+        (&["hash", "--seed", "one"], "--seed"),
     ] {
         thalweg(arguments).refused(&[part]);
     }

@@ -71,7 +71,9 @@ pub(super) fn targets(report: &mut Report, trials: &[Trial], kernel: &str) -> Ve
 
 /// The short length with the worst ratio.
 fn worst_short(trials: &[Trial]) -> Option<Target> {
-    let short = trials.iter().filter(|trial| trial.case.starts_with("short/"));
+    let short = trials
+        .iter()
+        .filter(|trial| trial.case.starts_with("short/"));
     let ratios = short.filter_map(|trial| {
         let ratio = trial.interval([OURS, C], TIME)?;
         Some((ratio, &trial.case))
@@ -108,7 +110,11 @@ mod tests {
         let trial = |case: &str, ours: f64| {
             Trial::scripted(case, METRICS, &[(OURS, &[ours][..]), (C, &[10.0][..])])
         };
-        let trials = [trial("short/1", 8.0), trial("short/2", 10.5), trial("one/1", 99.0)];
+        let trials = [
+            trial("short/1", 8.0),
+            trial("short/2", 10.5),
+            trial("one/1", 99.0),
+        ];
         let worst = worst_short(&trials).expect("two lengths ran");
         assert!(worst.what.ends_with("(short/2)"), "{}", worst.what);
         assert!((worst.measured.expect("both ran") - 10.0 / 10.5).abs() < 1e-9);

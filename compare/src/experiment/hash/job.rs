@@ -140,7 +140,9 @@ fn job(
 pub(super) fn short() -> Subjects {
     vec![
         job(OURS, |load, seed, out| out[0] = xxh64(seed, &load.data)),
-        job(C, |load, seed, out| out[0] = xxhash_c::xxh64(&load.data, seed)),
+        job(C, |load, seed, out| {
+            out[0] = xxhash_c::xxh64(&load.data, seed)
+        }),
     ]
 }
 
@@ -250,7 +252,9 @@ mod tests {
 
     #[test]
     fn another_hash_is_refused() {
-        let wrong = job("wrong", |load, seed, out| out[0] = xxh64(seed + 1, &load.data));
+        let wrong = job("wrong", |load, seed, out| {
+            out[0] = xxh64(seed + 1, &load.data)
+        });
         let told = wrong.run(&Load::one(40, 1)).unwrap_err();
         assert_eq!(told, "another hash than that of the reference");
     }

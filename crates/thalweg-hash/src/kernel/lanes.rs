@@ -17,7 +17,7 @@ const LANES_MAX: usize = 8;
 /// A vector of `COUNT` words.
 ///
 /// # Safety
-/// `read` and `stripes` read no more than they say. All functions work lane by lane, modulo 2^64.
+/// `read` reads no more than it says. All functions work lane by lane, modulo 2^64.
 pub(super) unsafe trait Lanes: Copy {
     /// Words of a vector: 4 or 8.
     const COUNT: usize;
@@ -30,11 +30,6 @@ pub(super) unsafe trait Lanes: Copy {
     /// # Safety
     /// The eight bytes of each lane are valid for reading.
     unsafe fn read(from: *const u8, apart_bytes: usize) -> Self;
-    /// The four words of each stripe, one after the other: `COUNT / 4` stripes.
-    ///
-    /// # Safety
-    /// The first `COUNT / 4` pointers are valid for reading.
-    unsafe fn stripes(from: [*const Stripe; LANES_MAX / 4]) -> Self;
     /// # Safety
     /// `to` is valid for writing `COUNT` words.
     unsafe fn write(self, to: *mut u64);
@@ -55,6 +50,18 @@ pub(super) unsafe trait Lanes: Copy {
     /// # Safety
     /// As [`Lanes::splat`].
     unsafe fn shift_right<const BITS: u32>(self) -> Self;
+}
+
+/// A vector whose lanes can hold the accumulators of whole streams.
+///
+/// # Safety
+/// `stripes` reads no more than it says.
+pub(super) unsafe trait Streams: Lanes {
+    /// The four words of each stripe, one after the other: `COUNT / 4` stripes.
+    ///
+    /// # Safety
+    /// As [`Lanes::splat`], and the first `COUNT / 4` pointers are valid for reading.
+    unsafe fn stripes(from: [*const Stripe; LANES_MAX / 4]) -> Self;
 }
 
 /// [`accumulator::round`](crate::accumulator::round) in every lane.
@@ -120,30 +127,23 @@ unsafe fn hash_keys<L: Lanes, const N: usize>(seed: u64, keys: *const u8) -> L {
     }
 }
 
-/// Hashes of keys: vectors of them, and between those `BESIDE` keys in scalar registers, which
-/// are idle otherwise.
+/// Hashes of keys: vectors of them, and those that do not fill one in scalar registers.
 ///
 /// # Safety
 /// As [`round`], and `N` as for [`hash_keys`].
 #[inline(always)]
-pub(super) unsafe fn keys<L: Lanes, const N: usize, const BESIDE: usize>(
+pub(super) unsafe fn keys<L: Lanes, const N: usize>(
     seed: u64,
     keys: &[[u8; N]],
     hashes: &mut [u64],
 ) {
-    let step = L::COUNT + BESIDE;
-    let mut batches = keys.chunks_exact(step);
-    let mut out = hashes.chunks_exact_mut(step);
+    let mut batches = keys.chunks_exact(L::COUNT);
+    let mut out = hashes.chunks_exact_mut(L::COUNT);
     for (batch, out) in batches.by_ref().zip(out.by_ref()) {
-        let (wide, beside) = batch.split_at(L::COUNT);
-        let (wide_out, beside_out) = out.split_at_mut(L::COUNT);
-        // SAFETY: the caller's promise; `wide` and `wide_out` have a place for each lane.
+        // SAFETY: the caller's promise; `batch` and `out` have a place for each lane.
         unsafe {
-            let hash = hash_keys::<L, N>(seed, wide.as_ptr().cast());
-            hash.write(wide_out.as_mut_ptr());
-        }
-        for (key, hash) in beside.iter().zip(beside_out) {
-            *hash = scalar::hash(seed, key);
+            let hash = hash_keys::<L, N>(seed, batch.as_ptr().cast());
+            hash.write(out.as_mut_ptr());
         }
     }
     for (key, hash) in batches.remainder().iter().zip(out.into_remainder()) {
@@ -179,7 +179,7 @@ struct Crew<'a> {
 /// # Safety
 /// As [`round`].
 #[inline(always)]
-pub(super) unsafe fn many<L: Lanes>(
+pub(super) unsafe fn many<L: Streams>(
     seed: u64,
     inputs: &[&[u8]],
     hashes: &mut [u64],
@@ -235,7 +235,7 @@ impl Crew<'_> {
     /// # Safety
     /// As [`round`].
     #[inline(always)]
-    unsafe fn advance<L: Lanes>(&mut self) {
+    unsafe fn advance<L: Streams>(&mut self) {
         let each = L::COUNT / 4;
         let streams = &mut self.streams[..VECTORS * each];
         let steps = streams.iter().map(|stream| stream.rest.len()).min();
@@ -312,13 +312,6 @@ pub(super) mod model {
                 u64::from_le_bytes(bytes)
             })
         }
-        unsafe fn stripes(from: [*const Stripe; LANES_MAX / 4]) -> Self {
-            Self([0; COUNT]).each(|lane, _| {
-                // SAFETY: the caller's promise.
-                let stripe = unsafe { from[lane / 4].read() };
-                u64::from_le_bytes(stripe.as_chunks::<8>().0[lane % 4])
-            })
-        }
         unsafe fn write(self, to: *mut u64) {
             // SAFETY: the caller's promise.
             self.each(|lane, word| unsafe {
@@ -341,6 +334,17 @@ pub(super) mod model {
         }
         unsafe fn shift_right<const BITS: u32>(self) -> Self {
             self.each(|_, word| word >> BITS)
+        }
+    }
+
+    // SAFETY: reads what is said, through plain pointers.
+    unsafe impl<const COUNT: usize> Streams for Model<COUNT> {
+        unsafe fn stripes(from: [*const Stripe; LANES_MAX / 4]) -> Self {
+            Self([0; COUNT]).each(|lane, _| {
+                // SAFETY: the caller's promise.
+                let stripe = unsafe { from[lane / 4].read() };
+                u64::from_le_bytes(stripe.as_chunks::<8>().0[lane % 4])
+            })
         }
     }
 }

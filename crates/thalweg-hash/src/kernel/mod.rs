@@ -16,6 +16,8 @@ pub(crate) mod scalar;
 mod sectors;
 #[cfg(test)]
 mod tests;
+#[cfg(any(target_arch = "x86_64", test))]
+mod twin;
 #[cfg(target_arch = "x86_64")]
 mod x86;
 

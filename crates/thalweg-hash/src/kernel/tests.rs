@@ -1,7 +1,8 @@
 //! Every kernel, and the model of eight lanes, against the scalar one.
 
 use super::lanes::model::Model;
-use super::lanes::{keys, many};
+use super::lanes::{Lanes, keys, many};
+use super::twin::Twin;
 use super::{Group, Kernel, scalar};
 use crate::accumulator::{STRIPE_BYTES, start};
 
@@ -125,12 +126,12 @@ fn keys_of_every_size_and_count() {
     }
 }
 
-fn keys_of_a_model<const COUNT: usize, const BESIDE: usize>() {
+fn keys_of_a_model<L: Lanes>() {
     macro_rules! of_size {
         ($($bytes:literal),+) => {
             // SAFETY: the model needs no features.
             $(keys_of_a_size::<$bytes>(|seed, all, hashes| unsafe {
-                keys::<Model<COUNT>, $bytes, BESIDE>(seed, all, hashes);
+                keys::<L, $bytes>(seed, all, hashes);
             });)+
         };
     }
@@ -139,10 +140,10 @@ fn keys_of_a_model<const COUNT: usize, const BESIDE: usize>() {
 
 #[test]
 fn keys_in_lanes_of_any_width() {
-    keys_of_a_model::<4, 0>();
-    keys_of_a_model::<4, 2>();
-    keys_of_a_model::<8, 0>();
-    keys_of_a_model::<8, 3>();
+    keys_of_a_model::<Model<4>>();
+    keys_of_a_model::<Model<8>>();
+    keys_of_a_model::<Twin<Model<4>>>();
+    keys_of_a_model::<Twin<Twin<Model<8>>>>();
 }
 
 #[test]

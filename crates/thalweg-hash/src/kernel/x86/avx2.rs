@@ -2,12 +2,14 @@
 //! flags alone: the older one waits for the flags of another accumulator's addition.
 
 use core::arch::x86_64::{
-    __m256i, _mm_cvtsi32_si128, _mm256_add_epi64, _mm256_loadu_si256, _mm256_mul_epu32,
-    _mm256_or_si256, _mm256_set_epi64x, _mm256_set1_epi64x, _mm256_slli_epi64, _mm256_srl_epi64,
-    _mm256_srli_epi64, _mm256_store_si256, _mm256_storeu_si256, _mm256_xor_si256,
+    __m256i, _mm_cvtsi32_si128, _mm256_add_epi64, _mm256_and_si256, _mm256_loadu_si256,
+    _mm256_mul_epu32, _mm256_mullo_epi32, _mm256_or_si256, _mm256_set_epi64x, _mm256_set1_epi64x,
+    _mm256_slli_epi64, _mm256_srl_epi64, _mm256_srli_epi64, _mm256_store_si256,
+    _mm256_storeu_si256, _mm256_xor_si256,
 };
 
-use super::super::lanes::{self, Lanes};
+use super::super::lanes::{self, Lanes, Streams};
+use super::super::twin::Twin;
 use super::super::{Group, Sectors, Table, hybrid};
 #[cfg(not(miri))]
 use super::turning;
@@ -29,7 +31,14 @@ pub(crate) static AVX2: Table = Table {
 };
 
 hybrid_functions!(Avx2, "avx2,bmi1,bmi2");
-key_functions!(Avx2, "avx2,bmi1,bmi2", keys_8 8 2, keys_16 16 2, keys_32 32 0, keys_64 64 0);
+key_functions!(
+    Twin<Twin<Avx2>>,
+    "avx2,bmi1,bmi2",
+    keys_8 8,
+    keys_16 16,
+    keys_32 32,
+    keys_64 64
+);
 
 #[target_feature(enable = "avx2,bmi1,bmi2")]
 fn many(seed: u64, inputs: &[&[u8]], hashes: &mut [u64]) {
@@ -58,6 +67,21 @@ fn times(words: __m256i, prime: u64) -> __m256i {
     _mm256_add_epi64(low, _mm256_slli_epi64::<32>(cross))
 }
 
+/// The same with a multiply of 32-bit lanes for both cross products: one multiply and one shift
+/// less. Fast on AMD, as fast as [`times`] on Intel.
+#[inline]
+#[target_feature(enable = "avx2")]
+fn times_in_halves(words: __m256i, prime: u64) -> __m256i {
+    let low_prime = _mm256_set1_epi64x(i64::from(prime as u32));
+    let swapped_prime = _mm256_set1_epi64x(prime.rotate_left(32) as i64);
+    let high_half = _mm256_set1_epi64x(!0 << 32);
+    let cross = _mm256_mullo_epi32(words, swapped_prime);
+    let low = _mm256_mul_epu32(words, low_prime);
+    let one = _mm256_slli_epi64::<32>(cross);
+    let other = _mm256_and_si256(cross, high_half);
+    _mm256_add_epi64(_mm256_add_epi64(low, one), other)
+}
+
 // SAFETY: one vector of four words is written.
 unsafe impl hybrid::Products for Avx2 {
     #[inline(always)]
@@ -77,7 +101,7 @@ unsafe impl hybrid::Products for Avx2 {
     }
 }
 
-// SAFETY: `read` and `stripes` read four words.
+// SAFETY: `read` reads four words.
 unsafe impl Lanes for Avx2 {
     const COUNT: usize = 4;
 
@@ -97,12 +121,6 @@ unsafe impl Lanes for Avx2 {
             let word = |lane: usize| from.add(lane * apart_bytes).cast::<i64>().read_unaligned();
             Self(_mm256_set_epi64x(word(3), word(2), word(1), word(0)))
         }
-    }
-
-    #[inline(always)]
-    unsafe fn stripes([stripe, _]: [*const Stripe; 2]) -> Self {
-        // SAFETY: the caller's promise.
-        Self(unsafe { _mm256_loadu_si256(stripe.cast()) })
     }
 
     #[inline(always)]
@@ -126,7 +144,7 @@ unsafe impl Lanes for Avx2 {
     #[inline(always)]
     unsafe fn times<const PRIME: u64>(self) -> Self {
         // SAFETY: as in `splat`.
-        Self(unsafe { times(self.0, PRIME) })
+        Self(unsafe { times_in_halves(self.0, PRIME) })
     }
 
     #[inline(always)]
@@ -142,5 +160,14 @@ unsafe impl Lanes for Avx2 {
     unsafe fn shift_right<const BITS: u32>(self) -> Self {
         // SAFETY: as in `splat`. The count is known to the compiler, whatever its type.
         Self(unsafe { _mm256_srl_epi64(self.0, _mm_cvtsi32_si128(BITS as i32)) })
+    }
+}
+
+// SAFETY: reads one stripe.
+unsafe impl Streams for Avx2 {
+    #[inline(always)]
+    unsafe fn stripes([stripe, _]: [*const Stripe; 2]) -> Self {
+        // SAFETY: the caller's promise.
+        Self(unsafe { _mm256_loadu_si256(stripe.cast()) })
     }
 }

@@ -11,7 +11,8 @@ use core::arch::x86_64::{
     _mm512_storeu_si512, _mm512_xor_si512,
 };
 
-use super::super::lanes::{self, Lanes};
+use super::super::lanes::{self, Lanes, Streams};
+use super::super::twin::Twin;
 use super::super::{Group, Sectors, Table, hybrid};
 use super::{has, hybrid_functions, key_functions};
 use crate::accumulator::{Accumulators, PRIME_2, Stripe};
@@ -31,8 +32,14 @@ pub(crate) static AVX512: Table = Table {
 };
 
 hybrid_functions!(Ymm, "avx512f,avx512dq,avx512vl,bmi1,bmi2");
-key_functions!(Zmm, "avx512f,avx512dq,avx512vl,bmi1,bmi2",
-    keys_8 8 0, keys_16 16 0, keys_32 32 0, keys_64 64 0);
+key_functions!(
+    Twin<Twin<Zmm>>,
+    "avx512f,avx512dq,avx512vl,bmi1,bmi2",
+    keys_8 8,
+    keys_16 16,
+    keys_32 32,
+    keys_64 64
+);
 
 #[target_feature(enable = "avx512f,avx512dq,avx512vl,bmi1,bmi2")]
 fn many(seed: u64, inputs: &[&[u8]], hashes: &mut [u64]) {
@@ -64,7 +71,7 @@ unsafe impl hybrid::Products for Ymm {
 #[derive(Clone, Copy)]
 struct Zmm(__m512i);
 
-// SAFETY: `read` reads eight words, `stripes` two stripes.
+// SAFETY: `read` reads eight words.
 unsafe impl Lanes for Zmm {
     const COUNT: usize = 8;
 
@@ -86,16 +93,6 @@ unsafe impl Lanes for Zmm {
             Self(_mm512_set_epi64(
                 high[3], high[2], high[1], high[0], low[3], low[2], low[1], low[0],
             ))
-        }
-    }
-
-    #[inline(always)]
-    unsafe fn stripes([low, high]: [*const Stripe; 2]) -> Self {
-        // SAFETY: the caller's promise.
-        unsafe {
-            let low = _mm512_castsi256_si512(_mm256_loadu_si256(low.cast()));
-            let high = _mm256_loadu_si256(high.cast());
-            Self(_mm512_inserti64x4::<1>(low, high))
         }
     }
 
@@ -133,5 +130,18 @@ unsafe impl Lanes for Zmm {
     unsafe fn shift_right<const BITS: u32>(self) -> Self {
         // SAFETY: as in `splat`.
         Self(unsafe { _mm512_srli_epi64::<BITS>(self.0) })
+    }
+}
+
+// SAFETY: reads two stripes.
+unsafe impl Streams for Zmm {
+    #[inline(always)]
+    unsafe fn stripes([low, high]: [*const Stripe; 2]) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let low = _mm512_castsi256_si512(_mm256_loadu_si256(low.cast()));
+            let high = _mm256_loadu_si256(high.cast());
+            Self(_mm512_inserti64x4::<1>(low, high))
+        }
     }
 }

@@ -54,12 +54,12 @@ use hybrid_functions;
 
 /// Keys in the lanes of one kind of vectors, compiled for its features.
 macro_rules! key_functions {
-    ($lanes:ty, $features:literal, $($name:ident $bytes:literal $beside:literal),+) => {
+    ($lanes:ty, $features:literal, $($name:ident $bytes:literal),+) => {
         $(
             #[target_feature(enable = $features)]
             fn $name(seed: u64, keys: &[[u8; $bytes]], hashes: &mut [u64]) {
                 // SAFETY: this function has the features of these lanes.
-                unsafe { lanes::keys::<$lanes, $bytes, $beside>(seed, keys, hashes) }
+                unsafe { lanes::keys::<$lanes, $bytes>(seed, keys, hashes) }
             }
         )+
     };
