@@ -1,6 +1,7 @@
 //! The hash: each kernel that this machine has, and the ways in.
 //!
-//! A kernel is named in its case: where it is missing the case is, and the baseline says so.
+//! A kernel is named in its case. A processor without it cannot count here: the baseline is that of
+//! one kind of machine anyway.
 
 use std::hint::black_box;
 
