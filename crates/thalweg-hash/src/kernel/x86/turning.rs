@@ -71,91 +71,137 @@ pub(super) unsafe fn sectors(accumulators: &mut Accumulators, sectors: &Sectors<
     };
     // SAFETY: the features are there, and `products` are those of `ahead`.
     unsafe { write_group::<Avx2>(first, products) };
-    let low_prime: __m256i = _mm256_set1_epi64x(i64::from(PRIME_2 as u32));
-    let high_prime: __m256i = _mm256_set1_epi64x((PRIME_2 >> 32) as i64);
-    let [a, b, c, d] = accumulators;
-    let each = sectors.take / GROUP_BYTES;
-    let mut from = sectors.data.as_ptr();
-    let mut count = sectors.count;
-    if each == 4 && count > 1 {
-        // Sectors of 512 bytes: a branch a sector, where two loops have one a group. The last
-        // three groups of a sector, then the first one of the next.
-        //
-        // SAFETY: `from` runs over the sectors but the last one. All that is read is inside of the
-        // data (so `Sectors` says), and the slots are inside of `ahead`.
-        unsafe {
-            asm!(
-                ".p2align 6",
-                "2:",
-                group!("128"),
-                group!("256"),
-                group!("384"),
-                "add {from}, {apart}",
-                group!("0"),
-                "dec {sectors}",
-                "jnz 2b",
-                a = inout(reg) *a,
-                b = inout(reg) *b,
-                c = inout(reg) *c,
-                d = inout(reg) *d,
-                prime = in(reg) PRIME_1,
-                slots = in(reg) products,
-                from = inout(reg) from,
-                sectors = inout(reg) count - 1 => _,
-                apart = in(reg) sectors.apart,
-                low_prime = in(ymm_reg) low_prime,
-                high_prime = in(ymm_reg) high_prime,
-                words = out(ymm_reg) _,
-                high = out(ymm_reg) _,
-                cross = out(ymm_reg) _,
-                options(nostack)
-            );
-        }
-        count = 1;
+    let mut walk = Walk {
+        from: sectors.data.as_ptr(),
+        groups: sectors.take / GROUP_BYTES,
+        count: sectors.count,
+    };
+    if walk.groups == 4 && walk.count > 1 {
+        // SAFETY: the features are there; at `from` begin so many sectors of four groups.
+        unsafe { turn_sectors_of_four(accumulators, products, &mut walk, sectors.apart) };
     }
-    // What comes after the first group, which may have been all of its sector.
-    let gap_bytes = sectors.apart - sectors.take;
-    from = from.wrapping_add(GROUP_BYTES);
-    let mut groups = each - 1;
-    if groups == 0 {
-        from = from.wrapping_add(gap_bytes);
-        (groups, count) = (each, count - 1);
+    let (each, gap_bytes) = (walk.groups, sectors.apart - sectors.take);
+    // The first group has its products, and may have been all of its sector.
+    walk.from = walk.from.wrapping_add(GROUP_BYTES);
+    walk.groups -= 1;
+    if walk.groups == 0 {
+        walk.from = walk.from.wrapping_add(gap_bytes);
+        (walk.groups, walk.count) = (each, walk.count - 1);
     }
-    if count > 0 {
-        // SAFETY: `from` runs over the groups of all sectors that are left, each of which is inside
-        // of the data (so `Sectors` says), and the slots are inside of `ahead`.
-        unsafe {
-            asm!(
-                ".p2align 6",
-                "2:",
-                group!("0"),
-                "sub {from}, -128",
-                "dec {groups}",
-                "jnz 2b",
-                "add {from}, {gap_bytes}",
-                "mov {groups}, {each}",
-                "dec {count}",
-                "jnz 2b",
-                a = inout(reg) *a,
-                b = inout(reg) *b,
-                c = inout(reg) *c,
-                d = inout(reg) *d,
-                prime = in(reg) PRIME_1,
-                slots = in(reg) products,
-                from = inout(reg) from => _,
-                groups = inout(reg) groups => _,
-                count = inout(reg) count => _,
-                each = in(reg) each,
-                gap_bytes = in(reg) gap_bytes,
-                low_prime = in(ymm_reg) low_prime,
-                high_prime = in(ymm_reg) high_prime,
-                words = out(ymm_reg) _,
-                high = out(ymm_reg) _,
-                cross = out(ymm_reg) _,
-                options(nostack)
-            );
-        }
+    if walk.count > 0 {
+        // SAFETY: the features are there; at `from` begin so many groups of a sector, then so many
+        // more sectors.
+        unsafe { turn_groups(accumulators, products, walk, each, gap_bytes) };
     }
     // SAFETY: the products are those of the last group.
     unsafe { finish_group(accumulators, products) };
+}
+
+/// Where in the sectors we are.
+struct Walk {
+    from: *const u8,
+    /// Groups that this sector has left.
+    groups: usize,
+    /// Sectors that are left, this one included.
+    count: usize,
+}
+
+/// All sectors but the last one, of 512 bytes each: a branch a sector, where two loops have one a
+/// group. The last three groups of a sector, then the first one of the next.
+///
+/// # Safety
+/// The processor has the features. `products` are those of the first group of `walk`, at which
+/// whole sectors begin, `apart` bytes from each other.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+unsafe fn turn_sectors_of_four(
+    accumulators: &mut Accumulators,
+    products: *mut u64,
+    walk: &mut Walk,
+    apart: usize,
+) {
+    let low_prime: __m256i = _mm256_set1_epi64x(i64::from(PRIME_2 as u32));
+    let high_prime: __m256i = _mm256_set1_epi64x((PRIME_2 >> 32) as i64);
+    let [a, b, c, d] = accumulators;
+    // SAFETY: all that is read is inside of the sectors, and the slots are the caller's.
+    unsafe {
+        asm!(
+            ".p2align 6",
+            "2:",
+            group!("128"),
+            group!("256"),
+            group!("384"),
+            "add {from}, {apart}",
+            group!("0"),
+            "dec {sectors}",
+            "jnz 2b",
+            a = inout(reg) *a,
+            b = inout(reg) *b,
+            c = inout(reg) *c,
+            d = inout(reg) *d,
+            prime = in(reg) PRIME_1,
+            slots = in(reg) products,
+            from = inout(reg) walk.from,
+            sectors = inout(reg) walk.count - 1 => _,
+            apart = in(reg) apart,
+            low_prime = in(ymm_reg) low_prime,
+            high_prime = in(ymm_reg) high_prime,
+            words = out(ymm_reg) _,
+            high = out(ymm_reg) _,
+            cross = out(ymm_reg) _,
+            options(nostack)
+        );
+    }
+    walk.count = 1;
+}
+
+/// Groups of one sector after the other.
+///
+/// # Safety
+/// The processor has the features. `products` are those of the group before `walk`, at which whole
+/// groups begin: those that this sector has left, then sectors of `each` groups, with gaps between.
+#[inline]
+#[target_feature(enable = "avx2,bmi1,bmi2")]
+unsafe fn turn_groups(
+    accumulators: &mut Accumulators,
+    products: *mut u64,
+    walk: Walk,
+    each: usize,
+    gap_bytes: usize,
+) {
+    let low_prime: __m256i = _mm256_set1_epi64x(i64::from(PRIME_2 as u32));
+    let high_prime: __m256i = _mm256_set1_epi64x((PRIME_2 >> 32) as i64);
+    let [a, b, c, d] = accumulators;
+    // SAFETY: all that is read is inside of the groups, and the slots are the caller's.
+    unsafe {
+        asm!(
+            ".p2align 6",
+            "2:",
+            group!("0"),
+            "sub {from}, -128",
+            "dec {groups}",
+            "jnz 2b",
+            "add {from}, {gap_bytes}",
+            "mov {groups}, {each}",
+            "dec {count}",
+            "jnz 2b",
+            a = inout(reg) *a,
+            b = inout(reg) *b,
+            c = inout(reg) *c,
+            d = inout(reg) *d,
+            prime = in(reg) PRIME_1,
+            slots = in(reg) products,
+            from = inout(reg) walk.from => _,
+            groups = inout(reg) walk.groups => _,
+            count = inout(reg) walk.count => _,
+            each = in(reg) each,
+            gap_bytes = in(reg) gap_bytes,
+            low_prime = in(ymm_reg) low_prime,
+            high_prime = in(ymm_reg) high_prime,
+            words = out(ymm_reg) _,
+            high = out(ymm_reg) _,
+            cross = out(ymm_reg) _,
+            options(nostack)
+        );
+    }
 }
