@@ -22,19 +22,23 @@ macro_rules! has {
 }
 use has;
 
-/// The hybrid's functions for one kind of products, compiled for its features.
+/// The hybrid's functions for one kind of products, compiled for its features. Each may have a type
+/// of its own, where what it calls shall be its own, too.
 macro_rules! hybrid_functions {
     ($products:ty, $features:literal) => {
+        hybrid_functions!($products, $products, $products, $features);
+    };
+    ($for_hash:ty, $for_stripes:ty, $products:ty, $features:literal) => {
         #[target_feature(enable = $features)]
         fn hash(seed: u64, data: &[u8]) -> u64 {
             // SAFETY: this function has the features of these products.
-            unsafe { hybrid::hash::<$products>(seed, data) }
+            unsafe { hybrid::hash::<$for_hash>(seed, data) }
         }
 
         #[target_feature(enable = $features)]
         fn stripes(accumulators: &mut Accumulators, stripes: &[Stripe]) {
             // SAFETY: this function has the features of these products.
-            unsafe { hybrid::stripes::<$products>(accumulators, stripes) }
+            unsafe { hybrid::stripes::<$for_stripes>(accumulators, stripes) }
         }
 
         #[target_feature(enable = $features)]

@@ -12,7 +12,7 @@ use core::mem::MaybeUninit;
 
 use super::super::Sectors;
 use super::super::hybrid::{Ahead, GROUP_BYTES, finish_group, write_group};
-use super::avx2::Avx2;
+use super::avx2::Products;
 use crate::accumulator::{Accumulators, PRIME_1, PRIME_2};
 
 /// The chain over the slot at `$at`, and the products of the stripe `$group + $at` bytes behind
@@ -63,14 +63,17 @@ macro_rules! group {
 /// The processor has AVX2, BMI1 and BMI2.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-pub(super) unsafe fn sectors(accumulators: &mut Accumulators, sectors: &Sectors<'_>) {
+pub(super) unsafe fn sectors<const USE: u8>(
+    accumulators: &mut Accumulators,
+    sectors: &Sectors<'_>,
+) {
     let mut ahead = Ahead(MaybeUninit::uninit());
     let products = ahead.0.as_mut_ptr().cast::<u64>();
     let Some(first) = sectors.data.first_chunk::<GROUP_BYTES>() else {
         return;
     };
     // SAFETY: the features are there, and `products` are those of `ahead`.
-    unsafe { write_group::<Avx2>(first, products) };
+    unsafe { write_group::<Products<USE>>(first, products) };
     let mut walk = Walk {
         from: sectors.data.as_ptr(),
         groups: sectors.take / GROUP_BYTES,
@@ -78,7 +81,7 @@ pub(super) unsafe fn sectors(accumulators: &mut Accumulators, sectors: &Sectors<
     };
     if walk.groups == 4 && walk.count > 1 {
         // SAFETY: the features are there; at `from` begin so many sectors of four groups.
-        unsafe { turn_sectors_of_four(accumulators, products, &mut walk, sectors.apart) };
+        unsafe { turn_sectors_of_four::<USE>(accumulators, products, &mut walk, sectors.apart) };
     }
     let (each, gap_bytes) = (walk.groups, sectors.apart - sectors.take);
     // The first group has its products, and may have been all of its sector.
@@ -91,7 +94,7 @@ pub(super) unsafe fn sectors(accumulators: &mut Accumulators, sectors: &Sectors<
     if walk.count > 0 {
         // SAFETY: the features are there; at `from` begin so many groups of a sector, then so many
         // more sectors.
-        unsafe { turn_groups(accumulators, products, walk, each, gap_bytes) };
+        unsafe { turn_groups::<USE>(accumulators, products, walk, each, gap_bytes) };
     }
     // SAFETY: the products are those of the last group.
     unsafe { finish_group(accumulators, products) };
@@ -114,7 +117,7 @@ struct Walk {
 /// whole sectors begin, `apart` bytes from each other.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-unsafe fn turn_sectors_of_four(
+unsafe fn turn_sectors_of_four<const USE: u8>(
     accumulators: &mut Accumulators,
     products: *mut u64,
     walk: &mut Walk,
@@ -162,7 +165,7 @@ unsafe fn turn_sectors_of_four(
 /// groups begin: those that this sector has left, then sectors of `each` groups, with gaps between.
 #[inline]
 #[target_feature(enable = "avx2,bmi1,bmi2")]
-unsafe fn turn_groups(
+unsafe fn turn_groups<const USE: u8>(
     accumulators: &mut Accumulators,
     products: *mut u64,
     walk: Walk,
