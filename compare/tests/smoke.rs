@@ -233,11 +233,31 @@ fn the_exchange_runs_its_own_streams_and_tells_its_goals() {
 }
 
 #[test]
+fn hashes_are_those_of_the_reference_and_tell_their_goals() {
+    let cases = "short/7,one/512B,scatter/1,many/512B,keys/8B";
+    let output = compare(&[&["hash", "--cases", cases][..], &TINY[..]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = text(&output.stdout);
+    for what in [
+        "short, the worst length: thalweg over C",
+        "one/512B time: thalweg over C",
+        "scatter/1 time: thalweg over C",
+        "many/512B time: thalweg over ",
+        "keys/8B time: thalweg over C",
+    ] {
+        let told = report
+            .lines()
+            .any(|line| line.starts_with(what) && line.contains('≥'));
+        assert!(told, "{what}\n{report}");
+    }
+}
+
+#[test]
 fn misuse_is_told() {
     let unknown = compare(&["pipelines"]);
     assert_eq!(unknown.status.code(), Some(2));
     let told = "error: no experiment \"pipelines\"; there are pipeline, progress, attribution, \
-                channels, burst, exchange\n";
+                channels, burst, exchange, hash\n";
     assert_eq!(text(&unknown.stderr), told);
     for wrong in [
         &["pipeline", "--repetitions", "0"][..],
@@ -249,5 +269,5 @@ fn misuse_is_told() {
     }
     let list = compare(&["--list"]);
     assert!(list.status.success());
-    assert_eq!(text(&list.stdout).lines().count(), 6);
+    assert_eq!(text(&list.stdout).lines().count(), 7);
 }

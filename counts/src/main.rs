@@ -8,6 +8,7 @@
 
 mod channel;
 mod exchange;
+mod hash;
 mod measure;
 mod ring;
 mod wire;
@@ -66,6 +67,7 @@ fn cases() -> Cases {
     ring::add(&mut cases);
     channel::add(&mut cases);
     exchange::add(&mut cases);
+    hash::add(&mut cases);
     measure::add(&mut cases);
     wire::add(&mut cases);
     cases

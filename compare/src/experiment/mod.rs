@@ -4,6 +4,7 @@ mod attribution;
 mod burst;
 mod channels;
 mod exchange;
+mod hash;
 mod pipeline;
 mod progress;
 mod subjects;
@@ -29,6 +30,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     channels::EXPERIMENT,
     burst::EXPERIMENT,
     exchange::EXPERIMENT,
+    hash::EXPERIMENT,
 ];
 
 const REPETITIONS: usize = 11;

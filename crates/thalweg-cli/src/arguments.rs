@@ -5,6 +5,7 @@ use std::path::PathBuf;
 
 mod values;
 use thalweg_exchange::service::Options;
+use thalweg_hash::Stride;
 use thalweg_measure::load::Rate;
 pub(crate) use values::Place;
 
@@ -31,6 +32,12 @@ pub(crate) enum Command {
     /// An exchange: risk, matching and settlement, deterministic and measured stage by stage
     #[command(subcommand)]
     Exchange(Exchange),
+    /// Print or check XXH64 checksums, in the format of xxhsum -H64
+    ///
+    /// Without FILE, or with -, standard input is read.
+    ///
+    /// Exit code: 0 fine; 1 if a checksum does not match; 2 misuse, or a file that cannot be read.
+    Hash(Hash),
     /// Print completions for a shell
     #[command(hide = true)]
     Completions {
@@ -194,6 +201,45 @@ pub(crate) struct Conform {
     /// Format of the findings on standard output
     #[arg(long, value_enum, default_value_t)]
     pub(crate) format: Format,
+}
+
+const HASH_EXAMPLES: &str = "\
+Examples:
+  thalweg hash *.iso > SUMS
+      A line for each file, as xxhsum -H64 writes it
+  thalweg hash --check SUMS
+      OK or FAILED for each file of the list
+  thalweg hash --stride 512:8 disk.img
+      Sectors of 512 bytes, without the 8 bytes of protection behind each
+  tar c src | thalweg hash --format json";
+
+/// What `hash` takes.
+#[derive(Debug, Args)]
+#[command(after_help = HASH_EXAMPLES)]
+pub(crate) struct Hash {
+    /// Files to hash, `-` for standard input
+    pub(crate) files: Vec<PathBuf>,
+
+    /// Check the files of a list, as this command or xxhsum -H64 has written it; `-` for standard
+    /// input
+    #[arg(long, short, value_name = "LIST", conflicts_with = "files")]
+    pub(crate) check: Option<PathBuf>,
+
+    /// Seed; the lists of xxhsum are made with 0
+    #[arg(long, value_name = "N", default_value_t = 0)]
+    pub(crate) seed: u64,
+
+    /// Leave out what lies between sectors: bytes that count, and bytes behind them that do not
+    #[arg(long, value_name = "TAKE:SKIP")]
+    pub(crate) stride: Option<Stride>,
+
+    /// Format of the checksums or findings on standard output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+
+    /// No progress, and no OK for files that match
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
 }
 
 /// A format of an input stream, or its recognition by content.

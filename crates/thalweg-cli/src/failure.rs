@@ -31,6 +31,10 @@ pub(crate) enum Failure {
     Report { path: PathBuf, source: io::Error },
     /// Standard output could not be written to.
     Output(io::Error),
+    /// Files that could not be hashed, each told already.
+    Unread { files: usize },
+    /// A list of checksums that cannot be read, or holds none.
+    List { list: String, what: String },
     /// Two runs of the same commands ended in different states: a fault of this program.
     Nondeterminism { planned: u64, run: u64 },
 }
@@ -57,6 +61,9 @@ impl fmt::Display for Failure {
                 )
             }
             Failure::Output(source) => write!(f, "standard output cannot be written: {source}"),
+            Failure::Unread { files: 1 } => f.write_str("1 file could not be read"),
+            Failure::Unread { files } => write!(f, "{files} files could not be read"),
+            Failure::List { list, what } => write!(f, "{list}: {what}"),
             Failure::Nondeterminism { planned, run } => write!(
                 f,
                 "the run ended in state {run:016x} where {planned:016x} was due; please report \
@@ -118,6 +125,16 @@ mod tests {
                 .to_string()
                 .contains("0000000000000002 where 0000000000000001")
         );
+        let unread = [1, 2].map(|files| Failure::Unread { files }.to_string());
+        assert_eq!(
+            unread,
+            ["1 file could not be read", "2 files could not be read"]
+        );
+        let list = Failure::List {
+            list: "SUMS".to_owned(),
+            what: "no checksums".to_owned(),
+        };
+        assert_eq!(list.to_string(), "SUMS: no checksums");
         assert!(!Failure::Output(denied()).is_broken_pipe());
         assert!(Failure::Output(io::ErrorKind::BrokenPipe.into()).is_broken_pipe());
     }

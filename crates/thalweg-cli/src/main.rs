@@ -5,6 +5,7 @@ mod arguments;
 mod conform;
 mod failure;
 mod flow;
+mod hash;
 mod input;
 mod realflow;
 mod report;
@@ -27,6 +28,7 @@ fn main() -> ExitCode {
     let result = match arguments.command {
         Command::Exchange(Exchange::Run(options)) => run::run(&options),
         Command::Exchange(Exchange::Conform(options)) => conform::conform(&options),
+        Command::Hash(options) => hash::hash(&options),
         Command::Completions { shell } => completions(shell),
         Command::Man => manual(),
     };

@@ -15,6 +15,7 @@ pub(crate) const ORDERING_LINES_ABOVE_MAX: usize = 3;
 /// counting allocator needs it), with a SAFETY comment.
 pub(crate) const UNSAFE_MODULES: &[&str] = &[
     "crates/thalweg/src/ring/",
+    "crates/thalweg-hash/src/kernel/",
     "crates/thalweg-measure/src/clock/hardware.rs",
     "compare/src/channels/gil.rs",
 ];
@@ -98,6 +99,9 @@ pub(crate) const PEERS: &[&str] = &[
     "rtrb",
     "thingbuf",
     "tokio",
+    "twox-hash",
+    "xxhash-c",
+    "xxhash-rust",
 ];
 
 /// Names of files and folders that say nothing about what is inside.

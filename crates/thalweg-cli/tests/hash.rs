@@ -1,0 +1,208 @@
+//! `thalweg hash`: checksums as `xxhsum -H64` writes them, and lists of them checked.
+
+mod program;
+
+use program::{Ended, Scratch, command, thalweg};
+use std::io::Write;
+use std::process::{Command, Stdio};
+
+/// XXH64 of no byte, and of "abc".
+const NOTHING: &str = "ef46db3751d8e999";
+const ABC: &str = "44bc2cf5ad770999";
+
+/// Runs the program with this on its standard input.
+fn fed(arguments: &[&str], input: &[u8]) -> Ended {
+    let mut child = command(arguments)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+    let mut stdin = child.stdin.take().expect("it has one");
+    stdin.write_all(input).expect("it reads to the end");
+    drop(stdin);
+    child.wait_with_output().expect("it ends").into()
+}
+
+/// Bytes that need several pieces, and a thread that reads ahead.
+fn large() -> Vec<u8> {
+    (0..5_000_001_u32)
+        .map(|at| (at ^ (at >> 9)) as u8)
+        .collect()
+}
+
+#[test]
+fn files_and_standard_input_have_a_line_each() {
+    let scratch = Scratch::new();
+    let (abc, empty) = (scratch.file("abc", b"abc"), scratch.file("empty", b""));
+    let said = thalweg(&["hash", &abc, &empty]);
+    assert_eq!(said.fine(), format!("{ABC}  {abc}\n{NOTHING}  {empty}\n"));
+    for arguments in [&["hash"][..], &["hash", "-"]] {
+        assert_eq!(fed(arguments, b"abc").fine(), format!("{ABC}  stdin\n"));
+    }
+}
+
+#[test]
+fn a_large_file_is_the_same_from_a_file_and_from_a_pipe() {
+    let scratch = Scratch::new();
+    let large = large();
+    let file = scratch.file("large", &large);
+    let hash = thalweg_hash::xxh64(7, &large);
+    let said = thalweg(&["hash", "--seed", "7", &file]);
+    assert_eq!(said.fine(), format!("{hash:016x}  {file}\n"));
+    let piped = fed(&["hash", "--seed", "7"], &large);
+    assert_eq!(piped.fine(), format!("{hash:016x}  stdin\n"));
+}
+
+#[test]
+fn a_stride_leaves_out_what_lies_between() {
+    let scratch = Scratch::new();
+    let large = large();
+    let file = scratch.file("large", &large);
+    for (stride, take, apart) in [
+        ("512:8", 512, 520),
+        ("500:1", 500, 501),
+        ("4096:0", 4096, 4096),
+    ] {
+        let sectors = large.chunks(apart);
+        let taken: Vec<u8> = sectors
+            .flat_map(|sector| &sector[..take.min(sector.len())])
+            .copied()
+            .collect();
+        let hash = thalweg_hash::xxh64(0, &taken);
+        let said = thalweg(&["hash", "--stride", stride, &file]);
+        assert_eq!(said.fine(), format!("{hash:016x}  {file}\n"), "{stride}");
+    }
+}
+
+#[test]
+fn json_names_what_was_hashed_and_how() {
+    let scratch = Scratch::new();
+    let abc = scratch.file("abc", b"abc");
+    let rows = thalweg(&["hash", "--format", "json", &abc]).json();
+    let expected = serde_json::json!([{ "file": abc, "xxh64": ABC, "bytes": 3, "seed": 0 }]);
+    assert_eq!(rows, expected);
+    let said = thalweg(&["hash", "--format", "json", "--stride", "2:1", &abc]);
+    assert_eq!(said.json()[0]["stride"], "2:1");
+}
+
+#[test]
+fn a_list_of_its_own_checks() {
+    let scratch = Scratch::new();
+    let names = ["plain", "two words", "back\\slash"];
+    let files: Vec<String> = names
+        .iter()
+        .map(|name| scratch.file(name, name.as_bytes()))
+        .collect();
+    let mut arguments = vec!["hash"];
+    arguments.extend(files.iter().map(String::as_str));
+    let list = thalweg(&arguments).fine().to_owned();
+    let sums = scratch.file("SUMS", list.as_bytes());
+    let said = thalweg(&["hash", "--check", &sums]);
+    let [plain, words, slash] = [&files[0], &files[1], &files[2]];
+    let slash = slash.replace('\\', "\\\\");
+    let expected = format!("{plain}: OK\n{words}: OK\n\\{slash}: OK\n");
+    assert_eq!(said.fine(), expected);
+    assert_eq!(
+        fed(&["hash", "--check", "-"], list.as_bytes()).fine(),
+        expected
+    );
+    assert_eq!(thalweg(&["hash", "--quiet", "--check", &sums]).fine(), "");
+}
+
+#[test]
+fn a_changed_file_is_a_negative_finding() {
+    let scratch = Scratch::new();
+    let (good, bad) = (scratch.file("good", b"abc"), scratch.file("bad", b"abd"));
+    let list = format!("# sums\n{ABC}  {good}\n{ABC}  {bad}\nnonsense\n");
+    let sums = scratch.file("SUMS", list.as_bytes());
+    let said = thalweg(&["hash", "--check", &sums]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let expected = format!(
+        "{good}: OK\n{bad}: FAILED\n1 line is improperly formatted\n\
+         1 computed checksum did NOT match\n"
+    );
+    assert_eq!(said.stdout, expected);
+    assert_eq!(said.stderr, "");
+
+    let said = thalweg(&["hash", "--format", "json", "--check", &sums]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    let rows: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert_eq!(
+        (&rows[0]["status"], &rows[1]["status"]),
+        (&"ok".into(), &"failed".into())
+    );
+    assert_eq!(rows[1]["expected"], ABC);
+    assert_ne!(rows[1]["got"], ABC);
+}
+
+#[test]
+fn what_cannot_be_read_is_a_failure_after_all_that_can() {
+    let scratch = Scratch::new();
+    let (abc, missing) = (scratch.file("abc", b"abc"), scratch.path("missing"));
+    let said = thalweg(&["hash", &missing, &abc]);
+    assert_eq!(
+        (said.code, said.stdout),
+        (Some(2), format!("{ABC}  {abc}\n"))
+    );
+    assert!(said.stderr.contains(&missing), "{}", said.stderr);
+    assert!(said.stderr.ends_with("thalweg: 1 file could not be read\n"));
+
+    let sums = scratch.file(
+        "SUMS",
+        format!("{ABC}  {missing}\n{ABC}  {abc}\n").as_bytes(),
+    );
+    let said = thalweg(&["hash", "--check", &sums]);
+    assert_eq!(said.code, Some(2), "{said:?}");
+    assert!(
+        said.stdout
+            .contains(&format!("SUMS:1: Could not open or read '{missing}': "))
+    );
+    assert!(
+        said.stdout
+            .ends_with(&format!("{abc}: OK\n1 listed file could not be read\n"))
+    );
+}
+
+#[test]
+fn misuse_is_refused() {
+    let scratch = Scratch::new();
+    let list = scratch.file("SUMS", b"# nothing\nno checksum\n");
+    for (arguments, part) in [
+        (
+            &["hash", "--check", &list][..],
+            "no properly formatted XXH64 checksums",
+        ),
+        (&["hash", "--check", "/does/not/exist"], "/does/not/exist"),
+        (&["hash", "--check", &list, "also"], "cannot be used with"),
+        (
+            &["hash", "--stride", "0:8"],
+            "a stride takes at least 1 byte",
+        ),
+        (&["hash", "--stride", "512"], "like 512:8"),
+        (&["hash", "--seed", "one"], "--seed"),
+    ] {
+        thalweg(arguments).refused(&[part]);
+    }
+}
+
+/// The tool whose format this is says the same, where it is installed.
+#[test]
+fn xxhsum_agrees() {
+    let xxhsum = |arguments: &[&str]| Command::new("xxhsum").args(arguments).output();
+    if xxhsum(&["--version"]).is_err() {
+        println!("skipped: xxhsum is not installed");
+        return;
+    }
+    let scratch = Scratch::new();
+    let (abc, large) = (
+        scratch.file("a b c", b"abc"),
+        scratch.file("large", &large()),
+    );
+    let ours = thalweg(&["hash", &abc, &large]);
+    let theirs: Ended = xxhsum(&["-H64", &abc, &large]).unwrap().into();
+    assert_eq!(ours.fine(), theirs.stdout);
+    let sums = scratch.file("SUMS", format!("{}nonsense\n", ours.stdout).as_bytes());
+    let checked: Ended = xxhsum(&["--check", &sums]).unwrap().into();
+    assert_eq!(thalweg(&["hash", "--check", &sums]).fine(), checked.stdout);
+}

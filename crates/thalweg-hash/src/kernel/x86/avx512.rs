@@ -1,0 +1,147 @@
+//! AVX-512 with its multiply of 64-bit lanes (DQ): the hybrid on 256-bit registers (VL), and many
+//! streams or keys in the eight lanes of 512-bit ones.
+//!
+//! No machine with AVX-512 was at hand: what is picked here is reckoned, not measured. The
+//! algorithms over the lanes are tested with the other vectors and with a model of eight lanes.
+
+use core::arch::x86_64::{
+    __m512i, _mm256_loadu_si256, _mm256_mullo_epi64, _mm256_set1_epi64x, _mm256_store_si256,
+    _mm512_add_epi64, _mm512_castsi256_si512, _mm512_inserti64x4, _mm512_loadu_si512,
+    _mm512_mullo_epi64, _mm512_rol_epi64, _mm512_set_epi64, _mm512_set1_epi64, _mm512_srli_epi64,
+    _mm512_storeu_si512, _mm512_xor_si512,
+};
+
+use super::super::lanes::{self, Lanes, Streams};
+use super::super::twin::Twin;
+use super::super::{Group, Sectors, Table, hybrid};
+use super::{has, hybrid_functions, key_functions};
+use crate::accumulator::{Accumulators, PRIME_2, Stripe};
+
+pub(crate) static AVX512: Table = Table {
+    name: "avx512",
+    found: || has!("avx512f", "avx512dq", "avx512vl", "bmi1", "bmi2"),
+    hash,
+    stripes,
+    groups,
+    sectors,
+    many,
+    keys_8,
+    keys_16,
+    keys_32,
+    keys_64,
+};
+
+hybrid_functions!(Ymm, "avx512f,avx512dq,avx512vl,bmi1,bmi2");
+key_functions!(
+    Twin<Twin<Zmm>>,
+    "avx512f,avx512dq,avx512vl,bmi1,bmi2",
+    keys_8 8,
+    keys_16 16,
+    keys_32 32,
+    keys_64 64
+);
+
+#[target_feature(enable = "avx512f,avx512dq,avx512vl,bmi1,bmi2")]
+fn many(seed: u64, inputs: &[&[u8]], hashes: &mut [u64]) {
+    // SAFETY: this function has the features of these lanes and products.
+    unsafe {
+        lanes::many::<Zmm>(seed, inputs, hashes, |accumulators, rest| {
+            hybrid::stripes::<Ymm>(accumulators, rest);
+        });
+    }
+}
+
+/// The products of one stripe.
+struct Ymm;
+
+// SAFETY: one vector of four words is written.
+unsafe impl hybrid::Products for Ymm {
+    #[inline(always)]
+    unsafe fn write(stripe: &Stripe, slot: *mut u64) {
+        // SAFETY: a vector is as long as the stripe and the slot, and the slot is aligned.
+        unsafe {
+            let words = _mm256_loadu_si256(stripe.as_ptr().cast());
+            let products = _mm256_mullo_epi64(words, _mm256_set1_epi64x(PRIME_2 as i64));
+            _mm256_store_si256(slot.cast(), products);
+        }
+    }
+}
+
+/// Eight words.
+#[derive(Clone, Copy)]
+struct Zmm(__m512i);
+
+// SAFETY: `read` reads eight words.
+unsafe impl Lanes for Zmm {
+    const COUNT: usize = 8;
+
+    #[inline(always)]
+    unsafe fn splat(word: u64) -> Self {
+        // SAFETY: the caller has the features: so in all functions here.
+        Self(unsafe { _mm512_set1_epi64(word as i64) })
+    }
+
+    #[inline(always)]
+    unsafe fn read(from: *const u8, apart_bytes: usize) -> Self {
+        // SAFETY: the caller's promise for each lane; those of 8 bytes follow each other.
+        unsafe {
+            if apart_bytes == 8 {
+                return Self(_mm512_loadu_si512(from.cast()));
+            }
+            let word = |lane: usize| from.add(lane * apart_bytes).cast::<i64>().read_unaligned();
+            let (low, high) = ([0, 1, 2, 3].map(word), [4, 5, 6, 7].map(word));
+            Self(_mm512_set_epi64(
+                high[3], high[2], high[1], high[0], low[3], low[2], low[1], low[0],
+            ))
+        }
+    }
+
+    #[inline(always)]
+    unsafe fn write(self, to: *mut u64) {
+        // SAFETY: the caller's promise.
+        unsafe { _mm512_storeu_si512(to.cast(), self.0) }
+    }
+
+    #[inline(always)]
+    unsafe fn add(self, other: Self) -> Self {
+        // SAFETY: as in `splat`.
+        Self(unsafe { _mm512_add_epi64(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn xor(self, other: Self) -> Self {
+        // SAFETY: as in `splat`.
+        Self(unsafe { _mm512_xor_si512(self.0, other.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn times<const PRIME: u64>(self) -> Self {
+        // SAFETY: as in `splat`.
+        Self(unsafe { _mm512_mullo_epi64(self.0, _mm512_set1_epi64(PRIME as i64)) })
+    }
+
+    #[inline(always)]
+    unsafe fn rotate_left<const LEFT: i32, const RIGHT: i32>(self) -> Self {
+        // SAFETY: as in `splat`.
+        Self(unsafe { _mm512_rol_epi64::<LEFT>(self.0) })
+    }
+
+    #[inline(always)]
+    unsafe fn shift_right<const BITS: u32>(self) -> Self {
+        // SAFETY: as in `splat`.
+        Self(unsafe { _mm512_srli_epi64::<BITS>(self.0) })
+    }
+}
+
+// SAFETY: reads two stripes.
+unsafe impl Streams for Zmm {
+    #[inline(always)]
+    unsafe fn stripes([low, high]: [*const Stripe; 2]) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            let low = _mm512_castsi256_si512(_mm256_loadu_si256(low.cast()));
+            let high = _mm256_loadu_si256(high.cast());
+            Self(_mm512_inserti64x4::<1>(low, high))
+        }
+    }
+}

@@ -1,0 +1,62 @@
+//! Many keys of one size.
+
+use crate::Kernel;
+
+/// A key of 8, 16, 32 or 64 bytes. Not to be implemented elsewhere.
+pub trait Key: sealed::Sealed {}
+
+mod sealed {
+    use crate::Kernel;
+
+    /// What makes a key one: known to this crate alone.
+    pub trait Sealed: Sized {
+        /// The hash of each key; there are as many of both.
+        fn hash(kernel: Kernel, seed: u64, keys: &[Self], hashes: &mut [u64]);
+    }
+}
+
+macro_rules! keys {
+    ($($bytes:literal $function:ident),+) => {
+        $(
+            impl Key for [u8; $bytes] {}
+
+            impl sealed::Sealed for [u8; $bytes] {
+                fn hash(kernel: Kernel, seed: u64, keys: &[Self], hashes: &mut [u64]) {
+                    kernel.$function(seed, keys, hashes);
+                }
+            }
+        )+
+    };
+}
+keys!(8 keys_8, 16 keys_16, 32 keys_32, 64 keys_64);
+
+/// The XXH64 of each key, into the place of the same number.
+///
+/// Several keys are hashed at a time, in the lanes of vectors where there are any. Batches of 16
+/// keys and more are worth a call.
+///
+/// ```
+/// use thalweg_hash::{xxh64, xxh64_keys};
+///
+/// let keys: [[u8; 8]; 3] = [1_u64, 2, 3].map(u64::to_le_bytes);
+/// let mut hashes = [0; 3];
+/// xxh64_keys(0, &keys, &mut hashes);
+/// assert_eq!(hashes[2], xxh64(0, &keys[2]));
+/// ```
+///
+/// # Panics
+/// There are not as many hashes as keys.
+pub fn xxh64_keys<K: Key>(seed: u64, keys: &[K], hashes: &mut [u64]) {
+    Kernel::best().xxh64_keys(seed, keys, hashes);
+}
+
+impl Kernel {
+    /// As [`xxh64_keys`], by this kernel.
+    ///
+    /// # Panics
+    /// There are not as many hashes as keys.
+    pub fn xxh64_keys<K: Key>(self, seed: u64, keys: &[K], hashes: &mut [u64]) {
+        assert_eq!(keys.len(), hashes.len(), "a hash for each key");
+        K::hash(self, seed, keys, hashes);
+    }
+}

@@ -1,0 +1,176 @@
+//! A stream that comes in pieces.
+
+use crate::Kernel;
+use crate::accumulator::{Accumulators, STRIPE_BYTES, Stripe, finish, merge, start, start_short};
+use crate::kernel::{GROUP_BYTES, scalar};
+use crate::pattern::Pattern;
+use crate::runs::{Feed, Sink};
+
+/// The XXH64 of a stream, piece by piece. How it was cut does not matter.
+///
+/// Also a [`Hasher`](core::hash::Hasher), made by [`BuildXxh64`](crate::BuildXxh64).
+///
+/// ```
+/// use thalweg_hash::{Xxh64, xxh64};
+///
+/// let mut hash = Xxh64::new(1);
+/// for piece in ["The line ", "of fastest ", "flow"] {
+///     hash.update(piece.as_bytes());
+/// }
+/// assert_eq!(hash.digest(), xxh64(1, b"The line of fastest flow"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Xxh64 {
+    pub(crate) kernel: Kernel,
+    pub(crate) accumulators: Accumulators,
+    seed: u64,
+    /// Modulo 2^64, as the algorithm has it.
+    all_bytes: u64,
+    /// The beginning of a stripe that is not whole yet.
+    pending: Stripe,
+    pending_bytes: usize,
+}
+
+impl Xxh64 {
+    /// An empty stream.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self::with_kernel(Kernel::best(), seed)
+    }
+
+    /// An empty stream that goes through this kernel, for tests and measurements.
+    #[must_use]
+    pub const fn with_kernel(kernel: Kernel, seed: u64) -> Self {
+        Self {
+            kernel,
+            accumulators: start(seed),
+            seed,
+            all_bytes: 0,
+            pending: [0; STRIPE_BYTES],
+            pending_bytes: 0,
+        }
+    }
+
+    /// Empty again, with the seed that it began with.
+    pub fn reset(&mut self) {
+        *self = Self::with_kernel(self.kernel, self.seed);
+    }
+
+    /// Bytes so far, modulo 2^64.
+    #[must_use]
+    pub fn len(&self) -> u64 {
+        self.all_bytes
+    }
+
+    /// Whether nothing has come yet.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.all_bytes == 0
+    }
+
+    /// The next piece.
+    pub fn update(&mut self, mut data: &[u8]) {
+        self.all_bytes = self.all_bytes.wrapping_add(data.len() as u64);
+        if self.pending_bytes > 0 {
+            let room = &mut self.pending[self.pending_bytes..];
+            let now = room.len().min(data.len());
+            room[..now].copy_from_slice(&data[..now]);
+            self.pending_bytes += now;
+            data = &data[now..];
+            if self.pending_bytes < STRIPE_BYTES {
+                return;
+            }
+            scalar::stripes(&mut self.accumulators, &[self.pending]);
+        }
+        let (stripes, tail) = data.as_chunks::<STRIPE_BYTES>();
+        if data.len() < GROUP_BYTES {
+            scalar::stripes(&mut self.accumulators, stripes);
+        } else {
+            self.kernel.stripes(&mut self.accumulators, stripes);
+        }
+        self.keep(tail);
+    }
+
+    /// What a pattern leaves of pieces, as one flow: nothing stops where one ends.
+    #[inline]
+    pub(crate) fn update_strided<'a>(
+        &mut self,
+        pieces: impl Iterator<Item = &'a [u8]>,
+        pattern: &mut Pattern,
+    ) {
+        let mut feed: Option<Feed<'a>> = None;
+        let mut sink = Sink {
+            kernel: self.kernel,
+            accumulators: &mut self.accumulators,
+        };
+        for piece in pieces {
+            let mut rest = piece;
+            while !rest.is_empty() {
+                let even = match &feed {
+                    Some(feed) => feed.is_even(),
+                    None => self.pending_bytes == 0,
+                };
+                let sectors = if even {
+                    pattern.whole_sectors(rest)
+                } else {
+                    None
+                };
+                if let Some(sectors) = sectors {
+                    if let Some(feed) = &mut feed {
+                        feed.flush(&mut sink);
+                    }
+                    self.all_bytes = self.all_bytes.wrapping_add(sectors.bytes());
+                    sink.kernel.sectors(sink.accumulators, &sectors);
+                    rest = pattern.behind(&sectors, rest);
+                    continue;
+                }
+                let run;
+                (run, rest) = pattern.next_run(rest);
+                if run.is_empty() {
+                    continue;
+                }
+                self.all_bytes = self.all_bytes.wrapping_add(run.len() as u64);
+                let feed = feed.get_or_insert_with(|| {
+                    let mut feed = Feed::new();
+                    feed.push_copied(&mut sink, &self.pending[..self.pending_bytes]);
+                    feed
+                });
+                feed.push(&mut sink, run);
+            }
+        }
+        if let Some(mut feed) = feed {
+            let tail = feed.end(&mut sink);
+            self.pending[..tail.len()].copy_from_slice(tail);
+            self.pending_bytes = tail.len();
+        }
+    }
+
+    /// Less than a stripe, for later.
+    fn keep(&mut self, tail: &[u8]) {
+        self.pending[..tail.len()].copy_from_slice(tail);
+        self.pending_bytes = tail.len();
+    }
+
+    /// The hash of all that came so far. More may come afterwards.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        let merged = if self.all_bytes < STRIPE_BYTES as u64 {
+            start_short(self.seed)
+        } else {
+            merge(self.accumulators)
+        };
+        finish(merged, self.all_bytes, &self.pending[..self.pending_bytes])
+    }
+}
+
+#[cfg(feature = "std")]
+impl std::io::Write for Xxh64 {
+    fn write(&mut self, data: &[u8]) -> std::io::Result<usize> {
+        self.update(data);
+        Ok(data.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}

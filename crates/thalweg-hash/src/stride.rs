@@ -1,0 +1,201 @@
+//! Lists of buffers with gaps: so many bytes are taken, so many skipped, and so on.
+
+use core::fmt;
+use core::str::FromStr;
+
+use crate::pattern::Pattern;
+use crate::{Kernel, Xxh64};
+
+/// A repeating pattern: `take` bytes that count, then `skip` bytes that do not.
+///
+/// Sectors of 512 bytes with 8 bytes of protection information are `512:8`.
+///
+/// The pattern runs over the whole list as if it were one buffer: a sector may begin in one slice
+/// and end in the next. It may end anywhere: what is there of the last `take` counts, what is
+/// there of the last `skip` does not. Without a `skip` everything counts; with a `take` of 0
+/// nothing does.
+///
+/// ```
+/// use thalweg_hash::{Stride, xxh64, xxh64_strided};
+///
+/// let stride: Stride = "2:3".parse()?;
+/// assert_eq!(stride, Stride { take: 2, skip: 3 });
+/// // ab---cd---e, in two slices
+/// let slices: [&[u8]; 2] = [b"ab--", b"-cd---e"];
+/// assert_eq!(xxh64_strided(0, slices, stride), xxh64(0, b"abcde"));
+/// # Ok::<(), thalweg_hash::StrideError>(())
+/// ```
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Stride {
+    /// Bytes that count.
+    pub take: usize,
+    /// Bytes behind them that do not.
+    pub skip: usize,
+}
+
+/// Why a text is no [`Stride`].
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum StrideError {
+    /// It is not two numbers with a colon between them.
+    Form,
+    /// Nothing would be taken.
+    TakesNothing,
+}
+
+impl fmt::Display for StrideError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Form => "a stride is two numbers of bytes with a colon between them, like 512:8",
+            Self::TakesNothing => "a stride takes at least 1 byte",
+        })
+    }
+}
+
+impl core::error::Error for StrideError {}
+
+impl FromStr for Stride {
+    type Err = StrideError;
+
+    fn from_str(text: &str) -> Result<Self, StrideError> {
+        let (take, skip) = text.split_once(':').ok_or(StrideError::Form)?;
+        let bytes = |text: &str| match text.bytes().all(|byte| byte.is_ascii_digit()) {
+            true => text.parse().map_err(|_| StrideError::Form),
+            false => Err(StrideError::Form),
+        };
+        let stride = Self {
+            take: bytes(take)?,
+            skip: bytes(skip)?,
+        };
+        match stride.take {
+            0 => Err(StrideError::TakesNothing),
+            _ => Ok(stride),
+        }
+    }
+}
+
+impl fmt::Display for Stride {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}:{}", self.take, self.skip)
+    }
+}
+
+/// Something in a list of buffers: a reference to bytes, or to an [`IoSlice`](std::io::IoSlice).
+pub trait Segment<'a> {
+    /// Its bytes.
+    fn bytes(self) -> &'a [u8];
+}
+
+impl<'a> Segment<'a> for &'a [u8] {
+    fn bytes(self) -> &'a [u8] {
+        self
+    }
+}
+
+impl<'a> Segment<'a> for &&'a [u8] {
+    fn bytes(self) -> &'a [u8] {
+        self
+    }
+}
+
+impl<'a, const N: usize> Segment<'a> for &'a [u8; N] {
+    fn bytes(self) -> &'a [u8] {
+        self
+    }
+}
+
+#[cfg(feature = "std")]
+impl<'a> Segment<'a> for &'a Vec<u8> {
+    fn bytes(self) -> &'a [u8] {
+        self
+    }
+}
+
+#[cfg(feature = "std")]
+impl<'a> Segment<'a> for &'a std::io::IoSlice<'_> {
+    fn bytes(self) -> &'a [u8] {
+        self
+    }
+}
+
+/// The XXH64 of what a stride leaves of a list of buffers, as if it were copied together.
+///
+/// Nothing is copied but stripes that are cut by a gap, and nothing stops at the end of a sector
+/// or of a slice.
+///
+/// ```
+/// use std::io::IoSlice;
+/// use thalweg_hash::{Stride, xxh64, xxh64_strided};
+///
+/// let list = [IoSlice::new(b"header??"), IoSlice::new(b"body????")];
+/// let stride = Stride { take: 6, skip: 2 };
+/// assert_eq!(xxh64_strided(0, &list, stride), xxh64(0, b"headerbody??"));
+/// ```
+pub fn xxh64_strided<'a, I>(seed: u64, slices: I, stride: Stride) -> u64
+where
+    I: IntoIterator,
+    I::Item: Segment<'a>,
+{
+    Kernel::best().xxh64_strided(seed, slices, stride)
+}
+
+impl Kernel {
+    /// As [`xxh64_strided`], by this kernel.
+    pub fn xxh64_strided<'a, I>(self, seed: u64, slices: I, stride: Stride) -> u64
+    where
+        I: IntoIterator,
+        I::Item: Segment<'a>,
+    {
+        let mut hash = Xxh64::with_kernel(self, seed);
+        let mut pattern = Pattern::new(stride);
+        let pieces = slices.into_iter().map(Segment::bytes);
+        hash.update_strided(pieces, &mut pattern);
+        hash.digest()
+    }
+}
+
+/// [`xxh64_strided`] of a stream that comes in pieces, whose pattern goes on from one to the next.
+///
+/// ```
+/// use thalweg_hash::{Stride, Strided, xxh64};
+///
+/// let mut hash = Strided::new(0, Stride { take: 2, skip: 3 });
+/// hash.update(b"ab-");
+/// hash.update(b"--c");
+/// hash.update(b"d---e");
+/// assert_eq!(hash.digest(), xxh64(0, b"abcde"));
+/// ```
+#[derive(Clone, Debug)]
+pub struct Strided {
+    hash: Xxh64,
+    pattern: Pattern,
+}
+
+impl Strided {
+    /// An empty stream.
+    #[must_use]
+    pub fn new(seed: u64, stride: Stride) -> Self {
+        Self::with_kernel(Kernel::best(), seed, stride)
+    }
+
+    /// An empty stream that goes through this kernel, for tests and measurements.
+    #[must_use]
+    pub const fn with_kernel(kernel: Kernel, seed: u64, stride: Stride) -> Self {
+        Self {
+            hash: Xxh64::with_kernel(kernel, seed),
+            pattern: Pattern::new(stride),
+        }
+    }
+
+    /// The next piece.
+    pub fn update(&mut self, data: &[u8]) {
+        let pieces = core::iter::once(data);
+        self.hash.update_strided(pieces, &mut self.pattern);
+    }
+
+    /// The hash of all that came so far. More may come afterwards.
+    #[must_use]
+    pub fn digest(&self) -> u64 {
+        self.hash.digest()
+    }
+}
