@@ -13,7 +13,7 @@ use crate::plan::Outcome;
 use crate::testing::rustflags;
 use crate::workspace::{Workspace, run};
 
-const TARGETS: [&str; 3] = ["codec", "engine", "streams"];
+const TARGETS: [&str; 4] = ["codec", "engine", "hash", "streams"];
 
 /// What tells libFuzzer which code an input has reached.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \
