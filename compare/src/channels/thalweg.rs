@@ -141,7 +141,7 @@ pairs! {
     SpscPower "thalweg spsc power": |builder| builder.mode(Mode::Power);
 }
 
-/// The narrowest shape that fits, each sender with a ring of its own.
+/// The narrowest shape that fits: of many senders to one receiver each has a lane.
 #[derive(Debug)]
 pub(crate) struct Own;
 /// One ring for all, in one order.
@@ -174,9 +174,8 @@ type Ends<M> = (Vec<AnySender<M>>, Vec<AnyReceiver<M>>);
 
 /// The narrowest shape; `capacity` in all.
 fn own<M: Element>(options: impl Fn(Builder) -> Builder, capacity: usize, shape: Shape) -> Ends<M> {
-    let builder = options(Builder::new(capacity / shape.senders));
     if shape.receivers > 1 {
-        let (tx, rx) = builder.sharded().mpmc().expect(CAPACITY_FITS);
+        let (tx, rx) = options(Builder::new(capacity)).mpmc().expect(CAPACITY_FITS);
         let txs = copies(tx, shape.senders).into_iter();
         let rxs = copies(rx, shape.receivers).into_iter();
         (
@@ -184,14 +183,15 @@ fn own<M: Element>(options: impl Fn(Builder) -> Builder, capacity: usize, shape:
             rxs.map(AnyReceiver::Shared).collect(),
         )
     } else if shape.senders > 1 {
-        let (tx, rx) = builder.mpsc().expect(CAPACITY_FITS);
+        let lane = capacity / shape.senders;
+        let (tx, rx) = options(Builder::new(lane)).mpsc().expect(CAPACITY_FITS);
         let txs = copies(tx, shape.senders).into_iter();
         (
             txs.map(AnySender::Lane).collect(),
             vec![AnyReceiver::Lanes(rx)],
         )
     } else {
-        let (tx, rx) = builder.spsc().expect(CAPACITY_FITS);
+        let (tx, rx) = options(Builder::new(capacity)).spsc().expect(CAPACITY_FITS);
         (vec![AnySender::One(tx)], vec![AnyReceiver::One(rx)])
     }
 }

@@ -118,10 +118,6 @@ fn no_form_allocates_under_any_policy() {
             check("mpsc", options().mpsc().unwrap());
             check("mpsc, ordered", options().ordered().mpsc().unwrap());
             check("mpmc", options().mpmc().unwrap());
-            match options().sharded().mpmc() {
-                Ok(ends) => check("mpmc, sharded", ends),
-                Err(error) => assert_eq!(overflow, Overflow::DropOldest, "{error}"),
-            }
         }
     }
 }
@@ -174,9 +170,6 @@ fn waiting_threads_do_not_allocate() {
         check_threads("mpsc, ordered", || options().ordered().mpsc().unwrap());
         check_threads("mpmc", || options().mpmc().unwrap());
     }
-    check_threads("mpmc, sharded", || {
-        Builder::new(1).sharded().mpmc().unwrap()
-    });
     check_threads("mpmc, power", || {
         Builder::new(1).mode(Mode::Power).mpmc().unwrap()
     });

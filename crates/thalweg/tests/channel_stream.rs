@@ -44,7 +44,7 @@ macro_rules! suite {
 mod any {
     suite! {
         spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc_ordered: ORDERED,
-        mpmc: TICKETS, mpmc_sharded: SHARDS, unbounded_spsc: UNBOUNDED_SPSC,
+        mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED,
         rendezvous_spsc: MEET_SPSC, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
@@ -69,7 +69,7 @@ mod any {
 mod stored {
     suite! {
         spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc_ordered: ORDERED,
-        mpmc: TICKETS, mpmc_sharded: SHARDS, unbounded_spsc: UNBOUNDED_SPSC,
+        mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
             a_full_channel_holds_the_sink_back
@@ -89,7 +89,7 @@ mod rendezvous {
 
 mod many_senders {
     suite! {
-        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS, mpmc_sharded: SHARDS,
+        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED, rendezvous_mpsc: MEET_MPSC,
         rendezvous: MEET;
         { a_closed_sink_leaves_others_open }
@@ -106,7 +106,7 @@ mod one_store {
 
 mod many_receivers {
     suite! {
-        mpmc: TICKETS, mpmc_sharded: SHARDS, unbounded: UNBOUNDED, rendezvous: MEET;
+        mpmc: TICKETS, unbounded: UNBOUNDED, rendezvous: MEET;
         {
             a_dropped_stream_passes_its_wake_up_on
                 streams_are_dropped_all_the_time

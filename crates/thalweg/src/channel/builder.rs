@@ -13,7 +13,6 @@ use super::recv_end::RecvEnd;
 use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::{Mpmc, Mpsc, Shape, Spsc};
-use super::shards;
 use crate::ring::sync::Arc;
 use crate::ring::{CAPACITY_MAX, CapacityError, Layout, Ticket, spsc};
 use crate::wait::Mode;
@@ -71,15 +70,6 @@ enum Storage {
     Unbounded(usize),
 }
 
-/// How several endpoints share a channel.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Sharing {
-    /// What fits the shape: a lane per sender into one receiver, one ring for many to many.
-    ByShape,
-    Ordered,
-    Sharded,
-}
-
 /// Options of a channel, and the shapes it can be made in.
 ///
 /// ```
@@ -97,7 +87,7 @@ enum Sharing {
 #[must_use]
 pub struct Builder {
     storage: Storage,
-    sharing: Sharing,
+    is_ordered: bool,
     layout: Option<Layout>,
     habits: Habits,
 }
@@ -106,7 +96,7 @@ impl Builder {
     fn with(storage: Storage) -> Self {
         Self {
             storage,
-            sharing: Sharing::ByShape,
+            is_ordered: false,
             layout: None,
             habits: Habits {
                 overflow: Overflow::Block,
@@ -119,8 +109,8 @@ impl Builder {
     /// A channel of up to `capacity` elements; 0 for a rendezvous, where a send waits for a
     /// receiver to take the element. All memory is allocated when the channel is made.
     ///
-    /// Where each sender has a lane of its own ([`mpsc`](Self::mpsc), [`sharded`](Self::sharded)),
-    /// the capacity is that of each lane.
+    /// Where each sender has a lane of its own ([`mpsc`](Self::mpsc)), the capacity is that of each
+    /// lane.
     pub fn new(capacity: usize) -> Self {
         Self::with(Storage::Bounded(capacity))
     }
@@ -163,15 +153,7 @@ impl Builder {
     /// effect, whoever sent them, and the capacity is that of all together. Many-to-many channels
     /// have that anyway.
     pub fn ordered(mut self) -> Self {
-        self.sharing = Sharing::Ordered;
-        self
-    }
-
-    /// A ring for each sender of a many-to-many channel, which the receivers share: more
-    /// throughput, since senders do not meet. Elements of one sender come out in their order;
-    /// between senders there is none.
-    pub fn sharded(mut self) -> Self {
-        self.sharing = Sharing::Sharded;
+        self.is_ordered = true;
         self
     }
 
@@ -180,7 +162,6 @@ impl Builder {
     /// # Errors
     /// See [`BuildError`].
     pub fn spsc<T: Send>(self) -> Result<Ends<T, Spsc>, BuildError> {
-        self.check_sharing("one sender and one receiver", Sharing::ByShape)?;
         let Some(capacity) = self.ring_capacity()? else {
             return self.shared();
         };
@@ -200,27 +181,19 @@ impl Builder {
     /// # Errors
     /// See [`BuildError`].
     pub fn mpsc<T: Send>(self) -> Result<Ends<T, Mpsc>, BuildError> {
-        self.check_sharing("one receiver", Sharing::Ordered)?;
-        let capacity = match self.ring_capacity()? {
-            Some(capacity) if self.sharing == Sharing::ByShape => capacity,
-            _ => return self.shared(),
-        };
-        self.lanes(capacity)
+        match self.ring_capacity()? {
+            Some(capacity) if !self.is_ordered => self.lanes(capacity),
+            _ => self.shared(),
+        }
     }
 
-    /// Many senders, many receivers: one ring for all, or one for each sender if
-    /// [`sharded`](Self::sharded).
+    /// Many senders, many receivers: one ring for all.
     ///
     /// # Errors
     /// See [`BuildError`].
     pub fn mpmc<T: Send>(self) -> Result<Ends<T, Mpmc>, BuildError> {
-        let capacity = match self.ring_capacity()? {
-            Some(capacity) if self.sharing == Sharing::Sharded => capacity,
-            _ => return self.shared(),
-        };
-        let gate = self.gate(capacity);
-        let (tx, rx) = shards::pair(capacity, self.layout_of::<T>(capacity), Arc::clone(&gate))?;
-        Ok(self.ends(SendEnd::Shard(tx), RecvEnd::Shards(rx), gate))
+        self.ring_capacity()?;
+        self.shared()
     }
 
     /// A lane for each sender.
@@ -261,17 +234,6 @@ impl Builder {
         (tx, Receiver::new(rx, hub))
     }
 
-    fn check_sharing(&self, with: &'static str, allowed: Sharing) -> Result<(), BuildError> {
-        let option = match self.sharing {
-            sharing if sharing == allowed => return Ok(()),
-            Sharing::ByShape => return Ok(()),
-            // One sender into one receiver is ordered anyway.
-            Sharing::Ordered => return Ok(()),
-            Sharing::Sharded => "shards",
-        };
-        Err(BuildError::Options { option, with })
-    }
-
     /// The capacity if a ring with its own sender will do; nothing if the store must be one that
     /// several may take from.
     fn ring_capacity(&self) -> Result<Option<usize>, BuildError> {
@@ -280,12 +242,6 @@ impl Builder {
             return Err(BuildError::Capacity { asked });
         }
         let is_locked = !matches!(self.storage, Storage::Bounded(1..));
-        if is_locked && self.sharing == Sharing::Sharded {
-            return Err(BuildError::Options {
-                option: "shards",
-                with: "rendezvous or unbounded storage",
-            });
-        }
         if asked == 0 && (self.habits.overflow.is_lossy() || self.storage == Storage::Unbounded(0))
         {
             return Err(BuildError::Options {
@@ -294,12 +250,6 @@ impl Builder {
             });
         }
         let takes_back = self.habits.overflow == Overflow::DropOldest;
-        if takes_back && self.sharing == Sharing::Sharded {
-            return Err(BuildError::Options {
-                option: "shards",
-                with: "dropping the oldest element",
-            });
-        }
         Ok((!is_locked && !takes_back).then_some(asked))
     }
 

@@ -8,13 +8,12 @@ use super::hub::{Gate, Hub, Overflow};
 use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::Shape;
-use crate::ring::{self, Many, Side, Sole, Ticket, TicketClaim};
+use crate::ring::{self, Ticket, TicketClaim};
 use crate::wait::block;
 
 enum Room<'c, T> {
     Ring(ring::Claim<'c, T>),
     Ticket(TicketClaim<'c, T>, &'c Ticket<T>),
-    Shard(TicketClaim<'c, T>, &'c Ticket<T, Sole, Many>),
 }
 
 /// Room in a channel: write elements, then [`commit`](Self::commit); see [`Sender::claim`].
@@ -35,7 +34,6 @@ macro_rules! each {
         match &$self.$room {
             Some(Room::Ring($claim)) => $do,
             Some(Room::Ticket($claim, _)) => $do,
-            Some(Room::Shard($claim, _)) => $do,
             None => $else,
         }
     };
@@ -43,7 +41,6 @@ macro_rules! each {
         match &mut $self.$room {
             Some(Room::Ring($claim)) => $do,
             Some(Room::Ticket($claim, _)) => $do,
-            Some(Room::Shard($claim, _)) => $do,
             None => $else,
         }
     };
@@ -95,16 +92,11 @@ impl<T> Claim<'_, T> {
                 sent
             }
             Some(Room::Ticket(claim, ring)) => self.commit_shared(claim, ring),
-            Some(Room::Shard(claim, ring)) => self.commit_shared(claim, ring),
             None => 0,
         }
     }
 
-    fn commit_shared<P: Side>(
-        &self,
-        claim: TicketClaim<'_, T>,
-        ring: &Ticket<T, P, Many>,
-    ) -> usize {
+    fn commit_shared(&self, claim: TicketClaim<'_, T>, ring: &Ticket<T>) -> usize {
         let unused = claim.remaining();
         let sent = claim.commit();
         if unused > 0 {
@@ -119,10 +111,10 @@ impl<T> Claim<'_, T> {
 
     /// Drops a claim on a ring that others share. Their elements may have waited behind it, and
     /// they for its room.
-    fn abandon<P: Side>(&self, claim: TicketClaim<'_, T>, ring: &Ticket<T, P, Many>) {
+    fn abandon(&self, claim: TicketClaim<'_, T>, ring: &Ticket<T>) {
         /// In a drop, since that of an element may panic.
-        struct Tell<'c, T, P: Side>(&'c Hub, &'c Gate, usize, &'c Ticket<T, P, Many>);
-        impl<T, P: Side> Drop for Tell<'_, T, P> {
+        struct Tell<'c, T>(&'c Hub, &'c Gate, usize, &'c Ticket<T>);
+        impl<T> Drop for Tell<'_, T> {
             fn drop(&mut self) {
                 self.1.notify_room(self.2);
                 // Last, since the drops of elements may panic.
@@ -140,7 +132,6 @@ impl<T> Drop for Claim<'_, T> {
     fn drop(&mut self) {
         match self.room.take() {
             Some(Room::Ticket(claim, ring)) => self.abandon(claim, ring),
-            Some(Room::Shard(claim, ring)) => self.abandon(claim, ring),
             // Nobody else was kept waiting by it.
             Some(Room::Ring(claim)) => drop(claim),
             None => {}
@@ -238,10 +229,6 @@ fn room<T>(end: &mut SendEnd<T>, count: usize) -> Result<Room<'_, T>, ClaimError
         SendEnd::Ring(producer) => Room::Ring(producer.claim(count)?),
         SendEnd::Lane(lane) => Room::Ring(lane.producer.claim(count)?),
         SendEnd::Ticket(ring) => Room::Ticket(ring.claim(count)?, ring),
-        SendEnd::Shard(shard) => {
-            let (claim, ring) = shard.producer.claim_beside_ring(count)?;
-            Room::Shard(claim, ring)
-        }
         SendEnd::Locked(_) | SendEnd::Meeting(_) => return Err(ClaimError::Unsupported),
     })
 }

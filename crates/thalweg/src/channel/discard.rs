@@ -33,7 +33,7 @@ use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::ring::sync::IS_MODEL;
-use crate::ring::{Many, Producer, Side, Ticket};
+use crate::ring::{Producer, Ticket};
 
 impl<T> RecvEnd<T> {
     /// Drops what is left: nobody will take it. The store is closed, and its signal is shut unless
@@ -56,13 +56,6 @@ impl<T> RecvEnd<T> {
                 });
             }
             Self::Ticket(ring, gate) => discard_tickets(ring, gate),
-            Self::Shards(receiver) => drop_each(|| {
-                let (_, value) = receiver.try_pop_at().ok()?;
-                if let Some(gate) = receiver.gate() {
-                    gate.count_discarded();
-                }
-                Some(value)
-            }),
             Self::Locked(store, gate) => drop_each(|| counted(gate, store.try_pop().ok())),
             Self::Meeting(meeting, gate) => drop_each(|| {
                 let (_, value) = meeting.try_pop_at().ok()?;
@@ -79,7 +72,6 @@ impl<T> SendEnd<T> {
             Self::Ring(producer) => discard_left(producer, gate),
             Self::Lane(lane) => discard_left(&mut lane.producer, gate),
             Self::Ticket(ring) => discard_tickets(ring, gate),
-            Self::Shard(shard) => discard_tickets(shard.producer.ring(), gate),
             Self::Locked(store) => drop_each(|| counted(gate, store.try_pop().ok())),
             // An element goes to a receiver that waits, or is not sent.
             Self::Meeting(_) => {}
@@ -107,7 +99,7 @@ pub(super) fn discard_left<T>(producer: &mut Producer<T>, gate: &Gate) {
 /// As [`SendEnd::discard_late`], where anybody may take.
 #[cold]
 #[inline(never)]
-pub(super) fn discard_tickets<T, P: Side>(ring: &Ticket<T, P, Many>, gate: &Gate) {
+pub(super) fn discard_tickets<T>(ring: &Ticket<T>, gate: &Gate) {
     drop_each(|| counted(gate, ring.try_pop().ok()));
 }
 

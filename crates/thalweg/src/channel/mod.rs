@@ -17,7 +17,6 @@
 //! | [`mpsc()`] | many | one | of each sender | of each sender's lane |
 //! | [`mpsc()`] with [`Builder::ordered`] | many | one | total | exact |
 //! | [`mpmc()`] | many | many | total (*) | exact |
-//! | [`mpmc()`] with [`Builder::sharded`] | many | many | of each sender | of each sender's ring |
 //! | [`unbounded()`] | many | many | total | a limit, allocated as needed |
 //!
 //! (*) But at a rendezvous of several receivers where one gives up a receive that has its element
@@ -71,7 +70,6 @@ pub mod select;
 mod send_end;
 mod sender;
 mod shape;
-mod shards;
 mod slip;
 #[cfg(feature = "stream")]
 mod stream;

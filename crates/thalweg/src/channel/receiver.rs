@@ -291,7 +291,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// dropped with the last receiver else.
     pub fn close(&mut self) {
         self.source.end.close();
-        if let RecvEnd::Lanes(_) | RecvEnd::Shards(_) = self.source.end {
+        if let RecvEnd::Lanes(_) = self.source.end {
             // They are forgotten when they are drained, and their senders may stay.
             self.source
                 .end
@@ -327,7 +327,6 @@ impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
         self.source.hub.add_receiver();
         let end = match &self.source.end {
             RecvEnd::Ticket(ring, gate) => RecvEnd::Ticket(Arc::clone(ring), Arc::clone(gate)),
-            RecvEnd::Shards(receiver) => RecvEnd::Shards(receiver.clone()),
             RecvEnd::Locked(store, gate) => RecvEnd::Locked(Arc::clone(store), Arc::clone(gate)),
             RecvEnd::Meeting(meeting, gate) => {
                 RecvEnd::Meeting(Arc::clone(meeting), Arc::clone(gate))

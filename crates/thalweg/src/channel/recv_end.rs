@@ -5,7 +5,6 @@ use super::hub::Gate;
 use super::lanes::LaneReceiver;
 use super::locked::Locked;
 use super::meeting::Meeting;
-use super::shards::ShardReceiver;
 use crate::ring::sync::Arc;
 use crate::ring::{Consumer, PopError, Ticket};
 
@@ -15,7 +14,6 @@ pub(super) enum RecvEnd<T> {
     Ring(Consumer<T>, Arc<Gate>),
     Lanes(LaneReceiver<T>),
     Ticket(Arc<Ticket<T>>, Arc<Gate>),
-    Shards(ShardReceiver<T>),
     Locked(Arc<Locked<T>>, Arc<Gate>),
     Meeting(Arc<Meeting<T>>, Arc<Gate>),
 }
@@ -59,13 +57,6 @@ impl<T> RecvEnd<T> {
                 // Also if there was nothing: room that claims left unused may have come back.
                 gate.notify_room(1);
                 found
-            }
-            Self::Shards(receiver) => {
-                let found = receiver.try_pop_at()?;
-                if let Some(gate) = receiver.gate() {
-                    gate.writable.notify_one();
-                }
-                Ok(found)
             }
             Self::Locked(store, gate) => {
                 let found = store.try_pop_at()?;
@@ -117,12 +108,6 @@ impl<T> RecvEnd<T> {
                 gate.notify_room(taken.map_or(1, |taken| taken.count));
                 taken?;
             }
-            Self::Shards(receiver) => {
-                let taken = receiver.pop_into(out, max)?;
-                if let Some(gate) = receiver.gate() {
-                    gate.writable.notify(taken.count);
-                }
-            }
         }
         Ok(out.len() - before)
     }
@@ -133,7 +118,6 @@ impl<T> RecvEnd<T> {
             Self::Ring(consumer, _) => !matches!(consumer.peek(), Err(PopError::Empty)),
             Self::Lanes(receiver) => receiver.is_ready(),
             Self::Ticket(ring, _) => ring.can_pop() || ring.is_closed(),
-            Self::Shards(receiver) => receiver.is_ready(),
             Self::Locked(store, _) => !store.is_empty() || store.is_closed(),
             Self::Meeting(meeting, _) => meeting.can_pop() || meeting.is_closed(),
         }
@@ -147,7 +131,6 @@ impl<T> RecvEnd<T> {
         match self {
             Self::Ring(..) | Self::Lanes(_) => false,
             Self::Ticket(ring, _) => ring.can_pop() || (ring.is_closed() && must_tell_the_end()),
-            Self::Shards(receiver) => receiver.has_more(),
             Self::Locked(store, _) => !store.is_empty(),
             // A wake-up there is for one who waits, and no other.
             Self::Meeting(..) => false,
@@ -159,7 +142,6 @@ impl<T> RecvEnd<T> {
             Self::Ring(consumer, _) => consumer.len(),
             Self::Lanes(receiver) => receiver.len(),
             Self::Ticket(ring, _) => ring.len(),
-            Self::Shards(receiver) => receiver.len(),
             Self::Locked(store, _) => store.len(),
             Self::Meeting(meeting, _) => meeting.len(),
         }
@@ -170,7 +152,6 @@ impl<T> RecvEnd<T> {
             Self::Ring(consumer, _) => consumer.capacity(),
             Self::Lanes(receiver) => receiver.capacity(),
             Self::Ticket(ring, _) => ring.capacity(),
-            Self::Shards(receiver) => receiver.capacity(),
             Self::Locked(store, _) => store.capacity(),
             Self::Meeting(..) => 0,
         }
@@ -181,7 +162,6 @@ impl<T> RecvEnd<T> {
             Self::Ring(consumer, _) => consumer.is_closed(),
             Self::Lanes(receiver) => receiver.is_closed(),
             Self::Ticket(ring, _) => ring.is_closed(),
-            Self::Shards(receiver) => receiver.is_closed(),
             Self::Locked(store, _) => store.is_closed(),
             Self::Meeting(meeting, _) => meeting.is_closed(),
         }
@@ -193,7 +173,6 @@ impl<T> RecvEnd<T> {
             Self::Ring(consumer, _) => consumer.popped(),
             Self::Lanes(receiver) => receiver.lanes.popped(),
             Self::Ticket(ring, _) => ring.popped(),
-            Self::Shards(receiver) => receiver.popped(),
             Self::Locked(store, _) => store.popped(),
             Self::Meeting(meeting, _) => meeting.popped(),
         }
@@ -207,7 +186,6 @@ impl<T> RecvEnd<T> {
             | Self::Locked(_, gate)
             | Self::Meeting(_, gate) => look(gate),
             Self::Lanes(receiver) => receiver.for_each_gate(look),
-            Self::Shards(receiver) => receiver.for_each_gate(look),
         }
     }
 
@@ -219,7 +197,6 @@ impl<T> RecvEnd<T> {
             | Self::Locked(_, gate)
             | Self::Meeting(_, gate) => Some(gate),
             Self::Lanes(receiver) => Some(receiver.lanes.tag()),
-            Self::Shards(receiver) => receiver.gate().map(Arc::as_ref),
         }
     }
 
@@ -244,7 +221,6 @@ impl<T> RecvEnd<T> {
                 ring.close();
                 gate.writable.notify_all();
             }
-            Self::Shards(receiver) => receiver.close(),
             Self::Locked(store, gate) => {
                 store.close();
                 gate.writable.notify_all();

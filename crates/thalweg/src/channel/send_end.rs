@@ -4,7 +4,6 @@
 use super::lanes::LaneSender;
 use super::locked::Locked;
 use super::meeting::Meeting;
-use super::shards::ShardSender;
 use crate::ring::sync::Arc;
 use crate::ring::{Producer, PushError, Ticket};
 
@@ -16,7 +15,6 @@ pub(super) enum SendEnd<T> {
     Ring(Producer<T>),
     Lane(LaneSender<T>),
     Ticket(Arc<Ticket<T>>),
-    Shard(ShardSender<T>),
     Locked(Arc<Locked<T>>),
     Meeting(Arc<Meeting<T>>),
 }
@@ -28,7 +26,6 @@ impl<T> SendEnd<T> {
             Self::Ring(producer) => producer.try_push(value),
             Self::Lane(lane) => lane.producer.try_push(value),
             Self::Ticket(ring) => ring.try_push(value),
-            Self::Shard(shard) => shard.producer.try_push(value),
             Self::Locked(store) => store.try_push(value),
             Self::Meeting(meeting) => meeting.try_push(value),
         }
@@ -40,7 +37,6 @@ impl<T> SendEnd<T> {
             Self::Ring(producer) => producer.push_iter(values),
             Self::Lane(lane) => lane.producer.push_iter(values),
             Self::Ticket(ring) => ring.push_iter(values),
-            Self::Shard(shard) => shard.producer.push_iter(values),
             Self::Locked(store) => store.push_iter(values),
             // There is no room that an element could be asked for.
             Self::Meeting(_) => 0,
@@ -56,7 +52,6 @@ impl<T> SendEnd<T> {
             Self::Ring(producer) => producer.push_slice(values),
             Self::Lane(lane) => lane.producer.push_slice(values),
             Self::Ticket(ring) => ring.push_slice(values),
-            Self::Shard(shard) => shard.producer.push_slice(values),
             Self::Locked(store) => store.push_iter(&mut values.iter().copied()),
             Self::Meeting(meeting) => meeting.push_slice(values),
         }
@@ -68,13 +63,13 @@ impl<T> SendEnd<T> {
             Self::Ticket(ring) => ring.try_pop().ok(),
             Self::Locked(store) => store.try_pop().ok(),
             // The builder gives these two to channels that drop the oldest.
-            Self::Ring(_) | Self::Lane(_) | Self::Shard(_) | Self::Meeting(_) => None,
+            Self::Ring(_) | Self::Lane(_) | Self::Meeting(_) => None,
         }
     }
 
     /// Whether each sender of the channel has a store of its own.
     pub(super) fn is_own(&self) -> bool {
-        matches!(self, Self::Lane(_) | Self::Shard(_))
+        matches!(self, Self::Lane(_))
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -82,7 +77,6 @@ impl<T> SendEnd<T> {
             Self::Ring(producer) => producer.is_closed(),
             Self::Lane(lane) => lane.producer.is_closed(),
             Self::Ticket(ring) => ring.is_closed(),
-            Self::Shard(shard) => shard.producer.ring().is_closed(),
             Self::Locked(store) => store.is_closed(),
             Self::Meeting(meeting) => meeting.is_closed(),
         }
@@ -95,7 +89,6 @@ impl<T> SendEnd<T> {
                 Self::Ring(producer) => !producer.is_full(),
                 Self::Lane(lane) => !lane.producer.is_full(),
                 Self::Ticket(ring) => ring.can_push(),
-                Self::Shard(shard) => shard.producer.ring().can_push(),
                 Self::Locked(store) => !store.is_full(),
                 Self::Meeting(meeting) => meeting.can_push(),
             }
@@ -106,7 +99,6 @@ impl<T> SendEnd<T> {
             Self::Ring(producer) => producer.len(),
             Self::Lane(lane) => lane.producer.len(),
             Self::Ticket(ring) => ring.len(),
-            Self::Shard(shard) => shard.producer.ring().len(),
             Self::Locked(store) => store.len(),
             Self::Meeting(meeting) => meeting.len(),
         }
@@ -127,7 +119,6 @@ impl<T> SendEnd<T> {
             Self::Ring(producer) => producer.capacity(),
             Self::Lane(lane) => lane.producer.capacity(),
             Self::Ticket(ring) => ring.capacity(),
-            Self::Shard(shard) => shard.producer.ring().capacity(),
             Self::Locked(store) => store.capacity(),
             Self::Meeting(_) => 0,
         }
@@ -139,7 +130,6 @@ impl<T> SendEnd<T> {
             Self::Ring(producer) => producer.pushed(),
             Self::Lane(lane) => lane.producer.pushed(),
             Self::Ticket(ring) => ring.pushed(),
-            Self::Shard(shard) => shard.producer.ring().pushed(),
             Self::Locked(store) => store.pushed(),
             Self::Meeting(meeting) => meeting.pushed(),
         }
@@ -151,7 +141,6 @@ impl<T> SendEnd<T> {
             Self::Ring(producer) => producer.close(),
             Self::Lane(lane) => lane.producer.close(),
             Self::Ticket(ring) => drop(ring.close()),
-            Self::Shard(shard) => drop(shard.producer.ring().close()),
             Self::Locked(store) => store.close(),
             Self::Meeting(meeting) => meeting.close(),
         }

@@ -352,15 +352,10 @@ impl<T, S: ManySenders> Clone for Sender<T, S> {
     /// has lanes.
     fn clone(&self) -> Self {
         self.hub.add_sender();
-        let own_gate = || Arc::new(self.gate.another(self.end.capacity()));
         let (end, gate) = match &self.end {
             SendEnd::Lane(lane) => {
-                let gate = own_gate();
+                let gate = Arc::new(self.gate.another(self.end.capacity()));
                 (SendEnd::Lane(lane.another(Arc::clone(&gate))), gate)
-            }
-            SendEnd::Shard(shard) => {
-                let gate = own_gate();
-                (SendEnd::Shard(shard.another(Arc::clone(&gate))), gate)
             }
             SendEnd::Ticket(ring) => (SendEnd::Ticket(Arc::clone(ring)), Arc::clone(&self.gate)),
             SendEnd::Locked(store) => (SendEnd::Locked(Arc::clone(store)), Arc::clone(&self.gate)),

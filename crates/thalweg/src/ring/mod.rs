@@ -17,4 +17,4 @@ pub use mpsc::{LaneConsumer, mpsc};
 pub use prefetch::prefetch;
 pub use sequence::{CAPACITY_MAX, CapacityError};
 pub use spsc::{Batch, Claim, ClaimError, Consumer, Layout, PopError, Producer, PushError, spsc};
-pub use ticket::{Many, Side, Sole, SoleConsumer, SoleProducer, Taken, Ticket, TicketClaim};
+pub use ticket::{Taken, Ticket, TicketClaim};

@@ -67,35 +67,6 @@ pub(crate) fn a_new_sender_is_heard_beside_a_busy_one<S: Made + ManySenders>(fla
     panic!("the new sender's element does not come out");
 }
 
-/// A receiver that does not receive leaves its share to the others, however busy these are.
-pub(crate) fn an_idle_receiver_holds_nothing_back<S>(flavour: Flavour<S>)
-where
-    S: Made + ManySenders + ManyReceivers,
-{
-    for (senders, idle) in [(2, 1), (3, 1), (5, 3)] {
-        let (busy, mut rx) = flavour.channel::<usize>(4);
-        let mut all: Vec<_> = (1..senders).map(|_| busy.clone()).collect();
-        all.push(busy);
-        let idle = vec![rx.clone(); idle];
-        for quiet in 0..senders {
-            let mut heard = vec![0; senders];
-            // Everybody but one sends again and again.
-            all[quiet].send(quiet).unwrap();
-            for _ in 0..5000 {
-                for (n, tx) in all.iter_mut().enumerate() {
-                    if n != quiet {
-                        let _ = tx.try_send(n);
-                    }
-                }
-                heard[rx.recv().unwrap()] += 1;
-            }
-            assert!(heard.iter().all(|&count| count > 0), "{senders}: {heard:?}");
-            while rx.try_recv().is_ok() {}
-        }
-        drop(idle);
-    }
-}
-
 /// Each sender is made by the one before, which then goes: there is always one.
 pub(crate) fn senders_hand_over_while_the_receiver_waits<S: Made + ManySenders>(
     flavour: Flavour<S>,

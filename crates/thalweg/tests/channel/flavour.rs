@@ -118,8 +118,6 @@ pub(crate) const LANES: Flavour<Mpsc> = Flavour::rings(Builder::new);
 pub(crate) const ORDERED: Flavour<Mpsc> =
     Flavour::shared(|capacity| Builder::new(capacity).ordered());
 pub(crate) const TICKETS: Flavour<Mpmc> = Flavour::shared(Builder::new);
-pub(crate) const SHARDS: Flavour<Mpmc> =
-    Flavour::rings(|capacity| Builder::new(capacity).sharded());
 pub(crate) const UNBOUNDED_SPSC: Flavour<Spsc> = Flavour::stored(Builder::unbounded);
 pub(crate) const UNBOUNDED_MPSC: Flavour<Mpsc> = Flavour::stored(Builder::unbounded);
 pub(crate) const UNBOUNDED: Flavour<Mpmc> = Flavour::stored(Builder::unbounded);

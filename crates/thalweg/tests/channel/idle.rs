@@ -67,14 +67,13 @@ fn block_both<S: Made>(
 }
 
 fn all_kinds(ids: &mpsc::Sender<Option<String>>, mode: Mode) -> Vec<Release> {
-    use crate::flavour::{LANES, MEET, ORDERED, PACKED, SHARDS, SLOTTED, TICKETS, UNBOUNDED};
+    use crate::flavour::{LANES, MEET, ORDERED, PACKED, SLOTTED, TICKETS, UNBOUNDED};
     [
         block_both(PACKED, ids, mode),
         block_both(SLOTTED, ids, mode),
         block_both(LANES, ids, mode),
         block_both(ORDERED, ids, mode),
         block_both(TICKETS, ids, mode),
-        block_both(SHARDS, ids, mode),
         block_both(UNBOUNDED, ids, mode),
         block_both(MEET, ids, mode),
     ]

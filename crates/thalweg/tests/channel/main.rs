@@ -43,7 +43,7 @@ macro_rules! suite {
 mod stored {
     suite! {
         spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc_ordered: ORDERED,
-        mpmc: TICKETS, mpmc_sharded: SHARDS, unbounded_spsc: UNBOUNDED_SPSC,
+        mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
             singles: smoke
@@ -102,7 +102,7 @@ mod stored {
 mod any {
     suite! {
         spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc_ordered: ORDERED,
-        mpmc: TICKETS, mpmc_sharded: SHARDS, unbounded: UNBOUNDED,
+        mpmc: TICKETS, unbounded: UNBOUNDED,
         rendezvous_spsc: MEET_SPSC, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
             timeouts: an_element_in_time_is_received
@@ -150,7 +150,7 @@ mod rendezvous {
 mod claiming {
     suite! {
         spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc_ordered: ORDERED,
-        mpmc: TICKETS, mpmc_sharded: SHARDS;
+        mpmc: TICKETS;
         {
             claims: a_claim_is_sent_by_its_commit
                 a_claim_is_exact_or_an_error
@@ -191,7 +191,7 @@ mod dropping_oldest {
 
 mod many_senders {
     suite! {
-        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS, mpmc_sharded: SHARDS,
+        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
             clones: a_clone_sends_and_keeps_the_channel_open
@@ -205,7 +205,7 @@ mod many_senders {
 
 mod any_many_senders {
     suite! {
-        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS, mpmc_sharded: SHARDS,
+        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS,
         unbounded: UNBOUNDED, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
             clones: senders_hand_over_while_the_receiver_waits
@@ -221,16 +221,8 @@ mod any_many_senders {
 
 mod claiming_by_many {
     suite! {
-        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS, mpmc_sharded: SHARDS;
+        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS;
         { claims: claims_and_sends_compete, }
-    }
-}
-
-/// Rings that receivers share out.
-mod shares {
-    suite! {
-        mpmc_sharded: SHARDS;
-        { clones: an_idle_receiver_holds_nothing_back, }
     }
 }
 
@@ -268,7 +260,7 @@ mod one_order {
 
 mod many_receivers {
     suite! {
-        mpmc: TICKETS, mpmc_sharded: SHARDS, unbounded: UNBOUNDED;
+        mpmc: TICKETS, unbounded: UNBOUNDED;
         {
             clones: each_element_goes_to_one_receiver,
             loss: several_receivers_share_what_is_told,
@@ -279,7 +271,7 @@ mod many_receivers {
 
 mod any_many_receivers {
     suite! {
-        mpmc: TICKETS, mpmc_sharded: SHARDS, unbounded: UNBOUNDED, rendezvous: MEET;
+        mpmc: TICKETS, unbounded: UNBOUNDED, rendezvous: MEET;
         {
             clones: close_by_one_receiver_ends_all
                 every_waiting_receiver_is_woken

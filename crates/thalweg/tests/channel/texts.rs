@@ -21,10 +21,6 @@ fn capacities_out_of_range() {
         Some(error)
     );
     assert_eq!(Builder::new(asked).mpmc::<u8>().err(), Some(error));
-    assert_eq!(
-        Builder::new(asked).sharded().mpmc::<u8>().err(),
-        Some(error)
-    );
     assert_eq!(Builder::unbounded(asked).mpmc::<u8>().err(), Some(error));
     assert_eq!(
         error.to_string(),
@@ -63,31 +59,6 @@ fn an_unbounded_channel_allocates_as_it_grows() {
 
 #[test]
 fn options_that_contradict_each_other() {
-    assert_eq!(
-        text(Builder::new(4).sharded().spsc::<u8>()),
-        "a channel can't have shards together with one sender and one receiver"
-    );
-    assert_eq!(
-        text(Builder::new(4).sharded().mpsc::<u8>()),
-        "a channel can't have shards together with one receiver"
-    );
-    assert_eq!(
-        text(Builder::new(0).sharded().mpmc::<u8>()),
-        "a channel can't have shards together with rendezvous or unbounded storage"
-    );
-    assert_eq!(
-        text(Builder::unbounded(9).sharded().mpmc::<u8>()),
-        "a channel can't have shards together with rendezvous or unbounded storage"
-    );
-    assert_eq!(
-        text(
-            Builder::new(4)
-                .sharded()
-                .overflow(Overflow::DropOldest)
-                .mpmc::<u8>()
-        ),
-        "a channel can't have shards together with dropping the oldest element"
-    );
     for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
         assert_eq!(
             text(Builder::new(0).overflow(overflow).spsc::<u8>()),

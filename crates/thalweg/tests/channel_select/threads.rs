@@ -3,7 +3,7 @@
 use super::{LONG, linger, until};
 use std::thread;
 use thalweg::channel::mpmc::{Receiver, Sender};
-use thalweg::channel::{Builder, Ready, Select, Source, mpmc, mpsc, spsc, unbounded};
+use thalweg::channel::{Ready, Select, Source, mpmc, mpsc, spsc, unbounded};
 
 #[test]
 fn a_select_that_sleeps_is_woken_by_any_arm() {
@@ -178,10 +178,10 @@ fn many_selects_lose_nothing_and_double_nothing() {
     const EACH: u64 = 3_000;
     let (zero, from_zero) = mpmc::<u64>(0);
     let (ring, from_ring) = mpmc::<u64>(2);
-    let (sharded, from_sharded) = Builder::new(2).sharded().mpmc::<u64>().unwrap();
+    let (larger, from_larger) = mpmc::<u64>(3);
     let (queue, from_queue) = unbounded::<u64>(3);
-    let outs = (zero, ring, sharded, queue);
-    let ins = (from_zero, from_ring, from_sharded, from_queue);
+    let outs = (zero, ring, larger, queue);
+    let ins = (from_zero, from_ring, from_larger, from_queue);
     let senders = [0, 1, 2].map(|n| {
         let mut ends = outs.clone();
         thread::spawn(move || {

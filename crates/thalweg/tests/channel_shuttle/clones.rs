@@ -89,7 +89,7 @@ fn clones_are_told_of_the_end<S: ManySenders>(ends: Ends<S>) {
 }
 
 over_stores! {
-    clones_are_heard: lanes ordered tickets shards shards_of_one_sender unbounded meeting
+    clones_are_heard: lanes ordered tickets unbounded meeting
 }
 
-over_stores! { clones_are_told_of_the_end: lanes ordered tickets shards unbounded meeting }
+over_stores! { clones_are_told_of_the_end: lanes ordered tickets unbounded meeting }

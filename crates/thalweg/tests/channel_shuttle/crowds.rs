@@ -50,7 +50,7 @@ fn all_arrives<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     all_arrives:
-    packed slotted lanes ordered tickets packed_tickets shards unbounded meeting_of_two meeting
+    packed slotted lanes ordered tickets packed_tickets unbounded meeting_of_two meeting
 }
 
 /// A receiver closes the channel at some moment: what was sent until then is received, the rest
@@ -149,12 +149,12 @@ fn what_is_left_is_discarded<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     what_was_sent_before_the_close_arrives:
-    packed slotted lanes ordered tickets packed_tickets shards unbounded meeting_of_two meeting
+    packed slotted lanes ordered tickets packed_tickets unbounded meeting_of_two meeting
 }
 
 over_stores! {
     what_is_left_is_discarded:
-    packed slotted lanes ordered tickets packed_tickets shards unbounded meeting_of_two meeting
+    packed slotted lanes ordered tickets packed_tickets unbounded meeting_of_two meeting
 }
 
 /// Both sides wait with a limit that is over, and so may give up at any moment, or try.
@@ -193,5 +193,5 @@ fn who_gives_up_loses_nothing<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     who_gives_up_loses_nothing:
-    packed lanes tickets shards unbounded
+    packed lanes tickets unbounded
 }

@@ -30,7 +30,7 @@ macro_rules! faults {
 faults! {
     count_torn: loss::tickets_drop_newest::counted;
     end_untold: replies::a_send_that_is_under_way_hides_no_end;
-    future_look_again: tasks::dropped_futures_lose_nothing::shards;
+    future_look_again: tasks::dropped_futures_lose_nothing::tickets;
     future_pass_on: tasks::a_task_that_goes_passes_its_wake_up_on::tickets;
     lane_look_again: clones::clones_are_heard::lanes;
     lane_shut: clones::clones_are_told_of_the_end::lanes;
@@ -41,8 +41,6 @@ faults! {
     redraw: claims::unused_room_comes_back::tickets;
     select_look_again: select::each_element_is_sent_and_received_by_one_arm::tickets;
     select_token: select::four_selects_meet_in_pairs;
-    shard_look_again: clones::clones_are_heard::shards_of_one_sender;
-    shard_shut: clones::clones_are_told_of_the_end::shards;
     shut: replies::send::tickets;
     unhidden_untold: replies::an_iterator_that_gives_nothing_hides_no_element;
     untold_kept: loss::tickets_drop_oldest::told;

@@ -41,10 +41,6 @@ mod store {
         many(Builder::new(4).mpmc().unwrap())
     }
 
-    pub(super) fn shards() -> (Vec<Asker<Mpmc>>, Worker<Mpmc>) {
-        many(Builder::new(2).sharded().mpmc().unwrap())
-    }
-
     pub(super) fn unbounded() -> (Vec<Asker<Mpmc>>, Worker<Mpmc>) {
         many(Builder::unbounded(4).mpmc().unwrap())
     }
@@ -139,11 +135,11 @@ macro_rules! asked {
 }
 
 asked! {
-    send: ring lanes ordered tickets shards unbounded meeting;
-    batch: ring lanes ordered tickets shards unbounded;
-    claim: ring lanes ordered tickets shards;
-    select: ring lanes tickets shards unbounded meeting;
-    task: ring lanes tickets shards unbounded meeting;
+    send: ring lanes ordered tickets unbounded meeting;
+    batch: ring lanes ordered tickets unbounded;
+    claim: ring lanes ordered tickets;
+    select: ring lanes tickets unbounded meeting;
+    task: ring lanes tickets unbounded meeting;
 }
 
 /// One claims room, and gives it up when the worker has gone: those who asked behind it are told.

@@ -89,7 +89,7 @@ fn each_element_is_sent_and_received_by_one_arm<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     each_element_is_sent_and_received_by_one_arm:
-    packed lanes ordered tickets shards unbounded meeting_of_two meeting
+    packed lanes ordered tickets unbounded meeting_of_two meeting
 }
 
 /// Four threads offer and wish on one rendezvous: two pairs meet, and nobody itself.
@@ -194,11 +194,7 @@ fn watches(builders: [Builder; 3]) {
 #[test]
 fn who_watches_hears_of_all() {
     explore(|| {
-        watches([
-            Builder::new(1),
-            Builder::new(2).sharded(),
-            Builder::unbounded(1),
-        ]);
+        watches([Builder::new(1), Builder::new(2), Builder::unbounded(1)]);
     });
 }
 

@@ -91,17 +91,6 @@ pub(crate) fn packed_tickets() -> Ends<Mpmc> {
     many_to_many(Builder::new(4).layout(Layout::Packed))
 }
 
-pub(crate) fn shards() -> Ends<Mpmc> {
-    many_to_many(Builder::new(2).sharded()).with_lanes()
-}
-
-/// All rings are closed at once where the only sender is followed by its clone.
-pub(crate) fn shards_of_one_sender() -> Ends<Mpmc> {
-    let mut ends = shards();
-    ends.senders.truncate(1);
-    ends
-}
-
 pub(crate) fn unbounded() -> Ends<Mpmc> {
     many_to_many(Builder::unbounded(3))
 }

@@ -77,7 +77,7 @@ fn dropped_futures_lose_nothing<S: Shape>(ends: Ends<S>) {
 
 over_stores! {
     dropped_futures_lose_nothing:
-    packed slotted lanes ordered tickets packed_tickets shards unbounded meeting_of_two meeting
+    packed slotted lanes ordered tickets packed_tickets unbounded meeting_of_two meeting
 }
 
 /// A receive is given up after a look, for good, and nothing else wakes the others: each gets its
@@ -113,4 +113,4 @@ fn a_task_that_goes_passes_its_wake_up_on<S: Shape>(mut ends: Ends<S>) {
     ends.ledger.check_all_gone(made);
 }
 
-over_stores! { a_task_that_goes_passes_its_wake_up_on: tickets shards unbounded meeting }
+over_stores! { a_task_that_goes_passes_its_wake_up_on: tickets unbounded meeting }

@@ -50,7 +50,6 @@ over_stores! {
     ring, 2, ["publish", "observe", "release", "reclaim", "dekker", "future_look_again"];
     lanes, 2, ["publish", "observe", "release", "reclaim", "dekker", "future_look_again"];
     ticket, 2, ["publish", "observe", "release", "reclaim", "dekker", "future_look_again"];
-    shards, 2, ["publish", "observe", "release", "reclaim", "dekker", "future_look_again"];
     unbounded, 2, ["future_look_again", "locked_room"];
 }
 
@@ -74,7 +73,6 @@ fn a_dropped_future_passes_its_wake_up_on<S: ManyReceivers>((mut tx, mut rx): Ke
 over_stores! {
     a_dropped_future_passes_its_wake_up_on;
     ticket, 2, ["dekker", "future_pass_on"];
-    shards, 2, ["dekker", "future_pass_on"];
     unbounded, 2, ["future_pass_on"];
 }
 
@@ -103,7 +101,6 @@ over_stores! {
     ring, 3, ["publish", "observe", "dekker"];
     lanes, 3, ["publish", "observe", "dekker"];
     ticket, 3, ["publish", "observe", "dekker"];
-    shards, 3, ["publish", "observe", "dekker"];
     unbounded, 3, [];
 }
 

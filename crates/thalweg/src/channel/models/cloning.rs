@@ -22,7 +22,6 @@ over_stores! {
     a_clone_is_heard_after_its_original_is_gone;
     lanes, 2, ["lane_look_again", "publish", "dekker"];
     ticket, 2, ["publish", "dekker"];
-    shards, 2, ["shard_look_again", "publish", "dekker"];
     unbounded, 2, ["locked_close"];
 }
 
@@ -42,7 +41,6 @@ over_stores! {
     a_clone_is_heard_beside_its_original;
     lanes, 2, ["publish", "observe", "dekker"];
     ticket, 2, ["publish", "observe", "dekker"];
-    shards, 2, ["publish", "observe", "dekker"];
     unbounded, 2, ["locked_room"];
 }
 
@@ -64,6 +62,5 @@ over_stores! {
     a_clone_made_while_the_receiver_leaves_hears_of_it;
     lanes, 2, ["lane_shut", "dekker"];
     ticket, 2, ["dekker"];
-    shards, 2, ["shard_shut", "dekker"];
     unbounded, 2, ["locked_close"];
 }

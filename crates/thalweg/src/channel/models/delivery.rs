@@ -24,7 +24,6 @@ over_stores! {
     ring, 2, ["publish", "observe", "release", "reclaim", "dekker"];
     lanes, 2, ["publish", "observe", "release", "reclaim", "dekker"];
     ticket, 2, ["publish", "observe", "release", "reclaim", "dekker"];
-    shards, 2, ["publish", "observe", "release", "reclaim", "dekker"];
     unbounded, 2, ["locked_room"];
 }
 
@@ -44,7 +43,6 @@ over_stores! {
     ring, 3, ["publish", "observe", "closed", "dekker"];
     lanes, 2, ["publish", "observe", "closed", "dekker"];
     ticket, 3, ["publish", "observe", "dekker"];
-    shards, 2, ["publish", "observe", "dekker"];
     unbounded, 3, ["locked_close"];
 }
 
@@ -62,7 +60,6 @@ over_stores! {
     the_later_of_two_senders_wakes_the_receiver;
     lanes, 1, ["count_torn"];
     ticket, 2, ["dekker", "light", "count_torn"];
-    shards, 1, ["count_torn"];
     unbounded, 2, ["count_torn"];
 }
 
@@ -81,7 +78,6 @@ over_stores! {
     a_sender_gets_its_element_back_from_a_receiver_that_goes;
     ring, 3, ["dekker"];
     lanes, 2, ["dekker"];
-    shards, 2, ["dekker"];
     ticket, 3, ["dekker", "light"];
     unbounded, 3, ["locked_close"];
 }
@@ -106,7 +102,6 @@ over_stores! {
     ring, 3, ["dekker", "light"];
     lanes, 3, ["dekker", "light"];
     ticket, 3, ["dekker", "light"];
-    shards, 3, ["dekker", "light"];
     unbounded, 3, ["locked_close"];
 }
 
@@ -129,7 +124,6 @@ over_stores! {
     ring, 3, ["publish", "observe"];
     lanes, 3, ["publish", "observe"];
     ticket, 3, ["publish", "observe"];
-    shards, 3, ["publish", "observe"];
     unbounded, 3, [];
 }
 
@@ -156,6 +150,5 @@ over_stores! {
     ring, 3, ["release", "reclaim"];
     lanes, 3, ["release", "reclaim"];
     ticket, 3, ["release", "reclaim"];
-    shards, 3, ["release", "reclaim"];
     unbounded, 3, [];
 }

@@ -28,7 +28,6 @@ over_stores! {
     ring, 3, ["shut", "light", "late_missed"];
     lanes, 3, ["shut", "light", "late_missed"];
     ticket, 3, ["shut", "light"];
-    shards, 3, ["shut", "light"];
     unbounded, 3, [];
 }
 
@@ -46,7 +45,6 @@ over_stores! {
     ring, 3, ["shut", "late_missed"];
     lanes, 2, ["shut", "late_missed"];
     ticket, 2, ["shut"];
-    shards, 2, ["shut"];
     unbounded, 2, ["shut"];
 }
 
@@ -66,7 +64,6 @@ over_stores! {
     ring, 3, ["shut", "late_missed"];
     lanes, 2, ["shut", "late_missed"];
     ticket, 2, ["shut"];
-    shards, 2, ["shut"];
 }
 
 /// One of them may hide the element of the other.
@@ -88,6 +85,5 @@ over_stores! {
     two_that_come_late_are_gone_at_once;
     lanes, 1, ["shut", "late_missed"];
     two_tickets, 2, ["shut"];
-    shards, 1, ["shut"];
     unbounded, 1, [];
 }

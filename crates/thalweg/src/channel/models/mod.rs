@@ -41,11 +41,6 @@ mod store {
         Builder::new(2).mpmc().expect("a capacity in range")
     }
 
-    pub(super) fn shards() -> Ends<Mpmc> {
-        let sharded = Builder::new(1).sharded().mpmc();
-        sharded.expect("a capacity in range")
-    }
-
     pub(super) fn unbounded() -> Ends<Mpmc> {
         Builder::unbounded(1).mpmc().expect("a limit in range")
     }

@@ -5,19 +5,17 @@ use std::ops::Range;
 
 use super::Apart;
 use super::slot::Slots;
-use crate::ring::ClaimError;
-use crate::ring::sync::Ordering;
 
 /// Claimed room in a [`Ticket`](super::Ticket) ring: write, then [`commit`](Self::commit).
 ///
 /// Elements are written in order. `commit` publishes those that were written, and the rest of the
-/// room goes back. With many producers it can do so only if the ring is open and nobody has pushed
-/// or claimed behind this claim meanwhile: else the rest become holes, which take up room until
-/// consumers pass over them. A claim that is dropped without `commit` publishes nothing, and drops
-/// what was written into it; of many producers' claims these positions become holes.
+/// room goes back. It can do so only if the ring is open and nobody has pushed or claimed behind
+/// this claim meanwhile: else the rest become holes, which take up room until consumers pass over
+/// them. A claim that is dropped without `commit` publishes nothing, and drops what was written
+/// into it; these positions become holes.
 ///
-/// Forgetting a claim (`std::mem::forget`) leaks what was written. Of many producers' claims it
-/// also stops the ring for good: what comes behind its positions is never delivered.
+/// Forgetting a claim (`std::mem::forget`) leaks what was written, and stops the ring for good:
+/// what comes behind its positions is never delivered.
 ///
 /// ```
 /// use thalweg::ring::{Layout, Ticket};
@@ -40,49 +38,19 @@ pub struct TicketClaim<'a, T> {
     len: usize,
     /// What of it is written, from the start.
     written: usize,
-    /// A sole producer's position, which moves on with what is published.
-    sole: Option<SoleTail<'a>>,
-    /// The tail that the tickets came from, where others draw too.
-    tail: Option<&'a Apart>,
-}
-
-/// Where a sole producer is: its own count, and the one that others read.
-pub(super) struct SoleTail<'a> {
-    pub(super) own: &'a mut u64,
-    pub(super) shared: &'a Apart,
-}
-
-impl SoleTail<'_> {
-    #[inline(always)]
-    pub(super) fn set(&mut self, position: u64) {
-        *self.own = position;
-        // ORDERING: Relaxed, a count that others read; elements are published by their stamps.
-        self.shared.0.store(position, Ordering::Relaxed);
-    }
+    /// The tail that the tickets came from.
+    tail: &'a Apart,
 }
 
 impl<'a, T> TicketClaim<'a, T> {
     /// The caller hands over its tickets, for free positions (rule 2).
-    pub(super) fn with_holes(slots: Slots<'a, T>, tail: &'a Apart, tickets: Range<u64>) -> Self {
+    pub(super) fn new(slots: Slots<'a, T>, tail: &'a Apart, tickets: Range<u64>) -> Self {
         Self {
             slots,
             start: tickets.start,
             len: (tickets.end - tickets.start) as usize,
             written: 0,
-            sole: None,
-            tail: Some(tail),
-        }
-    }
-
-    /// The sole producer found `len` free positions at its tail (rule 2).
-    pub(super) fn of_sole(slots: Slots<'a, T>, tail: SoleTail<'a>, len: usize) -> Self {
-        Self {
-            slots,
-            start: *tail.own,
-            len,
-            written: 0,
-            sole: Some(tail),
-            tail: None,
+            tail,
         }
     }
 
@@ -147,16 +115,12 @@ impl<'a, T> TicketClaim<'a, T> {
 
     /// Publishes what was written; the claim then has room for what remains.
     #[inline]
-    fn publish(&mut self) -> usize {
+    pub(super) fn publish(&mut self) -> usize {
         let count = self.written;
         let positions = self.start..self.start + count as u64;
         self.written = 0;
         self.len -= count;
         self.start = positions.end;
-        if let Some(tail) = &mut self.sole {
-            // Before the stamps: a consumer must not be ahead of the count.
-            tail.set(positions.end);
-        }
         for position in positions {
             self.slots.slot(position).publish(position);
         }
@@ -170,17 +134,9 @@ impl<'a, T> TicketClaim<'a, T> {
             self.start + self.written as u64,
             self.start + self.len as u64,
         );
-        if let Some(tail) = self.tail
-            && written < end
-            && tail.redraw(written, end)
-        {
+        if written < end && self.tail.redraw(written, end) {
             self.len = self.written;
         }
-    }
-
-    /// Whether there is a position to abandon. A sole producer's that is not written has no ticket.
-    fn remains(&self) -> bool {
-        self.written > 0 || (self.len > 0 && self.sole.is_none())
     }
 
     /// Counts the next position as done: takes the element that was written there, if any, and
@@ -193,9 +149,7 @@ impl<'a, T> TicketClaim<'a, T> {
         self.written = self.written.saturating_sub(1);
         self.len -= 1;
         self.start += 1;
-        if self.sole.is_none() {
-            slot.give_up(position);
-        }
+        slot.give_up(position);
         value
     }
 }
@@ -206,14 +160,14 @@ impl<T> Drop for TicketClaim<'_, T> {
         struct GoOn<'c, 'a, T>(&'c mut TicketClaim<'a, T>);
         impl<T> Drop for GoOn<'_, '_, T> {
             fn drop(&mut self) {
-                while self.0.remains() {
+                while self.0.len > 0 {
                     std::mem::forget(self.0.abandon());
                 }
             }
         }
         self.give_back();
         let rest = GoOn(self);
-        while rest.0.remains() {
+        while rest.0.len > 0 {
             drop(rest.0.abandon());
         }
     }
@@ -225,35 +179,5 @@ impl<T> fmt::Debug for TicketClaim<'_, T> {
             .field("len", &self.len)
             .field("written", &self.written)
             .finish()
-    }
-}
-
-/// A producer's end, of either kind.
-pub(super) trait Claims<T> {
-    fn claim_up_to(&mut self, max: usize) -> Result<TicketClaim<'_, T>, ClaimError>;
-}
-
-/// Pushes what the iterator gives while there is room; each element is published as it comes.
-pub(super) fn push_iter<T>(
-    producer: &mut impl Claims<T>,
-    mut values: impl Iterator<Item = T>,
-) -> usize {
-    let mut pushed = 0;
-    loop {
-        let (least, most) = values.size_hint();
-        if most == Some(0) {
-            return pushed;
-        }
-        let Ok(mut claim) = producer.claim_up_to(least.max(1)) else {
-            return pushed;
-        };
-        while claim.remaining() > 0 {
-            let Some(value) = values.next() else {
-                return pushed;
-            };
-            // There is room: `remaining` was asked just now.
-            let _ = claim.push(value);
-            pushed += claim.publish();
-        }
     }
 }

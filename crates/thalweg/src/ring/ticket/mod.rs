@@ -6,8 +6,7 @@
 //!
 //! *Rules.*
 //! 1. A ticket is a position, held by one at most: producers move `tail` on by compare-and-swap,
-//!    consumers `head`; by n for n tickets. Where a side has one end only, that end keeps the
-//!    position and merely stores it: its methods take `&mut self`, and it is not `Clone`.
+//!    consumers `head`; by n for n tickets.
 //! 2. A producer draws tickets only for positions whose slots it saw free for them (acquired), and
 //!    then is the only one to touch these slots until it stamps them: as element, after it wrote
 //!    it, or as hole.
@@ -37,13 +36,11 @@
 //! slot tells: so tail − head ≤ capacity without a look at `head` (`Slots::room`). For a power of
 //! two this is the slot of p itself.
 //!
-//! *Close.* With many producers a bit in `tail`: the swap that sets it comes before or after each
-//! ticket, so a push has its ticket before the close and is delivered, or is refused; and when
-//! `head` arrives at the tail that has the bit, there is nothing to come: no swap of a producer
-//! succeeds any more, so no ticket comes back either. A sole producer does not swap, so there the
-//! close is a flag: exact when the producer closes; when another does, a push that is under way may
-//! still succeed, and its element is there to take. `closing` is that flag, and with many producers
-//! the hint that makes consumers look at `tail`, which they otherwise leave to the producers.
+//! *Close.* A bit in `tail`: the swap that sets it comes before or after each ticket, so a push has
+//! its ticket before the close and is delivered, or is refused; and when `head` arrives at the tail
+//! that has the bit, there is nothing to come: no swap of a producer succeeds any more, so no
+//! ticket comes back either. `closing` is the hint that makes consumers look at `tail`, which they
+//! otherwise leave to the producers.
 //!
 //! *Holes.* A claim that is not used up gives what is left back (rule 5). Where it cannot, since
 //! later tickets are drawn or the ring is closed, it stamps what is left as holes, and consumers
@@ -55,8 +52,8 @@
 //! holds back what comes behind it: consumers see an empty ring, and never wait in a loop for it.
 //!
 //! *Tried and measured* (8-byte elements, 1024 of them, a virtual machine with two cores of an AMD
-//! EPYC, in one thread; a loaded machine said little about several): a push and a pop 7.6 ns, by a
-//! sole producer 1.7 + 3.7, by a sole consumer 3.8 + 1.6; in batches of 64 3.3 ns both together.
+//! EPYC, in one thread; a loaded machine said little about several): a push and a pop 7.6 ns; in
+//! batches of 64 3.3 ns both together.
 //! Slotted is the same within 15 %. A copy of base and mask in registers (`Slots`) took off a
 //! quarter one by one (512 in, 512 out) and two fifths in batches: through the shared reference
 //! they are loaded again after each atomic operation. Scrambled indices, neighbours on different
@@ -73,23 +70,18 @@ mod claim;
 mod models;
 mod pop;
 mod push;
-mod side;
 mod slot;
-mod sole;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
 use std::fmt;
-use std::marker::PhantomData;
 
 pub use claim::TicketClaim;
 pub use pop::Taken;
-pub use side::{Many, Side, Sole};
-pub use sole::{SoleConsumer, SoleProducer};
 
 use super::sequence::{CapacityError, slots_for};
 use super::spsc::Layout;
-use super::sync::{Arc, AtomicBool, AtomicU64, Ordering, order, spin_hint};
+use super::sync::{AtomicBool, AtomicU64, Ordering, order, spin_hint};
 use slot::{Slots, State, Storage};
 
 /// In `tail`: closed.
@@ -130,9 +122,7 @@ impl Apart {
 
 /// A bounded ring for any number of producers and consumers, with one order for all elements.
 ///
-/// It is shared by reference, usually in an `Arc`. `P` and `C` say whether the producers' and the
-/// consumers' side are open to all ([`Many`], by methods of the ring) or have one end
-/// ([`Sole`], by [`SoleProducer`] and [`SoleConsumer`]), which is cheaper.
+/// It is shared by reference, usually in an `Arc`.
 ///
 /// No operation blocks or makes a system call; only [`pop_into`](Self::pop_into) can allocate, in
 /// the caller's vector. Elements that nobody took are dropped with the ring.
@@ -161,22 +151,21 @@ impl Apart {
 /// assert_eq!(ring.try_pop(), Err(PopError::Closed));
 /// # Ok::<(), thalweg::ring::CapacityError>(())
 /// ```
-pub struct Ticket<T, P: Side = Many, C: Side = Many> {
+pub struct Ticket<T> {
     storage: Storage<T>,
     closing: AtomicBool,
     tail: Apart,
     head: Apart,
-    sides: PhantomData<(P, C)>,
 }
 
 // SAFETY: elements move from one thread to another, and are never shared; who may touch a slot is
 // settled by the tickets (rules 1 to 3).
-unsafe impl<T: Send, P: Side, C: Side> Send for Ticket<T, P, C> {}
+unsafe impl<T: Send> Send for Ticket<T> {}
 // SAFETY: as above.
-unsafe impl<T: Send, P: Side, C: Side> Sync for Ticket<T, P, C> {}
+unsafe impl<T: Send> Sync for Ticket<T> {}
 
 impl<T> Ticket<T> {
-    /// Makes a ring for many producers and many consumers that holds up to `capacity` elements.
+    /// Makes a ring that holds up to `capacity` elements.
     ///
     /// All memory is allocated and touched here: `capacity` rounded up to a power of two of slots,
     /// each with eight bytes for its stamp. The ring never holds more than `capacity`.
@@ -184,47 +173,11 @@ impl<T> Ticket<T> {
     /// # Errors
     /// [`CapacityError`] if `capacity` is 0 or above [`CAPACITY_MAX`](super::CAPACITY_MAX).
     pub fn new(capacity: usize, layout: Layout) -> Result<Self, CapacityError> {
-        Self::with_sides(capacity, layout)
-    }
-}
-
-impl<T> Ticket<T, Sole, Many> {
-    /// Makes a ring with one producer and many consumers.
-    ///
-    /// # Errors
-    /// As [`new`](Ticket::new).
-    pub fn with_sole_producer(
-        capacity: usize,
-        layout: Layout,
-    ) -> Result<(SoleProducer<T>, Arc<Self>), CapacityError> {
-        let ring = Arc::new(Self::with_sides(capacity, layout)?);
-        Ok((SoleProducer::new(Arc::clone(&ring)), ring))
-    }
-}
-
-impl<T> Ticket<T, Many, Sole> {
-    /// Makes a ring with many producers and one consumer.
-    ///
-    /// # Errors
-    /// As [`new`](Ticket::new).
-    pub fn with_sole_consumer(
-        capacity: usize,
-        layout: Layout,
-    ) -> Result<(Arc<Self>, SoleConsumer<T>), CapacityError> {
-        let ring = Arc::new(Self::with_sides(capacity, layout)?);
-        Ok((Arc::clone(&ring), SoleConsumer::new(ring)))
-    }
-}
-
-impl<T, P: Side, C: Side> Ticket<T, P, C> {
-    /// Private, so that a sole end is made once and with its ring.
-    fn with_sides(capacity: usize, layout: Layout) -> Result<Self, CapacityError> {
         Ok(Self {
             storage: Storage::new(layout, capacity, slots_for(capacity)?),
             closing: AtomicBool::new(false),
             tail: Apart(AtomicU64::new(0)),
             head: Apart(AtomicU64::new(0)),
-            sides: PhantomData,
         })
     }
 
@@ -236,56 +189,35 @@ impl<T, P: Side, C: Side> Ticket<T, P, C> {
     /// Closes the ring: later pushes fail, and consumers get what was pushed before, then
     /// [`PopError::Closed`](super::PopError::Closed). Gives `true` if it was open.
     ///
-    /// With many producers each push comes either before the close or is refused. With a sole
-    /// producer that another thread closes, a push that is under way may still succeed.
+    /// Each push comes either before the close or is refused.
     pub fn close(&self) -> bool {
         // ORDERING: close (Release), pairs with the closed in `is_closing`. A swap, so that a later
         // close stays in the release sequence of an earlier one.
-        let was_closing = self.closing.swap(true, order::close());
-        if P::SOLE {
-            return !was_closing;
-        }
+        self.closing.swap(true, order::close());
         // ORDERING: close (Release), pairs with the closed in `is_closed`.
         self.tail.0.fetch_or(CLOSED, order::close()) & CLOSED == 0
     }
 
-    /// Whether a close is done or under way.
-    #[inline(always)]
-    fn is_closing(&self) -> bool {
-        // ORDERING: closed (Acquire), pairs with the close in `close`: what a sole producer
-        // published before is seen.
-        self.closing.load(order::closed())
-    }
-
     /// Whether the ring is closed. There may still be elements to take.
     pub fn is_closed(&self) -> bool {
-        if P::SOLE {
-            return self.is_closing();
-        }
         // ORDERING: closed (Acquire), pairs with the close in `close`.
         self.tail.0.load(order::closed()) & CLOSED != 0
     }
 
-    /// Why a pop at `head` found nothing; `None` if there may be something now.
+    /// Why a pop at `head` found nothing.
     #[cold]
-    fn why_nothing(&self, head: u64) -> Option<super::PopError> {
-        if !self.is_closing() {
-            return Some(super::PopError::Empty);
-        }
-        if P::SOLE {
-            // Closed is seen, so what was published before is visible from here on: look again.
-            return match self.slots().content(head) {
-                State::Earlier | State::Free => Some(super::PopError::Closed),
-                _ => None,
-            };
+    fn why_nothing(&self, head: u64) -> super::PopError {
+        // ORDERING: closed (Acquire), pairs with the close in `close`.
+        if !self.closing.load(order::closed()) {
+            return super::PopError::Empty;
         }
         // ORDERING: closed (Acquire), pairs with the close in `close`.
         let tail = self.tail.0.load(order::closed());
-        Some(if tail == head | CLOSED {
+        if tail == head | CLOSED {
             super::PopError::Closed
         } else {
             super::PopError::Empty
-        })
+        }
     }
 
     /// How many elements the ring holds at most.
@@ -346,7 +278,7 @@ impl<T, P: Side, C: Side> Ticket<T, P, C> {
     }
 }
 
-impl<T, P: Side, C: Side> Drop for Ticket<T, P, C> {
+impl<T> Drop for Ticket<T> {
     fn drop(&mut self) {
         if !std::mem::needs_drop::<T>() {
             return;
@@ -363,7 +295,7 @@ impl<T, P: Side, C: Side> Drop for Ticket<T, P, C> {
     }
 }
 
-impl<T, P: Side, C: Side> fmt::Debug for Ticket<T, P, C> {
+impl<T> fmt::Debug for Ticket<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Ticket")
             .field("layout", &self.layout())

@@ -7,7 +7,7 @@ use std::cell::Cell;
 use loom::sync::Arc;
 use loom::thread;
 
-use super::{SoleConsumer, SoleProducer, Ticket};
+use super::Ticket;
 use crate::ring::sync::{UnsafeCell, fault};
 use crate::ring::{Layout, PopError, PushError};
 
@@ -50,19 +50,6 @@ fn begin() {
 
 fn ring<T>(capacity: usize) -> Arc<Ticket<T>> {
     Arc::new(Ticket::new(capacity, Layout::Packed).expect("a capacity in range"))
-}
-
-fn sole_producer<T>(capacity: usize) -> (SoleProducer<T>, Arc<Ticket<T, super::Sole>>) {
-    Ticket::with_sole_producer(capacity, Layout::Packed).expect("a capacity in range")
-}
-
-fn sole_consumer<T>(
-    capacity: usize,
-) -> (
-    Arc<Ticket<T, super::Many, super::Sole>>,
-    SoleConsumer<T, super::Many>,
-) {
-    Ticket::with_sole_consumer(capacity, Layout::Packed).expect("a capacity in range")
 }
 
 /// Pushes, and waits while the ring is full; false if it is closed.
@@ -442,76 +429,10 @@ fn elements_left_inside_are_dropped_once() {
 }
 
 #[test]
-fn a_sole_producer_feeds_two_consumers() {
+fn a_hole_in_the_next_lap_is_passed_over() {
     check(
         || {
-            let (mut tx, ring) = sole_producer(1);
-            let receivers = [(), ()].map(|()| {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || ring.try_pop().unwrap_or(0))
-            });
-            begin();
-            let mut sent = tx.try_push(1).map_or(0, |()| 1);
-            for _ in 0..2 {
-                // There is room only if the first was taken.
-                if sent < 2 && tx.try_push(2).is_ok() {
-                    sent += 2;
-                }
-                thread::yield_now();
-            }
-            drop(tx);
-            let mut sum: u8 = receivers.into_iter().map(joined).sum();
-            while let Some(n) = pop(|| ring.try_pop()) {
-                sum += n;
-            }
-            assert_eq!(sum, sent);
-        },
-        &["publish", "observe", "release", "reclaim"],
-    );
-}
-
-#[test]
-fn a_sole_producers_close_comes_after_what_it_pushed() {
-    check(
-        || {
-            let (mut tx, ring) = sole_producer(2);
-            let receiver = thread::spawn(move || {
-                let first = pop(|| ring.try_pop());
-                (first, pop(|| ring.try_pop()))
-            });
-            begin();
-            assert!(tx.try_push(1_u8).is_ok());
-            drop(tx);
-            assert_eq!(joined(receiver), (Some(1), None));
-        },
-        &["publish", "observe", "close", "closed"],
-    );
-}
-
-#[test]
-fn a_sole_consumer_gets_all_of_two_producers() {
-    check(
-        || {
-            let (ring, mut rx) = sole_consumer(1);
-            let senders = [1_u8, 2].map(|n| {
-                let ring = Arc::clone(&ring);
-                thread::spawn(move || ring.try_push(n).map_or(0, |()| n))
-            });
-            begin();
-            let mut sum = rx.try_pop().unwrap_or(0) + rx.try_pop().unwrap_or(0);
-            let sent: u8 = senders.into_iter().map(joined).sum();
-            sum += rx.try_pop().unwrap_or(0);
-            assert_eq!(sum, sent);
-        },
-        &["publish", "observe", "release", "reclaim"],
-    );
-}
-
-#[test]
-fn a_sole_consumer_passes_over_holes() {
-    check(
-        || {
-            let (ring, mut rx) = sole_consumer(2);
+            let ring = ring(2);
             let sender = {
                 let ring = Arc::clone(&ring);
                 thread::spawn(move || {
@@ -524,9 +445,9 @@ fn a_sole_consumer_passes_over_holes() {
                 })
             };
             begin();
-            assert_eq!(pop(|| rx.try_pop_at()), Some((0, 1)));
-            assert_eq!(pop(|| rx.try_pop_at()), Some((2, 2)));
-            assert_eq!(pop(|| rx.try_pop_at()), None);
+            assert_eq!(pop(|| ring.try_pop_at()), Some((0, 1)));
+            assert_eq!(pop(|| ring.try_pop_at()), Some((2, 2)));
+            assert_eq!(pop(|| ring.try_pop_at()), None);
             joined(sender);
         },
         &["publish", "observe", "release", "reclaim"],

@@ -1,6 +1,5 @@
 //! Popping by any number of threads.
 
-use super::side::{Many, Side};
 use super::slot::{Slots, State};
 use super::{Backoff, Ticket};
 use crate::ring::PopError;
@@ -15,7 +14,7 @@ pub struct Taken {
     pub count: usize,
 }
 
-impl<T, P: Side> Ticket<T, P, Many> {
+impl<T> Ticket<T> {
     /// Draws tickets for 1 to `max` elements, `max` being at least 1, and passes over holes; gives
     /// the first position and how many.
     #[inline(always)]
@@ -28,10 +27,7 @@ impl<T, P: Side> Ticket<T, P, Many> {
             if count == 0 {
                 match then {
                     State::Hole => {}
-                    State::Earlier | State::Free => match self.why_nothing(head) {
-                        Some(error) => return Err(error),
-                        None => continue,
-                    },
+                    State::Earlier | State::Free => return Err(self.why_nothing(head)),
                     _ => {
                         // Others have drawn this ticket.
                         // ORDERING: Relaxed, as above.
@@ -100,13 +96,11 @@ impl<T, P: Side> Ticket<T, P, Many> {
         let count = count as usize;
         Ok(Taken { first, count })
     }
-}
 
-impl<T, P: Side, C: Side> Ticket<T, P, C> {
     /// Makes room in `out` for what is in the ring, at most `max`, before any ticket is drawn; how
     /// many there is room for, at most `max`.
     #[inline]
-    pub(super) fn reserve(&self, out: &mut Vec<T>, max: usize) -> u64 {
+    fn reserve(&self, out: &mut Vec<T>, max: usize) -> u64 {
         let max = max.min(self.capacity());
         if out.capacity() - out.len() < max {
             out.reserve(max.min(self.len().max(1)));

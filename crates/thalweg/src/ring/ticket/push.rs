@@ -2,29 +2,28 @@
 
 use std::ops::Range;
 
-use super::claim::{Claims, TicketClaim, push_iter};
-use super::side::{Many, Side};
+use super::claim::TicketClaim;
 use super::slot::{Slots, State};
 use super::{Backoff, CLOSED, Ticket};
 use crate::ring::sync::{Ordering, order};
 use crate::ring::{ClaimError, PushError};
 
 /// Why no tickets were drawn.
-pub(super) enum Refused {
+enum Refused {
     /// This many positions are free, fewer than asked for.
     Full(u64),
     Closed,
 }
 
 impl Refused {
-    pub(super) fn push<T>(self, value: T) -> PushError<T> {
+    fn push<T>(self, value: T) -> PushError<T> {
         match self {
             Self::Full(_) => PushError::Full(value),
             Self::Closed => PushError::Closed(value),
         }
     }
 
-    pub(super) fn claim(self, asked: usize) -> ClaimError {
+    fn claim(self, asked: usize) -> ClaimError {
         match self {
             Self::Full(free) => ClaimError::Full {
                 asked,
@@ -35,7 +34,7 @@ impl Refused {
     }
 }
 
-impl<T, C: Side> Ticket<T, Many, C> {
+impl<T> Ticket<T> {
     /// Draws tickets for `min` to `max` positions, as many as are free.
     #[inline(always)]
     fn draw(&self, slots: Slots<'_, T>, min: u64, max: u64) -> Result<Range<u64>, Refused> {
@@ -115,7 +114,7 @@ impl<T, C: Side> Ticket<T, Many, C> {
         let slots = self.slots();
         let tickets = self.draw(slots, count as u64, count as u64);
         let tickets = tickets.map_err(|refused| refused.claim(count))?;
-        Ok(TicketClaim::with_holes(slots, &self.tail, tickets))
+        Ok(TicketClaim::new(slots, &self.tail, tickets))
     }
 
     /// Claims room for as many elements as are free in one run, at most `max` and, unless `max` is
@@ -129,7 +128,7 @@ impl<T, C: Side> Ticket<T, Many, C> {
         let slots = self.slots();
         let tickets = self.draw(slots, want.min(1), want);
         let tickets = tickets.map_err(|refused| refused.claim(max))?;
-        Ok(TicketClaim::with_holes(slots, &self.tail, tickets))
+        Ok(TicketClaim::new(slots, &self.tail, tickets))
     }
 
     /// Appends elements from the front of `values` while there is room, in one run, and says how
@@ -154,12 +153,24 @@ impl<T, C: Side> Ticket<T, Many, C> {
     /// others have pushed behind them. Nothing is taken from the iterator that does not go into
     /// the ring.
     pub fn push_iter(&self, values: impl IntoIterator<Item = T>) -> usize {
-        push_iter(&mut &*self, values.into_iter())
-    }
-}
-
-impl<T, C: Side> Claims<T> for &Ticket<T, Many, C> {
-    fn claim_up_to(&mut self, max: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
-        Ticket::claim_up_to(self, max)
+        let mut values = values.into_iter();
+        let mut pushed = 0;
+        loop {
+            let (least, most) = values.size_hint();
+            if most == Some(0) {
+                return pushed;
+            }
+            let Ok(mut claim) = self.claim_up_to(least.max(1)) else {
+                return pushed;
+            };
+            while claim.remaining() > 0 {
+                let Some(value) = values.next() else {
+                    return pushed;
+                };
+                // There is room: `remaining` was asked just now.
+                let _ = claim.push(value);
+                pushed += claim.publish();
+            }
+        }
     }
 }

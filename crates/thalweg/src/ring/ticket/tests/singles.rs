@@ -38,8 +38,6 @@ fn refuses_capacities_out_of_range() {
     for asked in [0, CAPACITY_MAX + 1] {
         let error = Ticket::<u8>::new(asked, Layout::Packed).expect_err("out of range");
         assert_eq!(error, CapacityError { asked });
-        assert!(Ticket::<u8, _, _>::with_sole_producer(asked, Layout::Packed).is_err());
-        assert!(Ticket::<u8, _, _>::with_sole_consumer(asked, Layout::Slotted).is_err());
     }
 }
 
@@ -220,70 +218,6 @@ fn a_forgotten_claim_stops_the_ring() {
     assert_eq!(ring.try_push(2), Err(PushError::Full(2)));
     ring.close();
     assert_eq!(ring.try_pop(), Err(PopError::Empty));
-}
-
-#[test]
-fn a_sole_producer_makes_no_holes() {
-    for layout in LAYOUTS {
-        let (mut tx, ring) = Ticket::with_sole_producer(3, layout).expect("in range");
-        assert_eq!((tx.push_slice(&[0, 1]), tx.push_iter(2..9)), (2, 1));
-        assert_eq!(tx.try_push(3), Err(PushError::Full(3)));
-        let error = tx.claim(1).expect_err("full");
-        assert_eq!(error, ClaimError::Full { asked: 1, free: 0 });
-        assert_eq!((ring.try_pop(), ring.try_pop()), (Ok(0), Ok(1)));
-        let mut claim = tx.claim(2).expect("two are free");
-        assert_eq!(claim.push(3), Ok(()));
-        assert_eq!(claim.commit(), 1);
-        let mut claim = tx.claim_up_to(9).expect("one is free");
-        assert_eq!((claim.len(), claim.push(9)), (1, Ok(())));
-        drop(claim);
-        std::mem::forget(tx.claim(1));
-        assert_eq!((ring.len(), ring.pushed()), (2, 4));
-        assert_eq!(tx.try_push(4), Ok(()));
-        let error = tx.claim(4).expect_err("more than the capacity");
-        assert!(matches!(error, ClaimError::TooLarge { .. }));
-        drop(tx);
-        assert!(ring.is_closed() && !ring.close());
-        let mut out = Vec::new();
-        let taken = ring.pop_into(&mut out, 9);
-        assert_eq!(taken, Ok(Taken { first: 2, count: 3 }));
-        assert_eq!(out, [2, 3, 4]);
-        assert_eq!(ring.try_pop(), Err(PopError::Closed));
-    }
-}
-
-#[test]
-fn a_sole_consumer_passes_over_holes() {
-    for layout in LAYOUTS {
-        let (ring, mut rx) = Ticket::with_sole_consumer(3, layout).expect("in range");
-        assert_eq!(rx.try_pop(), Err(PopError::Empty));
-        drop(ring.claim(2).expect("an empty ring"));
-        assert_eq!((ring.len(), ring.pushed()), (0, 0));
-        let claim = ring.claim(2).expect("an empty ring");
-        assert_eq!(ring.try_push(2), Ok(()));
-        drop(claim);
-        assert_eq!(rx.try_pop_at(), Ok((2, 2)));
-        assert_eq!(ring.push_iter(3..9), 3);
-        let mut out = Vec::new();
-        assert_eq!(rx.pop_into(&mut out, 2), Ok(Taken { first: 3, count: 2 }));
-        assert_eq!(rx.pop_into(&mut out, 0), Ok(Taken { first: 5, count: 0 }));
-        assert!(rx.ring().close());
-        assert_eq!((rx.try_pop(), rx.try_pop()), (Ok(5), Err(PopError::Closed)));
-        assert_eq!((out, ring.len()), (vec![3, 4], 0));
-    }
-}
-
-#[test]
-fn a_sole_ring_closed_by_another_refuses() {
-    let (mut tx, ring) = Ticket::with_sole_producer(3, Layout::Packed).expect("in range");
-    assert_eq!(tx.try_push(1), Ok(()));
-    assert!(ring.close());
-    assert_eq!(tx.try_push(2), Err(PushError::Closed(2)));
-    assert_eq!(tx.claim_up_to(2).err(), Some(ClaimError::Closed));
-    assert_eq!(
-        (ring.try_pop(), ring.try_pop()),
-        (Ok(1), Err(PopError::Closed))
-    );
 }
 
 #[test]

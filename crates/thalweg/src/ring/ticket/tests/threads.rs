@@ -1,11 +1,10 @@
 //! Several threads. Waits yield, since there may be one core.
 
-use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
-use std::thread::{scope, spawn, yield_now};
+use std::thread::{scope, yield_now};
 
 use super::{LAYOUTS, ring};
-use crate::ring::{PopError, PushError, Ticket};
+use crate::ring::{PopError, PushError};
 
 /// What each sender sends.
 const COUNT: u64 = 20_000;
@@ -111,42 +110,6 @@ fn many_to_many_exactly_once_and_in_order() {
             });
             assert_eq!(received, all_of(senders));
             assert_eq!((ring.len(), ring.pushed()), (0, ring.popped()));
-        }
-    }
-}
-
-#[test]
-fn a_sole_producer_feeds_many() {
-    for layout in LAYOUTS {
-        for capacity in [1, 6, 64] {
-            let (mut tx, ring) = Ticket::with_sole_producer(capacity, layout).expect("in range");
-            let receivers = [(); 3].map(|()| {
-                let ring = Arc::clone(&ring);
-                spawn(move || receive!(ring, 1))
-            });
-            send!(tx, 0);
-            drop(tx);
-            let join = |receiver: std::thread::JoinHandle<_>| receiver.join().expect("receiver");
-            let received = receivers.into_iter().map(join).fold((0, 0), both);
-            assert_eq!(received, all_of(1));
-        }
-    }
-}
-
-#[test]
-fn a_sole_consumer_hears_many() {
-    for layout in LAYOUTS {
-        for capacity in [1, 6, 64] {
-            let (ring, mut rx) = Ticket::with_sole_consumer(capacity, layout).expect("in range");
-            let receiver = spawn(move || receive!(rx, 3));
-            scope(|scope| {
-                for sender in 0..3 {
-                    let ring = &ring;
-                    scope.spawn(move || send!(ring, sender));
-                }
-            });
-            ring.close();
-            assert_eq!(receiver.join().expect("receiver"), all_of(3));
         }
     }
 }
