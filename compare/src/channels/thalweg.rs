@@ -287,8 +287,14 @@ impl<M: Element, S: channel::Shape> BlockingRecv<M> for channel::Receiver<M, S> 
 
 impl<M: Element, S: channel::Shape> SendBatch<M> for channel::Sender<M, S> {
     #[inline]
-    fn send_batch(&mut self, count: usize, make: impl FnMut(usize) -> M) -> usize {
-        self.try_send_many((0..count).map(make))
+    fn send_batch(&mut self, count: usize, mut make: impl FnMut(usize) -> M) -> usize {
+        let free = self.capacity() - self.len();
+        let Ok(mut claim) = self.try_claim(count.min(free)) else {
+            return 0;
+        };
+        // There is room for them.
+        (0..claim.len()).for_each(|n| _ = claim.push(make(n)));
+        claim.commit()
     }
 }
 

@@ -21,9 +21,8 @@
 //! look, or the notification says "shut"; and of two senders that are told so, one sees what both
 //! made. So where an element is kept back by others before it that are still under way, whoever of
 //! those is the last to make its own visible finds all of them, or the receiver does. A queue with
-//! a lock refuses elements once it is closed, but for those of an iterator, for which room was set
-//! aside before. A rendezvous stores nothing but what came back from a receiver, which was there
-//! then.
+//! a lock refuses elements once it is closed. A rendezvous stores nothing but what came back from a
+//! receiver, which was there then.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
@@ -72,9 +71,8 @@ impl<T> SendEnd<T> {
             Self::Ring(producer) => discard_left(producer, gate),
             Self::Lane(lane) => discard_left(&mut lane.producer, gate),
             Self::Ticket(ring) => discard_tickets(ring, gate),
-            Self::Locked(store) => drop_each(|| counted(gate, store.try_pop().ok())),
-            // An element goes to a receiver that waits, or is not sent.
-            Self::Meeting(_) => {}
+            // Refused once it is closed, and goes to a receiver that waits or is not sent.
+            Self::Locked(_) | Self::Meeting(_) => {}
         }
     }
 }

@@ -11,8 +11,8 @@ use crate::ring::{self, PopError};
 pub enum SendError<T> {
     /// Every receiver is gone, or the channel was closed.
     Disconnected(T),
-    /// The channel is full, and its policy is [`Overflow::Reject`](super::Overflow::Reject). No
-    /// other policy gives this.
+    /// The channel is full, and its policy is [`Overflow::Reject`](super::Overflow::Reject); or
+    /// [`try_send_many`](super::Sender::try_send_many) found it full under any policy.
     Full(T),
 }
 

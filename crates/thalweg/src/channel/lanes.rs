@@ -172,6 +172,7 @@ impl<T> LaneReceiver<T> {
 
     /// Moves up to `max` elements to the end of `out`, at least one.
     pub(super) fn pop_into(&mut self, out: &mut Vec<T>, max: usize) -> Result<(), PopError> {
+        self.take_in();
         let mut left = max;
         while left > 0 {
             let (taken, gate) = self.lanes.pop_lane_into(out, left);

@@ -1,109 +1,85 @@
 //! Sending several elements at a time.
+//!
+//! *Nothing of the caller's runs while a ticket, a lock or room is held*: an iterator may wait for
+//! as long as it likes, or panic, and hides nothing that others send. For the same reason what it
+//! has given is sent, and receivers are told, before it is asked for more: whoever it waits for
+//! may be waiting for that. So iterators are sent from one by one. Slices go in batches.
 
-use super::error::SendManyError;
-use super::hub::{Gate, Hub, Overflow};
-use super::send_end::SendEnd;
+use super::error::{SendError, SendManyError};
 use super::sender::Sender;
 use super::shape::Shape;
+use crate::ring::PushError;
 
 impl<T, S: Shape> Sender<T, S> {
-    /// Sends all elements of an iterator, in batches where there is room; waits as needed. One
-    /// wake-up and one look at the receiver's index serve a whole batch.
+    /// Sends all elements of an iterator; waits as needed. Each is sent before the next is asked
+    /// for, so the iterator may wait itself, also for an answer to what it gave before.
     ///
-    /// Under [`Overflow::Reject`] it stops at the first that does not fit; policies that drop are
-    /// applied element by element.
+    /// Costs what as many calls of [`send`](Self::send) do. What is there already goes faster by
+    /// [`send_slice`](Self::send_slice) or a [`claim`](Self::claim).
+    ///
+    /// Under [`Overflow::Reject`](super::Overflow::Reject) it stops at the first that does not fit;
+    /// policies that drop are applied element by element.
     ///
     /// # Errors
     /// How many were sent before the channel was disconnected (or full, under `Reject`), and the
     /// element after those. Pass `&mut iterator` to keep the rest.
+    #[inline]
     pub fn send_many(
         &mut self,
         values: impl IntoIterator<Item = T>,
     ) -> Result<(), SendManyError<T>> {
-        let mut values = values.into_iter();
-        let mut sent = 0;
-        loop {
-            sent += self.push_some(&mut values);
-            // Full, closed, or no more values: only the next value can tell.
-            let Some(value) = values.next() else {
-                return Ok(());
-            };
+        for (sent, value) in values.into_iter().enumerate() {
             self.send(value)
                 .map_err(|error| SendManyError { sent, error })?;
-            sent += 1;
         }
+        Ok(())
     }
 
-    /// Sends elements of an iterator while there is room; gives how many. Takes nothing from the
-    /// iterator that is not sent. A disconnected channel takes 0, and so does a rendezvous, which
-    /// has no room; [`try_send_slice`](Self::try_send_slice) sends to those who wait there.
-    pub fn try_send_many(&mut self, values: impl IntoIterator<Item = T>) -> usize {
-        self.push_some(&mut values.into_iter())
-    }
-
-    fn push_some(&mut self, values: &mut impl Iterator<Item = T>) -> usize {
-        if self.hub.habits.overflow == Overflow::DropOldest {
-            return self.push_each(values);
-        }
-        let rescue = Rescue {
-            end: &mut self.end,
-            hub: &self.hub,
-            gate: &self.gate,
-        };
-        let pushed = rescue.end.push_iter(values);
-        std::mem::forget(rescue);
-        match self.end {
-            // Room that was set aside and not used may have made another sender wait.
-            SendEnd::Locked(_) => self.pass_on(),
-            SendEnd::Ticket(_) => {
-                self.gate.notify_room(1);
-                if pushed == 0 && must_tell_unhidden() {
-                    // It may also have hidden what others sent behind it.
-                    self.tell(1);
-                }
-            }
-            _ => {}
-        }
-        self.sent(pushed)
-    }
-
-    /// One by one: room that is claimed and not used would look like elements that were dropped.
-    fn push_each(&mut self, values: &mut impl Iterator<Item = T>) -> usize {
-        let mut pushed = 0;
-        while self.end.is_ready()
-            && !self.end.is_closed()
-            && let Some(value) = values.next()
-            // Fails only if the channel is closed at this very moment.
-            && self.try_send(value).is_ok()
-        {
-            pushed += 1;
-        }
-        pushed
-    }
-
-    fn sent(&mut self, count: usize) -> usize {
-        if count > 0 {
-            self.tell(count);
-            if self.soft_limit != usize::MAX {
-                self.balance();
-            }
-        }
-        count
-    }
-
-    /// Wakes receivers for so many elements.
-    #[inline]
-    fn tell(&mut self, count: usize) {
-        if self.hub.readable.notify_or_shut(count) {
-            self.discard_late();
-        }
-    }
-
-    /// Sends all elements of a slice; as [`send_many`](Self::send_many).
+    /// Sends elements of an iterator while there is room (at a rendezvous: while receivers wait),
+    /// under any policy; gives how many, if that is all. Otherwise as
+    /// [`send_many`](Self::send_many).
+    ///
+    /// ```
+    /// let (mut tx, mut rx) = thalweg::channel::spsc(2);
+    /// let mut values = 1..;
+    /// let error = tx.try_send_many(&mut values).expect_err("not all fit");
+    /// assert_eq!((error.sent, error.error.into_inner()), (2, 3));
+    /// assert_eq!(values.next(), Some(4));
+    /// assert_eq!(rx.try_iter().collect::<Vec<_>>(), [1, 2]);
+    /// ```
     ///
     /// # Errors
-    /// How many were sent before the channel was disconnected (or full, under `Reject`), and the
-    /// element after those.
+    /// How many were sent, and the element after those, for which there was no room, or no receiver
+    /// any more. What comes behind it was not asked for.
+    #[inline]
+    pub fn try_send_many(
+        &mut self,
+        values: impl IntoIterator<Item = T>,
+    ) -> Result<usize, SendManyError<T>> {
+        let mut sent = 0;
+        for value in values {
+            let error = match self.end.try_push(value) {
+                Ok(()) => {
+                    self.sent_one();
+                    sent += 1;
+                    continue;
+                }
+                Err(PushError::Full(back)) => {
+                    self.gate.count_refused();
+                    SendError::Full(back)
+                }
+                Err(PushError::Closed(back)) => SendError::Disconnected(back),
+            };
+            return Err(SendManyError { sent, error });
+        }
+        Ok(sent)
+    }
+
+    /// Sends all elements of a slice, in batches where there is room; waits as needed. One wake-up
+    /// and one look at the receiver's index serve a whole batch.
+    ///
+    /// # Errors
+    /// As [`send_many`](Self::send_many).
     pub fn send_slice(&mut self, values: &[T]) -> Result<(), SendManyError<T>>
     where
         T: Copy,
@@ -126,31 +102,14 @@ impl<T, S: Shape> Sender<T, S> {
         T: Copy,
     {
         let pushed = self.end.push_slice(values);
-        self.sent(pushed)
-    }
-}
-
-fn must_tell_unhidden() -> bool {
-    #[cfg(any(loom, shuttle))]
-    if crate::ring::sync::fault::is("unhidden_untold") {
-        return false;
-    }
-    true
-}
-
-/// When the caller's iterator panics: what it gave before is sent, and room that was set aside for
-/// more has come back; nobody may sleep on.
-struct Rescue<'s, T> {
-    end: &'s mut SendEnd<T>,
-    hub: &'s Hub,
-    gate: &'s Gate,
-}
-
-impl<T> Drop for Rescue<'_, T> {
-    fn drop(&mut self) {
-        if self.hub.readable.notify_or_shut(usize::MAX) {
-            self.end.discard_late(self.gate);
+        if pushed > 0 {
+            if self.hub.readable.notify_or_shut(pushed) {
+                self.discard_late();
+            }
+            if self.soft_limit != usize::MAX {
+                self.balance();
+            }
         }
-        self.gate.writable.notify_all();
+        pushed
     }
 }

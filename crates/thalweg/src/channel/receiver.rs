@@ -291,12 +291,6 @@ impl<T, S: Shape> Receiver<T, S> {
     /// dropped with the last receiver else.
     pub fn close(&mut self) {
         self.source.end.close();
-        if let RecvEnd::Lanes(_) = self.source.end {
-            // They are forgotten when they are drained, and their senders may stay.
-            self.source
-                .end
-                .for_each_gate(&mut |gate| self.source.hub.keep_figures(gate));
-        }
         self.source.hub.readable.notify_all();
     }
 

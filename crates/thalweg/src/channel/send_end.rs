@@ -31,18 +31,6 @@ impl<T> SendEnd<T> {
         }
     }
 
-    /// Pushes from the iterator while there is room; gives how many.
-    pub(super) fn push_iter(&mut self, values: &mut impl Iterator<Item = T>) -> usize {
-        match self {
-            Self::Ring(producer) => producer.push_iter(values),
-            Self::Lane(lane) => lane.producer.push_iter(values),
-            Self::Ticket(ring) => ring.push_iter(values),
-            Self::Locked(store) => store.push_iter(values),
-            // There is no room that an element could be asked for.
-            Self::Meeting(_) => 0,
-        }
-    }
-
     /// Pushes from the front of the slice while there is room; gives how many.
     pub(super) fn push_slice(&mut self, values: &[T]) -> usize
     where
@@ -52,7 +40,7 @@ impl<T> SendEnd<T> {
             Self::Ring(producer) => producer.push_slice(values),
             Self::Lane(lane) => lane.producer.push_slice(values),
             Self::Ticket(ring) => ring.push_slice(values),
-            Self::Locked(store) => store.push_iter(&mut values.iter().copied()),
+            Self::Locked(store) => store.push_slice(values),
             Self::Meeting(meeting) => meeting.push_slice(values),
         }
     }

@@ -172,7 +172,7 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// After a push: wakes a receiver if one sleeps, and keeps the balance.
     #[inline(always)]
-    fn sent_one(&mut self) {
+    pub(super) fn sent_one(&mut self) {
         if self.hub.readable.notify_chained_or_shut() {
             self.discard_late();
         }

@@ -1,13 +1,13 @@
 //! Every element is dropped once, whatever happens.
 
-use crate::crowds::{await_parked, await_parked_times};
+use crate::crowds::await_parked;
 use crate::flavour::{Flavour, Made};
 use crate::ledger::{Item, Ledger};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::SeqCst};
 use std::thread;
-use thalweg::channel::{ManySenders, Overflow, SendError, TryRecvError};
+use thalweg::channel::{Overflow, SendError, TryRecvError};
 
 fn panics(work: impl FnOnce()) -> bool {
     catch_unwind(AssertUnwindSafe(work)).is_err()
@@ -75,7 +75,10 @@ pub(crate) fn a_panicking_iterator_sends_what_it_gave<S: Made>(flavour: Flavour<
         assert_eq!(rx.try_recv().err(), Some(TryRecvError::Empty));
     }
     assert_eq!(ledger.dropped(), [2, 2, 2, 0]);
-    assert_eq!(tx.try_send_many(ledger.items(0..4)), 4);
+    assert!(
+        tx.try_send_many(ledger.items(0..4))
+            .is_ok_and(|sent| sent == 4)
+    );
     assert_eq!(rx.try_iter().count(), 4);
 }
 
@@ -91,25 +94,6 @@ pub(crate) fn a_panicking_iterator_wakes_the_receiver<S: Made>(flavour: Flavour<
         let (first, second, rx) = receiver.join().unwrap();
         assert_eq!((first, second), (Ok(0), Ok(1)));
         drop((tx, rx));
-    });
-}
-
-/// A sender waits for the room that a panicking iterator has set aside, and the receiver for an
-/// element.
-pub(crate) fn a_panicking_iterator_holds_nobody_back<S: Made + ManySenders>(flavour: Flavour<S>) {
-    let (mut tx, mut rx) = flavour.channel::<u32>(1);
-    let (mut other, watch) = (Some(tx.clone()), tx.clone());
-    thread::scope(|scope| {
-        let receiver = scope.spawn(move || rx.recv());
-        await_parked(|| watch.counters().parked);
-        let values = std::iter::from_fn(|| -> Option<u32> {
-            let mut other = other.take()?;
-            scope.spawn(move || other.send(7).unwrap());
-            await_parked_times(2, || watch.counters().parked);
-            panic!("seeded");
-        });
-        assert!(panics(|| tx.send_many(values).unwrap()));
-        assert_eq!(receiver.join().unwrap(), Ok(7));
     });
 }
 
@@ -129,11 +113,8 @@ pub(crate) fn a_panic_in_recv_each_leaves_the_rest<S: Made>(flavour: Flavour<S>)
         .try_iter()
         .for_each(|item| assert!(item.id > 9, "seeded"))));
     assert_eq!((ledger.dropped(), tx.len()), (vec![1, 1, 1, 1, 0], 1));
-    assert_eq!(
-        tx.try_send_many(ledger.items(0..4)),
-        4,
-        "the room came back"
-    );
+    let sent = tx.try_send_many(ledger.items(0..4));
+    assert!(sent.is_ok(), "the room came back");
     assert_eq!(rx.try_iter().count(), 5);
 }
 

@@ -16,6 +16,7 @@ mod gophers;
 mod idle;
 mod late;
 mod ledger;
+mod living;
 mod loss;
 mod meetings;
 mod model;
@@ -126,6 +127,7 @@ mod any {
                 one_shots
                 late_by_turns
                 lengths_stay_in_bounds,
+            living: an_iterator_may_wait_for_the_answer,
         }
     }
 }
@@ -199,6 +201,9 @@ mod many_senders {
                 a_new_sender_is_heard_beside_a_busy_one,
             loss: losses_add_up,
             tallies: figures_outlive_their_senders,
+            living: one_that_leaves_hides_nobody
+                a_busy_sender_hides_nobody
+                an_iterator_that_blocks_hides_nothing,
         }
     }
 }
@@ -215,6 +220,8 @@ mod any_many_senders {
             crowds: many_to_one
                 slow_receiver,
             gophers: fan_in,
+            living: one_that_leaves_lets_the_receiver_wake
+                everybody_is_answered,
         }
     }
 }
@@ -232,7 +239,6 @@ mod one_store {
         mpsc_ordered: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
             tasks: a_dropped_send_passes_its_wake_up_on,
-            drops: a_panicking_iterator_holds_nobody_back,
         }
     }
 }
@@ -283,6 +289,8 @@ mod any_many_receivers {
                 a_task_passes_its_wake_up_on_to_a_thread
                 cancelled_all_the_time,
             gophers: workers,
+            living: everybody_is_answered_by_one_of_many
+                no_two_acts_lock_each_other_out,
         }
     }
 }

@@ -118,7 +118,14 @@ impl<S: Made> Run<S> {
         let values = self.fresh(count);
         let sent = match self.random.below(2) {
             0 => self.ends.0.try_send_slice(&values),
-            _ => self.ends.0.try_send_many(values.iter().copied()),
+            _ => match self.ends.0.try_send_many(values.iter().copied()) {
+                Ok(sent) => sent,
+                Err(error) => {
+                    self.model.refused += 1;
+                    assert_eq!(error.error.into_inner(), values[error.sent]);
+                    error.sent
+                }
+            },
         };
         assert_eq!(sent, count.min(room));
         values[..sent]

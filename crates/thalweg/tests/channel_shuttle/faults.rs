@@ -42,6 +42,5 @@ faults! {
     select_look_again: select::each_element_is_sent_and_received_by_one_arm::tickets;
     select_token: select::four_selects_meet_in_pairs;
     shut: replies::send::tickets;
-    unhidden_untold: replies::an_iterator_that_gives_nothing_hides_no_element;
     untold_kept: loss::tickets_drop_oldest::told;
 }

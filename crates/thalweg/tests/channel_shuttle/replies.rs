@@ -4,7 +4,6 @@
 use crate::explore;
 use shuttle::future::block_on;
 use shuttle::thread;
-use std::iter;
 use thalweg::channel::{
     Builder, ManySenders, Mpmc, Mpsc, Receiver, Select, Sender, Shape, Spsc, spsc,
 };
@@ -93,7 +92,7 @@ mod ask {
     }
 
     pub(super) fn batch<S: Shape>(tx: &mut Asker<S>, request: Request) -> bool {
-        tx.try_send_many([request]) == 1
+        tx.try_send_many([request]).is_ok()
     }
 
     pub(super) fn claim<S: Shape>(tx: &mut Asker<S>, request: Request) -> bool {
@@ -163,28 +162,6 @@ fn a_claim_that_is_given_up_hides_no_request() {
         let worker = thread::spawn(move || drop(worker));
         worker.join().unwrap();
         drop((claimer.join().unwrap(), asker.join().unwrap()));
-    });
-}
-
-/// An iterator that gives nothing has drawn a ticket for it all the same, and another has sent
-/// behind that: the receiver is told.
-#[test]
-fn an_iterator_that_gives_nothing_hides_no_element() {
-    explore(|| {
-        let (mut askers, mut worker) = store::tickets();
-        let (mut idle, mut other) = (askers.pop().unwrap(), askers.pop().unwrap());
-        let idle = thread::spawn(move || {
-            assert_eq!(idle.try_send_many(iter::from_fn(|| None)), 0);
-            idle
-        });
-        let asker = thread::spawn(move || {
-            let (request, mut reply) = spsc(1);
-            assert!(ask::send(&mut other, request));
-            assert_eq!(reply.recv(), Ok(7));
-            other
-        });
-        worker.recv().unwrap().send(7).unwrap();
-        drop((idle.join().unwrap(), asker.join().unwrap()));
     });
 }
 
