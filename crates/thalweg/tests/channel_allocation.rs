@@ -123,6 +123,23 @@ fn no_form_allocates_under_any_policy() {
     }
 }
 
+#[test]
+fn a_oneshot_is_one_allocation() {
+    wait_once();
+    let calls = calls(|| {
+        let (tx, mut rx) = thalweg::channel::oneshot();
+        assert!(rx.recv_timeout(SOON).is_err());
+        assert!(
+            Pin::new(&mut rx)
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
+        tx.send([1u64; 16]).unwrap();
+        assert_eq!(rx.recv(), Ok([1; 16]));
+    });
+    assert_eq!(calls, 2, "allocated and freed");
+}
+
 /// The first wait of a thread allocates what it sleeps on.
 fn wait_once() {
     let (_tx, mut rx) = thalweg::channel::spsc::<u8>(1);

@@ -18,6 +18,7 @@
 //! | [`mpsc()`] with [`Builder::ordered`] | many | one | total | exact |
 //! | [`mpmc()`] | many | many | total (*) | exact |
 //! | [`unbounded()`] | many | many | total | a limit, allocated as needed |
+//! | [`oneshot()`] | one | one | | one element, once |
 //!
 //! (*) But at a rendezvous of several receivers where one gives up a receive that has its element
 //! already: see [`Receiver::recv_async`].
@@ -64,6 +65,7 @@ mod many;
 mod meeting;
 #[cfg(all(test, loom))]
 mod models;
+pub mod oneshot;
 mod receiver;
 mod recv_end;
 pub mod select;
@@ -137,6 +139,12 @@ shape!(
     mpmc,
     Mpmc
 );
+
+/// A channel for one element, such as a reply; one allocation. See the module
+/// [`oneshot`](mod@oneshot).
+pub fn oneshot<T: Send>() -> (oneshot::Sender<T>, oneshot::Receiver<T>) {
+    oneshot::pair()
+}
 
 /// The two ends of a channel of shape `S`.
 pub type Ends<T, S> = (Sender<T, S>, Receiver<T, S>);

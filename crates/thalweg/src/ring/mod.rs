@@ -7,6 +7,7 @@
 
 pub mod broadcast;
 mod mpsc;
+mod oneshot;
 mod prefetch;
 pub(crate) mod sequence;
 mod spsc;
@@ -14,6 +15,7 @@ pub(crate) mod sync;
 mod ticket;
 
 pub use mpsc::{LaneConsumer, mpsc};
+pub use oneshot::{Giver, Taker, oneshot};
 pub use prefetch::prefetch;
 pub use sequence::{CAPACITY_MAX, CapacityError};
 pub use spsc::{Batch, Claim, ClaimError, Consumer, Layout, PopError, Producer, PushError, spsc};

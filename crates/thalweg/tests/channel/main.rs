@@ -20,6 +20,7 @@ mod living;
 mod loss;
 mod meetings;
 mod model;
+mod oneshots;
 mod singles;
 mod tallies;
 mod tasks;

@@ -1,0 +1,213 @@
+//! A channel for one element: the reply to a request, the result of a task.
+//!
+//! ```
+//! use std::thread;
+//! use thalweg::channel::{oneshot, spsc};
+//!
+//! let (mut requests, mut inbox) = spsc::<(u32, oneshot::Sender<u32>)>(16);
+//! let server = thread::spawn(move || {
+//!     for (n, reply) in &mut inbox {
+//!         // Whoever asked may have given up.
+//!         let _ = reply.send(n * n);
+//!     }
+//! });
+//! let (reply, answer) = oneshot();
+//! requests.send((7, reply)).expect("the server is there");
+//! assert_eq!(answer.recv(), Ok(49));
+//! drop(requests);
+//! server.join().expect("the server is done");
+//! ```
+//!
+//! # Cost
+//! One allocation a pair, freed by whichever end goes last, and nothing else but a thread's first
+//! wait. A send that nobody waits for is one locked instruction, and the receive of an element that
+//! is there is a load.
+//!
+//! # Memory ordering
+//! What a thread did before it sent the element is visible to whoever received it.
+
+use std::fmt;
+use std::future::poll_fn;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use super::error::{RecvError, RecvTimeoutError, SendError, TryRecvError};
+use crate::ring::{Giver, PopError, Taker};
+use crate::wait::{Listing, Pace, block_listed};
+
+/// Sends one element; see the [module](self). Dropped unused, it tells the receiver so.
+pub struct Sender<T>(Giver<T>);
+
+/// Receives one element; see the [module](self).
+///
+/// It is a [`Future`] of the element, ready with [`RecvError`] if none will come; polled after
+/// that, it is ready with [`RecvError`] again. Dropping it drops an element that was not received,
+/// and tells the sender.
+#[must_use = "what is sent is dropped with its receiver"]
+pub struct Receiver<T>(Taker<T>);
+
+pub(super) fn pair<T: Send>() -> (Sender<T>, Receiver<T>) {
+    let (giver, taker) = crate::ring::oneshot();
+    (Sender(giver), Receiver(taker))
+}
+
+impl<T> Sender<T> {
+    /// Sends the element. Never waits; if the receiver sleeps, the wake-up (some 2 µs) is this
+    /// thread's to pay.
+    ///
+    /// # Errors
+    /// [`SendError::Disconnected`] gives the element back if the receiver is gone or has closed.
+    #[inline]
+    pub fn send(self, value: T) -> Result<(), SendError<T>> {
+        self.0.send(value).map_err(SendError::Disconnected)
+    }
+
+    /// Whether the receiver is gone or has closed, so that an element would come back.
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+
+    /// A future that is done when nobody wants the element any more: the receiver is gone, or has
+    /// closed. For a task that would work in vain.
+    ///
+    /// ```
+    /// use futures_util::future::{Either, select};
+    /// use thalweg::channel::oneshot;
+    ///
+    /// # futures_executor::block_on(async {
+    /// let (mut reply, answer) = oneshot::<u32>();
+    /// drop(answer);
+    /// let work = std::future::pending::<u32>();
+    /// let result = match select(work, reply.closed()).await {
+    ///     Either::Left((result, _)) => Some(result),
+    ///     Either::Right(((), _)) => None,
+    /// };
+    /// assert_eq!(result, None, "nobody waits for it");
+    /// # });
+    /// ```
+    pub fn closed(&mut self) -> impl Future<Output = ()> + '_ {
+        poll_fn(|context| self.poll_closed(context))
+    }
+
+    /// As [`closed`](Self::closed), for who polls. The waker of the last poll is woken.
+    pub fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
+        if !self.is_closed() && self.0.list(context.waker().clone()) {
+            return Poll::Pending;
+        }
+        Poll::Ready(())
+    }
+}
+
+impl<T> Receiver<T> {
+    /// Waits for the element.
+    ///
+    /// # Errors
+    /// [`RecvError`] if none will come: the sender is gone.
+    pub fn recv(mut self) -> Result<T, RecvError> {
+        self.wait(None).map_err(|_| RecvError)
+    }
+
+    /// Takes the element if it is there.
+    ///
+    /// # Errors
+    /// [`TryRecvError::Empty`] or [`TryRecvError::Disconnected`], which is also said where the
+    /// element was received before.
+    #[inline]
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        Ok(self.0.try_take()?)
+    }
+
+    /// Waits for the element, no longer than `timeout`.
+    ///
+    /// # Errors
+    /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
+    pub fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError> {
+        // Beyond what the clock can say: for ever.
+        self.wait(Instant::now().checked_add(timeout))
+    }
+
+    /// Waits for the element, no longer than until `deadline`. One that has passed makes this a
+    /// [`try_recv`](Self::try_recv).
+    ///
+    /// # Errors
+    /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
+    pub fn recv_deadline(&mut self, deadline: Instant) -> Result<T, RecvTimeoutError> {
+        self.wait(Some(deadline))
+    }
+
+    fn wait(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
+        let found = match self.look() {
+            Some(found) => found,
+            None => block_listed(self, &mut Pace::default(), deadline)
+                .map_err(|_| RecvTimeoutError::Timeout)?,
+        };
+        found.map_err(|_| RecvTimeoutError::Disconnected)
+    }
+
+    /// Refuses what is not sent yet; what is sent can still be received.
+    pub fn close(&mut self) {
+        self.0.close();
+    }
+
+    /// Whether nothing will be sent any more: the element was sent, the sender is gone, or this
+    /// was closed.
+    pub fn is_closed(&self) -> bool {
+        self.0.is_closed()
+    }
+}
+
+impl<T> Listing for Receiver<T> {
+    type Found = Result<T, PopError>;
+
+    fn spins_listed(&self) -> bool {
+        false
+    }
+
+    fn look(&mut self) -> Option<Self::Found> {
+        match self.0.try_take() {
+            Err(PopError::Empty) => None,
+            found => Some(found),
+        }
+    }
+
+    fn list(&mut self, waker: &Waker) -> Option<Self::Found> {
+        match self.0.list(waker.clone()) {
+            true => None,
+            false => self.look(),
+        }
+    }
+
+    fn leave(&mut self) -> Option<Self::Found> {
+        self.0.unlist();
+        self.look()
+    }
+}
+
+impl<T> Future for Receiver<T> {
+    type Output = Result<T, RecvError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        match this.look().or_else(|| this.list(context.waker())) {
+            Some(found) => Poll::Ready(found.map_err(|_| RecvError)),
+            None => Poll::Pending,
+        }
+    }
+}
+
+impl<T> fmt::Debug for Sender<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Sender")
+            .field("closed", &self.is_closed())
+            .finish()
+    }
+}
+
+impl<T> fmt::Debug for Receiver<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Receiver")
+            .field("closed", &self.is_closed())
+            .finish()
+    }
+}
