@@ -124,7 +124,7 @@ impl<T, S: Shape> Receiver<T, S> {
     pub(super) fn leave(&self, listed: &mut Listed) {
         leave(&self.source.hub.readable, &mut listed.entry);
         if let Some((meeting, _)) = self.source.end.meeting() {
-            meeting.cancel_recv(listed.seat.take(), &self.source.hub.readable);
+            meeting.cancel_recv(listed.seat.take());
         }
     }
 }
@@ -197,7 +197,7 @@ impl<T, S: Shape> Sender<T, S> {
         if let Some(meeting) = self.end.meeting()
             && (listed.seat.is_some() || self.hub.habits.overflow != Overflow::Reject)
         {
-            return meeting.poll_send(value, &mut listed.seat, context, &self.hub.readable);
+            return meeting.poll_send(value, &mut listed.seat, context);
         }
         let entry = &mut listed.entry;
         wake_up(&self.gate.writable, entry, context);

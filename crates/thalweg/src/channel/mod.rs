@@ -87,7 +87,10 @@ pub use future::{RecvFuture, SendFuture};
 pub use hub::{Counters, Overflow};
 pub use iter::{IntoIter, Iter, TryIter};
 pub use receiver::Receiver;
-pub use select::{Ready, Select, SelectFuture, SelectTimeout, Source};
+pub use select::{
+    Ready, ReadyFuture, Select, SelectEmpty, SelectFuture, SelectList, SelectTimeout, Source,
+    Timer, after, at, never, tick,
+};
 pub use sender::Sender;
 pub use shape::{ManyReceivers, ManySenders, Mpmc, Mpsc, Shape, Spsc};
 #[cfg(feature = "stream")]

@@ -160,7 +160,7 @@ impl<T> Receiver<T> {
 impl<T> Listing for Receiver<T> {
     type Found = Result<T, PopError>;
 
-    fn spins_listed(&self) -> bool {
+    fn spins_listed(&mut self) -> bool {
         false
     }
 

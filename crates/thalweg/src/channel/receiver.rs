@@ -177,8 +177,7 @@ impl<T, S: Shape> Receiver<T, S> {
     #[cold]
     fn wait_and_pop(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         if let Some((meeting, gate)) = self.source.end.meeting() {
-            let readable = &self.source.hub.readable;
-            return meeting.recv(&mut self.pace, deadline, &gate.writable, readable);
+            return meeting.recv(&mut self.pace, deadline, &gate.writable);
         }
         let moved = self.source.end.popped();
         let source = &mut self.source;

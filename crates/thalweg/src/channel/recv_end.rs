@@ -117,7 +117,8 @@ impl<T> RecvEnd<T> {
         match self {
             Self::Ring(consumer, _) => !matches!(consumer.peek(), Err(PopError::Empty)),
             Self::Lanes(receiver) => receiver.is_ready(),
-            Self::Ticket(ring, _) => ring.can_pop() || ring.is_closed(),
+            // While a claim is held, one that is closed has neither an element nor an end.
+            Self::Ticket(ring, _) => ring.can_pop() || (ring.is_closed() && ring.is_empty()),
             Self::Locked(store, _) => !store.is_empty() || store.is_closed(),
             Self::Meeting(meeting, _) => meeting.can_pop() || meeting.is_closed(),
         }

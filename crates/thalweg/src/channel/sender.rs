@@ -249,7 +249,7 @@ impl<T, S: Shape> Sender<T, S> {
         deadline: Option<Instant>,
     ) -> Result<(), SendTimeoutError<T>> {
         if let Some(meeting) = self.end.meeting() {
-            let outcome = meeting.send(value, &mut self.pace, deadline, &self.hub.readable);
+            let outcome = meeting.send(value, &mut self.pace, deadline);
             return outcome.inspect_err(|error| {
                 if let SendTimeoutError::Timeout(_) = error {
                     self.gate.count_refused();

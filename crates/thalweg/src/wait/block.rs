@@ -145,7 +145,7 @@ pub(crate) trait Listing {
     type Found;
 
     /// Whether looking finds nothing unless this side is listed: then it spins afterwards.
-    fn spins_listed(&self) -> bool;
+    fn spins_listed(&mut self) -> bool;
 
     /// Looks, while it is not listed.
     fn look(&mut self) -> Option<Self::Found>;

@@ -65,7 +65,7 @@ fn endpoints_of_a_list_share() {
         .collect();
     let (mut ready, mut counts) = (Ready::new(), [0; 5]);
     for _ in 0..ROUNDS {
-        counts[ready.wait(&mut list)] += 1;
+        counts[ready.wait(&mut list).unwrap()] += 1;
     }
     assert!(
         counts.iter().all(|count| *count > ROUNDS / 10),

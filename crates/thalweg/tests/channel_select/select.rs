@@ -5,8 +5,8 @@ use std::cell::Cell;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::{Duration, Instant};
 use thalweg::channel::{
-    Builder, Overflow, Ready, RecvError, Select, SelectTimeout, SendError, Source, TryRecvError,
-    mpmc, mpsc, select, spsc, unbounded,
+    Builder, Overflow, Ready, RecvError, Select, SelectEmpty, SelectList, SelectTimeout, SendError,
+    Source, TryRecvError, mpmc, mpsc, spsc, unbounded,
 };
 
 #[test]
@@ -202,9 +202,13 @@ fn a_select_within_a_closure_is_a_select_of_its_own() {
 }
 
 #[test]
-#[should_panic(expected = "no channels")]
-fn waiting_for_nothing_at_all_is_a_mistake() {
-    Select::<()>::new().wait();
+fn waiting_for_nothing_at_all_is_an_error() {
+    assert_eq!(SelectList::<()>::list().wait(), Err(SelectEmpty));
+    assert_eq!(Ready::new().wait(&mut []), Err(SelectEmpty));
+    assert_eq!(
+        SelectEmpty.to_string(),
+        "selecting among no channels at all, without a time limit"
+    );
 }
 
 #[test]
@@ -239,8 +243,7 @@ fn readiness_is_told_for_lists() {
             .map(|(_, rx)| rx as &mut dyn Source)
             .collect();
         list.push(&mut from_words);
-        assert_eq!(ready.wait(&mut list), 13);
-        assert_eq!(select::ready(&mut list, None), Ok(13));
+        assert_eq!(ready.wait(&mut list), Ok(13));
         words.send("now".into()).unwrap();
         let mut seen = [false; 21];
         for _ in 0..1_000 {

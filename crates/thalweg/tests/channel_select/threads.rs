@@ -240,7 +240,7 @@ fn selects_and_plain_receivers_share_a_channel() {
             let (mut ready, mut count) = (Ready::new(), 0);
             loop {
                 let mut list: [&mut dyn Source; 2] = [&mut silent, &mut rx];
-                assert_eq!(ready.wait(&mut list), 1);
+                assert_eq!(ready.wait(&mut list), Ok(1));
                 match rx.try_recv() {
                     Ok(_) => count += 1,
                     Err(thalweg::channel::TryRecvError::Disconnected) => {
@@ -269,13 +269,13 @@ fn readiness_of_a_rendezvous_is_told() {
         tx
     });
     let at = Ready::new().wait(&mut [&mut silent, &mut rx]);
-    assert_eq!((at, rx.try_recv()), (1, Ok(4)));
+    assert_eq!((at, rx.try_recv()), (Ok(1), Ok(4)));
     let mut tx = sender.join().unwrap();
     let receiver = thread::spawn(move || {
         linger();
         rx.recv()
     });
-    assert_eq!(Ready::new().wait(&mut [&mut tx]), 0);
+    assert_eq!(Ready::new().wait(&mut [&mut tx]), Ok(0));
     tx.try_send(5).unwrap();
     assert_eq!(receiver.join().unwrap(), Ok(5));
 }

@@ -38,9 +38,12 @@ faults! {
     locked_room: crowds::all_arrives::unbounded;
     meeting_give_back: tasks::dropped_futures_lose_nothing::meeting;
     meeting_look: crowds::all_arrives::meeting;
+    ready_wish: select::two_watchers_meet;
     redraw: claims::unused_room_comes_back::tickets;
+    select_glance: select::what_moves_is_not_missed::tickets;
     select_look_again: select::each_element_is_sent_and_received_by_one_arm::tickets;
     select_token: select::four_selects_meet_in_pairs;
     shut: replies::send::tickets;
     untold_kept: loss::tickets_drop_oldest::told;
+    wish_untold: select::two_watchers_meet;
 }

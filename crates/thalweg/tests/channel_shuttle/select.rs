@@ -4,8 +4,11 @@ use crate::ledger::{Item, Ledger, Seen, seen_once};
 use crate::store::{Ends, many_to_many};
 use crate::{explore, over_stores, store};
 use shuttle::thread;
+use std::future::Future;
+use std::pin::pin;
+use std::task::{Context, Waker};
 use thalweg::channel::{
-    Builder, Mpmc, Ready, Receiver, Select, Sender, Shape, TryRecvError, mpmc, spsc,
+    Builder, Mpmc, Ready, Receiver, Select, Sender, Shape, Source, TryRecvError, mpmc, spsc,
 };
 
 /// Elements that each sender sends.
@@ -178,7 +181,7 @@ fn watches(builders: [Builder; 3]) {
     let mut ready = Ready::new();
     while !watched.is_empty() {
         let mut sources: Vec<_> = watched.iter_mut().map(|rx| rx as _).collect();
-        let at = ready.wait(&mut sources);
+        let at = ready.wait(&mut sources).unwrap();
         match watched[at].try_recv() {
             Ok(_) => seen += 1,
             Err(TryRecvError::Empty) => {}
@@ -243,4 +246,133 @@ fn selects_and_plain_receives_share() {
 #[test]
 fn a_select_passes_its_wake_up_on() {
     explore(selects_and_plain_receives_share);
+}
+
+/// One of two channels has an element at every moment: it comes to the second before it goes from
+/// the first.
+fn look_at_what_moves(make: impl Fn() -> thalweg::channel::Ends<u8, Mpmc>, is_watched: bool) {
+    let ((mut to_first, first), (mut to_second, second)) = (make(), make());
+    let (mut from_first, mut from_second) = (first.clone(), second.clone());
+    let mut mover = first.clone();
+    // Futures, since at a rendezvous an element is there as long as somebody waits with it.
+    let mut context = Context::from_waker(Waker::noop());
+    let mut sending = pin!(to_first.send_async(1));
+    let _ = sending.as_mut().poll(&mut context);
+    let moving = thread::spawn(move || {
+        let mut context = Context::from_waker(Waker::noop());
+        {
+            let mut sending = pin!(to_second.send_async(2));
+            let _ = sending.as_mut().poll(&mut context);
+            let _ = mover.try_recv();
+            if is_watched {
+                // There until it is taken.
+                shuttle::future::block_on(sending).unwrap();
+            }
+        }
+        (to_second, mover)
+    });
+    let found = if is_watched {
+        let mut list: [&mut dyn Source; 2] = [&mut from_second, &mut from_first];
+        let found = Ready::new().try_now(&mut list).is_some();
+        while from_second.try_recv().is_err() {
+            thread::yield_now();
+        }
+        found
+    } else {
+        Select::new()
+            .recv(&mut from_second, |got| got.is_ok())
+            .recv(&mut from_first, |got| got.is_ok())
+            .or_else(|| false)
+    };
+    assert!(found, "it was in one of both all the time");
+    drop((moving.join().unwrap(), first, second));
+}
+
+mod what_moves_is_not_missed {
+    use thalweg::channel::{mpmc, unbounded};
+
+    #[test]
+    fn tickets() {
+        crate::explore(|| super::look_at_what_moves(|| mpmc(1), false));
+        crate::explore(|| super::look_at_what_moves(|| mpmc(1), true));
+    }
+
+    #[test]
+    fn unbounded_() {
+        crate::explore(|| super::look_at_what_moves(|| unbounded(1), false));
+        crate::explore(|| super::look_at_what_moves(|| unbounded(1), true));
+    }
+
+    #[test]
+    fn meeting() {
+        crate::explore(|| super::look_at_what_moves(|| mpmc(0), true));
+    }
+}
+
+/// Two watch for readiness at both sides of a rendezvous, and try what they are told of; the
+/// receiver watches a second one beside it.
+fn watchers_meet() {
+    let (mut tx, mut rx) = mpmc::<u8>(0);
+    let (silent, mut from_silent) = mpmc::<u8>(0);
+    let sending = thread::spawn(move || {
+        let mut ready = Ready::new();
+        loop {
+            assert_eq!(ready.wait(&mut [&mut tx]), Ok(0));
+            if tx.try_send(7).is_ok() {
+                // Nobody disconnects before both are done.
+                return tx;
+            }
+        }
+    });
+    let mut ready = Ready::new();
+    loop {
+        let mut list: [&mut dyn Source; 2] = [&mut from_silent, &mut rx];
+        assert_eq!(ready.wait(&mut list), Ok(1));
+        if rx.try_recv() == Ok(7) {
+            break;
+        }
+    }
+    drop((sending.join().unwrap(), silent));
+}
+
+#[test]
+fn two_watchers_meet() {
+    explore(watchers_meet);
+}
+
+/// A list of arms, as long as there are channels: each element is received once, and each of two
+/// senders, one of them a list too, sends what it has.
+fn lists_of_arms() {
+    let channels: Vec<_> = [mpmc::<u8>(0), mpmc(1), mpmc(0)].into();
+    let (senders, mut receivers): (Vec<_>, Vec<_>) = channels.into_iter().unzip();
+    let threads = [0, 1].map(|n| {
+        let mut senders = senders.clone();
+        thread::spawn(move || {
+            let mut values = [Some(n); 3];
+            let mut select = Select::list();
+            for (tx, value) in senders.iter_mut().zip(&mut values) {
+                select.push_send(tx, value, |at, sent| sent.map(|()| at).unwrap());
+            }
+            let at = select.wait().unwrap();
+            for (other, value) in values.iter().enumerate() {
+                assert_eq!(value.is_none(), other == at);
+            }
+            senders
+        })
+    });
+    let mut seen = [0; 2];
+    for _ in 0..2 {
+        let mut select = Select::list();
+        for rx in &mut receivers {
+            select.push_recv(rx, |_, got| got.unwrap());
+        }
+        seen[usize::from(select.wait().unwrap())] += 1;
+    }
+    assert_eq!(seen, [1, 1]);
+    drop((threads.map(|thread| thread.join().unwrap()), senders));
+}
+
+#[test]
+fn a_list_of_arms_sends_and_meets() {
+    explore(lists_of_arms);
 }

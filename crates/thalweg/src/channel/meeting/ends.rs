@@ -11,8 +11,6 @@ use crate::wait::{Listing, Pace, Signal, block_listed};
 /// A thread that waits with an element.
 struct Offering<'m, T> {
     meeting: &'m Meeting<T>,
-    /// Those who wait for readiness only.
-    watchers: &'m Signal,
     value: Option<T>,
     seat: Option<Seat>,
 }
@@ -24,7 +22,7 @@ struct IsClosed;
 impl<T> Listing for Offering<'_, T> {
     type Found = Result<(), IsClosed>;
 
-    fn spins_listed(&self) -> bool {
+    fn spins_listed(&mut self) -> bool {
         true
     }
 
@@ -42,10 +40,7 @@ impl<T> Listing for Offering<'_, T> {
             }
             // Only who has a token is told so.
             Offered::Gone(value) => self.value = Some(value),
-            Offered::Listed(seat) => {
-                self.seat = Some(seat);
-                self.watchers.notify_all();
-            }
+            Offered::Listed(seat) => self.seat = Some(seat),
         }
         None
     }
@@ -73,16 +68,15 @@ impl<T> Drop for Offering<'_, T> {
 /// A thread that waits for an element.
 struct Wishing<'m, T> {
     meeting: &'m Meeting<T>,
-    /// Those who wait for readiness only, to send and to receive.
+    /// Those who wait until they could send.
     watchers: &'m Signal,
-    fellows: &'m Signal,
     seat: Option<Seat>,
 }
 
 impl<T> Listing for Wishing<'_, T> {
     type Found = Result<T, IsClosed>;
 
-    fn spins_listed(&self) -> bool {
+    fn spins_listed(&mut self) -> bool {
         true
     }
 
@@ -120,7 +114,6 @@ impl<T> Drop for Wishing<'_, T> {
         {
             // A panic in between.
             self.meeting.give_back(value);
-            self.fellows.notify_all();
         }
     }
 }
@@ -132,11 +125,9 @@ impl<T> Meeting<T> {
         value: T,
         pace: &mut Pace,
         deadline: Option<Instant>,
-        watchers: &Signal,
     ) -> Result<(), SendTimeoutError<T>> {
         let mut offering = Offering {
             meeting: self,
-            watchers,
             value: Some(value),
             seat: None,
         };
@@ -155,12 +146,10 @@ impl<T> Meeting<T> {
         pace: &mut Pace,
         deadline: Option<Instant>,
         watchers: &Signal,
-        fellows: &Signal,
     ) -> Result<T, RecvTimeoutError> {
         let mut wishing = Wishing {
             meeting: self,
             watchers,
-            fellows,
             seat: None,
         };
         match block_listed(&mut wishing, pace, deadline) {
@@ -177,7 +166,6 @@ impl<T> Meeting<T> {
         value: &mut Option<T>,
         seat: &mut Option<Seat>,
         context: &Context<'_>,
-        watchers: &Signal,
     ) -> Poll<Result<(), SendError<T>>> {
         let waker = context.waker();
         if let Some(listed) = *seat {
@@ -200,7 +188,6 @@ impl<T> Meeting<T> {
             }
             Offered::Listed(listed) => {
                 *seat = Some(listed);
-                watchers.notify_all();
                 Poll::Pending
             }
         }
@@ -234,14 +221,13 @@ impl<T> Meeting<T> {
     }
 
     /// A task that waits for an element goes; what it got meanwhile goes to another, or back.
-    pub(in crate::channel) fn cancel_recv(&self, seat: Option<Seat>, fellows: &Signal) {
+    pub(in crate::channel) fn cancel_recv(&self, seat: Option<Seat>) {
         if let Some(value) = seat.and_then(|seat| self.leave_wish(seat)) {
             #[cfg(any(loom, shuttle))]
             if crate::ring::sync::fault::is("meeting_give_back") {
                 return;
             }
             self.give_back(value);
-            fellows.notify_all();
         }
     }
 }

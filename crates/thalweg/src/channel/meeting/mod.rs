@@ -3,41 +3,44 @@
 //!
 //! # State
 //! Under one short lock: *offers*, senders that wait, with their elements; *wishes*, receivers that
-//! wait, each with a place for an element; elements that came *back*, since who had them in its
-//! place was dropped before it knew.
+//! wait; what was *handed* to wishes that have not left yet; elements that came *back*, since who
+//! had them was dropped before it knew, or waited for readiness only.
 //!
 //! # Rules
 //! 1. Who comes looks for its counterpart first, and lists itself only if there is none, all under
 //!    one lock. So never do a sender and a receiver wait that could meet.
-//! 2. A sender's element is handed over by taking its offer off the list, or by putting it into the
-//!    place of a wish that leaves the queue. The one that waits is woken outside of the lock.
+//! 2. A sender's element is handed over by taking its offer off the list, or by taking a wish off
+//!    the list and leaving the element under its number. The one that waits is woken outside of the
+//!    lock.
 //! 3. Who leaves takes its entry back under the lock: an offer that is not there any more was
-//!    taken; a wish with something in its place was fulfilled. A wish that is fulfilled and not
-//!    wanted any more (a future that was dropped) gives its element to the next one, or leaves it
-//!    with those that came back, and they are taken first.
+//!    taken; a wish that is not there was fulfilled. One that is fulfilled and not wanted any more
+//!    (a future that was dropped) gives its element to the next one, or leaves it with those that
+//!    came back, and they are taken first.
 //! 4. If who waits does so in a select, its [`Token`](token::Token) decides first.
 //! 5. No foreign code (`Clone` and `Drop` of a waker, `Drop` of an element) runs under the lock.
+//! 6. Who waits until a receiver is there (`Ready` with a sender) watches for wishes, and every
+//!    wish that is listed tells it. Who waits until a sender is there (`Ready` with a receiver)
+//!    lists a wish as any receiver does, and what it gets is given back, to be taken by the next
+//!    receive. So two that wait for readiness at both sides meet: the sender sees the wish.
 
 mod ends;
 #[cfg(all(test, loom))]
 mod models;
-mod roster;
 mod state;
 mod token;
 
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub(super) use roster::Seat;
-pub(super) use token::{Lent, Stake, Token};
+pub(super) use state::Seat;
+pub(super) use token::{Lent, Stake};
 
 use crate::ring::sync::{Mutex, MutexGuard};
 use crate::ring::{PopError, PushError};
-use state::{Handed, Offer, State, Taken, Waiting, Wish};
+use state::{Handed, Queue, State, Taken, find};
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::sync::PoisonError;
 use std::task::Waker;
-use token::is_open;
 
 pub(super) struct Meeting<T> {
     state: Mutex<State<T>>,
@@ -119,7 +122,7 @@ impl<T> Meeting<T> {
         }
     }
 
-    /// Gives the element to a receiver, or lists the sender. The caller tells those who watch.
+    /// Gives the element to a receiver, or lists the sender.
     pub(super) fn offer(&self, value: T, waker: &Waker, stake: Option<Stake>) -> Offered<T> {
         let waker = waker.clone();
         let mut state = self.state();
@@ -130,9 +133,9 @@ impl<T> Meeting<T> {
         #[cfg(any(loom, shuttle))]
         if crate::ring::sync::fault::is("meeting_look") {
             // Looked before it came, and does not look again.
-            let waker = Some(waker);
-            let who = Waiting { waker, stake };
-            return Offered::Listed(state.offers.push(Offer { value, who }));
+            let (seat, offer) = state.seat(value, waker, stake);
+            state.offers.push_back(offer);
+            return Offered::Listed(seat);
         }
         match state.hand(value, stake.as_ref()) {
             Handed::To(theirs) => {
@@ -145,24 +148,26 @@ impl<T> Meeting<T> {
                 Offered::Gone(value)
             }
             Handed::ToNobody(value) => {
-                let waker = Some(waker);
-                let who = Waiting { waker, stake };
-                Offered::Listed(state.offers.push(Offer { value, who }))
+                let (seat, offer) = state.seat(value, waker, stake);
+                state.offers.push_back(offer);
+                Offered::Listed(seat)
             }
         }
     }
 
     /// Takes a sender off the list; gives the element unless it was taken.
     pub(super) fn leave_offer(&self, seat: Seat) -> Option<T> {
-        let offer = self.state().offers.remove(seat);
+        let mut state = self.state();
+        let offer = find(&state.offers, seat).and_then(|at| state.offers.remove(at));
+        drop(state);
         // The waker is dropped here, outside of the lock.
-        offer.map(|offer| offer.value)
+        offer.map(|offer| offer.element)
     }
 
     /// For a task that is polled again: has `waker` woken from now on. Gives whether it still
     /// waits; if not, it should leave.
     pub(super) fn stay_offer(&self, seat: Seat, waker: &Waker) -> bool {
-        self.stay(waker, |state| Some(&mut state.offers.get_mut(seat)?.who))
+        self.stay(seat, waker, |state| &mut state.offers)
     }
 
     /// Takes the element of a sender, or lists the receiver. The caller tells those who watch.
@@ -184,69 +189,65 @@ impl<T> Meeting<T> {
                 Wished::Closed
             }
             Taken::FromNobody => {
-                let waker = Some(waker);
-                let who = Waiting { waker, stake };
-                Wished::Listed(state.wishes.push(Wish { place: None, who }))
+                let (seat, wish) = state.seat((), waker, stake);
+                state.wishes.push_back(wish);
+                Wished::Listed(seat)
             }
         }
     }
 
     /// Takes a receiver off the list; gives the element that it got.
     pub(super) fn leave_wish(&self, seat: Seat) -> Option<T> {
-        let wish = self.state().wishes.remove(seat);
+        let mut state = self.state();
+        let wish = find(&state.wishes, seat).and_then(|at| state.wishes.remove(at));
+        if wish.is_none() {
+            return state.collect(seat);
+        }
+        drop(state);
         // The waker is dropped here, outside of the lock.
-        wish.and_then(|wish| wish.place)
+        None
     }
 
     /// See [`stay_offer`](Self::stay_offer).
     pub(super) fn stay_wish(&self, seat: Seat, waker: &Waker) -> bool {
-        self.stay(waker, |state| {
-            let wish = state.wishes.get_mut(seat)?;
-            wish.place.is_none().then_some(&mut wish.who)
-        })
+        self.stay(seat, waker, |state| &mut state.wishes)
     }
 
-    fn stay(&self, waker: &Waker, find: impl Fn(&mut State<T>) -> Option<&mut Waiting>) -> bool {
-        let is_same = |who: &Waiting| who.waker.as_ref().is_some_and(|old| old.will_wake(waker));
-        {
+    fn stay<E>(
+        &self,
+        seat: Seat,
+        waker: &Waker,
+        queue: impl Fn(&mut State<T>) -> &mut Queue<E>,
+    ) -> bool {
+        // Outside of the lock: the clone, and below the drop of the old one.
+        let mut new = None;
+        loop {
             let mut state = self.state();
             if state.is_closed {
                 return false;
             }
-            match find(&mut state) {
-                None => return false,
-                Some(who) if is_same(who) => return true,
-                Some(_) => {}
+            let queue = queue(&mut state);
+            let Some(at) = find(queue, seat) else {
+                return false;
+            };
+            let listed = &mut queue[at].waker;
+            if new.is_some() {
+                std::mem::swap(listed, &mut new);
+                drop(state);
+                return true;
             }
-        }
-        // Outside of the lock: the clone, and below the drop of the old one.
-        let mut waker = Some(waker.clone());
-        let mut state = self.state();
-        if state.is_closed {
+            if listed.as_ref().is_some_and(|old| old.will_wake(waker)) {
+                return true;
+            }
             drop(state);
-            return false;
+            new = Some(waker.clone());
         }
-        let who = find(&mut state);
-        let is_there = who.is_some();
-        if let Some(who) = who {
-            std::mem::swap(&mut who.waker, &mut waker);
-        }
-        drop(state);
-        is_there
     }
 
     /// Takes an element back that somebody got who does not want it any more (rule 3).
     pub(super) fn give_back(&self, value: T) {
-        let mut state = self.state();
-        match state.hand(value, None) {
-            Handed::To(waker) => {
-                // It was counted when it was handed over first.
-                state.met -= 1;
-                drop(state);
-                wake(waker);
-            }
-            Handed::ToNobody(value) | Handed::Gone(value) => state.back.push_back(value),
-        }
+        let waker = self.state().give_back(value);
+        wake(waker);
     }
 
     /// Ends meeting, and wakes all that wait. What came back can still be taken.
@@ -255,8 +256,8 @@ impl<T> Meeting<T> {
         {
             let mut state = self.state();
             state.is_closed = true;
-            (state.offers).for_each(|offer| wakers.extend(offer.who.waker.take()));
-            (state.wishes).for_each(|wish| wakers.extend(wish.who.waker.take()));
+            wakers.extend(state.offers.iter_mut().flat_map(|offer| offer.waker.take()));
+            wakers.extend(state.wishes.iter_mut().flat_map(|wish| wish.waker.take()));
             state.woken += wakers.len() as u64;
         }
         let mut panic = None;
@@ -278,24 +279,34 @@ impl<T> Meeting<T> {
 
     /// Whether a receiver waits that can be had.
     pub(super) fn can_push(&self) -> bool {
-        let state = self.state();
-        state.wishes.any(|wish| is_open(wish.who.stake.as_ref()))
+        self.state().can_push()
     }
 
-    /// Whether a sender waits that can be had.
+    /// Whether a sender waits that can be had, or an element came back.
     pub(super) fn can_pop(&self) -> bool {
+        self.state().can_pop()
+    }
+
+    /// For who looks twice: `None` if a sender would find something, else a count that is another
+    /// if it would have, in between.
+    pub(super) fn glance_push(&self) -> Option<u64> {
         let state = self.state();
-        let is_had = |offer: &Offer<T>| is_open(offer.who.stake.as_ref());
-        !state.back.is_empty() || (!state.is_closed && state.offers.any(is_had))
+        (!state.can_push()).then(|| state.moves())
+    }
+
+    /// As [`glance_push`](Self::glance_push), for a receiver.
+    pub(super) fn glance_pop(&self) -> Option<u64> {
+        let state = self.state();
+        (!state.can_pop()).then(|| state.moves())
     }
 
     /// Elements that came back; nothing else is ever in the channel.
     pub(super) fn len(&self) -> usize {
-        self.state().back.len()
+        self.state().len()
     }
 
     pub(super) fn pushed(&self) -> u64 {
-        self.state().met
+        self.state().met()
     }
 
     pub(super) fn popped(&self) -> u64 {
@@ -305,7 +316,7 @@ impl<T> Meeting<T> {
     /// How often somebody was listed, and how many of them were woken.
     pub(super) fn waits(&self) -> (u64, u64) {
         let state = self.state();
-        (state.offers.seated() + state.wishes.seated(), state.woken)
+        (state.seated, state.woken)
     }
 }
 

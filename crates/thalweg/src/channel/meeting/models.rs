@@ -24,16 +24,12 @@ impl Shared {
 
     fn send(&self, value: u32, deadline: Option<Instant>) -> Result<(), SendTimeoutError<u32>> {
         let mut pace = Pace::new(Mode::Power);
-        self.meeting
-            .send(value, &mut pace, deadline, &self.watchers)
+        self.meeting.send(value, &mut pace, deadline)
     }
 
     fn recv(&self, deadline: Option<Instant>) -> Option<u32> {
         let mut pace = Pace::new(Mode::Power);
-        let watchers = &self.watchers;
-        self.meeting
-            .recv(&mut pace, deadline, watchers, watchers)
-            .ok()
+        self.meeting.recv(&mut pace, deadline, &self.watchers).ok()
     }
 
     fn is_empty(&self) -> bool {
@@ -92,7 +88,7 @@ fn a_cancelled_receiver() {
     };
     let sender = spawn(&shared, |shared| shared.meeting.try_push(7).is_ok());
     let cancelled = spawn(&shared, move |shared| {
-        shared.meeting.cancel_recv(Some(seat), &shared.watchers);
+        shared.meeting.cancel_recv(Some(seat));
     });
     let got = shared.recv(Some(Instant::now()));
     let is_sent = sender.join().unwrap();

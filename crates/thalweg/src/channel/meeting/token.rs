@@ -133,10 +133,10 @@ pub(in crate::channel) struct Stake {
 }
 
 impl Stake {
-    /// The arm's stake, if its select has a token.
-    pub(in crate::channel) fn of(token: Option<&Arc<Token>>, arm: usize) -> Option<Self> {
-        let token = Arc::clone(token?);
-        Some(Self { token, arm })
+    /// The stake of an arm in its select's token.
+    pub(in crate::channel) fn of(token: &Arc<Token>, arm: usize) -> Self {
+        let token = Arc::clone(token);
+        Self { token, arm }
     }
 }
 

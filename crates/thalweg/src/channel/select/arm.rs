@@ -1,79 +1,106 @@
-//! The arms of a select, as a list in a type.
+//! The arms of a select: what it does with them, and how it holds them.
 
 use std::task::Waker;
+use std::time::Instant;
 
-use crate::channel::meeting::{Seat, Token};
-use crate::ring::sync::Arc;
+use crate::channel::meeting::{Seat, Stake};
 use crate::wait::{Entry, Pace, Signal};
 
-/// What a select does with its arms. Not to be implemented elsewhere, and not to be called.
+/// An operation that a select may do. Not to be implemented elsewhere, and not to be called.
 #[doc(hidden)]
 #[allow(private_interfaces)] // sealed: nobody outside can name what is asked for
-pub trait Arms<R> {
-    const COUNT: usize;
-
+pub trait Arm {
     /// Does the operation if it can be done now, and keeps the outcome.
-    fn attempt(&mut self, at: usize) -> bool;
-    /// Lists the arm; gives whether there is something to do at once. `token` only if some arm
-    /// meets.
-    fn list(&mut self, at: usize, waker: &Waker, token: Option<&Arc<Token>>) -> bool;
-    /// Whether an attempt at some arm that is listed may succeed.
-    fn is_ready(&mut self) -> bool;
-    /// Has `waker` woken from now on; gives whether all arms are still listed.
-    fn stay(&mut self, waker: &Waker) -> bool;
-    /// Takes all arms off their lists.
-    fn unlist(&mut self);
-    /// Passes on the notifications that were not used; `fired` is the arm that did something.
-    fn settle(&mut self, fired: usize);
-    /// Whether an arm takes part in a rendezvous.
+    fn attempt(&mut self) -> bool;
+    /// Whether no other thread has made the arm ready for a while, or not ready, since this was
+    /// asked last. Only a `true` is certain.
+    fn glance(&mut self) -> bool;
+    /// Whether it waits at a rendezvous.
     fn meets(&self) -> bool;
-    /// Calls the closure of the arm that did something.
-    fn finish(&mut self, at: usize) -> R;
-    /// How the first arm's endpoint waits.
-    fn pace(&mut self) -> Option<&mut Pace>;
+    /// Lists the arm; at a rendezvous with a stake. Gives whether the wait is over.
+    fn list(&mut self, waker: &Waker, stake: Option<Stake>) -> bool;
+    /// Has `waker` woken from now on; gives whether the arm is still listed.
+    fn stay(&mut self, waker: &Waker) -> bool;
+    /// Takes the arm off its list; keeps the outcome if somebody else has fired it.
+    fn unlist(&mut self);
+    /// Passes on a notification that was not used.
+    fn settle(&mut self, is_fired: bool);
+    /// When it will be ready without anybody's doing.
+    fn due(&self) -> Option<Instant> {
+        None
+    }
+    /// How its endpoint waits.
+    fn pace(&mut self) -> Option<&mut Pace> {
+        None
+    }
 }
+
+/// An arm with a closure.
+#[doc(hidden)]
+pub trait Choice<R>: Arm {
+    /// Calls the closure with the outcome.
+    fn finish(&mut self) -> R;
+}
+
+/// Arms by their places.
+#[doc(hidden)]
+pub trait Arms {
+    fn count(&self) -> usize;
+    fn with<O>(&mut self, at: usize, work: impl FnOnce(&mut dyn Arm) -> O) -> O;
+}
+
+/// Arms with closures.
+#[doc(hidden)]
+pub trait Choices<R>: Arms {
+    fn finish(&mut self, at: usize) -> R;
+}
+
+/// Arms that can be waited for without a time limit.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a select without arms would wait for ever",
+    label = "add an arm, or wait with a time limit"
+)]
+pub trait Waits<R>: Choices<R> {
+    type Waited;
+    /// `None` if there is no arm.
+    fn waited(result: Option<R>) -> Self::Waited;
+}
+
+/// Arms that can be awaited.
+#[doc(hidden)]
+#[diagnostic::on_unimplemented(
+    message = "a select with a timer can't be awaited: a task needs the timer of its runtime",
+    label = "use the runtime's timeout around it, without `after` and `timer` here"
+)]
+pub trait Awaits<R>: Waits<R> {}
+
+/// Arms that need no clock.
+#[doc(hidden)]
+pub trait Untimed {}
 
 /// No arms yet.
 #[doc(hidden)]
 #[derive(Debug)]
 pub struct NoArms;
 
-#[allow(private_interfaces)] // as the trait
-impl<R> Arms<R> for NoArms {
-    const COUNT: usize = 0;
-
-    fn attempt(&mut self, _: usize) -> bool {
-        false
+impl Arms for NoArms {
+    fn count(&self) -> usize {
+        0
     }
 
-    fn list(&mut self, _: usize, _: &Waker, _: Option<&Arc<Token>>) -> bool {
-        false
-    }
-
-    fn is_ready(&mut self) -> bool {
-        false
-    }
-
-    fn stay(&mut self, _: &Waker) -> bool {
-        true
-    }
-
-    fn unlist(&mut self) {}
-
-    fn settle(&mut self, _: usize) {}
-
-    fn meets(&self) -> bool {
-        false
-    }
-
-    fn finish(&mut self, at: usize) -> R {
-        unreachable!("arm {at} was not found by an attempt")
-    }
-
-    fn pace(&mut self) -> Option<&mut Pace> {
-        None
+    fn with<O>(&mut self, at: usize, _: impl FnOnce(&mut dyn Arm) -> O) -> O {
+        unreachable!("arm {at} of none")
     }
 }
+
+impl<R> Choices<R> for NoArms {
+    fn finish(&mut self, at: usize) -> R {
+        unreachable!("arm {at} of none")
+    }
+}
+
+impl Untimed for NoArms {}
 
 /// One arm more.
 #[doc(hidden)]
@@ -83,89 +110,59 @@ pub struct List<N, A> {
     pub(super) arm: N,
 }
 
-#[allow(private_interfaces)] // as the trait
-impl<R, N: Arm<R>, A: Arms<R>> Arms<R> for List<N, A> {
-    const COUNT: usize = A::COUNT + 1;
+impl<N: Arm, A: Arms> Arms for List<N, A> {
+    #[inline]
+    fn count(&self) -> usize {
+        self.rest.count() + 1
+    }
 
     #[inline]
-    fn attempt(&mut self, at: usize) -> bool {
-        if at == A::COUNT {
-            self.arm.attempt()
+    fn with<O>(&mut self, at: usize, work: impl FnOnce(&mut dyn Arm) -> O) -> O {
+        if at == self.rest.count() {
+            work(&mut self.arm)
         } else {
-            self.rest.attempt(at)
+            self.rest.with(at, work)
         }
     }
+}
 
-    fn list(&mut self, at: usize, waker: &Waker, token: Option<&Arc<Token>>) -> bool {
-        if at == A::COUNT {
-            self.arm.list(at, waker, token)
-        } else {
-            self.rest.list(at, waker, token)
-        }
-    }
-
-    fn is_ready(&mut self) -> bool {
-        self.arm.is_ready() || self.rest.is_ready()
-    }
-
-    fn stay(&mut self, waker: &Waker) -> bool {
-        // Both, so that every list has the waker.
-        let stays = self.arm.stay(waker);
-        self.rest.stay(waker) && stays
-    }
-
-    fn unlist(&mut self) {
-        self.arm.unlist();
-        self.rest.unlist();
-    }
-
-    fn settle(&mut self, fired: usize) {
-        self.arm.settle(fired == A::COUNT);
-        self.rest.settle(fired);
-    }
-
-    fn meets(&self) -> bool {
-        self.arm.meets() || self.rest.meets()
-    }
-
+impl<R, N: Choice<R>, A: Choices<R>> Choices<R> for List<N, A> {
     fn finish(&mut self, at: usize) -> R {
-        if at == A::COUNT {
+        if at == self.rest.count() {
             self.arm.finish()
         } else {
             self.rest.finish(at)
         }
     }
+}
 
-    fn pace(&mut self) -> Option<&mut Pace> {
-        self.rest.pace().or_else(|| Some(self.arm.pace()))
+impl<R, N: Choice<R>, A: Choices<R>> Waits<R> for List<N, A> {
+    type Waited = R;
+
+    fn waited(result: Option<R>) -> R {
+        result.unwrap_or_else(|| unreachable!("a wait without a time limit ends with an arm"))
     }
 }
 
-/// One arm; see [`Arms`].
-#[doc(hidden)]
-#[allow(private_interfaces)] // as `Arms`
-pub trait Arm<R> {
-    fn attempt(&mut self) -> bool;
-    fn list(&mut self, at: usize, waker: &Waker, token: Option<&Arc<Token>>) -> bool;
-    fn is_ready(&mut self) -> bool;
-    fn stay(&mut self, waker: &Waker) -> bool;
-    fn unlist(&mut self);
-    fn settle(&mut self, is_fired: bool);
-    fn meets(&self) -> bool;
-    fn finish(&mut self) -> R;
-    fn pace(&mut self) -> &mut Pace;
-}
+impl<N: Untimed, A: Untimed> Untimed for List<N, A> {}
+impl<R, A: Waits<R> + Untimed> Awaits<R> for A {}
 
 /// Where an arm is listed.
 #[derive(Debug, Default)]
 pub(super) struct Listed {
-    pub(super) entry: Option<Entry>,
+    entry: Option<Entry>,
     pub(super) seat: Option<Seat>,
     /// A notification that no look at this arm has used up.
-    pub(super) owed: bool,
+    owed: bool,
+    /// What the last glance saw.
+    glance: Option<u64>,
 }
 
 impl Listed {
+    pub(super) fn register(&mut self, signal: &Signal, waker: &Waker) {
+        self.entry = Some(signal.register(waker));
+    }
+
     pub(super) fn stay(&mut self, signal: &Signal, waker: &Waker) -> bool {
         match self.entry {
             Some(entry) if !signal.update(entry, waker) => {
@@ -177,15 +174,27 @@ impl Listed {
         }
     }
 
-    pub(super) fn unlist(&mut self, signal: &Signal) {
+    pub(super) fn unregister(&mut self, signal: &Signal) {
         if let Some(entry) = self.entry.take() {
             self.owed |= !signal.unregister(entry);
         }
+    }
+
+    /// A look at the arm uses a notification up.
+    #[inline]
+    pub(super) fn used_up(&mut self) {
+        self.owed = false;
     }
 
     pub(super) fn pass_on(&mut self, signal: &Signal) {
         if std::mem::take(&mut self.owed) {
             signal.notify_one();
         }
+    }
+
+    /// Keeps what a glance sees now, which is `None` where the arm is ready; gives whether that is
+    /// what the last one saw.
+    pub(super) fn is_same(&mut self, now: Option<u64>) -> bool {
+        std::mem::replace(&mut self.glance, now) == now && now.is_some()
     }
 }

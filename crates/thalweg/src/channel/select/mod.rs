@@ -1,8 +1,9 @@
 //! Waiting for whichever of several channels comes first.
 //!
-//! [`Select`] has its arms in its type: receivers and senders of any element types and shapes, each
-//! with a closure that gets the outcome. [`Ready`] takes a list of unknown length and says which
-//! one to look at.
+//! [`Select`] has its arms in its type: receivers, senders and timers, of any element types and
+//! shapes, each with a closure that gets the outcome. [`Select::list`] takes arms whose number is
+//! known at run time only. [`Ready`] says which endpoint of a list to look at, and does nothing
+//! itself.
 //!
 //! ```
 //! use thalweg::channel::{mpmc, spsc, Select};
@@ -20,8 +21,8 @@
 //!         .recv(&mut incoming, |order| format!("order {}", order.expect("the sender is there")))
 //!         .recv(&mut stopped, |_| "stopped".to_string())
 //!         .send(&mut log, &mut line, |sent| format!("sent: {sent:?}"))
-//!         .wait_timeout(Duration::from_secs(60))
-//!         .expect("two arms are ready");
+//!         .after(Duration::from_secs(60), |_| "nothing for a minute".to_string())
+//!         .wait();
 //!     seen.push(what);
 //! }
 //! seen.sort();
@@ -29,55 +30,110 @@
 //! assert_eq!(line, None, "it was sent");
 //! ```
 //!
+//! # From crossbeam
+//! | there | here |
+//! |---|---|
+//! | `recv(r) -> msg => ..` | `.recv(&mut r, \|msg\| ..)` |
+//! | `send(s, v) -> res => ..` | `.send(&mut s, &mut Some(v), \|res\| ..)` (*) |
+//! | `default => ..` | [`or_else`](Select::or_else), [`try_now`](Select::try_now) |
+//! | `default(timeout) => ..` | [`after`](Select::after), [`wait_timeout`](Select::wait_timeout) |
+//! | `select_biased!`, `Select::new_biased` | [`biased`](Select::biased) |
+//! | the struct `Select`, `SelectedOperation::index` | [`Select::list`] |
+//! | `Select::ready`, `try_ready`, `ready_timeout` | [`Ready`] |
+//! | `after`, `at`, `tick` | [`after`], [`at`], [`tick`]: a [`Timer`] for [`Select::timer`] |
+//! | `never` | [`never`]; for an arm that sends, an empty `Option` |
+//! | a panic where there is no operation | does not compile, or gives [`SelectEmpty`] |
+//!
+//! (*) crossbeam computes `v` only when `s` can take it. Here it is made before the select, which
+//! takes it out of the `Option` if it is sent.
+//!
+//! What a branch of `select!` may do, to `return`, `break` or use `?`, a closure can't: have the
+//! closures give values of an enum, and `match` what [`Select::wait`] gives.
+//!
 //! # Which arm
-//! One that is ready, begun at one chosen at random each time, so that none starves. An arm whose
+//! One that is ready, each with the same chance, so that none starves and silent arms shift
+//! nothing; or the first that is ready, if the select is [`biased`](Select::biased). An arm whose
 //! channel is disconnected is ready, with an error; so is a sending arm under a policy that does
-//! not wait. A sending arm without an element takes no part.
+//! not wait. A sending arm without an element takes no part, nor does a timer that is over.
+//!
+//! # Nothing is ready
+//! If [`Select::try_now`], [`Select::or_else`] or [`Ready::try_now`] finds nothing, there was one
+//! moment during the call at which no arm was ready: an element that others move from channel to
+//! channel, so that it is in one of them all the time, is not missed. The same is so at the end of
+//! a wait with a time limit. Where a processor may show a thread's writes to another one out of
+//! order (x86 does not), the moment is as exact as that. Room that another sender claims and gives
+//! back meanwhile counts as not there.
+//!
+//! # Async
+//! [`Select::wait_async`] and [`Ready::wait_async`] need nothing but a `Waker`, and so know no
+//! time: a select with [`after`](Select::after) or [`timer`](Select::timer) has no `wait_async`,
+//! which the compiler says. Use the runtime's timeout around it, or its interval beside it.
+//!
+//! ```compile_fail,E0277
+//! use std::time::Duration;
+//! use thalweg::channel::{Select, spsc};
+//! let (_tx, mut rx) = spsc::<u8>(1);
+//! Select::new().recv(&mut rx, |_| ()).after(Duration::ZERO, |_| ()).wait_async();
+//! ```
 //!
 //! # State
 //! While it waits, a select is listed on the signal of each arm's channel. At a rendezvous it is
 //! listed with its element or its wish, and with a token that all its arms share.
 //!
 //! # Rules
-//! 1. It looks at all arms; lists itself at all; looks at all again; sleeps only if there is
-//!    nothing.
+//! 1. It looks at all arms; lists itself at all that have a signal; looks at all again; then lists
+//!    itself at the rendezvous, which looks for a counterpart there in the same step; and sleeps
+//!    only if there was nothing.
 //! 2. Before it looks to take something, it leaves all rendezvous: it shuts its token, and if that
 //!    was taken, the arm for which it was taken is the one that fires.
 //! 3. It leaves all lists before a closure runs. A notification is used up by a look at its arm
 //!    that comes after it; those of other arms are passed on.
+//! 4. Who is to say that nothing is ready reads, of each arm, a count that grows whenever the arm
+//!    stops being ready by another thread's doing; looks at all arms; reads the counts again; and
+//!    looks once more if one has changed.
 //!
 //! # Why it works
 //! By rule 1, and what [`Signal`](crate::wait::Signal) and the meeting say of themselves, whatever
-//! happens to an arm after it was listed wakes the select. By rule 2 and the rules of the token,
-//! exactly one arm fires. By rule 3 no other waiter sleeps beside something that it could have.
+//! happens to an arm after it was listed wakes the select: nothing is in doubt when it has listed
+//! itself once, and it never lists itself in a loop. By rule 2 and the rules of the token, exactly
+//! one arm fires. By rule 3 no other waiter sleeps beside something that it could have. By rule 4:
+//! take the moment between the first counts and the first look. An arm that was ready then, and not
+//! when it was looked at, has stopped being ready in between, and its count has changed. So if no
+//! count has, none was ready at that moment. Each look more is due to something that another thread
+//! has got done.
 
 mod arm;
+mod future;
+mod list;
 #[cfg(all(test, loom))]
 mod models;
 mod ready;
 mod receiving;
 mod round;
 mod sending;
+mod timer;
+mod turns;
 
 use std::fmt;
-use std::future::Future;
 use std::marker::PhantomData;
-use std::pin::Pin;
-use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-pub use ready::{Ready, Source, ready};
+pub use future::SelectFuture;
+pub use list::SelectList;
+pub use ready::{Ready, ReadyFuture, Source};
+pub use timer::{Timer, after, at, never, tick};
 
 use super::error::{RecvError, SendError};
 use super::meeting::Lent;
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::shape::Shape;
-use crate::wait::block_listed;
-use arm::{Arms, List, NoArms};
+use crate::wait::{Mode, Pace};
+use arm::{Arm, Awaits, Choice, Choices, List, NoArms, Waits};
 use receiving::RecvArm;
-use round::Round;
+use round::{Round, State};
 use sending::SendArm;
+use timer::TimerArm;
 
 /// No arm was ready before the deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -91,30 +147,39 @@ impl fmt::Display for SelectTimeout {
 
 impl std::error::Error for SelectTimeout {}
 
+/// A wait for no arms, without a time limit: it would be for ever.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SelectEmpty;
+
+impl fmt::Display for SelectEmpty {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("selecting among no channels at all, without a time limit")
+    }
+}
+
+impl std::error::Error for SelectEmpty {}
+
 /// Operations of which one is done, the first that can be; see the [module](self) for an example.
 ///
 /// Each arm has a closure; the one of the arm that was done is called, when the others are given
 /// up, and gives the result of the whole. Closures that need the same thing mutably can't borrow it
 /// all: have them give a value of an enum, and `match`.
 ///
-/// Nothing is allocated, but for a thread's first wait. A look at an arm costs what a `try_` costs;
-/// a wait lists the thread on every arm, some 50 ns each. It spins before it sleeps as the endpoint
-/// of its first arm does.
+/// Nothing is allocated, but for a thread's first wait and by a [`list`](Self::list). A look at an
+/// arm costs what a `try_` costs; a wait lists the thread on every arm, some 50 ns each. It spins
+/// before it sleeps as the endpoint of its first arm does.
 #[must_use = "nothing is selected before `wait` or one of its kin"]
 pub struct Select<R, A = NoArms> {
     arms: A,
     token: Lent,
+    is_biased: bool,
     result: PhantomData<fn() -> R>,
 }
 
 impl<R> Select<R> {
     /// A select without arms.
     pub fn new() -> Self {
-        Self {
-            arms: NoArms,
-            token: Lent::default(),
-            result: PhantomData,
-        }
+        Self::with_arms(NoArms)
     }
 }
 
@@ -124,7 +189,16 @@ impl<R> Default for Select<R> {
     }
 }
 
-impl<R, A: Arms<R>> Select<R, A> {
+impl<R, A: Choices<R>> Select<R, A> {
+    fn with_arms(arms: A) -> Self {
+        Self {
+            arms,
+            token: Lent::default(),
+            is_biased: false,
+            result: PhantomData,
+        }
+    }
+
     /// Receives the oldest element of `receiver`, or [`RecvError`] if there will be none any more.
     pub fn recv<'a, T, S: Shape, F>(
         self,
@@ -134,7 +208,7 @@ impl<R, A: Arms<R>> Select<R, A> {
     where
         F: FnOnce(Result<T, RecvError>) -> R,
     {
-        self.with(RecvArm::new(receiver, then))
+        self.and(RecvArm::new(receiver, then))
     }
 
     /// Sends the element in `value`, which is taken out of there only if it is sent. If there is
@@ -153,42 +227,76 @@ impl<R, A: Arms<R>> Select<R, A> {
     where
         F: FnOnce(Result<(), SendError<()>>) -> R,
     {
-        self.with(SendArm::new(sender, value, then))
+        self.and(SendArm::new(sender, value, then))
     }
 
-    fn with<N>(self, arm: N) -> Select<R, List<N, A>> {
+    /// Is ready when `timeout` has passed since this call; the closure gets that moment. Costs a
+    /// look at the clock for each look at the arms.
+    pub fn after<F>(self, timeout: Duration, then: F) -> Select<R, List<TimerArm<Timer, F>, A>>
+    where
+        F: FnOnce(Instant) -> R,
+    {
+        self.and(TimerArm::new(after(timeout), then))
+    }
+
+    /// Is ready when the next moment of `timer` has come, which is received then; never if there is
+    /// none any more.
+    pub fn timer<F>(self, timer: &mut Timer, then: F) -> Select<R, List<TimerArm<&mut Timer, F>, A>>
+    where
+        F: FnOnce(Instant) -> R,
+    {
+        self.and(TimerArm::new(timer, then))
+    }
+
+    fn and<N: Choice<R>>(self, arm: N) -> Select<R, List<N, A>> {
         Select {
             arms: List {
                 rest: self.arms,
                 arm,
             },
             token: self.token,
+            is_biased: self.is_biased,
             result: PhantomData,
         }
     }
 
-    fn round(&mut self) -> Round<'_, R, A> {
-        Round::new(&mut self.arms, &mut self.token)
+    /// Of the arms that are ready, takes the one that was added first. Whoever waits is woken by
+    /// whatever comes first, as without this; and an arm that is always ready starves later ones.
+    pub fn biased(mut self) -> Self {
+        self.is_biased = true;
+        self
     }
 
-    fn finish(&mut self, at: usize) -> R {
-        self.arms.settle(at);
-        self.arms.finish(at)
-    }
-
-    /// Waits until an arm is ready. If none has an element to send and all others are silent, that
-    /// is for ever.
-    ///
-    /// # Panics
-    /// If the closure does; all arms are given up then. Without arms.
-    pub fn wait(self) -> R {
-        match self.wait_until(None) {
-            Ok(result) => result,
-            Err(_) => unreachable!("without a deadline, a wait ends only with an arm"),
+    #[inline]
+    fn round(&mut self) -> Round<'_, A> {
+        Round {
+            arms: &mut self.arms,
+            token: &mut self.token,
+            is_biased: self.is_biased,
         }
     }
 
-    /// As [`wait`](Self::wait), but no longer than `timeout`.
+    /// Waits until an arm is ready; gives what its closure gives. A [`list`](Self::list) gives a
+    /// `Result`: [`SelectEmpty`], at once, if it is empty.
+    ///
+    /// If no arm can ever be ready, since those that send have no element, timers are over and all
+    /// others are silent, that is for ever.
+    ///
+    /// # Panics
+    /// If the closure does; all arms are given up then.
+    pub fn wait(self) -> A::Waited
+    where
+        A: Waits<R>,
+    {
+        let is_empty = self.arms.count() == 0;
+        A::waited(if is_empty {
+            None
+        } else {
+            self.wait_until(None).ok()
+        })
+    }
+
+    /// As [`wait`](Self::wait), but no longer than `timeout`. Without arms, that long.
     ///
     /// # Errors
     /// [`SelectTimeout`]; nothing was received or sent then.
@@ -213,31 +321,35 @@ impl<R, A: Arms<R>> Select<R, A> {
     }
 
     fn wait_until(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
-        if let Some(at) = self.round().look_at_all() {
-            return Ok(self.finish(at));
-        }
-        let Some(pace) = self.arms.pace() else {
-            panic!("waiting for the first of no channels");
-        };
-        // Lent while the arms are in use.
-        let mut lent = std::mem::replace(pace, crate::wait::Pace::new(pace.mode()));
-        let outcome = block_listed(&mut self.round(), &mut lent, deadline);
-        if let Some(pace) = self.arms.pace() {
-            *pace = lent;
-        }
-        match outcome {
-            Ok(at) => Ok(self.finish(at)),
-            Err(_) => Err(SelectTimeout),
-        }
+        let found = self.round().look_at_all();
+        let found = found.or_else(|| self.wait_listed(deadline));
+        Ok(self.arms.finish(found.ok_or(SelectTimeout)?))
     }
 
-    /// Does one operation if any can be done now.
+    #[cold]
+    fn wait_listed(&mut self, deadline: Option<Instant>) -> Option<usize> {
+        let mut pace = Pace::new(Mode::Power);
+        // Lent while the arms are in use.
+        self.with_pace(|own| pace = std::mem::replace(own, Pace::new(own.mode())));
+        let found = self.round().wait(&mut pace, deadline);
+        self.with_pace(|own| std::mem::swap(own, &mut pace));
+        found
+    }
+
+    /// The pace of the first arm that has one.
+    fn with_pace(&mut self, mut work: impl FnMut(&mut Pace)) {
+        let mut work = |arm: &mut dyn Arm| arm.pace().map(&mut work).is_some();
+        let _ = (0..self.arms.count()).any(|at| self.arms.with(at, &mut work));
+    }
+
+    /// Does one operation if any can be done now. `None` says that at one moment none could: see
+    /// [the module](self#nothing-is-ready).
     ///
     /// # Panics
     /// If the closure does.
     pub fn try_now(mut self) -> Option<R> {
-        let at = self.round().look_at_all()?;
-        Some(self.finish(at))
+        let at = self.round().look_surely()?;
+        Some(self.arms.finish(at))
     }
 
     /// As [`try_now`](Self::try_now), with a result for when nothing can be done.
@@ -255,11 +367,14 @@ impl<R, A: Arms<R>> Select<R, A> {
         self.try_now().unwrap_or_else(otherwise)
     }
 
-    /// As [`wait`](Self::wait), as a future for any runtime.
+    /// As [`wait`](Self::wait), as a future for any runtime; not with a timer.
     ///
     /// Cancel-safe: dropping it loses no element and no wake-up, and elements to be sent are back
     /// in their places.
-    pub fn wait_async(self) -> SelectFuture<R, A> {
+    pub fn wait_async(self) -> SelectFuture<R, A>
+    where
+        A: Awaits<R>,
+    {
         SelectFuture {
             select: self,
             state: State::New,
@@ -270,50 +385,5 @@ impl<R, A: Arms<R>> Select<R, A> {
 impl<R, A> fmt::Debug for Select<R, A> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Select").finish_non_exhaustive()
-    }
-}
-
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum State {
-    New,
-    Listed,
-    Done,
-}
-
-/// See [`Select::wait_async`].
-#[derive(Debug)]
-#[must_use = "futures do nothing unless polled"]
-pub struct SelectFuture<R, A> {
-    select: Select<R, A>,
-    state: State,
-}
-
-// Nothing is pinned: arms are on lists by number, not by address.
-impl<R, A> Unpin for SelectFuture<R, A> {}
-
-impl<R, A: Arms<R>> Future for SelectFuture<R, A> {
-    type Output = R;
-
-    /// # Panics
-    /// If the closure does, and when polled after it is done.
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
-        let this = self.get_mut();
-        let mut round = this.select.round();
-        let found = match this.state {
-            State::New => round.look_at_all(),
-            State::Listed if round.stay(context.waker()) => return Poll::Pending,
-            State::Listed => round.leave_all(),
-            State::Done => panic!("a select is polled that is done"),
-        };
-        match found.or_else(|| round.list_all(context.waker())) {
-            Some(at) => {
-                this.state = State::Done;
-                Poll::Ready(this.select.finish(at))
-            }
-            None => {
-                this.state = State::Listed;
-                Poll::Pending
-            }
-        }
     }
 }

@@ -1,58 +1,44 @@
 //! Which one of a list of endpoints to look at.
 
 use std::fmt;
-use std::task::Waker;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use super::SelectTimeout;
-use super::arm::Listed;
-use super::round::turns;
-use crate::channel::hub::Overflow;
+use super::arm::{Arm, Arms, Listed};
+use super::round::{Round, State};
+use super::{SelectEmpty, SelectTimeout};
+use crate::channel::meeting::{Lent, Stake};
 use crate::channel::receiver::Receiver;
 use crate::channel::sender::Sender;
 use crate::channel::shape::Shape;
-use crate::wait::{Listing, Mode, Pace, Signal, block_listed};
+use crate::ring::sync::is_model_over;
+use crate::wait::{Mode, Pace};
 
-mod sealed {
-    use crate::wait::Signal;
-
-    /// What a list asks of its endpoints.
-    pub trait Watched {
-        /// Whether a try would not say empty, or full.
-        fn is_ready(&mut self) -> bool;
-        /// Where it is told that this may have changed.
-        fn signal(&self) -> &Signal;
-    }
+/// What a list asks of its endpoints. Not to be implemented elsewhere, and not to be called.
+#[doc(hidden)]
+#[allow(private_interfaces)] // sealed: nobody outside can name what is asked for
+pub trait Watched {
+    /// Whether a try would not say empty, or full.
+    fn is_ready(&mut self) -> bool;
+    /// For who looks twice: `None` if it is ready at a rendezvous, else a count that is another if
+    /// it was ready in between and is not any more.
+    fn glance(&self) -> Option<u64>;
+    fn meets(&self) -> bool;
+    /// Lists a wait; gives whether it is over.
+    fn list(&mut self, listed: &mut Listed, waker: &Waker, stake: Option<Stake>) -> bool;
+    fn stay(&self, listed: &mut Listed, waker: &Waker) -> bool;
+    fn unlist(&mut self, listed: &mut Listed);
+    /// Tells another of what this wait was told and has not used.
+    fn pass_on_of(&self, listed: &mut Listed);
 }
-
-use sealed::Watched;
 
 /// An endpoint in a list for [`Ready`]: a [`Receiver`], or a [`Sender`], of any elements and shape.
 pub trait Source: Watched {}
 
 impl<T, S: Shape> Source for Receiver<T, S> {}
 impl<T, S: Shape> Source for Sender<T, S> {}
-
-impl<T, S: Shape> Watched for Receiver<T, S> {
-    fn is_ready(&mut self) -> bool {
-        self.source.end.is_ready()
-    }
-
-    fn signal(&self) -> &Signal {
-        &self.source.hub.readable
-    }
-}
-
-impl<T, S: Shape> Watched for Sender<T, S> {
-    fn is_ready(&mut self) -> bool {
-        // Policies other than to block never wait.
-        self.hub.habits.overflow != Overflow::Block || self.end.is_ready()
-    }
-
-    fn signal(&self) -> &Signal {
-        &self.gate.writable
-    }
-}
 
 impl fmt::Debug for dyn Source + '_ {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -64,11 +50,12 @@ impl fmt::Debug for dyn Source + '_ {
 /// senders of any types.
 ///
 /// It does nothing itself: try, and mind that another may have been faster, where the endpoint's
-/// side of the channel is shared. At a rendezvous only an operation that waits there makes the
-/// other side ready: of two threads that wait for readiness, neither is seen by the other.
+/// side of the channel is shared. At a rendezvous a receiver in the list waits as
+/// [`Receiver::recv`] does, and what it is handed comes with the next receive; so somebody who
+/// waits until he can send, in a list too, finds it.
 ///
-/// The one that is looked at first is chosen at random, so that none starves. Keeps its memory, so
-/// that lists of a length that was there before allocate nothing.
+/// Of those that are ready each is as likely. Keeps its memory, so that lists of a length that was
+/// there before allocate nothing.
 ///
 /// ```
 /// use thalweg::channel::{Ready, Source, spsc, TryRecvError};
@@ -80,6 +67,7 @@ impl fmt::Debug for dyn Source + '_ {
 /// let mut ready = Ready::new();
 /// let mut list = [&mut from_a, &mut from_b];
 /// let at = ready.wait(&mut list.each_mut().map(|rx| &mut **rx as &mut dyn Source));
+/// let at = at.expect("the list is not empty");
 /// assert_eq!((at, list[at].try_recv()), (1, Ok(7)));
 /// ```
 pub struct Ready {
@@ -110,22 +98,20 @@ impl Ready {
     /// Waits until an endpoint is ready; gives its place in the list. An endpoint whose channel is
     /// disconnected is ready.
     ///
-    /// # Panics
-    /// If the list is empty.
-    pub fn wait(&mut self, sources: &mut [&mut dyn Source]) -> usize {
-        match self.wait_until(sources, None) {
-            Ok(at) => at,
-            Err(_) => unreachable!("without a deadline, a wait ends only with an endpoint"),
+    /// # Errors
+    /// [`SelectEmpty`], at once, if the list is empty.
+    pub fn wait(&mut self, sources: &mut [&mut dyn Source]) -> Result<usize, SelectEmpty> {
+        if sources.is_empty() {
+            return Err(SelectEmpty);
         }
+        let found = self.wait_until(sources, None);
+        Ok(found.unwrap_or_else(|_| unreachable!("there is no time limit")))
     }
 
-    /// As [`wait`](Self::wait), but no longer than `timeout`.
+    /// As [`wait`](Self::wait), but no longer than `timeout`. With an empty list, that long.
     ///
     /// # Errors
     /// [`SelectTimeout`].
-    ///
-    /// # Panics
-    /// If the list is empty.
     pub fn wait_timeout(
         &mut self,
         sources: &mut [&mut dyn Source],
@@ -135,13 +121,11 @@ impl Ready {
         self.wait_until(sources, Instant::now().checked_add(timeout))
     }
 
-    /// As [`wait`](Self::wait), but no longer than until `deadline`.
+    /// As [`wait`](Self::wait), but no longer than until `deadline`. With an empty list, until
+    /// then.
     ///
     /// # Errors
     /// [`SelectTimeout`].
-    ///
-    /// # Panics
-    /// If the list is empty.
     pub fn wait_deadline(
         &mut self,
         sources: &mut [&mut dyn Source],
@@ -150,9 +134,23 @@ impl Ready {
         self.wait_until(sources, Some(deadline))
     }
 
-    /// An endpoint that is ready now.
+    /// An endpoint that is ready now. `None` says that at one moment none was; see
+    /// [the module](super#nothing-is-ready).
     pub fn try_now(&mut self, sources: &mut [&mut dyn Source]) -> Option<usize> {
-        look(sources)
+        Watch::new(&mut self.places, sources).round().look_surely()
+    }
+
+    /// As [`wait`](Self::wait), as a future for any runtime.
+    ///
+    /// Cancel-safe: dropping it loses no element, and no wake-up that another needs.
+    pub fn wait_async<'w, 's>(
+        &'w mut self,
+        sources: &'w mut [&'s mut dyn Source],
+    ) -> ReadyFuture<'w, 's> {
+        ReadyFuture {
+            watch: Watch::new(&mut self.places, sources),
+            state: State::New,
+        }
     }
 
     fn wait_until(
@@ -160,17 +158,11 @@ impl Ready {
         sources: &mut [&mut dyn Source],
         deadline: Option<Instant>,
     ) -> Result<usize, SelectTimeout> {
-        assert!(!sources.is_empty(), "waiting for the first of no endpoints");
-        if let Some(at) = look(sources) {
-            return Ok(at);
-        }
-        self.places.clear();
-        self.places.resize_with(sources.len(), Listed::default);
-        let mut watch = Watch {
-            sources,
-            places: &mut self.places,
-        };
-        block_listed(&mut watch, &mut self.pace, deadline).map_err(|_| SelectTimeout)
+        let mut watch = Watch::new(&mut self.places, sources);
+        let mut round = watch.round();
+        let found = round.look_at_all();
+        let found = found.or_else(|| round.wait(&mut self.pace, deadline));
+        found.ok_or(SelectTimeout)
     }
 }
 
@@ -182,83 +174,126 @@ impl fmt::Debug for Ready {
     }
 }
 
-/// [`Ready::wait_deadline`] for once; allocates if it has to wait.
-///
-/// # Errors
-/// [`SelectTimeout`] if there is a deadline.
-///
-/// # Panics
-/// If the list is empty.
-pub fn ready(
-    sources: &mut [&mut dyn Source],
-    deadline: Option<Instant>,
-) -> Result<usize, SelectTimeout> {
-    Ready::new().wait_until(sources, deadline)
+/// See [`Ready::wait_async`].
+#[must_use = "futures do nothing unless polled"]
+pub struct ReadyFuture<'w, 's> {
+    watch: Watch<'w, 's>,
+    state: State,
 }
 
-fn look(sources: &mut [&mut dyn Source]) -> Option<usize> {
-    turns(sources.len()).find(|&at| sources[at].is_ready())
+impl fmt::Debug for ReadyFuture<'_, '_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ReadyFuture").finish_non_exhaustive()
+    }
 }
 
+impl Future for ReadyFuture<'_, '_> {
+    type Output = Result<usize, SelectEmpty>;
+
+    /// # Panics
+    /// When polled after it is done.
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        if this.watch.arms.count() == 0 {
+            return Poll::Ready(Err(SelectEmpty));
+        }
+        let mut state = this.state;
+        let found = this.watch.round().poll(&mut state, context.waker());
+        this.state = state;
+        found.map(Ok)
+    }
+}
+
+/// A wait for the endpoints of a list.
 struct Watch<'w, 's> {
+    arms: Places<'w, 's>,
+    token: Lent,
+}
+
+/// The endpoints, and where they are listed.
+struct Places<'w, 's> {
     sources: &'w mut [&'s mut dyn Source],
     places: &'w mut [Listed],
 }
 
-impl Watch<'_, '_> {
-    fn unlist(&mut self) {
-        for (source, place) in self.sources.iter().zip(self.places.iter_mut()) {
-            place.unlist(source.signal());
+impl<'w, 's> Watch<'w, 's> {
+    fn new(places: &'w mut Vec<Listed>, sources: &'w mut [&'s mut dyn Source]) -> Self {
+        places.clear();
+        places.resize_with(sources.len(), Listed::default);
+        Self {
+            arms: Places { sources, places },
+            token: Lent::default(),
         }
     }
 
-    /// What is there is left there: whoever else was to be told of it still is.
-    fn pass_on(&mut self) {
-        for (source, place) in self.sources.iter().zip(self.places.iter_mut()) {
-            place.pass_on(source.signal());
+    fn round(&mut self) -> Round<'_, Places<'w, 's>> {
+        Round {
+            arms: &mut self.arms,
+            token: &mut self.token,
+            is_biased: false,
         }
-    }
-}
-
-impl Listing for Watch<'_, '_> {
-    type Found = usize;
-
-    fn spins_listed(&self) -> bool {
-        false
-    }
-
-    fn look(&mut self) -> Option<usize> {
-        look(self.sources)
-    }
-
-    fn list(&mut self, waker: &Waker) -> Option<usize> {
-        for (source, place) in self.sources.iter().zip(self.places.iter_mut()) {
-            place.entry = Some(source.signal().register(waker));
-        }
-        let found = look(self.sources);
-        if found.is_some() {
-            self.unlist();
-            self.pass_on();
-        }
-        found
-    }
-
-    fn leave(&mut self) -> Option<usize> {
-        self.unlist();
-        let found = look(self.sources);
-        if found.is_some() {
-            self.pass_on();
-        } else {
-            // There is nothing to be told of.
-            self.places.iter_mut().for_each(|place| place.owed = false);
-        }
-        found
     }
 }
 
 impl Drop for Watch<'_, '_> {
     fn drop(&mut self) {
-        self.unlist();
-        self.pass_on();
+        if !is_model_over() {
+            self.round().leave_unseen();
+        }
+    }
+}
+
+impl Arms for Places<'_, '_> {
+    fn count(&self) -> usize {
+        self.sources.len()
+    }
+
+    fn with<O>(&mut self, at: usize, work: impl FnOnce(&mut dyn Arm) -> O) -> O {
+        work(&mut WatchArm {
+            source: &mut *self.sources[at],
+            listed: &mut self.places[at],
+        })
+    }
+}
+
+/// Waiting until an endpoint is ready: what is there is left there.
+struct WatchArm<'a> {
+    source: &'a mut dyn Source,
+    listed: &'a mut Listed,
+}
+
+#[allow(private_interfaces)] // as `Arm`
+impl Arm for WatchArm<'_> {
+    fn attempt(&mut self) -> bool {
+        let is_ready = self.source.is_ready();
+        if !is_ready {
+            // There is nothing to be told of. If there is, whoever else was to be told still is.
+            self.listed.used_up();
+        }
+        is_ready
+    }
+
+    fn glance(&mut self) -> bool {
+        self.listed.is_same(self.source.glance())
+    }
+
+    fn meets(&self) -> bool {
+        self.source.meets()
+    }
+
+    fn list(&mut self, waker: &Waker, stake: Option<Stake>) -> bool {
+        self.source.list(self.listed, waker, stake)
+    }
+
+    fn stay(&mut self, waker: &Waker) -> bool {
+        self.source.stay(self.listed, waker)
+    }
+
+    fn unlist(&mut self) {
+        self.source.unlist(self.listed);
+    }
+
+    fn settle(&mut self, _: bool) {
+        self.source.pass_on_of(self.listed);
     }
 }

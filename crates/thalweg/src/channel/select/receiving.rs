@@ -2,13 +2,14 @@
 
 use std::task::Waker;
 
-use super::arm::{Arm, Listed};
+use super::arm::{Arm, Choice, Listed, Untimed};
+use super::ready::Watched;
 use crate::channel::error::RecvError;
-use crate::channel::meeting::{Stake, Token, Wished};
+use crate::channel::meeting::{Stake, Wished};
 use crate::channel::receiver::Receiver;
 use crate::channel::shape::Shape;
 use crate::ring::PopError;
-use crate::ring::sync::{Arc, is_model_over};
+use crate::ring::sync::is_model_over;
 use crate::wait::Pace;
 
 /// Receiving.
@@ -30,24 +31,13 @@ impl<'a, T, S: Shape, F> RecvArm<'a, T, S, F> {
             listed: Listed::default(),
         }
     }
-
-    fn unlist(&mut self) {
-        let source = &self.receiver.source;
-        self.listed.unlist(&source.hub.readable);
-        if let Some(seat) = self.listed.seat.take()
-            && let Some((meeting, _)) = source.end.meeting()
-            && let Some(value) = meeting.leave_wish(seat)
-        {
-            self.outcome = Some(Ok(value));
-        }
-    }
 }
 
-#[allow(private_interfaces)] // as `Arms`
-impl<R, T, S: Shape, F: FnOnce(Result<T, RecvError>) -> R> Arm<R> for RecvArm<'_, T, S, F> {
+#[allow(private_interfaces)] // as `Arm`
+impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
     #[inline]
     fn attempt(&mut self) -> bool {
-        self.listed.owed = false;
+        self.listed.used_up();
         let outcome = match self.receiver.source.pop() {
             Ok(value) => Ok(value),
             Err(PopError::Closed) => Err(RecvError),
@@ -57,64 +47,52 @@ impl<R, T, S: Shape, F: FnOnce(Result<T, RecvError>) -> R> Arm<R> for RecvArm<'_
         true
     }
 
-    fn list(&mut self, at: usize, waker: &Waker, token: Option<&Arc<Token>>) -> bool {
-        let source = &self.receiver.source;
-        let Some((meeting, gate)) = source.end.meeting() else {
-            self.listed.entry = Some(source.hub.readable.register(waker));
-            return false;
-        };
-        match meeting.wish(waker, Stake::of(token, at)) {
-            Wished::Listed(seat) => {
-                self.listed.seat = Some(seat);
-                gate.writable.notify_all();
-                return false;
-            }
-            Wished::Met(value) => self.outcome = Some(Ok(value)),
-            Wished::Closed | Wished::Gone => {}
-        }
-        true
-    }
-
-    fn is_ready(&mut self) -> bool {
-        // At a meeting, it has looked when it was listed.
-        self.listed.entry.is_some() && self.receiver.source.end.is_ready()
-    }
-
-    fn stay(&mut self, waker: &Waker) -> bool {
-        let source = &self.receiver.source;
-        match (self.listed.seat, source.end.meeting()) {
-            (Some(seat), Some((meeting, _))) => meeting.stay_wish(seat, waker),
-            _ => self.listed.stay(&source.hub.readable, waker),
-        }
-    }
-
-    fn unlist(&mut self) {
-        self.unlist();
-    }
-
-    fn settle(&mut self, is_fired: bool) {
-        let source = &self.receiver.source;
-        self.listed.pass_on(&source.hub.readable);
-        if is_fired {
-            source.pass_on();
-        }
+    fn glance(&mut self) -> bool {
+        self.listed.is_same(self.receiver.glance())
     }
 
     fn meets(&self) -> bool {
-        self.receiver.source.end.meeting().is_some()
+        self.receiver.meets()
     }
 
+    fn list(&mut self, waker: &Waker, stake: Option<Stake>) -> bool {
+        let (is_over, got) = self.receiver.wish(&mut self.listed, waker, stake);
+        self.outcome = got.map(Ok);
+        is_over
+    }
+
+    fn stay(&mut self, waker: &Waker) -> bool {
+        self.receiver.stay(&mut self.listed, waker)
+    }
+
+    fn unlist(&mut self) {
+        if let Some(value) = self.receiver.withdraw(&mut self.listed) {
+            self.outcome = Some(Ok(value));
+        }
+    }
+
+    fn settle(&mut self, is_fired: bool) {
+        self.receiver.pass_on_of(&mut self.listed);
+        if is_fired {
+            self.receiver.source.pass_on();
+        }
+    }
+
+    fn pace(&mut self) -> Option<&mut Pace> {
+        Some(&mut self.receiver.pace)
+    }
+}
+
+impl<R, T, S: Shape, F: FnOnce(Result<T, RecvError>) -> R> Choice<R> for RecvArm<'_, T, S, F> {
     fn finish(&mut self) -> R {
         match (self.then.take(), self.outcome.take()) {
             (Some(then), Some(outcome)) => then(outcome),
             _ => unreachable!("the attempt left an outcome, and it is used once"),
         }
     }
-
-    fn pace(&mut self) -> &mut Pace {
-        &mut self.receiver.pace
-    }
 }
+
+impl<T, S: Shape, F> Untimed for RecvArm<'_, T, S, F> {}
 
 impl<T, S: Shape, F> Drop for RecvArm<'_, T, S, F> {
     fn drop(&mut self) {
@@ -122,14 +100,93 @@ impl<T, S: Shape, F> Drop for RecvArm<'_, T, S, F> {
             return;
         }
         self.unlist();
-        let source = &self.receiver.source;
-        self.listed.pass_on(&source.hub.readable);
+        self.receiver.pass_on_of(&mut self.listed);
         // Given up: what it got at a meeting goes to another, or back.
-        if let Some(Ok(value)) = self.outcome.take()
-            && let Some((meeting, _)) = source.end.meeting()
-        {
-            meeting.give_back(value);
-            source.hub.readable.notify_all();
+        if let Some(Ok(value)) = self.outcome.take() {
+            self.receiver.give_back(value);
         }
+    }
+}
+
+impl<T, S: Shape> Receiver<T, S> {
+    /// Lists a wait; gives whether it is over, and what was got at a meeting.
+    fn wish(&self, listed: &mut Listed, waker: &Waker, stake: Option<Stake>) -> (bool, Option<T>) {
+        let Some((meeting, gate)) = self.source.end.meeting() else {
+            listed.register(&self.source.hub.readable, waker);
+            return (false, None);
+        };
+        match meeting.wish(waker, stake) {
+            Wished::Listed(seat) => {
+                listed.seat = Some(seat);
+                #[cfg(any(loom, shuttle))]
+                if crate::ring::sync::fault::is("wish_untold") {
+                    return (false, None);
+                }
+                gate.writable.notify_all();
+                (false, None)
+            }
+            Wished::Met(value) => (true, Some(value)),
+            Wished::Closed | Wished::Gone => (true, None),
+        }
+    }
+
+    /// Ends a wait; gives what it got at a meeting.
+    fn withdraw(&self, listed: &mut Listed) -> Option<T> {
+        listed.unregister(&self.source.hub.readable);
+        let seat = listed.seat.take()?;
+        let (meeting, _) = self.source.end.meeting()?;
+        meeting.leave_wish(seat)
+    }
+
+    fn give_back(&self, value: T) {
+        if let Some((meeting, _)) = self.source.end.meeting() {
+            meeting.give_back(value);
+        }
+    }
+}
+
+#[allow(private_interfaces)] // as `Arm`
+impl<T, S: Shape> Watched for Receiver<T, S> {
+    fn is_ready(&mut self) -> bool {
+        self.source.end.is_ready()
+    }
+
+    fn glance(&self) -> Option<u64> {
+        match self.source.end.meeting() {
+            Some((meeting, _)) => meeting.glance_pop(),
+            // It stops being ready only by what others take.
+            None => Some(self.source.end.popped()),
+        }
+    }
+
+    fn meets(&self) -> bool {
+        self.source.end.meeting().is_some()
+    }
+
+    fn list(&mut self, listed: &mut Listed, waker: &Waker, stake: Option<Stake>) -> bool {
+        #[cfg(any(loom, shuttle))]
+        if crate::ring::sync::fault::is("ready_wish") {
+            listed.register(&self.source.hub.readable, waker);
+            return false;
+        }
+        let (is_over, got) = self.wish(listed, waker, stake);
+        got.into_iter().for_each(|value| self.give_back(value));
+        is_over
+    }
+
+    fn stay(&self, listed: &mut Listed, waker: &Waker) -> bool {
+        match (listed.seat, self.source.end.meeting()) {
+            (Some(seat), Some((meeting, _))) => meeting.stay_wish(seat, waker),
+            _ => listed.stay(&self.source.hub.readable, waker),
+        }
+    }
+
+    fn unlist(&mut self, listed: &mut Listed) {
+        let got = self.withdraw(listed);
+        got.into_iter().for_each(|value| self.give_back(value));
+    }
+
+    fn pass_on_of(&self, listed: &mut Listed) {
+        listed.pass_on(&self.source.hub.readable);
     }
 }

@@ -1,61 +1,101 @@
 //! One round of a select: look at all arms, list them, leave.
 
-use std::marker::PhantomData;
-use std::task::Waker;
+use std::task::{Poll, Waker};
+use std::time::Instant;
 
-use super::arm::Arms;
-use crate::channel::meeting::Lent;
-use crate::ring::sync::yield_now;
-use crate::wait::Listing;
+use super::arm::{Arm, Arms};
+use super::turns::Turns;
+use crate::channel::meeting::{Lent, Stake};
+use crate::wait::{Listing, Pace, block_listed};
 
-pub(super) struct Round<'s, R, A> {
-    arms: &'s mut A,
-    token: &'s mut Lent,
-    result: PhantomData<fn() -> R>,
+pub(super) struct Round<'s, A> {
+    pub(super) arms: &'s mut A,
+    pub(super) token: &'s mut Lent,
+    /// Arms are looked at in their order.
+    pub(super) is_biased: bool,
 }
 
-impl<'s, R, A: Arms<R>> Round<'s, R, A> {
-    pub(super) fn new(arms: &'s mut A, token: &'s mut Lent) -> Self {
-        Self {
-            arms,
-            token,
-            result: PhantomData,
-        }
+impl<A: Arms> Round<'_, A> {
+    #[inline]
+    fn turns(&self) -> Turns {
+        Turns::new(self.arms.count(), self.is_biased)
+    }
+
+    fn each(&mut self, mut work: impl FnMut(&mut dyn Arm)) {
+        (0..self.arms.count()).for_each(|at| self.arms.with(at, &mut work));
     }
 
     /// Does the first operation that can be done; gives its arm.
     #[inline]
     pub(super) fn look_at_all(&mut self) -> Option<usize> {
-        turns(A::COUNT).find(|&at| self.arms.attempt(at))
+        self.turns()
+            .find(|&at| self.arms.with(at, |arm| arm.attempt()))
     }
 
-    /// Lists all arms and looks again (rule 1). Gives the arm that did something; then nothing is
-    /// listed any more.
-    pub(super) fn list_all(&mut self, waker: &Waker) -> Option<usize> {
+    /// As [`look_at_all`](Self::look_at_all); `None` says that at one moment no arm was ready (rule
+    /// 4).
+    pub(super) fn look_surely(&mut self) -> Option<usize> {
+        self.glance();
         loop {
-            let meets = self.arms.meets();
-            let token = meets.then(|| self.token.fetch().clone());
-            if let Some(token) = &token {
-                token.open();
-            }
-            let is_over = turns(A::COUNT).any(|at| self.arms.list(at, waker, token.as_ref()));
-            if !meets {
-                // Nobody else does anything for this select, so that it may look while listed.
-                let found = self.look_again();
-                if found.is_some() {
-                    self.arms.unlist();
-                }
+            let found = self.look_at_all();
+            if found.is_some() || self.glance() {
                 return found;
             }
-            if !is_over && !self.arms.is_ready() {
+        }
+    }
+
+    /// Whether nothing has moved at any arm since the last glance.
+    fn glance(&mut self) -> bool {
+        if self.arms.count() < 2 {
+            return true;
+        }
+        #[cfg(any(loom, shuttle))]
+        if crate::ring::sync::fault::is("select_glance") {
+            return true;
+        }
+        let mut is_same = true;
+        self.each(|arm| is_same &= arm.glance());
+        is_same
+    }
+
+    /// Lists all arms, and looks again (rule 1). Gives the arm that did something; then nothing is
+    /// listed any more.
+    fn list_all(&mut self, waker: &Waker) -> Option<usize> {
+        loop {
+            let (mut meets, mut is_listed) = (false, false);
+            self.each(|arm| {
+                if arm.meets() {
+                    meets = true;
+                } else {
+                    is_listed = true;
+                    arm.list(waker, None);
+                }
+            });
+            // Nobody can fire an arm so far, so that it may look while it is listed.
+            if is_listed && let Some(at) = self.look_again() {
+                self.each(|arm| arm.unlist());
+                return Some(at);
+            }
+            if !meets || !self.list_at_meetings(waker) {
                 return None;
             }
             if let Some(at) = self.leave_all() {
                 return Some(at);
             }
-            // Somebody was faster, or is in the middle of it.
-            yield_now();
+            // Does not come here: what ended the listing is an outcome, or an end that looks find.
         }
+    }
+
+    /// Lists the arms that meet, which looks for their counterparts in the same step; gives whether
+    /// the wait is over.
+    fn list_at_meetings(&mut self, waker: &Waker) -> bool {
+        let token = self.token.fetch().clone();
+        token.open();
+        self.turns().any(|at| {
+            self.arms.with(at, |arm| {
+                arm.meets() && arm.list(waker, Some(Stake::of(&token, at)))
+            })
+        })
     }
 
     fn look_again(&mut self) -> Option<usize> {
@@ -67,23 +107,82 @@ impl<'s, R, A: Arms<R>> Round<'s, R, A> {
     }
 
     /// Leaves all lists (rule 2) and looks. Gives the arm that did something.
-    pub(super) fn leave_all(&mut self) -> Option<usize> {
+    fn leave_all(&mut self) -> Option<usize> {
         let taken = self.token.get().and_then(|token| token.shut());
-        self.arms.unlist();
+        self.each(|arm| arm.unlist());
         taken.or_else(|| self.look_at_all())
     }
 
-    /// Has `waker` woken from now on; gives whether nothing has happened yet.
-    pub(super) fn stay(&mut self, waker: &Waker) -> bool {
-        self.arms.stay(waker)
+    /// A thread's wait, after a look: until an arm does something, or the deadline.
+    #[cold]
+    pub(super) fn wait(&mut self, pace: &mut Pace, deadline: Option<Instant>) -> Option<usize> {
+        let found = loop {
+            let mut until = deadline;
+            self.each(|arm| until = arm.due().into_iter().chain(until).min());
+            match block_listed(self, pace, until) {
+                Ok(at) => break Some(at),
+                Err(_) if until == deadline => break self.look_surely(),
+                // A timer's time has come.
+                Err(_) => {}
+            }
+        };
+        found.inspect(|&at| self.settle(at))
+    }
+
+    /// Gives a wait up.
+    pub(super) fn leave_unseen(&mut self) {
+        if let Some(token) = self.token.get() {
+            token.shut();
+        }
+        self.each(|arm| {
+            arm.unlist();
+            arm.settle(false);
+        });
+    }
+
+    /// One arm did something, and nothing is listed.
+    pub(super) fn settle(&mut self, fired: usize) {
+        for at in 0..self.arms.count() {
+            self.arms.with(at, |arm| arm.settle(at == fired));
+        }
+    }
+
+    /// A task's poll.
+    pub(super) fn poll(&mut self, state: &mut State, waker: &Waker) -> Poll<usize> {
+        let found = match state {
+            State::New => self.look_at_all(),
+            State::Listed => {
+                let mut stays = true;
+                // Each, so that every list has the waker.
+                self.each(|arm| stays &= arm.stay(waker));
+                if stays {
+                    return Poll::Pending;
+                }
+                self.leave_all()
+            }
+            State::Done => panic!("a select is polled that is done"),
+        };
+        match found.or_else(|| self.list_all(waker)) {
+            Some(at) => {
+                *state = State::Done;
+                self.settle(at);
+                Poll::Ready(at)
+            }
+            None => {
+                *state = State::Listed;
+                Poll::Pending
+            }
+        }
     }
 }
 
-impl<R, A: Arms<R>> Listing for Round<'_, R, A> {
+impl<A: Arms> Listing for Round<'_, A> {
     type Found = usize;
 
-    fn spins_listed(&self) -> bool {
-        self.arms.meets()
+    fn spins_listed(&mut self) -> bool {
+        let mut meets = false;
+        self.each(|arm| meets |= arm.meets());
+        meets
     }
 
     fn look(&mut self) -> Option<usize> {
@@ -99,38 +198,11 @@ impl<R, A: Arms<R>> Listing for Round<'_, R, A> {
     }
 }
 
-/// All arms once, from one chosen at random, so that none starves.
-#[inline]
-pub(super) fn turns(count: usize) -> impl Iterator<Item = usize> {
-    let start = if count > 1 { random_below(count) } else { 0 };
-    (start..count).chain(0..start)
-}
-
-#[cfg(not(any(loom, shuttle)))]
-fn random_below(count: usize) -> usize {
-    use crate::ring::sync::{AtomicU64, Ordering};
-    use std::cell::Cell;
-
-    static SEEDS: AtomicU64 = AtomicU64::new(0);
-    std::thread_local! {
-        // ORDERING: Relaxed; only that threads begin differently matters.
-        static STATE: Cell<u64> = Cell::new(SEEDS.fetch_add(1 << 32, Ordering::Relaxed));
-    }
-    // Where the thread is past its last breath, any arm will do.
-    let step = STATE.try_with(|state| {
-        // SplitMix64 (Steele, Lea and Flood, 2014).
-        let next = state.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
-        state.set(next);
-        let mixed = (next ^ (next >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
-        mixed ^ (mixed >> 31)
-    });
-    // The upper half of the product is below `count`.
-    (((step.unwrap_or(0) >> 32) * count as u64) >> 32) as usize
-}
-
-/// A model tries all orders of threads, and needs the same arms each time.
-#[cfg(any(loom, shuttle))]
-fn random_below(_: usize) -> usize {
-    0
+/// How far a task's select is.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) enum State {
+    #[default]
+    New,
+    Listed,
+    Done,
 }

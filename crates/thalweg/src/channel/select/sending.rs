@@ -2,13 +2,14 @@
 
 use std::task::Waker;
 
-use super::arm::{Arm, Listed};
+use super::arm::{Arm, Choice, Listed, Untimed};
+use super::ready::Watched;
 use crate::channel::error::{SendError, TrySendError};
 use crate::channel::hub::Overflow;
-use crate::channel::meeting::{Offered, Stake, Token};
+use crate::channel::meeting::{Offered, Stake};
 use crate::channel::sender::Sender;
 use crate::channel::shape::Shape;
-use crate::ring::sync::{Arc, is_model_over};
+use crate::ring::sync::is_model_over;
 use crate::wait::Pace;
 
 /// Sending.
@@ -32,30 +33,15 @@ impl<'a, T, S: Shape, F> SendArm<'a, T, S, F> {
             listed: Listed::default(),
         }
     }
-
-    fn unlist(&mut self) {
-        self.listed.unlist(&self.sender.gate.writable);
-        if let Some(seat) = self.listed.seat.take()
-            && let Some(meeting) = self.sender.end.meeting()
-        {
-            match meeting.leave_offer(seat) {
-                Some(value) => *self.value = Some(value),
-                None => self.outcome = Some(Ok(())),
-            }
-        }
-    }
 }
 
-#[allow(private_interfaces)] // as `Arms`
-impl<R, T, S: Shape, F> Arm<R> for SendArm<'_, T, S, F>
-where
-    F: FnOnce(Result<(), SendError<()>>) -> R,
-{
+#[allow(private_interfaces)] // as `Arm`
+impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
     fn attempt(&mut self) -> bool {
         let Some(value) = self.value.take() else {
             return false;
         };
-        self.listed.owed = false;
+        self.listed.used_up();
         let outcome = match self.sender.push_once(value) {
             Ok(()) => Ok(()),
             Err(TrySendError::Disconnected(value)) => {
@@ -75,31 +61,33 @@ where
         true
     }
 
-    fn list(&mut self, at: usize, waker: &Waker, token: Option<&Arc<Token>>) -> bool {
+    fn glance(&mut self) -> bool {
+        self.value.is_none() || self.listed.is_same(self.sender.glance())
+    }
+
+    fn meets(&self) -> bool {
+        self.value.is_some() && self.sender.end.meeting().is_some()
+    }
+
+    fn list(&mut self, waker: &Waker, stake: Option<Stake>) -> bool {
         let Some(meeting) = self.sender.end.meeting() else {
             if self.value.is_some() {
-                self.listed.entry = Some(self.sender.gate.writable.register(waker));
+                self.listed.register(&self.sender.gate.writable, waker);
             }
             return false;
         };
         let Some(value) = self.value.take() else {
             return false;
         };
-        match meeting.offer(value, waker, Stake::of(token, at)) {
+        match meeting.offer(value, waker, stake) {
             Offered::Listed(seat) => {
                 self.listed.seat = Some(seat);
-                self.sender.hub.readable.notify_all();
                 return false;
             }
             Offered::Met => self.outcome = Some(Ok(())),
             Offered::Closed(value) | Offered::Gone(value) => *self.value = Some(value),
         }
         true
-    }
-
-    fn is_ready(&mut self) -> bool {
-        // At a meeting, it has looked when it was listed.
-        self.listed.entry.is_some() && self.sender.end.is_ready()
     }
 
     fn stay(&mut self, waker: &Waker) -> bool {
@@ -110,31 +98,39 @@ where
     }
 
     fn unlist(&mut self) {
-        self.unlist();
+        self.listed.unregister(&self.sender.gate.writable);
+        if let Some(seat) = self.listed.seat.take()
+            && let Some(meeting) = self.sender.end.meeting()
+        {
+            match meeting.leave_offer(seat) {
+                Some(value) => *self.value = Some(value),
+                None => self.outcome = Some(Ok(())),
+            }
+        }
     }
 
     fn settle(&mut self, is_fired: bool) {
-        self.listed.pass_on(&self.sender.gate.writable);
+        self.sender.pass_on_of(&mut self.listed);
         if is_fired {
             self.sender.pass_on();
         }
     }
 
-    fn meets(&self) -> bool {
-        self.sender.end.meeting().is_some() && self.value.is_some()
+    fn pace(&mut self) -> Option<&mut Pace> {
+        Some(&mut self.sender.pace)
     }
+}
 
+impl<R, T, S: Shape, F: FnOnce(Result<(), SendError<()>>) -> R> Choice<R> for SendArm<'_, T, S, F> {
     fn finish(&mut self) -> R {
         match (self.then.take(), self.outcome.take()) {
             (Some(then), Some(outcome)) => then(outcome),
             _ => unreachable!("the attempt left an outcome, and it is used once"),
         }
     }
-
-    fn pace(&mut self) -> &mut Pace {
-        &mut self.sender.pace
-    }
 }
+
+impl<T, S: Shape, F> Untimed for SendArm<'_, T, S, F> {}
 
 impl<T, S: Shape, F> Drop for SendArm<'_, T, S, F> {
     fn drop(&mut self) {
@@ -142,6 +138,44 @@ impl<T, S: Shape, F> Drop for SendArm<'_, T, S, F> {
             return;
         }
         self.unlist();
-        self.listed.pass_on(&self.sender.gate.writable);
+        self.sender.pass_on_of(&mut self.listed);
+    }
+}
+
+#[allow(private_interfaces)] // as `Arm`
+impl<T, S: Shape> Watched for Sender<T, S> {
+    fn is_ready(&mut self) -> bool {
+        // Policies other than to block never wait.
+        self.hub.habits.overflow != Overflow::Block || self.end.is_ready()
+    }
+
+    fn glance(&self) -> Option<u64> {
+        match self.end.meeting() {
+            Some(meeting) => meeting.glance_push(),
+            // It stops being ready only by what others push.
+            None => Some(self.end.pushed()),
+        }
+    }
+
+    fn meets(&self) -> bool {
+        // It has nothing to offer, and watches for wishes.
+        false
+    }
+
+    fn list(&mut self, listed: &mut Listed, waker: &Waker, _: Option<Stake>) -> bool {
+        listed.register(&self.gate.writable, waker);
+        false
+    }
+
+    fn stay(&self, listed: &mut Listed, waker: &Waker) -> bool {
+        listed.stay(&self.gate.writable, waker)
+    }
+
+    fn unlist(&mut self, listed: &mut Listed) {
+        listed.unregister(&self.gate.writable);
+    }
+
+    fn pass_on_of(&self, listed: &mut Listed) {
+        listed.pass_on(&self.gate.writable);
     }
 }

@@ -1,0 +1,209 @@
+//! What comes when its time has come, and what never does.
+
+use std::borrow::BorrowMut;
+use std::fmt;
+use std::task::Waker;
+use std::time::{Duration, Instant};
+
+use super::Select;
+use super::arm::{Arm, Choice};
+use crate::channel::error::{RecvError, TryRecvError};
+use crate::channel::hub::{Gate, Habits, Hub, Overflow};
+use crate::channel::meeting::{Meeting, Stake};
+use crate::channel::receiver::Receiver;
+use crate::channel::recv_end::RecvEnd;
+use crate::channel::shape::Shape;
+use crate::ring::sync::Arc;
+use crate::wait::Mode;
+
+/// A source of moments: made by [`after`], [`at`] and [`tick`], received from by
+/// [`Select::timer`] or by itself.
+///
+/// There is no thread behind it, and no list of timers: it is a point in time, and who waits for it
+/// sleeps no longer than until then. One that nobody waits for costs nothing.
+///
+/// ```
+/// use std::time::{Duration, Instant};
+/// use thalweg::channel::{Select, spsc, tick};
+///
+/// let (_tx, mut rx) = spsc::<u8>(8);
+/// let mut ticks = tick(Duration::from_millis(1));
+/// let begin = Instant::now();
+/// for _ in 0..3 {
+///     Select::new()
+///         .recv(&mut rx, |_| unreachable!("nothing is sent"))
+///         .timer(&mut ticks, |_due| ())
+///         .wait();
+/// }
+/// assert!(begin.elapsed() >= Duration::from_millis(3));
+/// ```
+#[derive(Clone)]
+#[must_use = "a timer does nothing unless somebody waits for it"]
+pub struct Timer {
+    due: Option<Instant>,
+    period: Option<Duration>,
+}
+
+/// A timer for one moment, `duration` from now.
+///
+/// As the receiver of this name in `crossbeam-channel`, but that it says so when it is over.
+pub fn after(duration: Duration) -> Timer {
+    Timer {
+        // Beyond what the clock can say: never.
+        due: Instant::now().checked_add(duration),
+        period: None,
+    }
+}
+
+/// A timer for the moment `when`.
+pub fn at(when: Instant) -> Timer {
+    Timer {
+        due: Some(when),
+        period: None,
+    }
+}
+
+/// A timer for a moment every `period`, the first of them one period from now.
+///
+/// The next period begins when a moment is received, so that there is never more than one to
+/// receive: who comes late does not find a queue of them. A period of 0 makes it always ready.
+pub fn tick(period: Duration) -> Timer {
+    Timer {
+        period: Some(period),
+        ..after(period)
+    }
+}
+
+/// A receiver to which nothing comes and that is not disconnected, for a place where there may be
+/// none.
+///
+/// ```
+/// use std::time::Duration;
+/// use thalweg::channel::{RecvTimeoutError, Spsc, never};
+/// let mut nothing = never::<u8, Spsc>();
+/// let outcome = nothing.recv_timeout(Duration::from_millis(1));
+/// assert_eq!(outcome, Err(RecvTimeoutError::Timeout));
+/// ```
+pub fn never<T: Send, S: Shape>() -> Receiver<T, S> {
+    let habits = Habits {
+        overflow: Overflow::Block,
+        mode: Mode::Balanced,
+        soft_limit: None,
+    };
+    let gate = Arc::new(Gate::new(None));
+    // The hub counts a sender, which nobody has.
+    Receiver::new(
+        RecvEnd::Meeting(Arc::new(Meeting::new()), gate),
+        Arc::new(Hub::new(habits)),
+    )
+}
+
+impl Timer {
+    /// When it is due next; `None` if never again.
+    pub fn due(&self) -> Option<Instant> {
+        self.due
+    }
+
+    /// The moment that has come, if it has.
+    ///
+    /// # Errors
+    /// [`TryRecvError::Empty`] before that, and [`TryRecvError::Disconnected`] if none will come
+    /// any more.
+    pub fn try_recv(&mut self) -> Result<Instant, TryRecvError> {
+        let due = self.due.ok_or(TryRecvError::Disconnected)?;
+        let now = Instant::now();
+        if now < due {
+            return Err(TryRecvError::Empty);
+        }
+        self.due = self.period.and_then(|period| now.checked_add(period));
+        Ok(due)
+    }
+
+    /// Waits for the next moment, and gives when it was due.
+    ///
+    /// # Errors
+    /// [`RecvError`] if none will come any more.
+    pub fn recv(&mut self) -> Result<Instant, RecvError> {
+        self.due.ok_or(RecvError)?;
+        Ok(Select::new().timer(self, |due| due).wait())
+    }
+}
+
+/// The moments to come, each of them waited for.
+impl Iterator for Timer {
+    type Item = Instant;
+
+    fn next(&mut self) -> Option<Instant> {
+        self.recv().ok()
+    }
+}
+
+impl fmt::Debug for Timer {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Timer")
+            .field("due", &self.due)
+            .field("period", &self.period)
+            .finish()
+    }
+}
+
+/// Waiting for a moment.
+#[doc(hidden)]
+#[derive(Debug)]
+pub struct TimerArm<M, F> {
+    timer: M,
+    then: Option<F>,
+    came: Option<Instant>,
+}
+
+impl<M, F> TimerArm<M, F> {
+    pub(super) fn new(timer: M, then: F) -> Self {
+        Self {
+            timer,
+            then: Some(then),
+            came: None,
+        }
+    }
+}
+
+#[allow(private_interfaces)] // as `Arm`
+impl<M: BorrowMut<Timer>, F> Arm for TimerArm<M, F> {
+    fn attempt(&mut self) -> bool {
+        self.came = self.timer.borrow_mut().try_recv().ok();
+        self.came.is_some()
+    }
+
+    fn glance(&mut self) -> bool {
+        // Nobody else can take what it gives.
+        true
+    }
+
+    fn meets(&self) -> bool {
+        false
+    }
+
+    fn list(&mut self, _: &Waker, _: Option<Stake>) -> bool {
+        false
+    }
+
+    fn stay(&mut self, _: &Waker) -> bool {
+        true
+    }
+
+    fn unlist(&mut self) {}
+
+    fn settle(&mut self, _: bool) {}
+
+    fn due(&self) -> Option<Instant> {
+        self.timer.borrow().due
+    }
+}
+
+impl<R, M: BorrowMut<Timer>, F: FnOnce(Instant) -> R> Choice<R> for TimerArm<M, F> {
+    fn finish(&mut self) -> R {
+        match (self.then.take(), self.came.take()) {
+            (Some(then), Some(came)) => then(came),
+            _ => unreachable!("the attempt left a moment, and it is used once"),
+        }
+    }
+}
