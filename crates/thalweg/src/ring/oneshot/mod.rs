@@ -112,12 +112,18 @@ impl<T> Hold<T> {
         self.shared().wakers[other.at].with_mut(|place| unsafe { (*place).take() })
     }
 
-    /// Lists the waker of `side`, which is not listed; `false` if the other has acted before that
-    /// and will wake nobody.
+    /// Lists the waker of `side` in the place of an earlier one; `false` if the other has acted
+    /// before that and will wake nobody.
     fn list(&mut self, waker: Waker, side: &Side, other: &Side) -> bool {
+        drop(self.unlist(side, other));
+        // If the other acted while this was listed, the place is the other's (rule 2). Then this
+        // look sees it, since `unlist` has.
+        if self.look() & other.acts != 0 && !must_list_anyway() {
+            return false;
+        }
         let shared = self.shared();
         let old = shared.wakers[side.at].with_mut(|place| {
-            // SAFETY: `waits` is clear, or the other has acted while it was (rule 2).
+            // SAFETY: `waits` is clear, and was when the other acted, if it has (rule 2).
             unsafe { (*place).replace(waker) }
         });
         // ORDERING: AcqRel (order::tell), pairs with itself in `act` and `send`: they see the
@@ -197,6 +203,14 @@ fn must_heed_close() -> bool {
     true
 }
 
+fn must_list_anyway() -> bool {
+    #[cfg(any(loom, shuttle))]
+    if crate::ring::sync::fault::is("oneshot_listed_anyway") {
+        return true;
+    }
+    false
+}
+
 fn must_take_anyway() -> bool {
     #[cfg(any(loom, shuttle))]
     if crate::ring::sync::fault::is("oneshot_taken_anyway") {
@@ -273,7 +287,6 @@ impl<T> Giver<T> {
     /// Has `waker` woken when the taker closes or goes, in the place of any earlier one; `false` if
     /// it has.
     pub fn list(&mut self, waker: Waker) -> bool {
-        drop(self.0.unlist(&GIVER, &TAKER));
         self.0.list(waker, &GIVER, &TAKER)
     }
 }
@@ -355,7 +368,6 @@ impl<T> Taker<T> {
     /// Has `waker` woken when the element comes or the giver goes, in the place of any earlier one;
     /// `false` if it has.
     pub fn list(&mut self, waker: Waker) -> bool {
-        drop(self.0.unlist(&TAKER, &GIVER));
         self.0.list(waker, &TAKER, &GIVER)
     }
 

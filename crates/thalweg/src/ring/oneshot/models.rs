@@ -141,3 +141,18 @@ fn closes_beside_a_send() {
 fn a_close_beside_a_send_decides() {
     check(closes_beside_a_send, &["oneshot_closed"]);
 }
+
+/// A task that is polled again lists another waker while the element comes.
+fn lists_again() {
+    let (giver, mut taker) = oneshot();
+    assert!(taker.list(Waker::noop().clone()));
+    let thread = thread::spawn(move || giver.send(Arc::new(7)).unwrap());
+    assert_eq!(wait(&mut taker).map(|value| *value), Ok(7));
+    drop(taker);
+    thread.join().unwrap();
+}
+
+#[test]
+fn a_wait_lists_another_waker() {
+    check(lists_again, &["tell", "oneshot_listed_anyway"]);
+}
