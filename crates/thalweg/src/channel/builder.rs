@@ -14,7 +14,7 @@ use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::{Mpmc, Mpsc, Shape, Spsc};
 use crate::ring::sync::Arc;
-use crate::ring::{CAPACITY_MAX, CapacityError, Layout, Ticket, spsc};
+use crate::ring::{CAPACITY_MAX, CapacityError, Layout, Ticket, TicketEnd, spsc};
 use crate::wait::Mode;
 
 /// Elements above this size, in bytes, are laid out side by side: beside a sequence they would
@@ -22,6 +22,10 @@ use crate::wait::Mode;
 const SLOTTED_BYTES_MAX: usize = 56;
 /// Channels up to this capacity are for latency, larger ones for throughput, if nobody says.
 const SLOTTED_CAPACITY_MAX: usize = 64;
+/// Shared rings up to this capacity give each element lines of its own, if nobody says: neighbours
+/// are written by different threads. (2-core Intel virtual machine, 1,024 elements: 4 → 1 25.7 ns a
+/// message instead of 32.0, 20 → 1 36.4 instead of 40.5, 2 × 2 30.9 instead of 32.0.)
+const SHARED_SLOTTED_CAPACITY_MAX: usize = 1024;
 
 /// Why a channel can't be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -133,8 +137,8 @@ impl Builder {
         self
     }
 
-    /// The layout of the ring. By default slotted for small channels of small elements, packed for
-    /// others.
+    /// The layout of the ring. By default slotted for small elements (up to 56 bytes) in channels of
+    /// up to 64 elements, or 1,024 where several threads share a ring; packed for others.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = Some(layout);
         self
@@ -207,9 +211,10 @@ impl Builder {
     fn shared<T: Send, S: Shape>(self) -> Result<Ends<T, S>, BuildError> {
         let (tx, rx, gate) = match self.storage {
             Storage::Bounded(capacity) if capacity > 0 => {
-                let ring = Arc::new(Ticket::new(capacity, self.layout_of::<T>(capacity))?);
+                let ring = Ticket::new(capacity, self.shared_layout_of::<T>(capacity))?;
+                let ring = TicketEnd::new(Arc::new(ring));
                 let gate = self.gate(capacity);
-                let rx = RecvEnd::Ticket(Arc::clone(&ring), Arc::clone(&gate));
+                let rx = RecvEnd::Ticket(ring.clone(), Arc::clone(&gate));
                 (SendEnd::Ticket(ring), rx, gate)
             }
             Storage::Bounded(_) => {
@@ -254,8 +259,16 @@ impl Builder {
     }
 
     fn layout_of<T>(&self, capacity: usize) -> Layout {
+        self.layout_up_to::<T>(capacity, SLOTTED_CAPACITY_MAX)
+    }
+
+    fn shared_layout_of<T>(&self, capacity: usize) -> Layout {
+        self.layout_up_to::<T>(capacity, SHARED_SLOTTED_CAPACITY_MAX)
+    }
+
+    fn layout_up_to<T>(&self, capacity: usize, capacity_max: usize) -> Layout {
         self.layout.unwrap_or({
-            if size_of::<T>() <= SLOTTED_BYTES_MAX && capacity <= SLOTTED_CAPACITY_MAX {
+            if size_of::<T>() <= SLOTTED_BYTES_MAX && capacity <= capacity_max {
                 Layout::Slotted
             } else {
                 Layout::Packed

@@ -99,6 +99,12 @@ impl Hub {
         counters
     }
 
+    /// How many endpoints there are. Each may be a thread.
+    pub(super) fn endpoints(&self) -> u64 {
+        // ORDERING: Relaxed, figures; how to wait hangs on them, and nothing else.
+        self.senders.load(Ordering::Relaxed) + self.receivers.load(Ordering::Relaxed)
+    }
+
     pub(super) fn add_sender(&self) {
         // ORDERING: Relaxed; whoever adds one holds one, so the count can't reach zero meanwhile.
         self.senders.fetch_add(1, Ordering::Relaxed);

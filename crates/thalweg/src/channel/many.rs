@@ -106,9 +106,7 @@ impl<T, S: Shape> Sender<T, S> {
             if self.hub.readable.notify_or_shut(pushed) {
                 self.discard_late();
             }
-            if self.soft_limit != usize::MAX {
-                self.balance();
-            }
+            self.balance.keep(count, &mut self.end, &self.gate);
         }
         pushed
     }

@@ -50,6 +50,7 @@
 //! What a thread did before it sent an element is visible to the thread that received it, after
 //! that.
 
+mod balance;
 mod batch;
 mod builder;
 mod claim;

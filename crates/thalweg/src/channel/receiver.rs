@@ -179,11 +179,11 @@ impl<T, S: Shape> Receiver<T, S> {
         if let Some((meeting, gate)) = self.source.end.meeting() {
             return meeting.recv(&mut self.pace, deadline, &gate.writable);
         }
-        let moved = self.source.end.popped();
+        let moved = (self.source.end.popped(), self.hub.endpoints());
         let source = &mut self.source;
         let found = self
             .slip
-            .wait(moved, &self.pace, deadline, || match source.pop() {
+            .wait(moved, &mut self.pace, deadline, || match source.pop() {
                 Err(PopError::Empty) => None,
                 found => Some(found),
             });
@@ -319,7 +319,7 @@ impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
     fn clone(&self) -> Self {
         self.source.hub.add_receiver();
         let end = match &self.source.end {
-            RecvEnd::Ticket(ring, gate) => RecvEnd::Ticket(Arc::clone(ring), Arc::clone(gate)),
+            RecvEnd::Ticket(ring, gate) => RecvEnd::Ticket(ring.clone(), Arc::clone(gate)),
             RecvEnd::Locked(store, gate) => RecvEnd::Locked(Arc::clone(store), Arc::clone(gate)),
             RecvEnd::Meeting(meeting, gate) => {
                 RecvEnd::Meeting(Arc::clone(meeting), Arc::clone(gate))

@@ -6,14 +6,14 @@ use super::lanes::LaneReceiver;
 use super::locked::Locked;
 use super::meeting::Meeting;
 use crate::ring::sync::Arc;
-use crate::ring::{Consumer, PopError, Ticket};
+use crate::ring::{Consumer, PopError, TicketEnd};
 
 /// Where a receiver takes elements from.
 #[repr(u8)] // as there
 pub(super) enum RecvEnd<T> {
     Ring(Consumer<T>, Arc<Gate>),
     Lanes(LaneReceiver<T>),
-    Ticket(Arc<Ticket<T>>, Arc<Gate>),
+    Ticket(TicketEnd<T>, Arc<Gate>),
     Locked(Arc<Locked<T>>, Arc<Gate>),
     Meeting(Arc<Meeting<T>>, Arc<Gate>),
 }

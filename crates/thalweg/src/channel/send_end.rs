@@ -5,7 +5,7 @@ use super::lanes::LaneSender;
 use super::locked::Locked;
 use super::meeting::Meeting;
 use crate::ring::sync::Arc;
-use crate::ring::{Producer, PushError, Ticket};
+use crate::ring::{Producer, PushError, TicketEnd};
 
 /// Where a sender puts elements.
 // With a tag of its own: the compiler would hide it in some field, and take five instructions to
@@ -14,7 +14,7 @@ use crate::ring::{Producer, PushError, Ticket};
 pub(super) enum SendEnd<T> {
     Ring(Producer<T>),
     Lane(LaneSender<T>),
-    Ticket(Arc<Ticket<T>>),
+    Ticket(TicketEnd<T>),
     Locked(Arc<Locked<T>>),
     Meeting(Arc<Meeting<T>>),
 }
@@ -92,13 +92,17 @@ impl<T> SendEnd<T> {
         }
     }
 
-    /// Elements waiting, at least if more than `limit`: cheap while there are few.
+    /// Whether more than `limit` elements waited when `pushed` had been pushed, and still do.
     #[inline]
-    pub(super) fn backlog(&mut self, limit: usize) -> usize {
+    pub(super) fn is_behind(&mut self, limit: usize, pushed: u64) -> bool {
         match self {
-            Self::Ring(producer) => producer.backlog(limit),
-            Self::Lane(lane) => lane.producer.backlog(limit),
-            _ => self.len(),
+            Self::Ring(producer) => producer.backlog(limit) > limit,
+            Self::Lane(lane) => lane.producer.backlog(limit) > limit,
+            Self::Ticket(ring) => match pushed.checked_sub(limit as u64 + 1) {
+                Some(position) => ring.is_waiting(position),
+                None => false,
+            },
+            _ => self.len() > limit,
         }
     }
 

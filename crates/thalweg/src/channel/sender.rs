@@ -4,6 +4,7 @@ use std::fmt;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
+use super::balance::Balance;
 use super::error::{SendError, SendTimeoutError, TrySendError};
 use super::hub::{Gate, Hub, Overflow};
 use super::send_end::SendEnd;
@@ -12,9 +13,6 @@ use super::slip::Slip;
 use crate::ring::PushError;
 use crate::ring::sync::{Arc, yield_now};
 use crate::wait::{Pace, block};
-
-/// How often at most a sender above the soft limit gives its turn away for one element.
-const BALANCE_TURNS: u32 = 64;
 
 /// The sending end of a channel; see the [module](super).
 ///
@@ -30,8 +28,7 @@ pub struct Sender<T, S: Shape> {
     pub(super) gate: Arc<Gate>,
     pub(super) pace: Pace,
     slip: Slip,
-    /// Elements that may wait before this sender gives its turn away; `usize::MAX` for no limit.
-    pub(super) soft_limit: usize,
+    pub(super) balance: Balance,
     shape: PhantomData<fn() -> S>,
 }
 
@@ -41,7 +38,7 @@ impl<T, S: Shape> Sender<T, S> {
             end,
             pace: Pace::new(hub.habits.mode),
             slip: Slip::new(),
-            soft_limit: hub.habits.soft_limit.unwrap_or(usize::MAX),
+            balance: Balance::new(hub.habits.soft_limit),
             hub,
             gate,
             shape: PhantomData,
@@ -176,22 +173,7 @@ impl<T, S: Shape> Sender<T, S> {
         if self.hub.readable.notify_chained_or_shut() {
             self.discard_late();
         }
-        if self.soft_limit != usize::MAX {
-            self.balance();
-        }
-    }
-
-    /// Gives the turn away while too many elements wait.
-    #[inline(never)]
-    pub(super) fn balance(&mut self) {
-        let mut turns = 0;
-        while turns < BALANCE_TURNS && self.end.backlog(self.soft_limit) > self.soft_limit {
-            yield_now();
-            turns += 1;
-        }
-        if turns > 0 {
-            self.gate.count_balanced();
-        }
+        self.balance.keep(1, &mut self.end, &self.gate);
     }
 
     /// What the policy does with an element that did not fit; `Full` if it is to wait or to be
@@ -256,7 +238,7 @@ impl<T, S: Shape> Sender<T, S> {
                 }
             });
         }
-        let moved = self.end.pushed();
+        let moved = (self.end.pushed(), self.hub.endpoints());
         let mut value = Some(value);
         let end = &mut self.end;
         let mut attempt = || match end.try_push(value.take()?) {
@@ -270,7 +252,10 @@ impl<T, S: Shape> Sender<T, S> {
                 Some(false)
             }
         };
-        let outcome = match self.slip.wait(moved, &self.pace, deadline, &mut attempt) {
+        let outcome = match self
+            .slip
+            .wait(moved, &mut self.pace, deadline, &mut attempt)
+        {
             Some(found) => Ok(found),
             None => block(&self.gate.writable, &mut self.pace, deadline, attempt),
         };
@@ -357,7 +342,7 @@ impl<T, S: ManySenders> Clone for Sender<T, S> {
                 let gate = Arc::new(self.gate.another(self.end.capacity()));
                 (SendEnd::Lane(lane.another(Arc::clone(&gate))), gate)
             }
-            SendEnd::Ticket(ring) => (SendEnd::Ticket(Arc::clone(ring)), Arc::clone(&self.gate)),
+            SendEnd::Ticket(ring) => (SendEnd::Ticket(ring.clone()), Arc::clone(&self.gate)),
             SendEnd::Locked(store) => (SendEnd::Locked(Arc::clone(store)), Arc::clone(&self.gate)),
             SendEnd::Meeting(meeting) => {
                 let meeting = Arc::clone(meeting);

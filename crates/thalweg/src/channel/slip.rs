@@ -1,13 +1,13 @@
 //! Not sleeping at once in a dense stream.
 //!
 //! An endpoint that is faster than the other finds the ring empty (or full) again and again, and
-//! each look takes the line of an index away from the other, which needs it for the next element:
-//! 100 to 200 ns for both. In a stream it pays to look less often: who has just moved many elements
-//! without a wait, and now finds nothing, pauses for a moment before it looks again, and then finds
-//! many; where threads outnumber cores, it gives its turn away some times instead. A message that
-//! comes alone is not kept waiting, since nothing moved before it. (The slip of FastForward,
-//! Giacomoni, Moseley and Vachharajani, 2008; rings keep a distance of their own where looks find
-//! little.)
+//! each look takes the line of a slot or an index away from the other, which needs it for the next
+//! element: 100 to 200 ns for both. In a stream it pays to look less often: who has just moved many
+//! elements without a wait, and now finds nothing, pauses for a moment before it looks again, and
+//! then finds many. Where threads outnumber cores, it also gives its turn away, some times, since
+//! the other side is likely to be waiting for this core; then it sleeps. A message that comes alone
+//! is not kept waiting, since nothing moved before it. (The slip of FastForward, Giacomoni, Moseley
+//! and Vachharajani, 2008; rings keep a distance of their own where looks find little.)
 
 use crate::ring::sync::{spin_hint, yield_now};
 use crate::wait::Pace;
@@ -16,14 +16,13 @@ use std::time::Instant;
 /// Elements since the last wait that make a stream.
 const STREAM: u64 = 16;
 
-/// How long to pause, in turns of some 10 ns: 32 of them take 32-byte elements through a ring of
-/// 1024 in 6.2 ns instead of 8.7 (2-core EPYC virtual machine); 8 and 16 are between the two.
+/// How long to pause, in turns of some 10 to 40 ns: 32 of them take 32-byte elements through a ring
+/// of 1024 in 6.2 ns instead of 8.7 (2-core EPYC virtual machine); 8 and 16 are between the two.
 const PAUSES: u32 = 32;
 
-/// How often to give the turn away where pausing is no use, before sleeping: where threads
-/// outnumber cores, the other side is likely to be waiting for this core, and a wake-up costs ten
-/// turns.
-const YIELDS: u32 = 16;
+/// How often to give the turn away where pausing alone is no use, before sleeping. A wake-up costs
+/// ten turns.
+const TURNS: u32 = 8;
 
 #[derive(Debug)]
 pub(super) struct Slip {
@@ -36,34 +35,43 @@ impl Slip {
         Self { moved_before: 0 }
     }
 
-    /// The endpoint has moved `moved` elements so far and has to wait now: keeps its distance in a
-    /// stream. `attempt` looks again; gives what it found, if that was enough of a wait. Does
-    /// nothing where there is a deadline, since a turn that is given away may take milliseconds.
+    /// The endpoint, one of `endpoints`, has moved `moved` elements so far and has to wait now:
+    /// keeps its distance in a stream. `attempt` looks again; gives what it found, if that was
+    /// enough of a wait. Does nothing where there is a deadline, since a turn that is given away
+    /// may take milliseconds.
     #[inline]
     pub(super) fn wait<R>(
         &mut self,
-        moved: u64,
-        pace: &Pace,
+        (moved, endpoints): (u64, u64),
+        pace: &mut Pace,
         deadline: Option<Instant>,
         mut attempt: impl FnMut() -> Option<R>,
     ) -> Option<R> {
+        pace.has_waited(false);
         let run = moved.saturating_sub(std::mem::replace(&mut self.moved_before, moved));
         if run < STREAM || deadline.is_some() {
             return None;
         }
-        if pace.may_spin() {
-            for _ in 0..PAUSES {
-                spin_hint();
-            }
-        }
-        if pace.gives_way() {
-            for _ in 0..YIELDS {
+        pause(pace);
+        if pace.gives_way() || pace.is_crowd(endpoints) {
+            for _ in 0..TURNS {
                 yield_now();
                 if let Some(found) = attempt() {
                     return Some(found);
                 }
+                pause(pace);
             }
+            pace.has_waited(true);
         }
         None
+    }
+}
+
+/// Pauses without a look, where that keeps nobody from running.
+fn pause(pace: &Pace) {
+    if pace.may_spin() {
+        for _ in 0..PAUSES {
+            spin_hint();
+        }
     }
 }

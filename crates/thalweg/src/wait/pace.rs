@@ -81,8 +81,8 @@ pub struct Pace<C: TimeSource = Clock> {
     clock: C,
     /// Asks how many cores the calling thread may use.
     cores: fn() -> usize,
-    /// It is one. An old answer until the next look.
-    alone: bool,
+    /// How many they were at the last look; 0 before the first.
+    usable: usize,
     /// When that was, in ticks.
     looked: Option<u64>,
     /// Waits to come that yield.
@@ -100,6 +100,8 @@ pub struct Pace<C: TimeSource = Clock> {
     until: u64,
     polite: u64,
     deadline: Option<Instant>,
+    /// The next wait is to sleep at once.
+    has_waited: bool,
 }
 
 impl<C: TimeSource> fmt::Debug for Pace<C> {
@@ -108,7 +110,7 @@ impl<C: TimeSource> fmt::Debug for Pace<C> {
             .field("mode", &self.mode)
             .field("wake_ns", &self.clock.ns(self.wake))
             .field("gap_ns", &self.clock.ns(self.gap))
-            .field("alone", &self.alone)
+            .field("usable", &self.usable)
             .finish_non_exhaustive()
     }
 }
@@ -135,7 +137,7 @@ impl<C: TimeSource> Pace<C> {
             mode,
             clock,
             cores,
-            alone: false,
+            usable: 0,
             looked: None,
             crowded: 0,
             wake,
@@ -148,6 +150,7 @@ impl<C: TimeSource> Pace<C> {
             until: 0,
             polite: 0,
             deadline: None,
+            has_waited: false,
         }
     }
 
@@ -166,10 +169,25 @@ impl<C: TimeSource> Pace<C> {
         self.clock.ns(self.wake)
     }
 
+    /// There is one core, as far as is known.
+    fn is_alone(&self) -> bool {
+        self.usable == 1
+    }
+
+    /// Whether so many threads would have to share cores, as far as is known.
+    pub(crate) fn is_crowd(&self, threads: u64) -> bool {
+        !IS_MODEL && self.usable > 0 && threads > self.usable as u64 && self.mode != Mode::Power
+    }
+
+    /// Whether the caller has waited in its own way, so that the next wait is to sleep at once.
+    pub(crate) fn has_waited(&mut self, has_waited: bool) {
+        self.has_waited = has_waited;
+    }
+
     /// Whether pausing for a moment keeps nobody from running, as far as is known.
     #[inline]
     pub(crate) fn may_spin(&self) -> bool {
-        !IS_MODEL && !self.alone && self.crowded == 0 && self.mode != Mode::Power
+        !IS_MODEL && !self.is_alone() && self.crowded == 0 && self.mode != Mode::Power
     }
 
     /// Whether the next wait would give turns away or sleep at once, not pause.
@@ -183,7 +201,11 @@ impl<C: TimeSource> Pace<C> {
     pub(super) fn begin(&mut self, deadline: Option<Instant>) {
         self.began = None;
         self.deadline = deadline;
-        self.turns = self.choose();
+        self.turns = if std::mem::take(&mut self.has_waited) {
+            Turns::None
+        } else {
+            self.choose()
+        };
         self.left = if self.turns == Turns::Pause {
             TURNS_PER_LOOK
         } else {
@@ -204,11 +226,13 @@ impl<C: TimeSource> Pace<C> {
         }
         match self.mode {
             Mode::Power => Turns::None,
-            Mode::Latency if !self.alone && self.crowded == 0 => Turns::Pause,
-            Mode::Latency if !self.alone => Turns::Yield,
+            Mode::Latency if !self.is_alone() && self.crowded == 0 => Turns::Pause,
+            Mode::Latency if !self.is_alone() => Turns::Yield,
             // A wake-up that costs more here has waited for the other's time slice.
-            _ if self.alone && self.gap > self.clock.ticks_from_ns(WAKE_NS_FIRST) => Turns::None,
-            _ if self.alone => Turns::YieldOnce,
+            _ if self.is_alone() && self.gap > self.clock.ticks_from_ns(WAKE_NS_FIRST) => {
+                Turns::None
+            }
+            _ if self.is_alone() => Turns::YieldOnce,
             _ if self.gap > self.wake + self.wake / 2 => Turns::None,
             _ if self.crowded > 0 => Turns::Yield,
             _ => Turns::Pause,
@@ -275,7 +299,7 @@ impl<C: TimeSource> Pace<C> {
         self.until = now.saturating_add(budget.min(left));
         self.polite = now.saturating_add(self.clock.ticks_from_ns(PAUSES_NS_MAX));
         self.look_at_cores(now, CORES_SPINNING_NS_MAX);
-        if self.alone {
+        if self.is_alone() {
             self.turns = self.choose();
         }
     }
@@ -308,7 +332,7 @@ impl<C: TimeSource> Pace<C> {
         let is_new = |looked| now.saturating_sub(looked) < max;
         if !self.looked.is_some_and(is_new) {
             self.looked = Some(now);
-            self.alone = (self.cores)() <= 1;
+            self.usable = (self.cores)().max(1);
         }
     }
 

@@ -122,7 +122,7 @@ impl<'a, T> TicketClaim<'a, T> {
         self.len -= count;
         self.start = positions.end;
         for position in positions {
-            self.slots.slot(position).publish(position);
+            self.slots.publish(position);
         }
         count
     }
@@ -149,7 +149,7 @@ impl<'a, T> TicketClaim<'a, T> {
         self.written = self.written.saturating_sub(1);
         self.len -= 1;
         self.start += 1;
-        slot.give_up(position);
+        self.slots.give_up(position);
         value
     }
 }

@@ -3,7 +3,6 @@
 use super::slot::{Slots, State};
 use super::{Backoff, Ticket};
 use crate::ring::PopError;
-use crate::ring::sync::Ordering;
 
 /// What a `pop_into` moved: elements of consecutive positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,29 +15,30 @@ pub struct Taken {
 
 impl<T> Ticket<T> {
     /// Draws tickets for 1 to `max` elements, `max` being at least 1, and passes over holes; gives
-    /// the first position and how many.
+    /// the first position and how many. Begins where `near` says, which becomes the position after
+    /// them.
     #[inline(always)]
-    fn serve(&self, slots: Slots<'_, T>, max: u64) -> Result<(u64, u64), PopError> {
+    fn serve(&self, slots: Slots<'_, T>, near: &mut u64, max: u64) -> Result<(u64, u64), PopError> {
         let mut backoff = Backoff::new();
-        // ORDERING: Relaxed; slots are passed on by their stamps (rule 3).
-        let mut head = self.head.0.load(Ordering::Relaxed);
+        let mut head = *near;
         loop {
             let (count, then) = slots.element_run(head, max);
-            if count == 0 {
-                match then {
-                    State::Hole => {}
-                    State::Earlier | State::Free => return Err(self.why_nothing(head)),
-                    _ => {
-                        // Others have drawn this ticket.
-                        // ORDERING: Relaxed, as above.
-                        head = self.head.0.load(Ordering::Relaxed);
-                        continue;
-                    }
+            if count == 0 && then != State::Hole {
+                let now = self.popped();
+                if now == head && then != State::Later {
+                    *near = head;
+                    return Err(self.why_nothing(head));
                 }
+                // Others have drawn this ticket.
+                head = now;
+                continue;
             }
             let next = head + count.max(1);
             match self.head.draw(head, next) {
-                Ok(_) if count > 0 => return Ok((head, count)),
+                Ok(_) if count > 0 => {
+                    *near = next;
+                    return Ok((head, count));
+                }
                 Ok(_) => {
                     slots.skip(head);
                     head = next;
@@ -70,8 +70,14 @@ impl<T> Ticket<T> {
     /// As [`try_pop`](Self::try_pop).
     #[inline]
     pub fn try_pop_at(&self) -> Result<(u64, T), PopError> {
+        self.try_pop_near(&mut self.popped())
+    }
+
+    /// As [`try_pop_at`](Self::try_pop_at), by an endpoint that was at `near`.
+    #[inline(always)]
+    pub(super) fn try_pop_near(&self, near: &mut u64) -> Result<(u64, T), PopError> {
         let slots = self.slots();
-        let (position, _) = self.serve(slots, 1)?;
+        let (position, _) = self.serve(slots, near, 1)?;
         // SAFETY: our ticket, seen as element, taken once (rule 3).
         Ok((position, unsafe { slots.take(position) }))
     }
@@ -90,7 +96,7 @@ impl<T> Ticket<T> {
             return Ok(Taken { first, count: 0 });
         }
         let slots = self.slots();
-        let (first, count) = self.serve(slots, max)?;
+        let (first, count) = self.serve(slots, &mut self.popped(), max)?;
         // SAFETY: our tickets, seen as elements, taken once (rule 3); `out` has room for `max`.
         unsafe { slots.take_into(first, count, out) };
         let count = count as usize;

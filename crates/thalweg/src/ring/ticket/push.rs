@@ -35,32 +35,54 @@ impl Refused {
 }
 
 impl<T> Ticket<T> {
-    /// Draws tickets for `min` to `max` positions, as many as are free.
+    /// Draws tickets for `min` to `max` positions, as many as are free. Begins where `near` says,
+    /// which becomes the position after them.
     #[inline(always)]
-    fn draw(&self, slots: Slots<'_, T>, min: u64, max: u64) -> Result<Range<u64>, Refused> {
+    fn draw(
+        &self,
+        slots: Slots<'_, T>,
+        near: &mut u64,
+        min: u64,
+        max: u64,
+    ) -> Result<Range<u64>, Refused> {
         let mut backoff = Backoff::new();
-        // ORDERING: Relaxed; slots are passed on by their stamps (rule 2).
-        let mut tail = self.tail.0.load(Ordering::Relaxed);
+        let mut tail = *near;
         loop {
-            if tail & CLOSED != 0 {
-                return Err(self.refuse());
-            }
             let (count, then) = slots.free_run(tail, max);
-            if count >= min {
+            let now = if count >= min {
                 let next = tail + count;
                 match self.tail.draw(tail, next) {
-                    Ok(_) => return Ok(tail..next),
-                    Err(now) => tail = now,
+                    Ok(_) => {
+                        *near = next;
+                        return Ok(tail..next);
+                    }
+                    Err(now) => {
+                        backoff.wait();
+                        now
+                    }
                 }
-                backoff.wait();
-            } else if then == State::Earlier {
-                return Err(Refused::Full(count));
             } else {
-                // Others have drawn these tickets.
-                // ORDERING: Relaxed, as above.
-                tail = self.tail.0.load(Ordering::Relaxed);
+                // ORDERING: Relaxed; slots are passed on by their stamps (rule 2).
+                let now = self.tail.0.load(Ordering::Relaxed);
+                if now == tail && then == State::Earlier {
+                    *near = tail;
+                    return Err(Refused::Full(count));
+                }
+                // Others have drawn these tickets, or given some back.
+                now
+            };
+            if now & CLOSED != 0 {
+                return Err(self.refuse());
             }
+            tail = now;
         }
+    }
+
+    /// The tail, to begin at where nothing better is known.
+    #[inline(always)]
+    fn near(&self) -> u64 {
+        // ORDERING: Relaxed; slots are passed on by their stamps (rule 2).
+        self.tail.0.load(Ordering::Relaxed) & !CLOSED
     }
 
     #[cold]
@@ -80,14 +102,20 @@ impl<T> Ticket<T> {
     /// consumer is still taking an element out of the slot.
     #[inline]
     pub fn try_push(&self, value: T) -> Result<(), PushError<T>> {
+        self.try_push_near(&mut self.near(), value)
+    }
+
+    /// As [`try_push`](Self::try_push), by an endpoint that was at `near`.
+    #[inline(always)]
+    pub(super) fn try_push_near(&self, near: &mut u64, value: T) -> Result<(), PushError<T>> {
         let slots = self.slots();
-        match self.draw(slots, 1, 1) {
+        match self.draw(slots, near, 1, 1) {
             Ok(tickets) => {
                 let position = tickets.start;
                 let slot = slots.slot(position);
                 // SAFETY: our ticket, not published (rule 2).
                 unsafe { slot.write(value) };
-                slot.publish(position);
+                slots.publish(position);
                 Ok(())
             }
             Err(refused) => Err(refused.push(value)),
@@ -112,7 +140,7 @@ impl<T> Ticket<T> {
             });
         }
         let slots = self.slots();
-        let tickets = self.draw(slots, count as u64, count as u64);
+        let tickets = self.draw(slots, &mut self.near(), count as u64, count as u64);
         let tickets = tickets.map_err(|refused| refused.claim(count))?;
         Ok(TicketClaim::new(slots, &self.tail, tickets))
     }
@@ -126,7 +154,7 @@ impl<T> Ticket<T> {
     pub fn claim_up_to(&self, max: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
         let want = max.min(self.capacity()) as u64;
         let slots = self.slots();
-        let tickets = self.draw(slots, want.min(1), want);
+        let tickets = self.draw(slots, &mut self.near(), want.min(1), want);
         let tickets = tickets.map_err(|refused| refused.claim(max))?;
         Ok(TicketClaim::new(slots, &self.tail, tickets))
     }

@@ -4,7 +4,9 @@
 //! packed   | stamp u64 | element | stamp u64 | element | ..      no gaps
 //! slotted  | stamp u64 | element ........ | 64 bytes, or a multiple for elements over 56 bytes
 //! ```
-//! The stamp of a slot is 4 p + state, where p is the position whose turn it is:
+//! The stamp of a slot is 4 l + state, where p is the position whose turn it is, and l its lap: p
+//! less the index of the slot. So slots begin as zeros, which the system has ready: a large ring
+//! costs nothing to make, and the first lap touches its memory.
 //!
 //! | state     | meaning                          | who may touch the cell        |
 //! |-----------|----------------------------------|-------------------------------|
@@ -47,20 +49,20 @@ pub(super) struct Stamp(u64);
 
 impl Stamp {
     #[inline(always)]
-    fn is_free(self, position: u64) -> bool {
-        self.0 == position * STATES + FREE
+    fn is_free(self, lap: u64) -> bool {
+        self.0 == lap * STATES + FREE
     }
 
     #[inline(always)]
-    fn is_element(self, position: u64) -> bool {
-        self.0 == position * STATES + ELEMENT
+    fn is_element(self, lap: u64) -> bool {
+        self.0 == lap * STATES + ELEMENT
     }
 
     /// The rest of the answers, off the path of a push or pop that succeeds.
     #[inline]
-    fn state(self, position: u64) -> State {
+    fn state(self, lap: u64) -> State {
         // A stamp is never further than a lap or two from a position, so the difference is small.
-        match self.0.wrapping_sub(position * STATES) as i64 {
+        match self.0.wrapping_sub(lap * STATES) as i64 {
             0 => State::Free,
             1 => State::Element,
             2 => State::Hole,
@@ -78,13 +80,6 @@ pub(super) struct Slot<T> {
 }
 
 impl<T> Slot<T> {
-    fn new(index: usize) -> Self {
-        Self {
-            stamp: AtomicU64::new(index as u64 * STATES + FREE),
-            cell: UnsafeCell::new(MaybeUninit::uninit()),
-        }
-    }
-
     /// The stamp, for a producer.
     #[inline(always)]
     fn for_push(&self) -> Stamp {
@@ -117,26 +112,25 @@ impl<T> Slot<T> {
         self.cell.with(|cell| unsafe { (*cell).assume_init_read() })
     }
 
-    /// Hands the written element of `position` to the consumer with that ticket.
+    /// Hands the written element of `lap` to the consumer with that ticket.
     #[inline(always)]
-    pub(super) fn publish(&self, position: u64) {
+    fn publish(&self, lap: u64) {
         // ORDERING: publish (Release), pairs with the observe in `for_pop`.
-        self.stamp
-            .store(position * STATES + ELEMENT, order::publish());
+        self.stamp.store(lap * STATES + ELEMENT, order::publish());
     }
 
-    /// Says that there will be no element at `position`.
+    /// Says that there will be no element in `lap`.
     #[inline]
-    pub(super) fn give_up(&self, position: u64) {
+    fn give_up(&self, lap: u64) {
         // Release although there is no element: the consumer passes the slot on to the producer of
         // the next lap, and what this producer wrote there and took out again comes before.
         // ORDERING: publish (Release), pairs with the observe in `for_pop`.
-        self.stamp.store(position * STATES + HOLE, order::publish());
+        self.stamp.store(lap * STATES + HOLE, order::publish());
     }
 
-    /// Frees the slot for position `next`, a lap further.
+    /// Frees the slot for the lap `next`.
     #[inline(always)]
-    pub(super) fn release(&self, next: u64) {
+    fn release(&self, next: u64) {
         // ORDERING: release (Release), pairs with the reclaim in `for_push`.
         self.stamp.store(next * STATES + FREE, order::release());
     }
@@ -151,6 +145,41 @@ enum Store<T> {
     Slotted(Box<[Line<T>]>),
 }
 
+/// What is valid as zeros.
+trait Zeros: Sized {
+    #[cfg(any(loom, shuttle))]
+    fn zero() -> Self;
+}
+
+// Valid: the stamp is an integer, and the cell may hold anything.
+impl<T> Zeros for Slot<T> {
+    #[cfg(any(loom, shuttle))]
+    fn zero() -> Self {
+        Self {
+            stamp: AtomicU64::new(FREE),
+            cell: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+}
+
+impl<T> Zeros for Line<T> {
+    #[cfg(any(loom, shuttle))]
+    fn zero() -> Self {
+        Self(Slot::zero())
+    }
+}
+
+/// So many slots, free for the first lap.
+fn zeroed<S: Zeros>(slots: usize) -> Box<[S]> {
+    // A model's atomics are more than their bytes.
+    #[cfg(any(loom, shuttle))]
+    return (0..slots).map(|_| S::zero()).collect();
+    #[cfg(not(any(loom, shuttle)))]
+    // SAFETY: a slot, and a line of one, is valid as zeros: an integer, which says free for lap 0,
+    // and room for an element that need not be there.
+    return unsafe { Box::new_zeroed_slice(slots).assume_init() };
+}
+
 /// Owns a power of two of slots.
 pub(super) struct Storage<T> {
     store: Store<T>,
@@ -161,13 +190,10 @@ pub(super) struct Storage<T> {
 impl<T> Storage<T> {
     pub(super) fn new(layout: Layout, capacity: usize, slots: usize) -> Self {
         debug_assert!(slots.is_power_of_two() && capacity <= slots);
-        let indices = 0..slots;
         Self {
             store: match layout {
-                Layout::Packed => Store::Packed(indices.map(Slot::new).collect()),
-                Layout::Slotted => {
-                    Store::Slotted(indices.map(|index| Line(Slot::new(index))).collect())
-                }
+                Layout::Packed => Store::Packed(zeroed(slots)),
+                Layout::Slotted => Store::Slotted(zeroed(slots)),
             },
             mask: slots as u64 - 1,
             slack: (slots - capacity) as u64,
@@ -238,30 +264,50 @@ impl<'a, T> Slots<'a, T> {
         }
     }
 
+    /// The position less the index of its slot.
+    #[inline(always)]
+    fn lap(self, position: u64) -> u64 {
+        position & !self.mask
+    }
+
+    /// Hands the written element of `position` to the consumer with that ticket.
+    #[inline(always)]
+    pub(super) fn publish(self, position: u64) {
+        self.slot(position).publish(self.lap(position));
+    }
+
+    /// Says that there will be no element at `position`.
+    #[inline]
+    pub(super) fn give_up(self, position: u64) {
+        self.slot(position).give_up(self.lap(position));
+    }
+
     /// Whether a producer may have `position`: its slot is free for it, and so is the one `slack`
     /// further. That one is free when position − capacity is out, so the ring never holds more than
     /// its capacity; and without slack it is the same slot.
     #[inline(always)]
     pub(super) fn room(self, position: u64) -> State {
         let own = self.slot(position).for_push();
-        if !own.is_free(position) {
-            return own.state(position);
+        let lap = self.lap(position);
+        if !own.is_free(lap) {
+            return own.state(lap);
         }
         if self.slack == 0 {
             return State::Free;
         }
         let far = position + self.slack;
-        self.slot(far).for_push().state(far)
+        self.slot(far).for_push().state(self.lap(far))
     }
 
     /// What a consumer would find at `position`.
     #[inline(always)]
     pub(super) fn content(self, position: u64) -> State {
         let stamp = self.slot(position).for_pop();
-        if stamp.is_element(position) {
+        let lap = self.lap(position);
+        if stamp.is_element(lap) {
             return State::Element;
         }
-        stamp.state(position)
+        stamp.state(lap)
     }
 
     /// How many positions from `start` on, at most `max`, a producer may have, and what stands in
@@ -303,14 +349,15 @@ impl<'a, T> Slots<'a, T> {
         let slot = self.slot(position);
         // SAFETY: the caller's to take (rule 3).
         let value = unsafe { slot.take() };
-        slot.release(position + self.mask + 1);
+        slot.release(self.lap(position) + self.mask + 1);
         value
     }
 
     /// Frees the slot of the hole at `position`, for the consumer with its ticket.
     #[inline]
     pub(super) fn skip(self, position: u64) {
-        self.slot(position).release(position + self.mask + 1);
+        self.slot(position)
+            .release(self.lap(position) + self.mask + 1);
     }
 
     /// Moves the `count` elements from `start` on to the end of `out`, which has room for them, and

@@ -266,7 +266,7 @@ fn cores_are_looked_at_again() {
             wait(&clock, &mut pace, 20_000 * US, 5 * US);
         }
         assert!((15..=20).contains(&LOOKS.get()), "{}", LOOKS.get());
-        assert_eq!(pace.alone, cores == 1);
+        assert_eq!(pace.is_alone(), cores == 1);
     }
     LOOKS.set(0);
     pace.set_mode(Mode::Latency);

@@ -1,0 +1,52 @@
+//! An endpoint's own way into a ring that it shares.
+
+use std::ops::Deref;
+
+use super::Ticket;
+use crate::ring::sync::Arc;
+use crate::ring::{PopError, PushError};
+
+/// The ring, and where this endpoint drew its last ticket.
+///
+/// The next push or pop begins there: as long as nobody else has drawn since, it does not have to
+/// load the counter that all share before it asks for the slot, and in a crowd it finds out by the
+/// slot that others were faster.
+pub(crate) struct TicketEnd<T> {
+    ring: Arc<Ticket<T>>,
+    near: u64,
+}
+
+impl<T> TicketEnd<T> {
+    pub(crate) fn new(ring: Arc<Ticket<T>>) -> Self {
+        Self { ring, near: 0 }
+    }
+
+    /// As [`Ticket::try_push`]. An end pushes or pops, and does not do both.
+    #[inline(always)]
+    pub(crate) fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
+        self.ring.try_push_near(&mut self.near, value)
+    }
+
+    /// As [`Ticket::try_pop_at`].
+    #[inline(always)]
+    pub(crate) fn try_pop_at(&mut self) -> Result<(u64, T), PopError> {
+        self.ring.try_pop_near(&mut self.near)
+    }
+}
+
+impl<T> Clone for TicketEnd<T> {
+    fn clone(&self) -> Self {
+        Self {
+            ring: Arc::clone(&self.ring),
+            near: self.near,
+        }
+    }
+}
+
+impl<T> Deref for TicketEnd<T> {
+    type Target = Ticket<T>;
+
+    fn deref(&self) -> &Ticket<T> {
+        &self.ring
+    }
+}
