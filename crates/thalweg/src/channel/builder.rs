@@ -137,8 +137,8 @@ impl Builder {
         self
     }
 
-    /// The layout of the ring. By default slotted for small elements (up to 56 bytes) in channels of
-    /// up to 64 elements, or 1,024 where several threads share a ring; packed for others.
+    /// The layout of the ring. By default slotted for small elements (up to 56 bytes) in channels
+    /// of up to 64 elements, or 1,024 where several threads share a ring; packed for others.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = Some(layout);
         self

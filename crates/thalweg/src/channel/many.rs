@@ -106,7 +106,7 @@ impl<T, S: Shape> Sender<T, S> {
             if self.hub.readable.notify_or_shut(pushed) {
                 self.discard_late();
             }
-            self.balance.keep(count, &mut self.end, &self.gate);
+            self.balance.keep(pushed, &mut self.end, &self.gate);
         }
         pushed
     }

@@ -24,7 +24,8 @@
 //! ordering of its own: rules 2 and 3 pass a slot on by a release store of the stamp that the next
 //! one acquires. By rule 1 there is one producer p and one consumer p, so an element is written
 //! once and taken once. One that has an old copy of `tail` or `head` finds a later stamp, or its
-//! compare-and-swap fails.
+//! compare-and-swap fails; so an endpoint may begin where it was last (`end.rs`). Only before it
+//! says that the ring is full or empty does it look whether the copy is right.
 //!
 //! *Why tickets can come back.* Nobody holds or has stamped a position from `tail` on: drawing
 //! keeps that so, and a swap back uncovers only the swapping producer's own. So it does no harm
@@ -316,8 +317,8 @@ impl<T> fmt::Debug for Ticket<T> {
 }
 
 /// Pauses after a lost compare-and-swap: one at first, since on few cores the next try succeeds,
-/// then more and more, so that on many the winners get through. (2-core Intel virtual machine, 2 × 2
-/// threads: 30.9 ns a message with none at first, 27.3 with one, 30.0 with four; 4 × 1: no
+/// then more and more, so that on many the winners get through. (2-core Intel virtual machine,
+/// 2 × 2 threads: 30.9 ns a message with none at first, 27.3 with one, 30.0 with four; 4 × 1: no
 /// difference.)
 struct Backoff {
     pauses: u32,

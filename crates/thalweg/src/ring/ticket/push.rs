@@ -64,7 +64,7 @@ impl<T> Ticket<T> {
             } else {
                 // ORDERING: Relaxed; slots are passed on by their stamps (rule 2).
                 let now = self.tail.0.load(Ordering::Relaxed);
-                if now == tail && then == State::Earlier {
+                if then == State::Earlier && (now == tail || is_near_trusted()) {
                     *near = tail;
                     return Err(Refused::Full(count));
                 }
@@ -201,4 +201,13 @@ impl<T> Ticket<T> {
             }
         }
     }
+}
+
+/// Whether an endpoint believes that the tail is where it was.
+fn is_near_trusted() -> bool {
+    #[cfg(any(loom, shuttle))]
+    if crate::ring::sync::fault::is("near") {
+        return true;
+    }
+    false
 }
