@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use thalweg::channel::{Receiver, Sender, Shape, mpmc, mpsc, spsc};
+use thalweg::channel::{Builder, Mpsc, Receiver, Sender, Shape, mpmc, spsc};
 
 use super::{BATCH, CAPACITY, Cases, Work, rounds};
 
@@ -10,7 +10,7 @@ macro_rules! add {
     ($cases:ident, $($name:literal => $work:ident),+) => {
         $(
             add!(@shape $cases, "spsc", $name, $work, spsc);
-            add!(@shape $cases, "mpsc", $name, $work, mpsc);
+            add!(@shape $cases, "lanes", $name, $work, lanes);
             add!(@shape $cases, "mpmc", $name, $work, mpmc);
         )+
     };
@@ -30,6 +30,12 @@ pub(super) fn add(cases: &mut Cases) {
         "many-64" => many,
         "try-empty" => try_empty,
         "try-full" => try_full);
+}
+
+/// Of several senders, each with a lane, and one at work.
+fn lanes(capacity: usize) -> Ends<Mpsc> {
+    let ends = Builder::new(capacity).lanes().soft_limit(None).mpsc();
+    ends.expect("a capacity in range")
 }
 
 fn send_recv<S: Shape>((mut tx, mut rx): Ends<S>) -> Work {

@@ -141,24 +141,27 @@ pairs! {
     SpscPower "thalweg spsc power": |builder| builder.mode(Mode::Power);
 }
 
-/// The narrowest shape that fits: of many senders to one receiver each has a lane.
+/// The narrowest shape that fits, as it comes.
 #[derive(Debug)]
 pub(crate) struct Own;
-/// One ring for all, in one order.
+/// Many senders, one receiver, and a lane for each sender.
 #[derive(Debug)]
-pub(crate) struct Ordered;
-/// As [`Own`], with senders that give way while more than [`SOFT_LIMIT`] messages wait for each.
+pub(crate) struct Lanes;
+/// As [`Own`], without a soft limit.
+#[derive(Debug)]
+pub(crate) struct Unlimited;
+/// As [`Own`], with a soft limit in any shape.
 #[derive(Debug)]
 pub(crate) struct Balanced;
 
-/// Messages that may wait in a lane before its sender gives way.
-const SOFT_LIMIT: usize = 256;
+/// As many messages as wait by default where there are several senders.
+const SOFT_LIMIT: usize = 2048;
 
 /// A sender of any shape.
 #[derive(Debug)]
 pub(crate) enum AnySender<M> {
     One(channel::spsc::Sender<M>),
-    Lane(channel::mpsc::Sender<M>),
+    ToOne(channel::mpsc::Sender<M>),
     Shared(channel::mpmc::Sender<M>),
 }
 
@@ -166,7 +169,7 @@ pub(crate) enum AnySender<M> {
 #[derive(Debug)]
 pub(crate) enum AnyReceiver<M> {
     One(channel::spsc::Receiver<M>),
-    Lanes(channel::mpsc::Receiver<M>),
+    FromMany(channel::mpsc::Receiver<M>),
     Shared(channel::mpmc::Receiver<M>),
 }
 
@@ -183,12 +186,11 @@ fn own<M: Element>(options: impl Fn(Builder) -> Builder, capacity: usize, shape:
             rxs.map(AnyReceiver::Shared).collect(),
         )
     } else if shape.senders > 1 {
-        let lane = capacity / shape.senders;
-        let (tx, rx) = options(Builder::new(lane)).mpsc().expect(CAPACITY_FITS);
+        let (tx, rx) = options(Builder::new(capacity)).mpsc().expect(CAPACITY_FITS);
         let txs = copies(tx, shape.senders).into_iter();
         (
-            txs.map(AnySender::Lane).collect(),
-            vec![AnyReceiver::Lanes(rx)],
+            txs.map(AnySender::ToOne).collect(),
+            vec![AnyReceiver::FromMany(rx)],
         )
     } else {
         let (tx, rx) = options(Builder::new(capacity)).spsc().expect(CAPACITY_FITS);
@@ -220,16 +222,29 @@ impl<M: Element> Crowd<M> for Balanced {
     }
 }
 
-impl<M: Element> Crowd<M> for Ordered {
-    const NAME: &'static str = "thalweg ordered";
-    type Tx = channel::mpmc::Sender<M>;
-    type Rx = channel::mpmc::Receiver<M>;
-    fn fits(_: Shape) -> bool {
-        true
+impl<M: Element> Crowd<M> for Unlimited {
+    const NAME: &'static str = "thalweg no soft limit";
+    type Tx = AnySender<M>;
+    type Rx = AnyReceiver<M>;
+    fn fits(shape: Shape) -> bool {
+        shape.senders > 1 || shape.receivers > 1
+    }
+    fn crowd(capacity: usize, shape: Shape) -> Ends<M> {
+        own(|builder| builder.soft_limit(None), capacity, shape)
+    }
+}
+
+impl<M: Element> Crowd<M> for Lanes {
+    const NAME: &'static str = "thalweg lanes";
+    type Tx = channel::mpsc::Sender<M>;
+    type Rx = channel::mpsc::Receiver<M>;
+    fn fits(shape: Shape) -> bool {
+        shape.senders > 1 && shape.receivers == 1
     }
     fn crowd(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
-        let (tx, rx) = channel::mpmc(capacity);
-        (copies(tx, shape.senders), copies(rx, shape.receivers))
+        let builder = Builder::new(capacity / shape.senders).lanes();
+        let (tx, rx) = builder.mpsc().expect(CAPACITY_FITS);
+        (copies(tx, shape.senders), vec![rx])
     }
 }
 
@@ -239,7 +254,7 @@ impl<M: Element> BlockingSend<M> for AnySender<M> {
         // A receiver that is gone shows in the count of what came.
         let _ = match self {
             Self::One(tx) => tx.send(message),
-            Self::Lane(tx) => tx.send(message),
+            Self::ToOne(tx) => tx.send(message),
             Self::Shared(tx) => tx.send(message),
         };
     }
@@ -250,7 +265,7 @@ impl<M: Element> BlockingRecv<M> for AnyReceiver<M> {
     fn recv(&mut self) -> Option<M> {
         match self {
             Self::One(rx) => rx.recv().ok(),
-            Self::Lanes(rx) => rx.recv().ok(),
+            Self::FromMany(rx) => rx.recv().ok(),
             Self::Shared(rx) => rx.recv().ok(),
         }
     }
@@ -333,7 +348,8 @@ pub(super) fn blocking_pairs<M: Message>(to: &mut impl BlockingPairs<M>) {
 
 pub(super) fn crowds<M: Element>(to: &mut impl Crowds<M>) {
     to.meet::<Own>();
-    to.meet::<Ordered>();
+    to.meet::<Lanes>();
+    to.meet::<Unlimited>();
     to.meet::<Balanced>();
     to.meet::<RingLanes>();
 }

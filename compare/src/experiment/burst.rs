@@ -158,10 +158,10 @@ fn run(settings: &Settings) -> Report {
             metric,
             ours,
             at_least,
-        } in goals::goals(&trial)
+        } in goals::goals(senders)
         {
             let name = METRICS[metric].name;
-            let sides = [ours.as_str(), RIVAL];
+            let sides = [ours, RIVAL];
             let told = headlines.iter().any(|headline| headline.tells(name, sides));
             let ratio = match told {
                 true => trial.interval(sides, metric),
@@ -193,8 +193,8 @@ mod tests {
             let subjects = Subjects::<Burst>::new().crowds::<Order>(shape).all();
             let names: BTreeSet<String> = subjects.iter().map(|subject| subject.name()).collect();
             assert_eq!(names.len(), subjects.len());
-            for name in goals::PLAIN.iter().chain([&RIVAL, &goals::LIMITED]) {
-                assert!(names.contains(*name), "{name} {shape:?}");
+            for name in [goals::DEFAULT, RIVAL, goals::LIMITED] {
+                assert!(names.contains(name), "{name} {shape:?}");
             }
         }
     }

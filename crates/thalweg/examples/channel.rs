@@ -33,7 +33,7 @@ fn print(counters: Counters) {
     );
 }
 
-/// Three producers, each with a lane of its own; one consumer, which sees each one's order.
+/// Three producers, one consumer, which sees each one's order.
 fn fan_in() {
     let (tx, mut rx) = mpsc(256);
     let mut next = [0; PRODUCERS as usize];

@@ -43,7 +43,7 @@ macro_rules! suite {
 
 mod any {
     suite! {
-        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc_ordered: ORDERED,
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
         mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED,
         rendezvous_spsc: MEET_SPSC, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
@@ -68,7 +68,7 @@ mod any {
 
 mod stored {
     suite! {
-        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc_ordered: ORDERED,
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
         mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
@@ -89,7 +89,7 @@ mod rendezvous {
 
 mod many_senders {
     suite! {
-        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS,
+        mpsc_lanes: LANES, mpsc: ORDERED, mpmc: TICKETS,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED, rendezvous_mpsc: MEET_MPSC,
         rendezvous: MEET;
         { a_closed_sink_leaves_others_open }
@@ -99,7 +99,7 @@ mod many_senders {
 /// Senders that share one store.
 mod one_store {
     suite! {
-        mpsc_ordered: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
+        mpsc: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         { a_dropped_sink_passes_its_wake_up_on }
     }
 }

@@ -147,7 +147,8 @@ impl SharedService {
             return Err(StartError::NoQueue);
         }
         let (sender, receiver) = channel::Builder::new(queue)
-            .ordered()
+            // Clients bound what they have in flight themselves.
+            .soft_limit(None)
             .mode(mode)
             .mpsc()
             .map_err(StartError::Queue)?;

@@ -14,8 +14,8 @@
 //! | | senders | receivers | order | capacity |
 //! |---|---|---|---|---|
 //! | [`spsc()`] | one | one | total | exact |
-//! | [`mpsc()`] | many | one | of each sender | of each sender's lane |
-//! | [`mpsc()`] with [`Builder::ordered`] | many | one | total | exact |
+//! | [`mpsc()`] | many | one | total | exact |
+//! | [`mpsc()`] with [`Builder::lanes`] | many | one | of each sender | of each sender's lane |
 //! | [`mpmc()`] | many | many | total (*) | exact |
 //! | [`unbounded()`] | many | many | total | a limit, allocated as needed |
 //! | [`oneshot()`] | one | one | | one element, once |
@@ -128,8 +128,9 @@ shape!(
     Spsc
 );
 shape!(
-    /// A channel from many senders to one receiver, up to `capacity` elements in the lane of each
-    /// sender; 0 for a rendezvous.
+    /// A channel of up to `capacity` elements from many senders to one receiver; 0 for a
+    /// rendezvous. Elements have one order for all: that in which sends took effect.
+    /// [`Builder::lanes`] gives each sender a ring of its own instead.
     mpsc,
     Mpsc
 );

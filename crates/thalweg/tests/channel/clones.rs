@@ -256,7 +256,8 @@ pub(crate) fn ends_come_and_go<S: Made + ManySenders + ManyReceivers>(flavour: F
 /// Lanes that go while the receiver looks at them hide no other.
 #[test]
 fn lanes_that_go_hide_no_element() {
-    let (tx, mut rx) = thalweg::channel::mpsc::<u32>(4);
+    let lanes = thalweg::channel::Builder::new(4).lanes();
+    let (tx, mut rx) = lanes.mpsc::<u32>().unwrap();
     let (one, mut two, _three) = (tx.clone(), tx.clone(), tx.clone());
     two.send_many([1, 2]).unwrap();
     assert_eq!(rx.batch(1).next(), Some(1));

@@ -114,9 +114,8 @@ pub(crate) const PACKED: Flavour<Spsc> =
     Flavour::ring(|capacity| Builder::new(capacity).layout(Layout::Packed));
 pub(crate) const SLOTTED: Flavour<Spsc> =
     Flavour::ring(|capacity| Builder::new(capacity).layout(Layout::Slotted));
-pub(crate) const LANES: Flavour<Mpsc> = Flavour::rings(Builder::new);
-pub(crate) const ORDERED: Flavour<Mpsc> =
-    Flavour::shared(|capacity| Builder::new(capacity).ordered());
+pub(crate) const LANES: Flavour<Mpsc> = Flavour::rings(|capacity| Builder::new(capacity).lanes());
+pub(crate) const ORDERED: Flavour<Mpsc> = Flavour::shared(Builder::new);
 pub(crate) const TICKETS: Flavour<Mpmc> = Flavour::shared(Builder::new);
 pub(crate) const UNBOUNDED_SPSC: Flavour<Spsc> = Flavour::stored(Builder::unbounded);
 pub(crate) const UNBOUNDED_MPSC: Flavour<Mpsc> = Flavour::stored(Builder::unbounded);

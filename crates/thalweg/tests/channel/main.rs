@@ -44,7 +44,7 @@ macro_rules! suite {
 /// Whatever stores elements.
 mod stored {
     suite! {
-        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc_ordered: ORDERED,
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
         mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
@@ -103,7 +103,7 @@ mod stored {
 /// Whatever there is.
 mod any {
     suite! {
-        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc_ordered: ORDERED,
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
         mpmc: TICKETS, unbounded: UNBOUNDED,
         rendezvous_spsc: MEET_SPSC, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
@@ -152,7 +152,7 @@ mod rendezvous {
 
 mod claiming {
     suite! {
-        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc_ordered: ORDERED,
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
         mpmc: TICKETS;
         {
             claims: a_claim_is_sent_by_its_commit
@@ -182,7 +182,7 @@ mod not_claiming {
 /// The oldest can be dropped where all share one store.
 mod dropping_oldest {
     suite! {
-        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: LANES, mpsc_ordered: ORDERED,
+        spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc: ORDERED,
         mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC, unbounded_mpsc: UNBOUNDED_MPSC,
         unbounded: UNBOUNDED;
         {
@@ -194,7 +194,7 @@ mod dropping_oldest {
 
 mod many_senders {
     suite! {
-        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS,
+        mpsc_lanes: LANES, mpsc: ORDERED, mpmc: TICKETS,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
             clones: a_clone_sends_and_keeps_the_channel_open
@@ -211,7 +211,7 @@ mod many_senders {
 
 mod any_many_senders {
     suite! {
-        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS,
+        mpsc_lanes: LANES, mpsc: ORDERED, mpmc: TICKETS,
         unbounded: UNBOUNDED, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
             clones: senders_hand_over_while_the_receiver_waits
@@ -229,7 +229,7 @@ mod any_many_senders {
 
 mod claiming_by_many {
     suite! {
-        mpsc_lanes: LANES, mpsc_ordered: ORDERED, mpmc: TICKETS;
+        mpsc_lanes: LANES, mpsc: ORDERED, mpmc: TICKETS;
         { claims: claims_and_sends_compete, }
     }
 }
@@ -237,7 +237,7 @@ mod claiming_by_many {
 /// Senders that share one store.
 mod one_store {
     suite! {
-        mpsc_ordered: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
+        mpsc: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
             tasks: a_dropped_send_passes_its_wake_up_on,
         }
@@ -246,7 +246,7 @@ mod one_store {
 
 mod one_ring {
     suite! {
-        mpsc_ordered: ORDERED, mpmc: TICKETS;
+        mpsc: ORDERED, mpmc: TICKETS;
         {
             claims: a_waiting_claim_leaves_room_to_a_send
                 a_dropped_claim_holds_nobody_back
@@ -259,7 +259,7 @@ mod one_ring {
 
 mod one_order {
     suite! {
-        mpsc_ordered: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED,
+        mpsc: ORDERED, mpmc: TICKETS, unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED,
         rendezvous: MEET;
         { crowds: total_order, }
     }

@@ -16,10 +16,7 @@ fn capacities_out_of_range() {
     let error = BuildError::Capacity { asked };
     assert_eq!(Builder::new(asked).spsc::<u8>().err(), Some(error));
     assert_eq!(Builder::new(asked).mpsc::<u8>().err(), Some(error));
-    assert_eq!(
-        Builder::new(asked).ordered().mpsc::<u8>().err(),
-        Some(error)
-    );
+    assert_eq!(Builder::new(asked).lanes().mpsc::<u8>().err(), Some(error));
     assert_eq!(Builder::new(asked).mpmc::<u8>().err(), Some(error));
     assert_eq!(Builder::unbounded(asked).mpmc::<u8>().err(), Some(error));
     assert_eq!(
@@ -59,6 +56,21 @@ fn an_unbounded_channel_allocates_as_it_grows() {
 
 #[test]
 fn options_that_contradict_each_other() {
+    assert_eq!(
+        text(Builder::new(4).lanes().mpmc::<u8>()),
+        "a channel can't have lanes together with several receivers"
+    );
+    for options in [
+        Builder::new(0),
+        Builder::unbounded(9),
+        Builder::new(4).overflow(Overflow::DropOldest),
+    ] {
+        assert_eq!(
+            text(options.lanes().mpsc::<u8>()),
+            "a channel can't have lanes together with rendezvous or unbounded storage, or dropping \
+             the oldest element"
+        );
+    }
     for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
         assert_eq!(
             text(Builder::new(0).overflow(overflow).spsc::<u8>()),
@@ -67,8 +79,7 @@ fn options_that_contradict_each_other() {
         );
     }
     // Not contradictions.
-    assert!(Builder::new(4).ordered().spsc::<u8>().is_ok());
-    assert!(Builder::new(4).ordered().mpmc::<u8>().is_ok());
+    assert!(Builder::new(4).lanes().spsc::<u8>().is_ok());
     assert!(
         Builder::new(0)
             .overflow(Overflow::Reject)

@@ -3,13 +3,13 @@
 use super::{LONG, linger, until};
 use std::thread;
 use thalweg::channel::mpmc::{Receiver, Sender};
-use thalweg::channel::{Ready, Select, Source, mpmc, mpsc, spsc, unbounded};
+use thalweg::channel::{Builder, Ready, Select, Source, mpmc, spsc, unbounded};
 
 #[test]
 fn a_select_that_sleeps_is_woken_by_any_arm() {
     for arm in 0..4 {
         let (mut ring, mut from_ring) = spsc::<u8>(1);
-        let (mut lane, mut from_lane) = mpsc::<u8>(1);
+        let (mut lane, mut from_lane) = Builder::new(1).lanes().mpsc::<u8>().unwrap();
         let (mut zero, mut from_zero) = mpmc::<u8>(0);
         let (mut full, mut from_full) = spsc::<u8>(1);
         full.send(9).unwrap();

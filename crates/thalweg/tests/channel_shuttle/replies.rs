@@ -29,11 +29,11 @@ mod store {
     }
 
     pub(super) fn lanes() -> (Vec<Asker<Mpsc>>, Worker<Mpsc>) {
-        many(Builder::new(2).mpsc().unwrap())
+        many(Builder::new(2).lanes().mpsc().unwrap())
     }
 
     pub(super) fn ordered() -> (Vec<Asker<Mpsc>>, Worker<Mpsc>) {
-        many(Builder::new(4).ordered().mpsc().unwrap())
+        many(Builder::new(4).mpsc().unwrap())
     }
 
     pub(super) fn tickets() -> (Vec<Asker<Mpmc>>, Worker<Mpmc>) {

@@ -76,11 +76,11 @@ pub(crate) fn slotted() -> Ends<Spsc> {
 }
 
 pub(crate) fn lanes() -> Ends<Mpsc> {
-    many_to_one(Builder::new(2)).with_lanes()
+    many_to_one(Builder::new(2).lanes()).with_lanes()
 }
 
 pub(crate) fn ordered() -> Ends<Mpsc> {
-    many_to_one(Builder::new(3).ordered())
+    many_to_one(Builder::new(3))
 }
 
 pub(crate) fn tickets() -> Ends<Mpmc> {

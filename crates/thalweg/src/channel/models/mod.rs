@@ -29,7 +29,7 @@ mod store {
     }
 
     pub(super) fn lanes() -> Ends<Mpsc> {
-        Builder::new(1).mpsc().expect("a capacity in range")
+        Builder::new(1).lanes().mpsc().expect("a capacity in range")
     }
 
     pub(super) fn ticket() -> Ends<Mpmc> {
