@@ -11,7 +11,7 @@
 
 use crate::ring::sync::{spin_hint, yield_now};
 use crate::wait::Pace;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Elements since the last wait that make a stream.
 const STREAM: u64 = 16;
@@ -23,6 +23,9 @@ const PAUSES: u32 = 32;
 /// How often to give the turn away where pausing alone is no use, before sleeping. A wake-up costs
 /// ten turns.
 const TURNS: u32 = 8;
+
+/// Somebody else has the core for so long: who sleeps gets it back sooner than who yields.
+const LONG: Duration = Duration::from_micros(50);
 
 #[derive(Debug)]
 pub(super) struct Slip {
@@ -54,10 +57,14 @@ impl Slip {
         }
         pause(pace);
         if pace.gives_way() || pace.is_crowd(endpoints) {
+            let began = Instant::now();
             for _ in 0..TURNS {
                 yield_now();
                 if let Some(found) = attempt() {
                     return Some(found);
+                }
+                if began.elapsed() > LONG {
+                    break;
                 }
                 pause(pace);
             }
