@@ -3,11 +3,15 @@
 use std::env;
 use std::process::Command;
 
+/// Schedules in which a fault must be found; the first that finds it is the last.
+const SCHEDULES: &str = "10000";
+
 /// Runs the test `name` with the fault; it must fail, by a schedule that shuttle tells.
 fn is_caught(fault: &str, name: &str) {
     let output = Command::new(env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture"])
         .env("THALWEG_FAULT", fault)
+        .env("THALWEG_SCHEDULES", SCHEDULES)
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
