@@ -24,15 +24,13 @@
 //! a lock refuses elements once it is closed. A rendezvous stores nothing but what came back from a
 //! receiver, which was there then.
 
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-
 use super::hub::Gate;
 use super::recv_end::RecvEnd;
 use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::Shape;
-use crate::ring::sync::IS_MODEL;
 use crate::ring::{Producer, Ticket};
+use crate::wait::Panics;
 
 impl<T> RecvEnd<T> {
     /// Drops what is left: nobody will take it. The store is closed, and its signal is shut unless
@@ -110,19 +108,9 @@ fn counted<T>(gate: &Gate, value: Option<T>) -> Option<T> {
 
 /// Drops all that `take` gives. If drops panic, so does this, once, at the end.
 fn drop_each<T>(mut take: impl FnMut() -> Option<T>) {
-    let mut panic = None;
+    let mut panics = Panics::default();
     while let Some(value) = take() {
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(value))) {
-            panic.get_or_insert(payload);
-            if IS_MODEL {
-                // It may be the model that fails; then nothing of it can be touched any more.
-                break;
-            }
-        }
+        panics.catch(|| drop(value));
     }
-    match panic {
-        // A second panic while the first unwinds would end the process.
-        Some(payload) if !std::thread::panicking() => resume_unwind(payload),
-        _ => {}
-    }
+    panics.resume();
 }

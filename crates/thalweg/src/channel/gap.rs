@@ -56,16 +56,16 @@ impl Gaps {
             Some((last, lost)) if *last >= position => *lost += 1,
             _ => notes.push_back((position, 1)),
         }
-        // ORDERING: Release, pairs with the Acquire in `take`; the publish of the element at that
-        // position comes later on this thread, or was refused because of it.
-        self.first.store(notes[0].0, Ordering::Release);
+        // ORDERING: Relaxed; the notes are behind the lock, and a receiver that has an element this
+        // thread publishes later sees this by that.
+        self.first.store(notes[0].0, Ordering::Relaxed);
     }
 
     /// Elements lost before the one at `position`, as far as nobody was told.
     #[inline]
     pub(super) fn take(&self, position: u64) -> u64 {
-        // ORDERING: Acquire, pairs with the Release in `note`.
-        if self.first.load(Ordering::Acquire) > position {
+        // ORDERING: Relaxed, as in `note`.
+        if self.first.load(Ordering::Relaxed) > position {
             return 0;
         }
         self.take_notes(position)
@@ -82,8 +82,8 @@ impl Gaps {
             notes.pop_front();
         }
         let first = notes.front().map_or(NONE, |&(before, _)| before);
-        // ORDERING: Release, pairs with the Acquire in `take`.
-        self.first.store(first, Ordering::Release);
+        // ORDERING: Relaxed; under the lock.
+        self.first.store(first, Ordering::Relaxed);
         lost
     }
 }

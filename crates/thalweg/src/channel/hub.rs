@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use crate::ring::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::ring::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, order};
 use crate::wait::{Mode, Signal};
 
 use super::gap::Gaps;
@@ -120,14 +120,15 @@ impl Hub {
             self.senders.store(senders - 1, Ordering::Relaxed);
             return senders == 1;
         }
-        // ORDERING: AcqRel, pairs with itself; the last one sees what the others did.
-        self.senders.fetch_sub(1, Ordering::AcqRel) == 1
+        // ORDERING: Relaxed; what a sender did is told by the store that it wrote to and by the
+        // signal that it notified, not by this count.
+        self.senders.fetch_sub(1, Ordering::Relaxed) == 1
     }
 
-    /// Whether anybody may still send. If not, all that was sent is to be seen.
+    /// Whether anybody may still send.
     pub(super) fn has_senders(&self) -> bool {
-        // ORDERING: Acquire, pairs with the AcqRel in `remove_sender`.
-        self.senders.load(Ordering::Acquire) > 0
+        // ORDERING: Relaxed; what a sender that has gone left unseen goes with the store.
+        self.senders.load(Ordering::Relaxed) > 0
     }
 
     pub(super) fn add_receiver(&self) {
@@ -137,8 +138,8 @@ impl Hub {
 
     /// Gives whether it was the last.
     pub(super) fn remove_receiver(&self) -> bool {
-        // ORDERING: AcqRel, pairs with itself; the last one sees what the others did.
-        self.receivers.fetch_sub(1, Ordering::AcqRel) == 1
+        // ORDERING: Relaxed, as for senders.
+        self.receivers.fetch_sub(1, Ordering::Relaxed) == 1
     }
 }
 
@@ -184,14 +185,14 @@ impl Gate {
 
     /// Its only sender goes, and has pushed what it will ever push.
     pub(super) fn leave(&self) {
-        // ORDERING: Release, pairs with the Acquire in `is_left`.
-        self.is_left.store(true, Ordering::Release);
+        // ORDERING: leave_lane (Release), pairs with the left in `is_left`.
+        self.is_left.store(true, order::leave_lane());
     }
 
     /// Whether its only sender is gone, and all that it pushed is to be seen.
     pub(super) fn is_left(&self) -> bool {
-        // ORDERING: Acquire, pairs with the Release in `leave`.
-        self.is_left.load(Ordering::Acquire)
+        // ORDERING: left (Acquire), pairs with the leave_lane in `leave`.
+        self.is_left.load(order::left())
     }
 
     pub(super) fn count_untold(&self, elements: u64) {

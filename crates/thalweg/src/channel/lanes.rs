@@ -13,6 +13,7 @@ use std::sync::PoisonError;
 use super::hub::Gate;
 use crate::ring::sync::{Arc, AtomicBool, Mutex, Ordering};
 use crate::ring::{self, CapacityError, Consumer, LaneConsumer, Layout, PopError, Producer, spsc};
+use crate::wait::Panics;
 
 type Newcomer<T> = (Consumer<T>, Arc<Gate>);
 
@@ -73,8 +74,9 @@ impl<T> LaneSender<T> {
         // ORDERING: Relaxed; stored and read under the lock.
         if !porch.is_shut.load(Ordering::Relaxed) {
             newcomers.push((consumer, gate));
-            // ORDERING: Release, pairs with the Acquire in `take_in`.
-            porch.is_occupied.store(true, Ordering::Release);
+            // ORDERING: Relaxed; the lane is behind the lock. A receiver that sees something that
+            // this thread does later, a close above all, sees this too.
+            porch.is_occupied.store(true, Ordering::Relaxed);
         }
         // A consumer that nobody will drain is dropped here, which closes the lane.
         drop(newcomers);
@@ -133,8 +135,8 @@ impl<T> LaneReceiver<T> {
 
     /// Whether a lane waits at the porch.
     fn is_expecting(&self) -> bool {
-        // ORDERING: Acquire, pairs with the Release in `another`.
-        self.porch.is_occupied.load(Ordering::Acquire)
+        // ORDERING: Relaxed, as in `another`.
+        self.porch.is_occupied.load(Ordering::Relaxed)
     }
 
     /// Calls `look` with each lane at the porch.
@@ -223,8 +225,10 @@ impl<T> LaneReceiver<T> {
         }
         self.take_in();
         self.lanes.close();
+        let mut panics = Panics::default();
         for gate in self.lanes.tags() {
-            gate.writable.notify_all();
+            panics.catch(|| gate.writable.notify_all());
         }
+        panics.resume();
     }
 }

@@ -53,9 +53,8 @@ impl<T> Locked<T> {
 
     /// Only under the lock.
     fn set_len(&self, elements: usize) {
-        // ORDERING: Release, pairs with the Acquire in `len`; the elements themselves are behind
-        // the lock.
-        self.len.store(elements as u64, Ordering::Release);
+        // ORDERING: Relaxed; the elements are behind the lock, and who sleeps is told by a signal.
+        self.len.store(elements as u64, Ordering::Relaxed);
     }
 
     pub(super) fn try_push(&self, value: T) -> Result<(), PushError<T>> {
@@ -117,8 +116,8 @@ impl<T> Locked<T> {
     }
 
     pub(super) fn len(&self) -> usize {
-        // ORDERING: Acquire, pairs with the Release in `set_len`.
-        self.len.load(Ordering::Acquire) as usize
+        // ORDERING: Relaxed, as in `set_len`.
+        self.len.load(Ordering::Relaxed) as usize
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -11,7 +11,7 @@ use super::shape::{ManyReceivers, Shape};
 use super::slip::Slip;
 use crate::ring::PopError;
 use crate::ring::sync::Arc;
-use crate::wait::{Pace, block};
+use crate::wait::{Pace, Panics, block};
 
 /// The receiving end of a channel; see the [module](super).
 ///
@@ -85,7 +85,10 @@ impl<T> Source<T> {
         }
     }
 
+    /// Up to `max`, and no more than there can be at one moment: a sender that refills what is
+    /// taken out must not keep this going.
     pub(super) fn pop_many(&mut self, out: &mut Vec<T>, max: usize) -> Result<usize, PopError> {
+        let max = max.min(self.end.held_max());
         if !self.is_lossy() {
             return self.end.pop_into(out, max);
         }
@@ -289,8 +292,10 @@ impl<T, S: Shape> Receiver<T, S> {
     /// may be told of the end before that element is in; it can be received after that, and is
     /// dropped with the last receiver else.
     pub fn close(&mut self) {
-        self.source.end.close();
-        self.source.hub.readable.notify_all();
+        let mut panics = Panics::default();
+        panics.catch(|| self.source.end.close());
+        panics.catch(|| self.source.hub.readable.notify_all());
+        panics.resume();
     }
 
     /// What happened in the channel so far.
@@ -335,13 +340,15 @@ impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
 impl<T, S: Shape> Drop for Receiver<T, S> {
     fn drop(&mut self) {
         if self.source.hub.remove_receiver() {
-            self.source.end.close();
+            let mut panics = Panics::default();
+            panics.catch(|| self.source.end.close());
             if self.source.hub.has_senders() {
                 // Whoever is about to put something in drops it itself, from here on.
                 self.source.hub.readable.shut();
             }
             // What is left may hold the senders of other channels; it must not wait for ours.
-            self.source.end.discard();
+            panics.catch(|| self.source.end.discard());
+            panics.resume();
         } else {
             // It may have been woken for an element that it did not take.
             self.source.pass_on();

@@ -148,6 +148,16 @@ impl<T> RecvEnd<T> {
         }
     }
 
+    /// How many elements there may be to take now, at least 1.
+    pub(super) fn held_max(&self) -> usize {
+        match self {
+            // Their limit may be far away, and one more that comes meanwhile is one too many.
+            Self::Locked(store, _) => store.len().max(1),
+            Self::Meeting(meeting, _) => meeting.offered().max(1),
+            _ => self.capacity(),
+        }
+    }
+
     pub(super) fn capacity(&self) -> usize {
         match self {
             Self::Ring(consumer, _) => consumer.capacity(),

@@ -45,11 +45,18 @@ impl<T> SendEnd<T> {
         }
     }
 
-    /// Takes the oldest element out, to make room.
+    /// Takes the oldest element out, to make room; nothing unless there is an element for all of
+    /// the room. (Where a receiver still takes one out of its slot there is, or will be, room.)
     pub(super) fn take_oldest(&mut self) -> Option<T> {
         match self {
-            Self::Ticket(ring) => ring.try_pop().ok(),
-            Self::Locked(store) => store.try_pop().ok(),
+            Self::Ticket(ring) => {
+                let held = ring.pushed().saturating_sub(ring.popped());
+                let is_full = held >= ring.capacity() as u64;
+                #[cfg(any(loom, shuttle))]
+                let is_full = is_full || crate::ring::sync::fault::is("oldest_unasked");
+                is_full.then(|| ring.try_pop().ok())?
+            }
+            Self::Locked(store) => store.is_full().then(|| store.try_pop().ok())?,
             // The builder gives these two to channels that drop the oldest.
             Self::Ring(_) | Self::Lane(_) | Self::Meeting(_) => None,
         }

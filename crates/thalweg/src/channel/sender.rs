@@ -196,7 +196,7 @@ impl<T, S: Shape> Sender<T, S> {
                     self.gate.count_untold(1);
                     drop(oldest);
                 } else {
-                    // A receiver is just taking it, or another sender is just bringing one.
+                    // A receiver is just taking one, or another sender is just bringing one.
                     yield_now();
                 }
                 match self.end.try_push(value) {
@@ -359,12 +359,15 @@ impl<T, S: Shape> Drop for Sender<T, S> {
         if self.end.is_own() {
             // Before it is counted out: who is the last tells the receivers that all are closed.
             self.end.close();
-            self.gate.leave();
             self.hub.keep_figures(&self.gate);
+            self.gate.leave();
         }
         if self.hub.remove_sender() {
             self.end.close();
             self.hub.readable.notify_all();
+        } else if self.end.is_own() {
+            // A receiver that sleeps lets the lane go: its memory must not wait for an element.
+            self.hub.readable.notify_one();
         }
     }
 }

@@ -107,6 +107,10 @@ pub(crate) mod order {
         /// In a model, the dear side of an asymmetric barrier.
         #[cfg(any(loom, shuttle))]
         heavy = SeqCst, weak AcqRel;
+        /// A sender with a lane of its own says that it is gone.
+        leave_lane = Release, weak Relaxed;
+        /// A receiver learns that, and sees what that sender sent last.
+        left = Acquire, weak Relaxed;
         /// Whoever wakes a thread hands it what came before.
         wake = Release, weak Relaxed;
         /// A woken thread sees what came before the wake-up.

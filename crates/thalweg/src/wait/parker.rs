@@ -52,7 +52,7 @@ impl Wake for Bed {
 pub(super) enum Ended {
     /// The deadline is reached, and nobody has woken the thread.
     TimedOut,
-    /// Woken before it slept.
+    /// Woken before it slept, or by a waker that came before it slept.
     Awake,
     /// Woken out of its sleep: when that began, in ticks.
     Asleep(u64),
@@ -98,6 +98,7 @@ impl Parker {
     /// Sleeps until woken (since the last [`reset`](Self::reset)), or until the deadline.
     pub(super) fn park_until(&self, deadline: Option<Instant>) -> Ended {
         let word = &self.bed.futex.0;
+        let begin = self.bed.clock.ticks();
         // ORDERING: Relaxed where it succeeds, since nothing is told by going to sleep; else
         // Acquire (order::woken), pairs with the Release in `wake_by_ref`.
         if word
@@ -116,18 +117,22 @@ impl Parker {
             let is_over = word.load(Ordering::Relaxed) == NOTIFIED
                 || deadline.is_some_and(|deadline| IS_MODEL || Instant::now() >= deadline);
             if is_over {
-                return self.wake_up();
+                return self.wake_up(begin);
             }
         }
     }
 
-    fn wake_up(&self) -> Ended {
+    /// The sleep that began at `begin` is over.
+    fn wake_up(&self, begin: u64) -> Ended {
         // ORDERING: Acquire (order::woken), pairs with the Release in `wake_by_ref`.
-        if self.bed.futex.0.swap(AWAKE, order::woken()) == NOTIFIED {
-            // ORDERING: Relaxed; acquired by the swap.
-            Ended::Asleep(self.bed.woken.load(Ordering::Relaxed))
-        } else {
-            Ended::TimedOut
+        if self.bed.futex.0.swap(AWAKE, order::woken()) != NOTIFIED {
+            return Ended::TimedOut;
+        }
+        // ORDERING: Relaxed; acquired by the swap.
+        match self.bed.woken.load(Ordering::Relaxed) {
+            // Of another sleep: the waker looked before this one began, and saw nobody asleep.
+            stamp if stamp < begin => Ended::Awake,
+            stamp => Ended::Asleep(stamp),
         }
     }
 }
@@ -258,6 +263,25 @@ mod tests {
                 Ended::Awake => println!("the waker was faster than the sleeper"),
                 Ended::TimedOut => panic!("there was no deadline"),
             }
+            other.join().unwrap();
+        });
+    }
+
+    #[test]
+    fn a_stamp_of_an_earlier_sleep_is_none_of_this() {
+        with(|parker| {
+            parker.reset();
+            parker.bed.woken.store(1, Ordering::Relaxed);
+            let bed = Arc::clone(&parker.bed);
+            // A waker that looked before the sleep, and wakes the sleeper after.
+            let other = std::thread::spawn(move || {
+                while bed.futex.0.load(Ordering::Relaxed) != ASLEEP {
+                    std::thread::yield_now();
+                }
+                bed.futex.0.swap(NOTIFIED, order::wake());
+                bed.futex.wake();
+            });
+            assert_eq!(parker.park_until(None), Ended::Awake);
             other.join().unwrap();
         });
     }

@@ -158,3 +158,25 @@ pub(crate) fn a_batch_wakes_the_sender<S: Made>(flavour: Flavour<S>) {
         }
     });
 }
+
+/// A batch of everything is what there can be at one moment, however fast others refill it.
+pub(crate) fn a_batch_follows_no_refills<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u64>(4);
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            // ORDERING: Relaxed; a hint to stop.
+            while !is_over.load(std::sync::atomic::Ordering::Relaxed) {
+                let _ = tx.try_send(1);
+            }
+        });
+        let mut out = Vec::new();
+        for _ in 0..20_000 {
+            out.clear();
+            let _ = rx.try_recv_many(&mut out, usize::MAX);
+            assert!(out.len() <= 4, "{}", out.len());
+        }
+        // ORDERING: Relaxed, as above.
+        is_over.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+}

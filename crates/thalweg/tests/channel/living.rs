@@ -3,9 +3,13 @@
 //! whoever was forgotten, and shows what was hidden.
 
 use crate::crowds::await_parked;
-use crate::executor::block_on;
+use crate::executor::{Alarm, block_on};
 use crate::flavour::{Flavour, Made};
-use std::sync::mpsc;
+use std::future::Future;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Duration;
 use thalweg::channel::{ManyReceivers, ManySenders, Receiver, Sender};
@@ -266,6 +270,70 @@ pub(crate) fn an_iterator_may_wait_for_the_answer<S: Made>(flavour: Flavour<S>) 
         .unwrap();
         replies.recv().unwrap();
     });
+}
+
+/// The receiver is a task that looks when it is woken. Connections come and go, each with a clone;
+/// nothing of them stays.
+pub(crate) fn a_sender_that_leaves_frees_what_it_had<S: Made + ManySenders>(flavour: Flavour<S>) {
+    let (tx, mut rx) = flavour.channel::<usize>(4);
+    let (alarm, mut looks) = (Alarm::new(), 0);
+    let mut future = rx.recv_async();
+    assert!(alarm.poll(&mut future).is_pending());
+    for _ in 0..100 {
+        drop(tx.clone());
+        if alarm.count() > looks {
+            looks = alarm.count();
+            assert!(alarm.poll(&mut future).is_pending());
+        }
+    }
+    drop(future);
+    assert!(rx.capacity() <= 8, "{}", rx.capacity());
+    drop(tx);
+}
+
+/// A waker that panics.
+struct Bomb;
+
+impl Wake for Bomb {
+    fn wake(self: Arc<Self>) {
+        panic!("seeded");
+    }
+}
+
+/// Senders wait for room, the first with a waker that panics, and the channel ends: the others are
+/// told, and what is in it is kept, or dropped with the last receiver.
+pub(crate) fn a_waker_that_panics_keeps_nobody_waiting<S: Made + ManySenders>(flavour: Flavour<S>) {
+    for by_close in [true, false] {
+        let (tx, rx) = flavour.channel::<Arc<()>>(1);
+        let (mut rx, element) = (Some(rx), Arc::new(()));
+        let mut senders = [tx.clone(), tx.clone(), tx];
+        for sender in &mut senders {
+            while sender.try_send(Arc::clone(&element)).is_ok() {}
+        }
+        let held = Arc::strong_count(&element) - 1;
+        let [first, second, third] = &mut senders;
+        let waker = Waker::from(Arc::new(Bomb));
+        let mut bomb = first.send_async(Arc::new(()));
+        let pending = Pin::new(&mut bomb).poll(&mut Context::from_waker(&waker));
+        assert!(pending.is_pending());
+        let alarm = Alarm::new();
+        let mut others = [second, third].map(|tx| tx.send_async(Arc::new(())));
+        for other in &mut others {
+            assert!(alarm.poll(other).is_pending());
+        }
+        let end = catch_unwind(AssertUnwindSafe(|| match by_close {
+            true => rx.as_mut().unwrap().close(),
+            false => drop(rx.take()),
+        }));
+        assert!(end.is_err(), "the panic goes on");
+        assert_eq!(alarm.count(), 2);
+        for other in &mut others {
+            assert!(matches!(alarm.poll(other), Poll::Ready(Err(_))));
+        }
+        let got = rx.as_mut().map_or(0, |rx| rx.try_iter().count());
+        assert_eq!(got, if by_close { held } else { 0 });
+        assert_eq!(Arc::strong_count(&element), 1);
+    }
 }
 
 type Act<S> = (

@@ -66,6 +66,7 @@ mod stored {
                 elements_left_are_delivered
                 close_ends_sending_and_keeps_what_is_there,
             batches: send_many_and_recv_many
+                a_batch_follows_no_refills
                 try_forms_stop_where_room_ends
                 iterators_of_unknown_length
                 recv_each_takes_what_is_there
@@ -203,6 +204,8 @@ mod many_senders {
             loss: losses_add_up,
             tallies: figures_outlive_their_senders,
             living: one_that_leaves_hides_nobody
+                a_sender_that_leaves_frees_what_it_had
+                a_waker_that_panics_keeps_nobody_waiting
                 a_busy_sender_hides_nobody
                 an_iterator_that_blocks_hides_nothing,
         }

@@ -43,6 +43,7 @@ faults! {
     meeting_give_back: tasks::dropped_futures_lose_nothing::meeting;
     meeting_look: crowds::all_arrives::meeting;
     ready_wish: select::two_watchers_meet;
+    oldest_unasked: loss::one_is_dropped_for_one_ticket;
     redraw: claims::unused_room_comes_back::tickets;
     select_glance: select::what_moves_is_not_missed::tickets;
     select_look_again: select::each_element_is_sent_and_received_by_one_arm::tickets;

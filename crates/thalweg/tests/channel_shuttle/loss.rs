@@ -130,6 +130,39 @@ fn all_is_told<S: Shape>(ends: Ends<S>) {
     assert_eq!(seen + told, count * EACH);
 }
 
+/// The ring is full, a receiver takes one out, and one is sent: no more than one is dropped for it,
+/// whatever the receiver is about.
+fn one_is_dropped_for_one<S: Shape>(mut ends: Ends<S>) {
+    let (mut tx, mut rx) = (ends.senders.pop().unwrap(), ends.receivers.pop().unwrap());
+    let room = tx.capacity();
+    let mut items = ends.ledger.items(0);
+    items
+        .by_ref()
+        .take(room)
+        .for_each(|item| tx.send(item).unwrap());
+    let receiver = thread::spawn(move || {
+        drop(rx.recv().unwrap());
+        rx
+    });
+    tx.send(items.next().unwrap()).unwrap();
+    let rx = receiver.join().unwrap();
+    assert!(rx.counters().dropped <= 1, "{:?}", rx.counters());
+    assert!(rx.len() + 1 >= room);
+    drop((tx, ends.senders));
+}
+
+#[test]
+fn one_is_dropped_for_one_ticket() {
+    let builder = || Builder::new(4).overflow(Overflow::DropOldest);
+    explore(move || one_is_dropped_for_one(many_to_many(builder())));
+}
+
+#[test]
+fn one_is_dropped_for_one_locked() {
+    let builder = || Builder::unbounded(4).overflow(Overflow::DropOldest);
+    explore(move || one_is_dropped_for_one(many_to_many(builder())));
+}
+
 /// A test for each policy that a store can have, of its models.
 macro_rules! over_policies {
     ($($name:ident: $ends:expr, $overflow:ident;)+) => { $(

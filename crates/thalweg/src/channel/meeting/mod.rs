@@ -300,6 +300,12 @@ impl<T> Meeting<T> {
         (!state.can_pop()).then(|| state.moves())
     }
 
+    /// Elements that came back, and senders that wait with one.
+    pub(super) fn offered(&self) -> usize {
+        let state = self.state();
+        state.len() + state.offers.len()
+    }
+
     /// Elements that came back; nothing else is ever in the channel.
     pub(super) fn len(&self) -> usize {
         self.state().len()

@@ -58,7 +58,7 @@ fn the_later_of_two_senders_wakes_the_receiver<S: ManySenders>((tx, mut rx): Kep
 
 over_stores! {
     the_later_of_two_senders_wakes_the_receiver;
-    lanes, 1, ["count_torn"];
+    lanes, 1, ["dekker"];
     ticket, 2, ["dekker", "light", "count_torn"];
     unbounded, 2, ["count_torn"];
 }

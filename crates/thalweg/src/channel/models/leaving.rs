@@ -65,6 +65,30 @@ over_stores! {
     ticket, 2, ["shut"];
 }
 
+/// The receiver closes the channel and looks while a sender sends and leaves; another stays. What
+/// was taken is received, though the lane is forgotten as soon as it may be.
+fn what_a_leaver_sent_is_there_after_the_close<S: ManySenders>((mut tx, mut rx): KeptEnds<S>) {
+    let stays = Kept::new(tx.clone());
+    let sender = thread::spawn(move || {
+        let sent = tx.send(7).is_ok();
+        drop(tx);
+        sent
+    });
+    begin();
+    rx.close();
+    let early = rx.try_recv().is_ok();
+    let sent = sender.join().unwrap();
+    assert_eq!(early || rx.try_recv().is_ok(), sent);
+    drop(stays);
+}
+
+over_stores! {
+    what_a_leaver_sent_is_there_after_the_close;
+    lanes, 3, ["left"];
+    ticket, 3, [];
+    unbounded, 3, [];
+}
+
 /// One of them may hide the element of the other.
 fn two_that_come_late_are_gone_at_once<S: ManySenders>((mut tx, rx): KeptEnds<S>) {
     let mut other = Kept::new(tx.clone());

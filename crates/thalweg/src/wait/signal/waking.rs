@@ -1,8 +1,7 @@
 //! Waking those who were taken off the list.
 
 use super::Signal;
-use std::any::Any;
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use crate::wait::Panics;
 use std::task::Waker;
 
 /// Wakers that are taken off the list under one lock.
@@ -12,25 +11,20 @@ impl Signal {
     /// Takes up to `wanted` waiters off the list, and wakes them outside of the lock.
     pub(super) fn wake(&self, wanted: usize) -> usize {
         let mut woken = 0;
-        let mut panic: Option<Box<dyn Any + Send>> = None;
+        let mut panics = Panics::default();
         while woken < wanted {
             let mut batch: [Option<Waker>; BATCH] = [const { None }; BATCH];
             let taken = self.take(&mut batch, wanted - woken);
             for waker in batch.into_iter().flatten() {
-                if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-                    panic.get_or_insert(payload);
-                }
+                panics.catch(|| waker.wake());
             }
             woken += taken;
             if taken == 0 {
                 break;
             }
         }
-        match panic {
-            // A second panic while the first unwinds would end the process.
-            Some(payload) if !std::thread::panicking() => resume_unwind(payload),
-            _ => woken,
-        }
+        panics.resume();
+        woken
     }
 
     fn take(&self, batch: &mut [Option<Waker>], wanted: usize) -> usize {
