@@ -15,6 +15,7 @@ use super::placement::{Machine, Plan};
 use super::timeline::Timeline;
 use super::{Intake, Pipeline};
 use crate::ring::broadcast::{Publisher, Reader};
+use crate::ring::sync::{IS_MODEL, thread};
 use crate::wait::{Strategy, Waiter, cores};
 
 /// The pieces of a pipeline on their way to their threads.
@@ -77,7 +78,7 @@ impl Assembly {
     }
 
     fn waiter(&self) -> Waiter {
-        Waiter::new(self.plan.strategy, self.plan.adaptive)
+        Waiter::new(self.plan.strategy, self.plan.shares)
     }
 
     pub(super) fn make_lanes<T: Send + Sync + 'static>(
@@ -91,7 +92,7 @@ impl Assembly {
         let bells: Vec<usize> = std::iter::once(CALLER)
             .chain((0..producers).map(|at| first_bell + at))
             .collect();
-        let (strategy, adaptive) = (self.plan.strategy, self.plan.adaptive);
+        let (strategy, shares) = (self.plan.strategy, self.plan.shares);
         let setup = lanes::Setup {
             publisher,
             capacity,
@@ -100,7 +101,7 @@ impl Assembly {
             bells: &bells,
             merger_bell: self.bell_of(0),
             rings: self.may_sleep(),
-            waiter: &|| Waiter::new(strategy, adaptive),
+            waiter: &|| Waiter::new(strategy, shares),
         };
         let (mut producers, merger) =
             lanes::lanes(setup, factory).map_err(|_| BuildError::Capacity(capacity))?;
@@ -146,7 +147,7 @@ impl Assembly {
         for &place in stages {
             let bells = self.bells_after(place);
             if let Some(mut placed) = self.stages[place].take() {
-                placed.stage.seat(bells, stages.len() == 1);
+                placed.stage.seat(bells, stages.len() == 1, bell != CALLER);
                 crew.push(placed);
             }
         }
@@ -218,7 +219,7 @@ impl Assembly {
             } else {
                 self.plan.strategy
             };
-            let waiter = Waiter::new(strategy, self.plan.adaptive);
+            let waiter = Waiter::new(strategy, self.plan.shares);
             let control = Arc::clone(&self.control);
             let thread = Thread {
                 crew,
@@ -235,17 +236,17 @@ impl Assembly {
 
 fn spawn(
     at: usize,
-    thread: Thread,
+    stages: Thread,
     cores: Option<Vec<usize>>,
-) -> Result<std::thread::JoinHandle<()>, BuildError> {
+) -> Result<thread::JoinHandle<()>, BuildError> {
     let run = move || {
-        if let Some(cores) = cores {
+        if let Some(cores) = cores.filter(|_| !IS_MODEL) {
             // The cores were checked; if the mask has changed since, unpinned is the next best.
             let _ = cores::pin_current_thread(&cores);
         }
-        thread.run();
+        stages.run();
     };
-    std::thread::Builder::new()
+    thread::Builder::new()
         .name(format!("thalweg-{at}"))
         .spawn(run)
         .map_err(|error| BuildError::Spawn(error.to_string()))

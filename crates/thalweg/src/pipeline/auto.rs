@@ -5,13 +5,13 @@
 //! meters go with them, so nothing is lost or repeated, and the results are those of any other
 //! placement.
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, PoisonError};
 
 use super::control::{CALLER, Control};
 use super::crew::{Crew, Placed};
 use super::meter::Counters;
 use crate::ring::broadcast::Progress;
-use crate::ring::sync::{AtomicU32, Ordering};
+use crate::ring::sync::{AtomicU32, IS_MODEL, Mutex, MutexGuard, Ordering, yield_now};
 use thalweg_measure::clock::Clock;
 
 /// Nothing on the desk; the worker has no stages.
@@ -29,10 +29,18 @@ const CLOSED: u32 = 5;
 
 /// Where stages change hands between the caller and one worker. The caller moves `state` on from
 /// `EMPTY`, `HELD` and `RETURNED`, the worker from `OFFERED` and `RECALLED`.
-#[derive(Default)]
 pub(super) struct Desk {
     state: AtomicU32,
     tray: Mutex<Vec<Placed>>,
+}
+
+impl Default for Desk {
+    fn default() -> Self {
+        Self {
+            state: AtomicU32::new(EMPTY),
+            tray: Mutex::new(Vec::new()),
+        }
+    }
 }
 
 impl Desk {
@@ -53,6 +61,10 @@ impl Desk {
 
     /// Whether the worker should come to the desk.
     pub(super) fn has_news(&self) -> bool {
+        #[cfg(shuttle)]
+        if crate::ring::sync::fault::is("desk_recall") {
+            return matches!(self.state(), OFFERED | CLOSED);
+        }
         matches!(self.state(), OFFERED | RECALLED | CLOSED)
     }
 
@@ -191,7 +203,7 @@ impl Auto {
     #[inline]
     pub(super) fn watch(&mut self, now: u64, crew: &mut Crew) -> bool {
         let elapsed = now.saturating_sub(self.window_began);
-        elapsed >= self.window_ticks && self.close_window(now, elapsed, crew)
+        (elapsed >= self.window_ticks || IS_MODEL) && self.close_window(now, elapsed, crew)
     }
 
     /// Finds what each stage did since the last call: ticks at work in `busy`, and gives the events
@@ -213,6 +225,15 @@ impl Auto {
 
     #[cold]
     fn close_window(&mut self, now: u64, elapsed: u64, crew: &mut Crew) -> bool {
+        // A model knows no load: the stages change hands at each look.
+        if IS_MODEL {
+            self.busy.fill(1);
+            return match self.desk.state() {
+                EMPTY => self.give_away(crew),
+                HELD => self.call_back(crew),
+                _ => false,
+            };
+        }
         self.window_began = now;
         let events = self.since_last();
         let all: u64 = self.busy.iter().sum();
@@ -252,6 +273,11 @@ impl Auto {
         }
         self.windows_on_end = 0;
         self.trial.alone = (0, 0);
+        self.call_back(crew)
+    }
+
+    /// Waits for the worker's turn to end; gives whether it gave the stages back.
+    fn call_back(&mut self, crew: &mut Crew) -> bool {
         self.desk.set(RECALLED);
         self.control.ring(&[WORKER]);
         // A worker whose stage panics in that very turn returns nothing.
@@ -259,7 +285,7 @@ impl Auto {
             if self.control.failure().is_some() {
                 return false;
             }
-            crate::ring::sync::yield_now();
+            yield_now();
         }
         self.take_back(crew);
         true
@@ -275,11 +301,15 @@ impl Auto {
         let mut given = crew.stages.split_off(keep);
         let is_alone = given.len() == 1;
         for placed in &mut given {
-            placed.stage.seat([CALLER].into(), is_alone);
+            placed.stage.seat([CALLER].into(), is_alone, true);
         }
         let is_alone = crew.stages.len() == 1;
         for placed in &mut crew.stages {
-            placed.stage.seat([WORKER].into(), is_alone);
+            #[cfg(shuttle)]
+            if crate::ring::sync::fault::is("desk_seat") {
+                continue;
+            }
+            placed.stage.seat([WORKER].into(), is_alone, false);
         }
         *self.desk.tray() = given;
         self.desk.set(OFFERED);
@@ -293,7 +323,7 @@ impl Auto {
         crew.stages.append(&mut self.desk.tray());
         let is_alone = crew.stages.len() == 1;
         for placed in &mut crew.stages {
-            placed.stage.seat(Box::default(), is_alone);
+            placed.stage.seat(Box::default(), is_alone, false);
         }
         self.desk.set(EMPTY);
         self.moves += 1;

@@ -224,6 +224,10 @@ impl<T: Send + Sync + 'static> Builder<T> {
 
     /// The stage declared last tells the next ones how far it is every `events` events, not only at
     /// the end of a batch. 64 unless said otherwise; `usize::MAX` means the end of the batch.
+    ///
+    /// A last stage on another thread than the caller's gives each event's slot back at once
+    /// whatever this says, unless it takes chunks. A stage before it that waits for what later
+    /// stages, or the caller, do with its earlier events needs 1 here.
     pub fn progress(mut self, events: usize) -> Self {
         if let Some(last) = self.last("progress") {
             last.progress = events;

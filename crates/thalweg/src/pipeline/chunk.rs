@@ -10,6 +10,14 @@ pub struct Context {
 }
 
 impl Context {
+    #[inline(always)]
+    pub(super) fn new(sequence: u64, batch_end: u64) -> Self {
+        Self {
+            sequence,
+            end_of_batch: sequence + 1 == batch_end,
+        }
+    }
+
     /// The event's number, counted from 0 in the order of publishing.
     pub fn sequence(self) -> u64 {
         self.sequence
@@ -81,11 +89,7 @@ impl<'c, T> Chunk<'c, T> {
     pub fn try_for_each(self, mut work: impl FnMut(&mut T, Context) -> Flow) -> Handled {
         let batch_end = self.batch_end;
         Handled(self.reader.visit(self.count, |sequence, event| {
-            let context = Context {
-                sequence,
-                end_of_batch: sequence + 1 == batch_end,
-            };
-            work(event, context) == Flow::Next
+            work(event, Context::new(sequence, batch_end)) == Flow::Next
         }))
     }
 }
@@ -119,11 +123,7 @@ impl<'c, T> View<'c, T> {
     pub fn for_each(self, mut look: impl FnMut(&T, Context)) -> Handled {
         let batch_end = self.batch_end;
         Handled(self.reader.visit(self.count, |sequence, event| {
-            let context = Context {
-                sequence,
-                end_of_batch: sequence + 1 == batch_end,
-            };
-            look(event, context);
+            look(event, Context::new(sequence, batch_end));
             true
         }))
     }

@@ -5,7 +5,7 @@ use std::fmt;
 use std::sync::OnceLock;
 
 use crate::ring::sync::{AtomicBool, AtomicU64, Ordering};
-use crate::wait::Bell;
+use crate::wait::Signal;
 
 /// A stage panicked, and the pipeline has stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -31,10 +31,8 @@ pub(super) struct Control {
     merged: AtomicU64,
     /// The pipeline was dropped without being joined: producers are not waited for.
     abandoned: AtomicBool,
-    /// The sleeping caller wants to be woken when the last stages are this far.
-    room_at: AtomicU64,
     /// One per thread: the caller's first, then the stage threads', then the producers'.
-    bells: Box<[Bell]>,
+    bells: Box<[Signal]>,
 }
 
 /// The bell of the thread that owns the pipeline.
@@ -46,8 +44,7 @@ impl Control {
             failure: OnceLock::new(),
             merged: AtomicU64::new(0),
             abandoned: AtomicBool::new(false),
-            room_at: AtomicU64::new(0),
-            bells: (0..bells).map(|_| Bell::new()).collect(),
+            bells: (0..bells).map(|_| Signal::new()).collect(),
         }
     }
 
@@ -75,36 +72,26 @@ impl Control {
         self.merged.store(events, Ordering::Relaxed);
     }
 
-    pub(super) fn bell(&self, at: usize) -> &Bell {
+    pub(super) fn bell(&self, at: usize) -> &Signal {
         &self.bells[at]
     }
 
-    /// Wakes those of the named threads that sleep.
-    #[inline(never)]
+    /// Wakes those of the named threads that sleep. Costs a load each while nobody sleeps.
+    #[inline]
     pub(super) fn ring(&self, bells: &[usize]) {
-        Bell::ring_all(bells.iter().map(|&at| &self.bells[at]));
-    }
-
-    /// As [`ring`](Self::ring) from a last stage that has passed `released` events: leaves the
-    /// caller asleep if it waits for more room than that. A caller that waits for a full ring to
-    /// drain would be woken for every chunk otherwise, at 2 µs each.
-    #[inline(never)]
-    pub(super) fn ring_from_last(&self, bells: &[usize], released: u64) {
-        Bell::ring_those(bells.iter().map(|&at| &self.bells[at]), |at| {
-            // ORDERING: Relaxed; `ring_those` has acquired the sleeper's word, which the caller
-            // released after it set this.
-            bells[at] != CALLER || released >= self.room_at.load(Ordering::Relaxed)
-        });
-    }
-
-    /// What [`ring_from_last`](Self::ring_from_last) lets pass to the caller, until set again.
-    pub(super) fn set_room_at(&self, released: u64) {
-        // ORDERING: Relaxed; the bell's word is released after it.
-        self.room_at.store(released, Ordering::Relaxed);
+        for &at in bells {
+            self.bells[at].notify_one();
+        }
     }
 
     pub(super) fn ring_everybody(&self) {
-        Bell::ring_all(self.bells.iter());
+        #[cfg(shuttle)]
+        if crate::ring::sync::fault::is("failure_untold") && self.failure().is_some() {
+            return;
+        }
+        for bell in &self.bells {
+            bell.notify_one();
+        }
     }
 
     /// Keeps the first failure.

@@ -8,12 +8,18 @@ use super::control::Control;
 use super::lanes::Merge;
 use super::meter::Mark;
 use super::stage::{Stage, Turn};
-use crate::ring::sync::yield_now;
+use crate::ring::sync::{spin_hint, yield_now};
 use crate::wait::Waiter;
 
 /// How many events stages that share a thread pass on at a time: enough to pay for the turn, few
 /// enough to stay in the first-level cache and not to delay the first of them.
 pub(super) const ROUND: usize = 64;
+
+/// A thread that would find so many events waits for a moment: right behind the writer it would pay
+/// for each line alone, and so would the writer.
+const CLOSE_BEHIND: std::ops::Range<usize> = 2..32;
+/// For so many pauses.
+const HANG_BACK: usize = 64;
 
 /// In place of a stage: the producers' lanes were being merged, which calls the routes of sharded
 /// stages.
@@ -134,6 +140,13 @@ impl Crew {
         }
     }
 
+    /// Events that wait for the first stage.
+    fn backlog(&mut self) -> usize {
+        self.stages
+            .first_mut()
+            .map_or(0, |head| head.stage.backlog())
+    }
+
     pub(super) fn is_ready(&mut self) -> bool {
         self.merge.as_mut().is_some_and(|merge| merge.is_ready())
             || self.stages.iter_mut().any(|placed| placed.stage.is_ready())
@@ -215,7 +228,8 @@ impl Thread {
                 return;
             };
             match round {
-                Round::Worked { .. } => {}
+                Round::Worked { more: true } => {}
+                Round::Worked { more: false } => self.hang_back(),
                 // A failed pipeline settles nothing any more: what is blocked stays so.
                 Round::Blocked if control.failure().is_none() => yield_now(),
                 Round::Idle => self.wait(),
@@ -226,6 +240,16 @@ impl Thread {
                     return;
                 }
             }
+        }
+    }
+
+    /// Lets a few events become more, if nobody is kept from running meanwhile.
+    fn hang_back(&mut self) {
+        if self.waiter.may_pause() && CLOSE_BEHIND.contains(&self.crew.backlog()) {
+            for _ in 0..HANG_BACK {
+                spin_hint();
+            }
+            self.crew.backlog();
         }
     }
 
@@ -263,11 +287,15 @@ mod tests {
             true
         }
 
+        fn backlog(&mut self) -> usize {
+            0
+        }
+
         fn flush(&mut self) {
             self.0.lock().expect("no panic").1 += 1;
         }
 
-        fn seat(&mut self, _: Box<[usize]>, _: bool) {}
+        fn seat(&mut self, _: Box<[usize]>, _: bool, _: bool) {}
     }
 
     fn placed(stage: impl Stage + 'static) -> Placed {

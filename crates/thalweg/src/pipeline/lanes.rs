@@ -70,8 +70,8 @@ impl<T> Producer<T> {
         control.failure().is_some() || control.is_abandoned()
     }
 
-    pub(super) fn has_room(&mut self) -> bool {
-        self.lane.free(1) > 0
+    pub(super) fn room(&mut self, wanted: usize) -> usize {
+        self.lane.free(wanted)
     }
 
     pub(super) fn is_closed(&self) -> bool {
@@ -118,11 +118,11 @@ impl<T> Producer<T> {
         if lane.free(1) == 0 {
             let control = &self.merger.control;
             let bell = control.bell(self.bell);
-            self.waiter.until(bell, || {
-                lane.free(1) > 0
-                    || lane.is_closed()
-                    || control.failure().is_some()
-                    || control.is_abandoned()
+            let plenty = lane.capacity() / 8;
+            self.waiter.until_room(bell, plenty, || {
+                let is_over =
+                    lane.is_closed() || control.failure().is_some() || control.is_abandoned();
+                lane.free(1).max(is_over.into())
             });
         }
         match self.try_publish(write) {
@@ -284,6 +284,10 @@ impl<T: Send + Sync> Merger<T> {
         claim.commit_first(moved);
         self.control.set_merged(first + moved as u64);
         lane.reader.release(moved);
+        #[cfg(shuttle)]
+        if crate::ring::sync::fault::is("lane_unrung") {
+            return moved > 0;
+        }
         self.control.ring(&lane.bell);
         moved > 0
     }
@@ -292,7 +296,16 @@ impl<T: Send + Sync> Merger<T> {
 impl<T: Send + Sync> Merger<T> {
     /// Whether the ring can be closed: every lane is empty, and no producer is left or waited for.
     fn is_over(&mut self) -> bool {
+        #[cfg(shuttle)]
+        if crate::ring::sync::fault::is("abandon_order") {
+            let mut lanes = self.lanes.iter_mut();
+            let is_empty = lanes.all(|lane| !matches!(lane.reader.poll(), Polled::Ready(_)));
+            return is_empty && self.control.is_abandoned();
+        }
+        // First this, then the lanes: what the owner put there before is seen.
         let is_abandoned = self.control.is_abandoned();
+        #[cfg(shuttle)]
+        let is_abandoned = is_abandoned && !crate::ring::sync::fault::is("abandon_unseen");
         self.lanes.iter_mut().all(|lane| {
             lane.closed || (is_abandoned && !matches!(lane.reader.poll(), Polled::Ready(_)))
         })

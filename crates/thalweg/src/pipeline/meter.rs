@@ -14,7 +14,7 @@ use crate::ring::sync::{AtomicU64, Ordering};
 /// Counters that a stage writes and [`Pipeline::stats`](super::Pipeline::stats) reads.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    /// Time at work in ticks, estimated from the sampled chunks: see [`Meter::after`].
+    /// Time at work in ticks, estimated from the sampled chunks: see [`Meter::count`].
     pub(super) busy: AtomicU64,
 }
 
@@ -102,7 +102,7 @@ impl Mark {
     pub(super) fn at(ticks: Option<u64>) -> Self {
         Self {
             ticks,
-            noted: false,
+            ..Self::default()
         }
     }
 }
@@ -173,6 +173,12 @@ impl Meter {
         self.timeline.block_of(first)..=self.timeline.block_of(last)
     }
 
+    /// Whether one of `count` events from `first` may be sampled.
+    #[inline(always)]
+    pub(super) fn is_sampled(&self, first: u64, count: usize) -> bool {
+        first + count as u64 > self.unsampled_until
+    }
+
     /// Before work on `count` (at least 1) events from `first`: reads the clock if one of them is
     /// sampled.
     #[inline(always)]
@@ -208,6 +214,8 @@ impl Meter {
                 (block + 1) << self.timeline.shift()
             };
             if sampled >= end {
+                // Told or not, these are published, and will not be sampled any more.
+                self.unsampled_until = end;
                 mark.ticks = None;
                 return None;
             }
@@ -216,10 +224,6 @@ impl Meter {
 
     /// After the work, before the release, if the chunk was sampled. `owns` says whether a sampled
     /// event was this shard's; `batch` is the number of events that the stage found waiting.
-    ///
-    /// Time at work is estimated without bias from sampled chunks: a chunk of `count` events has
-    /// `count/every` samples on average, so each sample stands for `every/count` of the chunk's
-    /// time.
     #[inline(never)]
     pub(super) fn after(
         &mut self,
@@ -231,35 +235,75 @@ impl Meter {
         mark: &mut Mark,
     ) {
         let end = self.clock.ticks();
-        *mark = Mark {
-            ticks: Some(end),
-            noted: true,
-        };
         let mut samples = 0;
         for block in self.blocks(first, count) {
-            let row = self.timeline.row(block);
-            let Some(sampled) = row.sequence() else {
-                continue;
-            };
-            if sampled.wrapping_sub(first) >= count as u64 {
-                continue;
-            }
-            samples += 1;
-            // The begin may be older than the moment when the event became ready: the mark of a
-            // stage that ran before, or the counter of another core that runs ahead. The wait is 0
-            // then, and the parts still add up.
-            let ready = row.ready(&self.after);
-            let begin = begun.begin.max(ready);
-            let end = end.max(begin);
-            let owned = owns(sampled);
-            row.worked(self.stage, owned.then_some(begin), end);
-            if self.end.is_some() && row.close() {
-                self.closed.push(block);
-            }
-            if owned {
-                self.note(begin - ready, end - begin);
+            let sampled = self.timeline.row(block).sequence();
+            if let Some(sampled) = sampled.filter(|s| s.wrapping_sub(first) < count as u64) {
+                samples += 1;
+                self.sampled(begun, end, sampled, owns(sampled));
             }
         }
+        self.count(begun, end, count, samples, batch, mark);
+    }
+
+    /// After one event of a sampled chunk, before its release; gives how many samples it is.
+    #[inline]
+    pub(super) fn event(&mut self, begun: Begun, sequence: u64, owns: impl Fn(u64) -> bool) -> u64 {
+        let block = self.timeline.block_of(sequence);
+        if self.timeline.row(block).sequence() != Some(sequence) {
+            return 0;
+        }
+        let end = self.clock.ticks();
+        self.sampled(begun, end, sequence, owns(sequence));
+        1
+    }
+
+    /// After a sampled chunk of which each event was told by [`event`](Self::event).
+    pub(super) fn over(
+        &mut self,
+        begun: Begun,
+        count: usize,
+        samples: u64,
+        batch: usize,
+        mark: &mut Mark,
+    ) {
+        let end = self.clock.ticks();
+        self.count(begun, end, count, samples, batch, mark);
+    }
+
+    /// A sampled event is done.
+    fn sampled(&mut self, begun: Begun, end: u64, sequence: u64, owned: bool) {
+        let block = self.timeline.block_of(sequence);
+        let row = self.timeline.row(block);
+        // The begin may be older than the moment when the event became ready: the mark of a stage
+        // that ran before, or the counter of another core that runs ahead. The wait is 0 then, and
+        // the parts still add up.
+        let ready = row.ready(&self.after);
+        let begin = begun.begin.max(ready);
+        let end = end.max(begin);
+        row.worked(self.stage, owned.then_some(begin), end);
+        if self.end.is_some() && row.close() {
+            self.closed.push(block);
+        }
+        if owned {
+            self.note(begin - ready, end - begin);
+        }
+    }
+
+    /// Time at work is estimated without bias from sampled chunks: a chunk of `count` events has
+    /// `count/every` samples on average, so each sample stands for `every/count` of the chunk's
+    /// time.
+    fn count(
+        &mut self,
+        begun: Begun,
+        end: u64,
+        count: usize,
+        samples: u64,
+        batch: usize,
+        mark: &mut Mark,
+    ) {
+        mark.ticks = Some(end);
+        mark.noted = true;
         let service = end.saturating_sub(begun.begin);
         let stands_for = samples * self.timeline.every() * service / count as u64;
         add(&self.counters.busy, stands_for);

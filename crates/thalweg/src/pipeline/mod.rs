@@ -49,11 +49,11 @@ mod stats;
 mod timeline;
 
 use std::sync::Arc;
-use std::thread::JoinHandle;
 
 use thalweg_measure::clock::Clock;
 
 use crate::ring::broadcast::ClaimError;
+use crate::ring::sync::thread::JoinHandle;
 use crate::ring::sync::yield_now;
 use crate::wait::Waiter;
 use auto::{Auto, WORKER};
@@ -80,6 +80,27 @@ enum Intake<T> {
     Lane(Producer<T>),
     /// No more events from the owner.
     Closed,
+}
+
+impl<T> Intake<T> {
+    /// Free slots, at least; looks anew only if fewer than `wanted` are known.
+    #[inline]
+    fn room(&mut self, wanted: usize) -> usize {
+        match self {
+            Intake::Direct(direct) => direct.publisher.free(wanted),
+            Intake::Lane(producer) => producer.room(wanted),
+            Intake::Closed => 0,
+        }
+    }
+
+    /// Whether nothing will be taken any more.
+    fn is_closed(&self) -> bool {
+        match self {
+            Intake::Direct(direct) => direct.publisher.is_closed(),
+            Intake::Lane(producer) => producer.is_closed(),
+            Intake::Closed => true,
+        }
+    }
 }
 
 /// A running pipeline, and its producer.
@@ -135,7 +156,8 @@ impl<T> Pipeline<T> {
     }
 
     /// Writes and publishes one event, and runs the caller's stages, if any. Waits while the
-    /// pipeline is full.
+    /// pipeline is full, and until one slot is free: a last stage on another thread may itself wait
+    /// for what the caller does between two calls.
     ///
     /// The slot holds what an earlier event left there. Costs some 3 ns besides `write` and the
     /// stages.
@@ -145,7 +167,7 @@ impl<T> Pipeline<T> {
     /// its stages.
     #[inline]
     pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
-        self.make_room(1)?;
+        self.make_room()?;
         match self.try_publish(write) {
             Ok(()) => Ok(()),
             Err(TryPublishError::Stopped(stopped)) => Err(stopped),
@@ -160,7 +182,7 @@ impl<T> Pipeline<T> {
     /// [`TryPublishError::Full`] (`write` is not called), or [`TryPublishError::Stopped`].
     #[inline]
     pub fn try_publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), TryPublishError> {
-        if !self.has_room(1) {
+        if self.intake.room(1) == 0 {
             // It may be the caller's own stages that the room waits for.
             self.run(Mark::default())
                 .map_err(TryPublishError::Stopped)?;
@@ -183,7 +205,8 @@ impl<T> Pipeline<T> {
     }
 
     /// Writes and publishes `count` events, `write(at, event)` for `at` in `0..count`, in pieces
-    /// that fit; waits while the pipeline is full. Cheaper per event than one by one.
+    /// that fit; waits while the pipeline is full, for one slot at a time. Cheaper per
+    /// event than one by one.
     ///
     /// # Errors
     /// The pipeline has stopped; some of the events may have gone through some of their stages.
@@ -197,8 +220,9 @@ impl<T> Pipeline<T> {
         }
         let mut done = 0;
         while done < count {
-            let piece = (count - done).min(ROUND).min(self.capacity());
-            self.make_room(piece)?;
+            self.make_room()?;
+            let wanted = (count - done).min(ROUND);
+            let piece = wanted.min(self.intake.room(wanted));
             let Intake::Direct(direct) = &mut self.intake else {
                 return Err(self.stopped());
             };
@@ -231,9 +255,7 @@ impl<T> Pipeline<T> {
     /// After publishing: wakes who sleeps, runs the caller's stages, looks at the load.
     #[inline]
     fn published(&mut self, stamp: Option<u64>) -> Result<(), Stopped> {
-        if !self.first_bells.is_empty() {
-            self.control.ring(&self.first_bells);
-        }
+        self.control.ring(&self.first_bells);
         let has_stages = !self.crew.is_empty();
         if has_stages {
             self.run(Mark::at(stamp))?;
@@ -295,73 +317,40 @@ impl<T> Pipeline<T> {
         Ok(worked)
     }
 
-    /// Waits until `count` slots are free.
+    /// Waits until a slot is free.
     #[inline]
-    fn make_room(&mut self, count: usize) -> Result<(), Stopped> {
-        if self.has_room(count) {
+    fn make_room(&mut self) -> Result<(), Stopped> {
+        if self.intake.room(1) > 0 {
             Ok(())
         } else {
-            self.wait_for_room(count)
-        }
-    }
-
-    #[inline]
-    fn has_room(&mut self, count: usize) -> bool {
-        match &mut self.intake {
-            Intake::Direct(direct) => direct.publisher.free(count) >= count,
-            Intake::Lane(producer) => producer.has_room(),
-            Intake::Closed => false,
+            self.wait_for_room()
         }
     }
 
     #[cold]
-    fn wait_for_room(&mut self, count: usize) -> Result<(), Stopped> {
+    fn wait_for_room(&mut self) -> Result<(), Stopped> {
+        let capacity = self.capacity();
         loop {
             let round = self.run(Mark::default())?;
-            let crew = &mut self.crew;
-            let bell = self.control.bell(CALLER);
-            match &mut self.intake {
-                Intake::Direct(direct) => {
-                    let publisher = &mut direct.publisher;
-                    if publisher.free(count) >= count {
-                        return Ok(());
-                    }
-                    if publisher.is_closed() {
-                        return Err(self.stopped());
-                    }
-                    if round == Round::Blocked {
-                        yield_now();
-                        continue;
-                    }
-                    // Not for the first slot that comes free: an eighth of the ring pays for a
-                    // wake-up, and leaves the stages plenty to do meanwhile.
-                    let wanted = count.max(publisher.capacity() / 8);
-                    let published = publisher.next_sequence();
-                    let room_at = published + wanted as u64 - publisher.capacity() as u64;
-                    self.control.set_room_at(room_at);
-                    self.waiter.until(bell, || {
-                        publisher.free(wanted) >= wanted || publisher.is_closed() || crew.is_ready()
-                    });
-                    self.control.set_room_at(0);
-                }
-                Intake::Lane(producer) => {
-                    if producer.has_room() {
-                        return Ok(());
-                    }
-                    // Where the caller merges, its own lane is not closed by a failure elsewhere.
-                    if producer.is_closed() || self.control.failure().is_some() {
-                        return Err(self.stopped());
-                    }
-                    if round == Round::Blocked {
-                        yield_now();
-                        continue;
-                    }
-                    self.waiter.until(bell, || {
-                        producer.has_room() || producer.is_closed() || crew.is_ready()
-                    });
-                }
-                Intake::Closed => return Err(self.stopped()),
+            if self.intake.room(1) > 0 {
+                return Ok(());
             }
+            let (intake, crew, control) = (&mut self.intake, &mut self.crew, &self.control);
+            // Where the caller merges, its own lane is not closed by a failure elsewhere.
+            let is_over = |intake: &Intake<T>| intake.is_closed() || control.failure().is_some();
+            if is_over(intake) {
+                return Err(self.stopped());
+            }
+            if round == Round::Blocked {
+                yield_now();
+                continue;
+            }
+            let plenty = capacity / 8;
+            self.waiter.until_room(control.bell(CALLER), plenty, || {
+                let room = intake.room(1);
+                let is_awaited = room == 0 && !is_over(intake) && !crew.is_ready();
+                if is_awaited { 0 } else { room.max(1) }
+            });
         }
     }
 

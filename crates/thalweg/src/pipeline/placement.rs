@@ -4,8 +4,9 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::graph::BuildError;
+use crate::ring::sync::IS_MODEL;
+use crate::wait::Strategy;
 use crate::wait::cores::{self, Cores};
-use crate::wait::{Adaptive, Strategy};
 
 /// Where the stages of a pipeline run. The results are the same for each; the latencies are not.
 ///
@@ -226,7 +227,8 @@ pub(super) struct Plan {
     pub(super) caller: Vec<usize>,
     pub(super) threads: Vec<PlannedThread>,
     pub(super) strategy: Strategy,
-    pub(super) adaptive: Adaptive,
+    /// Threads outnumber the cores.
+    pub(super) shares: bool,
 }
 
 /// What a plan is made for.
@@ -241,6 +243,13 @@ pub(super) struct Machine {
 
 impl Machine {
     pub(super) fn here(producers: usize) -> Self {
+        if IS_MODEL {
+            return Self {
+                cores: Cores::of([0, 1]),
+                current: Some(0),
+                producers,
+            };
+        }
         Self {
             cores: cores::usable(),
             current: cores::current(),
@@ -276,12 +285,12 @@ impl Placement {
                 PlannedThread { stages, cores }
             })
             .collect();
-        let adaptive = Adaptive::fit(wanting, count);
         Ok(Plan {
             caller,
             threads,
             strategy: self.strategy,
-            adaptive,
+            // On one core there is nothing to share: a thread yields once and sleeps.
+            shares: count > 1 && wanting > count,
         })
     }
 
@@ -393,7 +402,7 @@ mod tests {
     fn threads_that_outnumber_the_cores_share_what_the_caller_leaves_and_yield() {
         let plan = plan(Placement::threads(3), 2);
         assert!(plan.caller.is_empty());
-        assert_eq!(plan.adaptive, Adaptive::Share);
+        assert!(plan.shares);
         for thread in &plan.threads {
             assert_eq!(thread.cores.as_deref(), Some(&[1][..]));
         }
@@ -402,7 +411,7 @@ mod tests {
     #[test]
     fn threads_with_cores_to_themselves_spin_and_keep_off_the_callers() {
         let plan = plan(Placement::threads(2), 4);
-        assert_eq!(plan.adaptive, Adaptive::Spin);
+        assert!(!plan.shares);
         assert_eq!(plan.threads[0].stages, [0]);
         assert_eq!(plan.threads[1].stages, [1, 2]);
         assert_eq!(plan.threads[0].cores.as_deref(), Some(&[1, 2, 3][..]));
@@ -411,7 +420,7 @@ mod tests {
     #[test]
     fn one_core_is_shared_without_pins() {
         let plan = plan(Placement::threads(1), 1);
-        assert_eq!(plan.adaptive, Adaptive::Alone);
+        assert!(!plan.shares);
         assert_eq!(plan.threads[0].cores, None);
     }
 

@@ -22,7 +22,7 @@ pub(crate) use loom::{
 pub(crate) use shuttle::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
     sync::{Arc, Condvar, Mutex, MutexGuard},
-    thread::yield_now,
+    thread::{self, yield_now},
 };
 
 #[cfg(not(loom))]
@@ -33,6 +33,9 @@ pub(crate) use std::{
     sync::{Arc, Mutex, MutexGuard},
     thread::yield_now,
 };
+// Threads are not modelled under loom, which has no pipelines.
+#[cfg(not(shuttle))]
+pub(crate) use std::thread;
 
 // Linux sleeps on a futex instead.
 #[cfg(not(any(loom, shuttle, target_os = "linux")))]

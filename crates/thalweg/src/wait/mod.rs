@@ -8,15 +8,13 @@
 //!
 //! Which one is right depends on the cores that the whole set of threads may use
 //! ([`cores::usable`]). On one core, spinning only keeps the other thread from running; where
-//! threads outnumber cores, it does so for someone else. [`Adaptive`] therefore has a spin budget
-//! of zero there.
+//! threads outnumber cores, it does so for someone else. So nobody spins there.
 //!
-//! Pipelines wait on a [`Bell`], which has one sleeper; channels wait on a [`Signal`], which has
-//! any number of threads and tasks. [`block`] is a thread's wait on a signal, with a [`Pace`] that
-//! learns what a wake-up costs and how soon things come.
+//! Pipelines and channels wait on a [`Signal`], which has any number of threads and tasks.
+//! [`block`] is a thread's wait on a signal, with a [`Pace`] that learns what a wake-up costs and
+//! how soon things come.
 
 mod barrier;
-mod bell;
 mod block;
 pub mod cores;
 mod futex;
@@ -27,10 +25,10 @@ mod quota;
 mod signal;
 mod waiter;
 
-pub use bell::Bell;
 pub(crate) use block::{Listing, block_listed};
 pub use block::{TimedOut, block};
 pub use pace::{Mode, Pace};
 pub(crate) use panics::Panics;
 pub use signal::{Entry, Signal};
-pub use waiter::{Adaptive, Strategy, Waiter};
+pub use waiter::Strategy;
+pub(crate) use waiter::Waiter;

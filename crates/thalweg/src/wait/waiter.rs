@@ -1,7 +1,7 @@
 //! Waiting for a condition with a strategy.
 
-use super::Bell;
-use crate::ring::sync::{spin_hint, yield_now};
+use super::{Mode, Pace, Signal, block};
+use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
 use thalweg_measure::clock::Clock;
 
 /// How to wait.
@@ -23,80 +23,67 @@ pub enum Strategy {
 }
 
 impl Strategy {
-    /// Whether a waiting thread may sleep, so that somebody must ring its bell.
+    /// Whether a waiting thread may sleep, so that somebody must wake it.
     pub fn may_sleep(self) -> bool {
         matches!(self, Self::Park | Self::Adaptive)
     }
 }
 
-/// What [`Strategy::Adaptive`] does before it sleeps.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Adaptive {
-    /// Every thread has a core: spin until the deadline.
-    Spin,
-    /// Threads share cores: no spinning; yield until the deadline, so that the others on the core
-    /// come first.
-    Share,
-    /// One core for all: yield once.
-    Alone,
-}
-
-impl Adaptive {
-    /// What fits `threads` threads that all want to run on `cores` cores.
-    pub fn fit(threads: usize, cores: usize) -> Self {
-        if cores <= 1 {
-            Self::Alone
-        } else if threads > cores {
-            Self::Share
-        } else {
-            Self::Spin
-        }
-    }
-}
-
-/// Spinning this long costs as much as a futex hand-off across cores, ns (4.3 µs on a two-core
-/// cloud machine).
-const SPIN_NS: u64 = 5_000;
-/// Yielding is cheap for the others on the core, so that it may last longer: two time slices' worth
-/// of short turns, ns. Sleeping sooner makes every gap between events cost a wake-up.
+/// Yielding is cheap for the others on the core, so that it may last longer than spinning: two time
+/// slices' worth of short turns, ns. Sleeping sooner makes every gap between events cost a wake-up.
 const SHARE_NS: u64 = 200_000;
-/// Turns between two looks at the clock while spinning; a pause takes some 10 ns and the clock 20.
-const TURNS_PER_LOOK: u32 = 16;
+/// Who waits for room in a ring spins for this long: 25 wake-ups of 2 µs, which the stage that
+/// makes the room would have to pay. So waking costs a stage 4 % of its time at most.
+const ROOM_NS: u64 = 50_000;
+/// Time between two looks at a full ring, ns. Each look takes the line of the last stage's sequence
+/// away from it (some 0.2 µs), and the less room there is, the sooner it is used up; but whoever
+/// waits must hear of the first free slot, and hears of it so much later at most.
+const LOOK_NS: std::ops::RangeInclusive<u64> = 100..=10_000;
 
-/// A thread's way of waiting, with what it counted.
+/// A thread's way of waiting.
 #[derive(Debug)]
-pub struct Waiter {
+pub(crate) struct Waiter {
     strategy: Strategy,
-    adaptive: Adaptive,
+    /// Threads outnumber the cores.
+    shares: bool,
+    pace: Pace,
     clock: Clock,
-    sleeps: u64,
+    /// How long to pause between two looks at a full ring, ns.
+    look_ns: u64,
 }
 
 impl Waiter {
-    /// Waits by `strategy`; `adaptive` says what [`Strategy::Adaptive`] does first.
-    pub fn new(strategy: Strategy, adaptive: Adaptive) -> Self {
+    /// Waits by `strategy`; `shares` says that threads share cores, so that nobody may spin.
+    pub(crate) fn new(strategy: Strategy, shares: bool) -> Self {
+        let mode = match strategy {
+            Strategy::Adaptive if !shares => Mode::Balanced,
+            _ => Mode::Power,
+        };
         Self {
             strategy,
-            adaptive,
+            shares,
+            pace: Pace::new(mode),
             clock: Clock::global(),
-            sleeps: 0,
+            look_ns: *LOOK_NS.start(),
         }
     }
 
-    /// The strategy.
-    pub fn strategy(&self) -> Strategy {
-        self.strategy
+    /// Whether pausing for a moment keeps nobody from running.
+    pub(crate) fn may_pause(&self) -> bool {
+        match self.strategy {
+            Strategy::Spin => !IS_MODEL,
+            Strategy::Adaptive => self.pace.may_spin(),
+            Strategy::Yield | Strategy::Park => false,
+        }
     }
 
-    /// How often this thread went to sleep.
-    pub fn sleeps(&self) -> u64 {
-        self.sleeps
+    fn gives_turns(&self) -> bool {
+        self.strategy == Strategy::Yield || (self.strategy == Strategy::Adaptive && self.shares)
     }
 
-    /// Returns once `ready` says `true`. If the strategy may sleep, whoever makes it true must ring
-    /// `bell` afterwards.
-    pub fn until(&mut self, bell: &Bell, mut ready: impl FnMut() -> bool) {
+    /// Returns once `ready` says `true`. If the strategy may sleep, whoever makes it true must
+    /// notify `signal` afterwards.
+    pub(crate) fn until(&mut self, signal: &Signal, mut ready: impl FnMut() -> bool) {
         if ready() {
             return;
         }
@@ -111,48 +98,75 @@ impl Waiter {
                     yield_now();
                 }
             }
-            Strategy::Park => self.sleep(bell, &mut ready),
-            Strategy::Adaptive => {
-                if !self.before_sleep(&mut ready) {
-                    self.sleep(bell, &mut ready);
-                }
+            Strategy::Adaptive if self.shares && self.yield_for(SHARE_NS, &mut ready) => {}
+            Strategy::Adaptive | Strategy::Park => {
+                // Without a deadline it returns when there is something.
+                let _ = block(signal, &mut self.pace, None, || ready().then_some(()));
             }
         }
     }
 
-    /// The cheap part of adaptive waiting; gives whether the wait is over.
-    fn before_sleep(&self, ready: &mut impl FnMut() -> bool) -> bool {
-        let (budget_ns, turns, turn): (_, _, fn()) = match self.adaptive {
-            Adaptive::Alone => {
-                yield_now();
-                return ready();
+    /// As [`until`](Self::until) for room in a ring: returns once `room` is not 0. Looks less often
+    /// if there was less than `plenty` the last time, and goes on for longer before it sleeps.
+    pub(crate) fn until_room(
+        &mut self,
+        signal: &Signal,
+        plenty: usize,
+        mut room: impl FnMut() -> usize,
+    ) {
+        let budget = if self.shares { SHARE_NS } else { ROOM_NS };
+        let deadline = self.clock.ticks() + self.clock.ticks_from_ns(budget);
+        while !IS_MODEL && (self.may_pause() || self.gives_turns()) {
+            let now = self.pause_for(self.look_ns);
+            let found = room();
+            if found > 0 {
+                let next = if found < plenty {
+                    self.look_ns * 2
+                } else {
+                    self.look_ns / 2
+                };
+                self.look_ns = next.clamp(*LOOK_NS.start(), *LOOK_NS.end());
+                return;
             }
-            Adaptive::Spin => (SPIN_NS, TURNS_PER_LOOK, spin_hint),
-            Adaptive::Share => (SHARE_NS, 1, yield_now),
+            if self.strategy.may_sleep() && now >= deadline {
+                break;
+            }
+        }
+        self.until(signal, || room() > 0);
+    }
+
+    fn pause_for(&self, ns: u64) -> u64 {
+        let end = self.clock.ticks() + self.clock.ticks_from_ns(ns);
+        let turn = if self.gives_turns() {
+            yield_now
+        } else {
+            spin_hint
         };
-        let deadline = self.clock.ticks() + self.clock.ticks_from_ns(budget_ns);
         loop {
-            for _ in 0..turns {
-                turn();
-                if ready() {
-                    return true;
-                }
-            }
-            if self.clock.ticks() >= deadline {
-                return false;
+            turn();
+            let now = self.clock.ticks();
+            if now >= end {
+                return now;
             }
         }
     }
 
-    fn sleep(&mut self, bell: &Bell, ready: &mut impl FnMut() -> bool) {
-        while !ready() {
-            self.sleeps += 1;
-            bell.sleep_unless(&mut *ready);
+    fn yield_for(&self, ns: u64, ready: &mut impl FnMut() -> bool) -> bool {
+        if IS_MODEL {
+            return false;
         }
+        let deadline = self.clock.ticks() + self.clock.ticks_from_ns(ns);
+        while self.clock.ticks() < deadline {
+            yield_now();
+            if ready() {
+                return true;
+            }
+        }
+        false
     }
 }
 
-#[cfg(all(test, not(loom)))]
+#[cfg(all(test, not(any(loom, shuttle))))]
 mod tests {
     use super::*;
     use std::sync::Arc;
@@ -166,31 +180,25 @@ mod tests {
             Strategy::Park,
             Strategy::Adaptive,
         ] {
-            for adaptive in [Adaptive::Spin, Adaptive::Share, Adaptive::Alone] {
-                let shared = Arc::new((AtomicBool::new(false), Bell::new()));
+            for (shares, room) in [(false, 0), (true, 0), (false, 64), (true, 64)] {
+                let shared = Arc::new((AtomicBool::new(false), Signal::new()));
                 let waiting = Arc::clone(&shared);
                 let thread = std::thread::spawn(move || {
-                    let mut waiter = Waiter::new(strategy, adaptive);
-                    waiter.until(&waiting.1, || waiting.0.load(SeqCst));
-                    waiter.sleeps()
+                    let mut waiter = Waiter::new(strategy, shares);
+                    let (condition, signal) = &*waiting;
+                    match room {
+                        0 => waiter.until(signal, || condition.load(SeqCst)),
+                        _ => waiter.until_room(signal, room, || condition.load(SeqCst).into()),
+                    }
                 });
                 // Mostly long enough that a thread which may sleep does.
                 for _ in 0..1_000 {
                     std::thread::yield_now();
                 }
                 shared.0.store(true, SeqCst);
-                shared.1.ring();
-                let sleeps = thread.join().unwrap();
-                assert!(strategy.may_sleep() || sleeps == 0);
+                shared.1.notify_one();
+                thread.join().unwrap();
             }
         }
-    }
-
-    #[test]
-    fn nobody_spins_where_threads_outnumber_cores() {
-        assert_eq!(Adaptive::fit(2, 2), Adaptive::Spin);
-        assert_eq!(Adaptive::fit(3, 2), Adaptive::Share);
-        assert_eq!(Adaptive::fit(2, 1), Adaptive::Alone);
-        assert_eq!(Adaptive::fit(1, 1), Adaptive::Alone);
     }
 }

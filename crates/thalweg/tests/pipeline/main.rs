@@ -5,6 +5,7 @@ mod auto;
 mod ending;
 mod failure;
 mod options;
+mod room;
 mod shards;
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};

@@ -73,8 +73,14 @@ impl<T> Cursor<T> {
         // (rule 5).
         self.limit = self.source.load(order::observe());
         if !self.others.is_empty() {
-            self.limit = self.limit.min(slowest(&self.others, order::observe()));
+            self.look_at_others();
         }
+    }
+
+    #[inline(never)]
+    fn look_at_others(&mut self) {
+        // ORDERING: Acquire (order::observe), as in `look`.
+        self.limit = self.limit.min(slowest(&self.others, order::observe()));
     }
 
     #[inline(always)]
@@ -153,6 +159,13 @@ macro_rules! common {
                 self.cursor.available()
             }
 
+            /// As [`waiting`](Self::waiting), and looks anew though elements seen earlier are left.
+            #[inline]
+            pub fn waiting_now(&mut self) -> usize {
+                self.cursor.look();
+                self.waiting()
+            }
+
             /// The next element's sequence; equal to the number of elements released so far.
             #[inline]
             pub fn next_sequence(&self) -> u64 {
@@ -222,6 +235,28 @@ impl<T> ReadOnly<T> {
         count
     }
 
+    /// Calls `look(sequence, element)` for up to `max` elements and releases each at once, after
+    /// which it calls `released`; gives their number. If `look` panics, its element stays.
+    #[inline(always)]
+    pub fn for_each_released(
+        &mut self,
+        max: usize,
+        mut look: impl FnMut(u64, &T),
+        mut released: impl FnMut(),
+    ) -> usize {
+        let first = self.cursor.next;
+        let count = self.cursor.available().min(max);
+        for sequence in first..first + count as u64 {
+            let slot = self.cursor.ring.slot(sequence);
+            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rule 3: nobody
+            // writes it.
+            slot.with(|slot| look(sequence, unsafe { &*slot }));
+            self.cursor.release(sequence + 1);
+            released();
+        }
+        count
+    }
+
     /// Calls `look(sequence, element)` for up to `max` elements, then releases them together; gives
     /// their number. If `look` panics, none of them is released.
     #[inline]
@@ -286,6 +321,31 @@ impl<T> ReadWrite<T> {
             if !slot.with_mut(|slot| work(sequence, unsafe { &mut *slot })) {
                 return (sequence - first) as usize;
             }
+        }
+        count
+    }
+
+    /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's,
+    /// and releases each at once, after which it calls `released`; gives their number, other
+    /// shards' included. If `work` panics, its element stays.
+    #[inline(always)]
+    pub fn for_each_released(
+        &mut self,
+        max: usize,
+        mut work: impl FnMut(u64, &mut T),
+        mut released: impl FnMut(),
+    ) -> usize {
+        let first = self.cursor.next;
+        let count = self.cursor.available().min(max);
+        for sequence in first..first + count as u64 {
+            if self.owns(sequence) {
+                let slot = self.cursor.ring.slot(sequence);
+                // SAFETY: rule 2: `sequence` is below our limit and not yet released; rules 3 and
+                // 4: nobody else may touch it until we release it.
+                slot.with_mut(|slot| work(sequence, unsafe { &mut *slot }));
+            }
+            self.cursor.release(sequence + 1);
+            released();
         }
         count
     }

@@ -1,0 +1,141 @@
+//! Waiting for room: `publish` needs one free slot, and waits for no more than that.
+#![allow(clippy::unwrap_used)] // tests, though their functions are not #[test]
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, mpsc};
+
+use thalweg::pipeline::{Builder, Pipeline, Placement};
+use thalweg::wait::Strategy;
+
+use crate::ends;
+
+const CAPACITY: usize = 64;
+
+/// Placements whose last stage is not on the caller.
+fn elsewhere() -> Vec<Placement> {
+    vec![
+        Placement::threads(1),
+        Placement::threads(2),
+        Placement::threads(2).waiting(Strategy::Park),
+        Placement::threads(1).waiting(Strategy::Park),
+        Placement::threads(1).waiting(Strategy::Spin),
+        Placement::threads(1).waiting(Strategy::Yield),
+        Placement::caller_and_threads(1, 1),
+        Placement::caller_and_threads(1, 1).waiting(Strategy::Park),
+    ]
+}
+
+/// Two stages, of which the last calls `last`.
+fn two(last: impl FnMut(u64) + Send + 'static) -> Builder<u64> {
+    let mut last = last;
+    Pipeline::builder(CAPACITY, || 0_u64)
+        .stage("a", |_: &mut u64, _| ())
+        .observe("b", move |event, _| last(*event))
+        .after("a")
+}
+
+/// Lets one event pass for each permit.
+#[derive(Default)]
+struct Gate {
+    permits: AtomicU64,
+    served: AtomicU64,
+    open: AtomicBool,
+}
+
+impl Gate {
+    fn pass(&self) {
+        while self.served.load(SeqCst) >= self.permits.load(SeqCst) && !self.open.load(SeqCst) {
+            std::thread::yield_now();
+        }
+        self.served.fetch_add(1, SeqCst);
+    }
+}
+
+/// How many events were served between a full ring and the return of `publish`. The next permit is
+/// given once nothing moves any more, so that this ends whatever `publish` waits for.
+fn served_for_one_slot(placement: Placement, producers: usize) -> u64 {
+    const STILL: u32 = 2_000;
+    let gate = Arc::new(Gate::default());
+    let inside = Arc::clone(&gate);
+    let mut pipeline = two(move |_| inside.pass())
+        .placement(placement)
+        .producers(producers)
+        .build()
+        .unwrap();
+    // Full when nothing is taken over a long look: stages may be moving events meanwhile.
+    let mut refused = 0;
+    while refused < STILL {
+        match pipeline.try_publish(|_| ()) {
+            Ok(()) => refused = 0,
+            Err(_) => refused += 1,
+        }
+        std::thread::yield_now();
+    }
+    let returned = AtomicBool::new(false);
+    let served = std::thread::scope(|scope| {
+        let (gate, returned) = (&gate, &returned);
+        let giver = scope.spawn(move || {
+            let mut still = STILL;
+            while !returned.load(SeqCst) {
+                still += 1;
+                if still > STILL && gate.served.load(SeqCst) == gate.permits.load(SeqCst) {
+                    gate.permits.fetch_add(1, SeqCst);
+                    still = 0;
+                }
+                std::thread::yield_now();
+            }
+            gate.served.load(SeqCst)
+        });
+        pipeline.publish(|_| ()).unwrap();
+        returned.store(true, SeqCst);
+        giver.join().unwrap()
+    });
+    gate.open.store(true, SeqCst);
+    pipeline.join().unwrap();
+    served
+}
+
+#[test]
+fn publish_returns_once_there_is_room_for_its_event() {
+    for placement in elsewhere() {
+        let told = placement.clone();
+        let served = ends(move || served_for_one_slot(placement, 0));
+        // The giver may have been a few permits ahead of a thread that had to wake up.
+        assert!(served <= 4, "{told}: {served} events for one slot");
+    }
+}
+
+/// The last stage sends into a channel of `room` elements, which the caller drains between two
+/// publishes and nowhere else.
+fn drained_between(placement: Placement, room: usize, batch: usize) {
+    const COUNT: u64 = 2_000;
+    let (sender, receiver) = mpsc::sync_channel(room);
+    let mut pipeline = two(move |event| sender.send(event).unwrap())
+        .placement(placement)
+        .build()
+        .unwrap();
+    let mut received = Vec::new();
+    for first in (0..COUNT).step_by(batch) {
+        pipeline
+            .publish_batch(batch, |at, event| *event = first + at as u64)
+            .unwrap();
+        received.extend(receiver.try_iter());
+    }
+    while (received.len() as u64) < COUNT {
+        received.push(receiver.recv().unwrap());
+    }
+    assert_eq!(received, (0..COUNT).collect::<Vec<_>>());
+    // All is answered, and the pipeline is alive: it has nothing to end for.
+    pipeline.drain().unwrap();
+    pipeline.join().unwrap();
+}
+
+#[test]
+fn a_last_stage_may_wait_for_the_caller_to_take_its_results_between_publishes() {
+    for placement in elsewhere() {
+        for (room, batch) in [(2, 1), (CAPACITY, 1), (CAPACITY, 8)] {
+            let placement = placement.clone();
+            ends(move || drained_between(placement, room, batch));
+        }
+    }
+}
