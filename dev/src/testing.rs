@@ -30,7 +30,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "shuttle",
-        summary: "channels with many ends, under schedules chosen at random",
+        summary: "channels and pipelines with many ends, under schedules chosen at random",
         run: shuttle,
     },
 ];
@@ -57,7 +57,7 @@ fn shuttle(workspace: &Workspace) -> Result<Outcome, String> {
     tests(&mut modelled(
         workspace,
         "shuttle",
-        "--test channel_shuttle",
+        "--test channel_shuttle --test pipeline_shuttle",
     ))
 }
 

@@ -1,0 +1,104 @@
+//! From the caller to its stage threads and back: answers, room, and the desk of `auto`.
+
+use crate::{answering, explore};
+use shuttle::sync::mpsc::sync_channel;
+use thalweg::pipeline::{Pipeline, Placement};
+use thalweg::wait::Strategy;
+
+/// Each event's answer is awaited without touching the pipeline.
+fn answered(placement: Placement) {
+    let (builder, answers) = answering(2);
+    let mut pipeline = builder
+        .placement(placement)
+        // `auto` moves stages at each sample; between two, they stay.
+        .sample_every(2)
+        .build()
+        .unwrap();
+    for number in 0..8 {
+        pipeline.publish(|event| *event = number).unwrap();
+        assert_eq!(answers.recv().unwrap(), number + 1);
+    }
+    pipeline.drain().unwrap();
+    pipeline.join().unwrap();
+}
+
+#[test]
+fn answers_of_one_thread() {
+    explore(|| answered(Placement::threads(1)));
+}
+
+#[test]
+fn answers_of_two_threads() {
+    explore(|| answered(Placement::threads(2).waiting(Strategy::Park)));
+}
+
+#[test]
+fn answers_behind_the_caller() {
+    explore(|| answered(Placement::caller_and_threads(1, 1)));
+}
+
+#[test]
+fn answers_while_stages_change_hands() {
+    explore(|| answered(Placement::auto()));
+}
+
+/// More events than the ring has slots, and answers are taken afterwards.
+fn through_a_full_ring(placement: Placement) {
+    let (builder, answers) = answering(2);
+    let mut pipeline = builder.placement(placement).build().unwrap();
+    for number in 0..6 {
+        pipeline.publish(|event| *event = number).unwrap();
+    }
+    for number in 0..6 {
+        assert_eq!(answers.recv().unwrap(), number + 1);
+    }
+    pipeline.join().unwrap();
+}
+
+#[test]
+fn room_comes_from_one_thread() {
+    explore(|| through_a_full_ring(Placement::threads(1)));
+}
+
+#[test]
+fn room_comes_from_two_threads() {
+    explore(|| through_a_full_ring(Placement::threads(2)));
+}
+
+#[test]
+fn room_comes_while_stages_change_hands() {
+    explore(|| through_a_full_ring(Placement::auto().waiting(Strategy::Park)));
+}
+
+/// The last stage waits until the caller takes its results, which it does between publishes.
+fn drained_between(placement: Placement) {
+    const COUNT: u64 = 8;
+    let (sender, results) = sync_channel(1);
+    let mut pipeline = Pipeline::builder(4, || 0_u64)
+        .stage("a", |_: &mut u64, _| ())
+        .observe("b", move |event, _| sender.send(*event).unwrap())
+        .after("a")
+        .placement(placement)
+        .build()
+        .unwrap();
+    let mut seen = Vec::new();
+    for number in 0..COUNT {
+        pipeline.publish(|event| *event = number).unwrap();
+        seen.extend(results.try_iter());
+    }
+    while (seen.len() as u64) < COUNT {
+        seen.push(results.recv().unwrap());
+    }
+    assert_eq!(seen, (0..COUNT).collect::<Vec<_>>());
+    pipeline.join().unwrap();
+}
+
+#[test]
+fn results_are_drained_between_publishes() {
+    explore(|| drained_between(Placement::threads(1)));
+}
+
+#[test]
+fn results_of_two_threads_are_drained_between_publishes() {
+    explore(|| drained_between(Placement::threads(2)));
+}
