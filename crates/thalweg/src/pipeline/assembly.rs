@@ -106,7 +106,7 @@ impl Assembly {
         let (mut producers, merger) =
             lanes::lanes(setup, factory).map_err(|_| BuildError::Capacity(capacity))?;
         self.merge = Some(Box::new(merger));
-        Ok((Intake::Lane(producers.remove(0)), producers))
+        Ok((Intake::Lane(Box::new(producers.remove(0))), producers))
     }
 
     /// Whose bells the stage at `place` rings: those of the stages behind it, and if there are

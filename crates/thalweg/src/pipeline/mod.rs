@@ -77,7 +77,7 @@ enum Intake<T> {
     /// The owner is the only producer.
     Direct(Direct<T>),
     /// One of several lanes.
-    Lane(Producer<T>),
+    Lane(Box<Producer<T>>),
     /// No more events from the owner.
     Closed,
 }
