@@ -179,8 +179,8 @@ impl<T, S: Shape> Receiver<T, S> {
     /// The channel was empty a moment ago.
     #[cold]
     fn wait_and_pop(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
-        if let Some((meeting, gate)) = self.source.end.meeting() {
-            return meeting.recv(&mut self.pace, deadline, &gate.writable);
+        if self.source.end.meeting().is_some() {
+            return self.meet(deadline);
         }
         let moved = (self.source.end.popped(), self.hub.endpoints());
         let source = &mut self.source;

@@ -230,13 +230,8 @@ impl<T, S: Shape> Sender<T, S> {
         value: T,
         deadline: Option<Instant>,
     ) -> Result<(), SendTimeoutError<T>> {
-        if let Some(meeting) = self.end.meeting() {
-            let outcome = meeting.send(value, &mut self.pace, deadline);
-            return outcome.inspect_err(|error| {
-                if let SendTimeoutError::Timeout(_) = error {
-                    self.gate.count_refused();
-                }
-            });
+        if self.end.meeting().is_some() {
+            return self.meet(value, deadline);
         }
         let moved = (self.end.pushed(), self.hub.endpoints());
         let mut value = Some(value);

@@ -23,10 +23,10 @@
 //!    lists a wish as any receiver does, and what it gets is given back, to be taken by the next
 //!    receive. So two that wait for readiness at both sides meet: the sender sees the wish.
 
-mod ends;
 #[cfg(all(test, loom))]
 mod models;
 mod state;
+mod tasks;
 mod token;
 
 #[cfg(all(test, not(loom)))]

@@ -1,61 +1,44 @@
 //! loom models of a meeting. A lost wake-up is a deadlock, which loom reports.
 
-use super::*;
-use crate::channel::error::SendTimeoutError;
-use crate::ring::sync::fault;
-use crate::wait::{Mode, Pace, Signal};
+use super::Wished;
+use crate::channel::models::kept::{Kept, kept};
+use crate::channel::{Mpmc, Ready, Receiver, SendTimeoutError, Sender, Source, mpmc};
+use crate::ring::sync::{Arc, fault};
 use loom::thread;
-// A model's own can't be dropped where it has failed.
-use std::sync::Arc;
+use std::task::Waker;
 use std::time::Instant;
 
-struct Shared {
-    meeting: Meeting<u32>,
-    watchers: Signal,
+type Ends = (Kept<Sender<u32, Mpmc>>, Kept<Receiver<u32, Mpmc>>);
+
+fn ends() -> Ends {
+    kept(mpmc(0))
 }
 
-impl Shared {
-    fn new() -> Arc<Self> {
-        Arc::new(Self {
-            meeting: Meeting::new(),
-            watchers: Signal::new(),
-        })
-    }
-
-    fn send(&self, value: u32, deadline: Option<Instant>) -> Result<(), SendTimeoutError<u32>> {
-        let mut pace = Pace::new(Mode::Power);
-        self.meeting.send(value, &mut pace, deadline)
-    }
-
-    fn recv(&self, deadline: Option<Instant>) -> Option<u32> {
-        let mut pace = Pace::new(Mode::Power);
-        self.meeting.recv(&mut pace, deadline, &self.watchers).ok()
-    }
-
-    fn is_empty(&self) -> bool {
-        !self.meeting.can_pop() && !self.meeting.can_push()
-    }
+fn model(work: impl Fn() + Send + Sync + 'static) {
+    let mut builder = loom::model::Builder::new();
+    builder.preemption_bound = Some(2);
+    builder.check(work);
 }
 
-fn spawn<R: 'static>(
-    shared: &Arc<Shared>,
-    work: impl FnOnce(&Shared) -> R + 'static,
-) -> thread::JoinHandle<R> {
-    let shared = Arc::clone(shared);
-    thread::spawn(move || work(&shared))
+fn is_left(rx: &Receiver<u32, Mpmc>) -> bool {
+    let (meeting, _) = rx.source.end.meeting().unwrap();
+    meeting.can_pop() || meeting.can_push()
 }
 
 fn one_meets_one() {
-    let shared = Shared::new();
-    let sender = spawn(&shared, |shared| shared.send(7, None));
-    assert_eq!(shared.recv(None), Some(7));
-    assert_eq!(sender.join().unwrap(), Ok(()));
-    assert!(shared.is_empty());
+    let (mut tx, mut rx) = ends();
+    let sender = thread::spawn(move || {
+        tx.send(7).unwrap();
+        tx
+    });
+    assert_eq!(rx.recv(), Ok(7));
+    assert!(!is_left(&rx));
+    drop(sender.join().unwrap());
 }
 
 #[test]
 fn a_sender_and_a_receiver_meet() {
-    loom::model(one_meets_one);
+    model(one_meets_one);
 }
 
 #[test]
@@ -66,44 +49,44 @@ fn a_sender_that_lists_itself_without_looking_is_caught() {
 /// In a model a deadline may be reached at any moment.
 #[test]
 fn both_sides_agree_whether_they_met() {
-    loom::model(|| {
-        let shared = Shared::new();
-        let now = Some(Instant::now());
-        let sender = spawn(&shared, move |shared| shared.send(7, now));
-        let got = shared.recv(now);
-        let sent = sender.join().unwrap();
+    model(|| {
+        let (mut tx, mut rx) = ends();
+        let now = Instant::now();
+        let sender = thread::spawn(move || (tx.send_deadline(7, now), tx));
+        let got = rx.recv_deadline(now).ok();
+        let (sent, _tx) = sender.join().unwrap();
         match got {
             Some(value) => assert_eq!((value, sent), (7, Ok(()))),
             None => assert_eq!(sent, Err(SendTimeoutError::Timeout(7))),
         }
-        assert!(shared.is_empty());
+        assert!(!is_left(&rx));
     });
 }
 
 /// As a dropped future does, while another receiver waits.
 fn a_cancelled_receiver() {
-    let shared = Shared::new();
-    let Wished::Listed(seat) = shared.meeting.wish(Waker::noop(), None) else {
+    let (mut tx, mut rx) = ends();
+    let meeting = Arc::clone(rx.source.end.meeting().unwrap().0);
+    let Wished::Listed(seat) = meeting.wish(Waker::noop(), None) else {
         unreachable!("nobody is there");
     };
-    let sender = spawn(&shared, |shared| shared.meeting.try_push(7).is_ok());
-    let cancelled = spawn(&shared, move |shared| {
-        shared.meeting.cancel_recv(Some(seat));
+    let sender = thread::spawn(move || (tx.try_send(7).is_ok(), tx));
+    let cancelled = thread::spawn(move || {
+        meeting.cancel_recv(Some(seat));
+        Kept::new(meeting)
     });
-    let got = shared.recv(Some(Instant::now()));
-    let is_sent = sender.join().unwrap();
-    cancelled.join().unwrap();
-    let left = shared.meeting.try_pop_at().ok().map(|(_, value)| value);
+    let got = rx.recv_deadline(Instant::now()).ok();
+    let (is_sent, _tx) = sender.join().unwrap();
+    drop(cancelled.join().unwrap());
+    let left = rx.try_recv().ok();
     let there = [got, left].into_iter().flatten().count();
     assert_eq!(there, usize::from(is_sent), "neither lost nor doubled");
-    assert!(shared.is_empty());
+    assert!(!is_left(&rx));
 }
 
 #[test]
 fn a_cancelled_receiver_loses_nothing() {
-    let mut builder = loom::model::Builder::new();
-    builder.preemption_bound = Some(2);
-    builder.check(a_cancelled_receiver);
+    model(a_cancelled_receiver);
 }
 
 #[test]
@@ -113,18 +96,46 @@ fn an_element_that_is_not_given_back_is_caught() {
 
 #[test]
 fn closing_ends_a_wait_or_comes_too_late() {
-    loom::model(|| {
-        let shared = Shared::new();
-        let sender = spawn(&shared, |shared| shared.send(7, None));
-        let closer = spawn(&shared, |shared| shared.meeting.close());
-        let got = shared.recv(None);
-        closer.join().unwrap();
-        match got {
-            Some(value) => assert_eq!((value, sender.join().unwrap()), (7, Ok(()))),
-            None => assert_eq!(
-                sender.join().unwrap(),
-                Err(SendTimeoutError::Disconnected(7))
-            ),
-        }
+    model(|| {
+        let (mut tx, mut rx) = ends();
+        let mut closing = Kept::new(rx.clone());
+        let sender = thread::spawn(move || (tx.send(7), tx));
+        let closer = thread::spawn(move || {
+            closing.close();
+            closing
+        });
+        let got = rx.recv();
+        drop(closer.join().unwrap());
+        let (sent, _tx) = sender.join().unwrap();
+        assert_eq!(got.is_ok(), sent.is_ok());
     });
+}
+
+/// A sender and a receiver that watch for each other, and try what they are told of.
+fn two_watchers() {
+    let (mut tx, mut rx) = ends();
+    let sender = thread::spawn(move || {
+        assert_eq!(Ready::new().wait(&mut [&mut *tx as &mut dyn Source]), Ok(0));
+        // The receiver waits until it is handed something.
+        tx.try_send(7).unwrap();
+        tx
+    });
+    assert_eq!(Ready::new().wait(&mut [&mut *rx as &mut dyn Source]), Ok(0));
+    assert_eq!(rx.try_recv(), Ok(7));
+    drop(sender.join().unwrap());
+}
+
+#[test]
+fn two_who_watch_meet() {
+    model(two_watchers);
+}
+
+#[test]
+fn a_watcher_that_is_not_told_is_caught() {
+    assert!(fault::caught("wish_untold", two_watchers));
+}
+
+#[test]
+fn a_receiver_that_only_watches_is_caught() {
+    assert!(fault::caught("ready_wish", two_watchers));
 }

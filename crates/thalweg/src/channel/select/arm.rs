@@ -67,16 +67,12 @@ pub trait Waits<R>: Choices<R> {
     fn waited(result: Option<R>) -> Self::Waited;
 }
 
-/// Arms that can be awaited.
+/// Arms that need no clock.
 #[doc(hidden)]
 #[diagnostic::on_unimplemented(
     message = "a select with a timer can't be awaited: a task needs the timer of its runtime",
     label = "use the runtime's timeout around it, without `after` and `timer` here"
 )]
-pub trait Awaits<R>: Waits<R> {}
-
-/// Arms that need no clock.
-#[doc(hidden)]
 pub trait Untimed {}
 
 /// No arms yet.
@@ -145,7 +141,6 @@ impl<R, N: Choice<R>, A: Choices<R>> Waits<R> for List<N, A> {
 }
 
 impl<N: Untimed, A: Untimed> Untimed for List<N, A> {}
-impl<R, A: Waits<R> + Untimed> Awaits<R> for A {}
 
 /// Where an arm is listed.
 #[derive(Debug, Default)]

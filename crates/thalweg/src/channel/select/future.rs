@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::Select;
-use super::arm::Awaits;
+use super::arm::Waits;
 use super::round::State;
 
 /// See [`Select::wait_async`].
@@ -19,7 +19,7 @@ pub struct SelectFuture<R, A> {
 // Nothing is pinned: arms are on lists by number, not by address.
 impl<R, A> Unpin for SelectFuture<R, A> {}
 
-impl<R, A: Awaits<R>> Future for SelectFuture<R, A> {
+impl<R, A: Waits<R>> Future for SelectFuture<R, A> {
     type Output = A::Waited;
 
     /// # Panics

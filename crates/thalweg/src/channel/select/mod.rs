@@ -129,7 +129,7 @@ use super::receiver::Receiver;
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::wait::{Mode, Pace};
-use arm::{Arm, Awaits, Choice, Choices, List, NoArms, Waits};
+use arm::{Arm, Choice, Choices, List, NoArms, Untimed, Waits};
 use receiving::RecvArm;
 use round::{Round, State};
 use sending::SendArm;
@@ -321,19 +321,21 @@ impl<R, A: Choices<R>> Select<R, A> {
     }
 
     fn wait_until(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
-        let found = self.round().look_at_all();
-        let found = found.or_else(|| self.wait_listed(deadline));
-        Ok(self.arms.finish(found.ok_or(SelectTimeout)?))
+        match self.round().look_at_all() {
+            Some(at) => Ok(self.arms.finish(at)),
+            None => self.wait_listed(deadline),
+        }
     }
 
+    /// As [`wait_deadline`](Self::wait_deadline), for who has looked already.
     #[cold]
-    fn wait_listed(&mut self, deadline: Option<Instant>) -> Option<usize> {
+    pub(super) fn wait_listed(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
         let mut pace = Pace::new(Mode::Power);
         // Lent while the arms are in use.
         self.with_pace(|own| pace = std::mem::replace(own, Pace::new(own.mode())));
         let found = self.round().wait(&mut pace, deadline);
         self.with_pace(|own| std::mem::swap(own, &mut pace));
-        found
+        Ok(self.arms.finish(found.ok_or(SelectTimeout)?))
     }
 
     /// The pace of the first arm that has one.
@@ -373,7 +375,7 @@ impl<R, A: Choices<R>> Select<R, A> {
     /// in their places.
     pub fn wait_async(self) -> SelectFuture<R, A>
     where
-        A: Awaits<R>,
+        A: Waits<R> + Untimed,
     {
         SelectFuture {
             select: self,

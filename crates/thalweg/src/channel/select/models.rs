@@ -2,7 +2,7 @@
 
 use super::Select;
 use crate::channel::models::kept::{Kept, kept};
-use crate::channel::{Mpmc, Receiver, Sender, mpmc, spsc};
+use crate::channel::{Mpmc, Receiver, Sender, mpmc, spsc, unbounded};
 use crate::ring::sync::fault;
 use loom::thread;
 use std::time::Instant;
@@ -117,7 +117,61 @@ fn one_arm_fires_and_no_other() {
     model(one_of_both);
 }
 
+/// A select that offers at two rendezvous to which somebody comes: it sends at one at most.
+fn one_of_two_meetings() {
+    let (mut first, mut from_first) = kept(spsc::<u32>(0));
+    let (mut second, mut from_second) = kept(spsc::<u32>(0));
+    let one = thread::spawn(move || (from_first.try_recv().is_ok(), from_first));
+    let two = thread::spawn(move || (from_second.try_recv().is_ok(), from_second));
+    let mut values = [Some(1), Some(2)];
+    let [a, b] = &mut values;
+    let arm = Select::new()
+        .send(&mut first, a, |sent| sent.map(|()| 0))
+        .send(&mut second, b, |sent| sent.map(|()| 1))
+        .wait_deadline(Instant::now());
+    let (is_first_met, _from_first) = one.join().unwrap();
+    let (is_second_met, _from_second) = two.join().unwrap();
+    let is_met = [is_first_met, is_second_met];
+    assert_eq!(values.map(|value| value.is_none()), is_met);
+    assert_eq!([arm == Ok(Ok(0)), arm == Ok(Ok(1))], is_met);
+}
+
+#[test]
+fn a_select_meets_once() {
+    model(one_of_two_meetings);
+}
+
 #[test]
 fn a_token_that_is_not_respected_is_caught() {
-    assert!(fault::caught("select_token", one_of_both));
+    assert!(fault::caught("select_token", one_of_two_meetings));
+}
+
+/// One of two channels has an element at every moment: it comes to the second before it goes from
+/// the first. Unbounded ones, whose lock orders what threads see of both.
+fn what_moves() {
+    let (mut to_first, mut from_first) = kept(unbounded::<u32>(1));
+    let (mut to_second, mut from_second) = kept(unbounded::<u32>(1));
+    let mut taker = Kept::new(from_first.clone());
+    to_first.send(1).unwrap();
+    let mover = thread::spawn(move || {
+        to_second.send(2).unwrap();
+        let _ = taker.try_recv();
+        (to_second, taker)
+    });
+    let found = Select::new()
+        .recv(&mut from_second, |got| got.is_ok())
+        .recv(&mut from_first, |got| got.is_ok())
+        .try_now();
+    assert_eq!(found, Some(true), "it was in one of both all the time");
+    drop((mover.join().unwrap(), to_first));
+}
+
+#[test]
+fn a_look_does_not_miss_what_moves() {
+    model(what_moves);
+}
+
+#[test]
+fn a_look_without_a_glance_is_caught() {
+    assert!(fault::caught("select_glance", what_moves));
 }

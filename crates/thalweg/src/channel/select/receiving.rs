@@ -1,10 +1,12 @@
 //! The receiving arm of a select.
 
 use std::task::Waker;
+use std::time::Instant;
 
 use super::arm::{Arm, Choice, Listed, Untimed};
 use super::ready::Watched;
-use crate::channel::error::RecvError;
+use super::{Select, SelectTimeout};
+use crate::channel::error::{RecvError, RecvTimeoutError};
 use crate::channel::meeting::{Stake, Wished};
 use crate::channel::receiver::Receiver;
 use crate::channel::shape::Shape;
@@ -37,6 +39,10 @@ impl<'a, T, S: Shape, F> RecvArm<'a, T, S, F> {
 impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
     #[inline]
     fn attempt(&mut self) -> bool {
+        if self.outcome.is_some() {
+            // Somebody else has fired it.
+            return true;
+        }
         self.listed.used_up();
         let outcome = match self.receiver.source.pop() {
             Ok(value) => Ok(value),
@@ -109,6 +115,17 @@ impl<T, S: Shape, F> Drop for RecvArm<'_, T, S, F> {
 }
 
 impl<T, S: Shape> Receiver<T, S> {
+    /// Waits for a sender at a rendezvous.
+    pub(in crate::channel) fn meet(
+        &mut self,
+        deadline: Option<Instant>,
+    ) -> Result<T, RecvTimeoutError> {
+        match Select::new().recv(self, |got| got).wait_listed(deadline) {
+            Ok(got) => Ok(got?),
+            Err(SelectTimeout) => Err(RecvTimeoutError::Timeout),
+        }
+    }
+
     /// Lists a wait; gives whether it is over, and what was got at a meeting.
     fn wish(&self, listed: &mut Listed, waker: &Waker, stake: Option<Stake>) -> (bool, Option<T>) {
         let Some((meeting, gate)) = self.source.end.meeting() else {

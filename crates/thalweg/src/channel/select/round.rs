@@ -89,12 +89,15 @@ impl<A: Arms> Round<'_, A> {
     /// Lists the arms that meet, which looks for their counterparts in the same step; gives whether
     /// the wait is over.
     fn list_at_meetings(&mut self, waker: &Waker) -> bool {
-        let token = self.token.fetch().clone();
-        token.open();
+        // One arm that is alone fires once in any case.
+        let token = (self.arms.count() > 1).then(|| self.token.fetch().clone());
+        if let Some(token) = &token {
+            token.open();
+        }
         self.turns().any(|at| {
-            self.arms.with(at, |arm| {
-                arm.meets() && arm.list(waker, Some(Stake::of(&token, at)))
-            })
+            let stake = token.as_ref().map(|token| Stake::of(token, at));
+            self.arms
+                .with(at, |arm| arm.meets() && arm.list(waker, stake))
         })
     }
 

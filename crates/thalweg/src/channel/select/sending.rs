@@ -1,10 +1,12 @@
 //! The sending arm of a select.
 
 use std::task::Waker;
+use std::time::Instant;
 
 use super::arm::{Arm, Choice, Listed, Untimed};
 use super::ready::Watched;
-use crate::channel::error::{SendError, TrySendError};
+use super::{Select, SelectTimeout};
+use crate::channel::error::{SendError, SendTimeoutError, TrySendError};
 use crate::channel::hub::Overflow;
 use crate::channel::meeting::{Offered, Stake};
 use crate::channel::sender::Sender;
@@ -38,6 +40,10 @@ impl<'a, T, S: Shape, F> SendArm<'a, T, S, F> {
 #[allow(private_interfaces)] // as `Arm`
 impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
     fn attempt(&mut self) -> bool {
+        if self.outcome.is_some() {
+            // Somebody else has fired it.
+            return true;
+        }
         let Some(value) = self.value.take() else {
             return false;
         };
@@ -139,6 +145,27 @@ impl<T, S: Shape, F> Drop for SendArm<'_, T, S, F> {
         }
         self.unlist();
         self.sender.pass_on_of(&mut self.listed);
+    }
+}
+
+impl<T, S: Shape> Sender<T, S> {
+    /// Waits for a receiver at a rendezvous.
+    pub(in crate::channel) fn meet(
+        &mut self,
+        value: T,
+        deadline: Option<Instant>,
+    ) -> Result<(), SendTimeoutError<T>> {
+        let mut value = Some(value);
+        let select = Select::new().send(self, &mut value, |sent| sent);
+        let outcome = select.wait_listed(deadline);
+        let Some(value) = value else {
+            return Ok(());
+        };
+        if outcome == Err(SelectTimeout) {
+            self.gate.count_refused();
+            return Err(SendTimeoutError::Timeout(value));
+        }
+        Err(SendTimeoutError::Disconnected(value))
     }
 }
 
