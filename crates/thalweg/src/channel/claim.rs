@@ -1,15 +1,18 @@
 //! Writing into a channel's memory: claim, write, commit.
 
 use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
 
 use super::discard::{discard_left, discard_tickets};
 use super::error::ClaimError;
-use super::hub::{Gate, Hub, Overflow};
+use super::future::{leave, poll_on};
+use super::hub::{Claiming, Gate, Hub, Overflow};
 use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::ring::{self, Ticket, TicketClaim};
-use crate::wait::block;
+use crate::wait::{Entry, block};
 
 enum Room<'c, T> {
     Ring(ring::Claim<'c, T>),
@@ -163,20 +166,60 @@ impl<T, S: Shape> Sender<T, S> {
     /// # Errors
     /// As [`try_claim`](Self::try_claim), but `Full` only under a policy that does not block.
     pub fn claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
-        if self.hub.habits.overflow != Overflow::Block {
-            return self.try_claim(count);
+        if self.shares_room() {
+            let asking = Asking::of(&self.end, &self.hub, &self.gate).expect(IS_SHARED);
+            let claiming = asking.claiming(count);
+            let attempt = || asking.attempt(count);
+            let outcome = block(&self.gate.writable, &mut self.pace, None, attempt);
+            drop(claiming);
+            // Without a deadline this ends only when there is an answer.
+            return asking.settle(outcome.unwrap_or(Err(ring::ClaimError::Closed)));
         }
-        if let SendEnd::Ticket(_) = self.end {
-            return self.claim_shared(count);
-        }
-        // Only this sender takes room, so it does not become less.
-        let end = &mut self.end;
-        // Without a deadline this ends only when there is an answer.
-        let _ = block(&self.gate.writable, &mut self.pace, None, || {
-            let is_full = matches!(room(end, count), Err(ClaimError::Full { .. }));
-            (!is_full).then_some(())
-        });
+        let (end, overflow) = (&mut self.end, self.hub.habits.overflow);
+        let attempt = || may_claim(end, overflow, count);
+        let _ = block(&self.gate.writable, &mut self.pace, None, attempt);
         self.try_claim(count)
+    }
+
+    /// As [`claim`](Self::claim), in a task.
+    ///
+    /// Cancel-safe: dropping the future keeps no room, and no wake-up that another sender needs.
+    ///
+    /// ```
+    /// # futures_executor::block_on(async {
+    /// let (mut tx, mut rx) = thalweg::channel::mpsc(8);
+    /// // Nothing is made before there is room for it.
+    /// let mut claim = tx.claim_async(1).await?;
+    /// claim.push("made now").expect("room for one");
+    /// claim.commit();
+    /// assert_eq!(rx.recv_async().await, Ok("made now"));
+    /// # Ok::<(), thalweg::channel::ClaimError>(())
+    /// # }).expect("there is room");
+    /// ```
+    ///
+    /// # Errors
+    /// As [`claim`](Self::claim).
+    ///
+    /// # Panics
+    /// If the future is polled after it was ready.
+    pub fn claim_async(&mut self, count: usize) -> ClaimFuture<'_, T, S> {
+        let asks = if self.shares_room() {
+            // As a shared borrow, since the claim that it becomes is one.
+            let asking = Asking::of(&self.end, &self.hub, &self.gate).expect(IS_SHARED);
+            Asks::OfMany(asking, asking.claiming(count))
+        } else {
+            Asks::OfOwn(Some(self))
+        };
+        ClaimFuture {
+            count,
+            asks,
+            entry: None,
+        }
+    }
+
+    /// Whether it waits for room that others take, too.
+    fn shares_room(&self) -> bool {
+        matches!(self.end, SendEnd::Ticket(_)) && self.hub.habits.overflow == Overflow::Block
     }
 
     /// Claims room for exactly `count` elements if there is that much now.
@@ -195,31 +238,135 @@ impl<T, S: Shape> Sender<T, S> {
             gate: &self.gate,
         })
     }
+}
 
-    /// Waits for room in a ring where others take it, too.
-    fn claim_shared(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
-        let SendEnd::Ticket(ring) = &self.end else {
-            return Err(ClaimError::Unsupported);
-        };
-        let claiming = self.gate.claiming();
-        let outcome = block(&self.gate.writable, &mut self.pace, None, || {
-            match ring.claim(count) {
-                Err(ring::ClaimError::Full { .. }) => None,
-                outcome => Some(outcome),
-            }
-        });
-        drop(claiming);
+const IS_SHARED: &str = "a ring that senders share";
+
+/// Asks for room in a ring where others take it, too, and waits for it.
+struct Asking<'c, T> {
+    ring: &'c Ticket<T>,
+    hub: &'c Hub,
+    gate: &'c Gate,
+}
+
+impl<T> Clone for Asking<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Asking<'_, T> {}
+
+impl<'c, T> Asking<'c, T> {
+    /// None in any other store.
+    fn of(end: &'c SendEnd<T>, hub: &'c Hub, gate: &'c Gate) -> Option<Self> {
+        match end {
+            SendEnd::Ticket(ring) => Some(Self { ring, hub, gate }),
+            _ => None,
+        }
+    }
+
+    /// To be kept while it waits: for several elements, more than one wake-up may have to come
+    /// together.
+    fn claiming(self, count: usize) -> Option<Claiming<'c>> {
+        (count > 1).then(|| self.gate.claiming())
+    }
+
+    fn attempt(self, count: usize) -> Option<Result<TicketClaim<'c, T>, ring::ClaimError>> {
+        match self.ring.claim(count) {
+            Err(ring::ClaimError::Full { .. }) => None,
+            outcome => Some(outcome),
+        }
+    }
+
+    fn settle(
+        self,
+        outcome: Result<TicketClaim<'c, T>, ring::ClaimError>,
+    ) -> Result<Claim<'c, T>, ClaimError> {
         // Room that is left may be for another, who left it to this one.
-        if self.gate.writable.waiting() > 0 && ring.can_push() {
+        if self.gate.writable.waiting() > 0 && self.ring.can_push() {
             self.gate.writable.notify_one();
         }
-        let claim = outcome.unwrap_or(Err(ring::ClaimError::Closed))?;
         Ok(Claim {
-            room: Some(Room::Ticket(claim, ring)),
-            hub: &self.hub,
-            gate: &self.gate,
+            room: Some(Room::Ticket(outcome?, self.ring)),
+            hub: self.hub,
+            gate: self.gate,
         })
     }
+}
+
+enum Asks<'s, T, S: Shape> {
+    /// For room that only this sender takes, so that it does not become less. Taken by the poll
+    /// that is ready.
+    OfOwn(Option<&'s mut Sender<T, S>>),
+    OfMany(Asking<'s, T>, Option<Claiming<'s>>),
+}
+
+/// See [`Sender::claim_async`].
+#[must_use = "futures do nothing unless polled"]
+pub struct ClaimFuture<'s, T, S: Shape> {
+    count: usize,
+    asks: Asks<'s, T, S>,
+    entry: Option<Entry>,
+}
+
+impl<'s, T, S: Shape> Future for ClaimFuture<'s, T, S> {
+    type Output = Result<Claim<'s, T>, ClaimError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { count, asks, entry } = self.get_mut();
+        match asks {
+            Asks::OfOwn(place) => {
+                let sender = place.as_mut().expect("not polled after it was ready");
+                ready!(poll_on(
+                    &mut **sender,
+                    |sender| &sender.gate.writable,
+                    entry,
+                    context,
+                    |sender| may_claim(&mut sender.end, sender.hub.habits.overflow, *count),
+                ));
+                let sender = place.take().expect("it was there");
+                Poll::Ready(sender.try_claim(*count))
+            }
+            Asks::OfMany(asking, claiming) => {
+                let attempt = |asking: &mut Asking<'s, T>| asking.attempt(*count);
+                let outcome = ready!(poll_on(
+                    asking,
+                    |asking| &asking.gate.writable,
+                    entry,
+                    context,
+                    attempt
+                ));
+                *claiming = None;
+                Poll::Ready(asking.settle(outcome))
+            }
+        }
+    }
+}
+
+impl<T, S: Shape> Drop for ClaimFuture<'_, T, S> {
+    fn drop(&mut self) {
+        match &self.asks {
+            Asks::OfOwn(Some(sender)) => leave(&sender.gate.writable, &mut self.entry),
+            Asks::OfMany(asking, _) => leave(&asking.gate.writable, &mut self.entry),
+            Asks::OfOwn(None) => {}
+        }
+    }
+}
+
+impl<T, S: Shape> fmt::Debug for ClaimFuture<'_, T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("ClaimFuture")
+            .field("count", &self.count)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Something, unless room that only this sender takes is to be waited for.
+fn may_claim<T>(end: &mut SendEnd<T>, overflow: Overflow, count: usize) -> Option<()> {
+    let waits =
+        overflow == Overflow::Block && matches!(room(end, count), Err(ClaimError::Full { .. }));
+    (!waits).then_some(())
 }
 
 /// Room for exactly `count` elements, if there is that much. Of no consequence if it is dropped

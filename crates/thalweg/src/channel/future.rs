@@ -13,7 +13,7 @@ use std::task::{Context, Poll};
 use super::error::{RecvError, SendError, TrySendError};
 use super::hub::Overflow;
 use super::meeting::Seat;
-use super::receiver::Receiver;
+use super::receiver::{Receiver, Source};
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::ring::{PopError, PushError};
@@ -34,16 +34,40 @@ impl Listed {
     }
 }
 
-/// Forgets a wait that a notification has ended: the look that follows uses it up.
-fn wake_up(signal: &Signal, entry: &mut Option<Entry>, context: &Context<'_>) {
-    if entry.is_some_and(|listed| !signal.update(listed, context.waker())) {
+/// Makes attempts for a task that waits on a signal of `owner`: what
+/// [`block`](crate::wait::block) is to a thread. Who gives up must [`leave`].
+pub(super) fn poll_on<O, R>(
+    owner: &mut O,
+    signal: impl Fn(&O) -> &Signal,
+    entry: &mut Option<Entry>,
+    context: &Context<'_>,
+    mut attempt: impl FnMut(&mut O) -> Option<R>,
+) -> Poll<R> {
+    let waker = context.waker();
+    // A wait that a notification has ended is over: the look that follows uses it up.
+    if entry.is_some_and(|listed| !signal(owner).update(listed, waker)) {
         *entry = None;
+    }
+    loop {
+        if let Some(found) = attempt(owner) {
+            leave(signal(owner), entry);
+            return Poll::Ready(found);
+        }
+        // Listed since before that look, there is nothing new to look for.
+        if entry.is_some_and(|listed| signal(owner).update(listed, waker)) {
+            return Poll::Pending;
+        }
+        *entry = Some(signal(owner).register(waker));
+        #[cfg(any(loom, shuttle))]
+        if crate::ring::sync::fault::is("future_look_again") {
+            return Poll::Pending;
+        }
     }
 }
 
 /// Takes a waiting task off the list; one that was notified passes it on, since what it got, if
 /// anything, it may have got before.
-fn leave(signal: &Signal, entry: &mut Option<Entry>) {
+pub(super) fn leave(signal: &Signal, entry: &mut Option<Entry>) {
     if let Some(entry) = entry.take()
         && !signal.unregister(entry)
     {
@@ -52,22 +76,6 @@ fn leave(signal: &Signal, entry: &mut Option<Entry>) {
             return;
         }
         signal.notify_one();
-    }
-}
-
-/// Puts the task on the list, or leaves it there; gives whether it was there all the time since
-/// the last look, so that there is nothing new to look for.
-fn stay(signal: &Signal, entry: &mut Option<Entry>, context: &Context<'_>) -> bool {
-    match entry {
-        Some(listed) if signal.update(*listed, context.waker()) => true,
-        _ => {
-            *entry = Some(signal.register(context.waker()));
-            #[cfg(any(loom, shuttle))]
-            if crate::ring::sync::fault::is("future_look_again") {
-                return true;
-            }
-            false
-        }
     }
 }
 
@@ -94,6 +102,32 @@ impl<T, S: Shape> Receiver<T, S> {
         }
     }
 
+    /// As [`recv_async`](Self::recv_async), for up to `max` elements, which go to the end of `out`;
+    /// gives how many. See [`recv_many`](Self::recv_many).
+    ///
+    /// Cancel-safe: `out` grows only by the poll that says so.
+    ///
+    /// ```
+    /// # futures_executor::block_on(async {
+    /// let (mut tx, mut rx) = thalweg::channel::mpsc(8);
+    /// tx.send_slice(&[1, 2, 3]).expect("room for 3");
+    /// let mut batch = Vec::with_capacity(64);
+    /// assert_eq!(rx.recv_many_async(&mut batch, 64).await, Ok(3));
+    /// assert_eq!(batch, [1, 2, 3]);
+    /// # });
+    /// ```
+    ///
+    /// # Errors
+    /// [`RecvError`] if the channel is empty and no sender is left.
+    pub fn recv_many_async<'r>(
+        &'r mut self,
+        out: &'r mut Vec<T>,
+        max: usize,
+    ) -> RecvManyFuture<'r, T, S> {
+        let receive = self.recv_async();
+        RecvManyFuture { receive, out, max }
+    }
+
     pub(super) fn poll_recv(
         &mut self,
         listed: &mut Listed,
@@ -102,23 +136,31 @@ impl<T, S: Shape> Receiver<T, S> {
         if let Some((meeting, gate)) = self.source.end.meeting() {
             return meeting.poll_recv(&mut listed.seat, context, &gate.writable);
         }
-        let entry = &mut listed.entry;
-        wake_up(&self.source.hub.readable, entry, context);
-        loop {
-            let outcome = match self.source.pop() {
-                Ok(value) => Ok(value),
-                Err(PopError::Closed) => Err(RecvError),
-                Err(PopError::Empty) => {
-                    if stay(&self.source.hub.readable, entry, context) {
-                        return Poll::Pending;
-                    }
-                    continue;
-                }
-            };
-            leave(&self.source.hub.readable, entry);
+        self.poll_pop(listed, context, Source::pop)
+    }
+
+    /// Waits as a task for what `pop` takes out of a store.
+    fn poll_pop<R>(
+        &mut self,
+        listed: &mut Listed,
+        context: &Context<'_>,
+        mut pop: impl FnMut(&mut Source<T>) -> Result<R, PopError>,
+    ) -> Poll<Result<R, RecvError>> {
+        let attempt = |source: &mut Source<T>| match pop(source) {
+            Err(PopError::Empty) => None,
+            outcome => Some(outcome.map_err(|_| RecvError)),
+        };
+        let outcome = poll_on(
+            &mut self.source,
+            |source| &source.hub.readable,
+            &mut listed.entry,
+            context,
+            attempt,
+        );
+        if outcome.is_ready() {
             self.source.pass_on();
-            return Poll::Ready(outcome);
         }
+        outcome
     }
 
     pub(super) fn leave(&self, listed: &mut Listed) {
@@ -149,6 +191,34 @@ impl<T, S: Shape> Future for RecvFuture<'_, T, S> {
 impl<T, S: Shape> Drop for RecvFuture<'_, T, S> {
     fn drop(&mut self) {
         self.receiver.leave(&mut self.listed);
+    }
+}
+
+/// See [`Receiver::recv_many_async`].
+#[derive(Debug)]
+#[must_use = "futures do nothing unless polled"]
+pub struct RecvManyFuture<'r, T, S: Shape> {
+    receive: RecvFuture<'r, T, S>,
+    out: &'r mut Vec<T>,
+    max: usize,
+}
+
+impl<T, S: Shape> Future for RecvManyFuture<'_, T, S> {
+    type Output = Result<usize, RecvError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let Self { receive, out, max } = self.get_mut();
+        let RecvFuture { receiver, listed } = receive;
+        let Some(more) = max.checked_sub(1) else {
+            return Poll::Ready(Ok(0));
+        };
+        if receiver.source.end.meeting().is_none() {
+            return receiver.poll_pop(listed, context, |source| source.pop_many(out, *max));
+        }
+        receiver.poll_recv(listed, context).map_ok(|first| {
+            out.push(first);
+            1 + receiver.source.pop_many(out, more).unwrap_or(0)
+        })
     }
 }
 
@@ -199,32 +269,34 @@ impl<T, S: Shape> Sender<T, S> {
         {
             return meeting.poll_send(value, &mut listed.seat, context);
         }
-        let entry = &mut listed.entry;
-        wake_up(&self.gate.writable, entry, context);
-        loop {
+        let attempt = |sender: &mut Self| {
             let Some(element) = value.take() else {
-                leave(&self.gate.writable, entry);
-                return Poll::Ready(Ok(()));
+                return Some(Ok(()));
             };
-            let outcome = match self.push_once(element) {
-                Ok(()) => Ok(()),
-                Err(TrySendError::Disconnected(back)) => Err(SendError::Disconnected(back)),
-                Err(TrySendError::Full(back)) if self.hub.habits.overflow == Overflow::Reject => {
-                    self.gate.count_refused();
-                    Err(SendError::Full(back))
+            match sender.push_once(element) {
+                Ok(()) => Some(Ok(())),
+                Err(TrySendError::Disconnected(back)) => Some(Err(SendError::Disconnected(back))),
+                Err(TrySendError::Full(back)) if sender.hub.habits.overflow == Overflow::Reject => {
+                    sender.gate.count_refused();
+                    Some(Err(SendError::Full(back)))
                 }
                 Err(TrySendError::Full(back)) => {
                     *value = Some(back);
-                    if stay(&self.gate.writable, entry, context) {
-                        return Poll::Pending;
-                    }
-                    continue;
+                    None
                 }
-            };
-            leave(&self.gate.writable, entry);
+            }
+        };
+        let outcome = poll_on(
+            self,
+            |sender| &sender.gate.writable,
+            &mut listed.entry,
+            context,
+            attempt,
+        );
+        if outcome.is_ready() {
             self.pass_on();
-            return Poll::Ready(outcome);
         }
+        outcome
     }
 
     pub(super) fn push_once(&mut self, value: T) -> Result<(), TrySendError<T>> {

@@ -2,7 +2,7 @@
 
 use std::sync::PoisonError;
 
-use crate::ring::sync::{AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, order};
+use crate::ring::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, order};
 use crate::wait::{Mode, Signal};
 
 use super::gap::Gaps;
@@ -47,6 +47,15 @@ pub(super) struct Hub {
     pub(super) habits: Habits,
     /// What the gates of senders that are gone have counted.
     gone: Mutex<Counters>,
+    closing: Mutex<Closing>,
+}
+
+/// Whether nothing can be sent any more, since receivers say so, and where that is waited for.
+#[derive(Default)]
+struct Closing {
+    is_over: bool,
+    /// Made by the first that waits: most channels have none.
+    signal: Option<Arc<Signal>>,
 }
 
 impl Hub {
@@ -57,7 +66,41 @@ impl Hub {
             receivers: AtomicU64::new(1),
             habits,
             gone: Mutex::new(Counters::default()),
+            closing: Mutex::default(),
         }
+    }
+
+    fn closing(&self) -> MutexGuard<'_, Closing> {
+        // Nothing panics while this is locked.
+        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Receivers have closed the store: tells those who wait for that.
+    pub(super) fn tell_closed(&self) {
+        let mut closing = self.closing();
+        closing.is_over = true;
+        let signal = closing.signal.clone();
+        drop(closing);
+        if let Some(signal) = signal
+            && must_tell_closed()
+        {
+            signal.notify_all();
+        }
+    }
+
+    /// Whether [`tell_closed`](Self::tell_closed) was called.
+    pub(super) fn is_told_closed(&self) -> bool {
+        self.closing().is_over
+    }
+
+    /// Notified when the channel is closed by receivers, if that was not told yet.
+    pub(super) fn closing_signal(&self) -> Arc<Signal> {
+        let mut closing = self.closing();
+        Arc::clone(
+            closing
+                .signal
+                .get_or_insert_with(|| Arc::new(Signal::new())),
+        )
     }
 
     fn gone(&self) -> MutexGuard<'_, Counters> {
@@ -120,15 +163,39 @@ impl Hub {
             self.senders.store(senders - 1, Ordering::Relaxed);
             return senders == 1;
         }
-        // ORDERING: Relaxed; what a sender did is told by the store that it wrote to and by the
-        // signal that it notified, not by this count.
-        self.senders.fetch_sub(1, Ordering::Relaxed) == 1
+        // ORDERING: AcqRel (order::leave), pairs with the Release in `revive`: the lane that an
+        // upgraded sender brought is known before this one's is closed.
+        self.senders.fetch_sub(1, order::leave()) == 1
     }
 
     /// Whether anybody may still send.
     pub(super) fn has_senders(&self) -> bool {
         // ORDERING: Relaxed; what a sender that has gone left unseen goes with the store.
         self.senders.load(Ordering::Relaxed) > 0
+    }
+
+    /// How many there are; may be old by the time it is read.
+    pub(super) fn sender_count(&self) -> usize {
+        // ORDERING: Relaxed; a figure.
+        self.senders.load(Ordering::Relaxed) as usize
+    }
+
+    /// As [`sender_count`](Self::sender_count).
+    pub(super) fn receiver_count(&self) -> usize {
+        // ORDERING: Relaxed; a figure.
+        self.receivers.load(Ordering::Relaxed) as usize
+    }
+
+    /// Adds a sender unless there is none any more; gives whether it did. For who holds none.
+    #[must_use = "without one there is nothing to add to"]
+    pub(super) fn revive_sender(&self) -> bool {
+        revive(&self.senders)
+    }
+
+    /// As [`revive_sender`](Self::revive_sender).
+    #[must_use = "without one there is nothing to add to"]
+    pub(super) fn revive_receiver(&self) -> bool {
+        revive(&self.receivers)
     }
 
     pub(super) fn add_receiver(&self) {
@@ -141,6 +208,28 @@ impl Hub {
         // ORDERING: Relaxed, as for senders.
         self.receivers.fetch_sub(1, Ordering::Relaxed) == 1
     }
+}
+
+fn revive(count: &AtomicU64) -> bool {
+    #[cfg(any(loom, shuttle))]
+    if crate::ring::sync::fault::is("revived") {
+        // ORDERING: Relaxed; wrong in any case.
+        return count.fetch_add(1, Ordering::Relaxed) < u64::MAX;
+    }
+    let more = |count: u64| (count > 0).then_some(count + 1);
+    count
+        // ORDERING: Release (order::enter), pairs with the AcqRel in `remove_sender`: whoever
+        // leaves later knows of the lane that this one has brought. Relaxed else.
+        .fetch_update(order::enter(), Ordering::Relaxed, more)
+        .is_ok()
+}
+
+fn must_tell_closed() -> bool {
+    #[cfg(any(loom, shuttle))]
+    if crate::ring::sync::fault::is("closed_untold") {
+        return false;
+    }
+    true
 }
 
 /// Where the senders of one store wait, and what became of what they sent. One per channel, or one

@@ -5,8 +5,8 @@
 //! one waiting at the porch.
 //!
 //! *No lane is missed.* Who clones a sender holds one, so the new lane is at the porch before the
-//! old one can be closed. The receiver that sees all its lanes closed looks at the porch after
-//! that, until there is nothing new.
+//! old one can be closed; for who upgrades a weak one, see `weak`. The receiver that sees all its
+//! lanes closed looks at the porch after that, until there is nothing new.
 
 use std::sync::PoisonError;
 
@@ -18,7 +18,7 @@ use crate::wait::Panics;
 type Newcomer<T> = (Consumer<T>, Arc<Gate>);
 
 /// Where lanes wait to be taken in.
-struct Porch<T> {
+pub(super) struct Porch<T> {
     newcomers: Mutex<Vec<Newcomer<T>>>,
     is_occupied: AtomicBool,
     /// The receiver is gone: nobody will take anything in.
@@ -62,9 +62,20 @@ pub(super) fn pair<T>(
 }
 
 impl<T> LaneSender<T> {
+    /// Where others like it come from.
+    pub(super) fn porch(&self) -> &Arc<Porch<T>> {
+        &self.porch
+    }
+}
+
+impl<T> Porch<T> {
+    /// Elements of a lane.
+    pub(super) fn capacity(&self) -> usize {
+        self.capacity
+    }
+
     /// Another lane, whose sender waits at `gate`.
-    pub(super) fn another(&self, gate: Arc<Gate>) -> Self {
-        let porch = &self.porch;
+    pub(super) fn lane(porch: &Arc<Self>, gate: Arc<Gate>) -> LaneSender<T> {
         let (producer, consumer) =
             spsc(porch.capacity, porch.layout).expect("the first lane was made with these");
         let mut newcomers = porch
@@ -80,7 +91,7 @@ impl<T> LaneSender<T> {
         }
         // A consumer that nobody will drain is dropped here, which closes the lane.
         drop(newcomers);
-        Self {
+        LaneSender {
             producer,
             porch: Arc::clone(porch),
         }
@@ -102,7 +113,7 @@ impl<T> LaneReceiver<T> {
                 .newcomers
                 .lock()
                 .unwrap_or_else(PoisonError::into_inner);
-            // ORDERING: Relaxed; under the lock that `another` holds when it stores.
+            // ORDERING: Relaxed; under the lock that `lane` holds when it stores.
             self.porch.is_occupied.store(false, Ordering::Relaxed);
             std::mem::take(&mut *newcomers)
         };
@@ -135,7 +146,7 @@ impl<T> LaneReceiver<T> {
 
     /// Whether a lane waits at the porch.
     fn is_expecting(&self) -> bool {
-        // ORDERING: Relaxed, as in `another`.
+        // ORDERING: Relaxed, as in `lane`.
         self.porch.is_occupied.load(Ordering::Relaxed)
     }
 

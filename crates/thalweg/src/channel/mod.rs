@@ -24,7 +24,8 @@
 //! already: see [`Receiver::recv_async`].
 //!
 //! Choose the narrowest shape that fits: what two sides do not share costs nothing. Endpoints are
-//! `Send` and not `Sync`, and their operations take `&mut self`: a thread has its own.
+//! `Send` and not `Sync`, and their operations take `&mut self`: a thread has its own, and clones
+//! one for another. Methods of other crates, and how ends are shared: [`porting`].
 //!
 //! # Disconnecting
 //! When the last sender is dropped, receivers get what was sent, then an error. When the last
@@ -41,10 +42,12 @@
 //! the thread that dropped it, which may be a sender's.
 //!
 //! # Async
-//! [`Sender::send_async`], [`Receiver::recv_async`] and [`Select::wait_async`] are futures, which
-//! need nothing of a runtime but its `Waker`. With the feature `stream`, off by default, ends
-//! become a `futures_core::Stream` and a `futures_sink::Sink`: `Receiver::stream`,
-//! `Receiver::into_stream`, `Sender::into_sink`.
+//! [`Sender::send_async`], [`Sender::claim_async`], [`Receiver::recv_async`],
+//! [`Receiver::recv_many_async`], [`Sender::closed`] and [`Select::wait_async`] are futures, which
+//! need nothing of a runtime but its `Waker`. A future takes its element when it is polled, not
+//! when it is made. With the feature `stream`, off by default, ends become a `futures_core::Stream`
+//! and a `futures_sink::Sink`: [`Receiver::stream`], [`Receiver::into_stream`],
+//! `Sender::into_sink`.
 //!
 //! # Memory ordering
 //! What a thread did before it sent an element is visible to the thread that received it, after
@@ -54,6 +57,7 @@ mod balance;
 mod batch;
 mod builder;
 mod claim;
+mod closed;
 mod discard;
 mod error;
 mod future;
@@ -67,24 +71,30 @@ mod meeting;
 #[cfg(all(test, loom))]
 mod models;
 pub mod oneshot;
+#[cfg(any(doc, doctest))]
+#[doc = include_str!("porting.md")]
+pub mod porting {}
 mod receiver;
 mod recv_end;
 pub mod select;
 mod send_end;
 mod sender;
 mod shape;
-mod slip;
 #[cfg(feature = "stream")]
+mod sink;
+mod slip;
 mod stream;
+mod weak;
 
 pub use batch::Batch;
 pub use builder::{BuildError, Builder};
-pub use claim::Claim;
+pub use claim::{Claim, ClaimFuture};
+pub use closed::Closed;
 pub use error::{
     ClaimError, RecvError, RecvTimeoutError, SendError, SendManyError, SendTimeoutError,
     TryRecvError, TrySendError,
 };
-pub use future::{RecvFuture, SendFuture};
+pub use future::{RecvFuture, RecvManyFuture, SendFuture};
 pub use hub::{Counters, Overflow};
 pub use iter::{IntoIter, Iter, TryIter};
 pub use receiver::Receiver;
@@ -95,7 +105,9 @@ pub use select::{
 pub use sender::Sender;
 pub use shape::{ManyReceivers, ManySenders, Mpmc, Mpsc, Shape, Spsc};
 #[cfg(feature = "stream")]
-pub use stream::{RecvStream, SendSink};
+pub use sink::SendSink;
+pub use stream::RecvStream;
+pub use weak::{WeakReceiver, WeakSender};
 
 macro_rules! shape {
     ($(#[$doc:meta])* $name:ident, $shape:ident) => {

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use super::error::{RecvError, RecvTimeoutError, TryRecvError};
 use super::hub::{Counters, Hub, Overflow};
 use super::recv_end::RecvEnd;
-use super::shape::{ManyReceivers, Shape};
+use super::shape::Shape;
 use super::slip::Slip;
 use crate::ring::PopError;
 use crate::ring::sync::Arc;
@@ -294,6 +294,7 @@ impl<T, S: Shape> Receiver<T, S> {
     pub fn close(&mut self) {
         let mut panics = Panics::default();
         panics.catch(|| self.source.end.close());
+        panics.catch(|| self.source.hub.tell_closed());
         panics.catch(|| self.source.hub.readable.notify_all());
         panics.resume();
     }
@@ -319,29 +320,12 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 }
 
-impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
-    /// Another receiver of the same elements; each goes to one of them.
-    fn clone(&self) -> Self {
-        self.source.hub.add_receiver();
-        let end = match &self.source.end {
-            RecvEnd::Ticket(ring, gate) => RecvEnd::Ticket(ring.clone(), Arc::clone(gate)),
-            RecvEnd::Locked(store, gate) => RecvEnd::Locked(Arc::clone(store), Arc::clone(gate)),
-            RecvEnd::Meeting(meeting, gate) => {
-                RecvEnd::Meeting(Arc::clone(meeting), Arc::clone(gate))
-            }
-            RecvEnd::Ring(..) | RecvEnd::Lanes(_) => {
-                unreachable!("rings and lanes have one receiver, which has no clone")
-            }
-        };
-        Self::new(end, Arc::clone(&self.source.hub))
-    }
-}
-
 impl<T, S: Shape> Drop for Receiver<T, S> {
     fn drop(&mut self) {
         if self.source.hub.remove_receiver() {
             let mut panics = Panics::default();
             panics.catch(|| self.source.end.close());
+            panics.catch(|| self.source.hub.tell_closed());
             if self.source.hub.has_senders() {
                 // Whoever is about to put something in drops it itself, from here on.
                 self.source.hub.readable.shut();

@@ -112,6 +112,18 @@ impl<T> RecvEnd<T> {
         Ok(out.len() - before)
     }
 
+    /// The same store for another receiver, where one may share it.
+    pub(super) fn shared(&self) -> Option<Self> {
+        match self {
+            Self::Ticket(ring, gate) => Some(Self::Ticket(ring.clone(), Arc::clone(gate))),
+            Self::Locked(store, gate) => Some(Self::Locked(Arc::clone(store), Arc::clone(gate))),
+            Self::Meeting(meeting, gate) => {
+                Some(Self::Meeting(Arc::clone(meeting), Arc::clone(gate)))
+            }
+            Self::Ring(..) | Self::Lanes(_) => None,
+        }
+    }
+
     /// Whether a pop would not say that there is nothing at the moment.
     pub(super) fn is_ready(&mut self) -> bool {
         match self {

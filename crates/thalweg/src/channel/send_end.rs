@@ -1,6 +1,7 @@
 //! The stores behind senders, one face for all; receivers' are in `recv_end`. The ring of one
 //! sender and one receiver comes first in every `match`, and the rest is kept off its path.
 
+use super::hub::{Gate, Hub};
 use super::lanes::LaneSender;
 use super::locked::Locked;
 use super::meeting::Meeting;
@@ -60,6 +61,25 @@ impl<T> SendEnd<T> {
             // The builder gives these two to channels that drop the oldest.
             Self::Ring(_) | Self::Lane(_) | Self::Meeting(_) => None,
         }
+    }
+
+    /// The same store for another sender, where one may share it.
+    pub(super) fn shared(&self) -> Option<Self> {
+        match self {
+            Self::Ticket(ring) => Some(Self::Ticket(ring.clone())),
+            Self::Locked(store) => Some(Self::Locked(Arc::clone(store))),
+            Self::Meeting(meeting) => Some(Self::Meeting(Arc::clone(meeting))),
+            Self::Ring(_) | Self::Lane(_) => None,
+        }
+    }
+
+    /// Closes the store that is this sender's own, which was counted out before, and tells the
+    /// receiver: it waits for the end, or has the store to free.
+    pub(super) fn leave_own(&mut self, gate: &Gate, hub: &Hub) {
+        self.close();
+        hub.keep_figures(gate);
+        gate.leave();
+        hub.readable.notify_one();
     }
 
     /// Whether each sender of the channel has a store of its own.

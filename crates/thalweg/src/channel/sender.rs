@@ -8,7 +8,7 @@ use super::balance::Balance;
 use super::error::{SendError, SendTimeoutError, TrySendError};
 use super::hub::{Gate, Hub, Overflow};
 use super::send_end::SendEnd;
-use super::shape::{ManySenders, Shape};
+use super::shape::Shape;
 use super::slip::Slip;
 use crate::ring::PushError;
 use crate::ring::sync::{Arc, yield_now};
@@ -327,42 +327,20 @@ impl<T, S: Shape> Sender<T, S> {
     }
 }
 
-impl<T, S: ManySenders> Clone for Sender<T, S> {
-    /// Another sender; with a lane of its own, empty and of the same capacity, where the channel
-    /// has lanes.
-    fn clone(&self) -> Self {
-        self.hub.add_sender();
-        let (end, gate) = match &self.end {
-            SendEnd::Lane(lane) => {
-                let gate = Arc::new(self.gate.another(self.end.capacity()));
-                (SendEnd::Lane(lane.another(Arc::clone(&gate))), gate)
-            }
-            SendEnd::Ticket(ring) => (SendEnd::Ticket(ring.clone()), Arc::clone(&self.gate)),
-            SendEnd::Locked(store) => (SendEnd::Locked(Arc::clone(store)), Arc::clone(&self.gate)),
-            SendEnd::Meeting(meeting) => {
-                let meeting = Arc::clone(meeting);
-                (SendEnd::Meeting(meeting), Arc::clone(&self.gate))
-            }
-            SendEnd::Ring(_) => unreachable!("a ring has one sender, which has no clone"),
-        };
-        Self::new(end, Arc::clone(&self.hub), gate)
-    }
-}
-
 impl<T, S: Shape> Drop for Sender<T, S> {
     fn drop(&mut self) {
-        if self.end.is_own() {
-            // Before it is counted out: who is the last tells the receivers that all are closed.
-            self.end.close();
-            self.hub.keep_figures(&self.gate);
-            self.gate.leave();
+        let is_own = self.end.is_own();
+        #[cfg(any(loom, shuttle))]
+        if is_own && crate::ring::sync::fault::is("lane_left_first") {
+            self.end.leave_own(&self.gate, &self.hub);
         }
-        if self.hub.remove_sender() {
+        // Before its lane is closed, if it has one: see `weak`.
+        let is_last = self.hub.remove_sender();
+        if is_own {
+            self.end.leave_own(&self.gate, &self.hub);
+        } else if is_last {
             self.end.close();
             self.hub.readable.notify_all();
-        } else if self.end.is_own() {
-            // A receiver that sleeps lets the lane go: its memory must not wait for an element.
-            self.hub.readable.notify_one();
         }
     }
 }

@@ -92,6 +92,8 @@ pub(crate) mod order {
         close = Release, weak Relaxed;
         /// The other endpoint learns that it is gone.
         closed = Acquire, weak Relaxed;
+        /// An endpoint is counted in, with what it has brought.
+        enter = Release, weak Relaxed;
         /// An endpoint leaves: the last one of two sees all that the other did.
         leave = AcqRel, weak Relaxed;
         /// A producer says that it published after the consumer may have looked for the last time.

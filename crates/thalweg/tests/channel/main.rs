@@ -9,6 +9,7 @@ mod clones;
 mod crowds;
 mod drops;
 mod endings;
+mod ends;
 mod executor;
 mod flavour;
 mod gophers;
@@ -48,6 +49,8 @@ mod stored {
         mpmc: TICKETS, unbounded_spsc: UNBOUNDED_SPSC,
         unbounded_mpsc: UNBOUNDED_MPSC, unbounded: UNBOUNDED;
         {
+            ends: many_are_received_in_a_task
+                a_receiver_is_polled_and_comes_back,
             singles: smoke
                 holds_exactly_its_capacity
                 wraps_many_times
@@ -108,6 +111,8 @@ mod any {
         mpmc: TICKETS, unbounded: UNBOUNDED,
         rendezvous_spsc: MEET_SPSC, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
+            ends: batches_are_received_in_a_task
+                closed_is_awaited,
             timeouts: an_element_in_time_is_received
                 timeouts_lose_nothing,
             endings: the_last_sender_wakes_the_receiver
@@ -156,6 +161,9 @@ mod claiming {
         spsc_packed: PACKED, spsc_slotted: SLOTTED, mpsc_lanes: LANES, mpsc: ORDERED,
         mpmc: TICKETS;
         {
+            ends: a_claim_in_a_task_waits_for_all_of_its_room
+                a_claim_in_a_task_ends_with_the_channel
+                a_dropped_claim_future_keeps_nothing,
             claims: a_claim_is_sent_by_its_commit
                 a_claim_is_exact_or_an_error
                 unused_room_comes_back
@@ -217,6 +225,9 @@ mod any_many_senders {
         mpsc_lanes: LANES, mpsc: ORDERED, mpmc: TICKETS,
         unbounded: UNBOUNDED, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
+            ends: weak_senders_do_not_count
+                an_upgrade_comes_in_time_or_not_at_all
+                a_sleeping_receiver_forgets_who_has_gone,
             clones: senders_hand_over_while_the_receiver_waits
                 the_last_of_several_senders_ends_the_wait
                 clones_of_a_closed_channel_are_closed
@@ -233,7 +244,7 @@ mod any_many_senders {
 mod claiming_by_many {
     suite! {
         mpsc_lanes: LANES, mpsc: ORDERED, mpmc: TICKETS;
-        { claims: claims_and_sends_compete, }
+        { ends: claims_in_tasks_compete, claims: claims_and_sends_compete, }
     }
 }
 
@@ -251,6 +262,7 @@ mod one_ring {
     suite! {
         mpsc: ORDERED, mpmc: TICKETS;
         {
+            ends: a_dropped_claim_future_passes_its_wake_up_on,
             claims: a_waiting_claim_leaves_room_to_a_send
                 a_dropped_claim_holds_nobody_back
                 unused_room_wakes_another_sender
@@ -283,6 +295,8 @@ mod any_many_receivers {
     suite! {
         mpmc: TICKETS, unbounded: UNBOUNDED, rendezvous: MEET;
         {
+            ends: weak_receivers_do_not_count
+                closed_waits_for_the_last_receiver,
             clones: close_by_one_receiver_ends_all
                 every_waiting_receiver_is_woken
                 ends_come_and_go,

@@ -133,3 +133,62 @@ over_stores! {
     ticket, 2, ["dekker", "future_pass_on"];
     unbounded, 2, ["future_pass_on"];
 }
+
+/// A task that waits for room, and is given up or not, beside a thread that waits for room.
+fn a_dropped_claim_passes_its_wake_up_on<S: crate::channel::ManySenders>(
+    (mut tx, mut rx): KeptEnds<S>,
+) {
+    tx.send(1).unwrap();
+    let mut other = Kept::new(tx.clone());
+    let mut listed = Kept::new(tx.claim_async(1));
+    assert!(poll_once(&mut *listed).is_pending());
+    let sender = thread::spawn(move || {
+        other.send(3).unwrap();
+        other
+    });
+    let receiver = thread::spawn(move || {
+        assert_eq!(rx.recv(), Ok(1));
+        rx
+    });
+    begin();
+    drop(listed);
+    drop((sender.join().unwrap(), receiver.join().unwrap()));
+}
+
+over_stores! {
+    a_dropped_claim_passes_its_wake_up_on;
+    ticket, 2, ["dekker", "future_pass_on"];
+}
+
+fn a_claim_in_a_task_waits<S: Shape>((mut tx, mut rx): KeptEnds<S>) {
+    tx.send(1).unwrap();
+    let sender = thread::spawn(move || {
+        let mut claim = Kept::new(run(tx.claim_async(1)).unwrap());
+        claim.push(2).unwrap();
+        claim.take().commit();
+        tx
+    });
+    begin();
+    assert_eq!((rx.recv(), rx.recv()), (Ok(1), Ok(2)));
+    drop(sender.join().unwrap());
+}
+
+over_stores! {
+    a_claim_in_a_task_waits;
+    ring, 2, ["reclaim", "dekker", "future_look_again"];
+    lanes, 2, ["reclaim", "dekker", "future_look_again"];
+    ticket, 2, ["reclaim", "dekker", "future_look_again"];
+}
+
+fn closed_is_awaited<S: Shape>((tx, rx): KeptEnds<S>) {
+    let receiver = thread::spawn(move || drop(rx));
+    begin();
+    run(tx.closed());
+    receiver.join().unwrap();
+}
+
+over_stores! {
+    closed_is_awaited;
+    ring, 3, ["closed_untold", "future_look_again"];
+    ticket, 2, ["closed_untold", "future_look_again"];
+}

@@ -2,7 +2,7 @@
 
 use super::kept::Kept;
 use super::{KeptEnds, begin, over_stores};
-use crate::channel::{ManySenders, RecvError, SendError};
+use crate::channel::{ManySenders, RecvError, SendError, TryRecvError};
 use loom::thread;
 
 fn a_clone_is_heard_after_its_original_is_gone<S: ManySenders>((tx, mut rx): KeptEnds<S>) {
@@ -63,4 +63,54 @@ over_stores! {
     lanes, 2, ["lane_shut", "dekker"];
     ticket, 2, ["dekker"];
     unbounded, 2, ["locked_close"];
+}
+
+/// A sender leaves, and a weak one is upgraded: what that sends is heard, if there is anything.
+fn an_upgrade_comes_in_time_or_not_at_all<S: ManySenders>((tx, mut rx): KeptEnds<S>) {
+    let weak = Kept::new(tx.downgrade());
+    let leaver = thread::spawn(move || drop(tx));
+    let upgraded = thread::spawn(move || {
+        let mut again = weak.upgrade().map(Kept::new);
+        let sent = again.as_mut().map(|tx| tx.send(7).is_ok());
+        drop(again);
+        (sent, weak)
+    });
+    begin();
+    let got = rx.recv();
+    leaver.join().unwrap();
+    let (sent, weak) = upgraded.join().unwrap();
+    assert_ne!(sent, Some(false), "whoever is a sender sends");
+    let outcome = if sent.is_some() {
+        Ok(7)
+    } else {
+        Err(RecvError)
+    };
+    assert_eq!(got, outcome);
+    drop(weak);
+}
+
+over_stores! {
+    an_upgrade_comes_in_time_or_not_at_all;
+    lanes, 1, ["revived"];
+    ticket, 2, ["revived"];
+    unbounded, 2, ["revived"];
+}
+
+/// Who is told of the end is told the truth, though a weak sender is upgraded meanwhile.
+fn the_end_is_no_end_while_one_is_upgraded<S: ManySenders>((tx, mut rx): KeptEnds<S>) {
+    let weak = Kept::new(tx.downgrade());
+    let leaver = thread::spawn(move || drop(tx));
+    let upgraded = thread::spawn(move || (weak.upgrade().map(Kept::new), weak));
+    begin();
+    let is_over = rx.try_recv() == Err(TryRecvError::Disconnected);
+    leaver.join().unwrap();
+    let (again, weak) = upgraded.join().unwrap();
+    assert!(again.is_none() || !is_over);
+    drop((again, weak));
+}
+
+over_stores! {
+    the_end_is_no_end_while_one_is_upgraded;
+    lanes, 2, ["enter", "revived", "lane_left_first"];
+    ticket, 2, ["revived"];
 }

@@ -9,19 +9,23 @@ impl<E> Kept<E> {
     pub(crate) fn new(end: E) -> Self {
         Self(Some(end))
     }
+
+    pub(crate) fn take(mut self) -> E {
+        self.0.take().expect("taken here only")
+    }
 }
 
 impl<E> std::ops::Deref for Kept<E> {
     type Target = E;
 
     fn deref(&self) -> &E {
-        self.0.as_ref().expect("taken in `drop` only")
+        self.0.as_ref().expect("not taken yet")
     }
 }
 
 impl<E> std::ops::DerefMut for Kept<E> {
     fn deref_mut(&mut self) -> &mut E {
-        self.0.as_mut().expect("taken in `drop` only")
+        self.0.as_mut().expect("not taken yet")
     }
 }
 

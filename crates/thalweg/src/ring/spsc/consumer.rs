@@ -56,6 +56,8 @@ pub struct Consumer<T> {
 // SAFETY: the one consumer may be on any thread, and takes elements that the producer's sent (rule
 // 1). The raw pointer keeps it from being `Sync`.
 unsafe impl<T: Send> Send for Consumer<T> {}
+// Elements are moved in and out, and none is pinned inside.
+impl<T> Unpin for Consumer<T> {}
 
 impl<T> Consumer<T> {
     pub(super) fn new(shared: NonNull<Shared<T>>) -> Self {

@@ -54,6 +54,8 @@ pub struct Producer<T> {
 // SAFETY: the one producer may be on any thread, and moves elements to the consumer's (rule 1).
 // The raw pointer keeps it from being `Sync`.
 unsafe impl<T: Send> Send for Producer<T> {}
+// Elements are moved in and out, and none is pinned inside.
+impl<T> Unpin for Producer<T> {}
 
 impl<T> Producer<T> {
     pub(super) fn new(shared: NonNull<Shared<T>>) -> Self {

@@ -1,0 +1,93 @@
+//! Waiting until nothing can be sent any more.
+
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::future::{leave, poll_on};
+use super::hub::Hub;
+use super::sender::Sender;
+use super::shape::Shape;
+use crate::ring::sync::Arc;
+use crate::wait::{Entry, Pace, Signal, block};
+
+impl<T, S: Shape> Sender<T, S> {
+    /// A future that is done when no receiver is left, or the channel was closed by one: for who
+    /// would work in vain. It holds no sender, and may outlive this one.
+    ///
+    /// The first one of a channel allocates what such futures wait on; a send costs the same as
+    /// before.
+    ///
+    /// ```
+    /// use futures_util::future::{Either, select};
+    ///
+    /// # futures_executor::block_on(async {
+    /// let (tx, mut rx) = thalweg::channel::mpsc::<u32>(8);
+    /// rx.close();
+    /// let work = std::future::pending::<u32>();
+    /// match select(work, tx.closed()).await {
+    ///     Either::Left((result, _)) => println!("{result} could be sent"),
+    ///     Either::Right(((), _)) => println!("nobody waits for it"),
+    /// }
+    /// assert!(tx.is_closed());
+    /// # });
+    /// ```
+    pub fn closed(&self) -> Closed {
+        Closed {
+            hub: Arc::clone(&self.hub),
+            signal: None,
+            entry: None,
+        }
+    }
+}
+
+/// See [`Sender::closed`].
+#[must_use = "futures do nothing unless polled"]
+pub struct Closed {
+    hub: Arc<Hub>,
+    /// From the first poll that has to wait.
+    signal: Option<Arc<Signal>>,
+    entry: Option<Entry>,
+}
+
+impl Closed {
+    /// Waits as a thread does.
+    pub fn wait(self) {
+        if !self.hub.is_told_closed() {
+            let signal = self.hub.closing_signal();
+            let mut pace = Pace::new(self.hub.habits.mode);
+            let attempt = || self.hub.is_told_closed().then_some(());
+            // Without a deadline this ends only when there is an answer.
+            let _ = block(&signal, &mut pace, None, attempt);
+        }
+    }
+}
+
+impl Future for Closed {
+    type Output = ();
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Self { hub, signal, entry } = self.get_mut();
+        if hub.is_told_closed() {
+            return Poll::Ready(());
+        }
+        let signal = signal.get_or_insert_with(|| hub.closing_signal());
+        let attempt = |_: &mut &Signal| hub.is_told_closed().then_some(());
+        poll_on(&mut &**signal, |signal| signal, entry, context, attempt)
+    }
+}
+
+impl Drop for Closed {
+    fn drop(&mut self) {
+        if let Some(signal) = &self.signal {
+            leave(signal, &mut self.entry);
+        }
+    }
+}
+
+impl std::fmt::Debug for Closed {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Closed")
+            .field("is_closed", &self.hub.is_told_closed())
+            .finish()
+    }
+}

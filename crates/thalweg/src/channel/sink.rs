@@ -1,0 +1,168 @@
+//! The sending end of a channel as a [`Sink`].
+//!
+//! *Rules.* A sink is on the channel's list from a poll that has to wait until the next that has
+//! not, or until it is dropped. One that was notified and is dropped passes the notification on. An
+//! element in its slot stays there until it is in the channel; while it waits at a rendezvous, it
+//! is with its offer.
+
+use std::fmt;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use futures_sink::Sink;
+
+use super::error::SendError;
+use super::future::Listed;
+use super::sender::Sender;
+use super::shape::Shape;
+
+impl<T, S: Shape> Sender<T, S> {
+    /// A [`Sink`] that sends what is put into it; with the feature `stream`.
+    ///
+    /// ```
+    /// use futures_util::{SinkExt, StreamExt, future::join};
+    ///
+    /// let (tx, rx) = thalweg::channel::spsc(1);
+    /// let (mut sink, stream) = (tx.into_sink(), rx.into_stream());
+    /// let send = async {
+    ///     for n in 1..=100u64 {
+    ///         sink.send(n).await?;
+    ///     }
+    ///     sink.close().await
+    /// };
+    /// let (sent, sum) = futures_executor::block_on(join(
+    ///     send,
+    ///     stream.fold(0, |sum, n| async move { sum + n }),
+    /// ));
+    /// assert_eq!((sent, sum), (Ok(()), 5050));
+    /// ```
+    pub fn into_sink(self) -> SendSink<T, S> {
+        SendSink {
+            sender: Some(self),
+            slot: None,
+            listed: Listed::default(),
+        }
+    }
+}
+
+/// Sends what is put into it; see [`Sender::into_sink`].
+///
+/// It has a slot for one element beside the channel: `start_send` puts an element there, and
+/// `poll_flush`, or the `poll_ready` before the next element, sends it, as the channel's
+/// [`Overflow`](super::Overflow) says. At a rendezvous that is when a receiver has it. `poll_close`
+/// sends what is in the slot, then drops the sender, which disconnects the channel if there is no
+/// other.
+///
+/// Cancel-safe: what was put into the slot stays there when the future that flushed it is dropped.
+/// When the sink itself is dropped, an element in its slot is dropped unsent;
+/// [`into_inner`](Self::into_inner) gives it back.
+///
+/// # Errors
+/// [`SendError`] with the element. `poll_ready` gives the one that was in the slot; the caller's
+/// next one is still the caller's then. After [`SendError::Full`], under
+/// [`Overflow::Reject`](super::Overflow::Reject), the sink is as good as before.
+///
+/// # Panics
+/// `start_send`, if the slot is taken, since `poll_ready` was not asked or did not say yes.
+pub struct SendSink<T, S: Shape> {
+    /// Until the sink is closed.
+    sender: Option<Sender<T, S>>,
+    slot: Option<T>,
+    listed: Listed,
+}
+
+impl<T, S: Shape> SendSink<T, S> {
+    /// The sender, for what it tells or to be cloned; none once the sink is closed.
+    pub fn sender(&self) -> Option<&Sender<T, S>> {
+        self.sender.as_ref()
+    }
+
+    /// The sender, unless the sink is closed, and the element that is not sent yet.
+    pub fn into_inner(mut self) -> (Option<Sender<T, S>>, Option<T>) {
+        self.leave();
+        (self.sender.take(), self.slot.take())
+    }
+
+    /// Whether an element is not sent yet.
+    fn is_taken(&self) -> bool {
+        self.slot.is_some() || self.listed.is_seated()
+    }
+
+    /// Sends what is in the slot.
+    fn poll_slot(&mut self, context: &Context<'_>) -> Poll<Result<(), SendError<T>>> {
+        match &mut self.sender {
+            Some(sender) => sender.poll_send(&mut self.slot, &mut self.listed, context),
+            // It was empty when the sink was closed.
+            None => Poll::Ready(Ok(())),
+        }
+    }
+
+    fn leave(&mut self) {
+        if let Some(sender) = &self.sender {
+            sender.leave(&mut self.listed, &mut self.slot);
+        }
+    }
+}
+
+// Nothing is pinned: elements are moved out when they are sent.
+impl<T, S: Shape> Unpin for SendSink<T, S> {}
+
+impl<T, S: Shape> Sink<T> for SendSink<T, S> {
+    type Error = SendError<T>;
+
+    fn poll_ready(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), SendError<T>>> {
+        self.get_mut().poll_slot(context)
+    }
+
+    fn start_send(self: Pin<&mut Self>, value: T) -> Result<(), SendError<T>> {
+        let this = self.get_mut();
+        match &this.sender {
+            Some(sender) if !sender.is_closed() => {
+                assert!(
+                    !this.is_taken(),
+                    "an element is put into a sink that was not ready for it"
+                );
+                this.slot = Some(value);
+                Ok(())
+            }
+            _ => Err(SendError::Disconnected(value)),
+        }
+    }
+
+    fn poll_flush(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), SendError<T>>> {
+        self.get_mut().poll_slot(context)
+    }
+
+    fn poll_close(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+    ) -> Poll<Result<(), SendError<T>>> {
+        let this = self.get_mut();
+        let outcome = this.poll_slot(context);
+        if let Poll::Ready(Ok(())) = outcome {
+            this.sender = None;
+        }
+        outcome
+    }
+}
+
+impl<T, S: Shape> Drop for SendSink<T, S> {
+    fn drop(&mut self) {
+        self.leave();
+    }
+}
+
+impl<T, S: Shape> fmt::Debug for SendSink<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SendSink")
+            .field("sender", &self.sender)
+            .field("is_taken", &self.is_taken())
+            .finish()
+    }
+}

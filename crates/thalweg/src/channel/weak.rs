@@ -1,0 +1,227 @@
+//! How many endpoints a channel has, and weak ones, which do not count.
+//!
+//! *No channel ends while an upgrade succeeds.* A weak sender adds itself to the count of senders
+//! only if that is not 0, and it never leaves 0 again. Where each sender has a lane, an upgrade
+//! puts the new lane where the receiver finds it before it counts itself in, and a sender that goes
+//! closes its lane after it has counted itself out. So a receiver that finds all lanes closed finds
+//! the new one behind them, if the upgrade came in time.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+use super::hub::{Gate, Hub};
+use super::lanes::Porch;
+use super::receiver::Receiver;
+use super::recv_end::RecvEnd;
+use super::send_end::SendEnd;
+use super::sender::Sender;
+use super::shape::{ManyReceivers, ManySenders, Shape};
+use crate::ring::sync::Arc;
+
+impl<T, S: Shape> Sender<T, S> {
+    /// How many senders there are, this one included; may be old by the time it is read.
+    pub fn sender_count(&self) -> usize {
+        self.hub.sender_count()
+    }
+
+    /// How many receivers there are; may be old by the time it is read.
+    pub fn receiver_count(&self) -> usize {
+        self.hub.receiver_count()
+    }
+
+    /// Whether both send into the same channel.
+    pub fn same_channel(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.hub, &other.hub)
+    }
+}
+
+impl<T, S: Shape> Receiver<T, S> {
+    /// How many senders there are; may be old by the time it is read.
+    pub fn sender_count(&self) -> usize {
+        self.source.hub.sender_count()
+    }
+
+    /// How many receivers there are, this one included; may be old by the time it is read.
+    pub fn receiver_count(&self) -> usize {
+        self.source.hub.receiver_count()
+    }
+
+    /// Whether both receive from the same channel.
+    pub fn same_channel(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.source.hub, &other.source.hub)
+    }
+}
+
+const FELLOWS: &str = "what has one user has no clones";
+
+/// What another sender is made from.
+enum Origin<T> {
+    Lanes(Arc<Porch<T>>),
+    Shared(SendEnd<T>),
+}
+
+impl<T> Origin<T> {
+    fn of(end: &SendEnd<T>) -> Self {
+        match end {
+            SendEnd::Lane(lane) => Self::Lanes(Arc::clone(lane.porch())),
+            _ => Self::Shared(end.shared().expect(FELLOWS)),
+        }
+    }
+
+    /// An end for another sender, like those at `gate`.
+    fn end(&self, gate: &Arc<Gate>) -> (SendEnd<T>, Arc<Gate>) {
+        match self {
+            Self::Lanes(porch) => {
+                let gate = Arc::new(gate.another(porch.capacity()));
+                (SendEnd::Lane(Porch::lane(porch, Arc::clone(&gate))), gate)
+            }
+            Self::Shared(end) => (end.shared().expect(FELLOWS), Arc::clone(gate)),
+        }
+    }
+}
+
+impl<T, S: ManySenders> Clone for Sender<T, S> {
+    /// Another sender; with a lane of its own, empty and of the same capacity, where the channel
+    /// has lanes: then this allocates the lane. Else it costs two counts that all share.
+    fn clone(&self) -> Self {
+        self.hub.add_sender();
+        let (end, gate) = Origin::of(&self.end).end(&self.gate);
+        Self::new(end, Arc::clone(&self.hub), gate)
+    }
+}
+
+impl<T, S: ManySenders> Sender<T, S> {
+    /// A sender that does not count: the channel ends without it, and it sends only when it has
+    /// been upgraded.
+    ///
+    /// ```
+    /// let (tx, mut rx) = thalweg::channel::mpsc(8);
+    /// let weak = tx.downgrade();
+    /// let mut again = weak.upgrade().expect("`tx` is there");
+    /// again.send(1).expect("`rx` is there");
+    /// drop((tx, again));
+    /// assert_eq!(rx.iter().collect::<Vec<_>>(), [1]);
+    /// assert!(weak.upgrade().is_none());
+    /// ```
+    pub fn downgrade(&self) -> WeakSender<T, S> {
+        WeakSender {
+            origin: Origin::of(&self.end),
+            hub: Arc::clone(&self.hub),
+            gate: Arc::clone(&self.gate),
+            shape: PhantomData,
+        }
+    }
+}
+
+/// A sender that does not count; see [`Sender::downgrade`]. It keeps the channel's memory, and no
+/// element.
+pub struct WeakSender<T, S: ManySenders> {
+    origin: Origin<T>,
+    hub: Arc<Hub>,
+    gate: Arc<Gate>,
+    shape: PhantomData<fn() -> S>,
+}
+
+impl<T, S: ManySenders> WeakSender<T, S> {
+    /// A sender, unless the last one is gone. Costs what a clone costs.
+    pub fn upgrade(&self) -> Option<Sender<T, S>> {
+        if self.hub.sender_count() == 0 {
+            return None;
+        }
+        // Before it is counted: see the module.
+        let (mut end, gate) = self.origin.end(&self.gate);
+        if self.hub.revive_sender() {
+            return Some(Sender::new(end, Arc::clone(&self.hub), gate));
+        }
+        if end.is_own() {
+            end.leave_own(&gate, &self.hub);
+        }
+        None
+    }
+
+    /// Whether both send into the same channel.
+    pub fn same_channel(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.hub, &other.hub)
+    }
+}
+
+impl<T, S: ManySenders> Clone for WeakSender<T, S> {
+    fn clone(&self) -> Self {
+        let origin = match &self.origin {
+            Origin::Lanes(porch) => Origin::Lanes(Arc::clone(porch)),
+            Origin::Shared(end) => Origin::of(end),
+        };
+        Self {
+            origin,
+            hub: Arc::clone(&self.hub),
+            gate: Arc::clone(&self.gate),
+            shape: PhantomData,
+        }
+    }
+}
+
+impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
+    /// Another receiver of the same elements; each goes to one of them.
+    fn clone(&self) -> Self {
+        self.source.hub.add_receiver();
+        let end = self.source.end.shared().expect(FELLOWS);
+        Self::new(end, Arc::clone(&self.source.hub))
+    }
+}
+
+impl<T, S: ManyReceivers> Receiver<T, S> {
+    /// A receiver that does not count: senders find the channel closed without it, and it receives
+    /// only when it has been upgraded.
+    pub fn downgrade(&self) -> WeakReceiver<T, S> {
+        WeakReceiver {
+            end: self.source.end.shared().expect(FELLOWS),
+            hub: Arc::clone(&self.source.hub),
+            shape: PhantomData,
+        }
+    }
+}
+
+/// A receiver that does not count; see [`Receiver::downgrade`]. It keeps the channel's memory, and
+/// no element.
+pub struct WeakReceiver<T, S: ManyReceivers> {
+    end: RecvEnd<T>,
+    hub: Arc<Hub>,
+    shape: PhantomData<fn() -> S>,
+}
+
+impl<T, S: ManyReceivers> WeakReceiver<T, S> {
+    /// A receiver, unless the last one is gone. Costs what a clone costs.
+    pub fn upgrade(&self) -> Option<Receiver<T, S>> {
+        self.hub.revive_receiver().then(|| {
+            let end = self.end.shared().expect(FELLOWS);
+            Receiver::new(end, Arc::clone(&self.hub))
+        })
+    }
+
+    /// Whether both receive from the same channel.
+    pub fn same_channel(&self, other: &Self) -> bool {
+        Arc::ptr_eq(&self.hub, &other.hub)
+    }
+}
+
+impl<T, S: ManyReceivers> Clone for WeakReceiver<T, S> {
+    fn clone(&self) -> Self {
+        Self {
+            end: self.end.shared().expect(FELLOWS),
+            hub: Arc::clone(&self.hub),
+            shape: PhantomData,
+        }
+    }
+}
+
+impl<T, S: ManySenders> fmt::Debug for WeakSender<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakSender").finish_non_exhaustive()
+    }
+}
+
+impl<T, S: ManyReceivers> fmt::Debug for WeakReceiver<T, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("WeakReceiver").finish_non_exhaustive()
+    }
+}
