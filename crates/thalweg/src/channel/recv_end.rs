@@ -195,7 +195,7 @@ impl<T> RecvEnd<T> {
         match self {
             Self::Ring(consumer, _) => consumer.popped(),
             Self::Lanes(receiver) => receiver.lanes.popped(),
-            Self::Ticket(ring, _) => ring.popped(),
+            Self::Ticket(ring, _) => ring.popped() - ring.passed(),
             Self::Locked(store, _) => store.popped(),
             Self::Meeting(meeting, _) => meeting.popped(),
         }

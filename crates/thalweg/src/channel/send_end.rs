@@ -133,6 +133,13 @@ impl<T> SendEnd<T> {
         }
     }
 
+    pub(super) fn is_full(&self) -> bool {
+        match self {
+            Self::Ticket(ring) => ring.is_full(),
+            _ => self.len() >= self.capacity(),
+        }
+    }
+
     pub(super) fn capacity(&self) -> usize {
         match self {
             Self::Ring(producer) => producer.capacity(),
@@ -140,6 +147,14 @@ impl<T> SendEnd<T> {
             Self::Ticket(ring) => ring.capacity(),
             Self::Locked(store) => store.capacity(),
             Self::Meeting(_) => 0,
+        }
+    }
+
+    /// Elements that were put in, by whomever.
+    pub(super) fn sent(&self) -> u64 {
+        match self {
+            Self::Ticket(ring) => ring.pushed().saturating_sub(ring.unsent()),
+            _ => self.pushed(),
         }
     }
 

@@ -290,7 +290,7 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// Whether a [`try_send`](Self::try_send) would find no room.
     pub fn is_full(&self) -> bool {
-        self.len() >= self.capacity()
+        self.end.is_full()
     }
 
     /// Elements that the channel holds at most, or this sender's lane of it.
@@ -317,7 +317,7 @@ impl<T, S: Shape> Sender<T, S> {
             counters.parked += parked;
             counters.woken += woken;
         }
-        counters.sent = self.end.pushed();
+        counters.sent = self.end.sent();
         let gone = len + counters.discarded;
         counters.received = counters.sent - gone.min(counters.sent);
         if self.hub.habits.overflow == Overflow::DropOldest {

@@ -85,11 +85,12 @@ pub(crate) fn unused_room_wakes_the_sender<S: Made>(flavour: Flavour<S>) {
     });
 }
 
-/// Room behind which another sender took some becomes a hole, and comes back when the receiver
-/// passes it. For a ring that is shared.
+/// Room between elements becomes a hole, and comes back when the receiver passes it. For a ring
+/// that is shared.
 pub(crate) fn a_hole_that_is_passed_wakes_the_sender<S: Made + ManySenders>(flavour: Flavour<S>) {
-    let (mut tx, mut rx) = flavour.channel::<u32>(2);
+    let (mut tx, mut rx) = flavour.channel::<u32>(3);
     let mut other = tx.clone();
+    other.send(0).unwrap();
     let claim = tx.claim(1).unwrap();
     other.send(1).unwrap();
     drop(claim);
@@ -97,7 +98,7 @@ pub(crate) fn a_hole_that_is_passed_wakes_the_sender<S: Made + ManySenders>(flav
         scope.spawn(move || tx.send(2).unwrap());
         drop(other);
         await_parked(|| rx.counters().parked);
-        assert_eq!(rx.iter().collect::<Vec<_>>(), [1, 2]);
+        assert_eq!(rx.iter().collect::<Vec<_>>(), [0, 1, 2]);
     });
 }
 
@@ -284,4 +285,58 @@ pub(crate) fn unused_room_wakes_another_sender<S: Made + ManySenders>(flavour: F
         sender.join().unwrap().unwrap();
     });
     assert_eq!(rx.try_recv(), Ok(7));
+}
+
+/// Claims of three senders that are given up in any order: all the room is there at once, though no
+/// receiver looks. For a ring that is shared.
+pub(crate) fn claims_come_back_in_any_order<S: Made + ManySenders>(flavour: Flavour<S>) {
+    for order in [
+        [0, 1, 2],
+        [0, 2, 1],
+        [1, 0, 2],
+        [1, 2, 0],
+        [2, 0, 1],
+        [2, 1, 0],
+    ] {
+        for writes in [false, true] {
+            let (tx, mut rx) = flavour.channel::<u32>(3);
+            let (mut senders, mut other) = ([tx.clone(), tx.clone(), tx.clone()], tx);
+            let mut claims = senders.each_mut().map(|tx| tx.claim(1).ok());
+            if writes {
+                claims
+                    .iter_mut()
+                    .flatten()
+                    .for_each(|claim| claim.push(9).unwrap());
+            }
+            assert!(other.try_send(1).is_err() && other.is_full());
+            for at in order {
+                drop(claims[at].take());
+            }
+            (0..3).for_each(|n| other.try_send(n).unwrap());
+            assert_eq!(rx.try_iter().collect::<Vec<_>>(), [0, 1, 2], "{order:?}");
+            drop(claims);
+        }
+    }
+}
+
+/// What is claimed and not committed is no element, and neither is a hole, whoever counts. For a
+/// ring that is shared.
+pub(crate) fn what_is_claimed_is_no_element<S: Made + ManySenders>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(5);
+    let mut other = tx.clone();
+    let mut claim = tx.claim(4).unwrap();
+    claim.push(1).unwrap();
+    assert_eq!((rx.len(), rx.is_empty(), other.is_empty()), (0, true, true));
+    other.send(2).unwrap();
+    assert_eq!((rx.len(), other.len(), other.is_full()), (1, 1, true));
+    assert_eq!((rx.counters().sent, other.counters().sent), (1, 1));
+    assert_eq!(claim.commit(), 1);
+    // Three holes in between.
+    assert_eq!((rx.len(), other.len(), rx.counters().sent), (2, 2, 2));
+    assert_eq!(rx.try_iter().collect::<Vec<_>>(), [1, 2]);
+    let (counters, others) = (rx.counters(), other.counters());
+    assert_eq!((counters.sent, counters.received), (2, 2));
+    assert_eq!((others.sent, others.received), (2, 2));
+    (0..5).for_each(|n| other.try_send(n).unwrap());
+    assert!(other.is_full());
 }

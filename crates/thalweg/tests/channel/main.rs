@@ -266,7 +266,9 @@ mod one_ring {
             claims: a_waiting_claim_leaves_room_to_a_send
                 a_dropped_claim_holds_nobody_back
                 unused_room_wakes_another_sender
-                a_hole_that_is_passed_wakes_the_sender,
+                a_hole_that_is_passed_wakes_the_sender
+                claims_come_back_in_any_order
+                what_is_claimed_is_no_element,
             late: what_a_claim_hid_is_discarded,
         }
     }

@@ -3,15 +3,15 @@
 use std::fmt;
 use std::ops::Range;
 
-use super::Apart;
+use super::Ticket;
 use super::slot::Slots;
 
 /// Claimed room in a [`Ticket`](super::Ticket) ring: write, then [`commit`](Self::commit).
 ///
 /// Elements are written in order. `commit` publishes those that were written, and the rest of the
 /// room goes back. It can do so only if the ring is open and nobody has pushed or claimed behind
-/// this claim meanwhile: else the rest become holes, which take up room until consumers pass over
-/// them. A claim that is dropped without `commit` publishes nothing, and drops what was written
+/// this claim meanwhile: else the rest become holes, which take up room until all before them is
+/// gone. A claim that is dropped without `commit` publishes nothing, and drops what was written
 /// into it; these positions become holes.
 ///
 /// Forgetting a claim (`std::mem::forget`) leaks what was written, and stops the ring for good:
@@ -38,20 +38,30 @@ pub struct TicketClaim<'a, T> {
     len: usize,
     /// What of it is written, from the start.
     written: usize,
-    /// The tail that the tickets came from.
-    tail: &'a Apart,
+    /// Where the tickets came from.
+    ring: &'a Ticket<T>,
+    /// Its positions are counted as without an element.
+    is_counted: bool,
 }
 
 impl<'a, T> TicketClaim<'a, T> {
     /// The caller hands over its tickets, for free positions (rule 2).
-    pub(super) fn new(slots: Slots<'a, T>, tail: &'a Apart, tickets: Range<u64>) -> Self {
+    pub(super) fn new(ring: &'a Ticket<T>, slots: Slots<'a, T>, tickets: Range<u64>) -> Self {
         Self {
             slots,
             start: tickets.start,
             len: (tickets.end - tickets.start) as usize,
             written: 0,
-            tail,
+            ring,
+            is_counted: false,
         }
+    }
+
+    /// For a claim that a caller keeps: until it is published, it is no element.
+    pub(super) fn counted(mut self) -> Self {
+        self.ring.absent.add(self.len as u64);
+        self.is_counted = true;
+        self
     }
 
     /// How many elements the claim has room for.
@@ -124,6 +134,9 @@ impl<'a, T> TicketClaim<'a, T> {
         for position in positions {
             self.slots.publish(position);
         }
+        if self.is_counted && count > 0 {
+            self.ring.absent.subtract(count as u64);
+        }
         count
     }
 
@@ -134,8 +147,11 @@ impl<'a, T> TicketClaim<'a, T> {
             self.start + self.written as u64,
             self.start + self.len as u64,
         );
-        if written < end && self.tail.redraw(written, end) {
+        if written < end && self.ring.tail.redraw(written, end) {
             self.len = self.written;
+            if self.is_counted {
+                self.ring.absent.subtract(end - written);
+            }
         }
     }
 
@@ -162,6 +178,9 @@ impl<T> Drop for TicketClaim<'_, T> {
             fn drop(&mut self) {
                 while self.0.len > 0 {
                     std::mem::forget(self.0.abandon());
+                }
+                if self.0.is_counted && self.0.ring.absent.count() > 0 {
+                    self.0.ring.pass_holes();
                 }
             }
         }

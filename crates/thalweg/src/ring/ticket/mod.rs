@@ -45,8 +45,10 @@
 //!
 //! *Holes.* A claim that is not used up gives what is left back (rule 5). Where it cannot, since
 //! later tickets are drawn or the ring is closed, it stamps what is left as holes, and consumers
-//! pass over them; so it does with what was written and is not committed. A claim that is forgotten
-//! (`mem::forget`) leaves its slots waiting for ever: the ring delivers nothing behind them.
+//! pass over them; so it does with what was written and is not committed. The end of a claim passes
+//! over holes at the head as a consumer would, so that their room is there though nobody pops. A
+//! claim that is forgotten (`mem::forget`) leaves its slots waiting for ever: the ring delivers
+//! nothing behind them.
 //!
 //! *Progress.* A push or pop that fails to draw tries again only because another one drew or gave
 //! back, so all together always move on. A producer that is preempted between ticket and stamp
@@ -123,6 +125,26 @@ impl Apart {
     }
 }
 
+/// A count of positions. Only claims and holes move it.
+struct Figure(AtomicU64);
+
+impl Figure {
+    fn add(&self, positions: u64) {
+        // ORDERING: Relaxed, a count.
+        self.0.fetch_add(positions, Ordering::Relaxed);
+    }
+
+    fn subtract(&self, positions: u64) {
+        // ORDERING: Relaxed, a count.
+        self.0.fetch_sub(positions, Ordering::Relaxed);
+    }
+
+    fn count(&self) -> u64 {
+        // ORDERING: Relaxed, a count.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
 /// A bounded ring for any number of producers and consumers, with one order for all elements.
 ///
 /// It is shared by reference, usually in an `Arc`.
@@ -159,6 +181,10 @@ pub struct Ticket<T> {
     closing: AtomicBool,
     tail: Apart,
     head: Apart,
+    /// Positions between `head` and `tail` that are claimed by a caller, or holes.
+    absent: Figure,
+    /// Holes that were passed.
+    passed: Figure,
 }
 
 // SAFETY: elements move from one thread to another, and are never shared; who may touch a slot is
@@ -182,6 +208,8 @@ impl<T> Ticket<T> {
             closing: AtomicBool::new(false),
             tail: Apart(AtomicU64::new(0)),
             head: Apart(AtomicU64::new(0)),
+            absent: Figure(AtomicU64::new(0)),
+            passed: Figure(AtomicU64::new(0)),
         })
     }
 
@@ -247,13 +275,25 @@ impl<T> Ticket<T> {
         self.head.0.load(Ordering::Relaxed)
     }
 
-    /// How many tickets are drawn by producers and not by consumers: the elements in the ring,
-    /// those that are being pushed, and holes. Never above the capacity.
+    /// How many elements are in the ring, those that are being pushed included. What is claimed and
+    /// not committed, and holes, are none. Never above the capacity.
     pub fn len(&self) -> usize {
         let popped = self.popped();
-        // Both move between the two looks, hence the bounds.
-        let len = self.pushed().saturating_sub(popped);
+        // All of them move between the looks, hence the bounds.
+        let drawn = self.pushed().saturating_sub(popped);
+        let len = drawn.saturating_sub(self.absent.count());
         len.min(self.capacity() as u64) as usize
+    }
+
+    /// Positions that producers have drawn and that hold no element: claimed, or holes, those that
+    /// consumers have passed included.
+    pub(crate) fn unsent(&self) -> u64 {
+        self.absent.count() + self.passed.count()
+    }
+
+    /// Holes that consumers have passed.
+    pub(crate) fn passed(&self) -> u64 {
+        self.passed.count()
     }
 
     /// Whether [`len`](Self::len) is 0.
@@ -261,9 +301,9 @@ impl<T> Ticket<T> {
         self.len() == 0
     }
 
-    /// Whether [`len`](Self::len) is the capacity.
+    /// Whether all room is taken, by elements, claims and holes.
     pub fn is_full(&self) -> bool {
-        self.len() == self.capacity()
+        self.pushed().saturating_sub(self.popped()) >= self.capacity() as u64
     }
 
     /// Whether a pop would find an element (or a hole to pass over) now.

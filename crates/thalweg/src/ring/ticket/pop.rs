@@ -41,6 +41,7 @@ impl<T> Ticket<T> {
                 }
                 Ok(_) => {
                     slots.skip(head);
+                    self.count_passed();
                     head = next;
                 }
                 Err(now) => {
@@ -49,6 +50,32 @@ impl<T> Ticket<T> {
                 }
             }
         }
+    }
+
+    /// Passes over holes at the head, as a consumer does: their room comes back though nobody pops.
+    #[cold]
+    pub(super) fn pass_holes(&self) {
+        #[cfg(any(loom, shuttle))]
+        if crate::ring::sync::fault::is("holes_kept") {
+            return;
+        }
+        let slots = self.slots();
+        let mut head = self.popped();
+        while slots.content(head) == State::Hole {
+            match self.head.draw(head, head + 1) {
+                Ok(_) => {
+                    slots.skip(head);
+                    self.count_passed();
+                    head += 1;
+                }
+                Err(now) => head = now,
+            }
+        }
+    }
+
+    fn count_passed(&self) {
+        self.absent.subtract(1);
+        self.passed.add(1);
     }
 
     /// Takes the oldest element.

@@ -142,7 +142,7 @@ impl<T> Ticket<T> {
         let slots = self.slots();
         let tickets = self.draw(slots, &mut self.near(), count as u64, count as u64);
         let tickets = tickets.map_err(|refused| refused.claim(count))?;
-        Ok(TicketClaim::new(slots, &self.tail, tickets))
+        Ok(TicketClaim::new(self, slots, tickets).counted())
     }
 
     /// Claims room for as many elements as are free in one run, at most `max` and, unless `max` is
@@ -152,11 +152,17 @@ impl<T> Ticket<T> {
     /// [`ClaimError::Full`] if none is free, [`ClaimError::Closed`] if the ring is closed.
     #[inline]
     pub fn claim_up_to(&self, max: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
+        self.claim_some(max).map(TicketClaim::counted)
+    }
+
+    /// As [`claim_up_to`](Self::claim_up_to), for who fills and publishes it at once.
+    #[inline]
+    fn claim_some(&self, max: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
         let want = max.min(self.capacity()) as u64;
         let slots = self.slots();
         let tickets = self.draw(slots, &mut self.near(), want.min(1), want);
         let tickets = tickets.map_err(|refused| refused.claim(max))?;
-        Ok(TicketClaim::new(slots, &self.tail, tickets))
+        Ok(TicketClaim::new(self, slots, tickets))
     }
 
     /// Appends elements from the front of `values` while there is room, in one run, and says how
@@ -165,7 +171,7 @@ impl<T> Ticket<T> {
     where
         T: Copy,
     {
-        let Ok(mut claim) = self.claim_up_to(values.len()) else {
+        let Ok(mut claim) = self.claim_some(values.len()) else {
             return 0;
         };
         claim.write(values);

@@ -121,7 +121,7 @@ fn what_a_claim_leaves_goes_back() {
                     (len, pushed, false)
                 );
                 let mut claim = ring.claim(3).expect("an empty ring");
-                assert_eq!((ring.len(), claim.push(lap)), (3, Ok(())));
+                assert_eq!((ring.len(), claim.push(lap)), (0, Ok(())));
                 assert_eq!(claim.commit(), 1);
                 assert_eq!((ring.len(), ring.pushed()), (1, pushed + 1));
                 // A claim behind goes back first; then the one before it is the last.
@@ -136,7 +136,7 @@ fn what_a_claim_leaves_goes_back() {
             let claim = ring.claim(2).expect("an empty ring");
             assert_eq!(ring.try_push(0), Ok(()));
             drop(ring.claim(1).expect("one is free"));
-            assert_eq!(ring.len(), 3);
+            assert_eq!(ring.len(), 1);
             // The push is still behind.
             drop(claim);
             assert_eq!(ring.try_pop_at(), Ok((3 * all + 2, 0)));
@@ -160,7 +160,7 @@ fn what_a_claim_leaves_before_others_becomes_holes() {
         assert_eq!(ring.try_push(4), Ok(()));
         assert_eq!(ring.try_pop(), Err(PopError::Empty));
         assert_eq!(claim.commit(), 2);
-        assert_eq!(ring.len(), 5);
+        assert_eq!((ring.len(), ring.is_full()), (3, true));
         let mut out = Vec::new();
         let taken = ring.pop_into(&mut out, 9);
         assert_eq!(taken, Ok(Taken { first: 0, count: 2 }));
@@ -169,10 +169,9 @@ fn what_a_claim_leaves_before_others_becomes_holes() {
         let behind = ring.claim(2).expect("two are free");
         drop(first);
         drop(behind);
-        // The one behind went back, the first could not.
-        assert_eq!((ring.len(), ring.pushed(), ring.can_pop()), (3, 8, true));
+        // The one behind went back; the first could not, and was passed over.
+        assert_eq!((ring.len(), ring.pushed(), ring.popped()), (0, 8, 8));
         assert_eq!(ring.try_pop(), Err(PopError::Empty));
-        assert_eq!((ring.len(), ring.popped(), ring.can_pop()), (0, 8, false));
         assert_eq!(out, [0, 1]);
     }
 }
@@ -206,7 +205,7 @@ fn closed_is_told_behind_holes() {
     assert_eq!(ring.try_pop(), Err(PopError::Empty));
     drop(claim);
     // After the close nothing goes back.
-    assert_eq!((ring.len(), ring.pushed(), ring.is_closed()), (2, 2, true));
+    assert_eq!((ring.len(), ring.pushed(), ring.is_closed()), (0, 2, true));
     assert_eq!(ring.try_pop(), Err(PopError::Closed));
 }
 
