@@ -8,6 +8,7 @@
 use std::borrow::BorrowMut;
 use std::fmt;
 use std::marker::PhantomData;
+#[cfg(feature = "stream")]
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
