@@ -24,8 +24,9 @@ const PAUSES: u32 = 32;
 /// ten turns.
 const TURNS: u32 = 8;
 
-/// Other programs have the core for so long: who sleeps gets it back sooner than who yields. Less is
-/// what the threads of a crowd take together (50 µs: 1 → 20 65 ns a message instead of 31 to 48).
+/// Other programs have the core for so long: who sleeps gets it back sooner than who yields. Less
+/// would be what the threads of a crowd take together (2-core Intel virtual machine, 1 → 20: with
+/// 50 µs 65 ns a message, without a bound 31 to 48).
 const LONG: Duration = Duration::from_millis(1);
 
 #[derive(Debug)]
