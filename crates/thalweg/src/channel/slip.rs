@@ -76,9 +76,9 @@ impl Slip {
     }
 }
 
-/// Pauses without a look, where that keeps nobody from running.
+/// Pauses without a look, where others can run meanwhile.
 fn pause(pace: &Pace) {
-    if pace.may_spin() {
+    if pace.may_pause() {
         for _ in 0..PAUSES {
             spin_hint();
         }

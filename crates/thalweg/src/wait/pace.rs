@@ -184,6 +184,12 @@ impl<C: TimeSource> Pace<C> {
         self.has_waited = has_waited;
     }
 
+    /// Whether others may run while this thread pauses for a moment, be the cores crowded or not.
+    #[inline]
+    pub(crate) fn may_pause(&self) -> bool {
+        !IS_MODEL && !self.is_alone() && self.mode != Mode::Power
+    }
+
     /// Whether pausing for a moment keeps nobody from running, as far as is known.
     #[inline]
     pub(crate) fn may_spin(&self) -> bool {
