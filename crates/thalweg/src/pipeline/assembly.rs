@@ -210,6 +210,7 @@ impl Assembly {
             clock: Clock::global(),
             began: Clock::global().ticks(),
         };
+        pipeline.waiter.prepare();
         for (at, (crew, cores, desk)) in threads.into_iter().enumerate() {
             let is_worker = desk.is_some();
             debug_assert!(!is_worker || at + 1 == WORKER);

@@ -208,6 +208,7 @@ pub(super) struct Thread {
 impl Thread {
     pub(super) fn run(mut self) {
         let control = Arc::clone(&self.control);
+        self.waiter.prepare();
         loop {
             if let Some(desk) = &self.desk {
                 desk.exchange(&mut self.crew);

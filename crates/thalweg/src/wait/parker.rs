@@ -142,6 +142,11 @@ std::thread_local! {
     static CACHED: std::cell::Cell<Option<Parker>> = const { std::cell::Cell::new(None) };
 }
 
+/// Makes this thread's parker, so that no wait allocates later but a wait within a wait.
+pub(crate) fn prepare() {
+    with(|_| ());
+}
+
 /// Calls `wait` with this thread's parker. A wait within a wait has one of its own, since each
 /// would sleep through the other's notification; it is allocated, as is the first of a thread.
 pub(super) fn with<R>(wait: impl FnOnce(&Parker) -> R) -> R {

@@ -1,6 +1,6 @@
 //! Waiting for a condition with a strategy.
 
-use super::{Mode, Pace, Signal, block};
+use super::{Mode, Pace, Signal, block, parker};
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
 use thalweg_measure::clock::Clock;
 
@@ -65,6 +65,13 @@ impl Waiter {
             pace: Pace::new(mode),
             clock: Clock::global(),
             look_ns: *LOOK_NS.start(),
+        }
+    }
+
+    /// Has the calling thread allocate now what its first sleep would.
+    pub(crate) fn prepare(&self) {
+        if self.strategy.may_sleep() {
+            parker::prepare();
         }
     }
 
