@@ -159,8 +159,13 @@ impl Builder {
     /// Rate balance: a sender that finds more than so many elements waiting gives its turn away,
     /// some times, until half of them are left; then it goes on. It keeps queues, and with them
     /// latencies, short where senders are faster than receivers. Senders look once in up to 64
-    /// sends, and where nobody receives, ever more rarely: it is no bound, and never waits for
-    /// anybody. Counted in [`Counters::balanced`](super::Counters::balanced).
+    /// sends, and where nobody receives, ever more rarely: it is no bound. Turns are given away by
+    /// `send`, `send_many` and `send_slice` only, never by a send that tries, has a deadline, is
+    /// async or is an arm of a select. Counted in
+    /// [`Counters::balanced`](super::Counters::balanced).
+    ///
+    /// A limit of 0 gives turns away whenever something waits; one above the capacity never does.
+    /// At a rendezvous there is nothing to balance.
     ///
     /// By default it is 2,048 elements where there may be several senders (256 in each lane) and
     /// the policy is to block, unless the channel holds no more than that anyway; `None` turns it

@@ -170,8 +170,9 @@ impl Hub {
 
     /// Whether anybody may still send.
     pub(super) fn has_senders(&self) -> bool {
-        // ORDERING: Relaxed; what a sender that has gone left unseen goes with the store.
-        self.senders.load(Ordering::Relaxed) > 0
+        // ORDERING: Acquire (order::all_left), pairs with the AcqRel in `remove_sender`: what senders
+        // that have gone sent is to be seen, since a weak end may keep the store.
+        self.senders.load(order::all_left()) > 0
     }
 
     /// How many there are; may be old by the time it is read.

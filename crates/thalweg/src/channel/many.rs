@@ -60,7 +60,7 @@ impl<T, S: Shape> Sender<T, S> {
         for value in values {
             let error = match self.end.try_push(value) {
                 Ok(()) => {
-                    self.sent_one();
+                    self.tell_one();
                     sent += 1;
                     continue;
                 }
@@ -86,7 +86,9 @@ impl<T, S: Shape> Sender<T, S> {
     {
         let mut sent = 0;
         while sent < values.len() {
-            sent += self.try_send_slice(&values[sent..]);
+            let pushed = self.try_send_slice(&values[sent..]);
+            self.balance.keep(pushed, &mut self.end, &self.gate);
+            sent += pushed;
             if let Some(&value) = values.get(sent) {
                 self.send(value)
                     .map_err(|error| SendManyError { sent, error })?;
@@ -102,11 +104,8 @@ impl<T, S: Shape> Sender<T, S> {
         T: Copy,
     {
         let pushed = self.end.push_slice(values);
-        if pushed > 0 {
-            if self.hub.readable.notify_or_shut(pushed) {
-                self.discard_late();
-            }
-            self.balance.keep(pushed, &mut self.end, &self.gate);
+        if pushed > 0 && self.hub.readable.notify_or_shut(pushed) {
+            self.discard_late();
         }
         pushed
     }

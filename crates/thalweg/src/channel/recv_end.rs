@@ -130,7 +130,7 @@ impl<T> RecvEnd<T> {
             Self::Ring(consumer, _) => !matches!(consumer.peek(), Err(PopError::Empty)),
             Self::Lanes(receiver) => receiver.is_ready(),
             // While a claim is held, one that is closed has neither an element nor an end.
-            Self::Ticket(ring, _) => ring.can_pop() || (ring.is_closed() && ring.is_empty()),
+            Self::Ticket(ring, _) => ring.can_pop() || ring.is_over(),
             Self::Locked(store, _) => !store.is_empty() || store.is_closed(),
             Self::Meeting(meeting, _) => meeting.can_pop() || meeting.is_closed(),
         }
@@ -195,9 +195,17 @@ impl<T> RecvEnd<T> {
         match self {
             Self::Ring(consumer, _) => consumer.popped(),
             Self::Lanes(receiver) => receiver.lanes.popped(),
-            Self::Ticket(ring, _) => ring.popped() - ring.passed(),
+            Self::Ticket(ring, _) => ring.received(),
             Self::Locked(store, _) => store.popped(),
             Self::Meeting(meeting, _) => meeting.popped(),
+        }
+    }
+
+    /// A count that grows with each element that is taken out, in one step with that.
+    pub(super) fn moves(&self) -> u64 {
+        match self {
+            Self::Ticket(ring, _) => ring.popped(),
+            _ => self.popped(),
         }
     }
 

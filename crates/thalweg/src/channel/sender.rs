@@ -114,7 +114,7 @@ impl<T, S: Shape> Sender<T, S> {
     fn try_send_otherwise(&mut self, value: T) -> Result<(), TrySendError<T>> {
         match self.end.try_push(value) {
             Ok(()) => {
-                self.sent_one();
+                self.tell_one();
                 Ok(())
             }
             Err(PushError::Closed(value)) => Err(TrySendError::Disconnected(value)),
@@ -150,7 +150,7 @@ impl<T, S: Shape> Sender<T, S> {
     ) -> Result<(), SendTimeoutError<T>> {
         let value = match self.end.try_push(value) {
             Ok(()) => {
-                self.sent_one();
+                self.tell_one();
                 return Ok(());
             }
             Err(PushError::Closed(value)) => return Err(SendTimeoutError::Disconnected(value)),
@@ -167,12 +167,18 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// After a push: wakes a receiver if one sleeps, and keeps the balance.
+    /// After a push that must not wait: wakes a receiver if one sleeps.
     #[inline(always)]
-    pub(super) fn sent_one(&mut self) {
+    pub(super) fn tell_one(&mut self) {
         if self.hub.readable.notify_chained_or_shut() {
             self.discard_late();
         }
+    }
+
+    /// After a push: wakes a receiver if one sleeps, and keeps the balance.
+    #[inline(always)]
+    fn sent_one(&mut self) {
+        self.tell_one();
         self.balance.keep(1, &mut self.end, &self.gate);
     }
 
@@ -201,7 +207,7 @@ impl<T, S: Shape> Sender<T, S> {
                 }
                 match self.end.try_push(value) {
                     Ok(()) => {
-                        self.sent_one();
+                        self.tell_one();
                         return Ok(());
                     }
                     Err(PushError::Full(back)) => value = back,
@@ -257,7 +263,9 @@ impl<T, S: Shape> Sender<T, S> {
         match (outcome, value) {
             (Ok(true), _) => {
                 self.pass_on();
-                self.sent_one();
+                // It has just waited; giving turns away on top of that is no balance, and may miss
+                // the deadline.
+                self.tell_one();
                 Ok(())
             }
             (Err(_), Some(value)) => {

@@ -116,6 +116,8 @@ pub(crate) mod order {
         leave_lane = Release, weak Relaxed;
         /// A receiver learns that, and sees what that sender sent last.
         left = Acquire, weak Relaxed;
+        /// The last receiver finds no sender left, and sees what they sent.
+        all_left = Acquire, weak Relaxed;
         /// Whoever wakes a thread hands it what came before.
         wake = Release, weak Relaxed;
         /// A woken thread sees what came before the wake-up.

@@ -89,12 +89,12 @@ fn sleep<R>(
             listed.used_up();
             return Ok(found);
         }
-        if ended == Ended::TimedOut {
+        // Someone else was faster. The notification was for what that one took.
+        listed.used_up();
+        if ended == Ended::TimedOut || has_passed(deadline) {
             pace.timed_out();
             return Err(TimedOut);
         }
-        // Someone else was faster. The notification was for what that one took.
-        listed.used_up();
     }
 }
 
@@ -197,12 +197,17 @@ pub(crate) fn block_listed<L: Listing>(
             if let Some(found) = listing.leave() {
                 return Ok(found);
             }
-            if ended == Ended::TimedOut {
+            if ended == Ended::TimedOut || has_passed(deadline) {
                 pace.timed_out();
                 return Err(TimedOut);
             }
         }
     })
+}
+
+/// Whoever is woken in vain again and again never runs into its deadline asleep.
+fn has_passed(deadline: Option<Instant>) -> bool {
+    deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
 /// Spins until the waker is woken; gives whether it was.

@@ -108,3 +108,42 @@ pub(crate) fn a_soft_limit_is_counted<S: Made>(flavour: Flavour<S>) {
     assert_eq!(tx.counters().balanced, 2);
     assert_eq!(elements(rx.counters()), [8, 6, 0, 0, 0]);
 }
+
+/// Holes are passed by whoever makes them, while others count.
+#[test]
+fn counts_hold_beside_claims_that_are_given_up() {
+    let (mut tx, mut rx) = thalweg::channel::mpsc::<u32>(8);
+    let mut other = tx.clone();
+    let giving_up = thread::spawn(move || {
+        for _ in 0..50_000 {
+            let first = tx.claim(1).unwrap();
+            let second = other.claim(1).unwrap();
+            drop(first);
+            drop(second);
+        }
+        tx
+    });
+    while !giving_up.is_finished() {
+        // A hole that is just being passed may look like an element.
+        assert!(rx.counters().received <= 100_000);
+        assert!(rx.recv_timeout(Duration::ZERO).is_err());
+    }
+    assert_eq!(giving_up.join().unwrap().counters().received, 0);
+}
+
+/// By default there is a soft limit; what must not wait pays no heed to it.
+#[test]
+fn a_send_that_must_not_wait_gives_no_turn_away() {
+    const SENT: u32 = 20_000;
+    let (mut tx, mut rx) = thalweg::channel::mpsc::<u32>(1 << 20);
+    for n in 0..SENT {
+        tx.try_send(n).unwrap();
+        tx.send_timeout(n, Duration::from_secs(60)).unwrap();
+    }
+    tx.try_send_many(0..SENT).unwrap();
+    assert_eq!(tx.try_send_slice(&[7; 1_000]), 1_000);
+    assert_eq!(rx.counters().balanced, 0);
+    tx.send_many(0..SENT).unwrap();
+    assert!(rx.counters().balanced > 0);
+    assert_eq!(rx.try_iter().count(), 4 * SENT as usize + 1_000);
+}

@@ -137,3 +137,14 @@ fn watchers_at_both_sides_of_a_rendezvous_meet() {
         drop(sending.join().unwrap());
     });
 }
+
+/// They wake each other: the receiver's wish tells the sender's watcher, which is the same thread.
+#[test]
+fn both_ends_of_a_rendezvous_keep_the_time_limit() {
+    watched(|| {
+        let (mut tx, mut rx) = mpmc::<u32>(0);
+        let limit = SHORT;
+        let got = Ready::new().wait_timeout(&mut [&mut tx, &mut rx], limit);
+        assert_eq!(got, Err(SelectTimeout));
+    });
+}

@@ -110,3 +110,28 @@ over_stores! {
     two_tickets, 2, ["shut"];
     unbounded, 1, [];
 }
+
+/// A weak end keeps the store, and no element.
+fn a_weak_end_keeps_no_element<S: ManySenders>(
+    (mut tx, rx): crate::channel::Ends<std::sync::Arc<()>, S>,
+) {
+    let weak = tx.downgrade();
+    let element = std::sync::Arc::new(());
+    let copy = std::sync::Arc::clone(&element);
+    let sender = thread::spawn(move || drop(tx.send(copy)));
+    drop(rx);
+    sender.join().unwrap();
+    assert_eq!(std::sync::Arc::strong_count(&element), 1, "kept");
+    drop(weak);
+}
+
+fn weak_tickets() {
+    let ends = crate::channel::Builder::new(2).mpsc();
+    a_weak_end_keeps_no_element(ends.expect("a valid channel"));
+}
+
+#[test]
+fn a_weak_end_keeps_nothing() {
+    loom::model(weak_tickets);
+    assert!(crate::ring::sync::fault::caught("all_left", weak_tickets));
+}

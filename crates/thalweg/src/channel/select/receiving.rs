@@ -172,7 +172,7 @@ impl<T, S: Shape> Watched for Receiver<T, S> {
         match self.source.end.meeting() {
             Some((meeting, _)) => meeting.glance_pop(),
             // It stops being ready only by what others take.
-            None => Some(self.source.end.popped()),
+            None => Some(self.source.end.moves()),
         }
     }
 

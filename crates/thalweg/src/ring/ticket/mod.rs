@@ -291,9 +291,19 @@ impl<T> Ticket<T> {
         self.absent.count() + self.passed.count()
     }
 
-    /// Holes that consumers have passed.
-    pub(crate) fn passed(&self) -> u64 {
-        self.passed.count()
+    /// Elements that consumers have drawn.
+    pub(crate) fn received(&self) -> u64 {
+        // Both move between the looks: the one that is to be less first, and a bound, since other
+        // processors may show them in another order.
+        let passed = self.passed.count();
+        self.popped().saturating_sub(passed)
+    }
+
+    /// Whether it is closed, and nothing is in it or under way.
+    pub(crate) fn is_over(&self) -> bool {
+        // ORDERING: closed (Acquire), pairs with the close in `close`.
+        let tail = self.tail.0.load(order::closed());
+        tail == self.popped() | CLOSED
     }
 
     /// Whether [`len`](Self::len) is 0.
