@@ -1,9 +1,10 @@
 //! A pipeline of three stages under several placements, and where each spends its time.
 //!
-//! `cargo run --release --example pipeline [inline|auto|threads:N] [RATE]`
+//! `cargo run --release --example pipeline -p thalweg -- [inline|auto|threads:N] [RATE]`
 
 use std::error::Error;
 use std::hint::black_box;
+use std::process::ExitCode;
 
 use thalweg::pipeline::{Pipeline, Placement};
 use thalweg_measure::clock::Clock;
@@ -24,7 +25,17 @@ fn work(mut value: u64, turns: u32) -> u64 {
     value
 }
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() -> ExitCode {
+    match run() {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("{error}");
+            ExitCode::from(2)
+        }
+    }
+}
+
+fn run() -> Result<(), Box<dyn Error>> {
     let mut arguments = std::env::args().skip(1);
     let placement: Placement = arguments.next().as_deref().unwrap_or("auto").parse()?;
     let rate: Rate = arguments.next().as_deref().unwrap_or("1M").parse()?;

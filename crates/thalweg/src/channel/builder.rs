@@ -40,8 +40,13 @@ const SHARED_SLOTTED_CAPACITY_MAX: usize = 1024;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum BuildError {
-    /// The capacity, or the limit of an unbounded channel, is out of range.
+    /// The capacity is out of range.
     Capacity {
+        /// What was asked for, in elements.
+        asked: usize,
+    },
+    /// The limit of an unbounded channel is out of range.
+    Limit {
         /// What was asked for, in elements.
         asked: usize,
     },
@@ -60,6 +65,10 @@ impl fmt::Display for BuildError {
             Self::Capacity { asked } => write!(
                 f,
                 "channel capacity {asked} is outside 0 to {CAPACITY_MAX} elements"
+            ),
+            Self::Limit { asked } => write!(
+                f,
+                "limit {asked} of an unbounded channel is outside 1 to {CAPACITY_MAX} elements"
             ),
             Self::Options { option, with } => {
                 write!(f, "a channel can't have {option} together with {with}")
@@ -292,16 +301,20 @@ impl Builder {
     /// The capacity if a ring with its own sender will do; nothing if the store must be one that
     /// several may take from.
     fn ring_capacity(&self) -> Result<Option<usize>, BuildError> {
-        let (Storage::Bounded(asked) | Storage::Unbounded(asked)) = self.storage;
-        if asked > CAPACITY_MAX {
-            return Err(BuildError::Capacity { asked });
-        }
+        let asked = match self.storage {
+            Storage::Unbounded(asked) if !(1..=CAPACITY_MAX).contains(&asked) => {
+                return Err(BuildError::Limit { asked });
+            }
+            Storage::Bounded(asked) if asked > CAPACITY_MAX => {
+                return Err(BuildError::Capacity { asked });
+            }
+            Storage::Bounded(asked) | Storage::Unbounded(asked) => asked,
+        };
         let is_locked = !matches!(self.storage, Storage::Bounded(1..));
-        if asked == 0 && (self.habits.overflow.is_lossy() || self.storage == Storage::Unbounded(0))
-        {
+        if asked == 0 && self.habits.overflow.is_lossy() {
             return Err(BuildError::Options {
                 option: "a capacity of 0",
-                with: "a policy that drops, or unbounded storage",
+                with: "a policy that drops",
             });
         }
         let takes_back = self.habits.overflow == Overflow::DropOldest;

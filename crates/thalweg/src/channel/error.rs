@@ -77,14 +77,14 @@ macro_rules! giving_back {
 
 giving_back!(SendError:
     Disconnected "sending into a channel without receivers",
-    Full "sending into a full channel that rejects what does not fit");
+    Full "sending into a full channel, which does not wait");
 giving_back!(TrySendError:
     Full "sending into a full channel",
     Disconnected "sending into a channel without receivers");
 giving_back!(SendTimeoutError:
     Timeout "sending into a channel that stayed full until the time limit",
     Disconnected "sending into a channel without receivers",
-    Full "sending into a full channel that rejects what does not fit");
+    Full "sending into a full channel, which does not wait");
 
 impl<T> From<SendError<T>> for SendTimeoutError<T> {
     fn from(error: SendError<T>) -> Self {
@@ -275,7 +275,7 @@ mod tests {
         );
         assert_eq!(
             SendError::Full(1).to_string(),
-            "sending into a full channel that rejects what does not fit"
+            "sending into a full channel, which does not wait"
         );
         assert_eq!(
             TrySendError::Full(1).to_string(),

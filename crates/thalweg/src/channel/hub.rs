@@ -170,7 +170,7 @@ impl Hub {
 
     /// Whether anybody may still send.
     pub(super) fn has_senders(&self) -> bool {
-        // ORDERING: Acquire (order::all_left), pairs with the AcqRel in `remove_sender`: what senders
+        // ORDERING: Acquire (order::all_left), pairs with the AcqRel in `remove_sender`: what those
         // that have gone sent is to be seen, since a weak end may keep the store.
         self.senders.load(order::all_left()) > 0
     }

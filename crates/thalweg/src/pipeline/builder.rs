@@ -11,7 +11,7 @@ use super::placement::{Machine, Placement};
 use super::publish::Direct;
 use super::stage::{Each, Member, Stage, Whole};
 use super::timeline::Timeline;
-use super::{Intake, Pipeline};
+use super::{Intake, PRODUCERS_MAX, Pipeline};
 use crate::ring::broadcast::{self, Reader, ReaderId};
 
 /// One in so many events is sampled unless said otherwise. At batches of one event a sample costs
@@ -19,6 +19,7 @@ use crate::ring::broadcast::{self, Reader, ReaderId};
 const SAMPLE_EVERY: u64 = 64;
 /// The sparsest sampling: one event in so many.
 pub const SAMPLE_EVERY_MAX: u64 = 1 << 20;
+
 /// A stage tells the next ones how far it is every so many events, unless said otherwise; see
 /// `docs/results.md` for the measurement that this was chosen by.
 const PROGRESS: usize = 64;
@@ -241,10 +242,10 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// Makes `count` [`Producer`](super::Producer)s beside the pipeline itself, for other threads
-    /// to publish from.
-    /// Each event is then moved once, from its producer's lane into the ring, by the thread of the
-    /// first stage; if that is the caller's, [`Pipeline::drive`] moves it.
+    /// Makes `count` [`Producer`](super::Producer)s, at most [`PRODUCERS_MAX`], beside the pipeline
+    /// itself, for other threads to publish from. Each event is then moved once, from its
+    /// producer's lane into the ring, by the thread of the first stage; if that is the caller's,
+    /// [`Pipeline::drive`] moves it.
     pub fn producers(mut self, count: usize) -> Self {
         self.producers = count;
         self
@@ -271,6 +272,9 @@ impl<T: Send + Sync + 'static> Builder<T> {
         }
         if self.stages.is_empty() {
             return Err(BuildError::NoStage);
+        }
+        if self.producers > PRODUCERS_MAX {
+            return Err(BuildError::Producers(self.producers));
         }
         let mut ring = broadcast::Builder::new(self.capacity);
         let parts = declare_readers(self.stages, &mut ring)?;

@@ -44,6 +44,8 @@ pub enum BuildError {
     NoProgress(String),
     /// The sampling interval is outside 1 to [`SAMPLE_EVERY_MAX`](super::SAMPLE_EVERY_MAX) events.
     Sampling(u64),
+    /// More producers than [`PRODUCERS_MAX`](super::PRODUCERS_MAX).
+    Producers(usize),
     /// More or fewer stage threads than the stages can use.
     Threads {
         /// What was asked for.
@@ -65,6 +67,13 @@ impl fmt::Display for BuildError {
             Self::Capacity(asked) => {
                 let max = crate::ring::CAPACITY_MAX;
                 write!(f, "pipeline capacity {asked} is outside 1 to {max} events")
+            }
+            Self::Producers(asked) => {
+                let max = super::PRODUCERS_MAX;
+                write!(
+                    f,
+                    "{asked} producers asked for; a pipeline has at most {max}"
+                )
             }
             Self::NoStage => write!(f, "a pipeline needs at least one stage"),
             Self::DuplicateStage(name) => write!(f, "two stages are named {name:?}"),

@@ -17,6 +17,10 @@ use super::timeline::Timeline;
 use crate::ring::broadcast::{Builder, ClaimError, Polled, Publisher, ReadWrite, Reader};
 use crate::wait::Waiter;
 
+/// The largest number of [`producers`](super::Builder::producers): each has a lane of its own, as
+/// long as the ring.
+pub const PRODUCERS_MAX: usize = 1_024;
+
 /// An element on its way to the ring.
 struct Laned<T> {
     value: T,

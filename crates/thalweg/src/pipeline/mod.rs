@@ -67,7 +67,7 @@ pub use builder::{Builder, SAMPLE_EVERY_MAX};
 pub use chunk::{Chunk, Context, Flow, Handled, View};
 pub use control::Failure;
 pub use graph::BuildError;
-pub use lanes::Producer;
+pub use lanes::{PRODUCERS_MAX, Producer};
 pub use placement::{ParsePlacementError, Placement};
 pub use publish::{Stopped, TryPublishError};
 pub use stats::{SlowEvent, SlowPart, Spent, StageStats, Stats};

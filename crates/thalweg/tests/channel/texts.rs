@@ -18,7 +18,14 @@ fn capacities_out_of_range() {
     assert_eq!(Builder::new(asked).mpsc::<u8>().err(), Some(error));
     assert_eq!(Builder::new(asked).lanes().mpsc::<u8>().err(), Some(error));
     assert_eq!(Builder::new(asked).mpmc::<u8>().err(), Some(error));
-    assert_eq!(Builder::unbounded(asked).mpmc::<u8>().err(), Some(error));
+    for asked in [0, asked] {
+        let error = BuildError::Limit { asked };
+        assert_eq!(Builder::unbounded(asked).mpmc::<u8>().err(), Some(error));
+        assert_eq!(
+            error.to_string(),
+            format!("limit {asked} of an unbounded channel is outside 1 to 1073741824 elements")
+        );
+    }
     assert_eq!(
         error.to_string(),
         "channel capacity 1073741825 is outside 0 to 1073741824 elements"
@@ -37,7 +44,7 @@ fn the_short_form_panics() {
 }
 
 #[test]
-#[should_panic(expected = "a channel can't have a capacity of 0 together with")]
+#[should_panic(expected = "limit 0 of an unbounded channel is outside 1 to 1073741824 elements")]
 fn unbounded_up_to_nothing_panics() {
     drop(channel::unbounded::<u8>(0));
 }
@@ -74,8 +81,7 @@ fn options_that_contradict_each_other() {
     for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
         assert_eq!(
             text(Builder::new(0).overflow(overflow).spsc::<u8>()),
-            "a channel can't have a capacity of 0 together with a policy that drops, or unbounded \
-             storage"
+            "a channel can't have a capacity of 0 together with a policy that drops"
         );
     }
     // Not contradictions.
@@ -114,12 +120,12 @@ fn errors_say_what_happened() {
     ];
     let expected = [
         "sending into a channel without receivers",
-        "sending into a full channel that rejects what does not fit",
+        "sending into a full channel, which does not wait",
         "sending into a full channel",
         "sending into a channel without receivers",
         "sending into a channel that stayed full until the time limit",
         "sending into a channel without receivers",
-        "sending into a full channel that rejects what does not fit",
+        "sending into a full channel, which does not wait",
         "receiving from an empty channel without senders",
         "receiving from an empty channel",
         "receiving from an empty channel without senders",

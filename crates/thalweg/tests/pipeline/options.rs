@@ -53,6 +53,10 @@ fn wrong_options_are_refused_with_their_limits() {
         "sampling one event in 0 is outside 1 to 1048576"
     );
     assert_eq!(
+        text(stage().producers(usize::MAX)),
+        "18446744073709551615 producers asked for; a pipeline has at most 1024"
+    );
+    assert_eq!(
         text(stage().placement(Placement::threads(2))),
         "2 stage threads asked for; 1 stages can use 1 to 1"
     );

@@ -189,8 +189,7 @@ fn a_policy_that_drops_has_nothing_to_drop_from() {
         let error = Builder::new(0).overflow(overflow).mpmc::<u8>().unwrap_err();
         assert_eq!(
             error.to_string(),
-            "a channel can't have a capacity of 0 together with a policy that drops, or unbounded \
-             storage"
+            "a channel can't have a capacity of 0 together with a policy that drops"
         );
     }
     let (mut tx, _rx) = Builder::new(0).overflow(Overflow::Reject).spsc().unwrap();
