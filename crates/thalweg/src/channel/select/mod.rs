@@ -41,7 +41,7 @@
 //! | the struct `Select`, `SelectedOperation::index` | [`Select::list`] |
 //! | `Select::ready`, `try_ready`, `ready_timeout` | [`Ready`] |
 //! | `after`, `at`, `tick` | [`after`], [`at`], [`tick`]: a [`Timer`] for [`Select::timer`] |
-//! | `never` | [`never`]; for an arm that sends, an empty `Option` |
+//! | `never` | [`never()`]; for an arm that sends, an empty `Option` |
 //! | a panic where there is no operation | does not compile, or gives [`SelectEmpty`] |
 //!
 //! (*) crossbeam computes `v` only when `s` can take it. Here it is made before the select, which
