@@ -12,7 +12,34 @@
 //! key is looked for in both, and what is removed leaves a mark in the old one. Empty places are
 //! zeros, since fresh memory from the system is zero without being written.
 
-use std::hash::{BuildHasher, RandomState};
+use std::cell::Cell;
+use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
+
+thread_local! {
+    /// What this thread's tables take their secrets from; the system's randomness if it is nothing.
+    static SEED: Cell<Option<u64>> = const { Cell::new(None) };
+}
+
+/// Has tables that this thread makes from now on take the same secrets each time. For counts that
+/// must repeat, and for nothing else: whoever knows `seed` can choose ids that collide.
+#[doc(hidden)]
+pub fn repeat_secrets(seed: u64) {
+    SEED.set(Some(seed));
+}
+
+fn secrets() -> [u64; 2] {
+    let draw = |first: u64, second: u64| [first, second | 1];
+    match SEED.get() {
+        Some(seed) => {
+            let fixed = BuildHasherDefault::<DefaultHasher>::default();
+            draw(fixed.hash_one(seed), fixed.hash_one(!seed))
+        }
+        None => {
+            let random = RandomState::new();
+            draw(random.hash_one(0_u8), random.hash_one(1_u8))
+        }
+    }
+}
 
 /// A place without a slot. Others hold the slot plus one, and above it the hash.
 const EMPTY: u64 = 0;
@@ -63,10 +90,9 @@ const fn slot_in(entry: u64) -> u32 {
 impl Index {
     /// An index that takes `keys` keys without growing.
     pub(crate) fn with_capacity(keys: usize) -> Self {
-        let random = RandomState::new();
         let places = keys.saturating_mul(2).max(PLACES_MIN).next_power_of_two();
         Self {
-            secret: [random.hash_one(0_u8), random.hash_one(1_u8) | 1],
+            secret: secrets(),
             places: vec![EMPTY; places].into(),
             len: 0,
             old: Box::default(),
@@ -291,6 +317,18 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
+
+    #[test]
+    fn secrets_repeat_only_where_that_was_asked_for() {
+        assert_ne!(secrets(), secrets());
+        let fixed = std::thread::spawn(|| {
+            repeat_secrets(7);
+            [secrets(), secrets()]
+        });
+        let fixed = fixed.join().expect("no panic");
+        assert_eq!(fixed[0], fixed[1]);
+        assert_ne!(secrets(), secrets(), "this thread did not ask");
+    }
 
     proptest! {
         #[test]

@@ -40,6 +40,8 @@ pub use command::{
 };
 pub use event::{Event, Events, Removal, UserHint};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};
+#[doc(hidden)]
+pub use index::repeat_secrets;
 pub use order_terms::{ConditionalOrder, OrderFlags, SelfTrade};
 pub use result_code::ResultCode;
 pub use rules::Rules;
