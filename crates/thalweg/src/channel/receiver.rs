@@ -47,7 +47,7 @@ impl<T> Source<T> {
         if let RecvEnd::Ring(..) = self.end {
             return self.end.try_pop();
         }
-        self.pop_otherwise()
+        self.pop_shared()
     }
 
     /// Whether the policy drops.
@@ -55,7 +55,25 @@ impl<T> Source<T> {
         self.hub.habits.overflow.is_lossy()
     }
 
-    /// Pops from any other store: not where the ring's path is.
+    /// The usual way of a channel with several senders or receivers first: not where the ring's
+    /// path is, which would get longer.
+    #[inline(never)]
+    fn pop_shared(&mut self) -> Result<T, PopError> {
+        let is_lossy = self.is_lossy();
+        if let RecvEnd::Ticket(ring, gate) = &mut self.end
+            && !is_lossy
+        {
+            let found = ring.pop_here();
+            if !matches!(found, Err(false)) {
+                // Also if there was nothing, as in `RecvEnd::try_pop_shared`.
+                gate.notify_room(1);
+                return found.map_err(|_| PopError::Empty);
+            }
+        }
+        self.pop_otherwise()
+    }
+
+    /// Pops from any other store, or with any other outcome.
     #[inline(never)]
     fn pop_otherwise(&mut self) -> Result<T, PopError> {
         if self.is_lossy() {
@@ -187,8 +205,8 @@ impl<T, S: Shape> Receiver<T, S> {
         let found = self
             .slip
             .wait(moved, &mut self.pace, deadline, || match source.pop() {
-                Err(PopError::Empty) => None,
-                found => Some(found),
+                Err(PopError::Empty) => Err(source.end.popped()),
+                found => Ok(found),
             });
         if let Some(found) = found {
             return found.map_err(|_| RecvTimeoutError::Disconnected);

@@ -59,7 +59,7 @@ impl<T, S: Shape> Sender<T, S> {
     pub fn send(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.send_by_ring(value) {
             Ok(()) => Ok(()),
-            Err(value) => self.send_otherwise(value),
+            Err(value) => self.send_shared(value),
         }
     }
 
@@ -78,20 +78,50 @@ impl<T, S: Shape> Sender<T, S> {
         Err(value)
     }
 
+    /// The usual way of a channel with several senders or receivers; fails as
+    /// [`TicketEnd::push_here`](crate::ring::TicketEnd::push_here).
+    #[inline(always)]
+    fn send_by_ticket(&mut self, value: T) -> Result<(), (T, bool)> {
+        let SendEnd::Ticket(ring) = &mut self.end else {
+            return Err((value, false));
+        };
+        ring.push_here(value)?;
+        self.tell_one();
+        Ok(())
+    }
+
+    #[inline(never)]
+    fn send_shared(&mut self, value: T) -> Result<(), SendError<T>> {
+        match self.send_by_ticket(value) {
+            Ok(()) => {
+                self.balance.keep(1, &mut self.end, &self.gate);
+                Ok(())
+            }
+            Err((value, true)) => self.send_into_full(value),
+            Err((value, false)) => self.send_otherwise(value),
+        }
+    }
+
     /// Into any other store, or with any other outcome.
     #[inline(never)]
     fn send_otherwise(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.end.try_push(value) {
             Ok(()) => {
-                self.sent_one();
+                self.tell_one();
+                self.balance.keep(1, &mut self.end, &self.gate);
                 Ok(())
             }
             Err(PushError::Closed(value)) => Err(SendError::Disconnected(value)),
-            Err(PushError::Full(value)) => match self.overflow(value) {
-                Ok(()) => Ok(()),
-                Err(TrySendError::Disconnected(value)) => Err(SendError::Disconnected(value)),
-                Err(TrySendError::Full(value)) => self.send_blocking(value),
-            },
+            Err(PushError::Full(value)) => self.send_into_full(value),
+        }
+    }
+
+    #[cold]
+    fn send_into_full(&mut self, value: T) -> Result<(), SendError<T>> {
+        match self.overflow(value) {
+            Ok(()) => Ok(()),
+            Err(TrySendError::Disconnected(value)) => Err(SendError::Disconnected(value)),
+            Err(TrySendError::Full(value)) => self.send_blocking(value),
         }
     }
 
@@ -105,7 +135,16 @@ impl<T, S: Shape> Sender<T, S> {
     pub fn try_send(&mut self, value: T) -> Result<(), TrySendError<T>> {
         match self.send_by_ring(value) {
             Ok(()) => Ok(()),
-            Err(value) => self.try_send_otherwise(value),
+            Err(value) => self.try_send_shared(value),
+        }
+    }
+
+    #[inline(never)]
+    fn try_send_shared(&mut self, value: T) -> Result<(), TrySendError<T>> {
+        match self.send_by_ticket(value) {
+            Ok(()) => Ok(()),
+            Err((value, true)) => self.refuse(value),
+            Err((value, false)) => self.try_send_otherwise(value),
         }
     }
 
@@ -118,12 +157,17 @@ impl<T, S: Shape> Sender<T, S> {
                 Ok(())
             }
             Err(PushError::Closed(value)) => Err(TrySendError::Disconnected(value)),
-            Err(PushError::Full(value)) => self.overflow(value).inspect_err(|error| {
-                if let TrySendError::Full(_) = error {
-                    self.gate.count_refused();
-                }
-            }),
+            Err(PushError::Full(value)) => self.refuse(value),
         }
+    }
+
+    /// Into a full channel.
+    fn refuse(&mut self, value: T) -> Result<(), TrySendError<T>> {
+        self.overflow(value).inspect_err(|error| {
+            if let TrySendError::Full(_) = error {
+                self.gate.count_refused();
+            }
+        })
     }
 
     /// As [`send`](Self::send), but waits no longer than `timeout`.
@@ -167,19 +211,12 @@ impl<T, S: Shape> Sender<T, S> {
         }
     }
 
-    /// After a push that must not wait: wakes a receiver if one sleeps.
+    /// After a push: wakes a receiver if one sleeps.
     #[inline(always)]
     pub(super) fn tell_one(&mut self) {
         if self.hub.readable.notify_chained_or_shut() {
             self.discard_late();
         }
-    }
-
-    /// After a push: wakes a receiver if one sleeps, and keeps the balance.
-    #[inline(always)]
-    fn sent_one(&mut self) {
-        self.tell_one();
-        self.balance.keep(1, &mut self.end, &self.gate);
     }
 
     /// What the policy does with an element that did not fit; `Full` if it is to wait or to be
@@ -253,10 +290,8 @@ impl<T, S: Shape> Sender<T, S> {
                 Some(false)
             }
         };
-        let outcome = match self
-            .slip
-            .wait(moved, &mut self.pace, deadline, &mut attempt)
-        {
+        let again = || attempt().ok_or(0);
+        let outcome = match self.slip.wait(moved, &mut self.pace, deadline, again) {
             Some(found) => Ok(found),
             None => block(&self.gate.writable, &mut self.pace, deadline, attempt),
         };

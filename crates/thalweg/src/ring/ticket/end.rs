@@ -21,10 +21,24 @@ impl<T> TicketEnd<T> {
         Self { ring, near: 0 }
     }
 
-    /// As [`Ticket::try_push`]. An end pushes or pops, and does not do both.
+    /// Appends an element, in one attempt. Gives it back, with `true` if the ring is open and full,
+    /// and `false` if [`try_push`](Self::try_push) is to try again or say why not. An end pushes or
+    /// pops, and does not do both.
+    #[inline(always)]
+    pub(crate) fn push_here(&mut self, value: T) -> Result<(), (T, bool)> {
+        self.ring.push_here(&mut self.near, value)
+    }
+
+    /// As [`Ticket::try_push`].
     #[inline(always)]
     pub(crate) fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
         self.ring.try_push_near(&mut self.near, value)
+    }
+
+    /// Takes the oldest element, in one attempt. Fails, with `true` if the ring is open and empty.
+    #[inline(always)]
+    pub(crate) fn pop_here(&mut self) -> Result<T, bool> {
+        Ok(self.ring.pop_here(&mut self.near)?.1)
     }
 
     /// As [`Ticket::try_pop_at`].

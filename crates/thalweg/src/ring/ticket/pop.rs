@@ -3,6 +3,7 @@
 use super::slot::{Slots, State};
 use super::{Backoff, Ticket};
 use crate::ring::PopError;
+use crate::ring::sync::Ordering;
 
 /// What a `pop_into` moved: elements of consecutive positions.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -97,11 +98,41 @@ impl<T> Ticket<T> {
     /// As [`try_pop`](Self::try_pop).
     #[inline]
     pub fn try_pop_at(&self) -> Result<(u64, T), PopError> {
-        self.try_pop_near(&mut self.popped())
+        let mut near = self.popped();
+        match self.pop_here(&mut near) {
+            Ok(found) => Ok(found),
+            Err(true) => Err(PopError::Empty),
+            Err(false) => self.try_pop_near(&mut near),
+        }
+    }
+
+    /// Takes the element at `near`, which is where the head is as far as the caller knows; fails if
+    /// that is wrong or there is none, with `true` if the ring is open and nothing is at the head.
+    #[inline(always)]
+    pub(super) fn pop_here(&self, near: &mut u64) -> Result<(u64, T), bool> {
+        let (slots, position) = (self.slots(), *near);
+        match slots.content(position) {
+            State::Element => {}
+            State::Hole | State::Later => return Err(false),
+            State::Free | State::Earlier => return Err(self.is_nothing_at(position)),
+        }
+        if self.head.draw(position, position + 1).is_err() {
+            return Err(false);
+        }
+        *near = position + 1;
+        // SAFETY: our ticket, seen as element, taken once (rule 3).
+        Ok((position, unsafe { slots.take(position) }))
+    }
+
+    /// Whether the head is at `position`, whose slot holds nothing, and the ring is open.
+    #[inline(always)]
+    fn is_nothing_at(&self, position: u64) -> bool {
+        // ORDERING: Relaxed; `true` is the answer of an open ring, and follows from nothing.
+        self.popped() == position && !self.closing.load(Ordering::Relaxed)
     }
 
     /// As [`try_pop_at`](Self::try_pop_at), by an endpoint that was at `near`.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn try_pop_near(&self, near: &mut u64) -> Result<(u64, T), PopError> {
         let slots = self.slots();
         let (position, _) = self.serve(slots, near, 1)?;

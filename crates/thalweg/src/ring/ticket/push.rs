@@ -102,11 +102,39 @@ impl<T> Ticket<T> {
     /// consumer is still taking an element out of the slot.
     #[inline]
     pub fn try_push(&self, value: T) -> Result<(), PushError<T>> {
-        self.try_push_near(&mut self.near(), value)
+        let mut near = self.near();
+        match self.push_here(&mut near, value) {
+            Ok(()) => Ok(()),
+            Err((value, true)) => Err(PushError::Full(value)),
+            Err((value, false)) => self.try_push_near(&mut near, value),
+        }
+    }
+
+    /// Appends an element at `near`, which is where the tail is as far as the caller knows; gives
+    /// it back if that is wrong, and `true` if the ring is open and full.
+    #[inline(always)]
+    pub(super) fn push_here(&self, near: &mut u64, value: T) -> Result<(), (T, bool)> {
+        let (slots, position) = (self.slots(), *near);
+        match slots.room(position) {
+            State::Free => {}
+            // ORDERING: Relaxed, as in `draw`. The closed bit would make it another.
+            State::Earlier if self.tail.0.load(Ordering::Relaxed) == position => {
+                return Err((value, true));
+            }
+            _ => return Err((value, false)),
+        }
+        if self.tail.draw(position, position + 1).is_err() {
+            return Err((value, false));
+        }
+        *near = position + 1;
+        // SAFETY: our ticket, not published (rule 2).
+        unsafe { slots.slot(position).write(value) };
+        slots.publish(position);
+        Ok(())
     }
 
     /// As [`try_push`](Self::try_push), by an endpoint that was at `near`.
-    #[inline(always)]
+    #[inline(never)]
     pub(super) fn try_push_near(&self, near: &mut u64, value: T) -> Result<(), PushError<T>> {
         let slots = self.slots();
         match self.draw(slots, near, 1, 1) {

@@ -1,5 +1,7 @@
 //! The waiters of a signal, first come first served: a list inside a vector of slots.
 
+use super::chain::Mark;
+use super::{OLD, WAKING};
 use std::task::Waker;
 
 /// Waiters for which there is room without allocating.
@@ -43,7 +45,9 @@ pub(super) struct List {
     /// Waits taken off by a notification, ever.
     woken: u64,
     /// A thread that was woken as one of a chain and has not looked yet.
-    pub(super) waking: Option<Entry>,
+    waking: Option<Entry>,
+    /// Notifications have passed that mark without a fence.
+    is_old: bool,
 }
 
 impl List {
@@ -57,6 +61,7 @@ impl List {
             parked: 0,
             woken: 0,
             waking: None,
+            is_old: false,
         }
     }
 
@@ -133,6 +138,42 @@ impl List {
             });
         }
         self.pop()
+    }
+
+    /// Whether a thread of a chain is on its way.
+    pub(super) fn is_marked(&self) -> bool {
+        self.waking.is_some()
+    }
+
+    /// The mark as notifiers see it.
+    pub(super) fn mark(&self) -> u32 {
+        match self.waking {
+            None => 0,
+            Some(_) if self.is_old => WAKING + OLD,
+            Some(_) => WAKING,
+        }
+    }
+
+    pub(super) fn make_old(&mut self) {
+        self.is_old = true;
+    }
+
+    /// The mark, if it is old, is as a fresh one from here on; gives whether it was.
+    pub(super) fn renew(&mut self) -> bool {
+        std::mem::take(&mut self.is_old)
+    }
+
+    /// The one that was woken as `entry` looks next: takes its mark off, if it has it still.
+    pub(super) fn unmark(&mut self, entry: Entry) -> Option<Mark> {
+        if self.waking != Some(entry) {
+            return None;
+        }
+        #[cfg(loom)]
+        if crate::ring::sync::fault::is("chain_kept") {
+            return Some(Mark::Fresh);
+        }
+        self.waking = None;
+        Some(if self.renew() { Mark::Old } else { Mark::Fresh })
     }
 
     /// Takes a waiter that leaves; `None` if it was popped.

@@ -1,6 +1,7 @@
 //! The end of a signal: nobody will look again, and notifiers are told so.
 
-use super::{ARMED, SHUT, Signal};
+use super::chain::is_passed_over;
+use super::{ARMED, OLD, SHUT, Signal};
 use crate::ring::sync::{Ordering, fence, order};
 use crate::wait::barrier;
 
@@ -16,14 +17,15 @@ impl Signal {
         if crate::ring::sync::fault::is("shut") {
             return;
         }
-        let list = self.lock();
+        let mut list = self.lock();
+        let was_old = list.renew();
         // ORDERING: Relaxed; the word changes under the lock only.
-        let word = self.front.word.load(Ordering::Relaxed);
+        let word = self.front.word.load(Ordering::Relaxed) & !OLD;
         // ORDERING: Release, pairs with the Acquire in `is_shut`: what the caller did before, its
         // close above all, is known to whoever is told.
         let shut = word | ARMED | SHUT;
         self.front.word.store(shut, Ordering::Release);
-        if word & ARMED == 0 {
+        if word & ARMED == 0 || (was_old && is_passed_over()) {
             barrier::heavy();
         }
         drop(list);
@@ -44,7 +46,10 @@ impl Signal {
     #[must_use = "nobody else will look"]
     #[inline(always)]
     pub(crate) fn notify_chained_or_shut(&self) -> bool {
-        self.is_armed() && self.notify_next_or_shut()
+        match self.word_behind_light() {
+            0 => false,
+            word => self.notify_next_or_shut(word),
+        }
     }
 
     /// As [`notify`](Self::notify); see [`notify_one_or_shut`](Self::notify_one_or_shut).
@@ -63,12 +68,13 @@ impl Signal {
 
     #[cold]
     #[inline(never)]
-    fn notify_next_or_shut(&self) -> bool {
-        self.notify_next();
+    fn notify_next_or_shut(&self, word: u32) -> bool {
+        self.notify_next(word);
         self.is_shut()
     }
 
-    /// Asked by a notifier after its fence.
+    /// Asked by a notifier after its fence, or beside an old mark: then the heavy barrier of `shut`
+    /// stands for the fence.
     fn is_shut(&self) -> bool {
         // ORDERING: Acquire, pairs with the Release in `shut`, which the stores of `tell` and of
         // `register` carry on; the notifier's fence orders it after what it published.

@@ -42,27 +42,10 @@ impl Signal {
         }
         taken
     }
-
-    /// Takes one waiter off the list and wakes it, unless a thread of the chain is on its way.
-    pub(super) fn wake_next(&self) {
-        let mut list = self.lock();
-        // Another notifier may have been faster.
-        let waker = match list.waking {
-            None => list.pop_of_chain(),
-            Some(_) => None,
-        };
-        if is_told(waker.is_some()) {
-            self.tell(&list);
-        }
-        drop(list);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
-    }
 }
 
 /// Whether to tell that the list has changed: only if it has.
-fn is_told(is_changed: bool) -> bool {
+pub(super) fn is_told(is_changed: bool) -> bool {
     #[cfg(loom)]
     if crate::ring::sync::fault::is("told_unchanged") {
         return true;

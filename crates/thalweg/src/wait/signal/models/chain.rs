@@ -251,6 +251,89 @@ fn clearing_under_a_thread_on_its_way_is_caught() {
     assert!(fault::caught("chain_cleared", cleared_on_the_way));
 }
 
+/// The thread with an old mark looks, while a notifier passes that mark without a fence.
+fn passed_over() {
+    let shared = Shelf::new();
+    let entry = shared.signal.register_thread(Waker::noop());
+    shared.signal.notify_chained();
+    shared.signal.make_old();
+    let simulation = Simulation::start();
+    let notifier = spawn(&shared, |shared| {
+        // A store, since a change that reads is a fence for some processors.
+        shared.left.store(1, order::publish());
+        shared.signal.notify_chained();
+        over();
+    });
+    // It was told.
+    let _ = shared.signal.unregister(entry);
+    shared.wait(None).unwrap();
+    notifier.join().unwrap();
+    drop(simulation);
+}
+
+#[test]
+fn an_old_mark_is_passed_without_a_fence() {
+    loom::model(passed_over);
+}
+
+#[test]
+fn an_old_mark_without_an_interrupt_is_caught() {
+    assert!(fault::caught("old_mark", passed_over));
+    assert!(fault::caught("heavy", passed_over));
+}
+
+/// The first that was woken gets no core, and the next is woken; then the first gets one.
+fn overdue() {
+    let pair = Pair::new();
+    let first = pair.signal.register_thread(Waker::noop());
+    let notifier = {
+        let pair = Arc::clone(&pair);
+        thread::spawn(move || {
+            pair.put(0);
+            pair.put(1);
+            pair.signal.wake_next(true);
+        })
+    };
+    let waiter = {
+        let pair = Arc::clone(&pair);
+        thread::spawn(move || {
+            let look = || pair.take();
+            block(&pair.signal, &mut Pace::new(Mode::Power), None, look).unwrap();
+            pair.pass_on();
+        })
+    };
+    pair.leave_and_look(first);
+    waiter.join().unwrap();
+    notifier.join().unwrap();
+    assert_eq!(pair.signal.waiting(), 0);
+}
+
+#[test]
+fn a_mark_may_pass_to_the_next() {
+    model_of_two_preemptions(overdue);
+}
+
+/// The first that was woken gets no core for as long as the next has not got the element.
+fn no_core() {
+    let shared = Shelf::new();
+    let first = shared.signal.register_thread(Waker::noop());
+    shared.signal.notify_chained();
+    let notifier = spawn(&shared, |shared| {
+        shared.put();
+        shared.signal.notify_chained();
+        shared.signal.wake_next(true);
+    });
+    shared.wait(None).unwrap();
+    assert!(!shared.signal.unregister(first));
+    notifier.join().unwrap();
+}
+
+#[test]
+fn the_next_is_woken_where_the_last_gets_no_core() {
+    loom::model(no_core);
+    assert!(fault::caught("overdue", no_core));
+}
+
 /// A notifier that has seen a waiter comes to the list when the waiter has left and another
 /// notifier has cleared the signal. It must not look armed then, since no heavy barrier has passed.
 /// It may be any thread: here it is the one that waits next.
@@ -278,7 +361,7 @@ fn told_too_late_of_one() {
 }
 
 fn told_too_late_of_a_chain() {
-    told_too_late(Signal::wake_next);
+    told_too_late(|signal| signal.wake_next(false));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use super::{Shelf, Simulation, fault, over, spawn};
 use crate::ring::sync::{AtomicBool, order};
 use crate::wait::signal::Signal;
 use std::sync::Arc;
+use std::task::Waker;
 
 /// Who puts something down while the last one looks for the last time: one of the two sees it.
 fn a_late_element(is_armed: bool, is_interrupted: bool) {
@@ -43,6 +44,34 @@ fn an_element_is_seen_by_the_last_look_or_by_who_put_it_down() {
 fn an_interrupt_stands_for_the_fence_of_the_notifier() {
     loom::model(|| a_late_element(false, true));
     assert!(fault::caught("heavy", || a_late_element(false, true)));
+}
+
+/// As [`a_late_element`], beside a thread of a chain that gets no core.
+fn a_late_element_beside_an_old_mark() {
+    let shared = Shelf::new();
+    let _gets_no_core = shared.signal.register_thread(Waker::noop());
+    shared.signal.notify_chained();
+    shared.signal.make_old();
+    let simulation = Simulation::start();
+    let notifier = spawn(&shared, |shared| {
+        shared.left.store(1, order::publish());
+        if shared.signal.notify_chained_or_shut() {
+            let _ = shared.take();
+        }
+        over();
+    });
+    shared.signal.shut();
+    shared.signal.make_old();
+    let _ = shared.take();
+    notifier.join().expect("the notifier");
+    assert!(shared.take().is_none(), "nobody saw it");
+    drop(simulation);
+}
+
+#[test]
+fn an_element_beside_an_old_mark_is_seen() {
+    loom::model(a_late_element_beside_an_old_mark);
+    assert!(fault::caught("old_mark", a_late_element_beside_an_old_mark));
 }
 
 /// Two who come late: one of them at least sees what both put down, as where one element hides the

@@ -1,7 +1,8 @@
 //! Chained notifications (rule 4), one step at a time.
 
 use super::{Counter, Panics, take};
-use crate::wait::signal::{ARMED, CALM_MAX, Signal, WAITER, WAKING};
+use crate::wait::signal::chain::HELD;
+use crate::wait::signal::{ARMED, CALM_MAX, OLD, Signal, WAITER, WAKING};
 use crate::wait::{Mode, Pace, TimedOut, block};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
@@ -92,6 +93,48 @@ fn other_notifications_wake_while_a_thread_is_on_its_way() {
     assert_eq!(word(&signal), ARMED);
 }
 
+/// The mark is as old as the clock.
+fn age(signal: &Signal) {
+    signal.back.since.store(0, SeqCst);
+}
+
+#[test]
+fn the_next_is_woken_where_the_last_is_overdue() {
+    let signal = Signal::new();
+    let waiters: Vec<_> = (0..4).map(|_| Counter::new()).collect();
+    let woken = || waiters.iter().map(|(c, _)| c.woken()).collect::<Vec<_>>();
+    let entries: Vec<_> = (waiters.iter())
+        .map(|(_, waker)| signal.register_thread(waker))
+        .collect();
+    // The first gets no core.
+    signal.notify_chained();
+    signal.notify_chained();
+    assert_eq!(woken(), [1, 0, 0, 0]);
+    age(&signal);
+    signal.notify_chained();
+    assert_eq!(woken(), [1, 1, 0, 0]);
+    assert_eq!(word(&signal), ARMED + WAKING + 2 * WAITER);
+    // Its mark is the second's now, and that is on its way.
+    assert!(!signal.unregister(entries[0]));
+    assert_eq!(word(&signal), ARMED + WAKING + 2 * WAITER);
+    signal.notify_chained();
+    assert_eq!(woken(), [1, 1, 0, 0]);
+    // Neither has the second, for long enough to be passed without a fence.
+    (0..2 * HELD).for_each(|_| signal.notify_chained());
+    assert_eq!(word(&signal) & !ARMED, WAKING + OLD + 2 * WAITER);
+    age(&signal);
+    (0..HELD).for_each(|_| signal.notify_chained());
+    assert_eq!(woken(), [1, 1, 1, 0]);
+    assert_eq!(word(&signal), ARMED + WAKING + OLD + WAITER);
+    assert!(!signal.unregister(entries[1]) && !signal.unregister(entries[2]));
+    assert_eq!(word(&signal), ARMED + WAITER);
+    signal.notify_chained();
+    assert_eq!(woken(), [1; 4]);
+    assert_eq!(word(&signal), ARMED + WAKING, "fresh");
+    assert!(!signal.unregister(entries[3]));
+    assert_eq!((word(&signal), signal.woken()), (ARMED, 4));
+}
+
 #[test]
 fn a_place_on_the_list_that_is_used_again_keeps_the_mark() {
     let signal = Signal::new();
@@ -137,7 +180,7 @@ fn a_signal_is_cleared_when_nobody_is_on_the_way() {
         signal.notify_one();
         signal.notify_chained();
     }
-    assert_eq!(word(&signal), ARMED + WAKING);
+    assert_eq!(word(&signal), ARMED + WAKING + OLD);
     assert!(!signal.unregister(entry));
     for _ in 0..CALM_MAX {
         signal.notify_chained();
@@ -161,7 +204,7 @@ fn a_notifier_that_comes_late_does_not_arm() {
     assert_eq!(word(&signal), 0);
     assert_eq!(signal.wake(1), 0);
     assert_eq!(word(&signal), 0, "armed without the heavy barrier");
-    signal.wake_next();
+    signal.wake_next(false);
     assert_eq!(word(&signal), 0, "armed without the heavy barrier");
 }
 
