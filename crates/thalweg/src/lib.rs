@@ -12,6 +12,9 @@
 //! that).
 #![deny(unsafe_code)]
 
+#[macro_use]
+mod texts;
+
 pub mod channel;
 pub mod pipeline;
 #[allow(unsafe_code)] // lock-free code lives here and nowhere else in this crate

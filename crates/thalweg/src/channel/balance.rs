@@ -65,7 +65,7 @@ impl Balance {
 
     /// Gives turns away until half the limit is left; gives whether that was reached.
     fn give_turns<T>(&self, end: &mut SendEnd<T>, gate: &Gate, pushed: u64) -> bool {
-        gate.count_balanced();
+        gate.balanced.add(1);
         for turn in 0..TURNS {
             yield_now();
             if !end.is_behind(self.limit / 2, pushed) {

@@ -1,6 +1,5 @@
 //! Receiving several elements with one look and one hand-back of room.
 
-use std::fmt;
 use std::iter::FusedIterator;
 
 use super::hub::Gate;
@@ -90,14 +89,7 @@ impl<T> Drop for Own<'_, T> {
     }
 }
 
-impl<T> fmt::Debug for Batch<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let most = self.size_hint().1;
-        f.debug_struct("Batch")
-            .field("left_at_most", &most)
-            .finish()
-    }
-}
+shown!([T] Batch<'_, T>, "Batch", this, "left_at_most": this.size_hint().1);
 
 impl<T, S: Shape> Receiver<T, S> {
     /// Takes up to `max` elements that are there now, one by one through an iterator, without

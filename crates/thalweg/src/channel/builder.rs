@@ -1,7 +1,5 @@
 //! Making channels.
 
-use std::fmt;
-
 use super::Ends;
 use super::gap::Gaps;
 use super::hub::{Gate, Habits, Hub, Overflow};
@@ -30,6 +28,8 @@ const SOFT_LIMIT: usize = 2048;
 /// The same for each of several lanes.
 const LANE_SOFT_LIMIT: usize = 256;
 const LANES: &str = "lanes";
+const ZERO: &str = "a capacity of 0";
+const UNBOUNDED: &str = "unbounded storage";
 
 /// Shared rings up to this capacity give each element lines of its own, if nobody says: neighbours
 /// are written by different threads. (2-core Intel virtual machine, 1,024 elements: 4 → 1 25.7 ns a
@@ -50,6 +50,13 @@ pub enum BuildError {
         /// What was asked for, in elements.
         asked: usize,
     },
+    /// There is no memory for what all of it takes.
+    Memory {
+        /// What was asked for, in elements.
+        asked: usize,
+        /// What that takes, in bytes.
+        bytes: usize,
+    },
     /// The options contradict each other.
     Options {
         /// The option that can't be had.
@@ -59,29 +66,23 @@ pub enum BuildError {
     },
 }
 
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Capacity { asked } => write!(
-                f,
-                "channel capacity {asked} is outside 0 to {CAPACITY_MAX} elements"
-            ),
-            Self::Limit { asked } => write!(
-                f,
-                "limit {asked} of an unbounded channel is outside 1 to {CAPACITY_MAX} elements"
-            ),
-            Self::Options { option, with } => {
-                write!(f, "a channel can't have {option} together with {with}")
-            }
-        }
-    }
-}
-
-impl std::error::Error for BuildError {}
+errors!(BuildError {
+    Self::Capacity { asked } =>
+        "channel capacity {asked} is outside 0 to {CAPACITY_MAX} elements";
+    Self::Limit { asked } =>
+        "limit {asked} of an unbounded channel is outside 1 to {CAPACITY_MAX} elements";
+    Self::Memory { asked, bytes } =>
+        "there is no memory for a channel of {asked} elements, {bytes} bytes";
+    Self::Options { option, with } => "a channel can't have {option} together with {with}";
+});
 
 impl From<CapacityError> for BuildError {
     fn from(error: CapacityError) -> Self {
-        Self::Capacity { asked: error.asked }
+        let CapacityError { asked, bytes, .. } = error;
+        match bytes {
+            0 => Self::Capacity { asked },
+            _ => Self::Memory { asked, bytes },
+        }
     }
 }
 
@@ -160,6 +161,7 @@ impl Builder {
 
     /// The layout of the ring. By default slotted for small elements (up to 56 bytes) in channels
     /// of up to 64 elements, or 1,024 where several threads share a ring; packed for others.
+    /// Refused where there is no ring: at a rendezvous, and in an unbounded channel.
     pub fn layout(mut self, layout: Layout) -> Self {
         self.layout = Some(layout);
         self
@@ -174,7 +176,7 @@ impl Builder {
     /// [`Counters::balanced`](super::Counters::balanced).
     ///
     /// A limit of 0 gives turns away whenever something waits; one above the capacity never does.
-    /// At a rendezvous there is nothing to balance.
+    /// At a rendezvous there is nothing to balance, and it is refused.
     ///
     /// By default it is 2,048 elements where there may be several senders (256 in each lane) and
     /// the policy is to block, unless the channel holds no more than that anyway; `None` turns it
@@ -206,8 +208,11 @@ impl Builder {
         if self.habits.overflow.is_lossy() || self.soft_limit.flatten().is_some() {
             return self.in_lanes(capacity, None);
         }
-        let (producer, consumer) = spsc(capacity, self.layout_of::<T>(capacity))?;
-        let gate = self.gate(capacity);
+        let (producer, consumer) = spsc(
+            capacity,
+            self.layout_up_to::<T>(capacity, SLOTTED_CAPACITY_MAX),
+        )?;
+        let gate = self.gate(capacity)?;
         let rx = RecvEnd::Ring(consumer, Arc::clone(&gate));
         Ok(self.ends(SendEnd::Ring(producer), rx, gate))
     }
@@ -246,9 +251,10 @@ impl Builder {
         soft_limit: Option<usize>,
     ) -> Result<Ends<T, S>, BuildError> {
         self.choose_soft_limit(soft_limit, capacity);
-        let gate = self.gate(capacity);
-        let (tx, rx) = lanes::pair(capacity, self.layout_of::<T>(capacity), Arc::clone(&gate))?;
-        Ok(self.ends(SendEnd::Lane(tx), RecvEnd::Lanes(rx), gate))
+        let gate = self.gate(capacity)?;
+        let layout = self.layout_up_to::<T>(capacity, SLOTTED_CAPACITY_MAX);
+        let ((producer, porch), rx) = lanes::pair(capacity, layout, Arc::clone(&gate))?;
+        Ok(self.ends(SendEnd::Lane(producer, porch), RecvEnd::Lanes(rx), gate))
     }
 
     /// One store that any number of endpoints may use.
@@ -263,21 +269,24 @@ impl Builder {
         }
         let (tx, rx, gate) = match self.storage {
             Storage::Bounded(capacity) if capacity > 0 => {
-                let ring = Ticket::new(capacity, self.shared_layout_of::<T>(capacity))?;
+                let ring = Ticket::new(
+                    capacity,
+                    self.layout_up_to::<T>(capacity, SHARED_SLOTTED_CAPACITY_MAX),
+                )?;
                 let ring = TicketEnd::new(Arc::new(ring));
-                let gate = self.gate(capacity);
+                let gate = self.gate(capacity)?;
                 let rx = RecvEnd::Ticket(ring.clone(), Arc::clone(&gate));
                 (SendEnd::Ticket(ring), rx, gate)
             }
             Storage::Bounded(_) => {
                 let meeting = Arc::new(Meeting::new());
-                let gate = self.gate(0);
+                let gate = self.gate(0)?;
                 let rx = RecvEnd::Meeting(Arc::clone(&meeting), Arc::clone(&gate));
                 (SendEnd::Meeting(meeting), rx, gate)
             }
             Storage::Unbounded(limit) => {
                 let store = Arc::new(Locked::new(limit));
-                let gate = self.gate(limit);
+                let gate = self.gate(limit)?;
                 let rx = RecvEnd::Locked(Arc::clone(&store), Arc::clone(&gate));
                 (SendEnd::Locked(store), rx, gate)
             }
@@ -310,47 +319,48 @@ impl Builder {
             }
             Storage::Bounded(asked) | Storage::Unbounded(asked) => asked,
         };
-        let is_locked = !matches!(self.storage, Storage::Bounded(1..));
-        if asked == 0 && self.habits.overflow.is_lossy() {
-            return Err(BuildError::Options {
-                option: "a capacity of 0",
-                with: "a policy that drops",
-            });
-        }
         let takes_back = self.habits.overflow == Overflow::DropOldest;
-        if self.has_lanes && (is_locked || takes_back) {
-            return Err(BuildError::Options {
-                option: LANES,
-                with: "rendezvous or unbounded storage, or dropping the oldest element",
-            });
-        }
-        Ok((!is_locked && !takes_back).then_some(asked))
-    }
-
-    fn layout_of<T>(&self, capacity: usize) -> Layout {
-        self.layout_up_to::<T>(capacity, SLOTTED_CAPACITY_MAX)
-    }
-
-    fn shared_layout_of<T>(&self, capacity: usize) -> Layout {
-        self.layout_up_to::<T>(capacity, SHARED_SLOTTED_CAPACITY_MAX)
-    }
-
-    fn layout_up_to<T>(&self, capacity: usize, capacity_max: usize) -> Layout {
-        self.layout.unwrap_or({
-            if size_of::<T>() <= SLOTTED_BYTES_MAX && capacity <= capacity_max {
-                Layout::Slotted
-            } else {
-                Layout::Packed
+        let (is_meeting, is_locked) = match self.storage {
+            Storage::Bounded(capacity) => (capacity == 0, false),
+            Storage::Unbounded(_) => (false, true),
+        };
+        let (has_limit, drops) = (
+            self.soft_limit.flatten().is_some(),
+            self.habits.overflow.is_lossy(),
+        );
+        for (is_given, option, is_there, with) in [
+            (is_meeting, ZERO, drops, "a policy that drops"),
+            (self.has_lanes, LANES, is_meeting, ZERO),
+            (self.has_lanes, LANES, is_locked, UNBOUNDED),
+            (self.has_lanes, LANES, takes_back, "dropping the oldest"),
+            (self.layout.is_some(), "a layout", is_meeting, ZERO),
+            (self.layout.is_some(), "a layout", is_locked, UNBOUNDED),
+            (has_limit, "a soft limit", is_meeting, ZERO),
+        ] {
+            if is_given && is_there {
+                return Err(BuildError::Options { option, with });
             }
-        })
+        }
+        Ok((!is_meeting && !is_locked && !takes_back).then_some(asked))
     }
 
-    fn gate(&self, capacity: usize) -> Arc<Gate> {
+    /// Slotted up to `capacity_max` elements, if nobody says.
+    fn layout_up_to<T>(&self, capacity: usize, capacity_max: usize) -> Layout {
+        let is_small = size_of::<T>() <= SLOTTED_BYTES_MAX && capacity <= capacity_max;
+        let usual = if is_small {
+            Layout::Slotted
+        } else {
+            Layout::Packed
+        };
+        self.layout.unwrap_or(usual)
+    }
+
+    fn gate(&self, capacity: usize) -> Result<Arc<Gate>, CapacityError> {
         let tells = self.habits.overflow == Overflow::DropNewest;
         let gaps = || match self.storage {
             Storage::Bounded(_) => Gaps::new(capacity),
-            Storage::Unbounded(_) => Gaps::growing(),
+            Storage::Unbounded(_) => Ok(Gaps::default()),
         };
-        Arc::new(Gate::new(tells.then(gaps)))
+        Ok(Arc::new(Gate::new(tells.then(gaps).transpose()?)))
     }
 }

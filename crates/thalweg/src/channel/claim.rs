@@ -1,18 +1,17 @@
 //! Writing into a channel's memory: claim, write, commit.
 
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll, ready};
 
 use super::discard::{discard_left, discard_tickets};
 use super::error::ClaimError;
-use super::future::{leave, poll_on};
+use super::future::{Done, poll_on};
 use super::hub::{Claiming, Gate, Hub, Overflow};
 use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::ring::{self, Ticket, TicketClaim};
-use crate::wait::{Entry, block};
+use crate::wait::{Listed, block};
 
 enum Room<'c, T> {
     Ring(ring::Claim<'c, T>),
@@ -33,15 +32,8 @@ pub struct Claim<'c, T> {
 }
 
 macro_rules! each {
-    ($self:ident.$room:ident, $claim:ident => $do:expr, $else:expr) => {
-        match &$self.$room {
-            Some(Room::Ring($claim)) => $do,
-            Some(Room::Ticket($claim, _)) => $do,
-            None => $else,
-        }
-    };
-    (mut $self:ident.$room:ident, $claim:ident => $do:expr, $else:expr) => {
-        match &mut $self.$room {
+    ($room:expr, $claim:ident => $do:expr, $else:expr) => {
+        match $room {
             Some(Room::Ring($claim)) => $do,
             Some(Room::Ticket($claim, _)) => $do,
             None => $else,
@@ -52,7 +44,7 @@ macro_rules! each {
 impl<T> Claim<'_, T> {
     /// How many elements the claim has room for.
     pub fn len(&self) -> usize {
-        each!(self.room, claim => claim.len(), 0)
+        each!(&self.room, claim => claim.len(), 0)
     }
 
     /// Whether it is a claim of no room at all.
@@ -62,7 +54,7 @@ impl<T> Claim<'_, T> {
 
     /// How many elements can still be written.
     pub fn remaining(&self) -> usize {
-        each!(self.room, claim => claim.remaining(), 0)
+        each!(&self.room, claim => claim.remaining(), 0)
     }
 
     /// Writes the next element.
@@ -71,7 +63,7 @@ impl<T> Claim<'_, T> {
     /// Gives the element back if all the room is used.
     #[inline]
     pub fn push(&mut self, value: T) -> Result<(), T> {
-        each!(mut self.room, claim => claim.push(value), Err(value))
+        each!(&mut self.room, claim => claim.push(value), Err(value))
     }
 
     /// Writes as many of the next elements as there is room for, and says how many.
@@ -79,7 +71,7 @@ impl<T> Claim<'_, T> {
     where
         T: Copy,
     {
-        each!(mut self.room, claim => claim.write(values), 0)
+        each!(&mut self.room, claim => claim.write(values), 0)
     }
 
     /// Sends what was written, wakes receivers that sleep, and says how many elements. Room that
@@ -99,8 +91,9 @@ impl<T> Claim<'_, T> {
         }
     }
 
-    fn commit_shared(&self, claim: TicketClaim<'_, T>, ring: &Ticket<T>) -> usize {
+    fn commit_shared(&self, mut claim: TicketClaim<'_, T>, ring: &Ticket<T>) -> usize {
         let unused = claim.remaining();
+        self.give_back(&mut claim);
         let sent = claim.commit();
         if unused > 0 {
             // Tickets that came back pass no receiver who would tell.
@@ -112,9 +105,16 @@ impl<T> Claim<'_, T> {
         sent
     }
 
+    /// Where gaps are told: what was lost behind room that goes back was lost before it.
+    fn give_back(&self, claim: &mut TicketClaim<'_, T>) {
+        if let Some(gaps) = &self.gate.gaps {
+            gaps.withdraw(claim.rest(), || claim.give_back());
+        }
+    }
+
     /// Drops a claim on a ring that others share. Their elements may have waited behind it, and
     /// they for its room.
-    fn abandon(&self, claim: TicketClaim<'_, T>, ring: &Ticket<T>) {
+    fn abandon(&self, mut claim: TicketClaim<'_, T>, ring: &Ticket<T>) {
         /// In a drop, since that of an element may panic.
         struct Tell<'c, T>(&'c Hub, &'c Gate, usize, &'c Ticket<T>);
         impl<T> Drop for Tell<'_, T> {
@@ -127,6 +127,7 @@ impl<T> Claim<'_, T> {
             }
         }
         let _tell = Tell(self.hub, self.gate, claim.len(), ring);
+        self.give_back(&mut claim);
         drop(claim);
     }
 }
@@ -142,14 +143,7 @@ impl<T> Drop for Claim<'_, T> {
     }
 }
 
-impl<T> fmt::Debug for Claim<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Claim")
-            .field("len", &self.len())
-            .field("remaining", &self.remaining())
-            .finish()
-    }
-}
+shown!([T] Claim<'_, T>, "Claim", this, "len": this.len(), "remaining": this.remaining());
 
 impl<T, S: Shape> Sender<T, S> {
     /// Claims room for exactly `count` elements; waits for it if the policy is to block.
@@ -206,14 +200,16 @@ impl<T, S: Shape> Sender<T, S> {
         let asks = if self.shares_room() {
             // As a shared borrow, since the claim that it becomes is one.
             let asking = Asking::of(&self.end, &self.hub, &self.gate).expect(IS_SHARED);
-            Asks::OfMany(asking, asking.claiming(count))
+            let claiming = asking.claiming(count);
+            Asks::OfMany(asking, claiming)
         } else {
             Asks::OfOwn(Some(self))
         };
         ClaimFuture {
             count,
             asks,
-            entry: None,
+            listed: Listed::default(),
+            done: Done::default(),
         }
     }
 
@@ -230,7 +226,7 @@ impl<T, S: Shape> Sender<T, S> {
     /// memory to give away: unbounded, rendezvous, or dropping its oldest elements.
     pub fn try_claim(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
         if self.hub.habits.overflow == Overflow::DropOldest {
-            return Err(ClaimError::Unsupported);
+            return Err(unsupported("a channel that drops its oldest elements"));
         }
         Ok(Claim {
             room: Some(room(&mut self.end, count)?),
@@ -249,14 +245,6 @@ struct Asking<'c, T> {
     gate: &'c Gate,
 }
 
-impl<T> Clone for Asking<'_, T> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<T> Copy for Asking<'_, T> {}
-
 impl<'c, T> Asking<'c, T> {
     /// None in any other store.
     fn of(end: &'c SendEnd<T>, hub: &'c Hub, gate: &'c Gate) -> Option<Self> {
@@ -268,11 +256,11 @@ impl<'c, T> Asking<'c, T> {
 
     /// To be kept while it waits: for several elements, more than one wake-up may have to come
     /// together.
-    fn claiming(self, count: usize) -> Option<Claiming<'c>> {
+    fn claiming(&self, count: usize) -> Option<Claiming<'c>> {
         (count > 1).then(|| self.gate.claiming())
     }
 
-    fn attempt(self, count: usize) -> Option<Result<TicketClaim<'c, T>, ring::ClaimError>> {
+    fn attempt(&self, count: usize) -> Option<Result<TicketClaim<'c, T>, ring::ClaimError>> {
         match self.ring.claim(count) {
             Err(ring::ClaimError::Full { .. }) => None,
             outcome => Some(outcome),
@@ -280,7 +268,7 @@ impl<'c, T> Asking<'c, T> {
     }
 
     fn settle(
-        self,
+        &self,
         outcome: Result<TicketClaim<'c, T>, ring::ClaimError>,
     ) -> Result<Claim<'c, T>, ClaimError> {
         // Room that is left may be for another, who left it to this one.
@@ -307,25 +295,36 @@ enum Asks<'s, T, S: Shape> {
 pub struct ClaimFuture<'s, T, S: Shape> {
     count: usize,
     asks: Asks<'s, T, S>,
-    entry: Option<Entry>,
+    listed: Listed,
+    done: Done,
 }
 
 impl<'s, T, S: Shape> Future for ClaimFuture<'s, T, S> {
     type Output = Result<Claim<'s, T>, ClaimError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { count, asks, entry } = self.get_mut();
-        match asks {
+        let Self {
+            count,
+            asks,
+            listed,
+            done,
+        } = self.get_mut();
+        done.poll(|| match asks {
             Asks::OfOwn(place) => {
-                let sender = place.as_mut().expect("not polled after it was ready");
-                ready!(poll_on(
-                    &mut **sender,
+                let Some(sender) = place.take() else {
+                    return Poll::Pending;
+                };
+                let outcome = poll_on(
+                    &mut *sender,
                     |sender| &sender.gate.writable,
-                    entry,
+                    listed,
                     context,
                     |sender| may_claim(&mut sender.end, sender.hub.habits.overflow, *count),
-                ));
-                let sender = place.take().expect("it was there");
+                );
+                if outcome.is_pending() {
+                    *place = Some(sender);
+                    return Poll::Pending;
+                }
                 Poll::Ready(sender.try_claim(*count))
             }
             Asks::OfMany(asking, claiming) => {
@@ -333,34 +332,28 @@ impl<'s, T, S: Shape> Future for ClaimFuture<'s, T, S> {
                 let outcome = ready!(poll_on(
                     asking,
                     |asking| &asking.gate.writable,
-                    entry,
+                    listed,
                     context,
                     attempt
                 ));
                 *claiming = None;
                 Poll::Ready(asking.settle(outcome))
             }
-        }
+        })
     }
 }
 
 impl<T, S: Shape> Drop for ClaimFuture<'_, T, S> {
     fn drop(&mut self) {
         match &self.asks {
-            Asks::OfOwn(Some(sender)) => leave(&sender.gate.writable, &mut self.entry),
-            Asks::OfMany(asking, _) => leave(&asking.gate.writable, &mut self.entry),
+            Asks::OfOwn(Some(sender)) => self.listed.leave(&sender.gate.writable),
+            Asks::OfMany(asking, _) => self.listed.leave(&asking.gate.writable),
             Asks::OfOwn(None) => {}
         }
     }
 }
 
-impl<T, S: Shape> fmt::Debug for ClaimFuture<'_, T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ClaimFuture")
-            .field("count", &self.count)
-            .finish_non_exhaustive()
-    }
-}
+shown!([T, S: Shape] ClaimFuture<'_, T, S>, "ClaimFuture", this, "count": this.count);
 
 /// Something, unless room that only this sender takes is to be waited for.
 fn may_claim<T>(end: &mut SendEnd<T>, overflow: Overflow, count: usize) -> Option<()> {
@@ -373,9 +366,13 @@ fn may_claim<T>(end: &mut SendEnd<T>, overflow: Overflow, count: usize) -> Optio
 /// where there is one sender.
 fn room<T>(end: &mut SendEnd<T>, count: usize) -> Result<Room<'_, T>, ClaimError> {
     Ok(match end {
-        SendEnd::Ring(producer) => Room::Ring(producer.claim(count)?),
-        SendEnd::Lane(lane) => Room::Ring(lane.producer.claim(count)?),
+        SendEnd::Ring(producer) | SendEnd::Lane(producer, _) => Room::Ring(producer.claim(count)?),
         SendEnd::Ticket(ring) => Room::Ticket(ring.claim(count)?, ring),
-        SendEnd::Locked(_) | SendEnd::Meeting(_) => return Err(ClaimError::Unsupported),
+        SendEnd::Locked(_) => return Err(unsupported("an unbounded channel")),
+        SendEnd::Meeting(_) => return Err(unsupported("a rendezvous")),
     })
+}
+
+fn unsupported(channel: &'static str) -> ClaimError {
+    ClaimError::Unsupported { channel }
 }

@@ -3,12 +3,12 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::future::{leave, poll_on};
+use super::future::{Done, poll_on};
 use super::hub::Hub;
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::ring::sync::Arc;
-use crate::wait::{Entry, Pace, Signal, block};
+use crate::wait::{Listed, Pace, Signal, block};
 
 impl<T, S: Shape> Sender<T, S> {
     /// A future that is done when no receiver is left, or the channel was closed by one: for who
@@ -35,7 +35,8 @@ impl<T, S: Shape> Sender<T, S> {
         Closed {
             hub: Arc::clone(&self.hub),
             signal: None,
-            entry: None,
+            listed: Listed::default(),
+            done: Done::default(),
         }
     }
 }
@@ -46,7 +47,8 @@ pub struct Closed {
     hub: Arc<Hub>,
     /// From the first poll that has to wait.
     signal: Option<Arc<Signal>>,
-    entry: Option<Entry>,
+    listed: Listed,
+    done: Done,
 }
 
 impl Closed {
@@ -66,28 +68,29 @@ impl Future for Closed {
     type Output = ();
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        let Self { hub, signal, entry } = self.get_mut();
-        if hub.is_told_closed() {
-            return Poll::Ready(());
-        }
-        let signal = signal.get_or_insert_with(|| hub.closing_signal());
-        let attempt = |_: &mut &Signal| hub.is_told_closed().then_some(());
-        poll_on(&mut &**signal, |signal| signal, entry, context, attempt)
+        let Self {
+            hub,
+            signal,
+            listed,
+            done,
+        } = self.get_mut();
+        done.poll(|| {
+            if hub.is_told_closed() {
+                return Poll::Ready(());
+            }
+            let signal = signal.get_or_insert_with(|| hub.closing_signal());
+            let attempt = |_: &mut &Signal| hub.is_told_closed().then_some(());
+            poll_on(&mut &**signal, |signal| signal, listed, context, attempt)
+        })
     }
 }
 
 impl Drop for Closed {
     fn drop(&mut self) {
         if let Some(signal) = &self.signal {
-            leave(signal, &mut self.entry);
+            self.listed.leave(signal);
         }
     }
 }
 
-impl std::fmt::Debug for Closed {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Closed")
-            .field("is_closed", &self.hub.is_told_closed())
-            .finish()
-    }
-}
+shown!([] Closed, "Closed", this, "is_closed": this.hub.is_told_closed());

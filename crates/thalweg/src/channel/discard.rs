@@ -66,8 +66,7 @@ impl<T> SendEnd<T> {
     /// After a notification that said that nobody will look (rule 2).
     pub(super) fn discard_late(&mut self, gate: &Gate) {
         match self {
-            Self::Ring(producer) => discard_left(producer, gate),
-            Self::Lane(lane) => discard_left(&mut lane.producer, gate),
+            Self::Ring(producer) | Self::Lane(producer, _) => discard_left(producer, gate),
             Self::Ticket(ring) => discard_tickets(ring, gate),
             // Refused once it is closed, and goes to a receiver that waits or is not sent.
             Self::Locked(_) | Self::Meeting(_) => {}
@@ -101,7 +100,7 @@ pub(super) fn discard_tickets<T>(ring: &Ticket<T>, gate: &Gate) {
 
 fn counted<T>(gate: &Gate, value: Option<T>) -> Option<T> {
     if value.is_some() {
-        gate.count_discarded();
+        gate.discarded.add(1);
     }
     value
 }

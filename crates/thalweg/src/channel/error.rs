@@ -38,50 +38,19 @@ pub enum SendTimeoutError<T> {
     Full(T),
 }
 
-macro_rules! giving_back {
-    ($name:ident: $($case:ident $text:literal),+) => {
-        impl<T> $name<T> {
-            /// The element that was not taken.
-            pub fn into_inner(self) -> T {
-                match self {
-                    $(Self::$case(value))|+ => value,
-                }
-            }
-
-            /// Whether no later try can succeed.
-            pub fn is_disconnected(&self) -> bool {
-                matches!(self, Self::Disconnected(_))
-            }
-        }
-
-        // Elements need not be `Debug`, as with the errors of `std::sync::mpsc`.
-        impl<T> fmt::Debug for $name<T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self {
-                    $(Self::$case(_) => concat!(stringify!($case), "(..)"),)+
-                })
-            }
-        }
-
-        impl<T> fmt::Display for $name<T> {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(match self {
-                    $(Self::$case(_) => $text,)+
-                })
-            }
-        }
-
-        impl<T> std::error::Error for $name<T> {}
-    };
-}
-
-giving_back!(SendError:
+giving_back!(SendError,
+    /// Whether no later try can succeed.
+    is_disconnected Disconnected:
     Disconnected "sending into a channel without receivers",
     Full "sending into a full channel, which does not wait");
-giving_back!(TrySendError:
+giving_back!(TrySendError,
+    /// Whether no later try can succeed.
+    is_disconnected Disconnected:
     Full "sending into a full channel",
     Disconnected "sending into a channel without receivers");
-giving_back!(SendTimeoutError:
+giving_back!(SendTimeoutError,
+    /// Whether no later try can succeed.
+    is_disconnected Disconnected:
     Timeout "sending into a channel that stayed full until the time limit",
     Disconnected "sending into a channel without receivers",
     Full "sending into a full channel, which does not wait");
@@ -114,14 +83,7 @@ pub struct SendManyError<T> {
     pub error: SendError<T>,
 }
 
-impl<T> fmt::Debug for SendManyError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendManyError")
-            .field("sent", &self.sent)
-            .field("error", &self.error)
-            .finish()
-    }
-}
+shown!([T] SendManyError<T>, "SendManyError", this, "sent": this.sent, "error": this.error);
 
 impl<T> fmt::Display for SendManyError<T> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -151,8 +113,11 @@ pub enum ClaimError {
     },
     /// Every receiver is gone, or the channel was closed.
     Disconnected,
-    /// An unbounded or rendezvous channel, and one that drops its oldest elements, has no claims.
-    Unsupported,
+    /// The channel has no memory to give away.
+    Unsupported {
+        /// What it is: an unbounded channel, a rendezvous, or one that drops its oldest elements.
+        channel: &'static str,
+    },
 }
 
 impl From<ring::ClaimError> for ClaimError {
@@ -165,38 +130,22 @@ impl From<ring::ClaimError> for ClaimError {
     }
 }
 
-impl fmt::Display for ClaimError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full { asked, free } => {
-                write!(f, "claim of {asked} elements in a channel with {free} free")
-            }
-            Self::TooLarge { asked, capacity } => write!(
-                f,
-                "claim of {asked} elements in a channel that holds {capacity}"
-            ),
-            Self::Disconnected => f.write_str("claim in a channel without receivers"),
-            Self::Unsupported => f.write_str(
-                "claim in an unbounded or rendezvous channel, or one that drops its oldest",
-            ),
-        }
-    }
-}
-
-impl std::error::Error for ClaimError {}
+errors!(ClaimError {
+    Self::Full { asked, free } => "claim of {asked} elements in a channel with {free} free";
+    Self::TooLarge { asked, capacity } =>
+        "claim of {asked} elements in a channel that holds {capacity}";
+    Self::Disconnected => "claim in a channel without receivers";
+    Self::Unsupported { channel } => "claim in {channel}, which has no memory to give away";
+});
 
 /// No element will come any more: every sender is gone, or the channel was closed, and all that was
 /// sent has been received.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct RecvError;
 
-impl fmt::Display for RecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("receiving from an empty channel without senders")
-    }
-}
-
-impl std::error::Error for RecvError {}
+errors!(RecvError {
+    Self => "receiving from an empty channel without senders";
+});
 
 /// Why a `try_recv` gave no element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -208,16 +157,10 @@ pub enum TryRecvError {
     Disconnected,
 }
 
-impl fmt::Display for TryRecvError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Empty => f.write_str("receiving from an empty channel"),
-            Self::Disconnected => RecvError.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for TryRecvError {}
+errors!(TryRecvError {
+    Self::Empty => "receiving from an empty channel";
+    Self::Disconnected => "{RecvError}";
+});
 
 impl From<PopError> for TryRecvError {
     fn from(error: PopError) -> Self {
@@ -244,18 +187,10 @@ pub enum RecvTimeoutError {
     Disconnected,
 }
 
-impl fmt::Display for RecvTimeoutError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Timeout => {
-                f.write_str("receiving from a channel that stayed empty until the time limit")
-            }
-            Self::Disconnected => RecvError.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for RecvTimeoutError {}
+errors!(RecvTimeoutError {
+    Self::Timeout => "receiving from a channel that stayed empty until the time limit";
+    Self::Disconnected => "{RecvError}";
+});
 
 impl From<RecvError> for RecvTimeoutError {
     fn from(_: RecvError) -> Self {

@@ -12,70 +12,55 @@ use std::task::{Context, Poll};
 
 use super::error::{RecvError, SendError, TrySendError};
 use super::hub::Overflow;
-use super::meeting::Seat;
 use super::receiver::{Receiver, Source};
+use super::select::Listed;
 use super::sender::Sender;
 use super::shape::Shape;
-use crate::ring::{PopError, PushError};
-use crate::wait::{Entry, Signal};
+use crate::ring::PopError;
+use crate::ring::sync::fault;
+use crate::wait::{self, Signal};
 
-/// Where a task waits: on a signal, or at a meeting.
+/// Whether a future is done; then it is not polled again.
 #[derive(Debug, Default)]
-pub(super) struct Listed {
-    entry: Option<Entry>,
-    seat: Option<Seat>,
-}
+pub(super) struct Done(bool);
 
-#[cfg(feature = "stream")]
-impl Listed {
-    /// Whether it waits at a meeting, or has not looked yet what became of that.
-    pub(super) fn is_seated(&self) -> bool {
-        self.seat.is_some()
+impl Done {
+    /// # Panics
+    /// If it was ready before, as the future of an `async fn` does.
+    pub(super) fn poll<R>(&mut self, poll: impl FnOnce() -> Poll<R>) -> Poll<R> {
+        assert!(!self.0, "a future is polled that is done");
+        let outcome = poll();
+        self.0 = outcome.is_ready();
+        outcome
     }
 }
 
 /// Makes attempts for a task that waits on a signal of `owner`: what
-/// [`block`](crate::wait::block) is to a thread. Who gives up must [`leave`].
+/// [`block`](crate::wait::block) is to a thread. Who gives up must leave.
 pub(super) fn poll_on<O, R>(
     owner: &mut O,
     signal: impl Fn(&O) -> &Signal,
-    entry: &mut Option<Entry>,
+    listed: &mut wait::Listed,
     context: &Context<'_>,
     mut attempt: impl FnMut(&mut O) -> Option<R>,
 ) -> Poll<R> {
     let waker = context.waker();
-    // A wait that a notification has ended is over: the look that follows uses it up.
-    if entry.is_some_and(|listed| !signal(owner).update(listed, waker)) {
-        *entry = None;
-    }
+    listed.stay(signal(owner), waker);
     loop {
+        // A wait that a notification has ended is over: the look that follows uses it up.
+        listed.used_up();
         if let Some(found) = attempt(owner) {
-            leave(signal(owner), entry);
+            listed.leave(signal(owner));
             return Poll::Ready(found);
         }
         // Listed since before that look, there is nothing new to look for.
-        if entry.is_some_and(|listed| signal(owner).update(listed, waker)) {
+        if listed.is_listed() && listed.stay(signal(owner), waker) {
             return Poll::Pending;
         }
-        *entry = Some(signal(owner).register(waker));
-        #[cfg(any(loom, shuttle))]
-        if crate::ring::sync::fault::is("future_look_again") {
+        listed.register(signal(owner), waker);
+        if fault::is("future_look_again") {
             return Poll::Pending;
         }
-    }
-}
-
-/// Takes a waiting task off the list; one that was notified passes it on, since what it got, if
-/// anything, it may have got before.
-pub(super) fn leave(signal: &Signal, entry: &mut Option<Entry>) {
-    if let Some(entry) = entry.take()
-        && !signal.unregister(entry)
-    {
-        #[cfg(any(loom, shuttle))]
-        if crate::ring::sync::fault::is("future_pass_on") {
-            return;
-        }
-        signal.notify_one();
     }
 }
 
@@ -99,6 +84,7 @@ impl<T, S: Shape> Receiver<T, S> {
         RecvFuture {
             receiver: self,
             listed: Listed::default(),
+            done: Done::default(),
         }
     }
 
@@ -133,10 +119,22 @@ impl<T, S: Shape> Receiver<T, S> {
         listed: &mut Listed,
         context: &Context<'_>,
     ) -> Poll<Result<T, RecvError>> {
-        if let Some((meeting, gate)) = self.source.end.meeting() {
-            return meeting.poll_recv(&mut listed.seat, context, &gate.writable);
+        if self.source.end.meeting().is_none() {
+            return self.poll_pop(listed, context, Source::pop);
         }
-        self.poll_pop(listed, context, Source::pop)
+        let waker = context.waker();
+        if listed.seat.is_some() && self.stays(listed, waker) {
+            return Poll::Pending;
+        }
+        let (mut is_over, mut got) = (false, self.withdraw(listed));
+        if got.is_none() {
+            (is_over, got) = self.wish(listed, waker, None);
+        }
+        match got {
+            Some(value) => Poll::Ready(Ok(value)),
+            None if is_over => Poll::Ready(Err(RecvError)),
+            None => Poll::Pending,
+        }
     }
 
     /// Waits as a task for what `pop` takes out of a store.
@@ -153,7 +151,7 @@ impl<T, S: Shape> Receiver<T, S> {
         let outcome = poll_on(
             &mut self.source,
             |source| &source.hub.readable,
-            &mut listed.entry,
+            &mut listed.on,
             context,
             attempt,
         );
@@ -161,13 +159,6 @@ impl<T, S: Shape> Receiver<T, S> {
             self.source.pass_on();
         }
         outcome
-    }
-
-    pub(super) fn leave(&self, listed: &mut Listed) {
-        leave(&self.source.hub.readable, &mut listed.entry);
-        if let Some((meeting, _)) = self.source.end.meeting() {
-            meeting.cancel_recv(listed.seat.take());
-        }
     }
 }
 
@@ -177,14 +168,19 @@ impl<T, S: Shape> Receiver<T, S> {
 pub struct RecvFuture<'r, T, S: Shape> {
     receiver: &'r mut Receiver<T, S>,
     listed: Listed,
+    done: Done,
 }
 
 impl<T, S: Shape> Future for RecvFuture<'_, T, S> {
     type Output = Result<T, RecvError>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        this.receiver.poll_recv(&mut this.listed, context)
+        let Self {
+            receiver,
+            listed,
+            done,
+        } = self.get_mut();
+        done.poll(|| receiver.poll_recv(listed, context))
     }
 }
 
@@ -208,16 +204,22 @@ impl<T, S: Shape> Future for RecvManyFuture<'_, T, S> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let Self { receive, out, max } = self.get_mut();
-        let RecvFuture { receiver, listed } = receive;
-        let Some(more) = max.checked_sub(1) else {
-            return Poll::Ready(Ok(0));
-        };
-        if receiver.source.end.meeting().is_none() {
-            return receiver.poll_pop(listed, context, |source| source.pop_many(out, *max));
-        }
-        receiver.poll_recv(listed, context).map_ok(|first| {
-            out.push(first);
-            1 + receiver.source.pop_many(out, more).unwrap_or(0)
+        let RecvFuture {
+            receiver,
+            listed,
+            done,
+        } = receive;
+        done.poll(|| {
+            let Some(more) = max.checked_sub(1) else {
+                return Poll::Ready(Ok(0));
+            };
+            if receiver.source.end.meeting().is_none() {
+                return receiver.poll_pop(listed, context, |source| source.pop_many(out, *max));
+            }
+            receiver.poll_recv(listed, context).map_ok(|first| {
+                out.push(first);
+                1 + receiver.source.pop_many(out, more).unwrap_or(0)
+            })
         })
     }
 }
@@ -236,6 +238,7 @@ impl<T, S: Shape> Sender<T, S> {
             sender: self,
             value: Some(value),
             listed: Listed::default(),
+            done: Done::default(),
         }
     }
 
@@ -254,6 +257,7 @@ impl<T, S: Shape> Sender<T, S> {
             sender: self,
             value,
             listed: Listed::default(),
+            done: Done::default(),
         }
     }
 
@@ -264,10 +268,21 @@ impl<T, S: Shape> Sender<T, S> {
         listed: &mut Listed,
         context: &Context<'_>,
     ) -> Poll<Result<(), SendError<T>>> {
-        if let Some(meeting) = self.end.meeting()
-            && (listed.seat.is_some() || self.hub.habits.overflow != Overflow::Reject)
-        {
-            return meeting.poll_send(value, &mut listed.seat, context);
+        let meets = self.end.meeting().is_some()
+            && (listed.seat.is_some() || self.hub.habits.overflow != Overflow::Reject);
+        if meets {
+            let waker = context.waker();
+            if listed.seat.is_some() && self.stays(listed, waker) {
+                return Poll::Pending;
+            }
+            if self.withdraw(value, listed) || value.is_none() {
+                return Poll::Ready(Ok(()));
+            }
+            if !self.offer(value, listed, waker, None) {
+                return Poll::Pending;
+            }
+            let back = value.take().map(SendError::Disconnected);
+            return Poll::Ready(back.map_or(Ok(()), Err));
         }
         let attempt = |sender: &mut Self| {
             let Some(element) = value.take() else {
@@ -277,7 +292,7 @@ impl<T, S: Shape> Sender<T, S> {
                 Ok(()) => Some(Ok(())),
                 Err(TrySendError::Disconnected(back)) => Some(Err(SendError::Disconnected(back))),
                 Err(TrySendError::Full(back)) if sender.hub.habits.overflow == Overflow::Reject => {
-                    sender.gate.count_refused();
+                    sender.gate.refused.add(1);
                     Some(Err(SendError::Full(back)))
                 }
                 Err(TrySendError::Full(back)) => {
@@ -289,7 +304,7 @@ impl<T, S: Shape> Sender<T, S> {
         let outcome = poll_on(
             self,
             |sender| &sender.gate.writable,
-            &mut listed.entry,
+            &mut listed.on,
             context,
             attempt,
         );
@@ -297,29 +312,6 @@ impl<T, S: Shape> Sender<T, S> {
             self.pass_on();
         }
         outcome
-    }
-
-    pub(super) fn push_once(&mut self, value: T) -> Result<(), TrySendError<T>> {
-        match self.end.try_push(value) {
-            Ok(()) => {
-                if self.hub.readable.notify_one_or_shut() {
-                    self.discard_late();
-                }
-                Ok(())
-            }
-            Err(PushError::Closed(value)) => Err(TrySendError::Disconnected(value)),
-            Err(PushError::Full(value)) => self.overflow(value),
-        }
-    }
-
-    /// Waits no more; an element that waited at a meeting comes back.
-    pub(super) fn leave(&self, listed: &mut Listed, value: &mut Option<T>) {
-        leave(&self.gate.writable, &mut listed.entry);
-        if let (Some(meeting), Some(seat)) = (self.end.meeting(), listed.seat.take())
-            && let Some(back) = meeting.leave_offer(seat)
-        {
-            *value = Some(back);
-        }
     }
 }
 
@@ -330,6 +322,7 @@ pub struct SendFuture<'s, T, S: Shape, V: BorrowMut<Option<T>>> {
     sender: &'s mut Sender<T, S>,
     value: V,
     listed: Listed,
+    done: Done,
 }
 
 impl<T, S: Shape, V: BorrowMut<Option<T>>> SendFuture<'_, T, S, V> {
@@ -348,9 +341,13 @@ impl<T, S: Shape, V: BorrowMut<Option<T>>> Future for SendFuture<'_, T, S, V> {
     type Output = Result<(), SendError<T>>;
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        let value = this.value.borrow_mut();
-        this.sender.poll_send(value, &mut this.listed, context)
+        let Self {
+            sender,
+            value,
+            listed,
+            done,
+        } = self.get_mut();
+        done.poll(|| sender.poll_send(value.borrow_mut(), listed, context))
     }
 }
 

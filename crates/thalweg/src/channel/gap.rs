@@ -7,9 +7,11 @@
 //! to be told.
 
 use std::collections::VecDeque;
-use std::sync::PoisonError;
+use std::ops::Range;
 
-use crate::ring::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::ring::CapacityError;
+use crate::ring::sequence::memory_for;
+use crate::ring::sync::{AtomicU64, Mutex, Ordering, lock};
 
 /// No note at all.
 const NONE: u64 = u64::MAX;
@@ -22,43 +24,61 @@ pub(super) struct Gaps {
     notes: Mutex<VecDeque<(u64, u64)>>,
 }
 
-impl Gaps {
-    /// Notes for a store of `capacity` elements.
-    pub(super) fn new(capacity: usize) -> Self {
-        // One more for the element that a receiver has taken and not yet asked about.
-        Self::of(VecDeque::with_capacity(capacity + 2))
-    }
-
-    /// Notes for a store that allocates as it grows.
-    pub(super) fn growing() -> Self {
-        Self::of(VecDeque::new())
-    }
-
-    fn of(notes: VecDeque<(u64, u64)>) -> Self {
+/// Notes for a store that allocates as it grows.
+impl Default for Gaps {
+    fn default() -> Self {
         Self {
             first: AtomicU64::new(NONE),
-            notes: Mutex::new(notes),
+            notes: Mutex::default(),
         }
     }
+}
 
-    fn notes(&self) -> MutexGuard<'_, VecDeque<(u64, u64)>> {
-        // Nothing panics while the notes are locked.
-        self.notes.lock().unwrap_or_else(PoisonError::into_inner)
+impl Gaps {
+    /// Notes for a store of `capacity` elements, without allocating later.
+    pub(super) fn new(capacity: usize) -> Result<Self, CapacityError> {
+        // One more for the element that a receiver has taken and not yet asked about.
+        memory_for::<(u64, u64)>(capacity + 2)?;
+        let gaps = Self::default();
+        lock(&gaps.notes).reserve_exact(capacity + 2);
+        Ok(gaps)
     }
 
     /// Notes that one element was lost that would have come before `position`, asked for under the
     /// lock so that notes of several senders ascend.
     #[cold]
     pub(super) fn note(&self, position: impl FnOnce() -> u64) {
-        let mut notes = self.notes();
-        let position = position();
+        let mut notes = lock(&self.notes);
+        self.write(&mut notes, position(), 1);
+    }
+
+    fn write(&self, notes: &mut VecDeque<(u64, u64)>, position: u64, more: u64) {
         match notes.back_mut() {
-            Some((last, lost)) if *last >= position => *lost += 1,
-            _ => notes.push_back((position, 1)),
+            Some((last, lost)) if *last >= position => *lost += more,
+            _ => notes.push_back((position, more)),
         }
         // ORDERING: Relaxed; the notes are behind the lock, and a receiver that has an element this
         // thread publishes later sees this by that.
         self.first.store(notes[0].0, Ordering::Relaxed);
+    }
+
+    /// The room at `positions` goes back by `give_back`, and elements may come there: notes behind
+    /// it move before it.
+    #[cold]
+    pub(super) fn withdraw(&self, positions: Range<u64>, give_back: impl FnOnce()) {
+        let mut notes = lock(&self.notes);
+        let mut lost = 0;
+        while let Some(&(before, count)) = notes.back()
+            && positions.start < before
+            && before <= positions.end
+        {
+            lost += count;
+            notes.pop_back();
+        }
+        if lost > 0 {
+            self.write(&mut notes, positions.start, lost);
+        }
+        give_back();
     }
 
     /// Elements lost before the one at `position`, as far as nobody was told.
@@ -73,7 +93,7 @@ impl Gaps {
 
     #[cold]
     fn take_notes(&self, position: u64) -> u64 {
-        let mut notes = self.notes();
+        let mut notes = lock(&self.notes);
         let mut lost = 0;
         while let Some(&(before, count)) = notes.front()
             && before <= position
@@ -94,7 +114,7 @@ mod tests {
 
     #[test]
     fn a_gap_is_told_once_to_the_first_element_behind_it() {
-        let gaps = Gaps::new(4);
+        let gaps = Gaps::new(4).unwrap();
         assert_eq!(gaps.take(0), 0);
         gaps.note(|| 2);
         gaps.note(|| 2);

@@ -1,8 +1,6 @@
 //! What all endpoints of a channel share, whatever it stores its elements in.
 
-use std::sync::PoisonError;
-
-use crate::ring::sync::{Arc, AtomicBool, AtomicU64, Mutex, MutexGuard, Ordering, order};
+use crate::ring::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, fault, lock, order};
 use crate::wait::{Mode, Signal};
 
 use super::gap::Gaps;
@@ -42,8 +40,8 @@ pub(super) struct Habits {
 pub(super) struct Hub {
     /// Where receivers wait.
     pub(super) readable: Signal,
-    senders: AtomicU64,
-    receivers: AtomicU64,
+    pub(super) senders: Count,
+    pub(super) receivers: Count,
     pub(super) habits: Habits,
     /// What the gates of senders that are gone have counted.
     gone: Mutex<Counters>,
@@ -62,27 +60,22 @@ impl Hub {
     pub(super) fn new(habits: Habits) -> Self {
         Self {
             readable: Signal::new(),
-            senders: AtomicU64::new(1),
-            receivers: AtomicU64::new(1),
+            senders: Count(AtomicU64::new(1)),
+            receivers: Count(AtomicU64::new(1)),
             habits,
             gone: Mutex::new(Counters::default()),
             closing: Mutex::default(),
         }
     }
 
-    fn closing(&self) -> MutexGuard<'_, Closing> {
-        // Nothing panics while this is locked.
-        self.closing.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Receivers have closed the store: tells those who wait for that.
     pub(super) fn tell_closed(&self) {
-        let mut closing = self.closing();
+        let mut closing = lock(&self.closing);
         closing.is_over = true;
         let signal = closing.signal.clone();
         drop(closing);
         if let Some(signal) = signal
-            && must_tell_closed()
+            && !fault::is("closed_untold")
         {
             signal.notify_all();
         }
@@ -90,12 +83,12 @@ impl Hub {
 
     /// Whether [`tell_closed`](Self::tell_closed) was called.
     pub(super) fn is_told_closed(&self) -> bool {
-        self.closing().is_over
+        lock(&self.closing).is_over
     }
 
     /// Notified when the channel is closed by receivers, if that was not told yet.
     pub(super) fn closing_signal(&self) -> Arc<Signal> {
-        let mut closing = self.closing();
+        let mut closing = lock(&self.closing);
         Arc::clone(
             closing
                 .signal
@@ -103,15 +96,10 @@ impl Hub {
         )
     }
 
-    fn gone(&self) -> MutexGuard<'_, Counters> {
-        // Nothing panics while this is locked.
-        self.gone.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Keeps the figures of a gate that will count no more, since its only sender goes or the
     /// channel is closed.
     pub(super) fn keep_figures(&self, gate: &Gate) {
-        let mut gone = self.gone();
+        let mut gone = lock(&self.gone);
         // ORDERING: Relaxed; under the lock.
         if !gate.is_counted.swap(true, Ordering::Relaxed) {
             gate.count_into(&mut gone);
@@ -122,6 +110,10 @@ impl Hub {
     pub(super) fn counters_of(&self, gate: &Gate) -> Counters {
         let mut counters = Counters::default();
         gate.count_into(&mut counters);
+        self.with_receivers(counters)
+    }
+
+    fn with_receivers(&self, mut counters: Counters) -> Counters {
         counters.parked += self.readable.parked();
         counters.woken += self.readable.woken();
         counters
@@ -129,7 +121,7 @@ impl Hub {
 
     /// The figures of all gates and of the waiting receivers. `gates` calls back with each gate.
     pub(super) fn counters(&self, gates: impl FnOnce(&mut dyn FnMut(&Gate))) -> Counters {
-        let gone = self.gone();
+        let gone = lock(&self.gone);
         let mut counters = *gone;
         gates(&mut |gate| {
             // ORDERING: Relaxed; stored under the lock that is held here.
@@ -137,115 +129,114 @@ impl Hub {
                 gate.count_into(&mut counters);
             }
         });
-        counters.parked += self.readable.parked();
-        counters.woken += self.readable.woken();
-        counters
+        self.with_receivers(counters)
     }
 
     /// How many endpoints there are. Each may be a thread.
     pub(super) fn endpoints(&self) -> u64 {
-        // ORDERING: Relaxed, figures; how to wait hangs on them, and nothing else.
-        self.senders.load(Ordering::Relaxed) + self.receivers.load(Ordering::Relaxed)
+        (self.senders.get() + self.receivers.get()) as u64
+    }
+}
+
+/// How many endpoints there are on one side.
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    /// One more. For who holds one, so that the count can't reach zero meanwhile.
+    pub(super) fn add(&self) {
+        // ORDERING: Relaxed; whoever adds one holds one.
+        self.0.fetch_add(1, Ordering::Relaxed);
     }
 
-    pub(super) fn add_sender(&self) {
-        // ORDERING: Relaxed; whoever adds one holds one, so the count can't reach zero meanwhile.
-        self.senders.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Gives whether it was the last.
-    pub(super) fn remove_sender(&self) -> bool {
-        #[cfg(any(loom, shuttle))]
-        if crate::ring::sync::fault::is("count_torn") {
+    /// One less; gives whether it was the last.
+    pub(super) fn remove(&self) -> bool {
+        if fault::is("count_torn") {
             // ORDERING: Relaxed; wrong in any case.
-            let senders = self.senders.load(Ordering::Relaxed);
+            let count = self.0.load(Ordering::Relaxed);
             // ORDERING: Relaxed; wrong in any case.
-            self.senders.store(senders - 1, Ordering::Relaxed);
-            return senders == 1;
+            self.0.store(count - 1, Ordering::Relaxed);
+            return count == 1;
         }
         // ORDERING: AcqRel (order::leave), pairs with the Release in `revive`: the lane that an
         // upgraded sender brought is known before this one's is closed.
-        self.senders.fetch_sub(1, order::leave()) == 1
-    }
-
-    /// Whether anybody may still send.
-    pub(super) fn has_senders(&self) -> bool {
-        // ORDERING: Acquire (order::all_left), pairs with the AcqRel in `remove_sender`: what those
-        // that have gone sent is to be seen, since a weak end may keep the store.
-        self.senders.load(order::all_left()) > 0
+        self.0.fetch_sub(1, order::leave()) == 1
     }
 
     /// How many there are; may be old by the time it is read.
-    pub(super) fn sender_count(&self) -> usize {
-        // ORDERING: Relaxed; a figure.
-        self.senders.load(Ordering::Relaxed) as usize
+    pub(super) fn get(&self) -> usize {
+        // ORDERING: Relaxed; a figure. How to wait may hang on it, and nothing else.
+        self.0.load(Ordering::Relaxed) as usize
     }
 
-    /// As [`sender_count`](Self::sender_count).
-    pub(super) fn receiver_count(&self) -> usize {
-        // ORDERING: Relaxed; a figure.
-        self.receivers.load(Ordering::Relaxed) as usize
+    /// Whether there are any. Those that have gone are known to have done what they did.
+    pub(super) fn has_any(&self) -> bool {
+        // ORDERING: Acquire (order::all_left), pairs with the AcqRel in `remove`: what senders that
+        // have gone sent is to be seen, since a weak end may keep the store.
+        self.0.load(order::all_left()) > 0
     }
 
-    /// Adds a sender unless there is none any more; gives whether it did. For who holds none.
+    /// One more unless there is none any more; gives whether it did. For who holds none.
     #[must_use = "without one there is nothing to add to"]
-    pub(super) fn revive_sender(&self) -> bool {
-        revive(&self.senders)
-    }
-
-    /// As [`revive_sender`](Self::revive_sender).
-    #[must_use = "without one there is nothing to add to"]
-    pub(super) fn revive_receiver(&self) -> bool {
-        revive(&self.receivers)
-    }
-
-    pub(super) fn add_receiver(&self) {
-        // ORDERING: Relaxed; whoever adds one holds one, so the count can't reach zero meanwhile.
-        self.receivers.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Gives whether it was the last.
-    pub(super) fn remove_receiver(&self) -> bool {
-        // ORDERING: Relaxed, as for senders.
-        self.receivers.fetch_sub(1, Ordering::Relaxed) == 1
+    pub(super) fn revive(&self) -> bool {
+        if fault::is("revived") {
+            // ORDERING: Relaxed; wrong in any case.
+            return self.0.fetch_add(1, Ordering::Relaxed) < u64::MAX;
+        }
+        let more = |count: u64| (count > 0).then_some(count + 1);
+        // ORDERING: Release (order::enter), pairs with the AcqRel in `remove`: whoever leaves later
+        // knows of the lane that this one has brought. Relaxed else.
+        (self.0.fetch_update(order::enter(), Ordering::Relaxed, more)).is_ok()
     }
 }
 
-fn revive(count: &AtomicU64) -> bool {
-    #[cfg(any(loom, shuttle))]
-    if crate::ring::sync::fault::is("revived") {
-        // ORDERING: Relaxed; wrong in any case.
-        return count.fetch_add(1, Ordering::Relaxed) < u64::MAX;
+/// A figure that any thread adds to.
+#[derive(Default)]
+pub(super) struct Tally(AtomicU64);
+
+impl Tally {
+    pub(super) fn add(&self, more: u64) {
+        if fault::is("count_torn") {
+            // ORDERING: Relaxed; wrong in any case.
+            let before = self.0.load(Ordering::Relaxed);
+            // ORDERING: Relaxed; wrong in any case.
+            return self.0.store(before + more, Ordering::Relaxed);
+        }
+        // ORDERING: Relaxed; a figure.
+        self.0.fetch_add(more, Ordering::Relaxed);
     }
-    let more = |count: u64| (count > 0).then_some(count + 1);
-    count
-        // ORDERING: Release (order::enter), pairs with the AcqRel in `remove_sender`: whoever
-        // leaves later knows of the lane that this one has brought. Relaxed else.
-        .fetch_update(order::enter(), Ordering::Relaxed, more)
-        .is_ok()
+
+    fn get(&self) -> u64 {
+        // ORDERING: Relaxed; a figure.
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// What was added since this was called last.
+    pub(super) fn take(&self) -> u64 {
+        let now = self.get();
+        if now == 0 || fault::is("untold_kept") {
+            return now;
+        }
+        // ORDERING: Relaxed; each is taken once, sooner or later.
+        self.0.swap(0, Ordering::Relaxed)
+    }
 }
 
-fn must_tell_closed() -> bool {
-    #[cfg(any(loom, shuttle))]
-    if crate::ring::sync::fault::is("closed_untold") {
-        return false;
-    }
-    true
-}
+/// Why a lane can be made, and notes for it; there may be no memory for so many of them.
+pub(super) const AS_THE_FIRST: &str = "the first lane was made with the same capacity";
 
 /// Where the senders of one store wait, and what became of what they sent. One per channel, or one
 /// per sender where each has a store of its own.
 pub(super) struct Gate {
     pub(super) writable: Signal,
     pub(super) gaps: Option<Gaps>,
-    refused: AtomicU64,
-    dropped: AtomicU64,
-    balanced: AtomicU64,
-    discarded: AtomicU64,
+    pub(super) refused: Tally,
+    pub(super) dropped: Tally,
+    pub(super) balanced: Tally,
+    pub(super) discarded: Tally,
+    /// Oldest elements dropped of which several receivers have not been told.
+    pub(super) untold: Tally,
     /// Senders that wait for room for several elements at once.
     claimers: AtomicU64,
-    /// Oldest elements dropped of which several receivers have not been told.
-    untold: AtomicU64,
     /// Its figures are in [`Hub::gone`].
     is_counted: AtomicBool,
     /// Its only sender is gone.
@@ -257,12 +248,12 @@ impl Gate {
         Self {
             writable: Signal::new(),
             gaps,
-            refused: AtomicU64::new(0),
-            dropped: AtomicU64::new(0),
-            balanced: AtomicU64::new(0),
-            discarded: AtomicU64::new(0),
+            refused: Tally::default(),
+            dropped: Tally::default(),
+            balanced: Tally::default(),
+            discarded: Tally::default(),
+            untold: Tally::default(),
             claimers: AtomicU64::new(0),
-            untold: AtomicU64::new(0),
             is_counted: AtomicBool::new(false),
             is_left: AtomicBool::new(false),
         }
@@ -270,7 +261,11 @@ impl Gate {
 
     /// A gate of the same kind for another store of `capacity` elements.
     pub(super) fn another(&self, capacity: usize) -> Self {
-        Self::new(self.gaps.as_ref().map(|_| Gaps::new(capacity)))
+        Self::new(
+            self.gaps
+                .as_ref()
+                .map(|_| Gaps::new(capacity).expect(AS_THE_FIRST)),
+        )
     }
 
     /// Its only sender goes, and has pushed what it will ever push.
@@ -283,26 +278,6 @@ impl Gate {
     pub(super) fn is_left(&self) -> bool {
         // ORDERING: left (Acquire), pairs with the leave_lane in `leave`.
         self.is_left.load(order::left())
-    }
-
-    pub(super) fn count_untold(&self, elements: u64) {
-        // ORDERING: Relaxed; each is told to one receiver, sooner or later.
-        self.untold.fetch_add(elements, Ordering::Relaxed);
-    }
-
-    /// Oldest elements dropped of which nobody was told; the caller tells them.
-    pub(super) fn take_untold(&self) -> u64 {
-        // ORDERING: Relaxed; see `count_untold`.
-        if self.untold.load(Ordering::Relaxed) == 0 {
-            return 0;
-        }
-        #[cfg(any(loom, shuttle))]
-        if crate::ring::sync::fault::is("untold_kept") {
-            // ORDERING: Relaxed; wrong in any case.
-            return self.untold.load(Ordering::Relaxed);
-        }
-        // ORDERING: Relaxed; see `count_untold`.
-        self.untold.swap(0, Ordering::Relaxed)
     }
 
     /// Wakes senders, since there is room for so many elements more. Where one waits for room for
@@ -323,43 +298,12 @@ impl Gate {
         Claiming(self)
     }
 
-    #[cold]
-    pub(super) fn count_refused(&self) {
-        // ORDERING: Relaxed; a figure.
-        self.refused.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn count_dropped(&self, elements: u64) {
-        #[cfg(any(loom, shuttle))]
-        if crate::ring::sync::fault::is("count_torn") {
-            // ORDERING: Relaxed; wrong in any case.
-            let dropped = self.dropped.load(Ordering::Relaxed);
-            // ORDERING: Relaxed; wrong in any case.
-            self.dropped.store(dropped + elements, Ordering::Relaxed);
-            return;
-        }
-        // ORDERING: Relaxed; a figure.
-        self.dropped.fetch_add(elements, Ordering::Relaxed);
-    }
-
-    pub(super) fn count_discarded(&self) {
-        // ORDERING: Relaxed; a figure.
-        self.discarded.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(super) fn count_balanced(&self) {
-        // ORDERING: Relaxed; a figure.
-        self.balanced.fetch_add(1, Ordering::Relaxed);
-    }
-
     /// Adds this gate's figures to `counters`.
     fn count_into(&self, counters: &mut Counters) {
-        // ORDERING: Relaxed; all of these are figures.
-        let figure = |count: &AtomicU64| count.load(Ordering::Relaxed);
-        counters.refused += figure(&self.refused);
-        counters.dropped += figure(&self.dropped);
-        counters.balanced += figure(&self.balanced);
-        counters.discarded += figure(&self.discarded);
+        counters.refused += self.refused.get();
+        counters.dropped += self.dropped.get();
+        counters.balanced += self.balanced.get();
+        counters.discarded += self.discarded.get();
         counters.parked += self.writable.parked();
         counters.woken += self.writable.woken();
     }

@@ -28,44 +28,32 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 }
 
-/// See [`Receiver::iter`].
-#[derive(Debug)]
-pub struct Iter<'r, T, S: Shape>(&'r mut Receiver<T, S>);
+macro_rules! iterators {
+    ($($(#[$doc:meta])* $name:ident<$($life:lifetime)?>($receiver:ty): $recv:ident;)+) => {$(
+        $(#[$doc])*
+        #[derive(Debug)]
+        pub struct $name<$($life,)? T, S: Shape>($receiver);
 
-impl<T, S: Shape> Iterator for Iter<'_, T, S> {
-    type Item = T;
+        impl<$($life,)? T, S: Shape> Iterator for $name<$($life,)? T, S> {
+            type Item = T;
 
-    fn next(&mut self) -> Option<T> {
-        self.0.recv().ok()
-    }
+            fn next(&mut self) -> Option<T> {
+                self.0.$recv().ok()
+            }
+        }
+    )+};
+}
+
+iterators! {
+    /// See [`Receiver::iter`].
+    Iter<'r>(&'r mut Receiver<T, S>): recv;
+    /// See [`Receiver::try_iter`].
+    TryIter<'r>(&'r mut Receiver<T, S>): try_recv;
+    /// Receives until the channel is disconnected.
+    IntoIter<>(Receiver<T, S>): recv;
 }
 
 impl<T, S: Shape> FusedIterator for Iter<'_, T, S> {}
-
-/// See [`Receiver::try_iter`].
-#[derive(Debug)]
-pub struct TryIter<'r, T, S: Shape>(&'r mut Receiver<T, S>);
-
-impl<T, S: Shape> Iterator for TryIter<'_, T, S> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        self.0.try_recv().ok()
-    }
-}
-
-/// Receives until the channel is disconnected.
-#[derive(Debug)]
-pub struct IntoIter<T, S: Shape>(Receiver<T, S>);
-
-impl<T, S: Shape> Iterator for IntoIter<T, S> {
-    type Item = T;
-
-    fn next(&mut self) -> Option<T> {
-        self.0.recv().ok()
-    }
-}
-
 impl<T, S: Shape> FusedIterator for IntoIter<T, S> {}
 
 impl<T, S: Shape> IntoIterator for Receiver<T, S> {

@@ -8,12 +8,9 @@
 //! old one can be closed; for who upgrades a weak one, see `weak`. The receiver that sees all its
 //! lanes closed looks at the porch after that, until there is nothing new.
 
-use std::sync::PoisonError;
-
-use super::hub::Gate;
-use crate::ring::sync::{Arc, AtomicBool, Mutex, Ordering};
+use super::hub::{AS_THE_FIRST, Gate};
+use crate::ring::sync::{Arc, AtomicBool, Mutex, Ordering, fault, lock};
 use crate::ring::{self, CapacityError, Consumer, LaneConsumer, Layout, PopError, Producer, spsc};
-use crate::wait::Panics;
 
 type Newcomer<T> = (Consumer<T>, Arc<Gate>);
 
@@ -27,17 +24,16 @@ pub(super) struct Porch<T> {
     layout: Layout,
 }
 
-/// A sender's lane.
-pub(super) struct LaneSender<T> {
-    pub(super) producer: Producer<T>,
-    porch: Arc<Porch<T>>,
-}
-
 /// The receiver's lanes.
 pub(super) struct LaneReceiver<T> {
     pub(super) lanes: LaneConsumer<T, Arc<Gate>>,
     porch: Arc<Porch<T>>,
+    /// The end was told.
+    is_over: bool,
 }
+
+/// A sender's lane, and where others like it come from.
+type LaneSender<T> = (Producer<T>, Arc<Porch<T>>);
 
 /// A channel with one lane so far.
 pub(super) fn pair<T>(
@@ -54,18 +50,13 @@ pub(super) fn pair<T>(
         layout,
     });
     let lanes = LaneConsumer::with_lane(consumer, gate, |gate: &Arc<Gate>| gate.is_left());
-    let sender = LaneSender {
-        producer,
-        porch: Arc::clone(&porch),
+    let sender = (producer, Arc::clone(&porch));
+    let receiver = LaneReceiver {
+        lanes,
+        porch,
+        is_over: false,
     };
-    Ok((sender, LaneReceiver { lanes, porch }))
-}
-
-impl<T> LaneSender<T> {
-    /// Where others like it come from.
-    pub(super) fn porch(&self) -> &Arc<Porch<T>> {
-        &self.porch
-    }
+    Ok((sender, receiver))
 }
 
 impl<T> Porch<T> {
@@ -75,26 +66,19 @@ impl<T> Porch<T> {
     }
 
     /// Another lane, whose sender waits at `gate`.
-    pub(super) fn lane(porch: &Arc<Self>, gate: Arc<Gate>) -> LaneSender<T> {
-        let (producer, consumer) =
-            spsc(porch.capacity, porch.layout).expect("the first lane was made with these");
-        let mut newcomers = porch
-            .newcomers
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner);
+    pub(super) fn lane(&self, gate: Arc<Gate>) -> Producer<T> {
+        let (producer, consumer) = spsc(self.capacity, self.layout).expect(AS_THE_FIRST);
+        let mut newcomers = lock(&self.newcomers);
         // ORDERING: Relaxed; stored and read under the lock.
-        if !porch.is_shut.load(Ordering::Relaxed) {
+        if !self.is_shut.load(Ordering::Relaxed) {
             newcomers.push((consumer, gate));
             // ORDERING: Relaxed; the lane is behind the lock. A receiver that sees something that
             // this thread does later, a close above all, sees this too.
-            porch.is_occupied.store(true, Ordering::Relaxed);
+            self.is_occupied.store(true, Ordering::Relaxed);
         }
         // A consumer that nobody will drain is dropped here, which closes the lane.
         drop(newcomers);
-        LaneSender {
-            producer,
-            porch: Arc::clone(porch),
-        }
+        producer
     }
 }
 
@@ -108,11 +92,7 @@ impl<T> LaneReceiver<T> {
     #[cold]
     fn take_in_all(&mut self) -> bool {
         let newcomers = {
-            let mut newcomers = self
-                .porch
-                .newcomers
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let mut newcomers = lock(&self.porch.newcomers);
             // ORDERING: Relaxed; under the lock that `lane` holds when it stores.
             self.porch.is_occupied.store(false, Ordering::Relaxed);
             std::mem::take(&mut *newcomers)
@@ -130,32 +110,27 @@ impl<T> LaneReceiver<T> {
             self.take_in();
             match self.lanes.try_pop() {
                 // A lane that came meanwhile may have elements, or be the only one left open.
-                Err(_) if self.must_look_again() => {}
+                Err(_) if self.is_expecting() && !fault::is("lane_look_again") => {}
+                Err(PopError::Closed) => {
+                    self.is_over = !fault::is("porch_open");
+                    return Err(PopError::Closed);
+                }
                 outcome => return outcome,
             }
         }
     }
 
-    fn must_look_again(&self) -> bool {
-        #[cfg(any(loom, shuttle))]
-        if crate::ring::sync::fault::is("lane_look_again") {
-            return false;
-        }
-        self.is_expecting()
-    }
-
-    /// Whether a lane waits at the porch.
+    /// Whether a lane waits at the porch. After the end, one that comes is of an upgrade that fails
+    /// (see `weak`), and would look open until then.
     fn is_expecting(&self) -> bool {
         // ORDERING: Relaxed, as in `lane`.
-        self.porch.is_occupied.load(Ordering::Relaxed)
+        self.porch.is_occupied.load(Ordering::Relaxed) && !self.is_over
     }
 
     /// Calls `look` with each lane at the porch.
     fn for_each_newcomer(&self, mut look: impl FnMut(&Newcomer<T>)) {
         if self.is_expecting() {
-            let newcomers = self.porch.newcomers.lock();
-            let newcomers = newcomers.unwrap_or_else(PoisonError::into_inner);
-            newcomers.iter().for_each(&mut look);
+            lock(&self.porch.newcomers).iter().for_each(&mut look);
         }
     }
 
@@ -221,25 +196,18 @@ impl<T> LaneReceiver<T> {
     /// Closes all lanes, those to come as well, and wakes their senders.
     pub(super) fn close(&mut self) {
         {
-            let _newcomers = self
-                .porch
-                .newcomers
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner);
+            let _newcomers = lock(&self.porch.newcomers);
             // ORDERING: Relaxed; read under the same lock.
             self.porch.is_shut.store(true, Ordering::Relaxed);
-            #[cfg(any(loom, shuttle))]
-            if crate::ring::sync::fault::is("lane_shut") {
+            if fault::is("lane_shut") {
                 // ORDERING: Relaxed; wrong in any case.
                 self.porch.is_shut.store(false, Ordering::Relaxed);
             }
         }
         self.take_in();
         self.lanes.close();
-        let mut panics = Panics::default();
         for gate in self.lanes.tags() {
-            panics.catch(|| gate.writable.notify_all());
+            gate.writable.notify_all();
         }
-        panics.resume();
     }
 }

@@ -6,14 +6,14 @@
 //! segment and copies nothing; the last emptied one is kept for the next.
 
 use std::collections::VecDeque;
-use std::sync::PoisonError;
 
-use crate::ring::sync::{AtomicU64, Mutex, MutexGuard, Ordering};
+use crate::ring::sync::{AtomicU64, Mutex, Ordering, fault, lock};
 use crate::ring::{PopError, PushError};
 
 /// Elements in a segment.
 const SEGMENT: usize = 512;
 
+/// Elements are moved under the lock, not dropped: nothing of the user's runs there.
 struct State<T> {
     /// Never empty; only the last takes elements, only the first gives them.
     segments: VecDeque<VecDeque<T>>,
@@ -46,11 +46,6 @@ impl<T> Locked<T> {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<T>> {
-        // Elements are moved under the lock, not dropped: nothing of the user's runs there.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Only under the lock.
     fn set_len(&self, elements: usize) {
         // ORDERING: Relaxed; the elements are behind the lock, and who sleeps is told by a signal.
@@ -58,7 +53,7 @@ impl<T> Locked<T> {
     }
 
     pub(super) fn try_push(&self, value: T) -> Result<(), PushError<T>> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.is_closed {
             return Err(PushError::Closed(value));
         }
@@ -76,7 +71,7 @@ impl<T> Locked<T> {
     where
         T: Copy,
     {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.is_closed {
             return 0;
         }
@@ -92,7 +87,7 @@ impl<T> Locked<T> {
     }
 
     pub(super) fn try_pop_at(&self) -> Result<(u64, T), PopError> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         match state.pop() {
             Some(found) => {
                 self.set_len(self.len() - 1);
@@ -104,15 +99,14 @@ impl<T> Locked<T> {
     }
 
     pub(super) fn close(&self) {
-        #[cfg(any(loom, shuttle))]
-        if crate::ring::sync::fault::is("locked_close") {
+        if fault::is("locked_close") {
             return;
         }
-        self.state().is_closed = true;
+        lock(&self.state).is_closed = true;
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.state().is_closed
+        lock(&self.state).is_closed
     }
 
     pub(super) fn len(&self) -> usize {
@@ -133,11 +127,11 @@ impl<T> Locked<T> {
     }
 
     pub(super) fn popped(&self) -> u64 {
-        self.state().popped
+        lock(&self.state).popped
     }
 
     pub(super) fn pushed(&self) -> u64 {
-        self.state().pushed
+        lock(&self.state).pushed
     }
 }
 

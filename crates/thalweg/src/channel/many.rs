@@ -65,7 +65,7 @@ impl<T, S: Shape> Sender<T, S> {
                     continue;
                 }
                 Err(PushError::Full(back)) => {
-                    self.gate.count_refused();
+                    self.gate.refused.add(1);
                     SendError::Full(back)
                 }
                 Err(PushError::Closed(back)) => SendError::Disconnected(back),

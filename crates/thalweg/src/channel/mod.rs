@@ -45,7 +45,9 @@
 //! [`Sender::send_async`], [`Sender::claim_async`], [`Receiver::recv_async`],
 //! [`Receiver::recv_many_async`], [`Sender::closed`] and [`Select::wait_async`] are futures, which
 //! need nothing of a runtime but its `Waker`. A future takes its element when it is polled, not
-//! when it is made. With the feature `stream`, off by default, ends become a `futures_core::Stream`
+//! when it is made. One that is done panics when it is polled again, as that of an `async fn` does;
+//! a [`oneshot::Receiver`], which is an end and a future, says once more that nothing comes. With
+//! the feature `stream`, off by default, ends become a `futures_core::Stream`
 //! and a `futures_sink::Sink`: [`Receiver::stream`], [`Receiver::into_stream`],
 //! `Sender::into_sink`.
 //!

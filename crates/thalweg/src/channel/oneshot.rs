@@ -26,7 +26,6 @@
 //! # Memory ordering
 //! What a thread did before it sent the element is visible to whoever received it.
 
-use std::fmt;
 use std::future::poll_fn;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
@@ -196,18 +195,6 @@ impl<T> Future for Receiver<T> {
     }
 }
 
-impl<T> fmt::Debug for Sender<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender")
-            .field("closed", &self.is_closed())
-            .finish()
-    }
-}
+shown!([T] Sender<T>, "Sender", this, "closed": this.is_closed());
 
-impl<T> fmt::Debug for Receiver<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver")
-            .field("closed", &self.is_closed())
-            .finish()
-    }
-}
+shown!([T] Receiver<T>, "Receiver", this, "closed": this.is_closed());

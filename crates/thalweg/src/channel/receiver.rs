@@ -1,6 +1,5 @@
 //! The receiving end of a channel.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,7 @@ use super::shape::Shape;
 use super::slip::Slip;
 use crate::ring::PopError;
 use crate::ring::sync::Arc;
-use crate::wait::{Pace, Panics, block};
+use crate::wait::{Pace, block};
 
 /// The receiving end of a channel; see the [module](super).
 ///
@@ -23,7 +22,7 @@ use crate::wait::{Pace, Panics, block};
 pub struct Receiver<T, S: Shape> {
     pub(super) source: Source<T>,
     /// The source's hub, for waiting on it while the source is used.
-    hub: Arc<Hub>,
+    pub(super) hub: Arc<Hub>,
     pub(super) pace: Pace,
     slip: Slip,
     shape: PhantomData<fn() -> S>,
@@ -53,6 +52,11 @@ impl<T> Source<T> {
     /// Whether the policy drops.
     pub(super) fn is_lossy(&self) -> bool {
         self.hub.habits.overflow.is_lossy()
+    }
+
+    /// Whether nobody but receivers takes elements out.
+    pub(super) fn keeps(&self) -> bool {
+        self.hub.habits.overflow != Overflow::DropOldest
     }
 
     /// The usual way of a channel with several senders or receivers first: not where the ring's
@@ -174,11 +178,8 @@ impl<T, S: Shape> Receiver<T, S> {
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<T, RecvTimeoutError> {
-        match Instant::now().checked_add(timeout) {
-            Some(deadline) => self.recv_deadline(deadline),
-            // Beyond what the clock can say: for ever.
-            None => Ok(self.recv()?),
-        }
+        // Beyond what the clock can say: for ever.
+        self.recv_until(Instant::now().checked_add(timeout))
     }
 
     /// As [`recv`](Self::recv), but waits no longer than until `deadline`. One that has passed
@@ -187,10 +188,14 @@ impl<T, S: Shape> Receiver<T, S> {
     /// # Errors
     /// [`RecvTimeoutError::Timeout`] or [`RecvTimeoutError::Disconnected`].
     pub fn recv_deadline(&mut self, deadline: Instant) -> Result<T, RecvTimeoutError> {
+        self.recv_until(Some(deadline))
+    }
+
+    fn recv_until(&mut self, deadline: Option<Instant>) -> Result<T, RecvTimeoutError> {
         match self.source.pop() {
             Ok(value) => Ok(value),
             Err(PopError::Closed) => Err(RecvTimeoutError::Disconnected),
-            Err(PopError::Empty) => self.wait_and_pop(Some(deadline)),
+            Err(PopError::Empty) => self.wait_and_pop(deadline),
         }
     }
 
@@ -211,34 +216,14 @@ impl<T, S: Shape> Receiver<T, S> {
         if let Some(found) = found {
             return found.map_err(|_| RecvTimeoutError::Disconnected);
         }
-        self.wait(deadline, |source| source.pop())
-    }
-
-    fn wait<R>(
-        &mut self,
-        deadline: Option<Instant>,
-        mut attempt: impl FnMut(&mut Source<T>) -> Result<R, PopError>,
-    ) -> Result<R, RecvTimeoutError> {
-        let outcome = block(
-            &self.hub.readable,
-            &mut self.pace,
-            deadline,
-            || match attempt(&mut self.source) {
-                Err(PopError::Empty) => None,
-                outcome => Some(outcome),
-            },
-        );
-        match outcome {
-            Ok(Ok(value)) => {
-                self.source.pass_on();
-                Ok(value)
-            }
-            Ok(Err(_)) => {
-                self.source.pass_on();
-                Err(RecvTimeoutError::Disconnected)
-            }
-            Err(_) => Err(RecvTimeoutError::Timeout),
-        }
+        let attempt = || match self.source.pop() {
+            Err(PopError::Empty) => None,
+            found => Some(found),
+        };
+        let outcome = block(&self.hub.readable, &mut self.pace, deadline, attempt);
+        let outcome = outcome.map_err(|_| RecvTimeoutError::Timeout)?;
+        self.source.pass_on();
+        outcome.map_err(|_| RecvTimeoutError::Disconnected)
     }
 
     /// Moves up to `max` elements to the end of `out`, at least one unless `max` is 0; waits while
@@ -252,13 +237,17 @@ impl<T, S: Shape> Receiver<T, S> {
         match self.source.pop_many(out, max) {
             Ok(count) => Ok(count),
             Err(PopError::Closed) => Err(RecvError),
-            Err(PopError::Empty) if self.source.end.meeting().is_some() => {
+            Err(PopError::Empty) => {
                 out.push(self.wait_and_pop(None).map_err(|_| RecvError)?);
-                Ok(1 + self.source.pop_many(out, max - 1).unwrap_or(0))
+                let (room, lost) = (max - 1, self.source.lost);
+                if room == 0 {
+                    return Ok(1);
+                }
+                let more = self.source.pop_many(out, room).unwrap_or(0);
+                // What was lost before any of them.
+                self.source.lost = lost + if more > 0 { self.source.lost } else { 0 };
+                Ok(1 + more)
             }
-            Err(PopError::Empty) => self
-                .wait(None, |source| source.pop_many(out, max))
-                .map_err(|_| RecvError),
         }
     }
 
@@ -310,11 +299,9 @@ impl<T, S: Shape> Receiver<T, S> {
     /// may be told of the end before that element is in; it can be received after that, and is
     /// dropped with the last receiver else.
     pub fn close(&mut self) {
-        let mut panics = Panics::default();
-        panics.catch(|| self.source.end.close());
-        panics.catch(|| self.source.hub.tell_closed());
-        panics.catch(|| self.source.hub.readable.notify_all());
-        panics.resume();
+        self.source.end.close();
+        self.source.hub.tell_closed();
+        self.source.hub.readable.notify_all();
     }
 
     /// What happened in the channel so far.
@@ -340,17 +327,15 @@ impl<T, S: Shape> Receiver<T, S> {
 
 impl<T, S: Shape> Drop for Receiver<T, S> {
     fn drop(&mut self) {
-        if self.source.hub.remove_receiver() {
-            let mut panics = Panics::default();
-            panics.catch(|| self.source.end.close());
-            panics.catch(|| self.source.hub.tell_closed());
-            if self.source.hub.has_senders() {
+        if self.source.hub.receivers.remove() {
+            self.source.end.close();
+            self.source.hub.tell_closed();
+            if self.source.hub.senders.has_any() {
                 // Whoever is about to put something in drops it itself, from here on.
                 self.source.hub.readable.shut();
             }
             // What is left may hold the senders of other channels; it must not wait for ours.
-            panics.catch(|| self.source.end.discard());
-            panics.resume();
+            self.source.end.discard();
         } else {
             // It may have been woken for an element that it did not take.
             self.source.pass_on();
@@ -358,12 +343,5 @@ impl<T, S: Shape> Drop for Receiver<T, S> {
     }
 }
 
-impl<T, S: Shape> fmt::Debug for Receiver<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receiver")
-            .field("len", &self.len())
-            .field("capacity", &self.capacity())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
+shown!([T, S: Shape] Receiver<T, S>, "Receiver", this,
+    "len": this.len(), "capacity": this.capacity(), "closed": this.is_closed());

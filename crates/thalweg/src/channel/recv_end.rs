@@ -5,7 +5,7 @@ use super::hub::Gate;
 use super::lanes::LaneReceiver;
 use super::locked::Locked;
 use super::meeting::Meeting;
-use crate::ring::sync::Arc;
+use crate::ring::sync::{Arc, fault};
 use crate::ring::{Consumer, PopError, TicketEnd};
 
 /// Where a receiver takes elements from.
@@ -60,8 +60,7 @@ impl<T> RecvEnd<T> {
             }
             Self::Locked(store, gate) => {
                 let found = store.try_pop_at()?;
-                #[cfg(any(loom, shuttle))]
-                if crate::ring::sync::fault::is("locked_room") {
+                if fault::is("locked_room") {
                     return Ok(found);
                 }
                 gate.writable.notify_one();
@@ -143,7 +142,9 @@ impl<T> RecvEnd<T> {
     pub(super) fn has_more(&self) -> bool {
         match self {
             Self::Ring(..) | Self::Lanes(_) => false,
-            Self::Ticket(ring, _) => ring.can_pop() || (ring.is_closed() && must_tell_the_end()),
+            Self::Ticket(ring, _) => {
+                ring.can_pop() || (ring.is_closed() && !fault::is("end_untold"))
+            }
             Self::Locked(store, _) => !store.is_empty(),
             // A wake-up there is for one who waits, and no other.
             Self::Meeting(..) => false,
@@ -236,7 +237,7 @@ impl<T> RecvEnd<T> {
     pub(super) fn lost_before(&self, position: u64) -> u64 {
         self.gate().map_or(0, |gate| {
             let noted = gate.gaps.as_ref().map_or(0, |gaps| gaps.take(position));
-            noted + gate.take_untold()
+            noted + gate.untold.take()
         })
     }
 
@@ -271,12 +272,4 @@ impl<T> RecvEnd<T> {
             _ => None,
         }
     }
-}
-
-fn must_tell_the_end() -> bool {
-    #[cfg(any(loom, shuttle))]
-    if crate::ring::sync::fault::is("end_untold") {
-        return false;
-    }
-    true
 }

@@ -2,10 +2,10 @@
 //! sender and one receiver comes first in every `match`, and the rest is kept off its path.
 
 use super::hub::{Gate, Hub};
-use super::lanes::LaneSender;
+use super::lanes::Porch;
 use super::locked::Locked;
 use super::meeting::Meeting;
-use crate::ring::sync::Arc;
+use crate::ring::sync::{Arc, fault};
 use crate::ring::{Producer, PushError, TicketEnd};
 
 /// Where a sender puts elements.
@@ -14,7 +14,8 @@ use crate::ring::{Producer, PushError, TicketEnd};
 #[repr(u8)]
 pub(super) enum SendEnd<T> {
     Ring(Producer<T>),
-    Lane(LaneSender<T>),
+    /// And where the lanes of others come from.
+    Lane(Producer<T>, Arc<Porch<T>>),
     Ticket(TicketEnd<T>),
     Locked(Arc<Locked<T>>),
     Meeting(Arc<Meeting<T>>),
@@ -24,8 +25,7 @@ impl<T> SendEnd<T> {
     #[inline(always)]
     pub(super) fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
         match self {
-            Self::Ring(producer) => producer.try_push(value),
-            Self::Lane(lane) => lane.producer.try_push(value),
+            Self::Ring(producer) | Self::Lane(producer, _) => producer.try_push(value),
             Self::Ticket(ring) => ring.try_push(value),
             Self::Locked(store) => store.try_push(value),
             Self::Meeting(meeting) => meeting.try_push(value),
@@ -38,8 +38,7 @@ impl<T> SendEnd<T> {
         T: Copy,
     {
         match self {
-            Self::Ring(producer) => producer.push_slice(values),
-            Self::Lane(lane) => lane.producer.push_slice(values),
+            Self::Ring(producer) | Self::Lane(producer, _) => producer.push_slice(values),
             Self::Ticket(ring) => ring.push_slice(values),
             Self::Locked(store) => store.push_slice(values),
             Self::Meeting(meeting) => meeting.push_slice(values),
@@ -53,13 +52,12 @@ impl<T> SendEnd<T> {
             Self::Ticket(ring) => {
                 let held = ring.pushed().saturating_sub(ring.popped());
                 let is_full = held >= ring.capacity() as u64;
-                #[cfg(any(loom, shuttle))]
-                let is_full = is_full || crate::ring::sync::fault::is("oldest_unasked");
+                let is_full = is_full || fault::is("oldest_unasked");
                 is_full.then(|| ring.try_pop().ok())?
             }
             Self::Locked(store) => store.is_full().then(|| store.try_pop().ok())?,
             // The builder gives these two to channels that drop the oldest.
-            Self::Ring(_) | Self::Lane(_) | Self::Meeting(_) => None,
+            Self::Ring(_) | Self::Lane(..) | Self::Meeting(_) => None,
         }
     }
 
@@ -69,7 +67,7 @@ impl<T> SendEnd<T> {
             Self::Ticket(ring) => Some(Self::Ticket(ring.clone())),
             Self::Locked(store) => Some(Self::Locked(Arc::clone(store))),
             Self::Meeting(meeting) => Some(Self::Meeting(Arc::clone(meeting))),
-            Self::Ring(_) | Self::Lane(_) => None,
+            Self::Ring(_) | Self::Lane(..) => None,
         }
     }
 
@@ -84,13 +82,12 @@ impl<T> SendEnd<T> {
 
     /// Whether each sender of the channel has a store of its own.
     pub(super) fn is_own(&self) -> bool {
-        matches!(self, Self::Lane(_))
+        matches!(self, Self::Lane(..))
     }
 
     pub(super) fn is_closed(&self) -> bool {
         match self {
-            Self::Ring(producer) => producer.is_closed(),
-            Self::Lane(lane) => lane.producer.is_closed(),
+            Self::Ring(producer) | Self::Lane(producer, _) => producer.is_closed(),
             Self::Ticket(ring) => ring.is_closed(),
             Self::Locked(store) => store.is_closed(),
             Self::Meeting(meeting) => meeting.is_closed(),
@@ -101,8 +98,7 @@ impl<T> SendEnd<T> {
     pub(super) fn is_ready(&mut self) -> bool {
         self.is_closed()
             || match self {
-                Self::Ring(producer) => !producer.is_full(),
-                Self::Lane(lane) => !lane.producer.is_full(),
+                Self::Ring(producer) | Self::Lane(producer, _) => !producer.is_full(),
                 Self::Ticket(ring) => ring.can_push(),
                 Self::Locked(store) => !store.is_full(),
                 Self::Meeting(meeting) => meeting.can_push(),
@@ -111,8 +107,7 @@ impl<T> SendEnd<T> {
 
     pub(super) fn len(&self) -> usize {
         match self {
-            Self::Ring(producer) => producer.len(),
-            Self::Lane(lane) => lane.producer.len(),
+            Self::Ring(producer) | Self::Lane(producer, _) => producer.len(),
             Self::Ticket(ring) => ring.len(),
             Self::Locked(store) => store.len(),
             Self::Meeting(meeting) => meeting.len(),
@@ -123,8 +118,7 @@ impl<T> SendEnd<T> {
     #[inline]
     pub(super) fn is_behind(&mut self, limit: usize, pushed: u64) -> bool {
         match self {
-            Self::Ring(producer) => producer.backlog(limit) > limit,
-            Self::Lane(lane) => lane.producer.backlog(limit) > limit,
+            Self::Ring(producer) | Self::Lane(producer, _) => producer.backlog(limit) > limit,
             Self::Ticket(ring) => match pushed.checked_sub(limit as u64 + 1) {
                 Some(position) => ring.is_waiting(position),
                 None => false,
@@ -142,8 +136,7 @@ impl<T> SendEnd<T> {
 
     pub(super) fn capacity(&self) -> usize {
         match self {
-            Self::Ring(producer) => producer.capacity(),
-            Self::Lane(lane) => lane.producer.capacity(),
+            Self::Ring(producer) | Self::Lane(producer, _) => producer.capacity(),
             Self::Ticket(ring) => ring.capacity(),
             Self::Locked(store) => store.capacity(),
             Self::Meeting(_) => 0,
@@ -161,8 +154,7 @@ impl<T> SendEnd<T> {
     /// The position of the next element to be pushed.
     pub(super) fn pushed(&self) -> u64 {
         match self {
-            Self::Ring(producer) => producer.pushed(),
-            Self::Lane(lane) => lane.producer.pushed(),
+            Self::Ring(producer) | Self::Lane(producer, _) => producer.pushed(),
             Self::Ticket(ring) => ring.pushed(),
             Self::Locked(store) => store.pushed(),
             Self::Meeting(meeting) => meeting.pushed(),
@@ -172,8 +164,7 @@ impl<T> SendEnd<T> {
     /// Closes the store as far as this sender may.
     pub(super) fn close(&mut self) {
         match self {
-            Self::Ring(producer) => producer.close(),
-            Self::Lane(lane) => lane.producer.close(),
+            Self::Ring(producer) | Self::Lane(producer, _) => producer.close(),
             Self::Ticket(ring) => drop(ring.close()),
             Self::Locked(store) => store.close(),
             Self::Meeting(meeting) => meeting.close(),

@@ -1,6 +1,5 @@
 //! The sending end of a channel.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
@@ -11,7 +10,7 @@ use super::send_end::SendEnd;
 use super::shape::Shape;
 use super::slip::Slip;
 use crate::ring::PushError;
-use crate::ring::sync::{Arc, yield_now};
+use crate::ring::sync::{Arc, fault, yield_now};
 use crate::wait::{Pace, block};
 
 /// The sending end of a channel; see the [module](super).
@@ -105,14 +104,13 @@ impl<T, S: Shape> Sender<T, S> {
     /// Into any other store, or with any other outcome.
     #[inline(never)]
     fn send_otherwise(&mut self, value: T) -> Result<(), SendError<T>> {
-        match self.end.try_push(value) {
+        match self.push_once(value) {
             Ok(()) => {
-                self.tell_one();
                 self.balance.keep(1, &mut self.end, &self.gate);
                 Ok(())
             }
-            Err(PushError::Closed(value)) => Err(SendError::Disconnected(value)),
-            Err(PushError::Full(value)) => self.send_into_full(value),
+            Err(TrySendError::Disconnected(value)) => Err(SendError::Disconnected(value)),
+            Err(TrySendError::Full(value)) => self.send_or_wait(value),
         }
     }
 
@@ -121,7 +119,30 @@ impl<T, S: Shape> Sender<T, S> {
         match self.overflow(value) {
             Ok(()) => Ok(()),
             Err(TrySendError::Disconnected(value)) => Err(SendError::Disconnected(value)),
-            Err(TrySendError::Full(value)) => self.send_blocking(value),
+            Err(TrySendError::Full(value)) => self.send_or_wait(value),
+        }
+    }
+
+    #[cold]
+    fn send_or_wait(&mut self, value: T) -> Result<(), SendError<T>> {
+        match self.send_blocking(value, None) {
+            Ok(()) => Ok(()),
+            Err(SendTimeoutError::Full(value)) => Err(SendError::Full(value)),
+            Err(error) => Err(SendError::Disconnected(error.into_inner())),
+        }
+    }
+
+    /// Puts the element in, or does with it what the policy says; `Full` if it is to wait or to be
+    /// given back.
+    #[inline(always)]
+    pub(super) fn push_once(&mut self, value: T) -> Result<(), TrySendError<T>> {
+        match self.end.try_push(value) {
+            Ok(()) => {
+                self.tell_one();
+                Ok(())
+            }
+            Err(PushError::Closed(value)) => Err(TrySendError::Disconnected(value)),
+            Err(PushError::Full(value)) => self.overflow(value),
         }
     }
 
@@ -151,23 +172,21 @@ impl<T, S: Shape> Sender<T, S> {
     /// Into any other store, or with any other outcome.
     #[inline(never)]
     fn try_send_otherwise(&mut self, value: T) -> Result<(), TrySendError<T>> {
-        match self.end.try_push(value) {
-            Ok(()) => {
-                self.tell_one();
-                Ok(())
-            }
-            Err(PushError::Closed(value)) => Err(TrySendError::Disconnected(value)),
-            Err(PushError::Full(value)) => self.refuse(value),
-        }
+        let outcome = self.push_once(value);
+        self.counted(outcome)
     }
 
     /// Into a full channel.
     fn refuse(&mut self, value: T) -> Result<(), TrySendError<T>> {
-        self.overflow(value).inspect_err(|error| {
-            if let TrySendError::Full(_) = error {
-                self.gate.count_refused();
-            }
-        })
+        let outcome = self.overflow(value);
+        self.counted(outcome)
+    }
+
+    fn counted(&self, outcome: Result<(), TrySendError<T>>) -> Result<(), TrySendError<T>> {
+        if let Err(TrySendError::Full(_)) = outcome {
+            self.gate.refused.add(1);
+        }
+        outcome
     }
 
     /// As [`send`](Self::send), but waits no longer than `timeout`.
@@ -175,11 +194,8 @@ impl<T, S: Shape> Sender<T, S> {
     /// # Errors
     /// See [`SendTimeoutError`].
     pub fn send_timeout(&mut self, value: T, timeout: Duration) -> Result<(), SendTimeoutError<T>> {
-        match Instant::now().checked_add(timeout) {
-            Some(deadline) => self.send_deadline(value, deadline),
-            // Beyond what the clock can say: for ever.
-            None => Ok(self.send(value)?),
-        }
+        // Beyond what the clock can say: for ever.
+        self.send_until(value, Instant::now().checked_add(timeout))
     }
 
     /// As [`send`](Self::send), but waits no longer than until `deadline`. One that has passed
@@ -192,22 +208,18 @@ impl<T, S: Shape> Sender<T, S> {
         value: T,
         deadline: Instant,
     ) -> Result<(), SendTimeoutError<T>> {
-        let value = match self.end.try_push(value) {
-            Ok(()) => {
-                self.tell_one();
-                return Ok(());
-            }
-            Err(PushError::Closed(value)) => return Err(SendTimeoutError::Disconnected(value)),
-            Err(PushError::Full(value)) => value,
-        };
-        match self.overflow(value) {
+        self.send_until(value, Some(deadline))
+    }
+
+    fn send_until(
+        &mut self,
+        value: T,
+        deadline: Option<Instant>,
+    ) -> Result<(), SendTimeoutError<T>> {
+        match self.push_once(value) {
             Ok(()) => Ok(()),
             Err(TrySendError::Disconnected(value)) => Err(SendTimeoutError::Disconnected(value)),
-            Err(TrySendError::Full(value)) if self.hub.habits.overflow == Overflow::Reject => {
-                self.gate.count_refused();
-                Err(SendTimeoutError::Full(value))
-            }
-            Err(TrySendError::Full(value)) => self.wait_and_push(value, Some(deadline)),
+            Err(TrySendError::Full(value)) => self.send_blocking(value, deadline),
         }
     }
 
@@ -229,14 +241,14 @@ impl<T, S: Shape> Sender<T, S> {
                 if let Some(gaps) = &self.gate.gaps {
                     gaps.note(|| self.end.pushed());
                 }
-                self.gate.count_dropped(1);
+                self.gate.dropped.add(1);
                 Ok(())
             }
             Overflow::DropOldest => loop {
                 if let Some(oldest) = self.end.take_oldest() {
                     // Counted first: its own drop may panic.
-                    self.gate.count_dropped(1);
-                    self.gate.count_untold(1);
+                    self.gate.dropped.add(1);
+                    self.gate.untold.add(1);
                     drop(oldest);
                 } else {
                     // A receiver is just taking one, or another sender is just bringing one.
@@ -256,23 +268,15 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// The channel was full a moment ago.
     #[cold]
-    fn send_blocking(&mut self, value: T) -> Result<(), SendError<T>> {
-        if self.hub.habits.overflow == Overflow::Reject {
-            self.gate.count_refused();
-            return Err(SendError::Full(value));
-        }
-        match self.wait_and_push(value, None) {
-            Ok(()) => Ok(()),
-            Err(error) => Err(SendError::Disconnected(error.into_inner())),
-        }
-    }
-
-    #[cold]
-    fn wait_and_push(
+    fn send_blocking(
         &mut self,
         value: T,
         deadline: Option<Instant>,
     ) -> Result<(), SendTimeoutError<T>> {
+        if self.hub.habits.overflow == Overflow::Reject {
+            self.gate.refused.add(1);
+            return Err(SendTimeoutError::Full(value));
+        }
         if self.end.meeting().is_some() {
             return self.meet(value, deadline);
         }
@@ -304,7 +308,7 @@ impl<T, S: Shape> Sender<T, S> {
                 Ok(())
             }
             (Err(_), Some(value)) => {
-                self.gate.count_refused();
+                self.gate.refused.add(1);
                 Err(SendTimeoutError::Timeout(value))
             }
             (_, Some(value)) => Err(SendTimeoutError::Disconnected(value)),
@@ -373,12 +377,11 @@ impl<T, S: Shape> Sender<T, S> {
 impl<T, S: Shape> Drop for Sender<T, S> {
     fn drop(&mut self) {
         let is_own = self.end.is_own();
-        #[cfg(any(loom, shuttle))]
-        if is_own && crate::ring::sync::fault::is("lane_left_first") {
+        if is_own && fault::is("lane_left_first") {
             self.end.leave_own(&self.gate, &self.hub);
         }
         // Before its lane is closed, if it has one: see `weak`.
-        let is_last = self.hub.remove_sender();
+        let is_last = self.hub.senders.remove();
         if is_own {
             self.end.leave_own(&self.gate, &self.hub);
         } else if is_last {
@@ -388,12 +391,5 @@ impl<T, S: Shape> Drop for Sender<T, S> {
     }
 }
 
-impl<T, S: Shape> fmt::Debug for Sender<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Sender")
-            .field("len", &self.len())
-            .field("capacity", &self.capacity())
-            .field("closed", &self.is_closed())
-            .finish_non_exhaustive()
-    }
-}
+shown!([T, S: Shape] Sender<T, S>, "Sender", this,
+    "len": this.len(), "capacity": this.capacity(), "closed": this.is_closed());

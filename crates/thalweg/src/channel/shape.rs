@@ -17,8 +17,10 @@ pub enum Mpmc {}
 
 /// The shape of a channel: [`Spsc`], [`Mpsc`] or [`Mpmc`].
 pub trait Shape: sealed::Sealed + 'static {
+    /// Whether there may be several senders.
+    const SHARES_SENDER: bool = true;
     /// Whether there may be several receivers.
-    const SHARES_RECEIVER: bool;
+    const SHARES_RECEIVER: bool = false;
 }
 
 /// Shapes whose senders can be cloned.
@@ -30,11 +32,9 @@ impl sealed::Sealed for Spsc {}
 impl sealed::Sealed for Mpsc {}
 impl sealed::Sealed for Mpmc {}
 impl Shape for Spsc {
-    const SHARES_RECEIVER: bool = false;
+    const SHARES_SENDER: bool = false;
 }
-impl Shape for Mpsc {
-    const SHARES_RECEIVER: bool = false;
-}
+impl Shape for Mpsc {}
 impl Shape for Mpmc {
     const SHARES_RECEIVER: bool = true;
 }

@@ -5,14 +5,13 @@
 //! element in its slot stays there until it is in the channel; while it waits at a rendezvous, it
 //! is with its offer.
 
-use std::fmt;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use futures_sink::Sink;
 
 use super::error::SendError;
-use super::future::Listed;
+use super::select::Listed;
 use super::sender::Sender;
 use super::shape::Shape;
 
@@ -85,7 +84,7 @@ impl<T, S: Shape> SendSink<T, S> {
 
     /// Whether an element is not sent yet.
     fn is_taken(&self) -> bool {
-        self.slot.is_some() || self.listed.is_seated()
+        self.slot.is_some() || self.listed.seat.is_some()
     }
 
     /// Sends what is in the slot.
@@ -158,11 +157,5 @@ impl<T, S: Shape> Drop for SendSink<T, S> {
     }
 }
 
-impl<T, S: Shape> fmt::Debug for SendSink<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("SendSink")
-            .field("sender", &self.sender)
-            .field("is_taken", &self.is_taken())
-            .finish()
-    }
-}
+shown!([T, S: Shape] SendSink<T, S>, "SendSink", this,
+    "sender": this.sender, "is_taken": this.is_taken());

@@ -6,7 +6,6 @@
 //! there meanwhile, which would not look at what the stream was notified of.
 
 use std::borrow::BorrowMut;
-use std::fmt;
 use std::marker::PhantomData;
 #[cfg(feature = "stream")]
 use std::pin::Pin;
@@ -16,8 +15,8 @@ use std::task::{Context, Poll};
 use futures_core::{FusedStream, Stream};
 
 use super::error::RecvError;
-use super::future::Listed;
 use super::receiver::Receiver;
+use super::select::Listed;
 use super::shape::Shape;
 
 impl<T, S: Shape> Receiver<T, S> {
@@ -146,11 +145,5 @@ impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> Drop for RecvStream<T, S, R> {
     }
 }
 
-impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> fmt::Debug for RecvStream<T, S, R> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("RecvStream")
-            .field("receiver", self.receiver())
-            .field("is_ended", &self.is_ended)
-            .finish()
-    }
-}
+shown!([T, S: Shape, R: BorrowMut<Receiver<T, S>>] RecvStream<T, S, R>, "RecvStream", this,
+    "receiver": this.receiver(), "is_ended": this.is_ended);

@@ -6,7 +6,6 @@
 //! closes its lane after it has counted itself out. So a receiver that finds all lanes closed finds
 //! the new one behind them, if the upgrade came in time.
 
-use std::fmt;
 use std::marker::PhantomData;
 
 use super::hub::{Gate, Hub};
@@ -18,39 +17,37 @@ use super::sender::Sender;
 use super::shape::{ManyReceivers, ManySenders, Shape};
 use crate::ring::sync::Arc;
 
-impl<T, S: Shape> Sender<T, S> {
-    /// How many senders there are, this one included; may be old by the time it is read.
-    pub fn sender_count(&self) -> usize {
-        self.hub.sender_count()
-    }
+macro_rules! counted {
+    ($($end:ident)+) => {$(
+        impl<T, S: Shape> $end<T, S> {
+            /// How many senders there are; may be old by the time it is read.
+            pub fn sender_count(&self) -> usize {
+                self.hub.senders.get()
+            }
 
-    /// How many receivers there are; may be old by the time it is read.
-    pub fn receiver_count(&self) -> usize {
-        self.hub.receiver_count()
-    }
-
-    /// Whether both send into the same channel.
-    pub fn same_channel(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.hub, &other.hub)
-    }
+            /// How many receivers there are; may be old by the time it is read.
+            pub fn receiver_count(&self) -> usize {
+                self.hub.receivers.get()
+            }
+        }
+        alike!([S: Shape] $end);
+    )+};
 }
 
-impl<T, S: Shape> Receiver<T, S> {
-    /// How many senders there are; may be old by the time it is read.
-    pub fn sender_count(&self) -> usize {
-        self.source.hub.sender_count()
-    }
-
-    /// How many receivers there are, this one included; may be old by the time it is read.
-    pub fn receiver_count(&self) -> usize {
-        self.source.hub.receiver_count()
-    }
-
-    /// Whether both receive from the same channel.
-    pub fn same_channel(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.source.hub, &other.source.hub)
-    }
+macro_rules! alike {
+    ([$($bound:tt)+] $end:ident) => {
+        impl<T, $($bound)+> $end<T, S> {
+            /// Whether both are ends of the same channel.
+            pub fn same_channel(&self, other: &Self) -> bool {
+                Arc::ptr_eq(&self.hub, &other.hub)
+            }
+        }
+    };
 }
+
+counted!(Sender Receiver);
+alike!([S: ManySenders] WeakSender);
+alike!([S: ManyReceivers] WeakReceiver);
 
 const FELLOWS: &str = "what has one user has no clones";
 
@@ -63,7 +60,7 @@ enum Origin<T> {
 impl<T> Origin<T> {
     fn of(end: &SendEnd<T>) -> Self {
         match end {
-            SendEnd::Lane(lane) => Self::Lanes(Arc::clone(lane.porch())),
+            SendEnd::Lane(_, porch) => Self::Lanes(Arc::clone(porch)),
             _ => Self::Shared(end.shared().expect(FELLOWS)),
         }
     }
@@ -73,7 +70,8 @@ impl<T> Origin<T> {
         match self {
             Self::Lanes(porch) => {
                 let gate = Arc::new(gate.another(porch.capacity()));
-                (SendEnd::Lane(Porch::lane(porch, Arc::clone(&gate))), gate)
+                let producer = porch.lane(Arc::clone(&gate));
+                (SendEnd::Lane(producer, Arc::clone(porch)), gate)
             }
             Self::Shared(end) => (end.shared().expect(FELLOWS), Arc::clone(gate)),
         }
@@ -84,7 +82,7 @@ impl<T, S: ManySenders> Clone for Sender<T, S> {
     /// Another sender; with a lane of its own, empty and of the same capacity, where the channel
     /// has lanes: then this allocates the lane. Else it costs two counts that all share.
     fn clone(&self) -> Self {
-        self.hub.add_sender();
+        self.hub.senders.add();
         let (end, gate) = Origin::of(&self.end).end(&self.gate);
         Self::new(end, Arc::clone(&self.hub), gate)
     }
@@ -125,23 +123,18 @@ pub struct WeakSender<T, S: ManySenders> {
 impl<T, S: ManySenders> WeakSender<T, S> {
     /// A sender, unless the last one is gone. Costs what a clone costs.
     pub fn upgrade(&self) -> Option<Sender<T, S>> {
-        if self.hub.sender_count() == 0 {
+        if self.hub.senders.get() == 0 {
             return None;
         }
         // Before it is counted: see the module.
         let (mut end, gate) = self.origin.end(&self.gate);
-        if self.hub.revive_sender() {
+        if self.hub.senders.revive() {
             return Some(Sender::new(end, Arc::clone(&self.hub), gate));
         }
         if end.is_own() {
             end.leave_own(&gate, &self.hub);
         }
         None
-    }
-
-    /// Whether both send into the same channel.
-    pub fn same_channel(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.hub, &other.hub)
     }
 }
 
@@ -163,7 +156,7 @@ impl<T, S: ManySenders> Clone for WeakSender<T, S> {
 impl<T, S: ManyReceivers> Clone for Receiver<T, S> {
     /// Another receiver of the same elements; each goes to one of them.
     fn clone(&self) -> Self {
-        self.source.hub.add_receiver();
+        self.source.hub.receivers.add();
         let end = self.source.end.shared().expect(FELLOWS);
         Self::new(end, Arc::clone(&self.source.hub))
     }
@@ -192,15 +185,10 @@ pub struct WeakReceiver<T, S: ManyReceivers> {
 impl<T, S: ManyReceivers> WeakReceiver<T, S> {
     /// A receiver, unless the last one is gone. Costs what a clone costs.
     pub fn upgrade(&self) -> Option<Receiver<T, S>> {
-        self.hub.revive_receiver().then(|| {
+        self.hub.receivers.revive().then(|| {
             let end = self.end.shared().expect(FELLOWS);
             Receiver::new(end, Arc::clone(&self.hub))
         })
-    }
-
-    /// Whether both receive from the same channel.
-    pub fn same_channel(&self, other: &Self) -> bool {
-        Arc::ptr_eq(&self.hub, &other.hub)
     }
 }
 
@@ -214,14 +202,6 @@ impl<T, S: ManyReceivers> Clone for WeakReceiver<T, S> {
     }
 }
 
-impl<T, S: ManySenders> fmt::Debug for WeakSender<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WeakSender").finish_non_exhaustive()
-    }
-}
+shown!([T, S: ManySenders] WeakSender<T, S>, "WeakSender", _this);
 
-impl<T, S: ManyReceivers> fmt::Debug for WeakReceiver<T, S> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("WeakReceiver").finish_non_exhaustive()
-    }
-}
+shown!([T, S: ManyReceivers] WeakReceiver<T, S>, "WeakReceiver", _this);

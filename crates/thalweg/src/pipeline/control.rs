@@ -1,7 +1,6 @@
 //! What all threads of a pipeline share: who sleeps, and whether a stage has failed.
 
 use std::any::Any;
-use std::fmt;
 use std::sync::OnceLock;
 
 use crate::ring::sync::{AtomicBool, AtomicU64, Ordering};
@@ -16,13 +15,9 @@ pub struct Failure {
     pub message: String,
 }
 
-impl fmt::Display for Failure {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "stage {:?} panicked: {}", self.stage, self.message)
-    }
-}
-
-impl std::error::Error for Failure {}
+errors!(Failure {
+    Self { stage, message } => "stage {stage:?} panicked: {message}";
+});
 
 #[derive(Debug)]
 pub(super) struct Control {

@@ -1,7 +1,5 @@
 //! The stages as the user declares them, and the order that follows.
 
-use std::fmt;
-
 /// Who comes after whom, by the readers' places in the ring.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Graph {
@@ -61,59 +59,31 @@ pub enum BuildError {
     Spawn(String),
 }
 
-impl fmt::Display for BuildError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Capacity(asked) => {
-                let max = crate::ring::CAPACITY_MAX;
-                write!(f, "pipeline capacity {asked} is outside 1 to {max} events")
-            }
-            Self::Producers(asked) => {
-                let max = super::PRODUCERS_MAX;
-                write!(
-                    f,
-                    "{asked} producers asked for; a pipeline has at most {max}"
-                )
-            }
-            Self::NoStage => write!(f, "a pipeline needs at least one stage"),
-            Self::DuplicateStage(name) => write!(f, "two stages are named {name:?}"),
-            Self::UnknownStage { name, known } => {
-                write!(f, "no stage is named {name:?}; there are {known:?}")
-            }
-            Self::NoStageYet(option) => write!(f, "{option} needs a stage declared before it"),
-            Self::Cycle(names) => write!(f, "stages wait for each other: {names:?}"),
-            Self::Clash { first, second } => write!(
-                f,
-                "stages {first:?} and {second:?} are not ordered, and at least one of them changes \
-                 the event; put one after the other"
-            ),
-            Self::NoShard(name) => write!(f, "sharded stage {name:?} has 0 shards; 1 or more"),
-            Self::NoProgress(name) => {
-                write!(
-                    f,
-                    "stage {name:?} has a progress interval of 0 events; 1 or more"
-                )
-            }
-            Self::Sampling(asked) => {
-                let max = super::SAMPLE_EVERY_MAX;
-                write!(f, "sampling one event in {asked} is outside 1 to {max}")
-            }
-            Self::Threads { asked, stages } => {
-                write!(
-                    f,
-                    "{asked} stage threads asked for; {stages} stages can use 1 to {stages}"
-                )
-            }
-            Self::Unplaced(name) => {
-                write!(f, "the placement must name stage {name:?} exactly once")
-            }
-            Self::Pin(error) => write!(f, "{error}"),
-            Self::Spawn(why) => write!(f, "a stage thread could not be started: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for BuildError {}
+errors!(BuildError {
+    Self::Capacity(asked) =>
+        "pipeline capacity {asked} is outside 1 to {} events", crate::ring::CAPACITY_MAX;
+    Self::Producers(asked) =>
+        "{asked} producers asked for; a pipeline has at most {}", super::PRODUCERS_MAX;
+    Self::NoStage => "a pipeline needs at least one stage";
+    Self::DuplicateStage(name) => "two stages are named {name:?}";
+    Self::UnknownStage { name, known } => "no stage is named {name:?}; there are {known:?}";
+    Self::NoStageYet(option) => "{option} needs a stage declared before it";
+    Self::Cycle(names) => "stages wait for each other: {names:?}";
+    Self::Clash { first, second } =>
+        "stages {first:?} and {second:?} are not ordered, and at least one of them changes the \
+         event; put one after the other";
+    Self::NoShard(name) => "sharded stage {name:?} has 0 shards; 1 or more";
+    Self::NoProgress(name) => "stage {name:?} has a progress interval of 0 events; 1 or more";
+    Self::Sampling(asked) =>
+        "sampling one event in {asked} is outside 1 to {}", super::SAMPLE_EVERY_MAX;
+    Self::Threads { asked, stages: 0 } =>
+        "{asked} stage threads asked for; no stage is left for them";
+    Self::Threads { asked, stages } =>
+        "{asked} stage threads asked for; {stages} stages can use 1 to {stages}";
+    Self::Unplaced(name) => "the placement must name stage {name:?} exactly once";
+    Self::Pin(error) => "{error}";
+    Self::Spawn(why) => "a stage thread could not be started: {why}";
+});
 
 /// A stage's name and the names that it comes after.
 #[derive(Debug, Clone)]

@@ -182,17 +182,9 @@ impl fmt::Display for Placement {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ParsePlacementError(String);
 
-impl fmt::Display for ParsePlacementError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(
-            f,
-            "placement {:?} is not inline, auto or threads:N with N from 1",
-            self.0
-        )
-    }
-}
-
-impl std::error::Error for ParsePlacementError {}
+errors!(ParsePlacementError {
+    Self(text) => "placement {text:?} is not inline, auto or threads:N with N from 1";
+});
 
 impl FromStr for Placement {
     type Err = ParsePlacementError;
@@ -445,6 +437,8 @@ mod tests {
         assert_eq!(asked(Placement::threads(3)), text);
         let text = "0 stage threads asked for; 2 stages can use 1 to 2";
         assert_eq!(asked(Placement::threads(0)), text);
+        let text = "1 stage threads asked for; no stage is left for them";
+        assert_eq!(asked(Placement::caller_and_threads(2, 1)), text);
         assert!(
             Placement::threads(0)
                 .to_string()

@@ -1,6 +1,5 @@
 //! Publishing from the thread that owns the pipeline.
 
-use std::fmt;
 use std::sync::Arc;
 
 use thalweg_measure::clock::Clock;
@@ -16,17 +15,6 @@ pub struct Stopped {
     pub failure: Option<Failure>,
 }
 
-impl fmt::Display for Stopped {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match &self.failure {
-            Some(failure) => write!(f, "the pipeline has stopped: {failure}"),
-            None => write!(f, "the pipeline has stopped"),
-        }
-    }
-}
-
-impl std::error::Error for Stopped {}
-
 /// Why an event was not published.
 #[derive(Debug, Clone, PartialEq, Eq)]
 #[non_exhaustive]
@@ -37,16 +25,16 @@ pub enum TryPublishError {
     Stopped(Stopped),
 }
 
-impl fmt::Display for TryPublishError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full => write!(f, "the pipeline is full"),
-            Self::Stopped(stopped) => write!(f, "{stopped}"),
-        }
+errors! {
+    Stopped {
+        Self { failure: Some(failure) } => "the pipeline has stopped: {failure}";
+        Self { failure: None } => "the pipeline has stopped";
+    }
+    TryPublishError {
+        Self::Full => "the pipeline is full";
+        Self::Stopped(stopped) => "{stopped}";
     }
 }
-
-impl std::error::Error for TryPublishError {}
 
 /// The ring's publisher with the stamping of sampled events.
 pub(super) struct Direct<T> {

@@ -22,8 +22,6 @@
 //! when two are active. A look at an idle lane is two loads of lines that stay in the consumer's
 //! cache: 2.3 ns packed, 2.9 slotted (`examples/ring_speed.rs`, 2-core EPYC virtual machine).
 
-use std::fmt;
-
 use super::sequence::CapacityError;
 use super::spsc::{Batch, Consumer, Layout, PopError, Producer, spsc};
 
@@ -335,15 +333,8 @@ impl<T, G> LaneConsumer<T, G> {
     }
 }
 
-impl<T, G> fmt::Debug for LaneConsumer<T, G> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("LaneConsumer")
-            .field("lanes", &self.lanes.len())
-            .field("open", &self.open)
-            .field("len", &self.len())
-            .finish()
-    }
-}
+shown!([T, G] LaneConsumer<T, G>, "LaneConsumer", this,
+    "lanes": this.lanes.len(), "open": this.open, "len": this.len());
 
 #[cfg(all(test, loom))]
 mod models {

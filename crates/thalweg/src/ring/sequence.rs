@@ -40,25 +40,31 @@ pub const CAPACITY_MAX: usize = 1 << 30;
 pub struct CapacityError {
     /// What was asked for, in elements.
     pub asked: usize,
+    /// The memory that can't be had for that, in bytes; 0 where `asked` itself is out of range.
+    pub bytes: usize,
 }
 
-impl std::fmt::Display for CapacityError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(
-            f,
-            "ring capacity {} is outside 1 to {CAPACITY_MAX} elements",
-            self.asked
-        )
-    }
-}
-
-impl std::error::Error for CapacityError {}
+errors!(CapacityError {
+    Self { asked, bytes: 0 } => "ring capacity {asked} is outside 1 to {CAPACITY_MAX} elements";
+    Self { asked, bytes } => "there is no memory for {asked} elements, {bytes} bytes";
+});
 
 /// The number of slots for `asked` elements: the next power of two, so that a position becomes an
 /// index by a mask.
 pub(crate) fn slots_for(asked: usize) -> Result<usize, CapacityError> {
     if asked == 0 || asked > CAPACITY_MAX {
-        return Err(CapacityError { asked });
+        return Err(CapacityError { asked, bytes: 0 });
     }
     Ok(asked.next_power_of_two())
+}
+
+/// Whether there is memory for that many elements in a row. Asks for it and gives it back: whoever
+/// takes it then can't say so without ending the process.
+pub(crate) fn memory_for<E>(elements: usize) -> Result<(), CapacityError> {
+    Vec::<E>::new()
+        .try_reserve_exact(elements)
+        .map_err(|_| CapacityError {
+            asked: elements,
+            bytes: elements.saturating_mul(size_of::<E>()),
+        })
 }

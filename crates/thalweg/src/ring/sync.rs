@@ -14,14 +14,14 @@
 pub(crate) use loom::{
     cell::UnsafeCell,
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
-    sync::{Arc, Condvar, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
     thread::yield_now,
 };
 
 #[cfg(shuttle)]
 pub(crate) use shuttle::{
     sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering, fence},
-    sync::{Arc, Condvar, Mutex, MutexGuard},
+    sync::{Arc, Mutex, MutexGuard},
     thread::{self, yield_now},
 };
 
@@ -34,12 +34,13 @@ pub(crate) use std::{
     thread::yield_now,
 };
 // Threads are not modelled under loom, which has no pipelines.
+/// Where a thread sleeps until it is unparked.
+#[cfg(not(loom))]
+pub(crate) use self::thread as parking;
+#[cfg(loom)]
+pub(crate) use loom::thread as parking;
 #[cfg(not(shuttle))]
 pub(crate) use std::thread;
-
-// Linux sleeps on a futex instead.
-#[cfg(not(any(loom, shuttle, target_os = "linux")))]
-pub(crate) use std::sync::Condvar;
 
 /// Whether this runs in a model: there time does not count, and nobody may wait for what only the
 /// clock would bring.
@@ -61,6 +62,14 @@ pub(crate) fn is_model_over() -> bool {
     IS_MODEL && std::thread::panicking()
 }
 
+/// Locks. Nothing panics half way under the locks of this crate, so a poisoned one is as good.
+#[inline]
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex
+        .lock()
+        .unwrap_or_else(std::sync::PoisonError::into_inner)
+}
+
 /// Orderings by the job they do. Each is the strongest that its proof needs.
 pub(crate) mod order {
     use super::Ordering;
@@ -70,7 +79,6 @@ pub(crate) mod order {
             $(#[$doc])*
             #[inline(always)]
             pub(crate) fn $name() -> Ordering {
-                #[cfg(loom)]
                 if super::fault::is(stringify!($name)) {
                     return Ordering::$weak;
                 }
@@ -171,6 +179,16 @@ pub(crate) mod fault {
     pub(crate) fn is(name: &str) -> bool {
         static SEEDED: OnceLock<String> = OnceLock::new();
         SEEDED.get_or_init(|| std::env::var("THALWEG_FAULT").unwrap_or_default()) == name
+    }
+}
+
+/// Outside of models there is no fault, and the compiler removes what one would do.
+#[cfg(not(any(loom, shuttle)))]
+pub(crate) mod fault {
+    /// Whether `name` is the seeded fault.
+    #[inline(always)]
+    pub(crate) const fn is(_name: &str) -> bool {
+        false
     }
 }
 

@@ -2,8 +2,7 @@
 
 use super::parker::{self, Ended, Parker};
 use super::{Entry, Pace, Signal};
-use crate::ring::sync::is_model_over;
-use std::fmt;
+use crate::ring::sync::{fault, is_model_over};
 use std::task::Waker;
 use std::time::Instant;
 
@@ -11,13 +10,9 @@ use std::time::Instant;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TimedOut;
 
-impl fmt::Display for TimedOut {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("nothing came before the deadline")
-    }
-}
-
-impl std::error::Error for TimedOut {}
+errors!(TimedOut {
+    Self => "nothing came before the deadline";
+});
 
 /// Calls `attempt` until it gives something: at once, then again and again for as long as `pace`
 /// says, then whenever `signal` is notified. Whoever makes an attempt succeed must notify
@@ -52,90 +47,112 @@ fn wait<R>(
     signal: &Signal,
     pace: &mut Pace,
     deadline: Option<Instant>,
-    mut attempt: impl FnMut() -> Option<R>,
+    attempt: impl FnMut() -> Option<R>,
 ) -> Result<R, TimedOut> {
-    pace.begin(deadline);
-    while pace.spin_more() {
-        if let Some(found) = attempt() {
-            pace.found_spinning();
-            return Ok(found);
-        }
-    }
-    parker::with(|parker| sleep(signal, parker, pace, deadline, attempt))
+    let listed = Listed::default();
+    let mut wait = OnSignal {
+        signal,
+        attempt,
+        listed,
+    };
+    block_listed(&mut wait, pace, deadline)
 }
 
-fn sleep<R>(
-    signal: &Signal,
-    parker: &Parker,
-    pace: &mut Pace,
-    deadline: Option<Instant>,
-    mut attempt: impl FnMut() -> Option<R>,
-) -> Result<R, TimedOut> {
-    pace.before_sleep();
-    loop {
-        parker.reset();
-        let mut listed = Listed::new(signal, parker);
-        if let Some(found) = attempt() {
-            // What was found may not be what a notification in between was for; dropping `listed`
-            // passes that on.
-            return Ok(found);
-        }
-        let ended = parker.park_until(deadline);
-        if let Ended::Asleep(woken) = ended {
-            pace.woken(woken);
-        }
-        listed.leave();
-        if let Some(found) = attempt() {
-            listed.used_up();
-            return Ok(found);
-        }
-        // Someone else was faster. The notification was for what that one took.
-        listed.used_up();
-        if ended == Ended::TimedOut || has_passed(deadline) {
-            pace.timed_out();
-            return Err(TimedOut);
-        }
-    }
-}
-
-/// A listed wait: notifications that it does not use are passed on, also if an attempt panics.
-struct Listed<'s> {
-    signal: &'s Signal,
+/// A listed wait on a signal that is not known here.
+#[derive(Debug, Default)]
+pub(crate) struct Listed {
     entry: Option<Entry>,
-    /// A notification that has not been used.
+    /// A notification that no look has used up.
     owed: bool,
 }
 
-impl<'s> Listed<'s> {
-    fn new(signal: &'s Signal, parker: &Parker) -> Self {
-        Self {
-            signal,
-            entry: Some(signal.register_thread(parker.waker())),
-            owed: false,
+impl Listed {
+    pub(crate) fn register(&mut self, signal: &Signal, waker: &Waker) {
+        self.entry = Some(signal.register(waker));
+    }
+
+    /// Has `waker` woken from now on; gives whether it is still listed, or was not.
+    pub(crate) fn stay(&mut self, signal: &Signal, waker: &Waker) -> bool {
+        match self.entry {
+            Some(entry) if !signal.update(entry, waker) => {
+                self.entry = None;
+                self.owed = true;
+                false
+            }
+            _ => !self.owed,
         }
     }
 
-    fn leave(&mut self) {
+    pub(crate) fn unregister(&mut self, signal: &Signal) {
         if let Some(entry) = self.entry.take() {
-            self.owed = !self.signal.unregister(entry);
+            self.owed |= !signal.unregister(entry);
         }
     }
 
-    /// An attempt after the notification has used it up.
-    fn used_up(&mut self) {
+    /// A look after a notification uses it up.
+    #[inline]
+    pub(crate) fn used_up(&mut self) {
         self.owed = false;
+    }
+
+    pub(crate) fn is_listed(&self) -> bool {
+        self.entry.is_some()
+    }
+
+    /// Waits no more: what it was notified of and has not used is passed on, since what it got, if
+    /// anything, it may have got before.
+    pub(crate) fn leave(&mut self, signal: &Signal) {
+        self.unregister(signal);
+        self.pass_on(signal);
+    }
+
+    /// Passes a notification on that was not used.
+    pub(crate) fn pass_on(&mut self, signal: &Signal) {
+        if std::mem::take(&mut self.owed) && !fault::is("future_pass_on") {
+            signal.notify_one();
+        }
     }
 }
 
-impl Drop for Listed<'_> {
+/// A thread's wait on one signal.
+struct OnSignal<'s, F> {
+    signal: &'s Signal,
+    attempt: F,
+    listed: Listed,
+}
+
+impl<R, F: FnMut() -> Option<R>> Listing for OnSignal<'_, F> {
+    type Found = R;
+
+    fn spins_listed(&mut self) -> bool {
+        false
+    }
+
+    fn look(&mut self) -> Option<R> {
+        (self.attempt)()
+    }
+
+    fn list(&mut self, waker: &Waker) -> Option<R> {
+        self.listed.entry = Some(self.signal.register_thread(waker));
+        // What is found may not be what a notification in between was for; the drop passes that on.
+        (self.attempt)()
+    }
+
+    fn leave(&mut self) -> Option<R> {
+        self.listed.unregister(self.signal);
+        let found = (self.attempt)();
+        // Also if someone else was faster: the notification was for what that one took.
+        self.listed.used_up();
+        found
+    }
+}
+
+impl<F> Drop for OnSignal<'_, F> {
+    /// Notifications that it did not use are passed on, also if an attempt panics.
     fn drop(&mut self) {
         // A model that has failed is torn down, and nothing of it may be touched.
-        if is_model_over() {
-            return;
-        }
-        self.leave();
-        if self.owed {
-            self.signal.notify_one();
+        if !is_model_over() {
+            self.listed.leave(self.signal);
         }
     }
 }

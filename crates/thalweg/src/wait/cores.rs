@@ -1,7 +1,6 @@
 //! Which cores this program may really use, and pinning threads to them.
 
-use super::quota;
-use std::fmt;
+use std::sync::OnceLock;
 
 /// The cores that the current thread may run on, and how many of them the quota pays for.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -46,22 +45,25 @@ pub fn usable() -> Cores {
     Cores { cpus, count }
 }
 
+/// Threads that the quota of the process pays for, as far as it was told.
+static QUOTA: OnceLock<usize> = OnceLock::new();
+
 /// How many threads of the process can run at the same time: as [`Cores::count`], but a thread that
-/// is pinned to one core counts the others' cores too; in some 10 µs and without allocating (after
-/// [`prepare`]).
+/// is pinned to one core counts the others' cores too; in some 10 µs and without allocating. The
+/// quota is that of the first [`prepare`].
 pub(super) fn count() -> usize {
-    match process_count() {
-        Some(count) if count > 1 => count.min(quota::cores()),
-        Some(_) => 1,
-        None => std::thread::available_parallelism().map_or(1, |count| count.get()),
-    }
+    let quota = QUOTA.get().copied().unwrap_or(usize::MAX);
+    process_count().unwrap_or(usize::MAX).min(quota)
 }
 
-/// Finds out where the quota stands; 50 µs the first time.
+/// Asks for the quota; 50 µs the first time.
 pub(super) fn prepare() {
-    if cfg!(target_os = "linux") {
-        quota::prepare();
-    }
+    QUOTA.get_or_init(|| {
+        let cores = usable();
+        // The standard library gives the smaller of both: a quota that is larger is not told.
+        let is_told = cores.cpus.is_empty() || cores.count < cores.cpus.len();
+        if is_told { cores.count } else { usize::MAX }
+    });
 }
 
 /// Why a thread can't be pinned.
@@ -81,19 +83,12 @@ pub enum PinError {
     Refused(String),
 }
 
-impl fmt::Display for PinError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::NoCore => write!(f, "no core to pin to"),
-            Self::NotUsable { core, usable } => {
-                write!(f, "core {core} is not among the usable cores {usable:?}")
-            }
-            Self::Refused(why) => write!(f, "the system refused to pin the thread: {why}"),
-        }
-    }
-}
-
-impl std::error::Error for PinError {}
+errors!(PinError {
+    Self::NoCore => "no core to pin to";
+    Self::NotUsable { core, usable } =>
+        "core {core} is not among the usable cores {usable:?}";
+    Self::Refused(why) => "the system refused to pin the thread: {why}";
+});
 
 /// Checks that `cores` can be pinned to by a thread that may use `usable`.
 ///

@@ -17,18 +17,19 @@
 mod barrier;
 mod block;
 pub mod cores;
-mod futex;
 mod pace;
 mod panics;
 mod parker;
-mod quota;
+mod roster;
 mod signal;
 mod waiter;
 
-pub(crate) use block::{Listing, block_listed};
+pub(crate) use block::{Listed, Listing, block_listed};
 pub use block::{TimedOut, block};
 pub use pace::{Mode, Pace};
-pub(crate) use panics::Panics;
-pub use signal::{Entry, Signal};
+pub(crate) use panics::{Panics, wake};
+pub use roster::Entry;
+pub(crate) use roster::{Roster, Wait, renew};
+pub use signal::Signal;
 pub use waiter::Strategy;
 pub(crate) use waiter::Waiter;

@@ -20,7 +20,6 @@
 
 use super::cores;
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
-use std::fmt;
 use std::time::Instant;
 use thalweg_measure::clock::{Clock, TimeSource};
 
@@ -104,16 +103,9 @@ pub struct Pace<C: TimeSource = Clock> {
     has_waited: bool,
 }
 
-impl<C: TimeSource> fmt::Debug for Pace<C> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Pace")
-            .field("mode", &self.mode)
-            .field("wake_ns", &self.clock.ns(self.wake))
-            .field("gap_ns", &self.clock.ns(self.gap))
-            .field("usable", &self.usable)
-            .finish_non_exhaustive()
-    }
-}
+shown!([C: TimeSource] Pace<C>, "Pace", this,
+    "mode": this.mode, "wake_ns": this.clock.ns(this.wake), "gap_ns": this.clock.ns(this.gap),
+    "usable": this.usable);
 
 impl Pace {
     /// A pace that has learned nothing yet. The first one of a process calibrates the clock, which

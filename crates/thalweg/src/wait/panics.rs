@@ -3,6 +3,7 @@
 use crate::ring::sync::IS_MODEL;
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::task::Waker;
 
 /// The first panic of several pieces of work.
 #[derive(Default)]
@@ -31,5 +32,13 @@ impl Panics {
             Some(payload) if !std::thread::panicking() => resume_unwind(payload),
             _ => {}
         }
+    }
+}
+
+/// Wakes. If the waker panics, that goes no further: it has been reported (by the panic hook), and
+/// who notifies has no part in it, and may hold an element that must not be lost.
+pub(crate) fn wake(waker: Option<Waker>) {
+    if let Some(waker) = waker {
+        Panics::default().catch(|| waker.wake());
     }
 }

@@ -1,10 +1,9 @@
-//! A thread's own waker: a word to sleep on behind the standard library's `Waker`.
+//! A thread's own waker: a word that says why it sleeps, behind the standard library's `Waker`.
 //!
 //! A waker stamps the clock just before it wakes a thread that sleeps; the thread sees how long it
 //! took until it ran again.
 
-use super::futex::Futex;
-use crate::ring::sync::{AtomicU64, IS_MODEL, Ordering, order};
+use crate::ring::sync::{AtomicU32, AtomicU64, IS_MODEL, Ordering, order, parking, yield_now};
 // Not the model's: `Wake` asks for this one, and its count is not what is modelled.
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -22,7 +21,8 @@ const NOTIFIED: u32 = 2;
 #[derive(Debug)]
 #[repr(align(128))]
 struct Bed {
-    futex: Futex,
+    word: AtomicU32,
+    thread: parking::Thread,
     /// When it was woken out of its sleep, in ticks.
     woken: AtomicU64,
     clock: Clock,
@@ -35,14 +35,14 @@ impl Wake for Bed {
 
     fn wake_by_ref(self: &Arc<Self>) {
         // ORDERING: Relaxed; decides only whether a stamp is worth its 20 ns.
-        if self.futex.0.load(Ordering::Relaxed) == ASLEEP {
+        if self.word.load(Ordering::Relaxed) == ASLEEP {
             // ORDERING: Relaxed; made visible by the swap below.
             self.woken.store(self.clock.ticks(), Ordering::Relaxed);
         }
         // ORDERING: Release (order::wake), pairs with the Acquire in `Parker::wake_up`: what came
         // before is visible to the woken thread.
-        if self.futex.0.swap(NOTIFIED, order::wake()) == ASLEEP {
-            self.futex.wake();
+        if self.word.swap(NOTIFIED, order::wake()) == ASLEEP {
+            self.thread.unpark();
         }
     }
 }
@@ -68,7 +68,8 @@ pub(super) struct Parker {
 impl Parker {
     fn new() -> Self {
         let bed = Arc::new(Bed {
-            futex: Futex::default(),
+            word: AtomicU32::new(AWAKE),
+            thread: parking::current(),
             woken: AtomicU64::new(0),
             clock: Clock::global(),
         });
@@ -86,18 +87,18 @@ impl Parker {
     pub(super) fn reset(&self) {
         // ORDERING: Relaxed; a wake-up that is thrown away tells nothing. One for the coming wait
         // comes after the waker was listed, under a lock.
-        self.bed.futex.0.store(AWAKE, Ordering::Relaxed);
+        self.bed.word.store(AWAKE, Ordering::Relaxed);
     }
 
     /// Whether it was woken since the last [`reset`](Self::reset); for who spins before it sleeps.
     pub(super) fn is_woken(&self) -> bool {
         // ORDERING: Acquire (order::woken), pairs with the Release in `wake_by_ref`.
-        self.bed.futex.0.load(order::woken()) == NOTIFIED
+        self.bed.word.load(order::woken()) == NOTIFIED
     }
 
     /// Sleeps until woken (since the last [`reset`](Self::reset)), or until the deadline.
     pub(super) fn park_until(&self, deadline: Option<Instant>) -> Ended {
-        let word = &self.bed.futex.0;
+        let word = &self.bed.word;
         let begin = self.bed.clock.ticks();
         // ORDERING: Relaxed where it succeeds, since nothing is told by going to sleep; else
         // Acquire (order::woken), pairs with the Release in `wake_by_ref`.
@@ -110,14 +111,26 @@ impl Parker {
         }
         loop {
             match deadline {
-                None => self.bed.futex.sleep_while(ASLEEP),
-                Some(deadline) => self.bed.futex.sleep_while_until(ASLEEP, deadline),
+                None => parking::park(),
+                // A model knows no time.
+                Some(_) if IS_MODEL => yield_now(),
+                Some(deadline) => {
+                    std::thread::park_timeout(deadline.saturating_duration_since(Instant::now()));
+                }
             }
             // ORDERING: Relaxed; `wake_up` acquires.
             let is_over = word.load(Ordering::Relaxed) == NOTIFIED
                 || deadline.is_some_and(|deadline| IS_MODEL || Instant::now() >= deadline);
             if is_over {
-                return self.wake_up(begin);
+                let ended = self.wake_up(begin);
+                if !IS_MODEL {
+                    // Others may have unparked this thread meanwhile, for a `park` of theirs.
+                    self.bed.thread.unpark();
+                } else if deadline.is_some() && ended != Ended::TimedOut {
+                    // Not parked, it takes the unpark that comes here, not in some later sleep.
+                    parking::park();
+                }
+                return ended;
             }
         }
     }
@@ -125,7 +138,7 @@ impl Parker {
     /// The sleep that began at `begin` is over.
     fn wake_up(&self, begin: u64) -> Ended {
         // ORDERING: Acquire (order::woken), pairs with the Release in `wake_by_ref`.
-        if self.bed.futex.0.swap(AWAKE, order::woken()) != NOTIFIED {
+        if self.bed.word.swap(AWAKE, order::woken()) != NOTIFIED {
             return Ended::TimedOut;
         }
         // ORDERING: Relaxed; acquired by the swap.
@@ -280,11 +293,11 @@ mod tests {
             let bed = Arc::clone(&parker.bed);
             // A waker that looked before the sleep, and wakes the sleeper after.
             let other = std::thread::spawn(move || {
-                while bed.futex.0.load(Ordering::Relaxed) != ASLEEP {
+                while bed.word.load(Ordering::Relaxed) != ASLEEP {
                     std::thread::yield_now();
                 }
-                bed.futex.0.swap(NOTIFIED, order::wake());
-                bed.futex.wake();
+                bed.word.swap(NOTIFIED, order::wake());
+                bed.thread.unpark();
             });
             assert_eq!(parker.park_until(None), Ended::Awake);
             other.join().unwrap();

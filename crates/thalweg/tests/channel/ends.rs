@@ -242,8 +242,9 @@ pub(crate) fn closed_is_awaited<S: Made>(flavour: Flavour<S>) {
         assert!(tx.is_closed());
         tx.closed().wait();
         assert_eq!(tx.send(1), Err(SendError::Disconnected(1)));
+        let mut late = tx.closed();
         drop(tx);
-        assert!(alarm.poll(&mut closed).is_ready(), "without a sender, too");
+        assert!(alarm.poll(&mut late).is_ready(), "without a sender, too");
     }
 }
 

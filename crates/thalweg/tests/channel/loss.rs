@@ -8,8 +8,8 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::thread;
 use std::time::{Duration, Instant};
 use thalweg::channel::{
-    ManyReceivers, ManySenders, Overflow, Receiver, SendError, SendTimeoutError, Sender, Shape,
-    TrySendError,
+    ClaimError, ManyReceivers, ManySenders, Overflow, Receiver, SendError, SendTimeoutError,
+    Sender, Shape, TrySendError,
 };
 
 fn lossy<S: Made, T: Send + 'static>(
@@ -340,4 +340,37 @@ pub(crate) fn a_blocking_channel_loses_nothing<S: Made>(flavour: Flavour<S>) {
     assert!(tx.try_send(2).is_err());
     assert_eq!(told(&mut rx), [(0, 0), (1, 0)]);
     assert_eq!(rx.counters().dropped, 0);
+}
+
+/// What is lost while a claim has all the room comes before what is sent into room of the claim.
+pub(crate) fn a_loss_beside_a_claim_is_told_in_its_place<S: Made + ManySenders>(
+    flavour: Flavour<S>,
+) {
+    let options = flavour.options(4).overflow(Overflow::DropNewest);
+    let (mut tx, mut rx) = flavour.make::<u32>(options).unwrap();
+    let mut other = tx.clone();
+    let is_unbounded = matches!(tx.try_claim(0), Err(ClaimError::Unsupported { .. }));
+    if is_unbounded || flavour.has_lanes {
+        // There are no claims, or they have no room that others want.
+        return;
+    }
+    for written in [0, 1, 2] {
+        for commits in [true, false] {
+            let mut claim = tx.try_claim(4).unwrap();
+            for n in 0..written {
+                claim.push(n).unwrap();
+            }
+            other.send(9).unwrap();
+            if commits {
+                claim.commit();
+                for n in 0..written {
+                    assert_eq!((rx.recv(), rx.lost_before()), (Ok(n), 0));
+                }
+            } else {
+                drop(claim);
+            }
+            tx.send(7).unwrap();
+            assert_eq!((rx.recv(), rx.lost_before()), (Ok(7), 1));
+        }
+    }
 }

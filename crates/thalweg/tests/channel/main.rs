@@ -95,6 +95,7 @@ mod stored {
                 waits_are_counted
                 a_soft_limit_is_counted,
             tasks: ready_at_once
+                a_future_that_is_done_is_not_polled_again
                 a_pending_receive_is_woken_once
                 a_pending_send_is_woken_once
                 a_dropped_receive_loses_nothing
@@ -111,6 +112,7 @@ mod any {
         mpmc: TICKETS, unbounded: UNBOUNDED,
         rendezvous_spsc: MEET_SPSC, rendezvous_mpsc: MEET_MPSC, rendezvous: MEET;
         {
+            living: a_waker_that_panics_takes_no_element_along,
             ends: batches_are_received_in_a_task
                 closed_is_awaited,
             timeouts: an_element_in_time_is_received
@@ -164,7 +166,8 @@ mod claiming {
             ends: a_claim_in_a_task_waits_for_all_of_its_room
                 a_claim_in_a_task_ends_with_the_channel
                 a_dropped_claim_future_keeps_nothing,
-            claims: a_claim_is_sent_by_its_commit
+            claims: a_claim_in_a_channel_that_ended_says_so
+                a_claim_is_sent_by_its_commit
                 a_claim_is_exact_or_an_error
                 unused_room_comes_back
                 unused_room_wakes_the_sender
@@ -209,7 +212,8 @@ mod many_senders {
             clones: a_clone_sends_and_keeps_the_channel_open
                 lengths_count_every_sender
                 a_new_sender_is_heard_beside_a_busy_one,
-            loss: losses_add_up,
+            loss: losses_add_up
+                a_loss_beside_a_claim_is_told_in_its_place,
             tallies: figures_outlive_their_senders,
             living: one_that_leaves_hides_nobody
                 a_sender_that_leaves_frees_what_it_had

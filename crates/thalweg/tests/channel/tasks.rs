@@ -4,9 +4,12 @@ use crate::crowds::{await_parked, check_all, element};
 use crate::executor::{Alarm, block_on};
 use crate::flavour::{Flavour, Made};
 use crate::ledger::Ledger;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::task::Poll;
 use std::thread;
-use thalweg::channel::{ManyReceivers, ManySenders, RecvError, SendError};
+use thalweg::channel::{
+    ManyReceivers, ManySenders, Ready, RecvError, Select, SelectList, SendError, oneshot,
+};
 
 pub(crate) fn ready_at_once<S: Made>(flavour: Flavour<S>) {
     let (mut tx, mut rx) = flavour.channel::<u32>(2);
@@ -327,4 +330,41 @@ pub(crate) fn a_task_waits_beside_threads<S: Made>(flavour: Flavour<S>) {
         await_parked(|| rx.counters().parked);
         assert!(rx.iter().eq(0..300));
     });
+}
+
+/// Polls until it is ready, which it is at once, and once more: that is an error of whoever polls.
+fn done_once<F: Future + Unpin>(mut future: F) {
+    let alarm = Alarm::new();
+    assert!(alarm.poll(&mut future).is_ready());
+    let again = catch_unwind(AssertUnwindSafe(|| drop(alarm.poll(&mut future))));
+    let said = again.expect_err("it is done").downcast::<&str>().unwrap();
+    assert_eq!(*said, "a future is polled that is done");
+}
+
+/// Every future of a channel, with two elements at each side of the first poll.
+pub(crate) fn a_future_that_is_done_is_not_polled_again<S: Made>(flavour: Flavour<S>) {
+    let (mut tx, mut rx) = flavour.channel::<u32>(8);
+    done_once(tx.send_async(1));
+    done_once(tx.send_from_async(&mut Some(2)));
+    done_once(tx.claim_async(1));
+    tx.send_many(3..7).unwrap();
+    done_once(rx.recv_async());
+    done_once(rx.recv_many_async(&mut Vec::new(), 1));
+    done_once(rx.recv_many_async(&mut Vec::new(), 0));
+    done_once(Select::new().recv(&mut rx, drop).wait_async());
+    done_once(SelectList::<()>::list().wait_async());
+    done_once(Ready::new().wait_async(&mut [&mut rx, &mut tx]));
+    done_once(Ready::new().wait_async(&mut []));
+    assert!(rx.try_iter().eq([4, 5, 6]), "nothing was taken twice");
+    rx.close();
+    done_once(tx.closed());
+    done_once(tx.send_async(7));
+    done_once(tx.claim_async(1));
+    done_once(rx.recv_async());
+    // An end, which is asked as often as one likes.
+    let (reply, mut answer) = oneshot();
+    reply.send(1).unwrap();
+    let alarm = Alarm::new();
+    assert_eq!(alarm.poll(&mut answer), Poll::Ready(Ok(1)));
+    assert_eq!(alarm.poll(&mut answer), Poll::Ready(Err(RecvError)));
 }

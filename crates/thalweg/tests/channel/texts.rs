@@ -4,7 +4,7 @@ use thalweg::channel::{
     self, BuildError, Builder, ClaimError, Overflow, RecvError, RecvTimeoutError, SendError,
     SendTimeoutError, TryRecvError, TrySendError,
 };
-use thalweg::ring::CAPACITY_MAX;
+use thalweg::ring::{self, CAPACITY_MAX, Layout, Ticket};
 
 fn text<T>(outcome: Result<T, BuildError>) -> String {
     outcome.err().expect("an error").to_string()
@@ -61,22 +61,72 @@ fn an_unbounded_channel_allocates_as_it_grows() {
     }
 }
 
+/// More than there can be, so that the system says so at once.
+#[test]
+fn memory_that_cannot_be_had_is_an_error() {
+    type Huge = [u8; 1 << 24];
+    let asked = CAPACITY_MAX;
+    let refused = |options: Builder| {
+        let outcomes = [
+            options.clone().spsc::<Huge>().err(),
+            options.clone().mpsc::<Huge>().err(),
+            options.clone().mpmc::<Huge>().err(),
+            options.lanes().mpsc::<Huge>().err(),
+        ];
+        for outcome in outcomes {
+            let text = outcome.expect("an error").to_string();
+            let begin = "there is no memory for a channel of 1073741824 elements, 18014";
+            assert!(text.starts_with(begin), "{text}");
+        }
+    };
+    refused(Builder::new(asked));
+    refused(Builder::new(asked).overflow(Overflow::DropNewest));
+    for layout in [Layout::Packed, Layout::Slotted] {
+        refused(Builder::new(asked).layout(layout));
+        let error = ring::spsc::<Huge>(asked, layout).expect_err("an error");
+        assert!(
+            error
+                .to_string()
+                .starts_with("there is no memory for 1073741824 elements, 18")
+        );
+        assert!(Ticket::<Huge>::new(asked, layout).is_err());
+    }
+}
+
 #[test]
 fn options_that_contradict_each_other() {
     assert_eq!(
         text(Builder::new(4).lanes().mpmc::<u8>()),
         "a channel can't have lanes together with several receivers"
     );
-    for options in [
-        Builder::new(0),
-        Builder::unbounded(9),
-        Builder::new(4).overflow(Overflow::DropOldest),
+    let oldest = || Builder::new(4).overflow(Overflow::DropOldest);
+    let packed = Layout::Packed;
+    for (options, expected) in [
+        (
+            Builder::new(0).lanes(),
+            "lanes together with a capacity of 0",
+        ),
+        (
+            Builder::unbounded(9).lanes(),
+            "lanes together with unbounded storage",
+        ),
+        (oldest().lanes(), "lanes together with dropping the oldest"),
+        (
+            Builder::new(0).layout(packed),
+            "a layout together with a capacity of 0",
+        ),
+        (
+            Builder::unbounded(9).layout(packed),
+            "a layout together with unbounded storage",
+        ),
+        (
+            Builder::new(0).soft_limit(1),
+            "a soft limit together with a capacity of 0",
+        ),
     ] {
-        assert_eq!(
-            text(options.lanes().mpsc::<u8>()),
-            "a channel can't have lanes together with rendezvous or unbounded storage, or dropping \
-             the oldest element"
-        );
+        let expected = format!("a channel can't have {expected}");
+        assert_eq!(text(options.clone().spsc::<u8>()), expected);
+        assert_eq!(text(options.mpsc::<u8>()), expected);
     }
     for overflow in [Overflow::DropNewest, Overflow::DropOldest] {
         assert_eq!(
@@ -85,6 +135,7 @@ fn options_that_contradict_each_other() {
         );
     }
     // Not contradictions.
+    assert!(Builder::new(0).soft_limit(None).mpmc::<u8>().is_ok());
     assert!(Builder::new(4).lanes().spsc::<u8>().is_ok());
     assert!(
         Builder::new(0)
@@ -116,7 +167,10 @@ fn errors_say_what_happened() {
         }
         .to_string(),
         ClaimError::Disconnected.to_string(),
-        ClaimError::Unsupported.to_string(),
+        ClaimError::Unsupported {
+            channel: "an unbounded channel",
+        }
+        .to_string(),
     ];
     let expected = [
         "sending into a channel without receivers",
@@ -134,7 +188,7 @@ fn errors_say_what_happened() {
         "claim of 3 elements in a channel with 2 free",
         "claim of 9 elements in a channel that holds 8",
         "claim in a channel without receivers",
-        "claim in an unbounded or rendezvous channel, or one that drops its oldest",
+        "claim in an unbounded channel, which has no memory to give away",
     ];
     assert_eq!(texts, expected);
 }

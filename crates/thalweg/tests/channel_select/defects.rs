@@ -1,7 +1,11 @@
 //! What was wrong once.
 
 use super::{LONG, SHORT, watched};
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::mpsc::channel;
+use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Instant;
 use thalweg::channel::{Ready, Select, SelectTimeout, Source, mpmc, spsc, unbounded};
@@ -147,4 +151,50 @@ fn both_ends_of_a_rendezvous_keep_the_time_limit() {
         let got = Ready::new().wait_timeout(&mut [&mut tx, &mut rx], limit);
         assert_eq!(got, Err(SelectTimeout));
     });
+}
+
+/// A list with both ends of a rendezvous does not wake itself, over and over.
+#[test]
+fn both_ends_of_a_rendezvous_do_not_wake_themselves() {
+    watched(|| {
+        let (mut tx, mut rx) = mpmc::<u32>(0);
+        let (mut other, mut others) = (rx.clone(), tx.clone());
+        let alarm = Arc::new(Alarm::default());
+        let waker = Waker::from(Arc::clone(&alarm));
+        let context = &mut Context::from_waker(&waker);
+        let mut ready = Ready::new();
+        let mut list: [&mut dyn Source; 2] = [&mut tx, &mut rx];
+        let mut wait = ready.wait_async(&mut list);
+        for _ in 0..3 {
+            assert!(Pin::new(&mut wait).poll(context).is_pending());
+        }
+        assert_eq!(alarm.0.load(Ordering::SeqCst), 0, "by itself");
+        // Another one that wishes is seen, and another one that offers.
+        let mut wish = other.recv_async();
+        assert!(
+            Pin::new(&mut wish)
+                .poll(&mut Context::from_waker(Waker::noop()))
+                .is_pending()
+        );
+        assert_eq!(alarm.0.load(Ordering::SeqCst), 1);
+        assert_eq!(Pin::new(&mut wait).poll(context), Poll::Ready(Ok(0)));
+        drop((wait, wish));
+        let mut wait = ready.wait_async(&mut list);
+        assert!(Pin::new(&mut wait).poll(context).is_pending());
+        assert_eq!(others.try_send(5), Ok(()));
+        assert_eq!(alarm.0.load(Ordering::SeqCst), 2);
+        assert_eq!(Pin::new(&mut wait).poll(context), Poll::Ready(Ok(1)));
+        drop(wait);
+        assert_eq!(rx.try_recv(), Ok(5));
+    });
+}
+
+/// Counts how often it is woken.
+#[derive(Default)]
+struct Alarm(AtomicUsize);
+
+impl Wake for Alarm {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
 }

@@ -23,8 +23,18 @@ fn one_moment_comes_once() {
 
 #[test]
 fn beyond_what_the_clock_can_say_is_never() {
-    let mut timer = after(Duration::MAX);
-    assert_eq!((timer.due(), timer.recv()), (None, Err(RecvError)));
+    watched(|| {
+        let begin = Instant::now();
+        for mut timer in [after(Duration::MAX), tick(Duration::MAX)] {
+            assert_eq!(timer.try_recv(), Err(TryRecvError::Empty));
+            assert!(timer.due().unwrap() > begin + Duration::from_secs(1 << 40));
+            let outcome = Select::new().timer(&mut timer, drop).wait_timeout(SHORT);
+            assert_eq!(outcome, Err(SelectTimeout));
+            let first = Select::new().timer(&mut timer, |_| 1).after(SHORT, |_| 2);
+            assert_eq!(first.after(Duration::MAX, |_| 3).wait(), 2);
+        }
+        assert!(begin.elapsed() >= 4 * SHORT);
+    });
 }
 
 #[test]

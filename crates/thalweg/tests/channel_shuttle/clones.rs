@@ -1,10 +1,10 @@
 //! Senders that multiply and leave while receivers go to sleep, or leave.
 
 use crate::ledger::{Seen, seen_once};
-use crate::over_stores;
 use crate::store::Ends;
+use crate::{explore, over_stores};
 use shuttle::thread;
-use thalweg::channel::ManySenders;
+use thalweg::channel::{Builder, ManySenders, TryRecvError};
 
 /// Elements that each sender sends, and clones that it is followed by.
 const EACH: usize = 3;
@@ -93,3 +93,25 @@ over_stores! {
 }
 
 over_stores! { clones_are_told_of_the_end: lanes ordered tickets unbounded meeting }
+
+/// A weak sender comes too late: the receiver was told of the end, and nothing is to come.
+fn the_end_is_told_for_good() {
+    let (tx, mut rx) = Builder::new(2).lanes().mpsc::<u32>().unwrap();
+    let weak = tx.downgrade();
+    let late = thread::spawn(move || weak.upgrade().map(drop));
+    let last = thread::spawn(move || drop(tx));
+    while rx.try_recv() != Err(TryRecvError::Disconnected) {
+        thread::yield_now();
+    }
+    for _ in 0..3 {
+        assert_eq!(rx.try_recv(), Err(TryRecvError::Disconnected));
+        thread::yield_now();
+    }
+    last.join().unwrap();
+    late.join().unwrap();
+}
+
+#[test]
+fn a_late_lane_opens_nothing() {
+    explore(the_end_is_told_for_good);
+}

@@ -1,35 +1,6 @@
-//! Faults are seeded, and must be found: each in a process of its own, which runs one of the tests.
+//! Faults are seeded, and must be found.
 
-use std::env;
-use std::process::Command;
-
-/// Schedules in which a fault must be found; the first that finds it is the last.
-const SCHEDULES: &str = "10000";
-
-/// Runs the test `name` with the fault; it must fail, by a schedule that shuttle tells.
-fn is_caught(fault: &str, name: &str) {
-    let output = Command::new(env::current_exe().unwrap())
-        .args([name, "--exact", "--nocapture"])
-        .env("THALWEG_FAULT", fault)
-        .env("THALWEG_SCHEDULES", SCHEDULES)
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        !output.status.success(),
-        "{name} does not find the fault `{fault}`"
-    );
-    assert!(told.contains("schedule"), "{name} with `{fault}`: {told}");
-}
-
-macro_rules! faults {
-    ($($fault:ident: $($module:ident)::+;)+) => { $(
-        #[test]
-        fn $fault() {
-            is_caught(stringify!($fault), &stringify!($($module)::+).replace(' ', ""));
-        }
-    )+ };
-}
+use crate::explored::faults;
 
 faults! {
     count_torn: loss::tickets_drop_newest::counted;
@@ -42,6 +13,7 @@ faults! {
     locked_room: crowds::all_arrives::unbounded;
     meeting_give_back: tasks::dropped_futures_lose_nothing::meeting;
     meeting_look: crowds::all_arrives::meeting;
+    porch_open: clones::a_late_lane_opens_nothing;
     ready_wish: select::two_watchers_meet;
     oldest_unasked: loss::one_is_dropped_for_one_ticket;
     redraw: claims::unused_room_comes_back::tickets;

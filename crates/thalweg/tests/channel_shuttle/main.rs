@@ -23,6 +23,7 @@
 mod claims;
 mod clones;
 mod crowds;
+mod explored;
 mod faults;
 mod ledger;
 mod loss;
@@ -31,39 +32,13 @@ mod select;
 mod store;
 mod tasks;
 
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
-use shuttle::{Config, MaxSteps, Runner};
-use std::env;
-
 /// Schedules of each of the two kinds that a model runs under.
 const SCHEDULES: usize = 1_000;
-/// Preemptions that the schedules of the second kind are made of.
-const PREEMPTIONS: usize = 3;
-/// Several hundred times what a schedule takes; then its threads wait for each other by yielding.
-const STEPS_MAX: usize = 300_000;
 /// A thread of a model needs some 10 KiB.
 const STACK_BYTES: usize = 128 * 1024;
 
-/// Runs a model under schedules that switch at random at each step, and under schedules that switch
-/// rarely (Burckhardt, Kothari, Musuvathi and Nagarakatte, "A randomized scheduler with
-/// probabilistic guarantees of finding bugs", 2010).
 fn explore(model: impl Fn() + Send + Sync + Copy + 'static) {
-    let mut config = Config::new();
-    config.stack_size = STACK_BYTES;
-    config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
-    config.silence_warnings = true;
-    let schedules = setting("THALWEG_SCHEDULES").unwrap_or(SCHEDULES as u64) as usize;
-    let seed = setting("THALWEG_SEED").unwrap_or(1);
-    let random = RandomScheduler::new_from_seed(seed, schedules);
-    Runner::new(random, config.clone()).run(model);
-    let preempting = PctScheduler::new_from_seed(seed, PREEMPTIONS, schedules);
-    Runner::new(preempting, config).run(model);
-}
-
-fn setting(name: &str) -> Option<u64> {
-    let text = env::var(name).ok()?;
-    let number = text.parse();
-    Some(number.unwrap_or_else(|error| panic!("{name}={text}: {error}")))
+    explored::explore(SCHEDULES, STACK_BYTES, model);
 }
 
 /// A test for each kind of store that a model runs over.

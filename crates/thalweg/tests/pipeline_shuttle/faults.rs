@@ -1,31 +1,6 @@
-//! Faults are seeded, and must be found: each in a process of its own, which runs one of the tests.
+//! Faults are seeded, and must be found.
 
-use std::env;
-use std::process::Command;
-
-/// Runs the test `name` with the fault; it must fail, by a schedule that shuttle tells.
-fn is_caught(fault: &str, name: &str) {
-    let output = Command::new(env::current_exe().unwrap())
-        .args([name, "--exact", "--nocapture"])
-        .env("THALWEG_FAULT", fault)
-        .output()
-        .unwrap();
-    let told = String::from_utf8_lossy(&output.stderr);
-    assert!(
-        !output.status.success(),
-        "{name} does not find the fault `{fault}`"
-    );
-    assert!(told.contains("schedule"), "{name} with `{fault}`: {told}");
-}
-
-macro_rules! faults {
-    ($($fault:ident: $($module:ident)::+;)+) => { $(
-        #[test]
-        fn $fault() {
-            is_caught(stringify!($fault), &stringify!($($module)::+).replace(' ', ""));
-        }
-    )+ };
-}
+use crate::explored::faults;
 
 faults! {
     abandon_order: lanes::an_owner_may_publish_and_go_at_once;

@@ -12,37 +12,22 @@
 #![cfg(shuttle)]
 #![allow(clippy::unwrap_used)] // models are tests, though their functions are not #[test]
 
+#[path = "../channel_shuttle/explored.rs"]
+mod explored;
 mod faults;
 mod handover;
 mod lanes;
 mod panics;
 
-use shuttle::scheduler::{PctScheduler, RandomScheduler};
 use shuttle::sync::mpsc::{Receiver, Sender, channel};
-use shuttle::{Config, MaxSteps, Runner};
 use thalweg::pipeline::{Builder, Pipeline};
 
 /// Schedules of each of the two kinds that a model runs under.
 const SCHEDULES: usize = 300;
-const PREEMPTIONS: usize = 3;
-const STEPS_MAX: usize = 300_000;
 const STACK_BYTES: usize = 256 * 1024;
 
 fn explore(model: impl Fn() + Send + Sync + Copy + 'static) {
-    let mut config = Config::new();
-    config.stack_size = STACK_BYTES;
-    config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
-    config.silence_warnings = true;
-    let setting = |name, default| match std::env::var(name) {
-        Ok(text) => text.parse().unwrap(),
-        Err(_) => default,
-    };
-    let schedules = setting("THALWEG_SCHEDULES", SCHEDULES as u64) as usize;
-    let seed = setting("THALWEG_SEED", 1);
-    let random = RandomScheduler::new_from_seed(seed, schedules);
-    Runner::new(random, config.clone()).run(model);
-    let preempting = PctScheduler::new_from_seed(seed, PREEMPTIONS, schedules);
-    Runner::new(preempting, config).run(model);
+    explored::explore(SCHEDULES, STACK_BYTES, model);
 }
 
 /// Two stages over a ring of `capacity`, of which the last sends its events to the receiver.

@@ -26,20 +26,17 @@
 #[cfg(all(test, loom))]
 mod models;
 mod state;
-mod tasks;
 mod token;
 
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub(super) use state::Seat;
 pub(super) use token::{Lent, Stake};
 
-use crate::ring::sync::{Mutex, MutexGuard};
+use crate::ring::sync::{Mutex, fault, lock};
 use crate::ring::{PopError, PushError};
-use state::{Handed, Queue, State, Taken, find};
-use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::sync::PoisonError;
+use crate::wait::{Entry, renew, wake};
+use state::{Handed, State, Taken};
 use std::task::Waker;
 
 pub(super) struct Meeting<T> {
@@ -51,7 +48,7 @@ pub(super) enum Offered<T> {
     /// A receiver has the element.
     Met,
     /// It waits.
-    Listed(Seat),
+    Listed(Entry),
     /// There will be no receiver any more.
     Closed(T),
     /// Another arm of its select fires.
@@ -61,7 +58,7 @@ pub(super) enum Offered<T> {
 /// What became of a receiver that came.
 pub(super) enum Wished<T> {
     Met(T),
-    Listed(Seat),
+    Listed(Entry),
     /// There will be no sender any more.
     Closed,
     /// Another arm of its select fires.
@@ -75,14 +72,9 @@ impl<T> Meeting<T> {
         }
     }
 
-    fn state(&self) -> MutexGuard<'_, State<T>> {
-        // Rule 5: nothing of the user's panics there.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Gives the element to a receiver that waits; `Full` if there is none.
     pub(super) fn try_push(&self, value: T) -> Result<(), PushError<T>> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.is_closed {
             return Err(PushError::Closed(value));
         }
@@ -109,7 +101,7 @@ impl<T> Meeting<T> {
 
     /// Takes the element of a sender that waits, with its number; `Empty` if there is none.
     pub(super) fn try_pop_at(&self) -> Result<(u64, T), PopError> {
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         match state.take(None) {
             Taken::From(value, waker) => {
                 let popped = state.popped();
@@ -125,17 +117,14 @@ impl<T> Meeting<T> {
     /// Gives the element to a receiver, or lists the sender.
     pub(super) fn offer(&self, value: T, waker: &Waker, stake: Option<Stake>) -> Offered<T> {
         let waker = waker.clone();
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         if state.is_closed {
             drop(state);
             return Offered::Closed(value);
         }
-        #[cfg(any(loom, shuttle))]
-        if crate::ring::sync::fault::is("meeting_look") {
+        if fault::is("meeting_look") {
             // Looked before it came, and does not look again.
-            let (seat, offer) = state.seat(value, waker, stake);
-            state.offers.push_back(offer);
-            return Offered::Listed(seat);
+            return Offered::Listed(state.offers.push(waker, (value, stake)));
         }
         match state.hand(value, stake.as_ref()) {
             Handed::To(theirs) => {
@@ -147,33 +136,32 @@ impl<T> Meeting<T> {
                 drop(state);
                 Offered::Gone(value)
             }
-            Handed::ToNobody(value) => {
-                let (seat, offer) = state.seat(value, waker, stake);
-                state.offers.push_back(offer);
-                Offered::Listed(seat)
-            }
+            Handed::ToNobody(value) => Offered::Listed(state.offers.push(waker, (value, stake))),
         }
     }
 
     /// Takes a sender off the list; gives the element unless it was taken.
-    pub(super) fn leave_offer(&self, seat: Seat) -> Option<T> {
-        let mut state = self.state();
-        let offer = find(&state.offers, seat).and_then(|at| state.offers.remove(at));
-        drop(state);
+    pub(super) fn leave_offer(&self, seat: Entry) -> Option<T> {
+        let offer = lock(&self.state).offers.remove(seat);
         // The waker is dropped here, outside of the lock.
-        offer.map(|offer| offer.element)
+        offer.map(|offer| offer.element.0)
     }
 
     /// For a task that is polled again: has `waker` woken from now on. Gives whether it still
     /// waits; if not, it should leave.
-    pub(super) fn stay_offer(&self, seat: Seat, waker: &Waker) -> bool {
-        self.stay(seat, waker, |state| &mut state.offers)
+    pub(super) fn stay_offer(&self, seat: Entry, waker: &Waker) -> bool {
+        renew(
+            &self.state,
+            |state| (!state.is_closed).then_some(&mut state.offers),
+            seat,
+            waker,
+        )
     }
 
     /// Takes the element of a sender, or lists the receiver. The caller tells those who watch.
     pub(super) fn wish(&self, waker: &Waker, stake: Option<Stake>) -> Wished<T> {
         let waker = waker.clone();
-        let mut state = self.state();
+        let mut state = lock(&self.state);
         match state.take(stake.as_ref()) {
             Taken::From(value, theirs) => {
                 drop(state);
@@ -188,18 +176,14 @@ impl<T> Meeting<T> {
                 drop(state);
                 Wished::Closed
             }
-            Taken::FromNobody => {
-                let (seat, wish) = state.seat((), waker, stake);
-                state.wishes.push_back(wish);
-                Wished::Listed(seat)
-            }
+            Taken::FromNobody => Wished::Listed(state.wishes.push(waker, ((), stake))),
         }
     }
 
     /// Takes a receiver off the list; gives the element that it got.
-    pub(super) fn leave_wish(&self, seat: Seat) -> Option<T> {
-        let mut state = self.state();
-        let wish = find(&state.wishes, seat).and_then(|at| state.wishes.remove(at));
+    pub(super) fn leave_wish(&self, seat: Entry) -> Option<T> {
+        let mut state = lock(&self.state);
+        let wish = state.wishes.remove(seat);
         if wish.is_none() {
             return state.collect(seat);
         }
@@ -209,44 +193,21 @@ impl<T> Meeting<T> {
     }
 
     /// See [`stay_offer`](Self::stay_offer).
-    pub(super) fn stay_wish(&self, seat: Seat, waker: &Waker) -> bool {
-        self.stay(seat, waker, |state| &mut state.wishes)
-    }
-
-    fn stay<E>(
-        &self,
-        seat: Seat,
-        waker: &Waker,
-        queue: impl Fn(&mut State<T>) -> &mut Queue<E>,
-    ) -> bool {
-        // Outside of the lock: the clone, and below the drop of the old one.
-        let mut new = None;
-        loop {
-            let mut state = self.state();
-            if state.is_closed {
-                return false;
-            }
-            let queue = queue(&mut state);
-            let Some(at) = find(queue, seat) else {
-                return false;
-            };
-            let listed = &mut queue[at].waker;
-            if new.is_some() {
-                std::mem::swap(listed, &mut new);
-                drop(state);
-                return true;
-            }
-            if listed.as_ref().is_some_and(|old| old.will_wake(waker)) {
-                return true;
-            }
-            drop(state);
-            new = Some(waker.clone());
-        }
+    pub(super) fn stay_wish(&self, seat: Entry, waker: &Waker) -> bool {
+        renew(
+            &self.state,
+            |state| (!state.is_closed).then_some(&mut state.wishes),
+            seat,
+            waker,
+        )
     }
 
     /// Takes an element back that somebody got who does not want it any more (rule 3).
     pub(super) fn give_back(&self, value: T) {
-        let waker = self.state().give_back(value);
+        if fault::is("meeting_give_back") {
+            return;
+        }
+        let waker = lock(&self.state).give_back(value);
         wake(waker);
     }
 
@@ -254,80 +215,71 @@ impl<T> Meeting<T> {
     pub(super) fn close(&self) {
         let mut wakers = Vec::new();
         {
-            let mut state = self.state();
+            let mut state = lock(&self.state);
             state.is_closed = true;
-            wakers.extend(state.offers.iter_mut().flat_map(|offer| offer.waker.take()));
-            wakers.extend(state.wishes.iter_mut().flat_map(|wish| wish.waker.take()));
+            wakers.extend(state.offers.wakers());
+            wakers.extend(state.wishes.wakers());
             state.woken += wakers.len() as u64;
         }
-        let mut panic = None;
-        for waker in wakers {
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| waker.wake())) {
-                panic.get_or_insert(payload);
-            }
-        }
-        match panic {
-            // A second panic while the first unwinds would end the process.
-            Some(payload) if !std::thread::panicking() => resume_unwind(payload),
-            _ => {}
-        }
+        wakers.into_iter().for_each(wake);
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        self.state().is_closed
+        lock(&self.state).is_closed
     }
 
     /// Whether a receiver waits that can be had.
     pub(super) fn can_push(&self) -> bool {
-        self.state().can_push()
+        lock(&self.state).can_push()
+    }
+
+    /// As [`can_push`](Self::can_push), but for receivers of the select that asks; or whether there
+    /// will be none.
+    pub(super) fn is_wished(&self, own: Option<&Stake>) -> bool {
+        let state = lock(&self.state);
+        state.is_closed || state.can_push_beside(own)
     }
 
     /// Whether a sender waits that can be had, or an element came back.
     pub(super) fn can_pop(&self) -> bool {
-        self.state().can_pop()
+        lock(&self.state).can_pop()
     }
 
     /// For who looks twice: `None` if a sender would find something, else a count that is another
     /// if it would have, in between.
     pub(super) fn glance_push(&self) -> Option<u64> {
-        let state = self.state();
+        let state = lock(&self.state);
         (!state.can_push()).then(|| state.moves())
     }
 
     /// As [`glance_push`](Self::glance_push), for a receiver.
     pub(super) fn glance_pop(&self) -> Option<u64> {
-        let state = self.state();
+        let state = lock(&self.state);
         (!state.can_pop()).then(|| state.moves())
     }
 
     /// Elements that came back, and senders that wait with one.
     pub(super) fn offered(&self) -> usize {
-        let state = self.state();
+        let state = lock(&self.state);
         state.len() + state.offers.len()
     }
 
     /// Elements that came back; nothing else is ever in the channel.
     pub(super) fn len(&self) -> usize {
-        self.state().len()
+        lock(&self.state).len()
     }
 
     pub(super) fn pushed(&self) -> u64 {
-        self.state().met()
+        lock(&self.state).met()
     }
 
     pub(super) fn popped(&self) -> u64 {
-        self.state().popped()
+        lock(&self.state).popped()
     }
 
     /// How often somebody was listed, and how many of them were woken.
     pub(super) fn waits(&self) -> (u64, u64) {
-        let state = self.state();
-        (state.seated, state.woken)
-    }
-}
-
-fn wake(waker: Option<Waker>) {
-    if let Some(waker) = waker {
-        waker.wake();
+        let state = lock(&self.state);
+        (state.seated(), state.woken)
     }
 }

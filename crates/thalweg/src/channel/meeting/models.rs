@@ -72,7 +72,8 @@ fn a_cancelled_receiver() {
     };
     let sender = thread::spawn(move || (tx.try_send(7).is_ok(), tx));
     let cancelled = thread::spawn(move || {
-        meeting.cancel_recv(Some(seat));
+        let got = meeting.leave_wish(seat);
+        got.into_iter().for_each(|value| meeting.give_back(value));
         Kept::new(meeting)
     });
     let got = rx.recv_deadline(Instant::now()).ok();

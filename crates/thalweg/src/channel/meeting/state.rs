@@ -1,35 +1,20 @@
 //! Who waits at a meeting, and who gets what.
 
-use super::token::{Claim, Stake, claim, is_open};
+use super::token::{Claim, Stake, claim, is_kin, is_open};
+use crate::wait::{Entry, Roster, Wait};
 use std::collections::VecDeque;
 use std::task::Waker;
 
 /// Waits of each side, and elements on their way, for which there is room without allocating.
 const WAITS_MIN: usize = 8;
 
-/// The number of one wait, from its listing until it leaves. No two waits of a meeting have the
-/// same.
-pub(in crate::channel) type Seat = u64;
-
-/// One that waits: a sender with its element, a receiver with nothing.
-pub(super) struct Waiting<E> {
-    seat: Seat,
-    pub(super) element: E,
-    pub(super) waker: Option<Waker>,
-    pub(super) stake: Option<Stake>,
-}
-
-/// Those who wait, as they came: by rising numbers.
-pub(super) type Queue<E> = VecDeque<Waiting<E>>;
-
 pub(super) struct State<T> {
-    pub(super) offers: Queue<T>,
-    pub(super) wishes: Queue<()>,
+    /// Senders with their elements, and receivers; each perhaps as an arm of a select.
+    pub(super) offers: Roster<(T, Option<Stake>)>,
+    pub(super) wishes: Roster<((), Option<Stake>)>,
     /// What wishes got that have not left yet.
-    handed: Vec<(Seat, T)>,
+    handed: Vec<(Entry, T)>,
     back: VecDeque<T>,
-    /// Waits listed ever; also the number of the last one.
-    pub(super) seated: u64,
     /// Elements handed over.
     met: u64,
     /// Elements that came back, ever.
@@ -52,41 +37,18 @@ pub(super) enum Taken<T> {
     Gone,
 }
 
-/// The wait with this number, unless it was served.
-pub(super) fn find<E>(queue: &Queue<E>, seat: Seat) -> Option<usize> {
-    queue.binary_search_by_key(&seat, |wait| wait.seat).ok()
-}
-
 impl<T> State<T> {
     pub(super) fn new() -> Self {
         Self {
-            offers: VecDeque::with_capacity(WAITS_MIN),
-            wishes: VecDeque::with_capacity(WAITS_MIN),
+            offers: Roster::with_capacity(WAITS_MIN),
+            wishes: Roster::with_capacity(WAITS_MIN),
             handed: Vec::with_capacity(WAITS_MIN),
             back: VecDeque::new(),
-            seated: 0,
             met: 0,
             returned: 0,
             woken: 0,
             is_closed: false,
         }
-    }
-
-    /// A wait with the next number.
-    pub(super) fn seat<E>(
-        &mut self,
-        element: E,
-        waker: Waker,
-        stake: Option<Stake>,
-    ) -> (Seat, Waiting<E>) {
-        self.seated += 1;
-        let wait = Waiting {
-            seat: self.seated,
-            element,
-            waker: Some(waker),
-            stake,
-        };
-        (self.seated, wait)
     }
 
     /// Gives the element to the first receiver that can be had.
@@ -96,7 +58,7 @@ impl<T> State<T> {
             Ok(None) => return Handed::ToNobody(value),
             Err(OwnGone) => return Handed::Gone(value),
         };
-        self.handed.push((wish.seat, value));
+        self.handed.push((wish.entry, value));
         self.met += 1;
         self.woken += 1;
         Handed::To(wish.waker)
@@ -120,7 +82,7 @@ impl<T> State<T> {
             Ok(Some(offer)) => {
                 self.met += 1;
                 self.woken += 1;
-                Taken::From(offer.element, offer.waker)
+                Taken::From(offer.element.0, offer.waker)
             }
             Ok(None) => Taken::FromNobody,
             Err(OwnGone) => Taken::Gone,
@@ -128,7 +90,7 @@ impl<T> State<T> {
     }
 
     /// What a wish got that is not in the queue any more.
-    pub(super) fn collect(&mut self, seat: Seat) -> Option<T> {
+    pub(super) fn collect(&mut self, seat: Entry) -> Option<T> {
         let at = self.handed.iter().position(|(of, _)| *of == seat)?;
         Some(self.handed.swap_remove(at).1)
     }
@@ -151,13 +113,18 @@ impl<T> State<T> {
 
     /// Whether a receiver waits that can be had.
     pub(super) fn can_push(&self) -> bool {
-        self.wishes.iter().any(|wish| is_open(wish.stake.as_ref()))
+        self.can_push_beside(None)
+    }
+
+    /// As [`can_push`](Self::can_push), but for receivers of one's own select.
+    pub(super) fn can_push_beside(&self, own: Option<&Stake>) -> bool {
+        let mut wishes = self.wishes.waits();
+        wishes.any(|wish| is_had(wish) && !is_kin(own, wish.element.1.as_ref()))
     }
 
     /// Whether a sender waits that can be had, or an element came back.
     pub(super) fn can_pop(&self) -> bool {
-        let is_had = |offer: &Waiting<T>| is_open(offer.stake.as_ref());
-        !self.back.is_empty() || (!self.is_closed && self.offers.iter().any(is_had))
+        !self.back.is_empty() || (!self.is_closed && self.offers.waits().any(is_had))
     }
 
     /// Elements that came back and are still there.
@@ -174,25 +141,42 @@ impl<T> State<T> {
         self.met - self.back.len() as u64
     }
 
+    /// Waits listed ever.
+    pub(super) fn seated(&self) -> u64 {
+        self.offers.listed() + self.wishes.listed()
+    }
+
     /// A count that grows with everything that makes either side ready.
     pub(super) fn moves(&self) -> u64 {
-        self.seated + self.returned
+        self.seated() + self.returned
     }
 }
 
 /// Another arm of one's own select fires.
 struct OwnGone;
 
-/// Takes the first off the queue that can be had.
-fn serve<E>(queue: &mut Queue<E>, own: Option<&Stake>) -> Result<Option<Waiting<E>>, OwnGone> {
-    for at in 0..queue.len() {
-        match claim(own, queue[at].stake.as_ref()) {
-            Claim::OtherGone => {}
+/// Whether one who waits can be had.
+fn is_had<E>(wait: &Wait<(E, Option<Stake>)>) -> bool {
+    is_open(wait.element.1.as_ref())
+}
+
+/// A wait, with what it brought and its stake.
+type Served<E> = Wait<(E, Option<Stake>)>;
+
+/// Takes the first that can be had.
+fn serve<E>(
+    roster: &mut Roster<(E, Option<Stake>)>,
+    own: Option<&Stake>,
+) -> Result<Option<Served<E>>, OwnGone> {
+    let mut at = 0;
+    for wait in roster.waits() {
+        match claim(own, wait.element.1.as_ref()) {
+            Claim::OtherGone => at += 1,
             Claim::OwnGone => return Err(OwnGone),
-            Claim::Both => return Ok(queue.remove(at)),
+            Claim::Both => break,
         }
     }
-    Ok(None)
+    Ok(roster.take(at))
 }
 
 #[cfg(all(test, not(loom)))]
@@ -202,15 +186,10 @@ mod tests {
     #[test]
     fn who_came_first_is_served_first_and_anybody_may_leave() {
         let mut state = State::<u64>::new();
-        let mut list = |n| {
-            let (seat, offer) = state.seat(n, Waker::noop().clone(), None);
-            state.offers.push_back(offer);
-            seat
-        };
+        let mut list = |n| state.offers.push(Waker::noop().clone(), (n, None));
         let seats = [10, 11, 12, 13].map(&mut list);
-        let at = find(&state.offers, seats[1]).unwrap();
-        assert_eq!(state.offers.remove(at).unwrap().element, 11);
-        assert_eq!(find(&state.offers, seats[1]), None, "it left");
+        assert_eq!(state.offers.remove(seats[1]).unwrap().element.0, 11);
+        assert!(state.offers.remove(seats[1]).is_none(), "it left");
         let mut take = || match state.take(None) {
             Taken::From(value, _) => Some(value),
             _ => None,

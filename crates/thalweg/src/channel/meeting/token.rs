@@ -12,8 +12,7 @@
 //! not. So two selects that could meet do, whoever of them comes second; neither withdraws to let
 //! the other try, so that they can't do so for ever.
 
-use crate::ring::sync::{Arc, Mutex, MutexGuard};
-use std::sync::PoisonError;
+use crate::ring::sync::{Arc, Mutex, MutexGuard, fault, lock};
 // Not the model's: it tells tokens apart, and synchronizes nothing.
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -45,8 +44,7 @@ impl Token {
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
-        // Nothing panics while this is locked.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 
     /// The select waits from now on.
@@ -156,9 +154,7 @@ pub(super) fn claim(own: Option<&Stake>, other: Option<&Stake>) -> Claim {
         (None, None) => return Claim::Both,
         (Some(own), None) => return claim_one(own, Claim::OwnGone),
         (None, Some(other)) => return claim_one(other, Claim::OtherGone),
-        (Some(own), Some(other)) if own.token.number == other.token.number => {
-            return Claim::OtherGone;
-        }
+        (own @ Some(_), other @ Some(_)) if is_kin(own, other) => return Claim::OtherGone,
         (Some(own), Some(other)) => (own, other),
     };
     let (mut own_state, mut other_state);
@@ -182,8 +178,7 @@ pub(super) fn claim(own: Option<&Stake>, other: Option<&Stake>) -> Claim {
 
 fn claim_one(stake: &Stake, gone: Claim) -> Claim {
     let mut state = stake.token.state();
-    #[cfg(any(loom, shuttle))]
-    if crate::ring::sync::fault::is("select_token") {
+    if fault::is("select_token") {
         *state = State::Open;
     }
     if *state != State::Open {
@@ -191,6 +186,12 @@ fn claim_one(stake: &Stake, gone: Claim) -> Claim {
     }
     *state = State::Taken(stake.arm);
     Claim::Both
+}
+
+/// Whether both are arms of one select.
+pub(super) fn is_kin(one: Option<&Stake>, other: Option<&Stake>) -> bool {
+    let number = |stake: &Stake| stake.token.number;
+    one.is_some() && one.map(number) == other.map(number)
 }
 
 /// Whether a side can be met at this moment.

@@ -3,8 +3,8 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use crate::channel::meeting::{Seat, Stake};
-use crate::wait::{Entry, Pace, Signal};
+use crate::channel::meeting::Stake;
+use crate::wait::{self, Entry, Pace};
 
 /// An operation that a select may do. Not to be implemented elsewhere, and not to be called.
 #[doc(hidden)]
@@ -15,8 +15,7 @@ pub trait Arm {
     /// Whether no other thread has made the arm ready for a while, or not ready, since this was
     /// asked last. Only a `true` is certain.
     fn glance(&mut self) -> bool;
-    /// Whether it waits at a rendezvous.
-    fn meets(&self) -> bool;
+    fn meets(&self) -> Meets;
     /// Lists the arm; at a rendezvous with a stake. Gives whether the wait is over.
     fn list(&mut self, waker: &Waker, stake: Option<Stake>) -> bool;
     /// Has `waker` woken from now on; gives whether the arm is still listed.
@@ -33,6 +32,17 @@ pub trait Arm {
     fn pace(&mut self) -> Option<&mut Pace> {
         None
     }
+}
+
+/// Whether an arm waits at a rendezvous.
+#[doc(hidden)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Meets {
+    No,
+    /// It is listed there, and may be fired by others.
+    Yes,
+    /// It waits for others to be listed there, and takes no part itself.
+    Watches,
 }
 
 /// An arm with a closure.
@@ -142,51 +152,16 @@ impl<R, N: Choice<R>, A: Choices<R>> Waits<R> for List<N, A> {
 
 impl<N: Untimed, A: Untimed> Untimed for List<N, A> {}
 
-/// Where an arm is listed.
+/// Where an arm is listed: on a signal, or at a meeting.
 #[derive(Debug, Default)]
-pub(super) struct Listed {
-    entry: Option<Entry>,
-    pub(super) seat: Option<Seat>,
-    /// A notification that no look at this arm has used up.
-    owed: bool,
+pub(in crate::channel) struct Listed {
+    pub(in crate::channel) on: wait::Listed,
+    pub(in crate::channel) seat: Option<Entry>,
     /// What the last glance saw.
     glance: Option<u64>,
 }
 
 impl Listed {
-    pub(super) fn register(&mut self, signal: &Signal, waker: &Waker) {
-        self.entry = Some(signal.register(waker));
-    }
-
-    pub(super) fn stay(&mut self, signal: &Signal, waker: &Waker) -> bool {
-        match self.entry {
-            Some(entry) if !signal.update(entry, waker) => {
-                self.entry = None;
-                self.owed = true;
-                false
-            }
-            _ => !self.owed,
-        }
-    }
-
-    pub(super) fn unregister(&mut self, signal: &Signal) {
-        if let Some(entry) = self.entry.take() {
-            self.owed |= !signal.unregister(entry);
-        }
-    }
-
-    /// A look at the arm uses a notification up.
-    #[inline]
-    pub(super) fn used_up(&mut self) {
-        self.owed = false;
-    }
-
-    pub(super) fn pass_on(&mut self, signal: &Signal) {
-        if std::mem::take(&mut self.owed) {
-            signal.notify_one();
-        }
-    }
-
     /// Keeps what a glance sees now, which is `None` where the arm is ready; gives whether that is
     /// what the last one saw.
     pub(super) fn is_same(&mut self, now: Option<u64>) -> bool {

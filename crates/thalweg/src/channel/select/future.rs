@@ -26,7 +26,8 @@ impl<R, A: Waits<R>> Future for SelectFuture<R, A> {
     /// If the closure does, and when polled after it is done.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<A::Waited> {
         let Self { select, state } = self.get_mut();
-        if select.arms.count() == 0 {
+        if select.arms.count() == 0 && matches!(state, State::New) {
+            *state = State::Done;
             return Poll::Ready(A::waited(None));
         }
         let found = select.round().poll(state, context.waker());

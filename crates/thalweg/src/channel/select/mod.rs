@@ -75,32 +75,6 @@
 //! let (_tx, mut rx) = spsc::<u8>(1);
 //! Select::new().recv(&mut rx, |_| ()).after(Duration::ZERO, |_| ()).wait_async();
 //! ```
-//!
-//! # State
-//! While it waits, a select is listed on the signal of each arm's channel. At a rendezvous it is
-//! listed with its element or its wish, and with a token that all its arms share.
-//!
-//! # Rules
-//! 1. It looks at all arms; lists itself at all that have a signal; looks at all again; then lists
-//!    itself at the rendezvous, which looks for a counterpart there in the same step; and sleeps
-//!    only if there was nothing.
-//! 2. Before it looks to take something, it leaves all rendezvous: it shuts its token, and if that
-//!    was taken, the arm for which it was taken is the one that fires.
-//! 3. It leaves all lists before a closure runs. A notification is used up by a look at its arm
-//!    that comes after it; those of other arms are passed on.
-//! 4. Who is to say that nothing is ready reads, of each arm, a count that grows whenever the arm
-//!    stops being ready by another thread's doing; looks at all arms; reads the counts again; and
-//!    looks once more if one has changed.
-//!
-//! # Why it works
-//! By rule 1, and what [`Signal`](crate::wait::Signal) and the meeting say of themselves, whatever
-//! happens to an arm after it was listed wakes the select: nothing is in doubt when it has listed
-//! itself once, and it never lists itself in a loop. By rule 2 and the rules of the token, exactly
-//! one arm fires. By rule 3 no other waiter sleeps beside something that it could have. By rule 4:
-//! take the moment between the first counts and the first look. An arm that was ready then, and not
-//! when it was looked at, has stopped being ready in between, and its count has changed. So if no
-//! count has, none was ready at that moment. Each look more is due to something that another thread
-//! has got done.
 
 mod arm;
 mod future;
@@ -114,7 +88,6 @@ mod sending;
 mod timer;
 mod turns;
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
@@ -129,6 +102,7 @@ use super::receiver::Receiver;
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::wait::{Mode, Pace};
+pub(super) use arm::Listed;
 use arm::{Arm, Choice, Choices, List, NoArms, Untimed, Waits};
 use receiving::RecvArm;
 use round::{Round, State};
@@ -139,25 +113,18 @@ use timer::TimerArm;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectTimeout;
 
-impl fmt::Display for SelectTimeout {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("selecting among channels of which none was ready until the time limit")
-    }
-}
-
-impl std::error::Error for SelectTimeout {}
-
 /// A wait for no arms, without a time limit: it would be for ever.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct SelectEmpty;
 
-impl fmt::Display for SelectEmpty {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("selecting among no channels at all, without a time limit")
+errors! {
+    SelectTimeout {
+        Self => "selecting among channels of which none was ready until the time limit";
+    }
+    SelectEmpty {
+        Self => "selecting among no channels at all, without a time limit";
     }
 }
-
-impl std::error::Error for SelectEmpty {}
 
 /// Operations of which one is done, the first that can be; see the [module](self) for an example.
 ///
@@ -384,8 +351,4 @@ impl<R, A: Choices<R>> Select<R, A> {
     }
 }
 
-impl<R, A> fmt::Debug for Select<R, A> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Select").finish_non_exhaustive()
-    }
-}
+shown!([R, A] Select<R, A>, "Select", _this);

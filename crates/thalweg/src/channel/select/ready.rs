@@ -1,12 +1,11 @@
 //! Which one of a list of endpoints to look at.
 
-use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::{Duration, Instant};
 
-use super::arm::{Arm, Arms, Listed};
+use super::arm::{Arm, Arms, Listed, Meets};
 use super::round::{Round, State};
 use super::{SelectEmpty, SelectTimeout};
 use crate::channel::meeting::{Lent, Stake};
@@ -25,7 +24,7 @@ pub trait Watched {
     /// For who looks twice: `None` if it is ready at a rendezvous, else a count that is another if
     /// it was ready in between and is not any more.
     fn glance(&self) -> Option<u64>;
-    fn meets(&self) -> bool;
+    fn meets(&self) -> Meets;
     /// Lists a wait; gives whether it is over.
     fn list(&mut self, listed: &mut Listed, waker: &Waker, stake: Option<Stake>) -> bool;
     fn stay(&self, listed: &mut Listed, waker: &Waker) -> bool;
@@ -40,11 +39,7 @@ pub trait Source: Watched {}
 impl<T, S: Shape> Source for Receiver<T, S> {}
 impl<T, S: Shape> Source for Sender<T, S> {}
 
-impl fmt::Debug for dyn Source + '_ {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Source").finish_non_exhaustive()
-    }
-}
+shown!([] dyn Source + '_, "Source", _this);
 
 /// Waits until one endpoint of a list is worth a try: a list of any length, of receivers and
 /// senders of any types.
@@ -166,13 +161,7 @@ impl Ready {
     }
 }
 
-impl fmt::Debug for Ready {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ready")
-            .field("pace", &self.pace)
-            .finish_non_exhaustive()
-    }
-}
+shown!([] Ready, "Ready", this, "pace": this.pace);
 
 /// See [`Ready::wait_async`].
 #[must_use = "futures do nothing unless polled"]
@@ -181,11 +170,7 @@ pub struct ReadyFuture<'w, 's> {
     state: State,
 }
 
-impl fmt::Debug for ReadyFuture<'_, '_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("ReadyFuture").finish_non_exhaustive()
-    }
-}
+shown!([] ReadyFuture<'_, '_>, "ReadyFuture", _this);
 
 impl Future for ReadyFuture<'_, '_> {
     type Output = Result<usize, SelectEmpty>;
@@ -194,7 +179,8 @@ impl Future for ReadyFuture<'_, '_> {
     /// When polled after it is done.
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
         let this = self.get_mut();
-        if this.watch.arms.count() == 0 {
+        if this.watch.arms.count() == 0 && matches!(this.state, State::New) {
+            this.state = State::Done;
             return Poll::Ready(Err(SelectEmpty));
         }
         let mut state = this.state;
@@ -268,7 +254,7 @@ impl Arm for WatchArm<'_> {
         let is_ready = self.source.is_ready();
         if !is_ready {
             // There is nothing to be told of. If there is, whoever else was to be told still is.
-            self.listed.used_up();
+            self.listed.on.used_up();
         }
         is_ready
     }
@@ -277,7 +263,7 @@ impl Arm for WatchArm<'_> {
         self.listed.is_same(self.source.glance())
     }
 
-    fn meets(&self) -> bool {
+    fn meets(&self) -> Meets {
         self.source.meets()
     }
 

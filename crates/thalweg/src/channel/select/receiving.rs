@@ -3,7 +3,7 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use super::arm::{Arm, Choice, Listed, Untimed};
+use super::arm::{Arm, Choice, Listed, Meets, Untimed};
 use super::ready::Watched;
 use super::{Select, SelectTimeout};
 use crate::channel::error::{RecvError, RecvTimeoutError};
@@ -11,7 +11,7 @@ use crate::channel::meeting::{Stake, Wished};
 use crate::channel::receiver::Receiver;
 use crate::channel::shape::Shape;
 use crate::ring::PopError;
-use crate::ring::sync::is_model_over;
+use crate::ring::sync::{fault, is_model_over};
 use crate::wait::Pace;
 
 /// Receiving.
@@ -43,7 +43,7 @@ impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
             // Somebody else has fired it.
             return true;
         }
-        self.listed.used_up();
+        self.listed.on.used_up();
         let outcome = match self.receiver.source.pop() {
             Ok(value) => Ok(value),
             Err(PopError::Closed) => Err(RecvError),
@@ -57,7 +57,7 @@ impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
         self.listed.is_same(self.receiver.glance())
     }
 
-    fn meets(&self) -> bool {
+    fn meets(&self) -> Meets {
         self.receiver.meets()
     }
 
@@ -68,7 +68,7 @@ impl<T, S: Shape, F> Arm for RecvArm<'_, T, S, F> {
     }
 
     fn stay(&mut self, waker: &Waker) -> bool {
-        self.receiver.stay(&mut self.listed, waker)
+        self.receiver.stays(&mut self.listed, waker)
     }
 
     fn unlist(&mut self) {
@@ -127,16 +127,20 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 
     /// Lists a wait; gives whether it is over, and what was got at a meeting.
-    fn wish(&self, listed: &mut Listed, waker: &Waker, stake: Option<Stake>) -> (bool, Option<T>) {
+    pub(in crate::channel) fn wish(
+        &self,
+        listed: &mut Listed,
+        waker: &Waker,
+        stake: Option<Stake>,
+    ) -> (bool, Option<T>) {
         let Some((meeting, gate)) = self.source.end.meeting() else {
-            listed.register(&self.source.hub.readable, waker);
+            listed.on.register(&self.source.hub.readable, waker);
             return (false, None);
         };
         match meeting.wish(waker, stake) {
             Wished::Listed(seat) => {
                 listed.seat = Some(seat);
-                #[cfg(any(loom, shuttle))]
-                if crate::ring::sync::fault::is("wish_untold") {
+                if fault::is("wish_untold") {
                     return (false, None);
                 }
                 gate.writable.notify_all();
@@ -148,11 +152,26 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 
     /// Ends a wait; gives what it got at a meeting.
-    fn withdraw(&self, listed: &mut Listed) -> Option<T> {
-        listed.unregister(&self.source.hub.readable);
+    pub(in crate::channel) fn withdraw(&self, listed: &mut Listed) -> Option<T> {
+        listed.on.unregister(&self.source.hub.readable);
         let seat = listed.seat.take()?;
         let (meeting, _) = self.source.end.meeting()?;
         meeting.leave_wish(seat)
+    }
+
+    /// Whether the wait is still listed; has `waker` woken from now on.
+    pub(in crate::channel) fn stays(&self, listed: &mut Listed, waker: &Waker) -> bool {
+        match (listed.seat, self.source.end.meeting()) {
+            (Some(seat), Some((meeting, _))) => meeting.stay_wish(seat, waker),
+            _ => listed.on.stay(&self.source.hub.readable, waker),
+        }
+    }
+
+    /// Gives a wait up: what it got at a meeting goes to another, or back.
+    pub(in crate::channel) fn leave(&self, listed: &mut Listed) {
+        let got = self.withdraw(listed);
+        got.into_iter().for_each(|value| self.give_back(value));
+        listed.on.pass_on(&self.source.hub.readable);
     }
 
     fn give_back(&self, value: T) {
@@ -171,19 +190,23 @@ impl<T, S: Shape> Watched for Receiver<T, S> {
     fn glance(&self) -> Option<u64> {
         match self.source.end.meeting() {
             Some((meeting, _)) => meeting.glance_pop(),
+            // What only this receiver takes stays, so what is not ready now never was.
+            None if !S::SHARES_RECEIVER && self.source.keeps() => Some(0),
             // It stops being ready only by what others take.
             None => Some(self.source.end.moves()),
         }
     }
 
-    fn meets(&self) -> bool {
-        self.source.end.meeting().is_some()
+    fn meets(&self) -> Meets {
+        match self.source.end.meeting() {
+            Some(_) => Meets::Yes,
+            None => Meets::No,
+        }
     }
 
     fn list(&mut self, listed: &mut Listed, waker: &Waker, stake: Option<Stake>) -> bool {
-        #[cfg(any(loom, shuttle))]
-        if crate::ring::sync::fault::is("ready_wish") {
-            listed.register(&self.source.hub.readable, waker);
+        if fault::is("ready_wish") {
+            listed.on.register(&self.source.hub.readable, waker);
             return false;
         }
         let (is_over, got) = self.wish(listed, waker, stake);
@@ -192,10 +215,7 @@ impl<T, S: Shape> Watched for Receiver<T, S> {
     }
 
     fn stay(&self, listed: &mut Listed, waker: &Waker) -> bool {
-        match (listed.seat, self.source.end.meeting()) {
-            (Some(seat), Some((meeting, _))) => meeting.stay_wish(seat, waker),
-            _ => listed.stay(&self.source.hub.readable, waker),
-        }
+        self.stays(listed, waker)
     }
 
     fn unlist(&mut self, listed: &mut Listed) {
@@ -204,6 +224,6 @@ impl<T, S: Shape> Watched for Receiver<T, S> {
     }
 
     fn pass_on_of(&self, listed: &mut Listed) {
-        listed.pass_on(&self.source.hub.readable);
+        listed.on.pass_on(&self.source.hub.readable);
     }
 }

@@ -1,9 +1,38 @@
 //! One round of a select: look at all arms, list them, leave.
+//!
+//! # State
+//! While it waits, a select is listed on the signal of each arm's channel. At a rendezvous it is
+//! listed with its element or its wish, and with a token that all its arms share.
+//!
+//! # Rules
+//! 1. It looks at all arms; lists itself at all that have a signal; looks at all again; then lists
+//!    itself at the rendezvous, which looks for a counterpart there in the same step; and sleeps
+//!    only if there was nothing.
+//! 2. Before it looks to take something, it leaves all rendezvous: it shuts its token, and if that
+//!    was taken, the arm for which it was taken is the one that fires.
+//! 3. It leaves all lists before a closure runs. A notification is used up by a look at its arm
+//!    that comes after it; those of other arms are passed on.
+//! 4. Who is to say that nothing is ready reads, of each arm, a count that grows whenever the arm
+//!    stops being ready by another thread's doing; looks at all arms; reads the counts again; and
+//!    looks once more if one has changed. An arm that stops being ready by this select's doing
+//!    only (of the one receiver, or the one sender, of a channel) needs no count.
+//! 5. An arm that watches a rendezvous is listed after all wishes of its select, which must not
+//!    wake it, and looks then for those of others.
+//!
+//! # Why it works
+//! By rule 1, and what [`Signal`](crate::wait::Signal) and the meeting say of themselves, whatever
+//! happens to an arm after it was listed wakes the select: nothing is in doubt when it has listed
+//! itself once, and it never lists itself in a loop. By rule 2 and the rules of the token, exactly
+//! one arm fires. By rule 3 no other waiter sleeps beside something that it could have. By rule 4:
+//! take the moment between the first counts and the first look. An arm that was ready then, and not
+//! when it was looked at, has stopped being ready in between, and its count has changed. So if no
+//! count has, none was ready at that moment; nor was an arm without a count, which would be ready
+//! still. Each look more is due to something that another thread has got done.
 
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
-use super::arm::{Arm, Arms};
+use super::arm::{Arm, Arms, Meets};
 use super::turns::Turns;
 use crate::channel::meeting::{Lent, Stake};
 use crate::wait::{Listing, Pace, block_listed};
@@ -49,7 +78,6 @@ impl<A: Arms> Round<'_, A> {
         if self.arms.count() < 2 {
             return true;
         }
-        #[cfg(any(loom, shuttle))]
         if crate::ring::sync::fault::is("select_glance") {
             return true;
         }
@@ -64,7 +92,7 @@ impl<A: Arms> Round<'_, A> {
         loop {
             let (mut meets, mut is_listed) = (false, false);
             self.each(|arm| {
-                if arm.meets() {
+                if arm.meets() != Meets::No {
                     meets = true;
                 } else {
                     is_listed = true;
@@ -82,27 +110,28 @@ impl<A: Arms> Round<'_, A> {
             if let Some(at) = self.leave_all() {
                 return Some(at);
             }
-            // Does not come here: what ended the listing is an outcome, or an end that looks find.
+            // Whoever was waited for has gone again.
         }
     }
 
-    /// Lists the arms that meet, which looks for their counterparts in the same step; gives whether
-    /// the wait is over.
+    /// Lists the arms that meet, which looks for their counterparts in the same step, then those
+    /// that watch, which the select's own must not wake; gives whether the wait is over.
     fn list_at_meetings(&mut self, waker: &Waker) -> bool {
         // One arm that is alone fires once in any case.
         let token = (self.arms.count() > 1).then(|| self.token.fetch().clone());
         if let Some(token) = &token {
             token.open();
         }
-        self.turns().any(|at| {
-            let stake = token.as_ref().map(|token| Stake::of(token, at));
-            self.arms
-                .with(at, |arm| arm.meets() && arm.list(waker, stake))
+        [Meets::Yes, Meets::Watches].into_iter().any(|meets| {
+            self.turns().any(|at| {
+                let stake = token.as_ref().map(|token| Stake::of(token, at));
+                self.arms
+                    .with(at, |arm| arm.meets() == meets && arm.list(waker, stake))
+            })
         })
     }
 
     fn look_again(&mut self) -> Option<usize> {
-        #[cfg(any(loom, shuttle))]
         if crate::ring::sync::fault::is("select_look_again") {
             return None;
         }
@@ -163,7 +192,7 @@ impl<A: Arms> Round<'_, A> {
                 }
                 self.leave_all()
             }
-            State::Done => panic!("a select is polled that is done"),
+            State::Done => panic!("a future is polled that is done"),
         };
         match found.or_else(|| self.list_all(waker)) {
             Some(at) => {
@@ -184,7 +213,7 @@ impl<A: Arms> Listing for Round<'_, A> {
 
     fn spins_listed(&mut self) -> bool {
         let mut meets = false;
-        self.each(|arm| meets |= arm.meets());
+        self.each(|arm| meets |= arm.meets() == Meets::Yes);
         meets
     }
 

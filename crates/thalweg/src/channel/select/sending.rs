@@ -3,7 +3,7 @@
 use std::task::Waker;
 use std::time::Instant;
 
-use super::arm::{Arm, Choice, Listed, Untimed};
+use super::arm::{Arm, Choice, Listed, Meets, Untimed};
 use super::ready::Watched;
 use super::{Select, SelectTimeout};
 use crate::channel::error::{SendError, SendTimeoutError, TrySendError};
@@ -47,7 +47,7 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
         let Some(value) = self.value.take() else {
             return false;
         };
-        self.listed.used_up();
+        self.listed.on.used_up();
         let outcome = match self.sender.push_once(value) {
             Ok(()) => Ok(()),
             Err(TrySendError::Disconnected(value)) => {
@@ -59,7 +59,7 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
                 if self.sender.hub.habits.overflow != Overflow::Reject {
                     return false;
                 }
-                self.sender.gate.count_refused();
+                self.sender.gate.refused.add(1);
                 Err(SendError::Full(()))
             }
         };
@@ -71,47 +71,28 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
         self.value.is_none() || self.listed.is_same(self.sender.glance())
     }
 
-    fn meets(&self) -> bool {
-        self.value.is_some() && self.sender.end.meeting().is_some()
+    fn meets(&self) -> Meets {
+        match self.sender.end.meeting() {
+            Some(_) if self.value.is_some() => Meets::Yes,
+            _ => Meets::No,
+        }
     }
 
     fn list(&mut self, waker: &Waker, stake: Option<Stake>) -> bool {
-        let Some(meeting) = self.sender.end.meeting() else {
-            if self.value.is_some() {
-                self.listed.register(&self.sender.gate.writable, waker);
-            }
-            return false;
-        };
-        let Some(value) = self.value.take() else {
-            return false;
-        };
-        match meeting.offer(value, waker, stake) {
-            Offered::Listed(seat) => {
-                self.listed.seat = Some(seat);
-                return false;
-            }
-            Offered::Met => self.outcome = Some(Ok(())),
-            Offered::Closed(value) | Offered::Gone(value) => *self.value = Some(value),
+        let is_over = (self.sender).offer(self.value, &mut self.listed, waker, stake);
+        if is_over && self.value.is_none() {
+            self.outcome = Some(Ok(()));
         }
-        true
+        is_over
     }
 
     fn stay(&mut self, waker: &Waker) -> bool {
-        match (self.listed.seat, self.sender.end.meeting()) {
-            (Some(seat), Some(meeting)) => meeting.stay_offer(seat, waker),
-            _ => self.listed.stay(&self.sender.gate.writable, waker),
-        }
+        self.sender.stays(&mut self.listed, waker)
     }
 
     fn unlist(&mut self) {
-        self.listed.unregister(&self.sender.gate.writable);
-        if let Some(seat) = self.listed.seat.take()
-            && let Some(meeting) = self.sender.end.meeting()
-        {
-            match meeting.leave_offer(seat) {
-                Some(value) => *self.value = Some(value),
-                None => self.outcome = Some(Ok(())),
-            }
+        if self.sender.withdraw(self.value, &mut self.listed) {
+            self.outcome = Some(Ok(()));
         }
     }
 
@@ -162,10 +143,62 @@ impl<T, S: Shape> Sender<T, S> {
             return Ok(());
         };
         if outcome == Err(SelectTimeout) {
-            self.gate.count_refused();
+            self.gate.refused.add(1);
             return Err(SendTimeoutError::Timeout(value));
         }
         Err(SendTimeoutError::Disconnected(value))
+    }
+
+    /// Lists a wait for room for the element in `value`; at a rendezvous the element goes with it.
+    /// Gives whether the wait is over: then the element is back, unless a receiver has it.
+    pub(in crate::channel) fn offer(
+        &self,
+        value: &mut Option<T>,
+        listed: &mut Listed,
+        waker: &Waker,
+        stake: Option<Stake>,
+    ) -> bool {
+        let Some(element) = value.take() else {
+            return false;
+        };
+        let Some(meeting) = self.end.meeting() else {
+            *value = Some(element);
+            listed.on.register(&self.gate.writable, waker);
+            return false;
+        };
+        match meeting.offer(element, waker, stake) {
+            Offered::Listed(seat) => {
+                listed.seat = Some(seat);
+                return false;
+            }
+            Offered::Met => {}
+            Offered::Closed(back) | Offered::Gone(back) => *value = Some(back),
+        }
+        true
+    }
+
+    /// Ends a wait; gives whether a receiver has the element. Else it is back.
+    pub(in crate::channel) fn withdraw(&self, value: &mut Option<T>, listed: &mut Listed) -> bool {
+        listed.on.unregister(&self.gate.writable);
+        let (Some(seat), Some(meeting)) = (listed.seat.take(), self.end.meeting()) else {
+            return false;
+        };
+        *value = meeting.leave_offer(seat);
+        value.is_none()
+    }
+
+    /// Whether the wait is still listed; has `waker` woken from now on.
+    pub(in crate::channel) fn stays(&self, listed: &mut Listed, waker: &Waker) -> bool {
+        match (listed.seat, self.end.meeting()) {
+            (Some(seat), Some(meeting)) => meeting.stay_offer(seat, waker),
+            _ => listed.on.stay(&self.gate.writable, waker),
+        }
+    }
+
+    /// Gives a wait up; an element that waited at a meeting comes back.
+    pub(in crate::channel) fn leave(&self, listed: &mut Listed, value: &mut Option<T>) {
+        self.withdraw(value, listed);
+        listed.on.pass_on(&self.gate.writable);
     }
 }
 
@@ -179,30 +212,37 @@ impl<T, S: Shape> Watched for Sender<T, S> {
     fn glance(&self) -> Option<u64> {
         match self.end.meeting() {
             Some(meeting) => meeting.glance_push(),
+            // Room that only this sender takes stays, so if there is none now, there was none.
+            None if !S::SHARES_SENDER => Some(0),
             // It stops being ready only by what others push.
             None => Some(self.end.pushed()),
         }
     }
 
-    fn meets(&self) -> bool {
-        // It has nothing to offer, and watches for wishes.
-        false
+    fn meets(&self) -> Meets {
+        match self.end.meeting() {
+            // It has nothing to offer.
+            Some(_) => Meets::Watches,
+            None => Meets::No,
+        }
     }
 
-    fn list(&mut self, listed: &mut Listed, waker: &Waker, _: Option<Stake>) -> bool {
-        listed.register(&self.gate.writable, waker);
-        false
+    fn list(&mut self, listed: &mut Listed, waker: &Waker, stake: Option<Stake>) -> bool {
+        listed.on.register(&self.gate.writable, waker);
+        // Wishes that are listed from now on tell it; its own select's were listed before.
+        let meeting = self.end.meeting();
+        meeting.is_some_and(|meeting| meeting.is_wished(stake.as_ref()))
     }
 
     fn stay(&self, listed: &mut Listed, waker: &Waker) -> bool {
-        listed.stay(&self.gate.writable, waker)
+        listed.on.stay(&self.gate.writable, waker)
     }
 
     fn unlist(&mut self, listed: &mut Listed) {
-        listed.unregister(&self.gate.writable);
+        listed.on.unregister(&self.gate.writable);
     }
 
     fn pass_on_of(&self, listed: &mut Listed) {
-        listed.pass_on(&self.gate.writable);
+        listed.on.pass_on(&self.gate.writable);
     }
 }

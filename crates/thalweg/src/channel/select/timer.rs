@@ -1,12 +1,11 @@
 //! What comes when its time has come, and what never does.
 
 use std::borrow::BorrowMut;
-use std::fmt;
 use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::Select;
-use super::arm::{Arm, Choice};
+use super::arm::{Arm, Choice, Meets};
 use crate::channel::error::{RecvError, TryRecvError};
 use crate::channel::hub::{Gate, Habits, Hub, Overflow};
 use crate::channel::meeting::{Meeting, Stake};
@@ -46,13 +45,19 @@ pub struct Timer {
 
 /// A timer for one moment, `duration` from now.
 ///
-/// As the receiver of this name in `crossbeam-channel`, but that it says so when it is over.
+/// As the receiver of this name in `crossbeam-channel`, but that it says so when it is over. After
+/// a duration beyond what the clock can say it never comes.
 pub fn after(duration: Duration) -> Timer {
     Timer {
-        // Beyond what the clock can say: never.
-        due: Instant::now().checked_add(duration),
+        due: Some(later(Instant::now(), duration)),
         period: None,
     }
+}
+
+/// The moment `duration` after `now`, or the last that the clock can say, which does not come.
+fn later(now: Instant, duration: Duration) -> Instant {
+    let mut shorter = std::iter::successors(Some(duration), |longer| Some(*longer / 2));
+    (shorter.find_map(|duration| now.checked_add(duration))).unwrap_or(now)
 }
 
 /// A timer for the moment `when`.
@@ -115,7 +120,7 @@ impl Timer {
         if now < due {
             return Err(TryRecvError::Empty);
         }
-        self.due = self.period.and_then(|period| now.checked_add(period));
+        self.due = self.period.map(|period| later(now, period));
         Ok(due)
     }
 
@@ -138,14 +143,7 @@ impl Iterator for Timer {
     }
 }
 
-impl fmt::Debug for Timer {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Timer")
-            .field("due", &self.due)
-            .field("period", &self.period)
-            .finish()
-    }
-}
+shown!([] Timer, "Timer", this, "due": this.due, "period": this.period);
 
 /// Waiting for a moment.
 #[doc(hidden)]
@@ -178,8 +176,8 @@ impl<M: BorrowMut<Timer>, F> Arm for TimerArm<M, F> {
         true
     }
 
-    fn meets(&self) -> bool {
-        false
+    fn meets(&self) -> Meets {
+        Meets::No
     }
 
     fn list(&mut self, _: &Waker, _: Option<Stake>) -> bool {

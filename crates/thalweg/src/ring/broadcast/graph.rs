@@ -30,27 +30,13 @@ pub enum BuildError {
     Conflict(ReaderId, ReaderId),
 }
 
-impl std::fmt::Display for BuildError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Capacity(asked) => {
-                write!(
-                    f,
-                    "ring capacity {asked} is outside 1 to {CAPACITY_MAX} elements"
-                )
-            }
-            Self::NoReader => write!(f, "a broadcast ring needs at least one reader"),
-            Self::NoShard => write!(f, "a group of shards needs at least one shard"),
-            Self::Conflict(a, b) => write!(
-                f,
-                "readers {} and {} are not ordered, and at least one of them writes",
-                a.0, b.0
-            ),
-        }
-    }
-}
-
-impl std::error::Error for BuildError {}
+errors!(BuildError {
+    Self::Capacity(asked) => "ring capacity {asked} is outside 1 to {CAPACITY_MAX} elements";
+    Self::NoReader => "a broadcast ring needs at least one reader";
+    Self::NoShard => "a group of shards needs at least one shard";
+    Self::Conflict(a, b) =>
+        "readers {} and {} are not ordered, and at least one of them writes", a.0, b.0;
+});
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Access {
@@ -98,14 +84,7 @@ pub struct Builder<T> {
     groups: Vec<Group<T>>,
 }
 
-impl<T> std::fmt::Debug for Builder<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Builder")
-            .field("capacity", &self.capacity)
-            .field("declared", &self.declared)
-            .finish_non_exhaustive()
-    }
-}
+shown!([T] Builder<T>, "Builder", this, "capacity": this.capacity, "declared": this.declared);
 
 impl<T> Builder<T> {
     /// A ring of at least `capacity` elements; the number of slots is the next power of two.

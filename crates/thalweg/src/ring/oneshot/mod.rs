@@ -35,7 +35,7 @@ use std::ptr::NonNull;
 use std::task::Waker;
 
 use crate::ring::PopError;
-use crate::ring::sync::{AtomicU32, Ordering, UnsafeCell, is_model_over, order};
+use crate::ring::sync::{AtomicU32, Ordering, UnsafeCell, fault, is_model_over, order};
 
 const SENT: u32 = 1;
 const GONE: u32 = 2;
@@ -118,7 +118,7 @@ impl<T> Hold<T> {
         drop(self.unlist(side, other));
         // If the other acted while this was listed, the place is the other's (rule 2). Then this
         // look sees it, since `unlist` has.
-        if self.look() & other.acts != 0 && !must_list_anyway() {
+        if self.look() & other.acts != 0 && !fault::is("oneshot_listed_anyway") {
             return false;
         }
         let shared = self.shared();
@@ -131,8 +131,7 @@ impl<T> Hold<T> {
         let before = shared.word.fetch_or(side.waits, order::tell());
         self.is_listed = before & other.acts == 0;
         drop(old);
-        #[cfg(any(loom, shuttle))]
-        if crate::ring::sync::fault::is("oneshot_look_again") {
+        if fault::is("oneshot_look_again") {
             return true;
         }
         self.is_listed
@@ -146,7 +145,7 @@ impl<T> Hold<T> {
         let shared = self.shared();
         // ORDERING: AcqRel (order::tell), pairs with itself in `act` and `send`.
         let before = shared.word.fetch_and(!side.waits, order::tell());
-        if before & other.acts != 0 && !must_take_anyway() {
+        if before & other.acts != 0 && !fault::is("oneshot_taken_anyway") {
             return None;
         }
         // SAFETY: the other has not acted, and will find `waits` clear (rule 2).
@@ -161,7 +160,7 @@ impl<T> Hold<T> {
         let is_last = word.load(order::observe()) & other.done != 0
             // ORDERING: AcqRel (order::leave), pairs with itself on the other side.
             || word.fetch_or(side.done, order::leave()) & other.done != 0;
-        if is_last && must_free() {
+        if is_last && !fault::is("oneshot_kept") {
             // SAFETY: made by `Box::new`, and both sides are done; only the second of them finds
             // the other's `done` (rule 3).
             let shared = unsafe { Box::from_raw(self.shared.as_ptr()) };
@@ -185,38 +184,6 @@ impl<T> Hold<T> {
             .place
             .with_mut(|place| unsafe { (*place).take() })
     }
-}
-
-fn must_free() -> bool {
-    #[cfg(any(loom, shuttle))]
-    if crate::ring::sync::fault::is("oneshot_kept") {
-        return false;
-    }
-    true
-}
-
-fn must_heed_close() -> bool {
-    #[cfg(any(loom, shuttle))]
-    if crate::ring::sync::fault::is("oneshot_closed") {
-        return false;
-    }
-    true
-}
-
-fn must_list_anyway() -> bool {
-    #[cfg(any(loom, shuttle))]
-    if crate::ring::sync::fault::is("oneshot_listed_anyway") {
-        return true;
-    }
-    false
-}
-
-fn must_take_anyway() -> bool {
-    #[cfg(any(loom, shuttle))]
-    if crate::ring::sync::fault::is("oneshot_taken_anyway") {
-        return true;
-    }
-    false
 }
 
 /// The side that gives the element.
@@ -296,7 +263,7 @@ impl<T> Hold<T> {
     #[cold]
     fn send_otherwise(&self, mut before: u32) -> Result<(), T> {
         let word = &self.shared().word;
-        while before & CLOSED == 0 || !must_heed_close() {
+        while before & CLOSED == 0 || fault::is("oneshot_closed") {
             // ORDERING: AcqRel (order::tell), pairs with itself in `list`, and with the Acquire in
             // `look`. Relaxed where it fails; nothing is taken from what that finds.
             let step =

@@ -1,7 +1,5 @@
 //! Room that a producer has claimed and not yet published.
 
-use std::fmt;
-
 use super::producer::Producer;
 
 /// Claimed room in a ring: write, then [`commit`](Self::commit).
@@ -162,11 +160,4 @@ impl<T> Drop for Claim<'_, T> {
     }
 }
 
-impl<T> fmt::Debug for Claim<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Claim")
-            .field("len", &self.len)
-            .field("written", &self.written)
-            .finish()
-    }
-}
+shown!([T] Claim<'_, T>, "Claim", this, "len": this.len, "written": this.written);

@@ -1,6 +1,5 @@
 //! The reading end of a one-to-one ring.
 
-use std::fmt;
 use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -303,16 +302,9 @@ impl<T> Drop for Consumer<T> {
     }
 }
 
-impl<T> fmt::Debug for Consumer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Consumer")
-            .field("layout", &self.layout())
-            .field("capacity", &self.capacity())
-            .field("len", &self.len())
-            .field("closed", &self.is_closed())
-            .finish()
-    }
-}
+shown!([T] Consumer<T>, "Consumer", this,
+    "layout": this.layout(), "capacity": this.capacity(), "len": this.len(),
+    "closed": this.is_closed());
 
 /// Elements that are being taken from a ring; see [`Consumer::batch`].
 ///
@@ -383,8 +375,4 @@ impl<T> Drop for Batch<'_, T> {
     }
 }
 
-impl<T> fmt::Debug for Batch<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Batch").field("left", &self.len()).finish()
-    }
-}
+shown!([T] Batch<'_, T>, "Batch", this, "left": this.len());

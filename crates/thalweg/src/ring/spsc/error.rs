@@ -1,7 +1,5 @@
 //! What an operation on a ring can answer instead of success.
 
-use std::fmt;
-
 /// Why an element was not taken; it is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
 #[non_exhaustive]
@@ -12,40 +10,10 @@ pub enum PushError<T> {
     Closed(T),
 }
 
-impl<T> PushError<T> {
-    /// The element that was not taken.
-    pub fn into_inner(self) -> T {
-        match self {
-            Self::Full(value) | Self::Closed(value) => value,
-        }
-    }
-
+giving_back!(PushError,
     /// Whether the ring was full, so that a later try can succeed.
-    pub fn is_full(&self) -> bool {
-        matches!(self, Self::Full(_))
-    }
-}
-
-// Elements need not be `Debug`, as with the errors of `std::sync::mpsc`.
-impl<T> fmt::Debug for PushError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => "Full(..)",
-            Self::Closed(_) => "Closed(..)",
-        })
-    }
-}
-
-impl<T> fmt::Display for PushError<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Full(_) => "push to a full ring",
-            Self::Closed(_) => "push to a closed ring",
-        })
-    }
-}
-
-impl<T> std::error::Error for PushError<T> {}
+    is_full Full:
+    Full "push to a full ring", Closed "push to a closed ring");
 
 /// Why no element came out.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -57,16 +25,10 @@ pub enum PopError {
     Closed,
 }
 
-impl fmt::Display for PopError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::Empty => "pop from an empty ring",
-            Self::Closed => "pop from a closed and drained ring",
-        })
-    }
-}
-
-impl std::error::Error for PopError {}
+errors!(PopError {
+    Self::Empty => "pop from an empty ring";
+    Self::Closed => "pop from a closed and drained ring";
+});
 
 /// Why room was not claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -90,24 +52,12 @@ pub enum ClaimError {
     Closed,
 }
 
-impl fmt::Display for ClaimError {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Full { asked, free } => {
-                write!(f, "claim of {asked} elements in a ring with {free} free")
-            }
-            Self::TooLarge { asked, capacity } => {
-                write!(
-                    f,
-                    "claim of {asked} elements in a ring that holds {capacity}"
-                )
-            }
-            Self::Closed => f.write_str("claim in a closed ring"),
-        }
-    }
-}
-
-impl std::error::Error for ClaimError {}
+errors!(ClaimError {
+    Self::Full { asked, free } => "claim of {asked} elements in a ring with {free} free";
+    Self::TooLarge { asked, capacity } =>
+        "claim of {asked} elements in a ring that holds {capacity}";
+    Self::Closed => "claim in a closed ring";
+});
 
 #[cfg(all(test, not(loom)))]
 mod tests {

@@ -71,7 +71,7 @@ pub use consumer::{Batch, Consumer};
 pub use error::{ClaimError, PopError, PushError};
 pub use producer::Producer;
 
-use super::sequence::{CapacityError, slots_for};
+use super::sequence::{CapacityError, memory_for, slots_for};
 use shared::Shared;
 
 /// How a ring lays out its elements.
@@ -91,12 +91,18 @@ pub enum Layout {
 /// of two. The ring never holds more than `capacity`.
 ///
 /// # Errors
-/// [`CapacityError`] if `capacity` is 0 or above [`CAPACITY_MAX`](super::CAPACITY_MAX).
+/// [`CapacityError`] if `capacity` is 0 or above [`CAPACITY_MAX`](super::CAPACITY_MAX), or there is
+/// no memory for so many.
 pub fn spsc<T>(
     capacity: usize,
     layout: Layout,
 ) -> Result<(Producer<T>, Consumer<T>), CapacityError> {
-    let shared = Shared::new(layout, capacity, slots_for(capacity)?);
+    let slots = slots_for(capacity)?;
+    match layout {
+        Layout::Packed => memory_for::<shared::Cell<T>>(slots),
+        Layout::Slotted => memory_for::<slotted::Slot<T>>(slots),
+    }?;
+    let shared = Shared::new(layout, capacity, slots);
     let shared = NonNull::from(Box::leak(Box::new(shared)));
     Ok((Producer::new(shared), Consumer::new(shared)))
 }

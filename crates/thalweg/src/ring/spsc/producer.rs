@@ -1,6 +1,5 @@
 //! The writing end of a one-to-one ring.
 
-use std::fmt;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -334,13 +333,6 @@ impl<T> Drop for Producer<T> {
     }
 }
 
-impl<T> fmt::Debug for Producer<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Producer")
-            .field("layout", &self.layout())
-            .field("capacity", &self.capacity())
-            .field("len", &self.len())
-            .field("closed", &self.is_closed())
-            .finish()
-    }
-}
+shown!([T] Producer<T>, "Producer", this,
+    "layout": this.layout(), "capacity": this.capacity(), "len": this.len(),
+    "closed": this.is_closed());

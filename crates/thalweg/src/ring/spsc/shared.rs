@@ -34,7 +34,7 @@ use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use super::super::sequence::Sequence;
-use super::super::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, order};
+use super::super::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, fault, order};
 use super::Layout;
 use super::distance::Keeper;
 use super::packed::Packed;
@@ -241,8 +241,7 @@ impl<T> Shared<T> {
     /// The consumer has found nothing and has released all that it took. Gives whether its end is
     /// now the producer's; if not, something was published meanwhile, and it must look again.
     pub(super) fn hand_over(&self) -> bool {
-        #[cfg(loom)]
-        if super::super::sync::fault::is("late_missed") {
+        if fault::is("late_missed") {
             // ORDERING: SeqCst; wrong in any case.
             self.ending.fetch_or(DONE, Ordering::SeqCst);
             return true;

@@ -1,6 +1,5 @@
 //! Room that a producer has claimed and not yet published.
 
-use std::fmt;
 use std::ops::Range;
 
 use super::Ticket;
@@ -142,17 +141,19 @@ impl<'a, T> TicketClaim<'a, T> {
 
     /// Gives the tickets of what is not written back, if nobody has drawn any since and the ring is
     /// open: their slots are as they were (rule 5). Else they are left to become holes.
-    fn give_back(&mut self) {
-        let (written, end) = (
-            self.start + self.written as u64,
-            self.start + self.len as u64,
-        );
-        if written < end && self.ring.tail.redraw(written, end) {
+    pub(crate) fn give_back(&mut self) {
+        let Range { start, end } = self.rest();
+        if start < end && self.ring.tail.redraw(start, end) {
             self.len = self.written;
             if self.is_counted {
-                self.ring.absent.subtract(end - written);
+                self.ring.absent.subtract(end - start);
             }
         }
+    }
+
+    /// The positions that are not written.
+    pub(crate) fn rest(&self) -> Range<u64> {
+        self.start + self.written as u64..self.start + self.len as u64
     }
 
     /// Counts the next position as done: takes the element that was written there, if any, and
@@ -192,11 +193,4 @@ impl<T> Drop for TicketClaim<'_, T> {
     }
 }
 
-impl<T> fmt::Debug for TicketClaim<'_, T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("TicketClaim")
-            .field("len", &self.len)
-            .field("written", &self.written)
-            .finish()
-    }
-}
+shown!([T] TicketClaim<'_, T>, "TicketClaim", this, "len": this.len, "written": this.written);

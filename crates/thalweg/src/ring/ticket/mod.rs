@@ -78,13 +78,11 @@ mod slot;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-use std::fmt;
-
 pub use claim::TicketClaim;
 pub(crate) use end::TicketEnd;
 pub use pop::Taken;
 
-use super::sequence::{CapacityError, slots_for};
+use super::sequence::CapacityError;
 use super::spsc::Layout;
 use super::sync::{AtomicBool, AtomicU64, Ordering, order, spin_hint};
 use slot::{Slots, State, Storage};
@@ -204,7 +202,7 @@ impl<T> Ticket<T> {
     /// [`CapacityError`] if `capacity` is 0 or above [`CAPACITY_MAX`](super::CAPACITY_MAX).
     pub fn new(capacity: usize, layout: Layout) -> Result<Self, CapacityError> {
         Ok(Self {
-            storage: Storage::new(layout, capacity, slots_for(capacity)?),
+            storage: Storage::new(layout, capacity)?,
             closing: AtomicBool::new(false),
             tail: Apart(AtomicU64::new(0)),
             head: Apart(AtomicU64::new(0)),
@@ -355,16 +353,9 @@ impl<T> Drop for Ticket<T> {
     }
 }
 
-impl<T> fmt::Debug for Ticket<T> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Ticket")
-            .field("layout", &self.layout())
-            .field("capacity", &self.capacity())
-            .field("len", &self.len())
-            .field("closed", &self.is_closed())
-            .finish()
-    }
-}
+shown!([T] Ticket<T>, "Ticket", this,
+    "layout": this.layout(), "capacity": this.capacity(), "len": this.len(),
+    "closed": this.is_closed());
 
 /// Pauses after a lost compare-and-swap: one at first, since on few cores the next try succeeds,
 /// then more and more, so that on many the winners get through. (2-core Intel virtual machine,

@@ -161,7 +161,7 @@ impl<T> Ticket<T> {
     /// holds so many, [`ClaimError::Closed`] if it is closed.
     pub fn claim(&self, count: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
         let capacity = self.capacity();
-        if count > capacity {
+        if count > capacity && !self.is_closed() {
             return Err(ClaimError::TooLarge {
                 asked: count,
                 capacity,

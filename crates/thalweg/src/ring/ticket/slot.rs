@@ -19,6 +19,7 @@
 use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
+use super::super::sequence::{CapacityError, memory_for, slots_for};
 use super::super::sync::{AtomicU64, UnsafeCell, order};
 use super::Layout;
 
@@ -170,14 +171,15 @@ impl<T> Zeros for Line<T> {
 }
 
 /// So many slots, free for the first lap.
-fn zeroed<S: Zeros>(slots: usize) -> Box<[S]> {
+fn zeroed<S: Zeros>(slots: usize) -> Result<Box<[S]>, CapacityError> {
+    memory_for::<S>(slots)?;
     // A model's atomics are more than their bytes.
     #[cfg(any(loom, shuttle))]
-    return (0..slots).map(|_| S::zero()).collect();
+    return Ok((0..slots).map(|_| S::zero()).collect());
     #[cfg(not(any(loom, shuttle)))]
     // SAFETY: a slot, and a line of one, is valid as zeros: an integer, which says free for lap 0,
     // and room for an element that need not be there.
-    return unsafe { Box::new_zeroed_slice(slots).assume_init() };
+    return Ok(unsafe { Box::new_zeroed_slice(slots).assume_init() });
 }
 
 /// Owns a power of two of slots.
@@ -188,16 +190,17 @@ pub(super) struct Storage<T> {
 }
 
 impl<T> Storage<T> {
-    pub(super) fn new(layout: Layout, capacity: usize, slots: usize) -> Self {
+    pub(super) fn new(layout: Layout, capacity: usize) -> Result<Self, CapacityError> {
+        let slots = slots_for(capacity)?;
         debug_assert!(slots.is_power_of_two() && capacity <= slots);
-        Self {
+        Ok(Self {
             store: match layout {
-                Layout::Packed => Store::Packed(zeroed(slots)),
-                Layout::Slotted => Store::Slotted(zeroed(slots)),
+                Layout::Packed => Store::Packed(zeroed(slots)?),
+                Layout::Slotted => Store::Slotted(zeroed(slots)?),
             },
             mask: slots as u64 - 1,
             slack: (slots - capacity) as u64,
-        }
+        })
     }
 
     pub(super) fn layout(&self) -> Layout {

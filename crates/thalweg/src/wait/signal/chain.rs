@@ -2,8 +2,8 @@
 
 use super::waking::is_told;
 use super::{OLD, SHUT, Signal, WAITER, WAKING};
-use crate::ring::sync::{IS_MODEL, Ordering, fence, order};
-use crate::wait::barrier;
+use crate::ring::sync::{IS_MODEL, Ordering, fault, fence, order};
+use crate::wait::{barrier, wake};
 use thalweg_measure::clock::Clock;
 
 /// A thread that has not looked so long after its wake-up has no core, and the next is woken. In a
@@ -27,8 +27,7 @@ impl Mark {
         if matches!(self, Self::Old) && is_passed_over() {
             return barrier::heavy();
         }
-        #[cfg(loom)]
-        if crate::ring::sync::fault::is("chain_fence") {
+        if fault::is("chain_fence") {
             return;
         }
         // ORDERING: SeqCst (order::dekker), pairs with the fence in `notify_next` (rule 4).
@@ -45,9 +44,6 @@ impl Signal {
     ///
     /// Waiters must be content with anything that comes, and an attempt that takes long, or waits
     /// itself, holds up the others for as long.
-    ///
-    /// # Panics
-    /// If the waker does.
     #[inline(always)]
     pub fn notify_chained(&self) {
         match self.word_behind_light() {
@@ -117,10 +113,9 @@ impl Signal {
     pub(super) fn wake_next(&self, is_overdue: bool) {
         let mut list = self.lock();
         // Another notifier may have been faster.
-        #[cfg(loom)]
-        let is_overdue = is_overdue && !crate::ring::sync::fault::is("overdue");
+        let is_overdue = is_overdue && !fault::is("overdue");
         let waker = if !list.is_marked() || (is_overdue && (IS_MODEL || self.is_overdue())) {
-            list.pop_of_chain()
+            list.pop(true)
         } else {
             None
         };
@@ -136,17 +131,11 @@ impl Signal {
             self.tell(&list);
         }
         drop(list);
-        if let Some(waker) = waker {
-            waker.wake();
-        }
+        wake(waker);
     }
 }
 
 /// Whether notifiers have passed an old mark without a fence: they do.
 pub(super) fn is_passed_over() -> bool {
-    #[cfg(loom)]
-    if crate::ring::sync::fault::is("old_mark") {
-        return false;
-    }
-    true
+    !fault::is("old_mark")
 }

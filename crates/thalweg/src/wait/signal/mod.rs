@@ -68,10 +68,9 @@ mod shutting;
 mod tests;
 mod waking;
 
-pub use list::Entry;
-
 use super::barrier;
-use crate::ring::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, fence, order};
+use super::roster::{Entry, renew};
+use crate::ring::sync::{AtomicU32, AtomicU64, Mutex, MutexGuard, Ordering, fence, lock, order};
 use list::List;
 use std::task::Waker;
 
@@ -170,9 +169,6 @@ impl Signal {
 
     /// Wakes the waiter that came first, if there is one. What was published before is visible to
     /// whoever is woken, and to whoever registers too late to be.
-    ///
-    /// # Panics
-    /// If the waker does.
     #[inline(always)]
     pub fn notify_one(&self) {
         if self.is_armed() {
@@ -181,9 +177,6 @@ impl Signal {
     }
 
     /// As [`notify_one`](Self::notify_one) for up to `count` waiters; gives how many there were.
-    ///
-    /// # Panics
-    /// If a waker does; the others are woken all the same.
     #[inline(always)]
     pub fn notify(&self, count: usize) -> usize {
         if self.is_armed() {
@@ -194,9 +187,6 @@ impl Signal {
     }
 
     /// As [`notify`](Self::notify) for all that wait now.
-    ///
-    /// # Panics
-    /// If a waker does; the others are woken all the same.
     #[inline]
     pub fn notify_all(&self) -> usize {
         self.notify(usize::MAX)
@@ -226,7 +216,7 @@ impl Signal {
             self.front.word.store(ARMED, Ordering::Relaxed);
             barrier::heavy();
         }
-        let entry = list.push(waker, is_thread);
+        let entry = list.waits.push(waker, is_thread);
         self.tell(&list);
         drop(list);
         // ORDERING: SeqCst (order::dekker), pairs with the fence in `notify_listed` (rules 1 and
@@ -242,9 +232,9 @@ impl Signal {
     #[must_use = "a notification that is not used must be passed on"]
     pub fn unregister(&self, entry: Entry) -> bool {
         let mut list = self.lock();
-        let waker = list.remove(entry);
+        let wait = list.waits.remove(entry);
         let mark = list.unmark(entry);
-        if waker.is_some() || mark.is_some() {
+        if wait.is_some() || mark.is_some() {
             self.tell(&list);
         }
         drop(list);
@@ -252,7 +242,7 @@ impl Signal {
             mark.pass();
         }
         // The waker is dropped here, outside of the lock.
-        waker.is_some()
+        wait.is_some()
     }
 
     /// For a task that is polled again: has `waker` woken from now on. `true`: the wait is still
@@ -260,21 +250,7 @@ impl Signal {
     /// anew before the next sleep.
     #[must_use = "a wait that has been notified is over"]
     pub fn update(&self, entry: Entry, waker: &Waker) -> bool {
-        match self.lock().waker_mut(entry) {
-            None => return false,
-            Some(listed) if listed.will_wake(waker) => return true,
-            Some(_) => {}
-        }
-        // Foreign code runs outside of the lock: here the clone, below the drop of the old one.
-        let mut waker = waker.clone();
-        let mut list = self.lock();
-        let listed = list.waker_mut(entry);
-        let found = listed.is_some();
-        if let Some(listed) = listed {
-            std::mem::swap(listed, &mut waker);
-        }
-        drop(list);
-        found
+        renew(&self.back.list, |list| Some(&mut list.waits), entry, waker)
     }
 
     /// How many wait now; may be old by the time it is read.
@@ -341,7 +317,6 @@ impl Signal {
         {
             // ORDERING: Relaxed; the word changes under the lock only.
             let word = self.front.word.load(Ordering::Relaxed);
-            #[cfg(loom)]
             let word = word * u32::from(!crate::ring::sync::fault::is("shut_cleared"));
             if word & SHUT == 0 {
                 // ORDERING: Relaxed; under the lock, so that the next waiter arms it again (rule
@@ -366,10 +341,7 @@ impl Signal {
     }
 
     fn lock(&self) -> MutexGuard<'_, List> {
-        // No foreign code runs under the lock, so that it is never poisoned half way.
-        self.back
-            .list
-            .lock()
-            .unwrap_or_else(|poisoned| poisoned.into_inner())
+        // No foreign code runs under the lock.
+        lock(&self.back.list)
     }
 }

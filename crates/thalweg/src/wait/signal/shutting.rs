@@ -2,7 +2,7 @@
 
 use super::chain::is_passed_over;
 use super::{ARMED, OLD, SHUT, Signal};
-use crate::ring::sync::{Ordering, fence, order};
+use crate::ring::sync::{Ordering, fault, fence, order};
 use crate::wait::barrier;
 
 impl Signal {
@@ -13,8 +13,7 @@ impl Signal {
     /// For ever. Costs an uncontended lock and a fence, and the heavy barrier where the signal is
     /// calm (0.4 to 10 µs).
     pub(crate) fn shut(&self) {
-        #[cfg(any(loom, shuttle))]
-        if crate::ring::sync::fault::is("shut") {
+        if fault::is("shut") {
             return;
         }
         let mut list = self.lock();

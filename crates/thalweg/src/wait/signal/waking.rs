@@ -1,7 +1,8 @@
 //! Waking those who were taken off the list.
 
 use super::Signal;
-use crate::wait::Panics;
+use crate::ring::sync::fault;
+use crate::wait::wake;
 use std::task::Waker;
 
 /// Wakers that are taken off the list under one lock.
@@ -11,19 +12,15 @@ impl Signal {
     /// Takes up to `wanted` waiters off the list, and wakes them outside of the lock.
     pub(super) fn wake(&self, wanted: usize) -> usize {
         let mut woken = 0;
-        let mut panics = Panics::default();
         while woken < wanted {
             let mut batch: [Option<Waker>; BATCH] = [const { None }; BATCH];
             let taken = self.take(&mut batch, wanted - woken);
-            for waker in batch.into_iter().flatten() {
-                panics.catch(|| waker.wake());
-            }
+            batch.into_iter().for_each(wake);
             woken += taken;
             if taken == 0 {
                 break;
             }
         }
-        panics.resume();
         woken
     }
 
@@ -31,7 +28,7 @@ impl Signal {
         let mut list = self.lock();
         let mut taken = 0;
         for place in batch.iter_mut().take(wanted) {
-            *place = list.pop();
+            *place = list.pop(false);
             if place.is_none() {
                 break;
             }
@@ -46,9 +43,5 @@ impl Signal {
 
 /// Whether to tell that the list has changed: only if it has.
 pub(super) fn is_told(is_changed: bool) -> bool {
-    #[cfg(loom)]
-    if crate::ring::sync::fault::is("told_unchanged") {
-        return true;
-    }
-    is_changed
+    is_changed || fault::is("told_unchanged")
 }

@@ -37,7 +37,7 @@ fn holds_exactly_its_capacity() {
 fn refuses_capacities_out_of_range() {
     for asked in [0, CAPACITY_MAX + 1] {
         let error = Ticket::<u8>::new(asked, Layout::Packed).expect_err("out of range");
-        assert_eq!(error, CapacityError { asked });
+        assert_eq!(error, CapacityError { asked, bytes: 0 });
     }
 }
 

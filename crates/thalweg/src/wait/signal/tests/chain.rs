@@ -160,8 +160,7 @@ fn a_waker_that_panics_leaves_the_chain_whole() {
     let (counter, waker) = Counter::new();
     let _ = signal.register(&Waker::from(Arc::new(Panics)));
     let _ = signal.register(&waker);
-    let outcome = catch_unwind(AssertUnwindSafe(|| signal.notify_chained()));
-    assert!(outcome.is_err());
+    signal.notify_chained();
     signal.notify_chained();
     assert_eq!((counter.woken(), signal.waiting()), (1, 0));
 }

@@ -1,0 +1,118 @@
+//! Those who wait, as they came: each with its waker.
+
+use crate::ring::sync::{Mutex, lock};
+use std::collections::VecDeque;
+use std::task::Waker;
+
+/// One wait, from its listing until it is notified or leaves. No two waits of a list have the same,
+/// so that an old one does no harm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+#[must_use = "a wait that is not unregistered swallows a notification"]
+pub struct Entry(u64);
+
+#[derive(Debug)]
+pub(crate) struct Wait<E> {
+    pub(crate) entry: Entry,
+    /// Who closes a list takes it.
+    pub(crate) waker: Option<Waker>,
+    pub(crate) element: E,
+}
+
+/// Waits by rising numbers. Who came first and who came last take the same few steps however many
+/// there are; one that leaves from the middle moves those on its shorter side. Allocates only
+/// beyond the largest number that ever waited together.
+#[derive(Debug)]
+pub(crate) struct Roster<E> {
+    waits: VecDeque<Wait<E>>,
+    /// Waits listed ever; also the number of the last one.
+    listed: u64,
+}
+
+impl<E> Roster<E> {
+    /// With room for so many without allocating.
+    pub(crate) fn with_capacity(waits: usize) -> Self {
+        Self {
+            waits: VecDeque::with_capacity(waits),
+            listed: 0,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.waits.len()
+    }
+
+    /// Waits listed ever.
+    pub(crate) fn listed(&self) -> u64 {
+        self.listed
+    }
+
+    /// Lists a wait behind all others.
+    pub(crate) fn push(&mut self, waker: Waker, element: E) -> Entry {
+        self.listed += 1;
+        let entry = Entry(self.listed);
+        self.waits.push_back(Wait {
+            entry,
+            waker: Some(waker),
+            element,
+        });
+        entry
+    }
+
+    /// Those who wait, as they came.
+    pub(crate) fn waits(&self) -> impl Iterator<Item = &Wait<E>> {
+        self.waits.iter()
+    }
+
+    /// Takes the wait at this place.
+    pub(crate) fn take(&mut self, at: usize) -> Option<Wait<E>> {
+        self.waits.remove(at)
+    }
+
+    fn find(&self, entry: Entry) -> Option<usize> {
+        self.waits
+            .binary_search_by_key(&entry, |wait| wait.entry)
+            .ok()
+    }
+
+    /// Takes a wait that leaves; `None` if it was taken.
+    pub(crate) fn remove(&mut self, entry: Entry) -> Option<Wait<E>> {
+        self.take(self.find(entry)?)
+    }
+
+    /// Takes the wakers of all; their waits stay listed.
+    pub(crate) fn wakers(&mut self) -> impl Iterator<Item = Option<Waker>> {
+        self.waits.iter_mut().map(|wait| wait.waker.take())
+    }
+}
+
+/// For a task that is polled again: has `waker` woken from now on, if its wait is still in the list
+/// that `roster` finds behind the lock; gives whether it is.
+pub(crate) fn renew<S, E>(
+    state: &Mutex<S>,
+    roster: impl Fn(&mut S) -> Option<&mut Roster<E>>,
+    entry: Entry,
+    waker: &Waker,
+) -> bool {
+    // Foreign code runs outside of the lock: the clone, and below the drop of the old one.
+    let mut new = None;
+    loop {
+        let mut state = lock(state);
+        let Some(roster) = roster(&mut state) else {
+            return false;
+        };
+        let Some(at) = roster.find(entry) else {
+            return false;
+        };
+        let listed = &mut roster.waits[at].waker;
+        if new.is_some() {
+            std::mem::swap(listed, &mut new);
+            drop(state);
+            return true;
+        }
+        if listed.as_ref().is_some_and(|old| old.will_wake(waker)) {
+            return true;
+        }
+        drop(state);
+        new = Some(waker.clone());
+    }
+}

@@ -1,0 +1,68 @@
+//! What the suites under shuttle share: schedules, and faults that are seeded, each found in a
+//! process of its own, which runs one of the tests.
+
+use shuttle::scheduler::{PctScheduler, RandomScheduler};
+use shuttle::{Config, MaxSteps, Runner};
+use std::env;
+use std::process::Command;
+
+/// Preemptions that the schedules of the second kind are made of.
+const PREEMPTIONS: usize = 3;
+/// Several hundred times what a schedule takes; then its threads wait for each other by yielding.
+const STEPS_MAX: usize = 300_000;
+/// Schedules in which a fault must be found; the first that finds it is the last.
+const SCHEDULES_OF_A_FAULT: &str = "10000";
+
+/// Runs a model under so many schedules that switch at random at each step, and as many that
+/// switch rarely (Burckhardt, Kothari, Musuvathi and Nagarakatte, "A randomized scheduler with
+/// probabilistic guarantees of finding bugs", 2010).
+pub(crate) fn explore(
+    schedules: usize,
+    stack_bytes: usize,
+    model: impl Fn() + Send + Sync + Copy + 'static,
+) {
+    let mut config = Config::new();
+    config.stack_size = stack_bytes;
+    config.max_steps = MaxSteps::FailAfter(STEPS_MAX);
+    config.silence_warnings = true;
+    let schedules = setting("THALWEG_SCHEDULES").unwrap_or(schedules as u64) as usize;
+    let seed = setting("THALWEG_SEED").unwrap_or(1);
+    let random = RandomScheduler::new_from_seed(seed, schedules);
+    Runner::new(random, config.clone()).run(model);
+    let preempting = PctScheduler::new_from_seed(seed, PREEMPTIONS, schedules);
+    Runner::new(preempting, config).run(model);
+}
+
+fn setting(name: &str) -> Option<u64> {
+    let text = env::var(name).ok()?;
+    let number = text.parse();
+    Some(number.unwrap_or_else(|error| panic!("{name}={text}: {error}")))
+}
+
+/// Runs the test `name` with the fault; it must fail, by a schedule that shuttle tells.
+pub(crate) fn is_caught(fault: &str, name: &str) {
+    let output = Command::new(env::current_exe().unwrap())
+        .args([name, "--exact", "--nocapture"])
+        .env("THALWEG_FAULT", fault)
+        .env("THALWEG_SCHEDULES", SCHEDULES_OF_A_FAULT)
+        .output()
+        .unwrap();
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(
+        !output.status.success(),
+        "{name} does not find the fault `{fault}`"
+    );
+    assert!(told.contains("schedule"), "{name} with `{fault}`: {told}");
+}
+
+/// A test for each fault: the model that finds it.
+macro_rules! faults {
+    ($($fault:ident: $($module:ident)::+;)+) => { $(
+        #[test]
+        fn $fault() {
+            let name = stringify!($($module)::+).replace(' ', "");
+            crate::explored::is_caught(stringify!($fault), &name);
+        }
+    )+ };
+}
+pub(crate) use faults;
