@@ -7,11 +7,12 @@ use thalweg_measure::clock::Clock;
 use super::auto::{Auto, Desk, WORKER};
 use super::builder::{Kit, Make};
 use super::control::{CALLER, Control};
-use super::crew::{Crew, Placed, Thread};
+use super::crew::{Crew, Placed};
 use super::graph::{BuildError, Graph};
 use super::lanes::{self, Merge, Producer};
 use super::meter::{Gauge, Meter};
 use super::placement::{Machine, Plan};
+use super::thread::Thread;
 use super::timeline::Timeline;
 use super::{Intake, Pipeline};
 use crate::ring::broadcast::{Publisher, Reader};
@@ -19,9 +20,9 @@ use crate::ring::sync::{IS_MODEL, thread};
 use crate::wait::{Strategy, Waiter, cores};
 
 /// The pieces of a pipeline on their way to their threads.
-pub(super) struct Assembly {
+pub(super) struct Assembly<T> {
     pub(super) plan: Plan,
-    pub(super) stages: Vec<Option<Placed>>,
+    pub(super) stages: Vec<Option<Placed<T>>>,
     pub(super) gauges: Vec<Gauge>,
     pub(super) graph: Arc<Graph>,
     pub(super) timeline: Arc<Timeline>,
@@ -29,8 +30,8 @@ pub(super) struct Assembly {
     pub(super) merge: Option<Box<dyn Merge>>,
 }
 
-impl Assembly {
-    pub(super) fn make_stages<T>(
+impl<T: Send + Sync + 'static> Assembly<T> {
+    pub(super) fn make_stages(
         &mut self,
         readers: Vec<Reader<T>>,
         makes: Vec<Make<T>>,
@@ -39,13 +40,9 @@ impl Assembly {
     ) {
         for (place, (reader, make)) in readers.into_iter().zip(makes).enumerate() {
             let name: Arc<str> = names[place].as_str().into();
-            let progress_of = match &reader {
-                Reader::Look(reader) => reader.progress(),
-                Reader::Write(reader) => reader.progress(),
-            };
             let (meter, gauge) = Meter::new(
                 Arc::clone(&name),
-                progress_of,
+                reader.progress(),
                 Arc::clone(&self.timeline),
                 place,
                 &self.graph,
@@ -56,8 +53,12 @@ impl Assembly {
                 progress: progress[place],
                 control,
             };
-            let stage = make(reader, kit).map(|stage| Placed { name, stage });
-            self.stages.push(stage);
+            let stage = make(kit);
+            self.stages.push(Some(Placed {
+                name,
+                stage,
+                reader,
+            }));
             self.gauges.push(gauge);
         }
     }
@@ -81,7 +82,7 @@ impl Assembly {
         Waiter::new(self.plan.strategy, self.plan.shares)
     }
 
-    pub(super) fn make_lanes<T: Send + Sync + 'static>(
+    pub(super) fn make_lanes(
         &mut self,
         publisher: Publisher<T>,
         capacity: usize,
@@ -142,27 +143,28 @@ impl Assembly {
         bells.into()
     }
 
-    fn crew(&mut self, stages: &[usize], bell: usize) -> Crew {
-        let mut crew = Vec::new();
+    fn crew(&mut self, stages: &[usize], bell: usize) -> Crew<T> {
+        let mut placed = Vec::new();
         for &place in stages {
             let bells = self.bells_after(place);
-            if let Some(mut placed) = self.stages[place].take() {
-                placed.stage.seat(bells, stages.len() == 1, bell != CALLER);
-                crew.push(placed);
+            if let Some(mut stage) = self.stages[place].take() {
+                stage.stage.seat(bells, stages.len() == 1, bell != CALLER);
+                placed.push(stage);
             }
         }
-        let mut merge = None;
-        if bell == self.bell_of(0) {
-            merge = self.merge.take();
-            if let Some(merge) = &mut merge {
-                merge.seat(self.bells_first(bell));
-            }
+        let mut crew = Crew::new(&self.timeline, &self.control);
+        crew.extend(placed);
+        if bell == self.bell_of(0)
+            && let Some(mut merge) = self.merge.take()
+        {
+            merge.seat(self.bells_first(bell));
+            crew.set_merge(merge);
         }
-        Crew::new(crew, merge)
+        crew
     }
 
     /// The watcher of an automatic placement.
-    fn watcher(&self, desk: &Arc<Desk>) -> Auto {
+    fn watcher(&self, desk: &Arc<Desk<T>>) -> Auto<T> {
         let counters = self.gauges.iter().map(|gauge| Arc::clone(&gauge.counters));
         Auto::new(
             Arc::clone(desk),
@@ -173,7 +175,7 @@ impl Assembly {
     }
 
     /// Seats everybody and starts the threads.
-    pub(super) fn start<T>(
+    pub(super) fn start(
         mut self,
         intake: Intake<T>,
         producers: Vec<Producer<T>>,
@@ -193,7 +195,7 @@ impl Assembly {
         if is_auto {
             let desk = Arc::new(Desk::default());
             auto = Some(self.watcher(&desk));
-            let crew = Crew::on_call();
+            let crew = Crew::on_call(&self.timeline, &self.control);
             threads.push((crew, machine.left_by_caller(), Some(desk)));
         }
         let mut pipeline = Pipeline {
@@ -235,9 +237,9 @@ impl Assembly {
     }
 }
 
-fn spawn(
+fn spawn<T: Send + Sync + 'static>(
     at: usize,
-    stages: Thread,
+    stages: Thread<T>,
     cores: Option<Vec<usize>>,
 ) -> Result<thread::JoinHandle<()>, BuildError> {
     let run = move || {

@@ -29,12 +29,12 @@ const CLOSED: u32 = 5;
 
 /// Where stages change hands between the caller and one worker. The caller moves `state` on from
 /// `EMPTY`, `HELD` and `RETURNED`, the worker from `OFFERED` and `RECALLED`.
-pub(super) struct Desk {
+pub(super) struct Desk<T> {
     state: AtomicU32,
-    tray: Mutex<Vec<Placed>>,
+    tray: Mutex<Vec<Placed<T>>>,
 }
 
-impl Default for Desk {
+impl<T> Default for Desk<T> {
     fn default() -> Self {
         Self {
             state: AtomicU32::new(EMPTY),
@@ -43,7 +43,7 @@ impl Default for Desk {
     }
 }
 
-impl Desk {
+impl<T> Desk<T> {
     fn state(&self) -> u32 {
         // ORDERING: Acquire, pairs with the Release in `set`; the tray is complete.
         self.state.load(Ordering::Acquire)
@@ -54,7 +54,7 @@ impl Desk {
         self.state.store(state, Ordering::Release);
     }
 
-    fn tray(&self) -> MutexGuard<'_, Vec<Placed>> {
+    fn tray(&self) -> MutexGuard<'_, Vec<Placed<T>>> {
         // Nothing panics while the tray is locked.
         self.tray.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -74,15 +74,15 @@ impl Desk {
 
     /// The worker's visit.
     #[inline]
-    pub(super) fn exchange(&self, crew: &mut Crew) {
+    pub(super) fn exchange(&self, crew: &mut Crew<T>) {
         match self.state() {
             OFFERED => {
-                crew.stages.append(&mut self.tray());
+                crew.extend(self.tray().drain(..));
                 self.set(HELD);
             }
             RECALLED => {
                 crew.flush();
-                self.tray().append(&mut crew.stages);
+                self.tray().extend(crew.split_off(0));
                 self.set(RETURNED);
             }
             _ => {}
@@ -109,8 +109,8 @@ const PUT_OFF_WINDOWS: u32 = 100;
 const PUT_OFF_MAX: u32 = 12_800;
 
 /// The caller's side.
-pub(super) struct Auto {
-    desk: Arc<Desk>,
+pub(super) struct Auto<T> {
+    desk: Arc<Desk<T>>,
     control: Arc<Control>,
     counters: Vec<Arc<Counters>>,
     /// How far the first stage is.
@@ -175,9 +175,9 @@ impl Trial {
 /// The bell of the worker: it is the only stage thread.
 pub(super) const WORKER: usize = 1;
 
-impl Auto {
+impl<T> Auto<T> {
     pub(super) fn new(
-        desk: Arc<Desk>,
+        desk: Arc<Desk<T>>,
         control: Arc<Control>,
         counters: Vec<Arc<Counters>>,
         first: Progress,
@@ -201,7 +201,7 @@ impl Auto {
 
     /// Called with the time of a sampled publish. Gives whether stages changed hands.
     #[inline]
-    pub(super) fn watch(&mut self, now: u64, crew: &mut Crew) -> bool {
+    pub(super) fn watch(&mut self, now: u64, crew: &mut Crew<T>) -> bool {
         let elapsed = now.saturating_sub(self.window_began);
         (elapsed >= self.window_ticks || IS_MODEL) && self.close_window(now, elapsed, crew)
     }
@@ -224,7 +224,7 @@ impl Auto {
     }
 
     #[cold]
-    fn close_window(&mut self, now: u64, elapsed: u64, crew: &mut Crew) -> bool {
+    fn close_window(&mut self, now: u64, elapsed: u64, crew: &mut Crew<T>) -> bool {
         // A model knows no load: the stages change hands at each look.
         if IS_MODEL {
             self.busy.fill(1);
@@ -246,7 +246,7 @@ impl Auto {
         }
     }
 
-    fn watch_alone(&mut self, is_hot: bool, events: u64, crew: &mut Crew) -> bool {
+    fn watch_alone(&mut self, is_hot: bool, events: u64, crew: &mut Crew<T>) -> bool {
         self.trial.put_off = self.trial.put_off.saturating_sub(1);
         if !is_hot || self.trial.put_off > 0 {
             self.windows_on_end = 0;
@@ -266,7 +266,7 @@ impl Auto {
 
     /// Gives whether the stages are back. They are taken back at once, not at some later call: the
     /// caller may wait for an answer that only they can give.
-    fn watch_split(&mut self, is_cool: bool, events: u64, crew: &mut Crew) -> bool {
+    fn watch_split(&mut self, is_cool: bool, events: u64, crew: &mut Crew<T>) -> bool {
         self.windows_on_end = if is_cool { self.windows_on_end + 1 } else { 0 };
         if self.windows_on_end < COOL_WINDOWS && !self.trial.has_failed(events) {
             return false;
@@ -277,7 +277,7 @@ impl Auto {
     }
 
     /// Waits for the worker's turn to end; gives whether it gave the stages back.
-    fn call_back(&mut self, crew: &mut Crew) -> bool {
+    fn call_back(&mut self, crew: &mut Crew<T>) -> bool {
         self.desk.set(RECALLED);
         self.control.ring(&[WORKER]);
         // A worker whose stage panics in that very turn returns nothing.
@@ -292,24 +292,23 @@ impl Auto {
     }
 
     /// Hands the later stages to the worker.
-    fn give_away(&mut self, crew: &mut Crew) -> bool {
+    fn give_away(&mut self, crew: &mut Crew<T>) -> bool {
         let keep = split(&self.busy);
-        if keep == crew.stages.len() {
+        if keep == crew.len() {
             return false;
         }
         crew.flush();
-        let mut given = crew.stages.split_off(keep);
+        let mut given = crew.split_off(keep);
         let is_alone = given.len() == 1;
         for placed in &mut given {
             placed.stage.seat([CALLER].into(), is_alone, true);
         }
-        let is_alone = crew.stages.len() == 1;
-        for placed in &mut crew.stages {
-            #[cfg(shuttle)]
-            if crate::ring::sync::fault::is("desk_seat") {
-                continue;
-            }
-            placed.stage.seat([WORKER].into(), is_alone, false);
+        #[cfg(shuttle)]
+        let is_seated = crate::ring::sync::fault::is("desk_seat");
+        #[cfg(not(shuttle))]
+        let is_seated = false;
+        if !is_seated {
+            crew.seat(&[WORKER], false);
         }
         *self.desk.tray() = given;
         self.desk.set(OFFERED);
@@ -318,13 +317,10 @@ impl Auto {
         true
     }
 
-    fn take_back(&mut self, crew: &mut Crew) {
+    fn take_back(&mut self, crew: &mut Crew<T>) {
         crew.flush();
-        crew.stages.append(&mut self.desk.tray());
-        let is_alone = crew.stages.len() == 1;
-        for placed in &mut crew.stages {
-            placed.stage.seat(Box::default(), is_alone, false);
-        }
+        crew.extend(self.desk.tray().drain(..));
+        crew.seat(&[], false);
         self.desk.set(EMPTY);
         self.moves += 1;
     }

@@ -9,10 +9,11 @@ use super::graph::{self, BuildError, Declared, Graph};
 use super::meter::Meter;
 use super::placement::{Machine, Placement};
 use super::publish::Direct;
-use super::stage::{Each, Member, Stage, Whole};
+use super::stage::{Member, Stage};
 use super::timeline::Timeline;
+use super::work::{Change, ChangeChunks, Look, LookChunks, Work};
 use super::{Intake, PRODUCERS_MAX, Pipeline};
-use crate::ring::broadcast::{self, Reader, ReaderId};
+use crate::ring::broadcast::{self, ReaderId};
 
 /// One in so many events is sampled unless said otherwise. At batches of one event a sample costs
 /// some 160 ns for three stages, so that this is about 3 ns an event.
@@ -31,7 +32,7 @@ pub(super) struct Kit {
     pub(super) control: Arc<Control>,
 }
 
-pub(super) type Make<T> = Box<dyn FnOnce(Reader<T>, Kit) -> Option<Box<dyn Stage>> + Send>;
+pub(super) type Make<T> = Box<dyn FnOnce(Kit) -> Box<dyn Stage<T>> + Send>;
 type Route<T> = Box<dyn Fn(&T) -> usize + Send>;
 
 enum Kind<T> {
@@ -77,18 +78,9 @@ impl<T> std::fmt::Debug for Builder<T> {
     }
 }
 
-fn member<R, W>(reader: R, work: W, kit: Kit) -> Option<Box<dyn Stage>>
-where
-    R: super::stage::Reach + 'static,
-    W: super::stage::Work<R> + 'static,
-{
-    Some(Box::new(Member::new(
-        reader,
-        work,
-        kit.meter,
-        kit.progress,
-        kit.control,
-    )))
+/// What makes a stage of this work.
+fn make<T, W: Work<T> + 'static>(work: W) -> Make<T> {
+    Box::new(|kit| Box::new(Member::new(work, kit.meter, kit.progress, kit.control)))
 }
 
 impl<T: Send + Sync + 'static> Builder<T> {
@@ -117,33 +109,13 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    fn look<W>(work: W) -> Make<T>
-    where
-        W: super::stage::Work<broadcast::ReadOnly<T>> + 'static,
-    {
-        Box::new(move |reader, kit| match reader {
-            Reader::Look(reader) => member(reader, work, kit),
-            Reader::Write(_) => None,
-        })
-    }
-
-    fn change<W>(work: W) -> Make<T>
-    where
-        W: super::stage::Work<broadcast::ReadWrite<T>> + 'static,
-    {
-        Box::new(move |reader, kit| match reader {
-            Reader::Write(reader) => member(reader, work, kit),
-            Reader::Look(_) => None,
-        })
-    }
-
     /// A stage that may change the event. It must be ordered against every other stage.
     pub fn stage(
         self,
         name: impl Into<String>,
         work: impl FnMut(&mut T, Context) + Send + 'static,
     ) -> Self {
-        self.declare(name, Kind::Change(Self::change(Each(work))))
+        self.declare(name, Kind::Change(make(Change(work))))
     }
 
     /// A stage that may change the events and works on a chunk of them at a time, up to its
@@ -154,7 +126,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         name: impl Into<String>,
         work: impl FnMut(Chunk<'_, T>) -> Handled + Send + 'static,
     ) -> Self {
-        self.declare(name, Kind::Change(Self::change(Whole(work))))
+        self.declare(name, Kind::Change(make(ChangeChunks(work))))
     }
 
     /// A stage that only looks. It may run beside other such stages.
@@ -163,7 +135,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         name: impl Into<String>,
         work: impl FnMut(&T, Context) + Send + 'static,
     ) -> Self {
-        self.declare(name, Kind::Observe(Self::look(Each(work))))
+        self.declare(name, Kind::Observe(make(Look(work))))
     }
 
     /// A stage that only looks, at a chunk of events at a time, up to its progress interval: to do
@@ -173,7 +145,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         name: impl Into<String>,
         work: impl FnMut(View<'_, T>) -> Handled + Send + 'static,
     ) -> Self {
-        self.declare(name, Kind::Observe(Self::look(Whole(work))))
+        self.declare(name, Kind::Observe(make(LookChunks(work))))
     }
 
     /// `shards` copies of a stage, made by `work(shard)`. Each gets the events whose `route`,
@@ -186,7 +158,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         route: impl Fn(&T) -> usize + Send + 'static,
         work: impl FnMut(usize) -> F,
     ) -> Self {
-        let shards = (0..shards).map(work).map(|work| Self::change(Each(work)));
+        let shards = (0..shards).map(work).map(|work| make(Change(work)));
         let (shards, route) = (shards.collect(), Box::new(route));
         self.declare(name, Kind::Sharded { shards, route })
     }
@@ -201,7 +173,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         route: impl Fn(&T) -> usize + Send + 'static,
         work: impl FnMut(usize) -> F,
     ) -> Self {
-        let shards = (0..shards).map(work).map(|work| Self::change(Whole(work)));
+        let shards = (0..shards).map(work).map(|work| make(ChangeChunks(work)));
         let (shards, route) = (shards.collect(), Box::new(route));
         self.declare(name, Kind::Sharded { shards, route })
     }

@@ -1,35 +1,35 @@
-//! The stages that share a thread, and that thread.
+//! The stages that share a thread.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
-use super::auto::Desk;
 use super::control::Control;
 use super::lanes::Merge;
 use super::meter::Mark;
 use super::stage::{Stage, Turn};
-use crate::ring::sync::{spin_hint, yield_now};
-use crate::wait::Waiter;
+use super::timeline::{Samples, Timeline};
+use crate::ring::broadcast::{Line, Polled, Reader};
 
 /// How many events stages that share a thread pass on at a time: enough to pay for the turn, few
 /// enough to stay in the first-level cache and not to delay the first of them.
 pub(super) const ROUND: usize = 64;
 
-/// A thread that would find so many events waits for a moment: right behind the writer it would pay
-/// for each line alone, and so would the writer.
-const CLOSE_BEHIND: std::ops::Range<usize> = 2..32;
-/// For so many pauses.
-const HANG_BACK: usize = 64;
+/// Stages that are led take so many events in hand: the work of a stage on the second one overlaps
+/// with that of the next stage on the first, where each stage goes on from its own last result, and
+/// with its own on the first where it does not. More fill the processor's window with one stage;
+/// `docs/notes/stages-on-one-thread.md` has the measurement.
+const HANDFUL: usize = 2;
 
 /// In place of a stage: the producers' lanes were being merged, which calls the routes of sharded
 /// stages.
 const MERGING: usize = usize::MAX;
 const MERGING_NAME: &str = "(moving events from the producers)";
 
-/// A stage and its name.
-pub(super) struct Placed {
+/// A stage with its name and its reader, on its way to a crew.
+pub(super) struct Placed<T> {
     pub(super) name: Arc<str>,
-    pub(super) stage: Box<dyn Stage>,
+    pub(super) stage: Box<dyn Stage<T>>,
+    pub(super) reader: Reader<T>,
 }
 
 /// What came of a round.
@@ -47,20 +47,46 @@ pub(super) enum Round {
 
 /// The stages of one thread in the order of the pipeline, and the merging of the producers' lanes
 /// if it is this thread that does it.
-pub(super) struct Crew {
-    pub(super) stages: Vec<Placed>,
-    pub(super) merge: Option<Box<dyn Merge>>,
+pub(super) struct Crew<T> {
+    names: Vec<Arc<str>>,
+    stages: Vec<Box<dyn Stage<T>>>,
+    /// Their readers.
+    line: Line<T>,
+    merge: Option<Box<dyn Merge>>,
+    samples: Samples,
+    control: Arc<Control>,
+    /// Whom the last stage tells of each slot that it gives back early.
+    bells: Box<[usize]>,
+    /// Several stages that all take their events one at a time may be led through them together.
+    gait: Option<Gait>,
     /// The stage at work, for the name in an error.
     current: usize,
     /// How many events a stage without company takes up at a time.
     limit_alone: usize,
 }
 
-impl Crew {
-    pub(super) fn new(stages: Vec<Placed>, merge: Option<Box<dyn Merge>>) -> Self {
+/// How a crew is led.
+#[derive(Debug, Clone, Copy)]
+struct Gait {
+    /// At most so many events are between two calls of [`Stage::tell`].
+    pace: usize,
+    /// Whether there is anybody to tell.
+    is_told: bool,
+    /// The last stage gives each event's slot back at once.
+    is_eager: bool,
+}
+
+impl<T> Crew<T> {
+    pub(super) fn new(timeline: &Arc<Timeline>, control: &Arc<Control>) -> Self {
         Self {
-            stages,
-            merge,
+            names: Vec::new(),
+            stages: Vec::new(),
+            line: Line::new(),
+            merge: None,
+            samples: Samples::new(Arc::clone(timeline)),
+            control: Arc::clone(control),
+            bells: Box::default(),
+            gait: None,
             current: 0,
             limit_alone: usize::MAX,
         }
@@ -68,10 +94,10 @@ impl Crew {
 
     /// A crew whose stages may be called back: a stage without company keeps to the round too, so
     /// that whoever wants it back waits for a round and not for a full ring.
-    pub(super) fn on_call() -> Self {
+    pub(super) fn on_call(timeline: &Arc<Timeline>, control: &Arc<Control>) -> Self {
         Self {
             limit_alone: ROUND,
-            ..Self::new(Vec::new(), None)
+            ..Self::new(timeline, control)
         }
     }
 
@@ -79,30 +105,184 @@ impl Crew {
         self.stages.is_empty() && self.merge.is_none()
     }
 
-    /// Gives every stage a turn. `mark` is the publish time if the caller has just read the clock.
+    /// How many stages there are.
+    pub(super) fn len(&self) -> usize {
+        self.stages.len()
+    }
+
+    pub(super) fn set_merge(&mut self, merge: Box<dyn Merge>) {
+        self.merge = Some(merge);
+    }
+
+    /// Takes stages in, behind the others.
+    pub(super) fn extend(&mut self, placed: impl IntoIterator<Item = Placed<T>>) {
+        for placed in placed {
+            self.names.push(placed.name);
+            self.stages.push(placed.stage);
+            self.line.push(placed.reader);
+        }
+        self.find_gait();
+    }
+
+    /// Lets the stages from `at` on go.
+    pub(super) fn split_off(&mut self, at: usize) -> Vec<Placed<T>> {
+        let (names, stages) = (self.names.split_off(at), self.stages.split_off(at));
+        self.find_gait();
+        let readers = self.line.split_off(at);
+        let parts = names.into_iter().zip(stages).zip(readers);
+        let placed = parts.map(|((name, stage), reader)| Placed {
+            name,
+            stage,
+            reader,
+        });
+        placed.collect()
+    }
+
+    /// Tells every stage whose bells to ring, where they have changed.
+    pub(super) fn seat(&mut self, bells: &[usize], is_away: bool) {
+        let is_alone = self.stages.len() == 1;
+        for stage in &mut self.stages {
+            stage.seat(bells.into(), is_alone, is_away);
+        }
+        self.find_gait();
+    }
+
+    /// Looks anew how the stages may be led.
+    fn find_gait(&mut self) {
+        let paces = self.stages.iter().map(|stage| stage.pace());
+        let pace = paces.reduce(|pace, next| Some(pace?.min(next?)));
+        let is_many = self.stages.len() > 1;
+        let gait = pace.flatten().filter(|_| is_many).map(|pace| Gait {
+            pace,
+            is_told: pace < usize::MAX,
+            is_eager: false,
+        });
+        self.gait = gait;
+        self.bells = Box::default();
+        if let (Some(gait), Some(last)) = (&mut self.gait, self.stages.last())
+            && let Some(bells) = last.eager_bells()
+        {
+            gait.is_eager = true;
+            self.bells = bells.into();
+        }
+        #[cfg(shuttle)]
+        if crate::ring::sync::fault::is("room_late") {
+            self.gait.iter_mut().for_each(|gait| gait.is_eager = false);
+        }
+    }
+
+    /// Gives every stage a turn. `mark` holds the publish time if the caller has just read the
+    /// clock.
     #[inline]
-    pub(super) fn round(&mut self, mut mark: Mark) -> Round {
+    pub(super) fn round(&mut self, mark: &mut Mark) -> Round {
+        let mut merged = false;
+        if let Some(merge) = &mut self.merge {
+            self.current = MERGING;
+            merged = merge.merge();
+        }
+        let led = self.gait.and_then(|gait| self.lead(gait, mark));
+        let round = led.unwrap_or_else(|| self.turns(merged, mark));
+        if mark.noted {
+            mark.noted = false;
+            self.flush();
+        }
+        round
+    }
+
+    /// Leads all stages through a handful of events before the next one is begun. `None` if nothing
+    /// is there that all of them can be led through.
+    #[inline]
+    fn lead(&mut self, gait: Gait, mark: &mut Mark) -> Option<Round> {
+        let (mut next, waiting) = self.line.ahead();
+        if waiting == 0 {
+            return None;
+        }
+        let batch = waiting.min(ROUND);
+        let end = next + batch as u64;
+        while next < end {
+            let left = (end - next) as usize;
+            let sampled = self.samples.next(next, left);
+            let plain = sampled.map_or(left, |sampled| (sampled - next) as usize);
+            let count = plain.min(gait.pace);
+            let done = if count == 0 {
+                self.sample(batch, end, mark)
+            } else {
+                mark.ticks = None;
+                self.steps(count, end, gait.is_eager)
+            };
+            next += done as u64;
+            if gait.is_told {
+                for stage in &mut self.stages {
+                    stage.tell();
+                }
+            }
+            debug_assert!(done > 0, "the line is closed and level");
+            if done == 0 {
+                break;
+            }
+        }
+        let more = batch < waiting;
+        Some(Round::Worked { more })
+    }
+
+    /// Leads the stages through `count` events, none of which is sampled; gives how many they were.
+    #[inline(never)]
+    fn steps(&mut self, count: usize, end: u64, is_eager: bool) -> usize {
+        let Self {
+            line,
+            stages,
+            current,
+            control,
+            bells,
+            ..
+        } = self;
+        let last = stages.len() - 1;
+        line.lead(count, HANDFUL, |hand| {
+            let many = hand.count();
+            for (at, stage) in stages.iter_mut().enumerate() {
+                *current = at;
+                if at < last || !is_eager {
+                    stage.step(hand, many, at, end);
+                    continue;
+                }
+                for _ in 0..many {
+                    stage.step(hand, 1, at, end);
+                    hand.give_back();
+                    #[cfg(shuttle)]
+                    if crate::ring::sync::fault::is("room_unrung") {
+                        continue;
+                    }
+                    control.ring(bells);
+                }
+            }
+        })
+    }
+
+    /// A step in which each stage is measured; gives 1, as the line is level again.
+    #[inline(never)]
+    fn sample(&mut self, batch: usize, end: u64, mark: &mut Mark) -> usize {
+        for (at, stage) in self.stages.iter_mut().enumerate() {
+            self.current = at;
+            stage.sample(self.line.reader(at), batch, end, mark);
+        }
+        usize::from(self.line.level())
+    }
+
+    /// Gives each stage a turn of up to a round of events.
+    #[inline(never)]
+    fn turns(&mut self, merged: bool, mark: &mut Mark) -> Round {
         let limit = if self.stages.len() > 1 {
             ROUND
         } else {
             self.limit_alone
         };
-        let mut any = Turn::IDLE;
+        let mut any = if merged { Turn::WORKED } else { Turn::IDLE };
         let mut every = Turn::DONE;
-        if let Some(merge) = &mut self.merge {
-            self.current = MERGING;
-            if merge.merge() {
-                any = Turn::WORKED;
-            }
-        }
-        for (at, placed) in self.stages.iter_mut().enumerate() {
+        for (at, stage) in self.stages.iter_mut().enumerate() {
             self.current = at;
-            let turn = placed.stage.turn(limit, &mut mark);
+            let turn = stage.turn(self.line.reader(at), limit, mark);
             any = any.or(turn);
             every = every.and(turn);
-        }
-        if mark.noted {
-            self.flush();
         }
         if any.is(Turn::WORKED) {
             let more = any.is(Turn::MORE.or(Turn::BLOCKED));
@@ -135,21 +315,25 @@ impl Crew {
     }
 
     pub(super) fn flush(&mut self) {
-        for placed in &mut self.stages {
-            placed.stage.flush();
+        for stage in &mut self.stages {
+            stage.flush();
         }
     }
 
     /// Events that wait for the first stage.
-    fn backlog(&mut self) -> usize {
-        self.stages
-            .first_mut()
-            .map_or(0, |head| head.stage.backlog())
+    pub(super) fn backlog(&mut self) -> usize {
+        let head = self.line.readers().first_mut();
+        head.map_or(0, Reader::waiting_now)
     }
 
     pub(super) fn is_ready(&mut self) -> bool {
-        self.merge.as_mut().is_some_and(|merge| merge.is_ready())
-            || self.stages.iter_mut().any(|placed| placed.stage.is_ready())
+        self.merge.as_mut().is_some_and(|merge| merge.is_ready()) || self.has_news()
+    }
+
+    /// Whether a turn of some stage would find something, be it the end.
+    fn has_news(&mut self) -> bool {
+        let mut readers = self.line.readers().iter_mut();
+        readers.any(|reader| reader.poll() != Polled::Empty)
     }
 
     /// Runs `work` on the crew; if a stage panics, notes the failure and lets the stages go, so
@@ -171,8 +355,8 @@ impl Crew {
 
     #[cold]
     fn fail(&mut self, control: &Control, payload: &(dyn std::any::Any + Send)) {
-        let current = self.stages.get(self.current);
-        let name = current.map_or(MERGING_NAME, |placed| &*placed.name);
+        let name = self.names.get(self.current);
+        let name = name.map_or(MERGING_NAME, |name| &**name);
         control.fail(name, payload);
         self.dismiss(control);
     }
@@ -182,10 +366,16 @@ impl Crew {
     /// the others go all the same.
     #[cold]
     pub(super) fn dismiss(&mut self, control: &Control) {
-        for Placed { name, stage } in self.stages.drain(..) {
+        for placed in self.split_off(0) {
+            let Placed {
+                name,
+                stage,
+                reader,
+            } = placed;
             if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(stage))) {
                 control.fail(&name, &*payload);
             }
+            drop(reader);
         }
         let merge = self.merge.take();
         if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(merge))) {
@@ -195,139 +385,5 @@ impl Crew {
     }
 }
 
-/// A stage thread.
-pub(super) struct Thread {
-    pub(super) crew: Crew,
-    pub(super) bell: usize,
-    pub(super) control: Arc<Control>,
-    pub(super) waiter: Waiter,
-    /// Where stages are handed over, if the placement may change.
-    pub(super) desk: Option<Arc<Desk>>,
-}
-
-impl Thread {
-    pub(super) fn run(mut self) {
-        let control = Arc::clone(&self.control);
-        self.waiter.prepare();
-        loop {
-            if let Some(desk) = &self.desk {
-                desk.exchange(&mut self.crew);
-                if self.crew.stages.is_empty() {
-                    if desk.is_closed() || control.failure().is_some() {
-                        return;
-                    }
-                    self.waiter.until(control.bell(self.bell), || {
-                        desk.has_news() || control.failure().is_some()
-                    });
-                    continue;
-                }
-            }
-            let Some(round) = self
-                .crew
-                .guarded(&control, |crew| crew.round(Mark::default()))
-            else {
-                return;
-            };
-            match round {
-                Round::Worked { more: true } => {}
-                Round::Worked { more: false } => self.hang_back(),
-                // A failed pipeline settles nothing any more: what is blocked stays so.
-                Round::Blocked if control.failure().is_none() => yield_now(),
-                Round::Idle => self.wait(),
-                Round::Blocked | Round::Done => {
-                    // Statistics may be asked for after the end.
-                    self.crew.flush();
-                    self.crew.dismiss(&control);
-                    return;
-                }
-            }
-        }
-    }
-
-    /// Lets a few events become more, if nobody is kept from running meanwhile.
-    fn hang_back(&mut self) {
-        if self.waiter.may_pause() && CLOSE_BEHIND.contains(&self.crew.backlog()) {
-            for _ in 0..HANG_BACK {
-                spin_hint();
-            }
-            self.crew.backlog();
-        }
-    }
-
-    fn wait(&mut self) {
-        let Self {
-            crew,
-            bell,
-            control,
-            waiter,
-            desk,
-        } = self;
-        let news = || desk.as_ref().is_some_and(|desk| desk.has_news());
-        waiter.until(control.bell(*bell), || crew.is_ready() || news());
-    }
-}
-
 #[cfg(all(test, not(loom)))]
-mod tests {
-    use super::*;
-    use std::sync::Mutex;
-
-    /// Notes its limits and flushes; has something to note in every second turn.
-    #[derive(Default)]
-    struct Probe(Arc<Mutex<(Vec<usize>, u32)>>);
-
-    impl Stage for Probe {
-        fn turn(&mut self, limit: usize, mark: &mut Mark) -> Turn {
-            let limits = &mut self.0.lock().expect("no panic").0;
-            limits.push(limit);
-            mark.noted |= limits.len().is_multiple_of(2);
-            Turn::WORKED
-        }
-
-        fn is_ready(&mut self) -> bool {
-            true
-        }
-
-        fn backlog(&mut self) -> usize {
-            0
-        }
-
-        fn flush(&mut self) {
-            self.0.lock().expect("no panic").1 += 1;
-        }
-
-        fn seat(&mut self, _: Box<[usize]>, _: bool, _: bool) {}
-    }
-
-    fn placed(stage: impl Stage + 'static) -> Placed {
-        Placed {
-            name: "probe".into(),
-            stage: Box::new(stage),
-        }
-    }
-
-    #[test]
-    fn only_a_stage_that_nobody_shares_or_calls_back_takes_all_at_once() {
-        let limit = |mut crew: Crew, stages: usize| {
-            let seen = Probe::default().0;
-            crew.stages = (0..stages)
-                .map(|_| placed(Probe(Arc::clone(&seen))))
-                .collect();
-            crew.round(Mark::default());
-            seen.lock().expect("no panic").0[0]
-        };
-        assert_eq!(limit(Crew::new(Vec::new(), None), 1), usize::MAX);
-        assert_eq!(limit(Crew::new(Vec::new(), None), 2), ROUND);
-        assert_eq!(limit(Crew::on_call(), 1), ROUND);
-    }
-
-    #[test]
-    fn a_round_is_flushed_only_if_something_was_noted_in_it() {
-        let seen = Probe::default().0;
-        let mut crew = Crew::new(vec![placed(Probe(Arc::clone(&seen)))], None);
-        for round in 1..=10 {
-            crew.round(Mark::default());
-            assert_eq!(seen.lock().expect("no panic").1, round / 2);
-        }
-    }
-}
+mod tests;

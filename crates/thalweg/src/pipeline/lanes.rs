@@ -123,7 +123,7 @@ impl<T> Producer<T> {
             let control = &self.merger.control;
             let bell = control.bell(self.bell);
             let plenty = lane.capacity() / 8;
-            self.waiter.until_room(bell, plenty, || {
+            self.waiter.until_room(bell, plenty, |_| {
                 let is_over =
                     lane.is_closed() || control.failure().is_some() || control.is_abandoned();
                 lane.free(1).max(is_over.into())
@@ -267,7 +267,10 @@ impl<T: Send + Sync> Merger<T> {
             }
         };
         let wanted = waiting.min(ROUND);
-        let count = publisher.free(wanted).min(wanted);
+        let mut count = publisher.free(wanted).min(wanted);
+        if count == 0 {
+            count = publisher.free_early(1).min(wanted);
+        }
         if count == 0 {
             return false;
         }
@@ -337,7 +340,7 @@ impl<T: Send + Sync> Merge for Merger<T> {
         let Some(publisher) = &mut self.publisher else {
             return false;
         };
-        let room = publisher.free(1) > 0;
+        let room = publisher.free_early(1) > 0;
         let mut open = false;
         for lane in self.lanes.iter_mut().filter(|lane| !lane.closed) {
             match lane.reader.poll() {

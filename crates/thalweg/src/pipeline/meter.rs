@@ -7,7 +7,7 @@ use thalweg_measure::histogram::{Reader, Writer, recorder};
 
 use super::graph::Graph;
 use super::slowest::{Slow, Slowest};
-use super::timeline::Timeline;
+use super::timeline::{Samples, Timeline};
 use crate::ring::broadcast::Progress;
 use crate::ring::sync::{AtomicU64, Ordering};
 
@@ -78,8 +78,7 @@ pub(super) struct Meter {
     notes: Vec<Note>,
     batches: Vec<u64>,
     closed: Vec<u64>,
-    /// No event before this one is sampled.
-    unsampled_until: u64,
+    samples: Samples,
 }
 
 /// A chunk that contains a sampled event.
@@ -144,6 +143,7 @@ impl Meter {
                 shared,
             }
         });
+        let samples = Samples::new(Arc::clone(&timeline));
         let meter = Self {
             timeline,
             clock: Clock::global(),
@@ -157,7 +157,7 @@ impl Meter {
             notes: Vec::with_capacity(NOTES),
             batches: Vec::with_capacity(NOTES),
             closed: Vec::with_capacity(NOTES),
-            unsampled_until: 0,
+            samples,
         };
         (meter, gauge)
     }
@@ -176,50 +176,19 @@ impl Meter {
     /// Whether one of `count` events from `first` may be sampled.
     #[inline(always)]
     pub(super) fn is_sampled(&self, first: u64, count: usize) -> bool {
-        first + count as u64 > self.unsampled_until
+        self.samples.may_be(first, count)
     }
 
     /// Before work on `count` (at least 1) events from `first`: reads the clock if one of them is
     /// sampled.
     #[inline(always)]
     pub(super) fn before(&mut self, first: u64, count: usize, mark: &mut Mark) -> Option<Begun> {
-        if first + count as u64 <= self.unsampled_until {
+        if self.samples.next(first, count).is_none() {
             mark.ticks = None;
             return None;
         }
-        self.before_sample(first, count, mark)
-    }
-
-    #[inline(never)]
-    fn before_sample(&mut self, first: u64, count: usize, mark: &mut Mark) -> Option<Begun> {
-        let end = first + count as u64;
-        let mut sampled = first;
-        loop {
-            let next = self.timeline.unsampled_until(sampled);
-            self.unsampled_until = next;
-            if next >= end {
-                mark.ticks = None;
-                return None;
-            }
-            if self.timeline.row(self.timeline.block_of(next)).sequence() == Some(next) {
-                let begin = mark.ticks.take().unwrap_or_else(|| self.clock.ticks());
-                return Some(Begun { begin });
-            }
-            // Not told of a sample in this block, though one may come; or the next block's turn.
-            let block = self.timeline.block_of(next);
-            let is_later = block > self.timeline.block_of(sampled);
-            sampled = if is_later {
-                next
-            } else {
-                (block + 1) << self.timeline.shift()
-            };
-            if sampled >= end {
-                // Told or not, these are published, and will not be sampled any more.
-                self.unsampled_until = end;
-                mark.ticks = None;
-                return None;
-            }
-        }
+        let begin = mark.ticks.take().unwrap_or_else(|| self.clock.ticks());
+        Some(Begun { begin })
     }
 
     /// After the work, before the release, if the chunk was sampled. `owns` says whether a sampled

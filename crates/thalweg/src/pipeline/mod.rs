@@ -46,7 +46,9 @@ mod publish;
 mod slowest;
 mod stage;
 mod stats;
+mod thread;
 mod timeline;
+mod work;
 
 use std::sync::Arc;
 
@@ -93,6 +95,18 @@ impl<T> Intake<T> {
         }
     }
 
+    /// As [`room`](Self::room) for one event, and counts each slot that the last stages gave back.
+    fn any_room(&mut self) -> usize {
+        #[cfg(shuttle)]
+        if crate::ring::sync::fault::is("room_unseen") {
+            return self.room(1);
+        }
+        match self {
+            Intake::Direct(direct) => direct.publisher.free_early(1),
+            _ => self.room(1),
+        }
+    }
+
     /// Whether nothing will be taken any more.
     fn is_closed(&self) -> bool {
         match self {
@@ -111,13 +125,13 @@ impl<T> Intake<T> {
 pub struct Pipeline<T> {
     // Dropped first to last: the intake closes the ring, the crew lets its readers go.
     intake: Intake<T>,
-    crew: Crew,
+    crew: Crew<T>,
     threads: Vec<JoinHandle<()>>,
     producers: Vec<Producer<T>>,
     /// Whose bells to ring after publishing.
     first_bells: Box<[usize]>,
     waiter: Waiter,
-    auto: Option<Auto>,
+    auto: Option<Auto<T>>,
     gauges: Vec<Gauge>,
     timeline: Arc<Timeline>,
     control: Arc<Control>,
@@ -168,11 +182,16 @@ impl<T> Pipeline<T> {
     #[inline]
     pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
         self.make_room()?;
-        match self.try_publish(write) {
-            Ok(()) => Ok(()),
-            Err(TryPublishError::Stopped(stopped)) => Err(stopped),
-            // There was room a moment ago, and only this thread uses it up.
-            Err(TryPublishError::Full) => Err(self.stopped()),
+        // There was room a moment ago, and only this thread uses it up.
+        match &mut self.intake {
+            Intake::Direct(direct) => match direct.publish(1, |claim| claim.write(0, write)) {
+                Ok(stamp) => self.published(stamp),
+                Err(_) => Err(self.stopped()),
+            },
+            _ => self.try_publish(write).map_err(|error| match error {
+                TryPublishError::Stopped(stopped) => stopped,
+                TryPublishError::Full => self.stopped(),
+            }),
         }
     }
 
@@ -186,6 +205,7 @@ impl<T> Pipeline<T> {
             // It may be the caller's own stages that the room waits for.
             self.run(Mark::default())
                 .map_err(TryPublishError::Stopped)?;
+            self.intake.any_room();
         }
         let stamp = match &mut self.intake {
             Intake::Direct(direct) => match direct.publish(1, |claim| claim.write(0, write)) {
@@ -284,11 +304,11 @@ impl<T> Pipeline<T> {
 
     /// Runs the caller's stages until they have nothing more to do for now.
     #[inline]
-    fn run(&mut self, mark: Mark) -> Result<Round, Stopped> {
+    fn run(&mut self, mut mark: Mark) -> Result<Round, Stopped> {
         let outcome = self.crew.guarded(&self.control, |crew| {
-            let mut round = crew.round(mark);
+            let mut round = crew.round(&mut mark);
             while round == (Round::Worked { more: true }) {
-                round = crew.round(Mark::default());
+                round = crew.round(&mut Mark::default());
             }
             round
         });
@@ -342,15 +362,22 @@ impl<T> Pipeline<T> {
                 return Err(self.stopped());
             }
             if round == Round::Blocked {
+                if intake.any_room() > 0 {
+                    return Ok(());
+                }
                 yield_now();
                 continue;
             }
             let plenty = capacity / 8;
-            self.waiter.until_room(control.bell(CALLER), plenty, || {
-                let room = intake.room(1);
-                let is_awaited = room == 0 && !is_over(intake) && !crew.is_ready();
-                if is_awaited { 0 } else { room.max(1) }
-            });
+            self.waiter
+                .until_room(control.bell(CALLER), plenty, |is_long| {
+                    let room = match is_long {
+                        true => intake.any_room(),
+                        false => intake.room(1),
+                    };
+                    let is_awaited = room == 0 && !is_over(intake) && !crew.is_ready();
+                    if is_awaited { 0 } else { room.max(1) }
+                });
         }
     }
 

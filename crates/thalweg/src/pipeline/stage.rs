@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use super::chunk::{Chunk, Context, Handled, View};
+use super::chunk::Context;
 use super::control::Control;
+use super::crew::ROUND;
 use super::meter::{Begun, Mark, Meter};
-use crate::ring::broadcast::{Polled, ReadOnly, ReadWrite};
+use super::work::Work;
+use crate::ring::broadcast::{Hand, Polled, Reader};
 
 /// What came of a stage's turn; turns of several stages are combined bit by
 /// bit. No bit: no event.
@@ -54,14 +56,29 @@ fn outcome(done: usize, batch: usize, waiting: usize) -> Turn {
     }
 }
 
-/// A stage whose event and closure types are forgotten.
-pub(super) trait Stage: Send {
+/// A stage whose closure's type is forgotten. Its reader stands in its crew's line.
+pub(super) trait Stage<T>: Send {
     /// Works on up to `limit` events.
-    fn turn(&mut self, limit: usize, mark: &mut Mark) -> Turn;
-    /// Whether a turn would find something, be it the end.
-    fn is_ready(&mut self) -> bool;
-    /// How many events wait for it, looked at anew.
-    fn backlog(&mut self) -> usize;
+    fn turn(&mut self, reader: &mut Reader<T>, limit: usize, mark: &mut Mark) -> Turn;
+    /// Works on the first `count` events in the hand, as the stage at this place of its crew.
+    /// Only where it has a [`pace`](Self::pace).
+    fn step(&mut self, hand: &mut Hand<'_, T>, count: usize, place: usize, batch_end: u64);
+    /// Works on the next event, which may be sampled, as one of a batch; gives whether it was
+    /// there.
+    fn sample(
+        &mut self,
+        reader: &mut Reader<T>,
+        batch: usize,
+        batch_end: u64,
+        mark: &mut Mark,
+    ) -> bool;
+    /// After so many events it [tells](Self::tell) others; `None` if it takes events by the chunk
+    /// and can't go step by step.
+    fn pace(&self) -> Option<usize>;
+    /// Whose bells to ring after each event, if it gives each event's slot back at once.
+    fn eager_bells(&self) -> Option<&[usize]>;
+    /// Wakes those who wait for what was done in steps.
+    fn tell(&mut self);
     /// Writes what was measured into the histograms.
     fn flush(&mut self);
     /// Whose bells to ring after each chunk, and whether to flush after each. `is_away`: the stage
@@ -69,139 +86,8 @@ pub(super) trait Stage: Send {
     fn seat(&mut self, bells: Box<[usize]>, is_alone: bool, is_away: bool);
 }
 
-/// The part of a reader that does not depend on its kind.
-pub(super) trait Reach: Send {
-    fn waiting(&mut self) -> usize;
-    fn waiting_now(&mut self) -> usize;
-    fn poll(&mut self) -> Polled;
-    fn next_sequence(&self) -> u64;
-    fn owns(&self, sequence: u64) -> bool;
-    fn release(&mut self, count: usize);
-}
-
-macro_rules! reach {
-    ($reader:ident, $owns:expr) => {
-        impl<T: Send + Sync> Reach for $reader<T> {
-            #[inline(always)]
-            fn waiting(&mut self) -> usize {
-                $reader::waiting(self)
-            }
-            #[inline]
-            fn waiting_now(&mut self) -> usize {
-                $reader::waiting_now(self)
-            }
-            #[inline]
-            fn poll(&mut self) -> Polled {
-                $reader::poll(self)
-            }
-            #[inline(always)]
-            fn next_sequence(&self) -> u64 {
-                $reader::next_sequence(self)
-            }
-            #[inline]
-            fn owns(&self, sequence: u64) -> bool {
-                $owns(self, sequence)
-            }
-            #[inline(always)]
-            fn release(&mut self, count: usize) {
-                $reader::release(self, count);
-            }
-        }
-    };
-}
-
-reach!(ReadOnly, |_: &Self, _| true);
-reach!(ReadWrite, ReadWrite::owns);
-
-/// Work on a chunk through a reader; gives how many events are done.
-pub(super) trait Work<R>: Send {
-    /// Whether an event is done when its call returns, and not only the chunk.
-    const EACH: bool;
-    fn chunk(&mut self, reader: &mut R, count: usize, batch_end: u64) -> usize;
-    /// As [`chunk`](Self::chunk), and releases each event as soon as it is done, then calls
-    /// `released`. Only where [`EACH`](Self::EACH) holds.
-    fn one_by_one(&mut self, reader: &mut R, count: usize, batch_end: u64, released: impl FnMut());
-}
-
-/// A closure called for each event.
-pub(super) struct Each<F>(pub(super) F);
-
-/// A closure called for each chunk.
-pub(super) struct Whole<F>(pub(super) F);
-
-impl<T, F: FnMut(&mut T, Context) + Send> Work<ReadWrite<T>> for Each<F> {
-    const EACH: bool = true;
-
-    #[inline(always)]
-    fn chunk(&mut self, reader: &mut ReadWrite<T>, count: usize, batch_end: u64) -> usize {
-        Chunk::new(reader, count, batch_end)
-            .for_each(&mut self.0)
-            .count()
-    }
-
-    #[inline(always)]
-    fn one_by_one(
-        &mut self,
-        reader: &mut ReadWrite<T>,
-        count: usize,
-        batch_end: u64,
-        released: impl FnMut(),
-    ) {
-        let work = |sequence, event: &mut T| (self.0)(event, Context::new(sequence, batch_end));
-        reader.for_each_released(count, work, released);
-    }
-}
-
-impl<T, F: FnMut(&T, Context) + Send> Work<ReadOnly<T>> for Each<F> {
-    const EACH: bool = true;
-
-    #[inline(always)]
-    fn chunk(&mut self, reader: &mut ReadOnly<T>, count: usize, batch_end: u64) -> usize {
-        View::new(reader, count, batch_end)
-            .for_each(&mut self.0)
-            .count()
-    }
-
-    #[inline(always)]
-    fn one_by_one(
-        &mut self,
-        reader: &mut ReadOnly<T>,
-        count: usize,
-        batch_end: u64,
-        released: impl FnMut(),
-    ) {
-        let work = |sequence, event: &T| (self.0)(event, Context::new(sequence, batch_end));
-        reader.for_each_released(count, work, released);
-    }
-}
-
-impl<T, F: FnMut(Chunk<'_, T>) -> Handled + Send> Work<ReadWrite<T>> for Whole<F> {
-    const EACH: bool = false;
-
-    #[inline(always)]
-    fn chunk(&mut self, reader: &mut ReadWrite<T>, count: usize, batch_end: u64) -> usize {
-        let handled = (self.0)(Chunk::new(reader, count, batch_end));
-        handled.count().min(count)
-    }
-
-    fn one_by_one(&mut self, _: &mut ReadWrite<T>, _: usize, _: u64, _: impl FnMut()) {}
-}
-
-impl<T, F: FnMut(View<'_, T>) -> Handled + Send> Work<ReadOnly<T>> for Whole<F> {
-    const EACH: bool = false;
-
-    #[inline(always)]
-    fn chunk(&mut self, reader: &mut ReadOnly<T>, count: usize, batch_end: u64) -> usize {
-        let handled = (self.0)(View::new(reader, count, batch_end));
-        handled.count().min(count)
-    }
-
-    fn one_by_one(&mut self, _: &mut ReadOnly<T>, _: usize, _: u64, _: impl FnMut()) {}
-}
-
 /// The one implementation of [`Stage`].
-pub(super) struct Member<R, W> {
-    reader: R,
+pub(super) struct Member<W> {
     work: W,
     meter: Meter,
     progress: usize,
@@ -218,16 +104,18 @@ pub(super) struct Member<R, W> {
     plain_max: usize,
 }
 
-impl<R, W> Member<R, W> {
-    pub(super) fn new(
-        reader: R,
-        work: W,
-        meter: Meter,
-        progress: usize,
-        control: Arc<Control>,
-    ) -> Self {
+/// How much of what a stage was given.
+#[derive(Clone, Copy)]
+struct Batch {
+    /// Events that it takes up.
+    count: usize,
+    /// The number of the first one behind them.
+    end: u64,
+}
+
+impl<W> Member<W> {
+    pub(super) fn new(work: W, meter: Meter, progress: usize, control: Arc<Control>) -> Self {
         Self {
-            reader,
             work,
             meter,
             progress,
@@ -239,57 +127,66 @@ impl<R, W> Member<R, W> {
             plain_max: progress,
         }
     }
-}
 
-impl<R: Reach, W: Work<R>> Member<R, W> {
     /// One chunk: measure, work, publish the progress; gives how many of `count` events are done.
     #[inline(always)]
-    fn chunk(&mut self, count: usize, batch: usize, batch_end: u64, mark: &mut Mark) -> usize {
+    fn chunk<T>(
+        &mut self,
+        reader: &mut Reader<T>,
+        count: usize,
+        batch: Batch,
+        mark: &mut Mark,
+    ) -> usize
+    where
+        W: Work<T>,
+    {
         #[cfg(shuttle)]
         let is_late = crate::ring::sync::fault::is("room_late");
         #[cfg(not(shuttle))]
         let is_late = false;
         if self.is_eager && !is_late {
-            return self.one_by_one(count, batch, batch_end, mark);
+            return self.one_by_one(reader, count, batch, mark);
         }
-        let first = self.reader.next_sequence();
+        let first = reader.next_sequence();
         let begun = self.meter.before(first, count, mark);
-        let done = self.work.chunk(&mut self.reader, count, batch_end);
+        let done = self.work.chunk(reader, count, batch.end);
         if let Some(begun) = begun {
-            self.measured(begun, done, batch, mark);
+            self.measured(reader, begun, done, batch.count, mark);
         }
-        self.reader.release(done);
+        reader.release(done);
         if !self.is_quiet {
-            self.tell(done);
+            self.tell_of(done);
         }
         done
     }
 
     /// A chunk whose events go back one by one.
     #[inline(never)]
-    fn one_by_one(&mut self, count: usize, batch: usize, batch_end: u64, mark: &mut Mark) -> usize {
-        let first = self.reader.next_sequence();
-        let Self { reader, work, .. } = self;
-        if let Some(begun) = self.meter.before(first, count, mark) {
-            let mut samples = 0;
-            for sequence in first..first + count as u64 {
-                work.chunk(reader, 1, batch_end);
-                samples += self
-                    .meter
-                    .event(begun, sequence, |sequence| reader.owns(sequence));
-                reader.release(1);
-                self.control.ring(&self.bells);
+    fn one_by_one<T>(
+        &mut self,
+        reader: &mut Reader<T>,
+        count: usize,
+        batch: Batch,
+        mark: &mut Mark,
+    ) -> usize
+    where
+        W: Work<T>,
+    {
+        let first = reader.next_sequence();
+        let begun = self.meter.before(first, count, mark);
+        let mut samples = 0;
+        for sequence in first..first + count as u64 {
+            self.work.chunk(reader, 1, batch.end);
+            if let Some(begun) = begun {
+                let owns = |sequence| reader.owns(sequence);
+                samples += self.meter.event(begun, sequence, owns);
             }
-            self.meter.over(begun, count, samples, batch, mark);
-        } else {
-            let (control, bells) = (&self.control, &self.bells);
-            work.one_by_one(reader, count, batch_end, || {
-                #[cfg(shuttle)]
-                if crate::ring::sync::fault::is("room_unrung") {
-                    return;
-                }
-                control.ring(bells);
-            });
+            reader.give_back();
+            self.ring();
+        }
+        reader.release(0);
+        if let Some(begun) = begun {
+            self.meter.over(begun, count, samples, batch.count, mark);
         }
         if self.flush_each {
             self.meter.flush();
@@ -297,9 +194,19 @@ impl<R: Reach, W: Work<R>> Member<R, W> {
         count
     }
 
+    /// After an event whose slot was given back.
+    #[inline(always)]
+    fn ring(&self) {
+        #[cfg(shuttle)]
+        if crate::ring::sync::fault::is("room_unrung") {
+            return;
+        }
+        self.control.ring(&self.bells);
+    }
+
     /// After a chunk, where other threads wait for it, or nobody flushes later.
     #[inline(never)]
-    fn tell(&mut self, done: usize) {
+    fn tell_of(&mut self, done: usize) {
         #[cfg(shuttle)]
         let done = if crate::ring::sync::fault::is("stage_unrung") {
             0
@@ -315,68 +222,118 @@ impl<R: Reach, W: Work<R>> Member<R, W> {
     }
 
     #[inline(never)]
-    fn measured(&mut self, begun: Begun, done: usize, batch: usize, mark: &mut Mark) {
+    fn measured<T>(
+        &mut self,
+        reader: &Reader<T>,
+        begun: Begun,
+        done: usize,
+        batch: usize,
+        mark: &mut Mark,
+    ) {
         mark.ticks = None;
         if done > 0 {
-            let first = self.reader.next_sequence();
-            let owns = |sequence| self.reader.owns(sequence);
+            let first = reader.next_sequence();
+            let owns = |sequence| reader.owns(sequence);
             self.meter.after(begun, first, done, batch, owns, mark);
         }
     }
 
     /// A turn with measuring, bells, or several chunks.
     #[inline(never)]
-    fn careful(&mut self, batch: usize, waiting: usize, batch_end: u64, mark: &mut Mark) -> Turn {
-        let mut left = batch;
+    fn careful<T>(
+        &mut self,
+        reader: &mut Reader<T>,
+        batch: Batch,
+        waiting: usize,
+        mark: &mut Mark,
+    ) -> Turn
+    where
+        W: Work<T>,
+    {
+        let mut left = batch.count;
         while left > 0 {
             let chunk = left.min(self.progress);
-            let done = self.chunk(chunk, batch, batch_end, mark);
+            let done = self.chunk(reader, chunk, batch, mark);
             left -= done;
             if done < chunk {
                 break;
             }
         }
-        outcome(batch - left, batch, waiting)
-    }
-
-    #[cold]
-    fn nothing(&mut self, mark: &mut Mark) -> Turn {
-        mark.ticks = None;
-        match self.reader.poll() {
-            // It came just now: the next turn has it.
-            Polled::Ready(_) => Turn::MORE,
-            Polled::Empty => Turn::IDLE,
-            Polled::Closed => Turn::DONE,
-        }
+        outcome(batch.count - left, batch.count, waiting)
     }
 }
 
-impl<R: Reach, W: Work<R>> Stage for Member<R, W> {
+#[cold]
+fn nothing<T>(reader: &mut Reader<T>, mark: &mut Mark) -> Turn {
+    mark.ticks = None;
+    match reader.poll() {
+        // It came just now: the next turn has it.
+        Polled::Ready(_) => Turn::MORE,
+        Polled::Empty => Turn::IDLE,
+        Polled::Closed => Turn::DONE,
+    }
+}
+
+impl<T, W: Work<T>> Stage<T> for Member<W> {
     #[inline]
-    fn turn(&mut self, limit: usize, mark: &mut Mark) -> Turn {
-        let waiting = self.reader.waiting();
+    fn turn(&mut self, reader: &mut Reader<T>, limit: usize, mark: &mut Mark) -> Turn {
+        let waiting = reader.waiting();
         if waiting == 0 {
-            return self.nothing(mark);
+            return nothing(reader, mark);
         }
-        let batch = waiting.min(limit);
-        let next = self.reader.next_sequence();
-        let batch_end = next + batch as u64;
+        let count = waiting.min(limit);
+        let next = reader.next_sequence();
+        let end = next + count as u64;
         // The rest is for what is rare, or large enough to pay for it.
-        if batch > self.plain_max || self.meter.is_sampled(next, batch) {
-            return self.careful(batch, waiting, batch_end, mark);
+        if count > self.plain_max || self.meter.is_sampled(next, count) {
+            return self.careful(reader, Batch { count, end }, waiting, mark);
         }
         mark.ticks = None;
-        let done = self.work.chunk(&mut self.reader, batch, batch_end);
-        self.reader.release(done);
-        outcome(done, batch, waiting)
+        let done = self.work.chunk(reader, count, end);
+        reader.release(done);
+        outcome(done, count, waiting)
     }
 
-    fn backlog(&mut self) -> usize {
-        self.reader.waiting_now()
+    #[inline]
+    fn step(&mut self, hand: &mut Hand<'_, T>, count: usize, place: usize, batch_end: u64) {
+        for at in 0..count {
+            hand.lend(place, at, |sequence, event| {
+                self.work.each(event, Context::new(sequence, batch_end));
+            });
+        }
     }
 
-    fn is_ready(&mut self) -> bool {
-        self.reader.poll() != Polled::Empty
+    fn sample(
+        &mut self,
+        reader: &mut Reader<T>,
+        batch: usize,
+        batch_end: u64,
+        mark: &mut Mark,
+    ) -> bool {
+        let batch = Batch {
+            count: batch,
+            end: batch_end,
+        };
+        reader.waiting() > 0 && self.chunk(reader, 1, batch, mark) > 0
+    }
+
+    fn pace(&self) -> Option<usize> {
+        W::EACH.then_some(if self.is_quiet {
+            usize::MAX
+        } else {
+            // `usize::MAX` events come to a round.
+            self.progress.min(ROUND)
+        })
+    }
+
+    fn eager_bells(&self) -> Option<&[usize]> {
+        self.is_eager.then_some(&*self.bells)
+    }
+
+    fn tell(&mut self) {
+        if !self.is_quiet {
+            self.tell_of(1);
+        }
     }
 
     fn flush(&mut self) {

@@ -13,10 +13,11 @@ use crate::ring::sync::Ordering;
 /// Where the time of the events went, up to now.
 ///
 /// Times are of *sampled* events: one in [`sampled_every`](Self::sampled_every), at a place in its
-/// block that has no period. All events of a chunk (up to a stage's progress interval) share one
-/// begin and one end, so the service time of an event is that of its chunk. For stages in a row the
-/// parts add up: an event's waits and services sum to its end-to-end time, except where clocks of
-/// two cores made a wait negative, which counts as 0.
+/// block that has no period. Where each stage that shares a thread takes events one at a time, a
+/// sampled event is measured alone; else all events of a chunk (up to a stage's progress interval)
+/// share one begin and one end, so that the service time of an event is that of its chunk. For
+/// stages in a row the parts add up: an event's waits and services sum to its end-to-end time,
+/// except where clocks of two cores made a wait negative, which counts as 0.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stats {

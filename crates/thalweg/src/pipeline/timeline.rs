@@ -20,6 +20,8 @@
 //! lengths would not do: with a ring of one block, two samples of one row may be only a block and
 //! one event apart.
 
+use std::sync::Arc;
+
 use crate::ring::sync::{AtomicU64, Ordering};
 
 const SEQUENCE: usize = 0;
@@ -156,6 +158,68 @@ impl Timeline {
         self.row(block)
             .sequence()
             .is_some_and(|taken| self.block_of(taken) == block)
+    }
+}
+
+/// Where the next sampled event is, for who works on published events in their order.
+#[derive(Debug)]
+pub(super) struct Samples {
+    timeline: Arc<Timeline>,
+    /// No event before this one is sampled.
+    unsampled_until: u64,
+}
+
+impl Samples {
+    pub(super) fn new(timeline: Arc<Timeline>) -> Self {
+        Self {
+            timeline,
+            unsampled_until: 0,
+        }
+    }
+
+    /// Whether one of `count` events from `first` may be sampled.
+    #[inline(always)]
+    pub(super) fn may_be(&self, first: u64, count: usize) -> bool {
+        first + count as u64 > self.unsampled_until
+    }
+
+    /// The first sampled one of `count` published events from `first`.
+    #[inline(always)]
+    pub(super) fn next(&mut self, first: u64, count: usize) -> Option<u64> {
+        if self.may_be(first, count) {
+            self.look(first, count)
+        } else {
+            None
+        }
+    }
+
+    #[inline(never)]
+    fn look(&mut self, first: u64, count: usize) -> Option<u64> {
+        let end = first + count as u64;
+        let mut sampled = first;
+        loop {
+            let next = self.timeline.unsampled_until(sampled);
+            self.unsampled_until = next;
+            if next >= end {
+                return None;
+            }
+            let block = self.timeline.block_of(next);
+            if self.timeline.row(block).sequence() == Some(next) {
+                return Some(next);
+            }
+            // Not told of a sample in this block, though one may come; or the next block's turn.
+            let is_later = block > self.timeline.block_of(sampled);
+            sampled = if is_later {
+                next
+            } else {
+                (block + 1) << self.timeline.shift()
+            };
+            if sampled >= end {
+                // Told or not, these are published, and will not be sampled any more.
+                self.unsampled_until = end;
+                return None;
+            }
+        }
     }
 }
 

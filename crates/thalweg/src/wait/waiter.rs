@@ -40,6 +40,10 @@ const ROOM_NS: u64 = 50_000;
 /// waits must hear of the first free slot, and hears of it so much later at most.
 const LOOK_NS: std::ops::RangeInclusive<u64> = 100..=10_000;
 
+/// Stages tell of free slots by the round, of 64 events. Whoever has waited for so long (a round of
+/// 150 ns an event) looks for each single one.
+const LONG_NS: u64 = 10_000;
+
 /// A thread's way of waiting.
 #[derive(Debug)]
 pub(crate) struct Waiter {
@@ -113,19 +117,23 @@ impl Waiter {
         }
     }
 
-    /// As [`until`](Self::until) for room in a ring: returns once `room` is not 0. Looks less often
-    /// if there was less than `plenty` the last time, and goes on for longer before it sleeps.
+    /// As [`until`](Self::until) for room in a ring: returns once `room(is_long)` is not 0, where
+    /// `is_long` asks for a look that finds any room, and costs the stage that makes it more. Looks
+    /// less often if there was less than `plenty` the last time, and goes on for longer before it
+    /// sleeps.
     pub(crate) fn until_room(
         &mut self,
         signal: &Signal,
         plenty: usize,
-        mut room: impl FnMut() -> usize,
+        mut room: impl FnMut(bool) -> usize,
     ) {
         let budget = if self.shares { SHARE_NS } else { ROOM_NS };
-        let deadline = self.clock.ticks() + self.clock.ticks_from_ns(budget);
+        let begin = self.clock.ticks();
+        let deadline = begin + self.clock.ticks_from_ns(budget);
+        let long = begin + self.clock.ticks_from_ns(LONG_NS);
         while !IS_MODEL && (self.may_pause() || self.gives_turns()) {
             let now = self.pause_for(self.look_ns);
-            let found = room();
+            let found = room(now >= long);
             if found > 0 {
                 let next = if found < plenty {
                     self.look_ns * 2
@@ -139,7 +147,7 @@ impl Waiter {
                 break;
             }
         }
-        self.until(signal, || room() > 0);
+        self.until(signal, || room(true) > 0);
     }
 
     fn pause_for(&self, ns: u64) -> u64 {
@@ -195,7 +203,7 @@ mod tests {
                     let (condition, signal) = &*waiting;
                     match room {
                         0 => waiter.until(signal, || condition.load(SeqCst)),
-                        _ => waiter.until_room(signal, room, || condition.load(SeqCst).into()),
+                        _ => waiter.until_room(signal, room, |_| condition.load(SeqCst).into()),
                     }
                 });
                 // Mostly long enough that a thread which may sleep does.

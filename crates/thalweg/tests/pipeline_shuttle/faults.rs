@@ -10,6 +10,7 @@ faults! {
     failure_untold: panics::the_caller_asleep_for_room_hears_of_it;
     lane_unrung: lanes::living_producers_are_all_served;
     room_late: handover::results_are_drained_between_publishes;
-    room_unrung: handover::room_comes_from_one_thread;
+    room_unrung: handover::results_are_drained_by_a_caller_that_sleeps;
+    room_unseen: handover::results_are_drained_between_publishes;
     stage_unrung: handover::answers_of_two_threads;
 }

@@ -99,6 +99,16 @@ fn results_are_drained_between_publishes() {
 }
 
 #[test]
+fn results_are_drained_by_a_caller_that_sleeps() {
+    explore(|| drained_between(Placement::threads(1).waiting(Strategy::Park)));
+}
+
+#[test]
+fn results_of_a_stage_alone_are_drained_between_publishes() {
+    explore(|| drained_between(Placement::caller_and_threads(1, 1)));
+}
+
+#[test]
 fn results_of_two_threads_are_drained_between_publishes() {
     explore(|| drained_between(Placement::threads(2)));
 }

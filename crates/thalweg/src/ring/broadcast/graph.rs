@@ -183,7 +183,7 @@ impl<T> Builder<T> {
                 }
             })
             .collect();
-        Ok((Publisher::new(ring, last, self.groups), readers))
+        Ok((Publisher::new(ring, &last, self.groups), readers))
     }
 
     /// For every reader, which readers it comes after, directly or through others.

@@ -8,11 +8,14 @@
 //! # State
 //! - `published`: elements `0..published` have been written.
 //! - per reader `done`: this reader is finished with elements `0..done`.
+//! - per reader `early`: it has given elements `0..early` back before it says so in `done`, for a
+//!   publisher that finds no room otherwise. On a line of its own: `done`, which publisher and
+//!   later readers look at again and again, would go to and fro with each element.
 //! - slot of element `s`: `slots[s & mask]`; per group of shards a table `route[s & mask]`.
 //!
 //! # Rules
 //! 1. The publisher writes element `s` only while `s >= published`, and only after every last
-//!    reader (one that nobody comes after) has `done > s - slots`.
+//!    reader (one that nobody comes after) has `done > s - slots`, or `early`.
 //! 2. A reader touches element `s` only while `done <= s < limit`, where `limit` is the smallest
 //!    `done` of the readers that it comes after, or `published` if there are none.
 //! 3. A reader that writes is ordered against every other reader: one comes after the other,
@@ -20,18 +23,22 @@
 //! 4. Shards of one group are the exception to rule 3: each touches only the elements whose route
 //!    names it, and a route is written by the publisher before it publishes and not again until
 //!    rule 1 gives it the slot back.
-//! 5. `published` and each `done` have one writer, never fall, are stored with `Release` after the
-//!    work on the elements and loaded with `Acquire` before it.
+//! 5. Readers of one thread may stand in a [`Line`], where each works on an element in its turn and
+//!    all are released afterwards; `line.rs` says when that comes to the same as rule 2.
+//! 6. `published`, each `done` and each `early` have one writer, never fall, are stored with
+//!    `Release` after the work on the elements and loaded with `Acquire` before it.
 //!
 //! # Why it works
 //! Take two accesses to one slot, at least one of them a write. *Publisher and reader*: the reader
 //! comes first in the slot's earlier life (rule 1: its `done`, or that of a last reader that
 //! observed it, was acquired) or later in the same life (rule 2: its limit descends from
 //! `published`). *Reader and reader*: rule 3 orders them, and rule 2 makes the later one wait for
-//! the `done` of the earlier one, through a chain of release/acquire pairs (rule 5). *Shards of one
+//! the `done` of the earlier one, through a chain of release/acquire pairs (rule 6). *Shards of one
 //! group*: never the same element (rule 4).
 
+mod either;
 mod graph;
+mod line;
 #[cfg(all(test, loom))]
 mod models;
 mod publisher;
@@ -42,9 +49,11 @@ mod tests;
 use super::sequence::Sequence;
 use super::sync::{Arc, AtomicU32, Ordering, UnsafeCell, order};
 
+pub use either::Reader;
 pub use graph::{BuildError, Builder, ReaderId};
+pub(crate) use line::{Hand, Lent, Line};
 pub use publisher::{Claim, ClaimError, Publisher};
-pub use reader::{Polled, Progress, ReadOnly, ReadWrite, Reader};
+pub use reader::{Polled, Progress, ReadOnly, ReadWrite};
 
 /// One element on lines of its own, so that two stages at work on neighbours don't share a line.
 #[derive(Debug)]
@@ -59,6 +68,8 @@ const READER_GONE: u32 = 2;
 struct Shared<T> {
     published: Arc<Sequence>,
     done: Box<[Arc<Sequence>]>,
+    /// What each reader gave back early; nothing, unless it is above `done`.
+    early: Box<[Arc<Sequence>]>,
     gone: AtomicU32,
     slots: Box<[Slot<T>]>,
     /// One table per group of shards.
@@ -73,10 +84,12 @@ unsafe impl<T: Send + Sync> Send for Shared<T> {}
 
 impl<T> Shared<T> {
     fn new(slots: usize, readers: usize, groups: usize, mut factory: impl FnMut() -> T) -> Self {
+        let sequences = || (0..readers).map(|_| Arc::new(Sequence::new(0))).collect();
         let table = || (0..slots).map(|_| AtomicU32::new(0)).collect();
         Self {
             published: Arc::new(Sequence::new(0)),
-            done: (0..readers).map(|_| Arc::new(Sequence::new(0))).collect(),
+            done: sequences(),
+            early: sequences(),
             gone: AtomicU32::new(0),
             slots: (0..slots)
                 .map(|_| Slot(UnsafeCell::new(factory())))
@@ -87,13 +100,17 @@ impl<T> Shared<T> {
 
     #[inline(always)]
     fn index(&self, sequence: u64) -> usize {
-        // The cast keeps the low bits, which are all that the mask lets through.
-        sequence as usize & (self.slots.len() - 1)
+        self.slots().index(sequence)
     }
 
     #[inline(always)]
     fn slot(&self, sequence: u64) -> &UnsafeCell<T> {
-        &self.slots[self.index(sequence)].0
+        &self.slots().at(sequence).0
+    }
+
+    #[inline(always)]
+    fn slots(&self) -> Slots<'_, T> {
+        Slots(&self.slots)
     }
 
     fn leave(&self, who: u32) {
@@ -105,6 +122,22 @@ impl<T> Shared<T> {
     fn gone(&self) -> u32 {
         // ORDERING: Acquire (order::closed), pairs with `leave()`.
         self.gone.load(order::closed())
+    }
+}
+
+/// All slots, to find one by its element.
+struct Slots<'r, T>(&'r [Slot<T>]);
+
+impl<'r, T> Slots<'r, T> {
+    #[inline(always)]
+    fn index(&self, sequence: u64) -> usize {
+        // The cast keeps the low bits, which are all that the mask lets through.
+        sequence as usize & (self.0.len() - 1)
+    }
+
+    #[inline(always)]
+    fn at(&self, sequence: u64) -> &'r Slot<T> {
+        &self.0[self.index(sequence)]
     }
 }
 

@@ -2,7 +2,7 @@
 
 use loom::thread;
 
-use super::{Builder, Polled, Publisher, ReadOnly, ReadWrite, Reader};
+use super::{Builder, Lent, Line, Polled, Publisher, ReadOnly, ReadWrite, Reader};
 use crate::ring::sync::fault;
 
 fn look(reader: Reader<u32>) -> ReadOnly<u32> {
@@ -179,4 +179,168 @@ fn shards_touch_only_their_own() {
         run(first, 0);
         worker.join().unwrap();
     });
+}
+
+/// A writer and a looker, led through each element of a ring of one slot on one thread.
+fn line() {
+    let mut builder = Builder::new(1);
+    let first = builder.writer(&[]);
+    builder.looker(&[first]);
+    let (mut publisher, readers) = builder.build(|| 0).expect("a valid ring");
+    let mut line = Line::new();
+    readers.into_iter().for_each(|reader| line.push(reader));
+    let producer = thread::spawn(move || {
+        publish(&mut publisher, 1);
+        publish(&mut publisher, 2);
+    });
+    let mut seen = Vec::new();
+    while seen.len() < 2 {
+        let (_, ahead) = line.ahead();
+        line.lead(ahead, 1, |hand| {
+            for at in 0..2 {
+                hand.lend(at, 0, |_, element| match element {
+                    Lent::Write(value) => *value += 10,
+                    Lent::Look(value) => seen.push(*value),
+                });
+            }
+        });
+        thread::yield_now();
+    }
+    assert_eq!(seen, [11, 12]);
+    producer.join().unwrap();
+}
+
+#[test]
+fn a_line_is_led_through_each_element() {
+    loom::model(line);
+}
+
+#[test]
+fn a_relaxed_observe_of_a_line_is_caught() {
+    assert!(fault::caught("observe", line));
+}
+
+#[test]
+fn a_relaxed_release_of_a_line_is_caught() {
+    assert!(fault::caught("release", line));
+}
+
+/// Two readers of one thread, and a third of another that comes between them.
+fn open_line() {
+    let mut builder = Builder::new(1);
+    let first = builder.looker(&[]);
+    let second = builder.writer(&[first]);
+    builder.looker(&[second]);
+    let (mut publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
+    let last = readers.pop();
+    let mut between = write(readers.remove(1));
+    let mut line = Line::new();
+    readers
+        .into_iter()
+        .chain(last)
+        .for_each(|reader| line.push(reader));
+    publish(&mut publisher, 1);
+    let worker = thread::spawn(move || {
+        between.for_each(1, |_, value| *value += 1);
+        between
+    });
+    let (_, ahead) = line.ahead();
+    line.lead(ahead, 1, |hand| {
+        for at in 0..2 {
+            hand.lend(at, 0, |_, element| match element {
+                Lent::Write(_) => panic!("declared as lookers"),
+                Lent::Look(value) => assert!(*value > 0),
+            });
+        }
+    });
+    // The slot is free only when the writer between the two is done with it.
+    let _ = publisher.publish(|slot| *slot = 2);
+    worker.join().unwrap();
+}
+
+#[test]
+fn a_line_with_somebody_between_is_not_led() {
+    loom::model(open_line);
+}
+
+#[test]
+fn leading_an_open_line_is_caught() {
+    assert!(fault::caught("line_open", open_line));
+}
+
+/// A line gives its only slot back early; the publisher writes it again meanwhile.
+fn line_gives_back() {
+    let mut builder = Builder::new(1);
+    let first = builder.writer(&[]);
+    builder.looker(&[first]);
+    let (mut publisher, readers) = builder.build(|| 0).expect("a valid ring");
+    let mut line = Line::new();
+    readers.into_iter().for_each(|reader| line.push(reader));
+    publish(&mut publisher, 1);
+    let consumer = thread::spawn(move || {
+        let (_, ahead) = line.ahead();
+        line.lead(ahead, 1, |hand| {
+            hand.lend(0, 0, |_, element| {
+                if let Lent::Write(value) = element {
+                    *value += 10;
+                }
+            });
+            hand.give_back();
+        });
+        line
+    });
+    while publisher.free_early(1) == 0 {
+        thread::yield_now();
+    }
+    publisher.publish(|slot| *slot = 2).expect("there is room");
+    drop(consumer.join().unwrap());
+}
+
+#[test]
+fn a_slot_that_a_line_gives_back_is_written_again() {
+    loom::model(line_gives_back);
+}
+
+#[test]
+fn a_relaxed_release_of_a_slot_that_a_line_gives_back_is_caught() {
+    assert!(fault::caught("release", line_gives_back));
+}
+
+/// The publisher takes a slot that was given back early, before the reader says so to others.
+fn given_back_early() {
+    let (mut publisher, mut reader) = {
+        let mut builder = Builder::new(1);
+        builder.looker(&[]);
+        let (publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
+        (publisher, readers.remove(0))
+    };
+    publish(&mut publisher, 1);
+    let consumer = thread::spawn(move || {
+        let Reader::Look(looker) = &mut reader else {
+            panic!("declared as a looker");
+        };
+        assert_eq!(looker.visit(1, |_, value| *value == 1), 1);
+        reader.give_back();
+        reader
+    });
+    while publisher.free_early(1) == 0 {
+        thread::yield_now();
+    }
+    publisher.publish(|slot| *slot = 2).expect("there is room");
+    drop(consumer.join().unwrap());
+}
+
+#[test]
+fn a_slot_given_back_early_is_written_again() {
+    loom::model(given_back_early);
+}
+
+#[test]
+fn a_relaxed_release_of_a_slot_given_back_early_is_caught() {
+    assert!(fault::caught("release", given_back_early));
+}
+
+#[test]
+fn a_relaxed_reclaim_of_a_slot_given_back_early_is_caught() {
+    assert!(fault::caught("reclaim", given_back_early));
 }

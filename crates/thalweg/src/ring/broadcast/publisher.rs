@@ -38,6 +38,7 @@ pub struct Publisher<T> {
     /// Elements below this may be written (rule 1), as last seen.
     free_until: u64,
     last: Box<[Arc<Sequence>]>,
+    early: Box<[Arc<Sequence>]>,
     groups: Box<[Group<T>]>,
 }
 
@@ -50,15 +51,17 @@ impl<T> std::fmt::Debug for Publisher<T> {
 }
 
 impl<T> Publisher<T> {
-    pub(super) fn new(ring: Ring<T>, last: Vec<usize>, groups: Vec<Group<T>>) -> Self {
+    pub(super) fn new(ring: Ring<T>, last: &[usize], groups: Vec<Group<T>>) -> Self {
         let free_until = ring.slots.len() as u64;
+        let of = |sequences: &[Arc<Sequence>]| {
+            let last = last.iter().map(|&reader| Arc::clone(&sequences[reader]));
+            last.collect()
+        };
         Self {
             next: 0,
             free_until,
-            last: last
-                .iter()
-                .map(|&reader| Arc::clone(&ring.done[reader]))
-                .collect(),
+            last: of(&ring.done),
+            early: of(&ring.early),
             groups: groups.into(),
             ring,
         }
@@ -80,8 +83,28 @@ impl<T> Publisher<T> {
     pub fn free(&mut self, wanted: usize) -> usize {
         if self.free_until - self.next < wanted as u64 {
             // ORDERING: Acquire (order::reclaim), pairs with the Release in `Cursor::release`: the
-            // last readers' accesses to a slot come before we write it again (rules 1 and 5).
+            // last readers' accesses to a slot come before we write it again (rules 1 and 6).
             let slowest = slowest(&self.last, order::reclaim());
+            let until = slowest + self.ring.slots.len() as u64;
+            self.free_until = self.free_until.max(until);
+        }
+        (self.free_until - self.next) as usize
+    }
+
+    /// As [`free`](Self::free), and counts what readers gave back early
+    /// ([`Reader::give_back`](super::Reader::give_back)). For who finds no room otherwise: each
+    /// look takes a line away from those readers.
+    #[inline(never)]
+    pub fn free_early(&mut self, wanted: usize) -> usize {
+        if self.free(wanted) < wanted {
+            let mut slowest = u64::MAX;
+            for (done, early) in self.last.iter().zip(&self.early) {
+                // ORDERING: Acquire (order::reclaim), pairs with the Release in
+                // `Cursor::give_back`, as in `free`.
+                let early = early.load(order::reclaim());
+                // ORDERING: Acquire (order::reclaim), as in `free`.
+                slowest = slowest.min(early.max(done.load(order::reclaim())));
+            }
             self.free_until = slowest + self.ring.slots.len() as u64;
         }
         (self.free_until - self.next) as usize
@@ -222,7 +245,7 @@ impl<T> Claim<'_, T> {
         }
         publisher.next += count as u64;
         // ORDERING: Release (order::publish), pairs with the Acquire in `Cursor::look`; publishes
-        // slots and routes (rule 5).
+        // slots and routes (rule 6).
         publisher
             .ring
             .published

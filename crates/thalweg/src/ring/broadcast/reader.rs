@@ -2,7 +2,7 @@
 
 use super::{PUBLISHER_GONE, READER_GONE, Ring, slowest};
 use crate::ring::sequence::Sequence;
-use crate::ring::sync::{Arc, Ordering, order};
+use crate::ring::sync::{Arc, Ordering, is_model_over, order};
 
 /// What a reader finds when it looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +18,7 @@ pub enum Polled {
 
 /// How far a reader has come, for whoever wants to watch it.
 #[derive(Debug, Clone)]
-pub struct Progress(Arc<Sequence>);
+pub struct Progress(pub(super) Arc<Sequence>);
 
 impl Progress {
     /// Elements that the reader has released.
@@ -28,32 +28,28 @@ impl Progress {
     }
 }
 
-/// A reader of either kind, as [`Builder::build`](super::Builder::build) gives it.
-#[derive(Debug)]
-pub enum Reader<T> {
-    /// Looks only.
-    Look(ReadOnly<T>),
-    /// Changes elements in place.
-    Write(ReadWrite<T>),
-}
-
 /// A place in the ring, and how far it may go.
 #[derive(Debug)]
-struct Cursor<T> {
+pub(super) struct Cursor<T> {
     /// Our `done`; only this endpoint stores the shared one.
-    next: u64,
-    /// Elements below this may be touched (rule 2), as last seen.
+    pub(super) next: u64,
+    /// Elements below this may be touched (rule 2), as last seen. Below `next` after a
+    /// [`Line`](super::Line) has led this reader on.
     limit: u64,
     /// What we come after: `published`, or the `done` of the first reader that we name.
     source: Arc<Sequence>,
     /// The `done` of the others that we name.
     others: Box<[Arc<Sequence>]>,
-    done: Arc<Sequence>,
-    ring: Ring<T>,
+    pub(super) done: Arc<Sequence>,
+    pub(super) early: Arc<Sequence>,
+    pub(super) ring: Ring<T>,
+    /// The group and the number of the shard that this reader is. Here, so that both kinds of
+    /// reader look the same.
+    pub(super) shard: Option<(usize, u32)>,
 }
 
 impl<T> Cursor<T> {
-    fn new(ring: Ring<T>, id: usize, after: Vec<usize>) -> Self {
+    fn new(ring: Ring<T>, id: usize, after: Vec<usize>, shard: Option<(usize, u32)>) -> Self {
         let mut after = after.into_iter().map(|id| Arc::clone(&ring.done[id]));
         Self {
             next: 0,
@@ -61,16 +57,18 @@ impl<T> Cursor<T> {
             source: after.next().unwrap_or_else(|| Arc::clone(&ring.published)),
             others: after.collect(),
             done: Arc::clone(&ring.done[id]),
+            early: Arc::clone(&ring.early[id]),
             ring,
+            shard,
         }
     }
 
     /// Looks again at those before us.
     #[inline(always)]
-    fn look(&mut self) {
+    pub(super) fn look(&mut self) {
         // ORDERING: Acquire (order::observe), pairs with the Release in `Claim::commit_first` or in
         // `Cursor::release` of a reader before us: its work on the elements is done and visible
-        // (rule 5).
+        // (rule 6).
         self.limit = self.source.load(order::observe());
         if !self.others.is_empty() {
             self.look_at_others();
@@ -84,14 +82,14 @@ impl<T> Cursor<T> {
     }
 
     #[inline(always)]
-    fn available(&mut self) -> usize {
-        if self.limit == self.next {
+    pub(super) fn available(&mut self) -> usize {
+        if self.limit <= self.next {
             self.look();
         }
         (self.limit - self.next) as usize
     }
 
-    fn poll(&mut self) -> Polled {
+    pub(super) fn poll(&mut self) -> Polled {
         match self.available() {
             0 => self.poll_end(),
             ready => Polled::Ready(ready),
@@ -120,17 +118,43 @@ impl<T> Cursor<T> {
     }
 
     #[inline(always)]
-    fn release(&mut self, until: u64) {
+    pub(super) fn release(&mut self, until: u64) {
         self.next = until;
         // ORDERING: Release (order::release), pairs with the Acquire in `Cursor::look` of the
         // readers behind us and in `Publisher::free`; our work on the elements comes before theirs
-        // (rule 5).
+        // (rule 6).
         self.done.store(until, order::release());
+    }
+}
+
+impl<T> Cursor<T> {
+    /// As [`release`](Self::release), but tells only a publisher that finds no room otherwise,
+    /// until the next release. Only where nobody comes after this reader.
+    #[inline(always)]
+    pub(super) fn give_back(&mut self, until: u64) {
+        self.next = until;
+        // ORDERING: Release (order::release), pairs with the Acquire in `Publisher::free_early`;
+        // our work on the elements comes before the publisher's (rule 6).
+        self.early.store(until, order::release());
+    }
+
+    /// The next element, and how many are known to be there.
+    #[inline(always)]
+    pub(super) fn seen(&self) -> (u64, usize) {
+        (self.next, self.limit.saturating_sub(self.next) as usize)
+    }
+
+    /// What this reader comes after.
+    pub(super) fn befores(&self) -> impl Iterator<Item = &Arc<Sequence>> {
+        std::iter::once(&self.source).chain(&self.others)
     }
 }
 
 impl<T> Drop for Cursor<T> {
     fn drop(&mut self) {
+        if is_model_over() {
+            return;
+        }
         // A reader that leaves at the end is no loss; one that leaves earlier stops the ring, since
         // the elements that it will never release can't be used again.
         let gone = self.ring.gone();
@@ -179,7 +203,7 @@ macro_rules! common {
             /// If `count` is more than [`poll`](Self::poll) or a visit found.
             #[inline(always)]
             pub fn release(&mut self, count: usize) {
-                let seen = self.cursor.limit - self.cursor.next;
+                let seen = self.cursor.limit.saturating_sub(self.cursor.next);
                 assert!(
                     count as u64 <= seen,
                     "release of {count} elements, {seen} seen"
@@ -206,7 +230,7 @@ macro_rules! common {
 /// A reader that looks at elements while others may look too.
 #[derive(Debug)]
 pub struct ReadOnly<T> {
-    cursor: Cursor<T>,
+    pub(super) cursor: Cursor<T>,
 }
 
 common!(ReadOnly);
@@ -214,7 +238,7 @@ common!(ReadOnly);
 impl<T> ReadOnly<T> {
     pub(super) fn new(ring: Ring<T>, id: usize, after: Vec<usize>) -> Self {
         Self {
-            cursor: Cursor::new(ring, id, after),
+            cursor: Cursor::new(ring, id, after, None),
         }
     }
 
@@ -235,28 +259,6 @@ impl<T> ReadOnly<T> {
         count
     }
 
-    /// Calls `look(sequence, element)` for up to `max` elements and releases each at once, after
-    /// which it calls `released`; gives their number. If `look` panics, its element stays.
-    #[inline(always)]
-    pub fn for_each_released(
-        &mut self,
-        max: usize,
-        mut look: impl FnMut(u64, &T),
-        mut released: impl FnMut(),
-    ) -> usize {
-        let first = self.cursor.next;
-        let count = self.cursor.available().min(max);
-        for sequence in first..first + count as u64 {
-            let slot = self.cursor.ring.slot(sequence);
-            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rule 3: nobody
-            // writes it.
-            slot.with(|slot| look(sequence, unsafe { &*slot }));
-            self.cursor.release(sequence + 1);
-            released();
-        }
-        count
-    }
-
     /// Calls `look(sequence, element)` for up to `max` elements, then releases them together; gives
     /// their number. If `look` panics, none of them is released.
     #[inline]
@@ -273,9 +275,7 @@ impl<T> ReadOnly<T> {
 /// A reader that changes elements in place: all of them, or those of its shard.
 #[derive(Debug)]
 pub struct ReadWrite<T> {
-    cursor: Cursor<T>,
-    /// The group and the number of the shard that this reader is.
-    shard: Option<(usize, u32)>,
+    pub(super) cursor: Cursor<T>,
 }
 
 common!(ReadWrite);
@@ -288,15 +288,14 @@ impl<T> ReadWrite<T> {
         shard: Option<(usize, u32)>,
     ) -> Self {
         Self {
-            cursor: Cursor::new(ring, id, after),
-            shard,
+            cursor: Cursor::new(ring, id, after, shard),
         }
     }
 
     /// Whether element `sequence`, which must be within reach, is this reader's to change.
     #[inline]
     pub fn owns(&self, sequence: u64) -> bool {
-        let Some((group, shard)) = self.shard else {
+        let Some((group, shard)) = self.cursor.shard else {
             return true;
         };
         let route = &self.cursor.ring.routes[group][self.cursor.ring.index(sequence)];
@@ -321,31 +320,6 @@ impl<T> ReadWrite<T> {
             if !slot.with_mut(|slot| work(sequence, unsafe { &mut *slot })) {
                 return (sequence - first) as usize;
             }
-        }
-        count
-    }
-
-    /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's,
-    /// and releases each at once, after which it calls `released`; gives their number, other
-    /// shards' included. If `work` panics, its element stays.
-    #[inline(always)]
-    pub fn for_each_released(
-        &mut self,
-        max: usize,
-        mut work: impl FnMut(u64, &mut T),
-        mut released: impl FnMut(),
-    ) -> usize {
-        let first = self.cursor.next;
-        let count = self.cursor.available().min(max);
-        for sequence in first..first + count as u64 {
-            if self.owns(sequence) {
-                let slot = self.cursor.ring.slot(sequence);
-                // SAFETY: rule 2: `sequence` is below our limit and not yet released; rules 3 and
-                // 4: nobody else may touch it until we release it.
-                slot.with_mut(|slot| work(sequence, unsafe { &mut *slot }));
-            }
-            self.cursor.release(sequence + 1);
-            released();
         }
         count
     }

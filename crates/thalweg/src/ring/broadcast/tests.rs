@@ -38,7 +38,7 @@ fn a_graph_with_an_unordered_writer_is_refused_and_both_are_named() {
     let a = builder.writer(&[]);
     let b = builder.looker(&[a]);
     builder.writer(&[b]);
-    builder.build(|| 0).unwrap();
+    builder.build(|| 0).expect("a valid ring");
 
     // A shard against a reader outside its group is like any writer.
     let mut builder = Builder::<u64>::new(8);
@@ -245,4 +245,177 @@ fn releasing_more_than_was_seen_is_refused_whatever_the_number() {
     ends.0.publish(|_| ()).unwrap();
     reader.for_each(1, |_, _| ());
     reader.release(usize::MAX);
+}
+
+mod lines {
+    use super::*;
+    use crate::ring::broadcast::{Lent, Line, Reader};
+
+    /// A line of all readers that `declare` makes, beside the rest of them.
+    fn line(
+        slots: usize,
+        of: &[usize],
+        declare: impl FnOnce(&mut Builder<u64>),
+    ) -> (Publisher<u64>, Line<u64>, Vec<Reader<u64>>) {
+        let mut builder = Builder::new(slots);
+        declare(&mut builder);
+        let (publisher, readers) = builder.build(|| 0).expect("a valid ring");
+        let (mut line, mut rest) = (Line::new(), Vec::new());
+        for (at, reader) in readers.into_iter().enumerate() {
+            if of.contains(&at) {
+                line.push(reader);
+            } else {
+                rest.push(reader);
+            }
+        }
+        (publisher, line, rest)
+    }
+
+    fn chain(builder: &mut Builder<u64>) {
+        let first = builder.writer(&[]);
+        let second = builder.writer(&[first]);
+        builder.looker(&[second]);
+    }
+
+    #[test]
+    fn readers_are_led_through_each_element_in_their_order() {
+        let (mut publisher, mut line, _) = line(4, &[0, 1, 2], chain);
+        publisher.publish(|value| *value = 7).unwrap();
+        publisher.publish(|value| *value = 8).unwrap();
+        assert_eq!(line.ahead(), (0, 2));
+        let mut seen = Vec::new();
+        let count = line.lead(5, 1, |hand| {
+            for at in 0..3 {
+                hand.lend(at, 0, |sequence, element| match element {
+                    Lent::Write(value) => *value *= 10,
+                    Lent::Look(value) => seen.push((at, sequence, *value)),
+                });
+            }
+        });
+        assert_eq!((count, seen), (2, vec![(2, 0, 700), (2, 1, 800)]));
+        assert!(publisher.is_drained());
+        assert_eq!(line.ahead(), (2, 0));
+        publisher.publish(|_| ()).unwrap();
+        // Each may go on alone as well.
+        for at in 0..3 {
+            assert_eq!(line.reader(at).waiting(), 1);
+            assert_eq!(line.ahead().1, usize::from(at == 0), "some are ahead");
+            line.reader(at).release(1);
+        }
+        assert!(publisher.is_drained());
+    }
+
+    #[test]
+    fn a_line_is_closed_if_nobody_outside_it_comes_between() {
+        let ahead = |of: &[usize], declare: fn(&mut Builder<u64>)| {
+            let (mut publisher, mut line, mut rest) = line(4, of, declare);
+            publisher.publish(|_| ()).unwrap();
+            for reader in &mut rest {
+                let waiting = reader.waiting();
+                reader.release(waiting);
+            }
+            line.ahead().1
+        };
+        assert_eq!(ahead(&[0, 1, 2], chain), 1);
+        assert_eq!(ahead(&[1, 2], chain), 1, "the first is behind one outside");
+        assert_eq!(ahead(&[0, 2], chain), 0, "one outside is between");
+        let fork = |builder: &mut Builder<u64>| {
+            let first = builder.writer(&[]);
+            builder.looker(&[first]);
+            builder.looker(&[first]);
+        };
+        assert_eq!(ahead(&[1, 2], fork), 1, "both are behind the same one");
+        let lookers = |builder: &mut Builder<u64>| {
+            builder.looker(&[]);
+            builder.looker(&[]);
+        };
+        assert_eq!(ahead(&[0, 1], lookers), 1, "both are behind the publisher");
+        let join = |builder: &mut Builder<u64>| {
+            let (first, second) = (builder.looker(&[]), builder.looker(&[]));
+            builder.writer(&[first, second]);
+        };
+        assert_eq!(ahead(&[0, 1, 2], join), 1);
+        assert_eq!(ahead(&[0, 2], join), 0, "the other looker is outside");
+        let shards = |builder: &mut Builder<u64>| {
+            builder.shards(2, |value| *value as usize, &[]);
+        };
+        assert_eq!(ahead(&[0, 1], shards), 0, "shards see different elements");
+        let (mut publisher, mut mixed, _) = line(4, &[0], lookers);
+        let (_other, _, foreign) = line(4, &[], lookers);
+        foreign.into_iter().for_each(|reader| mixed.push(reader));
+        publisher.publish(|_| ()).unwrap();
+        assert_eq!(mixed.ahead().1, 0, "readers of another ring");
+    }
+
+    #[test]
+    fn what_is_given_back_early_is_room_for_who_asks_for_it() {
+        let (mut publisher, mut line, _) = line(2, &[0, 1, 2], chain);
+        publisher.publish(|_| ()).unwrap();
+        publisher.publish(|_| ()).unwrap();
+        assert_eq!(line.ahead(), (0, 2));
+        line.lead(2, 2, |hand| {
+            assert_eq!((hand.count(), publisher.free_early(1)), (2, 0));
+            hand.give_back();
+            assert_eq!((publisher.free(1), publisher.free_early(1)), (0, 1));
+            hand.lend(0, 0, |sequence, _| assert_eq!(sequence, 1));
+        });
+        assert_eq!(publisher.free(2), 2);
+        publisher.publish(|_| ()).unwrap();
+        assert_eq!(line.ahead(), (2, 1));
+    }
+
+    #[test]
+    fn a_panic_keeps_its_element_and_releases_those_before_it() {
+        let (mut publisher, mut line, _) = line(4, &[0, 1, 2], chain);
+        (0..3).for_each(|_| publisher.publish(|_| ()).unwrap());
+        assert_eq!(line.ahead(), (0, 3));
+        let work = std::panic::AssertUnwindSafe(|| {
+            let mut hands = 0;
+            line.lead(3, 1, |_| {
+                hands += 1;
+                assert!(hands < 2, "seeded");
+            })
+        });
+        std::panic::catch_unwind(work).unwrap_err();
+        assert_eq!(publisher.free(4), 2);
+        assert_eq!(line.ahead(), (1, 2));
+    }
+
+    #[test]
+    fn a_panic_keeps_nothing_that_was_given_back() {
+        let (mut publisher, mut line, _) = line(2, &[0, 1, 2], chain);
+        (0..2).for_each(|_| publisher.publish(|_| ()).unwrap());
+        assert_eq!(line.ahead(), (0, 2));
+        let work = std::panic::AssertUnwindSafe(|| {
+            line.lead(2, 2, |hand| {
+                hand.give_back();
+                panic!("seeded");
+            })
+        });
+        std::panic::catch_unwind(work).unwrap_err();
+        assert_eq!((publisher.free(2), line.ahead()), (1, (1, 1)));
+    }
+
+    #[test]
+    #[should_panic(expected = "no such element in this hand")]
+    fn only_what_is_in_the_hand_is_lent() {
+        let (mut publisher, mut line, _) = line(2, &[0, 1, 2], chain);
+        publisher.publish(|_| ()).unwrap();
+        assert_eq!(line.ahead(), (0, 1));
+        line.lead(2, 2, |hand| hand.lend(0, 1, |_, _| ()));
+    }
+
+    #[test]
+    fn a_lone_reader_gives_back_early_too() {
+        let (mut publisher, mut line, _) = line(1, &[0], |builder| _ = builder.looker(&[]));
+        publisher.publish(|_| ()).unwrap();
+        let reader = line.reader(0);
+        assert_eq!(reader.waiting(), 1);
+        reader.give_back();
+        assert_eq!((publisher.free(1), publisher.free_early(1)), (0, 1));
+        publisher.publish(|_| ()).unwrap();
+        assert_eq!((publisher.free(1), reader.next_sequence()), (0, 1));
+        reader.release(0);
+        assert_eq!((publisher.free(1), publisher.is_drained()), (0, false));
+    }
 }

@@ -1,0 +1,206 @@
+//! Turns, and being led.
+
+use super::*;
+use crate::ring::broadcast::{Builder, Hand, Publisher};
+use std::sync::Mutex;
+
+/// What stages have done, in order.
+#[derive(Debug, PartialEq)]
+enum Done {
+    Turn { limit: usize },
+    Step { stage: usize, sequence: u64 },
+    Sample { stage: usize },
+    Told { stage: usize },
+    Flushed,
+}
+use Done::{Flushed, Sample, Step, Told, Turn as Turned};
+
+/// Notes what is asked of it.
+struct Probe {
+    stage: usize,
+    pace: Option<usize>,
+    log: Arc<Mutex<Vec<Done>>>,
+}
+
+impl Probe {
+    fn note(&self, done: Done) {
+        self.log.lock().expect("no panic").push(done);
+    }
+}
+
+impl Stage<u64> for Probe {
+    fn turn(&mut self, _: &mut Reader<u64>, limit: usize, _: &mut Mark) -> Turn {
+        self.note(Turned { limit });
+        Turn::WORKED
+    }
+
+    fn step(&mut self, hand: &mut Hand<'_, u64>, count: usize, place: usize, _: u64) {
+        let stage = self.stage;
+        for at in 0..count {
+            hand.lend(place, at, |sequence, _| self.note(Step { stage, sequence }));
+        }
+    }
+
+    fn sample(&mut self, reader: &mut Reader<u64>, _: usize, _: u64, mark: &mut Mark) -> bool {
+        mark.noted = true;
+        self.note(Sample { stage: self.stage });
+        let is_there = reader.waiting() > 0;
+        reader.release(usize::from(is_there));
+        is_there
+    }
+
+    fn pace(&self) -> Option<usize> {
+        self.pace
+    }
+
+    fn eager_bells(&self) -> Option<&[usize]> {
+        None
+    }
+
+    fn tell(&mut self) {
+        self.note(Told { stage: self.stage });
+    }
+
+    fn flush(&mut self) {
+        self.note(Flushed);
+    }
+
+    fn seat(&mut self, _: Box<[usize]>, _: bool, _: bool) {}
+}
+
+/// A crew of stages in a row with these paces, one event in `2^shift` sampled.
+struct Scene {
+    crew: Crew<u64>,
+    publisher: Publisher<u64>,
+    timeline: Arc<Timeline>,
+    log: Arc<Mutex<Vec<Done>>>,
+}
+
+fn scene(paces: &[Option<usize>], shift: u32) -> Scene {
+    let mut builder = Builder::new(256);
+    let mut after = Vec::new();
+    for _ in paces {
+        after = vec![builder.writer(&after)];
+    }
+    let (publisher, readers) = builder.build(|| 0).expect("a valid ring");
+    let timeline = Arc::new(Timeline::new(256, shift, paces.len(), 1, false));
+    let mut crew = Crew::new(&timeline, &Arc::new(Control::new(1)));
+    let log = Arc::default();
+    crew.extend(
+        paces
+            .iter()
+            .zip(readers)
+            .enumerate()
+            .map(|(stage, (&pace, reader))| Placed {
+                name: "probe".into(),
+                stage: Box::new(Probe {
+                    stage,
+                    pace,
+                    log: Arc::clone(&log),
+                }),
+                reader,
+            }),
+    );
+    Scene {
+        crew,
+        publisher,
+        timeline,
+        log,
+    }
+}
+
+impl Scene {
+    fn publish(&mut self, count: usize) {
+        for _ in 0..count {
+            let sequence = self.publisher.next_sequence();
+            if self.timeline.is_sampled(sequence) {
+                self.timeline.open(sequence, 1);
+            }
+            self.publisher.publish(|_| ()).expect("room");
+        }
+    }
+
+    /// Past the first event of all, which is sampled.
+    fn begun(mut self) -> Self {
+        self.publish(1);
+        self.round();
+        self
+    }
+
+    fn round(&mut self) -> (Round, Vec<Done>) {
+        let round = self.crew.round(&mut Mark::default());
+        (
+            round,
+            std::mem::take(&mut *self.log.lock().expect("no panic")),
+        )
+    }
+}
+
+const QUIET: Option<usize> = Some(usize::MAX);
+
+#[test]
+fn only_a_stage_that_nobody_shares_or_calls_back_takes_all_at_once() {
+    let alone = scene(&[None], 20).round().1;
+    assert_eq!(alone, [Turned { limit: usize::MAX }]);
+    let two = scene(&[None, QUIET], 20).round().1;
+    assert_eq!(two, [Turned { limit: ROUND }, Turned { limit: ROUND }]);
+    let mut called = scene(&[None], 20);
+    called.crew.limit_alone =
+        Crew::<u64>::on_call(&called.timeline, &called.crew.control).limit_alone;
+    assert_eq!(called.round().1, [Turned { limit: ROUND }]);
+}
+
+#[test]
+fn stages_that_can_be_led_share_a_handful_of_events_before_the_next_one() {
+    let mut scene = scene(&[QUIET, QUIET], 20).begun();
+    scene.publish(3);
+    let step = |stage, sequence| Step { stage, sequence };
+    let hand = [step(0, 1), step(0, 2), step(1, 1), step(1, 2)];
+    let expected = hand.into_iter().chain([step(0, 3), step(1, 3)]).collect();
+    assert_eq!(scene.round(), (Round::Worked { more: false }, expected));
+    scene.publish(ROUND + 1);
+    let (round, steps) = scene.round();
+    assert_eq!(
+        (round, steps.len()),
+        (Round::Worked { more: true }, 2 * ROUND)
+    );
+    assert_eq!(scene.round().0, Round::Worked { more: false });
+}
+
+#[test]
+fn others_are_told_at_the_pace_of_the_stage_that_wants_it_first() {
+    let mut scene = scene(&[QUIET, Some(2), QUIET], 20).begun();
+    scene.publish(3);
+    let told: Vec<_> = scene.round().1;
+    let tells = |of: &[Done]| of.iter().filter(|done| matches!(done, Told { .. })).count();
+    // After two events of three steps, and at the end.
+    assert_eq!((told.len(), tells(&told), tells(&told[..6])), (9 + 6, 6, 0));
+    assert!(told[6..9].iter().all(|done| matches!(done, Told { .. })));
+}
+
+#[test]
+fn the_sampled_event_is_measured_alone_and_the_round_is_flushed_then_only() {
+    let mut scene = scene(&[QUIET, QUIET], 4).begun();
+    let sampled = scene.timeline.sampled_in(1) as usize;
+    scene.publish(sampled - 1);
+    let is_step = |done: &Done| matches!(done, Step { .. });
+    assert!(scene.round().1.iter().all(is_step), "none is sampled");
+    scene.publish(2);
+    let (_, done) = scene.round();
+    assert_eq!(done[..2], [Sample { stage: 0 }, Sample { stage: 1 }]);
+    assert!(done[2..4].iter().all(is_step));
+    assert_eq!(done[4..], [Flushed, Flushed]);
+}
+
+#[test]
+fn a_stage_that_fell_behind_gets_turns() {
+    let mut scene = scene(&[QUIET, QUIET], 20).begun();
+    scene.publish(3);
+    scene.crew.line.reader(0).waiting();
+    scene.crew.line.reader(0).release(1);
+    let turn = || Turned { limit: ROUND };
+    assert_eq!(scene.round().1, [turn(), turn()]);
+    scene.crew.line.reader(1).waiting();
+    scene.crew.line.reader(1).release(1);
+    assert_eq!(scene.round().1.len(), 2 * 2, "level again: led");
+}

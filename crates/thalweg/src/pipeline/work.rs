@@ -1,0 +1,95 @@
+//! What stages do: the four kinds of closures.
+
+use super::chunk::{Chunk, Context, Handled, View};
+use crate::ring::broadcast::{Lent, Reader};
+
+/// Work on a chunk through a reader; gives how many events are done.
+pub(super) trait Work<T>: Send {
+    /// Whether an event is done when its call returns, and not only the chunk.
+    const EACH: bool;
+    fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize;
+    /// Works on one event. Only where [`EACH`](Self::EACH) holds.
+    fn each(&mut self, event: Lent<'_, T>, context: Context);
+}
+
+/// A closure that changes each event.
+pub(super) struct Change<F>(pub(super) F);
+
+/// A closure that looks at each event.
+pub(super) struct Look<F>(pub(super) F);
+
+/// A closure that changes the events of a chunk.
+pub(super) struct ChangeChunks<F>(pub(super) F);
+
+/// A closure that looks at the events of a chunk.
+pub(super) struct LookChunks<F>(pub(super) F);
+
+impl<T: Send + Sync, F: FnMut(&mut T, Context) + Send> Work<T> for Change<F> {
+    const EACH: bool = true;
+
+    #[inline(always)]
+    fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
+        let Reader::Write(reader) = reader else {
+            return 0;
+        };
+        let chunk = Chunk::new(reader, count, batch_end);
+        chunk.for_each(&mut self.0).count()
+    }
+
+    #[inline(always)]
+    fn each(&mut self, event: Lent<'_, T>, context: Context) {
+        if let Lent::Write(event) = event {
+            (self.0)(event, context);
+        }
+    }
+}
+
+impl<T: Send + Sync, F: FnMut(&T, Context) + Send> Work<T> for Look<F> {
+    const EACH: bool = true;
+
+    #[inline(always)]
+    fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
+        let Reader::Look(reader) = reader else {
+            return 0;
+        };
+        let view = View::new(reader, count, batch_end);
+        view.for_each(&mut self.0).count()
+    }
+
+    #[inline(always)]
+    fn each(&mut self, event: Lent<'_, T>, context: Context) {
+        if let Lent::Look(event) = event {
+            (self.0)(event, context);
+        }
+    }
+}
+
+impl<T: Send + Sync, F: FnMut(Chunk<'_, T>) -> Handled + Send> Work<T> for ChangeChunks<F> {
+    const EACH: bool = false;
+
+    #[inline(always)]
+    fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
+        let Reader::Write(reader) = reader else {
+            return 0;
+        };
+        let handled = (self.0)(Chunk::new(reader, count, batch_end));
+        handled.count().min(count)
+    }
+
+    fn each(&mut self, _: Lent<'_, T>, _: Context) {}
+}
+
+impl<T: Send + Sync, F: FnMut(View<'_, T>) -> Handled + Send> Work<T> for LookChunks<F> {
+    const EACH: bool = false;
+
+    #[inline(always)]
+    fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
+        let Reader::Look(reader) = reader else {
+            return 0;
+        };
+        let handled = (self.0)(View::new(reader, count, batch_end));
+        handled.count().min(count)
+    }
+
+    fn each(&mut self, _: Lent<'_, T>, _: Context) {}
+}
