@@ -38,10 +38,18 @@ pub fn setup(symbol_type: SymbolType, users: i64) -> Vec<Command> {
         balances: vec![(BASE, each), (QUOTE, each)],
     };
     let accounts: Vec<AccountSpec> = (1..=users).map(account).collect();
-    vec![
+    let mut setup = vec![
         Command::AddSymbols([symbol].into()),
         Command::AddAccounts(accounts.into()),
-    ]
+    ];
+    if symbol_type == SymbolType::Futures {
+        setup.push(Command::SetPriceBand {
+            symbol: SYMBOL,
+            low: 1,
+            high: RESERVE,
+        });
+    }
+    setup
 }
 
 /// A limit order that rests where it does not match, of so many lots at a price.

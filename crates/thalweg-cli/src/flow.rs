@@ -330,7 +330,7 @@ impl Flow {
             _ => return,
         };
         let book = self.state.matching.book(self.markets[m].symbol);
-        match (book.and_then(|book| book.order(order_id)), placed) {
+        match (book.and_then(|book| book.order(uid, order_id)), placed) {
             (Some(order), true) => {
                 self.places[order_id.0 as usize] = self.markets[m].resting.len() as u32;
                 let (order, action, price) = (order_id.0 as u64, order.action, order.price);

@@ -92,7 +92,8 @@ pub struct Place {
     pub uid: UserId,
     /// Where.
     pub symbol: SymbolId,
-    /// The client's id for it.
+    /// The client's id for it: unique among its owner's resting orders of the symbol, or among all
+    /// where [`ids_per_user`](crate::Rules::ids_per_user) is off.
     pub order_id: OrderId,
     /// How long it lives.
     pub order_type: OrderType,
@@ -261,12 +262,13 @@ pub enum Command {
     },
     /// New and moved orders must be priced from `low` to `high`, both included, from now on: others
     /// are refused with [`RiskPriceOutsideBand`](crate::ResultCode::RiskPriceOutsideBand) before
-    /// anything is held. Budget orders have no limit price and are not held to it. Orders that rest
-    /// or wait stay. Takes the place of the band before.
+    /// anything is held. Budget orders have no limit price: by the default rules they take at
+    /// prices of the band only. Orders that rest or wait stay. Takes the place of the band before.
     ///
-    /// In futures, where an order is not paid for when it is placed, a band also bounds what one
-    /// order may reserve of the 64 bits that all money of a currency has to fit: its price times
-    /// its size.
+    /// By the default rules ([`Rules::cover_futures`](crate::Rules::cover_futures)), futures take
+    /// no orders without a band, the band is from 1 to
+    /// [`FUTURES_PRICE_MAX`](crate::risk::FUTURES_PRICE_MAX) at most, orders are covered by money
+    /// at its worst price, and those that rest or wait outside it are removed.
     SetPriceBand {
         /// Where.
         symbol: SymbolId,

@@ -190,7 +190,7 @@ fn of_event(event: &Event) -> u64 {
             let what = bits(5, [action as u8 == 1, false, false]);
             mix(what, [price, size, order.0, uid.0, bidder_hold_price])
         }
-        Event::Refilled { order, size } => mix(6, [0, size, order.0, 0, 0]),
+        Event::Refilled { order, uid, size } => mix(6, [0, size, order.0, uid.0, 0]),
     }
 }
 
@@ -302,7 +302,11 @@ mod tests {
                 });
             }
             let order = OrderId(price);
-            add(Event::Refilled { order, size });
+            add(Event::Refilled {
+                order,
+                uid: UserId(7),
+                size,
+            });
             add(Event::Triggered {
                 order,
                 uid: UserId(1),
@@ -380,6 +384,6 @@ mod tests {
         for (result, events) in &outcomes {
             digest.fold(*result, events);
         }
-        assert_eq!(digest.to_string(), "916abc2a1ccbb752 after 63");
+        assert_eq!(digest.to_string(), "65f3af7295036a15 after 63");
     }
 }

@@ -133,6 +133,8 @@ pub enum Event {
     Refilled {
         /// The order.
         order: OrderId,
+        /// Its owner.
+        uid: UserId,
         /// Lots.
         size: i64,
     },
@@ -156,6 +158,8 @@ pub enum Removal {
     /// It is a stop order that waits, and its owner took so many lots off it: the rest of it waits
     /// on (code 5).
     Reduced = 5,
+    /// Its price is outside the price band that its futures symbol was given (code 6).
+    OutsideBand = 6,
 }
 
 /// How the book of a futures symbol stands after a command that succeeded: what settlement, which
@@ -166,7 +170,8 @@ pub struct Standing {
     pub ask: Option<i64>,
     /// The best price of a resting buy order.
     pub bid: Option<i64>,
-    /// Of a move: the order's price before, and the lots that were left of it.
+    /// Of a move: the order's price before, and the lots that were left of it, hidden ones
+    /// included.
     pub moved: Option<(i64, i64)>,
 }
 

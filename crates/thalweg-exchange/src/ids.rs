@@ -37,6 +37,7 @@ id! {
     CurrencyId(i32)
 }
 id! {
-    /// An order, chosen by the client. Unique within its symbol while the order rests.
+    /// An order, chosen by the client. Unique among its owner's orders of its symbol while it
+    /// rests; under the reference's rules, within its symbol.
     OrderId(i64)
 }

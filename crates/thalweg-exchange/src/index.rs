@@ -1,4 +1,4 @@
-//! From a 64-bit id to the slot where the thing lives.
+//! From an id to the slot where the thing lives.
 //!
 //! *State*: an open-addressing table, linear probing, at most half full. A place holds a slot and
 //! 32 bits of the key's hash; the key stays in the thing itself and is read through the caller's
@@ -14,6 +14,7 @@
 
 use std::cell::Cell;
 use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
+use std::marker::PhantomData;
 
 thread_local! {
     /// What this thread's tables take their secrets from; the system's randomness if it is nothing.
@@ -49,9 +50,44 @@ const GONE: u64 = u32::MAX as u64;
 const PLACES_PER_INSERT: usize = 8;
 const PLACES_MIN: usize = 16;
 
-/// Maps an `i64` key to a slot number below `u32::MAX - 1`.
+/// What a table can be asked for.
+pub(crate) trait Key: Copy + Eq {
+    /// A folded product that nobody foresees who does not know the secrets.
+    fn hash(self, secrets: [u64; 2]) -> u32;
+}
+
+#[inline(always)]
+fn fold(one: u64, other: u64) -> u32 {
+    let product = u128::from(one) * u128::from(other);
+    ((product as u64) ^ ((product >> 64) as u64)) as u32
+}
+
+impl Key for i64 {
+    #[inline(always)]
+    fn hash(self, secrets: [u64; 2]) -> u32 {
+        fold(self.cast_unsigned() ^ secrets[0], secrets[1])
+    }
+}
+
+/// An order's id, and its owner where ids are the owner's alone; zero where they are not.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct OrderKey {
+    pub(crate) owner: i64,
+    pub(crate) id: i64,
+}
+
+impl Key for OrderKey {
+    #[inline(always)]
+    fn hash(self, secrets: [u64; 2]) -> u32 {
+        let owner = self.owner.cast_unsigned();
+        fold(self.id.cast_unsigned() ^ secrets[0], secrets[1] ^ owner)
+    }
+}
+
+/// Maps keys to slot numbers below `u32::MAX - 1`.
 #[derive(Clone, Debug)]
-pub(crate) struct Index {
+pub(crate) struct Index<K = i64> {
+    key: PhantomData<K>,
     secret: [u64; 2],
     places: Box<[u64]>,
     len: usize,
@@ -68,7 +104,7 @@ pub(crate) struct Vacancy {
     hash: u32,
 }
 
-impl Default for Index {
+impl<K: Key> Default for Index<K> {
     fn default() -> Self {
         Self::with_capacity(0)
     }
@@ -87,11 +123,12 @@ const fn slot_in(entry: u64) -> u32 {
     (entry as u32).wrapping_sub(1)
 }
 
-impl Index {
+impl<K: Key> Index<K> {
     /// An index that takes `keys` keys without growing.
     pub(crate) fn with_capacity(keys: usize) -> Self {
         let places = keys.saturating_mul(2).max(PLACES_MIN).next_power_of_two();
         Self {
+            key: PhantomData,
             secret: secrets(),
             places: vec![EMPTY; places].into(),
             len: 0,
@@ -101,20 +138,25 @@ impl Index {
     }
 
     #[inline]
-    fn hash(&self, key: i64) -> u32 {
-        let product = u128::from(key.cast_unsigned() ^ self.secret[0]) * u128::from(self.secret[1]);
-        ((product as u64) ^ ((product >> 64) as u64)) as u32
+    fn hash(&self, key: K) -> u32 {
+        key.hash(self.secret)
     }
 
     /// The slot of `key`, if it is here.
     #[inline]
-    pub(crate) fn find(&self, key: i64, key_of: impl Fn(u32) -> i64) -> Option<u32> {
+    pub(crate) fn find(&self, key: K, key_of: impl Fn(u32) -> K) -> Option<u32> {
+        self.find_by(key, |slot| key_of(slot) == key)
+    }
+
+    /// The same where `is_it` says whether what is in a slot is what is looked for.
+    #[inline]
+    pub(crate) fn find_by(&self, key: K, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = self.hash(key);
         let mask = self.places.len() - 1;
         let mut place = hash as usize & mask;
         loop {
             let entry = self.places[place];
-            if hash_in(entry) == hash && entry != EMPTY && key_of(slot_in(entry)) == key {
+            if hash_in(entry) == hash && entry != EMPTY && is_it(slot_in(entry)) {
                 return Some(slot_in(entry));
             }
             if entry == EMPTY {
@@ -125,13 +167,13 @@ impl Index {
         if self.old.is_empty() {
             return None;
         }
-        self.find_old(hash, key, key_of).map(|(_, slot)| slot)
+        self.find_old(hash, is_it).map(|(_, slot)| slot)
     }
 
     /// Where `key` belongs if it is in its first place, without a look at the thing itself: a hint
     /// for who will soon ask for it.
     #[inline]
-    pub(crate) fn guess(&self, key: i64) -> Option<u32> {
+    pub(crate) fn guess(&self, key: K) -> Option<u32> {
         let hash = self.hash(key);
         let entry = self.places[hash as usize & (self.places.len() - 1)];
         (hash_in(entry) == hash && entry != EMPTY).then(|| slot_in(entry))
@@ -139,21 +181,19 @@ impl Index {
 
     /// The first place at which `key` is looked for.
     #[inline]
-    pub(crate) fn first_place(&self, key: i64) -> &u64 {
+    pub(crate) fn first_place(&self, key: K) -> &u64 {
         &self.places[self.hash(key) as usize & (self.places.len() - 1)]
     }
 
     /// The place in the old table, and the slot.
     #[cold]
-    fn find_old(&self, hash: u32, key: i64, key_of: impl Fn(u32) -> i64) -> Option<(usize, u32)> {
+    fn find_old(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<(usize, u32)> {
         let mask = self.old.len() - 1;
         let mut place = hash as usize & mask;
         loop {
             match self.old[place] {
                 EMPTY => return None,
-                entry
-                    if entry != GONE && hash_in(entry) == hash && key_of(slot_in(entry)) == key =>
-                {
+                entry if entry != GONE && hash_in(entry) == hash && is_it(slot_in(entry)) => {
                     return Some((place, slot_in(entry)));
                 }
                 _ => place = (place + 1) & mask,
@@ -163,7 +203,7 @@ impl Index {
 
     /// Where to put `key`; `None` if it is here already. One look-up for both questions.
     #[inline]
-    pub(crate) fn vacancy(&mut self, key: i64, key_of: impl Fn(u32) -> i64) -> Option<Vacancy> {
+    pub(crate) fn vacancy(&mut self, key: K, is_it: impl Fn(u32) -> bool) -> Option<Vacancy> {
         if !self.old.is_empty() {
             self.bring_over();
         }
@@ -178,12 +218,12 @@ impl Index {
             if entry == EMPTY {
                 break;
             }
-            if hash_in(entry) == hash && key_of(slot_in(entry)) == key {
+            if hash_in(entry) == hash && is_it(slot_in(entry)) {
                 return None;
             }
             place = (place + 1) & mask;
         }
-        let is_old = !self.old.is_empty() && self.find_old(hash, key, key_of).is_some();
+        let is_old = !self.old.is_empty() && self.find_old(hash, is_it).is_some();
         (!is_old).then_some(Vacancy { place, hash })
     }
 
@@ -196,7 +236,7 @@ impl Index {
     }
 
     /// Adds `key`, which must not be here yet.
-    pub(crate) fn insert(&mut self, key: i64, slot: u32) {
+    pub(crate) fn insert(&mut self, key: K, slot: u32) {
         debug_assert!(slot < u32::MAX - 1);
         if !self.old.is_empty() {
             self.bring_over();
@@ -244,11 +284,22 @@ impl Index {
     /// Takes `key` out, and closes the gap that it leaves in its probe sequence. `key_of` must
     /// still know the slot.
     #[inline]
-    pub(crate) fn remove(&mut self, key: i64, key_of: impl Fn(u32) -> i64) -> Option<u32> {
+    pub(crate) fn remove(&mut self, key: K, key_of: impl Fn(u32) -> K) -> Option<u32> {
+        self.remove_by(key, |slot| key_of(slot) == key)
+    }
+
+    /// Takes a key out whose slot is known, and closes the gap.
+    #[inline]
+    pub(crate) fn remove_slot(&mut self, key: K, slot: u32) {
+        self.remove_by(key, |other| other == slot);
+    }
+
+    #[inline]
+    fn remove_by(&mut self, key: K, is_it: impl Fn(u32) -> bool) -> Option<u32> {
         let hash = self.hash(key);
         let mut found = None;
         if !self.old.is_empty()
-            && let Some((place, slot)) = self.find_old(hash, key, &key_of)
+            && let Some((place, slot)) = self.find_old(hash, &is_it)
         {
             self.old[place] = GONE;
             found = Some(slot);
@@ -264,7 +315,7 @@ impl Index {
             if entry == EMPTY {
                 return found;
             }
-            if hash_in(entry) == hash && key_of(slot_in(entry)) == key {
+            if hash_in(entry) == hash && is_it(slot_in(entry)) {
                 found = Some(slot_in(entry));
                 break;
             }
@@ -334,7 +385,7 @@ mod tests {
         #[test]
         fn agrees_with_a_map(steps in prop::collection::vec((any::<bool>(), 0_i64..200), 0..900)) {
             let mut keys: Vec<i64> = Vec::new();
-            let mut index = Index::default();
+            let mut index = Index::<i64>::default();
             let mut model = BTreeMap::new();
             for (add, key) in steps {
                 let key = key.wrapping_mul(0x1_0000_0001) - 5;
@@ -344,7 +395,8 @@ mod tests {
                     if slot % 2 == 0 {
                         index.insert(key, slot);
                     } else {
-                        let vacancy = index.vacancy(key, |slot| keys[slot as usize]).unwrap();
+                        let is_it = |slot: u32| keys[slot as usize] == key;
+                        let vacancy = index.vacancy(key, is_it).unwrap();
                         index.fill(vacancy, slot);
                     }
                     model.insert(key, slot);

@@ -6,7 +6,8 @@
 //!
 //! Currency pairs and futures with margin, all five order types, users and balances, reports.
 //! Options are refused. [`Rules::REFERENCE`] does what the reference engine does, quirks included;
-//! [`Rules::default`] mends them.
+//! [`Rules::default`] mends them, and has rules of its own that hostile users cannot get around
+//! (`docs/exchange-rules.md`).
 #![forbid(unsafe_code)]
 
 // The random commands of the tests name this crate as its users do.

@@ -161,6 +161,9 @@ impl Matching {
             }
             Command::CancelAll { uid, symbol } => return self.cancel_all(*uid, *symbol, events),
             Command::Clock { time } if checked == ResultCode::Success => self.expire(*time, events),
+            Command::SetPriceBand { symbol, low, high } if checked == ResultCode::Success => {
+                self.set_band(*symbol, (*low, *high), events);
+            }
             Command::AddSymbols(specs) if checked == ResultCode::Success => {
                 specs.iter().for_each(|spec| self.add(spec));
             }

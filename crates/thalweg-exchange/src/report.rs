@@ -15,8 +15,8 @@ use crate::state::State;
 pub struct CurrencyTotal {
     /// The currency.
     pub currency: CurrencyId,
-    /// Σ of all balances and of all positions in futures. What open lots are worth cancels out over
-    /// both sides, so no price is needed.
+    /// Σ of all balances, of all positions in futures, and of what waits there. What open lots are
+    /// worth cancels out over both sides, so no price is needed.
     pub accounts: i128,
     /// Fees collected.
     pub fees: i128,
@@ -60,6 +60,9 @@ pub fn currency_totals(state: &State) -> Vec<CurrencyTotal> {
     for user in state.risk.users() {
         for (currency, balance) in user.balances() {
             add(currency, i128::from(balance), |total| &mut total.accounts);
+        }
+        for &(currency, amount) in user.waiting() {
+            add(currency, amount, |total| &mut total.accounts);
         }
         for position in user.positions() {
             add(position.currency, position.cash(), |total| {

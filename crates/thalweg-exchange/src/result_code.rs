@@ -54,6 +54,8 @@ result_codes! {
     SymbolAlreadyHalted = -1212, "SYMBOL_ALREADY_HALTED";
     /// Own code: only a halted symbol can be unhalted.
     SymbolNotHalted = -1213, "SYMBOL_NOT_HALTED";
+    /// Own code: a futures symbol takes no orders before it has a price band.
+    SymbolWithoutPriceBand = -1214, "SYMBOL_WITHOUT_PRICE_BAND";
     /// No trading in this kind of symbol.
     UnsupportedSymbolType = -1203, "UNSUPPORTED_SYMBOL_TYPE";
     /// Too little money, or another refusal that depends on the symbol's type.
@@ -86,6 +88,8 @@ result_codes! {
     RiskGoodTillPassed = -2116, "RISK_GOOD_TILL_PASSED";
     /// Own code: the time is before that of the last clock command.
     RiskClockWentBack = -2117, "RISK_CLOCK_WENT_BACK";
+    /// Own code: a user's lots in a futures symbol, open and pending, would be too many.
+    RiskTooManyLots = -2105, "RISK_TOO_MANY_LOTS";
     /// The order does not rest in this symbol, or belongs to somebody else.
     MatchingUnknownOrderId = -3002, "MATCHING_UNKNOWN_ORDER_ID";
     /// The command or order type is not supported.

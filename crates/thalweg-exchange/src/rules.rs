@@ -26,6 +26,19 @@ pub struct Rules {
     pub withdrawal_keeps_margin: bool,
     /// A partly closed futures position realises its share of the profit, by its average price.
     pub realise_partial_close: bool,
+    /// Futures are traded inside a price band only, and every order and position is covered by its
+    /// owner's money at the worst price of the band; profit is paid out of losses that were paid
+    /// in. See `docs/exchange-rules.md`. Else margin is asked for against the best prices, which
+    /// whoever trades can make.
+    pub cover_futures: bool,
+    /// A budget order takes only at prices of the symbol's band, and sells no lot that would not
+    /// bring in its fee; the budget of a seller is a floor for every order type.
+    pub bound_budgets: bool,
+    /// A removed user's last transaction id counts when the user comes back: no deposit counts
+    /// twice.
+    pub keep_transaction_ids: bool,
+    /// An order's id is its owner's alone: others may use the same.
+    pub ids_per_user: bool,
 }
 
 impl Rules {
@@ -40,6 +53,10 @@ impl Rules {
         refuse_suspended: false,
         withdrawal_keeps_margin: false,
         realise_partial_close: false,
+        cover_futures: false,
+        bound_budgets: false,
+        keep_transaction_ids: false,
+        ids_per_user: false,
     };
 
     /// Every quirk mended.
@@ -53,6 +70,10 @@ impl Rules {
         refuse_suspended: true,
         withdrawal_keeps_margin: true,
         realise_partial_close: true,
+        cover_futures: true,
+        bound_budgets: true,
+        keep_transaction_ids: true,
+        ids_per_user: true,
     };
 
     /// The same rules with margin trading on or off.

@@ -26,6 +26,10 @@ pub struct StateHash {
 /// Recorded streams know nothing of halts and price bands; they follow the last prices where there
 /// are any: `H,symbol` and `B,symbol,low,high`.
 ///
+/// Nor do they know what waits of a user, above zero profit in futures and below a debt, which
+/// follows the user's positions as `W,user,currency,amount`; nor the last transaction ids of
+/// removed users, which follow the users as `T,user,id`.
+///
 /// Nor do they know what orders ask for; the levels are followed, where there is any, by
 /// `V,time` (the clock), and for each symbol `Y,symbol,order,flags,display,hidden` for each resting
 /// order with flags or hidden lots (a display of 0 where none are hidden),
@@ -38,6 +42,9 @@ pub struct StateHash {
 pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
     for user in state.risk.users() {
         write_user(user, out)?;
+    }
+    for (uid, last) in state.risk.retired() {
+        writeln!(out, "T,{uid},{last}")?;
     }
     let currencies = state.risk.currencies();
     write_totals('F', &currencies, |currency| currency.fees, out)?;
@@ -136,6 +143,9 @@ fn write_user(user: &User, out: &mut impl Write) -> fmt::Result {
     }
     for position in user.positions() {
         writeln!(out, "{}", position_line(uid, position))?;
+    }
+    for (currency, amount) in user.waiting() {
+        writeln!(out, "W,{uid},{currency},{amount}")?;
     }
     Ok(())
 }

@@ -119,7 +119,7 @@ struct Mix {
 }
 
 impl Mix {
-    fn setup() -> [Command; 2] {
+    fn setup() -> [Command; 3] {
         let spec = |id, symbol_type| SymbolSpec {
             id: SymbolId(id),
             symbol_type,
@@ -145,6 +145,11 @@ impl Mix {
         [
             Command::AddSymbols(specs.into()),
             Command::AddAccounts(accounts.into()),
+            Command::SetPriceBand {
+                symbol: SymbolId(3),
+                low: 1,
+                high: 2_000_000,
+            },
         ]
     }
 

@@ -10,6 +10,12 @@ const QUOTE: CurrencyId = CurrencyId(20);
 const PAIR: SymbolId = SymbolId(1);
 const FUTURES: SymbolId = SymbolId(2);
 
+/// Margin is asked for against the best prices, as the reference does.
+const MARGIN: Rules = Rules {
+    cover_futures: false,
+    ..Rules::MENDED
+};
+
 /// A pair and a futures contract in one currency; users 1 to 3 with `money` of it.
 fn market(rules: Rules, money: i64, margin: i64) -> State {
     let mut state = State::new(rules);
@@ -74,16 +80,13 @@ fn withdraw(uid: i64, amount: i64, transaction_id: i64) -> Command {
 #[test]
 fn a_withdrawal_leaves_the_margin_only_when_mended() {
     const NSF: ResultCode = ResultCode::UserMgmtAccountBalanceAdjustmentNsf;
-    for (rules, over) in [
-        (Rules::REFERENCE, ResultCode::Success),
-        (Rules::default(), NSF),
-    ] {
+    for (rules, over) in [(Rules::REFERENCE, ResultCode::Success), (MARGIN, NSF)] {
         let mut state = market(rules, 1_000, 100);
         run(&mut state, &order(1, FUTURES, Action::Bid, 50, 6));
         assert_eq!(run(&mut state, &withdraw(1, 401, 1)), over);
         assert_eq!(run(&mut state, &withdraw(2, 1_001, 1)), NSF);
     }
-    let mut state = market(Rules::default(), 1_000, 100);
+    let mut state = market(MARGIN, 1_000, 100);
     run(&mut state, &order(1, FUTURES, Action::Bid, 50, 6));
     assert_eq!(run(&mut state, &withdraw(1, 400, 1)), ResultCode::Success);
     assert_eq!(run(&mut state, &withdraw(1, 1, 2)), NSF);
@@ -91,7 +94,7 @@ fn a_withdrawal_leaves_the_margin_only_when_mended() {
 
 #[test]
 fn profit_covers_a_pair_order_and_losses_block_it() {
-    let mut state = market(Rules::default(), 1_000, 10);
+    let mut state = market(MARGIN, 1_000, 10);
     run(&mut state, &order(1, FUTURES, Action::Bid, 100, 10));
     run(&mut state, &order(2, FUTURES, Action::Ask, 100, 10));
     run(&mut state, &order(3, FUTURES, Action::Bid, 190, 1));
@@ -130,7 +133,7 @@ fn profit_covers_a_pair_order_and_losses_block_it() {
 #[test]
 fn what_futures_could_move_beyond_64_bits_is_refused_and_room_comes_back() {
     const OVERFLOW: ResultCode = ResultCode::RiskArithmeticOverflow;
-    let mut state = market(Rules::default(), 1_000, 0);
+    let mut state = market(MARGIN, 1_000, 0);
     // Deposits are 3,000; a resting lot takes its price, and one more.
     let most = i64::MAX - 3_000 - 1;
     let big = |price| order(1, FUTURES, Action::Ask, price, 1);
@@ -185,7 +188,7 @@ fn what_futures_could_move_beyond_64_bits_is_refused_and_room_comes_back() {
 
 #[test]
 fn sizes_and_margins_out_of_range_are_refused_and_change_nothing() {
-    for rules in [Rules::default(), Rules::REFERENCE] {
+    for rules in [MARGIN, Rules::REFERENCE] {
         let mut state = market(rules, 1_000, i64::MAX);
         for size in [i64::MIN, -1, 2, i64::MAX] {
             let result = run(&mut state, &order(1, FUTURES, Action::Bid, 5, size));
@@ -204,8 +207,8 @@ fn sizes_and_margins_out_of_range_are_refused_and_change_nothing() {
 
 #[test]
 fn orders_in_futures_are_no_barriers_and_may_hold_later_checks_up() {
-    let state = market(Rules::default(), 1_000, 1);
-    let off = market(Rules::default().with_margin_trading(false), 1_000, 1);
+    let state = market(MARGIN, 1_000, 1);
+    let off = market(MARGIN.with_margin_trading(false), 1_000, 1);
     let cancel = Command::Cancel {
         uid: UserId(1),
         symbol: FUTURES,

@@ -78,6 +78,11 @@ fn state(rules: Rules) -> State {
         balance(3, 5, LAST_TRANSACTION),
         balance(3, -5, LAST_TRANSACTION + 1),
         Command::AddUser { uid: UserId(4) },
+        Command::SetPriceBand {
+            symbol: FUTURES,
+            low: 1,
+            high: 200,
+        },
     ];
     for symbol in [PAIR, FUTURES] {
         commands.push(Command::Place(place(1, symbol, 1, Action::Ask, 120, 5)));
@@ -237,10 +242,10 @@ fn sizes_and_prices_that_make_no_sense_in_futures() {
             let order = place(1, FUTURES, 9, action, 110, bad);
             refused(&Command::Place(order), ResultCode::RiskSizeNotPositive);
             let order = place(1, FUTURES, 9, action, bad, 1);
-            refused(&Command::Place(order), ResultCode::RiskPriceNotPositive);
+            refused(&Command::Place(order), ResultCode::RiskPriceOutsideBand);
         }
         let order = place(1, FUTURES, 9, action, 110, i64::MAX);
-        refused(&Command::Place(order), ResultCode::RiskArithmeticOverflow);
+        refused(&Command::Place(order), ResultCode::RiskTooManyLots);
         let order = place(3, FUTURES, 9, action, 110, 1);
         refused(&Command::Place(order), ResultCode::RiskNsf);
         let order = place(1, OPTION, 9, action, 110, 1);
@@ -253,7 +258,7 @@ fn moves_that_make_no_sense() {
     for bad in [0, -1, i64::MIN] {
         refused(
             &move_to(1, FUTURES, 1, bad),
-            ResultCode::RiskPriceNotPositive,
+            ResultCode::RiskPriceOutsideBand,
         );
         refused(&move_to(1, PAIR, 1, bad), ResultCode::RiskPriceNotPositive);
         refused(&move_to(2, PAIR, 2, bad), ResultCode::RiskPriceNotPositive);

@@ -67,6 +67,12 @@ fn moved(uid: i64, price: i64) -> Command {
     }
 }
 
+/// Budgets without bounds, so that a seller may lose by one.
+const LOOSE: Rules = Rules {
+    bound_budgets: false,
+    ..Rules::MENDED
+};
+
 #[test]
 fn a_maker_fee_over_the_taker_fee_drains_and_is_refused_when_mended() {
     let mut state = State::default();
@@ -92,7 +98,7 @@ fn a_maker_fee_over_the_taker_fee_drains_and_is_refused_when_mended() {
 
 #[test]
 fn a_budget_ask_may_lower_where_its_budget_does_not_cover_the_fees() {
-    let mut state = market(Rules::default(), spec(7, 3), 1_000);
+    let mut state = market(LOOSE, spec(7, 3), 1_000);
     run(&mut state, &order(1, OrderType::Gtc, Action::Bid, 1, 8));
     for (budget, size, lowers) in [(28, 8, false), (27, 8, true), (4, 1, false), (10, 3, true)] {
         let ask = order(2, OrderType::FokBudget, Action::Ask, budget, size);
@@ -243,7 +249,7 @@ fn what_could_leave_64_bits_is_refused_whole() {
 #[test]
 fn a_loss_that_would_let_the_rest_grow_over_64_bits_is_refused() {
     // Everything that fits is deposited; if a seller could fall below zero, fees would grow over.
-    let mut state = market(Rules::default(), spec(7, 3), i64::MAX / 2);
+    let mut state = market(LOOSE, spec(7, 3), i64::MAX / 2);
     let all = Command::Balance {
         uid: UserId(1),
         currency: QUOTE,
@@ -279,12 +285,12 @@ fn the_room_for_losses_is_exact_and_shrinks_with_balances_below_zero() {
         (39, ResultCode::RiskArithmeticOverflow),
         (40, ResultCode::Success),
     ] {
-        let mut state = market_with_room(Rules::default(), spec(7, 3), room);
+        let mut state = market_with_room(LOOSE, spec(7, 3), room);
         run(&mut state, &order(1, OrderType::Gtc, Action::Bid, 1, 50));
         assert_eq!(run(&mut state, &sell), expected);
     }
     // The seller has 1,000, so that only what is lost below zero takes room, and stays taken.
-    let mut state = market_with_room(Rules::default(), spec(7, 3), 60);
+    let mut state = market_with_room(LOOSE, spec(7, 3), 60);
     run(&mut state, &order(1, OrderType::Gtc, Action::Bid, 1, 50));
     run(&mut state, &order(2, OrderType::Ioc, Action::Bid, 1, 1));
     let withdraw = Command::Balance {
@@ -342,7 +348,11 @@ fn symbols_that_cannot_be_traded_are_refused_with_a_code() {
     };
     let bid = order(1, OrderType::Gtc, Action::Bid, 1, 1);
     for (margin, symbol_type, expected) in [
-        (true, SymbolType::Futures, ResultCode::Success),
+        (
+            true,
+            SymbolType::Futures,
+            ResultCode::SymbolWithoutPriceBand,
+        ),
         (false, SymbolType::Futures, ResultCode::InvalidSymbol),
         (true, SymbolType::Option, ResultCode::RiskNsf),
         (false, SymbolType::Option, ResultCode::InvalidSymbol),

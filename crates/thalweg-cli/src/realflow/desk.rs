@@ -3,7 +3,7 @@
 use crate::input::rows::{PriceSize, Row};
 use std::fmt;
 use std::sync::Arc;
-use thalweg_exchange::book::Book;
+use thalweg_exchange::book::{Book, RestingOrder};
 use thalweg_exchange::state_text::state_hash;
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Event, Events, OrderId, OrderType, Place, ResultCode,
@@ -145,9 +145,16 @@ impl Desk {
         OrderId(self.last_own)
     }
 
+    /// A resting order, of the buyers' account or the sellers'.
+    fn order(&self, order_id: OrderId) -> Option<RestingOrder> {
+        let book = self.book()?;
+        let mut sides = [Action::Ask, Action::Bid].into_iter();
+        sides.find_map(|side| book.order(account(side), order_id))
+    }
+
     /// Takes up to `lots` off an order, and says how many it were: 0 if it does not rest.
     pub(super) fn reduce(&mut self, order_id: OrderId, lots: i64) -> i64 {
-        let Some(order) = self.book().and_then(|book| book.order(order_id)) else {
+        let Some(order) = self.order(order_id) else {
             return 0;
         };
         let left = order.size - order.filled;
@@ -174,7 +181,7 @@ impl Desk {
 
     /// Lowers what an order has left to `left`; an order that has less or is gone stays so.
     pub(super) fn lower(&mut self, order_id: OrderId, left: i64) {
-        if let Some(order) = self.book().and_then(|book| book.order(order_id)) {
+        if let Some(order) = self.order(order_id) {
             self.reduce(order_id, order.size - order.filled - left);
         }
     }

@@ -4,7 +4,7 @@ use thalweg::ring::prefetch;
 
 use super::Book;
 use super::node::NONE;
-use crate::ids::OrderId;
+use crate::ids::{OrderId, UserId};
 
 impl Book {
     /// True where the book is too large for the nearer caches, so that asking ahead pays.
@@ -15,14 +15,14 @@ impl Book {
 
     /// First: asks for the place in the index where an order's id is looked for.
     #[inline]
-    pub(crate) fn ask_for_place(&self, order_id: OrderId) {
-        prefetch(self.index.first_place(order_id.0));
+    pub(crate) fn ask_for_place(&self, uid: UserId, order_id: OrderId) {
+        prefetch(self.index.first_place(self.key(uid, order_id)));
     }
 
     /// Then: asks for the order, and for the level of the price that it will have.
     #[inline]
-    pub(crate) fn ask_for_order(&self, order_id: OrderId, price: Option<i64>) {
-        let order = self.index.guess(order_id.0);
+    pub(crate) fn ask_for_order(&self, uid: UserId, order_id: OrderId, price: Option<i64>) {
+        let order = self.index.guess(self.key(uid, order_id));
         let level = price.and_then(|price| self.ladder.window_level(price));
         for slot in [order, level].into_iter().flatten() {
             self.fetch(slot);
@@ -32,11 +32,11 @@ impl Book {
     /// Last: asks for the orders that stand before and behind it, and for the newest one at that
     /// price.
     #[inline]
-    pub(crate) fn ask_for_neighbours(&self, order_id: OrderId, price: Option<i64>) {
+    pub(crate) fn ask_for_neighbours(&self, uid: UserId, order_id: OrderId, price: Option<i64>) {
         let nodes = &self.ladder.nodes;
         let order = self
             .index
-            .guess(order_id.0)
+            .guess(self.key(uid, order_id))
             .and_then(|slot| nodes.get(slot));
         if let Some(order) = order {
             self.fetch(order.previous);

@@ -13,7 +13,7 @@ use std::collections::BTreeMap;
 
 use super::stops::Stops;
 use super::{Book, RestingOrder};
-use crate::ids::OrderId;
+use crate::index::OrderKey;
 
 /// Mark of a node: lots of its order are hidden.
 pub(super) const HIDES: u8 = 1;
@@ -42,9 +42,9 @@ impl Terms {
 #[derive(Clone, Debug, Default)]
 pub(super) struct Aside {
     arrivals: u64,
-    pub(super) terms: BTreeMap<OrderId, Terms>,
+    pub(super) terms: BTreeMap<OrderKey, Terms>,
     /// By time, then by arrival.
-    pub(super) expiries: BTreeMap<(i64, u64), OrderId>,
+    pub(super) expiries: BTreeMap<(i64, u64), OrderKey>,
     pub(super) stops: Stops,
 }
 
@@ -58,7 +58,7 @@ impl Aside {
         self.arrivals
     }
 
-    pub(super) fn note_expiry(&mut self, time: Option<i64>, arrival: u64, order: OrderId) {
+    pub(super) fn note_expiry(&mut self, time: Option<i64>, arrival: u64, order: OrderKey) {
         if let Some(time) = time {
             self.expiries.insert((time, arrival), order);
         }
@@ -77,24 +77,31 @@ impl Book {
     }
 
     /// The terms of a resting order, if it has any.
-    pub(super) fn terms(&self, order: OrderId) -> Option<&Terms> {
+    pub(super) fn terms(&self, order: OrderKey) -> Option<&Terms> {
         self.aside.as_ref()?.terms.get(&order)
     }
 
     /// Lots of a resting order that are not shown.
+    #[inline]
     pub(super) fn hidden(&self, slot: u32) -> i64 {
-        let node = &self.ladder.nodes[slot];
-        if node.marks & HIDES == 0 {
+        if self.ladder.nodes[slot].marks & HIDES == 0 {
             return 0;
         }
-        self.terms(OrderId(node.id)).map_or(0, |terms| terms.hidden)
+        self.look_up_hidden(slot)
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn look_up_hidden(&self, slot: u32) -> i64 {
+        let terms = self.terms(self.key_at(slot));
+        terms.map_or(0, |terms| terms.hidden)
     }
 
     /// Writes the terms of a resting order, and its marks; forgets terms that ask for nothing.
     pub(super) fn set_terms(&mut self, slot: u32, terms: Terms) {
         let marks = terms.marks();
         let node = &mut self.ladder.nodes[slot];
-        let order = OrderId(node.id);
+        let order = node.key(self.owners);
         let before = std::mem::replace(&mut node.marks, marks);
         if marks == 0 && before == 0 {
             return;
@@ -111,7 +118,7 @@ impl Book {
     pub(super) fn discard(&mut self, slot: u32) {
         let node = &self.ladder.nodes[slot];
         if node.marks != 0 {
-            let order = OrderId(node.id);
+            let order = node.key(self.owners);
             let aside = self.aside_mut();
             if let Some(terms) = aside.terms.remove(&order) {
                 aside.forget_expiry(terms.good_till, terms.arrival);
@@ -129,7 +136,7 @@ impl Book {
 
     /// A resting order with what is kept of it beside the book.
     pub(super) fn completed(&self, mut order: RestingOrder) -> RestingOrder {
-        if let Some(terms) = self.terms(order.order_id) {
+        if let Some(terms) = self.terms(self.key(order.uid, order.order_id)) {
             order.size += terms.hidden;
             order.hidden = terms.hidden;
             order.display = (terms.hidden > 0).then_some(terms.display);

@@ -26,12 +26,8 @@ struct Taker {
 }
 
 impl Taker {
-    fn new(place: &Place) -> Self {
-        let limit = if place.order_type.is_budget() {
-            NO_KEY
-        } else {
-            place.price ^ mask(place.action.opposite())
-        };
+    /// A new order that takes up to a key.
+    fn new(place: &Place, limit: i64, rules: &Rules) -> Self {
         let is_budget = place.order_type == OrderType::IocBudget;
         Self {
             uid: place.uid,
@@ -40,7 +36,7 @@ impl Taker {
             limit,
             left: place.size,
             reserve_price: place.reserve_price,
-            budget: is_budget.then(|| Budget(place.price.into())),
+            budget: is_budget.then(|| Budget::new(place, rules)),
         }
     }
 
@@ -109,7 +105,7 @@ impl Book {
             }
             OrderType::FokBudget => {
                 let budget = i128::from(place.price);
-                let cost = self.careful_cost(place, NO_KEY);
+                let cost = self.careful_cost(place, self.budget_limit(place, rules));
                 cost.is_some_and(|cost| match place.action {
                     Action::Bid => cost <= budget,
                     Action::Ask => cost >= budget,
@@ -119,12 +115,19 @@ impl Book {
         if !takes {
             return reject(place, place.size, first, events);
         }
-        let Taken { left, is_cut } = self.take_carefully(Taker::new(place), events);
+        let limit = if place.order_type.is_budget() {
+            self.budget_limit(place, rules)
+        } else {
+            place.price ^ mask(place.action.opposite())
+        };
+        let taker = Taker::new(place, limit, rules);
+        let Taken { left, is_cut } = self.take_carefully(taker, events);
         if left == 0 {
             return;
         }
         let rests = place.order_type == OrderType::Gtc && !is_cut;
-        let is_known = || self.find(place.order_id).is_some() || self.waits(place.order_id);
+        let key = self.key(place.uid, place.order_id);
+        let is_known = || self.find(key).is_some() || self.waits(key);
         if rests && !is_known() {
             self.rest_with_terms(order, left, (user, arrival));
         } else {

@@ -33,6 +33,6 @@ impl Book {
     /// When which orders expire, resting and waiting ones, as they would go.
     pub fn expiries(&self) -> impl Iterator<Item = (i64, OrderId)> + '_ {
         let expiries = self.aside.iter().flat_map(|aside| &aside.expiries);
-        expiries.map(|(&(time, _), &order)| (time, order))
+        expiries.map(|(&(time, _), order)| (time, OrderId(order.id)))
     }
 }

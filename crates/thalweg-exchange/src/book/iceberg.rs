@@ -16,9 +16,8 @@
 
 use super::Book;
 use super::aside::Terms;
-use crate::command::Place;
 use crate::event::{Event, Events, UserHint};
-use crate::ids::OrderId;
+use crate::ids::{OrderId, UserId};
 use crate::order_terms::ConditionalOrder;
 
 impl Book {
@@ -29,7 +28,7 @@ impl Book {
         left: i64,
         (user, arrival): (UserHint, Option<u64>),
     ) {
-        let Place { order_id, .. } = order.place;
+        let key = self.key(order.place.uid, order.place.order_id);
         let display = order.display.unwrap_or(left);
         let shown = left.min(display);
         let slot = self.rest_new(&order.place, shown, user);
@@ -40,7 +39,7 @@ impl Book {
         self.ladder.nodes[slot].filled -= hidden;
         let aside = self.aside_mut();
         let arrival = arrival.unwrap_or_else(|| aside.next_arrival());
-        aside.note_expiry(order.good_till, arrival, order_id);
+        aside.note_expiry(order.good_till, arrival, key);
         let terms = Terms {
             arrival,
             display,
@@ -53,9 +52,10 @@ impl Book {
     /// Shows lots of an order that is in no queue, of whose lots `left` are left, and appends it.
     /// `shown` of them are shown already.
     pub(super) fn show(&mut self, slot: u32, left: i64, shown: i64, events: &mut Events) {
-        let order = OrderId(self.ladder.nodes[slot].id);
+        let node = &self.ladder.nodes[slot];
+        let (order, uid) = (OrderId(node.id), UserId(node.uid));
         let mut now = left;
-        if let Some(&terms) = self.terms(order) {
+        if let Some(&terms) = self.terms(self.key_at(slot)) {
             if terms.hidden > 0 {
                 now = left.min(terms.display);
             }
@@ -66,15 +66,14 @@ impl Book {
         self.ladder.append(slot);
         if now != shown {
             let size = now - shown;
-            events.push(Event::Refilled { order, size });
+            events.push(Event::Refilled { order, uid, size });
         }
     }
 
     /// Takes `size` lots, not all that are left, off a resting order: hidden ones first.
     pub(super) fn reduce_hidden_first(&mut self, slot: u32, size: i64) {
-        let order = OrderId(self.ladder.nodes[slot].id);
         let mut shown = size;
-        if let Some(&terms) = self.terms(order) {
+        if let Some(&terms) = self.terms(self.key_at(slot)) {
             let hidden = terms.hidden - terms.hidden.min(size);
             shown -= terms.hidden - hidden;
             self.set_terms(slot, Terms { hidden, ..terms });

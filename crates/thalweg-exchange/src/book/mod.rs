@@ -36,7 +36,7 @@ pub use self::view::{Level, RestingOrder};
 use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
 use crate::event::{Event, Events, Standing, UserHint};
 use crate::ids::{OrderId, UserId};
-use crate::index::{Index, Vacancy};
+use crate::index::{Index, OrderKey, Vacancy};
 use crate::order_terms::{ConditionalOrder, OrderFlags};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
@@ -48,8 +48,12 @@ pub struct Book {
     /// An ask must not be moved under it, nor a bid above its reserve price where `bids_bounded`.
     ask_floor: i64,
     bids_bounded: bool,
+    /// The lowest and the highest price at which a budget order takes, where those are bounded.
+    band: (i64, i64),
     ladder: Ladder,
-    index: Index,
+    index: Index<OrderKey>,
+    /// All ones where an order's id is its owner's alone, else zero.
+    owners: i64,
     /// Only while orders hide lots, expire, or wait.
     aside: Option<Box<Aside>>,
 }
@@ -72,8 +76,10 @@ impl Book {
             spec,
             ask_floor,
             bids_bounded: is_pair,
+            band: (i64::MIN, i64::MAX),
             ladder,
             index: Index::with_capacity(orders),
+            owners: if rules.ids_per_user { -1 } else { 0 },
             aside: None,
         }
     }
@@ -102,10 +108,10 @@ impl Book {
         orders.map(|order| self.completed(order))
     }
 
-    /// A resting order by its id.
+    /// A resting order by its owner and its id.
     #[must_use]
-    pub fn order(&self, order_id: OrderId) -> Option<RestingOrder> {
-        self.find(order_id)
+    pub fn order(&self, uid: UserId, order_id: OrderId) -> Option<RestingOrder> {
+        self.find_own(uid, order_id)
             .map(|slot| self.completed(self.ladder.nodes[slot].resting()))
     }
 
@@ -131,30 +137,44 @@ impl Book {
     }
 
     #[inline]
-    fn find(&self, order_id: OrderId) -> Option<u32> {
-        let nodes = &self.ladder.nodes;
-        self.index.find(order_id.0, |slot| nodes[slot].id)
+    const fn key(&self, uid: UserId, order_id: OrderId) -> OrderKey {
+        OrderKey {
+            owner: uid.0 & self.owners,
+            id: order_id.0,
+        }
     }
 
-    /// Room for a new id; `None` where one like it rests.
+    /// The key of the order in a slot.
     #[inline]
-    fn vacancy(&mut self, order_id: OrderId) -> Option<Vacancy> {
-        let nodes = &self.ladder.nodes;
-        self.index.vacancy(order_id.0, |slot| nodes[slot].id)
+    fn key_at(&self, slot: u32) -> OrderKey {
+        self.ladder.nodes[slot].key(self.owners)
+    }
+
+    #[inline]
+    fn find(&self, key: OrderKey) -> Option<u32> {
+        let (nodes, owners) = (&self.ladder.nodes, self.owners);
+        self.index.find_by(key, |slot| nodes[slot].is(key, owners))
+    }
+
+    /// Room for a new order; `None` where one of its key rests.
+    #[inline]
+    fn vacancy(&mut self, key: OrderKey) -> Option<Vacancy> {
+        let (nodes, owners) = (&self.ladder.nodes, self.owners);
+        self.index.vacancy(key, |slot| nodes[slot].is(key, owners))
     }
 
     /// The slot of an order that rests and belongs to `uid`.
     #[inline(always)]
     fn find_own(&self, uid: UserId, order_id: OrderId) -> Option<u32> {
-        self.find(order_id)
-            .filter(|&slot| self.ladder.nodes[slot].uid == uid.0)
+        let nodes = &self.ladder.nodes;
+        let is_it = |slot: u32| (nodes[slot].id, nodes[slot].uid) == (order_id.0, uid.0);
+        self.index.find_by(self.key(uid, order_id), is_it)
     }
 
     /// Forgets an order that is in no queue any more.
     #[inline]
     fn forget(&mut self, slot: u32) {
-        let nodes = &self.ladder.nodes;
-        self.index.remove(nodes[slot].id, |slot| nodes[slot].id);
+        self.index.remove_slot(self.key_at(slot), slot);
         self.ladder.nodes.free(slot);
     }
 
@@ -177,10 +197,10 @@ impl Book {
                 let left = self.take_limited(place, events);
                 reject(place, left, events);
             }
-            OrderType::FokBudget => self.place_fok_budget(place, events),
+            OrderType::FokBudget => self.place_fok_budget(place, rules, events),
             OrderType::Fok if rules.fill_fok => self.place_fok(place, events),
             OrderType::IocBudget if rules.fill_ioc_budget => {
-                let left = self.take_within_budget(place, events);
+                let left = self.take_within_budget(place, rules, events);
                 reject(place, left, events);
             }
             // Quirk of the reference: rejected whole.
@@ -196,7 +216,7 @@ impl Book {
         if left == 0 {
             return;
         }
-        let Some(vacancy) = self.vacancy(place.order_id) else {
+        let Some(vacancy) = self.vacancy(self.key(place.uid, place.order_id)) else {
             reject_always(place, left, events);
             return;
         };
@@ -205,7 +225,8 @@ impl Book {
 
     /// Puts what is left of a new order, whose id is not in use, at the end of its queue.
     fn rest_new(&mut self, place: &Place, left: i64, user: UserHint) -> u32 {
-        let vacancy = self.vacancy(place.order_id).expect("its id is not in use");
+        let key = self.key(place.uid, place.order_id);
+        let vacancy = self.vacancy(key).expect("its id is not in use");
         self.rest(place, left, user, vacancy)
     }
 
@@ -231,15 +252,16 @@ impl Book {
         slot
     }
 
-    fn place_fok_budget(&mut self, place: &Place, events: &mut Events) {
+    fn place_fok_budget(&mut self, place: &Place, rules: &Rules, events: &mut Events) {
         let budget = i128::from(place.price);
-        let cost = self.cost(place.action.opposite(), place.size);
+        let limit = self.budget_limit(place, rules);
+        let cost = self.cost(place.action.opposite(), limit, place.size);
         let fits = cost.is_some_and(|cost| match place.action {
             Action::Bid => cost <= budget,
             Action::Ask => cost >= budget,
         });
         if fits {
-            self.take_at_any_price(place, events);
+            self.take_up_to(place, limit, events);
         } else {
             reject_always(place, place.size, events);
         }

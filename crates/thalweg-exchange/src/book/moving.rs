@@ -29,11 +29,17 @@ impl Book {
             return checked;
         }
         let order = &self.ladder.nodes[slot];
-        let (side, before, left) = (order.action, order.price, order.left);
+        let (side, before, shown) = (order.action, order.price, order.left);
         let is_marked = order.marks != 0;
         if let Some(code) = self.check_move(order, price) {
             return code;
         }
+        // What is hidden moves, too.
+        let left = if is_marked {
+            shown + self.hidden(slot)
+        } else {
+            shown
+        };
         if self.crosses(side, price) | is_marked || !self.ladder.shift(slot, price) {
             let code = self.move_far(slot, price, rules, events);
             if code != ResultCode::Success {

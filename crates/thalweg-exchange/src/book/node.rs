@@ -4,6 +4,7 @@ use super::RestingOrder;
 use crate::command::Action;
 use crate::event::UserHint;
 use crate::ids::{OrderId, UserId};
+use crate::index::OrderKey;
 use crate::order_terms::OrderFlags;
 
 /// Ticks of the window; their levels are the first slots.
@@ -56,6 +57,21 @@ impl Node {
             flags: OrderFlags::NONE,
             marks: 0,
         }
+    }
+
+    /// What the order is found by; `owners` as the book has it.
+    #[inline]
+    pub(super) const fn key(&self, owners: i64) -> OrderKey {
+        OrderKey {
+            owner: self.uid & owners,
+            id: self.id,
+        }
+    }
+
+    /// Whether that is this key.
+    #[inline]
+    pub(super) const fn is(&self, key: OrderKey, owners: i64) -> bool {
+        self.id == key.id && (self.uid ^ key.owner) & owners == 0
     }
 
     /// Where an order's owner is kept.

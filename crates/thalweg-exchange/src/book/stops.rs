@@ -11,7 +11,8 @@
 //! ones, at the end of the line. No order begins to wait meanwhile, so each waiting order is
 //! executed once at most, and the line ends.
 //!
-//! *Ids*: a resting and a waiting order of one symbol never share one. A stop order whose id
+//! *Ids*: a resting and a waiting order of one symbol (and one user, where ids are per user) never
+//! share one. A stop order whose id
 //! rests or waits already is rejected whole, and what is left of a GTC order whose id waits is
 //! rejected like one whose id rests.
 //!
@@ -23,9 +24,10 @@ use std::collections::{BTreeMap, VecDeque};
 use super::Book;
 use super::careful::reject;
 use super::ladder::mask;
-use crate::command::Action;
+use crate::command::{Action, Place};
 use crate::event::{Event, Events, Removal, UserHint};
 use crate::ids::{OrderId, UserId};
+use crate::index::OrderKey;
 use crate::order_terms::ConditionalOrder;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
@@ -68,9 +70,9 @@ impl Waiting {
 /// The stop orders of a symbol.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Stops {
-    waiting: BTreeMap<OrderId, Waiting>,
+    waiting: BTreeMap<OrderKey, Waiting>,
     /// Per side, by trigger and arrival.
-    triggers: [BTreeMap<(i64, u64), OrderId>; 2],
+    triggers: [BTreeMap<(i64, u64), OrderKey>; 2],
     /// Reached by a trade of the command under way, and not executed yet.
     line: VecDeque<Waiting>,
 }
@@ -80,17 +82,16 @@ impl Stops {
         self.waiting.is_empty()
     }
 
-    pub(super) fn waits(&self, order: OrderId) -> bool {
+    pub(super) fn waits(&self, order: OrderKey) -> bool {
         self.waiting.contains_key(&order)
     }
 
-    fn insert(&mut self, waiting: Waiting) {
-        let order = waiting.order.place.order_id;
+    fn insert(&mut self, order: OrderKey, waiting: Waiting) {
         self.triggers[waiting.side() as usize].insert(waiting.key(), order);
         self.waiting.insert(order, waiting);
     }
 
-    fn remove(&mut self, order: OrderId) -> Option<Waiting> {
+    fn remove(&mut self, order: OrderKey) -> Option<Waiting> {
         let waiting = self.waiting.remove(&order)?;
         self.triggers[waiting.side() as usize].remove(&waiting.key());
         Some(waiting)
@@ -126,22 +127,23 @@ impl Book {
         user: UserHint,
         events: &mut Events,
     ) {
-        let id = order.place.order_id;
+        let id = self.key(order.place.uid, order.place.order_id);
         if self.find(id).is_some() || self.waits(id) {
             return reject(&order.place, order.place.size, events.len(), events);
         }
         let aside = self.aside_mut();
         let arrival = aside.next_arrival();
         aside.note_expiry(order.good_till, arrival, id);
-        aside.stops.insert(Waiting {
+        let waiting = Waiting {
             order: *order,
             trigger,
             user,
             arrival,
-        });
+        };
+        aside.stops.insert(id, waiting);
     }
 
-    pub(super) fn waits(&self, order: OrderId) -> bool {
+    pub(super) fn waits(&self, order: OrderKey) -> bool {
         let aside = self.aside.as_ref();
         aside.is_some_and(|aside| aside.stops.waits(order))
     }
@@ -182,6 +184,7 @@ impl Book {
         by: i64,
         events: &mut Events,
     ) -> ResultCode {
+        let order = self.key(uid, order);
         let aside = self.aside.as_mut();
         let waiting = aside.and_then(|aside| aside.stops.waiting.get_mut(&order));
         let Some(waiting) = waiting.filter(|waiting| waiting.order.place.uid == uid) else {
@@ -199,7 +202,7 @@ impl Book {
     }
 
     /// Takes a waiting order out, if it is one, and tells why.
-    pub(super) fn remove_waiting(&mut self, order: OrderId, why: Removal, events: &mut Events) {
+    pub(super) fn remove_waiting(&mut self, order: OrderKey, why: Removal, events: &mut Events) {
         let Some(aside) = &mut self.aside else {
             return;
         };
@@ -209,17 +212,18 @@ impl Book {
         }
     }
 
-    /// Takes out the waiting orders of a user, or of everybody, as [`waiting`](Self::waiting)
-    /// gives them.
+    /// Takes out the waiting orders that `is_meant`, by owner and price, as
+    /// [`waiting`](Self::waiting) gives them.
     pub(super) fn remove_all_waiting(
         &mut self,
-        uid: Option<UserId>,
         why: Removal,
         events: &mut Events,
+        is_meant: impl Fn(UserId, i64) -> bool,
     ) {
         let places = self.waiting().map(|order| &order.place);
-        let wanted = places.filter(|place| uid.is_none_or(|uid| uid == place.uid));
-        let orders: Vec<OrderId> = wanted.map(|place| place.order_id).collect();
+        let wanted = places.filter(|place| is_meant(place.uid, place.price));
+        let key = |place: &Place| self.key(place.uid, place.order_id);
+        let orders: Vec<OrderKey> = wanted.map(key).collect();
         for order in orders {
             self.remove_waiting(order, why, events);
         }

@@ -2,9 +2,11 @@
 
 use super::Book;
 use super::ladder::{NO_KEY, mask};
+use super::moving::lowest_ask;
 use crate::command::{Action, Place};
 use crate::event::{Event, Events};
 use crate::ids::{OrderId, UserId};
+use crate::rules::Rules;
 
 /// What matching needs to know of the order that takes.
 #[derive(Clone, Copy)]
@@ -17,13 +19,8 @@ pub(super) struct Taker {
 }
 
 impl Taker {
-    /// A new order that takes up to its price, or at any price.
-    const fn new(place: &Place, limited: bool) -> Self {
-        let limit = if limited {
-            place.price ^ mask(place.action.opposite())
-        } else {
-            NO_KEY
-        };
+    /// A new order that takes up to a key.
+    const fn new(place: &Place, limit: i64) -> Self {
         Self {
             action: place.action,
             limit,
@@ -33,24 +30,63 @@ impl Taker {
     }
 }
 
-/// What is left of a budget.
+/// What a budget allows of the order that has it, as it takes.
 #[derive(Clone, Copy)]
-pub(super) struct Budget(pub(super) i128);
+pub(super) enum Budget {
+    /// So much may still be spent.
+    Cap(i128),
+    /// What is sold must bring in its share of a budget for a whole size.
+    Floor {
+        budget: i64,
+        size: i64,
+        /// What was brought in beyond that share so far, times the size.
+        surplus: i128,
+    },
+}
 
 impl Budget {
-    /// How many of `lots` it covers at `price`; spends that much.
-    pub(super) fn spend(&mut self, price: i64, lots: i64) -> i64 {
-        if self.0 < 0 {
-            return 0;
+    pub(super) const fn new(place: &Place, rules: &Rules) -> Self {
+        match place.action {
+            Action::Ask if rules.bound_budgets => Self::Floor {
+                budget: place.price,
+                size: place.size,
+                surplus: 0,
+            },
+            _ => Self::Cap(place.price as i128),
         }
-        let covered = if price <= 0 {
-            lots
-        } else {
-            i64::try_from(self.0 / i128::from(price)).map_or(lots, |covered| covered.min(lots))
-        };
-        let cost = i128::from(covered) * i128::from(price);
-        self.0 = self.0.saturating_sub(cost);
-        covered
+    }
+
+    /// How many of `lots` may be taken at `price`; notes them as taken.
+    pub(super) fn spend(&mut self, price: i64, lots: i64) -> i64 {
+        match self {
+            Self::Cap(left) => {
+                if *left < 0 {
+                    return 0;
+                }
+                let covered = if price <= 0 {
+                    lots
+                } else {
+                    i64::try_from(*left / i128::from(price)).map_or(lots, |most| most.min(lots))
+                };
+                *left = left.saturating_sub(i128::from(covered) * i128::from(price));
+                covered
+            }
+            Self::Floor {
+                budget,
+                size,
+                surplus,
+            } => {
+                let value = i128::from(price) * i128::from(*size);
+                let missing = i128::from(*budget) - value;
+                let mut sold = lots;
+                if missing > 0 {
+                    // A surplus stays above zero.
+                    sold = i64::try_from(*surplus / missing).map_or(lots, |most| most.min(lots));
+                }
+                *surplus = surplus.saturating_sub(i128::from(sold).saturating_mul(missing));
+                sold
+            }
+        }
     }
 }
 
@@ -58,19 +94,45 @@ impl Book {
     /// Matches a new order within its limit price and returns what is left of its size.
     #[inline]
     pub(super) fn take_limited(&mut self, place: &Place, events: &mut Events) -> i64 {
-        self.take(Taker::new(place, true), events, |_, lots| lots)
+        let limit = place.price ^ mask(place.action.opposite());
+        self.take_up_to(place, limit, events)
     }
 
-    /// Matches a new order at any price.
-    pub(super) fn take_at_any_price(&mut self, place: &Place, events: &mut Events) -> i64 {
-        self.take(Taker::new(place, false), events, |_, lots| lots)
+    /// Matches a new order up to a key.
+    pub(super) fn take_up_to(&mut self, place: &Place, limit: i64, events: &mut Events) -> i64 {
+        self.take(Taker::new(place, limit), events, |_, lots| lots)
     }
 
-    /// Matches a new order at any price while Σ price·size is within its budget.
-    pub(super) fn take_within_budget(&mut self, place: &Place, events: &mut Events) -> i64 {
-        let mut budget = Budget(place.price.into());
+    /// Matches a new order while its budget allows it.
+    pub(super) fn take_within_budget(
+        &mut self,
+        place: &Place,
+        rules: &Rules,
+        events: &mut Events,
+    ) -> i64 {
+        let limit = self.budget_limit(place, rules);
+        let mut budget = Budget::new(place, rules);
         let spend = |price, lots| budget.spend(price, lots);
-        self.take(Taker::new(place, false), events, spend)
+        self.take(Taker::new(place, limit), events, spend)
+    }
+
+    pub(crate) const fn set_band(&mut self, band: (i64, i64)) {
+        self.band = band;
+    }
+
+    /// The worst key of the opposite side that a budget order takes: inside the band, and no lot
+    /// is sold that would not bring in its fee.
+    pub(super) fn budget_limit(&self, place: &Place, rules: &Rules) -> i64 {
+        if !rules.bound_budgets {
+            return NO_KEY;
+        }
+        let (low, high) = self.band;
+        let worst = match place.action {
+            Action::Bid => high,
+            Action::Ask if self.is_futures() => low,
+            Action::Ask => low.max(lowest_ask(&self.spec)),
+        };
+        worst ^ mask(place.action.opposite())
     }
 
     /// Matches an order that is in no queue, at its price, and books what it took.
@@ -152,12 +214,14 @@ impl Book {
         left
     }
 
-    /// What `size` lots cost over the levels of a side, or `None` where there are not enough.
+    /// What `size` lots cost over the levels of a side up to a key, or `None` where there are not
+    /// enough.
     ///
     /// Cost: one step per level. In 128 bits, and saturating.
-    pub(super) fn cost(&self, side: Action, mut size: i64) -> Option<i128> {
+    pub(super) fn cost(&self, side: Action, limit: i64, mut size: i64) -> Option<i128> {
         let mut cost = 0_i128;
-        for level in self.levels(side, usize::MAX) {
+        let levels = self.levels(side, usize::MAX);
+        for level in levels.take_while(|level| level.price ^ mask(side) <= limit) {
             let value = |lots: i64| i128::from(lots) * i128::from(level.price);
             if size <= level.volume {
                 return Some(cost.saturating_add(value(size)));

@@ -25,7 +25,7 @@ const REJECT_BYTES: usize = 26;
 const REDUCE_BYTES: usize = 26;
 const REMOVED_BYTES: usize = 46;
 const TRIGGERED_BYTES: usize = 42;
-const REFILLED_BYTES: usize = 18;
+const REFILLED_BYTES: usize = 26;
 /// The shortest.
 const EVENT_BYTES_MIN: usize = REFILLED_BYTES;
 
@@ -185,9 +185,9 @@ fn put_rare<'o>(event: &Event, out: &'o mut [u8]) -> &'o mut [u8] {
             put_longs(event, 2, [order.0, uid.0, price, size, bidder_hold_price]);
             rest
         }
-        Event::Refilled { order, size } => {
+        Event::Refilled { order, uid, size } => {
             let (event, rest) = event_room::<REFILLED_BYTES>(out, REFILLED, 0);
-            put_longs(event, 2, [order.0, size]);
+            put_longs(event, 2, [order.0, uid.0, size]);
             rest
         }
         Event::Trade { .. } | Event::Reject { .. } | Event::Reduce { .. } => put_event(event, out),
@@ -311,9 +311,12 @@ fn rare(kind: u8, at: usize, fields: &mut Reader<'_>) -> Result<Event, CodecErro
         }
         REFILLED => {
             fields.small("the bits of a refilled order", 0)?;
-            let [order, size] = fields.longs()?;
-            let order = OrderId(order);
-            Event::Refilled { order, size }
+            let [order, uid, size] = fields.longs()?;
+            Event::Refilled {
+                order: OrderId(order),
+                uid: UserId(uid),
+                size,
+            }
         }
         _ => {
             return Err(CodecError::UnknownCode {
@@ -336,6 +339,7 @@ fn removed(fields: &mut Reader<'_>) -> Result<Event, CodecError> {
         3 => Removal::SymbolRemoved,
         4 => Removal::Cancelled,
         5 => Removal::Reduced,
+        6 => Removal::OutsideBand,
         _ => {
             return Err(CodecError::UnknownCode {
                 what: "the reason of a removal",

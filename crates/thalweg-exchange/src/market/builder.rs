@@ -3,7 +3,7 @@
 use std::{error, fmt};
 
 use super::message::{BestPrices, FeedSequence, Message, SymbolSequence};
-use super::shadow::{SymbolFeed, Telling};
+use super::shadow::{SymbolFeed, Telling, key};
 use super::snapshot::Snapshot;
 use super::tape::Tape;
 use super::{Channels, Options};
@@ -55,7 +55,7 @@ impl error::Error for OutOfStep {}
 ///
 /// Pure and deterministic: the same outcomes give the same messages. It never looks at the
 /// engine's books, so it can run in the publish stage, on any thread; instead it keeps a shadow of
-/// the resting orders (32 bytes and an index entry each) and of the levels (24 bytes each). The
+/// the resting orders (40 bytes and an index entry each) and of the levels (24 bytes each). The
 /// engine does nothing for it, and nothing at all where there is none.
 ///
 /// No allocation once it has seen the most orders, levels and messages that it will see; but for
@@ -159,10 +159,13 @@ impl Builder {
             Command::Place(ref place) => feed.place(place, events, &mut to)?,
             Command::PlaceWith(ref order) => feed.place_with(order, events, &mut to)?,
             Command::Move {
-                order_id, price, ..
-            } => feed.move_order(order_id, price, events, &mut to)?,
-            Command::Cancel { order_id, .. } | Command::Reduce { order_id, .. } => {
-                feed.reduce(order_id, events, &mut to)?;
+                uid,
+                order_id,
+                price,
+                ..
+            } => feed.move_order(key(uid, order_id), price, events, &mut to)?,
+            Command::Cancel { uid, order_id, .. } | Command::Reduce { uid, order_id, .. } => {
+                feed.reduce(key(uid, order_id), events, &mut to)?;
             }
             _ => {}
         }

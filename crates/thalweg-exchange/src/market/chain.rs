@@ -6,16 +6,17 @@
 
 use super::builder::OutOfStep;
 use super::message::{Body, OrderChange};
-use super::shadow::{SymbolFeed, Telling};
+use super::shadow::{SymbolFeed, Telling, key};
 use crate::command::{Action, OrderType, Place};
 use crate::event::Event;
 use crate::ids::OrderId;
+use crate::index::OrderKey;
 use crate::order_terms::ConditionalOrder;
 
 /// The order that takes, until it rests or is gone.
 #[derive(Clone, Copy)]
 pub(super) struct Taker {
-    order: OrderId,
+    order: OrderKey,
     side: Action,
     price: i64,
     /// Lots that neither traded nor were rejected so far.
@@ -33,7 +34,7 @@ pub(super) struct Taker {
 impl Taker {
     fn new(place: &Place, display: i64) -> Self {
         Self {
-            order: place.order_id,
+            order: key(place.uid, place.order_id),
             side: place.action,
             price: place.price,
             left: place.size,
@@ -69,14 +70,15 @@ impl SymbolFeed {
         }
         let is_rejected = events.iter().any(|e| matches!(e, Event::Reject { .. }));
         if !is_rejected {
-            self.waiting.insert(order.place.order_id, display);
+            let order = key(order.place.uid, order.place.order_id);
+            self.waiting.insert(order, display);
         }
         Ok(())
     }
 
     pub(super) fn move_order(
         &mut self,
-        order: OrderId,
+        order: OrderKey,
         price: i64,
         events: &[Event],
         to: &mut Telling<'_>,
@@ -101,9 +103,45 @@ impl SymbolFeed {
         } else {
             let left = self.reprice(slot, price);
             taker.left = left;
+            let order = OrderId(order.id);
             self.tell(to, Body::Order(OrderChange::Moved { order, price, left }));
         }
         self.chain(Some(taker), events, to)
+    }
+
+    /// Lots left an order, or all of them did.
+    pub(super) fn reduce(
+        &mut self,
+        order: OrderKey,
+        events: &[Event],
+        to: &mut Telling<'_>,
+    ) -> Result<(), OutOfStep> {
+        for event in events {
+            match *event {
+                Event::Reduce {
+                    completed: true, ..
+                } => {
+                    let slot = self.find(order)?;
+                    self.withdraw(order, slot, to);
+                }
+                Event::Reduce { size, .. } => {
+                    let slot = self.find(order)?;
+                    let by = size - self.unhide(order, size);
+                    if by != 0 {
+                        let left = self.lower(slot, by, false);
+                        let order = OrderId(order.id);
+                        let change = OrderChange::Reduced { order, by, left };
+                        self.tell(to, Body::Order(change));
+                    }
+                }
+                Event::Removed { why, .. } => self.removed(order, why, to)?,
+                Event::Trade { .. }
+                | Event::Reject { .. }
+                | Event::Triggered { .. }
+                | Event::Refilled { .. } => {}
+            }
+        }
+        Ok(())
     }
 
     /// Tells what happens to resting orders; what is left of each taker rests before the next one
@@ -123,16 +161,22 @@ impl SymbolFeed {
                     }
                 }
                 // It has left already.
-                Event::Removed { order, .. } if Some(order) == withdrawn(&taker) => taker = None,
-                Event::Removed { order, why, .. } => self.removed(order, why, to)?,
+                Event::Removed { order, uid, .. } if Some(key(uid, order)) == withdrawn(&taker) => {
+                    taker = None;
+                }
+                Event::Removed {
+                    order, uid, why, ..
+                } => self.removed(key(uid, order), why, to)?,
                 Event::Triggered {
                     order,
+                    uid,
                     action,
                     price,
                     size,
                     ..
                 } => {
                     self.rest(taker.take(), to);
+                    let order = key(uid, order);
                     let display = self.waiting.remove(&order);
                     self.is_chained = true;
                     taker = Some(Taker {
@@ -147,7 +191,8 @@ impl SymbolFeed {
                         showed: None,
                     });
                 }
-                Event::Refilled { order, size } => {
+                Event::Refilled { order, uid, size } => {
+                    let order = key(uid, order);
                     let own = taker.as_mut().filter(|taker| taker.order == order);
                     match own.and_then(|taker| taker.showed.as_mut()) {
                         Some(showed) => *showed = showed.wrapping_add(size),
@@ -170,7 +215,8 @@ impl SymbolFeed {
         let Event::Trade {
             price,
             size,
-            maker_order: maker,
+            maker_order,
+            maker_uid,
             maker_completed,
             taker_completed,
             taker_action: taker_side,
@@ -179,6 +225,7 @@ impl SymbolFeed {
         else {
             return Ok(());
         };
+        let maker = key(maker_uid, maker_order);
         let taker = taker.as_mut().ok_or_else(|| self.unknown(maker))?;
         taker.left = taker.left.wrapping_sub(size);
         taker.showed = taker.showed.map(|showed| showed.wrapping_sub(size));
@@ -186,8 +233,8 @@ impl SymbolFeed {
             price,
             size,
             taker_side,
-            taker: taker.order,
-            maker,
+            taker: OrderId(taker.order.id),
+            maker: maker_order,
         };
         self.tell(to, trade);
         let slot = self.find(maker)?;
@@ -213,7 +260,7 @@ impl SymbolFeed {
 }
 
 /// The order that takes, if it hides lots and left its book for that.
-fn withdrawn(taker: &Option<Taker>) -> Option<OrderId> {
+fn withdrawn(taker: &Option<Taker>) -> Option<OrderKey> {
     let taker = taker.filter(|taker| taker.showed.is_some());
     taker.map(|taker| taker.order)
 }

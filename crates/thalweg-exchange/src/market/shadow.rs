@@ -12,19 +12,27 @@ use super::tape::Tape;
 use super::{Channels, Options};
 use crate::book::{Book, Level};
 use crate::command::Action;
-use crate::event::{Event, Removal};
-use crate::ids::{OrderId, SymbolId};
-use crate::index::Index;
+use crate::event::Removal;
+use crate::ids::{OrderId, SymbolId, UserId};
+use crate::index::{Index, OrderKey};
 use crate::order_terms::ConditionalOrder;
 use crate::slab::Slab;
 
-/// A resting order, in 32 bytes.
+/// A resting order, in 40 bytes.
 #[derive(Clone, Copy, Debug)]
 struct Shadow {
-    id: i64,
+    key: OrderKey,
     price: i64,
     left: i64,
     side: Action,
+}
+
+/// What an order is found by: ids of different users may be the same.
+pub(super) const fn key(uid: UserId, order: OrderId) -> OrderKey {
+    OrderKey {
+        owner: uid.0,
+        id: order.0,
+    }
 }
 
 /// A level that the current command changed, as it was before.
@@ -51,7 +59,7 @@ pub(super) struct SymbolFeed {
     /// False after a reset or a removal, until the symbol is added again.
     pub(super) is_listed: bool,
     orders: Slab<Shadow>,
-    index: Index,
+    index: Index<OrderKey>,
     asks: PriceLadder,
     bids: PriceLadder,
     touched: Vec<Touched>,
@@ -59,9 +67,9 @@ pub(super) struct SymbolFeed {
     pub(super) is_chained: bool,
     /// How much stop orders that wait will show at most: nobody is told of them. No id is both
     /// here and among the orders.
-    pub(super) waiting: BTreeMap<OrderId, i64>,
+    pub(super) waiting: BTreeMap<OrderKey, i64>,
     /// How many lots an order hides, where it does.
-    pub(super) hidden: BTreeMap<OrderId, i64>,
+    pub(super) hidden: BTreeMap<OrderKey, i64>,
     best: BestPrices,
 }
 
@@ -88,9 +96,10 @@ impl SymbolFeed {
         for side in [Action::Ask, Action::Bid] {
             for order in book.orders(side) {
                 let left = order.size - order.filled - order.hidden;
-                self.add(order.order_id, side, order.price, left);
+                let key = key(order.uid, order.order_id);
+                self.add(key, side, order.price, left);
                 if order.hidden != 0 {
-                    self.hidden.insert(order.order_id, order.hidden);
+                    self.hidden.insert(key, order.hidden);
                 }
             }
             for at in 0..self.touched.len() {
@@ -101,7 +110,10 @@ impl SymbolFeed {
         }
         let display = |stop: &ConditionalOrder| stop.display.unwrap_or(i64::MAX);
         let waiting = book.waiting();
-        let waiting = waiting.map(|stop| (stop.place.order_id, display(stop)));
+        let waiting = waiting.map(|stop| {
+            let place = &stop.place;
+            (key(place.uid, place.order_id), display(stop))
+        });
         self.waiting.extend(waiting);
         self.best = self.best_now();
     }
@@ -138,16 +150,16 @@ impl SymbolFeed {
         }
     }
 
-    pub(super) fn find(&self, order: OrderId) -> Result<u32, OutOfStep> {
+    pub(super) fn find(&self, order: OrderKey) -> Result<u32, OutOfStep> {
         self.index
-            .find(order.0, |slot| self.orders[slot].id)
+            .find(order, |slot| self.orders[slot].key)
             .ok_or_else(|| self.unknown(order))
     }
 
-    pub(super) const fn unknown(&self, order: OrderId) -> OutOfStep {
+    pub(super) const fn unknown(&self, order: OrderKey) -> OutOfStep {
         OutOfStep::UnknownOrder {
             symbol: self.symbol,
-            order,
+            order: OrderId(order.id),
         }
     }
 
@@ -164,24 +176,24 @@ impl SymbolFeed {
         }
     }
 
-    fn add(&mut self, order: OrderId, side: Action, price: i64, left: i64) {
+    fn add(&mut self, order: OrderKey, side: Action, price: i64, left: i64) {
         let slot = self.orders.insert(Shadow {
-            id: order.0,
+            key: order,
             price,
             left,
             side,
         });
-        self.index.insert(order.0, slot);
+        self.index.insert(order, slot);
         self.change(side, price, left, 1);
     }
 
     /// Takes `size` lots off an order, and the order out of the book if it is `gone`; gives what
     /// is left.
-    fn lower(&mut self, slot: u32, size: i64, gone: bool) -> i64 {
+    pub(super) fn lower(&mut self, slot: u32, size: i64, gone: bool) -> i64 {
         let shadow = &mut self.orders[slot];
         shadow.left = shadow.left.wrapping_sub(size);
         let Shadow {
-            id,
+            key,
             price,
             left,
             side,
@@ -189,7 +201,7 @@ impl SymbolFeed {
         self.change(side, price, size.wrapping_neg(), -i64::from(gone));
         if gone {
             let orders = &self.orders;
-            self.index.remove(id, |slot| orders[slot].id);
+            self.index.remove(key, |slot| orders[slot].key);
             self.orders.free(slot);
         }
         left
@@ -198,19 +210,20 @@ impl SymbolFeed {
     pub(super) fn filled(
         &mut self,
         slot: u32,
-        order: OrderId,
+        order: OrderKey,
         size: i64,
         gone: bool,
         to: &mut Telling<'_>,
     ) {
         let left = self.lower(slot, size, gone);
+        let order = OrderId(order.id);
         self.tell(to, Body::Order(OrderChange::Filled { order, size, left }));
     }
 
     /// Puts an order at the end of the queue of its price.
     pub(super) fn show(
         &mut self,
-        order: OrderId,
+        order: OrderKey,
         side: Action,
         price: i64,
         size: i64,
@@ -218,7 +231,7 @@ impl SymbolFeed {
     ) {
         self.add(order, side, price, size);
         let added = OrderChange::Added {
-            order,
+            order: OrderId(order.id),
             side,
             price,
             size,
@@ -241,10 +254,11 @@ impl SymbolFeed {
     }
 
     /// An order leaves with all its lots, those that it hides too; gives how many it showed.
-    pub(super) fn withdraw(&mut self, order: OrderId, slot: u32, to: &mut Telling<'_>) -> i64 {
+    pub(super) fn withdraw(&mut self, order: OrderKey, slot: u32, to: &mut Telling<'_>) -> i64 {
         self.hidden.remove(&order);
         let left = self.orders[slot].left;
         self.lower(slot, left, true);
+        let order = OrderId(order.id);
         self.tell(to, Body::Order(OrderChange::Removed { order, left }));
         left
     }
@@ -253,7 +267,7 @@ impl SymbolFeed {
     /// is a stop order that waited, or still waits, and was never shown.
     pub(super) fn removed(
         &mut self,
-        order: OrderId,
+        order: OrderKey,
         why: Removal,
         to: &mut Telling<'_>,
     ) -> Result<(), OutOfStep> {
@@ -271,7 +285,7 @@ impl SymbolFeed {
     /// Lots that were hidden are shown: a new order, as far as the market sees.
     pub(super) fn refilled(
         &mut self,
-        order: OrderId,
+        order: OrderKey,
         size: i64,
         to: &mut Telling<'_>,
     ) -> Result<(), OutOfStep> {
@@ -282,7 +296,7 @@ impl SymbolFeed {
         let Shadow { price, side, .. } = *shadow;
         self.change(side, price, size, 0);
         let added = OrderChange::Added {
-            order,
+            order: OrderId(order.id),
             side,
             price,
             size,
@@ -292,7 +306,7 @@ impl SymbolFeed {
     }
 
     /// So many lots of an order are hidden no more; gives how many were, `size` at most.
-    fn unhide(&mut self, order: OrderId, size: i64) -> i64 {
+    pub(super) fn unhide(&mut self, order: OrderKey, size: i64) -> i64 {
         let Some(hidden) = self.hidden.get_mut(&order) else {
             return 0;
         };
@@ -302,39 +316,6 @@ impl SymbolFeed {
             self.hidden.remove(&order);
         }
         lots
-    }
-
-    pub(super) fn reduce(
-        &mut self,
-        order: OrderId,
-        events: &[Event],
-        to: &mut Telling<'_>,
-    ) -> Result<(), OutOfStep> {
-        for event in events {
-            match *event {
-                Event::Reduce {
-                    completed: true, ..
-                } => {
-                    let slot = self.find(order)?;
-                    self.withdraw(order, slot, to);
-                }
-                Event::Reduce { size, .. } => {
-                    let slot = self.find(order)?;
-                    let by = size - self.unhide(order, size);
-                    if by != 0 {
-                        let left = self.lower(slot, by, false);
-                        let change = OrderChange::Reduced { order, by, left };
-                        self.tell(to, Body::Order(change));
-                    }
-                }
-                Event::Removed { order, why, .. } => self.removed(order, why, to)?,
-                Event::Trade { .. }
-                | Event::Reject { .. }
-                | Event::Triggered { .. }
-                | Event::Refilled { .. } => {}
-            }
-        }
-        Ok(())
     }
 
     /// After the command: levels that are not as they were, and the best prices.

@@ -3,7 +3,7 @@
 use super::Matching;
 use crate::book::Book;
 use crate::command::Command;
-use crate::ids::{OrderId, SymbolId};
+use crate::ids::{OrderId, SymbolId, UserId};
 
 /// Which lines of a command's order to ask for. Each step needs what the one before it asked for.
 #[derive(Clone, Copy)]
@@ -15,21 +15,29 @@ pub(crate) enum Step {
 
 /// The order that a command names, and the price that it will have.
 #[inline]
-const fn order_of(command: &Command) -> Option<(SymbolId, OrderId, Option<i64>)> {
+const fn order_of(command: &Command) -> Option<(SymbolId, (UserId, OrderId), Option<i64>)> {
     match *command {
-        Command::Place(ref place) => Some((place.symbol, place.order_id, Some(place.price))),
+        Command::Place(ref place) => {
+            let order = (place.uid, place.order_id);
+            Some((place.symbol, order, Some(place.price)))
+        }
         Command::Move {
+            uid,
             symbol,
             order_id,
             price,
-            ..
-        } => Some((symbol, order_id, Some(price))),
+        } => Some((symbol, (uid, order_id), Some(price))),
         Command::Cancel {
-            symbol, order_id, ..
+            uid,
+            symbol,
+            order_id,
         }
         | Command::Reduce {
-            symbol, order_id, ..
-        } => Some((symbol, order_id, None)),
+            uid,
+            symbol,
+            order_id,
+            ..
+        } => Some((symbol, (uid, order_id), None)),
         _ => None,
     }
 }
@@ -44,7 +52,7 @@ impl Matching {
     /// near already.
     #[inline]
     pub(crate) fn fetch(&self, command: &Command, step: Step) {
-        let Some((symbol, order, price)) = order_of(command) else {
+        let Some((symbol, (uid, order), price)) = order_of(command) else {
             return;
         };
         let Some(book) = self.books.get(self.slot(symbol) as usize) else {
@@ -52,9 +60,9 @@ impl Matching {
         };
         if Book::is_large(book) {
             match step {
-                Step::Place => book.ask_for_place(order),
-                Step::Order => book.ask_for_order(order, price),
-                Step::Neighbours => book.ask_for_neighbours(order, price),
+                Step::Place => book.ask_for_place(uid, order),
+                Step::Order => book.ask_for_order(uid, order, price),
+                Step::Neighbours => book.ask_for_neighbours(uid, order, price),
             }
         }
     }

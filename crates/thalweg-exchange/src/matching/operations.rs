@@ -41,6 +41,23 @@ impl Matching {
         ResultCode::Success
     }
 
+    /// Tells a book of its price band. Of futures that are covered, no order may stay outside it:
+    /// its trade could cost more than what is held for it.
+    #[cold]
+    pub(super) fn set_band(&mut self, symbol: SymbolId, band: (i64, i64), events: &mut Events) {
+        let slot = self.slot(symbol);
+        let Some(book) = self.books.get_mut(slot) else {
+            return;
+        };
+        book.set_band(band);
+        if book.is_futures() && self.rules.cover_futures && self.rules.margin_trading {
+            book.remove_outside(band, events);
+            if !events.is_empty() {
+                events.add_standing(symbol, book.standing(None));
+            }
+        }
+    }
+
     /// The slot of the book out of which they were taken.
     fn clear(
         &mut self,

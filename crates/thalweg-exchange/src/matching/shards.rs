@@ -35,7 +35,9 @@ impl Reach {
             | Command::Clock { .. }
             | Command::Reset => return Self::Every,
             Command::CancelAll { symbol, .. } => *symbol,
-            Command::RemoveSymbol { symbol } => Some(*symbol),
+            Command::RemoveSymbol { symbol } | Command::SetPriceBand { symbol, .. } => {
+                Some(*symbol)
+            }
             _ => command.symbol(),
         };
         Self::Shard(symbol.map_or(0, |symbol| shard_of(symbol, shards)))

@@ -3,10 +3,11 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Risk;
+use super::cover::Purse;
 use super::futures::free_margin;
 use super::ledger::Currency;
 use super::symbol::check_spec;
-use super::user::UserStatus;
+use super::user::{User, UserStatus};
 use crate::command::{AccountSpec, AdjustmentKind, SymbolSpec};
 use crate::ids::{CurrencyId, UserId};
 use crate::result_code::ResultCode;
@@ -45,6 +46,7 @@ impl Risk {
         transaction_id: i64,
         kind: AdjustmentKind,
     ) -> Checked {
+        let is_short_elsewhere = std::mem::take(&mut self.is_short_elsewhere);
         let user = self.users.get(uid).ok_or(ResultCode::AuthInvalidUser)?;
         if transaction_id == user.last_transaction_id {
             return Err(ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedSame);
@@ -52,16 +54,13 @@ impl Risk {
         if transaction_id < user.last_transaction_id {
             return Err(ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedMany);
         }
-        let balance = i128::from(user.balance(currency)) + i128::from(amount);
-        if amount < 0 {
-            let mut needed = 0;
-            if self.rules.withdrawal_keeps_margin && !user.positions().is_empty() {
-                needed = -free_margin(user, &self.symbols, currency, None)?;
-            }
-            // Profit in futures is no money yet: it covers margin, and is not paid out.
-            if balance < needed.max(0) {
+        let mut profit = 0;
+        if amount < 0 || self.rules.cover_futures {
+            let purse = self.most(user, currency, is_short_elsewhere)?;
+            if amount < 0 && -i128::from(amount) > purse.most {
                 return Err(ResultCode::UserMgmtAccountBalanceAdjustmentNsf);
             }
+            profit = purse.profit;
         }
         let booked = self.ledger.look(currency).booked(amount, kind);
         let booked = booked.ok_or(ResultCode::RiskArithmeticOverflow)?;
@@ -70,9 +69,33 @@ impl Risk {
         let total = self.ledger.get_mut(slot);
         *total = booked;
         let user = self.users.get_mut(uid).expect("looked up before");
-        total.add(user.balance_mut(currency), i128::from(amount));
         user.last_transaction_id = transaction_id;
+        total.add(user.balance_mut(currency), i128::from(amount) + profit);
+        if user.waiting_in(currency) != 0 {
+            self.settle_waiting(uid, currency, profit);
+        }
         Ok(())
+    }
+
+    /// What a user can withdraw of a currency.
+    pub(super) fn most(
+        &self,
+        user: &User,
+        currency: CurrencyId,
+        is_short_elsewhere: bool,
+    ) -> Result<Purse, ResultCode> {
+        if self.rules.cover_futures {
+            return Ok(self.purse(user, currency, is_short_elsewhere));
+        }
+        let mut needed = 0;
+        if self.rules.withdrawal_keeps_margin && !user.positions().is_empty() {
+            needed = -free_margin(user, &self.symbols, currency, None)?;
+        }
+        // Profit in futures is no money yet: it covers margin, and is not paid out.
+        Ok(Purse {
+            most: i128::from(user.balance(currency)) - needed.max(0),
+            profit: 0,
+        })
     }
 
     pub(super) fn suspend(&mut self, uid: UserId) -> Checked {
@@ -89,7 +112,7 @@ impl Risk {
         if user.has_money() {
             return Err(ResultCode::UserMgmtUserNotSuspendableNonEmptyAccounts);
         }
-        self.users.remove(uid);
+        self.users.remove(uid, self.rules.keep_transaction_ids);
         Ok(())
     }
 

@@ -71,7 +71,8 @@ impl Symbol {
             ask_floor: lowest_price(spec.taker_fee, spec.quote_scale),
         };
         let (low, high) = (self.gate.low().max(1), self.gate.high());
-        if self.is_futures() && rules.margin_trading && low <= high {
+        let has_band = !rules.cover_futures || self.gate.has_band();
+        if self.is_futures() && rules.margin_trading && low <= high && has_band {
             self.calm_futures = Calm {
                 low,
                 prices: (high - low).unsigned_abs() + 1,
@@ -139,7 +140,7 @@ impl Risk {
             return false;
         };
         let user = self.users.at_mut(owner);
-        if user.status != UserStatus::Active || !user.positions().is_empty() {
+        if user.status != UserStatus::Active || user.has_futures() {
             return false;
         }
         let spec = &symbol.spec;

@@ -85,7 +85,9 @@ impl Risk {
             }
             _ => true,
         };
-        let has_room = if symbol.is_futures() {
+        let has_room = if symbol.is_futures() && self.rules.cover_futures {
+            true
+        } else if symbol.is_futures() {
             let more = self
                 .futures_worst(symbol, command)
                 .saturating_add(unsettled.worst);

@@ -81,7 +81,11 @@ impl Risk {
     /// The check of a new order in a futures symbol, after the checks that do not depend on the
     /// symbol's type.
     pub(super) fn check_place_futures(&mut self, place: &Place, owner: u32, slot: u32) -> Checked {
-        let checked = self.margin_covers(place, slot, self.users.at(owner));
+        let checked = if self.rules.cover_futures {
+            self.is_covered(place, slot, self.users.at(owner))
+        } else {
+            self.margin_covers(place, slot, self.users.at(owner))
+        };
         let user = self.users.at_mut(owner);
         if let Err(code) = checked {
             // Empty only after an order of no size; then there is no profit to book either.
@@ -143,10 +147,11 @@ impl Risk {
 
     #[inline]
     fn may_move(&self, symbol: &Symbol, user: &User, price: i64) -> bool {
-        user.position(symbol.spec.id).is_none_or(|position| {
-            let lots = position.pending_buy.max(position.pending_sell);
-            self.has_room(symbol, symbol.reserved(price, lots))
-        })
+        self.rules.cover_futures
+            || user.position(symbol.spec.id).is_none_or(|position| {
+                let lots = position.pending_buy.max(position.pending_sell);
+                self.has_room(symbol, symbol.reserved(price, lots))
+            })
     }
 
     /// Whether a move to a calm price of a futures symbol passes without a closer look; see
@@ -175,6 +180,9 @@ impl Risk {
             return false;
         };
         symbol.last = Some(LastPrices::of(standing));
+        if self.rules.cover_futures {
+            return true;
+        }
         let reserved = symbol.reserved(price, left) - symbol.reserved(before, left);
         self.ledger.get_mut(symbol.quote).reserved += reserved;
         true
@@ -249,6 +257,22 @@ impl Risk {
                 Event::Refilled { .. } => {}
             }
         }
+        if !self.rules.cover_futures {
+            self.note_tally(command, (slot, uid), gone, (tally, standing));
+        }
+        if triggered < events.len() {
+            self.settle_triggered(slot, &events[triggered..]);
+        }
+    }
+
+    /// Books what was tallied, where futures are bounded by the ledger.
+    fn note_tally(
+        &mut self,
+        command: &Command,
+        (slot, uid): (u32, UserId),
+        gone: i64,
+        (mut tally, standing): (Tally, &Standing),
+    ) {
         let symbol = self.symbols.at(slot);
         if self.share.owns(uid) {
             tally.reserved += symbol.reserved_by(command, gone, standing);
@@ -257,9 +281,6 @@ impl Risk {
         }
         if symbol.quote != NO_CURRENCY {
             self.ledger.get_mut(symbol.quote).note(&tally);
-        }
-        if triggered < events.len() {
-            self.settle_triggered(slot, &events[triggered..]);
         }
     }
 
@@ -279,6 +300,16 @@ impl Risk {
         let place = self.users.settled_slot(owner);
         let user = self.users.at_mut(place);
         let position = user.position_or(spec.id, || Position::new(spec, slot));
+        if self.rules.cover_futures {
+            let opened = position.trade(action, lots, price, true);
+            let gain = std::mem::take(&mut position.profit);
+            let is_empty = position.is_empty();
+            self.settle_covered(slot, place, gain, i128::from(fee) * i128::from(opened));
+            if is_empty {
+                self.remove_if_empty(slot, place);
+            }
+            return UserHint(place);
+        }
         tally.stake -= position.stake();
         let opened = position.trade(action, lots, price, self.rules.realise_partial_close);
         tally.stake += position.stake();

@@ -4,11 +4,12 @@
 //! rest or wait when a gate closes stay, and may be cancelled and reduced; what a resting order
 //! trades for after that is up to the orders that come, and those are held to the gate.
 //!
-//! In futures a band also bounds what one order can reserve of the ledger's 64 bits, which is its
-//! price times its lots, whether or not anybody would ever trade at that price: without a band one
+//! Futures that are covered (see `cover`) need a band. Where they are not, a band bounds what one
+//! order can reserve of the ledger's 64 bits, which is its price times its lots: without one, a
 //! user's order far from the market can leave no room in the currency for others.
 
 use super::Risk;
+use super::cover::FUTURES_PRICE_MAX;
 use crate::ids::SymbolId;
 use crate::result_code::ResultCode;
 
@@ -63,6 +64,16 @@ impl Gate {
     /// The highest price that passes.
     pub(super) const fn high(&self) -> i64 {
         self.high
+    }
+
+    /// The prices of the band, halted or not.
+    pub(super) const fn band(&self) -> (i64, i64) {
+        (self.limits.low, self.limits.high)
+    }
+
+    /// Whether there is a band, as futures that are covered need one: above zero.
+    pub(super) const fn has_band(&self) -> bool {
+        self.limits.low > 0
     }
 
     /// Whether an order at this price passes; `has_limit` is false where the price is a budget.
@@ -129,8 +140,12 @@ impl Risk {
         high: i64,
     ) -> Result<(), ResultCode> {
         let limits = self.limits(symbol).ok_or(ResultCode::InvalidSymbol)?;
-        if low > high {
+        let is_covered = self.is_covered_symbol(symbol);
+        if low > high || (is_covered && (low < 1 || high > FUTURES_PRICE_MAX)) {
             return Err(ResultCode::SymbolInvalidPriceBand);
+        }
+        if is_covered && limits.low > 0 {
+            self.note_band_moved(symbol);
         }
         self.set_limits(
             symbol,
@@ -140,6 +155,15 @@ impl Risk {
                 ..limits
             },
         )
+    }
+
+    /// Whether a symbol's futures are covered; see the `cover` module.
+    fn is_covered_symbol(&self, symbol: SymbolId) -> bool {
+        let is_futures = self
+            .symbols
+            .get(symbol)
+            .is_some_and(super::Symbol::is_futures);
+        is_futures && self.rules.margin_trading && self.rules.cover_futures
     }
 
     fn set_limits(&mut self, symbol: SymbolId, limits: TradingLimits) -> Result<(), ResultCode> {

@@ -7,6 +7,8 @@
 //! checked, and never given back; and while futures orders rest or wait and lots are open, per lot
 //! that rests or waits |price| + the higher fee + 1, per open lot 1.
 //!
+//! Futures that are covered (see `cover`) are no part of N or R: their owners' money bounds them.
+//!
 //! *Rule*: max(D, 0) + N + R ≤ `i64::MAX` after every accepted deposit, and before every accepted
 //! command that could make an account negative, with the most it could lose added.
 //!
@@ -42,6 +44,10 @@ pub struct Currency {
     pub(super) negative: i128,
     /// R of the module's comment.
     pub(super) reserved: i128,
+    /// Losses in covered futures that were paid in, less profit that was paid out.
+    pub(super) pool: i128,
+    /// A band of covered futures was moved: somebody may be short. See the `cover` module.
+    pub(super) is_shaky: bool,
 }
 
 impl Currency {
@@ -53,7 +59,28 @@ impl Currency {
             suspends: 0,
             negative: 0,
             reserved: 0,
+            pool: 0,
+            is_shaky: false,
         }
+    }
+
+    /// N of the bound: the sum of all that is below zero, as a positive number; no part of covered
+    /// futures.
+    #[must_use]
+    pub const fn negative(&self) -> i128 {
+        self.negative
+    }
+
+    /// R of the bound: what may still move beyond that; nothing of covered futures.
+    #[must_use]
+    pub const fn reserved(&self) -> i128 {
+        self.reserved
+    }
+
+    /// Losses in covered futures that were paid in, less profit that was paid out; not below zero.
+    #[must_use]
+    pub const fn pool(&self) -> i128 {
+        self.pool
     }
 
     /// D of the module's comment.

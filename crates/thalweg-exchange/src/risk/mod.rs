@@ -30,6 +30,8 @@
 //!    The `early` module says which checks need not wait for them either.
 //! 4. *Balances.* The check asks for balance + free margin ≥ hold; the hold depends on the command
 //!    and the symbol alone, and pending settlements only raise balances: see below.
+//!    Where futures are covered, they are not read at all for pairs: an owner without records has
+//!    nothing but what waits, which settlements of his own records and barriers change.
 //! 5. *The ledger's bound* D + N + R + loss ≤ `i64::MAX`. D is changed by barriers only, R by
 //!    checks of pairs and as in 3, and N, the sum of what is negative, grows only if an account
 //!    falls; what a hold adds to N is the less, the higher the balance.
@@ -41,6 +43,7 @@
 //! - a buying taker gets (Σ s·hold − Σ s·p)·qK ≥ 0, as it never pays above its limit, which is not
 //!   above its reserve; with a budget: cost ≤ budget;
 //! - a seller with a limit price gets s·(p·qK − fee) ≥ 0, as its limit covers the taker fee;
+//! - a budget ASK sells no lot under its fee, where budgets are bounded; where they are not:
 //! - a FOK_BUDGET ASK gets Σ s·p·qK − f·Σ s ≥ budget·qK − f·size in one booking: it may lower where
 //!   that is below zero, and only there; an IOC_BUDGET ASK likewise, without the budget;
 //! - rejects, reductions and removals give back part of a hold ≥ 0;
@@ -67,6 +70,7 @@
 mod admin;
 mod calm;
 mod conditional;
+mod cover;
 mod early;
 mod futures;
 mod gate;
@@ -79,6 +83,7 @@ mod symbol;
 mod trading;
 mod user;
 
+pub use self::cover::{FUTURES_LOTS_MAX, FUTURES_PRICE_MAX};
 pub(crate) use self::early::{Concern, Unsettled};
 pub use self::gate::TradingLimits;
 pub use self::ledger::Currency;
@@ -107,6 +112,8 @@ pub struct Risk {
     share: Share,
     /// The time of the last [`Command::Clock`].
     clock: Option<i64>,
+    /// For the check of the command under way: another share has a user who is short of cover.
+    is_short_elsewhere: bool,
 }
 
 impl Risk {
@@ -120,6 +127,7 @@ impl Risk {
             ledger: Ledger::default(),
             share: Share::WHOLE,
             clock: None,
+            is_short_elsewhere: false,
         }
     }
 
@@ -291,7 +299,10 @@ impl Risk {
             // Where a record in futures goes with its last order, a loss is booked.
             return matches!(
                 command,
-                Command::CancelAll { .. } | Command::Clock { .. } | Command::RemoveSymbol { .. }
+                Command::CancelAll { .. }
+                    | Command::Clock { .. }
+                    | Command::RemoveSymbol { .. }
+                    | Command::SetPriceBand { .. }
             );
         };
         if symbol.is_futures() {
@@ -315,6 +326,12 @@ impl Risk {
     #[must_use]
     pub fn users(&self) -> Vec<&User> {
         self.users.sorted()
+    }
+
+    /// The last transaction ids of removed users, where they are kept, by ascending id of the user.
+    pub fn retired(&self) -> impl Iterator<Item = (UserId, i64)> + '_ {
+        let retired = self.users.retired();
+        retired.iter().map(|(&uid, &last)| (uid, last))
     }
 
     /// A user's balance in a currency; `None` where there is no such user.

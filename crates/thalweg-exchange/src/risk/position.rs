@@ -34,7 +34,7 @@ impl Direction {
     }
 
     /// `value`, negative of what is sold, nothing of what is not open.
-    const fn signed(self, value: i128) -> i128 {
+    pub(super) const fn signed(self, value: i128) -> i128 {
         match self {
             Self::Short => -value,
             Self::Empty => 0,

@@ -82,8 +82,10 @@ impl Risk {
         if symbol.is_pair() {
             self.give_back(slot, (user, uid), action, size, bidder_hold_price);
         } else if symbol.is_futures() && self.rules.margin_trading {
-            let reserved = symbol.reserved(price, size);
-            self.ledger.get_mut(symbol.quote).reserved -= reserved;
+            if !self.rules.cover_futures {
+                let reserved = symbol.reserved(price, size);
+                self.ledger.get_mut(symbol.quote).reserved -= reserved;
+            }
             self.release(slot, (user, uid), action, size);
         }
     }

@@ -93,6 +93,7 @@ impl Risk {
         if number != 0 {
             symbols.forget_orders();
             symbols.rebook(&mut ledger);
+            ledger.recall_bands(&self.ledger);
         }
         Self {
             rules: self.rules,
@@ -104,6 +105,7 @@ impl Risk {
                 of: of as u32,
             },
             clock: self.clock,
+            is_short_elsewhere: false,
         }
     }
 
@@ -137,7 +139,8 @@ impl Risk {
     /// Brings from another share what this share's check of `command` may read.
     pub(crate) fn gather(&mut self, other: &mut Self, command: &Command) {
         match command {
-            Command::Balance { currency, .. } => {
+            Command::Balance { uid, currency, .. } => {
+                self.ask_who_is_short(other, *uid, *currency);
                 self.ledger.take_over(&mut other.ledger, *currency);
             }
             _ => {
@@ -224,6 +227,14 @@ impl Risk {
 }
 
 impl Ledger {
+    /// Takes note of the currencies where another share knows of a band that was moved.
+    fn recall_bands(&mut self, other: &Self) {
+        for total in other.iter().filter(|total| total.is_shaky) {
+            let slot = self.find_or_add(total.id);
+            self.get_mut(slot).is_shaky = true;
+        }
+    }
+
     /// Takes over another share's part of a currency's totals.
     fn take_over(&mut self, other: &mut Self, id: CurrencyId) {
         let Some(from) = other.find(id) else { return };
@@ -236,5 +247,7 @@ impl Ledger {
         move_to(&mut to.suspends, &mut from.suspends);
         to.negative += std::mem::take(&mut from.negative);
         to.reserved += std::mem::take(&mut from.reserved);
+        to.pool += std::mem::take(&mut from.pool);
+        to.is_shaky |= from.is_shaky;
     }
 }

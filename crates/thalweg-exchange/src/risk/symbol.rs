@@ -140,6 +140,9 @@ impl Symbol {
     /// FOK_BUDGET brings in at least its price, which is a budget for its whole size; an IOC_BUDGET
     /// that is filled may bring in nothing but positive prices. Zero for every other order.
     pub(super) fn loss_of_budget_ask(&self, place: &Place, rules: &Rules) -> i128 {
+        if rules.bound_budgets {
+            return 0;
+        }
         let proceeds = match place.order_type {
             OrderType::FokBudget => i128::from(place.price) * i128::from(self.spec.quote_scale),
             OrderType::IocBudget if rules.fill_ioc_budget => 0,

@@ -2,6 +2,7 @@
 
 use super::Risk;
 use super::conditional::check_flags;
+use super::cover::locked;
 use super::futures::free_margin;
 use super::ledger::Ledger;
 use super::symbol::{Exposure, Symbol};
@@ -39,6 +40,10 @@ impl Risk {
         }
         let has_limit = !place.order_type.is_budget();
         self.symbols.at(slot).gate.check(place.price, has_limit)?;
+        let is_futures = symbol_type == SymbolType::Futures;
+        if is_futures && self.rules.cover_futures && !self.symbols.at(slot).gate.has_band() {
+            return Err(ResultCode::SymbolWithoutPriceBand);
+        }
         if self.rules.refuse_not_positive {
             if place.size <= 0 {
                 return Err(ResultCode::RiskSizeNotPositive);
@@ -47,7 +52,7 @@ impl Risk {
                 return Err(ResultCode::RiskPriceNotPositive);
             }
         }
-        if symbol_type == SymbolType::Futures {
+        if is_futures {
             let owner = self.users.slot(place.uid).expect("looked up before");
             return self.check_place_futures(place, owner, slot);
         }
@@ -62,8 +67,10 @@ impl Risk {
             Action::Ask => (symbol.base, symbol.spec.base_currency),
             Action::Bid => (symbol.quote, symbol.spec.quote_currency),
         };
-        let free = if user.positions().is_empty() {
+        let free = if !user.has_futures() {
             0
+        } else if self.rules.cover_futures {
+            -locked(user, &self.symbols, currency)
         } else {
             free_margin(user, &self.symbols, currency, None)?
         };

@@ -7,6 +7,9 @@
 
 mod positions;
 mod share;
+mod waiting;
+
+use std::collections::BTreeMap;
 
 use self::positions::Positions;
 use super::position::Position;
@@ -56,6 +59,8 @@ struct Far {
     positions: Positions,
     /// By ascending currency, none of which is near; zeros may be among them.
     accounts: Vec<(CurrencyId, i64)>,
+    /// By ascending currency, none of which is zero.
+    waiting: Vec<(CurrencyId, i128)>,
 }
 
 impl PartialEq for User {
@@ -65,6 +70,7 @@ impl PartialEq for User {
             && self.last_transaction_id == other.last_transaction_id
             && self.balances().eq(other.balances())
             && self.positions() == other.positions()
+            && self.waiting() == other.waiting()
     }
 }
 
@@ -109,9 +115,9 @@ impl User {
             .filter(|&(_, balance)| balance != 0)
     }
 
-    /// Whether there is a balance that is not zero.
+    /// Whether there is a balance that is not zero, or profit or a debt that waits.
     pub(super) fn has_money(&self) -> bool {
-        self.accounts().next().is_some()
+        self.accounts().next().is_some() || !self.waiting().is_empty()
     }
 
     fn far_accounts(&self) -> &[(CurrencyId, i64)] {
@@ -228,6 +234,8 @@ pub(super) struct Users {
     /// Sticky: a user was removed. Until then every user ever named has a record, and every one
     /// of them is active.
     lost_any: bool,
+    /// The last transaction ids of removed users, as far as they are kept.
+    retired: BTreeMap<UserId, i64>,
 }
 
 impl Users {
@@ -300,7 +308,11 @@ impl Users {
 
     /// Adds a user who is not here yet, and says where.
     pub(super) fn add(&mut self, uid: UserId, status: UserStatus) -> u32 {
-        let slot = self.users.insert(User::new(uid, status));
+        let mut user = User::new(uid, status);
+        if self.lost_any {
+            user.last_transaction_id = self.retired.remove(&uid).unwrap_or(0);
+        }
+        let slot = self.users.insert(user);
         self.index.insert(uid.0, slot);
         let offset = uid.0.wrapping_sub(slot.into());
         if offset == self.offset || self.votes == 0 {
@@ -332,9 +344,14 @@ impl Users {
         self.add(uid, UserStatus::Suspended)
     }
 
-    pub(super) fn remove(&mut self, uid: UserId) {
+    /// Removes a user; `keep` the last transaction id for the day when the user comes back.
+    pub(super) fn remove(&mut self, uid: UserId, keep: bool) {
         let users = &self.users;
         if let Some(slot) = self.index.remove(uid.0, |slot| users[slot].uid.0) {
+            let last = self.users[slot].last_transaction_id;
+            if keep && last != 0 {
+                self.retired.insert(uid, last);
+            }
             // What is left there still has the id.
             self.users[slot].is_gone = true;
             self.users.free(slot);
@@ -342,14 +359,24 @@ impl Users {
         }
     }
 
+    /// The last transaction ids of removed users, by ascending id of the user.
+    pub(super) const fn retired(&self) -> &BTreeMap<UserId, i64> {
+        &self.retired
+    }
+
+    /// All users, in no meaningful order. Cost: visits them.
+    pub(super) fn iter(&self) -> impl Iterator<Item = &User> {
+        self.index.slots().map(|slot| &self.users[slot])
+    }
+
     /// Those with a record in a futures symbol, in no meaningful order. Cost: visits every user.
     pub(super) fn with_position(&self, symbol: SymbolId) -> impl Iterator<Item = &User> {
-        let users = self.index.slots().map(|slot| &self.users[slot]);
-        users.filter(move |user| user.position(symbol).is_some())
+        self.iter()
+            .filter(move |user| user.position(symbol).is_some())
     }
 
     pub(super) fn sorted(&self) -> Vec<&User> {
-        let mut users: Vec<&User> = self.index.slots().map(|slot| &self.users[slot]).collect();
+        let mut users: Vec<&User> = self.iter().collect();
         users.sort_unstable_by_key(|user| user.uid);
         users
     }
@@ -394,7 +421,7 @@ mod tests {
                 if add && !model.contains_key(&uid) {
                     model.insert(uid, users.add(uid, UserStatus::Active));
                 } else if !add {
-                    users.remove(uid);
+                    users.remove(uid, false);
                     model.remove(&uid);
                 }
                 for number in (7..37).chain((30..40).map(|n| n << 40)) {

@@ -24,7 +24,8 @@ const NOT_NEGATIVE: (i64, i64) = (0, i64::MAX);
 pub struct LoadStream {
     /// The one symbol.
     pub symbol: SymbolSpec,
-    /// Commands that add the symbol and the users. Each currency of a user is funded with
+    /// Commands that add the symbol and the users, and give futures a price band that all prices of
+    /// the stream are in. Each currency of a user is funded with
     /// `i64::MAX` / (n + 1), n being the number of users with that currency.
     pub setup: Vec<Command>,
     /// The commands to time.
@@ -60,16 +61,33 @@ impl LoadStream {
             }
         }
         fund(&mut users);
-        let setup = vec![
+        let mut setup = vec![
             Command::AddSymbols([symbol].into()),
             Command::AddAccounts(users.into()),
         ];
+        if symbol.symbol_type == SymbolType::Futures {
+            let high = commands.iter().filter_map(limit_price).max();
+            setup.push(Command::SetPriceBand {
+                symbol: symbol.id,
+                low: 1,
+                high: high.unwrap_or(1),
+            });
+        }
         Ok(Self {
             symbol,
             setup,
             commands,
             final_levels,
         })
+    }
+}
+
+/// The limit price of a new or moved order.
+fn limit_price(command: &Command) -> Option<i64> {
+    match command {
+        Command::Place(place) if !place.order_type.is_budget() => Some(place.price),
+        Command::Move { price, .. } => Some(*price),
+        _ => None,
     }
 }
 

@@ -75,17 +75,19 @@ impl Pair {
             let orders: Vec<RestingOrder> = self.book().orders(side).collect();
             assert_eq!(orders, self.plain.orders(side).collect::<Vec<_>>());
             for order in orders {
-                assert_eq!(self.book().order(order.order_id), Some(order));
+                assert_eq!(self.book().order(order.uid, order.order_id), Some(order));
             }
         }
     }
 }
 
 fn rules() -> impl Strategy<Value = Rules> {
-    (any::<bool>(), any::<bool>(), any::<bool>()).prop_map(|(fok, budget, moved)| Rules {
+    any::<[bool; 5]>().prop_map(|[fok, budget, moved, bound, own]| Rules {
         fill_fok: fok,
         fill_ioc_budget: budget,
         refuse_moved_ask_under_fee: moved,
+        bound_budgets: bound,
+        ids_per_user: own,
         ..Rules::REFERENCE
     })
 }

@@ -15,8 +15,11 @@ pub(crate) struct PlainBook {
     /// Per side (ask, bid) and price, the oldest order first.
     sides: [BTreeMap<i64, VecDeque<RestingOrder>>; 2],
     /// Side and price of every order.
-    places: HashMap<OrderId, (Action, i64)>,
+    places: HashMap<Key, (Action, i64)>,
 }
+
+/// The owner, where ids are per user, and the id.
+type Key = (UserId, OrderId);
 
 /// Why a look-up cannot fail.
 const KNOWN: &str = "every order is where `places` says";
@@ -38,19 +41,34 @@ impl PlainBook {
         self.places.len()
     }
 
-    pub(crate) fn order(&self, id: OrderId) -> Option<&RestingOrder> {
-        let &(side, price) = self.places.get(&id)?;
-        let queue = &self.sides[side as usize][&price];
-        queue.iter().find(|order| order.order_id == id)
+    fn key(&self, uid: UserId, id: OrderId) -> Key {
+        let owner = if self.rules.ids_per_user {
+            uid
+        } else {
+            UserId(0)
+        };
+        (owner, id)
     }
 
-    fn order_mut(&mut self, id: OrderId) -> &mut RestingOrder {
-        let (side, price) = self.places[&id];
+    fn key_of(&self, order: &RestingOrder) -> Key {
+        self.key(order.uid, order.order_id)
+    }
+
+    /// The order of this key, if it belongs to `uid`.
+    fn own(&self, uid: UserId, id: OrderId) -> Option<&RestingOrder> {
+        let key = self.key(uid, id);
+        let &(side, price) = self.places.get(&key)?;
+        let queue = &self.sides[side as usize][&price];
+        let order = queue.iter().find(|order| self.key_of(order) == key);
+        order.filter(|order| order.uid == uid)
+    }
+
+    fn order_mut(&mut self, key: Key) -> &mut RestingOrder {
+        let (side, price) = self.places[&key];
+        let queue = &self.sides[side as usize][&price];
+        let at = queue.iter().position(|order| self.key_of(order) == key);
         let queue = self.sides[side as usize].get_mut(&price).expect(KNOWN);
-        queue
-            .iter_mut()
-            .find(|order| order.order_id == id)
-            .expect(KNOWN)
+        &mut queue[at.expect(KNOWN)]
     }
 
     fn queues(&self, side: Action) -> Box<dyn Iterator<Item = &VecDeque<RestingOrder>> + '_> {
@@ -75,19 +93,19 @@ impl PlainBook {
 
     fn add(&mut self, order: RestingOrder) {
         let place = (order.action, order.price);
-        assert!(self.places.insert(order.order_id, place).is_none());
+        let key = self.key_of(&order);
+        assert!(self.places.insert(key, place).is_none());
         let side = &mut self.sides[order.action as usize];
         side.entry(order.price).or_default().push_back(order);
     }
 
-    fn remove(&mut self, id: OrderId) -> RestingOrder {
-        let (side, price) = self.places.remove(&id).expect(KNOWN);
+    fn remove(&mut self, key: Key) -> RestingOrder {
+        let (side, price) = self.places.remove(&key).expect(KNOWN);
+        let queue = &self.sides[side as usize][&price];
+        let at = queue.iter().position(|order| self.key_of(order) == key);
+        let at = at.expect(KNOWN);
         let side = &mut self.sides[side as usize];
         let queue = side.get_mut(&price).expect(KNOWN);
-        let at = queue
-            .iter()
-            .position(|order| order.order_id == id)
-            .expect(KNOWN);
         let order = queue.remove(at).expect(KNOWN);
         if queue.is_empty() {
             side.remove(&price);
@@ -141,8 +159,13 @@ impl PlainBook {
             OrderType::FokBudget => self.is_budget_met(place),
         };
         let mut budget = i128::from(place.price);
+        let is_floor = self.rules.bound_budgets && place.action == Action::Ask;
+        let mut sold = (0, 0);
         let mut spend = |price, lots| {
             let mut bought = 0;
+            if is_floor {
+                return sell_for_share(place, &mut sold, price, lots);
+            }
             // Lot by lot.
             while bought < lots && budget >= 0 && budget >= i128::from(price) {
                 budget -= i128::from(price);
@@ -160,7 +183,12 @@ impl PlainBook {
             self.take(&mut order, !place.order_type.is_budget(), allow, events);
         }
         let left = order.size - order.filled;
-        if rests && left != 0 && !self.places.contains_key(&place.order_id) {
+        if rests
+            && left != 0
+            && !self
+                .places
+                .contains_key(&self.key(place.uid, place.order_id))
+        {
             self.add(order);
         } else if left != 0 || !is_tried {
             let event = Event::Reject {
@@ -185,6 +213,9 @@ impl PlainBook {
             let Some(maker) = self.queues(side).next().map(|queue| queue[0]) else {
                 break;
             };
+            if !is_limited && !self.is_in_budget(taker.action, maker.price) {
+                break;
+            }
             if is_limited && !takes(taker.action, taker.price, maker.price) {
                 break;
             }
@@ -194,7 +225,7 @@ impl PlainBook {
                 break;
             }
             taker.filled += size;
-            self.order_mut(maker.order_id).filled += size;
+            self.order_mut(self.key_of(&maker)).filled += size;
             let maker_completed = maker.filled + size == maker.size;
             let buyer = if side == Action::Bid { &maker } else { &*taker };
             events.push(Event::Trade {
@@ -211,7 +242,7 @@ impl PlainBook {
             if !maker_completed {
                 break;
             }
-            self.remove(maker.order_id);
+            self.remove(self.key_of(&maker));
         }
     }
 
@@ -227,11 +258,21 @@ impl PlainBook {
             })
     }
 
+    /// Whether a budget order takes at a price at all: a lot that is sold must bring in its fee.
+    fn is_in_budget(&self, action: Action, price: i64) -> bool {
+        let value = i128::from(price) * i128::from(self.spec.quote_scale);
+        let is_free = action == Action::Bid || self.spec.symbol_type != SymbolType::CurrencyPair;
+        !self.rules.bound_budgets || is_free || value >= i128::from(self.spec.taker_fee)
+    }
+
     /// Whether the levels have the size, at a cost that the budget allows.
     fn is_budget_met(&self, place: &Place) -> bool {
         let mut left = place.size;
         let mut cost = 0;
         for level in self.levels(place.action.opposite()) {
+            if !self.is_in_budget(place.action, level.price) {
+                break;
+            }
             let lots = left.min(level.volume);
             cost += i128::from(lots) * i128::from(level.price);
             if left <= level.volume {
@@ -249,15 +290,15 @@ impl PlainBook {
         if by <= 0 {
             return ResultCode::MatchingReduceFailedWrongSize;
         }
-        let Some(&order) = self.order(id).filter(|order| order.uid == uid) else {
+        let Some(&order) = self.own(uid, id) else {
             return ResultCode::MatchingUnknownOrderId;
         };
         let left = order.size - order.filled;
         let size = by.min(left);
         if size == left {
-            self.remove(id);
+            self.remove(self.key(uid, id));
         } else {
-            self.order_mut(id).size -= size;
+            self.order_mut(self.key(uid, id)).size -= size;
         }
         events.push(Event::Reduce {
             price: order.price,
@@ -277,7 +318,7 @@ impl PlainBook {
         price: i64,
         events: &mut Vec<Event>,
     ) -> ResultCode {
-        let Some(order) = self.order(id).filter(|order| order.uid == uid) else {
+        let Some(order) = self.own(uid, id) else {
             return ResultCode::MatchingUnknownOrderId;
         };
         let is_pair = self.spec.symbol_type == SymbolType::CurrencyPair;
@@ -290,7 +331,7 @@ impl PlainBook {
         if is_pair && order.action == Action::Ask && is_refused {
             return ResultCode::MatchingMoveFailedPriceLowerThanFee;
         }
-        let mut order = self.remove(id);
+        let mut order = self.remove(self.key(uid, id));
         order.price = price;
         self.take(&mut order, true, &mut |_, lots| lots, events);
         if order.filled != order.size {
@@ -298,6 +339,21 @@ impl PlainBook {
         }
         ResultCode::Success
     }
+}
+
+/// Lot by lot: what is sold must bring in its share of the budget.
+fn sell_for_share(place: &Place, sold: &mut (i128, i128), price: i64, lots: i64) -> i64 {
+    let (budget, size) = (i128::from(place.price), i128::from(place.size));
+    let mut now = 0;
+    while now < lots {
+        let (count, brought) = (sold.0 + 1, sold.1 + i128::from(price));
+        if brought * size < budget * count {
+            break;
+        }
+        *sold = (count, brought);
+        now += 1;
+    }
+    now
 }
 
 fn takes(taker: Action, limit: i64, price: i64) -> bool {

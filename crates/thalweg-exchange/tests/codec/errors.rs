@@ -253,13 +253,13 @@ fn outcomes_that_are_wrong() {
         (6, 1, "byte 6 of an outcome is 1, the greatest is 0"),
         (7, 1, "byte 7 of an outcome is 1, the greatest is 0"),
         (16, 7, "the result at byte 16 is 7, which is not known"),
-        (20, 5, "5 events said at byte 20, the frame has room for 4"),
+        (20, 5, "5 events said at byte 20, the frame has room for 2"),
         (
             20,
             1,
             "the frame's fields end at byte 70, and 26 bytes follow",
         ),
-        (20, 3, "the frame needs 97 bytes, 96 are there"),
+        (70, 1, "the frame needs 112 bytes, 96 are there"),
         (
             24,
             9,

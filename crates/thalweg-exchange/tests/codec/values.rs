@@ -264,7 +264,7 @@ fn rare_event() -> impl Strategy<Value = Event> {
                         size,
                         bidder_hold_price,
                     },
-                    _ => Event::Refilled { order, size },
+                    _ => Event::Refilled { order, uid, size },
                 }
             },
         )

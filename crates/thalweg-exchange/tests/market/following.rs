@@ -4,7 +4,7 @@ use proptest::prelude::*;
 use thalweg_exchange::market::{Body, Builder, Message, Options};
 use thalweg_exchange::{Command, Events, State, apply};
 
-use crate::commands::{Mix, extreme_command, rules, stream};
+use crate::commands::{Mix, extreme_command, rules, stream, with_own_ids};
 use crate::operations::market;
 use crate::recording::recorded;
 use crate::streams;
@@ -22,7 +22,7 @@ proptest! {
     ) {
         let mut world = World::new(rules);
         for (at, command) in commands.iter().enumerate() {
-            world.execute(command, true);
+            world.execute(&with_own_ids(command.clone()), true);
             for &(_, depth) in joins.iter().filter(|&&(when, _)| when == at) {
                 world.join(depth);
             }
@@ -41,7 +41,7 @@ proptest! {
     ) {
         let mut world = World::new(rules);
         for (at, command) in commands.iter().enumerate() {
-            world.execute(command, true);
+            world.execute(&with_own_ids(command.clone()), true);
             for &(_, depth) in joins.iter().filter(|&&(when, _)| when == at) {
                 world.join(depth);
             }
@@ -54,8 +54,8 @@ proptest! {
         rules in rules(),
     ) {
         let mut world = World::new(rules);
-        for command in &commands {
-            world.execute(command, true);
+        for command in commands {
+            world.execute(&with_own_ids(command), true);
         }
     }
 
@@ -72,6 +72,7 @@ proptest! {
             if at == middle {
                 late = Some(Builder::from_books(&state.matching, Options::default()));
             }
+            let command = &with_own_ids(command.clone());
             let result = apply(&mut state, command, &mut events);
             let told = whole.apply(at as u64, command, result, &events).expect("in step");
             if let Some(late) = &mut late {

@@ -86,9 +86,16 @@ fn a_futures_symbol_goes_when_its_positions_are_closed() {
     let mut state = State::default();
     let symbol = SymbolId(5);
     let remove = Command::RemoveSymbol { symbol };
+    let (low, high) = (1, 17);
+    let band = Command::SetPriceBand { symbol, low, high };
     for (command, code) in [
         (commands::symbols(commands::Mix::Plain), ResultCode::Success),
         (commands::accounts(), ResultCode::Success),
+        (
+            place(1, 1, Action::Ask, 9),
+            ResultCode::SymbolWithoutPriceBand,
+        ),
+        (band.clone(), ResultCode::Success),
         (place(1, 1, Action::Ask, 9), ResultCode::Success),
         (place(2, 2, Action::Bid, 9), ResultCode::Success),
         (remove.clone(), ResultCode::SymbolHasOpenPositions),
@@ -103,6 +110,7 @@ fn a_futures_symbol_goes_when_its_positions_are_closed() {
             ResultCode::MatchingInvalidOrderBookId,
         ),
         (commands::symbols(commands::Mix::Plain), ResultCode::Success),
+        (band, ResultCode::Success),
         (place(1, 6, Action::Bid, 8), ResultCode::Success),
     ] {
         assert_eq!(run(&mut state, &command), code, "{command:?}");

@@ -125,6 +125,7 @@ pub(crate) fn market(length: usize) -> impl Strategy<Value = (Rules, Vec<Command
         for (now, command) in (0_i64..).zip(&mut commands) {
             as_time_goes_by(now, command);
         }
+        commands.splice(0..0, commands::bands(17));
         commands.splice(0..0, [commands::symbols(mix), commands::accounts()]);
         (rules, commands)
     })

@@ -58,6 +58,41 @@ pub(crate) fn symbols(mix: Mix) -> Command {
     Command::AddSymbols(specs.into())
 }
 
+/// Bands for the futures contracts, which take no orders without one where they are covered; there
+/// is none where that is not asked for.
+pub(crate) fn bands(high: i64) -> [Command; 4] {
+    let band = |symbol, low, high| Command::SetPriceBand {
+        symbol: SymbolId(symbol),
+        low,
+        high,
+    };
+    // The second of each is refused where the first is needed.
+    let none = (i64::MIN, i64::MAX);
+    [
+        band(5, 1, high),
+        band(5, none.0, none.1),
+        band(8, 1, high),
+        band(8, none.0, none.1),
+    ]
+}
+
+/// Gives every user ids that no other user has.
+pub(crate) fn with_own_ids(mut command: Command) -> Command {
+    match &mut command {
+        Command::Place(place) => place.order_id.0 += place.uid.0 * 1_000,
+        Command::PlaceWith(order) => {
+            let mut own = **order;
+            own.place.order_id.0 += own.place.uid.0 * 1_000;
+            *order = own.into();
+        }
+        Command::Move { uid, order_id, .. }
+        | Command::Cancel { uid, order_id, .. }
+        | Command::Reduce { uid, order_id, .. } => order_id.0 += uid.0 * 1_000,
+        _ => {}
+    }
+    command
+}
+
 pub(crate) fn accounts() -> Command {
     let account = |uid, money: i64| AccountSpec {
         uid: UserId(uid),
@@ -195,6 +230,10 @@ pub(crate) fn command(mix: Mix) -> impl Strategy<Value = Command> {
         }),
         4 => balance,
         2 => uid().prop_map(|uid| Command::AddUser { uid }),
+        suspend / 2 => (prop::bool::ANY, -2..6_i64, 8..18_i64).prop_map(|(five, low, high)| {
+            let symbol = SymbolId(if five { 5 } else { 8 });
+            Command::SetPriceBand { symbol, low, high }
+        }),
         suspend => (4..=5_i64).prop_map(UserId).prop_map(|uid| Command::Suspend { uid }),
         2 => uid().prop_map(|uid| Command::Resume { uid }),
         1 => Just(Command::Nop),
@@ -207,6 +246,9 @@ pub(crate) fn stream(mix: Mix, length: usize) -> impl Strategy<Value = Vec<Comma
         commands.splice(0..0, [symbols(mix), accounts()]);
         if mix == Mix::Quirks {
             commands.splice(2..2, suspended_with_orders());
+            commands.splice(2..2, bands(17));
+        } else {
+            commands = commands.into_iter().map(with_own_ids).collect();
         }
         commands
     })
@@ -279,6 +321,17 @@ fn extreme_admin() -> impl Strategy<Value = Command> {
     ]
 }
 
+/// Bands that can be had, most of them, and such as cannot.
+fn extreme_band() -> impl Strategy<Value = Command> {
+    let usual = (1..3_i64, prop_oneof![Just(3_i64), Just(100), Just(1 << 36)]);
+    let bounds = prop_oneof![3 => usual, 1 => (extreme(), extreme())];
+    (1..4_i32, bounds).prop_map(|(symbol, (low, high))| Command::SetPriceBand {
+        symbol: SymbolId(symbol),
+        low,
+        high,
+    })
+}
+
 /// Any command with any numbers, over few users, symbols and ids.
 pub(crate) fn extreme_command() -> impl Strategy<Value = Command> {
     let uid = || (1..4_i64).prop_map(UserId);
@@ -328,13 +381,14 @@ pub(crate) fn extreme_command() -> impl Strategy<Value = Command> {
             Command::Reduce { uid, symbol, order_id, by }
         }),
         5 => balance,
+        1 => extreme_band(),
         3 => extreme_admin(),
     ]
 }
 
 /// Every mix of mended and unmended quirks.
 pub(crate) fn rules() -> impl Strategy<Value = Rules> {
-    let mixed = any::<[bool; 9]>().prop_map(|on| Rules {
+    let mixed = any::<[bool; 13]>().prop_map(|on| Rules {
         margin_trading: on[0],
         fill_fok: on[1],
         fill_ioc_budget: on[2],
@@ -344,6 +398,10 @@ pub(crate) fn rules() -> impl Strategy<Value = Rules> {
         refuse_suspended: on[6],
         withdrawal_keeps_margin: on[7],
         realise_partial_close: on[8],
+        cover_futures: on[9],
+        bound_budgets: on[10],
+        keep_transaction_ids: on[11],
+        ids_per_user: on[12],
     });
     prop_oneof![1 => Just(Rules::REFERENCE), 1 => Just(Rules::default()), 2 => mixed]
 }

@@ -46,6 +46,17 @@ pub(crate) fn setup(unit: i64) -> Vec<Command> {
         Command::AddSymbols([pair(2, 3, 2_000)].into()),
         Command::AddSymbols([futures].into()),
         Command::AddAccounts((1..4).map(account).collect()),
+        Command::SetPriceBand {
+            symbol: SymbolId(3),
+            low: 1,
+            high: 9,
+        },
+        // Refused where a band is needed.
+        Command::SetPriceBand {
+            symbol: SymbolId(3),
+            low: i64::MIN,
+            high: i64::MAX,
+        },
     ]
 }
 

@@ -77,6 +77,9 @@ impl Model {
         place: &Place,
         spec: &SymbolSpec,
     ) -> Result<(), ResultCode> {
+        if self.rules.cover_futures {
+            return self.hold_cover(place, spec);
+        }
         let user = &self.users[&place.uid];
         let stake = user.stakes.get(&place.symbol).copied().unwrap_or_default();
         let mut more = stake;
@@ -119,7 +122,8 @@ impl Model {
         (lots, price): (i64, i64),
         fee: i64,
     ) {
-        let realise = self.rules.realise_partial_close;
+        let covered = self.rules.cover_futures;
+        let realise = self.rules.realise_partial_close || covered;
         let stake = self.user(uid).stakes.entry(spec.id).or_default();
         let (mut lots, price) = (i128::from(lots), i128::from(price));
         let sign = match action {
@@ -147,17 +151,31 @@ impl Model {
         }
         stake.open += sign * lots;
         stake.paid += price * lots;
-        let fee = i128::from(fee) * lots;
+        let gain = if covered {
+            std::mem::take(&mut stake.profit)
+        } else {
+            0
+        };
+        let mut fee = i128::from(fee) * lots;
+        if covered {
+            self.wait(uid, spec.quote_currency, gain);
+            fee = fee.min(self.money(uid, spec.quote_currency));
+        }
         self.pay(uid, spec.quote_currency, -fee);
         *self.fees.entry(spec.quote_currency).or_default() += fee;
         self.tidy(uid, spec);
     }
 
-    fn user(&mut self, uid: UserId) -> &mut User {
-        self.users.entry(uid).or_insert_with(|| User {
-            suspended: true,
-            ..User::default()
-        })
+    pub(crate) fn user(&mut self, uid: UserId) -> &mut User {
+        if !self.users.contains_key(&uid) {
+            let suspended = User {
+                suspended: true,
+                last_id: self.retired.remove(&uid).unwrap_or(0),
+                ..User::default()
+            };
+            self.users.insert(uid, suspended);
+        }
+        self.users.get_mut(&uid).expect("it is here")
     }
 
     fn tidy(&mut self, uid: UserId, spec: &SymbolSpec) {

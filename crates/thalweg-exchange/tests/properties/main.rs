@@ -1,6 +1,7 @@
 //! Properties of the state machine over random streams.
 
 mod commands;
+mod cover;
 mod draining;
 mod futures;
 mod late;
@@ -47,11 +48,21 @@ fn user_lines(model: &Model, uid: UserId, user: &model::User, lines: &mut Vec<St
     }
 }
 
+fn waiting_lines(uid: UserId, user: &model::User, lines: &mut Vec<String>) {
+    for (currency, amount) in user.waits.iter().filter(|(_, amount)| **amount != 0) {
+        lines.push(format!("W,{uid},{currency},{amount}"));
+    }
+}
+
 /// The canonical text of the plain exchange.
 fn model_text(model: &Model) -> String {
     let mut lines = Vec::new();
     for (uid, user) in &model.users {
         user_lines(model, *uid, user, &mut lines);
+        waiting_lines(*uid, user, &mut lines);
+    }
+    for (uid, last) in &model.retired {
+        lines.push(format!("T,{uid},{last}"));
     }
     for (kind, totals) in [
         ("F", &model.fees),
@@ -64,6 +75,9 @@ fn model_text(model: &Model) -> String {
     }
     let last = model.last.iter();
     lines.extend(last.map(|(symbol, (ask, bid))| format!("L,{symbol},{ask},{bid}")));
+    let bands = model.bands.iter();
+    let bands = bands.filter(|(_, band)| **band != (i64::MIN, i64::MAX));
+    lines.extend(bands.map(|(symbol, (low, high))| format!("B,{symbol},{low},{high}")));
     let mut levels = Vec::new();
     for symbol in model.symbols.keys() {
         for (letter, action) in [("A", Action::Ask), ("B", Action::Bid)] {

@@ -15,6 +15,8 @@ pub(crate) struct User {
     pub(crate) last_id: i64,
     pub(crate) money: BTreeMap<CurrencyId, i128>,
     pub(crate) stakes: BTreeMap<SymbolId, Stake>,
+    /// Realised in covered futures, and neither paid out nor paid in.
+    pub(crate) waits: BTreeMap<CurrencyId, i128>,
 }
 
 #[derive(Clone, Debug)]
@@ -35,6 +37,11 @@ pub(crate) struct Model {
     pub(crate) suspends: BTreeMap<CurrencyId, i128>,
     /// Best ask and bid of futures symbols after the last success.
     pub(crate) last: BTreeMap<SymbolId, (i64, i64)>,
+    pub(crate) bands: BTreeMap<SymbolId, (i64, i64)>,
+    /// Losses of covered futures that were paid in, less profit that was paid out.
+    pub(crate) pool: BTreeMap<CurrencyId, i128>,
+    /// Last transaction ids of users who are gone.
+    pub(crate) retired: BTreeMap<UserId, i64>,
 }
 
 pub(crate) type Answer = Result<Vec<Event>, ResultCode>;
@@ -56,13 +63,20 @@ impl Model {
             adjustments: BTreeMap::new(),
             suspends: BTreeMap::new(),
             last: BTreeMap::new(),
+            bands: BTreeMap::new(),
+            pool: BTreeMap::new(),
+            retired: BTreeMap::new(),
         }
     }
 
     pub(crate) fn apply(&mut self, command: &Command) -> (ResultCode, Vec<Event>) {
         match self.answer(command) {
             Ok(events) => {
-                if let Some(symbol) = command.symbol()
+                let removed = match command {
+                    Command::SetPriceBand { symbol, .. } if !events.is_empty() => Some(*symbol),
+                    _ => None,
+                };
+                if let Some(symbol) = command.symbol().or(removed)
                     && self.is_futures(&self.symbols[&symbol])
                 {
                     self.note_last(symbol);
@@ -106,7 +120,7 @@ impl Model {
                 if self.users.contains_key(uid) {
                     return Err(ResultCode::UserMgmtUserAlreadyExists);
                 }
-                self.users.insert(*uid, User::default());
+                self.add_user(*uid);
                 DONE
             }
             Command::Balance {
@@ -119,7 +133,7 @@ impl Model {
             Command::Suspend { uid } => self.suspend(*uid),
             Command::Resume { uid } => match self.users.get_mut(uid) {
                 None => {
-                    self.users.insert(*uid, User::default());
+                    self.add_user(*uid);
                     DONE
                 }
                 Some(user) if user.suspended => {
@@ -130,6 +144,7 @@ impl Model {
             },
             Command::AddSymbols(specs) => self.add_symbols(specs),
             Command::AddAccounts(accounts) => self.add_accounts(accounts),
+            Command::SetPriceBand { symbol, low, high } => self.set_band(*symbol, *low, *high),
             Command::Nop => DONE,
             Command::Reset => {
                 *self = Self::new(self.rules);
@@ -162,7 +177,7 @@ impl Model {
         if self.users.contains_key(&account.uid) {
             return;
         }
-        self.users.insert(account.uid, User::default());
+        self.add_user(account.uid);
         let balances: BTreeMap<_, _> = account.balances.iter().rev().copied().collect();
         for (currency, amount) in balances {
             let id = 1_000_000_000 + i64::from(currency.0);
@@ -193,6 +208,16 @@ impl Model {
         }
         let amount = i128::from(amount);
         let balance = user.money.get(&currency).copied().unwrap_or(0) + amount;
+        if self.rules.cover_futures {
+            let profit = self.payable(uid, currency);
+            let locked = (self.asked(uid, currency, None) + profit).max(0);
+            if amount < 0 && balance + profit < locked {
+                return Err(ResultCode::UserMgmtAccountBalanceAdjustmentNsf);
+            }
+            self.book(uid, currency, amount, id, kind);
+            self.pay_out(uid, currency, profit);
+            return DONE;
+        }
         let keeps = self.rules.withdrawal_keeps_margin;
         let needed = if keeps {
             -self.free(uid, currency, None)
@@ -202,15 +227,34 @@ impl Model {
         if amount < 0 && balance < needed.max(0) {
             return Err(ResultCode::UserMgmtAccountBalanceAdjustmentNsf);
         }
-        let user = self.users.get_mut(&uid).expect("it was there");
-        user.money.insert(currency, balance);
-        user.last_id = id;
+        self.book(uid, currency, amount, id, kind);
+        DONE
+    }
+
+    fn book(
+        &mut self,
+        uid: UserId,
+        currency: CurrencyId,
+        amount: i128,
+        id: i64,
+        kind: AdjustmentKind,
+    ) {
+        self.pay(uid, currency, amount);
+        self.users.get_mut(&uid).expect("it was there").last_id = id;
         let totals = match kind {
             AdjustmentKind::Adjustment => &mut self.adjustments,
             AdjustmentKind::Suspend => &mut self.suspends,
         };
         *totals.entry(currency).or_default() -= amount;
-        DONE
+    }
+
+    fn add_user(&mut self, uid: UserId) {
+        let last_id = self.retired.remove(&uid).unwrap_or(0);
+        let user = User {
+            last_id,
+            ..User::default()
+        };
+        self.users.insert(uid, user);
     }
 
     fn suspend(&mut self, uid: UserId) -> Answer {
@@ -224,19 +268,19 @@ impl Model {
         if user.stakes.values().any(|stake| !stake.is_empty()) {
             return Err(ResultCode::UserMgmtUserNotSuspendableHasPositions);
         }
-        if user.money.values().any(|&money| money != 0) {
+        let mut amounts = user.money.values().chain(user.waits.values());
+        if amounts.any(|&money| money != 0) {
             return Err(ResultCode::UserMgmtUserNotSuspendableNonEmptyAccounts);
+        }
+        if self.rules.keep_transaction_ids && user.last_id != 0 {
+            self.retired.insert(uid, user.last_id);
         }
         self.users.remove(&uid);
         DONE
     }
 
     pub(crate) fn pay(&mut self, uid: UserId, currency: CurrencyId, amount: i128) {
-        let suspended = User {
-            suspended: true,
-            ..User::default()
-        };
-        let user = self.users.entry(uid).or_insert(suspended);
+        let user = self.user(uid);
         *user.money.entry(currency).or_default() += amount;
     }
 }

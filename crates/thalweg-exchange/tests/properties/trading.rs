@@ -11,6 +11,15 @@ fn covers_fee(spec: &SymbolSpec, price: i64) -> bool {
     price * spec.quote_scale >= spec.taker_fee
 }
 
+/// How many of `lots` a seller with a budget sells: what is sold must bring in its share of it.
+fn sell_for_share(taker: &Order, brought: &mut i64, price: i64, lots: i64) -> i64 {
+    let share = |sold: i64| (taker.filled + sold) * taker.place.price;
+    let may = |sold: &i64| (*brought + sold * price) * taker.place.size >= share(*sold);
+    let sold = (1..=lots).take_while(may).last().unwrap_or(0);
+    *brought += sold * price;
+    sold
+}
+
 /// How many of `lots` a budget covers at a price: spends that much.
 fn spend(budget: &mut i64, price: i64, mut lots: i64) -> i64 {
     while lots > 0 && (*budget < 0 || price > 0 && price * lots > *budget) {
@@ -48,6 +57,13 @@ impl Model {
             SymbolType::Option if self.rules.margin_trading => return Err(ResultCode::RiskNsf),
             _ => return Err(ResultCode::InvalidSymbol),
         }
+        if !place.order_type.is_budget() && !self.obeys_band(place.symbol, place.price) {
+            return Err(ResultCode::RiskPriceOutsideBand);
+        }
+        let is_futures = self.is_futures(spec);
+        if is_futures && self.rules.cover_futures && !self.bands.contains_key(&spec.id) {
+            return Err(ResultCode::SymbolWithoutPriceBand);
+        }
         if self.rules.refuse_not_positive && place.size <= 0 {
             return Err(ResultCode::RiskSizeNotPositive);
         }
@@ -65,7 +81,12 @@ impl Model {
         };
         let (currency, hold) = Self::hold(spec, place, place.size);
         let money = user.money.get(&currency).copied().unwrap_or(0);
-        if !fits || money + self.free(place.uid, currency, None) < hold {
+        let free = if self.rules.cover_futures {
+            -self.asked(place.uid, currency, None).max(0)
+        } else {
+            self.free(place.uid, currency, None)
+        };
+        if !fits || money + free < hold {
             return Err(ResultCode::RiskNsf);
         }
         self.pay(place.uid, currency, -hold);
@@ -90,7 +111,9 @@ impl Model {
         }
         let left = place.size - order.filled;
         let known = |other: &Order| {
-            other.place.symbol == place.symbol && other.place.order_id == place.order_id
+            let is_same = other.place.order_id == place.order_id;
+            let may_be = !self.rules.ids_per_user || other.place.uid == place.uid;
+            other.place.symbol == place.symbol && is_same && may_be
         };
         if takes && left == 0 {
             return events;
@@ -153,12 +176,22 @@ impl Model {
         lots >= place.size
     }
 
+    /// Whether a budget order takes at a price at all.
+    fn is_in_budget(&self, taker: &Place, price: i64) -> bool {
+        let spec = &self.symbols[&taker.symbol];
+        let is_pair = spec.symbol_type == SymbolType::CurrencyPair;
+        let brings_fee = !is_pair || taker.action == Action::Bid || covers_fee(spec, price);
+        !self.rules.bound_budgets || brings_fee && self.obeys_band(taker.symbol, price)
+    }
+
     fn budget_is_met(&self, place: &Place) -> bool {
         let mut prices: Vec<i64> = self
             .orders
             .iter()
             .filter(|order| {
-                order.place.symbol == place.symbol && order.place.action != place.action
+                order.place.symbol == place.symbol
+                    && order.place.action != place.action
+                    && self.is_in_budget(place, order.place.price)
             })
             .flat_map(|order| {
                 let left = usize::try_from(order.place.size - order.filled)
@@ -184,7 +217,7 @@ impl Model {
     /// The place in the list of the order that a taker meets first.
     fn best_maker(&self, taker: &Place) -> Option<usize> {
         let crosses = |maker: &Place| match taker.action {
-            _ if taker.order_type.is_budget() => true,
+            _ if taker.order_type.is_budget() => self.is_in_budget(taker, maker.price),
             Action::Bid => maker.price <= taker.price,
             Action::Ask => maker.price >= taker.price,
         };
@@ -205,6 +238,7 @@ impl Model {
         let mut events = Vec::new();
         let mut paid = 0;
         let mut budget = taker.place.price;
+        let mut brought = 0;
         while taker.filled < taker.place.size {
             let Some(age) = self.best_maker(&taker.place) else {
                 break;
@@ -212,7 +246,13 @@ impl Model {
             let maker = &mut self.orders[age];
             let mut size = (maker.place.size - maker.filled).min(taker.place.size - taker.filled);
             if taker.place.order_type == OrderType::IocBudget {
-                size = spend(&mut budget, maker.place.price, size);
+                let price = maker.place.price;
+                let is_floor = self.rules.bound_budgets && taker.place.action == Action::Ask;
+                size = if is_floor {
+                    sell_for_share(taker, &mut brought, price, size)
+                } else {
+                    spend(&mut budget, price, size)
+                };
             }
             if size == 0 {
                 break;
@@ -256,18 +296,22 @@ impl Model {
                 break;
             }
         }
-        if self.is_futures(spec) {
-            return events;
+        if !self.is_futures(spec) {
+            self.return_unspent(&taker.place, &events, paid, spec);
         }
-        if taker.place.action == Action::Bid && !events.is_empty() {
+        events
+    }
+
+    /// What a buying taker held for what it bought, and did not pay.
+    fn return_unspent(&mut self, taker: &Place, events: &[Event], paid: i128, spec: &SymbolSpec) {
+        if taker.action == Action::Bid && !events.is_empty() {
             let size = events.iter().map(|event| match event {
                 Event::Trade { size, .. } => *size,
                 _ => 0,
             });
-            let (currency, held) = Self::hold(spec, &taker.place, size.sum());
-            self.pay(taker.place.uid, currency, held - paid);
+            let (currency, held) = Self::hold(spec, taker, size.sum());
+            self.pay(taker.uid, currency, held - paid);
         }
-        events
     }
 
     /// Pays for a trade in a pair, except what a buying taker pays: that is returned.
@@ -351,6 +395,9 @@ impl Model {
         let age = self.own(uid, symbol, order_id)?;
         if self.rules.refuse_suspended && self.users.get(&uid).is_none_or(|user| user.suspended) {
             return Err(ResultCode::AuthUserSuspended);
+        }
+        if !self.obeys_band(symbol, price) && spec.symbol_type != SymbolType::Option {
+            return Err(ResultCode::RiskPriceOutsideBand);
         }
         if self.rules.refuse_not_positive && price <= 0 {
             return Err(ResultCode::RiskPriceNotPositive);

@@ -41,7 +41,7 @@ fn filled_lots_are_shown_again_at_the_end_of_the_queue() {
         let taker = in_symbol(bid(3, 9, 100, 4), symbol);
         let events = [
             trade(Bid, (100, 3), (1, 1), PART, 100),
-            refilled(1, 3),
+            refilled(1, 1, 3),
             trade(Bid, (100, 1), (2, 2), LAST, 100),
         ];
         assert_eq!(world.done(Command::Place(taker)), events);
@@ -52,7 +52,7 @@ fn filled_lots_are_shown_again_at_the_end_of_the_queue() {
             reject(&taker, 1),
             trade(Bid, (100, 1), (2, 2), (true, false), 100),
             trade(Bid, (100, 3), (1, 1), PART, 100),
-            refilled(1, 1),
+            refilled(1, 1, 1),
             trade(Bid, (100, 1), (1, 1), (true, false), 100),
         ];
         let taker = Place {
@@ -106,7 +106,7 @@ fn a_moved_one_shows_its_full_display_again() {
     world.done(with(iceberg(ask(1, 1, 100, 10), 4)));
     world.done(Command::Place(bid(2, 2, 100, 3)));
     assert_eq!(world.side(PAIR, Ask), [(100, 1, 1)]);
-    assert_eq!(world.done(moved(1, PAIR, 1, 105)), [refilled(1, 3)]);
+    assert_eq!(world.done(moved(1, PAIR, 1, 105)), [refilled(1, 1, 3)]);
     assert_eq!(world.side(PAIR, Ask), [(105, 1, 4)]);
     // Nothing more is shown.
     assert_eq!(world.done(moved(1, PAIR, 1, 106)), []);
@@ -117,7 +117,7 @@ fn a_moved_one_shows_its_full_display_again() {
     world.done(Command::Place(bid(2, 3, 50, 5)));
     let events = [
         trade(Ask, (50, 5), (2, 3), (true, false), 50),
-        refilled(1, 3),
+        refilled(1, 1, 3),
     ];
     assert_eq!(world.done(moved(1, PAIR, 1, 50)), events);
     assert_eq!(world.side(PAIR, Ask), [(50, 1, 2)]);

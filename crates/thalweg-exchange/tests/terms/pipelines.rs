@@ -102,19 +102,23 @@ proptest! {
     }
 }
 
-/// User 1 has profit in futures as long as somebody bids 1,000 there, and pays with it in a pair.
+/// User 1 has profit in futures as long as somebody bids 300 there, and pays with it in a pair.
 #[test]
 fn an_order_waits_for_the_prices_that_expire_before_it() {
+    let rules = Rules {
+        cover_futures: false,
+        ..Rules::MENDED
+    };
     let in_futures = |place| Command::Place(in_symbol(place, FUTURES));
     let mut commands = opening(300);
     commands.extend([
         in_futures(ask(2, 1, 100, 10)),
         in_futures(bid(1, 2, 100, 10)),
-        with(good_till(in_symbol(bid(3, 3, 1_000, 1), FUTURES), 5)),
+        with(good_till(in_symbol(bid(3, 3, 300, 1), FUTURES), 5)),
         Command::Clock { time: 5 },
         Command::Place(bid(1, 4, 100, 10)),
     ]);
-    let (_, answers) = serial(Rules::MENDED, &commands);
+    let (_, answers) = serial(rules, &commands);
     let codes: Vec<ResultCode> = answers.iter().map(|answer| answer.0).collect();
     assert_eq!(codes[codes.len() - 1], ResultCode::RiskNsf);
     assert!(
@@ -122,9 +126,9 @@ fn an_order_waits_for_the_prices_that_expire_before_it() {
             .iter()
             .all(|code| !code.is_refusal())
     );
-    late_agrees(Rules::MENDED, &commands, &[0]).expect("it agrees");
+    late_agrees(rules, &commands, &[0]).expect("it agrees");
     // Without the clock it is accepted.
     commands.remove(commands.len() - 2);
-    let (_, answers) = serial(Rules::MENDED, &commands);
+    let (_, answers) = serial(rules, &commands);
     assert_eq!(answers[answers.len() - 1].0, ResultCode::Success);
 }

@@ -120,7 +120,7 @@ fn with_owners(mut command: Command) -> Command {
 
 pub(crate) fn stream(rules: Rules, length: usize) -> impl Strategy<Value = Vec<Command>> {
     let command = (command(rules), 0..10_u8).prop_map(|(command, odd)| {
-        if odd == 0 {
+        if odd == 0 && command.place().is_none() {
             command
         } else {
             with_owners(command)

@@ -228,7 +228,7 @@ fn ids_are_of_one_order_that_rests_or_waits() {
     world.done(with(stop(place, 40)));
     assert_eq!(world.done(with(stop(place, 40))), [reject(&place, 2)]);
     // A new order may still match.
-    let taker = ask(3, 7, 50, 3);
+    let taker = ask(2, 7, 50, 3);
     let events = [
         reject(&taker, 2),
         trade(Ask, (50, 1), (1, 1), (true, false), 50),
@@ -312,6 +312,12 @@ fn other_types_and_senseless_triggers_are_refused() {
             symbol: FUTURES,
             ..ioc(bid(1, 1, i64::MAX - 1_000_000, 1))
         };
-        world.refused(with(stop(large, 5)), overflow);
+        world.refused(with(stop(large, 5)), ResultCode::RiskPriceOutsideBand);
+        if rules == Rules::REFERENCE {
+            let (low, high) = (i64::MIN, i64::MAX);
+            let symbol = FUTURES;
+            world.done(Command::SetPriceBand { symbol, low, high });
+            world.refused(with(stop(large, 5)), overflow);
+        }
     }
 }

@@ -136,7 +136,7 @@ impl Watched {
                     chains += 1;
                     self.saw("triggered");
                 }
-                Event::Refilled { order, size } => {
+                Event::Refilled { order, size, .. } => {
                     prop_assert!(size > 0);
                     refilled.push(order);
                     self.saw("refilled");

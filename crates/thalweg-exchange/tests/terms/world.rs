@@ -46,6 +46,11 @@ pub(crate) fn opening(money: i64) -> Vec<Command> {
     vec![
         Command::AddSymbols(specs.into()),
         Command::AddAccounts(accounts.collect()),
+        Command::SetPriceBand {
+            symbol: FUTURES,
+            low: 1,
+            high: 300,
+        },
     ]
 }
 
@@ -97,7 +102,8 @@ impl World {
 
     pub(crate) fn order(&self, symbol: SymbolId, id: i64) -> Option<RestingOrder> {
         let book = self.state.matching.book(symbol).expect("it was added");
-        book.order(OrderId(id))
+        let mut orders = book.orders(Action::Ask).chain(book.orders(Action::Bid));
+        orders.find(|order| order.order_id == OrderId(id))
     }
 
     /// Prices, ids and shown lots of one side, best first.
@@ -265,9 +271,10 @@ pub(crate) fn reduced(uid: i64, symbol: SymbolId, id: i64, by: i64) -> Command {
     }
 }
 
-pub(crate) fn refilled(id: i64, size: i64) -> Event {
+pub(crate) fn refilled(uid: i64, id: i64, size: i64) -> Event {
     Event::Refilled {
         order: OrderId(id),
+        uid: UserId(uid),
         size,
     }
 }

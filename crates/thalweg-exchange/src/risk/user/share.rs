@@ -18,12 +18,16 @@ impl Users {
         for user in self.sorted() {
             shares[share_of(user.uid)].copy(user);
         }
+        for (uid, last) in self.retired {
+            shares[share_of(uid)].retired.insert(uid, last);
+        }
         shares
     }
 
     /// Adds another share's users.
     pub(in crate::risk) fn join(&mut self, other: &Self) {
         self.lost_any |= other.lost_any;
+        self.retired.extend(&other.retired);
         for user in other.sorted() {
             self.copy(user);
         }

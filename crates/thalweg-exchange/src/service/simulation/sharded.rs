@@ -9,12 +9,11 @@ use proptest::test_runner::TestRunner;
 use thalweg::pipeline::Flow;
 
 use super::commands::{Mix, extreme_command, rules, stream};
-use super::{Record, futures, is_noticed, results, serial, slots};
+use super::{Record, futures, hash, is_noticed, results, serial, slots};
 use crate::service::front::Front;
 use crate::service::shards::{Shards, match_shard, risk_shard};
 use crate::service::stages::{book, check, execute};
 use crate::service::{Slot, Waits};
-use crate::state_text::state_hash;
 use crate::{Command, Rules, State};
 
 /// What a run does wrong.
@@ -154,8 +153,7 @@ fn sharded(
         .expect("no stage is left")
         .into_state();
     all += *waits.lock().unwrap();
-    let hash = format!("{:?}", state_hash(&state));
-    ((results(slots), hash), all)
+    ((results(slots), hash(&state)), all)
 }
 
 fn turns() -> impl Strategy<Value = Vec<(usize, usize)>> {

@@ -1,0 +1,9 @@
+//! Under the default rules nobody is robbed: what was once possible, and properties over hostile
+//! users who work together.
+
+mod hostile;
+mod market;
+mod placements;
+mod reserve;
+mod robberies;
+mod watch;

@@ -1,0 +1,84 @@
+//! Hostile commands do the same under every placement: results, events and state, totals included.
+
+use proptest::prelude::*;
+use std::sync::{Arc, Mutex};
+use thalweg::pipeline::Placement;
+use thalweg_exchange::service::{Options, Service};
+use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
+
+use crate::hostile::everybody;
+use crate::watch::text;
+
+type Outcomes = Vec<(ResultCode, Vec<Event>)>;
+
+fn serial(rules: Rules, commands: &[Command]) -> (Outcomes, String) {
+    let mut state = State::new(rules);
+    let mut events = Events::new();
+    let outcomes = commands
+        .iter()
+        .map(|command| (apply(&mut state, command, &mut events), events.to_vec()))
+        .collect();
+    (outcomes, text(&state))
+}
+
+fn served(rules: Rules, commands: &[Command], options: Options) -> (Outcomes, String) {
+    let outcomes: Arc<Mutex<Outcomes>> = Arc::default();
+    let told = Arc::clone(&outcomes);
+    let mut service = Service::start(State::new(rules), options, move |outcome| {
+        let mut told = told.lock().expect("no panic");
+        told.push((outcome.result, outcome.events.to_vec()));
+    })
+    .expect("good options");
+    service.submit_batch(commands, |_| 0).expect("no panic");
+    let finished = service.join().expect("no panic");
+    let outcomes = std::mem::take(&mut *outcomes.lock().expect("no panic"));
+    (outcomes, text(&finished.state))
+}
+
+fn placements() -> [Options; 5] {
+    let options = |placement, risk_shards, match_shards| Options {
+        capacity: 64,
+        placement,
+        risk_shards,
+        match_shards,
+        ..Options::default()
+    };
+    [
+        options(Placement::inline(), 1, 1),
+        options(Placement::threads(2), 1, 1),
+        options(Placement::threads(4), 1, 1),
+        options(Placement::inline(), 2, 2),
+        options(Placement::threads(3), 2, 2),
+    ]
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn hostile_commands_do_the_same_under_every_placement(commands in everybody(250)) {
+        for rules in [Rules::default(), Rules::REFERENCE] {
+            let expected = serial(rules, &commands);
+            for options in placements() {
+                let what = format!("{}, {} shards", options.placement, options.risk_shards);
+                let got = served(rules, &commands, options);
+                prop_assert!(got == expected, "{what}");
+            }
+        }
+    }
+}
+
+#[test]
+fn another_rule_set_would_be_noticed() {
+    use proptest::strategy::ValueTree;
+    let mut runner = proptest::test_runner::TestRunner::deterministic();
+    let is_seen = (0..50).any(|_| {
+        let commands = everybody(250)
+            .new_tree(&mut runner)
+            .expect("a stream")
+            .current();
+        let [inline, ..] = placements();
+        served(Rules::REFERENCE, &commands, inline) != serial(Rules::default(), &commands)
+    });
+    assert!(is_seen);
+}

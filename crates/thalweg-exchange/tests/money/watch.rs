@@ -1,0 +1,359 @@
+//! What must hold after every command, whatever users do.
+
+use std::collections::BTreeSet;
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
+use thalweg_exchange::report::currency_totals;
+use thalweg_exchange::state_text::write_state;
+use thalweg_exchange::{
+    Action, AdjustmentKind, Command, CurrencyId, Event, Events, OrderId, ResultCode, Rules, State,
+    SymbolId, UserId, apply,
+};
+
+use crate::hostile::{
+    BYSTANDER, CURRENCIES, DEPOSIT, OTHER_FUTURES, RIVAL, SYMBOLS, everybody, users_alone,
+};
+use crate::market::{FUTURES, order};
+
+type Held = Result<(), TestCaseError>;
+
+pub(crate) fn text(state: &State) -> String {
+    let mut text = String::new();
+    write_state(state, &mut text).expect("a String takes everything");
+    for total in state.risk.currencies() {
+        let (id, pool) = (total.id, total.pool());
+        let (negative, reserved) = (total.negative(), total.reserved());
+        if (pool, negative, reserved) != (0, 0, 0) {
+            text += &format!("R,{id},{negative},{reserved},{pool}\n");
+        }
+    }
+    text
+}
+
+/// What a run does wrong, so that it must be noticed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// A taker that meets two orders is not settled.
+    Unsettled,
+    /// A refused order leaves a trace.
+    Trace,
+    /// Everybody may withdraw twice what there is: a second withdrawal is paid by the house.
+    Generous,
+}
+
+fn run(state: &mut State, command: &Command, events: &mut Events, fault: Fault) -> ResultCode {
+    if fault != Fault::Unsettled {
+        let result = apply(state, command, events);
+        if fault == Fault::Trace && result == ResultCode::RiskNsf {
+            state.risk.check(&Command::AddUser { uid: UserId(77) });
+        }
+        return result;
+    }
+    let checked = state.risk.check(command);
+    let result = state.matching.execute(command, checked, events);
+    if events.len() < 2 {
+        state.risk.settle(command, result, events);
+    }
+    result
+}
+
+fn withdrawal(uid: UserId, currency: CurrencyId, amount: i64) -> Command {
+    Command::Balance {
+        uid,
+        currency,
+        amount: -amount,
+        transaction_id: i64::MAX,
+        kind: AdjustmentKind::Adjustment,
+    }
+}
+
+/// Deposits less withdrawals.
+fn house(state: &State, currency: CurrencyId) -> i128 {
+    let totals = currency_totals(state);
+    let total = totals.iter().find(|total| total.currency == currency);
+    total.map_or(0, |total| -(total.adjustments + total.suspends))
+}
+
+/// Everybody withdraws all that can be withdrawn, one after another: the house can pay.
+fn all_can_be_paid(state: &State, fault: Fault) -> Held {
+    let mut users: Vec<UserId> = state.risk.users().iter().map(|user| user.uid).collect();
+    for _ in 0..2 {
+        for currency in CURRENCIES {
+            let mut state = state.clone();
+            let mut left = house(&state, currency);
+            for &uid in &users {
+                let most = state.risk.withdrawable(uid, currency).expect("a user");
+                let result = apply(
+                    &mut state,
+                    &withdrawal(uid, currency, most),
+                    &mut Events::new(),
+                );
+                let id_is_used =
+                    result == ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedSame;
+                prop_assert!(
+                    result == ResultCode::Success || id_is_used,
+                    "{uid}: {most} of {currency}: {result}"
+                );
+                left -= i128::from(most) * if fault == Fault::Generous { 2 } else { 1 };
+                if uid == BYSTANDER {
+                    prop_assert_eq!(most, DEPOSIT, "a bystander's deposit");
+                }
+            }
+            prop_assert!(left >= 0, "{currency}: {left} missing");
+        }
+        users.reverse();
+    }
+    Ok(())
+}
+
+/// One who has money can trade.
+fn a_rival_can_trade(state: &State) -> Held {
+    for symbol in SYMBOLS {
+        let Some(limits) = state.risk.limits(symbol) else {
+            continue;
+        };
+        let is_covered = symbol == FUTURES || symbol == OTHER_FUTURES;
+        if limits.halted || (is_covered && limits.low < 1) {
+            continue;
+        }
+        let price = 20.max(limits.low).min(limits.high);
+        if price < 14 {
+            // An ask would not bring in its fee.
+            continue;
+        }
+        for action in [Action::Ask, Action::Bid] {
+            for id in [0, 5] {
+                let mut state = state.clone();
+                let mut events = Events::new();
+                let place = Command::Place(order(RIVAL.0, id, symbol, action, price, 1));
+                let result = apply(&mut state, &place, &mut events);
+                prop_assert_eq!(result, ResultCode::Success, "{:?}", place);
+                let traded = !events.is_empty();
+                let book = state.matching.book(symbol).expect("it is there");
+                let rests = book.order(RIVAL, OrderId(id)).is_some();
+                prop_assert!(traded != rests, "{:?}: {:?}", place, events);
+                // A stop order that its trade triggers may be.
+                let own = events.iter();
+                let mut own = own.take_while(|event| !matches!(event, Event::Triggered { .. }));
+                let rejected = own.any(|event| matches!(event, Event::Reject { .. }));
+                prop_assert!(!rejected, "{:?}: {:?}", place, events);
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Sums that must agree, and signs.
+fn the_books_agree(state: &State) -> Held {
+    for total in currency_totals(state) {
+        prop_assert_eq!(total.sum(), 0, "{:?}", total);
+    }
+    for total in state.risk.currencies() {
+        prop_assert_eq!((total.negative(), total.reserved()), (0, 0), "{:?}", total);
+        prop_assert!(total.pool() >= 0, "{:?}", total);
+        let users = state.risk.users();
+        let waiting: i128 = users.iter().map(|user| user.waiting_in(total.id)).sum();
+        let positions = users.iter().flat_map(|user| user.positions());
+        let own = positions.filter(|position| position.currency == total.id);
+        let cash: i128 = own.map(|position| position.cash()).sum();
+        prop_assert_eq!(total.pool(), waiting + cash, "{:?}", total);
+    }
+    for user in state.risk.users() {
+        for (currency, balance) in user.balances() {
+            prop_assert!(balance >= 0, "{}: {} of {}", user.uid, balance, currency);
+        }
+    }
+    Ok(())
+}
+
+struct Watch {
+    state: State,
+    events: Events,
+    fault: Fault,
+    /// Transaction ids that counted.
+    counted: BTreeSet<(UserId, i64)>,
+    /// Whether the market stays as it is, so that nobody can owe anything.
+    is_calm: bool,
+}
+
+impl Watch {
+    fn execute(&mut self, command: &Command) -> Result<ResultCode, TestCaseError> {
+        let before = text(&self.state);
+        let result = run(&mut self.state, command, &mut self.events, self.fault);
+        if result.is_refusal() {
+            prop_assert!(self.events.is_empty(), "{:?}", command);
+            prop_assert_eq!(text(&self.state), before, "{:?}: {}", command, result);
+            return Ok(result);
+        }
+        if let Command::Balance {
+            uid,
+            transaction_id,
+            ..
+        } = *command
+        {
+            let is_new = self.counted.insert((uid, transaction_id));
+            prop_assert!(is_new, "{:?} counted twice", command);
+        }
+        the_books_agree(&self.state)?;
+        if self.is_calm {
+            for user in self.state.risk.users() {
+                let owes = user.waiting().iter().any(|&(_, amount)| amount < 0);
+                prop_assert!(!owes, "{:?}: {:?} owes", command, user);
+            }
+        }
+        Ok(result)
+    }
+}
+
+fn holds(
+    rules: Rules,
+    commands: &[Command],
+    is_calm: bool,
+    fault: Fault,
+) -> Result<usize, TestCaseError> {
+    let mut watch = Watch {
+        state: State::new(rules),
+        events: Events::new(),
+        fault,
+        counted: BTreeSet::new(),
+        is_calm,
+    };
+    let mut done = 0;
+    for (at, command) in commands.iter().enumerate() {
+        let result = watch.execute(command)?;
+        done += usize::from(result == ResultCode::Success);
+        // The dear checks now and then.
+        if at > 1 && at % 5 == 0 || at + 1 == commands.len() {
+            all_can_be_paid(&watch.state, fault)?;
+            a_rival_can_trade(&watch.state)?;
+        }
+    }
+    Ok(done)
+}
+
+proptest! {
+    // 256 cases each; PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig::default())]
+
+    #[test]
+    fn users_alone_rob_nobody_and_owe_nothing(commands in users_alone(90)) {
+        holds(Rules::default(), &commands, true, Fault::None)?;
+    }
+
+    #[test]
+    fn nobody_is_robbed_when_bands_move(commands in everybody(90)) {
+        holds(Rules::default(), &commands, false, Fault::None)?;
+    }
+}
+
+/// Whether a fault is noticed in one of so many streams: as an error, or as a panic.
+fn is_noticed(rules: Rules, is_calm: bool, fault: Fault) -> bool {
+    let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), random);
+    (0..400).any(|_| {
+        let commands = if is_calm {
+            users_alone(90)
+                .new_tree(&mut runner)
+                .expect("a stream")
+                .current()
+        } else {
+            everybody(90)
+                .new_tree(&mut runner)
+                .expect("a stream")
+                .current()
+        };
+        let run = std::panic::AssertUnwindSafe(|| holds(rules, &commands, is_calm, fault));
+        !matches!(std::panic::catch_unwind(run), Ok(Ok(_)))
+    })
+}
+
+#[test]
+fn every_rule_is_missed_where_it_is_missing() {
+    let all = Rules::default();
+    for (what, rules) in [
+        (
+            "cover_futures",
+            Rules {
+                cover_futures: false,
+                ..all
+            },
+        ),
+        (
+            "bound_budgets",
+            Rules {
+                bound_budgets: false,
+                ..all
+            },
+        ),
+        (
+            "keep_transaction_ids",
+            Rules {
+                keep_transaction_ids: false,
+                ..all
+            },
+        ),
+        (
+            "ids_per_user",
+            Rules {
+                ids_per_user: false,
+                ..all
+            },
+        ),
+    ] {
+        let is_calm = what != "keep_transaction_ids";
+        assert!(is_noticed(rules, is_calm, Fault::None), "without {what}");
+    }
+}
+
+#[test]
+fn the_watch_notices_its_seeded_faults() {
+    for fault in [Fault::Unsettled, Fault::Trace, Fault::Generous] {
+        assert!(is_noticed(Rules::default(), true, fault), "{fault:?}");
+    }
+}
+
+/// The properties mean something only if these things happen.
+#[test]
+fn hostile_streams_reach_what_they_are_for() {
+    let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
+    let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), random);
+    let (mut trades, mut debts, mut claims, mut paid_out, mut refused) = (0, 0, 0, 0, 0);
+    for _ in 0..300 {
+        let commands = everybody(120)
+            .new_tree(&mut runner)
+            .expect("a stream")
+            .current();
+        let mut state = State::default();
+        let mut events = Events::new();
+        for command in &commands {
+            let pools = |state: &State| -> i128 {
+                state
+                    .risk
+                    .currencies()
+                    .iter()
+                    .map(|total| total.pool())
+                    .sum()
+            };
+            let before = pools(&state);
+            let result = apply(&mut state, command, &mut events);
+            refused += usize::from(result == ResultCode::RiskNsf);
+            paid_out += usize::from(pools(&state) < before);
+            let is_futures = |id: Option<SymbolId>| matches!(id, Some(FUTURES | OTHER_FUTURES));
+            trades += usize::from(is_futures(command.symbol()) && events.len() > 1);
+            for user in state.risk.users() {
+                for &(_, amount) in user.waiting() {
+                    debts += usize::from(amount < 0);
+                    claims += usize::from(amount > 0);
+                }
+            }
+        }
+    }
+    let all = (trades, debts, claims, paid_out, refused);
+    assert!(
+        trades > 100 && debts > 20 && claims > 100 && paid_out > 10 && refused > 500,
+        "{all:?}"
+    );
+}
