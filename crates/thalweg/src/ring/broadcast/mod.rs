@@ -23,7 +23,7 @@
 //! 4. Shards of one group are the exception to rule 3: each touches only the elements whose route
 //!    names it, and a route is written by the publisher before it publishes and not again until
 //!    rule 1 gives it the slot back.
-//! 5. Readers of one thread may stand in a [`Line`], where each works on an element in its turn and
+//! 5. Readers of one thread may stand in a `Line`, where each works on an element in its turn and
 //!    all are released afterwards; `line.rs` says when that comes to the same as rule 2.
 //! 6. `published`, each `done` and each `early` have one writer, never fall, are stored with
 //!    `Release` after the work on the elements and loaded with `Acquire` before it.
