@@ -110,12 +110,9 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         Ok((Intake::Lane(Box::new(producers.remove(0))), producers))
     }
 
-    /// Whose bells the stage at `place` rings: those of the stages behind it, and if there are
-    /// none, of whoever waits for free slots; not its own thread's.
-    fn bells_after(&self, place: usize) -> Box<[usize]> {
-        if !self.may_sleep() {
-            return Box::default();
-        }
+    /// Who waits for what the stage at `place` releases, by their bells: the threads of the stages
+    /// behind it, and if there are none, whoever waits for free slots; not its own thread.
+    fn watchers(&self, place: usize) -> Box<[usize]> {
         let own = self.bell_of(place);
         let behind =
             (0..self.graph.after.len()).filter(|&at| self.graph.after[at].contains(&place));
@@ -146,9 +143,16 @@ impl<T: Send + Sync + 'static> Assembly<T> {
     fn crew(&mut self, stages: &[usize], bell: usize) -> Crew<T> {
         let mut placed = Vec::new();
         for &place in stages {
-            let bells = self.bells_after(place);
+            let watchers = self.watchers(place);
             if let Some(mut stage) = self.stages[place].take() {
-                stage.stage.seat(bells, stages.len() == 1, bell != CALLER);
+                let is_watched = !watchers.is_empty();
+                let bells = if self.may_sleep() {
+                    watchers
+                } else {
+                    Box::default()
+                };
+                let (is_alone, is_away) = (stages.len() == 1, bell != CALLER);
+                stage.stage.seat(bells, is_watched, is_alone, is_away);
                 placed.push(stage);
             }
         }

@@ -301,7 +301,8 @@ impl<T> Auto<T> {
         let mut given = crew.split_off(keep);
         let is_alone = given.len() == 1;
         for placed in &mut given {
-            placed.stage.seat([CALLER].into(), is_alone, true);
+            // Whoever comes after it goes with it.
+            placed.stage.seat([CALLER].into(), false, is_alone, true);
         }
         #[cfg(shuttle)]
         let is_seated = crate::ring::sync::fault::is("desk_seat");

@@ -140,9 +140,9 @@ impl<T> Crew<T> {
 
     /// Tells every stage whose bells to ring, where they have changed.
     pub(super) fn seat(&mut self, bells: &[usize], is_away: bool) {
-        let is_alone = self.stages.len() == 1;
+        let (is_alone, is_watched) = (self.stages.len() == 1, !bells.is_empty());
         for stage in &mut self.stages {
-            stage.seat(bells.into(), is_alone, is_away);
+            stage.seat(bells.into(), is_watched, is_alone, is_away);
         }
         self.find_gait();
     }
@@ -159,11 +159,16 @@ impl<T> Crew<T> {
         });
         self.gait = gait;
         self.bells = Box::default();
-        if let (Some(gait), Some(last)) = (&mut self.gait, self.stages.last())
+        if let (Some(gait), Some((last, others))) = (&mut self.gait, self.stages.split_last())
             && let Some(bells) = last.eager_bells()
         {
             gait.is_eager = true;
             self.bells = bells.into();
+            // A slot that it gives back is free only when those who wait for other stages of this
+            // crew are done with it too, and what is led is released later. They take turns.
+            if others.iter().any(|stage| stage.pace() != Some(usize::MAX)) {
+                self.gait = None;
+            }
         }
         #[cfg(shuttle)]
         if crate::ring::sync::fault::is("room_late") {

@@ -72,7 +72,8 @@ pub(super) trait Stage<T>: Send {
         batch_end: u64,
         mark: &mut Mark,
     ) -> bool;
-    /// After so many events it [tells](Self::tell) others; `None` if it takes events by the chunk
+    /// After so many events others must be told of them, which [`tell`](Self::tell) does for those
+    /// that sleep; `usize::MAX` if there are no others, and `None` if it takes events by the chunk
     /// and can't go step by step.
     fn pace(&self) -> Option<usize>;
     /// Whose bells to ring after each event, if it gives each event's slot back at once.
@@ -81,9 +82,10 @@ pub(super) trait Stage<T>: Send {
     fn tell(&mut self);
     /// Writes what was measured into the histograms.
     fn flush(&mut self);
-    /// Whose bells to ring after each chunk, and whether to flush after each. `is_away`: the stage
-    /// is on another thread than the caller.
-    fn seat(&mut self, bells: Box<[usize]>, is_alone: bool, is_away: bool);
+    /// Whose bells to ring after each chunk, and whether to flush after each. `is_watched`: stages
+    /// on other threads wait for what it releases, be it without sleeping, so that nobody rings for
+    /// them. `is_away`: the stage is on another thread than the caller.
+    fn seat(&mut self, bells: Box<[usize]>, is_watched: bool, is_alone: bool, is_away: bool);
 }
 
 /// The one implementation of [`Stage`].
@@ -93,6 +95,8 @@ pub(super) struct Member<W> {
     progress: usize,
     control: Arc<Control>,
     bells: Box<[usize]>,
+    /// Other threads wait for what this stage releases.
+    is_watched: bool,
     flush_each: bool,
     /// Nobody comes after this stage but the caller, on another thread: each event's slot goes back
     /// at once, since the call for the next event may wait for something that the caller does when
@@ -121,6 +125,7 @@ impl<W> Member<W> {
             progress,
             control,
             bells: Box::default(),
+            is_watched: false,
             flush_each: false,
             is_eager: false,
             is_quiet: true,
@@ -318,11 +323,11 @@ impl<T, W: Work<T>> Stage<T> for Member<W> {
     }
 
     fn pace(&self) -> Option<usize> {
-        W::EACH.then_some(if self.is_quiet {
-            usize::MAX
-        } else {
+        W::EACH.then_some(if self.is_watched {
             // `usize::MAX` events come to a round.
             self.progress.min(ROUND)
+        } else {
+            usize::MAX
         })
     }
 
@@ -340,11 +345,14 @@ impl<T, W: Work<T>> Stage<T> for Member<W> {
         self.meter.flush();
     }
 
-    fn seat(&mut self, bells: Box<[usize]>, is_alone: bool, is_away: bool) {
+    fn seat(&mut self, bells: Box<[usize]>, is_watched: bool, is_alone: bool, is_away: bool) {
+        let is_last_away = is_away && self.meter.is_last();
+        // The caller waits for free slots.
+        self.is_watched = is_watched || is_last_away;
         self.is_quiet = bells.is_empty() && !is_alone;
         self.bells = bells;
         self.flush_each = is_alone;
-        self.is_eager = W::EACH && is_away && self.meter.is_last();
+        self.is_eager = W::EACH && is_last_away;
         self.plain_max = if self.is_quiet && !self.is_eager {
             self.progress
         } else {

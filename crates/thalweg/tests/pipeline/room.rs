@@ -139,3 +139,94 @@ fn a_last_stage_may_wait_for_the_caller_to_take_its_results_between_publishes() 
         }
     }
 }
+
+/// Two last stages, of which one waits until the caller has taken its results between publishes.
+fn two_last(on_thread: &[&[&str]], strategy: Strategy) {
+    const COUNT: u64 = 300;
+    let (sender, receiver) = mpsc::sync_channel(2);
+    let placement = on_thread.iter().fold(Placement::explicit(), |all, stages| {
+        all.on_thread(stages.iter().copied())
+    });
+    let mut pipeline = Pipeline::builder(CAPACITY, || 0_u64)
+        .stage("a", |_: &mut u64, _| ())
+        .observe("other", |_, _| ())
+        .after("a")
+        .observe("waits", move |event, _| sender.send(*event).unwrap())
+        .after("a")
+        .placement(placement.waiting(strategy))
+        .build()
+        .unwrap();
+    let mut received = Vec::new();
+    for number in 0..COUNT {
+        pipeline.publish(|event| *event = number).unwrap();
+        received.extend(receiver.try_iter());
+    }
+    while (received.len() as u64) < COUNT {
+        received.push(receiver.recv().unwrap());
+    }
+    assert_eq!(received, (0..COUNT).collect::<Vec<_>>());
+    // All is answered, and the pipeline is alive: it has nothing to end for.
+    pipeline.drain().unwrap();
+    pipeline.join().unwrap();
+}
+
+const STRATEGIES: [Strategy; 4] = [
+    Strategy::Adaptive,
+    Strategy::Park,
+    Strategy::Yield,
+    Strategy::Spin,
+];
+
+#[test]
+fn one_of_two_last_stages_on_a_thread_may_wait_for_the_caller() {
+    for strategy in STRATEGIES {
+        ends(move || two_last(&[&["a", "other", "waits"]], strategy));
+        ends(move || two_last(&[&["other", "waits"], &["a"]], strategy));
+    }
+}
+
+#[test]
+fn a_last_stage_may_wait_for_the_caller_though_another_thread_needs_its_fellow() {
+    for strategy in STRATEGIES {
+        ends(move || two_last(&[&["a", "waits"], &["other"]], strategy));
+    }
+}
+
+/// Stages "a" and "b" share a thread; "b" waits until "c", on another one, is done with the event
+/// before.
+fn waits_for_a_later_stage(strategy: Strategy) {
+    const COUNT: u64 = 100;
+    let settled = Arc::new(AtomicU64::new(0));
+    let set = Arc::clone(&settled);
+    let mut pipeline = Pipeline::builder(CAPACITY, || 0_u64)
+        .stage("a", |_: &mut u64, _| ())
+        .stage("b", move |_, context| {
+            while settled.load(SeqCst) < context.sequence() {
+                std::thread::yield_now();
+            }
+        })
+        .after("a")
+        .progress(1)
+        .observe("c", move |_, context| {
+            set.store(context.sequence() + 1, SeqCst)
+        })
+        .after("b")
+        .placement(
+            Placement::explicit()
+                .on_thread(["a", "b"])
+                .on_thread(["c"])
+                .waiting(strategy),
+        )
+        .build()
+        .unwrap();
+    pipeline.publish_batch(COUNT as usize, |_, _| ()).unwrap();
+    pipeline.drain().unwrap();
+    pipeline.join().unwrap();
+}
+
+#[test]
+fn a_stage_with_a_progress_of_1_may_wait_for_a_later_one_however_threads_wait() {
+    for strategy in STRATEGIES {
+        ends(move || waits_for_a_later_stage(strategy));
+    }
+}

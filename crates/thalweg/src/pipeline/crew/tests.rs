@@ -65,7 +65,7 @@ impl Stage<u64> for Probe {
         self.note(Flushed);
     }
 
-    fn seat(&mut self, _: Box<[usize]>, _: bool, _: bool) {}
+    fn seat(&mut self, _: Box<[usize]>, _: bool, _: bool, _: bool) {}
 }
 
 /// A crew of stages in a row with these paces, one event in `2^shift` sampled.
