@@ -240,6 +240,11 @@ impl Events {
         self.standings.push((symbol, standing));
     }
 
+    /// Makes room for so many more events, and no more.
+    pub(crate) fn reserve_exact(&mut self, events: usize) {
+        self.list.reserve_exact(events);
+    }
+
     /// Adds an event at the end.
     pub fn push(&mut self, event: Event) {
         self.list.push(event);

@@ -89,6 +89,15 @@ pub enum CodecError {
         /// The most that there is room for.
         max: usize,
     },
+    /// The frame, which is all there, ends within its fields: a list in it is longer than it says.
+    EndsEarly {
+        /// Where the field begins that does not fit.
+        at: usize,
+        /// Bytes of that field.
+        bytes: usize,
+        /// The length of the frame.
+        length: usize,
+    },
     /// The frame goes on after its last field.
     Surplus {
         /// Where its fields end.
@@ -139,6 +148,15 @@ impl fmt::Display for CodecError {
                 f,
                 "the length at byte 0 is {length}, that of {what} is {expected}"
             ),
+            _ => self.fmt_of_field(f),
+        }
+    }
+}
+
+impl CodecError {
+    /// What is wrong behind the head.
+    fn fmt_of_field(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
             Self::OwnByte {
                 what,
                 at,
@@ -163,6 +181,10 @@ impl fmt::Display for CodecError {
                 f,
                 "{count} {what} said at byte {at}, the frame has room for {max}"
             ),
+            Self::EndsEarly { at, bytes, length } => write!(
+                f,
+                "the frame ends at byte {length}, and {bytes} bytes are wanted from byte {at} on"
+            ),
             Self::Surplus { at, bytes } => {
                 write!(
                     f,
@@ -172,6 +194,7 @@ impl fmt::Display for CodecError {
             Self::NoRoom { needed, have } => {
                 write!(f, "the frame needs {needed} bytes, the buffer has {have}")
             }
+            _ => Ok(()),
         }
     }
 }

@@ -106,13 +106,19 @@ impl<'f> Reader<'f> {
         self.frame.len() - self.at
     }
 
+    /// The frame is all there, so that no further bytes can mend it.
+    const fn ends_early(&self, bytes: usize) -> CodecError {
+        CodecError::EndsEarly {
+            at: self.at,
+            bytes,
+            length: self.frame.len(),
+        }
+    }
+
     #[inline]
     fn take<const N: usize>(&mut self) -> Result<[u8; N], CodecError> {
         let rest = self.frame.get(self.at..).unwrap_or_default();
-        let field = rest.first_chunk().ok_or(CodecError::Incomplete {
-            needed: self.at + N,
-            have: self.frame.len(),
-        })?;
+        let field = rest.first_chunk().ok_or(self.ends_early(N))?;
         self.at += N;
         Ok(*field)
     }
@@ -137,13 +143,7 @@ impl<'f> Reader<'f> {
     pub(super) fn longs<const N: usize>(&mut self) -> Result<[i64; N], CodecError> {
         let rest = self.frame.get(self.at..).unwrap_or_default();
         let fields: &[[u8; 8]; N] =
-            rest.as_chunks()
-                .0
-                .first_chunk()
-                .ok_or(CodecError::Incomplete {
-                    needed: self.at + 8 * N,
-                    have: self.frame.len(),
-                })?;
+            (rest.as_chunks().0.first_chunk()).ok_or(self.ends_early(8 * N))?;
         self.at += 8 * N;
         Ok(fields.map(i64::from_le_bytes))
     }

@@ -229,7 +229,9 @@ pub fn decode_outcome(bytes: &[u8], events: &mut Events) -> Result<(Outcome, usi
         code: code.into(),
     })?;
     let mut fields = Reader::new(frame, COUNT_AT);
-    for _ in 0..fields.count("events", EVENT_BYTES_MIN)? {
+    let count = fields.count("events", EVENT_BYTES_MIN)?;
+    events.reserve_exact(count);
+    for _ in 0..count {
         events.push(event(&mut fields)?);
     }
     fields.end()?;

@@ -166,7 +166,11 @@ impl SymbolFeed {
                 }
                 Event::Removed {
                     order, uid, why, ..
-                } => self.removed(key(uid, order), why, to)?,
+                } => {
+                    // Orders go in the order of their times, not of their prices.
+                    self.is_chained = true;
+                    self.removed(key(uid, order), why, to)?;
+                }
                 Event::Triggered {
                     order,
                     uid,

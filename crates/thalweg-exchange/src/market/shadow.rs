@@ -63,7 +63,8 @@ pub(super) struct SymbolFeed {
     asks: PriceLadder,
     bids: PriceLadder,
     touched: Vec<Touched>,
-    /// True where several takers came one after another, and levels may be in `touched` twice.
+    /// True where several takers came one after another, or orders were removed, and levels may be
+    /// in `touched` twice.
     pub(super) is_chained: bool,
     /// How much stop orders that wait will show at most: nobody is told of them. No id is both
     /// here and among the orders.

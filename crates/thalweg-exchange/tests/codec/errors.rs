@@ -47,6 +47,50 @@ fn place() -> Place {
     }
 }
 
+/// A frame that is all there can't be mended by more bytes.
+#[test]
+fn a_list_that_is_longer_than_its_frame_is_not_incomplete() {
+    let account = |uid| AccountSpec {
+        uid: UserId(uid),
+        balances: vec![(CurrencyId(1), 2)],
+    };
+    let mut frame = bytes_of(&Command::AddAccounts(Arc::new([account(1)])));
+    assert_eq!(frame.len(), 36);
+    // Two accounts, of which the first takes all the bytes.
+    frame[8] = 2;
+    let text = "the frame ends at byte 36, and 8 bytes are wanted from byte 36 on";
+    let mut more = frame.clone();
+    more.resize(4_096, 0);
+    for bytes in [frame, more] {
+        let error = decode_command(&bytes).expect_err("a fault");
+        assert!(matches!(error, CodecError::EndsEarly { .. }), "{error:?}");
+        assert_eq!(error.to_string(), text);
+    }
+    // Of events the last does not fit.
+    let mut events = Events::new();
+    events.push(Event::Reject {
+        price: 1,
+        size: 2,
+        bidder_hold_price: 3,
+    });
+    events.push(Event::Reject {
+        price: 1,
+        size: 2,
+        bidder_hold_price: 3,
+    });
+    let mut frame = vec![0; outcome_bytes(&events)];
+    let outcome = Outcome {
+        sequence: 1,
+        result: ResultCode::Success,
+    };
+    encode_outcome(outcome, &events, &mut frame).expect("there is room");
+    // The second begins 26 bytes before the end; a trade has 42.
+    let at = frame.len() - 26;
+    frame[at] = 1;
+    let error = decode_outcome(&frame, &mut events).expect_err("a fault");
+    assert!(matches!(error, CodecError::EndsEarly { .. }), "{error:?}");
+}
+
 #[test]
 fn heads_that_are_wrong() {
     let nop = bytes_of(&Command::Nop);
@@ -215,7 +259,7 @@ fn other_commands_that_are_wrong() {
     // What is announced may still not be there: the second account would begin where nothing is.
     assert_eq!(
         said(&accounts, 8, &[2]),
-        "the frame needs 44 bytes, 36 are there"
+        "the frame ends at byte 36, and 8 bytes are wanted from byte 36 on"
     );
 }
 
@@ -259,7 +303,11 @@ fn outcomes_that_are_wrong() {
             1,
             "the frame's fields end at byte 70, and 26 bytes follow",
         ),
-        (70, 1, "the frame needs 112 bytes, 96 are there"),
+        (
+            70,
+            1,
+            "the frame ends at byte 96, and 40 bytes are wanted from byte 72 on",
+        ),
         (
             24,
             9,

@@ -30,6 +30,17 @@ fn one(bytes: &[u8], has_fault: bool) {
         read[6] = 0;
     }
     let mut events = Events::new();
+    if peek(&read).is_ok_and(|frame| frame.bytes <= read.len()) {
+        let errors = [
+            decode_command(&read).err(),
+            decode_outcome(&read, &mut events).err(),
+            decode_message(&read).err(),
+        ];
+        for error in errors.into_iter().flatten() {
+            let is_incomplete = matches!(error, CodecError::Incomplete { .. });
+            assert!(!is_incomplete, "all of the frame is there: {error}");
+        }
+    }
     let mut again = vec![0; bytes.len()];
     let mut decoded = 0;
     let mut same = |length: usize, encoded: Result<usize, CodecError>, again: &[u8]| {

@@ -1,11 +1,13 @@
 //! Numbers, errors and what happens around a reset.
 
+use std::sync::Arc;
+
 use thalweg_exchange::market::{
     Body, Builder, Channels, Gap, Message, Options, OutOfStep, Replica, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
-    AccountSpec, Action, Command, CurrencyId, Events, OrderId, OrderType, Place, ResultCode, State,
-    SymbolId, SymbolSpec, UserId, apply,
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, OrderType, Place,
+    ResultCode, State, SymbolId, SymbolSpec, UserId, apply,
 };
 
 const SYMBOL: SymbolId = SymbolId(5);
@@ -52,6 +54,49 @@ fn feed(builder: &mut Builder, state: &mut State, commands: &[Command]) -> Vec<M
         all.extend_from_slice(told);
     }
     all
+}
+
+/// 1,000 orders over ten prices go at once: each level is told once.
+#[test]
+fn a_mass_removal_tells_each_level_once() {
+    const PRICES: i64 = 10;
+    let expires = |id: i64| {
+        let Command::Place(place) = order(id, Action::Ask, 10 + id % PRICES, 1) else {
+            unreachable!("an order");
+        };
+        Command::PlaceWith(Arc::new(ConditionalOrder {
+            good_till: Some(1_000 + id),
+            ..ConditionalOrder::from(place)
+        }))
+    };
+    let ways: [(fn(i64) -> Command, Command); 2] = [
+        (expires, Command::Clock { time: 10_000 }),
+        (
+            |id| order(id, Action::Ask, 10 + id % PRICES, 1),
+            Command::CancelAll {
+                uid: Some(UserId(1)),
+                symbol: None,
+            },
+        ),
+    ];
+    for (place, removal) in ways {
+        let mut builder = Builder::new(Options::default());
+        let mut state = State::default();
+        feed(&mut builder, &mut state, &setup());
+        let orders: Vec<_> = (1..=1_000).map(place).collect();
+        feed(&mut builder, &mut state, &orders);
+        assert_eq!(builder.order_count(SYMBOL), 1_000);
+        let told = feed(&mut builder, &mut state, &[removal]);
+        let levels: Vec<_> = (told.iter())
+            .filter_map(|message| match message.body {
+                Body::Level(level) => Some((level.price, level.orders)),
+                _ => None,
+            })
+            .collect();
+        let expected: Vec<_> = (10..10 + PRICES).map(|price| (price, 0)).collect();
+        assert_eq!(levels, expected);
+        assert_eq!(builder.order_count(SYMBOL), 0);
+    }
 }
 
 fn session() -> Vec<Command> {
