@@ -41,6 +41,8 @@ pub struct TicketClaim<'a, T> {
     ring: &'a Ticket<T>,
     /// Its positions are counted as without an element.
     is_counted: bool,
+    /// What is not written does not go back.
+    is_kept: bool,
 }
 
 impl<'a, T> TicketClaim<'a, T> {
@@ -53,6 +55,7 @@ impl<'a, T> TicketClaim<'a, T> {
             written: 0,
             ring,
             is_counted: false,
+            is_kept: false,
         }
     }
 
@@ -140,10 +143,15 @@ impl<'a, T> TicketClaim<'a, T> {
     }
 
     /// Gives the tickets of what is not written back, if nobody has drawn any since and the ring is
-    /// open: their slots are as they were (rule 5). Else they are left to become holes.
+    /// open: their slots are as they were (rule 5). Else they are left to become holes, even if
+    /// those that were drawn since go back in the meantime: the caller of the first attempt has
+    /// settled what that changes.
     pub(crate) fn give_back(&mut self) {
         let Range { start, end } = self.rest();
-        if start < end && self.ring.tail.redraw(start, end) {
+        if start == end || std::mem::replace(&mut self.is_kept, true) {
+            return;
+        }
+        if self.ring.tail.redraw(start, end) {
             self.len = self.written;
             if self.is_counted {
                 self.ring.absent.subtract(end - start);

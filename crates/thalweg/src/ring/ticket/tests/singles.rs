@@ -230,3 +230,18 @@ fn debug_names_the_state() {
     let claim = ring.claim(2).expect("two are free");
     assert_eq!(format!("{claim:?}"), "TicketClaim { len: 2, written: 0 }");
 }
+
+#[test]
+fn a_claim_that_could_not_go_back_once_never_does() {
+    for layout in LAYOUTS {
+        let ring = ring::<u8>(4, layout);
+        let mut first = ring.claim(2).unwrap();
+        let second = ring.claim(2).unwrap();
+        first.give_back();
+        drop(second);
+        assert_eq!(ring.pushed(), 2, "the second went back");
+        // Who asked for the first has noted that its positions are used.
+        drop(first);
+        assert_eq!((ring.pushed(), ring.popped(), ring.len()), (2, 2, 0));
+    }
+}
