@@ -262,8 +262,8 @@ pub enum Command {
     },
     /// New and moved orders must be priced from `low` to `high`, both included, from now on: others
     /// are refused with [`RiskPriceOutsideBand`](crate::ResultCode::RiskPriceOutsideBand) before
-    /// anything is held. Budget orders have no limit price: by the default rules they take at
-    /// prices of the band only. Orders that rest or wait stay. Takes the place of the band before.
+    /// anything is held. Budget orders have no limit price: by the default rules they take at no
+    /// price worse than the band. Orders that rest or wait stay. Replaces the band before.
     ///
     /// By the default rules ([`Rules::cover_futures`](crate::Rules::cover_futures)), futures take
     /// no orders without a band, the band is from 1 to

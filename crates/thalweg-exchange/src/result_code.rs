@@ -88,7 +88,7 @@ result_codes! {
     RiskGoodTillPassed = -2116, "RISK_GOOD_TILL_PASSED";
     /// Own code: the time is before that of the last clock command.
     RiskClockWentBack = -2117, "RISK_CLOCK_WENT_BACK";
-    /// Own code: a user's lots in a futures symbol, open and pending, would be too many.
+    /// Own code: a user could come to have too many lots open in a futures symbol.
     RiskTooManyLots = -2105, "RISK_TOO_MANY_LOTS";
     /// The order does not rest in this symbol, or belongs to somebody else.
     MatchingUnknownOrderId = -3002, "MATCHING_UNKNOWN_ORDER_ID";

@@ -31,8 +31,8 @@ pub struct Rules {
     /// in. See `docs/exchange-rules.md`. Else margin is asked for against the best prices, which
     /// whoever trades can make.
     pub cover_futures: bool,
-    /// A budget order takes only at prices of the symbol's band, and sells no lot that would not
-    /// bring in its fee; the budget of a seller is a floor for every order type.
+    /// A budget order takes at no price worse than the symbol's band, and sells no lot that would
+    /// not bring in its fee; the budget of a seller is a floor for every order type.
     pub bound_budgets: bool,
     /// A removed user's last transaction id counts when the user comes back: no deposit counts
     /// twice.

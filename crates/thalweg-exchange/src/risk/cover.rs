@@ -34,7 +34,8 @@ use crate::result_code::ResultCode;
 /// The highest price that a band of a covered futures symbol may have: with
 /// [`FUTURES_LOTS_MAX`], all sums of a position stay inside 64 bits.
 pub const FUTURES_PRICE_MAX: i64 = 1 << 36;
-/// The most lots that a user may have in a covered futures symbol, open and pending together.
+/// The most lots that a user may come to have bought or sold in a covered futures symbol, whichever
+/// pending ones trade. What closes an open position is never too much.
 pub const FUTURES_LOTS_MAX: i64 = 1 << 25;
 
 /// What a position, or all of them, ask of their owner's money.
@@ -78,8 +79,13 @@ impl Position {
         self.direction.signed(self.open_volume.into())
     }
 
-    fn lots(&self) -> i64 {
-        self.open_volume + self.pending_buy + self.pending_sell
+    /// The most lots that may come to be open on the side of an order.
+    fn most_open(&self, action: Action) -> i64 {
+        let open = self.open() as i64;
+        match action {
+            Action::Ask => self.pending_sell - open,
+            Action::Bid => self.pending_buy + open,
+        }
     }
 }
 
@@ -138,7 +144,7 @@ impl Risk {
         let symbol = self.symbols.at(slot);
         let new = Position::new(&symbol.spec, slot);
         let position = user.position(place.symbol).unwrap_or(&new);
-        if place.size > FUTURES_LOTS_MAX - position.lots() {
+        if place.size > FUTURES_LOTS_MAX - position.most_open(place.action) {
             return Err(ResultCode::RiskTooManyLots);
         }
         let (buys, sells) = match place.action {

@@ -6,4 +6,5 @@ mod market;
 mod placements;
 mod reserve;
 mod robberies;
+mod strange;
 mod watch;

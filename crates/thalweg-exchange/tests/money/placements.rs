@@ -52,19 +52,24 @@ fn placements() -> [Options; 5] {
     ]
 }
 
+pub(crate) fn same_under_every_placement(commands: &[Command]) -> Result<(), TestCaseError> {
+    for rules in [Rules::default(), Rules::REFERENCE] {
+        let expected = serial(rules, commands);
+        for options in placements() {
+            let what = format!("{}, {} shards", options.placement, options.risk_shards);
+            let got = served(rules, commands, options);
+            prop_assert!(got == expected, "{what}");
+        }
+    }
+    Ok(())
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(40))]
 
     #[test]
     fn hostile_commands_do_the_same_under_every_placement(commands in everybody(250)) {
-        for rules in [Rules::default(), Rules::REFERENCE] {
-            let expected = serial(rules, &commands);
-            for options in placements() {
-                let what = format!("{}, {} shards", options.placement, options.risk_shards);
-                let got = served(rules, &commands, options);
-                prop_assert!(got == expected, "{what}");
-            }
-        }
+        same_under_every_placement(&commands)?;
     }
 }
 

@@ -197,3 +197,27 @@ fn nobody_can_take_another_users_order_ids() {
     );
     market.done(&cancelled(1, 50, PAIR));
 }
+
+/// Whoever had bought as many lots as anybody may have could place nothing, and so never close.
+#[test]
+fn a_position_of_any_size_can_be_closed() {
+    let most = thalweg_exchange::risk::FUTURES_LOTS_MAX;
+    let mut market = Market::new(Rules::default());
+    market.band(FUTURES, 10, 12);
+    for uid in 1..4 {
+        market.pay(uid, MONEY, 1 << 40);
+    }
+    market.done(&buy(1, 1, FUTURES, 11, most));
+    market.done(&sell(2, 1, FUTURES, 11, most));
+    assert_eq!(
+        market.run(&buy(1, 2, FUTURES, 11, 1)),
+        ResultCode::RiskTooManyLots
+    );
+    market.done(&sell(1, 3, FUTURES, 12, most));
+    market.done(&buy(3, 3, FUTURES, 12, most));
+    market.done(&buy(2, 4, FUTURES, 10, most));
+    market.done(&sell(3, 4, FUTURES, 10, most));
+    for user in market.state.risk.users() {
+        assert_eq!(user.positions(), [], "{}", user.uid);
+    }
+}

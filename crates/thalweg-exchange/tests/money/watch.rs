@@ -9,7 +9,7 @@ use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::state_text::write_state;
 use thalweg_exchange::{
     Action, AdjustmentKind, Command, CurrencyId, Event, Events, OrderId, ResultCode, Rules, State,
-    SymbolId, UserId, apply,
+    SymbolId, SymbolType, UserId, apply,
 };
 
 use crate::hostile::{
@@ -115,12 +115,14 @@ fn a_rival_can_trade(state: &State) -> Held {
         let Some(limits) = state.risk.limits(symbol) else {
             continue;
         };
-        let is_covered = symbol == FUTURES || symbol == OTHER_FUTURES;
+        let book = state.matching.book(symbol).expect("it is there");
+        let spec = *book.spec();
+        let is_covered = spec.symbol_type == SymbolType::Futures;
         if limits.halted || (is_covered && limits.low < 1) {
             continue;
         }
         let price = 20.max(limits.low).min(limits.high);
-        if price < 14 {
+        if !(0..1_000).contains(&price) || price * spec.quote_scale < 40 {
             // An ask would not bring in its fee.
             continue;
         }
@@ -232,6 +234,11 @@ fn holds(
         }
     }
     Ok(done)
+}
+
+/// The same in a market that moves.
+pub(crate) fn nobody_is_robbed(rules: Rules, commands: &[Command]) -> Held {
+    holds(rules, commands, false, Fault::None).map(drop)
 }
 
 proptest! {

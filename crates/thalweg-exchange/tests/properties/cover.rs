@@ -138,7 +138,11 @@ impl Model {
             Action::Ask => more.sells += i128::from(place.size),
             Action::Bid => more.buys += i128::from(place.size),
         }
-        if more.open.abs() + more.sells + more.buys > LOTS_MAX {
+        let most = match place.action {
+            Action::Ask => more.sells - more.open,
+            Action::Bid => more.buys + more.open,
+        };
+        if most > LOTS_MAX {
             return Err(ResultCode::RiskTooManyLots);
         }
         let currency = spec.quote_currency;
