@@ -69,7 +69,8 @@ fn a_mass_removal_tells_each_level_once() {
             ..ConditionalOrder::from(place)
         }))
     };
-    let ways: [(fn(i64) -> Command, Command); 2] = [
+    type Way = (fn(i64) -> Command, Command);
+    let ways: [Way; 2] = [
         (expires, Command::Clock { time: 10_000 }),
         (
             |id| order(id, Action::Ask, 10 + id % PRICES, 1),
