@@ -129,7 +129,14 @@ impl<T> RecvEnd<T> {
             Self::Ring(consumer, _) => !matches!(consumer.peek(), Err(PopError::Empty)),
             Self::Lanes(receiver) => receiver.is_ready(),
             // While a claim is held, one that is closed has neither an element nor an end.
-            Self::Ticket(ring, _) => ring.can_pop() || ring.is_over(),
+            Self::Ticket(ring, gate) => {
+                // A hole is no element, and its room is one that senders may wait for.
+                let room = ring.pass_holes();
+                if room > 0 {
+                    gate.notify_room(room);
+                }
+                ring.has_element() || ring.is_over()
+            }
             Self::Locked(store, _) => !store.is_empty() || store.is_closed(),
             Self::Meeting(meeting, _) => meeting.can_pop() || meeting.is_closed(),
         }

@@ -1,6 +1,6 @@
 //! What was wrong once.
 
-use super::{LONG, SHORT, watched};
+use super::{LONG, SHORT, linger, watched};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -8,7 +8,7 @@ use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread;
 use std::time::Instant;
-use thalweg::channel::{Ready, Select, SelectTimeout, Source, mpmc, spsc, unbounded};
+use thalweg::channel::{Ready, Select, SelectTimeout, Source, TryRecvError, mpmc, spsc, unbounded};
 
 /// A claim keeps a closed ring from its end: it is not ready, and not empty either.
 #[test]
@@ -68,6 +68,53 @@ fn a_claim_that_is_held_makes_nothing_ready() {
         claim.commit();
         assert_eq!(ready.wait_timeout(&mut [&mut rx], LONG), Ok(0));
         assert_eq!(rx.try_recv(), Ok(3));
+    });
+}
+
+/// A claim that was given up between an element and a claim that is held: nothing can be received
+/// there.
+#[test]
+fn a_hole_at_the_head_makes_nothing_ready() {
+    watched(|| {
+        let (mut tx, mut rx) = mpmc::<u8>(4);
+        let mut later = tx.clone();
+        tx.send(1).unwrap();
+        let given_up = tx.claim(1).unwrap();
+        let held = later.claim(1).unwrap();
+        drop(given_up);
+        assert_eq!(rx.try_recv(), Ok(1));
+        let mut ready = Ready::new();
+        assert_eq!(ready.try_now(&mut [&mut rx]), None);
+        assert_eq!(
+            ready.wait_timeout(&mut [&mut rx], SHORT),
+            Err(SelectTimeout)
+        );
+        // The end behind holes is one that there is to be told of.
+        let last = tx.claim(1).unwrap();
+        rx.close();
+        drop((held, last));
+        assert_eq!(ready.wait_timeout(&mut [&mut rx], LONG), Ok(0));
+        assert_eq!(rx.try_recv(), Err(TryRecvError::Disconnected));
+    });
+}
+
+/// Who looks whether there is an element passes over what is none, and gives that room to senders.
+#[test]
+fn room_of_a_hole_that_a_watcher_passes_over_is_told() {
+    watched(|| {
+        let (mut tx, mut rx) = mpmc::<u8>(4);
+        let (mut second, mut waits) = (tx.clone(), tx.clone());
+        tx.send(1).unwrap();
+        let given_up = tx.claim(2).unwrap();
+        let held = second.claim(1).unwrap();
+        drop(given_up);
+        assert_eq!(rx.try_recv(), Ok(1));
+        // Room for one. A thread that waits for more may or may not sleep by now.
+        let waiting = thread::spawn(move || waits.claim(3).map(|claim| claim.len()).unwrap());
+        linger();
+        assert_eq!(Ready::new().try_now(&mut [&mut rx]), None);
+        assert_eq!(waiting.join().unwrap(), 3);
+        drop(held);
     });
 }
 

@@ -320,6 +320,15 @@ impl<T> Ticket<T> {
         !matches!(self.slots().content(head), State::Earlier | State::Free)
     }
 
+    /// As [`can_pop`](Self::can_pop), for who has passed over holes: one that is there now was
+    /// given up since, and whoever did that tells.
+    pub(crate) fn has_element(&self) -> bool {
+        matches!(
+            self.slots().content(self.popped()),
+            State::Element | State::Later
+        )
+    }
+
     /// Whether the element of `position`, which was drawn, may still be there to take. Looks at its
     /// slot, which consumers reach later, and not at what they use now.
     pub(crate) fn is_waiting(&self, position: u64) -> bool {

@@ -54,11 +54,13 @@ impl<T> Ticket<T> {
     }
 
     /// Passes over holes at the head, as a consumer does: their room comes back though nobody pops.
+    /// Gives how many.
     #[cold]
-    pub(super) fn pass_holes(&self) {
+    pub(crate) fn pass_holes(&self) -> usize {
+        let mut passed = 0;
         #[cfg(any(loom, shuttle))]
         if crate::ring::sync::fault::is("holes_kept") {
-            return;
+            return passed;
         }
         let slots = self.slots();
         let mut head = self.popped();
@@ -68,10 +70,12 @@ impl<T> Ticket<T> {
                     slots.skip(head);
                     self.count_passed();
                     head += 1;
+                    passed += 1;
                 }
                 Err(now) => head = now,
             }
         }
+        passed
     }
 
     fn count_passed(&self) {
