@@ -12,7 +12,7 @@
 
 #[cfg(all(target_os = "linux", not(any(loom, shuttle))))]
 mod system {
-    use crate::ring::sync::{AtomicU32, Ordering, fence};
+    use crate::ring::sync::{AtomicU32, Ordering, fence, yield_now};
     use rustix::thread::{MembarrierCommand, membarrier};
     use std::sync::atomic::compiler_fence;
     use std::time::{Duration, Instant};
@@ -64,13 +64,40 @@ mod system {
         if !done && membarrier(MembarrierCommand::Global).is_err() {
             // ORDERING: Relaxed, as in `is_available`.
             STATE.store(MISSING, Ordering::Relaxed);
-            let deadline = Instant::now() + DRAINED;
-            while Instant::now() < deadline {
-                std::thread::park_timeout(DRAINED);
-            }
+            outlast_stores();
         }
         // ORDERING: SeqCst, as above.
         fence(Ordering::SeqCst);
+    }
+
+    /// Waits until the stores of other cores must long be out. Does not park: the thread may be
+    /// unparked meanwhile for a `park` of its own.
+    fn outlast_stores() {
+        let deadline = Instant::now() + DRAINED;
+        while Instant::now() < deadline {
+            yield_now();
+        }
+    }
+
+    #[cfg(test)]
+    mod tests {
+        use std::sync::mpsc::{RecvTimeoutError, channel};
+        use std::time::Duration;
+
+        /// A thread may be unparked for a `park` of its own while it waits here.
+        #[test]
+        fn the_last_resort_leaves_unparks_to_others() {
+            let (done, ended) = channel::<()>();
+            let thread = std::thread::spawn(move || {
+                let _done = done;
+                std::thread::current().unpark();
+                super::outlast_stores();
+                std::thread::park();
+            });
+            let outcome = ended.recv_timeout(Duration::from_secs(20));
+            assert_ne!(outcome, Err(RecvTimeoutError::Timeout), "it hangs");
+            thread.join().unwrap();
+        }
     }
 }
 
