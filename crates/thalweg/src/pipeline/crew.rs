@@ -9,6 +9,7 @@ use super::meter::Mark;
 use super::stage::{Stage, Turn};
 use super::timeline::{Samples, Timeline};
 use crate::ring::broadcast::{Line, Polled, Reader};
+use crate::ring::sync::fault;
 
 /// How many events stages that share a thread pass on at a time: enough to pay for the turn, few
 /// enough to stay in the first-level cache and not to delay the first of them.
@@ -335,10 +336,19 @@ impl<T> Crew<T> {
         self.merge.as_mut().is_some_and(|merge| merge.is_ready()) || self.has_news()
     }
 
-    /// Whether a turn of some stage would find something, be it the end.
+    /// Whether a turn of some stage would find something, or all of them the end. That of one is no
+    /// news: the others may have to wait for other threads still.
     fn has_news(&mut self) -> bool {
-        let mut readers = self.line.readers().iter_mut();
-        readers.any(|reader| reader.poll() != Polled::Empty)
+        let readers = self.line.readers();
+        let mut closed = 0;
+        for reader in &mut *readers {
+            match reader.poll() {
+                Polled::Ready(_) => return true,
+                Polled::Closed => closed += 1,
+                Polled::Empty => {}
+            }
+        }
+        closed > 0 && (closed == readers.len() || fault::is("end_of_one"))
     }
 
     /// Runs `work` on the crew; if a stage panics, notes the failure and lets the stages go, so

@@ -7,6 +7,7 @@ faults! {
     abandon_unseen: lanes::an_abandoned_pipeline_serves_its_owners_events;
     desk_recall: handover::answers_while_stages_change_hands;
     desk_seat: handover::answers_while_stages_change_hands;
+    end_of_one: handover::a_thread_whose_first_stage_is_done_sleeps;
     failure_untold: panics::the_caller_asleep_for_room_hears_of_it;
     lane_unrung: lanes::living_producers_are_all_served;
     room_late: handover::results_are_drained_between_publishes;

@@ -112,3 +112,27 @@ fn results_of_a_stage_alone_are_drained_between_publishes() {
 fn results_of_two_threads_are_drained_between_publishes() {
     explore(|| drained_between(Placement::threads(2)));
 }
+
+/// The end of the first stage is no news while the others have still to wait for another thread: a
+/// thread that took it for such would never give that one a turn.
+#[test]
+fn a_thread_whose_first_stage_is_done_sleeps() {
+    explore(|| {
+        let mut pipeline = Pipeline::builder(4, || 0_u64)
+            .stage("a", |_: &mut u64, _| ())
+            .stage("b", |_, _| ())
+            .after("a")
+            .stage("c", |_, _| ())
+            .after("b")
+            .placement(
+                Placement::explicit()
+                    .on_thread(["a", "c"])
+                    .on_thread(["b"])
+                    .waiting(Strategy::Park),
+            )
+            .build()
+            .unwrap();
+        pipeline.publish_batch(4, |_, _| ()).unwrap();
+        pipeline.join().unwrap();
+    });
+}
