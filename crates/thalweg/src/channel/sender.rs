@@ -283,21 +283,22 @@ impl<T, S: Shape> Sender<T, S> {
         let moved = (self.end.pushed(), self.hub.endpoints());
         let mut value = Some(value);
         let end = &mut self.end;
-        let mut attempt = || match end.try_push(value.take()?) {
-            Ok(()) => Some(true),
-            Err(PushError::Full(back)) => {
+        let mut again = || match value.take().map(|value| end.try_push(value)) {
+            Some(Err(PushError::Full(back))) => {
                 value = Some(back);
-                None
+                Err(end.pushed())
             }
-            Err(PushError::Closed(back)) => {
+            Some(Err(PushError::Closed(back))) => {
                 value = Some(back);
-                Some(false)
+                Ok(false)
             }
+            _ => Ok(true),
         };
-        let again = || attempt().ok_or(0);
-        let outcome = match self.slip.wait(moved, &mut self.pace, deadline, again) {
+        let outcome = match self.slip.wait(moved, &mut self.pace, deadline, &mut again) {
             Some(found) => Ok(found),
-            None => block(&self.gate.writable, &mut self.pace, deadline, attempt),
+            None => block(&self.gate.writable, &mut self.pace, deadline, || {
+                again().ok()
+            }),
         };
         match (outcome, value) {
             (Ok(true), _) => {
