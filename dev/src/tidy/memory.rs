@@ -1,6 +1,8 @@
 //! Unsafe code and atomics: every one says why it is right, and unsafe stays in its modules.
 
-use super::policy::{ORDERING_LINES_ABOVE_MAX, UNSAFE_MODULES, within};
+use super::policy::{
+    ORDERING_LINES_ABOVE_MAX, ORDERINGS_ALLOWED, ORDERINGS_NAMED_IN, UNSAFE_MODULES, within,
+};
 use super::rule::{Findings, Rule};
 use super::rust_lexer::Kind;
 use super::source::{Rust, Source, Tree};
@@ -25,6 +27,11 @@ pub(crate) const RULES: &[Rule] = &[
         name: "ordering-comment",
         summary: "an atomic access names its partner in an ORDERING comment (not in tests)",
         check: ordering_comment,
+    },
+    Rule {
+        name: "ordering-name",
+        summary: "an ordering that a proof may rest on has a name in `ring/sync.rs` (not in tests)",
+        check: ordering_name,
     },
 ];
 
@@ -141,6 +148,27 @@ fn ordering_comment(tree: &Tree, findings: &mut Findings) {
     }
 }
 
+/// A literal can't be weakened by a model that is to show what it is for.
+fn ordering_name(tree: &Tree, findings: &mut Findings) {
+    for (file, rust) in tree.rust() {
+        let is_allowed = |place: &&str| within(&file.path, place);
+        if !within(&file.path, ORDERINGS_NAMED_IN) || ORDERINGS_ALLOWED.iter().any(is_allowed) {
+            continue;
+        }
+        for token in &rust.tokens {
+            let is_strong = ["Acquire", "Release", "AcqRel", "SeqCst"]
+                .iter()
+                .any(|ordering| token.is(ordering));
+            if is_strong && !rust.in_test(token.line) {
+                let what = &token.text;
+                let message =
+                    format!("`{what}`: give it a name, and a weak twin, in `ring/sync.rs`");
+                findings.add(&file.path, token.line, message);
+            }
+        }
+    }
+}
+
 /// Is the token at `at` the name of a method or function that accesses an atomic, being called?
 fn is_atomic_access(rust: &Rust, at: usize) -> bool {
     let name = &rust.tokens[at];
@@ -195,6 +223,7 @@ pub(super) mod tests {
             place_cases(),
             forbidden_cases(),
             ordering_cases(),
+            name_cases(),
         ]
         .into_iter()
         .flatten()
@@ -294,6 +323,30 @@ pub(super) mod tests {
             Case::accepts(rule, path, "slice.swap(0, 1); file.load(path);\n"),
             Case::accepts(rule, path, "use std::sync::atomic::{Ordering, fence};\n"),
             Case::accepts(rule, "tests/a.rs", "a.load(Ordering::Acquire);\n"),
+        ]
+    }
+
+    fn name_cases() -> Vec<Case> {
+        let rule = "ordering-name";
+        let text = "// ORDERING: Release.\na.store(1, Ordering::Release);\n";
+        let test = "#[cfg(test)]\nmod tests {\n    fn a() { b.load(SeqCst); }\n}\n";
+        vec![
+            Case::rejects(rule, 2, "crates/thalweg/src/pipeline/auto.rs", text),
+            Case::rejects(rule, 1, "crates/thalweg/src/a.rs", "fence(SeqCst);\n"),
+            Case::accepts(
+                rule,
+                "crates/thalweg/src/a.rs",
+                "b.load(order::observe());\n",
+            ),
+            Case::accepts(
+                rule,
+                "crates/thalweg/src/a.rs",
+                "b.load(Ordering::Relaxed);\n",
+            ),
+            Case::accepts(rule, "crates/thalweg/src/ring/sync.rs", text),
+            Case::accepts(rule, "crates/thalweg/src/wait/barrier.rs", text),
+            Case::accepts(rule, "crates/thalweg/src/pipeline/auto.rs", test),
+            Case::accepts(rule, "crates/thalweg-measure/src/a.rs", text),
         ]
     }
 }

@@ -20,6 +20,15 @@ pub(crate) const UNSAFE_MODULES: &[&str] = &[
     "compare/src/channels/gil.rs",
 ];
 
+/// The crate whose orderings are named, and where they may stand by their own names: where they
+/// are given others, and around a system call that a model replaces.
+pub(crate) const ORDERINGS_NAMED_IN: &str = "crates/thalweg/src/";
+pub(crate) const ORDERINGS_ALLOWED: &[&str] = &[
+    "crates/thalweg/src/ring/sync.rs",
+    "crates/thalweg/src/wait/barrier.rs",
+    "crates/thalweg/src/wait/barrier/",
+];
+
 /// Where a thread may sleep, and why a condition cannot be awaited there instead.
 pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
     (

@@ -45,13 +45,14 @@ impl<T> Default for Desk<T> {
 
 impl<T> Desk<T> {
     fn state(&self) -> u32 {
-        // ORDERING: Acquire, pairs with the Release in `set`; the tray is complete.
-        self.state.load(Ordering::Acquire)
+        // ORDERING: Relaxed; what changes hands is under the lock of the tray. Whoever sees a state
+        // takes the lock after whoever set it, or the state would have been seen before it was set.
+        self.state.load(Ordering::Relaxed)
     }
 
     fn set(&self, state: u32) {
-        // ORDERING: Release, pairs with the Acquire in `state`.
-        self.state.store(state, Ordering::Release);
+        // ORDERING: Relaxed, as in `state`.
+        self.state.store(state, Ordering::Relaxed);
     }
 
     fn tray(&self) -> MutexGuard<'_, Vec<Placed<T>>> {

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::OnceLock;
 
-use crate::ring::sync::{AtomicBool, AtomicU64, Ordering};
+use crate::ring::sync::{AtomicBool, AtomicU64, Ordering, order};
 use crate::wait::Signal;
 
 /// A stage panicked, and the pipeline has stopped.
@@ -44,15 +44,15 @@ impl Control {
     }
 
     pub(super) fn abandon(&self) {
-        // ORDERING: Release, pairs with the Acquire in `is_abandoned`: a merger that sees it sees
-        // everything that the caller published in its lane before.
-        self.abandoned.store(true, Ordering::Release);
+        // ORDERING: Release (order::abandon), pairs with the Acquire in `is_abandoned`: a merger
+        // that sees it sees everything that the caller published in its lane before.
+        self.abandoned.store(true, order::abandon());
     }
 
     pub(super) fn is_abandoned(&self) -> bool {
-        // ORDERING: Acquire, pairs with the Release in `abandon`; the merger then looks into the
-        // lanes for the last time.
-        self.abandoned.load(Ordering::Acquire)
+        // ORDERING: Acquire (order::abandoned), pairs with the Release in `abandon`; the merger
+        // then looks into the lanes for the last time.
+        self.abandoned.load(order::abandoned())
     }
 
     pub(super) fn merged(&self) -> u64 {

@@ -6,7 +6,7 @@ use super::meter::Mark;
 use super::publish::Stopped;
 use super::stats::Stats;
 use super::{Intake, Pipeline};
-use crate::ring::sync::{Ordering, fence, yield_now};
+use crate::ring::sync::{fence, order, yield_now};
 
 impl<T> Pipeline<T> {
     /// Waits until everything published so far by this handle and merged from the producers' lanes
@@ -37,12 +37,8 @@ impl<T> Pipeline<T> {
 
     /// Whether all stages have passed everything that was merged.
     fn is_level(&self) -> bool {
-        let merged = self.control.merged();
-        let is_level = self.gauges.iter().all(|gauge| gauge.passed() == merged);
-        // ORDERING: Acquire, pairs with the Release in `Cursor::release`, whose values `passed` has
-        // read relaxed: what the stages did is visible to the caller when `drain` returns.
-        fence(Ordering::Acquire);
-        is_level
+        let passed = self.gauges.iter().map(|gauge| gauge.passed());
+        are_level(passed, self.control.merged())
     }
 
     /// Closes the pipeline, finishes everything that was published, and ends the threads. With
@@ -84,6 +80,15 @@ impl<T> Pipeline<T> {
             let _ = thread.join();
         }
     }
+}
+
+/// Whether stages that have `passed` so many events have all passed `merged`.
+pub(super) fn are_level(mut passed: impl Iterator<Item = u64>, merged: u64) -> bool {
+    let are_level = passed.all(|passed| passed == merged);
+    // ORDERING: Acquire (order::level), pairs with the Release in `Cursor::release`, whose values
+    // `passed` has read relaxed: what the stages did is visible to the caller when `drain` returns.
+    fence(order::level());
+    are_level
 }
 
 impl<T> Drop for Pipeline<T> {

@@ -15,6 +15,7 @@ use super::crew::ROUND;
 use super::publish::{Stopped, TryPublishError};
 use super::timeline::Timeline;
 use crate::ring::broadcast::{Builder, ClaimError, Polled, Publisher, ReadWrite, Reader};
+use crate::ring::sync::fault;
 use crate::wait::Waiter;
 
 /// The largest number of [`producers`](super::Builder::producers): each has a lane of its own, as
@@ -292,7 +293,7 @@ impl<T: Send + Sync> Merger<T> {
         self.control.set_merged(first + moved as u64);
         lane.reader.release(moved);
         #[cfg(shuttle)]
-        if crate::ring::sync::fault::is("lane_unrung") {
+        if fault::is("lane_unrung") {
             return moved > 0;
         }
         self.control.ring(&lane.bell);
@@ -304,7 +305,7 @@ impl<T: Send + Sync> Merger<T> {
     /// Whether the ring can be closed: every lane is empty, and no producer is left or waited for.
     fn is_over(&mut self) -> bool {
         #[cfg(shuttle)]
-        if crate::ring::sync::fault::is("abandon_order") {
+        if fault::is("abandon_order") {
             let mut lanes = self.lanes.iter_mut();
             let is_empty = lanes.all(|lane| !matches!(lane.reader.poll(), Polled::Ready(_)));
             return is_empty && self.control.is_abandoned();
@@ -312,7 +313,7 @@ impl<T: Send + Sync> Merger<T> {
         // First this, then the lanes: what the owner put there before is seen.
         let is_abandoned = self.control.is_abandoned();
         #[cfg(shuttle)]
-        let is_abandoned = is_abandoned && !crate::ring::sync::fault::is("abandon_unseen");
+        let is_abandoned = is_abandoned && !fault::is("abandon_unseen");
         self.lanes.iter_mut().all(|lane| {
             lane.closed || (is_abandoned && !matches!(lane.reader.poll(), Polled::Ready(_)))
         })
@@ -341,15 +342,19 @@ impl<T: Send + Sync> Merge for Merger<T> {
             return false;
         };
         let room = publisher.free_early(1) > 0;
-        let mut open = false;
+        // First this, as in `is_over`.
+        let is_abandoned = self.control.is_abandoned();
+        let (mut is_open, mut is_full) = (false, false);
         for lane in self.lanes.iter_mut().filter(|lane| !lane.closed) {
+            is_open = true;
             match lane.reader.poll() {
-                Polled::Ready(_) if room => return true,
-                Polled::Closed => return true,
-                _ => open = true,
+                Polled::Ready(_) if !room => is_full = true,
+                Polled::Empty => {}
+                _ => return true,
             }
         }
-        !open || self.control.is_abandoned()
+        // An abandoned pipeline has its end behind what is in the lanes.
+        !is_open || (is_abandoned && (!is_full || fault::is("abandon_full")))
     }
 
     fn is_done(&self) -> bool {

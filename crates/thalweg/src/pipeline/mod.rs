@@ -41,6 +41,8 @@ mod ending;
 mod graph;
 mod lanes;
 mod meter;
+#[cfg(all(test, loom))]
+mod models;
 mod placement;
 mod publish;
 mod slowest;

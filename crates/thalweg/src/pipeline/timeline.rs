@@ -22,7 +22,7 @@
 
 use std::sync::Arc;
 
-use crate::ring::sync::{AtomicU64, Ordering};
+use crate::ring::sync::{AtomicU64, Ordering, order};
 
 const SEQUENCE: usize = 0;
 const PUBLISHED: usize = 1;
@@ -278,14 +278,15 @@ impl Row<'_> {
     #[inline]
     pub(super) fn close(&self) -> bool {
         let open = &self.0[OPEN / WORDS_PER_LINE].0[OPEN % WORDS_PER_LINE];
-        // ORDERING: Acquire, pairs with the AcqRel of the other last stages: whoever finds 1 left
-        // sees their times. With one last stage only this thread touches the word.
-        if open.load(Ordering::Acquire) == 1 {
+        // ORDERING: Acquire (order::all_left), pairs with the AcqRel of the other last stages:
+        // whoever finds 1 left sees their times. With one last stage only this thread touches the
+        // word.
+        if open.load(order::all_left()) == 1 {
             return true;
         }
-        // ORDERING: AcqRel, pairs with itself in the other last stages: the last one sees the times
-        // of all.
-        open.fetch_sub(1, Ordering::AcqRel) == 1
+        // ORDERING: AcqRel (order::leave), pairs with itself in the other last stages: the last one
+        // sees the times of all.
+        open.fetch_sub(1, order::leave()) == 1
     }
 }
 

@@ -102,8 +102,15 @@ pub(crate) mod order {
         closed = Acquire, weak Relaxed;
         /// An endpoint is counted in, with what it has brought.
         enter = Release, weak Relaxed;
-        /// An endpoint leaves: the last one of two sees all that the other did.
+        /// An endpoint leaves, or a last stage has done with an event: the last one sees all that
+        /// the others did.
         leave = AcqRel, weak Relaxed;
+        /// A pipeline's owner goes without waiting for producers, whose lanes stay open.
+        abandon = Release, weak Relaxed;
+        /// Whoever moves events from lanes learns that, and sees what the owner published.
+        abandoned = Acquire, weak Relaxed;
+        /// The fence behind a look at how far all stages are: what they did is visible.
+        level = Acquire, weak Release;
         /// A producer says that it published after the consumer may have looked for the last time.
         late = AcqRel, weak Relaxed;
         /// A consumer has looked for the last time, and leaves what comes to the producer.
@@ -124,8 +131,15 @@ pub(crate) mod order {
         leave_lane = Release, weak Relaxed;
         /// A receiver learns that, and sees what that sender sent last.
         left = Acquire, weak Relaxed;
-        /// The last receiver finds no sender left, and sees what they sent.
+        /// The last receiver finds no sender left, and sees what they sent; the last of the last
+        /// stages sees when the others ended.
         all_left = Acquire, weak Relaxed;
+        /// Whoever looks for the last time says so, and what it did before.
+        end = Release, weak Relaxed;
+        /// A waiter that comes later passes that on.
+        carry_end = Release, weak Relaxed;
+        /// A notifier learns that nobody will look again.
+        ended = Acquire, weak Relaxed;
         /// Whoever wakes a thread hands it what came before.
         wake = Release, weak Relaxed;
         /// A woken thread sees what came before the wake-up.

@@ -3,6 +3,7 @@
 use crate::explored::faults;
 
 faults! {
+    abandon_full: lanes::an_abandoned_pipeline_waits_for_room;
     abandon_order: lanes::an_owner_may_publish_and_go_at_once;
     abandon_unseen: lanes::an_abandoned_pipeline_serves_its_owners_events;
     desk_recall: handover::answers_while_stages_change_hands;

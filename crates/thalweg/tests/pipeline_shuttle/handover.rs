@@ -79,6 +79,8 @@ fn drained_between(placement: Placement) {
         .observe("b", move |event, _| sender.send(*event).unwrap())
         .after("a")
         .placement(placement)
+        // As above.
+        .sample_every(2)
         .build()
         .unwrap();
     let mut seen = Vec::new();

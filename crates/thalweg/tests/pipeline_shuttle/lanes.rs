@@ -4,6 +4,7 @@ use crate::{answering, explore};
 use shuttle::sync::mpsc::channel;
 use shuttle::thread;
 use thalweg::pipeline::Placement;
+use thalweg::wait::Strategy;
 
 const PRODUCERS: usize = 2;
 const EACH: u64 = 3;
@@ -89,6 +90,27 @@ fn an_owner_may_publish_and_go_at_once() {
         pipeline.publish(|event| *event = 1).unwrap();
         drop(pipeline);
         assert_eq!(answers.iter().collect::<Vec<_>>(), [2]);
+        drop(living);
+    });
+}
+
+/// The merger has an event and no room, and is told that its owner has gone: it waits for the other
+/// thread, and does not keep it from running.
+#[test]
+fn an_abandoned_pipeline_waits_for_room() {
+    explore(|| {
+        let (builder, answers) = answering(1);
+        let mut pipeline = builder
+            .placement(Placement::threads(2).waiting(Strategy::Park))
+            .producers(1)
+            .build()
+            .unwrap();
+        let living = pipeline.take_producers();
+        for number in 0..3 {
+            pipeline.publish(|event| *event = number).unwrap();
+        }
+        drop(pipeline);
+        assert_eq!(answers.iter().collect::<Vec<_>>(), [1, 2, 3]);
         drop(living);
     });
 }

@@ -242,8 +242,8 @@ impl<T> Shared<T> {
     /// now the producer's; if not, something was published meanwhile, and it must look again.
     pub(super) fn hand_over(&self) -> bool {
         if fault::is("late_missed") {
-            // ORDERING: SeqCst; wrong in any case.
-            self.ending.fetch_or(DONE, Ordering::SeqCst);
+            // ORDERING: done (AcqRel); wrong with any.
+            self.ending.fetch_or(DONE, order::done());
             return true;
         }
         // ORDERING: done (AcqRel), pairs with the one in `come_late` and the load in

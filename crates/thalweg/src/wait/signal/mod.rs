@@ -334,10 +334,10 @@ impl Signal {
         let old = self.front.word.load(Ordering::Relaxed);
         debug_assert!(old & ARMED != 0);
         let word = ARMED + list.mark() + (old & SHUT) + list.len() * WAITER;
-        // ORDERING: Release, pairs with the Acquire in `is_shut`, if it is. Else nothing is passed
-        // on: the caller holds the lock, and a new waiter passes the fence in `register`
-        // afterwards.
-        self.front.word.store(word, Ordering::Release);
+        // ORDERING: Release (order::carry_end), pairs with the Acquire in `is_shut`, if it is. Else
+        // nothing is passed on: the caller holds the lock, and a new waiter passes the fence in
+        // `register` afterwards.
+        self.front.word.store(word, order::carry_end());
     }
 
     fn lock(&self) -> MutexGuard<'_, List> {

@@ -20,10 +20,10 @@ impl Signal {
         let was_old = list.renew();
         // ORDERING: Relaxed; the word changes under the lock only.
         let word = self.front.word.load(Ordering::Relaxed) & !OLD;
-        // ORDERING: Release, pairs with the Acquire in `is_shut`: what the caller did before, its
-        // close above all, is known to whoever is told.
+        // ORDERING: Release (order::end), pairs with the Acquire in `is_shut`: what the caller did
+        // before, its close above all, is known to whoever is told.
         let shut = word | ARMED | SHUT;
-        self.front.word.store(shut, Ordering::Release);
+        self.front.word.store(shut, order::end());
         if word & ARMED == 0 || (was_old && is_passed_over()) {
             barrier::heavy();
         }
@@ -75,8 +75,8 @@ impl Signal {
     /// Asked by a notifier after its fence, or beside an old mark: then the heavy barrier of `shut`
     /// stands for the fence.
     fn is_shut(&self) -> bool {
-        // ORDERING: Acquire, pairs with the Release in `shut`, which the stores of `tell` and of
-        // `register` carry on; the notifier's fence orders it after what it published.
-        self.front.word.load(Ordering::Acquire) & SHUT != 0
+        // ORDERING: Acquire (order::ended), pairs with the Release in `shut`, which the store of
+        // `tell` carries on; the notifier's fence orders it after what it published.
+        self.front.word.load(order::ended()) & SHUT != 0
     }
 }

@@ -1,7 +1,7 @@
 //! Models of the end of a signal (rule 6).
 
 use super::{Shelf, Simulation, fault, over, spawn};
-use crate::ring::sync::{AtomicBool, order};
+use crate::ring::sync::{AtomicBool, Ordering, order};
 use crate::wait::signal::Signal;
 use std::sync::Arc;
 use std::task::Waker;
@@ -118,4 +118,47 @@ fn a_signal_stays_shut() {
     };
     loom::model(model);
     assert!(fault::caught("shut_cleared", model));
+}
+
+/// Whoever is told that a signal is shut sees what was done before; also where a waiter that came
+/// since has changed the word.
+fn a_close_is_seen(with_a_waiter: bool) {
+    struct Closed(Signal, AtomicBool);
+    let shared = Arc::new(Closed(Signal::new(), AtomicBool::new(false)));
+    // Armed, so that no heavy barrier is passed.
+    assert!(shared.0.unregister(shared.0.register(Waker::noop())));
+    let spawn = |work: fn(&Closed)| {
+        let shared = Arc::clone(&shared);
+        loom::thread::spawn(move || work(&shared))
+    };
+    let closing = spawn(|shared| {
+        shared.1.store(true, Ordering::Relaxed);
+        shared.0.shut();
+    });
+    let waiting = with_a_waiter.then(|| spawn(|shared| _ = shared.0.register(Waker::noop())));
+    let notifying = spawn(|shared| {
+        if shared.0.notify_one_or_shut() {
+            assert!(
+                shared.1.load(Ordering::Relaxed),
+                "closed before it was shut"
+            );
+        }
+    });
+    for thread in [Some(closing), waiting, Some(notifying)] {
+        thread.map(|thread| thread.join().expect("a thread"));
+    }
+}
+
+#[test]
+fn a_notifier_that_is_told_of_the_end_sees_the_close() {
+    loom::model(|| a_close_is_seen(false));
+    for fault in ["end", "ended"] {
+        assert!(fault::caught(fault, || a_close_is_seen(false)), "{fault}");
+    }
+}
+
+#[test]
+fn a_notifier_that_is_told_of_the_end_beside_a_waiter_sees_the_close() {
+    loom::model(|| a_close_is_seen(true));
+    assert!(fault::caught("carry_end", || a_close_is_seen(true)));
 }

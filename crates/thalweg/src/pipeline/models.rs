@@ -1,0 +1,162 @@
+//! loom models of what threads of a pipeline tell each other beside the ring, each with the
+//! weakened ordering that it must catch. Steps, sleeps and wake-ups are shuttle's, in
+//! `tests/pipeline_shuttle`.
+
+use std::sync::Arc;
+
+use loom::thread;
+
+use super::control::{CALLER, Control};
+use super::ending::are_level;
+use super::lanes::{self, Merge, Merger, Producer};
+use super::timeline::Timeline;
+use crate::ring::broadcast::{Builder, Polled, Reader};
+use crate::ring::sync::{AtomicU32, Ordering, fault};
+use crate::wait::{Strategy, Waiter};
+
+/// A ring of one slot with a looker, behind one lane that is merged into it.
+fn merged() -> (Producer<u32>, Merger<u32>, Reader<u32>, Arc<Control>) {
+    let mut builder = Builder::new(1);
+    builder.looker(&[]);
+    let (publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
+    let control = Arc::new(Control::new(1));
+    let setup = lanes::Setup {
+        publisher,
+        capacity: 1,
+        timeline: &Arc::new(Timeline::new(1, 20, 1, 1, true)),
+        control: &control,
+        bells: &[CALLER],
+        merger_bell: CALLER,
+        rings: false,
+        waiter: &|| Waiter::new(Strategy::Yield, true),
+    };
+    let (mut producers, merger) = lanes::lanes(setup, || 0).expect("a valid lane");
+    (producers.remove(0), merger, readers.remove(0), control)
+}
+
+/// An owner publishes, abandons the pipeline, and leaves its lane open.
+fn an_owner_goes() {
+    let (mut producer, mut merger, mut reader, control) = merged();
+    let merging = thread::spawn(move || {
+        while !merger.is_done() {
+            merger.merge();
+            thread::yield_now();
+        }
+    });
+    producer.try_publish(|event| *event = 1).expect("room");
+    control.abandon();
+    merging.join().unwrap();
+    assert_eq!(reader.poll(), Polled::Ready(1), "it was published before");
+}
+
+#[test]
+fn what_an_owner_published_before_it_went_is_merged() {
+    loom::model(an_owner_goes);
+    assert!(fault::caught("abandon", an_owner_goes));
+    assert!(fault::caught("abandoned", an_owner_goes));
+}
+
+/// A producer whose lane is empty again learns how much was merged.
+fn a_lane_is_drained() {
+    let (mut producer, mut merger, reader, control) = merged();
+    producer.try_publish(|event| *event = 1).expect("room");
+    let merging = thread::spawn(move || {
+        merger.merge();
+        merger
+    });
+    while !producer.is_drained() {
+        thread::yield_now();
+    }
+    assert_eq!(control.merged(), 1);
+    drop((merging.join().unwrap(), reader));
+}
+
+#[test]
+fn what_was_merged_is_counted_before_the_lane_is_empty() {
+    loom::model(a_lane_is_drained);
+    assert!(fault::caught("release", a_lane_is_drained));
+    assert!(fault::caught("reclaim", a_lane_is_drained));
+}
+
+/// What a stage did beside the ring is visible to an owner that saw it pass the event.
+fn a_stage_passes() {
+    let mut builder = Builder::new(1);
+    builder.looker(&[]);
+    let (mut publisher, mut readers) = builder.build(|| 0_u32).expect("a valid ring");
+    let mut reader = readers.remove(0);
+    let progress = reader.progress();
+    publisher.publish(|event| *event = 1).expect("room");
+    let effect = Arc::new(AtomicU32::new(0));
+    let theirs = Arc::clone(&effect);
+    let stage = thread::spawn(move || {
+        assert_eq!(reader.waiting(), 1);
+        theirs.store(1, Ordering::Relaxed);
+        reader.release(1);
+        reader
+    });
+    while !are_level([progress.released()].into_iter(), 1) {
+        thread::yield_now();
+    }
+    assert_eq!(effect.load(Ordering::Relaxed), 1);
+    drop(stage.join().unwrap());
+}
+
+#[test]
+fn a_drained_pipeline_shows_what_its_stages_did() {
+    loom::model(a_stage_passes);
+    assert!(fault::caught("level", a_stage_passes));
+    assert!(fault::caught("release", a_stage_passes));
+}
+
+/// A sampled event's row is written before the event is published.
+fn a_row_is_opened() {
+    let mut builder = Builder::new(1);
+    builder.looker(&[]);
+    let (mut publisher, mut readers) = builder.build(|| 0_u32).expect("a valid ring");
+    let timeline = Arc::new(Timeline::new(1, 0, 1, 1, false));
+    let theirs = Arc::clone(&timeline);
+    let publishing = thread::spawn(move || {
+        theirs.open(0, 7);
+        publisher.publish(|event| *event = 1).expect("room");
+        publisher
+    });
+    if readers[0].waiting() == 1 {
+        let row = timeline.row(0);
+        assert_eq!((row.sequence(), row.published()), (Some(0), 7));
+    }
+    drop(publishing.join().unwrap());
+}
+
+#[test]
+fn a_stage_sees_the_row_of_its_event() {
+    loom::model(a_row_is_opened);
+    assert!(fault::caught("publish", a_row_is_opened));
+    assert!(fault::caught("observe", a_row_is_opened));
+}
+
+/// Of two last stages, whoever finds itself the last one sees the other's times.
+fn a_row_is_closed() {
+    let timeline = Arc::new(Timeline::new(1, 0, 2, 2, false));
+    timeline.open(0, 1);
+    let end = |stage: usize, timeline: &Timeline| {
+        let row = timeline.row(0);
+        row.worked(stage, Some(2), 3);
+        let is_last = row.close();
+        assert!(
+            !is_last || row.ready(&[1 - stage]) == 3,
+            "its end is not seen"
+        );
+        is_last
+    };
+    let theirs = Arc::clone(&timeline);
+    let other = thread::spawn(move || end(1, &theirs));
+    let is_last = end(0, &timeline);
+    assert!(is_last != other.join().unwrap(), "one of them is the last");
+}
+
+#[test]
+fn the_last_of_two_last_stages_sees_the_times_of_both() {
+    loom::model(a_row_is_closed);
+    assert!(fault::caught("leave", a_row_is_closed));
+    assert!(fault::caught("all_left", a_row_is_closed));
+}
