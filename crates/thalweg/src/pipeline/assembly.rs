@@ -4,10 +4,11 @@ use std::sync::Arc;
 
 use thalweg_measure::clock::Clock;
 
-use super::auto::{Auto, Desk, WORKER};
+use super::auto::{Auto, WORKER};
 use super::builder::{Kit, Make};
 use super::control::{CALLER, Control};
 use super::crew::{Crew, Placed};
+use super::desk::Desk;
 use super::graph::{BuildError, Graph};
 use super::lanes::{self, Merge, Producer};
 use super::meter::{Gauge, Meter};
@@ -174,7 +175,10 @@ impl<T: Send + Sync + 'static> Assembly<T> {
             Arc::clone(desk),
             Arc::clone(&self.control),
             counters.collect(),
-            self.gauges[0].progress.clone(),
+            self.gauges
+                .iter()
+                .map(|gauge| gauge.progress.clone())
+                .collect(),
         )
     }
 

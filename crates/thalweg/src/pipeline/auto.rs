@@ -5,91 +5,15 @@
 //! meters go with them, so nothing is lost or repeated, and the results are those of any other
 //! placement.
 
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 
 use super::control::{CALLER, Control};
-use super::crew::{Crew, Placed};
+use super::crew::Crew;
+use super::desk::{Desk, EMPTY, HELD};
 use super::meter::Counters;
 use crate::ring::broadcast::Progress;
-use crate::ring::sync::{AtomicU32, IS_MODEL, Mutex, MutexGuard, Ordering, yield_now};
+use crate::ring::sync::{IS_MODEL, Ordering, yield_now};
 use thalweg_measure::clock::Clock;
-
-/// Nothing on the desk; the worker has no stages.
-const EMPTY: u32 = 0;
-/// Stages on the desk for the worker.
-const OFFERED: u32 = 1;
-/// The worker has stages.
-const HELD: u32 = 2;
-/// The caller wants them back.
-const RECALLED: u32 = 3;
-/// Stages on the desk for the caller.
-const RETURNED: u32 = 4;
-/// There will be no more.
-const CLOSED: u32 = 5;
-
-/// Where stages change hands between the caller and one worker. The caller moves `state` on from
-/// `EMPTY`, `HELD` and `RETURNED`, the worker from `OFFERED` and `RECALLED`.
-pub(super) struct Desk<T> {
-    state: AtomicU32,
-    tray: Mutex<Vec<Placed<T>>>,
-}
-
-impl<T> Default for Desk<T> {
-    fn default() -> Self {
-        Self {
-            state: AtomicU32::new(EMPTY),
-            tray: Mutex::new(Vec::new()),
-        }
-    }
-}
-
-impl<T> Desk<T> {
-    fn state(&self) -> u32 {
-        // ORDERING: Relaxed; what changes hands is under the lock of the tray. Whoever sees a state
-        // takes the lock after whoever set it, or the state would have been seen before it was set.
-        self.state.load(Ordering::Relaxed)
-    }
-
-    fn set(&self, state: u32) {
-        // ORDERING: Relaxed, as in `state`.
-        self.state.store(state, Ordering::Relaxed);
-    }
-
-    fn tray(&self) -> MutexGuard<'_, Vec<Placed<T>>> {
-        // Nothing panics while the tray is locked.
-        self.tray.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// Whether the worker should come to the desk.
-    pub(super) fn has_news(&self) -> bool {
-        #[cfg(shuttle)]
-        if crate::ring::sync::fault::is("desk_recall") {
-            return matches!(self.state(), OFFERED | CLOSED);
-        }
-        matches!(self.state(), OFFERED | RECALLED | CLOSED)
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.state() == CLOSED
-    }
-
-    /// The worker's visit.
-    #[inline]
-    pub(super) fn exchange(&self, crew: &mut Crew<T>) {
-        match self.state() {
-            OFFERED => {
-                crew.extend(self.tray().drain(..));
-                self.set(HELD);
-            }
-            RECALLED => {
-                crew.flush();
-                self.tray().extend(crew.split_off(0));
-                self.set(RETURNED);
-            }
-            _ => {}
-        }
-    }
-}
 
 /// How long the load is watched before it counts, ns.
 const WINDOW_NS: u64 = 2_000_000;
@@ -99,6 +23,9 @@ const HOT_WINDOWS: u32 = 5;
 /// All stages together for less than this share of so many windows on end: take them back.
 const COOL_PERCENT: u64 = 40;
 const COOL_WINDOWS: u32 = 50;
+
+/// Looks at a worker that gets nowhere, in a model; outside of one it is given a window.
+const MODEL_LOOKS: u32 = 8;
 
 /// After a hand-over, so many windows pass before the gain is judged, over as many windows again.
 const SETTLE_WINDOWS: u32 = 5;
@@ -114,8 +41,8 @@ pub(super) struct Auto<T> {
     desk: Arc<Desk<T>>,
     control: Arc<Control>,
     counters: Vec<Arc<Counters>>,
-    /// How far the first stage is.
-    first: Progress,
+    /// How far each stage is.
+    progress: Vec<Progress>,
     window_ticks: u64,
     window_began: u64,
     busy_before: Vec<u64>,
@@ -181,7 +108,7 @@ impl<T> Auto<T> {
         desk: Arc<Desk<T>>,
         control: Arc<Control>,
         counters: Vec<Arc<Counters>>,
-        first: Progress,
+        progress: Vec<Progress>,
     ) -> Self {
         let clock = Clock::global();
         Self {
@@ -191,7 +118,7 @@ impl<T> Auto<T> {
             busy: vec![0; counters.len()],
             events_before: 0,
             counters,
-            first,
+            progress,
             window_ticks: clock.ticks_from_ns(WINDOW_NS),
             window_began: clock.ticks(),
             windows_on_end: 0,
@@ -220,7 +147,7 @@ impl<T> Auto<T> {
             let total = counters.busy.load(Ordering::Relaxed);
             *busy = total - std::mem::replace(before, total);
         }
-        let events = self.first.released();
+        let events = self.progress[0].released();
         events - std::mem::replace(&mut self.events_before, events)
     }
 
@@ -277,19 +204,34 @@ impl<T> Auto<T> {
         self.call_back(crew)
     }
 
-    /// Waits for the worker's turn to end; gives whether it gave the stages back.
+    /// Waits until the worker has nothing left to do; gives whether it gave the stages back. One
+    /// that gets nowhere may wait for what the caller does next, so it keeps them.
     fn call_back(&mut self, crew: &mut Crew<T>) -> bool {
-        self.desk.set(RECALLED);
+        self.desk.recall();
         self.control.ring(&[WORKER]);
-        // A worker whose stage panics in that very turn returns nothing.
-        while self.desk.state() != RETURNED {
-            if self.control.failure().is_some() {
-                return false;
-            }
+        let clock = Clock::global();
+        let passed = || self.progress.iter().map(Progress::released).sum::<u64>();
+        let (mut before, mut since, mut looks) = (passed(), clock.ticks(), 0);
+        let is_back = self.desk.wait(|| {
             yield_now();
+            let now = passed();
+            if now != before {
+                (before, since, looks) = (now, clock.ticks(), 0);
+            }
+            looks += 1;
+            let is_patient = match IS_MODEL {
+                true => looks < MODEL_LOOKS || crate::ring::sync::fault::is("desk_patient"),
+                false => clock.ticks().saturating_sub(since) < self.window_ticks,
+            };
+            // A worker whose stage panics returns nothing.
+            is_patient && self.control.failure().is_none()
+        });
+        if is_back {
+            self.take_back(crew);
+        } else {
+            self.trial.split = (0, 0);
         }
-        self.take_back(crew);
-        true
+        is_back
     }
 
     /// Hands the later stages to the worker.
@@ -312,8 +254,7 @@ impl<T> Auto<T> {
         if !is_seated {
             crew.seat(&[WORKER], false);
         }
-        *self.desk.tray() = given;
-        self.desk.set(OFFERED);
+        self.desk.offer(given);
         self.control.ring(&[WORKER]);
         self.moves += 1;
         true
@@ -321,9 +262,8 @@ impl<T> Auto<T> {
 
     fn take_back(&mut self, crew: &mut Crew<T>) {
         crew.flush();
-        crew.extend(self.desk.tray().drain(..));
+        crew.extend(self.desk.take());
         crew.seat(&[], false);
-        self.desk.set(EMPTY);
         self.moves += 1;
     }
 
@@ -334,8 +274,7 @@ impl<T> Auto<T> {
 
     /// No more changes: a worker without stages may go. One that has stages ends with them.
     pub(super) fn close(&mut self) {
-        if self.desk.state() == EMPTY {
-            self.desk.set(CLOSED);
+        if self.desk.close() {
             self.control.ring(&[WORKER]);
         }
     }

@@ -218,6 +218,9 @@ impl<T: Send + Sync + 'static> Builder<T> {
     /// itself, for other threads to publish from. Each event is then moved once, from its
     /// producer's lane into the ring, by the thread of the first stage; if that is the caller's,
     /// [`Pipeline::drive`] moves it.
+    ///
+    /// A stage must not own one of its own pipeline's: [`Pipeline::join`] waits until all are
+    /// dropped, and drops the stages after that.
     pub fn producers(mut self, count: usize) -> Self {
         self.producers = count;
         self

@@ -37,6 +37,7 @@ mod builder;
 mod chunk;
 mod control;
 mod crew;
+mod desk;
 mod ending;
 mod graph;
 mod lanes;
@@ -173,7 +174,8 @@ impl<T> Pipeline<T> {
 
     /// Writes and publishes one event, and runs the caller's stages, if any. Waits while the
     /// pipeline is full, and until one slot is free: a last stage on another thread may itself wait
-    /// for what the caller does between two calls.
+    /// for what the caller does between two calls, if no other last stage comes after it on that
+    /// thread.
     ///
     /// The slot holds what an earlier event left there. Costs some 3 ns besides `write` and the
     /// stages.

@@ -6,10 +6,17 @@ use std::sync::Arc;
 
 use loom::thread;
 
+use super::chunk::Context;
 use super::control::{CALLER, Control};
+use super::crew::{Crew, Placed};
+use super::desk::Desk;
 use super::ending::are_level;
+use super::graph::Graph;
 use super::lanes::{self, Merge, Merger, Producer};
+use super::meter::{Mark, Meter};
+use super::stage::Member;
 use super::timeline::Timeline;
+use super::work::Look;
 use crate::ring::broadcast::{Builder, Polled, Reader};
 use crate::ring::sync::{AtomicU32, Ordering, fault};
 use crate::wait::{Strategy, Waiter};
@@ -159,4 +166,57 @@ fn the_last_of_two_last_stages_sees_the_times_of_both() {
     loom::model(a_row_is_closed);
     assert!(fault::caught("leave", a_row_is_closed));
     assert!(fault::caught("all_left", a_row_is_closed));
+}
+
+/// The caller publishes an event and calls the stage back that is to have it: it comes when it is
+/// done.
+fn a_stage_is_called_back() {
+    let mut builder = Builder::new(1);
+    builder.looker(&[]);
+    let (mut publisher, mut readers) = builder.build(|| 0_u32).expect("a valid ring");
+    let reader = readers.remove(0);
+    let control = Arc::new(Control::new(1));
+    let timeline = Arc::new(Timeline::new(1, 20, 1, 1, false));
+    let graph = Graph {
+        after: vec![[].into()],
+        last: [0].into(),
+    };
+    let (name, rows) = (Arc::from("a"), Arc::clone(&timeline));
+    let (meter, _) = Meter::new(Arc::clone(&name), reader.progress(), rows, 0, &graph.into());
+    let work = Look(|_: &u32, _: Context| ());
+    let stage = Box::new(Member::new(work, meter, 1, Arc::clone(&control)));
+    let desk = Arc::new(Desk::default());
+    desk.offer(vec![Placed {
+        name,
+        stage,
+        reader,
+    }]);
+    let mut crew = Crew::new(&timeline, &control);
+    desk.exchange(&mut crew);
+    let theirs = Arc::clone(&desk);
+    let worker = thread::spawn(move || {
+        while !crew.is_empty() {
+            theirs.exchange(&mut crew);
+            crew.round(&mut Mark::default());
+            thread::yield_now();
+        }
+    });
+    publisher.publish(|event| *event = 1).expect("room");
+    desk.recall();
+    let is_back = desk.wait(|| {
+        thread::yield_now();
+        true
+    });
+    assert!(is_back);
+    let placed = desk.take();
+    assert_eq!(placed[0].reader.next_sequence(), 1, "it has the event done");
+    worker.join().unwrap();
+}
+
+#[test]
+fn a_stage_that_is_called_back_has_nothing_left_to_do() {
+    loom::model(a_stage_is_called_back);
+    for fault in ["recall", "recalled", "desk_undone"] {
+        assert!(fault::caught(fault, a_stage_is_called_back), "{fault}");
+    }
 }

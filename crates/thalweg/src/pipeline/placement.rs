@@ -17,6 +17,12 @@ use crate::wait::cores::{self, Cores};
 ///   before they sleep. Nobody spins: a spinning thread would keep the one that it waits for from
 ///   running;
 /// - one core: nobody is pinned; a thread yields once before it sleeps.
+///
+/// Stages that share a thread take turns. So a stage hangs if it blocks until a later one on its
+/// thread has done something, and so does a last stage that blocks until the caller has done
+/// something between two publishes, if another last stage, or shard of one, comes after it on its
+/// thread: give it a thread of its own, or stop before the event
+/// ([`Chunk::try_for_each`](super::Chunk::try_for_each)).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     kind: Kind,

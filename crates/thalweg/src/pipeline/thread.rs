@@ -2,9 +2,9 @@
 
 use std::sync::Arc;
 
-use super::auto::Desk;
 use super::control::Control;
 use super::crew::{Crew, Round};
+use super::desk::Desk;
 use super::meter::Mark;
 use crate::ring::sync::{spin_hint, yield_now};
 use crate::wait::Waiter;

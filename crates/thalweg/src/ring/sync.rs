@@ -109,6 +109,10 @@ pub(crate) mod order {
         abandon = Release, weak Relaxed;
         /// Whoever moves events from lanes learns that, and sees what the owner published.
         abandoned = Acquire, weak Relaxed;
+        /// Stages that change hands are called back, or come.
+        recall = Release, weak Relaxed;
+        /// Whoever has them learns that, and sees what there is for them to do.
+        recalled = Acquire, weak Relaxed;
         /// The fence behind a look at how far all stages are: what they did is visible.
         level = Acquire, weak Release;
         /// A producer says that it published after the consumer may have looked for the last time.

@@ -1,13 +1,25 @@
 //! Faults are seeded, and must be found.
 
-use crate::explored::faults;
+use crate::explored::{faults, is_caught};
+
+/// Not only where somebody has looked for it.
+#[test]
+fn mixes_find_faults() {
+    for fault in ["abandon_full", "end_of_one", "lane_unrung", "stage_unrung"] {
+        is_caught(
+            fault,
+            "medley::every_mix_ends_with_every_event_at_every_stage",
+        );
+    }
+}
 
 faults! {
     abandon_full: lanes::an_abandoned_pipeline_waits_for_room;
     abandon_order: lanes::an_owner_may_publish_and_go_at_once;
     abandon_unseen: lanes::an_abandoned_pipeline_serves_its_owners_events;
-    desk_recall: handover::answers_while_stages_change_hands;
+    desk_patient: handover::results_are_drained_while_stages_change_hands;
     desk_seat: handover::answers_while_stages_change_hands;
+    desk_undone: handover::results_are_drained_while_stages_change_hands;
     end_of_one: handover::a_thread_whose_first_stage_is_done_sleeps;
     failure_untold: panics::the_caller_asleep_for_room_hears_of_it;
     lane_unrung: lanes::living_producers_are_all_served;

@@ -138,3 +138,8 @@ fn a_thread_whose_first_stage_is_done_sleeps() {
         pipeline.join().unwrap();
     });
 }
+
+#[test]
+fn results_are_drained_while_stages_change_hands() {
+    explore(|| drained_between(Placement::auto().waiting(Strategy::Park)));
+}

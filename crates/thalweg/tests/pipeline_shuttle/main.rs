@@ -17,6 +17,7 @@ mod explored;
 mod faults;
 mod handover;
 mod lanes;
+mod medley;
 mod panics;
 
 use shuttle::sync::mpsc::{Receiver, Sender, channel};

@@ -1,0 +1,132 @@
+//! Where stages change hands between the caller and one worker.
+//!
+//! The worker gives stages back only when they have nothing left to do, so that the caller does not
+//! find itself with events that it would have to run all at once: a last stage may wait for what
+//! the caller does between two publishes. For the same reason the caller may take its wish back.
+
+use std::sync::PoisonError;
+
+use super::crew::{Crew, Placed};
+use crate::ring::sync::{AtomicU32, Mutex, MutexGuard, fault, order};
+
+/// Nothing on the desk; the worker has no stages.
+pub(super) const EMPTY: u32 = 0;
+/// Stages on the desk for the worker.
+const OFFERED: u32 = 1;
+/// The worker has stages.
+pub(super) const HELD: u32 = 2;
+/// The caller wants them back.
+const RECALLED: u32 = 3;
+/// Stages on the desk for the caller.
+const RETURNED: u32 = 4;
+/// There will be no more.
+const CLOSED: u32 = 5;
+
+/// The caller moves `state` on from `EMPTY`, `HELD` and `RETURNED`, the worker from `OFFERED`; from
+/// `RECALLED` both do, under the lock of the tray.
+pub(super) struct Desk<T> {
+    state: AtomicU32,
+    tray: Mutex<Vec<Placed<T>>>,
+}
+
+impl<T> Default for Desk<T> {
+    fn default() -> Self {
+        Self {
+            state: AtomicU32::new(EMPTY),
+            tray: Mutex::new(Vec::new()),
+        }
+    }
+}
+
+impl<T> Desk<T> {
+    pub(super) fn state(&self) -> u32 {
+        // ORDERING: Acquire (order::recalled), pairs with the Release in `set`: a worker that is
+        // called sees all that its stages have to do. (The stages are under the tray's lock.)
+        self.state.load(order::recalled())
+    }
+
+    fn set(&self, state: u32) {
+        // ORDERING: Release (order::recall), pairs with the Acquire in `state`.
+        self.state.store(state, order::recall());
+    }
+
+    fn tray(&self) -> MutexGuard<'_, Vec<Placed<T>>> {
+        // Nothing panics while the tray is locked.
+        self.tray.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Whether the worker should come to the desk.
+    pub(super) fn has_news(&self) -> bool {
+        matches!(self.state(), OFFERED | RECALLED | CLOSED)
+    }
+
+    pub(super) fn is_closed(&self) -> bool {
+        self.state() == CLOSED
+    }
+
+    /// The caller gives stages away. Only where the desk is empty.
+    pub(super) fn offer(&self, given: Vec<Placed<T>>) {
+        *self.tray() = given;
+        self.set(OFFERED);
+    }
+
+    /// The caller wants the stages back. Only where the worker has them, or is about to.
+    pub(super) fn recall(&self) {
+        self.set(RECALLED);
+    }
+
+    /// The caller waits for the stages as long as `go_on` says; gives whether they are there.
+    pub(super) fn wait(&self, mut go_on: impl FnMut() -> bool) -> bool {
+        while self.state() != RETURNED {
+            if go_on() {
+                continue;
+            }
+            let _tray = self.tray();
+            if self.state() == RECALLED {
+                self.set(HELD);
+                return false;
+            }
+        }
+        true
+    }
+
+    /// The caller takes the stages that are back.
+    pub(super) fn take(&self) -> Vec<Placed<T>> {
+        let returned = std::mem::take(&mut *self.tray());
+        self.set(EMPTY);
+        returned
+    }
+
+    /// The caller says that there will be no more, if the desk is empty; gives whether it is.
+    pub(super) fn close(&self) -> bool {
+        let is_empty = self.state() == EMPTY;
+        if is_empty {
+            self.set(CLOSED);
+        }
+        is_empty
+    }
+
+    /// The worker's visit.
+    #[inline]
+    pub(super) fn exchange(&self, crew: &mut Crew<T>) {
+        match self.state() {
+            OFFERED => {
+                crew.extend(self.tray().drain(..));
+                self.set(HELD);
+            }
+            RECALLED if !crew.is_ready() || fault::is("desk_undone") => self.give_back(crew),
+            _ => {}
+        }
+    }
+
+    #[cold]
+    fn give_back(&self, crew: &mut Crew<T>) {
+        let mut tray = self.tray();
+        // The caller may have taken its wish back.
+        if self.state() == RECALLED {
+            crew.flush();
+            tray.extend(crew.split_off(0));
+            self.set(RETURNED);
+        }
+    }
+}
