@@ -1,5 +1,7 @@
 //! The stages that share a thread.
 
+mod led;
+
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
@@ -10,16 +12,11 @@ use super::stage::{Stage, Turn};
 use super::timeline::{Samples, Timeline};
 use crate::ring::broadcast::{Line, Polled, Reader};
 use crate::ring::sync::fault;
+use led::Gait;
 
 /// How many events stages that share a thread pass on at a time: enough to pay for the turn, few
 /// enough to stay in the first-level cache and not to delay the first of them.
 pub(super) const ROUND: usize = 64;
-
-/// Stages that are led take so many events in hand: the work of a stage on the second one overlaps
-/// with that of the next stage on the first, where each stage goes on from its own last result, and
-/// with its own on the first where it does not. More fill the processor's window with one stage;
-/// `docs/notes/stages-on-one-thread.md` has the measurement.
-const HANDFUL: usize = 2;
 
 /// In place of a stage: the producers' lanes were being merged, which calls the routes of sharded
 /// stages.
@@ -64,17 +61,6 @@ pub(super) struct Crew<T> {
     current: usize,
     /// How many events a stage without company takes up at a time.
     limit_alone: usize,
-}
-
-/// How a crew is led.
-#[derive(Debug, Clone, Copy)]
-struct Gait {
-    /// At most so many events are between two calls of [`Stage::tell`].
-    pace: usize,
-    /// Whether there is anybody to tell.
-    is_told: bool,
-    /// The last stage gives each event's slot back at once.
-    is_eager: bool,
 }
 
 impl<T> Crew<T> {
@@ -148,45 +134,16 @@ impl<T> Crew<T> {
         self.find_gait();
     }
 
-    /// Looks anew how the stages may be led.
-    fn find_gait(&mut self) {
-        let paces = self.stages.iter().map(|stage| stage.pace());
-        let pace = paces.reduce(|pace, next| Some(pace?.min(next?)));
-        let is_many = self.stages.len() > 1;
-        let gait = pace.flatten().filter(|_| is_many).map(|pace| Gait {
-            pace,
-            is_told: pace < usize::MAX,
-            is_eager: false,
-        });
-        self.gait = gait;
-        self.bells = Box::default();
-        if let (Some(gait), Some((last, others))) = (&mut self.gait, self.stages.split_last())
-            && let Some(bells) = last.eager_bells()
-        {
-            gait.is_eager = true;
-            self.bells = bells.into();
-            // A slot that it gives back is free only when those who wait for other stages of this
-            // crew are done with it too, and what is led is released later. They take turns.
-            if others.iter().any(|stage| stage.pace() != Some(usize::MAX)) {
-                self.gait = None;
-            }
-        }
-        #[cfg(shuttle)]
-        if crate::ring::sync::fault::is("room_late") {
-            self.gait.iter_mut().for_each(|gait| gait.is_eager = false);
-        }
-    }
-
     /// Gives every stage a turn. `mark` holds the publish time if the caller has just read the
     /// clock.
-    #[inline]
+    #[inline(always)]
     pub(super) fn round(&mut self, mark: &mut Mark) -> Round {
         let mut merged = false;
         if let Some(merge) = &mut self.merge {
             self.current = MERGING;
             merged = merge.merge();
         }
-        let led = self.gait.and_then(|gait| self.lead(gait, mark));
+        let led = self.lead(mark);
         let round = led.unwrap_or_else(|| self.turns(merged, mark));
         if mark.noted {
             mark.noted = false;
@@ -195,83 +152,15 @@ impl<T> Crew<T> {
         round
     }
 
-    /// Leads all stages through a handful of events before the next one is begun. `None` if nothing
-    /// is there that all of them can be led through.
-    #[inline]
-    fn lead(&mut self, gait: Gait, mark: &mut Mark) -> Option<Round> {
-        let (mut next, waiting) = self.line.ahead();
-        if waiting == 0 {
-            return None;
-        }
-        let batch = waiting.min(ROUND);
-        let end = next + batch as u64;
-        while next < end {
-            let left = (end - next) as usize;
-            let sampled = self.samples.next(next, left);
-            let plain = sampled.map_or(left, |sampled| (sampled - next) as usize);
-            let count = plain.min(gait.pace);
-            let done = if count == 0 {
-                self.sample(batch, end, mark)
-            } else {
-                mark.ticks = None;
-                self.steps(count, end, gait.is_eager)
-            };
-            next += done as u64;
-            if gait.is_told {
-                for stage in &mut self.stages {
-                    stage.tell();
-                }
-            }
-            debug_assert!(done > 0, "the line is closed and level");
-            if done == 0 {
-                break;
-            }
-        }
-        let more = batch < waiting;
-        Some(Round::Worked { more })
-    }
-
-    /// Leads the stages through `count` events, none of which is sampled; gives how many they were.
+    /// Gives every stage turns until there is nothing more to do for now.
     #[inline(never)]
-    fn steps(&mut self, count: usize, end: u64, is_eager: bool) -> usize {
-        let Self {
-            line,
-            stages,
-            current,
-            control,
-            bells,
-            ..
-        } = self;
-        let last = stages.len() - 1;
-        line.lead(count, HANDFUL, |hand| {
-            let many = hand.count();
-            for (at, stage) in stages.iter_mut().enumerate() {
-                *current = at;
-                if at < last || !is_eager {
-                    stage.step(hand, many, at, end);
-                    continue;
-                }
-                for _ in 0..many {
-                    stage.step(hand, 1, at, end);
-                    hand.give_back();
-                    #[cfg(shuttle)]
-                    if crate::ring::sync::fault::is("room_unrung") {
-                        continue;
-                    }
-                    control.ring(bells);
-                }
+    pub(super) fn rounds(&mut self) -> Round {
+        loop {
+            let round = self.round(&mut Mark::default());
+            if round != (Round::Worked { more: true }) {
+                return round;
             }
-        })
-    }
-
-    /// A step in which each stage is measured; gives 1, as the line is level again.
-    #[inline(never)]
-    fn sample(&mut self, batch: usize, end: u64, mark: &mut Mark) -> usize {
-        for (at, stage) in self.stages.iter_mut().enumerate() {
-            self.current = at;
-            stage.sample(self.line.reader(at), batch, end, mark);
         }
-        usize::from(self.line.level())
     }
 
     /// Gives each stage a turn of up to a round of events.
@@ -353,6 +242,7 @@ impl<T> Crew<T> {
 
     /// Runs `work` on the crew; if a stage panics, notes the failure and lets the stages go, so
     /// that the other threads see the ring closed.
+    #[inline(always)]
     pub(super) fn guarded<R>(
         &mut self,
         control: &Control,

@@ -2,7 +2,6 @@
 
 use super::control::{CALLER, Failure};
 use super::crew::Round;
-use super::meter::Mark;
 use super::publish::Stopped;
 use super::stats::Stats;
 use super::{Intake, Pipeline};
@@ -17,7 +16,7 @@ impl<T> Pipeline<T> {
     /// The pipeline has stopped.
     pub fn drain(&mut self) -> Result<(), Stopped> {
         loop {
-            let round = self.run(Mark::default())?;
+            let round = self.run()?;
             if self.control.failure().is_some() {
                 return Err(self.stopped());
             }
@@ -62,7 +61,7 @@ impl<T> Pipeline<T> {
         self.intake = Intake::Closed;
         self.control.ring_everybody();
         while !self.crew.is_empty() {
-            match self.run(Mark::default()) {
+            match self.run() {
                 Ok(Round::Worked { .. }) => {}
                 Ok(Round::Blocked) if self.control.failure().is_none() => yield_now(),
                 Ok(Round::Idle) => {

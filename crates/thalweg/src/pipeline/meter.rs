@@ -187,8 +187,22 @@ impl Meter {
             mark.ticks = None;
             return None;
         }
+        Some(self.begin(mark))
+    }
+
+    /// Before work on a sampled event.
+    #[inline]
+    pub(super) fn begin(&self, mark: &mut Mark) -> Begun {
         let begin = mark.ticks.take().unwrap_or_else(|| self.clock.ticks());
-        Some(Begun { begin })
+        Begun { begin }
+    }
+
+    /// After work on one sampled event of `batch` that the stage found waiting, before its release.
+    #[inline]
+    pub(super) fn one(&mut self, begun: Begun, sequence: u64, batch: usize, mark: &mut Mark) {
+        let end = self.clock.ticks();
+        self.sampled(begun, end, sequence, true);
+        self.count(begun, end, 1, 1, batch, mark);
     }
 
     /// After the work, before the release, if the chunk was sampled. `owns` says whether a sampled

@@ -65,7 +65,7 @@ use auto::{Auto, WORKER};
 use control::{CALLER, Control};
 use crew::{Crew, ROUND, Round};
 use meter::{Gauge, Mark};
-use publish::Direct;
+use publish::Intake;
 use timeline::Timeline;
 
 pub use builder::{Builder, SAMPLE_EVERY_MAX};
@@ -76,49 +76,6 @@ pub use lanes::{PRODUCERS_MAX, Producer};
 pub use placement::{ParsePlacementError, Placement};
 pub use publish::{Stopped, TryPublishError};
 pub use stats::{SlowEvent, SlowPart, Spent, StageStats, Stats};
-
-/// How the owner's events get into the ring.
-enum Intake<T> {
-    /// The owner is the only producer.
-    Direct(Direct<T>),
-    /// One of several lanes.
-    Lane(Box<Producer<T>>),
-    /// No more events from the owner.
-    Closed,
-}
-
-impl<T> Intake<T> {
-    /// Free slots, at least; looks anew only if fewer than `wanted` are known.
-    #[inline]
-    fn room(&mut self, wanted: usize) -> usize {
-        match self {
-            Intake::Direct(direct) => direct.publisher.free(wanted),
-            Intake::Lane(producer) => producer.room(wanted),
-            Intake::Closed => 0,
-        }
-    }
-
-    /// As [`room`](Self::room) for one event, and counts each slot that the last stages gave back.
-    fn any_room(&mut self) -> usize {
-        #[cfg(shuttle)]
-        if crate::ring::sync::fault::is("room_unseen") {
-            return self.room(1);
-        }
-        match self {
-            Intake::Direct(direct) => direct.publisher.free_early(1),
-            _ => self.room(1),
-        }
-    }
-
-    /// Whether nothing will be taken any more.
-    fn is_closed(&self) -> bool {
-        match self {
-            Intake::Direct(direct) => direct.publisher.is_closed(),
-            Intake::Lane(producer) => producer.is_closed(),
-            Intake::Closed => true,
-        }
-    }
-}
 
 /// A running pipeline, and its producer.
 ///
@@ -185,18 +142,25 @@ impl<T> Pipeline<T> {
     /// its stages.
     #[inline]
     pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
+        match &mut self.intake {
+            Intake::Direct(direct) if direct.publisher.has_room() => {
+                match direct.publish(1, |claim| claim.write(0, write)) {
+                    Ok(stamp) => self.published(stamp),
+                    Err(_) => Err(self.stopped()),
+                }
+            }
+            _ => self.publish_when_there_is_room(write),
+        }
+    }
+
+    #[inline(never)]
+    fn publish_when_there_is_room(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
         self.make_room()?;
         // There was room a moment ago, and only this thread uses it up.
-        match &mut self.intake {
-            Intake::Direct(direct) => match direct.publish(1, |claim| claim.write(0, write)) {
-                Ok(stamp) => self.published(stamp),
-                Err(_) => Err(self.stopped()),
-            },
-            _ => self.try_publish(write).map_err(|error| match error {
-                TryPublishError::Stopped(stopped) => stopped,
-                TryPublishError::Full => self.stopped(),
-            }),
-        }
+        self.try_publish(write).map_err(|error| match error {
+            TryPublishError::Stopped(stopped) => stopped,
+            TryPublishError::Full => self.stopped(),
+        })
     }
 
     /// Writes and publishes one event if there is room, and runs the caller's stages, if any.
@@ -207,8 +171,7 @@ impl<T> Pipeline<T> {
     pub fn try_publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), TryPublishError> {
         if self.intake.room(1) == 0 {
             // It may be the caller's own stages that the room waits for.
-            self.run(Mark::default())
-                .map_err(TryPublishError::Stopped)?;
+            self.run().map_err(TryPublishError::Stopped)?;
             self.intake.any_room();
         }
         let stamp = match &mut self.intake {
@@ -277,23 +240,32 @@ impl<T> Pipeline<T> {
     }
 
     /// After publishing: wakes who sleeps, runs the caller's stages, looks at the load.
-    #[inline]
+    #[inline(always)]
     fn published(&mut self, stamp: Option<u64>) -> Result<(), Stopped> {
         self.control.ring(&self.first_bells);
         let has_stages = !self.crew.is_empty();
         if has_stages {
-            self.run(Mark::at(stamp))?;
+            self.run_from(Mark::at(stamp))?;
         }
-        // Without threads only the caller's own stages can fail, and `run` has told.
+        // Without threads only the caller's own stages can fail, and `run_from` has told.
         if !(has_stages && self.threads.is_empty()) && self.control.failure().is_some() {
             return Err(self.stopped());
         }
-        if let (Some(now), Some(auto)) = (stamp, &mut self.auto)
+        match stamp {
+            Some(now) if self.auto.is_some() => self.watch(now),
+            _ => Ok(()),
+        }
+    }
+
+    /// Has the automatic placement look at the load.
+    #[cold]
+    fn watch(&mut self, now: u64) -> Result<(), Stopped> {
+        if let Some(auto) = &mut self.auto
             && auto.watch(now, &mut self.crew)
         {
             self.stages_moved();
             // Stages that came back may have left events undone.
-            self.run(Mark::default())?;
+            self.run()?;
         }
         Ok(())
     }
@@ -307,14 +279,19 @@ impl<T> Pipeline<T> {
     }
 
     /// Runs the caller's stages until they have nothing more to do for now.
-    #[inline]
-    fn run(&mut self, mut mark: Mark) -> Result<Round, Stopped> {
+    #[inline(never)]
+    fn run(&mut self) -> Result<Round, Stopped> {
+        self.run_from(Mark::default())
+    }
+
+    #[inline(always)]
+    fn run_from(&mut self, mut mark: Mark) -> Result<Round, Stopped> {
         let outcome = self.crew.guarded(&self.control, |crew| {
-            let mut round = crew.round(&mut mark);
-            while round == (Round::Worked { more: true }) {
-                round = crew.round(&mut Mark::default());
+            let round = crew.round(&mut mark);
+            match round {
+                Round::Worked { more: true } => crew.rounds(),
+                round => round,
             }
-            round
         });
         outcome.ok_or_else(|| self.stopped())
     }
@@ -332,7 +309,7 @@ impl<T> Pipeline<T> {
     /// The pipeline has stopped.
     pub fn drive(&mut self) -> Result<bool, Stopped> {
         let mut worked = false;
-        while let Round::Worked { .. } = self.run(Mark::default())? {
+        while let Round::Worked { .. } = self.run()? {
             worked = true;
         }
         if self.control.failure().is_some() {
@@ -355,7 +332,7 @@ impl<T> Pipeline<T> {
     fn wait_for_room(&mut self) -> Result<(), Stopped> {
         let capacity = self.capacity();
         loop {
-            let round = self.run(Mark::default())?;
+            let round = self.run()?;
             if self.intake.room(1) > 0 {
                 return Ok(());
             }

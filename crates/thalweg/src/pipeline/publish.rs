@@ -5,6 +5,7 @@ use std::sync::Arc;
 use thalweg_measure::clock::Clock;
 
 use super::control::Failure;
+use super::lanes::Producer;
 use super::timeline::Timeline;
 use crate::ring::broadcast::{Claim, ClaimError, Publisher};
 
@@ -78,5 +79,48 @@ impl<T> Direct<T> {
         }
         claim.commit();
         Ok(stamp)
+    }
+}
+
+/// How the owner's events get into the ring.
+pub(super) enum Intake<T> {
+    /// The owner is the only producer.
+    Direct(Direct<T>),
+    /// One of several lanes.
+    Lane(Box<Producer<T>>),
+    /// No more events from the owner.
+    Closed,
+}
+
+impl<T> Intake<T> {
+    /// Free slots, at least; looks anew only if fewer than `wanted` are known.
+    #[inline]
+    pub(super) fn room(&mut self, wanted: usize) -> usize {
+        match self {
+            Intake::Direct(direct) => direct.publisher.free(wanted),
+            Intake::Lane(producer) => producer.room(wanted),
+            Intake::Closed => 0,
+        }
+    }
+
+    /// As [`room`](Self::room) for one event, and counts each slot that the last stages gave back.
+    pub(super) fn any_room(&mut self) -> usize {
+        #[cfg(shuttle)]
+        if crate::ring::sync::fault::is("room_unseen") {
+            return self.room(1);
+        }
+        match self {
+            Intake::Direct(direct) => direct.publisher.free_early(1),
+            _ => self.room(1),
+        }
+    }
+
+    /// Whether nothing will be taken any more.
+    pub(super) fn is_closed(&self) -> bool {
+        match self {
+            Intake::Direct(direct) => direct.publisher.is_closed(),
+            Intake::Lane(producer) => producer.is_closed(),
+            Intake::Closed => true,
+        }
     }
 }

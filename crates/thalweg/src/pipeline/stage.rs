@@ -7,7 +7,7 @@ use super::control::Control;
 use super::crew::ROUND;
 use super::meter::{Begun, Mark, Meter};
 use super::work::Work;
-use crate::ring::broadcast::{Hand, Polled, Reader};
+use crate::ring::broadcast::{Lent, Polled, Reader};
 
 /// What came of a stage's turn; turns of several stages are combined bit by
 /// bit. No bit: no event.
@@ -60,18 +60,10 @@ fn outcome(done: usize, batch: usize, waiting: usize) -> Turn {
 pub(super) trait Stage<T>: Send {
     /// Works on up to `limit` events.
     fn turn(&mut self, reader: &mut Reader<T>, limit: usize, mark: &mut Mark) -> Turn;
-    /// Works on the first `count` events in the hand, as the stage at this place of its crew.
-    /// Only where it has a [`pace`](Self::pace).
-    fn step(&mut self, hand: &mut Hand<'_, T>, count: usize, place: usize, batch_end: u64);
-    /// Works on the next event, which may be sampled, as one of a batch; gives whether it was
-    /// there.
-    fn sample(
-        &mut self,
-        reader: &mut Reader<T>,
-        batch: usize,
-        batch_end: u64,
-        mark: &mut Mark,
-    ) -> bool;
+    /// Works on one event. Only where it has a [`pace`](Self::pace).
+    fn step(&mut self, event: Lent<'_, T>, context: Context);
+    /// As [`step`](Self::step) for a sampled event, one of `batch` that were waiting.
+    fn sample(&mut self, event: Lent<'_, T>, context: Context, batch: usize, mark: &mut Mark);
     /// After so many events others must be told of them, which [`tell`](Self::tell) does for those
     /// that sleep; `usize::MAX` if there are no others, and `None` if it takes events by the chunk
     /// and can't go step by step.
@@ -108,13 +100,13 @@ pub(super) struct Member<W> {
     plain_max: usize,
 }
 
-/// How much of what a stage was given.
-#[derive(Clone, Copy)]
-struct Batch {
-    /// Events that it takes up.
-    count: usize,
+/// What a stage takes up at a time.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Batch {
+    /// Events.
+    pub(super) count: usize,
     /// The number of the first one behind them.
-    end: u64,
+    pub(super) end: u64,
 }
 
 impl<W> Member<W> {
@@ -134,7 +126,6 @@ impl<W> Member<W> {
     }
 
     /// One chunk: measure, work, publish the progress; gives how many of `count` events are done.
-    #[inline(always)]
     fn chunk<T>(
         &mut self,
         reader: &mut Reader<T>,
@@ -149,11 +140,18 @@ impl<W> Member<W> {
         let is_late = crate::ring::sync::fault::is("room_late");
         #[cfg(not(shuttle))]
         let is_late = false;
-        if self.is_eager && !is_late {
-            return self.one_by_one(reader, count, batch, mark);
-        }
         let first = reader.next_sequence();
         let begun = self.meter.before(first, count, mark);
+        if self.is_eager && !is_late {
+            let samples = self.one_by_one(reader, count, batch.end, begun);
+            if let Some(begun) = begun {
+                self.meter.over(begun, count, samples, batch.count, mark);
+            }
+            if self.flush_each {
+                self.meter.flush();
+            }
+            return count;
+        }
         let done = self.work.chunk(reader, count, batch.end);
         if let Some(begun) = begun {
             self.measured(reader, begun, done, batch.count, mark);
@@ -165,23 +163,22 @@ impl<W> Member<W> {
         done
     }
 
-    /// A chunk whose events go back one by one.
+    /// Works on `count` events and gives each back at once; gives how many of them are samples.
     #[inline(never)]
     fn one_by_one<T>(
         &mut self,
         reader: &mut Reader<T>,
         count: usize,
-        batch: Batch,
-        mark: &mut Mark,
-    ) -> usize
+        batch_end: u64,
+        begun: Option<Begun>,
+    ) -> u64
     where
         W: Work<T>,
     {
-        let first = reader.next_sequence();
-        let begun = self.meter.before(first, count, mark);
         let mut samples = 0;
-        for sequence in first..first + count as u64 {
-            self.work.chunk(reader, 1, batch.end);
+        for _ in 0..count {
+            let sequence = reader.next_sequence();
+            self.work.chunk(reader, 1, batch_end);
             if let Some(begun) = begun {
                 let owns = |sequence| reader.owns(sequence);
                 samples += self.meter.event(begun, sequence, owns);
@@ -190,13 +187,7 @@ impl<W> Member<W> {
             self.ring();
         }
         reader.release(0);
-        if let Some(begun) = begun {
-            self.meter.over(begun, count, samples, batch.count, mark);
-        }
-        if self.flush_each {
-            self.meter.flush();
-        }
-        count
+        samples
     }
 
     /// After an event whose slot was given back.
@@ -299,27 +290,14 @@ impl<T, W: Work<T>> Stage<T> for Member<W> {
         outcome(done, count, waiting)
     }
 
-    #[inline]
-    fn step(&mut self, hand: &mut Hand<'_, T>, count: usize, place: usize, batch_end: u64) {
-        for at in 0..count {
-            hand.lend(place, at, |sequence, event| {
-                self.work.each(event, Context::new(sequence, batch_end));
-            });
-        }
+    fn step(&mut self, event: Lent<'_, T>, context: Context) {
+        self.work.each(event, context);
     }
 
-    fn sample(
-        &mut self,
-        reader: &mut Reader<T>,
-        batch: usize,
-        batch_end: u64,
-        mark: &mut Mark,
-    ) -> bool {
-        let batch = Batch {
-            count: batch,
-            end: batch_end,
-        };
-        reader.waiting() > 0 && self.chunk(reader, 1, batch, mark) > 0
+    fn sample(&mut self, event: Lent<'_, T>, context: Context, batch: usize, mark: &mut Mark) {
+        let begun = self.meter.begin(mark);
+        self.work.each(event, context);
+        self.meter.one(begun, context.sequence(), batch, mark);
     }
 
     fn pace(&self) -> Option<usize> {

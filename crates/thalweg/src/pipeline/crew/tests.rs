@@ -1,7 +1,8 @@
 //! Turns, and being led.
 
 use super::*;
-use crate::ring::broadcast::{Builder, Hand, Publisher};
+use crate::pipeline::Context;
+use crate::ring::broadcast::{Builder, Lent, Publisher};
 use std::sync::Mutex;
 
 /// What stages have done, in order.
@@ -34,19 +35,14 @@ impl Stage<u64> for Probe {
         Turn::WORKED
     }
 
-    fn step(&mut self, hand: &mut Hand<'_, u64>, count: usize, place: usize, _: u64) {
-        let stage = self.stage;
-        for at in 0..count {
-            hand.lend(place, at, |sequence, _| self.note(Step { stage, sequence }));
-        }
+    fn step(&mut self, _: Lent<'_, u64>, context: Context) {
+        let (stage, sequence) = (self.stage, context.sequence());
+        self.note(Step { stage, sequence });
     }
 
-    fn sample(&mut self, reader: &mut Reader<u64>, _: usize, _: u64, mark: &mut Mark) -> bool {
+    fn sample(&mut self, _: Lent<'_, u64>, _: Context, _: usize, mark: &mut Mark) {
         mark.noted = true;
         self.note(Sample { stage: self.stage });
-        let is_there = reader.waiting() > 0;
-        reader.release(usize::from(is_there));
-        is_there
     }
 
     fn pace(&self) -> Option<usize> {

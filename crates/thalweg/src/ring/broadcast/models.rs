@@ -181,7 +181,8 @@ fn shards_touch_only_their_own() {
     });
 }
 
-/// A writer and a looker, led through each element of a ring of one slot on one thread.
+/// A writer and a looker, led through each element of a ring of one slot on one thread: through the
+/// first by a step, through the second by the hand.
 fn line() {
     let mut builder = Builder::new(1);
     let first = builder.writer(&[]);
@@ -196,14 +197,17 @@ fn line() {
     let mut seen = Vec::new();
     while seen.len() < 2 {
         let (_, ahead) = line.ahead();
-        line.lead(ahead, 1, |hand| {
-            for at in 0..2 {
-                hand.lend(at, 0, |_, element| match element {
-                    Lent::Write(value) => *value += 10,
-                    Lent::Look(value) => seen.push(*value),
-                });
-            }
-        });
+        let is_first = seen.is_empty();
+        let mut work = |element: Lent<'_, u32>| match element {
+            Lent::Write(value) => *value += 10,
+            Lent::Look(value) => seen.push(*value),
+        };
+        if is_first {
+            line.step(|_, _, element| work(element));
+        } else if let Some(mut hand) = line.lead(ahead).hand::<1>() {
+            (0..2).for_each(|at| hand.lend(at, 0, |_, element| work(element)));
+            hand.done();
+        }
         thread::yield_now();
     }
     assert_eq!(seen, [11, 12]);
@@ -245,14 +249,15 @@ fn open_line() {
         between
     });
     let (_, ahead) = line.ahead();
-    line.lead(ahead, 1, |hand| {
+    if let Some(mut hand) = line.lead(ahead).hand::<1>() {
         for at in 0..2 {
             hand.lend(at, 0, |_, element| match element {
                 Lent::Write(_) => panic!("declared as lookers"),
                 Lent::Look(value) => assert!(*value > 0),
             });
         }
-    });
+        hand.done();
+    }
     // The slot is free only when the writer between the two is done with it.
     let _ = publisher.publish(|slot| *slot = 2);
     worker.join().unwrap();
@@ -279,14 +284,14 @@ fn line_gives_back() {
     publish(&mut publisher, 1);
     let consumer = thread::spawn(move || {
         let (_, ahead) = line.ahead();
-        line.lead(ahead, 1, |hand| {
+        if let Some(mut hand) = line.lead(ahead).hand::<1>() {
             hand.lend(0, 0, |_, element| {
                 if let Lent::Write(value) = element {
                     *value += 10;
                 }
             });
             hand.give_back();
-        });
+        }
         line
     });
     while publisher.free_early(1) == 0 {

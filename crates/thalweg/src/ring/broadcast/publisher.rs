@@ -78,6 +78,12 @@ impl<T> Publisher<T> {
         self.next
     }
 
+    /// Whether a slot is known to be free.
+    #[inline(always)]
+    pub(crate) fn has_room(&self) -> bool {
+        self.free_until > self.next
+    }
+
     /// Free slots, at least: looks at the readers again only if fewer than `wanted` are known.
     #[inline(always)]
     pub fn free(&mut self, wanted: usize) -> usize {

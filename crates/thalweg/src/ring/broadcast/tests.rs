@@ -284,15 +284,18 @@ mod lines {
         publisher.publish(|value| *value = 8).unwrap();
         assert_eq!(line.ahead(), (0, 2));
         let mut seen = Vec::new();
-        let count = line.lead(5, 1, |hand| {
+        let mut lead = line.lead(5);
+        while let Some(mut hand) = lead.hand::<1>() {
             for at in 0..3 {
                 hand.lend(at, 0, |sequence, element| match element {
                     Lent::Write(value) => *value *= 10,
                     Lent::Look(value) => seen.push((at, sequence, *value)),
                 });
             }
-        });
-        assert_eq!((count, seen), (2, vec![(2, 0, 700), (2, 1, 800)]));
+            hand.done();
+        }
+        drop(lead);
+        assert_eq!(seen, [(2, 0, 700), (2, 1, 800)]);
         assert!(publisher.is_drained());
         assert_eq!(line.ahead(), (2, 0));
         publisher.publish(|_| ()).unwrap();
@@ -303,6 +306,27 @@ mod lines {
             line.reader(at).release(1);
         }
         assert!(publisher.is_drained());
+    }
+
+    #[test]
+    fn a_step_leads_all_readers_through_one_element_and_a_panic_leaves_it_where_it_was() {
+        let (mut publisher, mut line, _) = line(4, &[0, 1, 2], chain);
+        (0..2).for_each(|_| publisher.publish(|value| *value = 7).unwrap());
+        let mut seen = Vec::new();
+        assert_eq!(line.ahead(), (0, 2));
+        line.step(|at, sequence, element| match element {
+            Lent::Write(value) => *value *= 10,
+            Lent::Look(value) => seen.push((at, sequence, *value)),
+        });
+        assert_eq!((seen, publisher.free(4)), (vec![(2, 0, 700)], 3));
+        assert_eq!(line.ahead(), (1, 1));
+        let work = std::panic::AssertUnwindSafe(|| {
+            line.step(|at, _, _| assert!(at < 1, "seeded"));
+        });
+        std::panic::catch_unwind(work).unwrap_err();
+        assert_eq!(line.ahead().1, 0, "the first is ahead of the others");
+        line.step(|_, _, _| panic!("not level"));
+        assert_eq!((line.reader(1).waiting(), publisher.free(4)), (1, 3));
     }
 
     #[test]
@@ -353,12 +377,15 @@ mod lines {
         publisher.publish(|_| ()).unwrap();
         publisher.publish(|_| ()).unwrap();
         assert_eq!(line.ahead(), (0, 2));
-        line.lead(2, 2, |hand| {
-            assert_eq!((hand.count(), publisher.free_early(1)), (2, 0));
-            hand.give_back();
-            assert_eq!((publisher.free(1), publisher.free_early(1)), (0, 1));
-            hand.lend(0, 0, |sequence, _| assert_eq!(sequence, 1));
-        });
+        let mut lead = line.lead(2);
+        let mut hand = lead.hand::<2>().expect("two");
+        assert_eq!(publisher.free_early(1), 0);
+        hand.give_back();
+        assert_eq!((publisher.free(1), publisher.free_early(1)), (0, 1));
+        hand.lend(0, 1, |sequence, _| assert_eq!(sequence, 1));
+        hand.done();
+        assert!(lead.hand::<1>().is_none());
+        drop(lead);
         assert_eq!(publisher.free(2), 2);
         publisher.publish(|_| ()).unwrap();
         assert_eq!(line.ahead(), (2, 1));
@@ -370,11 +397,10 @@ mod lines {
         (0..3).for_each(|_| publisher.publish(|_| ()).unwrap());
         assert_eq!(line.ahead(), (0, 3));
         let work = std::panic::AssertUnwindSafe(|| {
-            let mut hands = 0;
-            line.lead(3, 1, |_| {
-                hands += 1;
-                assert!(hands < 2, "seeded");
-            })
+            let mut lead = line.lead(3);
+            lead.hand::<1>().expect("three").done();
+            let _hand = lead.hand::<1>().expect("two");
+            panic!("seeded");
         });
         std::panic::catch_unwind(work).unwrap_err();
         assert_eq!(publisher.free(4), 2);
@@ -387,22 +413,35 @@ mod lines {
         (0..2).for_each(|_| publisher.publish(|_| ()).unwrap());
         assert_eq!(line.ahead(), (0, 2));
         let work = std::panic::AssertUnwindSafe(|| {
-            line.lead(2, 2, |hand| {
-                hand.give_back();
-                panic!("seeded");
-            })
+            let mut lead = line.lead(2);
+            lead.hand::<2>().expect("two").give_back();
+            panic!("seeded");
         });
         std::panic::catch_unwind(work).unwrap_err();
         assert_eq!((publisher.free(2), line.ahead()), (1, (1, 1)));
     }
 
     #[test]
-    #[should_panic(expected = "no such element in this hand")]
+    #[should_panic(expected = "the element was given back")]
     fn only_what_is_in_the_hand_is_lent() {
         let (mut publisher, mut line, _) = line(2, &[0, 1, 2], chain);
         publisher.publish(|_| ()).unwrap();
         assert_eq!(line.ahead(), (0, 1));
-        line.lead(2, 2, |hand| hand.lend(0, 1, |_, _| ()));
+        let mut lead = line.lead(2);
+        assert!(lead.hand::<2>().is_none(), "only one is there");
+        let mut hand = lead.hand::<1>().expect("one");
+        hand.give_back();
+        hand.lend(0, 0, |_, _| ());
+    }
+
+    #[test]
+    fn a_line_that_is_not_level_is_not_led() {
+        let (mut publisher, mut line, _) = line(4, &[0, 1, 2], chain);
+        (0..2).for_each(|_| publisher.publish(|_| ()).unwrap());
+        assert_eq!(line.reader(0).waiting(), 2);
+        line.reader(0).release(1);
+        assert!(line.lead(2).hand::<1>().is_none());
+        assert_eq!(line.reader(0).next_sequence(), 1, "nobody was moved");
     }
 
     #[test]

@@ -1,0 +1,214 @@
+//! Leading the stages of a crew through the events together.
+
+use super::{Crew, ROUND, Round};
+use crate::pipeline::chunk::Context;
+use crate::pipeline::control::Control;
+use crate::pipeline::meter::Mark;
+use crate::pipeline::stage::{Batch, Stage};
+use crate::ring::broadcast::Hand;
+
+/// Stages that are led take so many events in hand: the work of a stage on the second one overlaps
+/// with that of the next stage on the first, where each stage goes on from its own last result, and
+/// with its own on the first where it does not. More fill the processor's window with one stage;
+/// `docs/notes/stages-on-one-thread.md` has the measurement.
+const HANDFUL: usize = 2;
+
+/// How a crew is led.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Gait {
+    /// At most so many events are between two calls of [`Stage::tell`].
+    pace: usize,
+    /// Whether there is anybody to tell.
+    is_told: bool,
+    /// The last stage gives each event's slot back at once.
+    is_eager: bool,
+}
+
+impl Gait {
+    /// Nobody is told of anything.
+    #[inline(always)]
+    fn is_quiet(&self) -> bool {
+        !self.is_told && !self.is_eager
+    }
+}
+
+impl<T> Crew<T> {
+    /// Looks anew how the stages may be led.
+    pub(super) fn find_gait(&mut self) {
+        let paces = self.stages.iter().map(|stage| stage.pace());
+        let pace = paces.reduce(|pace, next| Some(pace?.min(next?)));
+        let is_many = self.stages.len() > 1;
+        let gait = pace.flatten().filter(|_| is_many).map(|pace| Gait {
+            pace,
+            is_told: pace < usize::MAX,
+            is_eager: false,
+        });
+        self.gait = gait;
+        self.bells = Box::default();
+        if let (Some(gait), Some((last, others))) = (&mut self.gait, self.stages.split_last())
+            && let Some(bells) = last.eager_bells()
+        {
+            gait.is_eager = true;
+            self.bells = bells.into();
+            // A slot that it gives back is free only when those who wait for other stages of this
+            // crew are done with it too, and what is led is released later. They take turns.
+            if others.iter().any(|stage| stage.pace() != Some(usize::MAX)) {
+                self.gait = None;
+            }
+        }
+        #[cfg(shuttle)]
+        if crate::ring::sync::fault::is("room_late") {
+            self.gait.iter_mut().for_each(|gait| gait.is_eager = false);
+        }
+    }
+
+    /// Leads all stages through a handful of events before the next one is begun. `None` if nothing
+    /// is there that all of them can be led through.
+    #[inline(always)]
+    pub(super) fn lead(&mut self, mark: &mut Mark) -> Option<Round> {
+        let gait = self.gait.as_ref()?;
+        let (next, waiting) = self.line.ahead();
+        if waiting == 0 {
+            return None;
+        }
+        if waiting == 1 && gait.is_quiet() && !self.samples.may_be(next, 1) {
+            mark.ticks = None;
+            self.step();
+        } else {
+            let gait = *gait;
+            self.lead_many(next, waiting.min(ROUND), gait, mark);
+        }
+        let more = waiting > ROUND;
+        Some(Round::Worked { more })
+    }
+
+    /// Leads the stages through a single event, which is not sampled.
+    #[inline(always)]
+    fn step(&mut self) {
+        let (stages, current) = (&mut self.stages, &mut self.current);
+        self.line.step(|at, sequence, event| {
+            *current = at;
+            stages[at].step(event, Context::new(sequence, sequence + 1));
+        });
+    }
+
+    #[inline(never)]
+    fn lead_many(&mut self, next: u64, count: usize, gait: Gait, mark: &mut Mark) {
+        let end = next + count as u64;
+        let batch = Batch { count, end };
+        let mut left = count;
+        while left > 0 {
+            let count = left.min(gait.pace);
+            if gait.is_eager {
+                self.steps_eagerly(count, batch, mark);
+            } else {
+                self.steps::<false>(count, batch, mark);
+            }
+            if gait.is_told {
+                for stage in &mut self.stages {
+                    stage.tell();
+                }
+            }
+            left -= count;
+        }
+    }
+
+    /// As [`steps`](Self::steps) where the last stage gives each event's slot back at once.
+    #[inline(never)]
+    fn steps_eagerly(&mut self, count: usize, batch: Batch, mark: &mut Mark) {
+        self.steps::<true>(count, batch, mark);
+    }
+
+    /// Leads the stages through `count` events.
+    #[inline(always)]
+    fn steps<const EAGERLY: bool>(&mut self, count: usize, batch: Batch, mark: &mut Mark) {
+        let mut walk = Walk::<T, EAGERLY> {
+            stages: &mut self.stages,
+            current: &mut self.current,
+            control: &self.control,
+            bells: &self.bells,
+            batch,
+        };
+        let mut lead = self.line.lead(count);
+        while lead.left() > 0 {
+            let next = lead.next();
+            let sampled = self.samples.next(next, lead.left());
+            let plain = sampled.map_or(lead.left(), |sampled| (sampled - next) as usize);
+            for _ in 0..plain / HANDFUL {
+                if let Some(hand) = lead.hand::<HANDFUL>() {
+                    walk.pass(hand);
+                }
+            }
+            for _ in 0..plain % HANDFUL {
+                if let Some(hand) = lead.hand::<1>() {
+                    walk.pass(hand);
+                }
+            }
+            if plain > 0 {
+                mark.ticks = None;
+            }
+            if sampled.is_some()
+                && let Some(hand) = lead.hand::<1>()
+            {
+                walk.sample(hand, mark);
+            }
+        }
+    }
+}
+
+/// Stages that are led. `EAGERLY`: the last one gives each event's slot back at once.
+struct Walk<'c, T, const EAGERLY: bool> {
+    stages: &'c mut [Box<dyn Stage<T>>],
+    current: &'c mut usize,
+    control: &'c Control,
+    /// Whom to tell of a slot that was given back.
+    bells: &'c [usize],
+    batch: Batch,
+}
+
+impl<T, const EAGERLY: bool> Walk<'_, T, EAGERLY> {
+    /// Leads the stages through the events in the hand.
+    #[inline(always)]
+    fn pass<const N: usize>(&mut self, mut hand: Hand<'_, T, N>) {
+        let last = self.stages.len() - 1;
+        for (at, stage) in self.stages.iter_mut().enumerate() {
+            *self.current = at;
+            for element in 0..N {
+                hand.lend(at, element, |sequence, event| {
+                    stage.step(event, Context::new(sequence, self.batch.end));
+                });
+                if EAGERLY && at == last {
+                    hand.give_back();
+                    tell_of_room(self.control, self.bells);
+                }
+            }
+        }
+        hand.done();
+    }
+
+    /// Leads the stages through one event, at which each of them is measured.
+    #[inline(never)]
+    fn sample(&mut self, mut hand: Hand<'_, T, 1>, mark: &mut Mark) {
+        for (at, stage) in self.stages.iter_mut().enumerate() {
+            *self.current = at;
+            hand.lend(at, 0, |sequence, event| {
+                let context = Context::new(sequence, self.batch.end);
+                stage.sample(event, context, self.batch.count, mark);
+            });
+        }
+        if EAGERLY {
+            hand.give_back();
+            tell_of_room(self.control, self.bells);
+        }
+        hand.done();
+    }
+}
+
+#[inline(always)]
+fn tell_of_room(control: &Control, bells: &[usize]) {
+    #[cfg(shuttle)]
+    if crate::ring::sync::fault::is("room_unrung") {
+        return;
+    }
+    control.ring(bells);
+}
