@@ -80,7 +80,7 @@ impl<T> Crew<T> {
     }
 
     /// A crew whose stages may be called back: a stage without company keeps to the round too, so
-    /// that whoever wants it back waits for a round and not for a full ring.
+    /// that it looks at the desk after each.
     pub(super) fn on_call(timeline: &Arc<Timeline>, control: &Arc<Control>) -> Self {
         Self {
             limit_alone: ROUND,

@@ -19,12 +19,32 @@ fn write(reader: Reader<u32>) -> ReadWrite<u32> {
     }
 }
 
+/// A ring of one slot with readers in a row, one behind the other: writers where `writes` says so,
+/// else lookers.
+fn row<const N: usize>(writes: [bool; N]) -> (Publisher<u32>, [Reader<u32>; N]) {
+    let mut builder = Builder::new(1);
+    let mut before = None;
+    for writes in writes {
+        let after = before.as_slice();
+        before = Some(match writes {
+            true => builder.writer(after),
+            false => builder.looker(after),
+        });
+    }
+    let (publisher, readers) = builder.build(|| 0).expect("a valid ring");
+    (publisher, readers.try_into().expect("as many as declared"))
+}
+
 /// A ring of one slot with one looker.
 fn one() -> (Publisher<u32>, ReadOnly<u32>) {
-    let mut builder = Builder::new(1);
-    builder.looker(&[]);
-    let (publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
-    (publisher, look(readers.remove(0)))
+    let (publisher, [reader]) = row([false]);
+    (publisher, look(reader))
+}
+
+fn in_line<const N: usize>(readers: [Reader<u32>; N]) -> Line<u32> {
+    let mut line = Line::new();
+    readers.into_iter().for_each(|reader| line.push(reader));
+    line
 }
 
 fn publish(publisher: &mut Publisher<u32>, value: u32) {
@@ -123,12 +143,8 @@ fn close_during_a_claim_publishes_nothing() {
 
 /// A writer, and a looker behind it: the looker sees the writer's work.
 fn chain() {
-    let mut builder = Builder::new(1);
-    let first = builder.writer(&[]);
-    builder.looker(&[first]);
-    let (mut publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
-    let mut looker = look(readers.remove(1));
-    let mut writer = write(readers.remove(0));
+    let (mut publisher, [writer, looker]) = row([true, false]);
+    let (mut writer, mut looker) = (write(writer), look(looker));
     let worker = thread::spawn(move || {
         while writer.for_each(1, |_, value| *value += 1) == 0 {
             thread::yield_now();
@@ -184,12 +200,8 @@ fn shards_touch_only_their_own() {
 /// A writer and a looker, led through each element of a ring of one slot on one thread: through the
 /// first by a step, through the second by the hand.
 fn line() {
-    let mut builder = Builder::new(1);
-    let first = builder.writer(&[]);
-    builder.looker(&[first]);
-    let (mut publisher, readers) = builder.build(|| 0).expect("a valid ring");
-    let mut line = Line::new();
-    readers.into_iter().for_each(|reader| line.push(reader));
+    let (mut publisher, readers) = row([true, false]);
+    let mut line = in_line(readers);
     let producer = thread::spawn(move || {
         publish(&mut publisher, 1);
         publish(&mut publisher, 2);
@@ -231,18 +243,8 @@ fn a_relaxed_release_of_a_line_is_caught() {
 
 /// Two readers of one thread, and a third of another that comes between them.
 fn open_line() {
-    let mut builder = Builder::new(1);
-    let first = builder.looker(&[]);
-    let second = builder.writer(&[first]);
-    builder.looker(&[second]);
-    let (mut publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
-    let last = readers.pop();
-    let mut between = write(readers.remove(1));
-    let mut line = Line::new();
-    readers
-        .into_iter()
-        .chain(last)
-        .for_each(|reader| line.push(reader));
+    let (mut publisher, [first, between, last]) = row([false, true, false]);
+    let (mut line, mut between) = (in_line([first, last]), write(between));
     publish(&mut publisher, 1);
     let worker = thread::spawn(move || {
         between.for_each(1, |_, value| *value += 1);
@@ -275,12 +277,8 @@ fn leading_an_open_line_is_caught() {
 
 /// A line gives its only slot back early; the publisher writes it again meanwhile.
 fn line_gives_back() {
-    let mut builder = Builder::new(1);
-    let first = builder.writer(&[]);
-    builder.looker(&[first]);
-    let (mut publisher, readers) = builder.build(|| 0).expect("a valid ring");
-    let mut line = Line::new();
-    readers.into_iter().for_each(|reader| line.push(reader));
+    let (mut publisher, readers) = row([true, false]);
+    let mut line = in_line(readers);
     publish(&mut publisher, 1);
     let consumer = thread::spawn(move || {
         let (_, ahead) = line.ahead();
@@ -313,12 +311,7 @@ fn a_relaxed_release_of_a_slot_that_a_line_gives_back_is_caught() {
 
 /// The publisher takes a slot that was given back early, before the reader says so to others.
 fn given_back_early() {
-    let (mut publisher, mut reader) = {
-        let mut builder = Builder::new(1);
-        builder.looker(&[]);
-        let (publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
-        (publisher, readers.remove(0))
-    };
+    let (mut publisher, [mut reader]) = row([false]);
     publish(&mut publisher, 1);
     let consumer = thread::spawn(move || {
         let Reader::Look(looker) = &mut reader else {
