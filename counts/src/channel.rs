@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use thalweg::channel::{Builder, Mpsc, Receiver, Sender, Shape, mpmc, spsc};
+use thalweg::channel::{Builder, Mpsc, Receiver, Sender, Shape, mpmc, oneshot, spsc};
 
 use super::{BATCH, CAPACITY, Cases, Work, rounds};
 
@@ -30,6 +30,16 @@ pub(super) fn add(cases: &mut Cases) {
         "many-64" => many,
         "try-empty" => try_empty,
         "try-full" => try_full);
+    cases.insert("channel/oneshot/8B/send-recv".to_owned(), one);
+}
+
+/// Made, sent, received; what an allocation takes is the system's.
+fn one() -> Work {
+    rounds(|number| {
+        let (tx, rx) = oneshot();
+        assert!(tx.send(black_box(number)).is_ok());
+        black_box(rx.recv().expect("just sent"));
+    })
 }
 
 /// Of several senders, each with a lane, and one at work.

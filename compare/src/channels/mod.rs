@@ -15,6 +15,7 @@ mod list;
 mod message;
 mod nexus;
 mod omango;
+mod oneshot;
 mod ringbuf;
 mod rtrb;
 mod thalweg;
@@ -27,6 +28,7 @@ pub(crate) use list::{BatchPairs, BlockingPairs, Crowds, TryPairs};
 pub(crate) use list::{WITHOUT_BATCHES, WITHOUT_WAITING};
 pub(crate) use list::{each_batch_pair, each_blocking_pair, each_crowd, each_try_pair};
 pub(crate) use message::{Element, Message, Order, Wide};
+pub(crate) use oneshot::{Oneshot, Oneshots, each_oneshot};
 pub(crate) use thalweg::OURS;
 
 /// One sender and one receiver.

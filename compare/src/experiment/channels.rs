@@ -6,6 +6,7 @@ mod duo;
 mod goals;
 mod idle;
 mod paced;
+mod reply;
 mod roundtrip;
 pub(super) mod samples;
 pub(super) mod scoreboard;
@@ -37,6 +38,7 @@ const STREAM_NS: [u64; 2] = [12_000_000, 3_000_000];
 const TRIPS_NS: [u64; 2] = [15_000_000, 4_000_000];
 const PACED_NS: [u64; 2] = [20_000_000, 5_000_000];
 const SPARSE_NS: [u64; 2] = [120_000_000, 20_000_000];
+const REPLY_NS: [u64; 2] = [8_000_000, 3_000_000];
 const IDLE_NS: [u64; 2] = [1_000_000_000, 200_000_000];
 /// Messages of a run with several threads on a side, `[full, quick]`.
 const CROWD_MESSAGES: [u64; 2] = [300_000, 100_000];
@@ -177,6 +179,31 @@ impl Session<'_> {
         }
     }
 
+    fn replies(&mut self) {
+        let span_ns = self.settings.span_ns_or(REPLY_NS);
+        for (case, heading, metrics, judged, across) in [
+            (
+                "oneshot/alone",
+                "made, sent and received on one thread",
+                reply::ALONE_METRICS,
+                &[0][..],
+                false,
+            ),
+            (
+                "oneshot/across",
+                "made, sent with a request, replied to, pinned to two cores; the request's way and \
+                 two clock reads included",
+                reply::ACROSS_METRICS,
+                &[0, 1],
+                true,
+            ),
+        ] {
+            let load = reply::Load { span_ns, across };
+            let shown = (heading, metrics, judged);
+            self.case(case, shown, &reply::subjects(), &load, REPETITIONS);
+        }
+    }
+
     fn idle(&mut self) {
         let span_ns = self.settings.span_ns_or(IDLE_NS);
         let heading = "a receiver on an empty channel and a sender on a full one";
@@ -203,6 +230,7 @@ fn run(settings: &Settings) -> Report {
     session.sparse();
     session.note("sparse/", WITHOUT_WAITING);
     session.crowds();
+    session.replies();
     session.idle();
     let targets = goals::targets(&session.headlines, &session.trials);
     if !targets.is_empty() {
