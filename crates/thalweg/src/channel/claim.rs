@@ -1,17 +1,13 @@
 //! Writing into a channel's memory: claim, write, commit.
 
-use std::pin::Pin;
-use std::task::{Context, Poll, ready};
-
 use super::discard::{discard_left, discard_tickets};
 use super::error::ClaimError;
-use super::future::{Done, poll_on};
 use super::hub::{Claiming, Gate, Hub, Overflow};
 use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::ring::{self, Ticket, TicketClaim};
-use crate::wait::{Listed, block};
+use crate::wait::{block, wait_on};
 
 enum Room<'c, T> {
     Ring(ring::Claim<'c, T>),
@@ -196,21 +192,18 @@ impl<T, S: Shape> Sender<T, S> {
     ///
     /// # Panics
     /// If the future is polled after it was ready.
-    pub fn claim_async(&mut self, count: usize) -> ClaimFuture<'_, T, S> {
-        let asks = if self.shares_room() {
+    pub async fn claim_async(&mut self, count: usize) -> Result<Claim<'_, T>, ClaimError> {
+        if self.shares_room() {
             // As a shared borrow, since the claim that it becomes is one.
             let asking = Asking::of(&self.end, &self.hub, &self.gate).expect(IS_SHARED);
             let claiming = asking.claiming(count);
-            Asks::OfMany(asking, claiming)
-        } else {
-            Asks::OfOwn(Some(self))
-        };
-        ClaimFuture {
-            count,
-            asks,
-            listed: Listed::default(),
-            done: Done::default(),
+            let outcome = wait_on(&asking.gate.writable, || asking.attempt(count)).await;
+            drop(claiming);
+            return asking.settle(outcome);
         }
+        let (end, overflow) = (&mut self.end, self.hub.habits.overflow);
+        wait_on(&self.gate.writable, || may_claim(end, overflow, count)).await;
+        self.try_claim(count)
     }
 
     /// Whether it waits for room that others take, too.
@@ -282,78 +275,6 @@ impl<'c, T> Asking<'c, T> {
         })
     }
 }
-
-enum Asks<'s, T, S: Shape> {
-    /// For room that only this sender takes, so that it does not become less. Taken by the poll
-    /// that is ready.
-    OfOwn(Option<&'s mut Sender<T, S>>),
-    OfMany(Asking<'s, T>, Option<Claiming<'s>>),
-}
-
-/// See [`Sender::claim_async`].
-#[must_use = "futures do nothing unless polled"]
-pub struct ClaimFuture<'s, T, S: Shape> {
-    count: usize,
-    asks: Asks<'s, T, S>,
-    listed: Listed,
-    done: Done,
-}
-
-impl<'s, T, S: Shape> Future for ClaimFuture<'s, T, S> {
-    type Output = Result<Claim<'s, T>, ClaimError>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self {
-            count,
-            asks,
-            listed,
-            done,
-        } = self.get_mut();
-        done.poll(|| match asks {
-            Asks::OfOwn(place) => {
-                let Some(sender) = place.take() else {
-                    return Poll::Pending;
-                };
-                let outcome = poll_on(
-                    &mut *sender,
-                    |sender| &sender.gate.writable,
-                    listed,
-                    context,
-                    |sender| may_claim(&mut sender.end, sender.hub.habits.overflow, *count),
-                );
-                if outcome.is_pending() {
-                    *place = Some(sender);
-                    return Poll::Pending;
-                }
-                Poll::Ready(sender.try_claim(*count))
-            }
-            Asks::OfMany(asking, claiming) => {
-                let attempt = |asking: &mut Asking<'s, T>| asking.attempt(*count);
-                let outcome = ready!(poll_on(
-                    asking,
-                    |asking| &asking.gate.writable,
-                    listed,
-                    context,
-                    attempt
-                ));
-                *claiming = None;
-                Poll::Ready(asking.settle(outcome))
-            }
-        })
-    }
-}
-
-impl<T, S: Shape> Drop for ClaimFuture<'_, T, S> {
-    fn drop(&mut self) {
-        match &self.asks {
-            Asks::OfOwn(Some(sender)) => self.listed.leave(&sender.gate.writable),
-            Asks::OfMany(asking, _) => self.listed.leave(&asking.gate.writable),
-            Asks::OfOwn(None) => {}
-        }
-    }
-}
-
-shown!([T, S: Shape] ClaimFuture<'_, T, S>, "ClaimFuture", this, "count": this.count);
 
 /// Something, unless room that only this sender takes is to be waited for.
 fn may_claim<T>(end: &mut SendEnd<T>, overflow: Overflow, count: usize) -> Option<()> {

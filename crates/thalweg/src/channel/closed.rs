@@ -3,12 +3,12 @@
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::future::{Done, poll_on};
+use super::future::Done;
 use super::hub::Hub;
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::ring::sync::Arc;
-use crate::wait::{Listed, Pace, Signal, block};
+use crate::wait::{Listed, Pace, Signal, block, poll_on};
 
 impl<T, S: Shape> Sender<T, S> {
     /// A future that is done when no receiver is left, or the channel was closed by one: for who

@@ -17,8 +17,7 @@ use super::select::Listed;
 use super::sender::Sender;
 use super::shape::Shape;
 use crate::ring::PopError;
-use crate::ring::sync::fault;
-use crate::wait::{self, Signal};
+use crate::wait::poll_on;
 
 /// Whether a future is done; then it is not polled again.
 #[derive(Debug, Default)]
@@ -32,35 +31,6 @@ impl Done {
         let outcome = poll();
         self.0 = outcome.is_ready();
         outcome
-    }
-}
-
-/// Makes attempts for a task that waits on a signal of `owner`: what
-/// [`block`](crate::wait::block) is to a thread. Who gives up must leave.
-pub(super) fn poll_on<O, R>(
-    owner: &mut O,
-    signal: impl Fn(&O) -> &Signal,
-    listed: &mut wait::Listed,
-    context: &Context<'_>,
-    mut attempt: impl FnMut(&mut O) -> Option<R>,
-) -> Poll<R> {
-    let waker = context.waker();
-    listed.stay(signal(owner), waker);
-    loop {
-        // A wait that a notification has ended is over: the look that follows uses it up.
-        listed.used_up();
-        if let Some(found) = attempt(owner) {
-            listed.leave(signal(owner));
-            return Poll::Ready(found);
-        }
-        // Listed since before that look, there is nothing new to look for.
-        if listed.is_listed() && listed.stay(signal(owner), waker) {
-            return Poll::Pending;
-        }
-        listed.register(signal(owner), waker);
-        if fault::is("future_look_again") {
-            return Poll::Pending;
-        }
     }
 }
 
@@ -105,13 +75,18 @@ impl<T, S: Shape> Receiver<T, S> {
     ///
     /// # Errors
     /// [`RecvError`] if the channel is empty and no sender is left.
-    pub fn recv_many_async<'r>(
-        &'r mut self,
-        out: &'r mut Vec<T>,
+    pub async fn recv_many_async(
+        &mut self,
+        out: &mut Vec<T>,
         max: usize,
-    ) -> RecvManyFuture<'r, T, S> {
-        let receive = self.recv_async();
-        RecvManyFuture { receive, out, max }
+    ) -> Result<usize, RecvError> {
+        match self.source.pop_many(out, max) {
+            Err(PopError::Empty) => {
+                let first = self.recv_async().await?;
+                Ok(self.with_first(first, out, max))
+            }
+            outcome => outcome.map_err(|_| RecvError),
+        }
     }
 
     pub(super) fn poll_recv(
@@ -120,7 +95,21 @@ impl<T, S: Shape> Receiver<T, S> {
         context: &Context<'_>,
     ) -> Poll<Result<T, RecvError>> {
         if self.source.end.meeting().is_none() {
-            return self.poll_pop(listed, context, Source::pop);
+            let attempt = |source: &mut Source<T>| match source.pop() {
+                Err(PopError::Empty) => None,
+                outcome => Some(outcome.map_err(|_| RecvError)),
+            };
+            let outcome = poll_on(
+                &mut self.source,
+                |source| &source.hub.readable,
+                &mut listed.on,
+                context,
+                attempt,
+            );
+            if outcome.is_ready() {
+                self.source.pass_on();
+            }
+            return outcome;
         }
         let waker = context.waker();
         if listed.seat.is_some() && self.stays(listed, waker) {
@@ -135,30 +124,6 @@ impl<T, S: Shape> Receiver<T, S> {
             None if is_over => Poll::Ready(Err(RecvError)),
             None => Poll::Pending,
         }
-    }
-
-    /// Waits as a task for what `pop` takes out of a store.
-    fn poll_pop<R>(
-        &mut self,
-        listed: &mut Listed,
-        context: &Context<'_>,
-        mut pop: impl FnMut(&mut Source<T>) -> Result<R, PopError>,
-    ) -> Poll<Result<R, RecvError>> {
-        let attempt = |source: &mut Source<T>| match pop(source) {
-            Err(PopError::Empty) => None,
-            outcome => Some(outcome.map_err(|_| RecvError)),
-        };
-        let outcome = poll_on(
-            &mut self.source,
-            |source| &source.hub.readable,
-            &mut listed.on,
-            context,
-            attempt,
-        );
-        if outcome.is_ready() {
-            self.source.pass_on();
-        }
-        outcome
     }
 }
 
@@ -187,40 +152,6 @@ impl<T, S: Shape> Future for RecvFuture<'_, T, S> {
 impl<T, S: Shape> Drop for RecvFuture<'_, T, S> {
     fn drop(&mut self) {
         self.receiver.leave(&mut self.listed);
-    }
-}
-
-/// See [`Receiver::recv_many_async`].
-#[derive(Debug)]
-#[must_use = "futures do nothing unless polled"]
-pub struct RecvManyFuture<'r, T, S: Shape> {
-    receive: RecvFuture<'r, T, S>,
-    out: &'r mut Vec<T>,
-    max: usize,
-}
-
-impl<T, S: Shape> Future for RecvManyFuture<'_, T, S> {
-    type Output = Result<usize, RecvError>;
-
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let Self { receive, out, max } = self.get_mut();
-        let RecvFuture {
-            receiver,
-            listed,
-            done,
-        } = receive;
-        done.poll(|| {
-            let Some(more) = max.checked_sub(1) else {
-                return Poll::Ready(Ok(0));
-            };
-            if receiver.source.end.meeting().is_none() {
-                return receiver.poll_pop(listed, context, |source| source.pop_many(out, *max));
-            }
-            receiver.poll_recv(listed, context).map_ok(|first| {
-                out.push(first);
-                1 + receiver.source.pop_many(out, more).unwrap_or(0)
-            })
-        })
     }
 }
 

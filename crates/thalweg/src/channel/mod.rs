@@ -90,19 +90,18 @@ mod weak;
 
 pub use batch::Batch;
 pub use builder::{BuildError, Builder};
-pub use claim::{Claim, ClaimFuture};
+pub use claim::Claim;
 pub use closed::Closed;
 pub use error::{
     ClaimError, RecvError, RecvTimeoutError, SendError, SendManyError, SendTimeoutError,
     TryRecvError, TrySendError,
 };
-pub use future::{RecvFuture, RecvManyFuture, SendFuture};
+pub use future::{RecvFuture, SendFuture};
 pub use hub::{Counters, Overflow};
 pub use iter::{IntoIter, Iter, TryIter};
 pub use receiver::Receiver;
 pub use select::{
-    Ready, ReadyFuture, Select, SelectEmpty, SelectFuture, SelectList, SelectTimeout, Source,
-    Timer, after, at, never, tick,
+    Ready, Select, SelectEmpty, SelectList, SelectTimeout, Source, Timer, after, at, never, tick,
 };
 pub use sender::Sender;
 pub use shape::{ManyReceivers, ManySenders, Mpmc, Mpsc, Shape, Spsc};

@@ -238,17 +238,23 @@ impl<T, S: Shape> Receiver<T, S> {
             Ok(count) => Ok(count),
             Err(PopError::Closed) => Err(RecvError),
             Err(PopError::Empty) => {
-                out.push(self.wait_and_pop(None).map_err(|_| RecvError)?);
-                let (room, lost) = (max - 1, self.source.lost);
-                if room == 0 {
-                    return Ok(1);
-                }
-                let more = self.source.pop_many(out, room).unwrap_or(0);
-                // What was lost before any of them.
-                self.source.lost = lost + if more > 0 { self.source.lost } else { 0 };
-                Ok(1 + more)
+                let first = self.wait_and_pop(None).map_err(|_| RecvError)?;
+                Ok(self.with_first(first, out, max))
             }
         }
+    }
+
+    /// Puts the element that was waited for behind `out`, and up to `max` - 1 more that are there.
+    pub(super) fn with_first(&mut self, first: T, out: &mut Vec<T>, max: usize) -> usize {
+        out.push(first);
+        let (room, lost) = (max - 1, self.source.lost);
+        if room == 0 {
+            return 1;
+        }
+        let more = self.source.pop_many(out, room).unwrap_or(0);
+        // What was lost before any of them.
+        self.source.lost = lost + if more > 0 { self.source.lost } else { 0 };
+        1 + more
     }
 
     /// Moves up to `max` elements that are there now to the end of `out`; gives how many.

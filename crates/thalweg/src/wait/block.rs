@@ -1,9 +1,11 @@
-//! A thread's wait on a signal: look, spin, sleep.
+//! A wait on a signal: a thread looks, spins and sleeps; a task looks.
 
 use super::parker::{self, Ended, Parker};
 use super::{Entry, Pace, Signal};
 use crate::ring::sync::{fault, is_model_over};
-use std::task::Waker;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
 /// The deadline was reached, and there was nothing.
@@ -49,13 +51,7 @@ fn wait<R>(
     deadline: Option<Instant>,
     attempt: impl FnMut() -> Option<R>,
 ) -> Result<R, TimedOut> {
-    let listed = Listed::default();
-    let mut wait = OnSignal {
-        signal,
-        attempt,
-        listed,
-    };
-    block_listed(&mut wait, pace, deadline)
+    block_listed(&mut wait_on(signal, attempt), pace, deadline)
 }
 
 /// A listed wait on a signal that is not known here.
@@ -114,8 +110,47 @@ impl Listed {
     }
 }
 
-/// A thread's wait on one signal.
-struct OnSignal<'s, F> {
+/// Makes attempts for a task that waits on a signal of `owner`: what
+/// [`block`] is to a thread. Who gives up must leave.
+pub(crate) fn poll_on<O, R>(
+    owner: &mut O,
+    signal: impl Fn(&O) -> &Signal,
+    listed: &mut Listed,
+    context: &Context<'_>,
+    mut attempt: impl FnMut(&mut O) -> Option<R>,
+) -> Poll<R> {
+    let waker = context.waker();
+    listed.stay(signal(owner), waker);
+    loop {
+        // A wait that a notification has ended is over: the look that follows uses it up.
+        listed.used_up();
+        if let Some(found) = attempt(owner) {
+            listed.leave(signal(owner));
+            return Poll::Ready(found);
+        }
+        // Listed since before that look, there is nothing new to look for.
+        if listed.is_listed() && listed.stay(signal(owner), waker) {
+            return Poll::Pending;
+        }
+        listed.register(signal(owner), waker);
+        if fault::is("future_look_again") {
+            return Poll::Pending;
+        }
+    }
+}
+
+/// As [`block`] without a deadline, in a task.
+pub(crate) fn wait_on<R, F: FnMut() -> Option<R>>(signal: &Signal, attempt: F) -> OnSignal<'_, F> {
+    let listed = Listed::default();
+    OnSignal {
+        signal,
+        attempt,
+        listed,
+    }
+}
+
+/// A wait on one signal.
+pub(crate) struct OnSignal<'s, F> {
     signal: &'s Signal,
     attempt: F,
     listed: Listed,
@@ -144,6 +179,19 @@ impl<R, F: FnMut() -> Option<R>> Listing for OnSignal<'_, F> {
         // Also if someone else was faster: the notification was for what that one took.
         self.listed.used_up();
         found
+    }
+}
+
+impl<R, F: FnMut() -> Option<R> + Unpin> Future for OnSignal<'_, F> {
+    type Output = R;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<R> {
+        let Self {
+            signal,
+            attempt,
+            listed,
+        } = self.get_mut();
+        poll_on(signal, |signal| signal, listed, context, |_| attempt())
     }
 }
 

@@ -24,7 +24,7 @@ mod roster;
 mod signal;
 mod waiter;
 
-pub(crate) use block::{Listed, Listing, block_listed};
+pub(crate) use block::{Listed, Listing, block_listed, poll_on, wait_on};
 pub use block::{TimedOut, block};
 pub use pace::{Mode, Pace};
 pub(crate) use panics::{Panics, wake};

@@ -333,12 +333,12 @@ pub(crate) fn a_task_waits_beside_threads<S: Made>(flavour: Flavour<S>) {
 }
 
 /// Polls until it is ready, which it is at once, and once more: that is an error of whoever polls.
-fn done_once<F: Future + Unpin>(mut future: F) {
-    let alarm = Alarm::new();
+fn done_once(future: impl Future) {
+    let (alarm, mut future) = (Alarm::new(), Box::pin(future));
     assert!(alarm.poll(&mut future).is_ready());
     let again = catch_unwind(AssertUnwindSafe(|| drop(alarm.poll(&mut future))));
     let said = again.expect_err("it is done").downcast::<&str>().unwrap();
-    assert_eq!(*said, "a future is polled that is done");
+    assert!(said.contains("polled that is done") || said.contains("resumed after completion"));
 }
 
 /// Every future of a channel, with two elements at each side of the first poll.

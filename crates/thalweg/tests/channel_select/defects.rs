@@ -211,9 +211,9 @@ fn both_ends_of_a_rendezvous_do_not_wake_themselves() {
         let context = &mut Context::from_waker(&waker);
         let mut ready = Ready::new();
         let mut list: [&mut dyn Source; 2] = [&mut tx, &mut rx];
-        let mut wait = ready.wait_async(&mut list);
+        let mut wait = Box::pin(ready.wait_async(&mut list));
         for _ in 0..3 {
-            assert!(Pin::new(&mut wait).poll(context).is_pending());
+            assert!(wait.as_mut().poll(context).is_pending());
         }
         assert_eq!(alarm.0.load(Ordering::SeqCst), 0, "by itself");
         // Another one that wishes is seen, and another one that offers.
@@ -224,13 +224,13 @@ fn both_ends_of_a_rendezvous_do_not_wake_themselves() {
                 .is_pending()
         );
         assert_eq!(alarm.0.load(Ordering::SeqCst), 1);
-        assert_eq!(Pin::new(&mut wait).poll(context), Poll::Ready(Ok(0)));
+        assert_eq!(wait.as_mut().poll(context), Poll::Ready(Ok(0)));
         drop((wait, wish));
-        let mut wait = ready.wait_async(&mut list);
-        assert!(Pin::new(&mut wait).poll(context).is_pending());
+        let mut wait = Box::pin(ready.wait_async(&mut list));
+        assert!(wait.as_mut().poll(context).is_pending());
         assert_eq!(others.try_send(5), Ok(()));
         assert_eq!(alarm.0.load(Ordering::SeqCst), 2);
-        assert_eq!(Pin::new(&mut wait).poll(context), Poll::Ready(Ok(1)));
+        assert_eq!(wait.as_mut().poll(context), Poll::Ready(Ok(1)));
         drop(wait);
         assert_eq!(rx.try_recv(), Ok(5));
     });

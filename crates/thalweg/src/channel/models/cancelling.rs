@@ -140,7 +140,7 @@ fn a_dropped_claim_passes_its_wake_up_on<S: crate::channel::ManySenders>(
 ) {
     tx.send(1).unwrap();
     let mut other = Kept::new(tx.clone());
-    let mut listed = Kept::new(tx.claim_async(1));
+    let mut listed = Kept::new(Box::pin(tx.claim_async(1)));
     assert!(poll_once(&mut *listed).is_pending());
     let sender = thread::spawn(move || {
         other.send(3).unwrap();
@@ -163,7 +163,7 @@ over_stores! {
 fn a_claim_in_a_task_waits<S: Shape>((mut tx, mut rx): KeptEnds<S>) {
     tx.send(1).unwrap();
     let sender = thread::spawn(move || {
-        let mut claim = Kept::new(run(tx.claim_async(1)).unwrap());
+        let mut claim = Kept::new(run(Box::pin(tx.claim_async(1))).unwrap());
         claim.push(2).unwrap();
         claim.take().commit();
         tx

@@ -77,7 +77,6 @@
 //! ```
 
 mod arm;
-mod future;
 mod list;
 #[cfg(all(test, loom))]
 mod models;
@@ -91,9 +90,8 @@ mod turns;
 use std::marker::PhantomData;
 use std::time::{Duration, Instant};
 
-pub use future::SelectFuture;
 pub use list::SelectList;
-pub use ready::{Ready, ReadyFuture, Source};
+pub use ready::{Ready, Source};
 pub use timer::{Timer, after, at, never, tick};
 
 use super::error::{RecvError, SendError};
@@ -105,7 +103,7 @@ use crate::wait::{Mode, Pace};
 pub(super) use arm::Listed;
 use arm::{Arm, Choice, Choices, List, NoArms, Untimed, Waits};
 use receiving::RecvArm;
-use round::{Round, State};
+use round::Round;
 use sending::SendArm;
 use timer::TimerArm;
 
@@ -340,14 +338,15 @@ impl<R, A: Choices<R>> Select<R, A> {
     ///
     /// Cancel-safe: dropping it loses no element and no wake-up, and elements to be sent are back
     /// in their places.
-    pub fn wait_async(self) -> SelectFuture<R, A>
+    pub async fn wait_async(mut self) -> A::Waited
     where
         A: Waits<R> + Untimed,
     {
-        SelectFuture {
-            select: self,
-            state: State::New,
+        if self.arms.count() == 0 {
+            return A::waited(None);
         }
+        let at = self.round().wait_async().await;
+        A::waited(Some(self.arms.finish(at)))
     }
 }
 

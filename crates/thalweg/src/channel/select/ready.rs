@@ -1,12 +1,10 @@
 //! Which one of a list of endpoints to look at.
 
-use std::future::Future;
-use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::Waker;
 use std::time::{Duration, Instant};
 
 use super::arm::{Arm, Arms, Listed, Meets};
-use super::round::{Round, State};
+use super::round::Round;
 use super::{SelectEmpty, SelectTimeout};
 use crate::channel::meeting::{Lent, Stake};
 use crate::channel::receiver::Receiver;
@@ -138,14 +136,18 @@ impl Ready {
     /// As [`wait`](Self::wait), as a future for any runtime.
     ///
     /// Cancel-safe: dropping it loses no element, and no wake-up that another needs.
-    pub fn wait_async<'w, 's>(
-        &'w mut self,
-        sources: &'w mut [&'s mut dyn Source],
-    ) -> ReadyFuture<'w, 's> {
-        ReadyFuture {
-            watch: Watch::new(&mut self.places, sources),
-            state: State::New,
+    ///
+    /// # Errors
+    /// As [`wait`](Self::wait).
+    pub async fn wait_async(
+        &mut self,
+        sources: &mut [&mut dyn Source],
+    ) -> Result<usize, SelectEmpty> {
+        if sources.is_empty() {
+            return Err(SelectEmpty);
         }
+        let mut watch = Watch::new(&mut self.places, sources);
+        Ok(watch.round().wait_async().await)
     }
 
     fn wait_until(
@@ -162,33 +164,6 @@ impl Ready {
 }
 
 shown!([] Ready, "Ready", this, "pace": this.pace);
-
-/// See [`Ready::wait_async`].
-#[must_use = "futures do nothing unless polled"]
-pub struct ReadyFuture<'w, 's> {
-    watch: Watch<'w, 's>,
-    state: State,
-}
-
-shown!([] ReadyFuture<'_, '_>, "ReadyFuture", _this);
-
-impl Future for ReadyFuture<'_, '_> {
-    type Output = Result<usize, SelectEmpty>;
-
-    /// # Panics
-    /// When polled after it is done.
-    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
-        let this = self.get_mut();
-        if this.watch.arms.count() == 0 && matches!(this.state, State::New) {
-            this.state = State::Done;
-            return Poll::Ready(Err(SelectEmpty));
-        }
-        let mut state = this.state;
-        let found = this.watch.round().poll(&mut state, context.waker());
-        this.state = state;
-        found.map(Ok)
-    }
-}
 
 /// A wait for the endpoints of a list.
 struct Watch<'w, 's> {

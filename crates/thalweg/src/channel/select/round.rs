@@ -29,6 +29,7 @@
 //! count has, none was ready at that moment; nor was an arm without a count, which would be ready
 //! still. Each look more is due to something that another thread has got done.
 
+use std::future::poll_fn;
 use std::task::{Poll, Waker};
 use std::time::Instant;
 
@@ -179,11 +180,12 @@ impl<A: Arms> Round<'_, A> {
         }
     }
 
-    /// A task's poll.
-    pub(super) fn poll(&mut self, state: &mut State, waker: &Waker) -> Poll<usize> {
-        let found = match state {
-            State::New => self.look_at_all(),
-            State::Listed => {
+    /// Waits as a task does.
+    pub(super) async fn wait_async(&mut self) -> usize {
+        let mut is_listed = false;
+        poll_fn(|context| {
+            let waker = context.waker();
+            let found = if is_listed {
                 let mut stays = true;
                 // Each, so that every list has the waker.
                 self.each(|arm| stays &= arm.stay(waker));
@@ -191,20 +193,19 @@ impl<A: Arms> Round<'_, A> {
                     return Poll::Pending;
                 }
                 self.leave_all()
+            } else {
+                self.look_at_all()
+            };
+            is_listed = true;
+            match found.or_else(|| self.list_all(waker)) {
+                Some(at) => {
+                    self.settle(at);
+                    Poll::Ready(at)
+                }
+                None => Poll::Pending,
             }
-            State::Done => panic!("a future is polled that is done"),
-        };
-        match found.or_else(|| self.list_all(waker)) {
-            Some(at) => {
-                *state = State::Done;
-                self.settle(at);
-                Poll::Ready(at)
-            }
-            None => {
-                *state = State::Listed;
-                Poll::Pending
-            }
-        }
+        })
+        .await
     }
 }
 
@@ -228,13 +229,4 @@ impl<A: Arms> Listing for Round<'_, A> {
     fn leave(&mut self) -> Option<usize> {
         self.leave_all()
     }
-}
-
-/// How far a task's select is.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) enum State {
-    #[default]
-    New,
-    Listed,
-    Done,
 }
