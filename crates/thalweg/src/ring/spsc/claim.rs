@@ -107,13 +107,23 @@ impl<'a, T> Claim<'a, T> {
         T: Copy,
     {
         let count = values.len().min(self.remaining());
-        let position = self.producer.tail + self.written as u64;
-        // SAFETY: no more than remain of the claim's cells, which are this producer's (rule 2).
-        unsafe {
-            self.producer
-                .shared()
-                .write_slice(position, &values[..count])
-        };
+        let mut position = self.producer.tail + self.written as u64;
+        let (end, mut values) = (position + count as u64, &values[..count]);
+        // What lies before and behind the end of the array, in a packed ring.
+        for _ in 0..2 {
+            let cells = self.producer.view.run(position, end);
+            for (cell, value) in cells.iter().zip(values) {
+                // SAFETY: no more than remain of the claim's cells, which are this producer's
+                // (rule 2).
+                unsafe { cell.write(*value) };
+            }
+            position += cells.len() as u64;
+            values = &values[cells.len()..];
+        }
+        for (position, value) in (position..).zip(values) {
+            // SAFETY: as above.
+            unsafe { self.producer.view.cell(position).write(*value) };
+        }
         self.written += count;
         count
     }

@@ -7,7 +7,7 @@ use std::ptr::NonNull;
 use super::Layout;
 use super::error::PopError;
 use super::shared::Shared;
-use super::view::View;
+use super::store::View;
 
 /// The reading end of a ring with one producer and one consumer; see [`spsc`](super::spsc()).
 ///
@@ -65,7 +65,7 @@ impl<T> Consumer<T> {
             head: 0,
             seen: 0,
             // SAFETY: alive until this endpoint leaves (rule 5).
-            view: unsafe { shared.as_ref() }.view(),
+            view: unsafe { shared.as_ref() }.view().copied(),
             owns: PhantomData,
         }
     }
@@ -87,7 +87,7 @@ impl<T> Consumer<T> {
 
     /// Makes sure that there is an element at the head.
     #[inline]
-    pub(in crate::ring) fn observe(&mut self) -> Result<(), PopError> {
+    pub(crate) fn observe(&mut self) -> Result<(), PopError> {
         if self.head != self.seen {
             return Ok(());
         }
@@ -135,7 +135,7 @@ impl<T> Consumer<T> {
 
     /// As [`try_pop`](Self::try_pop), without ever a pause: others may have elements, too.
     #[inline(always)]
-    pub(in crate::ring) fn try_pop_at_once(&mut self) -> Result<T, PopError> {
+    pub(crate) fn try_pop_at_once(&mut self) -> Result<T, PopError> {
         self.observe()?;
         Ok(self.take())
     }
@@ -188,14 +188,25 @@ impl<T> Consumer<T> {
         let want = max.min(self.capacity()) as u64;
         let count = self.available(want).min(want) as usize;
         out.reserve(count);
-        let position = self.head;
+        let mut position = self.head;
         self.head += count as u64;
-        // SAFETY: seen as published, not released, and counted as taken (rules 3 and 4).
-        unsafe {
-            self.shared()
-                .take_into(position, count, out.spare_capacity_mut())
-        };
-        // SAFETY: `take_into` initialised `count` elements behind the old end, and there was room.
+        let mut room = &mut out.spare_capacity_mut()[..count];
+        // What lies before and behind the end of the array, in a packed ring.
+        for _ in 0..2 {
+            let cells = self.view.run(position, self.head);
+            let (now, later) = room.split_at_mut(cells.len());
+            for (cell, place) in cells.iter().zip(now) {
+                // SAFETY: seen as published, not released, and counted as taken (rules 3 and 4).
+                place.write(unsafe { cell.take() });
+            }
+            position += cells.len() as u64;
+            room = later;
+        }
+        for (position, place) in (position..).zip(room) {
+            // SAFETY: as above.
+            place.write(unsafe { self.view.cell(position).take() });
+        }
+        // SAFETY: `count` elements behind the old end are initialised, and there was room.
         unsafe { out.set_len(out.len() + count) };
         self.shared().release(self.head);
         count

@@ -58,11 +58,9 @@ mod distance;
 mod error;
 #[cfg(all(test, loom))]
 mod models;
-mod packed;
 mod producer;
 mod shared;
-mod slotted;
-mod view;
+mod store;
 
 use std::ptr::NonNull;
 
@@ -99,8 +97,8 @@ pub fn spsc<T>(
 ) -> Result<(Producer<T>, Consumer<T>), CapacityError> {
     let slots = slots_for(capacity)?;
     match layout {
-        Layout::Packed => memory_for::<shared::Cell<T>>(slots),
-        Layout::Slotted => memory_for::<slotted::Slot<T>>(slots),
+        Layout::Packed => memory_for::<store::Cell<T>>(slots),
+        Layout::Slotted => memory_for::<store::Slot<T>>(slots),
     }?;
     let shared = Shared::new(layout, capacity, slots);
     let shared = NonNull::from(Box::leak(Box::new(shared)));

@@ -7,7 +7,7 @@ use super::Layout;
 use super::claim::Claim;
 use super::error::{ClaimError, PushError};
 use super::shared::Shared;
-use super::view::View;
+use super::store::View;
 
 /// The writing end of a ring with one producer and one consumer; see [`spsc`](super::spsc()).
 ///
@@ -64,7 +64,7 @@ impl<T> Producer<T> {
             shared,
             tail: 0,
             limit: ring.capacity() as u64,
-            view: ring.view(),
+            view: ring.view().copied(),
             owns: PhantomData,
         }
     }

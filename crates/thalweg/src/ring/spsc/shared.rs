@@ -30,62 +30,18 @@
 //!   it, and is then the only one to read and write `head` and the cells. Rules 3 and 4 hold with
 //!   the producer in the consumer's place.
 
-use std::mem::MaybeUninit;
 use std::ptr::NonNull;
 
 use super::super::sequence::Sequence;
-use super::super::sync::{AtomicBool, AtomicU32, Ordering, UnsafeCell, fault, order};
+use super::super::sync::{AtomicBool, AtomicU32, Ordering, fault, order};
 use super::Layout;
 use super::distance::Keeper;
-use super::packed::Packed;
-use super::slotted::Slotted;
-use super::view::View;
+use super::store::{Cell, Cells, View};
 
 /// In `ending`: something was published that the consumer may not have looked for.
 const LATE: u32 = 1;
 /// In `ending`: the consumer's end is the producer's now.
 const DONE: u32 = 2;
-
-/// Room for one element; who may touch it when is in the rules of `spsc`.
-#[repr(transparent)]
-pub(super) struct Cell<T>(UnsafeCell<MaybeUninit<T>>);
-
-impl<T> Cell<T> {
-    pub(super) fn empty() -> Self {
-        Self(UnsafeCell::new(MaybeUninit::uninit()))
-    }
-
-    /// # Safety
-    /// The caller is the producer and has claimed this cell (rule 2).
-    #[inline(always)]
-    pub(super) unsafe fn write(&self, value: T) {
-        // SAFETY: claimed, so nobody else reads or writes here (rule 2).
-        self.0.with_mut(|cell| unsafe { (*cell).write(value) });
-    }
-
-    /// # Safety
-    /// The cell holds an element that the caller alone may take, and takes once (rules 3 and 4).
-    #[inline(always)]
-    pub(super) unsafe fn take(&self) -> T {
-        // SAFETY: initialised, and not written again before it is released (rule 3).
-        self.0.with(|cell| unsafe { (*cell).assume_init_read() })
-    }
-
-    /// # Safety
-    /// The cell holds an element, and the caller may take it but does not as long as the reference
-    /// lives (rule 3).
-    pub(super) unsafe fn peek(&self) -> &T {
-        // SAFETY: initialised, and not written again before it is released (rule 3).
-        self.0.with(|cell| unsafe { (*cell).assume_init_ref() })
-    }
-}
-
-/// One of the two storage cores.
-#[allow(clippy::large_enum_variant)] // one per ring, and in one allocation with it
-enum Store<T> {
-    Packed(Packed<T>),
-    Slotted(Slotted<T>),
-}
 
 /// The allocation that both endpoints point to.
 // Sequences are 128-byte lines of their own; the rest is written at most twice and stays in both
@@ -99,7 +55,7 @@ pub(super) struct Shared<T> {
     pub(super) producer_keeper: Keeper,
     /// Of the consumer only.
     pub(super) consumer_keeper: Keeper,
-    store: Store<T>,
+    cells: Cells<T>,
     /// Elements that may be in the ring at once; at most the number of cells.
     capacity: usize,
     closed: AtomicBool,
@@ -109,19 +65,13 @@ pub(super) struct Shared<T> {
 
 impl<T> Shared<T> {
     /// Where the cells are.
-    pub(super) fn view(&self) -> View<T> {
-        match &self.store {
-            Store::Packed(packed) => View::packed(packed),
-            Store::Slotted(slotted) => View::slotted(slotted),
-        }
+    #[inline(always)]
+    pub(super) fn view(&self) -> &View<T> {
+        self.cells.view()
     }
 
     pub(super) fn new(layout: Layout, capacity: usize, slots: usize) -> Self {
         debug_assert!(capacity <= slots);
-        let store = match layout {
-            Layout::Packed => Store::Packed(Packed::new(slots)),
-            Layout::Slotted => Store::Slotted(Slotted::new(slots)),
-        };
         Self {
             head: Sequence::new(0),
             tail: Sequence::new(0),
@@ -131,7 +81,7 @@ impl<T> Shared<T> {
                 Layout::Packed => Keeper::new(capacity),
                 Layout::Slotted => Keeper::of_one_cell(),
             },
-            store,
+            cells: Cells::new(layout, slots),
             capacity,
             closed: AtomicBool::new(false),
             left: AtomicBool::new(false),
@@ -144,18 +94,15 @@ impl<T> Shared<T> {
     }
 
     pub(super) fn layout(&self) -> Layout {
-        match &self.store {
-            Store::Packed(_) => Layout::Packed,
-            Store::Slotted(_) => Layout::Slotted,
+        match self.view().is_slotted {
+            true => Layout::Slotted,
+            false => Layout::Packed,
         }
     }
 
     #[inline(always)]
     pub(super) fn cell(&self, position: u64) -> &Cell<T> {
-        match &self.store {
-            Store::Packed(packed) => packed.cell(position),
-            Store::Slotted(slotted) => slotted.cell(position),
-        }
+        self.view().cell(position)
     }
 
     /// In a packed ring: makes everything before `end` visible.
@@ -172,32 +119,57 @@ impl<T> Shared<T> {
         self.tail.load(order::observe())
     }
 
-    /// Makes the positions from `start` up to `end` visible to the consumer.
+    /// Makes the positions from `start` up to `end` visible to the consumer, in this order.
     #[inline(always)]
     pub(super) fn publish(&self, start: u64, end: u64) {
-        match &self.store {
-            Store::Packed(_) => self.publish_packed(end),
-            Store::Slotted(slotted) => slotted.publish(start, end),
+        if !self.view().is_slotted {
+            return self.publish_packed(end);
         }
+        for position in start..end {
+            // SAFETY: the ring is slotted.
+            unsafe { self.view().slot(position) }.publish(position);
+        }
+    }
+
+    /// In a slotted ring.
+    #[inline(always)]
+    fn is_published(&self, position: u64) -> bool {
+        debug_assert!(self.view().is_slotted);
+        // SAFETY: the ring is slotted; this is asked by `published` and `published_len` alone.
+        unsafe { self.view().slot(position) }.is_published(position)
     }
 
     /// The position up to which elements are published, at least `known`, which is not released. A
     /// slotted ring looks no further than `far`.
     #[inline(always)]
     pub(super) fn published(&self, known: u64, far: u64) -> u64 {
-        match &self.store {
-            Store::Packed(_) => self.published_packed(),
-            Store::Slotted(slotted) => slotted.published(known, far),
+        if !self.view().is_slotted {
+            return self.published_packed();
         }
+        let mut end = known;
+        while end < far && self.is_published(end) {
+            end += 1;
+        }
+        end
     }
 
-    /// How many elements are published from `start` on, which is not released.
+    /// How many elements are published from `start` on, which is not released. In a slotted ring by
+    /// bisection: published positions are a prefix of those after `start`, and stay published,
+    /// since only the caller could release them.
     pub(super) fn published_len(&self, start: u64) -> usize {
-        let end = match &self.store {
-            Store::Packed(_) => self.published_packed(),
-            Store::Slotted(slotted) => slotted.published_by_bisection(start, self.capacity as u64),
-        };
-        (end - start) as usize
+        if !self.view().is_slotted {
+            return (self.published_packed() - start) as usize;
+        }
+        let (mut known, mut beyond) = (start, start + self.capacity as u64);
+        while known < beyond {
+            let middle = known + (beyond - known) / 2;
+            if self.is_published(middle) {
+                known = middle + 1;
+            } else {
+                beyond = middle;
+            }
+        }
+        (known - start) as usize
     }
 
     /// Gives the cells before `head` back to the producer.
@@ -265,65 +237,6 @@ impl<T> Shared<T> {
         // ORDERING: closed (Acquire), pairs with the done in `hand_over`: what the consumer took
         // and released.
         self.ending.load(order::closed()) & DONE != 0
-    }
-
-    /// Moves `values` into the claimed cells from `position` on.
-    ///
-    /// # Safety
-    /// The caller is the producer and has claimed `values.len()` cells there (rule 2).
-    pub(super) unsafe fn write_slice(&self, position: u64, values: &[T])
-    where
-        T: Copy,
-    {
-        let write = |cells: &[Cell<T>], values: &[T]| {
-            for (cell, value) in cells.iter().zip(values) {
-                // SAFETY: claimed, says the caller (rule 2).
-                unsafe { cell.write(*value) };
-            }
-        };
-        match &self.store {
-            Store::Packed(packed) => {
-                let (front, back) = packed.runs(position, values.len());
-                let (first, second) = values.split_at(front.len());
-                write(front, first);
-                write(back, second);
-            }
-            Store::Slotted(slotted) => {
-                for (at, value) in (position..).zip(values) {
-                    // SAFETY: claimed, says the caller (rule 2).
-                    unsafe { slotted.cell(at).write(*value) };
-                }
-            }
-        }
-    }
-
-    /// Moves `count` published elements from `position` on to the end of `out`.
-    ///
-    /// # Safety
-    /// The caller is the consumer, they are published and not released (rule 3), and it counts
-    /// them as taken before anything can panic (rule 4).
-    pub(super) unsafe fn take_into(&self, position: u64, count: usize, out: &mut [MaybeUninit<T>]) {
-        debug_assert!(out.len() >= count);
-        let take = |cells: &[Cell<T>], out: &mut [MaybeUninit<T>]| {
-            for (cell, room) in cells.iter().zip(out) {
-                // SAFETY: published and taken once, says the caller (rules 3 and 4).
-                room.write(unsafe { cell.take() });
-            }
-        };
-        match &self.store {
-            Store::Packed(packed) => {
-                let (front, back) = packed.runs(position, count);
-                let (first, second) = out.split_at_mut(front.len());
-                take(front, first);
-                take(back, second);
-            }
-            Store::Slotted(slotted) => {
-                for (at, room) in (position..position + count as u64).zip(out) {
-                    // SAFETY: published and taken once, says the caller (rules 3 and 4).
-                    room.write(unsafe { slotted.cell(at).take() });
-                }
-            }
-        }
     }
 
     /// Leaves the ring; frees it if the other endpoint has left before.
