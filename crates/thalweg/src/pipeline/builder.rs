@@ -64,20 +64,9 @@ pub struct Builder<T> {
     misuse: Option<BuildError>,
 }
 
-impl<T> std::fmt::Debug for Builder<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let names: Vec<&str> = self
-            .stages
-            .iter()
-            .map(|s| s.declared.name.as_str())
-            .collect();
-        f.debug_struct("Builder")
-            .field("capacity", &self.capacity)
-            .field("stages", &names)
-            .field("placement", &self.placement)
-            .finish_non_exhaustive()
-    }
-}
+shown!([T] Builder<T>, "Builder", this, "capacity": this.capacity,
+    "stages": this.stages.iter().map(|stage| &stage.declared.name).collect::<Vec<_>>(),
+    "placement": this.placement);
 
 /// What makes a stage of this work.
 fn make<T, W: Work<T> + 'static>(work: W) -> Make<T> {

@@ -3,7 +3,7 @@
 use std::any::Any;
 use std::sync::OnceLock;
 
-use crate::ring::sync::{AtomicBool, AtomicU64, Ordering, order};
+use crate::ring::sync::{AtomicBool, AtomicU64, Ordering, fault, order};
 use crate::wait::Signal;
 
 /// A stage panicked, and the pipeline has stopped.
@@ -80,8 +80,7 @@ impl Control {
     }
 
     pub(super) fn ring_everybody(&self) {
-        #[cfg(shuttle)]
-        if crate::ring::sync::fault::is("failure_untold") && self.failure().is_some() {
+        if fault::is("failure_untold") && self.failure().is_some() {
             return;
         }
         for bell in &self.bells {

@@ -53,13 +53,7 @@ pub struct Producer<T> {
     bell: usize,
 }
 
-impl<T> std::fmt::Debug for Producer<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Producer")
-            .field("lane", &self.lane)
-            .finish_non_exhaustive()
-    }
-}
+shown!([T] Producer<T>, "Producer", this, "lane": this.lane);
 
 impl<T> Producer<T> {
     fn stopped(&self) -> Stopped {
@@ -292,7 +286,6 @@ impl<T: Send + Sync> Merger<T> {
         claim.commit_first(moved);
         self.control.set_merged(first + moved as u64);
         lane.reader.release(moved);
-        #[cfg(shuttle)]
         if fault::is("lane_unrung") {
             return moved > 0;
         }
@@ -304,7 +297,6 @@ impl<T: Send + Sync> Merger<T> {
 impl<T: Send + Sync> Merger<T> {
     /// Whether the ring can be closed: every lane is empty, and no producer is left or waited for.
     fn is_over(&mut self) -> bool {
-        #[cfg(shuttle)]
         if fault::is("abandon_order") {
             let mut lanes = self.lanes.iter_mut();
             let is_empty = lanes.all(|lane| !matches!(lane.reader.poll(), Polled::Ready(_)));
@@ -312,7 +304,6 @@ impl<T: Send + Sync> Merger<T> {
         }
         // First this, then the lanes: what the owner put there before is seen.
         let is_abandoned = self.control.is_abandoned();
-        #[cfg(shuttle)]
         let is_abandoned = is_abandoned && !fault::is("abandon_unseen");
         self.lanes.iter_mut().all(|lane| {
             lane.closed || (is_abandoned && !matches!(lane.reader.poll(), Polled::Ready(_)))

@@ -99,15 +99,9 @@ pub struct Pipeline<T> {
     began: u64,
 }
 
-impl<T> std::fmt::Debug for Pipeline<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        let stages: Vec<&str> = self.gauges.iter().map(|gauge| &*gauge.name).collect();
-        f.debug_struct("Pipeline")
-            .field("stages", &stages)
-            .field("threads", &self.threads.len())
-            .finish_non_exhaustive()
-    }
-}
+shown!([T] Pipeline<T>, "Pipeline", this,
+    "stages": this.gauges.iter().map(|gauge| &*gauge.name).collect::<Vec<_>>(),
+    "threads": this.threads.len());
 
 impl<T: Send + Sync + 'static> Pipeline<T> {
     /// Declares a pipeline of at least `capacity` events in flight, whose slots are made by
@@ -231,12 +225,8 @@ impl<T> Pipeline<T> {
     pub fn capacity(&self) -> usize {
         match &self.intake {
             Intake::Direct(direct) => direct.publisher.capacity(),
-            Intake::Lane(_) | Intake::Closed => self.timeline_slots(),
+            Intake::Lane(_) | Intake::Closed => self.timeline.slots(),
         }
-    }
-
-    fn timeline_slots(&self) -> usize {
-        self.timeline.slots()
     }
 
     /// After publishing: wakes who sleeps, runs the caller's stages, looks at the load.

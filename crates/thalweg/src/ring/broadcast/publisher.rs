@@ -15,16 +15,10 @@ pub enum ClaimError {
     Closed,
 }
 
-impl std::fmt::Display for ClaimError {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self {
-            Self::Full => write!(f, "the ring has too few free slots"),
-            Self::Closed => write!(f, "a reader of the ring has gone"),
-        }
-    }
-}
-
-impl std::error::Error for ClaimError {}
+errors!(ClaimError {
+    Self::Full => "the ring has too few free slots";
+    Self::Closed => "a reader of the ring has gone";
+});
 
 /// The one writer of a broadcast ring. Dropping it closes the ring: readers drain what was
 /// published.
@@ -42,13 +36,7 @@ pub struct Publisher<T> {
     groups: Box<[Group<T>]>,
 }
 
-impl<T> std::fmt::Debug for Publisher<T> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Publisher")
-            .field("next", &self.next)
-            .finish_non_exhaustive()
-    }
-}
+shown!([T] Publisher<T>, "Publisher", this, "next": this.next);
 
 impl<T> Publisher<T> {
     pub(super) fn new(ring: Ring<T>, last: &[usize], groups: Vec<Group<T>>) -> Self {
