@@ -2,7 +2,7 @@
 //! the lists at the end.
 
 use thalweg::channel::{self, Builder};
-use thalweg::ring::{self, Batch, Consumer, LaneConsumer, Layout, Producer};
+use thalweg::ring::{self, Batch, Consumer, Layout, Producer};
 use thalweg::wait::Mode;
 
 use super::list::{BatchPairs, BlockingPairs, Crowds, TryPairs};
@@ -21,10 +21,6 @@ pub(crate) struct RingPacked;
 #[derive(Debug)]
 pub(crate) struct RingSlotted;
 
-/// `ring::mpsc`: a lane for each sender.
-#[derive(Debug)]
-pub(crate) struct RingLanes;
-
 const CAPACITY_FITS: &str = "the experiments' capacities are within the limits";
 
 impl<M: Element> Pair<M> for RingPacked {
@@ -42,30 +38,6 @@ impl<M: Element> Pair<M> for RingSlotted {
     type Rx = Consumer<M>;
     fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
         ring::spsc(capacity, Layout::Slotted).expect(CAPACITY_FITS)
-    }
-}
-
-impl<M: Element> Pair<M> for RingLanes {
-    const NAME: &'static str = "thalweg ring lanes";
-    type Tx = Producer<M>;
-    type Rx = LaneConsumer<M>;
-    fn pair(capacity: usize) -> (Self::Tx, Self::Rx) {
-        let (mut txs, rx) = ring::mpsc(1, capacity, Layout::Packed).expect(CAPACITY_FITS);
-        (txs.pop().expect("one lane was asked for"), rx)
-    }
-}
-
-impl<M: Element> Crowd<M> for RingLanes {
-    const NAME: &'static str = "thalweg ring lanes (try, yield)";
-    type Tx = YieldingSend<Producer<M>>;
-    type Rx = YieldingRecv<LaneConsumer<M>>;
-    fn fits(shape: Shape) -> bool {
-        shape.receivers == 1
-    }
-    fn crowd(capacity: usize, shape: Shape) -> (Vec<Self::Tx>, Vec<Self::Rx>) {
-        let lane = capacity.div_ceil(shape.senders);
-        let (txs, rx) = ring::mpsc(shape.senders, lane, Layout::Packed).expect(CAPACITY_FITS);
-        yielding::crowd(txs, vec![rx])
     }
 }
 
@@ -107,7 +79,7 @@ macro_rules! receives {
     )*};
 }
 
-receives!(Consumer, LaneConsumer);
+receives!(Consumer);
 
 /// One sender and one receiver, with these options.
 macro_rules! pairs {
@@ -330,14 +302,12 @@ pub(super) fn try_pairs<M: Message>(to: &mut impl TryPairs<M>) {
     to.meet::<SpscSlotted>();
     to.meet::<RingPacked>();
     to.meet::<RingSlotted>();
-    to.meet::<RingLanes>();
 }
 
 pub(super) fn batch_pairs<M: Message>(to: &mut impl BatchPairs<M>) {
     to.meet::<Spsc>();
     to.meet::<RingPacked>();
     to.meet::<RingSlotted>();
-    to.meet::<RingLanes>();
 }
 
 pub(super) fn blocking_pairs<M: Message>(to: &mut impl BlockingPairs<M>) {
@@ -351,5 +321,4 @@ pub(super) fn crowds<M: Element>(to: &mut impl Crowds<M>) {
     to.meet::<Lanes>();
     to.meet::<Unlimited>();
     to.meet::<Balanced>();
-    to.meet::<RingLanes>();
 }

@@ -8,7 +8,7 @@ use std::hint::spin_loop;
 use std::thread;
 use std::time::Instant;
 
-use thalweg::ring::{Consumer, Layout, Producer, mpsc, spsc};
+use thalweg::ring::{Consumer, Layout, Producer, spsc};
 
 const CAPACITY: usize = 1024;
 const MESSAGES: u64 = 2_000_000;
@@ -21,9 +21,6 @@ type Case = (&'static str, fn(Layout) -> f64);
 
 const CASES: &[Case] = &[
     ("one thread, push then pop, ns", alone),
-    ("the same, 1 lane, ns", alone_in_one_lane),
-    ("the same, 1 of 9 lanes busy, ns", alone_in_nine_lanes),
-    ("look at an idle lane, ns", idle_lanes),
     ("one at a time, ns a message", one_at_a_time),
     ("batches of 64, ns a message", in_batches),
     ("round trip p50, ns", round_trip),
@@ -86,46 +83,12 @@ fn alone(layout: Layout) -> f64 {
     start.elapsed().as_nanos() as f64 / MESSAGES as f64
 }
 
-fn alone_in_one_lane(layout: Layout) -> f64 {
-    alone_in_lanes(layout, 1)
-}
-
-fn alone_in_nine_lanes(layout: Layout) -> f64 {
-    alone_in_lanes(layout, 9)
-}
-
 fn one_at_a_time(layout: Layout) -> f64 {
     stream(layout, send_each, receive_each)
 }
 
 fn in_batches(layout: Layout) -> f64 {
     stream(layout, send_batches, receive_batches)
-}
-
-/// As `alone`, through the first of several lanes; the others get their turn now and then.
-fn alone_in_lanes(layout: Layout, lanes: usize) -> f64 {
-    let (mut producers, mut rx) = mpsc(lanes, CAPACITY, layout).expect("a capacity in range");
-    let start = Instant::now();
-    for i in 0..MESSAGES {
-        let pushed = producers[0].try_push(std::hint::black_box(i)).is_ok();
-        assert!(pushed && rx.try_pop() == Ok(i), "lost");
-    }
-    start.elapsed().as_nanos() as f64 / MESSAGES as f64
-}
-
-/// A pop that finds nothing in eight lanes, by the lane.
-fn idle_lanes(layout: Layout) -> f64 {
-    const LANES: usize = 8;
-    let (producers, mut rx) = mpsc::<u64>(LANES, CAPACITY, layout).expect("a capacity in range");
-    let start = Instant::now();
-    for _ in 0..MESSAGES {
-        assert!(
-            std::hint::black_box(&mut rx).try_pop().is_err(),
-            "nothing was sent"
-        );
-    }
-    drop(producers);
-    start.elapsed().as_nanos() as f64 / (MESSAGES * LANES as u64) as f64
 }
 
 /// Sends `MESSAGES` numbers from one thread to another; ns per number.

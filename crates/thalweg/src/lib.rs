@@ -4,7 +4,7 @@
 //! - [`pipeline`]: stages and dependencies declared once, run on one thread, two, or one per stage,
 //!   with the same results; waiting and service time of every stage, always on.
 //! - [`channel`]: bounded, unbounded and rendezvous channels with blocking, async and batch forms.
-//! - [`ring`]: the rings underneath: one-to-one, many-to-one, many-to-many, one-to-many.
+//! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
 //! - [`wait`]: how threads wait, and which cores they really have.
 //!
 //! When not to use it: between processes or machines; where events are rare and a channel from the

@@ -25,6 +25,7 @@
 //! receiver, which was there then.
 
 use super::hub::Gate;
+use super::lanes::Lane;
 use super::recv_end::RecvEnd;
 use super::send_end::SendEnd;
 use super::sender::Sender;
@@ -39,11 +40,11 @@ impl<T> RecvEnd<T> {
         match self {
             Self::Ring(consumer, gate) => drop_each(|| counted(gate, consumer.take_last())),
             Self::Lanes(receiver) => {
-                let mut lanes = receiver.lanes.each_lane();
+                let mut lanes = receiver.lanes.iter_mut();
                 let mut lane = lanes.next();
                 drop_each(|| {
-                    while let Some((consumer, gate)) = &mut lane {
-                        let last = counted(gate, consumer.take_last());
+                    while let Some(Lane { ring, gate }) = &mut lane {
+                        let last = counted(gate, ring.take_last());
                         if last.is_some() {
                             return last;
                         }

@@ -18,6 +18,19 @@ pub(super) enum RecvEnd<T> {
     Meeting(Arc<Meeting<T>>, Arc<Gate>),
 }
 
+/// Does the same with whichever store it is.
+macro_rules! with_store {
+    ($end:expr, $store:ident => $do:expr) => {
+        match $end {
+            Self::Ring($store, _) => $do,
+            Self::Lanes($store) => $do,
+            Self::Ticket($store, _) => $do,
+            Self::Locked($store, _) => $do,
+            Self::Meeting($store, _) => $do,
+        }
+    };
+}
+
 impl<T> RecvEnd<T> {
     /// Takes an element and wakes a sender that waits for the room.
     #[inline(always)]
@@ -30,7 +43,7 @@ impl<T> RecvEnd<T> {
             }
             Self::Lanes(receiver) => {
                 let value = receiver.try_pop()?;
-                receiver.lanes.tag().writable.notify_one();
+                receiver.gate().writable.notify_one();
                 Ok(value)
             }
             _ => Ok(self.try_pop_shared()?.1),
@@ -69,8 +82,8 @@ impl<T> RecvEnd<T> {
             Self::Meeting(meeting, _) => meeting.try_pop_at(),
             Self::Lanes(receiver) => {
                 let value = receiver.try_pop()?;
-                receiver.lanes.tag().writable.notify_one();
-                Ok((receiver.lanes.last_position(), value))
+                receiver.gate().writable.notify_one();
+                Ok((receiver.last_position(), value))
             }
             Self::Ring(..) => Err(PopError::Empty),
         }
@@ -159,13 +172,7 @@ impl<T> RecvEnd<T> {
     }
 
     pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Ring(consumer, _) => consumer.len(),
-            Self::Lanes(receiver) => receiver.len(),
-            Self::Ticket(ring, _) => ring.len(),
-            Self::Locked(store, _) => store.len(),
-            Self::Meeting(meeting, _) => meeting.len(),
-        }
+        with_store!(self, store => store.len())
     }
 
     /// How many elements there may be to take now, at least 1.
@@ -179,30 +186,18 @@ impl<T> RecvEnd<T> {
     }
 
     pub(super) fn capacity(&self) -> usize {
-        match self {
-            Self::Ring(consumer, _) => consumer.capacity(),
-            Self::Lanes(receiver) => receiver.capacity(),
-            Self::Ticket(ring, _) => ring.capacity(),
-            Self::Locked(store, _) => store.capacity(),
-            Self::Meeting(..) => 0,
-        }
+        with_store!(self, store => store.capacity())
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        match self {
-            Self::Ring(consumer, _) => consumer.is_closed(),
-            Self::Lanes(receiver) => receiver.is_closed(),
-            Self::Ticket(ring, _) => ring.is_closed(),
-            Self::Locked(store, _) => store.is_closed(),
-            Self::Meeting(meeting, _) => meeting.is_closed(),
-        }
+        with_store!(self, store => store.is_closed())
     }
 
     /// Elements taken out of the store, by whomever.
     pub(super) fn popped(&self) -> u64 {
         match self {
             Self::Ring(consumer, _) => consumer.popped(),
-            Self::Lanes(receiver) => receiver.lanes.popped(),
+            Self::Lanes(receiver) => receiver.popped(),
             Self::Ticket(ring, _) => ring.received(),
             Self::Locked(store, _) => store.popped(),
             Self::Meeting(meeting, _) => meeting.popped(),
@@ -220,55 +215,34 @@ impl<T> RecvEnd<T> {
     /// Calls `look` with each gate of the channel.
     pub(super) fn for_each_gate(&self, look: &mut dyn FnMut(&Gate)) {
         match self {
-            Self::Ring(_, gate)
-            | Self::Ticket(_, gate)
-            | Self::Locked(_, gate)
-            | Self::Meeting(_, gate) => look(gate),
-            Self::Lanes(receiver) => receiver.for_each_gate(look),
+            Self::Lanes(receiver) => receiver.for_each(|lane| look(&lane.gate)),
+            _ => look(self.gate()),
         }
     }
 
     /// The gate of the element that came last.
-    fn gate(&self) -> Option<&Gate> {
+    fn gate(&self) -> &Gate {
         match self {
             Self::Ring(_, gate)
             | Self::Ticket(_, gate)
             | Self::Locked(_, gate)
-            | Self::Meeting(_, gate) => Some(gate),
-            Self::Lanes(receiver) => Some(receiver.lanes.tag()),
+            | Self::Meeting(_, gate) => gate,
+            Self::Lanes(receiver) => receiver.gate(),
         }
     }
 
     /// Elements lost before the one at `position`, which came last, as far as nobody was told.
     #[cold]
     pub(super) fn lost_before(&self, position: u64) -> u64 {
-        self.gate().map_or(0, |gate| {
-            let noted = gate.gaps.as_ref().map_or(0, |gaps| gaps.take(position));
-            noted + gate.untold.take()
-        })
+        let gate = self.gate();
+        let noted = gate.gaps.as_ref().map_or(0, |gaps| gaps.take(position));
+        noted + gate.untold.take()
     }
 
     /// Closes the store and wakes the senders.
     pub(super) fn close(&mut self) {
-        match self {
-            Self::Ring(consumer, gate) => {
-                consumer.close();
-                gate.writable.notify_all();
-            }
-            Self::Lanes(receiver) => receiver.close(),
-            Self::Ticket(ring, gate) => {
-                ring.close();
-                gate.writable.notify_all();
-            }
-            Self::Locked(store, gate) => {
-                store.close();
-                gate.writable.notify_all();
-            }
-            Self::Meeting(meeting, gate) => {
-                meeting.close();
-                gate.writable.notify_all();
-            }
-        }
+        with_store!(self, store => _ = store.close());
+        self.gate().writable.notify_all();
     }
 
     /// Where senders and receivers meet, if they do, and the gate there.

@@ -21,15 +21,22 @@ pub(super) enum SendEnd<T> {
     Meeting(Arc<Meeting<T>>),
 }
 
+/// Does the same with whichever store it is.
+macro_rules! with_store {
+    ($end:expr, $store:ident => $do:expr) => {
+        match $end {
+            Self::Ring($store) | Self::Lane($store, _) => $do,
+            Self::Ticket($store) => $do,
+            Self::Locked($store) => $do,
+            Self::Meeting($store) => $do,
+        }
+    };
+}
+
 impl<T> SendEnd<T> {
     #[inline(always)]
     pub(super) fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
-        match self {
-            Self::Ring(producer) | Self::Lane(producer, _) => producer.try_push(value),
-            Self::Ticket(ring) => ring.try_push(value),
-            Self::Locked(store) => store.try_push(value),
-            Self::Meeting(meeting) => meeting.try_push(value),
-        }
+        with_store!(self, store => store.try_push(value))
     }
 
     /// Pushes from the front of the slice while there is room; gives how many.
@@ -37,12 +44,7 @@ impl<T> SendEnd<T> {
     where
         T: Copy,
     {
-        match self {
-            Self::Ring(producer) | Self::Lane(producer, _) => producer.push_slice(values),
-            Self::Ticket(ring) => ring.push_slice(values),
-            Self::Locked(store) => store.push_slice(values),
-            Self::Meeting(meeting) => meeting.push_slice(values),
-        }
+        with_store!(self, store => store.push_slice(values))
     }
 
     /// Takes the oldest element out, to make room; nothing unless there is an element for all of
@@ -86,12 +88,7 @@ impl<T> SendEnd<T> {
     }
 
     pub(super) fn is_closed(&self) -> bool {
-        match self {
-            Self::Ring(producer) | Self::Lane(producer, _) => producer.is_closed(),
-            Self::Ticket(ring) => ring.is_closed(),
-            Self::Locked(store) => store.is_closed(),
-            Self::Meeting(meeting) => meeting.is_closed(),
-        }
+        with_store!(self, store => store.is_closed())
     }
 
     /// Whether a push would not say that the channel is full.
@@ -106,12 +103,7 @@ impl<T> SendEnd<T> {
     }
 
     pub(super) fn len(&self) -> usize {
-        match self {
-            Self::Ring(producer) | Self::Lane(producer, _) => producer.len(),
-            Self::Ticket(ring) => ring.len(),
-            Self::Locked(store) => store.len(),
-            Self::Meeting(meeting) => meeting.len(),
-        }
+        with_store!(self, store => store.len())
     }
 
     /// Whether more than `limit` elements waited when `pushed` had been pushed, and still do.
@@ -135,12 +127,7 @@ impl<T> SendEnd<T> {
     }
 
     pub(super) fn capacity(&self) -> usize {
-        match self {
-            Self::Ring(producer) | Self::Lane(producer, _) => producer.capacity(),
-            Self::Ticket(ring) => ring.capacity(),
-            Self::Locked(store) => store.capacity(),
-            Self::Meeting(_) => 0,
-        }
+        with_store!(self, store => store.capacity())
     }
 
     /// Elements that were put in, by whomever.
@@ -153,22 +140,12 @@ impl<T> SendEnd<T> {
 
     /// The position of the next element to be pushed.
     pub(super) fn pushed(&self) -> u64 {
-        match self {
-            Self::Ring(producer) | Self::Lane(producer, _) => producer.pushed(),
-            Self::Ticket(ring) => ring.pushed(),
-            Self::Locked(store) => store.pushed(),
-            Self::Meeting(meeting) => meeting.pushed(),
-        }
+        with_store!(self, store => store.pushed())
     }
 
     /// Closes the store as far as this sender may.
     pub(super) fn close(&mut self) {
-        match self {
-            Self::Ring(producer) | Self::Lane(producer, _) => producer.close(),
-            Self::Ticket(ring) => drop(ring.close()),
-            Self::Locked(store) => store.close(),
-            Self::Meeting(meeting) => meeting.close(),
-        }
+        with_store!(self, store => _ = store.close());
     }
 
     /// Where senders and receivers meet, if they do.

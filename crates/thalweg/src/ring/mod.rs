@@ -6,7 +6,6 @@
 //! full or empty.
 
 pub mod broadcast;
-mod mpsc;
 mod oneshot;
 mod prefetch;
 pub(crate) mod sequence;
@@ -14,7 +13,6 @@ mod spsc;
 pub(crate) mod sync;
 mod ticket;
 
-pub use mpsc::{LaneConsumer, mpsc};
 pub use oneshot::{Giver, Taker, oneshot};
 pub use prefetch::prefetch;
 pub use sequence::{CAPACITY_MAX, CapacityError};

@@ -7,7 +7,7 @@ mod pipeline;
 mod waits;
 
 use counting::calls;
-use thalweg::ring::{Layout, PopError, mpsc, spsc};
+use thalweg::ring::{Layout, PopError, spsc};
 
 #[test]
 fn a_one_to_one_ring_does_not_allocate() {
@@ -38,25 +38,4 @@ fn a_one_to_one_ring_does_not_allocate() {
         });
         assert_eq!(calls, 0, "{layout:?}");
     }
-}
-
-#[test]
-fn lanes_do_not_allocate() {
-    let (mut producers, mut rx) = mpsc::<u64>(3, 10, Layout::Packed).unwrap();
-    let mut out = Vec::with_capacity(30);
-    let calls = calls(|| {
-        for _ in 0..1000 {
-            for tx in &mut producers {
-                tx.push_slice(&[1; 10]);
-            }
-            assert_eq!(rx.try_pop(), Ok(1));
-            rx.batch(5).for_each(drop);
-            while rx.pop_into(&mut out, 7) > 0 {
-                out.clear();
-            }
-        }
-        producers.iter_mut().for_each(|tx| tx.close());
-        assert_eq!(rx.try_pop(), Err(PopError::Closed));
-    });
-    assert_eq!(calls, 0);
 }

@@ -15,6 +15,7 @@ mod flavour;
 mod gophers;
 #[cfg(target_os = "linux")]
 mod idle;
+mod lanes;
 mod late;
 mod ledger;
 mod living;

@@ -5,7 +5,6 @@
 
 mod batches;
 mod drops;
-mod lanes;
 mod shape;
 mod singles;
 mod threads;
@@ -22,8 +21,7 @@ macro_rules! suite {
 }
 
 suite! {
-    packed: crate::shape::Packed, slotted: crate::shape::Slotted,
-    lane: crate::shape::Lanes;
+    packed: crate::shape::Packed, slotted: crate::shape::Slotted;
     {
         singles: elements_come_out_in_order
             holds_exactly_its_capacity

@@ -1,8 +1,6 @@
 //! What the suite needs of a ring.
 
-use thalweg::ring::{
-    Batch, CapacityError, Consumer, LaneConsumer, Layout, PopError, Producer, mpsc, spsc,
-};
+use thalweg::ring::{Batch, CapacityError, Consumer, Layout, PopError, Producer, spsc};
 
 /// The receiving end, by the methods that all shapes have.
 pub(crate) trait Receive<T> {
@@ -48,7 +46,6 @@ macro_rules! receive {
 }
 
 receive!(Consumer);
-receive!(LaneConsumer);
 
 /// A kind of ring, seen through one of its producers.
 pub(crate) trait Shape {
@@ -84,19 +81,5 @@ impl Shape for Slotted {
         capacity: usize,
     ) -> Result<(Producer<T>, Consumer<T>), CapacityError> {
         spsc(capacity, Layout::Slotted)
-    }
-}
-
-/// Three lanes, two of which are left by their producers at once.
-pub(crate) struct Lanes;
-
-impl Shape for Lanes {
-    type Rx<T: Send + 'static> = LaneConsumer<T>;
-
-    fn try_ring<T: Send + 'static>(
-        capacity: usize,
-    ) -> Result<(Producer<T>, LaneConsumer<T>), CapacityError> {
-        let (mut producers, rx) = mpsc(3, capacity, Layout::Packed)?;
-        Ok((producers.swap_remove(1), rx))
     }
 }
