@@ -39,31 +39,23 @@ pub struct TicketClaim<'a, T> {
     written: usize,
     /// Where the tickets came from.
     ring: &'a Ticket<T>,
-    /// Its positions are counted as without an element.
-    is_counted: bool,
     /// What is not written does not go back.
     is_kept: bool,
 }
 
 impl<'a, T> TicketClaim<'a, T> {
-    /// The caller hands over its tickets, for free positions (rule 2).
+    /// The caller hands over its tickets, for free positions (rule 2). Until they are published,
+    /// they count as without an element.
     pub(super) fn new(ring: &'a Ticket<T>, slots: Slots<'a, T>, tickets: Range<u64>) -> Self {
+        ring.absent.add(tickets.end - tickets.start);
         Self {
             slots,
             start: tickets.start,
             len: (tickets.end - tickets.start) as usize,
             written: 0,
             ring,
-            is_counted: false,
             is_kept: false,
         }
-    }
-
-    /// For a claim that a caller keeps: until it is published, it is no element.
-    pub(super) fn counted(mut self) -> Self {
-        self.ring.absent.add(self.len as u64);
-        self.is_counted = true;
-        self
     }
 
     /// How many elements the claim has room for.
@@ -122,12 +114,6 @@ impl<'a, T> TicketClaim<'a, T> {
     /// It cannot fail. In a ring that was closed meanwhile the elements are there to take.
     #[inline]
     pub fn commit(mut self) -> usize {
-        self.publish()
-    }
-
-    /// Publishes what was written; the claim then has room for what remains.
-    #[inline]
-    pub(super) fn publish(&mut self) -> usize {
         let count = self.written;
         let positions = self.start..self.start + count as u64;
         self.written = 0;
@@ -136,7 +122,7 @@ impl<'a, T> TicketClaim<'a, T> {
         for position in positions {
             self.slots.publish(position);
         }
-        if self.is_counted && count > 0 {
+        if count > 0 {
             self.ring.absent.subtract(count as u64);
         }
         count
@@ -153,9 +139,7 @@ impl<'a, T> TicketClaim<'a, T> {
         }
         if self.ring.tail.redraw(start, end) {
             self.len = self.written;
-            if self.is_counted {
-                self.ring.absent.subtract(end - start);
-            }
+            self.ring.absent.subtract(end - start);
         }
     }
 
@@ -188,7 +172,7 @@ impl<T> Drop for TicketClaim<'_, T> {
                 while self.0.len > 0 {
                     std::mem::forget(self.0.abandon());
                 }
-                if self.0.is_counted && self.0.ring.absent.count() > 0 {
+                if self.0.ring.absent.count() > 0 {
                     self.0.ring.pass_holes();
                 }
             }

@@ -170,26 +170,6 @@ impl<T> Ticket<T> {
         let slots = self.slots();
         let tickets = self.draw(slots, &mut self.near(), count as u64, count as u64);
         let tickets = tickets.map_err(|refused| refused.claim(count))?;
-        Ok(TicketClaim::new(self, slots, tickets).counted())
-    }
-
-    /// Claims room for as many elements as are free in one run, at most `max` and, unless `max` is
-    /// 0, at least one.
-    ///
-    /// # Errors
-    /// [`ClaimError::Full`] if none is free, [`ClaimError::Closed`] if the ring is closed.
-    #[inline]
-    pub fn claim_up_to(&self, max: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
-        self.claim_some(max).map(TicketClaim::counted)
-    }
-
-    /// As [`claim_up_to`](Self::claim_up_to), for who fills and publishes it at once.
-    #[inline]
-    fn claim_some(&self, max: usize) -> Result<TicketClaim<'_, T>, ClaimError> {
-        let want = max.min(self.capacity()) as u64;
-        let slots = self.slots();
-        let tickets = self.draw(slots, &mut self.near(), want.min(1), want);
-        let tickets = tickets.map_err(|refused| refused.claim(max))?;
         Ok(TicketClaim::new(self, slots, tickets))
     }
 
@@ -199,41 +179,18 @@ impl<T> Ticket<T> {
     where
         T: Copy,
     {
-        let Ok(mut claim) = self.claim_some(values.len()) else {
+        let want = values.len().min(self.capacity()) as u64;
+        let slots = self.slots();
+        let Ok(tickets) = self.draw(slots, &mut self.near(), want.min(1), want) else {
             return 0;
         };
-        claim.write(values);
-        claim.commit()
-    }
-
-    /// Appends elements from `values` while there is room, and says how many. A closed ring takes
-    /// 0.
-    ///
-    /// Tickets are drawn for as many as the iterator promises (`size_hint`), and each element is
-    /// published when it comes: what others push meanwhile waits behind, so the iterator should be
-    /// quick. If it panics or ends early, the positions that are left go back, or become holes if
-    /// others have pushed behind them. Nothing is taken from the iterator that does not go into
-    /// the ring.
-    pub fn push_iter(&self, values: impl IntoIterator<Item = T>) -> usize {
-        let mut values = values.into_iter();
-        let mut pushed = 0;
-        loop {
-            let (least, most) = values.size_hint();
-            if most == Some(0) {
-                return pushed;
-            }
-            let Ok(mut claim) = self.claim_up_to(least.max(1)) else {
-                return pushed;
-            };
-            while claim.remaining() > 0 {
-                let Some(value) = values.next() else {
-                    return pushed;
-                };
-                // There is room: `remaining` was asked just now.
-                let _ = claim.push(value);
-                pushed += claim.publish();
-            }
+        let count = (tickets.end - tickets.start) as usize;
+        for (position, value) in tickets.zip(values) {
+            // SAFETY: the ticket is ours, and its slot was free (rule 2).
+            unsafe { slots.slot(position).write(*value) };
+            slots.publish(position);
         }
+        count
     }
 }
 

@@ -56,7 +56,7 @@ fn elements_left_inside_are_dropped_once() {
             let ledger = Ledger::default();
             let ring = ring(capacity, layout);
             // Start away from slot 0, so that what is left wraps.
-            assert_eq!(ring.push_iter((0..3).map(|n| ledger.item(n))), 3);
+            (0..3).for_each(|n| assert!(ring.try_push(ledger.item(n)).is_ok()));
             let mut out = Vec::new();
             ring.pop_into(&mut out, 2).expect("three are in");
             assert_eq!(ledger.sum(), 0);
@@ -129,54 +129,6 @@ fn a_panicking_drop_in_a_claim_leaves_no_gap() {
 }
 
 #[test]
-fn a_panic_in_an_iterator_publishes_what_came_before() {
-    let ledger = Ledger::default();
-    let ring = ring(4, Layout::Packed);
-    let outcome = catch_unwind(AssertUnwindSafe(|| {
-        ring.push_iter((0..4).map(|n| {
-            assert!(n < 2, "seeded panic");
-            ledger.item(n)
-        }))
-    }));
-    assert!(outcome.is_err());
-    assert_eq!(ledger.sum(), 0);
-    drop((ring.try_pop(), ring.try_pop()));
-    assert_eq!(ledger.sum(), 11);
-    assert_eq!(ring.try_pop().err(), Some(PopError::Empty));
-    assert_eq!((ring.len(), ring.can_push()), (0, true));
-}
-
-#[test]
-fn an_iterator_that_ends_early_leaves_holes_only_before_others() {
-    /// Promises five elements, and has two; calls `at_end` when there are no more.
-    struct Short<F>(std::ops::Range<u32>, F);
-    impl<F: FnMut()> Iterator for Short<F> {
-        type Item = u32;
-        fn next(&mut self) -> Option<u32> {
-            let next = self.0.next();
-            if next.is_none() {
-                (self.1)();
-            }
-            next
-        }
-        fn size_hint(&self) -> (usize, Option<usize>) {
-            (5, None)
-        }
-    }
-    let ring = ring(8, Layout::Packed);
-    assert_eq!(ring.push_iter(Short(0..2, || {})), 2);
-    assert_eq!((ring.len(), ring.pushed()), (2, 2));
-    let behind = || assert_eq!(ring.try_push(7), Ok(()));
-    assert_eq!(ring.push_iter(Short(2..4, behind)), 2);
-    assert_eq!((ring.len(), ring.pushed()), (5, 8));
-    for n in 0..4 {
-        assert_eq!(ring.try_pop_at(), Ok((u64::from(n), n)));
-    }
-    assert_eq!(ring.try_pop_at(), Ok((7, 7)));
-    assert_eq!(ring.try_pop_at(), Err(PopError::Empty));
-}
-
-#[test]
 fn a_forgotten_claim_leaks_and_nothing_worse() {
     let ledger = Ledger::default();
     let ring = ring(4, Layout::Packed);
@@ -219,7 +171,7 @@ fn zero_sized_elements_are_counted() {
         // ORDERING: Relaxed, one thread.
         DROPS.store(0, Relaxed);
         let ring = ring(3, layout);
-        assert_eq!(ring.push_iter((0..9).map(|_| Nothing)), 3);
+        (0..3).for_each(|_| assert!(ring.try_push(Nothing).is_ok()));
         let mut out = Vec::new();
         assert_eq!(ring.pop_into(&mut out, 9).map(|taken| taken.count), Ok(3));
         assert_eq!(out.len(), 3);

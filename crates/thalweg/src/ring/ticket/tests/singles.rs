@@ -50,8 +50,7 @@ fn a_closed_ring_refuses_and_drains() {
         assert!(!ring.can_push());
         assert_eq!(ring.try_push(3), Err(PushError::Closed(3)));
         assert_eq!(ring.claim(1).err(), Some(ClaimError::Closed));
-        assert_eq!(ring.claim_up_to(1).err(), Some(ClaimError::Closed));
-        assert_eq!((ring.push_slice(&[3]), ring.push_iter([3])), (0, 0));
+        assert_eq!(ring.push_slice(&[3]), 0);
         assert_eq!((ring.len(), ring.pushed(), ring.popped()), (2, 2, 0));
         assert_eq!((ring.try_pop(), ring.try_pop()), (Ok(1), Ok(2)));
         assert_eq!(ring.try_pop(), Err(PopError::Closed));
@@ -65,14 +64,11 @@ fn batches_take_what_fits_and_say_where() {
     for layout in LAYOUTS {
         let ring = ring(5, layout);
         assert_eq!(ring.push_slice(&[0, 1, 2]), 3);
-        assert_eq!(ring.push_iter(3..9), 2);
+        assert_eq!(ring.push_slice(&[3, 4, 5]), 2);
         let mut out = Vec::new();
         let taken = ring.pop_into(&mut out, 2);
         assert_eq!(taken, Ok(Taken { first: 0, count: 2 }));
-        assert_eq!(
-            ring.push_iter([5, 6, 7].into_iter().filter(|n| n % 2 == 1)),
-            2
-        );
+        assert_eq!(ring.push_slice(&[5, 7]), 2);
         let taken = ring.pop_into(&mut out, usize::MAX);
         assert_eq!(taken, Ok(Taken { first: 2, count: 5 }));
         assert_eq!(out, [0, 1, 2, 3, 4, 5, 7]);
@@ -93,17 +89,6 @@ fn a_vector_with_room_is_not_grown() {
         Ok(room)
     );
     assert_eq!(out.capacity(), room);
-}
-
-#[test]
-fn an_iterator_is_asked_only_for_what_goes_in() {
-    let ring = ring(2, Layout::Packed);
-    let mut values = 0..5;
-    assert_eq!(ring.push_iter(&mut values), 2);
-    assert_eq!(values, 2..5);
-    // An exact iterator leaves no hole when it ends.
-    assert_eq!((ring.try_pop(), ring.try_pop()), (Ok(0), Ok(1)));
-    assert_eq!((ring.push_iter([8]), ring.pushed()), (1, 3));
 }
 
 #[test]
@@ -186,15 +171,12 @@ fn a_claim_is_exact_or_an_error() {
     let error = ring.claim(2).expect_err("one is free");
     assert_eq!(error, ClaimError::Full { asked: 2, free: 1 });
     assert_eq!(ring.claim(0).map(|claim| claim.commit()), Ok(0));
-    let mut claim = ring.claim_up_to(7).expect("one is free");
+    let mut claim = ring.claim(1).expect("one is free");
     assert_eq!(
         (claim.len(), claim.push(3), claim.push(4)),
         (1, Ok(()), Err(4))
     );
     assert_eq!((claim.write(&[4]), claim.commit()), (0, 1));
-    let error = ring.claim_up_to(7).expect_err("full");
-    assert_eq!(error, ClaimError::Full { asked: 7, free: 0 });
-    assert_eq!(ring.claim_up_to(0).map(|claim| claim.len()), Ok(0));
 }
 
 #[test]

@@ -21,16 +21,14 @@ macro_rules! send {
     ($tx:expr, $sender:expr) => {{
         let mut next = 0;
         while next < COUNT {
-            let pushed = match next % 3 {
+            let pushed = match next % 2 {
                 0 => usize::from($tx.try_push(message($sender, next)).is_ok()),
-                1 => {
-                    let numbers = next..COUNT.min(next + 5);
-                    $tx.push_iter(numbers.map(|n| message($sender, n)))
-                }
-                _ => $tx.claim_up_to(4).map_or(0, |mut claim| {
+                _ => $tx.claim(3.min($tx.capacity())).map_or(0, |mut claim| {
                     let numbers = next..COUNT.min(next + 3);
                     for number in numbers.take(claim.len()) {
-                        claim.push(message($sender, number)).expect("room for four");
+                        claim
+                            .push(message($sender, number))
+                            .expect("room for three");
                     }
                     claim.commit()
                 }),

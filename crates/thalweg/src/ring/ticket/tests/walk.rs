@@ -12,7 +12,6 @@ use crate::ring::{ClaimError, Layout, PopError, PushError, Taken, Ticket};
 enum Call {
     Push,
     Slice(usize),
-    Iter(usize),
     /// Claims, writes some and commits or not.
     Claim(usize, usize, bool),
     /// The same, with a push while the claim is open.
@@ -25,8 +24,7 @@ enum Call {
 fn call() -> impl Strategy<Value = Call> {
     prop_oneof![
         20 => Just(Call::Push),
-        10 => (0..9_usize).prop_map(Call::Slice),
-        10 => (0..9_usize).prop_map(Call::Iter),
+        20 => (0..9_usize).prop_map(Call::Slice),
         7 => (0..9_usize, 0..9_usize, any::<bool>()).prop_map(|(n, w, c)| Call::Claim(n, w, c)),
         7 => (0..9_usize, 0..9_usize, any::<bool>())
             .prop_map(|(n, w, c)| Call::ClaimBefore(n, w, c)),
@@ -51,18 +49,6 @@ impl Expected {
         } else {
             self.capacity - self.tickets.len()
         }
-    }
-
-    /// In claims, each of which passes holes at the head.
-    fn push_iter(&mut self, values: &[u32]) -> usize {
-        let mut rest = values;
-        while !rest.is_empty() && self.free() > 0 {
-            let (fit, others) = rest.split_at(rest.len().min(self.free()));
-            self.tickets.extend(fit.iter().copied().map(Some));
-            self.skip_holes();
-            rest = others;
-        }
-        values.len() - rest.len()
     }
 
     fn skip_holes(&mut self) {
@@ -170,11 +156,6 @@ proptest! {
                     let slice: Vec<_> = values.by_ref().take(n).collect();
                     prop_assert_eq!(ring.push_slice(&slice), n.min(free));
                     expected.tickets.extend(slice[..n.min(free)].iter().copied().map(Some));
-                }
-                Call::Iter(n) => {
-                    let slice: Vec<_> = values.by_ref().take(n).collect();
-                    let pushed = expected.push_iter(&slice);
-                    prop_assert_eq!(ring.push_iter(slice), pushed);
                 }
                 Call::Claim(n, written, commit) => {
                     let slice: Vec<_> = values.by_ref().take(written).collect();
