@@ -101,7 +101,7 @@ impl<T, S: Shape> Receiver<T, S> {
     ///
     /// ```
     /// let (mut tx, mut rx) = thalweg::channel::spsc(8);
-    /// tx.send_slice(&[1, 2, 3]).expect("room for 3");
+    /// tx.send_many([1, 2, 3]).expect("room for 3");
     /// assert_eq!(rx.batch(2).sum::<i32>(), 3);
     /// assert_eq!(rx.try_recv(), Ok(3));
     /// ```

@@ -171,7 +171,7 @@ impl Builder {
     /// some times, until half of them are left; then it goes on. It keeps queues, and with them
     /// latencies, short where senders are faster than receivers. Senders look once in up to 64
     /// sends, and where nobody receives, ever more rarely: it is no bound. Turns are given away by
-    /// `send`, `send_many` and `send_slice` only, never by a send that tries, has a deadline, is
+    /// `send` and `send_many` only, never by a send that tries, has a deadline, is
     /// async or is an arm of a select. Counted in
     /// [`Counters::balanced`](super::Counters::balanced).
     ///

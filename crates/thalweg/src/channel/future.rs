@@ -66,7 +66,7 @@ impl<T, S: Shape> Receiver<T, S> {
     /// ```
     /// # futures_executor::block_on(async {
     /// let (mut tx, mut rx) = thalweg::channel::mpsc(8);
-    /// tx.send_slice(&[1, 2, 3]).expect("room for 3");
+    /// tx.send_many([1, 2, 3]).expect("room for 3");
     /// let mut batch = Vec::with_capacity(64);
     /// assert_eq!(rx.recv_many_async(&mut batch, 64).await, Ok(3));
     /// assert_eq!(batch, [1, 2, 3]);

@@ -66,22 +66,6 @@ impl<T> Locked<T> {
         Ok(())
     }
 
-    /// Pushes from the front of the slice while there is room, under one lock; gives how many.
-    pub(super) fn push_slice(&self, values: &[T]) -> usize
-    where
-        T: Copy,
-    {
-        let mut state = lock(&self.state);
-        if state.is_closed {
-            return 0;
-        }
-        let len = self.len();
-        let count = values.len().min(self.limit - len);
-        values[..count].iter().for_each(|&value| state.push(value));
-        self.set_len(len + count);
-        count
-    }
-
     pub(super) fn try_pop(&self) -> Result<T, PopError> {
         self.try_pop_at().map(|(_, value)| value)
     }
@@ -170,8 +154,7 @@ mod tests {
     #[test]
     fn it_grows_in_order_up_to_the_limit() {
         let store = Locked::new(3 * SEGMENT);
-        let values = Vec::from_iter(0..4 * SEGMENT);
-        assert_eq!(store.push_slice(&values), 3 * SEGMENT);
+        (0..3 * SEGMENT).for_each(|n| store.try_push(n).unwrap());
         assert!(matches!(store.try_push(0), Err(PushError::Full(0))));
         for n in 0..3 * SEGMENT {
             assert_eq!(store.try_pop_at(), Ok((n as u64, n)));

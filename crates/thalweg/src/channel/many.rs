@@ -3,7 +3,7 @@
 //! *Nothing of the caller's runs while a ticket, a lock or room is held*: an iterator may wait for
 //! as long as it likes, or panic, and hides nothing that others send. For the same reason what it
 //! has given is sent, and receivers are told, before it is asked for more: whoever it waits for
-//! may be waiting for that. So iterators are sent from one by one. Slices go in batches.
+//! may be waiting for that. So elements are sent one by one. For batches there are claims.
 
 use super::error::{SendError, SendManyError};
 use super::sender::Sender;
@@ -15,7 +15,7 @@ impl<T, S: Shape> Sender<T, S> {
     /// for, so the iterator may wait itself, also for an answer to what it gave before.
     ///
     /// Costs what as many calls of [`send`](Self::send) do. What is there already goes faster by
-    /// [`send_slice`](Self::send_slice) or a [`claim`](Self::claim).
+    /// a [`claim`](Self::claim).
     ///
     /// Under [`Overflow::Reject`](super::Overflow::Reject) it stops at the first that does not fit;
     /// policies that drop are applied element by element.
@@ -73,40 +73,5 @@ impl<T, S: Shape> Sender<T, S> {
             return Err(SendManyError { sent, error });
         }
         Ok(sent)
-    }
-
-    /// Sends all elements of a slice, in batches where there is room; waits as needed. One wake-up
-    /// and one look at the receiver's index serve a whole batch.
-    ///
-    /// # Errors
-    /// As [`send_many`](Self::send_many).
-    pub fn send_slice(&mut self, values: &[T]) -> Result<(), SendManyError<T>>
-    where
-        T: Copy,
-    {
-        let mut sent = 0;
-        while sent < values.len() {
-            let pushed = self.try_send_slice(&values[sent..]);
-            self.balance.keep(pushed, &mut self.end, &self.gate);
-            sent += pushed;
-            if let Some(&value) = values.get(sent) {
-                self.send(value)
-                    .map_err(|error| SendManyError { sent, error })?;
-                sent += 1;
-            }
-        }
-        Ok(())
-    }
-
-    /// Sends elements from the front of a slice while there is room; gives how many.
-    pub fn try_send_slice(&mut self, values: &[T]) -> usize
-    where
-        T: Copy,
-    {
-        let pushed = self.end.push_slice(values);
-        if pushed > 0 && self.hub.readable.notify_or_shut(pushed) {
-            self.discard_late();
-        }
-        pushed
     }
 }

@@ -39,14 +39,6 @@ impl<T> SendEnd<T> {
         with_store!(self, store => store.try_push(value))
     }
 
-    /// Pushes from the front of the slice while there is room; gives how many.
-    pub(super) fn push_slice(&mut self, values: &[T]) -> usize
-    where
-        T: Copy,
-    {
-        with_store!(self, store => store.push_slice(values))
-    }
-
     /// Takes the oldest element out, to make room; nothing unless there is an element for all of
     /// the room. (Where a receiver still takes one out of its slot there is, or will be, room.)
     pub(super) fn take_oldest(&mut self) -> Option<T> {

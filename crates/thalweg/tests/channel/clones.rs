@@ -206,7 +206,7 @@ where
             });
             crate::crowds::await_parked_times(4, || tx.counters().parked);
             match in_one_go {
-                true => tx.send_slice(&[0, 1, 2, 3]).unwrap(),
+                true => tx.send_many(0..4).unwrap(),
                 false => (0..4).for_each(|n| tx.send(n).unwrap()),
             }
             let mut got = threads.map(|thread| thread.join().unwrap());

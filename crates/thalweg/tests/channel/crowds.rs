@@ -59,13 +59,7 @@ fn send_all<S: Made>(
                 thread::yield_now();
             }
         }),
-        2 => tx.send_many(values).unwrap(),
-        3 => {
-            let values: Vec<_> = values.collect();
-            values
-                .chunks(7)
-                .for_each(|some| tx.send_slice(some).unwrap());
-        }
+        2 | 3 => tx.send_many(values).unwrap(),
         _ if flavour.has_claims => {
             let values: Vec<_> = values.collect();
             for some in values.chunks(3) {

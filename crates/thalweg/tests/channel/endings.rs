@@ -35,11 +35,8 @@ pub(crate) fn without_receivers_every_send_gives_back<S: Made>(flavour: Flavour<
         let error = tx.send_many(&mut values).unwrap_err();
         assert_eq!((error.sent, error.error), (0, SendError::Disconnected(7)));
         assert_eq!(values.next(), Some(8));
-        let error = tx.send_slice(&[7, 8]).unwrap_err();
-        assert_eq!((error.sent, error.error), (0, SendError::Disconnected(7)));
         let error = tx.try_send_many(&mut values).unwrap_err();
         assert_eq!((error.sent, error.error), (0, SendError::Disconnected(9)));
-        assert_eq!(tx.try_send_slice(&[1]), 0);
         assert_eq!(values.next(), Some(10));
         if flavour.has_claims {
             assert_eq!(tx.claim(1).unwrap_err(), ClaimError::Disconnected);
@@ -118,8 +115,7 @@ fn sends<S: Made>(
     match form {
         0 => tx.send(1).is_ok(),
         1 => tx.send_timeout(1, LONG).is_ok(),
-        2 => tx.send_many([1]).is_ok(),
-        3 => tx.send_slice(&[1]).is_ok(),
+        2 | 3 => tx.send_many([1]).is_ok(),
         4 => block_on(tx.send_async(1)).is_ok(),
         5 if flavour.has_claims => tx.claim(1).is_ok(),
         5 => tx.send(1).is_ok(),

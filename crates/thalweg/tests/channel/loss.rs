@@ -48,7 +48,7 @@ pub(crate) fn reject_gives_back<S: Made>(flavour: Flavour<S>) {
     assert_eq!((error.sent, error.error), (0, SendError::Full(3)));
     assert_eq!((rx.counters().refused, tx.counters().refused), (6, 6));
     assert_eq!(rx.recv(), Ok(1));
-    let error = tx.send_slice(&[3, 4, 5]).unwrap_err();
+    let error = tx.send_many([3, 4, 5]).unwrap_err();
     assert_eq!((error.sent, error.error), (1, SendError::Full(4)));
     assert_eq!(rx.try_iter().collect::<Vec<_>>(), [2, 3]);
     let counters = rx.counters();
@@ -69,8 +69,7 @@ pub(crate) fn drop_newest_keeps_the_first<S: Made>(flavour: Flavour<S>) {
     assert_eq!((tx.len(), tx.is_full()), (3, true));
     assert_eq!((rx.recv(), rx.lost_before()), (Ok(0), 0));
     tx.try_send(8).unwrap();
-    tx.send_many(9..12).unwrap();
-    tx.send_slice(&[12]).unwrap();
+    tx.send_many(9..13).unwrap();
     assert_eq!(told(&mut rx), [(1, 0), (2, 0), (8, 5)]);
     block_on(tx.send_async(13)).unwrap();
     assert_eq!(told(&mut rx), [(13, 4)]);
@@ -92,8 +91,7 @@ pub(crate) fn drop_oldest_keeps_the_last<S: Made>(flavour: Flavour<S>) {
     tx.try_send(8).unwrap();
     tx.send_timeout(9, Duration::ZERO).unwrap();
     assert_eq!(told(&mut rx), [(7, 1), (8, 0), (9, 0)]);
-    tx.send_many(10..17).unwrap();
-    tx.send_slice(&[17, 18]).unwrap();
+    tx.send_many(10..19).unwrap();
     block_on(tx.send_async(19)).unwrap();
     assert_eq!(told(&mut rx), [(17, 7), (18, 0), (19, 0)]);
     let counters = rx.counters();

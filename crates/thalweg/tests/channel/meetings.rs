@@ -40,7 +40,6 @@ pub(crate) fn nothing_is_there_to_wait_for<S: Made>(flavour: Flavour<S>) {
         Err(SendTimeoutError::Timeout(2))
     );
     assert_eq!(tx.try_send_many([1]).unwrap_err().sent, 0);
-    assert_eq!(tx.try_send_slice(&[1]), 0);
     let mut out = vec![];
     assert_eq!(rx.try_recv_many(&mut out, 3), Err(TryRecvError::Empty));
     assert_eq!((rx.recv_each(3, drop), rx.batch(3).count()), (0, 0));
@@ -71,8 +70,7 @@ pub(crate) fn tries_meet_those_who_wait<S: Made>(flavour: Flavour<S>) {
     thread::scope(|scope| {
         scope.spawn(move || {
             tx.send(2).unwrap();
-            tx.send_many([3, 4]).unwrap();
-            tx.send_slice(&[5, 6]).unwrap();
+            tx.send_many(3..7).unwrap();
         });
         let mut got = Vec::new();
         while got.len() < 5 {
@@ -100,10 +98,6 @@ pub(crate) fn without_receivers_every_send_gives_back<S: Made>(flavour: Flavour<
     assert_eq!(block_on(tx.send_async(7)), Err(SendError::Disconnected(7)));
     assert_eq!(
         tx.send_many([7, 8]).unwrap_err().error,
-        SendError::Disconnected(7)
-    );
-    assert_eq!(
-        tx.send_slice(&[7, 8]).unwrap_err().error,
         SendError::Disconnected(7)
     );
 }
@@ -203,7 +197,7 @@ pub(crate) fn reject_gives_back<S: Made>(flavour: Flavour<S>) {
         Err(SendTimeoutError::Full(1))
     );
     assert_eq!(block_on(tx.send_async(1)), Err(SendError::Full(1)));
-    assert_eq!(tx.send_slice(&[1]).unwrap_err().error, SendError::Full(1));
+    assert_eq!(tx.send_many([1]).unwrap_err().error, SendError::Full(1));
     assert_eq!(rx.counters().refused, 4);
     let alarm = Alarm::new();
     let mut future = rx.recv_async();

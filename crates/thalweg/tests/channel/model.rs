@@ -116,16 +116,13 @@ impl<S: Made> Run<S> {
         let count = self.random.below(self.model.capacity + 2);
         let room = self.model.capacity - self.model.queue.len();
         let values = self.fresh(count);
-        let sent = match self.random.below(2) {
-            0 => self.ends.0.try_send_slice(&values),
-            _ => match self.ends.0.try_send_many(values.iter().copied()) {
-                Ok(sent) => sent,
-                Err(error) => {
-                    self.model.refused += 1;
-                    assert_eq!(error.error.into_inner(), values[error.sent]);
-                    error.sent
-                }
-            },
+        let sent = match self.ends.0.try_send_many(values.iter().copied()) {
+            Ok(sent) => sent,
+            Err(error) => {
+                self.model.refused += 1;
+                assert_eq!(error.error.into_inner(), values[error.sent]);
+                error.sent
+            }
         };
         assert_eq!(sent, count.min(room));
         values[..sent]
@@ -140,13 +137,10 @@ impl<S: Made> Run<S> {
         if matches!(self.model.overflow, Overflow::Block | Overflow::Reject) {
             let room = self.model.capacity - self.model.queue.len();
             let values = &values[..count.min(room)];
-            self.ends.0.send_slice(values).unwrap();
+            self.ends.0.send_many(values.iter().copied()).unwrap();
             values.iter().for_each(|&n| assert!(self.model.send(n)));
         } else {
-            match self.random.below(2) {
-                0 => self.ends.0.send_slice(&values).unwrap(),
-                _ => self.ends.0.send_many(values.iter().copied()).unwrap(),
-            }
+            self.ends.0.send_many(values.iter().copied()).unwrap();
             values.iter().for_each(|&n| assert!(self.model.send(n)));
         }
     }

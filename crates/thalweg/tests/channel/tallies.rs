@@ -27,7 +27,7 @@ pub(crate) fn elements_are_counted<S: Made>(flavour: Flavour<S>) {
     rx.recv().unwrap();
     assert_eq!(rx.batch(2).count(), 2);
     assert_eq!(elements(tx.counters()), [4, 3, 2, 0, 0]);
-    tx.send_slice(&[1, 2]).unwrap();
+    tx.send_many([1, 2]).unwrap();
     assert_eq!(elements(rx.counters()), [6, 3, 2, 0, 0]);
     drop(rx);
     assert!(tx.send(7).is_err());
@@ -141,9 +141,8 @@ fn a_send_that_must_not_wait_gives_no_turn_away() {
         tx.send_timeout(n, Duration::from_secs(60)).unwrap();
     }
     tx.try_send_many(0..SENT).unwrap();
-    assert_eq!(tx.try_send_slice(&[7; 1_000]), 1_000);
     assert_eq!(rx.counters().balanced, 0);
     tx.send_many(0..SENT).unwrap();
     assert!(rx.counters().balanced > 0);
-    assert_eq!(rx.try_iter().count(), 4 * SENT as usize + 1_000);
+    assert_eq!(rx.try_iter().count(), 4 * SENT as usize);
 }

@@ -110,8 +110,7 @@ fn closing_wakes_senders() {
 fn batches_go_element_by_element() {
     let (mut tx, mut rx) = mpsc(0);
     let sender = thread::spawn(move || {
-        tx.send_many(0..100).unwrap();
-        tx.send_slice(&[100, 101, 102]).unwrap();
+        tx.send_many(0..103).unwrap();
     });
     let mut got = Vec::new();
     while let Ok(count) = rx.recv_many(&mut got, 7) {

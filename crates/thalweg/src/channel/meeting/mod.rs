@@ -88,17 +88,6 @@ impl<T> Meeting<T> {
         }
     }
 
-    /// Gives elements to receivers that wait; gives how many. There is no room for more.
-    pub(super) fn push_slice(&self, values: &[T]) -> usize
-    where
-        T: Copy,
-    {
-        let pushed = values
-            .iter()
-            .take_while(|value| self.try_push(**value).is_ok());
-        pushed.count()
-    }
-
     /// Takes the element of a sender that waits, with its number; `Empty` if there is none.
     pub(super) fn try_pop_at(&self) -> Result<(u64, T), PopError> {
         let mut state = lock(&self.state);

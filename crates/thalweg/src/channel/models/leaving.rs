@@ -31,22 +31,6 @@ over_stores! {
     unbounded, 3, [];
 }
 
-fn a_batch_that_comes_late_is_gone_at_once<S: Shape>((mut tx, rx): KeptEnds<S>) {
-    let receiver = thread::spawn(move || drop(rx));
-    begin();
-    let sent = tx.try_send_slice(&[7]);
-    receiver.join().unwrap();
-    check_gone(&tx, sent as u64);
-}
-
-over_stores! {
-    a_batch_that_comes_late_is_gone_at_once;
-    ring, 3, ["shut", "late_missed"];
-    lanes, 2, ["shut", "late_missed"];
-    ticket, 2, ["shut"];
-    unbounded, 2, [];
-}
-
 fn a_claim_that_comes_late_is_gone_at_once<S: Shape>((mut tx, rx): KeptEnds<S>) {
     let receiver = thread::spawn(move || drop(rx));
     begin();
