@@ -11,20 +11,13 @@ use crate::ring::{self, PopError};
 pub enum SendError<T> {
     /// Every receiver is gone, or the channel was closed.
     Disconnected(T),
-    /// The channel is full, and its policy is [`Overflow::Reject`](super::Overflow::Reject); or
-    /// [`try_send_many`](super::Sender::try_send_many) found it full under any policy.
+    /// The channel is full (at a rendezvous: nobody is waiting), and its policy is
+    /// [`Overflow::Reject`](super::Overflow::Reject), or the send was one that does not wait.
     Full(T),
 }
 
-/// Why a `try_send` did not take the element; it is given back.
-#[derive(Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum TrySendError<T> {
-    /// The channel holds as many elements as it can. For a rendezvous channel: nobody is waiting.
-    Full(T),
-    /// Every receiver is gone, or the channel was closed.
-    Disconnected(T),
-}
+/// Why a `try_send` did not take the element; the same two answers.
+pub type TrySendError<T> = SendError<T>;
 
 /// Why a send with a time limit did not take the element; it is given back.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -42,29 +35,15 @@ giving_back!(SendError,
     /// Whether no later try can succeed.
     is_disconnected Disconnected:
     Disconnected "sending into a channel without receivers",
-    Full "sending into a full channel, which does not wait");
-giving_back!(TrySendError,
-    /// Whether no later try can succeed.
-    is_disconnected Disconnected:
-    Full "sending into a full channel",
-    Disconnected "sending into a channel without receivers");
+    Full "sending into a full channel without waiting");
 giving_back!(SendTimeoutError,
     /// Whether no later try can succeed.
     is_disconnected Disconnected:
     Timeout "sending into a channel that stayed full until the time limit",
     Disconnected "sending into a channel without receivers",
-    Full "sending into a full channel, which does not wait");
+    Full "sending into a full channel without waiting");
 
 impl<T> From<SendError<T>> for SendTimeoutError<T> {
-    fn from(error: SendError<T>) -> Self {
-        match error {
-            SendError::Disconnected(value) => Self::Disconnected(value),
-            SendError::Full(value) => Self::Full(value),
-        }
-    }
-}
-
-impl<T> From<SendError<T>> for TrySendError<T> {
     fn from(error: SendError<T>) -> Self {
         match error {
             SendError::Disconnected(value) => Self::Disconnected(value),
@@ -210,11 +189,7 @@ mod tests {
         );
         assert_eq!(
             SendError::Full(1).to_string(),
-            "sending into a full channel, which does not wait"
-        );
-        assert_eq!(
-            TrySendError::Full(1).to_string(),
-            "sending into a full channel"
+            "sending into a full channel without waiting"
         );
         assert_eq!(
             SendTimeoutError::Timeout(1).to_string(),

@@ -10,7 +10,7 @@ use std::future::Future;
 use std::pin::Pin;
 use std::task::{Context, Poll};
 
-use super::error::{RecvError, SendError, TrySendError};
+use super::error::{RecvError, SendError};
 use super::hub::Overflow;
 use super::receiver::{Receiver, Source};
 use super::select::Listed;
@@ -220,16 +220,15 @@ impl<T, S: Shape> Sender<T, S> {
                 return Some(Ok(()));
             };
             match sender.push_once(element) {
-                Ok(()) => Some(Ok(())),
-                Err(TrySendError::Disconnected(back)) => Some(Err(SendError::Disconnected(back))),
-                Err(TrySendError::Full(back)) if sender.hub.habits.overflow == Overflow::Reject => {
+                Err(SendError::Full(back)) if sender.hub.habits.overflow == Overflow::Reject => {
                     sender.gate.refused.add(1);
                     Some(Err(SendError::Full(back)))
                 }
-                Err(TrySendError::Full(back)) => {
+                Err(SendError::Full(back)) => {
                     *value = Some(back);
                     None
                 }
+                outcome => Some(outcome),
             }
         };
         let outcome = poll_on(

@@ -159,10 +159,6 @@ impl<T> Receiver<T> {
 impl<T> Listing for Receiver<T> {
     type Found = Result<T, PopError>;
 
-    fn spins_listed(&mut self) -> bool {
-        false
-    }
-
     fn look(&mut self) -> Option<Self::Found> {
         match self.0.try_take() {
             Err(PopError::Empty) => None,

@@ -109,17 +109,16 @@ impl<T, S: Shape> Sender<T, S> {
                 self.balance.keep(1, &mut self.end, &self.gate);
                 Ok(())
             }
-            Err(TrySendError::Disconnected(value)) => Err(SendError::Disconnected(value)),
-            Err(TrySendError::Full(value)) => self.send_or_wait(value),
+            Err(SendError::Full(value)) => self.send_or_wait(value),
+            gone => gone,
         }
     }
 
     #[cold]
     fn send_into_full(&mut self, value: T) -> Result<(), SendError<T>> {
         match self.overflow(value) {
-            Ok(()) => Ok(()),
-            Err(TrySendError::Disconnected(value)) => Err(SendError::Disconnected(value)),
-            Err(TrySendError::Full(value)) => self.send_or_wait(value),
+            Err(SendError::Full(value)) => self.send_or_wait(value),
+            gone => gone,
         }
     }
 

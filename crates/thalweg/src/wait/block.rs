@@ -159,10 +159,6 @@ pub(crate) struct OnSignal<'s, F> {
 impl<R, F: FnMut() -> Option<R>> Listing for OnSignal<'_, F> {
     type Found = R;
 
-    fn spins_listed(&mut self) -> bool {
-        false
-    }
-
     fn look(&mut self) -> Option<R> {
         (self.attempt)()
     }
@@ -210,7 +206,9 @@ pub(crate) trait Listing {
     type Found;
 
     /// Whether looking finds nothing unless this side is listed: then it spins afterwards.
-    fn spins_listed(&mut self) -> bool;
+    fn spins_listed(&mut self) -> bool {
+        false
+    }
 
     /// Looks, while it is not listed.
     fn look(&mut self) -> Option<Self::Found>;

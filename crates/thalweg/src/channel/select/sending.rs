@@ -6,7 +6,7 @@ use std::time::Instant;
 use super::arm::{Arm, Choice, Listed, Meets, Untimed};
 use super::ready::Watched;
 use super::{Select, SelectTimeout};
-use crate::channel::error::{SendError, SendTimeoutError, TrySendError};
+use crate::channel::error::{SendError, SendTimeoutError};
 use crate::channel::hub::Overflow;
 use crate::channel::meeting::{Offered, Stake};
 use crate::channel::sender::Sender;
@@ -50,11 +50,11 @@ impl<T, S: Shape, F> Arm for SendArm<'_, T, S, F> {
         self.listed.on.used_up();
         let outcome = match self.sender.push_once(value) {
             Ok(()) => Ok(()),
-            Err(TrySendError::Disconnected(value)) => {
+            Err(SendError::Disconnected(value)) => {
                 *self.value = Some(value);
                 Err(SendError::Disconnected(()))
             }
-            Err(TrySendError::Full(value)) => {
+            Err(SendError::Full(value)) => {
                 *self.value = Some(value);
                 if self.sender.hub.habits.overflow != Overflow::Reject {
                     return false;

@@ -48,10 +48,7 @@ pub struct Timer {
 /// As the receiver of this name in `crossbeam-channel`, but that it says so when it is over. After
 /// a duration beyond what the clock can say it never comes.
 pub fn after(duration: Duration) -> Timer {
-    Timer {
-        due: Some(later(Instant::now(), duration)),
-        period: None,
-    }
+    at(later(Instant::now(), duration))
 }
 
 /// The moment `duration` after `now`, or the last that the clock can say, which does not come.
