@@ -31,6 +31,14 @@ pub(super) struct Assembly<T> {
     pub(super) merge: Option<Box<dyn Merge>>,
 }
 
+/// Each bell once, without one's own.
+fn others(mut bells: Vec<usize>, own: usize) -> Box<[usize]> {
+    bells.sort_unstable();
+    bells.dedup();
+    bells.retain(|&bell| bell != own);
+    bells.into()
+}
+
 impl<T: Send + Sync + 'static> Assembly<T> {
     pub(super) fn make_stages(
         &mut self,
@@ -94,7 +102,6 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         let bells: Vec<usize> = std::iter::once(CALLER)
             .chain((0..producers).map(|at| first_bell + at))
             .collect();
-        let (strategy, shares) = (self.plan.strategy, self.plan.shares);
         let setup = lanes::Setup {
             publisher,
             capacity,
@@ -103,7 +110,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
             bells: &bells,
             merger_bell: self.bell_of(0),
             rings: self.may_sleep(),
-            waiter: &|| Waiter::new(strategy, shares),
+            waiter: &|| self.waiter(),
         };
         let (mut producers, merger) =
             lanes::lanes(setup, factory).map_err(|_| BuildError::Capacity(capacity))?;
@@ -122,10 +129,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
             bells.push(CALLER);
             bells.push(self.bell_of(0));
         }
-        bells.sort_unstable();
-        bells.dedup();
-        bells.retain(|&bell| bell != own);
-        bells.into()
+        others(bells, own)
     }
 
     /// Bells of the threads of the stages right behind the publisher, seen from `own`.
@@ -134,11 +138,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
             return Box::default();
         }
         let first = (0..self.graph.after.len()).filter(|&at| self.graph.after[at].is_empty());
-        let mut bells: Vec<usize> = first.map(|at| self.bell_of(at)).collect();
-        bells.sort_unstable();
-        bells.dedup();
-        bells.retain(|&bell| bell != own);
-        bells.into()
+        others(first.map(|at| self.bell_of(at)).collect(), own)
     }
 
     fn crew(&mut self, stages: &[usize], bell: usize) -> Crew<T> {

@@ -184,6 +184,12 @@ pub(super) fn lanes<T: Send + Sync + 'static>(
 ) -> Result<(Vec<Producer<T>>, Merger<T>), crate::ring::broadcast::BuildError> {
     let mut producers = Vec::new();
     let mut lanes = Vec::new();
+    let rung = |bell| -> Box<[usize]> {
+        match setup.rings {
+            true => [bell].into(),
+            false => Box::default(),
+        }
+    };
     for &bell in setup.bells {
         let mut builder = Builder::new(setup.capacity);
         builder.writer(&[]);
@@ -196,29 +202,18 @@ pub(super) fn lanes<T: Send + Sync + 'static>(
             clock: Clock::global(),
             merger: Farewell {
                 control: Arc::clone(setup.control),
-                bells: if setup.rings {
-                    [setup.merger_bell].into()
-                } else {
-                    Box::default()
-                },
+                bells: rung(setup.merger_bell),
             },
             timeline: Arc::clone(setup.timeline),
             waiter: (setup.waiter)(),
             bell,
         });
         lanes.extend(readers.into_iter().filter_map(|reader| match reader {
-            Reader::Write(reader) => {
-                let bell: Box<[usize]> = if setup.rings {
-                    [bell].into()
-                } else {
-                    Box::default()
-                };
-                Some(Lane {
-                    reader,
-                    bell,
-                    closed: false,
-                })
-            }
+            Reader::Write(reader) => Some(Lane {
+                reader,
+                bell: rung(bell),
+                closed: false,
+            }),
             Reader::Look(_) => None,
         }));
     }

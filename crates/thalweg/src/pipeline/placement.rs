@@ -32,21 +32,22 @@ pub struct Placement {
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 enum Kind {
-    Threads {
-        on_caller: usize,
-        threads: usize,
-    },
+    Threads { on_caller: usize, threads: usize },
     Auto,
-    Explicit {
-        caller: Vec<String>,
-        threads: Vec<Seat>,
-    },
+    Explicit(Vec<Seat>),
 }
 
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Seat {
-    core: Option<usize>,
+    spot: Spot,
     stages: Vec<String>,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Spot {
+    Caller,
+    /// A thread, pinned to this core.
+    Thread(Option<usize>),
 }
 
 /// Stands for "all of them" in [`Kind::Threads`].
@@ -101,44 +102,27 @@ impl Placement {
     /// and [`on_core`](Self::on_core). Every stage must be named once; a sharded stage is named as
     /// `match[0]`, `match[1]` and so on, or as `match` for all its shards.
     pub fn explicit() -> Self {
-        Self::of(Kind::Explicit {
-            caller: Vec::new(),
-            threads: Vec::new(),
-        })
+        Self::of(Kind::Explicit(Vec::new()))
     }
 
-    fn seat(mut self, core: Option<usize>, stages: Vec<String>) -> Self {
+    fn seat<S: Into<String>>(mut self, spot: Spot, stages: impl IntoIterator<Item = S>) -> Self {
+        let stages = stages.into_iter().map(Into::into).collect();
+        let seat = Seat { spot, stages };
         match &mut self.kind {
-            Kind::Explicit { threads, .. } => threads.push(Seat { core, stages }),
-            _ => {
-                let threads = vec![Seat { core, stages }];
-                self.kind = Kind::Explicit {
-                    caller: Vec::new(),
-                    threads,
-                };
-            }
+            Kind::Explicit(seats) => seats.push(seat),
+            _ => self.kind = Kind::Explicit(vec![seat]),
         }
         self
     }
 
     /// These stages run on the caller whenever it publishes. Makes the placement explicit.
-    pub fn on_caller<S: Into<String>>(mut self, stages: impl IntoIterator<Item = S>) -> Self {
-        let stages = stages.into_iter().map(Into::into);
-        match &mut self.kind {
-            Kind::Explicit { caller, .. } => caller.extend(stages),
-            _ => {
-                self.kind = Kind::Explicit {
-                    caller: stages.collect(),
-                    threads: Vec::new(),
-                }
-            }
-        }
-        self
+    pub fn on_caller<S: Into<String>>(self, stages: impl IntoIterator<Item = S>) -> Self {
+        self.seat(Spot::Caller, stages)
     }
 
     /// These stages share a thread. Makes the placement explicit.
     pub fn on_thread<S: Into<String>>(self, stages: impl IntoIterator<Item = S>) -> Self {
-        self.seat(None, stages.into_iter().map(Into::into).collect())
+        self.seat(Spot::Thread(None), stages)
     }
 
     /// These stages share a thread that is pinned to `core`. Makes the placement explicit.
@@ -147,7 +131,7 @@ impl Placement {
         core: usize,
         stages: impl IntoIterator<Item = S>,
     ) -> Self {
-        self.seat(Some(core), stages.into_iter().map(Into::into).collect())
+        self.seat(Spot::Thread(Some(core)), stages)
     }
 
     /// Leaves threads where the scheduler puts them, except those with a core of their own by name.
@@ -179,7 +163,7 @@ impl fmt::Display for Placement {
                 write!(f, "caller:{on_caller}+threads:{threads}")
             }
             Kind::Auto => write!(f, "auto"),
-            Kind::Explicit { .. } => write!(f, "explicit"),
+            Kind::Explicit(_) => write!(f, "explicit"),
         }
     }
 }
@@ -269,20 +253,16 @@ impl Machine {
 impl Placement {
     /// Deals the stages, named by `names` in the order of the pipeline, to threads.
     pub(super) fn plan(&self, names: &[String], machine: &Machine) -> Result<Plan, BuildError> {
-        let (caller, threads) = self.deal(names, machine)?;
+        let (caller, mut threads) = self.deal(names, machine)?;
         // Producers beside the caller want cores too; the caller of such a pipeline mostly sleeps.
         let wanting = threads.len() + machine.producers.max(1);
         let count = machine.cores.count();
         let left = machine
             .left_by_caller()
             .filter(|_| self.pinned && count > 1);
-        let threads = threads
-            .into_iter()
-            .map(|(core, stages)| {
-                let cores = core.map(|core| vec![core]).or_else(|| left.clone());
-                PlannedThread { stages, cores }
-            })
-            .collect();
+        for thread in &mut threads {
+            thread.cores = thread.cores.take().or_else(|| left.clone());
+        }
         Ok(Plan {
             caller,
             threads,
@@ -292,18 +272,15 @@ impl Placement {
         })
     }
 
-    #[expect(
-        clippy::type_complexity,
-        reason = "caller, and (core, stages) per thread"
-    )]
+    /// The caller's stages, and the threads, with cores where they were named.
     fn deal(
         &self,
         names: &[String],
         machine: &Machine,
-    ) -> Result<(Vec<usize>, Vec<(Option<usize>, Vec<usize>)>), BuildError> {
+    ) -> Result<(Vec<usize>, Vec<PlannedThread>), BuildError> {
         let stages = names.len();
         let (on_caller, threads) = match &self.kind {
-            Kind::Explicit { caller, threads } => return explicit(names, caller, threads, machine),
+            Kind::Explicit(seats) => return explicit(names, seats, machine),
             Kind::Auto if machine.producers == 0 => (ALL, 0),
             Kind::Auto => (0, (machine.cores.count() - 1).clamp(1, stages)),
             Kind::Threads { on_caller, threads } => (*on_caller, *threads),
@@ -320,20 +297,20 @@ impl Placement {
         let dealt = (0..threads)
             .map(|at| {
                 let range = on_caller + rest * at / threads..on_caller + rest * (at + 1) / threads;
-                (None, range.collect())
+                let (stages, cores) = (range.collect(), None);
+                PlannedThread { stages, cores }
             })
             .collect();
         Ok(((0..on_caller).collect(), dealt))
     }
 }
 
-#[expect(clippy::type_complexity, reason = "as `deal`")]
+/// As [`Placement::deal`].
 fn explicit(
     names: &[String],
-    caller: &[String],
-    threads: &[Seat],
+    seats: &[Seat],
     machine: &Machine,
-) -> Result<(Vec<usize>, Vec<(Option<usize>, Vec<usize>)>), BuildError> {
+) -> Result<(Vec<usize>, Vec<PlannedThread>), BuildError> {
     let mut placed = vec![false; names.len()];
     let mut find = |wanted: &[String]| {
         let mut places = Vec::new();
@@ -359,14 +336,21 @@ fn explicit(
         places.sort_unstable();
         Ok(places)
     };
-    let caller = find(caller)?;
-    let mut dealt = Vec::new();
-    for seat in threads {
-        if let Some(core) = seat.core {
-            cores::check(&[core], &machine.cores).map_err(BuildError::Pin)?;
+    let (mut caller, mut dealt) = (Vec::new(), Vec::new());
+    for seat in seats {
+        let stages = find(&seat.stages)?;
+        match seat.spot {
+            Spot::Caller => caller.extend(stages),
+            Spot::Thread(core) => {
+                let cores = core.map(|core| vec![core]);
+                if let Some(cores) = &cores {
+                    cores::check(cores, &machine.cores).map_err(BuildError::Pin)?;
+                }
+                dealt.push(PlannedThread { stages, cores });
+            }
         }
-        dealt.push((seat.core, find(&seat.stages)?));
     }
+    caller.sort_unstable();
     match placed.iter().position(|placed| !placed) {
         Some(at) => Err(BuildError::Unplaced(names[at].clone())),
         None => Ok((caller, dealt)),

@@ -151,11 +151,6 @@ impl<C: TimeSource> Pace<C> {
         self.mode
     }
 
-    /// Changes the mode, from the next wait on. What was learned stays.
-    pub fn set_mode(&mut self, mode: Mode) {
-        self.mode = mode;
-    }
-
     /// What a wake-up of this endpoint's threads costs, as measured so far, ns; 2,000 to 50,000.
     pub fn wake_ns(&self) -> u64 {
         self.clock.ns(self.wake)

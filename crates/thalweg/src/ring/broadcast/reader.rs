@@ -216,13 +216,6 @@ macro_rules! common {
             pub fn progress(&self) -> Progress {
                 Progress(Arc::clone(&self.cursor.done))
             }
-
-            /// Elements published but not yet released by this reader.
-            pub fn lag(&self) -> u64 {
-                // ORDERING: Relaxed; a figure for people, nothing is read on its strength.
-                let published = self.cursor.ring.published.load(Ordering::Relaxed);
-                published.saturating_sub(self.cursor.next)
-            }
         }
     };
 }

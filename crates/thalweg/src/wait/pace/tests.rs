@@ -87,7 +87,7 @@ fn latency_mode_spins_for_5_ms_and_power_mode_never() {
     }
     let (took, _) = spin(&clock, &mut pace);
     assert!(took >= 5_000 * US, "whatever it has learned: {took}");
-    pace.set_mode(Mode::Power);
+    pace.mode = Mode::Power;
     assert_eq!(spin(&clock, &mut pace).1, 0);
     assert_eq!(pace.mode(), Mode::Power);
 }
@@ -203,7 +203,7 @@ fn on_one_core_a_turn_is_given_away_once() {
     let (clock, mut pace) = pace(Mode::Balanced, || 1);
     wait(&clock, &mut pace, 10_000 * US, 5 * US);
     for mode in [Mode::Balanced, Mode::Latency] {
-        pace.set_mode(mode);
+        pace.mode = mode;
         assert_eq!(spin(&clock, &mut pace).1, 1);
     }
 }
@@ -221,7 +221,7 @@ fn on_one_core_who_waits_long_sleeps_at_once() {
         pace.found_spinning();
     }
     for mode in [Mode::Balanced, Mode::Latency] {
-        pace.set_mode(mode);
+        pace.mode = mode;
         assert_eq!(spin(&clock, &mut pace).1, 0, "{mode:?}");
     }
     // Where the other answers quickly, yielding comes back.
@@ -269,7 +269,7 @@ fn cores_are_looked_at_again() {
         assert_eq!(pace.is_alone(), cores == 1);
     }
     LOOKS.set(0);
-    pace.set_mode(Mode::Latency);
+    pace.mode = Mode::Latency;
     let end = clock.now.get() + 3_000_000 * US;
     while clock.now.get() < end {
         wait(&clock, &mut pace, 4 * US, 5 * US);
