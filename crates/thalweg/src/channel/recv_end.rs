@@ -117,7 +117,7 @@ impl<T> RecvEnd<T> {
             }
             Self::Ticket(ring, gate) => {
                 let taken = ring.pop_into(out, max);
-                gate.notify_room(taken.map_or(1, |taken| taken.count));
+                gate.notify_room(taken.unwrap_or(1));
                 taken?;
             }
         }

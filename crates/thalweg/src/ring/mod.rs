@@ -18,4 +18,4 @@ pub use prefetch::prefetch;
 pub use sequence::{CAPACITY_MAX, CapacityError};
 pub use spsc::{Batch, Claim, ClaimError, Consumer, Layout, PopError, Producer, PushError, spsc};
 pub(crate) use ticket::TicketEnd;
-pub use ticket::{Taken, Ticket, TicketClaim};
+pub use ticket::{Ticket, TicketClaim};

@@ -4,7 +4,6 @@ use std::iter::FusedIterator;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use super::Layout;
 use super::error::PopError;
 use super::shared::Shared;
 use super::store::View;
@@ -217,11 +216,6 @@ impl<T> Consumer<T> {
         self.shared().capacity()
     }
 
-    /// Which of the two storage cores this ring has.
-    pub fn layout(&self) -> Layout {
-        self.shared().layout()
-    }
-
     /// How many elements can be taken. The producer may add some at any time.
     ///
     /// A slotted ring has no shared count and finds it by bisection: up to log2(capacity) line
@@ -314,7 +308,7 @@ impl<T> Drop for Consumer<T> {
 }
 
 shown!([T] Consumer<T>, "Consumer", this,
-    "layout": this.layout(), "capacity": this.capacity(), "len": this.len(),
+    "capacity": this.capacity(), "len": this.len(),
     "closed": this.is_closed());
 
 /// Elements that are being taken from a ring; see [`Consumer::batch`].

@@ -3,7 +3,6 @@
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
-use super::Layout;
 use super::claim::Claim;
 use super::error::{ClaimError, PushError};
 use super::shared::Shared;
@@ -211,11 +210,6 @@ impl<T> Producer<T> {
         self.shared().capacity()
     }
 
-    /// Which of the two storage cores this ring has.
-    pub fn layout(&self) -> Layout {
-        self.shared().layout()
-    }
-
     /// How many elements are in the ring. The consumer may take some at any time, so it can be
     /// fewer by now.
     pub fn len(&self) -> usize {
@@ -334,5 +328,5 @@ impl<T> Drop for Producer<T> {
 }
 
 shown!([T] Producer<T>, "Producer", this,
-    "layout": this.layout(), "capacity": this.capacity(), "len": this.len(),
+    "capacity": this.capacity(), "len": this.len(),
     "closed": this.is_closed());

@@ -93,13 +93,6 @@ impl<T> Shared<T> {
         self.capacity
     }
 
-    pub(super) fn layout(&self) -> Layout {
-        match self.view().is_slotted {
-            true => Layout::Slotted,
-            false => Layout::Packed,
-        }
-    }
-
     #[inline(always)]
     pub(super) fn cell(&self, position: u64) -> &Cell<T> {
         self.view().cell(position)

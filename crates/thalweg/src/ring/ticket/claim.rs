@@ -68,11 +68,6 @@ impl<'a, T> TicketClaim<'a, T> {
         self.len == 0
     }
 
-    /// How many elements were written so far.
-    pub fn written(&self) -> usize {
-        self.written
-    }
-
     /// How many elements can still be written.
     pub fn remaining(&self) -> usize {
         self.len - self.written

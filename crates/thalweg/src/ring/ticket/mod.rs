@@ -80,7 +80,6 @@ mod tests;
 
 pub use claim::TicketClaim;
 pub(crate) use end::TicketEnd;
-pub use pop::Taken;
 
 use super::sequence::CapacityError;
 use super::spsc::Layout;
@@ -255,11 +254,6 @@ impl<T> Ticket<T> {
         self.storage.capacity()
     }
 
-    /// How the slots are laid out.
-    pub fn layout(&self) -> Layout {
-        self.storage.layout()
-    }
-
     /// The position of the next push, from 0: how many tickets producers have drawn. A claim that
     /// gives tickets back lowers it again.
     pub fn pushed(&self) -> u64 {
@@ -363,7 +357,7 @@ impl<T> Drop for Ticket<T> {
 }
 
 shown!([T] Ticket<T>, "Ticket", this,
-    "layout": this.layout(), "capacity": this.capacity(), "len": this.len(),
+    "capacity": this.capacity(), "len": this.len(),
     "closed": this.is_closed());
 
 /// Pauses after a lost compare-and-swap: one at first, since on few cores the next try succeeds,

@@ -5,15 +5,6 @@ use super::{Backoff, Ticket};
 use crate::ring::PopError;
 use crate::ring::sync::Ordering;
 
-/// What a `pop_into` moved: elements of consecutive positions.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Taken {
-    /// The position of the first element.
-    pub first: u64,
-    /// How many elements.
-    pub count: usize,
-}
-
 impl<T> Ticket<T> {
     /// Draws tickets for 1 to `max` elements, `max` being at least 1, and passes over holes; gives
     /// the first position and how many. Begins where `near` says, which becomes the position after
@@ -144,25 +135,24 @@ impl<T> Ticket<T> {
         Ok((position, unsafe { slots.take(position) }))
     }
 
-    /// Moves up to `max` elements to the end of `out` with one compare-and-swap, and says which.
+    /// Moves up to `max` elements to the end of `out` with one compare-and-swap, and says how
+    /// many.
     ///
     /// Unless `max` is 0, there is at least one. A batch ends before a hole, so that the positions
     /// are consecutive. Allocates only if `out` has no spare capacity for what is in the ring.
     ///
     /// # Errors
     /// As [`try_pop`](Self::try_pop).
-    pub fn pop_into(&self, out: &mut Vec<T>, max: usize) -> Result<Taken, PopError> {
+    pub fn pop_into(&self, out: &mut Vec<T>, max: usize) -> Result<usize, PopError> {
         let max = self.reserve(out, max);
         if max == 0 {
-            let first = self.popped();
-            return Ok(Taken { first, count: 0 });
+            return Ok(0);
         }
         let slots = self.slots();
         let (first, count) = self.serve(slots, &mut self.popped(), max)?;
         // SAFETY: our tickets, seen as elements, taken once (rule 3); `out` has room for `max`.
         unsafe { slots.take_into(first, count, out) };
-        let count = count as usize;
-        Ok(Taken { first, count })
+        Ok(count as usize)
     }
 
     /// Makes room in `out` for what is in the ring, at most `max`, before any ticket is drawn; how

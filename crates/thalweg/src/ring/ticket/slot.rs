@@ -203,13 +203,6 @@ impl<T> Storage<T> {
         })
     }
 
-    pub(super) fn layout(&self) -> Layout {
-        match &self.store {
-            Store::Packed(_) => Layout::Packed,
-            Store::Slotted(_) => Layout::Slotted,
-        }
-    }
-
     pub(super) fn capacity(&self) -> usize {
         (self.mask + 1 - self.slack) as usize
     }

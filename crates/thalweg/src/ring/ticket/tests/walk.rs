@@ -6,7 +6,7 @@ use proptest::collection::vec;
 use proptest::prelude::*;
 
 use super::ring;
-use crate::ring::{ClaimError, Layout, PopError, PushError, Taken, Ticket};
+use crate::ring::{ClaimError, Layout, PopError, PushError, Ticket};
 
 #[derive(Debug, Clone)]
 enum Call {
@@ -70,16 +70,13 @@ impl Expected {
         }
     }
 
-    fn pop_into(&mut self, out: &mut Vec<u32>, max: usize) -> Result<Taken, PopError> {
+    fn pop_into(&mut self, out: &mut Vec<u32>, max: usize) -> Result<usize, PopError> {
         let mut count = 0;
-        let mut first = self.popped;
         while count < max && (count == 0 || matches!(self.tickets.front(), Some(Some(_)))) {
-            let (position, value) = self.pop()?;
-            out.push(value);
-            first = position - count as u64;
+            out.push(self.pop()?.1);
             count += 1;
         }
-        Ok(Taken { first, count })
+        Ok(count)
     }
 
     /// Claims `n` from `ring`, writes `values` there and pushes `behind` meanwhile, and does the
