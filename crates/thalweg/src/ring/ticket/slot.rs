@@ -20,7 +20,7 @@ use std::marker::PhantomData;
 use std::mem::MaybeUninit;
 
 use super::super::sequence::{CapacityError, memory_for, slots_for};
-use super::super::sync::{AtomicU64, UnsafeCell, order};
+use super::super::sync::{AtomicU64, IS_MODEL, UnsafeCell, order};
 use super::Layout;
 
 const FREE: u64 = 0;
@@ -81,6 +81,14 @@ pub(super) struct Slot<T> {
 }
 
 impl<T> Slot<T> {
+    /// Free for the first lap.
+    fn free() -> Self {
+        Self {
+            stamp: AtomicU64::new(FREE),
+            cell: UnsafeCell::new(MaybeUninit::uninit()),
+        }
+    }
+
     /// The stamp, for a producer.
     #[inline(always)]
     fn for_push(&self) -> Stamp {
@@ -146,40 +154,18 @@ enum Store<T> {
     Slotted(Box<[Line<T>]>),
 }
 
-/// What is valid as zeros.
-trait Zeros: Sized {
-    #[cfg(any(loom, shuttle))]
-    fn zero() -> Self;
-}
-
-// Valid: the stamp is an integer, and the cell may hold anything.
-impl<T> Zeros for Slot<T> {
-    #[cfg(any(loom, shuttle))]
-    fn zero() -> Self {
-        Self {
-            stamp: AtomicU64::new(FREE),
-            cell: UnsafeCell::new(MaybeUninit::uninit()),
-        }
-    }
-}
-
-impl<T> Zeros for Line<T> {
-    #[cfg(any(loom, shuttle))]
-    fn zero() -> Self {
-        Self(Slot::zero())
-    }
-}
-
 /// So many slots, free for the first lap.
-fn zeroed<S: Zeros>(slots: usize) -> Result<Box<[S]>, CapacityError> {
+///
+/// # Safety
+/// What `free` gives is valid as zeros, outside of a model, and the same.
+unsafe fn zeroed<S>(slots: usize, free: fn() -> S) -> Result<Box<[S]>, CapacityError> {
     memory_for::<S>(slots)?;
     // A model's atomics are more than their bytes.
-    #[cfg(any(loom, shuttle))]
-    return Ok((0..slots).map(|_| S::zero()).collect());
-    #[cfg(not(any(loom, shuttle)))]
-    // SAFETY: a slot, and a line of one, is valid as zeros: an integer, which says free for lap 0,
-    // and room for an element that need not be there.
-    return Ok(unsafe { Box::new_zeroed_slice(slots).assume_init() });
+    if IS_MODEL {
+        return Ok((0..slots).map(|_| free()).collect());
+    }
+    // SAFETY: the caller says so.
+    Ok(unsafe { Box::new_zeroed_slice(slots).assume_init() })
 }
 
 /// Owns a power of two of slots.
@@ -193,11 +179,16 @@ impl<T> Storage<T> {
     pub(super) fn new(layout: Layout, capacity: usize) -> Result<Self, CapacityError> {
         let slots = slots_for(capacity)?;
         debug_assert!(slots.is_power_of_two() && capacity <= slots);
+        // SAFETY: a slot, and a line of one, is valid as zeros: an integer, which says free for lap
+        // 0, and room for an element that need not be there.
+        let store = unsafe {
+            match layout {
+                Layout::Packed => Store::Packed(zeroed(slots, Slot::free)?),
+                Layout::Slotted => Store::Slotted(zeroed(slots, || Line(Slot::free()))?),
+            }
+        };
         Ok(Self {
-            store: match layout {
-                Layout::Packed => Store::Packed(zeroed(slots)?),
-                Layout::Slotted => Store::Slotted(zeroed(slots)?),
-            },
+            store,
             mask: slots as u64 - 1,
             slack: (slots - capacity) as u64,
         })
