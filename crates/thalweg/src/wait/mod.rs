@@ -17,6 +17,7 @@
 mod barrier;
 mod block;
 pub mod cores;
+mod lent;
 mod pace;
 mod panics;
 mod parker;
@@ -26,6 +27,7 @@ mod waiter;
 
 pub(crate) use block::{Listed, Listing, block_listed, poll_on, wait_on};
 pub use block::{TimedOut, block};
+pub(crate) use lent::Lent;
 pub use pace::{Mode, Pace};
 pub(crate) use panics::{Panics, wake};
 pub use roster::Entry;

@@ -5,6 +5,8 @@
 
 use crate::ring::sync::{AtomicU32, AtomicU64, IS_MODEL, Ordering, order, parking, yield_now};
 // Not the model's: `Wake` asks for this one, and its count is not what is modelled.
+use super::Lent;
+use std::cell::Cell;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
 use std::time::Instant;
@@ -150,9 +152,8 @@ impl Parker {
     }
 }
 
-#[cfg(not(any(loom, shuttle)))]
 std::thread_local! {
-    static CACHED: std::cell::Cell<Option<Parker>> = const { std::cell::Cell::new(None) };
+    static KEPT: Cell<Option<Parker>> = const { Cell::new(None) };
 }
 
 /// Makes this thread's parker, so that no wait allocates later but a wait within a wait.
@@ -163,31 +164,7 @@ pub(crate) fn prepare() {
 /// Calls `wait` with this thread's parker. A wait within a wait has one of its own, since each
 /// would sleep through the other's notification; it is allocated, as is the first of a thread.
 pub(super) fn with<R>(wait: impl FnOnce(&Parker) -> R) -> R {
-    let lent = Lent(Some(cached().unwrap_or_else(Parker::new)));
-    let parker = lent.0.as_ref().expect("put there above");
-    wait(parker)
-}
-
-/// Goes back to where it came from, also if the wait panics.
-struct Lent(Option<Parker>);
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        #[cfg(not(any(loom, shuttle)))]
-        // Where the thread is past its last breath there is nothing to keep it in.
-        let _ = CACHED.try_with(|cached| cached.set(self.0.take()));
-    }
-}
-
-#[cfg(not(any(loom, shuttle)))]
-fn cached() -> Option<Parker> {
-    CACHED.try_with(std::cell::Cell::take).ok().flatten()
-}
-
-/// The threads of a model share what is local to a thread.
-#[cfg(any(loom, shuttle))]
-fn cached() -> Option<Parker> {
-    None
+    wait(Lent::new(&KEPT, Parker::new).fetch())
 }
 
 #[cfg(all(test, loom))]

@@ -31,7 +31,7 @@ mod token;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
-pub(super) use token::{Lent, Stake};
+pub(super) use token::{LentToken, Stake, lend};
 
 use crate::ring::sync::{Mutex, fault, lock};
 use crate::ring::{PopError, PushError};

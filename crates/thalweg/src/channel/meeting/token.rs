@@ -14,6 +14,8 @@
 
 use crate::ring::sync::{Arc, Mutex, MutexGuard, fault, lock};
 // Not the model's: it tells tokens apart, and synchronizes nothing.
+use crate::wait::Lent;
+use std::cell::Cell;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -65,62 +67,17 @@ impl Token {
     }
 }
 
-/// A thread's last token, for its next select.
-#[cfg(not(any(loom, shuttle)))]
-mod cache {
-    use super::{Arc, Token};
-    use std::cell::Cell;
-
-    std::thread_local! {
-        static KEPT: Cell<Option<Arc<Token>>> = const { Cell::new(None) };
-    }
-
-    pub(super) fn take() -> Option<Arc<Token>> {
-        KEPT.try_with(Cell::take).ok().flatten()
-    }
-
-    pub(super) fn keep(token: Arc<Token>) {
-        // Where the thread is past its last breath there is nothing to keep it in.
-        let _ = KEPT.try_with(|kept| kept.set(Some(token)));
-    }
-}
-
-/// The threads of a model share what is local to a thread.
-#[cfg(any(loom, shuttle))]
-mod cache {
-    use super::{Arc, Token};
-
-    pub(super) fn take() -> Option<Arc<Token>> {
-        None
-    }
-
-    pub(super) fn keep(_: Arc<Token>) {}
+std::thread_local! {
+    /// The thread's last token, for its next select.
+    static KEPT: Cell<Option<Arc<Token>>> = const { Cell::new(None) };
 }
 
 /// A token for the time of a select. Allocates for the first of a thread, and for a select within
 /// a select.
-#[derive(Debug, Default)]
-pub(in crate::channel) struct Lent(Option<Arc<Token>>);
+pub(in crate::channel) type LentToken = Lent<Arc<Token>>;
 
-impl Lent {
-    /// The token, if there is one.
-    pub(in crate::channel) fn get(&self) -> Option<&Arc<Token>> {
-        self.0.as_ref()
-    }
-
-    /// The token; fetched if there is none yet.
-    pub(in crate::channel) fn fetch(&mut self) -> &Arc<Token> {
-        let fetch = || cache::take().unwrap_or_else(|| Arc::new(Token::new()));
-        self.0.get_or_insert_with(fetch)
-    }
-}
-
-impl Drop for Lent {
-    fn drop(&mut self) {
-        if let Some(token) = self.0.take() {
-            cache::keep(token);
-        }
-    }
+pub(in crate::channel) fn lend() -> LentToken {
+    Lent::new(&KEPT, || Arc::new(Token::new()))
 }
 
 /// One arm of a waiting select.
@@ -225,13 +182,13 @@ mod tests {
 
     #[test]
     fn a_token_is_kept_for_the_next_select() {
-        let mut lent = Lent::default();
+        let mut lent = lend();
         assert!(lent.get().is_none());
         let number = lent.fetch().number;
-        let mut inner = Lent::default();
+        let mut inner = lend();
         assert_ne!(inner.fetch().number, number);
         drop(inner);
         drop(lent);
-        assert_eq!(Lent::default().fetch().number, number);
+        assert_eq!(lend().fetch().number, number);
     }
 }

@@ -95,7 +95,7 @@ pub use ready::{Ready, Source};
 pub use timer::{Timer, after, at, never, tick};
 
 use super::error::{RecvError, SendError};
-use super::meeting::Lent;
+use super::meeting::{LentToken, lend};
 use super::receiver::Receiver;
 use super::sender::Sender;
 use super::shape::Shape;
@@ -136,7 +136,7 @@ errors! {
 #[must_use = "nothing is selected before `wait` or one of its kin"]
 pub struct Select<R, A = NoArms> {
     arms: A,
-    token: Lent,
+    token: LentToken,
     is_biased: bool,
     result: PhantomData<fn() -> R>,
 }
@@ -158,7 +158,7 @@ impl<R, A: Choices<R>> Select<R, A> {
     fn with_arms(arms: A) -> Self {
         Self {
             arms,
-            token: Lent::default(),
+            token: lend(),
             is_biased: false,
             result: PhantomData,
         }

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use super::arm::{Arm, Arms, Listed, Meets};
 use super::round::Round;
 use super::{SelectEmpty, SelectTimeout};
-use crate::channel::meeting::{Lent, Stake};
+use crate::channel::meeting::{LentToken, Stake, lend};
 use crate::channel::receiver::Receiver;
 use crate::channel::sender::Sender;
 use crate::channel::shape::Shape;
@@ -168,7 +168,7 @@ shown!([] Ready, "Ready", this, "pace": this.pace);
 /// A wait for the endpoints of a list.
 struct Watch<'w, 's> {
     arms: Places<'w, 's>,
-    token: Lent,
+    token: LentToken,
 }
 
 /// The endpoints, and where they are listed.
@@ -183,7 +183,7 @@ impl<'w, 's> Watch<'w, 's> {
         places.resize_with(sources.len(), Listed::default);
         Self {
             arms: Places { sources, places },
-            token: Lent::default(),
+            token: lend(),
         }
     }
 

@@ -35,12 +35,12 @@ use std::time::Instant;
 
 use super::arm::{Arm, Arms, Meets};
 use super::turns::Turns;
-use crate::channel::meeting::{Lent, Stake};
+use crate::channel::meeting::{LentToken, Stake};
 use crate::wait::{Listing, Pace, block_listed};
 
 pub(super) struct Round<'s, A> {
     pub(super) arms: &'s mut A,
-    pub(super) token: &'s mut Lent,
+    pub(super) token: &'s mut LentToken,
     /// Arms are looked at in their order.
     pub(super) is_biased: bool,
 }
