@@ -241,7 +241,9 @@ impl<T> RecvEnd<T> {
 
     /// Closes the store and wakes the senders.
     pub(super) fn close(&mut self) {
-        with_store!(self, store => _ = store.close());
+        with_store!(self, store => {
+            store.close();
+        });
         self.gate().writable.notify_all();
     }
 

@@ -137,7 +137,9 @@ impl<T> SendEnd<T> {
 
     /// Closes the store as far as this sender may.
     pub(super) fn close(&mut self) {
-        with_store!(self, store => _ = store.close());
+        with_store!(self, store => {
+            store.close();
+        });
     }
 
     /// Where senders and receivers meet, if they do.
