@@ -6,7 +6,6 @@ use thalweg::ring::{self, Batch, Consumer, Layout, Producer};
 use thalweg::wait::Mode;
 
 use super::list::{BatchPairs, BlockingPairs, Crowds, TryPairs};
-use super::yielding::{self, YieldingRecv, YieldingSend};
 use super::{BlockingRecv, BlockingSend, TryRecv, TrySend, copies};
 use super::{Crowd, Element, Message, Pair, RecvBatch, SendBatch, Shape};
 
