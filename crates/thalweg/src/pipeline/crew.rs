@@ -57,6 +57,9 @@ pub(super) struct Crew<T> {
     bells: Box<[usize]>,
     /// Several stages that all take their events one at a time may be led through them together.
     gait: Option<Gait>,
+    /// The last stage gives each event's slot back at once, and may wait for the caller meanwhile:
+    /// it does not go ahead of the others, whose share of the slots the caller may wait for.
+    is_held: bool,
     /// The stage at work, for the name in an error.
     current: usize,
     /// How many events a stage without company takes up at a time.
@@ -74,6 +77,7 @@ impl<T> Crew<T> {
             control: Arc::clone(control),
             bells: Box::default(),
             gait: None,
+            is_held: false,
             current: 0,
             limit_alone: usize::MAX,
         }
@@ -173,9 +177,22 @@ impl<T> Crew<T> {
         };
         let mut any = if merged { Turn::WORKED } else { Turn::IDLE };
         let mut every = Turn::DONE;
+        let held = self.held();
+        let mut ceiling = u64::MAX;
         for (at, stage) in self.stages.iter_mut().enumerate() {
             self.current = at;
-            let turn = stage.turn(self.line.reader(at), limit, mark);
+            let reader = self.line.reader(at);
+            let turn = if held == Some(at) {
+                let room = ceiling.saturating_sub(reader.next_sequence());
+                held_turn(&mut **stage, reader, room.min(limit as u64), mark)
+            } else {
+                stage.turn(reader, limit, mark)
+            };
+            // One that is blocked may wait for the one that is held, and one that is done has no
+            // share of any slot left.
+            if !turn.is(Turn::BLOCKED.or(Turn::DONE)) {
+                ceiling = ceiling.min(reader.next_sequence());
+            }
             any = any.or(turn);
             every = every.and(turn);
         }
@@ -185,6 +202,12 @@ impl<T> Crew<T> {
         } else {
             self.round_without_work(any, every)
         }
+    }
+
+    /// The place of a stage that does not go ahead of the others.
+    fn held(&self) -> Option<usize> {
+        let is_held = self.is_held && !fault::is("last_ahead");
+        is_held.then(|| self.stages.len() - 1)
     }
 
     #[cold]
@@ -221,20 +244,30 @@ impl<T> Crew<T> {
         head.map_or(0, Reader::waiting_now)
     }
 
+    /// Whether a round would get anywhere.
     pub(super) fn is_ready(&mut self) -> bool {
-        self.merge.as_mut().is_some_and(|merge| merge.is_ready()) || self.has_news()
+        let held = self.held();
+        self.merge.as_mut().is_some_and(|merge| merge.is_ready()) || self.has_news(held)
+    }
+
+    /// As [`is_ready`](Self::is_ready), and counts what the last stage is held back from.
+    pub(super) fn is_undone(&mut self) -> bool {
+        self.merge.as_mut().is_some_and(|merge| merge.is_ready()) || self.has_news(None)
     }
 
     /// Whether a turn of some stage would find something, or all of them the end. That of one is no
     /// news: the others may have to wait for other threads still.
-    fn has_news(&mut self) -> bool {
+    fn has_news(&mut self, held: Option<usize>) -> bool {
         let readers = self.line.readers();
-        let mut closed = 0;
-        for reader in &mut *readers {
+        let (mut closed, mut ceiling) = (0, u64::MAX);
+        for (at, reader) in readers.iter_mut().enumerate() {
+            let next = reader.next_sequence();
             match reader.poll() {
+                // It waits for one that has nothing.
+                Polled::Ready(_) if held == Some(at) && next >= ceiling => {}
                 Polled::Ready(_) => return true,
                 Polled::Closed => closed += 1,
-                Polled::Empty => {}
+                Polled::Empty => ceiling = ceiling.min(next),
             }
         }
         closed > 0 && (closed == readers.len() || fault::is("end_of_one"))
@@ -288,6 +321,20 @@ impl<T> Crew<T> {
         }
         control.ring_everybody();
     }
+}
+
+/// A turn of a stage that is held back: nothing, if there is no `limit` to it.
+fn held_turn<T>(
+    stage: &mut dyn Stage<T>,
+    reader: &mut Reader<T>,
+    limit: u64,
+    mark: &mut Mark,
+) -> Turn {
+    if limit == 0 {
+        mark.ticks = None;
+        return Turn::IDLE;
+    }
+    stage.turn(reader, limit as usize, mark)
 }
 
 #[cfg(all(test, not(loom)))]

@@ -114,7 +114,7 @@ impl<T> Desk<T> {
                 crew.extend(self.tray().drain(..));
                 self.set(HELD);
             }
-            RECALLED if !crew.is_ready() || fault::is("desk_undone") => self.give_back(crew),
+            RECALLED if !crew.is_undone() || fault::is("desk_undone") => self.give_back(crew),
             _ => {}
         }
     }

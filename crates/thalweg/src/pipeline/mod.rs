@@ -125,8 +125,7 @@ impl<T> Pipeline<T> {
 
     /// Writes and publishes one event, and runs the caller's stages, if any. Waits while the
     /// pipeline is full, and until one slot is free: a last stage on another thread may itself wait
-    /// for what the caller does between two calls, if no other last stage comes after it on that
-    /// thread.
+    /// for what the caller does between two calls, if no other stage comes after it on that thread.
     ///
     /// The slot holds what an earlier event left there. Costs some 3 ns besides `write` and the
     /// stages.

@@ -20,7 +20,7 @@ use crate::wait::cores::{self, Cores};
 ///
 /// Stages that share a thread take turns. So a stage hangs if it blocks until a later one on its
 /// thread has done something, and so does a last stage that blocks until the caller has done
-/// something between two publishes, if another last stage, or shard of one, comes after it on its
+/// something between two publishes, if another stage, or shard of one, comes after it on its
 /// thread: give it a thread of its own, or stop before the event
 /// ([`Chunk::try_for_each`](super::Chunk::try_for_each)).
 #[derive(Debug, Clone, PartialEq, Eq)]

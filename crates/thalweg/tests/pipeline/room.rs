@@ -185,6 +185,61 @@ fn one_of_two_last_stages_on_a_thread_may_wait_for_the_caller() {
     }
 }
 
+/// As [`two_last`] with the first stage on another thread, which comes ahead while the one that
+/// does not wait is at its first event: the one that waits must not go ahead of its fellow.
+fn ahead_of_its_fellow(strategy: Strategy) {
+    const COUNT: u64 = 300;
+    let (sender, receiver) = mpsc::sync_channel(2);
+    let ahead = Arc::new(AtomicU64::new(0));
+    let reached = Arc::clone(&ahead);
+    let begun = Arc::new(AtomicBool::new(false));
+    let is_begun = Arc::clone(&begun);
+    let mut pipeline = Pipeline::builder(CAPACITY, || 0_u64)
+        .stage("a", move |_: &mut u64, context| {
+            reached.store(context.sequence(), SeqCst);
+        })
+        .observe("other", move |_, context| {
+            begun.store(true, SeqCst);
+            while context.sequence() == 0 && ahead.load(SeqCst) < CAPACITY as u64 - 1 {
+                std::thread::yield_now();
+            }
+        })
+        .after("a")
+        .observe("waits", move |event, _| sender.send(*event).unwrap())
+        .after("a")
+        .placement(
+            Placement::explicit()
+                .on_thread(["other", "waits"])
+                .on_thread(["a"])
+                .waiting(strategy),
+        )
+        .build()
+        .unwrap();
+    let mut received = Vec::new();
+    // Alone, so that it is the only one that "other" finds.
+    pipeline.publish(|event| *event = 0).unwrap();
+    while !is_begun.load(SeqCst) {
+        std::thread::yield_now();
+    }
+    for number in 1..COUNT {
+        pipeline.publish(|event| *event = number).unwrap();
+        received.extend(receiver.try_iter());
+    }
+    while (received.len() as u64) < COUNT {
+        received.push(receiver.recv().unwrap());
+    }
+    assert_eq!(received, (0..COUNT).collect::<Vec<_>>());
+    pipeline.drain().unwrap();
+    pipeline.join().unwrap();
+}
+
+#[test]
+fn a_last_stage_that_may_wait_does_not_go_ahead_of_its_fellow_on_the_thread() {
+    for strategy in STRATEGIES {
+        ends(move || ahead_of_its_fellow(strategy));
+    }
+}
+
 #[test]
 fn a_last_stage_may_wait_for_the_caller_though_another_thread_needs_its_fellow() {
     for strategy in STRATEGIES {

@@ -23,6 +23,7 @@ faults! {
     end_of_one: handover::a_thread_whose_first_stage_is_done_sleeps;
     failure_untold: panics::the_caller_asleep_for_room_hears_of_it;
     lane_unrung: lanes::living_producers_are_all_served;
+    last_ahead: handover::results_are_drained_beside_another_last_stage;
     room_late: handover::results_are_drained_between_publishes;
     room_unrung: handover::results_are_drained_by_a_caller_that_sleeps;
     room_unseen: handover::results_are_drained_between_publishes;

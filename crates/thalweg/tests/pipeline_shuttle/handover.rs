@@ -115,6 +115,39 @@ fn results_of_two_threads_are_drained_between_publishes() {
     explore(|| drained_between(Placement::threads(2)));
 }
 
+/// "waits" waits for the caller, which needs "other", on the same thread, for room.
+#[test]
+fn results_are_drained_beside_another_last_stage() {
+    explore(|| {
+        const COUNT: u64 = 8;
+        let (sender, results) = sync_channel(1);
+        let mut pipeline = Pipeline::builder(4, || 0_u64)
+            .stage("a", |_: &mut u64, _| ())
+            .observe("other", |_, _| ())
+            .after("a")
+            .observe("waits", move |event, _| sender.send(*event).unwrap())
+            .after("a")
+            .placement(
+                Placement::explicit()
+                    .on_thread(["other", "waits"])
+                    .on_thread(["a"])
+                    .waiting(Strategy::Park),
+            )
+            .build()
+            .unwrap();
+        let mut seen = Vec::new();
+        for number in 0..COUNT {
+            pipeline.publish(|event| *event = number).unwrap();
+            seen.extend(results.try_iter());
+        }
+        while (seen.len() as u64) < COUNT {
+            seen.push(results.recv().unwrap());
+        }
+        assert_eq!(seen, (0..COUNT).collect::<Vec<_>>());
+        pipeline.join().unwrap();
+    });
+}
+
 /// The end of the first stage is no news while the others have still to wait for another thread: a
 /// thread that took it for such would never give that one a turn.
 #[test]

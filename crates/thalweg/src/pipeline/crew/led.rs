@@ -44,6 +44,8 @@ impl<T> Crew<T> {
             is_eager: false,
         });
         self.gait = gait;
+        let last = self.stages.last().filter(|_| is_many);
+        self.is_held = last.is_some_and(|last| last.eager_bells().is_some());
         self.bells = Box::default();
         if let (Some(gait), Some((last, others))) = (&mut self.gait, self.stages.split_last())
             && let Some(bells) = last.eager_bells()
