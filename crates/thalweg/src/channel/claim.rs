@@ -18,7 +18,8 @@ enum Room<'c, T> {
 ///
 /// A claim that is dropped sends nothing and drops what was written. In a channel where several
 /// senders share a ring, the elements of a claim come out one after another, and those sent later
-/// by others wait for it: be quick.
+/// by others wait for it: be quick. It is `Send`, so that a task may hold it while it awaits
+/// something else.
 #[must_use = "a claim that is not committed sends nothing"]
 pub struct Claim<'c, T> {
     /// Taken by `commit`.

@@ -43,13 +43,13 @@
 //!
 //! # Async
 //! [`Sender::send_async`], [`Sender::claim_async`], [`Receiver::recv_async`],
-//! [`Receiver::recv_many_async`], [`Sender::closed`] and [`Select::wait_async`] are futures, which
-//! need nothing of a runtime but its `Waker`. A future takes its element when it is polled, not
-//! when it is made. One that is done panics when it is polled again, as that of an `async fn` does;
-//! a [`oneshot::Receiver`], which is an end and a future, says once more that nothing comes. With
-//! the feature `stream`, off by default, ends become a `futures_core::Stream`
-//! and a `futures_sink::Sink`: [`Receiver::stream`], [`Receiver::into_stream`],
-//! `Sender::into_sink`.
+//! [`Receiver::recv_many_async`], [`Sender::closed`], [`Select::wait_async`] and
+//! [`Ready::wait_async`] are futures, which need nothing of a runtime but its `Waker`. A future
+//! takes its element when it is polled, not when it is made. One that is done panics when it is
+//! polled again, as that of an `async fn` does; a [`oneshot::Receiver`], which is an end and a
+//! future, says once more that nothing comes. With the feature `stream`, off by default, ends
+//! become a `futures_core::Stream` and a `futures_sink::Sink`: [`Receiver::stream`],
+//! [`Receiver::into_stream`], `Sender::into_sink`.
 //!
 //! # Memory ordering
 //! What a thread did before it sent an element is visible to the thread that received it, after
@@ -115,8 +115,8 @@ macro_rules! shape {
         $(#[$doc])*
         ///
         /// # Panics
-        /// If `capacity` is above [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX); [`Builder`] gives an
-        /// error instead.
+        /// If `capacity` is above [`CAPACITY_MAX`](crate::ring::CAPACITY_MAX), or there is no
+        /// memory for so many; [`Builder`] gives an error instead.
         pub fn $name<T: Send>(capacity: usize) -> Ends<T, $shape> {
             match Builder::new(capacity).$name() {
                 Ok(ends) => ends,

@@ -216,8 +216,8 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// Samples one event in `events`, rounded up to a power of two. 1 stamps every event: at
-    /// batches of one event that costs some 200 ns each for three stages.
+    /// Samples one event in `events`, rounded up to a power of two; 512 unless said otherwise. 1
+    /// stamps every event, which costs 140 to 370 ns each for three stages on the caller's thread.
     pub fn sample_every(mut self, events: u64) -> Self {
         self.sample_every = events;
         self

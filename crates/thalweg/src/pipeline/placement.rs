@@ -23,6 +23,9 @@ use crate::wait::cores::{self, Cores};
 /// something between two publishes, if another stage, or shard of one, comes after it on its
 /// thread: give it a thread of its own, or stop before the event
 /// ([`Chunk::try_for_each`](super::Chunk::try_for_each)).
+///
+/// Its text is `inline`, `auto` or `threads:N`, which `parse` reads; `caller:K+threads:N` and
+/// `explicit` are printed only.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Placement {
     kind: Kind,

@@ -7,7 +7,7 @@ use std::future::poll_fn;
 use std::task::Poll;
 use std::thread;
 use thalweg::channel::{
-    ClaimError, ManyReceivers, ManySenders, Overflow, RecvError, SendError, TryRecvError,
+    ClaimError, ManyReceivers, ManySenders, Overflow, RecvError, SendError, TryRecvError, mpmc,
 };
 
 pub(crate) fn a_claim_in_a_task_waits_for_all_of_its_room<S: Made>(flavour: Flavour<S>) {
@@ -382,9 +382,29 @@ fn ends_and_futures_are_unpin_for_every_element() {
     is_sent(rx.recv_many_async(&mut Vec::new(), 1));
     is_sent(tx.claim_async(1));
     is_sent(Select::new().recv(&mut rx, drop).wait_async());
+    is_sent(Ready::new().wait_async(&mut [&mut tx, &mut rx]));
     fn is_unpin<E: Unpin>() {}
-    is_unpin::<Claim<'_, T>>();
-    is_unpin::<Batch<'_, T>>();
+    goes::<Claim<'_, T>>();
+    goes::<Batch<'_, T>>();
     is_unpin::<Iter<'_, T, Mpsc>>();
     is_unpin::<IntoIter<T, Mpsc>>();
+}
+
+#[test]
+fn a_claim_may_end_on_another_thread() {
+    let (mut tx, mut rx) = mpmc::<String>(4);
+    for (is_committed, got) in [(true, 2), (false, 0)] {
+        let mut claim = tx.claim(3).unwrap();
+        claim.push("here".to_owned()).unwrap();
+        thread::scope(|scope| {
+            scope.spawn(move || {
+                claim.push("there".to_owned()).unwrap();
+                if is_committed {
+                    assert_eq!(claim.commit(), 2);
+                }
+            });
+        });
+        assert_eq!(rx.try_iter().count(), got);
+    }
+    assert_eq!(tx.send_many(["x"; 4].map(String::from)), Ok(()));
 }

@@ -182,7 +182,8 @@ impl<R, A: Choices<R>> Select<R, A> {
     /// While the select waits at a rendezvous the element is with the channel; it is back in
     /// `value` when the select is over or dropped, unless a receiver has it. Errors are those of
     /// [`Sender::send`]: [`SendError::Disconnected`] if no receiver is left, and
-    /// [`SendError::Full`], at once, under [`Overflow::Reject`](super::Overflow::Reject).
+    /// [`SendError::Full`], at once, under [`Overflow::Reject`](super::Overflow::Reject). They hold
+    /// `()` in place of the element, which is still in `value`.
     pub fn send<'a, T, S: Shape, F>(
         self,
         sender: &'a mut Sender<T, S>,

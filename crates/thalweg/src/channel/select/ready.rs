@@ -32,10 +32,11 @@ pub trait Watched {
 }
 
 /// An endpoint in a list for [`Ready`]: a [`Receiver`], or a [`Sender`], of any elements and shape.
-pub trait Source: Watched {}
+/// It is `Send`, so that [`Ready::wait_async`] can be awaited in a task that changes threads.
+pub trait Source: Watched + Send {}
 
-impl<T, S: Shape> Source for Receiver<T, S> {}
-impl<T, S: Shape> Source for Sender<T, S> {}
+impl<T: Send, S: Shape> Source for Receiver<T, S> {}
+impl<T: Send, S: Shape> Source for Sender<T, S> {}
 
 shown!([] dyn Source + '_, "Source", _this);
 

@@ -43,6 +43,10 @@ pub struct TicketClaim<'a, T> {
     is_kept: bool,
 }
 
+// SAFETY: the slots belong to whoever holds the claim (rule 2), on any thread, and live as long as
+// the ring that it borrows; what is written there may be committed or dropped on another thread.
+unsafe impl<T: Send> Send for TicketClaim<'_, T> {}
+
 impl<'a, T> TicketClaim<'a, T> {
     /// The caller hands over its tickets, for free positions (rule 2). Until they are published,
     /// they count as without an element.

@@ -198,7 +198,8 @@ impl<T> Ticket<T> {
     /// touches them. The ring never holds more than `capacity`.
     ///
     /// # Errors
-    /// [`CapacityError`] if `capacity` is 0 or above [`CAPACITY_MAX`](super::CAPACITY_MAX).
+    /// [`CapacityError`] if `capacity` is 0 or above [`CAPACITY_MAX`](super::CAPACITY_MAX), or
+    /// there is no memory for so many.
     pub fn new(capacity: usize, layout: Layout) -> Result<Self, CapacityError> {
         Ok(Self {
             storage: Storage::new(layout, capacity)?,
