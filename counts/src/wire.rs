@@ -6,7 +6,7 @@ use thalweg_exchange::codec::{
     self, MESSAGE_BYTES_MAX, SINGLE_COMMAND_BYTES_MAX, decode_command, encode_command,
     encode_message, encode_outcome,
 };
-use thalweg_exchange::market::{Builder, Message, Options};
+use thalweg_exchange::market::{Builder, Epoch, Message, Options};
 use thalweg_exchange::{Action, Command, Event, ResultCode};
 
 use super::exchange::{lap, place};
@@ -56,7 +56,7 @@ fn outcome() -> Work {
 /// The messages of the mixed lap encoded, one a round.
 fn message() -> Work {
     let (mut exchange, lap) = lap();
-    let mut builder = Builder::from_books(&exchange.state.matching, Options::default());
+    let mut builder = Builder::from_books(&exchange.state.matching, Epoch(2), Options::default());
     let mut messages: Vec<Message> = Vec::new();
     for command in &lap {
         exchange.apply(command);
@@ -78,7 +78,7 @@ fn message() -> Work {
 /// Market data of a command of the mixed lap, which repeats: what the exchange said is kept.
 fn market() -> Work {
     let (mut exchange, lap) = lap();
-    let mut builder = Builder::from_books(&exchange.state.matching, Options::default());
+    let mut builder = Builder::from_books(&exchange.state.matching, Epoch(2), Options::default());
     let mut events: Vec<Vec<Event>> = Vec::new();
     // From the second lap on, every order is where the lap before left it.
     for round in 0..2 {

@@ -4,8 +4,11 @@
 use std::error::Error;
 use std::sync::mpsc;
 use std::thread;
+use std::time::UNIX_EPOCH;
 
-use thalweg_exchange::market::{self, Body, Builder, Gap, Message, Replica, Snapshot};
+use thalweg_exchange::market::{
+    self, Body, Builder, Epoch, Message, Replica, ReplicaError, Snapshot,
+};
 use thalweg_exchange::service::{Client, ClientError, SharedOptions, SharedService};
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Event, OrderId, OrderType, Place, ResultCode, State,
@@ -78,7 +81,7 @@ fn trade(mut client: Client, uid: i64) -> Result<(i64, i64), ClientError> {
 }
 
 /// Follows the feed and prints what it told; gives the book at its end.
-fn report(messages: impl Iterator<Item = Message>) -> Result<Replica, Gap> {
+fn report(messages: impl Iterator<Item = Message>) -> Result<Replica, ReplicaError> {
     let mut replica = Replica::new(SYMBOL);
     let (mut trades, mut lots, mut last, mut count) = (0_u64, 0, 0, 0_u64);
     for message in messages {
@@ -112,7 +115,9 @@ fn report(messages: impl Iterator<Item = Message>) -> Result<Replica, Gap> {
 fn main() -> Result<(), Box<dyn Error>> {
     // The publish stage makes market data and hands it on; subscribers are on this thread.
     let (feed, messages) = mpsc::channel();
-    let mut builder = Builder::new(market::Options::default());
+    // Whoever starts the feed says which start it is.
+    let epoch = Epoch(u64::try_from(UNIX_EPOCH.elapsed()?.as_nanos())?);
+    let mut builder = Builder::new(epoch, market::Options::default());
     let service =
         SharedService::start(State::default(), SharedOptions::default(), move |outcome| {
             let told = builder.apply(
@@ -146,7 +151,11 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     // The same book, straight from the engine.
     let mut snapshot = Snapshot::default();
-    let rebuilt = Builder::from_books(&finished.state.matching, market::Options::default());
+    let rebuilt = Builder::from_books(
+        &finished.state.matching,
+        Epoch(epoch.0 + 1),
+        market::Options::default(),
+    );
     assert!(rebuilt.snapshot(SYMBOL, usize::MAX, &mut snapshot));
     assert!(
         replica

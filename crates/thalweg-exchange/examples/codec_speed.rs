@@ -14,7 +14,7 @@ use thalweg_exchange::codec::{
     Outcome, command_bytes, decode_command_into, decode_message, decode_outcome, encode_command,
     encode_message, encode_outcome, message_bytes, outcome_bytes,
 };
-use thalweg_exchange::market::{Builder, Message, Options};
+use thalweg_exchange::market::{Builder, Epoch, Message, Options};
 use thalweg_exchange::stream::LoadStream;
 use thalweg_exchange::{Command, Event, Events, ResultCode, State, apply};
 
@@ -103,7 +103,7 @@ type Outcomes = Vec<(Outcome, Vec<Event>)>;
 fn outcomes(stream: &LoadStream) -> Result<(Outcomes, Vec<Message>), Box<dyn Error>> {
     let mut state = State::default();
     let mut events = Events::with_capacity(1024);
-    let mut builder = Builder::new(Options::default());
+    let mut builder = Builder::new(Epoch(1), Options::default());
     let (mut outcomes, mut messages) = (Vec::new(), Vec::new());
     for command in &stream.setup {
         let result = apply(&mut state, command, &mut events);

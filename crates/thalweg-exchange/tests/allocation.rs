@@ -12,7 +12,7 @@ use thalweg_exchange::codec::{
     Outcome, decode_command_into, decode_message, decode_outcome, encode_command, encode_message,
     encode_outcome,
 };
-use thalweg_exchange::market::{Builder, Options};
+use thalweg_exchange::market::{Builder, Epoch, Options};
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Event, Events, OrderFlags, OrderId, OrderType, Place,
     ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId, apply,
@@ -262,7 +262,7 @@ fn frequent_frames_are_written_and_read_without_allocation() {
     };
     let mut state = State::default();
     let (mut events, mut back) = (Events::with_capacity(64), Events::with_capacity(64));
-    let mut builder = Builder::new(Options::default());
+    let mut builder = Builder::new(Epoch(1), Options::default());
     for command in Mix::setup() {
         let result = apply(&mut state, &command, &mut events);
         builder

@@ -4,7 +4,7 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_exchange::codec::{self, MESSAGE_BYTES_MAX};
-use thalweg_exchange::market::{Builder, Message, Options};
+use thalweg_exchange::market::{Builder, Epoch, Message, Options};
 use thalweg_exchange::{Command, Event, ResultCode, Rules, State};
 
 use super::engine::Load;
@@ -53,7 +53,7 @@ impl Wire {
 }
 
 fn ready(load: &Load) -> (State, Desk) {
-    let mut builder = Builder::new(Options::default());
+    let mut builder = Builder::new(Epoch(1), Options::default());
     let state = load
         .flow
         .ready_seen(Rules::MENDED, |command, result, events| {

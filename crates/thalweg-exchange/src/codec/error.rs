@@ -2,7 +2,7 @@
 
 use std::{error, fmt};
 
-use super::frame::{FRAME_BYTES_MAX, HEAD_BYTES, VERSION};
+use super::frame::{FRAME_BYTES_MAX, HEAD_BYTES};
 
 /// Why bytes were not decoded, or a value not encoded. Positions count from 0 at the beginning of
 /// the frame.
@@ -30,6 +30,8 @@ pub enum CodecError {
     UnknownVersion {
         /// Its version.
         version: u8,
+        /// The one that is known for its family.
+        known: u8,
     },
     /// The frame is of no known kind, or of one that was not asked for.
     UnknownKind {
@@ -130,9 +132,9 @@ impl fmt::Display for CodecError {
                     "a frame of {length} bytes, the limit is {FRAME_BYTES_MAX}"
                 )
             }
-            Self::UnknownVersion { version } => write!(
+            Self::UnknownVersion { version, known } => write!(
                 f,
-                "the version at byte 5 is {version}, only {VERSION} is known"
+                "the version at byte 5 is {version}, only {known} is known"
             ),
             Self::UnknownKind { kind, wanted } => {
                 write!(

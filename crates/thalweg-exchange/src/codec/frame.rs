@@ -2,8 +2,11 @@
 
 use super::error::CodecError;
 
-/// The version of the layout, at byte 5 of every frame.
+/// The version of the layout of commands and outcomes, at byte 5 of their frames.
 pub const VERSION: u8 = 1;
+/// The version of the layout of market messages, at byte 5 of their frames. From 2 on they have an
+/// [`Epoch`](crate::market::Epoch); logs of commands stay readable.
+pub const MESSAGE_VERSION: u8 = 2;
 /// The longest frame, in bytes: 16 MiB.
 pub const FRAME_BYTES_MAX: usize = 1 << 24;
 pub(super) const HEAD_BYTES: usize = 8;
@@ -54,6 +57,23 @@ pub enum Family {
     Message,
 }
 
+impl Family {
+    const fn of(kind: u8) -> Self {
+        match kind {
+            0..128 => Self::Command,
+            128..160 => Self::Outcome,
+            160.. => Self::Message,
+        }
+    }
+
+    const fn version(self) -> u8 {
+        match self {
+            Self::Command | Self::Outcome => VERSION,
+            Self::Message => MESSAGE_VERSION,
+        }
+    }
+}
+
 /// What the head of a frame says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Frame {
@@ -70,11 +90,7 @@ pub struct Frame {
 /// A head that is not all there, a length outside the limits, a version that is not known.
 pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
     let head = Head::read(bytes)?;
-    let family = match head.kind() {
-        0..128 => Family::Command,
-        128..160 => Family::Outcome,
-        160.. => Family::Message,
-    };
+    let family = Family::of(head.kind());
     let bytes = head.length()?;
     Ok(Frame { family, bytes })
 }
@@ -106,7 +122,7 @@ impl Head {
         Self(
             length as u64
                 | (kind as u64) << 32
-                | (VERSION as u64) << 40
+                | (Family::of(kind).version() as u64) << 40
                 | (own[0] as u64) << 48
                 | (own[1] as u64) << 56,
         )
@@ -129,8 +145,9 @@ impl Head {
     /// The frame's length, if version and length are possible.
     pub(super) const fn length(self) -> Result<usize, CodecError> {
         let version = (self.0 >> 40) as u8;
-        if version != VERSION {
-            return Err(CodecError::UnknownVersion { version });
+        let known = Family::of(self.kind()).version();
+        if version != known {
+            return Err(CodecError::UnknownVersion { version, known });
         }
         let length = self.0 as u32 as usize;
         if length < HEAD_BYTES {

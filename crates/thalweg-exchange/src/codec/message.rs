@@ -6,11 +6,11 @@ use super::frame::{HEAD_BYTES, Head, kind, room};
 use crate::command::Action;
 use crate::ids::{OrderId, SymbolId};
 use crate::market::{
-    BestPrices, Body, FeedSequence, LevelDelta, Message, OrderChange, Quote, SymbolSequence,
+    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, OrderChange, Quote, SymbolSequence,
 };
 
-/// What every message has: head, symbol, its two numbers, the command's number.
-const COMMON_BYTES: usize = HEAD_BYTES + 28;
+/// What every message has: head, symbol, epoch, its two numbers, the command's number.
+const COMMON_BYTES: usize = HEAD_BYTES + 36;
 /// The longest frame of a message, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = FOUR_BYTES;
 
@@ -108,12 +108,13 @@ fn put<const N: usize, const F: usize>(
     let head = Head::new(N, kind, [bits | u8::from(message.is_last), 0]);
     put_longs(out, 0, [head.0 as i64]);
     put_int(out, HEAD_BYTES, message.symbol.0);
-    let (feed, symbol) = (message.sequence.0, message.symbol_sequence.0);
-    put_longs(
-        out,
-        12,
-        [feed as i64, symbol as i64, message.command as i64],
-    );
+    let numbers = [
+        message.epoch.0,
+        message.sequence.0,
+        message.symbol_sequence.0,
+        message.command,
+    ];
+    put_longs(out, 12, numbers.map(|number| number as i64));
     put_longs(out, COMMON_BYTES, fields);
     Ok(N)
 }
@@ -164,9 +165,10 @@ pub fn decode_message(bytes: &[u8]) -> Result<(Message, usize), CodecError> {
     }
     let message = Message {
         symbol: SymbolId(int(common, HEAD_BYTES)),
-        sequence: FeedSequence(long(common, 12) as u64),
-        symbol_sequence: SymbolSequence(long(common, 20) as u64),
-        command: long(common, 28) as u64,
+        epoch: Epoch(long(common, 12) as u64),
+        sequence: FeedSequence(long(common, 20) as u64),
+        symbol_sequence: SymbolSequence(long(common, 28) as u64),
+        command: long(common, 36) as u64,
         is_last: bits & IS_LAST != 0,
         body: body(kind, bits, fields)?,
     };

@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | 0 | 4 | length of the frame in bytes, these included |
 //! | 4 | 1 | kind |
-//! | 5 | 1 | [`VERSION`] |
+//! | 5 | 1 | [`VERSION`], of market messages [`MESSAGE_VERSION`] |
 //! | 6 | 2 | two bytes of the kind's own: small fields, 0 where there are none |
 //!
 //! Frames stand one after another; [`peek`] says how long the first is, and of which [`Family`].
@@ -42,7 +42,7 @@ mod outcome;
 
 pub use self::command::{command_bytes, decode_command, decode_command_into, encode_command};
 pub use self::error::CodecError;
-pub use self::frame::{FRAME_BYTES_MAX, Family, Frame, VERSION, peek};
+pub use self::frame::{FRAME_BYTES_MAX, Family, Frame, MESSAGE_VERSION, VERSION, peek};
 pub use self::message::{MESSAGE_BYTES_MAX, decode_message, encode_message, message_bytes};
 pub use self::outcome::{Outcome, decode_outcome, encode_outcome, outcome_bytes};
 

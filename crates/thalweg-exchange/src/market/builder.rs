@@ -2,7 +2,7 @@
 
 use std::{error, fmt};
 
-use super::message::{BestPrices, FeedSequence, Message, SymbolSequence};
+use super::message::{BestPrices, Epoch, FeedSequence, Message, SymbolSequence};
 use super::shadow::{SymbolFeed, Telling, key};
 use super::snapshot::Snapshot;
 use super::tape::Tape;
@@ -71,26 +71,31 @@ pub struct Builder {
 }
 
 impl Builder {
-    /// For an exchange that is empty.
+    /// For an exchange that is empty. No two starts of a feed may have the same epoch: see
+    /// [`Epoch`].
     #[must_use]
-    pub fn new(options: Options) -> Self {
+    pub fn new(epoch: Epoch, options: Options) -> Self {
         Self {
             options,
-            tape: Tape::with_capacity(options.messages),
+            tape: Tape::new(epoch, options.messages),
             feeds: Vec::new(),
             index: SymbolIndex::default(),
         }
     }
 
-    /// For an exchange with these books. Subscribers need a [snapshot](Self::snapshot) first.
+    /// For an exchange with these books; the epoch is a new one here too. Subscribers need a
+    /// [snapshot](Self::snapshot) first: where orders rest already, they count as the symbol's
+    /// message 1, which nobody else tells.
     ///
     /// Cost: goes through all resting orders.
     #[must_use]
-    pub fn from_books(matching: &Matching, options: Options) -> Self {
-        let mut builder = Self::new(options);
+    pub fn from_books(matching: &Matching, epoch: Epoch, options: Options) -> Self {
+        let mut builder = Self::new(epoch, options);
         for book in matching.books() {
             let at = builder.list(book.spec().id);
-            builder.feeds[at].learn(book);
+            let feed = &mut builder.feeds[at];
+            feed.learn(book);
+            feed.sequence = SymbolSequence(u64::from(feed.orders() != 0));
         }
         builder
     }
@@ -249,7 +254,7 @@ impl Builder {
     #[must_use]
     pub fn snapshot(&self, symbol: SymbolId, depth: usize, into: &mut Snapshot) -> bool {
         self.listed(symbol)
-            .map(|feed| into.fill(feed, depth))
+            .map(|feed| into.fill(self.epoch(), feed, depth))
             .is_some()
     }
 
@@ -270,6 +275,12 @@ impl Builder {
     #[must_use]
     pub fn order_count(&self, symbol: SymbolId) -> usize {
         self.listed(symbol).map_or(0, SymbolFeed::orders)
+    }
+
+    /// Which start of the feed this is.
+    #[must_use]
+    pub const fn epoch(&self) -> Epoch {
+        self.tape.epoch()
     }
 
     /// The number of the last message so far.

@@ -3,6 +3,14 @@
 use crate::command::Action;
 use crate::ids::{OrderId, SymbolId};
 
+/// Which start of a feed a message is from: what other feeds call its session.
+///
+/// Whoever starts a [`Builder`](super::Builder) chooses it. It must differ at each start, and
+/// should grow: a count of starts that outlives them, or the time in nanoseconds since 1970. The
+/// numbers of messages count within one epoch and begin again in the next.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Epoch(pub u64);
+
 /// The number of a message among all messages of a feed, from 1, without gaps. 0 is before the
 /// first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -15,6 +23,8 @@ pub struct SymbolSequence(pub u64);
 /// One message of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Message {
+    /// Which start of the feed it is from.
+    pub epoch: Epoch,
     /// Its number in the whole feed.
     pub sequence: FeedSequence,
     /// Its number among the messages of this symbol.

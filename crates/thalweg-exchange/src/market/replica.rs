@@ -1,41 +1,87 @@
 //! A subscriber's book, made of messages alone.
 
+use std::cmp::Ordering;
 use std::{error, fmt};
 
-use super::message::{Body, LevelDelta, Message, SymbolSequence};
+use super::message::{Body, Epoch, LevelDelta, Message, SymbolSequence};
 use super::price_ladder::PriceLadder;
 use super::snapshot::Snapshot;
 use crate::book::Level;
 use crate::command::Action;
 use crate::ids::SymbolId;
 
-/// A message is missing: the replica is of no use until it gets a new snapshot.
+/// Why a replica did not apply a message of its symbol. It is as it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Gap {
-    /// Whose messages.
-    pub symbol: SymbolId,
-    /// The number that should have come.
-    pub expected: SymbolSequence,
-    /// The number that came.
-    pub got: SymbolSequence,
+#[non_exhaustive]
+pub enum ReplicaError {
+    /// A message is missing: the replica is of no use until it gets a new snapshot.
+    Gap {
+        /// Whose messages.
+        symbol: SymbolId,
+        /// The number that should have come.
+        expected: SymbolSequence,
+        /// The number that came.
+        got: SymbolSequence,
+    },
+    /// The message is from an earlier start of the feed than the replica follows. It may be
+    /// dropped. If all that come are, the new epoch did not grow: take a snapshot.
+    StaleEpoch {
+        /// Whose message.
+        symbol: SymbolId,
+        /// The epoch that the replica follows.
+        current: Epoch,
+        /// That of the message.
+        got: Epoch,
+    },
+    /// The feed has started again: the replica is of no use until it gets a snapshot of that
+    /// epoch.
+    NewEpoch {
+        /// Whose message.
+        symbol: SymbolId,
+        /// The epoch that the replica follows.
+        current: Epoch,
+        /// That of the message.
+        got: Epoch,
+    },
 }
 
-impl fmt::Display for Gap {
+impl fmt::Display for ReplicaError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self {
-            symbol,
-            expected,
-            got,
-        } = self;
-        write!(
-            f,
-            "market data of symbol {symbol} has a gap: message {} expected, {} came",
-            expected.0, got.0
-        )
+        match self {
+            Self::Gap {
+                symbol,
+                expected,
+                got,
+            } => write!(
+                f,
+                "market data of symbol {symbol} has a gap: message {} expected, {} came",
+                expected.0, got.0
+            ),
+            Self::StaleEpoch {
+                symbol,
+                current,
+                got,
+            } => write!(
+                f,
+                "market data of symbol {symbol} is stale: it is of epoch {}, the replica of {}",
+                got.0, current.0
+            ),
+            Self::NewEpoch {
+                symbol,
+                current,
+                got,
+            } => write!(
+                f,
+                "the feed of symbol {symbol} started again: it is of epoch {now}, the replica of \
+                 {}, which needs a snapshot of epoch {now}",
+                current.0,
+                now = got.0
+            ),
+        }
     }
 }
 
-impl error::Error for Gap {}
+impl error::Error for ReplicaError {}
 
 /// The price levels of one symbol, kept by level deltas from the symbol's first message on, or by a
 /// snapshot and the deltas after it.
@@ -44,11 +90,15 @@ impl error::Error for Gap {}
 /// book. A replica that started from a snapshot cut at some depth keeps the prices down to the
 /// worst that the snapshot shows on that side, and those exactly: what lies beyond was never told.
 ///
+/// It follows one start of the feed, an [`Epoch`]: that of its snapshot, or of the first message
+/// that it applies.
+///
 /// ```
-/// use thalweg_exchange::market::{Builder, Options, Replica, Snapshot};
+/// use thalweg_exchange::market::{Builder, Epoch, Options, Replica, Snapshot};
 /// # use thalweg_exchange::*;
 ///
-/// let mut builder = Builder::new(Options::default());
+/// // The first start of this feed; the next has another epoch.
+/// let mut builder = Builder::new(Epoch(1), Options::default());
 /// let mut state = State::default();
 /// let mut events = Events::new();
 /// let spec = SymbolSpec {
@@ -93,6 +143,8 @@ impl error::Error for Gap {}
 #[derive(Clone, Debug)]
 pub struct Replica {
     symbol: SymbolId,
+    /// `None` before the first message.
+    epoch: Option<Epoch>,
     sequence: SymbolSequence,
     asks: Half,
     bids: Half,
@@ -144,6 +196,7 @@ impl Replica {
     pub fn new(symbol: SymbolId) -> Self {
         Self {
             symbol,
+            epoch: None,
             sequence: SymbolSequence(0),
             asks: Half::new(Action::Ask),
             bids: Half::new(Action::Bid),
@@ -158,9 +211,11 @@ impl Replica {
         replica
     }
 
-    /// Forgets everything and starts from a snapshot, also after a [`Gap`]. Keeps the memory.
+    /// Forgets everything and starts from a snapshot, of whatever epoch, also after a
+    /// [`ReplicaError`]. Keeps the memory.
     pub fn restart(&mut self, snapshot: &Snapshot) {
         self.symbol = snapshot.symbol;
+        self.epoch = Some(snapshot.epoch);
         self.sequence = snapshot.as_of;
         self.asks.restart(&snapshot.asks, snapshot.asks_cut);
         self.bids.restart(&snapshot.bids, snapshot.bids_cut);
@@ -173,20 +228,45 @@ impl Replica {
     /// others by 24 bytes each.
     ///
     /// # Errors
-    /// A message between the last one and this one is missing. Nothing is changed.
-    pub fn apply(&mut self, message: &Message) -> Result<(), Gap> {
+    /// The message is of another epoch than those before, or one between the last and this one is
+    /// missing. Nothing is changed.
+    pub fn apply(&mut self, message: &Message) -> Result<(), ReplicaError> {
+        let symbol = self.symbol;
+        if message.symbol != symbol {
+            return Ok(());
+        }
+        let got = message.epoch;
+        let current = self.epoch.unwrap_or(got);
+        match got.cmp(&current) {
+            Ordering::Equal => {}
+            Ordering::Less => {
+                return Err(ReplicaError::StaleEpoch {
+                    symbol,
+                    current,
+                    got,
+                });
+            }
+            Ordering::Greater => {
+                return Err(ReplicaError::NewEpoch {
+                    symbol,
+                    current,
+                    got,
+                });
+            }
+        }
         let got = message.symbol_sequence;
-        if message.symbol != self.symbol || got <= self.sequence {
+        if got <= self.sequence {
             return Ok(());
         }
         let expected = SymbolSequence(self.sequence.0 + 1);
         if got != expected {
-            return Err(Gap {
-                symbol: self.symbol,
+            return Err(ReplicaError::Gap {
+                symbol,
                 expected,
                 got,
             });
         }
+        self.epoch = Some(current);
         self.sequence = got;
         match message.body {
             Body::Level(LevelDelta {
@@ -218,6 +298,12 @@ impl Replica {
     #[must_use]
     pub const fn symbol(&self) -> SymbolId {
         self.symbol
+    }
+
+    /// The epoch that it follows; `None` before the first message.
+    #[must_use]
+    pub const fn epoch(&self) -> Option<Epoch> {
+        self.epoch
     }
 
     /// The last message that is in the book.

@@ -1,6 +1,6 @@
 //! A picture of a book, from which a replica can start.
 
-use super::message::SymbolSequence;
+use super::message::{Epoch, SymbolSequence};
 use super::shadow::SymbolFeed;
 use crate::book::Level;
 use crate::command::Action;
@@ -11,6 +11,8 @@ use crate::ids::SymbolId;
 pub struct Snapshot {
     /// Whose book.
     pub symbol: SymbolId,
+    /// Which start of the feed it is from: `as_of` counts in it.
+    pub epoch: Epoch,
     /// The last message of this symbol that is in the picture: those after it are to be applied.
     pub as_of: SymbolSequence,
     /// The selling levels, best first.
@@ -33,8 +35,9 @@ impl Snapshot {
         }
     }
 
-    pub(super) fn fill(&mut self, feed: &SymbolFeed, depth: usize) {
+    pub(super) fn fill(&mut self, epoch: Epoch, feed: &SymbolFeed, depth: usize) {
         self.symbol = feed.symbol;
+        self.epoch = epoch;
         self.as_of = feed.sequence;
         for (side, levels, cut) in [
             (Action::Ask, &mut self.asks, &mut self.asks_cut),

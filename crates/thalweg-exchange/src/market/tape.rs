@@ -1,19 +1,21 @@
 //! Where messages get their numbers.
 
-use super::message::{Body, FeedSequence, Message, SymbolSequence};
+use super::message::{Body, Epoch, FeedSequence, Message, SymbolSequence};
 use crate::ids::SymbolId;
 
 /// The messages of one command; the memory is used again for the next.
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub(super) struct Tape {
     messages: Vec<Message>,
+    epoch: Epoch,
     sequence: FeedSequence,
 }
 
 impl Tape {
-    pub(super) fn with_capacity(messages: usize) -> Self {
+    pub(super) fn new(epoch: Epoch, messages: usize) -> Self {
         Self {
             messages: Vec::with_capacity(messages),
+            epoch,
             sequence: FeedSequence(0),
         }
     }
@@ -24,6 +26,10 @@ impl Tape {
 
     pub(super) fn messages(&self) -> &[Message] {
         &self.messages
+    }
+
+    pub(super) const fn epoch(&self) -> Epoch {
+        self.epoch
     }
 
     pub(super) const fn sequence(&self) -> FeedSequence {
@@ -45,6 +51,7 @@ impl Tape {
         self.sequence.0 += 1;
         last.0 += 1;
         self.messages.push(Message {
+            epoch: self.epoch,
             sequence: self.sequence,
             symbol_sequence: *last,
             command,

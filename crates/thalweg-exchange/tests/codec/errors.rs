@@ -7,7 +7,7 @@ use thalweg_exchange::codec::{
     decode_outcome, encode_command, encode_message, encode_outcome, message_bytes, outcome_bytes,
     peek,
 };
-use thalweg_exchange::market::{BestPrices, Body, FeedSequence, Message, SymbolSequence};
+use thalweg_exchange::market::{BestPrices, Body, Epoch, FeedSequence, Message, SymbolSequence};
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags, OrderId,
     OrderType, Place, Removal, ResultCode, SymbolId, SymbolSpec, UserHint, UserId,
@@ -105,6 +105,11 @@ fn heads_that_are_wrong() {
     assert_eq!(
         said(&nop, 5, &[2]),
         "the version at byte 5 is 2, only 1 is known"
+    );
+    // Market messages have a version of their own.
+    assert_eq!(
+        said(&nop, 4, &[168, 1]),
+        "the version at byte 5 is 1, only 2 is known"
     );
     assert_eq!(
         said(&nop, 4, &[6]),
@@ -331,6 +336,7 @@ fn outcomes_that_are_wrong() {
 #[test]
 fn messages_that_are_wrong() {
     let message = Message {
+        epoch: Epoch(1),
         sequence: FeedSequence(1),
         symbol_sequence: SymbolSequence(1),
         command: 1,
@@ -343,8 +349,8 @@ fn messages_that_are_wrong() {
     for (at, byte, text) in [
         (
             0,
-            67,
-            "the length at byte 0 is 67, that of best prices is 68",
+            75,
+            "the length at byte 0 is 75, that of best prices is 76",
         ),
         (
             4,
@@ -354,14 +360,14 @@ fn messages_that_are_wrong() {
         (6, 8, "byte 6 of best prices is 8, the greatest is 7"),
         (7, 1, "byte 7 of best prices is 1, the greatest is 0"),
         (
-            36,
+            44,
             1,
-            "the best price of an empty side at byte 36 is 1, the greatest is 0",
+            "the best price of an empty side at byte 44 is 1, the greatest is 0",
         ),
         (
-            60,
+            68,
             1,
-            "the best volume of an empty side at byte 60 is 1, the greatest is 0",
+            "the best volume of an empty side at byte 68 is 1, the greatest is 0",
         ),
     ] {
         assert_eq!(said(&frame, at, &[byte]), text);

@@ -6,7 +6,9 @@ use thalweg_exchange::codec::{
     Outcome, command_bytes, encode_command, encode_message, encode_outcome, message_bytes,
     outcome_bytes,
 };
-use thalweg_exchange::market::{BestPrices, Body, FeedSequence, Message, Quote, SymbolSequence};
+use thalweg_exchange::market::{
+    BestPrices, Body, Epoch, FeedSequence, Message, Quote, SymbolSequence,
+};
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Event, OrderFlags,
     OrderId, OrderType, Place, ResultCode, SelfTrade, SymbolId, SymbolSpec, SymbolType, UserHint,
@@ -224,6 +226,7 @@ fn outcomes() {
 #[test]
 fn messages() {
     let message = Message {
+        epoch: Epoch(i64::MAX as u64 + 8),
         sequence: FeedSequence(1),
         symbol_sequence: SymbolSequence(2),
         command: 3,
@@ -239,6 +242,7 @@ fn messages() {
     };
     let mut out = vec![0; message_bytes(&message)];
     encode_message(&message, &mut out).expect("there is room");
-    let expected = format!("44000000a701050004000000{}", longs(&[1, 2, 3, 0, 0, 5, 6]));
+    let fields = longs(&[i64::MIN + 7, 1, 2, 3, 0, 0, 5, 6]);
+    let expected = format!("4c000000a702050004000000{fields}");
     assert_eq!(hex(&out), expected);
 }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use proptest::option;
 use proptest::prelude::*;
 use thalweg_exchange::market::{
-    BestPrices, Body, FeedSequence, LevelDelta, Message, OrderChange, Quote, SymbolSequence,
+    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, OrderChange, Quote, SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Event, OrderFlags,
@@ -309,9 +309,10 @@ fn body() -> impl Strategy<Value = Body> {
 
 /// Any market message.
 pub(crate) fn message() -> impl Strategy<Value = Message> {
-    let numbers = (any::<u64>(), any::<u64>(), any::<u64>());
+    let numbers = prop::array::uniform4(any::<u64>());
     (numbers, symbol(), any::<bool>(), body()).prop_map(
-        |((sequence, symbol_sequence, command), symbol, is_last, body)| Message {
+        |([epoch, sequence, symbol_sequence, command], symbol, is_last, body)| Message {
+            epoch: Epoch(epoch),
             sequence: FeedSequence(sequence),
             symbol_sequence: SymbolSequence(symbol_sequence),
             command,

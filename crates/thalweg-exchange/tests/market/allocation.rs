@@ -1,6 +1,6 @@
 //! Building market data and following it allocates nothing once buffers have their size.
 
-use thalweg_exchange::market::{Builder, Message, Options, Replica, Snapshot};
+use thalweg_exchange::market::{Builder, Epoch, Message, Options, Replica, Snapshot};
 use thalweg_exchange::{Command, Event, Events, ResultCode, State, SymbolId, apply};
 
 use crate::counting::calls;
@@ -26,7 +26,7 @@ fn market_data_does_not_allocate_after_warm_up() {
         .iter()
         .find_map(|(command, ..)| command.symbol())
         .expect("an order");
-    let mut builder = Builder::new(Options::default());
+    let mut builder = Builder::new(Epoch(1), Options::default());
     let mut replica = Replica::new(symbol);
     let mut snapshot = Snapshot::default();
     let mut told = 0;

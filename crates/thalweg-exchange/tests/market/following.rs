@@ -1,7 +1,7 @@
 //! Whatever the engine does, the messages say so.
 
 use proptest::prelude::*;
-use thalweg_exchange::market::{Body, Builder, Message, Options};
+use thalweg_exchange::market::{Body, Builder, Epoch, Message, Options};
 use thalweg_exchange::{Command, Events, State, apply};
 
 use crate::commands::{Mix, extreme_command, rules, stream, with_own_ids};
@@ -66,11 +66,11 @@ proptest! {
     ) {
         let mut state = State::new(rules);
         let mut events = Events::new();
-        let mut whole = Builder::new(Options::default());
+        let mut whole = Builder::new(Epoch(1), Options::default());
         let mut late: Option<Builder> = None;
         for (at, command) in commands.iter().enumerate() {
             if at == middle {
-                late = Some(Builder::from_books(&state.matching, Options::default()));
+                late = Some(Builder::from_books(&state.matching, Epoch(2), Options::default()));
             }
             let command = &with_own_ids(command.clone());
             let result = apply(&mut state, command, &mut events);

@@ -12,6 +12,7 @@ mod counting;
 mod following;
 mod numbers;
 mod recording;
+mod restart;
 mod subscriber;
 
 use std::path::{Path, PathBuf};

@@ -3,16 +3,17 @@
 use std::sync::Arc;
 
 use thalweg_exchange::market::{
-    Body, Builder, Channels, Gap, Message, Options, OutOfStep, Replica, Snapshot, SymbolSequence,
+    Body, Builder, Channels, Epoch, Message, Options, OutOfStep, Replica, ReplicaError, Snapshot,
+    SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, OrderType, Place,
     ResultCode, State, SymbolId, SymbolSpec, UserId, apply,
 };
 
-const SYMBOL: SymbolId = SymbolId(5);
+pub(crate) const SYMBOL: SymbolId = SymbolId(5);
 
-fn setup() -> [Command; 2] {
+pub(crate) fn setup() -> [Command; 2] {
     let spec = SymbolSpec {
         id: SYMBOL,
         base_currency: CurrencyId(1),
@@ -31,7 +32,7 @@ fn setup() -> [Command; 2] {
     ]
 }
 
-fn order(id: i64, action: Action, price: i64, size: i64) -> Command {
+pub(crate) fn order(id: i64, action: Action, price: i64, size: i64) -> Command {
     Command::Place(Place {
         uid: UserId(1),
         symbol: SYMBOL,
@@ -45,7 +46,7 @@ fn order(id: i64, action: Action, price: i64, size: i64) -> Command {
     })
 }
 
-fn feed(builder: &mut Builder, state: &mut State, commands: &[Command]) -> Vec<Message> {
+pub(crate) fn feed(builder: &mut Builder, state: &mut State, commands: &[Command]) -> Vec<Message> {
     let mut events = Events::new();
     let mut all = Vec::new();
     for command in commands {
@@ -81,7 +82,7 @@ fn a_mass_removal_tells_each_level_once() {
         ),
     ];
     for (place, removal) in ways {
-        let mut builder = Builder::new(Options::default());
+        let mut builder = Builder::new(Epoch(1), Options::default());
         let mut state = State::default();
         feed(&mut builder, &mut state, &setup());
         let orders: Vec<_> = (1..=1_000).map(place).collect();
@@ -100,7 +101,7 @@ fn a_mass_removal_tells_each_level_once() {
     }
 }
 
-fn session() -> Vec<Command> {
+pub(crate) fn session() -> Vec<Command> {
     let mut commands = setup().to_vec();
     commands.extend([
         order(1, Action::Ask, 10, 3),
@@ -113,12 +114,12 @@ fn session() -> Vec<Command> {
 
 #[test]
 fn a_missing_message_is_told_and_a_snapshot_mends_it() {
-    let (mut builder, mut state) = (Builder::new(Options::default()), State::default());
+    let (mut builder, mut state) = (Builder::new(Epoch(1), Options::default()), State::default());
     let messages = feed(&mut builder, &mut state, &session());
     let mut replica = Replica::new(SYMBOL);
     replica.apply(&messages[0]).expect("the first");
     let gap = replica.apply(&messages[2]).expect_err("one is missing");
-    let expected = Gap {
+    let expected = ReplicaError::Gap {
         symbol: SYMBOL,
         expected: SymbolSequence(2),
         got: SymbolSequence(3),
@@ -146,7 +147,7 @@ fn a_missing_message_is_told_and_a_snapshot_mends_it() {
 
 #[test]
 fn numbers_go_on_after_a_reset() {
-    let (mut builder, mut state) = (Builder::new(Options::default()), State::default());
+    let (mut builder, mut state) = (Builder::new(Epoch(1), Options::default()), State::default());
     let before = feed(&mut builder, &mut state, &session());
     let last = before[before.len() - 1];
     let reset = feed(&mut builder, &mut state, &[Command::Reset]);
@@ -163,7 +164,7 @@ fn numbers_go_on_after_a_reset() {
 
 #[test]
 fn a_removed_symbol_is_cleared_and_its_numbers_go_on() {
-    let (mut builder, mut state) = (Builder::new(Options::default()), State::default());
+    let (mut builder, mut state) = (Builder::new(Epoch(1), Options::default()), State::default());
     let before = feed(&mut builder, &mut state, &session());
     let last = before[before.len() - 1];
     let remove = Command::RemoveSymbol { symbol: SYMBOL };
@@ -192,7 +193,7 @@ fn channels_that_are_off_leave_no_gap() {
         best: false,
     };
     let whole = feed(
-        &mut Builder::new(Options::default()),
+        &mut Builder::new(Epoch(1), Options::default()),
         &mut State::default(),
         &session(),
     );
@@ -224,7 +225,7 @@ fn channels_that_are_off_leave_no_gap() {
         }),
     ];
     for (channels, wanted) in cases {
-        let mut builder = Builder::new(only(channels));
+        let mut builder = Builder::new(Epoch(1), only(channels));
         let part = feed(&mut builder, &mut State::default(), &session());
         let bodies: Vec<Body> = whole.iter().map(|m| m.body).filter(wanted).collect();
         assert!(!bodies.is_empty());
@@ -236,7 +237,7 @@ fn channels_that_are_off_leave_no_gap() {
 
 #[test]
 fn outcomes_from_elsewhere_are_refused() {
-    let mut builder = Builder::new(Options::default());
+    let mut builder = Builder::new(Epoch(1), Options::default());
     let error = builder
         .apply(0, &order(1, Action::Ask, 1, 1), ResultCode::Success, &[])
         .expect_err("the symbol was never added");

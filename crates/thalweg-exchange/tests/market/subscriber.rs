@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use thalweg_exchange::book::{Book, Level};
 use thalweg_exchange::market::{
-    BestPrices, Body, Builder, FeedSequence, Message, Options, OrderChange, Quote, Replica,
+    BestPrices, Body, Builder, Epoch, FeedSequence, Message, Options, OrderChange, Quote, Replica,
     Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{Action, Command, Events, OrderId, Rules, State, SymbolId, apply};
@@ -37,7 +37,7 @@ impl World {
     pub(crate) fn new(rules: Rules) -> Self {
         Self {
             state: State::new(rules),
-            builder: Builder::new(Options::default()),
+            builder: Builder::new(Epoch(1), Options::default()),
             events: Events::new(),
             known: BTreeMap::new(),
             sequence: FeedSequence(0),

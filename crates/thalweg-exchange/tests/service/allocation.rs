@@ -2,7 +2,7 @@
 
 use std::sync::{Arc, Mutex};
 
-use thalweg_exchange::market::{Builder, Options};
+use thalweg_exchange::market::{Builder, Epoch, Options};
 use thalweg_exchange::service::{self, SharedOptions, SharedService};
 use thalweg_exchange::{Command, OrderId, State, SymbolId, UserId};
 
@@ -43,7 +43,7 @@ fn allocates_nothing(options: SharedOptions) {
     // What the driver's thread had allocated by the time each command was published.
     let driver: Arc<Mutex<Vec<u64>>> = Arc::new(Mutex::new(Vec::with_capacity(100_000)));
     let record = Arc::clone(&driver);
-    let mut builder = Builder::new(Options::default());
+    let mut builder = Builder::new(Epoch(1), Options::default());
     let service = SharedService::start(State::default(), options, move |outcome| {
         let command = outcome.command;
         let events = outcome.events;

@@ -4,7 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use thalweg::pipeline::Placement;
-use thalweg_exchange::market::{self, Builder};
+use thalweg_exchange::market::{self, Builder, Epoch};
 use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::state_text::state_hash;
 use thalweg_exchange::{Action, Command, Event, Events, ResultCode, Rules, State, apply};
@@ -78,12 +78,12 @@ proptest! {
     fn market_data_shows_what_is_shown((rules, commands) in world(300), joins in 0..300_usize) {
         let mut state = State::new(rules);
         let mut events = Events::new();
-        let new = || Builder::new(market::Options::default());
+        let new = || Builder::new(Epoch(1), market::Options::default());
         let mut builders = vec![new()];
         for (at, command) in (0_u64..).zip(&commands) {
             if at == joins as u64 {
-                let late = Builder::from_books(&state.matching, market::Options::default());
-                builders.push(late);
+                let options = market::Options::default();
+                builders.push(Builder::from_books(&state.matching, Epoch(2), options));
             }
             let result = apply(&mut state, command, &mut events);
             for builder in &mut builders {
