@@ -1,20 +1,30 @@
-//! A running hash over all that came of the commands: two replicas, or two placements, have done
-//! the same if their digests after the same command are the same.
+//! A running hash over all commands and all that came of them: two replicas, or two placements,
+//! that began with the same state have done the same if their digests after the same command are
+//! the same.
 //!
-//! Each outcome (result, events, how futures books stand) is folded in by multiplications of 64 by
-//! 64 bits whose halves are combined, as in wyhash (Wang Yi, public domain): the fields of an event
-//! side by side, so that only one multiplication an event waits for the one before. No key, no
-//! clock, no order of memory: the same value on every machine and for any number of threads. Hints
-//! about users are no part of it.
+//! Every field of a command is in it, whether or not the command was refused: a deposit, a resting
+//! order or a symbol's terms make no event. So are its result, its events and how futures books
+//! stand. They are folded in by multiplications of 64 by 64 bits whose halves are combined, as in
+//! wyhash (Wang Yi, public domain): the fields of a command one after another, those of an event
+//! side by side, both apart from what was before, so that only one multiplication a command and one
+//! an event wait for it. No key, no clock, no order of memory: the same value on every machine and
+//! for any number of threads. Hints about users are no part of it.
 //!
-//! It finds faults, not forgeries: whoever can choose outcomes freely can make two with one digest.
+//! It finds faults, not forgeries: whoever can choose commands freely can make two with one digest.
 //!
-//! *Cost.* One multiplication for an outcome and four for an event, three of which wait for
-//! nothing; [`apply`](crate::apply) knows nothing of it.
+//! *Cost.* For a command, one multiplication, and one for each 64-bit field (five for an order, two
+//! for a cancel, three for a move or a reduction); for an event four, three of which wait for
+//! nothing. Nothing is allocated. A cancel without events takes 69 instructions, a move 72, an
+//! order 85 (callgrind, x86-64, compiled on its own, its loop included); before commands were in
+//! it, each took 59. [`apply`](crate::apply) knows nothing of it.
 
 use std::fmt;
 
+use crate::codec::kind;
+use crate::command::{AccountSpec, Command, Place, SymbolSpec};
 use crate::event::{Event, Events, Standing};
+use crate::ids::SymbolId;
+use crate::order_terms::ConditionalOrder;
 use crate::result_code::ResultCode;
 
 /// The fraction of π in hexadecimal, each number made odd: nothing was chosen.
@@ -29,7 +39,7 @@ const PI: [u64; 8] = [
     0x3F84_D5B5_B547_0917,
 ];
 
-/// The hash of all outcomes so far.
+/// The hash of all commands and outcomes so far.
 ///
 /// ```
 /// use thalweg_exchange::digest::Digest;
@@ -38,8 +48,9 @@ const PI: [u64; 8] = [
 /// let mut replicas = [(State::default(), Digest::new()), (State::default(), Digest::new())];
 /// let mut events = Events::new();
 /// for (state, digest) in &mut replicas {
-///     let result = apply(state, &Command::AddUser { uid: UserId(7) }, &mut events);
-///     digest.fold(result, &events);
+///     let command = Command::AddUser { uid: UserId(7) };
+///     let result = apply(state, &command, &mut events);
+///     digest.fold(&command, result, &events);
 /// }
 /// assert_eq!(replicas[0].1, replicas[1].1);
 /// ```
@@ -59,17 +70,14 @@ impl Digest {
         }
     }
 
-    /// Adds what came of one command.
+    /// Adds one command and what came of it.
     #[inline]
-    pub fn fold(&mut self, result: ResultCode, events: &Events) {
-        let count = events.len() as u64;
-        let has_standing = !events.standings().is_empty() || events.standing().is_some();
-        let head = u64::from(result.code() as u32) | count << 32 | u64::from(has_standing) << 63;
-        let mut value = chain(self.value, head);
+    pub fn fold(&mut self, command: &Command, result: ResultCode, events: &Events) {
+        let mut value = chain(self.value, of_command(command, result));
         for event in events {
             value = chain(value, of_event(event));
         }
-        if has_standing {
+        if !events.standings().is_empty() || events.standing().is_some() {
             value = fold_standings(value, events);
         }
         self.value = value;
@@ -122,6 +130,156 @@ const fn mix(what: u64, fields: [i64; 5]) -> u64 {
     multiply(a as u64 ^ PI[1], b as u64 ^ PI[2])
         ^ multiply(c as u64 ^ PI[3], d as u64 ^ PI[4])
         ^ multiply(e as u64 ^ PI[5], what ^ PI[6])
+}
+
+/// Of a command's kind, its result and all its fields: before each field, what was before it is
+/// multiplied; the last is left to be multiplied with the digest.
+#[inline]
+fn of_command(command: &Command, result: ResultCode) -> u64 {
+    // Codes have four digits.
+    let result = u64::from(result.code() as u16) << 16;
+    let first = |kind: u8| u64::from(kind) << 8 | result;
+    match *command {
+        Command::Place(ref place) => of_place(first(kind::PLACE), place),
+        Command::PlaceWith(ref order) => of_conditional(first(kind::PLACE_WITH), order),
+        Command::Cancel {
+            uid,
+            symbol,
+            order_id,
+        } => in_symbol(first(kind::CANCEL), symbol, [uid.0, order_id.0]),
+        Command::Move {
+            uid,
+            symbol,
+            order_id,
+            price,
+        } => in_symbol(first(kind::MOVE), symbol, [uid.0, order_id.0, price]),
+        Command::Reduce {
+            uid,
+            symbol,
+            order_id,
+            by,
+        } => in_symbol(first(kind::REDUCE), symbol, [uid.0, order_id.0, by]),
+        Command::AddUser { uid } => with(first(kind::ADD_USER), &[uid.0]),
+        Command::Balance {
+            uid,
+            currency,
+            amount,
+            transaction_id,
+            kind: total,
+        } => {
+            let value = with(first(kind::BALANCE) | total as u64, &[uid.0, amount]);
+            with(value, &[currency.0.into(), transaction_id])
+        }
+        Command::Suspend { uid } => with(first(kind::SUSPEND), &[uid.0]),
+        Command::Resume { uid } => with(first(kind::RESUME), &[uid.0]),
+        Command::AddSymbols(ref symbols) => of_symbols(first(kind::ADD_SYMBOLS), symbols),
+        Command::AddAccounts(ref accounts) => of_accounts(first(kind::ADD_ACCOUNTS), accounts),
+        Command::CancelAll { uid, symbol } => {
+            let of_user = [uid.is_some().into(), uid.unwrap_or_default().0];
+            let of_symbol = [symbol.is_some().into(), symbol.unwrap_or_default().0.into()];
+            with(with(first(kind::CANCEL_ALL), &of_user), &of_symbol)
+        }
+        Command::Clock { time } => with(first(kind::CLOCK), &[time]),
+        Command::SetPriceBand { symbol, low, high } => {
+            with(first(kind::SET_PRICE_BAND), &[symbol.0.into(), low, high])
+        }
+        Command::Halt { symbol } => with(first(kind::HALT), &[symbol.0.into()]),
+        Command::Unhalt { symbol } => with(first(kind::UNHALT), &[symbol.0.into()]),
+        Command::RemoveSymbol { symbol } => with(first(kind::REMOVE_SYMBOL), &[symbol.0.into()]),
+        Command::Nop => first(kind::NOP),
+        Command::Reset => first(kind::RESET),
+    }
+}
+
+#[inline(always)]
+const fn add(value: u64, field: i64) -> u64 {
+    multiply(value, PI[7]) ^ field as u64
+}
+
+/// The upper half of the first word is the symbol.
+#[inline(always)]
+fn in_symbol<const F: usize>(first: u64, symbol: SymbolId, fields: [i64; F]) -> u64 {
+    let first = first | u64::from(symbol.0 as u32) << 32;
+    fields.into_iter().fold(first, add)
+}
+
+/// Its lowest byte is what an order says in few bits: its type, its side and its flags.
+#[inline(always)]
+fn of_place(first: u64, place: &Place) -> u64 {
+    let Place {
+        uid,
+        symbol,
+        order_id,
+        order_type,
+        action,
+        price,
+        reserve_price,
+        size,
+        flags,
+    } = *place;
+    let small = (order_type as u64) << 4 | (action as u64) << 3 | u64::from(flags.code());
+    let fields = [uid.0, order_id.0, price, reserve_price, size];
+    in_symbol(first | small, symbol, fields)
+}
+
+/// A condition of zero is another than none.
+#[cold]
+#[inline(never)]
+fn of_conditional(first: u64, order: &ConditionalOrder) -> u64 {
+    let ConditionalOrder {
+        ref place,
+        trigger,
+        display,
+        good_till,
+    } = *order;
+    let conditions = [trigger, display, good_till];
+    let are_there = conditions.map(|condition| condition.is_some().into());
+    let value = with(of_place(first, place), &are_there);
+    with(value, &conditions.map(Option::unwrap_or_default))
+}
+
+/// As [`add`], for the commands that are rare.
+#[cold]
+#[inline(never)]
+fn with(value: u64, fields: &[i64]) -> u64 {
+    let add = |value, &field: &i64| add(value, field);
+    fields.iter().fold(value, add)
+}
+
+/// Lists begin with their lengths, so that none can be read in two ways.
+fn of_symbols(first: u64, symbols: &[SymbolSpec]) -> u64 {
+    let add = |value, spec: &SymbolSpec| {
+        let SymbolSpec {
+            id,
+            symbol_type,
+            base_currency,
+            quote_currency,
+            base_scale,
+            quote_scale,
+            taker_fee,
+            maker_fee,
+            margin_buy,
+            margin_sell,
+        } = *spec;
+        let currencies = [base_currency, quote_currency].map(|id| id.0.into());
+        let value = with(value, &[id.0.into(), symbol_type as i64]);
+        let value = with(value, &currencies);
+        let value = with(value, &[base_scale, quote_scale, taker_fee, maker_fee]);
+        with(value, &[margin_buy, margin_sell])
+    };
+    let first = with(first, &[symbols.len() as i64]);
+    symbols.iter().fold(first, add)
+}
+
+fn of_accounts(first: u64, accounts: &[AccountSpec]) -> u64 {
+    let add = |value, AccountSpec { uid, balances }: &AccountSpec| {
+        let value = with(value, &[uid.0, balances.len() as i64]);
+        balances.iter().fold(value, |value, &(currency, amount)| {
+            with(value, &[currency.0.into(), amount])
+        })
+    };
+    let first = with(first, &[accounts.len() as i64]);
+    accounts.iter().fold(first, add)
 }
 
 #[inline]
@@ -194,7 +352,9 @@ fn of_event(event: &Event) -> u64 {
     }
 }
 
-/// How futures books stand: the one of the command's symbol, then those of others.
+/// How futures books stand: the one of the command's symbol, then those of others. Not inlined: six
+/// instructions less for a command without (callgrind, as above).
+#[inline(never)]
 fn fold_standings(mut value: u64, events: &Events) -> u64 {
     if let Some(standing) = events.standing() {
         value = chain(value, of_standing(7, standing));
@@ -271,7 +431,7 @@ mod tests {
     fn of_all(outcomes: &[(ResultCode, Events)]) -> u64 {
         let mut digest = Digest::new();
         for (result, events) in outcomes {
-            digest.fold(*result, events);
+            digest.fold(&Command::Nop, *result, events);
         }
         assert_eq!(digest.outcomes(), outcomes.len() as u64);
         digest.value()
@@ -382,8 +542,8 @@ mod tests {
         let mut digest = Digest::new();
         assert_eq!(digest.to_string(), "243f6a8885a308d3 after 0");
         for (result, events) in &outcomes {
-            digest.fold(*result, events);
+            digest.fold(&Command::Nop, *result, events);
         }
-        assert_eq!(digest.to_string(), "65f3af7295036a15 after 63");
+        assert_eq!(digest.to_string(), "58bd9cb7b59c9549 after 63");
     }
 }

@@ -11,8 +11,9 @@ pub const MESSAGE_VERSION: u8 = 2;
 pub const FRAME_BYTES_MAX: usize = 1 << 24;
 pub(super) const HEAD_BYTES: usize = 8;
 
-/// The kinds of commands; where the reference engine has a code for a command, it is the kind.
-pub(super) mod kind {
+/// The kinds of commands; where the reference engine has a code for a command, it is the kind. A
+/// [`Digest`](crate::digest::Digest) has them, too.
+pub(crate) mod kind {
     pub(crate) const PLACE: u8 = 1;
     pub(crate) const CANCEL: u8 = 2;
     pub(crate) const MOVE: u8 = 3;

@@ -42,6 +42,7 @@ mod outcome;
 
 pub use self::command::{command_bytes, decode_command, decode_command_into, encode_command};
 pub use self::error::CodecError;
+pub(crate) use self::frame::kind;
 pub use self::frame::{FRAME_BYTES_MAX, Family, Frame, MESSAGE_VERSION, VERSION, peek};
 pub use self::message::{MESSAGE_BYTES_MAX, decode_message, encode_message, message_bytes};
 pub use self::outcome::{Outcome, decode_outcome, encode_outcome, outcome_bytes};

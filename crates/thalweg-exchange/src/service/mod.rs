@@ -107,7 +107,7 @@ pub struct Options {
     pub risk_shards: usize,
     /// Shards of matching, by symbol; 1 to [`SHARDS_MAX`].
     pub match_shards: usize,
-    /// The publish stage keeps a [`Digest`] of all that came of the commands.
+    /// The publish stage keeps a [`Digest`] of the commands and all that came of them.
     pub digest: bool,
 }
 
@@ -177,7 +177,7 @@ pub struct Finished {
     pub stats: Stats,
     /// Commands that had to wait for earlier settlements.
     pub waits: Waits,
-    /// Of all that came of the commands, if [`Options::digest`] asked for it.
+    /// Of the commands and all that came of them, if [`Options::digest`] asked for it.
     pub digest: Option<Digest>,
 }
 

@@ -266,7 +266,7 @@ fn publishing(
     });
     let builder = builder.observe("publish", move |slot: &Slot, context| {
         if let Some(keeper) = &mut keeper {
-            keeper.digest.fold(slot.result, &slot.events);
+            keeper.digest.fold(&slot.command, slot.result, &slot.events);
         }
         publish(Outcome {
             sequence: context.sequence(),

@@ -88,7 +88,7 @@ impl World {
         } else {
             apply(&mut self.state, command, &mut self.events)
         };
-        self.digest.fold(result, &self.events);
+        self.digest.fold(command, result, &self.events);
         for total in currency_totals(&self.state) {
             assert_eq!(total.sum(), 0, "{total:?} after {command:?}: {result}");
         }
@@ -145,7 +145,7 @@ fn again(rules: Rules, commands: &[Command], is_served: bool) -> (State, Digest)
     let mut events = Events::new();
     for command in &decoded {
         let result = apply(&mut state, command, &mut events);
-        digest.fold(result, &events);
+        digest.fold(command, result, &events);
     }
     (state, digest)
 }

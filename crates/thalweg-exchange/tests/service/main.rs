@@ -67,7 +67,7 @@ fn serial(rules: Rules, commands: &[Command]) -> Record {
     let mut digest = Digest::new();
     for command in commands {
         let result = apply(&mut state, command, &mut events);
-        digest.fold(result, &events);
+        digest.fold(command, result, &events);
         record.results.push(result);
         record.events.extend_from_slice(&events);
     }

@@ -1,0 +1,383 @@
+//! A digest tells apart whatever two replicas were asked that differs, be it one field of one
+//! command that makes no event.
+
+use std::collections::BTreeMap;
+use std::sync::mpsc;
+
+use thalweg::pipeline::Placement;
+use thalweg_exchange::digest::Digest;
+use thalweg_exchange::service::{Options, Service};
+use thalweg_exchange::{
+    AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Events, OrderFlags,
+    OrderId, OrderType, Place, ResultCode, SelfTrade, State, SymbolId, SymbolSpec, SymbolType,
+    UserId, apply,
+};
+
+fn spec(id: i32, symbol_type: SymbolType) -> SymbolSpec {
+    SymbolSpec {
+        id: SymbolId(id),
+        symbol_type,
+        base_currency: CurrencyId(1),
+        quote_currency: CurrencyId(2),
+        base_scale: 10,
+        quote_scale: 20,
+        taker_fee: 3,
+        maker_fee: 2,
+        margin_buy: 5,
+        margin_sell: 6,
+    }
+}
+
+fn account(uid: i64, balances: &[(i32, i64)]) -> AccountSpec {
+    let balances = balances.iter().map(|&(id, much)| (CurrencyId(id), much));
+    AccountSpec {
+        uid: UserId(uid),
+        balances: balances.collect(),
+    }
+}
+
+/// A bid that meets nobody.
+fn bid() -> Place {
+    Place {
+        uid: UserId(1),
+        symbol: SymbolId(1),
+        order_id: OrderId(10),
+        order_type: OrderType::Gtc,
+        action: Action::Bid,
+        price: 50,
+        reserve_price: 60,
+        size: 7,
+        flags: OrderFlags::NONE,
+    }
+}
+
+/// Pairs 1 and 2, futures 3, pairs 4 and 5 that are halted; users 1 and 2 with money and orders
+/// 1 and 2 in both pairs, 3 and 4 without, 5 and 6 suspended.
+fn setup() -> State {
+    let symbols = [1, 2, 4, 5].map(|id| spec(id, SymbolType::CurrencyPair));
+    let rich = [1, 2].map(|uid| account(uid, &[(1, 1_000_000), (2, 1_000_000)]));
+    let mut commands = vec![
+        Command::AddSymbols(symbols.into()),
+        Command::AddSymbols([spec(3, SymbolType::Futures)].into()),
+        Command::AddAccounts(rich.into()),
+    ];
+    commands.extend([4, 5].map(|id| Command::Halt {
+        symbol: SymbolId(id),
+    }));
+    commands.extend((3..=6).map(|uid| Command::AddUser { uid: UserId(uid) }));
+    commands.extend([5, 6].map(|uid| Command::Suspend { uid: UserId(uid) }));
+    for (uid, symbol, order) in [1, 2].into_iter().flat_map(|uid| {
+        [(1, 1), (1, 2), (2, 1), (2, 2)].map(|(symbol, order)| (uid, symbol, order))
+    }) {
+        commands.push(Command::Place(Place {
+            uid: UserId(uid),
+            symbol: SymbolId(symbol),
+            order_id: OrderId(order),
+            action: Action::Ask,
+            price: 100,
+            ..bid()
+        }));
+    }
+    let mut state = State::default();
+    for command in &commands {
+        let result = apply(&mut state, command, &mut Events::new());
+        assert_eq!(result, ResultCode::Success, "{command:?}");
+    }
+    state
+}
+
+/// The first as it is, and each of the others with one change.
+fn changed<T: Clone>(first: &T, changes: &[fn(&mut T)]) -> Vec<T> {
+    let change = |change: &fn(&mut T)| {
+        let mut other = first.clone();
+        change(&mut other);
+        other
+    };
+    [first.clone()]
+        .into_iter()
+        .chain(changes.iter().map(change))
+        .collect()
+}
+
+fn orders() -> Vec<Command> {
+    let places = changed(
+        &bid(),
+        &[
+            |order| order.uid = UserId(2),
+            |order| order.symbol = SymbolId(2),
+            |order| order.order_id = OrderId(11),
+            |order| order.order_type = OrderType::Ioc,
+            |order| order.order_type = OrderType::Fok,
+            |order| order.action = Action::Ask,
+            |order| order.price = 51,
+            |order| order.reserve_price = 61,
+            |order| order.size = 8,
+            |order| (order.price, order.size) = (order.size, order.price),
+            |order| order.flags = OrderFlags::NONE.with_post_only(),
+            |order| order.flags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelBoth),
+        ],
+    );
+    let with = changed(
+        &ConditionalOrder::from(bid()),
+        &[
+            |order| order.trigger = Some(90),
+            |order| order.trigger = Some(91),
+            |order| order.display = Some(3),
+            |order| order.display = Some(4),
+            |order| order.good_till = Some(3),
+            |order| order.good_till = Some(4),
+            |order| order.place.size = 8,
+            |order| order.place.uid = UserId(2),
+        ],
+    );
+    let places = places.into_iter().map(Command::Place);
+    let with = with
+        .into_iter()
+        .map(|order| Command::PlaceWith(order.into()));
+    places.chain(with).collect()
+}
+
+/// Cancels, moves and reductions.
+fn of_orders() -> Vec<Command> {
+    let mut commands = Vec::new();
+    for (uid, symbol, order_id) in [(1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2)] {
+        let (uid, symbol, order_id) = (UserId(uid), SymbolId(symbol), OrderId(order_id));
+        commands.push(Command::Cancel {
+            uid,
+            symbol,
+            order_id,
+        });
+        for price in [110, 111] {
+            commands.push(Command::Move {
+                uid,
+                symbol,
+                order_id,
+                price,
+            });
+        }
+        for by in [1, 2] {
+            commands.push(Command::Reduce {
+                uid,
+                symbol,
+                order_id,
+                by,
+            });
+        }
+    }
+    // Nobody has any there: no events.
+    for uid in [None, Some(0), Some(3), Some(4)].map(|uid| uid.map(UserId)) {
+        for symbol in [None, Some(4), Some(5)].map(|symbol| symbol.map(SymbolId)) {
+            commands.push(Command::CancelAll { uid, symbol });
+        }
+    }
+    commands
+}
+
+fn of_users() -> Vec<Command> {
+    let balance = |uid, currency, amount, transaction_id, kind| Command::Balance {
+        uid: UserId(uid),
+        currency: CurrencyId(currency),
+        amount,
+        transaction_id,
+        kind,
+    };
+    let kind = AdjustmentKind::Adjustment;
+    let mut commands = vec![
+        balance(3, 1, 100, 1, kind),
+        balance(3, 1, 1_000_000, 1, kind),
+        balance(4, 1, 100, 1, kind),
+        balance(3, 2, 100, 1, kind),
+        balance(3, 1, 100, 2, kind),
+        balance(3, 1, 100, 1, AdjustmentKind::Suspend),
+    ];
+    commands.extend([20, 21].map(|uid| Command::AddUser { uid: UserId(uid) }));
+    commands.extend([3, 4].map(|uid| Command::Suspend { uid: UserId(uid) }));
+    commands.extend([5, 6].map(|uid| Command::Resume { uid: UserId(uid) }));
+    let batches: [&[AccountSpec]; 9] = [
+        &[],
+        &[account(30, &[])],
+        &[account(31, &[])],
+        &[account(30, &[]), account(31, &[])],
+        &[account(30, &[(1, 5)])],
+        &[account(30, &[(2, 5)])],
+        &[account(30, &[(1, 6)])],
+        &[account(30, &[(1, 5), (2, 6)]), account(31, &[])],
+        &[account(30, &[(1, 5)]), account(31, &[(2, 6)])],
+    ];
+    commands.extend(batches.map(|batch| Command::AddAccounts(batch.into())));
+    commands
+}
+
+fn of_the_market() -> Vec<Command> {
+    let mut commands = vec![Command::Nop, Command::Reset];
+    commands.extend([1, 2].map(|time| Command::Clock { time }));
+    for id in [1, 2] {
+        let symbol = SymbolId(id);
+        commands.push(Command::Halt { symbol });
+        commands.push(Command::RemoveSymbol { symbol });
+        for (low, high) in [(1, 1_000), (2, 1_000), (1, 1_001), (i64::MIN, i64::MAX)] {
+            commands.push(Command::SetPriceBand { symbol, low, high });
+        }
+    }
+    commands.extend([4, 5].map(|id| Command::Unhalt {
+        symbol: SymbolId(id),
+    }));
+    let specs = changed(
+        &spec(10, SymbolType::Futures),
+        &[
+            |spec| spec.id = SymbolId(11),
+            |spec| spec.symbol_type = SymbolType::CurrencyPair,
+            |spec| spec.base_currency = CurrencyId(3),
+            |spec| spec.quote_currency = CurrencyId(3),
+            |spec| spec.base_scale = 11,
+            |spec| spec.quote_scale = 21,
+            |spec| spec.taker_fee = 4,
+            |spec| spec.maker_fee = 1,
+            |spec| spec.margin_buy = 4,
+            |spec| spec.margin_sell = 4,
+        ],
+    );
+    let two = [specs[0], specs[1]];
+    commands.extend(
+        specs
+            .into_iter()
+            .map(|spec| Command::AddSymbols([spec].into())),
+    );
+    commands.push(Command::AddSymbols(two.into()));
+    commands.push(Command::AddSymbols([two[1], two[0]].into()));
+    commands.push(Command::AddSymbols([].into()));
+    commands
+}
+
+fn all() -> Vec<Command> {
+    [orders(), of_orders(), of_users(), of_the_market()].concat()
+}
+
+/// The result of one command, and the digest that the service keeps.
+fn outcome(state: &State, command: &Command) -> (ResultCode, Digest) {
+    let options = Options {
+        placement: Placement::inline(),
+        digest: true,
+        ..Options::default()
+    };
+    let (sender, results) = mpsc::channel();
+    let tell = move |outcome: thalweg_exchange::service::Outcome<'_>| {
+        sender.send(outcome.result).expect("somebody listens");
+    };
+    let mut service = Service::start(state.clone(), options, tell).expect("good options");
+    service.submit(command, 0).expect("no panic");
+    let finished = service.join().expect("no panic");
+    let result = results.recv().expect("one result");
+    (result, finished.digest.expect("asked for"))
+}
+
+#[test]
+fn what_was_asked_differs_and_so_does_the_digest() {
+    let state = setup();
+    let mut seen: BTreeMap<u64, Command> = BTreeMap::new();
+    let mut same = Vec::new();
+    for command in all() {
+        let (result, digest) = outcome(&state, &command);
+        assert!(!result.is_refusal(), "{command:?}: {result}");
+        if let Some(other) = seen.insert(digest.value(), command.clone()) {
+            same.push((other, command));
+        }
+    }
+    assert!(same.is_empty(), "{} are the same: {same:#?}", same.len());
+}
+
+#[test]
+fn refused_commands_count_too() {
+    let state = setup();
+    let [one, other] = [1_000, 1_001].map(|uid| {
+        let command = Command::Suspend { uid: UserId(uid) };
+        let (result, digest) = outcome(&state, &command);
+        assert_eq!(result, ResultCode::UserMgmtUserNotFound);
+        digest
+    });
+    assert_ne!(one, other);
+}
+
+/// Differences in several fields do not make up for each other, not even extreme ones.
+#[test]
+fn whatever_the_fields_are_no_two_commands_are_alike() {
+    const LONGS: [i64; 8] = [i64::MIN, -1, 0, 1, 2, 256, 1 << 32, i64::MAX];
+    let symbols = [i32::MIN, -1, 0, 1, 256].map(SymbolId);
+    let triples = |[a, b]: [i64; 2]| LONGS.map(|c| [a, b, c]);
+    let pairs: Vec<[i64; 2]> = LONGS.iter().flat_map(|&a| LONGS.map(|b| [a, b])).collect();
+    let mut commands = Vec::new();
+    for [uid, order, field] in pairs.iter().copied().flat_map(triples) {
+        let (uid, order_id) = (UserId(uid), OrderId(order));
+        for symbol in symbols {
+            commands.push(Command::Move {
+                uid,
+                symbol,
+                order_id,
+                price: field,
+            });
+            commands.push(Command::Reduce {
+                uid,
+                symbol,
+                order_id,
+                by: field,
+            });
+        }
+        for kind in [AdjustmentKind::Adjustment, AdjustmentKind::Suspend] {
+            commands.push(Command::Balance {
+                uid,
+                currency: CurrencyId(0),
+                amount: order,
+                transaction_id: field,
+                kind,
+            });
+        }
+        commands.extend(pairs.iter().map(|&[price, size]| {
+            Command::Place(Place {
+                uid,
+                order_id,
+                price,
+                reserve_price: field,
+                size,
+                ..bid()
+            })
+        }));
+    }
+    assert_all_differ(
+        commands
+            .iter()
+            .map(|command| (command, ResultCode::Success)),
+    );
+}
+
+#[test]
+fn every_result_counts() {
+    assert_all_differ(
+        ResultCode::ALL
+            .iter()
+            .map(|&result| (&Command::Nop, result)),
+    );
+}
+
+fn assert_all_differ<'c>(outcomes: impl Iterator<Item = (&'c Command, ResultCode)>) {
+    let mut values: Vec<u64> = outcomes
+        .map(|(command, result)| {
+            let mut digest = Digest::new();
+            digest.fold(command, result, &Events::new());
+            digest.value()
+        })
+        .collect();
+    let all = values.len();
+    values.sort_unstable();
+    values.dedup();
+    assert_eq!(values.len(), all);
+}
+
+/// What every machine and every later version must say.
+#[test]
+fn the_value_is_fixed() {
+    let mut digest = Digest::new();
+    for command in &all() {
+        digest.fold(command, ResultCode::Success, &Events::new());
+    }
+    assert_eq!(digest.to_string(), "bd6c99fa07e76e0b after 107");
+}
