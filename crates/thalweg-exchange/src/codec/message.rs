@@ -4,9 +4,10 @@ use super::error::CodecError;
 use super::fields::{action, int, long, nothing, put_int, put_longs};
 use super::frame::{HEAD_BYTES, Head, kind, room};
 use crate::command::Action;
-use crate::ids::{OrderId, SymbolId};
+use crate::ids::SymbolId;
 use crate::market::{
-    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, OrderChange, Quote, SymbolSequence,
+    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, OrderChange, OrderReference, Quote,
+    SymbolSequence,
 };
 
 /// What every message has: head, symbol, epoch, its two numbers, the command's number.
@@ -31,9 +32,9 @@ const TWO_BYTES: usize = COMMON_BYTES + 16;
 #[must_use]
 pub const fn message_bytes(message: &Message) -> usize {
     match message.body {
-        Body::Trade { .. } | Body::Best(_) => FOUR_BYTES,
+        Body::Best(_) => FOUR_BYTES,
         Body::Order(OrderChange::Removed { .. }) => TWO_BYTES,
-        Body::Order(_) | Body::Level(_) => THREE_BYTES,
+        Body::Trade { .. } | Body::Order(_) | Body::Level(_) => THREE_BYTES,
         Body::Cleared => COMMON_BYTES,
     }
 }
@@ -50,14 +51,14 @@ pub fn encode_message(message: &Message, out: &mut [u8]) -> Result<usize, CodecE
             price,
             size,
             taker_side,
-            taker,
             maker,
         } => {
-            let fields = [price, size, taker.0, maker.0];
-            put::<FOUR_BYTES, 4>(message, kind::TRADE, side(taker_side), fields, out)
+            let fields = [price, size, maker.0 as i64];
+            put::<THREE_BYTES, 3>(message, kind::TRADE, side(taker_side), fields, out)
         }
         Body::Order(OrderChange::Removed { order, left }) => {
-            put::<TWO_BYTES, 2>(message, kind::REMOVED, 0, [order.0, left], out)
+            let fields = [order.0 as i64, left];
+            put::<TWO_BYTES, 2>(message, kind::REMOVED, 0, fields, out)
         }
         Body::Order(change) => {
             let (kind, bits, fields) = match change {
@@ -66,15 +67,19 @@ pub fn encode_message(message: &Message, out: &mut [u8]) -> Result<usize, CodecE
                     side: of,
                     price,
                     size,
-                } => (kind::ADDED, side(of), [order.0, price, size]),
-                OrderChange::Reduced { order, by, left } => (kind::REDUCED, 0, [order.0, by, left]),
+                } => (kind::ADDED, side(of), [order.0 as i64, price, size]),
+                OrderChange::Reduced { order, by, left } => {
+                    (kind::REDUCED, 0, [order.0 as i64, by, left])
+                }
                 OrderChange::Filled { order, size, left } => {
-                    (kind::FILLED, 0, [order.0, size, left])
+                    (kind::FILLED, 0, [order.0 as i64, size, left])
                 }
                 OrderChange::Moved { order, price, left } => {
-                    (kind::MOVED, 0, [order.0, price, left])
+                    (kind::MOVED, 0, [order.0 as i64, price, left])
                 }
-                OrderChange::Removed { order, left } => (kind::REMOVED, 0, [order.0, left, 0]),
+                OrderChange::Removed { order, left } => {
+                    (kind::REMOVED, 0, [order.0 as i64, left, 0])
+                }
             };
             put::<THREE_BYTES, 3>(message, kind, bits, fields, out)
         }
@@ -122,7 +127,7 @@ fn put<const N: usize, const F: usize>(
 /// What a kind is called, how many 64-bit fields it has, and the greatest value of its bits.
 const fn kind_form(kind: u8) -> Option<(&'static str, usize, u8)> {
     Some(match kind {
-        kind::TRADE => ("a trade", 4, IS_LAST | BID),
+        kind::TRADE => ("a trade", 3, IS_LAST | BID),
         kind::ADDED => ("an added order", 3, IS_LAST | BID),
         kind::REDUCED => ("a reduced order", 3, IS_LAST),
         kind::FILLED => ("a filled order", 3, IS_LAST),
@@ -178,15 +183,14 @@ pub fn decode_message(bytes: &[u8]) -> Result<(Message, usize), CodecError> {
 #[inline]
 fn body(kind: u8, bits: u8, fields: [i64; 4]) -> Result<Body, CodecError> {
     let side = action(bits >> SIDE_BIT);
-    let order = OrderId(fields[0]);
+    let order = OrderReference(fields[0] as u64);
     let [_, second, third, fourth] = fields;
     Ok(match kind {
         kind::TRADE => Body::Trade {
             price: fields[0],
             size: second,
             taker_side: side,
-            taker: OrderId(third),
-            maker: OrderId(fourth),
+            maker: OrderReference(third as u64),
         },
         kind::ADDED => Body::Order(OrderChange::Added {
             order,

@@ -55,7 +55,7 @@ impl error::Error for OutOfStep {}
 ///
 /// Pure and deterministic: the same outcomes give the same messages. It never looks at the
 /// engine's books, so it can run in the publish stage, on any thread; instead it keeps a shadow of
-/// the resting orders (40 bytes and an index entry each) and of the levels (24 bytes each). The
+/// the resting orders (48 bytes and an index entry each) and of the levels (24 bytes each). The
 /// engine does nothing for it, and nothing at all where there is none.
 ///
 /// No allocation once it has seen the most orders, levels and messages that it will see; but for

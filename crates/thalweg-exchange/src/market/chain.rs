@@ -1,7 +1,7 @@
 //! What one command's events do to a book, taker by taker.
 //!
 //! An order that hides lots is nothing special to the market: when what it shows is filled, it is
-//! gone, and when as much again is shown, an order of the same id comes. Where such an order is
+//! gone, and when as much again is shown, another order comes. Where such an order is
 //! moved, it leaves, takes, and comes back with what it shows then.
 
 use super::builder::OutOfStep;
@@ -9,7 +9,6 @@ use super::message::{Body, OrderChange};
 use super::shadow::{SymbolFeed, Telling, key};
 use crate::command::{Action, OrderType, Place};
 use crate::event::Event;
-use crate::ids::OrderId;
 use crate::index::OrderKey;
 use crate::order_terms::ConditionalOrder;
 
@@ -103,7 +102,7 @@ impl SymbolFeed {
         } else {
             let left = self.reprice(slot, price);
             taker.left = left;
-            let order = OrderId(order.id);
+            let order = self.reference(slot);
             self.tell(to, Body::Order(OrderChange::Moved { order, price, left }));
         }
         self.chain(Some(taker), events, to)
@@ -129,7 +128,7 @@ impl SymbolFeed {
                     let by = size - self.unhide(order, size);
                     if by != 0 {
                         let left = self.lower(slot, by, false);
-                        let order = OrderId(order.id);
+                        let order = self.reference(slot);
                         let change = OrderChange::Reduced { order, by, left };
                         self.tell(to, Body::Order(change));
                     }
@@ -233,18 +232,17 @@ impl SymbolFeed {
         let taker = taker.as_mut().ok_or_else(|| self.unknown(maker))?;
         taker.left = taker.left.wrapping_sub(size);
         taker.showed = taker.showed.map(|showed| showed.wrapping_sub(size));
+        let slot = self.find(maker)?;
         let trade = Body::Trade {
             price,
             size,
             taker_side,
-            taker: OrderId(taker.order.id),
-            maker: maker_order,
+            maker: self.reference(slot),
         };
         self.tell(to, trade);
-        let slot = self.find(maker)?;
-        self.filled(slot, maker, size, maker_completed, to);
+        self.filled(slot, size, maker_completed, to);
         if let Some(slot) = taker.moved {
-            self.filled(slot, taker.order, size, taker_completed, to);
+            self.filled(slot, size, taker_completed, to);
         }
         Ok(())
     }

@@ -1,7 +1,7 @@
 //! What subscribers are told.
 
 use crate::command::Action;
-use crate::ids::{OrderId, SymbolId};
+use crate::ids::SymbolId;
 
 /// Which start of a feed a message is from: what other feeds call its session.
 ///
@@ -19,6 +19,16 @@ pub struct FeedSequence(pub u64);
 /// The number of a message among those of its symbol, from 1, without gaps. 0 is before the first.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct SymbolSequence(pub u64);
+
+/// What a feed calls a resting order: a count of those that came to rest in its symbol, from 1, in
+/// its [`Epoch`].
+///
+/// It is the feed's own, so that nobody sees what a client calls his orders, and two orders never
+/// have the same. All messages about an order have the same, from [`OrderChange::Added`] on; when
+/// an order that hides lots shows more of them, that is a new order here. Its owner finds it by
+/// [`Message::command`], which is the number of his command where the order rested at once.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct OrderReference(pub u64);
 
 /// One message of a feed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,7 +52,8 @@ pub struct Message {
 /// What happened in a book. Prices are in the symbol's quote units, sizes and volumes in lots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// Two orders met.
+    /// Two orders met. The one that came has no reference before it rests; of one that rested and
+    /// was moved, [`OrderChange::Filled`] says that it took.
     Trade {
         /// The resting order's price.
         price: i64,
@@ -50,10 +61,8 @@ pub enum Body {
         size: i64,
         /// The side of the order that came.
         taker_side: Action,
-        /// The order that came.
-        taker: OrderId,
         /// The order that rested.
-        maker: OrderId,
+        maker: OrderReference,
     },
     /// A resting order changed.
     Order(OrderChange),
@@ -66,14 +75,15 @@ pub enum Body {
     Cleared,
 }
 
-/// What happened to one resting order. Who owns it is not told.
+/// What happened to one resting order. Neither who owns it is told, nor what he calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderChange {
     /// It rests now, at the end of the queue of its price. Of an order that hides a part, told
-    /// again each time that what it shows is filled and as much again is shown.
+    /// again each time that what it shows is filled and as much again is shown, with another
+    /// reference.
     Added {
         /// The order.
-        order: OrderId,
+        order: OrderReference,
         /// Its side.
         side: Action,
         /// Its price.
@@ -84,7 +94,7 @@ pub enum OrderChange {
     /// Lots were taken off; it keeps its place.
     Reduced {
         /// The order.
-        order: OrderId,
+        order: OrderReference,
         /// Lots taken off.
         by: i64,
         /// Lots left.
@@ -93,7 +103,7 @@ pub enum OrderChange {
     /// It traded; with nothing left, it is gone. Comes after its [`Body::Trade`].
     Filled {
         /// The order.
-        order: OrderId,
+        order: OrderReference,
         /// Lots that traded.
         size: i64,
         /// Lots left.
@@ -103,7 +113,7 @@ pub enum OrderChange {
     /// that the move leads to; each of them is followed by a `Filled` for both orders.
     Moved {
         /// The order.
-        order: OrderId,
+        order: OrderReference,
         /// Its new price.
         price: i64,
         /// Lots left, before any trade at the new price.
@@ -112,7 +122,7 @@ pub enum OrderChange {
     /// It was cancelled, or taken out by a command of somebody else's.
     Removed {
         /// The order.
-        order: OrderId,
+        order: OrderReference,
         /// Lots that were left.
         left: i64,
     },

@@ -32,7 +32,8 @@ mod tape;
 
 pub use self::builder::{Builder, OutOfStep};
 pub use self::message::{
-    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, OrderChange, Quote, SymbolSequence,
+    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, OrderChange, OrderReference, Quote,
+    SymbolSequence,
 };
 pub use self::replica::{Replica, ReplicaError};
 pub use self::snapshot::Snapshot;

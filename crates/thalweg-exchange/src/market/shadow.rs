@@ -6,7 +6,9 @@
 use std::collections::BTreeMap;
 
 use super::builder::OutOfStep;
-use super::message::{BestPrices, Body, LevelDelta, OrderChange, Quote, SymbolSequence};
+use super::message::{
+    BestPrices, Body, LevelDelta, OrderChange, OrderReference, Quote, SymbolSequence,
+};
 use super::price_ladder::PriceLadder;
 use super::tape::Tape;
 use super::{Channels, Options};
@@ -18,10 +20,12 @@ use crate::index::{Index, OrderKey};
 use crate::order_terms::ConditionalOrder;
 use crate::slab::Slab;
 
-/// A resting order, in 40 bytes.
+/// A resting order, in 48 bytes.
 #[derive(Clone, Copy, Debug)]
 struct Shadow {
     key: OrderKey,
+    /// What the feed calls it.
+    reference: OrderReference,
     price: i64,
     left: i64,
     side: Action,
@@ -56,6 +60,8 @@ pub(super) struct Telling<'t> {
 pub(super) struct SymbolFeed {
     pub(super) symbol: SymbolId,
     pub(super) sequence: SymbolSequence,
+    /// Of the last order that came to rest.
+    reference: OrderReference,
     /// False after a reset or a removal, until the symbol is added again.
     pub(super) is_listed: bool,
     orders: Slab<Shadow>,
@@ -79,6 +85,7 @@ impl SymbolFeed {
         Self {
             symbol,
             sequence: SymbolSequence(0),
+            reference: OrderReference::default(),
             is_listed: true,
             orders: Slab::default(),
             index: Index::default(),
@@ -177,15 +184,29 @@ impl SymbolFeed {
         }
     }
 
-    fn add(&mut self, order: OrderKey, side: Action, price: i64, left: i64) {
+    /// What the feed calls an order.
+    pub(super) fn reference(&self, slot: u32) -> OrderReference {
+        self.orders[slot].reference
+    }
+
+    /// What the feed calls the next order.
+    const fn next_reference(&mut self) -> OrderReference {
+        self.reference.0 += 1;
+        self.reference
+    }
+
+    fn add(&mut self, order: OrderKey, side: Action, price: i64, left: i64) -> OrderReference {
+        let reference = self.next_reference();
         let slot = self.orders.insert(Shadow {
             key: order,
+            reference,
             price,
             left,
             side,
         });
         self.index.insert(order, slot);
         self.change(side, price, left, 1);
+        reference
     }
 
     /// Takes `size` lots off an order, and the order out of the book if it is `gone`; gives what
@@ -198,6 +219,7 @@ impl SymbolFeed {
             price,
             left,
             side,
+            ..
         } = *shadow;
         self.change(side, price, size.wrapping_neg(), -i64::from(gone));
         if gone {
@@ -208,16 +230,9 @@ impl SymbolFeed {
         left
     }
 
-    pub(super) fn filled(
-        &mut self,
-        slot: u32,
-        order: OrderKey,
-        size: i64,
-        gone: bool,
-        to: &mut Telling<'_>,
-    ) {
+    pub(super) fn filled(&mut self, slot: u32, size: i64, gone: bool, to: &mut Telling<'_>) {
+        let order = self.reference(slot);
         let left = self.lower(slot, size, gone);
-        let order = OrderId(order.id);
         self.tell(to, Body::Order(OrderChange::Filled { order, size, left }));
     }
 
@@ -230,9 +245,9 @@ impl SymbolFeed {
         size: i64,
         to: &mut Telling<'_>,
     ) {
-        self.add(order, side, price, size);
+        let order = self.add(order, side, price, size);
         let added = OrderChange::Added {
-            order: OrderId(order.id),
+            order,
             side,
             price,
             size,
@@ -258,8 +273,8 @@ impl SymbolFeed {
     pub(super) fn withdraw(&mut self, order: OrderKey, slot: u32, to: &mut Telling<'_>) -> i64 {
         self.hidden.remove(&order);
         let left = self.orders[slot].left;
+        let order = self.reference(slot);
         self.lower(slot, left, true);
-        let order = OrderId(order.id);
         self.tell(to, Body::Order(OrderChange::Removed { order, left }));
         left
     }
@@ -292,12 +307,14 @@ impl SymbolFeed {
     ) -> Result<(), OutOfStep> {
         let slot = self.find(order)?;
         self.unhide(order, size);
+        let order = self.next_reference();
         let shadow = &mut self.orders[slot];
+        shadow.reference = order;
         shadow.left = shadow.left.wrapping_add(size);
         let Shadow { price, side, .. } = *shadow;
         self.change(side, price, size, 0);
         let added = OrderChange::Added {
-            order: OrderId(order.id),
+            order,
             side,
             price,
             size,

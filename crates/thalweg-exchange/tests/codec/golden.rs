@@ -7,7 +7,7 @@ use thalweg_exchange::codec::{
     outcome_bytes,
 };
 use thalweg_exchange::market::{
-    BestPrices, Body, Epoch, FeedSequence, Message, Quote, SymbolSequence,
+    BestPrices, Body, Epoch, FeedSequence, Message, OrderReference, Quote, SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Event, OrderFlags,
@@ -245,4 +245,18 @@ fn messages() {
     let fields = longs(&[i64::MIN + 7, 1, 2, 3, 0, 0, 5, 6]);
     let expected = format!("4c000000a702050004000000{fields}");
     assert_eq!(hex(&out), expected);
+    let trade = Message {
+        is_last: false,
+        body: Body::Trade {
+            price: 5,
+            size: 6,
+            taker_side: Action::Bid,
+            maker: OrderReference(7),
+        },
+        ..message
+    };
+    let mut out = vec![0; message_bytes(&trade)];
+    encode_message(&trade, &mut out).expect("there is room");
+    let fields = longs(&[i64::MIN + 7, 1, 2, 3, 5, 6, 7]);
+    assert_eq!(hex(&out), format!("44000000a002020004000000{fields}"));
 }

@@ -5,7 +5,8 @@ use std::sync::Arc;
 use proptest::option;
 use proptest::prelude::*;
 use thalweg_exchange::market::{
-    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, OrderChange, Quote, SymbolSequence,
+    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, OrderChange, OrderReference, Quote,
+    SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Event, OrderFlags,
@@ -284,8 +285,9 @@ fn body() -> impl Strategy<Value = Body> {
     };
     let numbers = (number(), number(), any::<u64>());
     prop_oneof![
-        4 => (0..7, numbers, action(), order_id(), order_id()).prop_map(
-            |(kind, (price, size, orders), side, order, maker)| {
+        4 => (0..7, numbers, action(), any::<u64>()).prop_map(
+            |(kind, (price, size, orders), side, order)| {
+                let order = OrderReference(order);
                 let (left, volume) = (size, size);
                 let change = match kind {
                     0 => OrderChange::Added { order, side, price, size },
@@ -295,8 +297,8 @@ fn body() -> impl Strategy<Value = Body> {
                     4 => OrderChange::Removed { order, left },
                     5 => return Body::Level(LevelDelta { side, price, volume, orders }),
                     _ => {
-                        let (taker_side, taker) = (side, order);
-                        return Body::Trade { price, size, taker_side, taker, maker };
+                        let (taker_side, maker) = (side, order);
+                        return Body::Trade { price, size, taker_side, maker };
                     }
                 };
                 Body::Order(change)

@@ -12,6 +12,7 @@ mod counting;
 mod following;
 mod numbers;
 mod recording;
+mod references;
 mod restart;
 mod subscriber;
 

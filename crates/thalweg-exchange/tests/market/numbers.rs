@@ -3,8 +3,8 @@
 use std::sync::Arc;
 
 use thalweg_exchange::market::{
-    Body, Builder, Channels, Epoch, Message, Options, OutOfStep, Replica, ReplicaError, Snapshot,
-    SymbolSequence,
+    Body, Builder, Channels, Epoch, Message, Options, OrderChange, OrderReference, OutOfStep,
+    Replica, ReplicaError, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, OrderType, Place,
@@ -55,6 +55,30 @@ pub(crate) fn feed(builder: &mut Builder, state: &mut State, commands: &[Command
         all.extend_from_slice(told);
     }
     all
+}
+
+/// What a message says, and of which order.
+pub(crate) fn parted(message: &Message) -> (Body, OrderReference) {
+    let mut body = message.body;
+    let mut none = OrderReference(0);
+    let reference = match &mut body {
+        Body::Trade { maker, .. } => maker,
+        Body::Order(
+            OrderChange::Added { order, .. }
+            | OrderChange::Reduced { order, .. }
+            | OrderChange::Filled { order, .. }
+            | OrderChange::Moved { order, .. }
+            | OrderChange::Removed { order, .. },
+        ) => order,
+        Body::Level(_) | Body::Best(_) | Body::Cleared => &mut none,
+    };
+    let reference = std::mem::take(reference);
+    (body, reference)
+}
+
+/// What messages say, whatever the orders in it are called.
+fn bodies(messages: &[Message]) -> Vec<Body> {
+    messages.iter().map(|message| parted(message).0).collect()
 }
 
 /// 1,000 orders over ten prices go at once: each level is told once.
@@ -158,7 +182,6 @@ fn numbers_go_on_after_a_reset() {
     let after = feed(&mut builder, &mut state, &session());
     assert_eq!(after[0].symbol_sequence.0, last.symbol_sequence.0 + 2);
     assert_eq!(after[0].sequence.0, last.sequence.0 + 2);
-    let bodies = |messages: &[Message]| -> Vec<Body> { messages.iter().map(|m| m.body).collect() };
     assert_eq!(bodies(&before), bodies(&after));
 }
 
@@ -169,7 +192,6 @@ fn a_removed_symbol_is_cleared_and_its_numbers_go_on() {
     let last = before[before.len() - 1];
     let remove = Command::RemoveSymbol { symbol: SYMBOL };
     let removed = feed(&mut builder, &mut state, &[remove]);
-    let bodies = |messages: &[Message]| -> Vec<Body> { messages.iter().map(|m| m.body).collect() };
     assert_eq!(bodies(&removed), [Body::Cleared]);
     assert_eq!(removed[0].symbol_sequence.0, last.symbol_sequence.0 + 1);
     assert!(!builder.snapshot(SYMBOL, 1, &mut Snapshot::default()));

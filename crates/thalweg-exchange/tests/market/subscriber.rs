@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use thalweg_exchange::book::{Book, Level};
 use thalweg_exchange::market::{
-    BestPrices, Body, Builder, Epoch, FeedSequence, Message, Options, OrderChange, Quote, Replica,
-    Snapshot, SymbolSequence,
+    BestPrices, Body, Builder, Epoch, FeedSequence, Message, Options, OrderChange, OrderReference,
+    Quote, Replica, Snapshot, SymbolSequence,
 };
-use thalweg_exchange::{Action, Command, Events, OrderId, Rules, State, SymbolId, apply};
+use thalweg_exchange::{Action, Command, Events, Rules, State, SymbolId, apply};
 
 const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
 
@@ -17,8 +17,10 @@ struct Known {
     replica: Replica,
     /// Started from snapshots of several depths, at several times.
     late: Vec<Replica>,
-    /// Id, price, left; in the order of their place in the queue.
-    orders: [Vec<(OrderId, i64, i64)>; 2],
+    /// Reference, price, left; in the order of their place in the queue.
+    orders: [Vec<(OrderReference, i64, i64)>; 2],
+    /// The last reference that an order had.
+    reference: OrderReference,
     best: BestPrices,
     sequence: SymbolSequence,
 }
@@ -125,6 +127,7 @@ impl Known {
             replica: Replica::new(symbol),
             late: Vec::new(),
             orders: [vec![], vec![]],
+            reference: OrderReference::default(),
             best: BestPrices::default(),
             sequence: SymbolSequence(0),
         }
@@ -147,12 +150,21 @@ impl Known {
                 self.orders = [vec![], vec![]];
                 self.best = BestPrices::default();
             }
-            Body::Trade { .. } | Body::Level(_) => {}
+            // Its maker rests; in what comes next it is filled.
+            Body::Trade { maker, .. } => {
+                assert!(
+                    self.orders
+                        .iter()
+                        .flatten()
+                        .any(|&(order, ..)| order == maker)
+                );
+            }
+            Body::Level(_) => {}
         }
     }
 
     fn change(&mut self, change: OrderChange) {
-        let find = |orders: &[Vec<(OrderId, i64, i64)>; 2], order: OrderId| {
+        let find = |orders: &[Vec<(OrderReference, i64, i64)>; 2], order: OrderReference| {
             let place = |side: usize| orders[side].iter().position(|&(id, ..)| id == order);
             (0..2)
                 .find_map(|side| place(side).map(|at| (side, at)))
@@ -164,7 +176,11 @@ impl Known {
                 side,
                 price,
                 size,
-            } => self.orders[side as usize].push((order, price, size)),
+            } => {
+                self.reference.0 += 1;
+                assert_eq!(order, self.reference, "each order has its own");
+                self.orders[side as usize].push((order, price, size));
+            }
             OrderChange::Moved { order, price, left } => {
                 let (side, at) = find(&self.orders, order);
                 let (_, _, before) = self.orders[side].remove(at);
@@ -216,14 +232,12 @@ impl Known {
                 Action::Ask => price,
                 Action::Bid => !price,
             });
-            let resting: Vec<(OrderId, i64, i64)> = book
-                .orders(side)
-                .map(|order| {
-                    let shown = order.size - order.filled - order.hidden;
-                    (order.order_id, order.price, shown)
-                })
-                .collect();
-            assert_eq!(orders, resting);
+            let resting = book.orders(side).map(|order| {
+                let shown = order.size - order.filled - order.hidden;
+                (order.price, shown)
+            });
+            let told = orders.iter().map(|&(_, price, left)| (price, left));
+            assert!(told.eq(resting));
         }
         let quote = |side| {
             book.best(side).map(|level| Quote {
