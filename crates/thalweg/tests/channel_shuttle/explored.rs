@@ -11,7 +11,7 @@ const PREEMPTIONS: usize = 3;
 /// Several hundred times what a schedule takes; then its threads wait for each other by yielding.
 const STEPS_MAX: usize = 300_000;
 /// Schedules in which a fault must be found; the first that finds it is the last.
-const SCHEDULES_OF_A_FAULT: &str = "10000";
+pub(crate) const SCHEDULES_OF_A_FAULT: usize = 10_000;
 
 /// Runs a model under so many schedules that switch at random at each step, and as many that
 /// switch rarely (Burckhardt, Kothari, Musuvathi and Nagarakatte, "A randomized scheduler with
@@ -39,12 +39,13 @@ fn setting(name: &str) -> Option<u64> {
     Some(number.unwrap_or_else(|error| panic!("{name}={text}: {error}")))
 }
 
-/// Runs the test `name` with the fault; it must fail, by a schedule that shuttle tells.
-pub(crate) fn is_caught(fault: &str, name: &str) {
+/// Runs the test `name` with the fault; it must fail within so many schedules, by one that shuttle
+/// tells.
+pub(crate) fn is_caught(fault: &str, name: &str, schedules: usize) {
     let output = Command::new(env::current_exe().unwrap())
         .args([name, "--exact", "--nocapture"])
         .env("THALWEG_FAULT", fault)
-        .env("THALWEG_SCHEDULES", SCHEDULES_OF_A_FAULT)
+        .env("THALWEG_SCHEDULES", schedules.to_string())
         .output()
         .unwrap();
     let told = String::from_utf8_lossy(&output.stderr);
@@ -61,7 +62,8 @@ macro_rules! faults {
         #[test]
         fn $fault() {
             let name = stringify!($($module)::+).replace(' ', "");
-            crate::explored::is_caught(stringify!($fault), &name);
+            let schedules = crate::explored::SCHEDULES_OF_A_FAULT;
+            crate::explored::is_caught(stringify!($fault), &name, schedules);
         }
     )+ };
 }

@@ -207,7 +207,7 @@ fn medley(seed: u64) {
 }
 
 /// Of each kind, for each mix.
-const SCHEDULES: usize = 4;
+pub(crate) const SCHEDULES: usize = 4;
 
 #[test]
 fn every_mix_ends_with_every_event_at_every_stage() {
