@@ -146,8 +146,8 @@ struct Outgoing {
 impl Outgoing {
     /// Then it is sent.
     const FULL_BYTES: usize = 1 << 16;
-    /// Of each full buffer so many bytes, the last ones, are compared with what they should be:
-    /// enough to find what differs, and too few to be felt.
+    /// Of each full buffer so many bytes, the last ones, are compared with what they should be, and
+    /// its length: enough to find what differs, and too few to be felt.
     const CHECKED_BYTES: usize = 1 << 10;
 
     fn new() -> Self {
@@ -192,6 +192,7 @@ impl Outgoing {
     fn send(&mut self) {
         let last = &self.buffer[self.at - Self::CHECKED_BYTES..self.at];
         self.total.check = check(self.total.check, last);
+        self.total.check = check(self.total.check, &self.at.to_le_bytes());
         self.total.bytes += self.at as u64;
         self.at = 0;
     }
