@@ -26,7 +26,11 @@ pub(super) fn add(cases: &mut Cases) {
         cases.insert(format!("exchange/{name}"), work);
     };
     add("place-rest", || place_rest(SymbolType::CurrencyPair));
+    add("place-rest-owners-kept", place_kept);
     add("cancel", cancel);
+    add("cancel-owners-kept", cancel_kept);
+    add("cancel-all-10-of-1k", || cancel_all(1_000));
+    add("cancel-all-10-of-1m", || cancel_all(1_000_000));
     add("move", || move_order(SymbolType::CurrencyPair));
     add("trade-1", || sweep(1));
     add("sweep-10", || sweep(10));
@@ -103,8 +107,51 @@ fn place_rest(symbol_type: SymbolType) -> Work {
     })
 }
 
-fn cancel() -> Work {
+/// Where all orders of one user were cancelled once.
+fn place_kept() -> Work {
     let mut exchange = Exchange::with_room(SymbolType::CurrencyPair, ROUNDS);
+    exchange.apply(&cancel_all_of(uid(0)));
+    let mut next = 0;
+    rounds(move |_| {
+        exchange.apply(&ask(next));
+        next += 1;
+    })
+}
+
+fn cancel_kept() -> Work {
+    let mut exchange = Exchange::with_room(SymbolType::CurrencyPair, ROUNDS);
+    exchange.apply(&cancel_all_of(uid(0)));
+    cancel_in(exchange)
+}
+
+const fn cancel_all_of(uid: UserId) -> Command {
+    Command::CancelAll {
+        uid: Some(uid),
+        symbol: None,
+    }
+}
+
+/// Ten orders of one user, placed and cancelled at once, where so many of others rest.
+fn cancel_all(others: u64) -> Work {
+    let mut exchange = Exchange::with_room(SymbolType::CurrencyPair, ROUNDS);
+    let users = USERS as u64;
+    let others = (1..)
+        .filter(move |number| number % users != 0)
+        .take(others as usize);
+    others.for_each(|number| exchange.apply(&ask(number)));
+    let all = cancel_all_of(uid(0));
+    rounds(move |_| {
+        (0..10).for_each(|number| exchange.apply(&ask(number * users)));
+        exchange.apply(&all);
+        assert_eq!(exchange.events.len(), 10);
+    })
+}
+
+fn cancel() -> Work {
+    cancel_in(Exchange::with_room(SymbolType::CurrencyPair, ROUNDS))
+}
+
+fn cancel_in(mut exchange: Exchange) -> Work {
     (0..ROUNDS).for_each(|number| exchange.apply(&ask(number)));
     let mut next = 0;
     rounds(move |_| {

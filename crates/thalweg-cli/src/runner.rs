@@ -71,6 +71,7 @@ pub(crate) fn kind(command: &Command) -> &'static str {
         Command::AddAccounts(_) => "add_accounts",
         Command::PlaceWith(_) => "place_with",
         Command::CancelAll { .. } => "cancel_all",
+        Command::Disconnect { .. } => "disconnect",
         Command::Clock { .. } => "clock",
         Command::SetPriceBand { .. } => "set_price_band",
         Command::Halt { .. } => "halt",

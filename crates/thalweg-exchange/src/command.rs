@@ -247,12 +247,23 @@ pub enum Command {
     /// without a record may have some), has nothing to cancel: that succeeds. An unknown symbol is
     /// refused like a cancel there.
     ///
-    /// Cost: visits every order of the books that it concerns, whoever owns it.
+    /// Cost: of one user, a look at each of the user's orders and at each book, whoever else has
+    /// how many; the first such command visits all orders, and those that rest cost a little more
+    /// from then on. Of everybody, visits every order of the books that it concerns.
     CancelAll {
         /// Whose orders; `None` for everybody's, also of suspended users.
         uid: Option<UserId>,
         /// Where, halted or not; `None` for everywhere.
         symbol: Option<SymbolId>,
+    },
+    /// A user's session is gone: cancels the orders of the user that
+    /// [ask for that](OrderFlags::with_cancel_on_disconnect), in all symbols, in the order in which
+    /// [`CancelAll`](Self::CancelAll) would, at the same cost. Who has none, known or not, has
+    /// nothing to cancel: that succeeds. Which sessions a user has, and when one is gone, is for
+    /// those to know who run the gateway.
+    Disconnect {
+        /// Whose.
+        uid: UserId,
     },
     /// What time it is, in a unit of the caller's choice: cancels the orders whose
     /// [`good_till`](ConditionalOrder::good_till) has come. A time below the last one is refused.

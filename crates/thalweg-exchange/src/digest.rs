@@ -179,6 +179,7 @@ fn of_command(command: &Command, result: ResultCode) -> u64 {
             let of_symbol = [symbol.is_some().into(), symbol.unwrap_or_default().0.into()];
             with(with(first(kind::CANCEL_ALL), &of_user), &of_symbol)
         }
+        Command::Disconnect { uid } => with(first(kind::DISCONNECT), &[uid.0]),
         Command::Clock { time } => with(first(kind::CLOCK), &[time]),
         Command::SetPriceBand { symbol, low, high } => {
             with(first(kind::SET_PRICE_BAND), &[symbol.0.into(), low, high])
@@ -203,7 +204,8 @@ fn in_symbol<const F: usize>(first: u64, symbol: SymbolId, fields: [i64; F]) -> 
     fields.into_iter().fold(first, add)
 }
 
-/// Its lowest byte is what an order says in few bits: its type, its side and its flags.
+/// Its lowest byte is what an order says in few bits, its type and its flags; the side is the
+/// highest bit of the next, since kinds of commands are below 128.
 #[inline(always)]
 fn of_place(first: u64, place: &Place) -> u64 {
     let Place {
@@ -217,7 +219,7 @@ fn of_place(first: u64, place: &Place) -> u64 {
         size,
         flags,
     } = *place;
-    let small = (order_type as u64) << 4 | (action as u64) << 3 | u64::from(flags.code());
+    let small = (action as u64) << 15 | (order_type as u64) << 5 | u64::from(flags.code());
     let fields = [uid.0, order_id.0, price, reserve_price, size];
     in_symbol(first | small, symbol, fields)
 }

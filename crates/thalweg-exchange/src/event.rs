@@ -160,6 +160,9 @@ pub enum Removal {
     Reduced = 5,
     /// Its price is outside the price band that its futures symbol was given (code 6).
     OutsideBand = 6,
+    /// Its owner's session is gone, and it
+    /// [asked for that](crate::OrderFlags::with_cancel_on_disconnect) (code 7).
+    Disconnected = 7,
 }
 
 /// How the book of a futures symbol stands after a command that succeeded: what settlement, which

@@ -24,6 +24,8 @@ pub struct Matching {
     index: SymbolIndex,
     /// Orders that a new book has room for.
     orders: usize,
+    /// Whether a new book [finds one owner's orders](Book::keep_owners).
+    keeps_owners: bool,
 }
 
 impl Matching {
@@ -42,6 +44,7 @@ impl Matching {
             books: Slab::default(),
             index: SymbolIndex::default(),
             orders,
+            keeps_owners: false,
         }
     }
 
@@ -160,6 +163,7 @@ impl Matching {
                 return self.remove(*symbol, events);
             }
             Command::CancelAll { uid, symbol } => return self.cancel_all(*uid, *symbol, events),
+            Command::Disconnect { uid } => self.disconnect(*uid, events),
             Command::Clock { time } if checked == ResultCode::Success => self.expire(*time, events),
             Command::SetPriceBand { symbol, low, high } if checked == ResultCode::Success => {
                 self.set_band(*symbol, (*low, *high), events);
@@ -177,7 +181,10 @@ impl Matching {
         if self.book(spec.id).is_some() {
             return;
         }
-        let book = Book::with_capacity(*spec, &self.rules, self.orders);
+        let mut book = Book::with_capacity(*spec, &self.rules, self.orders);
+        if self.keeps_owners {
+            book.keep_owners();
+        }
         let slot = self.books.insert(book);
         self.index.insert(spec.id, slot);
     }

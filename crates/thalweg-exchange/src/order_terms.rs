@@ -19,20 +19,29 @@ pub enum SelfTrade {
     CancelBoth = 3,
 }
 
-/// Small wishes of an order, in one byte: post-only, and what to do about a self-trade.
+/// Small wishes of an order, in one byte: post-only, what to do about a self-trade, and whether it
+/// goes with its owner's session.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrderFlags(u8);
 
 impl OrderFlags {
     /// No wishes.
     pub const NONE: Self = Self(0);
+    const SELF_TRADE: u8 = 3;
     const POST_ONLY: u8 = 4;
+    const WITH_SESSION: u8 = 16;
+    /// Bits that mean something.
+    const KNOWN: u8 = Self::SELF_TRADE | Self::POST_ONLY | Self::WITH_SESSION;
 
-    /// Flags by their code: bits 0 and 1 the code of [`SelfTrade`], bit 2 post-only. `None` where
-    /// any other bit is set.
+    /// Flags by their code: bits 0 and 1 the code of [`SelfTrade`], bit 2 post-only, bit 4 cancel
+    /// on disconnect. `None` where any other bit is set.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
-        if code < 8 { Some(Self(code)) } else { None }
+        if code & !Self::KNOWN == 0 {
+            Some(Self(code))
+        } else {
+            None
+        }
     }
 
     /// The code, as [`from_code`](Self::from_code) takes it.
@@ -50,7 +59,26 @@ impl OrderFlags {
     /// The same with this answer to self-trades.
     #[must_use]
     pub const fn with_self_trade(self, mode: SelfTrade) -> Self {
-        Self(self.0 & Self::POST_ONLY | mode as u8)
+        Self(self.0 & !Self::SELF_TRADE | mode as u8)
+    }
+
+    /// The same, and [`Command::Disconnect`](crate::Command::Disconnect) of its owner cancels the
+    /// order. Nothing else depends on it.
+    #[must_use]
+    pub const fn with_cancel_on_disconnect(self) -> Self {
+        Self(self.0 | Self::WITH_SESSION)
+    }
+
+    /// True where the order is cancelled when its owner's session is gone.
+    #[must_use]
+    pub const fn goes_with_session(self) -> bool {
+        self.0 & Self::WITH_SESSION != 0
+    }
+
+    /// True where matching has nothing to look at.
+    #[inline]
+    pub(crate) const fn is_plain(self) -> bool {
+        self.0 & !Self::WITH_SESSION == 0
     }
 
     /// True where the order must not take.

@@ -170,6 +170,7 @@ fn of_orders() -> Vec<Command> {
             commands.push(Command::CancelAll { uid, symbol });
         }
     }
+    commands.extend([3, 4].map(|uid| Command::Disconnect { uid: UserId(uid) }));
     commands
 }
 
@@ -379,5 +380,5 @@ fn the_value_is_fixed() {
     for command in &all() {
         digest.fold(command, ResultCode::Success, &Events::new());
     }
-    assert_eq!(digest.to_string(), "bd6c99fa07e76e0b after 107");
+    assert_eq!(digest.to_string(), "009931bede5bda08 after 109");
 }

@@ -27,6 +27,7 @@ mod window;
 
 use super::node::{NONE, Node, Nodes, WINDOW};
 use super::occupancy::{NO_TICK, Occupancy};
+use super::owners::Owners;
 use crate::command::Action;
 use far::Far;
 use window::base_around;
@@ -56,6 +57,8 @@ pub(super) struct Ladder {
     far_best: [i64; 2],
     /// Far commands to go before the window may move.
     patience: u32,
+    /// Whose orders rest, once somebody asked.
+    pub(super) owners: Option<Box<Owners>>,
 }
 
 impl Ladder {
@@ -70,6 +73,7 @@ impl Ladder {
             far: [Far::new(), Far::new()],
             far_best: [NO_KEY; 2],
             patience: 0,
+            owners: None,
         }
     }
 
@@ -218,6 +222,9 @@ impl Ladder {
         let order = &mut nodes[slot as usize];
         order.previous = last;
         order.next = level;
+        if let Some(owners) = &mut self.owners {
+            owners.note_queued(slot, order.uid);
+        }
     }
 
     #[cold]
@@ -367,6 +374,9 @@ impl Ladder {
         let order = &mut nodes[slot as usize];
         order.previous = last;
         order.next = to as u32;
+        if let Some(owners) = &mut self.owners {
+            owners.note_queued(slot, order.uid);
+        }
         let bound = &mut self.bound[side as usize];
         *bound = (*bound).min(price ^ mask(side));
         true

@@ -4,34 +4,51 @@ use super::Book;
 use crate::command::Action;
 use crate::event::{Event, Events, Removal};
 use crate::ids::UserId;
+use crate::order_terms::OrderFlags;
 
 impl Book {
     /// Takes out the orders of covered futures that are priced outside a band, resting and waiting
     /// ones, in the order of [`remove_all`](Self::remove_all).
     pub(crate) fn remove_outside(&mut self, (low, high): (i64, i64), events: &mut Events) {
         let is_outside = |price: i64| price < low || price > high;
-        self.remove_where(Removal::OutsideBand, events, |_, price| is_outside(price));
+        self.remove_where(Removal::OutsideBand, events, is_outside);
     }
 
-    /// Takes out every order of `uid`, or of everybody: asks, then bids, each best price first,
-    /// then in order of time. Nothing of them waits or rests afterwards.
+    /// Takes out every order: asks, then bids, each best price first, then in order of time.
+    /// Nothing waits or rests afterwards.
     ///
-    /// Cost: visits every order, whoever owns it, and looks up twice each one that goes.
-    pub(crate) fn remove_all(&mut self, uid: Option<UserId>, why: Removal, events: &mut Events) {
-        self.remove_where(why, events, |owner, _| uid.is_none_or(|uid| uid == owner));
+    /// Cost: looks up each order twice.
+    pub(crate) fn remove_all(&mut self, why: Removal, events: &mut Events) {
+        self.remove_where(why, events, |_| true);
     }
 
-    /// Takes out the orders that `is_meant`, by owner and price.
-    fn remove_where(
+    /// Takes out the orders of `uid` whose flags are meant, in the same order as all would go.
+    ///
+    /// Cost: those orders, sorted, whoever else has how many; the first time, a look at every
+    /// order. Where ids are not per user, a look at every order that waits.
+    pub(crate) fn remove_of(
         &mut self,
+        uid: UserId,
         why: Removal,
         events: &mut Events,
-        is_meant: impl Fn(UserId, i64) -> bool,
+        is_meant: impl Fn(OrderFlags) -> bool,
     ) {
+        self.keep_owners();
+        for slot in self.slots_of(uid) {
+            if is_meant(self.ladder.nodes[slot].flags) {
+                self.remove(slot, why, events);
+            }
+        }
+        self.remove_waiting_of(uid, why, events, is_meant);
+        self.tidy();
+    }
+
+    /// Takes out the orders that `is_meant`, by price.
+    fn remove_where(&mut self, why: Removal, events: &mut Events, is_meant: impl Fn(i64) -> bool) {
         let first = events.len();
         for side in [Action::Ask, Action::Bid] {
             for order in self.orders(side) {
-                if !is_meant(order.uid, order.price) {
+                if !is_meant(order.price) {
                     continue;
                 }
                 let key = self.key(order.uid, order.order_id);

@@ -23,6 +23,7 @@ mod mass;
 mod moving;
 mod node;
 mod occupancy;
+mod owners;
 mod post_only;
 mod self_trade;
 mod stops;
@@ -37,7 +38,7 @@ use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
 use crate::event::{Event, Events, Standing, UserHint};
 use crate::ids::{OrderId, UserId};
 use crate::index::{Index, OrderKey, Vacancy};
-use crate::order_terms::{ConditionalOrder, OrderFlags};
+use crate::order_terms::ConditionalOrder;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -174,6 +175,9 @@ impl Book {
     /// Forgets an order that is in no queue any more.
     #[inline]
     fn forget(&mut self, slot: u32) {
+        if let Some(owners) = &mut self.ladder.owners {
+            owners.note_gone(slot, self.ladder.nodes[slot].uid);
+        }
         self.index.remove_slot(self.key_at(slot), slot);
         self.ladder.nodes.free(slot);
     }
@@ -187,7 +191,7 @@ impl Book {
         rules: &Rules,
         events: &mut Events,
     ) {
-        if place.flags != OrderFlags::NONE || self.aside.is_some() {
+        if !place.flags.is_plain() || self.aside.is_some() {
             self.place_with(&ConditionalOrder::from(*place), user, rules, events);
             return;
         }

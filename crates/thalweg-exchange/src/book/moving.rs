@@ -6,7 +6,6 @@ use super::node::Node;
 use crate::command::{Action, SymbolSpec};
 use crate::event::Events;
 use crate::ids::{OrderId, UserId};
-use crate::order_terms::OrderFlags;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -68,7 +67,7 @@ impl Book {
         rules: &Rules,
         events: &mut Events,
     ) -> ResultCode {
-        if self.ladder.nodes[slot].flags != OrderFlags::NONE || self.aside.is_some() {
+        if !self.ladder.nodes[slot].flags.is_plain() || self.aside.is_some() {
             return self.move_carefully(slot, price, rules, events);
         }
         self.ladder.unlink(slot);

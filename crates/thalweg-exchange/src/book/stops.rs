@@ -28,7 +28,7 @@ use crate::command::{Action, Place};
 use crate::event::{Event, Events, Removal, UserHint};
 use crate::ids::{OrderId, UserId};
 use crate::index::OrderKey;
-use crate::order_terms::ConditionalOrder;
+use crate::order_terms::{ConditionalOrder, OrderFlags};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -212,19 +212,42 @@ impl Book {
         }
     }
 
-    /// Takes out the waiting orders that `is_meant`, by owner and price, as
-    /// [`waiting`](Self::waiting) gives them.
+    /// Takes out the waiting orders that `is_meant`, by price, as [`waiting`](Self::waiting) gives
+    /// them.
     pub(super) fn remove_all_waiting(
         &mut self,
         why: Removal,
         events: &mut Events,
-        is_meant: impl Fn(UserId, i64) -> bool,
+        is_meant: impl Fn(i64) -> bool,
     ) {
         let places = self.waiting().map(|order| &order.place);
-        let wanted = places.filter(|place| is_meant(place.uid, place.price));
+        let wanted = places.filter(|place| is_meant(place.price));
         let key = |place: &Place| self.key(place.uid, place.order_id);
         let orders: Vec<OrderKey> = wanted.map(key).collect();
         for order in orders {
+            self.remove_waiting(order, why, events);
+        }
+    }
+
+    /// Takes out the waiting orders of one owner whose flags are meant, in the same order.
+    pub(super) fn remove_waiting_of(
+        &mut self,
+        uid: UserId,
+        why: Removal,
+        events: &mut Events,
+        is_meant: impl Fn(OrderFlags) -> bool,
+    ) {
+        let Some(aside) = &self.aside else {
+            return;
+        };
+        let [first, last] = [i64::MIN, i64::MAX].map(|id| self.key(uid, OrderId(id)));
+        let waiting = aside.stops.waiting.range(first..=last);
+        let is_wanted = |place: &Place| place.uid == uid && is_meant(place.flags);
+        let wanted = waiting.filter(|(_, waiting)| is_wanted(&waiting.order.place));
+        let place = |(&order, waiting): (_, &Waiting)| (waiting.side(), waiting.key(), order);
+        let mut orders: Vec<(Action, (i64, u64), OrderKey)> = wanted.map(place).collect();
+        orders.sort_unstable();
+        for (_, _, order) in orders {
             self.remove_waiting(order, why, events);
         }
     }

@@ -20,6 +20,7 @@ pub(crate) mod kind {
     pub(crate) const REDUCE: u8 = 4;
     pub(crate) const PLACE_WITH: u8 = 5;
     pub(crate) const CANCEL_ALL: u8 = 7;
+    pub(crate) const DISCONNECT: u8 = 8;
     pub(crate) const ADD_USER: u8 = 10;
     pub(crate) const BALANCE: u8 = 11;
     pub(crate) const SUSPEND: u8 = 12;

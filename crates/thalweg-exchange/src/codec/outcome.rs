@@ -342,6 +342,7 @@ fn removed(fields: &mut Reader<'_>) -> Result<Event, CodecError> {
         4 => Removal::Cancelled,
         5 => Removal::Reduced,
         6 => Removal::OutsideBand,
+        7 => Removal::Disconnected,
         _ => {
             return Err(CodecError::UnknownCode {
                 what: "the reason of a removal",

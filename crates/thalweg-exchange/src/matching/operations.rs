@@ -4,6 +4,7 @@ use super::Matching;
 use crate::book::Book;
 use crate::event::{Events, Removal};
 use crate::ids::{SymbolId, UserId};
+use crate::order_terms::OrderFlags;
 use crate::result_code::ResultCode;
 
 impl Matching {
@@ -15,22 +16,58 @@ impl Matching {
         symbol: Option<SymbolId>,
         events: &mut Events,
     ) -> ResultCode {
-        let Some(symbol) = symbol else {
-            let symbols: Vec<SymbolId> = self.books().iter().map(|book| book.spec().id).collect();
-            for symbol in symbols {
-                self.clear(uid, symbol, Removal::CancelAll, events);
+        let why = Removal::CancelAll;
+        let symbols = match symbol {
+            Some(symbol) if self.book(symbol).is_none() => {
+                return ResultCode::MatchingInvalidOrderBookId;
             }
-            return ResultCode::Success;
+            Some(symbol) => vec![symbol],
+            None => self.symbols_with(uid),
         };
-        match self.clear(uid, symbol, Removal::CancelAll, events) {
-            Some(_) => ResultCode::Success,
-            None => ResultCode::MatchingInvalidOrderBookId,
+        for symbol in symbols {
+            match uid {
+                Some(uid) => self.clear_of(uid, symbol, (why, events), |_| true),
+                None => drop(self.clear(symbol, (why, events), |book, why, events| {
+                    book.remove_all(why, events);
+                })),
+            }
         }
+        ResultCode::Success
+    }
+
+    /// Takes out the orders of a user whose session is gone, as far as they ask for it.
+    pub(super) fn disconnect(&mut self, uid: UserId, events: &mut Events) {
+        for symbol in self.symbols_with(Some(uid)) {
+            let why = Removal::Disconnected;
+            self.clear_of(uid, symbol, (why, events), OrderFlags::goes_with_session);
+        }
+    }
+
+    /// The symbols in whose books orders of a user, or any, may be, in ascending order.
+    ///
+    /// Cost: a look at every book; see `Book::keep_owners`.
+    fn symbols_with(&mut self, uid: Option<UserId>) -> Vec<SymbolId> {
+        self.keeps_owners |= uid.is_some();
+        let slots: Vec<u32> = self.index.slots().collect();
+        let mut symbols = Vec::new();
+        for slot in slots {
+            let book = &mut self.books[slot];
+            let is_meant = uid.is_none_or(|uid| {
+                book.keep_owners();
+                book.may_have_orders_of(uid)
+            });
+            if is_meant {
+                symbols.push(book.spec().id);
+            }
+        }
+        symbols.sort_unstable();
+        symbols
     }
 
     /// Takes out all orders of a symbol, and then the book itself with its memory.
     pub(super) fn remove(&mut self, symbol: SymbolId, events: &mut Events) -> ResultCode {
-        let Some(slot) = self.clear(None, symbol, Removal::SymbolRemoved, events) else {
+        let Some(slot) = self.clear(symbol, (Removal::SymbolRemoved, events), Book::remove_all)
+        else {
             return ResultCode::MatchingInvalidOrderBookId;
         };
         let books = &self.books;
@@ -58,18 +95,29 @@ impl Matching {
         }
     }
 
-    /// The slot of the book out of which they were taken.
+    fn clear_of(
+        &mut self,
+        uid: UserId,
+        symbol: SymbolId,
+        (why, events): (Removal, &mut Events),
+        is_meant: impl Fn(OrderFlags) -> bool,
+    ) {
+        self.clear(symbol, (why, events), |book, why, events| {
+            book.remove_of(uid, why, events, is_meant);
+        });
+    }
+
+    /// The slot of the book out of which orders were taken.
     fn clear(
         &mut self,
-        uid: Option<UserId>,
         symbol: SymbolId,
-        why: Removal,
-        events: &mut Events,
+        (why, events): (Removal, &mut Events),
+        remove: impl FnOnce(&mut Book, Removal, &mut Events),
     ) -> Option<u32> {
         let slot = self.slot(symbol);
         let book = self.books.get_mut(slot)?;
         let before = events.len();
-        book.remove_all(uid, why, events);
+        remove(book, why, events);
         if events.len() > before && book.is_futures() {
             events.add_standing(symbol, book.standing(None));
         }

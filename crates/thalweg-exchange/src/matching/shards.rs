@@ -33,6 +33,7 @@ impl Reach {
             Command::AddSymbols(_)
             | Command::CancelAll { symbol: None, .. }
             | Command::Clock { .. }
+            | Command::Disconnect { .. }
             | Command::Reset => return Self::Every,
             Command::CancelAll { symbol, .. } => *symbol,
             Command::RemoveSymbol { symbol } | Command::SetPriceBand { symbol, .. } => {

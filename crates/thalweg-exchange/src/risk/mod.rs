@@ -243,7 +243,7 @@ impl Risk {
             Command::RemoveSymbol { symbol } => return self.check_removal(*symbol),
             Command::PlaceWith(order) => return self.check_place_with(order),
             Command::Clock { time } => self.set_clock(*time)?,
-            Command::Nop => {}
+            Command::Nop | Command::Disconnect { .. } => {}
             Command::Reset => {
                 let share = self.share;
                 *self = Self {
@@ -281,6 +281,7 @@ impl Risk {
             | Command::AddAccounts(_)
             | Command::PlaceWith(_)
             | Command::CancelAll { .. }
+            | Command::Disconnect { .. }
             | Command::Clock { .. }
             | Command::SetPriceBand { .. }
             | Command::Halt { .. }
@@ -300,6 +301,7 @@ impl Risk {
             return matches!(
                 command,
                 Command::CancelAll { .. }
+                    | Command::Disconnect { .. }
                     | Command::Clock { .. }
                     | Command::RemoveSymbol { .. }
                     | Command::SetPriceBand { .. }

@@ -180,7 +180,7 @@ fn orders_that_are_wrong() {
     );
     assert_eq!(
         said(&order, 7, &[8]),
-        "byte 7 of an order is 8, the greatest is 7"
+        "the order's flags at byte 7 is 8, which is not known"
     );
     let conditional = bytes_of(&Command::PlaceWith(Arc::new(ConditionalOrder {
         place: place(),

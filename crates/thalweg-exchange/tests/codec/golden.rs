@@ -115,6 +115,10 @@ fn commands_of_users_and_symbols() {
         (Command::AddUser { uid }, format!("100000000a010000{one}")),
         (Command::Suspend { uid }, format!("100000000c010000{one}")),
         (Command::Resume { uid }, format!("100000000d010000{one}")),
+        (
+            Command::Disconnect { uid },
+            format!("1000000008010000{one}"),
+        ),
         (Command::Clock { time: 1 }, format!("100000001e010000{one}")),
         (
             balance,

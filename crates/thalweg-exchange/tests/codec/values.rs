@@ -46,7 +46,11 @@ fn action() -> impl Strategy<Value = Action> + Clone {
 fn place() -> impl Strategy<Value = Place> {
     let ids = (uid(), symbol(), order_id());
     let order_type = prop::sample::select(OrderType::ALL.to_vec());
-    let flags = (0_u8..8).prop_map(|code| OrderFlags::from_code(code).expect("in range"));
+    let flags = prop::sample::select(
+        (0..32)
+            .filter_map(OrderFlags::from_code)
+            .collect::<Vec<_>>(),
+    );
     let numbers = (number(), number(), number());
     (ids, order_type, action(), numbers, flags).prop_map(
         |((uid, symbol, order_id), order_type, action, (price, reserve_price, size), flags)| {
@@ -150,6 +154,7 @@ fn of_a_user() -> impl Strategy<Value = Command> {
         }),
         (option::of(uid()), option::of(symbol()))
             .prop_map(|(uid, symbol)| Command::CancelAll { uid, symbol }),
+        uid().prop_map(|uid| Command::Disconnect { uid }),
     ]
 }
 
@@ -234,6 +239,8 @@ fn rare_event() -> impl Strategy<Value = Event> {
         Removal::SymbolRemoved,
         Removal::Cancelled,
         Removal::Reduced,
+        Removal::OutsideBand,
+        Removal::Disconnected,
     ];
     (
         0..3,

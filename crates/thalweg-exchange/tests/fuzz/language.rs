@@ -69,7 +69,7 @@ impl<'b> Words<'b> {
     fn place(&mut self, with_flags: bool) -> Place {
         let bits = self.byte();
         let price = self.number();
-        let flags = if with_flags { self.below(8) } else { 0 };
+        let flags = if with_flags { self.below(32) } else { 0 };
         Place {
             uid: self.uid(),
             symbol: self.symbol(),
@@ -165,6 +165,7 @@ impl<'b> Words<'b> {
                 let uid = self.uid();
                 Command::AddAccounts([AccountSpec { uid, balances }].into())
             }
+            21 => Command::Disconnect { uid: self.uid() },
             _ => Command::Reset,
         }
     }

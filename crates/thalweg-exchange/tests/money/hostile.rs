@@ -124,7 +124,7 @@ fn place() -> impl Strategy<Value = Place> {
     let action = prop::sample::select(vec![Action::Ask, Action::Bid]);
     let flags = prop_oneof![
         4 => Just(OrderFlags::NONE),
-        1 => (0..8_u8).prop_map(|code| OrderFlags::from_code(code).expect("a code")),
+        1 => (0..32_u8).prop_filter_map("a code", OrderFlags::from_code),
     ];
     let terms = (order_type, action, flags);
     (
@@ -255,6 +255,7 @@ fn of_the_market() -> impl Strategy<Value = Command> {
         1 => uid().prop_map(|uid| Command::AddUser { uid }),
         1 => (prop::option::of(uid()), prop::option::of(symbol()))
             .prop_map(|(uid, symbol)| Command::CancelAll { uid, symbol }),
+        1 => uid().prop_map(|uid| Command::Disconnect { uid }),
     ]
 }
 

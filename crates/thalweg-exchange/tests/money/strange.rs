@@ -181,6 +181,7 @@ fn of_the_market() -> impl Strategy<Value = Command> {
         2 => accounts(),
         1 => (prop::option::of(uid()), prop::option::of(symbol()))
             .prop_map(|(uid, symbol)| Command::CancelAll { uid, symbol }),
+        1 => uid().prop_map(|uid| Command::Disconnect { uid }),
         1 => Just(Command::Nop),
     ]
 }

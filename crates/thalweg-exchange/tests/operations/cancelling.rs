@@ -2,30 +2,36 @@
 
 use proptest::prelude::*;
 use thalweg_exchange::{
-    Action, Command, Event, Events, OrderId, Removal, ResultCode, State, SymbolId, UserId, apply,
+    Action, Command, Event, Events, OrderFlags, OrderId, Removal, ResultCode, State, SymbolId,
+    UserId, apply,
 };
 
 use crate::stream::market;
 use crate::{money_is_conserved, run, text};
 
-/// The orders of `uid` in `symbol`, in the order in which they must go.
+/// What is to go: whose, where, and only what goes with its owner's session.
+type Wanted = (Option<UserId>, Option<SymbolId>, bool);
+
+/// The orders that are wanted, in the order in which they must go.
 fn orders(
     state: &State,
-    uid: Option<UserId>,
-    symbol: Option<SymbolId>,
+    (uid, symbol, with_session): Wanted,
 ) -> Vec<(SymbolId, OrderId, UserId, i64)> {
     let mut found = Vec::new();
     for book in state.matching.books() {
         if symbol.is_some_and(|symbol| symbol != book.spec().id) {
             continue;
         }
+        let is_meant = |owner, flags: OrderFlags| {
+            uid.is_none_or(|uid| uid == owner) && (flags.goes_with_session() || !with_session)
+        };
         for side in [Action::Ask, Action::Bid] {
-            let own = book.orders(side).filter(|o| uid.is_none_or(|u| u == o.uid));
+            let own = book.orders(side).filter(|o| is_meant(o.uid, o.flags));
             let id = book.spec().id;
             found.extend(own.map(|o| (id, o.order_id, o.uid, o.size - o.filled)));
         }
         let places = book.waiting().map(|stop| &stop.place);
-        let own = places.filter(|place| uid.is_none_or(|uid| uid == place.uid));
+        let own = places.filter(|place| is_meant(place.uid, place.flags));
         found.extend(own.map(|place| (place.symbol, place.order_id, place.uid, place.size)));
     }
     found
@@ -35,17 +41,23 @@ fn orders(
 fn check(
     before: &State,
     after: &State,
-    (uid, symbol): (Option<UserId>, Option<SymbolId>),
+    wanted: Wanted,
     (result, events): (ResultCode, &Events),
 ) -> Result<usize, TestCaseError> {
+    let (_, symbol, with_session) = wanted;
+    let reason = if with_session {
+        Removal::Disconnected
+    } else {
+        Removal::CancelAll
+    };
     if symbol.is_some_and(|symbol| before.matching.book(symbol).is_none()) {
         prop_assert_eq!(result, ResultCode::MatchingInvalidOrderBookId);
         prop_assert_eq!(text(after), text(before));
         return Ok(0);
     }
     prop_assert_eq!(result, ResultCode::Success);
-    prop_assert_eq!(orders(after, uid, symbol), []);
-    let expected = orders(before, uid, symbol);
+    prop_assert_eq!(orders(after, wanted), []);
+    let expected = orders(before, wanted);
     let mut gone = Vec::new();
     for event in events {
         match *event {
@@ -54,9 +66,9 @@ fn check(
                 order,
                 uid,
                 size,
-                why: Removal::CancelAll,
+                why,
                 ..
-            } => gone.push((symbol, order, uid, size)),
+            } if why == reason => gone.push((symbol, order, uid, size)),
             _ => prop_assert!(false, "{event:?}"),
         }
     }
@@ -87,14 +99,18 @@ proptest! {
         let mut state = State::new(rules);
         let mut events = Events::new();
         for command in &commands {
-            let Command::CancelAll { uid, symbol } = *command else {
-                apply(&mut state, command, &mut events);
-                continue;
+            let wanted = match *command {
+                Command::CancelAll { uid, symbol } => (uid, symbol, false),
+                Command::Disconnect { uid } => (Some(uid), None, true),
+                _ => {
+                    apply(&mut state, command, &mut events);
+                    continue;
+                }
             };
             let before = state.clone();
             let result = apply(&mut state, command, &mut events);
             money_is_conserved(&state, command)?;
-            check(&before, &state, (uid, symbol), (result, &events))?;
+            check(&before, &state, wanted, (result, &events))?;
         }
     }
 }
@@ -105,7 +121,7 @@ fn the_streams_have_much_to_cancel_and_to_follow() {
     use proptest::test_runner::TestRunner;
 
     let mut runner = TestRunner::deterministic();
-    let (mut gone, mut futures, mut waited) = (0, 0, 0);
+    let (mut gone, mut futures, mut waited, mut left) = (0, 0, 0, 0);
     let (mut triggered, mut refilled, mut self_trades, mut expired) = (0, 0, 0, 0);
     for _ in 0..200 {
         let tree = market(250).new_tree(&mut runner).expect("a stream");
@@ -122,6 +138,9 @@ fn the_streams_have_much_to_cancel_and_to_follow() {
             };
             let before = waiting(&state);
             apply(&mut state, command, &mut events);
+            if let Command::Disconnect { .. } = command {
+                left += events.len();
+            }
             if let Command::CancelAll { .. } = command {
                 gone += events.len();
                 futures += events.standings().len();
@@ -141,8 +160,8 @@ fn the_streams_have_much_to_cancel_and_to_follow() {
         }
     }
     assert!(
-        gone > 200 && futures > 20 && waited > 5,
-        "{gone} orders, {futures} books, {waited} waited"
+        gone > 200 && futures > 20 && waited > 5 && left > 5,
+        "{gone} orders, {futures} books, {waited} waited, {left} went with their session"
     );
     assert!(
         triggered > 20 && refilled > 20 && self_trades > 5 && expired > 30,

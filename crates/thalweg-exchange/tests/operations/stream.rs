@@ -48,6 +48,7 @@ fn operation() -> impl Strategy<Value = Command> {
     prop_oneof![
         6 => (uid, prop::option::weighted(0.7, symbol()))
             .prop_map(|(uid, symbol)| Command::CancelAll { uid, symbol }),
+        4 => (0..7_i64).prop_map(|uid| Command::Disconnect { uid: UserId(uid) }),
         2 => (symbol(), prop_oneof![1 => band, 1 => none])
             .prop_map(|(symbol, (low, high))| Command::SetPriceBand { symbol, low, high }),
         1 => symbol().prop_map(|symbol| Command::Halt { symbol }),
@@ -62,7 +63,12 @@ fn operation() -> impl Strategy<Value = Command> {
 /// A command of the properties; orders among them may ask for something.
 fn order(mix: Mix) -> impl Strategy<Value = Command> {
     let one_of = |range: std::ops::Range<i64>| prop::option::weighted(0.3, range);
-    let wishes = (0..8_u8, one_of(2..16), one_of(1..4), one_of(0..40));
+    let flags = prop::sample::select(
+        (0..32)
+            .filter_map(OrderFlags::from_code)
+            .collect::<Vec<_>>(),
+    );
+    let wishes = (flags, one_of(2..16), one_of(1..4), one_of(0..40));
     let wishes = prop::option::weighted(0.25, wishes);
     (commands::command(mix), wishes).prop_map(|(command, wishes)| {
         let (Command::Place(mut place), Some((flags, trigger, display, good_till))) =
@@ -70,7 +76,7 @@ fn order(mix: Mix) -> impl Strategy<Value = Command> {
         else {
             return command;
         };
-        place.flags = OrderFlags::from_code(flags).expect("below 8");
+        place.flags = flags;
         if place.order_type == OrderType::Fok || place.order_type.is_budget() {
             return Command::Place(place);
         }

@@ -152,6 +152,7 @@ fn operation() -> impl Strategy<Value = Command> {
     prop_oneof![
         4 => (prop::option::of(uid()), prop::option::of(symbol()))
             .prop_map(|(uid, symbol)| Command::CancelAll { uid, symbol }),
+        1 => uid().prop_map(|uid| Command::Disconnect { uid }),
         2 => (symbol(), 0..9_i64, 5..30_i64)
             .prop_map(|(symbol, low, high)| Command::SetPriceBand { symbol, low, high }),
         2 => symbol().prop_map(|symbol| Command::Halt { symbol }),

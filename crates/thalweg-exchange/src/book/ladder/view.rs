@@ -15,7 +15,7 @@ impl Ladder {
     }
 
     /// The slots of the levels of a side, best first. Cost: two binary searches each.
-    fn slots(&self, side: Action) -> impl Iterator<Item = u32> + '_ {
+    fn level_slots(&self, side: Action) -> impl Iterator<Item = u32> + '_ {
         let at = move |key| self.level_at(side, key).map(|level| (key, level));
         std::iter::successors(at(self.best_key(side)), move |&(key, _)| {
             (key != NO_KEY)
@@ -26,7 +26,7 @@ impl Ladder {
     }
 
     pub(in crate::book) fn levels(&self, side: Action) -> impl Iterator<Item = Level> + '_ {
-        self.slots(side).map(|level| {
+        self.level_slots(side).map(|level| {
             let node = &self.nodes[level];
             Level {
                 price: self.price_of(level),
@@ -36,13 +36,17 @@ impl Ladder {
         })
     }
 
-    pub(in crate::book) fn orders(&self, side: Action) -> impl Iterator<Item = RestingOrder> + '_ {
-        self.slots(side).flat_map(move |level| {
+    /// The slots of the orders of a side, best price first, then in order of time.
+    pub(in crate::book) fn slots(&self, side: Action) -> impl Iterator<Item = u32> + '_ {
+        self.level_slots(side).flat_map(move |level| {
             std::iter::successors(Some(self.nodes[level].next), move |&slot| {
                 let next = self.nodes[slot].next;
                 (next != level).then_some(next)
             })
-            .map(|slot| self.nodes[slot].resting())
         })
+    }
+
+    pub(in crate::book) fn orders(&self, side: Action) -> impl Iterator<Item = RestingOrder> + '_ {
+        self.slots(side).map(|slot| self.nodes[slot].resting())
     }
 }

@@ -135,13 +135,14 @@ fn decode_rare(bytes: &[u8], head: Head) -> Result<(Command, usize), CodecError>
         kind::ADD_ACCOUNTS => Command::AddAccounts(batch::accounts(&mut fields)?),
         kind::NOP => Command::Nop,
         kind::RESET => Command::Reset,
-        kind::ADD_USER | kind::SUSPEND | kind::RESUME | kind::CLOCK => {
+        kind::ADD_USER | kind::SUSPEND | kind::RESUME | kind::DISCONNECT | kind::CLOCK => {
             let value = fields.long()?;
             let uid = UserId(value);
             match kind {
                 kind::ADD_USER => Command::AddUser { uid },
                 kind::SUSPEND => Command::Suspend { uid },
                 kind::RESUME => Command::Resume { uid },
+                kind::DISCONNECT => Command::Disconnect { uid },
                 _ => Command::Clock { time: value },
             }
         }
@@ -256,6 +257,7 @@ fn form(kind: u8) -> Option<Form> {
     let flags = OrderFlags::NONE
         .with_post_only()
         .with_self_trade(crate::order_terms::SelfTrade::CancelBoth)
+        .with_cancel_on_disconnect()
         .code();
     let none = [0; 2];
     Some(match kind {
@@ -271,6 +273,7 @@ fn form(kind: u8) -> Option<Form> {
         kind::RESUME => Form("a resumption", ONE_LONG_BYTES, none),
         kind::ADD_SYMBOLS => Form("a batch of symbols", batch::BYTES_MIN, none),
         kind::ADD_ACCOUNTS => Form("a batch of accounts", batch::BYTES_MIN, none),
+        kind::DISCONNECT => Form("a disconnection", ONE_LONG_BYTES, none),
         kind::CLOCK => Form("a time", ONE_LONG_BYTES, none),
         kind::SET_PRICE_BAND => Form("a price band", SET_PRICE_BAND_BYTES, none),
         kind::HALT => Form("a halt", ONE_SYMBOL_BYTES, none),

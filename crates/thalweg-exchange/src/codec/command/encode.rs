@@ -90,6 +90,7 @@ fn encode_rare(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
         Command::AddUser { uid } => one_long(out, kind::ADD_USER, uid.0),
         Command::Suspend { uid } => one_long(out, kind::SUSPEND, uid.0),
         Command::Resume { uid } => one_long(out, kind::RESUME, uid.0),
+        Command::Disconnect { uid } => one_long(out, kind::DISCONNECT, uid.0),
         Command::Clock { time } => one_long(out, kind::CLOCK, time),
         Command::Halt { symbol } => one_symbol(out, kind::HALT, symbol),
         Command::Unhalt { symbol } => one_symbol(out, kind::UNHALT, symbol),

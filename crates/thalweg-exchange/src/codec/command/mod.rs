@@ -47,6 +47,7 @@ pub fn command_bytes(command: &Command) -> usize {
         Command::AddUser { .. }
         | Command::Suspend { .. }
         | Command::Resume { .. }
+        | Command::Disconnect { .. }
         | Command::Clock { .. } => ONE_LONG_BYTES,
         Command::Balance { .. } => BALANCE_BYTES,
         Command::AddSymbols(symbols) => batch::symbols_bytes(symbols),
