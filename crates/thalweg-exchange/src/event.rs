@@ -158,7 +158,8 @@ pub enum Removal {
     /// It is a stop order that waits, and its owner took so many lots off it: the rest of it waits
     /// on (code 5).
     Reduced = 5,
-    /// Its price is outside the price band that its futures symbol was given (code 6).
+    /// Its price is outside the price band: that which its futures symbol was given, or for a stop
+    /// order that was triggered, that of its symbol (code 6).
     OutsideBand = 6,
     /// Its owner's session is gone, and it
     /// [asked for that](crate::OrderFlags::with_cancel_on_disconnect) (code 7).

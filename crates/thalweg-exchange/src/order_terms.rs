@@ -109,9 +109,12 @@ pub struct ConditionalOrder {
     /// Stop: the order waits outside the book until a trade of its symbol is at this price or
     /// beyond it (a BID: at or above; an ASK: at or below), and is then executed as `place` says:
     /// GTC makes it a stop-limit order, IOC a stop order that takes up to its limit. At least 1.
-    /// Other types are refused. Trades before it was placed do not count. While it waits, it can be
-    /// cancelled and reduced, not moved, and no resting or waiting order of its symbol (and owner,
-    /// where ids are per user) may have its id: else it is rejected.
+    /// Other types are refused. One that the symbol's last trade has passed already is triggered at
+    /// once (where [`trigger_passed_stops`](crate::Rules::trigger_passed_stops) holds; else trades
+    /// before it was placed do not count). If its price is outside the price band when it is
+    /// triggered, it is removed. While it waits, it can be cancelled and reduced, not moved, and no
+    /// resting or waiting order of its symbol (and owner, where ids are per user) may have its id:
+    /// else it is rejected.
     pub trigger: Option<i64>,
     /// Iceberg: at most so many lots are shown at a time; when they are filled, as many again stand
     /// at the end of the queue. GTC only; at least 1, and a thousandth of the size.

@@ -39,6 +39,10 @@ pub struct Rules {
     pub keep_transaction_ids: bool,
     /// An order's id is its owner's alone: others may use the same.
     pub ids_per_user: bool,
+    /// A stop order whose trigger the symbol's last trade has passed is triggered at once; else it
+    /// waits for the next trade there. (The reference has no stop orders. Without this, the last
+    /// price is no part of a state's text.)
+    pub trigger_passed_stops: bool,
 }
 
 impl Rules {
@@ -57,6 +61,7 @@ impl Rules {
         bound_budgets: false,
         keep_transaction_ids: false,
         ids_per_user: false,
+        trigger_passed_stops: false,
     };
 
     /// Every quirk mended.
@@ -74,6 +79,7 @@ impl Rules {
         bound_budgets: true,
         keep_transaction_ids: true,
         ids_per_user: true,
+        trigger_passed_stops: true,
     };
 
     /// The same rules with margin trading on or off.

@@ -31,7 +31,8 @@ pub struct StateHash {
 /// removed users, which follow the users as `T,user,id`.
 ///
 /// Nor do they know what orders ask for; the levels are followed, where there is any, by
-/// `V,time` (the clock), and for each symbol `Y,symbol,order,flags,display,hidden` for each resting
+/// `V,time` (the clock), `K,symbol,price` (each symbol's last trade, where
+/// [`trigger_passed_stops`](crate::Rules::trigger_passed_stops) holds), and for each symbol `Y,symbol,order,flags,display,hidden` for each resting
 /// order with flags or hidden lots (a display of 0 where none are hidden),
 /// `N,symbol,A|B,trigger,order,uid,type,price,reserve,size,flags,display` for each stop order
 /// (type: its code; display 0: no iceberg order) and `E,symbol,time,order` for each order that
@@ -93,6 +94,13 @@ pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
     }
     if let Some(time) = state.risk.clock() {
         writeln!(out, "V,{time}")?;
+    }
+    if state.risk.rules().trigger_passed_stops {
+        for book in &books {
+            if let Some(price) = book.last_price() {
+                writeln!(out, "K,{},{price}", book.spec().id)?;
+            }
+        }
     }
     books.iter().try_for_each(|book| write_terms(book, out))
 }

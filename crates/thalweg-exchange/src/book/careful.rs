@@ -72,12 +72,15 @@ impl Book {
         rules: &Rules,
         events: &mut Events,
     ) {
-        if let Some(trigger) = order.trigger {
-            self.wait(order, trigger, user, events);
-            return;
-        }
         let first = events.len();
-        self.enter(order, (user, None), rules, events);
+        if let Some(trigger) = order.trigger {
+            if !self.wait(order, trigger, user, events) || !rules.trigger_passed_stops {
+                return;
+            }
+            self.reach_last();
+        } else {
+            self.enter(order, (user, None), rules, events);
+        }
         self.run_stops(first, rules, events);
         self.tidy();
     }
@@ -255,6 +258,7 @@ impl Book {
         let hidden = self.hidden(slot);
         let completed = is_shown_gone && hidden == 0;
         taker.left -= size;
+        self.last = Some(price);
         events.push(Event::Trade {
             price,
             size,

@@ -51,6 +51,8 @@ pub struct Book {
     bids_bounded: bool,
     /// The lowest and the highest price at which a budget order takes, where those are bounded.
     band: (i64, i64),
+    /// Of the last trade.
+    last: Option<i64>,
     ladder: Ladder,
     index: Index<OrderKey>,
     /// All ones where an order's id is its owner's alone, else zero.
@@ -78,6 +80,7 @@ impl Book {
             ask_floor,
             bids_bounded: is_pair,
             band: (i64::MIN, i64::MAX),
+            last: None,
             ladder,
             index: Index::with_capacity(orders),
             owners: if rules.ids_per_user { -1 } else { 0 },
@@ -114,6 +117,12 @@ impl Book {
     pub fn order(&self, uid: UserId, order_id: OrderId) -> Option<RestingOrder> {
         self.find_own(uid, order_id)
             .map(|slot| self.completed(self.ladder.nodes[slot].resting()))
+    }
+
+    /// The price of the last trade.
+    #[must_use]
+    pub const fn last_price(&self) -> Option<i64> {
+        self.last
     }
 
     /// How many orders rest, both sides together.

@@ -1,7 +1,11 @@
 //! Orders that wait outside the book until a trade reaches their trigger price.
 //!
-//! *Which trades count*: those of the same symbol after the order was placed. A price that was
-//! reached before says nothing: the order waits for the next trade there or beyond.
+//! *Which trades count*: the symbol's last one before the order was placed, and all after it. So an
+//! order whose trigger is passed already is triggered at once. (By
+//! [`Rules::trigger_passed_stops`]; else only trades after it was placed count.)
+//!
+//! *The price band*: an order that is triggered while its price is outside the band then in force
+//! is not executed but removed, with [`Removal::OutsideBand`].
 //!
 //! *When and in which order*: the command that trades finishes its own chain of events first. Then
 //! its trades are gone through as they happened, and each sends off the orders that it reaches:
@@ -119,17 +123,18 @@ impl Stops {
 }
 
 impl Book {
-    /// Lets a stop order wait.
+    /// Lets a stop order wait. False where it is rejected.
     pub(super) fn wait(
         &mut self,
         order: &ConditionalOrder,
         trigger: i64,
         user: UserHint,
         events: &mut Events,
-    ) {
+    ) -> bool {
         let id = self.key(order.place.uid, order.place.order_id);
         if self.find(id).is_some() || self.waits(id) {
-            return reject(&order.place, order.place.size, events.len(), events);
+            reject(&order.place, order.place.size, events.len(), events);
+            return false;
         }
         let aside = self.aside_mut();
         let arrival = aside.next_arrival();
@@ -141,6 +146,14 @@ impl Book {
             arrival,
         };
         aside.stops.insert(id, waiting);
+        true
+    }
+
+    /// Sends off the orders whose trigger the last trade has passed.
+    pub(super) fn reach_last(&mut self) {
+        if let (Some(price), Some(aside)) = (self.last, &mut self.aside) {
+            aside.stops.reach(price);
+        }
     }
 
     pub(super) fn waits(&self, order: OrderKey) -> bool {
@@ -163,6 +176,10 @@ impl Book {
             };
             aside.forget_expiry(next.order.good_till, next.arrival);
             let place = &next.order.place;
+            if !(self.band.0..=self.band.1).contains(&place.price) {
+                next.tell_removed(place.size, Removal::OutsideBand, events);
+                continue;
+            }
             events.push(Event::Triggered {
                 order: place.order_id,
                 uid: place.uid,

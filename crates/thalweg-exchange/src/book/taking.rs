@@ -207,6 +207,9 @@ impl Book {
                 slot = next;
             }
             self.ladder.cut(level, (slot, gone), rest, (price, side));
+            if rest != volume {
+                self.last = Some(price);
+            }
             if stopped {
                 break;
             }

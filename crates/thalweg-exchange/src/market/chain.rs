@@ -67,12 +67,12 @@ impl SymbolFeed {
             let taker = Taker::new(&order.place, display);
             return self.chain(Some(taker), events, to);
         }
-        let is_rejected = events.iter().any(|e| matches!(e, Event::Reject { .. }));
-        if !is_rejected {
+        if !matches!(events.first(), Some(Event::Reject { .. })) {
             let order = key(order.place.uid, order.place.order_id);
             self.waiting.insert(order, display);
         }
-        Ok(())
+        // It may be triggered at once.
+        self.chain(None, events, to)
     }
 
     pub(super) fn move_order(

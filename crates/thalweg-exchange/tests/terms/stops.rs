@@ -77,8 +77,86 @@ fn a_stop_takes_up_to_its_limit_and_gives_the_rest_back() {
 }
 
 #[test]
-fn trades_of_before_and_of_other_symbols_do_not_count() {
+fn a_trigger_that_is_passed_acts_at_once() {
+    for symbol in [PAIR, FUTURES] {
+        let mut world = World::new(Rules::default());
+        trade_at(&mut world, symbol, 100);
+        // Not reached yet, from either side.
+        world.done(with(stop(in_symbol(bid(1, 1, 105, 3), symbol), 101)));
+        world.done(with(stop(in_symbol(ask(1, 2, 40, 3), symbol), 99)));
+        assert_eq!(world.waiting(symbol), [2, 1]);
+        for (id, trigger) in [(3, 100), (4, 50)] {
+            let place = in_symbol(bid(1, id, 90, 3), symbol);
+            assert_eq!(world.done(with(stop(place, trigger))), [triggered(&place)]);
+        }
+        assert_eq!(world.side(symbol, Bid), [(90, 3, 3), (90, 4, 3)]);
+        // It takes, what is left of it goes, and its trade reaches another.
+        let sale = ioc(in_symbol(ask(2, 5, 90, 8), symbol));
+        let next = in_symbol(ask(1, 2, 40, 3), symbol);
+        let events = [
+            triggered(&sale),
+            reject(&sale, 2),
+            trade(Ask, (90, 3), (1, 3), (true, false), 90),
+            trade(Ask, (90, 3), (1, 4), (true, false), 90),
+            triggered(&next),
+        ];
+        assert_eq!(world.done(with(stop(sale, 100))), events);
+        assert_eq!(world.waiting(symbol), [1]);
+        assert_eq!(world.side(symbol, Ask), [(40, 2, 3)]);
+        assert!(text(&world.state).contains(&format!("\nK,{symbol},90\n")));
+    }
+}
+
+#[test]
+fn one_that_acts_at_once_has_an_id_of_its_own() {
     let mut world = World::new(Rules::default());
+    trade_at(&mut world, PAIR, 100);
+    world.done(Command::Place(bid(1, 1, 90, 3)));
+    world.done(with(stop(bid(1, 2, 120, 3), 110)));
+    let before = text(&world.state);
+    for id in [1, 2] {
+        let place = bid(1, id, 95, 3);
+        assert_eq!(world.done(with(stop(place, 100))), [reject(&place, 3)]);
+        assert_eq!(text(&world.state), before);
+    }
+}
+
+#[test]
+fn what_is_triggered_outside_the_band_is_removed() {
+    for rules in [Rules::default(), Rules::REFERENCE] {
+        for symbol in [PAIR, FUTURES] {
+            let mut world = World::new(rules);
+            let before = (world.balance(1, 1), world.balance(1, 2));
+            let (buys, sells) = (bid(1, 1, 120, 3), ioc(ask(1, 2, 80, 3)));
+            let [buys, sells] = [buys, sells].map(|place| in_symbol(place, symbol));
+            world.done(with(stop(buys, 100)));
+            world.done(with(stop(sells, 101)));
+            for (id, price) in [(11, 121), (12, 101), (13, 110)] {
+                world.done(Command::Place(in_symbol(ask(2, id, price, 1), symbol)));
+            }
+            let (low, high) = (90, 110);
+            let gone = world.done(Command::SetPriceBand { symbol, low, high });
+            let removed = [sells, buys].map(|place| removed(&place, 3, Removal::OutsideBand));
+            let taker = in_symbol(bid(3, 9, 101, 1), symbol);
+            let events = world.done(Command::Place(taker));
+            // Of futures that are covered, nothing waits outside the band.
+            if symbol == FUTURES && rules == Rules::default() {
+                assert_eq!((&gone[1..], events.len()), (&removed[..], 1));
+            } else {
+                assert_eq!((gone.len(), &events[1..]), (0, &removed[..]));
+            }
+            assert_eq!((world.balance(1, 1), world.balance(1, 2)), before);
+            assert!(world.waiting(symbol).is_empty());
+        }
+    }
+}
+
+#[test]
+fn trades_of_other_symbols_and_by_the_reference_those_of_before_do_not_count() {
+    let mut world = World::new(Rules {
+        trigger_passed_stops: false,
+        ..Rules::default()
+    });
     trade_at(&mut world, PAIR, 100);
     world.done(with(stop(bid(1, 1, 105, 3), 100)));
     trade_at(&mut world, OTHER_PAIR, 100);

@@ -78,11 +78,11 @@ impl Watched {
         Ok(result)
     }
 
-    /// Remembers a stop order that waits now.
+    /// Remembers a stop order that waits, or waited until it was triggered at once.
     fn note_stop(&mut self, command: &Command) {
         if let Command::PlaceWith(order) = command
             && order.trigger.is_some()
-            && self.world.events.is_empty()
+            && !matches!(self.world.events.first(), Some(Event::Reject { .. }))
         {
             let place = &order.place;
             let key = (place.symbol, place.order_id);
