@@ -164,6 +164,9 @@ pub enum Removal {
     /// Its owner's session is gone, and it
     /// [asked for that](crate::OrderFlags::with_cancel_on_disconnect) (code 7).
     Disconnected = 7,
+    /// It met an order of its owner, and both lost so many lots, without a trade: the rest of it
+    /// stays (code 8). Where nothing stays, [`SelfTrade`](Self::SelfTrade) tells it.
+    Decremented = 8,
 }
 
 /// How the book of a futures symbol stands after a command that succeeded: what settlement, which

@@ -17,6 +17,10 @@ pub enum SelfTrade {
     CancelMaker = 2,
     /// Both (code 3).
     CancelBoth = 3,
+    /// Both orders lose as many lots as the smaller one has, hidden ones included, without a trade
+    /// (code 8): one of them, or both, are gone then, and a taker with lots left goes on. The maker
+    /// keeps its place.
+    Decrement = 8,
 }
 
 /// Small wishes of an order, in one byte: post-only, what to do about a self-trade, and whether it
@@ -27,20 +31,17 @@ pub struct OrderFlags(u8);
 impl OrderFlags {
     /// No wishes.
     pub const NONE: Self = Self(0);
-    const SELF_TRADE: u8 = 3;
+    const SELF_TRADE: u8 = 0b1011;
     const POST_ONLY: u8 = 4;
     const WITH_SESSION: u8 = 16;
-    /// Bits that mean something.
-    const KNOWN: u8 = Self::SELF_TRADE | Self::POST_ONLY | Self::WITH_SESSION;
 
-    /// Flags by their code: bits 0 and 1 the code of [`SelfTrade`], bit 2 post-only, bit 4 cancel
-    /// on disconnect. `None` where any other bit is set.
+    /// Flags by their code: bits 0, 1 and 3 the code of [`SelfTrade`], bit 2 post-only, bit 4 cancel
+    /// on disconnect. `None` where any other bit is set, or bits 0, 1 and 3 are none of its codes.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
-        if code & !Self::KNOWN == 0 {
-            Some(Self(code))
-        } else {
-            None
+        match code & !(Self::POST_ONLY | Self::WITH_SESSION) {
+            0..=3 | 8 => Some(Self(code)),
+            _ => None,
         }
     }
 
@@ -90,11 +91,12 @@ impl OrderFlags {
     /// What to do about a self-trade when this order takes.
     #[must_use]
     pub const fn self_trade(self) -> SelfTrade {
-        match self.0 & 3 {
+        match self.0 & Self::SELF_TRADE {
             0 => SelfTrade::Allow,
             1 => SelfTrade::CancelTaker,
             2 => SelfTrade::CancelMaker,
-            _ => SelfTrade::CancelBoth,
+            3 => SelfTrade::CancelBoth,
+            _ => SelfTrade::Decrement,
         }
     }
 }

@@ -32,8 +32,9 @@ pub struct StateHash {
 ///
 /// Nor do they know what orders ask for; the levels are followed, where there is any, by
 /// `V,time` (the clock), `K,symbol,price` (each symbol's last trade, where
-/// [`trigger_passed_stops`](crate::Rules::trigger_passed_stops) holds), and for each symbol `Y,symbol,order,flags,display,hidden` for each resting
-/// order with flags or hidden lots (a display of 0 where none are hidden),
+/// [`trigger_passed_stops`](crate::Rules::trigger_passed_stops) holds), and for each symbol
+/// `Y,symbol,order,flags,display,hidden` for each resting order with flags or hidden lots (a display
+/// of 0 where none are hidden),
 /// `N,symbol,A|B,trigger,order,uid,type,price,reserve,size,flags,display` for each stop order
 /// (type: its code; display 0: no iceberg order) and `E,symbol,time,order` for each order that
 /// expires.

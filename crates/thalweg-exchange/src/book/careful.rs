@@ -21,6 +21,8 @@ struct Taker {
     /// The worst key of the opposite side that it takes.
     limit: i64,
     left: i64,
+    /// Lots that it lost to own orders, which lost as many.
+    dropped: i64,
     reserve_price: i64,
     budget: Option<Budget>,
 }
@@ -35,6 +37,7 @@ impl Taker {
             action: place.action,
             limit,
             left: place.size,
+            dropped: 0,
             reserve_price: place.reserve_price,
             budget: is_budget.then(|| Budget::new(place, rules)),
         }
@@ -58,6 +61,7 @@ impl Taker {
 /// How taking ended.
 struct Taken {
     left: i64,
+    dropped: i64,
     /// True where the taker met an order of its owner, and what is left of it must go.
     is_cut: bool,
 }
@@ -124,17 +128,24 @@ impl Book {
             place.price ^ mask(place.action.opposite())
         };
         let taker = Taker::new(place, limit, rules);
-        let Taken { left, is_cut } = self.take_carefully(taker, events);
-        if left == 0 {
-            return;
-        }
-        let rests = place.order_type == OrderType::Gtc && !is_cut;
+        let Taken {
+            left,
+            dropped,
+            is_cut,
+        } = self.take_carefully(taker, events);
+        let rests = place.order_type == OrderType::Gtc && !is_cut && left != 0;
         let key = self.key(place.uid, place.order_id);
         let is_known = || self.find(key).is_some() || self.waits(key);
+        let mut rejected = dropped;
         if rests && !is_known() {
-            self.rest_with_terms(order, left, (user, arrival));
+            let mut order = *order;
+            order.place.size -= dropped;
+            self.rest_with_terms(&order, left, (user, arrival));
         } else {
-            reject(place, left, first, events);
+            rejected += left;
+        }
+        if rejected != 0 {
+            reject(place, rejected, first, events);
         }
     }
 
@@ -160,14 +171,26 @@ impl Book {
             action: order.action,
             limit: price ^ mask(order.action.opposite()),
             left: all,
+            dropped: 0,
             reserve_price: order.reserve_price,
             budget: None,
         };
         let first = events.len();
-        let Taken { left, is_cut } = self.take_carefully(taker, events);
-        self.ladder.nodes[slot].filled += all - left;
+        let Taken {
+            left,
+            dropped,
+            is_cut,
+        } = self.take_carefully(taker, events);
+        self.ladder.nodes[slot].filled += all - left - dropped;
         if is_cut && left != 0 {
             self.tell_removed(slot, left, Removal::SelfTrade, events);
+        } else if dropped != 0 {
+            let why = if left == 0 {
+                Removal::SelfTrade
+            } else {
+                Removal::Decremented
+            };
+            self.tell_removed(slot, dropped, why, events);
         }
         if is_cut || left == 0 {
             self.discard(slot);
@@ -226,6 +249,10 @@ impl Book {
                 if !taker.may_trade(price) {
                     break;
                 }
+                if mode == SelfTrade::Decrement {
+                    self.decrement(&mut taker, slot, events);
+                    continue;
+                }
                 if mode != SelfTrade::CancelTaker {
                     self.remove(slot, Removal::SelfTrade, events);
                 }
@@ -238,7 +265,22 @@ impl Book {
         }
         Taken {
             left: taker.left,
+            dropped: taker.dropped,
             is_cut,
+        }
+    }
+
+    /// A taker and an order of its owner lose as many lots as the smaller one has.
+    fn decrement(&mut self, taker: &mut Taker, slot: u32, events: &mut Events) {
+        let all = self.ladder.nodes[slot].left + self.hidden(slot);
+        let lots = all.min(taker.left);
+        taker.left -= lots;
+        taker.dropped += lots;
+        if lots == all {
+            self.remove(slot, Removal::SelfTrade, events);
+        } else {
+            self.tell_removed(slot, lots, Removal::Decremented, events);
+            self.reduce_hidden_first(slot, lots);
         }
     }
 

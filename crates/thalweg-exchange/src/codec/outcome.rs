@@ -343,6 +343,7 @@ fn removed(fields: &mut Reader<'_>) -> Result<Event, CodecError> {
         5 => Removal::Reduced,
         6 => Removal::OutsideBand,
         7 => Removal::Disconnected,
+        8 => Removal::Decremented,
         _ => {
             return Err(CodecError::UnknownCode {
                 what: "the reason of a removal",

@@ -8,7 +8,7 @@ use super::builder::OutOfStep;
 use super::message::{Body, OrderChange};
 use super::shadow::{SymbolFeed, Telling, key};
 use crate::command::{Action, OrderType, Place};
-use crate::event::Event;
+use crate::event::{Event, Removal};
 use crate::index::OrderKey;
 use crate::order_terms::ConditionalOrder;
 
@@ -123,22 +123,30 @@ impl SymbolFeed {
                     let slot = self.find(order)?;
                     self.withdraw(order, slot, to);
                 }
-                Event::Reduce { size, .. } => {
-                    let slot = self.find(order)?;
-                    let by = size - self.unhide(order, size);
-                    if by != 0 {
-                        let left = self.lower(slot, by, false);
-                        let order = self.reference(slot);
-                        let change = OrderChange::Reduced { order, by, left };
-                        self.tell(to, Body::Order(change));
-                    }
-                }
+                Event::Reduce { size, .. } => self.reduce_hidden_first(order, size, to)?,
                 Event::Removed { why, .. } => self.removed(order, why, to)?,
                 Event::Trade { .. }
                 | Event::Reject { .. }
                 | Event::Triggered { .. }
                 | Event::Refilled { .. } => {}
             }
+        }
+        Ok(())
+    }
+
+    /// Lots, not all, leave a resting order: hidden ones first.
+    fn reduce_hidden_first(
+        &mut self,
+        order: OrderKey,
+        size: i64,
+        to: &mut Telling<'_>,
+    ) -> Result<(), OutOfStep> {
+        let slot = self.find(order)?;
+        let by = size.wrapping_sub(self.unhide(order, size));
+        if by != 0 {
+            let left = self.lower(slot, by, false);
+            let order = self.reference(slot);
+            self.tell(to, Body::Order(OrderChange::Reduced { order, by, left }));
         }
         Ok(())
     }
@@ -157,6 +165,25 @@ impl SymbolFeed {
                 Event::Reject { size, .. } => {
                     if let Some(taker) = &mut taker {
                         taker.left = taker.left.wrapping_sub(size);
+                    }
+                }
+                Event::Removed {
+                    order,
+                    uid,
+                    size,
+                    why: Removal::Decremented,
+                    ..
+                } => {
+                    let order = key(uid, order);
+                    self.is_chained = true;
+                    let own = taker.as_mut().filter(|taker| taker.order == order);
+                    match own.and_then(|taker| Some((taker.showed.as_mut()?, &mut taker.left))) {
+                        // It has left its book, and comes back with what is left.
+                        Some((showed, left)) => {
+                            *showed = showed.wrapping_sub(size);
+                            *left = left.wrapping_sub(size);
+                        }
+                        None => self.reduce_hidden_first(order, size, to)?,
                     }
                 }
                 // It has left already.

@@ -241,6 +241,7 @@ fn rare_event() -> impl Strategy<Value = Event> {
         Removal::Reduced,
         Removal::OutsideBand,
         Removal::Disconnected,
+        Removal::Decremented,
     ];
     (
         0..3,

@@ -169,12 +169,12 @@ fn operation() -> impl Strategy<Value = Command> {
 /// Orders with conditions and flags, on top of usual ones.
 fn conditional() -> impl Strategy<Value = Command> {
     let option = |range: std::ops::Range<i64>| prop::option::of(range);
-    let terms = (option(1..16), option(1..5), option(0..50), 0..8_u8);
+    let terms = (option(1..16), option(1..5), option(0..50), 0..16_u8);
     (command(Mix::Quirks), terms).prop_map(|(command, (trigger, display, good_till, flags))| {
         let Command::Place(place) = command else {
             return command;
         };
-        let flags = OrderFlags::from_code(flags).expect("three bits");
+        let flags = OrderFlags::from_code(flags).unwrap_or_default();
         let place = Place { flags, ..place };
         if (trigger, display, good_till) == (None, None, None) {
             return Command::Place(place);

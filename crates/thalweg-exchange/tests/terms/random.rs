@@ -194,6 +194,7 @@ fn the_random_streams_reach_what_they_are_for() {
             ("self-trade", 50),
             ("post-only reject", 50),
             ("SelfTrade", 50),
+            ("Decremented", 20),
             ("Expired", 20),
             ("Cancelled", 5),
             ("Reduced", 10),

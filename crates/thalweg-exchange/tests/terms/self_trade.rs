@@ -4,12 +4,15 @@ use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::{Command, OrderFlags, OrderType, Place, Removal, Rules, SelfTrade};
 
 use crate::world::{
-    FUTURES, PAIR, World, ask, bid, flagged, in_symbol, moved, reject, removed, text, trade,
+    FUTURES, PAIR, World, ask, bid, flagged, iceberg, in_symbol, moved, reject, removed, text,
+    trade, with,
 };
 
 const TAKER: OrderFlags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelTaker);
 const MAKER: OrderFlags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelMaker);
 const BOTH: OrderFlags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelBoth);
+
+const DECREMENT: OrderFlags = OrderFlags::NONE.with_self_trade(SelfTrade::Decrement);
 
 const GONE: (bool, bool) = (true, false);
 
@@ -94,7 +97,7 @@ fn both_are_cancelled() {
 
 #[test]
 fn an_own_order_behind_the_last_lot_is_not_looked_at() {
-    for flags in [TAKER, MAKER, BOTH] {
+    for flags in [TAKER, MAKER, BOTH, DECREMENT] {
         let (mut world, _) = three_asks(Rules::default(), PAIR);
         let place = flagged(bid(2, 9, 102, 2), flags);
         let events = [trade(Bid, (100, 2), (1, 1), (true, true), 102)];
@@ -218,4 +221,155 @@ fn a_budget_that_is_used_up_meets_nobody() {
         }
         assert_eq!(events, expected);
     }
+}
+
+#[test]
+fn both_lose_what_the_smaller_one_has() {
+    for (rules, symbol) in [
+        (Rules::default(), PAIR),
+        (Rules::default(), FUTURES),
+        (Rules::REFERENCE, PAIR),
+    ] {
+        // The maker is larger, as large, smaller; of the rest, some rests.
+        for (size, own, expected) in [
+            (3, 1, (vec![(101, 2, 1), (102, 3, 2)], vec![])),
+            (4, 2, (vec![(102, 3, 2)], vec![])),
+            (6, 2, (vec![(102, 3, 2)], vec![(101, 9, 2)])),
+        ] {
+            let (mut world, asks) = three_asks(rules, symbol);
+            let place = flagged(in_symbol(bid(2, 9, 101, size), symbol), DECREMENT);
+            let why = if own == 2 {
+                Removal::SelfTrade
+            } else {
+                Removal::Decremented
+            };
+            let events = [
+                reject(&place, own),
+                trade(Bid, (100, 2), (1, 1), GONE, 101),
+                removed(&asks[1], own, why),
+            ];
+            assert_eq!(world.done(Command::Place(place)), events);
+            assert_eq!((world.side(symbol, Ask), world.side(symbol, Bid)), expected);
+            let rests = world
+                .order(symbol, 9)
+                .map(|order| (order.size, order.filled));
+            assert_eq!(rests, (size == 6).then_some((4, 2)));
+        }
+    }
+}
+
+#[test]
+fn money_of_decremented_lots_comes_back() {
+    for symbol in [PAIR, FUTURES] {
+        let mut world = World::new(Rules::default());
+        let before = text(&world.state);
+        let place = Place {
+            reserve_price: 120,
+            ..in_symbol(bid(1, 1, 100, 7), symbol)
+        };
+        world.done(Command::Place(place));
+        world.done(Command::Place(flagged(
+            in_symbol(ask(1, 2, 90, 3), symbol),
+            DECREMENT,
+        )));
+        assert_eq!(world.side(symbol, Bid), [(100, 1, 4)]);
+        world.done(Command::Place(flagged(
+            in_symbol(ask(1, 2, 90, 4), symbol),
+            DECREMENT,
+        )));
+        assert_eq!(
+            text(&world.state)
+                .lines()
+                .filter(|line| !line.starts_with('L'))
+                .collect::<Vec<_>>(),
+            before.lines().collect::<Vec<_>>()
+        );
+    }
+}
+
+#[test]
+fn an_iceberg_loses_hidden_lots_first_and_keeps_its_place() {
+    let mut world = World::new(Rules::default());
+    let ice = ask(1, 1, 100, 9);
+    world.done(with(iceberg(ice, 2)));
+    world.done(Command::Place(ask(2, 2, 100, 1)));
+    let place = flagged(bid(1, 9, 100, 8), DECREMENT);
+    let events = [reject(&place, 8), removed(&ice, 8, Removal::Decremented)];
+    assert_eq!(world.done(Command::Place(place)), events);
+    assert_eq!(world.side(PAIR, Ask), [(100, 1, 1), (100, 2, 1)]);
+    assert_eq!(
+        world.order(PAIR, 1).map(|order| (order.size, order.hidden)),
+        Some((1, 0))
+    );
+}
+
+#[test]
+fn a_moved_order_loses_lots_too() {
+    for symbol in [PAIR, FUTURES] {
+        for (size, left) in [(5, 1), (4, 0), (3, 0)] {
+            let (mut world, asks) = three_asks(Rules::default(), symbol);
+            let place = Place {
+                reserve_price: 200,
+                ..flagged(in_symbol(bid(2, 9, 90, size), symbol), DECREMENT)
+            };
+            world.done(Command::Place(place));
+            let there = Place {
+                price: 101,
+                ..place
+            };
+            let lost = 2.min(size - 2);
+            let gone = |all| {
+                if all {
+                    Removal::SelfTrade
+                } else {
+                    Removal::Decremented
+                }
+            };
+            let events = [
+                trade(Bid, (100, 2), (1, 1), GONE, 200),
+                removed(&asks[1], lost, gone(lost == 2)),
+                removed(&there, lost, gone(left == 0)),
+            ];
+            assert_eq!(world.done(moved(2, symbol, 9, 101)), events);
+            let rests = world
+                .order(symbol, 9)
+                .map(|order| (order.size, order.filled));
+            assert_eq!(rests, (left > 0).then_some((left + 2, 2)));
+        }
+    }
+}
+
+#[test]
+fn what_must_be_filled_whole_is_not_decremented() {
+    for (uid, size, fills) in [(1, 1, false), (2, 2, true), (2, 3, false)] {
+        let (mut world, _) = three_asks(Rules::default(), PAIR);
+        let before = text(&world.state);
+        let place = fok(bid(uid, 9, 102, size), DECREMENT, OrderType::Fok);
+        let events = world.done(Command::Place(place));
+        if fills {
+            assert_eq!(events, [trade(Bid, (100, 2), (1, 1), (true, true), 102)]);
+        } else {
+            assert_eq!(events, [reject(&place, size)]);
+            assert_eq!(text(&world.state), before);
+        }
+    }
+}
+
+#[test]
+fn a_budget_is_not_spent_on_lots_that_are_lost() {
+    // Lots that are lost cost nothing: 100 for one, one lost, and 102 are left for one at 102.
+    let mut world = World::new(Rules::default());
+    let before = world.balance(2, 2);
+    for place in [ask(1, 1, 100, 1), ask(2, 2, 101, 1), ask(1, 3, 102, 5)] {
+        world.done(Command::Place(place));
+    }
+    let place = fok(bid(2, 9, 202, 4), DECREMENT, OrderType::IocBudget);
+    let events = [
+        reject(&place, 2),
+        trade(Bid, (100, 1), (1, 1), GONE, 202),
+        removed(&ask(2, 2, 101, 1), 1, Removal::SelfTrade),
+        trade(Bid, (102, 1), (1, 3), (false, false), 202),
+    ];
+    assert_eq!(world.done(Command::Place(place)), events);
+    assert_eq!(world.balance(2, 2), before - 202 * 2 - 2 * 3);
 }

@@ -163,11 +163,16 @@ impl Watched {
             Removal::Expired => "Expired",
             Removal::Cancelled => "Cancelled",
             Removal::Reduced => "Reduced",
+            Removal::Decremented => "Decremented",
             _ => "other",
         });
         if why == Removal::Reduced {
             let stop = self.waiting.get_mut(&key).expect("it waits");
             stop.place.size -= size;
+            return Ok(());
+        }
+        if why == Removal::Decremented {
+            prop_assert!(size > 0);
             return Ok(());
         }
         if let Some(stop) = self.waiting.remove(&key) {

@@ -95,8 +95,9 @@ fn self_trade(value: &[u8]) -> Result<SelfTrade, String> {
         b"cancel_taker" => Ok(SelfTrade::CancelTaker),
         b"cancel_maker" => Ok(SelfTrade::CancelMaker),
         b"cancel_both" => Ok(SelfTrade::CancelBoth),
+        b"decrement" => Ok(SelfTrade::Decrement),
         other => Err(format!(
-            "self_trade {} is not one of allow, cancel_taker, cancel_maker, cancel_both",
+            "self_trade {} is not one of allow, cancel_taker, cancel_maker, cancel_both, decrement",
             excerpt(other)
         )),
     }

@@ -256,7 +256,7 @@ struct Form(&'static str, usize, [u8; 2]);
 fn form(kind: u8) -> Option<Form> {
     let flags = OrderFlags::NONE
         .with_post_only()
-        .with_self_trade(crate::order_terms::SelfTrade::CancelBoth)
+        .with_self_trade(crate::order_terms::SelfTrade::Decrement)
         .with_cancel_on_disconnect()
         .code();
     let none = [0; 2];
