@@ -74,6 +74,7 @@ pub(crate) fn kind(command: &Command) -> &'static str {
         Command::Disconnect { .. } => "disconnect",
         Command::Clock { .. } => "clock",
         Command::SetPriceBand { .. } => "set_price_band",
+        Command::SetMarketProtection { .. } => "set_market_protection",
         Command::Halt { .. } => "halt",
         Command::Unhalt { .. } => "unhalt",
         Command::RemoveSymbol { .. } => "remove_symbol",

@@ -54,16 +54,23 @@ pub enum OrderType {
     Fok = 3,
     /// Fill or kill within a budget (code 4): the price is the whole budget.
     FokBudget = 4,
+    /// Market with protection (code 5): takes at prices no further from the best opposite one, as it
+    /// is when the order comes, than the symbol's
+    /// [protection](Command::SetMarketProtection); what is left is rejected. The price is the worst
+    /// that its owner accepts: money is held at it. Unlike a limit it may be outside the price band;
+    /// the order takes at prices of the band only.
+    Market = 5,
 }
 
 impl OrderType {
     /// Every order type, in the order of its code.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Gtc,
         Self::Ioc,
         Self::IocBudget,
         Self::Fok,
         Self::FokBudget,
+        Self::Market,
     ];
 
     /// The name as recorded streams write it, such as `FOK_BUDGET`.
@@ -75,6 +82,7 @@ impl OrderType {
             Self::IocBudget => "IOC_BUDGET",
             Self::Fok => "FOK",
             Self::FokBudget => "FOK_BUDGET",
+            Self::Market => "MARKET",
         }
     }
 
@@ -82,6 +90,12 @@ impl OrderType {
     #[must_use]
     pub const fn is_budget(self) -> bool {
         matches!(self, Self::IocBudget | Self::FokBudget)
+    }
+
+    /// True where the order's price is a limit that the price band is about.
+    #[must_use]
+    pub const fn has_limit(self) -> bool {
+        matches!(self, Self::Gtc | Self::Ioc | Self::Fok)
     }
 }
 
@@ -99,7 +113,7 @@ pub struct Place {
     pub order_type: OrderType,
     /// Its side.
     pub action: Action,
-    /// Limit price, or the whole budget for a budget order.
+    /// Limit price; of a market order the worst price, of a budget order the whole budget.
     pub price: i64,
     /// BID: the price up to which the order may later be moved; money is held at this price.
     /// Must be at least `price` (equal to it for a budget order). Unused for ASK.
@@ -287,6 +301,15 @@ pub enum Command {
         low: i64,
         /// The highest price; `i64::MAX` for none. A band without a price is refused.
         high: i64,
+    },
+    /// How many ticks from the best opposite price a market order takes in a symbol, from now on.
+    /// A symbol that was added has no such bound. Negative ticks are refused
+    /// ([`SymbolInvalidSpec`](crate::ResultCode::SymbolInvalidSpec)).
+    SetMarketProtection {
+        /// Where.
+        symbol: SymbolId,
+        /// The distance: 0 for the best price alone, `i64::MAX` for no bound.
+        ticks: i64,
     },
     /// Halts a symbol: new and moved orders are refused with
     /// [`SymbolHalted`](crate::ResultCode::SymbolHalted), so nothing trades. Orders that rest or

@@ -184,6 +184,10 @@ fn of_command(command: &Command, result: ResultCode) -> u64 {
         Command::SetPriceBand { symbol, low, high } => {
             with(first(kind::SET_PRICE_BAND), &[symbol.0.into(), low, high])
         }
+        Command::SetMarketProtection { symbol, ticks } => with(
+            first(kind::SET_MARKET_PROTECTION),
+            &[symbol.0.into(), ticks],
+        ),
         Command::Halt { symbol } => with(first(kind::HALT), &[symbol.0.into()]),
         Command::Unhalt { symbol } => with(first(kind::UNHALT), &[symbol.0.into()]),
         Command::RemoveSymbol { symbol } => with(first(kind::REMOVE_SYMBOL), &[symbol.0.into()]),

@@ -168,6 +168,12 @@ impl Matching {
             Command::SetPriceBand { symbol, low, high } if checked == ResultCode::Success => {
                 self.set_band(*symbol, (*low, *high), events);
             }
+            Command::SetMarketProtection { symbol, ticks } if checked == ResultCode::Success => {
+                let slot = self.slot(*symbol);
+                if let Some(book) = self.books.get_mut(slot) {
+                    book.set_protection(*ticks);
+                }
+            }
             Command::AddSymbols(specs) if checked == ResultCode::Success => {
                 specs.iter().for_each(|spec| self.add(spec));
             }

@@ -110,7 +110,8 @@ pub struct ConditionalOrder {
     pub place: Place,
     /// Stop: the order waits outside the book until a trade of its symbol is at this price or
     /// beyond it (a BID: at or above; an ASK: at or below), and is then executed as `place` says:
-    /// GTC makes it a stop-limit order, IOC a stop order that takes up to its limit. At least 1.
+    /// GTC makes it a stop-limit order, IOC a stop order that takes up to its limit, Market one
+    /// with protection. At least 1.
     /// Other types are refused. One that the symbol's last trade has passed already is triggered at
     /// once (where [`trigger_passed_stops`](crate::Rules::trigger_passed_stops) holds; else trades
     /// before it was placed do not count). If its price is outside the price band when it is

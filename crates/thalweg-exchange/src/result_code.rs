@@ -76,7 +76,7 @@ result_codes! {
     RiskPriceOutsideBand = -2104, "RISK_PRICE_OUTSIDE_BAND";
     /// Own code: only a GTC order can be post-only.
     RiskPostOnlyOrderType = -2111, "RISK_POST_ONLY_ORDER_TYPE";
-    /// Own code: only a GTC or IOC order can be a stop order.
+    /// Own code: only a GTC, IOC or market order can be a stop order.
     RiskStopOrderType = -2112, "RISK_STOP_ORDER_TYPE";
     /// Own code: only a GTC order can be an iceberg order.
     RiskIcebergOrderType = -2113, "RISK_ICEBERG_ORDER_TYPE";
@@ -132,7 +132,7 @@ result_codes! {
     SymbolAlreadyExists = -5001, "SYMBOL_ALREADY_EXISTS";
     /// Own code: a maker fee above the taker fee would drain buying makers.
     SymbolMakerFeeOverTakerFee = -5101, "SYMBOL_MAKER_FEE_OVER_TAKER_FEE";
-    /// Own code: a scale below one, or a negative fee or margin.
+    /// Own code: a scale below one, or a negative fee, margin or market protection.
     SymbolInvalidSpec = -5102, "SYMBOL_INVALID_SPEC";
     /// Own code: a price band's lowest price is above its highest.
     SymbolInvalidPriceBand = -5103, "SYMBOL_INVALID_PRICE_BAND";

@@ -32,7 +32,8 @@ pub struct StateHash {
 ///
 /// Nor do they know what orders ask for; the levels are followed, where there is any, by
 /// `V,time` (the clock), `K,symbol,price` (each symbol's last trade, where
-/// [`trigger_passed_stops`](crate::Rules::trigger_passed_stops) holds), and for each symbol
+/// [`trigger_passed_stops`](crate::Rules::trigger_passed_stops) holds),
+/// `M,symbol,ticks` (a symbol's market protection), and for each symbol
 /// `Y,symbol,order,flags,display,hidden` for each resting order with flags or hidden lots (a display
 /// of 0 where none are hidden),
 /// `N,symbol,A|B,trigger,order,uid,type,price,reserve,size,flags,display` for each stop order
@@ -101,6 +102,11 @@ pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
             if let Some(price) = book.last_price() {
                 writeln!(out, "K,{},{price}", book.spec().id)?;
             }
+        }
+    }
+    for book in &books {
+        if book.market_protection() != i64::MAX {
+            writeln!(out, "M,{},{}", book.spec().id, book.market_protection())?;
         }
     }
     books.iter().try_for_each(|book| write_terms(book, out))

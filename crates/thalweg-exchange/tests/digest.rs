@@ -115,6 +115,8 @@ fn orders() -> Vec<Command> {
             |order| (order.price, order.size) = (order.size, order.price),
             |order| order.flags = OrderFlags::NONE.with_post_only(),
             |order| order.flags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelBoth),
+            |order| order.flags = OrderFlags::NONE.with_self_trade(SelfTrade::Decrement),
+            |order| order.order_type = OrderType::Market,
         ],
     );
     let with = changed(
@@ -215,6 +217,9 @@ fn of_the_market() -> Vec<Command> {
     for id in [1, 2] {
         let symbol = SymbolId(id);
         commands.push(Command::Halt { symbol });
+        for ticks in [0, 1] {
+            commands.push(Command::SetMarketProtection { symbol, ticks });
+        }
         commands.push(Command::RemoveSymbol { symbol });
         for (low, high) in [(1, 1_000), (2, 1_000), (1, 1_001), (i64::MIN, i64::MAX)] {
             commands.push(Command::SetPriceBand { symbol, low, high });

@@ -110,13 +110,17 @@ fn operation(name: &[u8], fields: &mut Fields<'_>) -> Result<Command, String> {
             low: unless(fields, "lowest price", b"none", 1)?.unwrap_or(i64::MIN),
             high: unless(fields, "highest price", b"none", 1)?.unwrap_or(i64::MAX),
         },
+        b"protection" => Command::SetMarketProtection {
+            symbol: SymbolId(small(fields, "symbol")?),
+            ticks: unless(fields, "ticks", b"none", 0)?.unwrap_or(i64::MAX),
+        },
         b"remove" => Command::RemoveSymbol {
             symbol: SymbolId(small(fields, "symbol")?),
         },
         other => {
             return Err(format!(
                 "command {} is not one of symbol, futures, user, deposit, place, cancel, move, \
-                 reduce, clock, cancel_all, halt, unhalt, band, remove",
+                 reduce, clock, cancel_all, halt, unhalt, band, protection, remove",
                 excerpt(other)
             ));
         }
@@ -156,9 +160,10 @@ fn place(fields: &mut Fields<'_>) -> Result<Place, String> {
         b"ioc_budget" => OrderType::IocBudget,
         b"fok" => OrderType::Fok,
         b"fok_budget" => OrderType::FokBudget,
+        b"market" => OrderType::Market,
         other => {
             return Err(format!(
-                "type {} is not one of gtc, ioc, ioc_budget, fok, fok_budget",
+                "type {} is not one of gtc, ioc, ioc_budget, fok, fok_budget, market",
                 excerpt(other)
             ));
         }
@@ -300,6 +305,17 @@ mod tests {
             ("halt,1", Command::Halt { symbol }),
             ("unhalt,1", Command::Unhalt { symbol }),
             ("remove,1", Command::RemoveSymbol { symbol }),
+            (
+                "protection,1,3",
+                Command::SetMarketProtection { symbol, ticks: 3 },
+            ),
+            (
+                "protection,1,none",
+                Command::SetMarketProtection {
+                    symbol,
+                    ticks: i64::MAX,
+                },
+            ),
             (
                 "cancel_all,7,1",
                 Command::CancelAll {

@@ -104,7 +104,7 @@ impl Book {
             return reject(place, place.size, first, events);
         }
         let takes = match place.order_type {
-            OrderType::Gtc | OrderType::Ioc => true,
+            OrderType::Gtc | OrderType::Ioc | OrderType::Market => true,
             OrderType::IocBudget => rules.fill_ioc_budget,
             OrderType::Fok => {
                 let limit = place.price ^ mask(place.action.opposite());
@@ -122,10 +122,10 @@ impl Book {
         if !takes {
             return reject(place, place.size, first, events);
         }
-        let limit = if place.order_type.is_budget() {
-            self.budget_limit(place, rules)
-        } else {
-            place.price ^ mask(place.action.opposite())
+        let limit = match place.order_type {
+            OrderType::IocBudget | OrderType::FokBudget => self.budget_limit(place, rules),
+            OrderType::Market => self.market_limit(place),
+            _ => place.price ^ mask(place.action.opposite()),
         };
         let taker = Taker::new(place, limit, rules);
         let Taken {

@@ -51,6 +51,8 @@ pub struct Book {
     bids_bounded: bool,
     /// The lowest and the highest price at which a budget order takes, where those are bounded.
     band: (i64, i64),
+    /// How far from the best opposite price a market order takes.
+    protection: i64,
     /// Of the last trade.
     last: Option<i64>,
     ladder: Ladder,
@@ -80,6 +82,7 @@ impl Book {
             ask_floor,
             bids_bounded: is_pair,
             band: (i64::MIN, i64::MAX),
+            protection: i64::MAX,
             last: None,
             ladder,
             index: Index::with_capacity(orders),
@@ -123,6 +126,12 @@ impl Book {
     #[must_use]
     pub const fn last_price(&self) -> Option<i64> {
         self.last
+    }
+
+    /// How many ticks from the best opposite price a market order takes; `i64::MAX` for no bound.
+    #[must_use]
+    pub const fn market_protection(&self) -> i64 {
+        self.protection
     }
 
     /// How many orders rest, both sides together.
@@ -214,6 +223,11 @@ impl Book {
             OrderType::Fok if rules.fill_fok => self.place_fok(place, events),
             OrderType::IocBudget if rules.fill_ioc_budget => {
                 let left = self.take_within_budget(place, rules, events);
+                reject(place, left, events);
+            }
+            OrderType::Market => {
+                let limit = self.market_limit(place);
+                let left = self.take_up_to(place, limit, events);
                 reject(place, left, events);
             }
             // Quirk of the reference: rejected whole.

@@ -176,7 +176,8 @@ impl Book {
             };
             aside.forget_expiry(next.order.good_till, next.arrival);
             let place = &next.order.place;
-            if !(self.band.0..=self.band.1).contains(&place.price) {
+            let (low, high) = self.band;
+            if place.order_type.has_limit() && !(low..=high).contains(&place.price) {
                 next.tell_removed(place.size, Removal::OutsideBand, events);
                 continue;
             }

@@ -120,6 +120,24 @@ impl Book {
         self.band = band;
     }
 
+    pub(crate) const fn set_protection(&mut self, ticks: i64) {
+        self.protection = ticks;
+    }
+
+    /// The worst key of the opposite side that a market order takes: no worse than its own price,
+    /// the band and the best price with the protection.
+    #[cold]
+    pub(super) fn market_limit(&self, place: &Place) -> i64 {
+        let side = place.action.opposite();
+        let (low, high) = self.band;
+        let worst = match place.action {
+            Action::Bid => high.min(place.price),
+            Action::Ask => low.max(place.price),
+        };
+        let best = self.ladder.best_key(side);
+        (worst ^ mask(side)).min(best.saturating_add(self.protection))
+    }
+
     /// The worst key of the opposite side that a budget order takes: inside the band, and no lot
     /// is sold that would not bring in its fee.
     pub(super) fn budget_limit(&self, place: &Place, rules: &Rules) -> i64 {

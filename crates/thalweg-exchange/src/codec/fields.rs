@@ -55,6 +55,7 @@ pub(super) const fn order_type(code: u8) -> Option<OrderType> {
         2 => OrderType::IocBudget,
         3 => OrderType::Fok,
         4 => OrderType::FokBudget,
+        5 => OrderType::Market,
         _ => return None,
     })
 }

@@ -32,6 +32,7 @@ pub(crate) mod kind {
     pub(crate) const HALT: u8 = 32;
     pub(crate) const UNHALT: u8 = 33;
     pub(crate) const REMOVE_SYMBOL: u8 = 34;
+    pub(crate) const SET_MARKET_PROTECTION: u8 = 35;
     pub(crate) const NOP: u8 = 120;
     pub(crate) const RESET: u8 = 124;
 

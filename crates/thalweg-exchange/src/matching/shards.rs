@@ -36,9 +36,9 @@ impl Reach {
             | Command::Disconnect { .. }
             | Command::Reset => return Self::Every,
             Command::CancelAll { symbol, .. } => *symbol,
-            Command::RemoveSymbol { symbol } | Command::SetPriceBand { symbol, .. } => {
-                Some(*symbol)
-            }
+            Command::RemoveSymbol { symbol }
+            | Command::SetPriceBand { symbol, .. }
+            | Command::SetMarketProtection { symbol, .. } => Some(*symbol),
             _ => command.symbol(),
         };
         Self::Shard(symbol.map_or(0, |symbol| shard_of(symbol, shards)))

@@ -43,7 +43,11 @@ impl Risk {
         let place = &order.place;
         check_flags(place)?;
         let rests = place.order_type == OrderType::Gtc;
-        if order.trigger.is_some() && !rests && place.order_type != OrderType::Ioc {
+        let may_wait = matches!(
+            place.order_type,
+            OrderType::Gtc | OrderType::Ioc | OrderType::Market
+        );
+        if order.trigger.is_some() && !may_wait {
             return Err(ResultCode::RiskStopOrderType);
         }
         if order.display.is_some() && !rests {

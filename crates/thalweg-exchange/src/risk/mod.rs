@@ -47,6 +47,7 @@
 //! - a FOK_BUDGET ASK gets Σ s·p·qK − f·Σ s ≥ budget·qK − f·size in one booking: it may lower where
 //!   that is below zero, and only there; an IOC_BUDGET ASK likewise, without the budget;
 //! - rejects, reductions and removals give back part of a hold ≥ 0;
+//! - a market order never pays above its worst price nor sells below it, which are a limit here;
 //! - a stop order that the command triggers has a limit price, and its lots are held for since it
 //!   began to wait: it is settled as a taker above, whoever owns it;
 //! - an order that must not meet its owner's is filled in part at most where it has a limit price
@@ -238,6 +239,14 @@ impl Risk {
             Command::AddSymbols(specs) => self.add_symbols(specs)?,
             Command::AddAccounts(accounts) => self.add_accounts(accounts)?,
             Command::SetPriceBand { symbol, low, high } => self.set_band(*symbol, *low, *high)?,
+            Command::SetMarketProtection { symbol, ticks } => {
+                if self.symbols.get(*symbol).is_none() {
+                    return Err(ResultCode::InvalidSymbol);
+                }
+                if *ticks < 0 {
+                    return Err(ResultCode::SymbolInvalidSpec);
+                }
+            }
             Command::Halt { symbol } => self.halt(*symbol, true)?,
             Command::Unhalt { symbol } => self.halt(*symbol, false)?,
             Command::RemoveSymbol { symbol } => return self.check_removal(*symbol),
@@ -284,6 +293,7 @@ impl Risk {
             | Command::Disconnect { .. }
             | Command::Clock { .. }
             | Command::SetPriceBand { .. }
+            | Command::SetMarketProtection { .. }
             | Command::Halt { .. }
             | Command::Unhalt { .. }
             | Command::RemoveSymbol { .. }

@@ -38,7 +38,7 @@ impl Risk {
         if symbol_type == SymbolType::Option {
             return Err(ResultCode::RiskNsf);
         }
-        let has_limit = !place.order_type.is_budget();
+        let has_limit = place.order_type.has_limit();
         self.symbols.at(slot).gate.check(place.price, has_limit)?;
         let is_futures = symbol_type == SymbolType::Futures;
         if is_futures && self.rules.cover_futures && !self.symbols.at(slot).gate.has_band() {

@@ -138,6 +138,7 @@ impl Flow {
             1 => OrderType::IocBudget,
             2 => OrderType::Fok,
             3 => OrderType::FokBudget,
+            4 => OrderType::Market,
             _ => OrderType::Gtc,
         };
         let action = if random.one_in(2) {
@@ -178,7 +179,15 @@ impl Flow {
         }
         let (uid, order_id) = self.order();
         match self.random.below(100) {
-            0..50 => self.place(),
+            0 => Command::SetMarketProtection {
+                symbol: SYMBOL,
+                ticks: match self.random.below(4) {
+                    0 => i64::MAX,
+                    1 => 0,
+                    _ => self.distance(),
+                },
+            },
+            1..50 => self.place(),
             50..75 => {
                 let action = if self.random.one_in(2) {
                     Action::Ask

@@ -14,6 +14,8 @@ pub(crate) struct PlainBook {
     rules: Rules,
     /// Per side (ask, bid) and price, the oldest order first.
     sides: [BTreeMap<i64, VecDeque<RestingOrder>>; 2],
+    /// How far from the best price a market order takes.
+    protection: i64,
     /// Side and price of every order.
     places: HashMap<Key, (Action, i64)>,
 }
@@ -33,6 +35,7 @@ impl PlainBook {
             spec,
             rules,
             sides: [BTreeMap::new(), BTreeMap::new()],
+            protection: i64::MAX,
             places: HashMap::new(),
         }
     }
@@ -132,6 +135,10 @@ impl PlainBook {
                 price,
                 ..
             } => self.move_order(uid, order_id, price, &mut events),
+            Command::SetMarketProtection { ticks, .. } => {
+                self.protection = ticks;
+                ResultCode::Success
+            }
             _ => unreachable!("not for a book"),
         };
         (code, events)
@@ -152,8 +159,16 @@ impl PlainBook {
             flags: place.flags,
         };
         let rests = place.order_type == OrderType::Gtc;
+        if place.order_type == OrderType::Market
+            && let Some(best) = self.levels(place.action.opposite()).next()
+        {
+            order.price = match place.action {
+                Action::Bid => place.price.min(best.price.saturating_add(self.protection)),
+                Action::Ask => place.price.max(best.price.saturating_sub(self.protection)),
+            };
+        }
         let is_tried = match place.order_type {
-            OrderType::Gtc | OrderType::Ioc => true,
+            OrderType::Gtc | OrderType::Ioc | OrderType::Market => true,
             OrderType::Fok => self.rules.fill_fok && place.size > 0 && self.is_filled_by(place),
             OrderType::IocBudget => self.rules.fill_ioc_budget,
             OrderType::FokBudget => self.is_budget_met(place),

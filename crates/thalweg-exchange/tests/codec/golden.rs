@@ -144,6 +144,10 @@ fn commands_of_users_and_symbols() {
             },
             format!("1c0000001f01000002000000{}", longs(&[3, 4])),
         ),
+        (
+            Command::SetMarketProtection { symbol, ticks: 3 },
+            format!("140000002301000002000000{}", longs(&[3])),
+        ),
         (Command::Halt { symbol }, "0c0000002001000002000000".into()),
         (
             Command::Unhalt { symbol },

@@ -166,6 +166,8 @@ fn of_the_market() -> impl Strategy<Value = Command> {
             low,
             high
         }),
+        (symbol(), number())
+            .prop_map(|(symbol, ticks)| Command::SetMarketProtection { symbol, ticks }),
         symbol().prop_map(|symbol| Command::Halt { symbol }),
         symbol().prop_map(|symbol| Command::Unhalt { symbol }),
         symbol().prop_map(|symbol| Command::RemoveSymbol { symbol }),

@@ -75,7 +75,7 @@ impl<'b> Words<'b> {
             symbol: self.symbol(),
             order_id: self.order(),
             order_type: match bits >> 1 & 15 {
-                code @ 1..5 => OrderType::ALL[usize::from(code)],
+                code @ 1..6 => OrderType::ALL[usize::from(code)],
                 _ => OrderType::Gtc,
             },
             action: [Action::Ask, Action::Bid][usize::from(bits & 1)],
@@ -166,6 +166,10 @@ impl<'b> Words<'b> {
                 Command::AddAccounts([AccountSpec { uid, balances }].into())
             }
             21 => Command::Disconnect { uid: self.uid() },
+            26 => Command::SetMarketProtection {
+                symbol: self.symbol(),
+                ticks: self.number(),
+            },
             _ => Command::Reset,
         }
     }

@@ -246,6 +246,8 @@ fn of_the_market() -> impl Strategy<Value = Command> {
     });
     prop_oneof![
         12 => band,
+        1 => (symbol(), -1..9_i64)
+            .prop_map(|(symbol, ticks)| Command::SetMarketProtection { symbol, ticks }),
         1 => symbol().prop_map(|symbol| Command::Halt { symbol }),
         2 => symbol().prop_map(|symbol| Command::Unhalt { symbol }),
         1 => symbol().prop_map(|symbol| Command::RemoveSymbol { symbol }),

@@ -43,6 +43,7 @@ impl Twin {
             | Command::Move { symbol, .. }
             | Command::Reduce { symbol, .. }
             | Command::SetPriceBand { symbol, .. }
+            | Command::SetMarketProtection { symbol, .. }
             | Command::Halt { symbol }
             | Command::Unhalt { symbol } => *symbol = self.id(*symbol),
             Command::CancelAll {

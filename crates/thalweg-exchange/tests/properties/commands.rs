@@ -234,6 +234,8 @@ pub(crate) fn command(mix: Mix) -> impl Strategy<Value = Command> {
             let symbol = SymbolId(if five { 5 } else { 8 });
             Command::SetPriceBand { symbol, low, high }
         }),
+        1 => (symbol(mix), 0..5_i64)
+            .prop_map(|(symbol, ticks)| Command::SetMarketProtection { symbol, ticks }),
         suspend => (4..=5_i64).prop_map(UserId).prop_map(|uid| Command::Suspend { uid }),
         2 => uid().prop_map(|uid| Command::Resume { uid }),
         1 => Just(Command::Nop),

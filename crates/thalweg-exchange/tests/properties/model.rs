@@ -38,6 +38,8 @@ pub(crate) struct Model {
     /// Best ask and bid of futures symbols after the last success.
     pub(crate) last: BTreeMap<SymbolId, (i64, i64)>,
     pub(crate) bands: BTreeMap<SymbolId, (i64, i64)>,
+    /// How far from the best price market orders take.
+    pub(crate) protections: BTreeMap<SymbolId, i64>,
     /// Losses of covered futures that were paid in, less profit that was paid out.
     pub(crate) pool: BTreeMap<CurrencyId, i128>,
     /// Last transaction ids of users who are gone.
@@ -63,6 +65,7 @@ impl Model {
             adjustments: BTreeMap::new(),
             suspends: BTreeMap::new(),
             last: BTreeMap::new(),
+            protections: BTreeMap::new(),
             bands: BTreeMap::new(),
             pool: BTreeMap::new(),
             retired: BTreeMap::new(),
@@ -145,6 +148,13 @@ impl Model {
             Command::AddSymbols(specs) => self.add_symbols(specs),
             Command::AddAccounts(accounts) => self.add_accounts(accounts),
             Command::SetPriceBand { symbol, low, high } => self.set_band(*symbol, *low, *high),
+            Command::SetMarketProtection { symbol, ticks } => {
+                if !self.symbols.contains_key(symbol) {
+                    return Err(ResultCode::InvalidSymbol);
+                }
+                self.protections.insert(*symbol, *ticks);
+                DONE
+            }
             Command::Nop => DONE,
             Command::Reset => {
                 *self = Self::new(self.rules);

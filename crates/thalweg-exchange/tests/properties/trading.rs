@@ -57,7 +57,7 @@ impl Model {
             SymbolType::Option if self.rules.margin_trading => return Err(ResultCode::RiskNsf),
             _ => return Err(ResultCode::InvalidSymbol),
         }
-        if !place.order_type.is_budget() && !self.obeys_band(place.symbol, place.price) {
+        if place.order_type.has_limit() && !self.obeys_band(place.symbol, place.price) {
             return Err(ResultCode::RiskPriceOutsideBand);
         }
         let is_futures = self.is_futures(spec);
@@ -102,6 +102,10 @@ impl Model {
         let mut events = Vec::new();
         let takes = match place.order_type {
             OrderType::Gtc | OrderType::Ioc => true,
+            OrderType::Market => {
+                order.place.price = self.worst_price(place);
+                true
+            }
             OrderType::Fok => self.rules.fill_fok && place.size > 0 && self.limit_is_met(place),
             OrderType::IocBudget => self.rules.fill_ioc_budget,
             OrderType::FokBudget => self.budget_is_met(place),
@@ -137,6 +141,33 @@ impl Model {
             },
         );
         events
+    }
+
+    /// Up to where a market order takes.
+    fn worst_price(&self, place: &Place) -> i64 {
+        let none = (i64::MIN, i64::MAX);
+        let (low, high) = self.bands.get(&place.symbol).copied().unwrap_or(none);
+        let ticks = self.protections.get(&place.symbol).copied();
+        let ticks = ticks.unwrap_or(i64::MAX);
+        let best = |taker| {
+            self.best_maker(&taker)
+                .map(|age| self.orders[age].place.price)
+        };
+        let any = |price| Place {
+            price,
+            order_type: OrderType::Gtc,
+            ..*place
+        };
+        match place.action {
+            Action::Bid => {
+                let best = best(any(i64::MAX)).unwrap_or(0);
+                place.price.min(high).min(best.saturating_add(ticks))
+            }
+            Action::Ask => {
+                let best = best(any(i64::MIN)).unwrap_or(0);
+                place.price.max(low).max(best.saturating_sub(ticks))
+            }
+        }
     }
 
     /// Pays back what was held for rejected lots.

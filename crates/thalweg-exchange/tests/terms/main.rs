@@ -8,6 +8,7 @@ mod good_till;
 mod iceberg;
 #[path = "../properties/late.rs"]
 mod late;
+mod market_orders;
 mod pipelines;
 mod plain;
 mod post_only;

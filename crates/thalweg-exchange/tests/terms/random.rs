@@ -24,7 +24,12 @@ fn place(rules: Rules) -> impl Strategy<Value = Place> {
     let types = if rules.fill_ioc_budget {
         OrderType::ALL.to_vec()
     } else {
-        vec![OrderType::Ioc, OrderType::Fok, OrderType::FokBudget]
+        vec![
+            OrderType::Ioc,
+            OrderType::Fok,
+            OrderType::FokBudget,
+            OrderType::Market,
+        ]
     };
     let types = prop_oneof![3 => Just(OrderType::Gtc), 2 => prop::sample::select(types)];
     let action = prop::sample::select(vec![Action::Ask, Action::Bid]);
@@ -54,7 +59,7 @@ fn conditional(rules: Rules) -> impl Strategy<Value = Command> {
     let trigger = prop_oneof![2 => Just(None), 3 => (4..22_i64).prop_map(Some)];
     let display = prop_oneof![2 => Just(None), 3 => (0..5_i64).prop_map(Some)];
     let good_till = prop_oneof![2 => Just(None), 1 => (0..60_i64).prop_map(Some)];
-    let stop_type = prop::sample::select(vec![OrderType::Gtc, OrderType::Ioc]);
+    let stop_type = prop::sample::select(vec![OrderType::Gtc, OrderType::Ioc, OrderType::Market]);
     let terms = (trigger, display, good_till, stop_type, 0..10_u8);
     (place(rules), terms).prop_map(|(place, (trigger, display, good_till, order_type, odd))| {
         let mut order = ConditionalOrder {
@@ -88,6 +93,8 @@ fn command(rules: Rules) -> impl Strategy<Value = Command> {
         12 => place(rules).prop_map(Command::Place),
         8 => conditional(rules),
         1 => (0..60_i64).prop_map(|time| Command::Clock { time }),
+        1 => (symbol(), 0..6_i64)
+            .prop_map(|(symbol, ticks)| Command::SetMarketProtection { symbol, ticks }),
         4 => (order(), 4..22_i64).prop_map(|((uid, symbol, order_id), price)| {
             Command::Move { uid, symbol, order_id, price }
         }),

@@ -9,7 +9,7 @@ use super::super::frame::{HEAD_BYTES, Head, kind};
 use super::{
     BALANCE_BYTES, CANCEL, CANCEL_ALL_BYTES, CANCEL_BYTES, CONDITION_BITS, MOVE, MOVE_BYTES,
     OF_SYMBOL, OF_USER, ONE_LONG_BYTES, ONE_SYMBOL_BYTES, PLACE, PLACE_BYTES, PLACE_WITH_BYTES,
-    REDUCE, SET_PRICE_BAND_BYTES, SIDE_BIT,
+    REDUCE, SET_MARKET_PROTECTION_BYTES, SET_PRICE_BAND_BYTES, SIDE_BIT,
 };
 use crate::command::{AdjustmentKind, Command, Place};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
@@ -184,7 +184,7 @@ fn cancel_all(fields: &mut Reader<'_>, own: u8) -> Result<Command, CodecError> {
 }
 
 fn order(fields: &mut Reader<'_>, [first, flags]: [u8; 2]) -> Result<Place, CodecError> {
-    let code = small("the order type", 6, first & 7, 4)?;
+    let code = small("the order type", 6, first & 7, 5)?;
     let unknown = |what, at, code: u8| CodecError::UnknownCode {
         what,
         at,
@@ -220,6 +220,10 @@ fn of_symbol(kind: u8, fields: &mut Reader<'_>) -> Result<Command, CodecError> {
         kind::HALT => Command::Halt { symbol },
         kind::UNHALT => Command::Unhalt { symbol },
         kind::REMOVE_SYMBOL => Command::RemoveSymbol { symbol },
+        kind::SET_MARKET_PROTECTION => Command::SetMarketProtection {
+            symbol,
+            ticks: fields.long()?,
+        },
         kind::SET_PRICE_BAND => Command::SetPriceBand {
             symbol,
             low: fields.long()?,
@@ -261,11 +265,11 @@ fn form(kind: u8) -> Option<Form> {
         .code();
     let none = [0; 2];
     Some(match kind {
-        kind::PLACE => Form("an order", PLACE_BYTES, [0x0C, flags]),
+        kind::PLACE => Form("an order", PLACE_BYTES, [0x0D, flags]),
         kind::CANCEL => Form("a cancel", CANCEL_BYTES, none),
         kind::MOVE => Form("a move", MOVE_BYTES, none),
         kind::REDUCE => Form("a reduction", MOVE_BYTES, none),
-        kind::PLACE_WITH => Form("a conditional order", PLACE_WITH_BYTES, [0x7C, flags]),
+        kind::PLACE_WITH => Form("a conditional order", PLACE_WITH_BYTES, [0x7D, flags]),
         kind::CANCEL_ALL => Form("a mass cancel", CANCEL_ALL_BYTES, [OF_USER | OF_SYMBOL, 0]),
         kind::ADD_USER => Form("a new user", ONE_LONG_BYTES, none),
         kind::BALANCE => Form("an adjustment", BALANCE_BYTES, [1, 0]),
@@ -276,6 +280,7 @@ fn form(kind: u8) -> Option<Form> {
         kind::DISCONNECT => Form("a disconnection", ONE_LONG_BYTES, none),
         kind::CLOCK => Form("a time", ONE_LONG_BYTES, none),
         kind::SET_PRICE_BAND => Form("a price band", SET_PRICE_BAND_BYTES, none),
+        kind::SET_MARKET_PROTECTION => Form("a protection", SET_MARKET_PROTECTION_BYTES, none),
         kind::HALT => Form("a halt", ONE_SYMBOL_BYTES, none),
         kind::UNHALT => Form("the end of a halt", ONE_SYMBOL_BYTES, none),
         kind::REMOVE_SYMBOL => Form("the removal of a symbol", ONE_SYMBOL_BYTES, none),

@@ -118,6 +118,10 @@ fn encode_rare(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
             out.int(symbol.0);
             out.longs([low, high]);
         }
+        Command::SetMarketProtection { symbol, ticks } => {
+            one_symbol(out, kind::SET_MARKET_PROTECTION, symbol);
+            out.long(ticks);
+        }
         Command::AddSymbols(ref symbols) => {
             out.head(length, kind::ADD_SYMBOLS, 0);
             batch::put_symbols(symbols, out);

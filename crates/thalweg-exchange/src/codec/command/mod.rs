@@ -22,6 +22,7 @@ const ONE_SYMBOL_BYTES: usize = 12;
 const BALANCE_BYTES: usize = 36;
 const CANCEL_ALL_BYTES: usize = 20;
 const SET_PRICE_BAND_BYTES: usize = 28;
+const SET_MARKET_PROTECTION_BYTES: usize = 20;
 
 const PLACE: u64 = Head::form(PLACE_BYTES, kind::PLACE);
 const CANCEL: u64 = Head::form(CANCEL_BYTES, kind::CANCEL);
@@ -54,6 +55,7 @@ pub fn command_bytes(command: &Command) -> usize {
         Command::AddAccounts(accounts) => batch::accounts_bytes(accounts),
         Command::CancelAll { .. } => CANCEL_ALL_BYTES,
         Command::SetPriceBand { .. } => SET_PRICE_BAND_BYTES,
+        Command::SetMarketProtection { .. } => SET_MARKET_PROTECTION_BYTES,
         Command::Halt { .. } | Command::Unhalt { .. } | Command::RemoveSymbol { .. } => {
             ONE_SYMBOL_BYTES
         }
