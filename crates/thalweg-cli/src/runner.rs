@@ -63,6 +63,7 @@ pub(crate) fn kind(command: &Command) -> &'static str {
         Command::Cancel { .. } => "cancel",
         Command::Move { .. } => "move",
         Command::Reduce { .. } => "reduce",
+        Command::Amend(_) => "amend",
         Command::AddUser { .. } => "add_user",
         Command::Balance { .. } => "balance",
         Command::Suspend { .. } => "suspend",

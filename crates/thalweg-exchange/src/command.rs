@@ -124,6 +124,28 @@ pub struct Place {
     pub flags: OrderFlags,
 }
 
+/// A resting order as it is, and as it is to be, for [`Command::Amend`]. The side, the reserve price
+/// and the size are what the owner knows of it, since money is held before the book is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amend {
+    /// Its owner.
+    pub uid: UserId,
+    /// Its symbol.
+    pub symbol: SymbolId,
+    /// The order.
+    pub order_id: OrderId,
+    /// Its side.
+    pub action: Action,
+    /// Its reserve price, which stays; unused for an ASK, and for futures.
+    pub reserve_price: i64,
+    /// Its size, what is filled included.
+    pub size_before: i64,
+    /// The new limit price; the same as before to keep it.
+    pub price: i64,
+    /// The new size, what is filled included; not below zero.
+    pub size: i64,
+}
+
 /// Which total a balance adjustment is booked against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
@@ -211,6 +233,21 @@ pub enum Command {
         /// The new limit price.
         price: i64,
     },
+    /// Gives an order another size, price, or both, at once or not at all: what FIX calls
+    /// cancel/replace. Shared, since it is large and rare.
+    ///
+    /// A smaller size at the same price keeps the order's place in time. A larger size or another
+    /// price loses it, and a price at which others wait trades as in [`Move`](Self::Move). What is
+    /// filled stays filled: at a size of that or less, the order is cancelled.
+    ///
+    /// Money for further lots is held before anything else happens, at the reserve price, so a
+    /// BID's price stays at or below that. An order that is not as the command says (its side, its
+    /// size before, of a pair's BID its reserve price) is left alone
+    /// ([`MatchingAmendMismatch`](crate::ResultCode::MatchingAmendMismatch)), as is a post-only
+    /// order that would take. An iceberg order shows as many lots as before at a time; an order
+    /// keeps the time till which it is good. A stop order that waits is not found. Futures must be
+    /// covered ([`Rules::cover_futures`](crate::Rules::cover_futures)).
+    Amend(Arc<Amend>),
     /// Takes lots off an order; it keeps its place in time.
     Reduce {
         /// Its owner.
@@ -360,6 +397,7 @@ impl Command {
         match self {
             Self::Place(place) => Some(place.symbol),
             Self::PlaceWith(order) => Some(order.place.symbol),
+            Self::Amend(amend) => Some(amend.symbol),
             Self::Cancel { symbol, .. }
             | Self::Move { symbol, .. }
             | Self::Reduce { symbol, .. } => Some(*symbol),
@@ -374,6 +412,7 @@ impl Command {
         match self {
             Self::Place(place) => Some(place.uid),
             Self::PlaceWith(order) => Some(order.place.uid),
+            Self::Amend(amend) => Some(amend.uid),
             Self::Cancel { uid, .. }
             | Self::Move { uid, .. }
             | Self::Reduce { uid, .. }

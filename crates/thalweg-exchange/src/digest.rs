@@ -21,7 +21,7 @@
 use std::fmt;
 
 use crate::codec::kind;
-use crate::command::{AccountSpec, Command, Place, SymbolSpec};
+use crate::command::{AccountSpec, Amend, Command, Place, SymbolSpec};
 use crate::event::{Event, Events, Standing};
 use crate::ids::SymbolId;
 use crate::order_terms::ConditionalOrder;
@@ -159,6 +159,7 @@ fn of_command(command: &Command, result: ResultCode) -> u64 {
             order_id,
             by,
         } => in_symbol(first(kind::REDUCE), symbol, [uid.0, order_id.0, by]),
+        Command::Amend(ref amend) => of_amend(first(kind::AMEND), amend),
         Command::AddUser { uid } => with(first(kind::ADD_USER), &[uid.0]),
         Command::Balance {
             uid,
@@ -226,6 +227,22 @@ fn of_place(first: u64, place: &Place) -> u64 {
     let small = (action as u64) << 15 | (order_type as u64) << 5 | u64::from(flags.code());
     let fields = [uid.0, order_id.0, price, reserve_price, size];
     in_symbol(first | small, symbol, fields)
+}
+
+fn of_amend(first: u64, amend: &Amend) -> u64 {
+    let Amend {
+        uid,
+        symbol,
+        order_id,
+        action,
+        reserve_price,
+        size_before,
+        price,
+        size,
+    } = *amend;
+    let ids = [uid.0, symbol.0.into(), order_id.0];
+    let after = [reserve_price, size_before, price, size];
+    with(with(first | action as u64, &ids), &after)
 }
 
 /// A condition of zero is another than none.

@@ -127,8 +127,8 @@ pub enum Event {
         bidder_hold_price: i64,
     },
     /// Of an iceberg order, so many lots more are shown now, at the end of the queue: those shown
-    /// were filled, or it was moved. Of one that was moved, those shown before, less what it took,
-    /// and these are shown; of one that comes to rest it is not told, but what is left of it, up to
+    /// were filled, or it was moved; or any order was amended to more lots. Of one that was moved or
+    /// amended, those shown before, less what it took, and these are shown; of one that comes to rest it is not told, but what is left of it, up to
     /// its display, is shown.
     Refilled {
         /// The order.

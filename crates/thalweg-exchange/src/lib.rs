@@ -37,7 +37,7 @@ pub mod stream;
 mod symbol_index;
 
 pub use command::{
-    AccountSpec, Action, AdjustmentKind, Command, OrderType, Place, SymbolSpec, SymbolType,
+    AccountSpec, Action, AdjustmentKind, Amend, Command, OrderType, Place, SymbolSpec, SymbolType,
 };
 pub use event::{Event, Events, Removal, UserHint};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};

@@ -113,6 +113,14 @@ impl Matching {
                     ResultCode::Success
                 })
             }
+            Command::Amend(ref amend) => {
+                self.in_book(amend.symbol, events, |book, rules, events| {
+                    if checked != ResultCode::ValidForMatchingEngine {
+                        return checked;
+                    }
+                    book.amend(amend, rules, events)
+                })
+            }
             Command::PlaceWith(ref order) => self.place_with(order, checked, user, events),
             Command::Cancel {
                 uid,

@@ -104,6 +104,8 @@ result_codes! {
     MatchingMoveFailedPriceLowerThanFee = -3141, "MATCHING_MOVE_FAILED_PRICE_LOWER_THAN_FEE";
     /// Own code: a post-only order cannot be moved to where it would take.
     MatchingMoveFailedPostOnly = -3142, "MATCHING_MOVE_FAILED_POST_ONLY";
+    /// Own code: the order that should be amended is not as the command says.
+    MatchingAmendMismatch = -3143, "MATCHING_AMEND_MISMATCH";
     /// The user is known already.
     UserMgmtUserAlreadyExists = -4001, "USER_MGMT_USER_ALREADY_EXISTS";
     /// The transaction id is the last one again.

@@ -8,9 +8,9 @@ use thalweg::pipeline::Placement;
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Events, OrderFlags,
-    OrderId, OrderType, Place, ResultCode, SelfTrade, State, SymbolId, SymbolSpec, SymbolType,
-    UserId, apply,
+    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Events,
+    OrderFlags, OrderId, OrderType, Place, ResultCode, SelfTrade, State, SymbolId, SymbolSpec,
+    SymbolType, UserId, apply,
 };
 
 fn spec(id: i32, symbol_type: SymbolType) -> SymbolSpec {
@@ -139,9 +139,33 @@ fn orders() -> Vec<Command> {
     places.chain(with).collect()
 }
 
-/// Cancels, moves and reductions.
+/// Cancels, moves, reductions and amendments.
 fn of_orders() -> Vec<Command> {
-    let mut commands = Vec::new();
+    let amend = Amend {
+        uid: UserId(1),
+        symbol: SymbolId(1),
+        order_id: OrderId(1),
+        action: Action::Bid,
+        reserve_price: 60,
+        size_before: 4,
+        price: 50,
+        size: 5,
+    };
+    let amends = changed(
+        &amend,
+        &[
+            |amend| amend.uid = UserId(2),
+            |amend| amend.symbol = SymbolId(2),
+            |amend| amend.order_id = OrderId(2),
+            |amend| amend.action = Action::Ask,
+            |amend| amend.reserve_price = 61,
+            |amend| amend.size_before = 3,
+            |amend| amend.price = 51,
+            |amend| amend.size = 6,
+        ],
+    );
+    let amends = amends.into_iter().map(|amend| Command::Amend(amend.into()));
+    let mut commands: Vec<Command> = amends.collect();
     for (uid, symbol, order_id) in [(1, 1, 1), (2, 1, 1), (1, 2, 1), (1, 1, 2)] {
         let (uid, symbol, order_id) = (UserId(uid), SymbolId(symbol), OrderId(order_id));
         commands.push(Command::Cancel {

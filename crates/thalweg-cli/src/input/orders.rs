@@ -7,8 +7,8 @@ use super::fields::{Fields, number};
 use super::lines::Lines;
 use std::sync::Arc;
 use thalweg_exchange::{
-    Action, AdjustmentKind, Command, CurrencyId, OrderId, OrderType, Place, SymbolId, SymbolSpec,
-    SymbolType, UserId,
+    Action, AdjustmentKind, Amend, Command, CurrencyId, OrderId, OrderType, Place, SymbolId,
+    SymbolSpec, SymbolType, UserId,
 };
 
 /// The first line of such a file: name and version of the format.
@@ -81,6 +81,7 @@ fn command(line: &[u8], transaction: i64) -> Result<Command, String> {
                 by: fields.number("by", 1)?,
             }
         }
+        b"amend" => amend(&mut fields)?,
         other => operation(other, &mut fields)?,
     };
     fields.end()?;
@@ -120,7 +121,7 @@ fn operation(name: &[u8], fields: &mut Fields<'_>) -> Result<Command, String> {
         other => {
             return Err(format!(
                 "command {} is not one of symbol, futures, user, deposit, place, cancel, move, \
-                 reduce, clock, cancel_all, halt, unhalt, band, protection, remove",
+                 reduce, amend, clock, cancel_all, halt, unhalt, band, protection, remove",
                 excerpt(other)
             ));
         }
@@ -147,13 +148,40 @@ fn symbol(fields: &mut Fields<'_>, symbol_type: SymbolType) -> Result<Command, S
     Ok(Command::AddSymbols(Arc::new([spec])))
 }
 
+fn amend(fields: &mut Fields<'_>) -> Result<Command, String> {
+    let (uid, symbol, order_id) = order(fields)?;
+    let action = side(fields)?;
+    let size_before = fields.number("old size", 1)?;
+    let price = fields.number("price", 1)?;
+    let size = fields.number("size", 0)?;
+    let reserve_price = if fields.more() {
+        fields.number("reserve price", 1)?
+    } else {
+        price
+    };
+    Ok(Command::Amend(Arc::new(Amend {
+        uid,
+        symbol,
+        order_id,
+        action,
+        reserve_price,
+        size_before,
+        price,
+        size,
+    })))
+}
+
+fn side(fields: &mut Fields<'_>) -> Result<Action, String> {
+    match fields.text("side")? {
+        b"buy" => Ok(Action::Bid),
+        b"sell" => Ok(Action::Ask),
+        other => Err(format!("side {} is not one of buy, sell", excerpt(other))),
+    }
+}
+
 fn place(fields: &mut Fields<'_>) -> Result<Place, String> {
     let (uid, symbol, order_id) = order(fields)?;
-    let action = match fields.text("side")? {
-        b"buy" => Action::Bid,
-        b"sell" => Action::Ask,
-        other => return Err(format!("side {} is not one of buy, sell", excerpt(other))),
-    };
+    let action = side(fields)?;
     let order_type = match fields.text("type")? {
         b"gtc" => OrderType::Gtc,
         b"ioc" => OrderType::Ioc,
@@ -305,6 +333,19 @@ mod tests {
             ("halt,1", Command::Halt { symbol }),
             ("unhalt,1", Command::Unhalt { symbol }),
             ("remove,1", Command::RemoveSymbol { symbol }),
+            (
+                "amend,7,1,9,buy,4,50,6,60",
+                Command::Amend(Arc::new(Amend {
+                    uid: UserId(7),
+                    symbol,
+                    order_id: OrderId(9),
+                    action: Action::Bid,
+                    reserve_price: 60,
+                    size_before: 4,
+                    price: 50,
+                    size: 6,
+                })),
+            ),
             (
                 "protection,1,3",
                 Command::SetMarketProtection { symbol, ticks: 3 },

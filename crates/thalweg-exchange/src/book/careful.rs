@@ -158,11 +158,24 @@ impl Book {
         rules: &Rules,
         events: &mut Events,
     ) -> ResultCode {
-        let order = self.ladder.nodes[slot];
-        let all = order.left + self.hidden(slot);
-        if order.flags.is_post_only() && self.would_take(order.action, price) {
+        let order = &self.ladder.nodes[slot];
+        let (action, flags) = (order.action, order.flags);
+        if flags.is_post_only() && self.would_take(action, price) {
             return ResultCode::MatchingMoveFailedPostOnly;
         }
+        self.requeue(slot, (price, 0), rules, events)
+    }
+
+    /// Gives an order another price and `more` lots, at the end of the queue; it takes first.
+    pub(super) fn requeue(
+        &mut self,
+        slot: u32,
+        (price, more): (i64, i64),
+        rules: &Rules,
+        events: &mut Events,
+    ) -> ResultCode {
+        let order = self.ladder.nodes[slot];
+        let all = order.left + self.hidden(slot) + more;
         self.ladder.unlink(slot);
         self.ladder.nodes[slot].price = price;
         let taker = Taker {

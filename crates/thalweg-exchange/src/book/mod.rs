@@ -14,6 +14,7 @@
 //! of sizes can leave 64 bits (see [`crate::risk`]).
 
 mod ahead;
+mod amending;
 mod aside;
 mod careful;
 mod expiry;

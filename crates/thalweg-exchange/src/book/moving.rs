@@ -83,7 +83,7 @@ impl Book {
 
     /// A pair's bid may not leave its reserve price, nor its ask the price that covers the fee.
     #[inline]
-    fn check_move(&self, order: &Node, price: i64) -> Option<ResultCode> {
+    pub(super) fn check_move(&self, order: &Node, price: i64) -> Option<ResultCode> {
         // Both bounds are lower bounds of keys; the side is chosen by a mask, not by a branch.
         let side = mask(order.action);
         let reserve = if self.bids_bounded {

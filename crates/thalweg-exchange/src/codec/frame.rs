@@ -19,6 +19,7 @@ pub(crate) mod kind {
     pub(crate) const MOVE: u8 = 3;
     pub(crate) const REDUCE: u8 = 4;
     pub(crate) const PLACE_WITH: u8 = 5;
+    pub(crate) const AMEND: u8 = 9;
     pub(crate) const CANCEL_ALL: u8 = 7;
     pub(crate) const DISCONNECT: u8 = 8;
     pub(crate) const ADD_USER: u8 = 10;

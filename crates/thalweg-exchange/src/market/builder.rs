@@ -169,6 +169,7 @@ impl Builder {
                 price,
                 ..
             } => feed.move_order(key(uid, order_id), price, events, &mut to)?,
+            Command::Amend(ref amend) => feed.amend(amend, events, &mut to)?,
             Command::Cancel { uid, order_id, .. } | Command::Reduce { uid, order_id, .. } => {
                 feed.reduce(key(uid, order_id), events, &mut to)?;
             }

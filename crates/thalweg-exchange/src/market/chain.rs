@@ -7,7 +7,7 @@
 use super::builder::OutOfStep;
 use super::message::{Body, OrderChange};
 use super::shadow::{SymbolFeed, Telling, key};
-use crate::command::{Action, OrderType, Place};
+use crate::command::{Action, Amend, OrderType, Place};
 use crate::event::{Event, Removal};
 use crate::index::OrderKey;
 use crate::order_terms::ConditionalOrder;
@@ -105,6 +105,47 @@ impl SymbolFeed {
             let order = self.reference(slot);
             self.tell(to, Body::Order(OrderChange::Moved { order, price, left }));
         }
+        self.chain(Some(taker), events, to)
+    }
+
+    /// An order that keeps its place loses lots; one with more lots is another to the market, and
+    /// one with another price is moved, perhaps after it lost lots.
+    pub(super) fn amend(
+        &mut self,
+        amend: &Amend,
+        events: &[Event],
+        to: &mut Telling<'_>,
+    ) -> Result<(), OutOfStep> {
+        let order = key(amend.uid, amend.order_id);
+        let mut events = events;
+        let more = amend.size.wrapping_sub(amend.size_before);
+        if let Some((Event::Reduce { completed, .. }, after)) = events.split_first() {
+            self.reduce(order, &events[..1], to)?;
+            events = after;
+            if *completed {
+                return Ok(());
+            }
+        }
+        let slot = self.find(order)?;
+        if more <= 0 {
+            if self.price_of(slot) == amend.price {
+                return Ok(());
+            }
+            return self.move_order(order, amend.price, events, to);
+        }
+        let side = self.side_of(slot);
+        let hidden = self.hidden.remove(&order).unwrap_or(0);
+        let shown = self.withdraw(order, slot, to);
+        let taker = Taker {
+            order,
+            side,
+            price: amend.price,
+            left: shown.wrapping_add(hidden).wrapping_add(more),
+            display: i64::MAX,
+            rests: true,
+            moved: None,
+            showed: Some(shown),
+        };
         self.chain(Some(taker), events, to)
     }
 

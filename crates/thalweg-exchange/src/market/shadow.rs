@@ -259,6 +259,10 @@ impl SymbolFeed {
         self.orders[slot].side
     }
 
+    pub(super) fn price_of(&self, slot: u32) -> i64 {
+        self.orders[slot].price
+    }
+
     /// Gives an order another price; gives what is left of it.
     pub(super) fn reprice(&mut self, slot: u32, price: i64) -> i64 {
         let shadow = &mut self.orders[slot];

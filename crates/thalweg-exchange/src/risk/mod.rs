@@ -69,6 +69,7 @@
 //! every resting lot stands for at least one unit of held (or reserved) money.
 
 mod admin;
+mod amend;
 mod calm;
 mod conditional;
 mod cover;
@@ -251,6 +252,7 @@ impl Risk {
             Command::Unhalt { symbol } => self.halt(*symbol, false)?,
             Command::RemoveSymbol { symbol } => return self.check_removal(*symbol),
             Command::PlaceWith(order) => return self.check_place_with(order),
+            Command::Amend(amend) => return self.check_amend(amend),
             Command::Clock { time } => self.set_clock(*time)?,
             Command::Nop | Command::Disconnect { .. } => {}
             Command::Reset => {
@@ -289,6 +291,7 @@ impl Risk {
             | Command::AddSymbols(_)
             | Command::AddAccounts(_)
             | Command::PlaceWith(_)
+            | Command::Amend(_)
             | Command::CancelAll { .. }
             | Command::Disconnect { .. }
             | Command::Clock { .. }

@@ -43,6 +43,9 @@ impl Risk {
 
     #[inline(never)]
     fn settle_told(&mut self, command: &Command, result: ResultCode, events: &Events) {
+        if let (Command::Amend(amend), true) = (command, result.is_refusal()) {
+            self.settle_refused(amend, result);
+        }
         if result == ResultCode::Success
             && !self.reduce_calmly(command, events)
             && !self.settle_futures_moved(command, events)
@@ -253,7 +256,8 @@ impl Risk {
     }
 }
 
-/// True where a command without events and without a standing leaves nothing to book.
+/// True where a command without events and without a standing leaves nothing to book. An amendment
+/// that is refused may have something to give back.
 #[inline]
 const fn needs_events(command: &Command) -> bool {
     match command {

@@ -10,9 +10,9 @@ use thalweg_exchange::market::{
     BestPrices, Body, Epoch, FeedSequence, Message, OrderReference, Quote, SymbolSequence,
 };
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Event, OrderFlags,
-    OrderId, OrderType, Place, ResultCode, SelfTrade, SymbolId, SymbolSpec, SymbolType, UserHint,
-    UserId,
+    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
+    OrderFlags, OrderId, OrderType, Place, ResultCode, SelfTrade, SymbolId, SymbolSpec, SymbolType,
+    UserHint, UserId,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -143,6 +143,19 @@ fn commands_of_users_and_symbols() {
                 high: 4,
             },
             format!("1c0000001f01000002000000{}", longs(&[3, 4])),
+        ),
+        (
+            Command::Amend(Arc::new(Amend {
+                uid,
+                symbol,
+                order_id: OrderId(9),
+                action: Action::Bid,
+                reserve_price: 3,
+                size_before: 4,
+                price: 5,
+                size: 6,
+            })),
+            format!("3c0000000901010002000000{one}{}", longs(&[9, 3, 4, 5, 6])),
         ),
         (
             Command::SetMarketProtection { symbol, ticks: 3 },

@@ -9,9 +9,9 @@ use thalweg_exchange::market::{
     SymbolSequence,
 };
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Event, OrderFlags,
-    OrderId, OrderType, Place, Removal, ResultCode, SymbolId, SymbolSpec, SymbolType, UserHint,
-    UserId,
+    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
+    OrderFlags, OrderId, OrderType, Place, Removal, ResultCode, SymbolId, SymbolSpec, SymbolType,
+    UserHint, UserId,
 };
 
 /// Numbers of every size, and the extreme ones often.
@@ -158,6 +158,24 @@ fn of_a_user() -> impl Strategy<Value = Command> {
     ]
 }
 
+fn amend() -> impl Strategy<Value = Command> {
+    let numbers = (number(), number(), number(), number());
+    (uid(), symbol(), order_id(), action(), numbers).prop_map(
+        |(uid, symbol, order_id, action, (reserve_price, size_before, price, size))| {
+            Command::Amend(Arc::new(Amend {
+                uid,
+                symbol,
+                order_id,
+                action,
+                reserve_price,
+                size_before,
+                price,
+                size,
+            }))
+        },
+    )
+}
+
 fn of_the_market() -> impl Strategy<Value = Command> {
     prop_oneof![
         number().prop_map(|time| Command::Clock { time }),
@@ -166,6 +184,7 @@ fn of_the_market() -> impl Strategy<Value = Command> {
             low,
             high
         }),
+        amend(),
         (symbol(), number())
             .prop_map(|(symbol, ticks)| Command::SetMarketProtection { symbol, ticks }),
         symbol().prop_map(|symbol| Command::Halt { symbol }),

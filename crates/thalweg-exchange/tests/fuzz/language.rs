@@ -4,7 +4,7 @@
 use std::sync::Arc;
 
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, OrderFlags,
+    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, OrderFlags,
     OrderId, OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId,
 };
 
@@ -166,6 +166,16 @@ impl<'b> Words<'b> {
                 Command::AddAccounts([AccountSpec { uid, balances }].into())
             }
             21 => Command::Disconnect { uid: self.uid() },
+            22..24 => Command::Amend(Arc::new(Amend {
+                uid: self.uid(),
+                symbol: self.symbol(),
+                order_id: self.order(),
+                action: [Action::Ask, Action::Bid][usize::from(self.byte() & 1)],
+                reserve_price: self.number(),
+                size_before: self.number(),
+                price: self.number(),
+                size: self.number(),
+            })),
             26 => Command::SetMarketProtection {
                 symbol: self.symbol(),
                 ticks: self.number(),

@@ -2,7 +2,7 @@
 
 use proptest::prelude::*;
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, OrderFlags,
+    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, OrderFlags,
     OrderId, OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId,
 };
 
@@ -197,7 +197,9 @@ fn balance() -> impl Strategy<Value = Command> {
 }
 
 fn of_an_order() -> impl Strategy<Value = Command> {
-    (uid(), symbol(), 0..12_i64, price(), 0..3_u8).prop_map(|(uid, symbol, id, number, kind)| {
+    let numbers = (price(), size(), size());
+    (uid(), symbol(), 0..12_i64, numbers, 0..6_u8).prop_map(|(uid, symbol, id, numbers, kind)| {
+        let (number, size_before, size) = numbers;
         let order_id = OrderId(id);
         let number = price_in(symbol, number);
         match kind {
@@ -212,12 +214,27 @@ fn of_an_order() -> impl Strategy<Value = Command> {
                 symbol,
                 order_id,
             },
-            _ => Command::Reduce {
+            2 => Command::Reduce {
                 uid,
                 symbol,
                 order_id,
                 by: number / 8,
             },
+            // With few sizes, many are right.
+            _ => Command::Amend(std::sync::Arc::new(Amend {
+                uid,
+                symbol,
+                order_id,
+                action: [Action::Ask, Action::Bid][usize::from(kind & 1)],
+                reserve_price: number,
+                size_before,
+                price: if kind == 5 {
+                    number
+                } else {
+                    price_in(symbol, number / 2)
+                },
+                size,
+            })),
         }
     })
 }

@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
 use thalweg_exchange::{
-    Command, Event, Events, Place, Removal, ResultCode, Rules, State, SymbolId, SymbolSpec, apply,
+    Amend, Command, Event, Events, Place, Removal, ResultCode, Rules, State, SymbolId, SymbolSpec,
+    apply,
 };
 
 /// Ids of later symbols of one id are so far apart.
@@ -54,6 +55,10 @@ impl Twin {
                 let mut translated = **order;
                 translated.place.symbol = self.id(translated.place.symbol);
                 *order = translated.into();
+            }
+            Command::Amend(amend) => {
+                let symbol = self.id(amend.symbol);
+                *amend = Amend { symbol, ..**amend }.into();
             }
             Command::AddSymbols(specs) => {
                 let spec = |spec: &SymbolSpec| SymbolSpec {

@@ -11,7 +11,7 @@ use thalweg_exchange::{Action, Command, Event, Events, ResultCode, Rules, State,
 
 use crate::late::late_agrees;
 use crate::random::{money, stream};
-use crate::world::{FUTURES, SYMBOLS, ask, bid, good_till, in_symbol, opening, with};
+use crate::world::{FUTURES, SYMBOLS, ask, bid, fitted, good_till, in_symbol, opening, with};
 
 type Answers = Vec<(ResultCode, Vec<Event>)>;
 
@@ -49,6 +49,11 @@ fn world(length: usize) -> impl Strategy<Value = (Rules, Vec<Command>)> {
     let streams = rules.prop_flat_map(move |rules| (Just(rules), money(), stream(rules, length)));
     streams.prop_map(|(rules, money, mut commands)| {
         commands.splice(0..0, opening(money));
+        let mut state = State::new(rules);
+        for command in &mut commands {
+            *command = fitted(&state, command);
+            apply(&mut state, command, &mut Events::new());
+        }
         (rules, commands)
     })
 }

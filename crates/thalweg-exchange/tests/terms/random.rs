@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use thalweg_exchange::{
-    Action, Command, ConditionalOrder, OrderFlags, OrderId, OrderType, Place, Rules, SymbolId,
-    UserId,
+    Action, Amend, Command, ConditionalOrder, OrderFlags, OrderId, OrderType, Place, Rules,
+    SymbolId, UserId,
 };
 
 use crate::watch::Watched;
@@ -88,6 +88,24 @@ fn order() -> impl Strategy<Value = (UserId, SymbolId, OrderId)> {
     })
 }
 
+/// Sizes and prices; what the order is before is filled in when it is executed, see `fitted`.
+fn amend() -> impl Strategy<Value = Command> {
+    let odd = prop_oneof![9 => Just(0), 1 => 1..3_i64];
+    (order(), 4..22_i64, 0..14_i64, odd).prop_map(|((uid, symbol, order_id), price, size, odd)| {
+        Command::Amend(std::sync::Arc::new(Amend {
+            uid,
+            symbol,
+            order_id,
+            action: Action::Ask,
+            reserve_price: 0,
+            // By so much it is not what it is.
+            size_before: odd,
+            price,
+            size,
+        }))
+    })
+}
+
 fn command(rules: Rules) -> impl Strategy<Value = Command> {
     prop_oneof![
         12 => place(rules).prop_map(Command::Place),
@@ -98,6 +116,7 @@ fn command(rules: Rules) -> impl Strategy<Value = Command> {
         4 => (order(), 4..22_i64).prop_map(|((uid, symbol, order_id), price)| {
             Command::Move { uid, symbol, order_id, price }
         }),
+        4 => amend(),
         1 => order().prop_map(|(uid, symbol, order_id)| {
             Command::Cancel { uid, symbol, order_id }
         }),
@@ -120,6 +139,10 @@ fn with_owners(mut command: Command) -> Command {
         Command::Move { uid, order_id, .. }
         | Command::Cancel { uid, order_id, .. }
         | Command::Reduce { uid, order_id, .. } => *uid = owner(*order_id),
+        Command::Amend(amend) => {
+            let uid = owner(amend.order_id);
+            *amend = Amend { uid, ..**amend }.into();
+        }
         _ => {}
     }
     command
@@ -198,6 +221,7 @@ fn the_random_streams_reach_what_they_are_for() {
         let watched = holds(rules, 1_000_000, &commands).expect("it holds");
         for (what, least) in [
             ("trade", 1_000),
+            ("amended", 100),
             ("self-trade", 50),
             ("post-only reject", 50),
             ("SelfTrade", 50),

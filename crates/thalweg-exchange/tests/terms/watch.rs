@@ -9,7 +9,7 @@ use thalweg_exchange::{
     SelfTrade, State, SymbolId, UserId,
 };
 
-use crate::world::{SYMBOLS, World};
+use crate::world::{SYMBOLS, World, fitted};
 
 /// Who takes, as far as the checks must know.
 #[derive(Clone, Copy, Debug)]
@@ -49,17 +49,28 @@ impl Watched {
                 order_id,
                 ..
             } => (*uid, self.world.order(*symbol, order_id.0)?.flags),
+            Command::Amend(amend) => {
+                let order = self.world.order(amend.symbol, amend.order_id.0)?;
+                (amend.uid, order.flags)
+            }
             _ => command.place().map(|place| (place.uid, place.flags))?,
         };
         Some(Taker { uid, flags })
     }
 
     pub(crate) fn execute(&mut self, command: &Command) -> Result<ResultCode, TestCaseError> {
+        let command = &fitted(&self.world.state, command);
+        if matches!(command, Command::Amend(_)) {
+            self.saw("amend");
+        }
         let taker = self.taker(command);
         let lots = command.symbol().map(|symbol| self.lots(symbol));
         let result = self.world.apply(command);
         prop_assert!(!result.is_refusal() || self.world.events.is_empty());
         let events = self.world.events.to_vec();
+        if let (Command::Amend(_), ResultCode::Success) = (command, result) {
+            self.saw("amended");
+        }
         if result == ResultCode::Success {
             self.note_stop(command);
             self.look_at_events(taker, command, &events)?;
@@ -296,7 +307,10 @@ fn is_whole_or_nothing(command: &Command, events: &[Event]) -> Result<(), TestCa
 
 /// By how many lots what rests and waits in the command's symbol must have grown.
 fn change(command: &Command, events: &[Event]) -> i64 {
-    let placed = command.place().map_or(0, |place| place.size);
+    let placed = match command {
+        Command::Amend(amend) => (amend.size - amend.size_before).max(0),
+        _ => command.place().map_or(0, |place| place.size),
+    };
     let gone = events.iter().map(|event| match *event {
         // The maker's and the taker's.
         Event::Trade { size, .. } => 2 * size,

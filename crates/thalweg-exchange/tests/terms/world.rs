@@ -4,8 +4,8 @@ use thalweg_exchange::book::RestingOrder;
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::state_text::write_state;
 use thalweg_exchange::{
-    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags, OrderId,
-    OrderType, Place, Removal, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType,
+    AccountSpec, Action, Amend, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags,
+    OrderId, OrderType, Place, Removal, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType,
     UserHint, UserId, apply,
 };
 
@@ -128,6 +128,31 @@ impl World {
         let balance = self.state.risk.balance(UserId(uid), CurrencyId(currency));
         balance.expect("everybody has an account")
     }
+}
+
+/// An amendment as its owner would send it, who knows the order: the side, the size (and what is
+/// meant to be wrong with it), the reserve price, and where it is 4 the price are those of the order.
+pub(crate) fn fitted(state: &State, command: &Command) -> Command {
+    let Command::Amend(amend) = command else {
+        return command.clone();
+    };
+    let book = state.matching.book(amend.symbol);
+    let Some(order) = book.and_then(|book| book.order(amend.uid, amend.order_id)) else {
+        return command.clone();
+    };
+    let price = if amend.price == 4 {
+        order.price
+    } else {
+        amend.price
+    };
+    let amend = Amend {
+        action: order.action,
+        reserve_price: order.reserve_price,
+        size_before: order.size + amend.size_before,
+        price,
+        ..**amend
+    };
+    Command::Amend(amend.into())
 }
 
 pub(crate) fn text(state: &State) -> String {

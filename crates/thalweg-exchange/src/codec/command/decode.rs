@@ -7,11 +7,11 @@ use super::super::error::CodecError;
 use super::super::fields::{Reader, action, int, long, order_type, small};
 use super::super::frame::{HEAD_BYTES, Head, kind};
 use super::{
-    BALANCE_BYTES, CANCEL, CANCEL_ALL_BYTES, CANCEL_BYTES, CONDITION_BITS, MOVE, MOVE_BYTES,
-    OF_SYMBOL, OF_USER, ONE_LONG_BYTES, ONE_SYMBOL_BYTES, PLACE, PLACE_BYTES, PLACE_WITH_BYTES,
-    REDUCE, SET_MARKET_PROTECTION_BYTES, SET_PRICE_BAND_BYTES, SIDE_BIT,
+    AMEND_BYTES, BALANCE_BYTES, CANCEL, CANCEL_ALL_BYTES, CANCEL_BYTES, CONDITION_BITS, MOVE,
+    MOVE_BYTES, OF_SYMBOL, OF_USER, ONE_LONG_BYTES, ONE_SYMBOL_BYTES, PLACE, PLACE_BYTES,
+    PLACE_WITH_BYTES, REDUCE, SET_MARKET_PROTECTION_BYTES, SET_PRICE_BAND_BYTES, SIDE_BIT,
 };
-use crate::command::{AdjustmentKind, Command, Place};
+use crate::command::{AdjustmentKind, Amend, Command, Place};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
 use crate::order_terms::{ConditionalOrder, OrderFlags};
 
@@ -158,6 +158,16 @@ fn decode_rare(bytes: &[u8], head: Head) -> Result<(Command, usize), CodecError>
         },
         kind::CANCEL_ALL => cancel_all(&mut fields, own[0])?,
         kind::PLACE => Command::Place(order(&mut fields, own)?),
+        kind::AMEND => Command::Amend(Arc::new(Amend {
+            symbol: SymbolId(fields.int()?),
+            uid: UserId(fields.long()?),
+            order_id: OrderId(fields.long()?),
+            action: action(own[0]),
+            reserve_price: fields.long()?,
+            size_before: fields.long()?,
+            price: fields.long()?,
+            size: fields.long()?,
+        })),
         kind::PLACE_WITH => Command::PlaceWith(Arc::new(conditional(&mut fields, own)?)),
         _ => of_symbol(kind, &mut fields)?,
     };
@@ -270,6 +280,7 @@ fn form(kind: u8) -> Option<Form> {
         kind::MOVE => Form("a move", MOVE_BYTES, none),
         kind::REDUCE => Form("a reduction", MOVE_BYTES, none),
         kind::PLACE_WITH => Form("a conditional order", PLACE_WITH_BYTES, [0x7D, flags]),
+        kind::AMEND => Form("an amendment", AMEND_BYTES, [1, 0]),
         kind::CANCEL_ALL => Form("a mass cancel", CANCEL_ALL_BYTES, [OF_USER | OF_SYMBOL, 0]),
         kind::ADD_USER => Form("a new user", ONE_LONG_BYTES, none),
         kind::BALANCE => Form("an adjustment", BALANCE_BYTES, [1, 0]),

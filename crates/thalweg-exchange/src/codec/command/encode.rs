@@ -87,6 +87,13 @@ fn encode_rare(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
     };
     match *command {
         Command::PlaceWith(ref order) => put_conditional(order, out),
+        Command::Amend(ref amend) => {
+            out.head(length, kind::AMEND, amend.action as u8);
+            out.int(amend.symbol.0);
+            out.longs([amend.uid.0, amend.order_id.0]);
+            out.longs([amend.reserve_price, amend.size_before]);
+            out.longs([amend.price, amend.size]);
+        }
         Command::AddUser { uid } => one_long(out, kind::ADD_USER, uid.0),
         Command::Suspend { uid } => one_long(out, kind::SUSPEND, uid.0),
         Command::Resume { uid } => one_long(out, kind::RESUME, uid.0),

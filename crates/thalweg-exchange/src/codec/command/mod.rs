@@ -22,6 +22,7 @@ const ONE_SYMBOL_BYTES: usize = 12;
 const BALANCE_BYTES: usize = 36;
 const CANCEL_ALL_BYTES: usize = 20;
 const SET_PRICE_BAND_BYTES: usize = 28;
+const AMEND_BYTES: usize = PLACE_BYTES + 8;
 const SET_MARKET_PROTECTION_BYTES: usize = 20;
 
 const PLACE: u64 = Head::form(PLACE_BYTES, kind::PLACE);
@@ -43,6 +44,7 @@ pub fn command_bytes(command: &Command) -> usize {
     match command {
         Command::Place(_) => PLACE_BYTES,
         Command::PlaceWith(_) => PLACE_WITH_BYTES,
+        Command::Amend(_) => AMEND_BYTES,
         Command::Cancel { .. } => CANCEL_BYTES,
         Command::Move { .. } | Command::Reduce { .. } => MOVE_BYTES,
         Command::AddUser { .. }
