@@ -76,6 +76,8 @@ pub(crate) fn kind(command: &Command) -> &'static str {
         Command::Clock { .. } => "clock",
         Command::SetPriceBand { .. } => "set_price_band",
         Command::SetMarketProtection { .. } => "set_market_protection",
+        Command::StartAuction { .. } => "start_auction",
+        Command::Uncross { .. } => "uncross",
         Command::Halt { .. } => "halt",
         Command::Unhalt { .. } => "unhalt",
         Command::RemoveSymbol { .. } => "remove_symbol",

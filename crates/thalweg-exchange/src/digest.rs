@@ -18,13 +18,13 @@
 //! order 85 (callgrind, x86-64, compiled on its own, its loop included); before commands were in
 //! it, each took 59. [`apply`](crate::apply) knows nothing of it.
 
+mod commands;
+
 use std::fmt;
 
-use crate::codec::kind;
-use crate::command::{AccountSpec, Amend, Command, Place, SymbolSpec};
+use self::commands::of_command;
+use crate::command::Command;
 use crate::event::{Event, Events, Standing};
-use crate::ids::SymbolId;
-use crate::order_terms::ConditionalOrder;
 use crate::result_code::ResultCode;
 
 /// The fraction of π in hexadecimal, each number made odd: nothing was chosen.
@@ -132,179 +132,6 @@ const fn mix(what: u64, fields: [i64; 5]) -> u64 {
         ^ multiply(e as u64 ^ PI[5], what ^ PI[6])
 }
 
-/// Of a command's kind, its result and all its fields: before each field, what was before it is
-/// multiplied; the last is left to be multiplied with the digest.
-#[inline]
-fn of_command(command: &Command, result: ResultCode) -> u64 {
-    // Codes have four digits.
-    let result = u64::from(result.code() as u16) << 16;
-    let first = |kind: u8| u64::from(kind) << 8 | result;
-    match *command {
-        Command::Place(ref place) => of_place(first(kind::PLACE), place),
-        Command::PlaceWith(ref order) => of_conditional(first(kind::PLACE_WITH), order),
-        Command::Cancel {
-            uid,
-            symbol,
-            order_id,
-        } => in_symbol(first(kind::CANCEL), symbol, [uid.0, order_id.0]),
-        Command::Move {
-            uid,
-            symbol,
-            order_id,
-            price,
-        } => in_symbol(first(kind::MOVE), symbol, [uid.0, order_id.0, price]),
-        Command::Reduce {
-            uid,
-            symbol,
-            order_id,
-            by,
-        } => in_symbol(first(kind::REDUCE), symbol, [uid.0, order_id.0, by]),
-        Command::Amend(ref amend) => of_amend(first(kind::AMEND), amend),
-        Command::AddUser { uid } => with(first(kind::ADD_USER), &[uid.0]),
-        Command::Balance {
-            uid,
-            currency,
-            amount,
-            transaction_id,
-            kind: total,
-        } => {
-            let value = with(first(kind::BALANCE) | total as u64, &[uid.0, amount]);
-            with(value, &[currency.0.into(), transaction_id])
-        }
-        Command::Suspend { uid } => with(first(kind::SUSPEND), &[uid.0]),
-        Command::Resume { uid } => with(first(kind::RESUME), &[uid.0]),
-        Command::AddSymbols(ref symbols) => of_symbols(first(kind::ADD_SYMBOLS), symbols),
-        Command::AddAccounts(ref accounts) => of_accounts(first(kind::ADD_ACCOUNTS), accounts),
-        Command::CancelAll { uid, symbol } => {
-            let of_user = [uid.is_some().into(), uid.unwrap_or_default().0];
-            let of_symbol = [symbol.is_some().into(), symbol.unwrap_or_default().0.into()];
-            with(with(first(kind::CANCEL_ALL), &of_user), &of_symbol)
-        }
-        Command::Disconnect { uid } => with(first(kind::DISCONNECT), &[uid.0]),
-        Command::Clock { time } => with(first(kind::CLOCK), &[time]),
-        Command::SetPriceBand { symbol, low, high } => {
-            with(first(kind::SET_PRICE_BAND), &[symbol.0.into(), low, high])
-        }
-        Command::SetMarketProtection { symbol, ticks } => with(
-            first(kind::SET_MARKET_PROTECTION),
-            &[symbol.0.into(), ticks],
-        ),
-        Command::Halt { symbol } => with(first(kind::HALT), &[symbol.0.into()]),
-        Command::Unhalt { symbol } => with(first(kind::UNHALT), &[symbol.0.into()]),
-        Command::RemoveSymbol { symbol } => with(first(kind::REMOVE_SYMBOL), &[symbol.0.into()]),
-        Command::Nop => first(kind::NOP),
-        Command::Reset => first(kind::RESET),
-    }
-}
-
-#[inline(always)]
-const fn add(value: u64, field: i64) -> u64 {
-    multiply(value, PI[7]) ^ field as u64
-}
-
-/// The upper half of the first word is the symbol.
-#[inline(always)]
-fn in_symbol<const F: usize>(first: u64, symbol: SymbolId, fields: [i64; F]) -> u64 {
-    let first = first | u64::from(symbol.0 as u32) << 32;
-    fields.into_iter().fold(first, add)
-}
-
-/// Its lowest byte is what an order says in few bits, its type and its flags; the side is the
-/// highest bit of the next, since kinds of commands are below 128.
-#[inline(always)]
-fn of_place(first: u64, place: &Place) -> u64 {
-    let Place {
-        uid,
-        symbol,
-        order_id,
-        order_type,
-        action,
-        price,
-        reserve_price,
-        size,
-        flags,
-    } = *place;
-    let small = (action as u64) << 15 | (order_type as u64) << 5 | u64::from(flags.code());
-    let fields = [uid.0, order_id.0, price, reserve_price, size];
-    in_symbol(first | small, symbol, fields)
-}
-
-fn of_amend(first: u64, amend: &Amend) -> u64 {
-    let Amend {
-        uid,
-        symbol,
-        order_id,
-        action,
-        reserve_price,
-        size_before,
-        price,
-        size,
-    } = *amend;
-    let ids = [uid.0, symbol.0.into(), order_id.0];
-    let after = [reserve_price, size_before, price, size];
-    with(with(first | action as u64, &ids), &after)
-}
-
-/// A condition of zero is another than none.
-#[cold]
-#[inline(never)]
-fn of_conditional(first: u64, order: &ConditionalOrder) -> u64 {
-    let ConditionalOrder {
-        ref place,
-        trigger,
-        display,
-        good_till,
-    } = *order;
-    let conditions = [trigger, display, good_till];
-    let are_there = conditions.map(|condition| condition.is_some().into());
-    let value = with(of_place(first, place), &are_there);
-    with(value, &conditions.map(Option::unwrap_or_default))
-}
-
-/// As [`add`], for the commands that are rare.
-#[cold]
-#[inline(never)]
-fn with(value: u64, fields: &[i64]) -> u64 {
-    let add = |value, &field: &i64| add(value, field);
-    fields.iter().fold(value, add)
-}
-
-/// Lists begin with their lengths, so that none can be read in two ways.
-fn of_symbols(first: u64, symbols: &[SymbolSpec]) -> u64 {
-    let add = |value, spec: &SymbolSpec| {
-        let SymbolSpec {
-            id,
-            symbol_type,
-            base_currency,
-            quote_currency,
-            base_scale,
-            quote_scale,
-            taker_fee,
-            maker_fee,
-            margin_buy,
-            margin_sell,
-        } = *spec;
-        let currencies = [base_currency, quote_currency].map(|id| id.0.into());
-        let value = with(value, &[id.0.into(), symbol_type as i64]);
-        let value = with(value, &currencies);
-        let value = with(value, &[base_scale, quote_scale, taker_fee, maker_fee]);
-        with(value, &[margin_buy, margin_sell])
-    };
-    let first = with(first, &[symbols.len() as i64]);
-    symbols.iter().fold(first, add)
-}
-
-fn of_accounts(first: u64, accounts: &[AccountSpec]) -> u64 {
-    let add = |value, AccountSpec { uid, balances }: &AccountSpec| {
-        let value = with(value, &[uid.0, balances.len() as i64]);
-        balances.iter().fold(value, |value, &(currency, amount)| {
-            with(value, &[currency.0.into(), amount])
-        })
-    };
-    let first = with(first, &[accounts.len() as i64]);
-    accounts.iter().fold(first, add)
-}
-
 #[inline]
 fn of_event(event: &Event) -> u64 {
     let bits = |kind: u64, bits: [bool; 3]| {
@@ -371,8 +198,27 @@ fn of_event(event: &Event) -> u64 {
             let what = bits(5, [action as u8 == 1, false, false]);
             mix(what, [price, size, order.0, uid.0, bidder_hold_price])
         }
+        Event::Uncrossed { .. } => of_uncrossed(event),
         Event::Refilled { order, uid, size } => mix(6, [0, size, order.0, uid.0, 0]),
     }
+}
+
+#[cold]
+fn of_uncrossed(event: &Event) -> u64 {
+    let Event::Uncrossed {
+        order,
+        uid,
+        user: _,
+        action,
+        price,
+        size,
+        bidder_hold_price,
+    } = *event
+    else {
+        return 0;
+    };
+    let what = 9 | (action as u64) << 8;
+    mix(what, [price, size, order.0, uid.0, bidder_hold_price])
 }
 
 /// How futures books stand: the one of the command's symbol, then those of others. Not inlined: six

@@ -126,10 +126,29 @@ pub enum Event {
         /// Its reserve price.
         bidder_hold_price: i64,
     },
+    /// A buyer's resting order trades in an auction: the trades from here on, up to the next event
+    /// of this kind or [`Triggered`](Self::Triggered), are its own, with sellers as their makers,
+    /// and all at the price of the auction.
+    Uncrossed {
+        /// The order.
+        order: OrderId,
+        /// Its owner.
+        uid: UserId,
+        /// Where the owner is kept.
+        user: UserHint,
+        /// Its side: it buys.
+        action: Action,
+        /// Its limit price.
+        price: i64,
+        /// Lots that are left of it before these trades, hidden ones included.
+        size: i64,
+        /// Its reserve price.
+        bidder_hold_price: i64,
+    },
     /// Of an iceberg order, so many lots more are shown now, at the end of the queue: those shown
-    /// were filled, or it was moved; or any order was amended to more lots. Of one that was moved or
-    /// amended, those shown before, less what it took, and these are shown; of one that comes to rest it is not told, but what is left of it, up to
-    /// its display, is shown.
+    /// were filled, or it was moved; or any order was amended to more lots. Of one that was moved
+    /// or amended, those shown before, less what it took, and these are shown; of one that comes to
+    /// rest it is not told, but what is left of it, up to its display, is shown.
     Refilled {
         /// The order.
         order: OrderId,

@@ -176,6 +176,17 @@ impl Matching {
             Command::SetPriceBand { symbol, low, high } if checked == ResultCode::Success => {
                 self.set_band(*symbol, (*low, *high), events);
             }
+            Command::StartAuction { symbol } if checked == ResultCode::Success => {
+                let slot = self.slot(*symbol);
+                if let Some(book) = self.books.get_mut(slot) {
+                    book.start_auction();
+                }
+            }
+            Command::Uncross { symbol, reference }
+                if checked == ResultCode::ValidForMatchingEngine =>
+            {
+                return self.uncross(*symbol, *reference, events);
+            }
             Command::SetMarketProtection { symbol, ticks } if checked == ResultCode::Success => {
                 let slot = self.slot(*symbol);
                 if let Some(book) = self.books.get_mut(slot) {

@@ -35,8 +35,9 @@ impl OrderFlags {
     const POST_ONLY: u8 = 4;
     const WITH_SESSION: u8 = 16;
 
-    /// Flags by their code: bits 0, 1 and 3 the code of [`SelfTrade`], bit 2 post-only, bit 4 cancel
-    /// on disconnect. `None` where any other bit is set, or bits 0, 1 and 3 are none of its codes.
+    /// Flags by their code: bits 0, 1 and 3 the code of [`SelfTrade`], bit 2 post-only, bit 4
+    /// cancel on disconnect. `None` where any other bit is set, or bits 0, 1 and 3 are none of its
+    /// codes.
     #[must_use]
     pub const fn from_code(code: u8) -> Option<Self> {
         match code & !(Self::POST_ONLY | Self::WITH_SESSION) {

@@ -56,6 +56,11 @@ result_codes! {
     SymbolNotHalted = -1213, "SYMBOL_NOT_HALTED";
     /// Own code: a futures symbol takes no orders before it has a price band.
     SymbolWithoutPriceBand = -1214, "SYMBOL_WITHOUT_PRICE_BAND";
+    /// Own code: the symbol collects orders for an auction; what cannot rest, or must not take,
+    /// cannot come, and no second auction can start.
+    SymbolInAuction = -1215, "SYMBOL_IN_AUCTION";
+    /// Own code: there is no auction to end.
+    SymbolNotInAuction = -1216, "SYMBOL_NOT_IN_AUCTION";
     /// No trading in this kind of symbol.
     UnsupportedSymbolType = -1203, "UNSUPPORTED_SYMBOL_TYPE";
     /// Too little money, or another refusal that depends on the symbol's type.

@@ -24,18 +24,17 @@ pub struct StateHash {
 /// Writes the canonical text of `state`.
 ///
 /// Recorded streams know nothing of halts and price bands; they follow the last prices where there
-/// are any: `H,symbol` and `B,symbol,low,high`.
+/// are any: `H,symbol`, `C,symbol` for an auction, and `B,symbol,low,high`.
 ///
 /// Nor do they know what waits of a user, above zero profit in futures and below a debt, which
 /// follows the user's positions as `W,user,currency,amount`; nor the last transaction ids of
 /// removed users, which follow the users as `T,user,id`.
 ///
-/// Nor do they know what orders ask for; the levels are followed, where there is any, by
-/// `V,time` (the clock), `K,symbol,price` (each symbol's last trade, where
-/// [`trigger_passed_stops`](crate::Rules::trigger_passed_stops) holds),
-/// `M,symbol,ticks` (a symbol's market protection), and for each symbol
-/// `Y,symbol,order,flags,display,hidden` for each resting order with flags or hidden lots (a display
-/// of 0 where none are hidden),
+/// Nor do they know what orders ask for; the levels are followed, where there is any, by `V,time`
+/// (the clock), `K,symbol,price` (each symbol's last trade, where
+/// [`trigger_passed_stops`](crate::Rules::trigger_passed_stops) holds), `M,symbol,ticks` (a
+/// symbol's market protection), and for each symbol `Y,symbol,order,flags,display,hidden` for each
+/// resting order with flags or hidden lots (a display of 0 where none are hidden),
 /// `N,symbol,A|B,trigger,order,uid,type,price,reserve,size,flags,display` for each stop order
 /// (type: its code; display 0: no iceberg order) and `E,symbol,time,order` for each order that
 /// expires.
@@ -56,14 +55,7 @@ pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
     for (symbol, last) in state.risk.last_prices() {
         writeln!(out, "L,{symbol},{},{}", last.ask, last.bid)?;
     }
-    for (symbol, limits) in state.risk.limited() {
-        if limits.halted {
-            writeln!(out, "H,{symbol}")?;
-        }
-        if (limits.low, limits.high) != (i64::MIN, i64::MAX) {
-            writeln!(out, "B,{symbol},{},{}", limits.low, limits.high)?;
-        }
-    }
+    write_limits(state, out)?;
     let books = state.matching.books();
     for book in &books {
         let symbol = book.spec().id;
@@ -110,6 +102,21 @@ pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
         }
     }
     books.iter().try_for_each(|book| write_terms(book, out))
+}
+
+fn write_limits(state: &State, out: &mut impl Write) -> fmt::Result {
+    for (symbol, limits) in state.risk.limited() {
+        if limits.halted {
+            writeln!(out, "H,{symbol}")?;
+        }
+        if limits.auction {
+            writeln!(out, "C,{symbol}")?;
+        }
+        if (limits.low, limits.high) != (i64::MIN, i64::MAX) {
+            writeln!(out, "B,{symbol},{},{}", limits.low, limits.high)?;
+        }
+    }
+    Ok(())
 }
 
 /// What orders ask for beyond a place in a queue.

@@ -241,6 +241,10 @@ fn of_the_market() -> Vec<Command> {
     for id in [1, 2] {
         let symbol = SymbolId(id);
         commands.push(Command::Halt { symbol });
+        commands.push(Command::StartAuction { symbol });
+        for reference in [None, Some(0), Some(1)] {
+            commands.push(Command::Uncross { symbol, reference });
+        }
         for ticks in [0, 1] {
             commands.push(Command::SetMarketProtection { symbol, ticks });
         }
@@ -308,7 +312,9 @@ fn what_was_asked_differs_and_so_does_the_digest() {
     let mut same = Vec::new();
     for command in all() {
         let (result, digest) = outcome(&state, &command);
-        assert!(!result.is_refusal(), "{command:?}: {result}");
+        // There is one order that is as said, and no auction to end.
+        let may_fail = matches!(command, Command::Amend(_) | Command::Uncross { .. });
+        assert!(may_fail || !result.is_refusal(), "{command:?}: {result}");
         if let Some(other) = seen.insert(digest.value(), command.clone()) {
             same.push((other, command));
         }
@@ -409,5 +415,5 @@ fn the_value_is_fixed() {
     for command in &all() {
         digest.fold(command, ResultCode::Success, &Events::new());
     }
-    assert_eq!(digest.to_string(), "009931bede5bda08 after 109");
+    assert_eq!(digest.to_string(), "d07e56c022ab6c2d after 132");
 }

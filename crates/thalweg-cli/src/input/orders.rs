@@ -115,13 +115,24 @@ fn operation(name: &[u8], fields: &mut Fields<'_>) -> Result<Command, String> {
             symbol: SymbolId(small(fields, "symbol")?),
             ticks: unless(fields, "ticks", b"none", 0)?.unwrap_or(i64::MAX),
         },
+        b"auction" => Command::StartAuction {
+            symbol: SymbolId(small(fields, "symbol")?),
+        },
+        b"uncross" => Command::Uncross {
+            symbol: SymbolId(small(fields, "symbol")?),
+            reference: match fields.more() {
+                true => Some(fields.number("reference", 1)?),
+                false => None,
+            },
+        },
         b"remove" => Command::RemoveSymbol {
             symbol: SymbolId(small(fields, "symbol")?),
         },
         other => {
             return Err(format!(
                 "command {} is not one of symbol, futures, user, deposit, place, cancel, move, \
-                 reduce, amend, clock, cancel_all, halt, unhalt, band, protection, remove",
+                 reduce, amend, clock, cancel_all, halt, unhalt, band, protection, auction, \
+                 uncross, remove",
                 excerpt(other)
             ));
         }
@@ -334,30 +345,6 @@ mod tests {
             ("unhalt,1", Command::Unhalt { symbol }),
             ("remove,1", Command::RemoveSymbol { symbol }),
             (
-                "amend,7,1,9,buy,4,50,6,60",
-                Command::Amend(Arc::new(Amend {
-                    uid: UserId(7),
-                    symbol,
-                    order_id: OrderId(9),
-                    action: Action::Bid,
-                    reserve_price: 60,
-                    size_before: 4,
-                    price: 50,
-                    size: 6,
-                })),
-            ),
-            (
-                "protection,1,3",
-                Command::SetMarketProtection { symbol, ticks: 3 },
-            ),
-            (
-                "protection,1,none",
-                Command::SetMarketProtection {
-                    symbol,
-                    ticks: i64::MAX,
-                },
-            ),
-            (
                 "cancel_all,7,1",
                 Command::CancelAll {
                     uid: Some(UserId(7)),
@@ -406,6 +393,54 @@ mod tests {
             one("futures,1,10,20,1,1,3,2,40,50"),
             Ok(Command::AddSymbols([spec].into()))
         );
+    }
+
+    #[test]
+    fn amendments_auctions_and_protections_are_read() {
+        let symbol = SymbolId(1);
+        for (line, command) in [
+            ("auction,1", Command::StartAuction { symbol }),
+            (
+                "uncross,1",
+                Command::Uncross {
+                    symbol,
+                    reference: None,
+                },
+            ),
+            (
+                "uncross,1,50",
+                Command::Uncross {
+                    symbol,
+                    reference: Some(50),
+                },
+            ),
+            (
+                "amend,7,1,9,buy,4,50,6,60",
+                Command::Amend(Arc::new(Amend {
+                    uid: UserId(7),
+                    symbol,
+                    order_id: OrderId(9),
+                    action: Action::Bid,
+                    reserve_price: 60,
+                    size_before: 4,
+                    price: 50,
+                    size: 6,
+                })),
+            ),
+            (
+                "protection,1,3",
+                Command::SetMarketProtection { symbol, ticks: 3 },
+            ),
+            (
+                "protection,1,none",
+                Command::SetMarketProtection {
+                    symbol,
+                    ticks: i64::MAX,
+                },
+            ),
+        ] {
+            assert_eq!(one(line), Ok(command), "{line}");
+        }
     }
 
     #[test]

@@ -1,11 +1,11 @@
 //! What a book keeps of orders that ask for more than a place in a queue.
 //!
 //! *State*: of resting orders that hide lots or expire, their terms by id; when orders expire; and
-//! stop orders, which wait and do not rest. *Rules*: (1) a node has a mark exactly while its order
-//! has terms, and terms exactly while it hides lots or expires; (2) an order with a time to live is
-//! in `expiries` exactly while it rests or waits; (3) an id is never one of a resting and of a
-//! waiting order at once; (4) there is an `Aside` exactly while something is in it, so plain books
-//! pay for the question whether there is one, and nothing else.
+//! stop orders, which wait and do not rest; and whether there is an auction. *Rules*: (1) a node
+//! has a mark exactly while its order has terms, and terms exactly while it hides lots or expires;
+//! (2) an order with a time to live is in `expiries` exactly while it rests or waits; (3) an id is
+//! never one of a resting and of a waiting order at once; (4) there is an `Aside` exactly while
+//! something is in it, so plain books pay for the question whether there is one, and nothing else.
 //!
 //! Found through trees: ids come from clients, and such orders are rare.
 
@@ -46,11 +46,13 @@ pub(super) struct Aside {
     /// By time, then by arrival.
     pub(super) expiries: BTreeMap<(i64, u64), OrderKey>,
     pub(super) stops: Stops,
+    /// Orders are collected for an auction.
+    pub(super) is_auction: bool,
 }
 
 impl Aside {
     fn is_empty(&self) -> bool {
-        self.terms.is_empty() && self.stops.is_empty()
+        self.terms.is_empty() && self.stops.is_empty() && !self.is_auction
     }
 
     pub(super) const fn next_arrival(&mut self) -> u64 {

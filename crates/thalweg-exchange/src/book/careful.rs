@@ -78,7 +78,8 @@ impl Book {
     ) {
         let first = events.len();
         if let Some(trigger) = order.trigger {
-            if !self.wait(order, trigger, user, events) || !rules.trigger_passed_stops {
+            let waits = self.wait(order, trigger, user, events);
+            if !waits || !rules.trigger_passed_stops || self.is_auction() {
                 return;
             }
             self.reach_last();
@@ -249,7 +250,9 @@ impl Book {
     fn take_carefully(&mut self, mut taker: Taker, events: &mut Events) -> Taken {
         let side = taker.action.opposite();
         let mut is_cut = false;
-        while taker.left != 0 && !is_cut {
+        // In an auction, nobody takes.
+        let takes = !self.is_auction();
+        while takes && taker.left != 0 && !is_cut {
             let key = self.ladder.find_best_key(side);
             if key > taker.limit || key == NO_KEY && self.ladder.level_at(side, key).is_none() {
                 break;
@@ -310,8 +313,7 @@ impl Book {
             return false;
         }
         let is_shown_gone = size == maker.left;
-        let hidden = self.hidden(slot);
-        let completed = is_shown_gone && hidden == 0;
+        let completed = is_shown_gone && self.hidden(slot) == 0;
         taker.left -= size;
         self.last = Some(price);
         events.push(Event::Trade {
@@ -328,21 +330,35 @@ impl Book {
             },
             taker_action: taker.action,
         });
-        if is_shown_gone {
-            self.ladder.unlink_from(slot, level, price, maker.action);
-        }
+        self.fill_at(slot, level, size, events);
+        is_shown_gone
+    }
+
+    /// Fills lots that a resting order shows, after the trade was told.
+    pub(super) fn fill(&mut self, slot: u32, size: i64, events: &mut Events) {
+        let order = &self.ladder.nodes[slot];
+        let level = self.ladder.level_of(order.action, order.price);
+        self.fill_at(slot, level, size, events);
+    }
+
+    fn fill_at(&mut self, slot: u32, level: u32, size: i64, events: &mut Events) {
+        let order = self.ladder.nodes[slot];
+        let hidden = self.hidden(slot);
         let node = &mut self.ladder.nodes[slot];
-        if completed {
-            self.discard(slot);
-        } else if is_shown_gone {
-            node.filled += size;
-            self.show(slot, hidden, 0, events);
-        } else {
+        if size != order.left {
             node.left -= size;
             node.filled += size;
             self.ladder.nodes[level].left -= size;
+            return;
         }
-        is_shown_gone
+        self.ladder
+            .unlink_from(slot, level, order.price, order.action);
+        if hidden == 0 {
+            self.discard(slot);
+        } else {
+            self.ladder.nodes[slot].filled += size;
+            self.show(slot, hidden, 0, events);
+        }
     }
 
     /// Takes a resting order out, and tells why.

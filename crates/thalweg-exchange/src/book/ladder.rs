@@ -1,14 +1,14 @@
 //! The price levels of both sides: a window of ticks around the best prices, and sorted lists
 //! for the rest.
 //!
-//! *State*: a bid and an ask never rest at one price, so both sides share the window; its levels
-//! are the first slots of the nodes, a map tells which have orders. Levels outside it are nodes
-//! like orders, found through a list per side (`far`).
-//! *Rules*: (1) a tick is occupied exactly while its level has orders; a far level exists exactly
-//! while it has orders; (2) no far level has a price of the window; (3) the book is never crossed:
-//! whatever could match has matched before an order is appended; (4) `bound` of a side is no worse
-//! than its best key, and every order of the other side is beyond it; `far_best` is the least far
-//! key, or [`NO_KEY`].
+//! *State*: a bid and an ask never rest at one price but in an auction, while there is no window,
+//! so both sides share it; its levels are the first slots of the nodes, a map tells which have
+//! orders. Levels outside it are nodes like orders, found through a list per side (`far`). *Rules*:
+//! (1) a tick is occupied exactly while its level has orders; a far level exists exactly while it
+//! has orders; (2) no far level has a price of the window; (3) the book is never crossed: whatever
+//! could match has matched before an order is appended, but in an auction; (4) `bound` of a side is
+//! no worse than its best key, and every order of the other side is beyond it; `far_best` is the
+//! least far key, or [`NO_KEY`].
 //!
 //! *Why a bound and not the best price*: nobody but a taker needs the best price, and most orders
 //! do not take. Whoever does not reach the bound does not reach the best price either; who reaches
@@ -59,6 +59,8 @@ pub(super) struct Ladder {
     patience: u32,
     /// Whose orders rest, once somebody asked.
     pub(super) owners: Option<Box<Owners>>,
+    /// True while there is no window, since the book may be crossed.
+    is_shut: bool,
 }
 
 impl Ladder {
@@ -74,6 +76,7 @@ impl Ladder {
             far_best: [NO_KEY; 2],
             patience: 0,
             owners: None,
+            is_shut: false,
         }
     }
 
@@ -235,7 +238,7 @@ impl Ladder {
             action: side,
             ..
         } = self.nodes[slot];
-        if self.occupied.width() == 0 {
+        if self.occupied.width() == 0 && !self.is_shut {
             self.open(0);
             self.base = base_around(price);
             self.append(slot);
@@ -252,7 +255,7 @@ impl Ladder {
         let bound = &mut self.bound[side as usize];
         *bound = (*bound).min(key);
         self.patience = self.patience.saturating_sub(1);
-        if self.patience == 0 || self.window_is_empty() {
+        if !self.is_shut && (self.patience == 0 || self.window_is_empty()) {
             self.consider_moving();
         }
     }

@@ -45,6 +45,18 @@ impl Book {
 
     /// Takes out the orders that `is_meant`, by price.
     fn remove_where(&mut self, why: Removal, events: &mut Events, is_meant: impl Fn(i64) -> bool) {
+        self.remove_resting(why, events, &is_meant);
+        self.remove_all_waiting(why, events, is_meant);
+        self.tidy();
+    }
+
+    /// The same of those that rest.
+    pub(super) fn remove_resting(
+        &mut self,
+        why: Removal,
+        events: &mut Events,
+        is_meant: impl Fn(i64) -> bool,
+    ) {
         let first = events.len();
         for side in [Action::Ask, Action::Bid] {
             for order in self.orders(side) {
@@ -63,7 +75,5 @@ impl Book {
                 self.discard(slot);
             }
         }
-        self.remove_all_waiting(why, events, is_meant);
-        self.tidy();
     }
 }

@@ -16,6 +16,7 @@
 mod ahead;
 mod amending;
 mod aside;
+mod auction;
 mod careful;
 mod expiry;
 mod iceberg;
@@ -32,6 +33,7 @@ mod taking;
 mod view;
 
 use self::aside::Aside;
+pub use self::auction::Indicative;
 use self::ladder::Ladder;
 use self::node::{NONE, Node};
 pub use self::view::{Level, RestingOrder};

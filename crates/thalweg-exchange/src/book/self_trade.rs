@@ -6,14 +6,15 @@
 //! a new order that is cancelled is rejected; of a moved one, which was placed long ago, it is
 //! removed, and told last.
 //!
-//! *Decrement*: both lose as many lots as the smaller one has, of an iceberg order hidden ones first,
-//! so that a maker keeps its place. A new order's lots are rejected, with all that is rejected of
-//! it; those of a moved one are told last, like those that are removed.
+//! *Decrement*: both lose as many lots as the smaller one has, of an iceberg order hidden ones
+//! first, so that a maker keeps its place. A new order's lots are rejected, with all that is
+//! rejected of it; those of a moved one are told last, like those that are removed.
 //!
-//! *Orders that must be filled whole* (FOK, FOK_BUDGET): where cancelling the taker is asked for, or
-//! a decrement, after which it is not filled whole, only lots that stand before the first own order count; where cancelling the maker is, all lots
-//! but own ones. Where these are not enough, or cost too much, the order is rejected and nothing
-//! else happens: no own order is removed for an order that is not filled.
+//! *Orders that must be filled whole* (FOK, FOK_BUDGET): where cancelling the taker is asked for,
+//! or a decrement, after which it is not filled whole, only lots that stand before the first own
+//! order count; where cancelling the maker is, all lots but own ones. Where these are not enough,
+//! or cost too much, the order is rejected and nothing else happens: no own order is removed for an
+//! order that is not filled.
 
 use super::Book;
 use super::ladder::mask;

@@ -34,6 +34,8 @@ pub(crate) mod kind {
     pub(crate) const UNHALT: u8 = 33;
     pub(crate) const REMOVE_SYMBOL: u8 = 34;
     pub(crate) const SET_MARKET_PROTECTION: u8 = 35;
+    pub(crate) const START_AUCTION: u8 = 36;
+    pub(crate) const UNCROSS: u8 = 37;
     pub(crate) const NOP: u8 = 120;
     pub(crate) const RESET: u8 = 124;
 

@@ -19,11 +19,13 @@ const REDUCE: u8 = 3;
 const REMOVED: u8 = 4;
 const TRIGGERED: u8 = 5;
 const REFILLED: u8 = 6;
+const UNCROSSED: u8 = 7;
 
 const TRADE_BYTES: usize = 42;
 const REJECT_BYTES: usize = 26;
 const REDUCE_BYTES: usize = 26;
 const REMOVED_BYTES: usize = 46;
+/// Also of an order that trades in an auction.
 const TRIGGERED_BYTES: usize = 42;
 const REFILLED_BYTES: usize = 26;
 /// The shortest.
@@ -58,7 +60,7 @@ const fn event_bytes(event: &Event) -> usize {
         Event::Reject { .. } => REJECT_BYTES,
         Event::Reduce { .. } => REDUCE_BYTES,
         Event::Removed { .. } => REMOVED_BYTES,
-        Event::Triggered { .. } => TRIGGERED_BYTES,
+        Event::Triggered { .. } | Event::Uncrossed { .. } => TRIGGERED_BYTES,
         Event::Refilled { .. } => REFILLED_BYTES,
     }
 }
@@ -185,6 +187,19 @@ fn put_rare<'o>(event: &Event, out: &'o mut [u8]) -> &'o mut [u8] {
             put_longs(event, 2, [order.0, uid.0, price, size, bidder_hold_price]);
             rest
         }
+        Event::Uncrossed {
+            order,
+            uid,
+            user: _,
+            action,
+            price,
+            size,
+            bidder_hold_price,
+        } => {
+            let (event, rest) = event_room::<TRIGGERED_BYTES>(out, UNCROSSED, action as u8);
+            put_longs(event, 2, [order.0, uid.0, price, size, bidder_hold_price]);
+            rest
+        }
         Event::Refilled { order, uid, size } => {
             let (event, rest) = event_room::<REFILLED_BYTES>(out, REFILLED, 0);
             put_longs(event, 2, [order.0, uid.0, size]);
@@ -302,6 +317,19 @@ fn rare(kind: u8, at: usize, fields: &mut Reader<'_>) -> Result<Event, CodecErro
             let bits = fields.small("the bits of a triggered order", BID)?;
             let [order, uid, price, size, bidder_hold_price] = fields.longs()?;
             Event::Triggered {
+                order: OrderId(order),
+                uid: UserId(uid),
+                user: UserHint::UNKNOWN,
+                action: action(bits),
+                price,
+                size,
+                bidder_hold_price,
+            }
+        }
+        UNCROSSED => {
+            let bits = fields.small("the bits of an order in an auction", BID)?;
+            let [order, uid, price, size, bidder_hold_price] = fields.longs()?;
+            Event::Uncrossed {
                 order: OrderId(order),
                 uid: UserId(uid),
                 user: UserHint::UNKNOWN,

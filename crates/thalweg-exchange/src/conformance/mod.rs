@@ -368,9 +368,7 @@ pub fn event_line(event: &Event) -> String {
             let (done, action) = (u8::from(completed), action.name());
             format!("D,{price},{size},{done},{bidder_hold_price},{action}")
         }
-        Event::Removed { .. } | Event::Triggered { .. } | Event::Refilled { .. } => {
-            format!("X,{event:?}")
-        }
+        _ => format!("X,{event:?}"),
     }
 }
 

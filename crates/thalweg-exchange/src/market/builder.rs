@@ -142,6 +142,18 @@ impl Builder {
                     let at = self.place_of(*symbol)?;
                     self.clear(number, at);
                 }
+                Command::Uncross { symbol, .. } => {
+                    let at = self.place_of(*symbol)?;
+                    let mut to = Telling {
+                        command: number,
+                        tape: &mut self.tape,
+                        channels,
+                    };
+                    let feed = &mut self.feeds[at];
+                    feed.chain(None, events, &mut to)?;
+                    feed.finish(&mut to);
+                    self.tape.close(0);
+                }
                 Command::Reset => {
                     for at in 0..self.feeds.len() {
                         if self.feeds[at].is_listed {

@@ -85,7 +85,7 @@ impl SymbolFeed {
         let slot = self.find(order)?;
         let mut taker = Taker {
             order,
-            side: self.side_of(slot),
+            side: self.place_of(slot).0,
             price,
             left: 0,
             display: i64::MAX,
@@ -128,12 +128,12 @@ impl SymbolFeed {
         }
         let slot = self.find(order)?;
         if more <= 0 {
-            if self.price_of(slot) == amend.price {
+            if self.place_of(slot).1 == amend.price {
                 return Ok(());
             }
             return self.move_order(order, amend.price, events, to);
         }
-        let side = self.side_of(slot);
+        let (side, _) = self.place_of(slot);
         let hidden = self.hidden.remove(&order).unwrap_or(0);
         let shown = self.withdraw(order, slot, to);
         let taker = Taker {
@@ -169,6 +169,7 @@ impl SymbolFeed {
                 Event::Trade { .. }
                 | Event::Reject { .. }
                 | Event::Triggered { .. }
+                | Event::Uncrossed { .. }
                 | Event::Refilled { .. } => {}
             }
         }
@@ -214,19 +215,7 @@ impl SymbolFeed {
                     size,
                     why: Removal::Decremented,
                     ..
-                } => {
-                    let order = key(uid, order);
-                    self.is_chained = true;
-                    let own = taker.as_mut().filter(|taker| taker.order == order);
-                    match own.and_then(|taker| Some((taker.showed.as_mut()?, &mut taker.left))) {
-                        // It has left its book, and comes back with what is left.
-                        Some((showed, left)) => {
-                            *showed = showed.wrapping_sub(size);
-                            *left = left.wrapping_sub(size);
-                        }
-                        None => self.reduce_hidden_first(order, size, to)?,
-                    }
-                }
+                } => self.decremented(&mut taker, key(uid, order), size, to)?,
                 // It has left already.
                 Event::Removed { order, uid, .. } if Some(key(uid, order)) == withdrawn(&taker) => {
                     taker = None;
@@ -238,29 +227,10 @@ impl SymbolFeed {
                     self.is_chained = true;
                     self.removed(key(uid, order), why, to)?;
                 }
-                Event::Triggered {
-                    order,
-                    uid,
-                    action,
-                    price,
-                    size,
-                    ..
-                } => {
+                Event::Triggered { .. } | Event::Uncrossed { .. } => {
                     self.rest(taker.take(), to);
-                    let order = key(uid, order);
-                    let display = self.waiting.remove(&order);
                     self.is_chained = true;
-                    taker = Some(Taker {
-                        order,
-                        side: action,
-                        price,
-                        left: size,
-                        display: display.ok_or_else(|| self.unknown(order))?,
-                        // What may not rest is rejected.
-                        rests: true,
-                        moved: None,
-                        showed: None,
-                    });
+                    taker = self.next_taker(event)?;
                 }
                 Event::Refilled { order, uid, size } => {
                     let order = key(uid, order);
@@ -275,6 +245,70 @@ impl SymbolFeed {
         }
         self.rest(taker, to);
         Ok(())
+    }
+
+    /// A stop order that is executed, or a buyer's order in an auction, which rests: its fills are
+    /// told like those of a moved order.
+    fn next_taker(&mut self, event: &Event) -> Result<Option<Taker>, OutOfStep> {
+        let (Event::Triggered {
+            order,
+            uid,
+            action: side,
+            price,
+            size: left,
+            ..
+        }
+        | Event::Uncrossed {
+            order,
+            uid,
+            action: side,
+            price,
+            size: left,
+            ..
+        }) = *event
+        else {
+            return Ok(None);
+        };
+        let order = key(uid, order);
+        let (mut display, mut moved) = (i64::MAX, None);
+        if matches!(event, Event::Triggered { .. }) {
+            let waited = self.waiting.remove(&order);
+            display = waited.ok_or_else(|| self.unknown(order))?;
+        } else {
+            moved = Some(self.find(order)?);
+        }
+        Ok(Some(Taker {
+            order,
+            side,
+            price,
+            left,
+            display,
+            // What may not rest is rejected.
+            rests: moved.is_none(),
+            moved,
+            showed: None,
+        }))
+    }
+
+    /// Lots left an order that met another of its owner: one that rests, or the one that takes.
+    fn decremented(
+        &mut self,
+        taker: &mut Option<Taker>,
+        order: OrderKey,
+        size: i64,
+        to: &mut Telling<'_>,
+    ) -> Result<(), OutOfStep> {
+        self.is_chained = true;
+        let own = taker.as_mut().filter(|taker| taker.order == order);
+        match own.and_then(|taker| Some((taker.showed.as_mut()?, &mut taker.left))) {
+            // It has left its book, and comes back with what is left.
+            Some((showed, left)) => {
+                *showed = showed.wrapping_sub(size);
+                *left = left.wrapping_sub(size);
+                Ok(())
+            }
+            None => self.reduce_hidden_first(order, size, to),
+        }
     }
 
     fn trade(

@@ -255,12 +255,9 @@ impl SymbolFeed {
         self.tell(to, Body::Order(added));
     }
 
-    pub(super) fn side_of(&self, slot: u32) -> Action {
-        self.orders[slot].side
-    }
-
-    pub(super) fn price_of(&self, slot: u32) -> i64 {
-        self.orders[slot].price
+    /// Side and price of an order.
+    pub(super) fn place_of(&self, slot: u32) -> (Action, i64) {
+        (self.orders[slot].side, self.orders[slot].price)
     }
 
     /// Gives an order another price; gives what is left of it.

@@ -95,6 +95,24 @@ impl Matching {
         }
     }
 
+    /// Ends an auction.
+    pub(super) fn uncross(
+        &mut self,
+        symbol: SymbolId,
+        reference: Option<i64>,
+        events: &mut Events,
+    ) -> ResultCode {
+        let slot = self.slot(symbol);
+        let Some(book) = self.books.get_mut(slot) else {
+            return ResultCode::MatchingInvalidOrderBookId;
+        };
+        book.uncross(reference, &self.rules, events);
+        if book.is_futures() {
+            events.add_standing(symbol, book.standing(None));
+        }
+        ResultCode::Success
+    }
+
     fn clear_of(
         &mut self,
         uid: UserId,

@@ -38,7 +38,9 @@ impl Reach {
             Command::CancelAll { symbol, .. } => *symbol,
             Command::RemoveSymbol { symbol }
             | Command::SetPriceBand { symbol, .. }
-            | Command::SetMarketProtection { symbol, .. } => Some(*symbol),
+            | Command::SetMarketProtection { symbol, .. }
+            | Command::StartAuction { symbol }
+            | Command::Uncross { symbol, .. } => Some(*symbol),
             _ => command.symbol(),
         };
         Self::Shard(symbol.map_or(0, |symbol| shard_of(symbol, shards)))

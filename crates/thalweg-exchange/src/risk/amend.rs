@@ -1,5 +1,5 @@
-//! Amended orders: money is held for further lots, as for a new order of so many, before the book is
-//! looked at; and given back where the book then refuses.
+//! Amended orders: money is held for further lots, as for a new order of so many, before the book
+//! is looked at; and given back where the book then refuses.
 
 use super::Risk;
 use super::symbol::{Exposure, Symbol};

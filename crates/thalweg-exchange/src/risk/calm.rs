@@ -60,7 +60,10 @@ impl Symbol {
         // A price times its scale fits, too.
         let seen = i64::try_from(self.price_max()).unwrap_or(i64::MAX);
         let high = seen.min(self.gate.high()).min(i64::MAX / spec.quote_scale);
-        let may_be = self.is_pair() && !self.is_inverted() && spec.maker_fee <= spec.taker_fee;
+        let may_be = !self.gate.is_auction()
+            && self.is_pair()
+            && !self.is_inverted()
+            && spec.maker_fee <= spec.taker_fee;
         self.calm = Calm {
             low,
             prices: if may_be && low <= high {
@@ -72,7 +75,8 @@ impl Symbol {
         };
         let (low, high) = (self.gate.low().max(1), self.gate.high());
         let has_band = !rules.cover_futures || self.gate.has_band();
-        if self.is_futures() && rules.margin_trading && low <= high && has_band {
+        let is_open = !self.gate.is_auction();
+        if is_open && self.is_futures() && rules.margin_trading && low <= high && has_band {
             self.calm_futures = Calm {
                 low,
                 prices: (high - low).unsigned_abs() + 1,
@@ -273,7 +277,12 @@ mod tests {
             let mut symbols = Symbols::default();
             symbols.add(&spec, &mut Ledger::default(), &rules);
             let symbol = symbols.at_mut(0);
-            symbol.gate = Gate::new(TradingLimits { halted, low, high });
+            symbol.gate = Gate::new(TradingLimits {
+                halted,
+                auction: false,
+                low,
+                high,
+            });
             symbol.renew_calm(&rules);
             for terms in seen.into_iter().chain(odd) {
                 symbol.note_place(&place(terms), &rules);

@@ -254,7 +254,7 @@ impl Risk {
                     triggered = at;
                     break;
                 }
-                Event::Refilled { .. } => {}
+                Event::Uncrossed { .. } | Event::Refilled { .. } => {}
             }
         }
         if !self.rules.cover_futures {
@@ -282,6 +282,16 @@ impl Risk {
         if symbol.quote != NO_CURRENCY {
             self.ledger.get_mut(symbol.quote).note(&tally);
         }
+    }
+
+    /// One side of a trade of covered futures.
+    pub(super) fn trade_covered(
+        &mut self,
+        slot: u32,
+        side: (Owner, Action, i64),
+        lots: (i64, i64),
+    ) {
+        self.trade(slot, side, lots, &mut Tally::default());
     }
 
     /// One side of a trade. The fee is due on what was opened. Says where the user is.

@@ -18,6 +18,9 @@ use crate::result_code::ResultCode;
 pub struct TradingLimits {
     /// True where it takes none; see [`Command::Halt`](crate::Command::Halt).
     pub halted: bool,
+    /// True while orders are collected for an auction; see
+    /// [`Command::StartAuction`](crate::Command::StartAuction).
+    pub auction: bool,
     /// The lowest price; `i64::MIN` for none. See
     /// [`Command::SetPriceBand`](crate::Command::SetPriceBand).
     pub low: i64,
@@ -29,6 +32,7 @@ impl TradingLimits {
     /// No limits: what a new symbol has.
     pub const NONE: Self = Self {
         halted: false,
+        auction: false,
         low: i64::MIN,
         high: i64::MAX,
     };
@@ -74,6 +78,11 @@ impl Gate {
     /// Whether there is a band, as futures that are covered need one: above zero.
     pub(super) const fn has_band(&self) -> bool {
         self.limits.low > 0
+    }
+
+    /// Whether an auction collects orders, so that not every order can come.
+    pub(super) const fn is_auction(&self) -> bool {
+        self.limits.auction
     }
 
     /// Whether an order at this price passes; `has_limit` is false where the price is a budget.
@@ -166,7 +175,11 @@ impl Risk {
         is_futures && self.rules.margin_trading && self.rules.cover_futures
     }
 
-    fn set_limits(&mut self, symbol: SymbolId, limits: TradingLimits) -> Result<(), ResultCode> {
+    pub(super) fn set_limits(
+        &mut self,
+        symbol: SymbolId,
+        limits: TradingLimits,
+    ) -> Result<(), ResultCode> {
         let slot = self.symbols.slot(symbol);
         let slot = slot.ok_or(ResultCode::InvalidSymbol)?;
         let symbol = self.symbols.at_mut(slot);

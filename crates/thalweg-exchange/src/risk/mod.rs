@@ -70,6 +70,7 @@
 
 mod admin;
 mod amend;
+mod auction;
 mod calm;
 mod conditional;
 mod cover;
@@ -251,6 +252,10 @@ impl Risk {
             Command::Halt { symbol } => self.halt(*symbol, true)?,
             Command::Unhalt { symbol } => self.halt(*symbol, false)?,
             Command::RemoveSymbol { symbol } => return self.check_removal(*symbol),
+            Command::StartAuction { symbol } => self.start_auction(*symbol)?,
+            Command::Uncross { symbol, reference } => {
+                return self.check_uncross(*symbol, *reference);
+            }
             Command::PlaceWith(order) => return self.check_place_with(order),
             Command::Amend(amend) => return self.check_amend(amend),
             Command::Clock { time } => self.set_clock(*time)?,
@@ -297,6 +302,8 @@ impl Risk {
             | Command::Clock { .. }
             | Command::SetPriceBand { .. }
             | Command::SetMarketProtection { .. }
+            | Command::StartAuction { .. }
+            | Command::Uncross { .. }
             | Command::Halt { .. }
             | Command::Unhalt { .. }
             | Command::RemoveSymbol { .. }
@@ -318,6 +325,7 @@ impl Risk {
                     | Command::Clock { .. }
                     | Command::RemoveSymbol { .. }
                     | Command::SetPriceBand { .. }
+                    | Command::Uncross { .. }
             );
         };
         if symbol.is_futures() {

@@ -27,8 +27,12 @@ impl Risk {
     /// the books of their futures symbols stand then.
     #[cold]
     pub(super) fn settle_removals(&mut self, command: &Command, events: &Events) {
-        for event in events {
-            self.settle_removed(event);
+        if let Command::Uncross { symbol, .. } = *command {
+            self.settle_uncross(symbol, events);
+        } else {
+            for event in events {
+                self.settle_removed(event);
+            }
         }
         for (symbol, standing) in events.standings() {
             self.note_last_prices(*symbol, standing);

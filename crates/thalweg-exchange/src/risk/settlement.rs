@@ -135,7 +135,7 @@ impl Risk {
                     triggered = at;
                     break;
                 }
-                Event::Refilled { .. } => {}
+                Event::Uncrossed { .. } | Event::Refilled { .. } => {}
             }
         }
         self.settle_taker(slot, uid, budget, &taken);

@@ -7,7 +7,7 @@ use super::futures::free_margin;
 use super::ledger::Ledger;
 use super::symbol::{Exposure, Symbol};
 use super::user::UserStatus;
-use crate::command::{Action, Place, SymbolSpec, SymbolType};
+use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
 use crate::ids::{SymbolId, UserId};
 use crate::order_terms::OrderFlags;
 use crate::result_code::ResultCode;
@@ -40,6 +40,11 @@ impl Risk {
         }
         let has_limit = place.order_type.has_limit();
         self.symbols.at(slot).gate.check(place.price, has_limit)?;
+        if self.symbols.at(slot).gate.is_auction()
+            && (place.order_type != OrderType::Gtc || place.flags.is_post_only())
+        {
+            return Err(ResultCode::SymbolInAuction);
+        }
         let is_futures = symbol_type == SymbolType::Futures;
         if is_futures && self.rules.cover_futures && !self.symbols.at(slot).gate.has_band() {
             return Err(ResultCode::SymbolWithoutPriceBand);

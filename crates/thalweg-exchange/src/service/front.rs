@@ -210,7 +210,8 @@ impl Front {
             match *event {
                 Event::Trade { maker_uid: uid, .. }
                 | Event::Removed { uid, .. }
-                | Event::Triggered { uid, .. } => self.note_holder(uid),
+                | Event::Triggered { uid, .. }
+                | Event::Uncrossed { uid, .. } => self.note_holder(uid),
                 Event::Reject { .. } | Event::Reduce { .. } | Event::Refilled { .. } => {}
             }
         }

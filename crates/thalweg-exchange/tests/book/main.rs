@@ -201,6 +201,7 @@ fn summary(events: &Events) -> Vec<(&'static str, i64, i64)> {
         Event::Reduce { price, size, .. } => ("reduce", price, size),
         Event::Removed { price, size, .. } => ("removed", price, size),
         Event::Triggered { price, size, .. } => ("triggered", price, size),
+        Event::Uncrossed { price, size, .. } => ("uncrossed", price, size),
         Event::Refilled { size, .. } => ("refilled", 0, size),
     };
     events.iter().map(short).collect()

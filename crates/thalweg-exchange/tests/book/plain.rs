@@ -159,13 +159,8 @@ impl PlainBook {
             flags: place.flags,
         };
         let rests = place.order_type == OrderType::Gtc;
-        if place.order_type == OrderType::Market
-            && let Some(best) = self.levels(place.action.opposite()).next()
-        {
-            order.price = match place.action {
-                Action::Bid => place.price.min(best.price.saturating_add(self.protection)),
-                Action::Ask => place.price.max(best.price.saturating_sub(self.protection)),
-            };
+        if place.order_type == OrderType::Market {
+            order.price = self.market_price(place);
         }
         let is_tried = match place.order_type {
             OrderType::Gtc | OrderType::Ioc | OrderType::Market => true,
@@ -212,6 +207,19 @@ impl PlainBook {
                 bidder_hold_price: place.reserve_price,
             };
             events.insert(0, event);
+        }
+    }
+
+    /// Up to where a market order takes.
+    fn market_price(&self, place: &Place) -> i64 {
+        match (self.levels(place.action.opposite()).next(), place.action) {
+            (None, _) => place.price,
+            (Some(best), Action::Bid) => {
+                place.price.min(best.price.saturating_add(self.protection))
+            }
+            (Some(best), Action::Ask) => {
+                place.price.max(best.price.saturating_sub(self.protection))
+            }
         }
     }
 

@@ -171,16 +171,20 @@ fn kinds_of_another_family() {
 fn orders_that_are_wrong() {
     let order = bytes_of(&Command::Place(place()));
     assert_eq!(
-        said(&order, 6, &[5]),
-        "the order type at byte 6 is 5, the greatest is 4"
+        said(&order, 6, &[6]),
+        "the order type at byte 6 is 6, the greatest is 5"
     );
     assert_eq!(
         said(&order, 6, &[16]),
-        "byte 6 of an order is 16, the greatest is 12"
+        "byte 6 of an order is 16, the greatest is 13"
     );
     assert_eq!(
-        said(&order, 7, &[8]),
-        "the order's flags at byte 7 is 8, which is not known"
+        said(&order, 7, &[29]),
+        "byte 7 of an order is 29, the greatest is 28"
+    );
+    assert_eq!(
+        said(&order, 7, &[9]),
+        "the order's flags at byte 7 is 9, which is not known"
     );
     let conditional = bytes_of(&Command::PlaceWith(Arc::new(ConditionalOrder {
         place: place(),

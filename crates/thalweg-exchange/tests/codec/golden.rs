@@ -144,6 +144,25 @@ fn commands_of_users_and_symbols() {
             },
             format!("1c0000001f01000002000000{}", longs(&[3, 4])),
         ),
+        (Command::Halt { symbol }, "0c0000002001000002000000".into()),
+        (
+            Command::Unhalt { symbol },
+            "0c0000002101000002000000".into(),
+        ),
+        (
+            Command::RemoveSymbol { symbol },
+            "0c0000002201000002000000".into(),
+        ),
+    ] {
+        assert_eq!(shown(&command), expected, "{command:?}");
+    }
+}
+
+#[test]
+fn amendments_auctions_and_protections() {
+    let (uid, symbol) = (UserId(1), SymbolId(2));
+    let one = "0100000000000000";
+    for (command, expected) in [
         (
             Command::Amend(Arc::new(Amend {
                 uid,
@@ -158,17 +177,26 @@ fn commands_of_users_and_symbols() {
             format!("3c0000000901010002000000{one}{}", longs(&[9, 3, 4, 5, 6])),
         ),
         (
+            Command::StartAuction { symbol },
+            "0c0000002401000002000000".into(),
+        ),
+        (
+            Command::Uncross {
+                symbol,
+                reference: None,
+            },
+            format!("140000002501000002000000{}", longs(&[0])),
+        ),
+        (
+            Command::Uncross {
+                symbol,
+                reference: Some(3),
+            },
+            format!("140000002501010002000000{}", longs(&[3])),
+        ),
+        (
             Command::SetMarketProtection { symbol, ticks: 3 },
             format!("140000002301000002000000{}", longs(&[3])),
-        ),
-        (Command::Halt { symbol }, "0c0000002001000002000000".into()),
-        (
-            Command::Unhalt { symbol },
-            "0c0000002101000002000000".into(),
-        ),
-        (
-            Command::RemoveSymbol { symbol },
-            "0c0000002201000002000000".into(),
         ),
     ] {
         assert_eq!(shown(&command), expected, "{command:?}");

@@ -185,6 +185,9 @@ fn of_the_market() -> impl Strategy<Value = Command> {
             high
         }),
         amend(),
+        symbol().prop_map(|symbol| Command::StartAuction { symbol }),
+        (symbol(), option::of(number()))
+            .prop_map(|(symbol, reference)| Command::Uncross { symbol, reference }),
         (symbol(), number())
             .prop_map(|(symbol, ticks)| Command::SetMarketProtection { symbol, ticks }),
         symbol().prop_map(|symbol| Command::Halt { symbol }),
@@ -265,7 +268,7 @@ fn rare_event() -> impl Strategy<Value = Event> {
         Removal::Decremented,
     ];
     (
-        0..3,
+        0..4,
         numbers,
         whose,
         action(),
@@ -286,6 +289,15 @@ fn rare_event() -> impl Strategy<Value = Event> {
                         why,
                     },
                     1 => Event::Triggered {
+                        order,
+                        uid,
+                        user,
+                        action,
+                        price,
+                        size,
+                        bidder_hold_price,
+                    },
+                    3 => Event::Uncrossed {
                         order,
                         uid,
                         user,

@@ -176,6 +176,13 @@ impl<'b> Words<'b> {
                 price: self.number(),
                 size: self.number(),
             })),
+            24 => Command::StartAuction {
+                symbol: self.symbol(),
+            },
+            25 => Command::Uncross {
+                symbol: self.symbol(),
+                reference: self.wish(),
+            },
             26 => Command::SetMarketProtection {
                 symbol: self.symbol(),
                 ticks: self.number(),

@@ -265,6 +265,9 @@ fn of_the_market() -> impl Strategy<Value = Command> {
         12 => band,
         1 => (symbol(), -1..9_i64)
             .prop_map(|(symbol, ticks)| Command::SetMarketProtection { symbol, ticks }),
+        1 => symbol().prop_map(|symbol| Command::StartAuction { symbol }),
+        3 => (symbol(), prop::option::of(price()))
+            .prop_map(|(symbol, reference)| Command::Uncross { symbol, reference }),
         1 => symbol().prop_map(|symbol| Command::Halt { symbol }),
         2 => symbol().prop_map(|symbol| Command::Unhalt { symbol }),
         1 => symbol().prop_map(|symbol| Command::RemoveSymbol { symbol }),

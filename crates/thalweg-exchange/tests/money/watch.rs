@@ -118,7 +118,7 @@ fn a_rival_can_trade(state: &State) -> Held {
         let book = state.matching.book(symbol).expect("it is there");
         let spec = *book.spec();
         let is_covered = spec.symbol_type == SymbolType::Futures;
-        if limits.halted || (is_covered && limits.low < 1) {
+        if limits.halted || limits.auction || (is_covered && limits.low < 1) {
             continue;
         }
         let price = 20.max(limits.low).min(limits.high);

@@ -16,7 +16,7 @@ fn order(command: &Command) -> Option<(SymbolId, Option<i64>)> {
             order_type,
             price,
             ..
-        }) => Some((symbol, (!order_type.is_budget()).then_some(price))),
+        }) => Some((symbol, order_type.has_limit().then_some(price))),
         Command::PlaceWith(ref order) => Some((order.place.symbol, Some(order.place.price))),
         Command::Move { symbol, price, .. } => Some((symbol, Some(price))),
         _ => None,

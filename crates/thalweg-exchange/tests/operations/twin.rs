@@ -45,6 +45,8 @@ impl Twin {
             | Command::Reduce { symbol, .. }
             | Command::SetPriceBand { symbol, .. }
             | Command::SetMarketProtection { symbol, .. }
+            | Command::StartAuction { symbol }
+            | Command::Uncross { symbol, .. }
             | Command::Halt { symbol }
             | Command::Unhalt { symbol } => *symbol = self.id(*symbol),
             Command::CancelAll {

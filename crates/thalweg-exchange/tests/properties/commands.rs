@@ -216,6 +216,8 @@ pub(crate) fn command(mix: Mix) -> impl Strategy<Value = Command> {
         },
     );
     // The mended rules refuse suspended users, so a plain stream has none.
+    let protection = (symbol(mix), 0..5_i64)
+        .prop_map(|(symbol, ticks)| Command::SetMarketProtection { symbol, ticks });
     let suspend = if mix == Mix::Quirks { 4 } else { 0 };
     prop_oneof![
         60 => place(mix),
@@ -234,11 +236,9 @@ pub(crate) fn command(mix: Mix) -> impl Strategy<Value = Command> {
             let symbol = SymbolId(if five { 5 } else { 8 });
             Command::SetPriceBand { symbol, low, high }
         }),
-        1 => (symbol(mix), 0..5_i64)
-            .prop_map(|(symbol, ticks)| Command::SetMarketProtection { symbol, ticks }),
         suspend => (4..=5_i64).prop_map(UserId).prop_map(|uid| Command::Suspend { uid }),
         2 => uid().prop_map(|uid| Command::Resume { uid }),
-        1 => Just(Command::Nop),
+        1 => prop_oneof![Just(Command::Nop), protection],
     ]
 }
 

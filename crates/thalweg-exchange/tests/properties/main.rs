@@ -54,6 +54,15 @@ fn waiting_lines(uid: UserId, user: &model::User, lines: &mut Vec<String>) {
     }
 }
 
+fn market_lines(model: &Model, lines: &mut Vec<String>) {
+    if model.rules.trigger_passed_stops {
+        let trades = model.last_trades.iter();
+        lines.extend(trades.map(|(symbol, price)| format!("K,{symbol},{price}")));
+    }
+    let protections = model.protections.iter();
+    lines.extend(protections.map(|(symbol, ticks)| format!("M,{symbol},{ticks}")));
+}
+
 /// The canonical text of the plain exchange.
 fn model_text(model: &Model) -> String {
     let mut lines = Vec::new();
@@ -117,6 +126,7 @@ fn model_text(model: &Model) -> String {
         }
     }
     lines.append(&mut levels);
+    market_lines(model, &mut lines);
     lines.iter().map(|line| format!("{line}\n")).collect()
 }
 
@@ -176,7 +186,11 @@ proptest! {
 
     #[test]
     fn without_quirks_both_dialects_are_one(commands in stream(Mix::Plain, 150)) {
-        let mut states = [State::new(Rules::REFERENCE), State::default()];
+        let rules = Rules {
+            trigger_passed_stops: false,
+            ..Rules::default()
+        };
+        let mut states = [State::new(Rules::REFERENCE), State::new(rules)];
         let mut events = [Events::new(), Events::new()];
         for command in &commands {
             let results = [0, 1].map(|i| apply(&mut states[i], command, &mut events[i]));

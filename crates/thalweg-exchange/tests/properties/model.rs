@@ -38,6 +38,7 @@ pub(crate) struct Model {
     /// Best ask and bid of futures symbols after the last success.
     pub(crate) last: BTreeMap<SymbolId, (i64, i64)>,
     pub(crate) bands: BTreeMap<SymbolId, (i64, i64)>,
+    pub(crate) last_trades: BTreeMap<SymbolId, i64>,
     /// How far from the best price market orders take.
     pub(crate) protections: BTreeMap<SymbolId, i64>,
     /// Losses of covered futures that were paid in, less profit that was paid out.
@@ -66,6 +67,7 @@ impl Model {
             suspends: BTreeMap::new(),
             last: BTreeMap::new(),
             protections: BTreeMap::new(),
+            last_trades: BTreeMap::new(),
             bands: BTreeMap::new(),
             pool: BTreeMap::new(),
             retired: BTreeMap::new(),
@@ -75,6 +77,11 @@ impl Model {
     pub(crate) fn apply(&mut self, command: &Command) -> (ResultCode, Vec<Event>) {
         match self.answer(command) {
             Ok(events) => {
+                for event in &events {
+                    if let (Event::Trade { price, .. }, Some(symbol)) = (event, command.symbol()) {
+                        self.last_trades.insert(symbol, *price);
+                    }
+                }
                 let removed = match command {
                     Command::SetPriceBand { symbol, .. } if !events.is_empty() => Some(*symbol),
                     _ => None,
@@ -148,13 +155,7 @@ impl Model {
             Command::AddSymbols(specs) => self.add_symbols(specs),
             Command::AddAccounts(accounts) => self.add_accounts(accounts),
             Command::SetPriceBand { symbol, low, high } => self.set_band(*symbol, *low, *high),
-            Command::SetMarketProtection { symbol, ticks } => {
-                if !self.symbols.contains_key(symbol) {
-                    return Err(ResultCode::InvalidSymbol);
-                }
-                self.protections.insert(*symbol, *ticks);
-                DONE
-            }
+            Command::SetMarketProtection { symbol, ticks } => self.protect(*symbol, *ticks),
             Command::Nop => DONE,
             Command::Reset => {
                 *self = Self::new(self.rules);
@@ -162,6 +163,14 @@ impl Model {
             }
             other => unreachable!("no part of the reference: {other:?}"),
         }
+    }
+
+    fn protect(&mut self, symbol: SymbolId, ticks: i64) -> Answer {
+        if !self.symbols.contains_key(&symbol) {
+            return Err(ResultCode::InvalidSymbol);
+        }
+        self.protections.insert(symbol, ticks);
+        DONE
     }
 
     fn add_symbols(&mut self, specs: &[SymbolSpec]) -> Answer {

@@ -125,86 +125,36 @@ fn it_takes_with_all_its_lots() {
 
 #[test]
 fn what_is_not_as_said_is_left_alone() {
+    let mismatch = ResultCode::MatchingAmendMismatch;
+    let unknown = ResultCode::MatchingUnknownOrderId;
+    type Change = fn(&mut Amend);
+    let wrong: [(Change, ResultCode); 6] = [
+        (|amend| amend.action = Ask, mismatch),
+        (|amend| amend.size_before = 4, mismatch),
+        (|amend| amend.size_before = 6, mismatch),
+        (|amend| amend.order_id = 7.into(), unknown),
+        (|amend| amend.order_id = 8.into(), unknown),
+        (|amend| amend.uid = UserId(2), unknown),
+    ];
+    let over = ResultCode::MatchingMoveFailedPriceOverRiskLimit;
+    let of_pairs: [(Change, ResultCode); 3] = [
+        (|amend| amend.reserve_price = 119, mismatch),
+        (
+            |amend| (amend.price, amend.reserve_price) = (121, 121),
+            mismatch,
+        ),
+        (|amend| (amend.price, amend.size) = (121, 5), over),
+    ];
     for symbol in [PAIR, FUTURES] {
         let (mut world, own) = queue(symbol);
-        world.done(with(stop(in_symbol(bid(1, 8, 200, 5), symbol), 150)));
-        let mismatch = ResultCode::MatchingAmendMismatch;
-        let unknown = ResultCode::MatchingUnknownOrderId;
-        for size in [1, 5, 9] {
-            let right = amend(&own, 101, size);
-            let mut wrong = vec![
-                (
-                    Amend {
-                        action: Ask,
-                        ..right
-                    },
-                    mismatch,
-                ),
-                (
-                    Amend {
-                        size_before: 4,
-                        ..right
-                    },
-                    mismatch,
-                ),
-                (
-                    Amend {
-                        size_before: 6,
-                        ..right
-                    },
-                    mismatch,
-                ),
-                (
-                    Amend {
-                        order_id: 7.into(),
-                        ..right
-                    },
-                    unknown,
-                ),
-                (
-                    Amend {
-                        order_id: 8.into(),
-                        ..right
-                    },
-                    unknown,
-                ),
-                (
-                    Amend {
-                        uid: UserId(2),
-                        ..right
-                    },
-                    unknown,
-                ),
-            ];
-            if symbol == PAIR {
-                wrong.push((
-                    Amend {
-                        reserve_price: 119,
-                        ..right
-                    },
-                    mismatch,
-                ));
-                let over = ResultCode::MatchingMoveFailedPriceOverRiskLimit;
-                wrong.push((
-                    Amend {
-                        price: 121,
-                        reserve_price: 121,
-                        ..right
-                    },
-                    mismatch,
-                ));
-                if size <= 5 {
-                    wrong.push((
-                        Amend {
-                            price: 121,
-                            ..right
-                        },
-                        over,
-                    ));
-                }
-            }
-            for (amend, code) in wrong {
-                world.refused(Command::Amend(amend.into()), code);
+        let waits = in_symbol(bid(1, 8, 200, 5), symbol);
+        world.done(with(stop(waits, 150)));
+        let of_pairs = of_pairs.iter().filter(|_| symbol == PAIR);
+        for (change, code) in wrong.iter().chain(of_pairs) {
+            for size in [1, 5, 9] {
+                let mut amend = amend(&own, 101, size);
+                change(&mut amend);
+                world.refused(Command::Amend(amend.into()), *code);
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What orders may ask for beyond the reference: exact cases, and properties over random streams.
 
 mod amend;
+mod auction;
 #[path = "../properties/commands.rs"]
 #[allow(dead_code)] // made for the properties; this file needs a part of it
 mod commands;

@@ -111,6 +111,9 @@ fn command(rules: Rules) -> impl Strategy<Value = Command> {
         12 => place(rules).prop_map(Command::Place),
         8 => conditional(rules),
         1 => (0..60_i64).prop_map(|time| Command::Clock { time }),
+        1 => symbol().prop_map(|symbol| Command::StartAuction { symbol }),
+        3 => (symbol(), prop::option::of(4..22_i64))
+            .prop_map(|(symbol, reference)| Command::Uncross { symbol, reference }),
         1 => (symbol(), 0..6_i64)
             .prop_map(|(symbol, ticks)| Command::SetMarketProtection { symbol, ticks }),
         4 => (order(), 4..22_i64).prop_map(|((uid, symbol, order_id), price)| {
@@ -224,8 +227,9 @@ fn the_random_streams_reach_what_they_are_for() {
             ("amended", 100),
             ("self-trade", 50),
             ("post-only reject", 50),
-            ("SelfTrade", 50),
-            ("Decremented", 20),
+            ("SelfTrade", 30),
+            ("Decremented", 8),
+            ("uncrossed", 20),
             ("Expired", 20),
             ("Cancelled", 5),
             ("Reduced", 10),

@@ -131,7 +131,8 @@ impl World {
 }
 
 /// An amendment as its owner would send it, who knows the order: the side, the size (and what is
-/// meant to be wrong with it), the reserve price, and where it is 4 the price are those of the order.
+/// meant to be wrong with it), the reserve price, and where it is 4 the price are those of the
+/// order.
 pub(crate) fn fitted(state: &State, command: &Command) -> Command {
     let Command::Amend(amend) = command else {
         return command.clone();

@@ -52,6 +52,52 @@ impl Ladder {
         self.patience = PATIENCE + 2 * self.occupied.count();
     }
 
+    /// Does without the window: all levels are far ones, so each side has its own. Cost: moves at
+    /// most 4,096 levels.
+    #[cold]
+    pub(in crate::book) fn shut(&mut self) {
+        self.is_shut = true;
+        let old = std::mem::replace(&mut self.occupied, Occupancy::closed());
+        let mut tick = old.from(0);
+        while tick != NO_TICK {
+            let head = self.nodes[tick].next;
+            let price = self.base + i64::from(tick);
+            let far = self.add_far(self.nodes[head].action, price);
+            self.relocate(tick, far);
+            tick = if tick + 1 < WINDOW {
+                old.from(tick + 1)
+            } else {
+                NO_TICK
+            };
+        }
+        self.bound = self.far_best;
+    }
+
+    /// Has a window again, around the best prices of a book that is not crossed. Cost: as before.
+    #[cold]
+    pub(in crate::book) fn reopen(&mut self) {
+        self.is_shut = false;
+        self.bound = self.far_best;
+        let best = [Action::Ask, Action::Bid].map(|side| self.best_price(side));
+        let center = match best {
+            // The first order will open it.
+            [None, None] => return,
+            [Some(ask), Some(bid)] if i128::from(ask) - i128::from(bid) <= SPREAD_MAX => {
+                bid + (ask - bid) / 2
+            }
+            [Some(one), _] | [None, Some(one)] => one,
+        };
+        if self.spare.width() == 0 {
+            self.spare = Occupancy::open();
+        }
+        self.occupied = Occupancy::open();
+        self.base = base_around(center);
+        for side in [Action::Ask, Action::Bid] {
+            self.bring_in(side);
+        }
+        self.patience = PATIENCE + 2 * self.occupied.count();
+    }
+
     /// At most 4,096 levels leave the window, and as many enter it.
     fn move_window(&mut self, base: i64) {
         let spare = std::mem::replace(&mut self.spare, Occupancy::closed());

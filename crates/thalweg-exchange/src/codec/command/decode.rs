@@ -9,7 +9,7 @@ use super::super::frame::{HEAD_BYTES, Head, kind};
 use super::{
     AMEND_BYTES, BALANCE_BYTES, CANCEL, CANCEL_ALL_BYTES, CANCEL_BYTES, CONDITION_BITS, MOVE,
     MOVE_BYTES, OF_SYMBOL, OF_USER, ONE_LONG_BYTES, ONE_SYMBOL_BYTES, PLACE, PLACE_BYTES,
-    PLACE_WITH_BYTES, REDUCE, SET_MARKET_PROTECTION_BYTES, SET_PRICE_BAND_BYTES, SIDE_BIT,
+    PLACE_WITH_BYTES, REDUCE, SET_PRICE_BAND_BYTES, SIDE_BIT, SYMBOL_AND_LONG_BYTES,
 };
 use crate::command::{AdjustmentKind, Amend, Command, Place};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
@@ -158,6 +158,10 @@ fn decode_rare(bytes: &[u8], head: Head) -> Result<(Command, usize), CodecError>
         },
         kind::CANCEL_ALL => cancel_all(&mut fields, own[0])?,
         kind::PLACE => Command::Place(order(&mut fields, own)?),
+        kind::UNCROSS => Command::Uncross {
+            symbol: SymbolId(fields.int()?),
+            reference: fields.optional("the reference price of an auction without", own[0] != 0)?,
+        },
         kind::AMEND => Command::Amend(Arc::new(Amend {
             symbol: SymbolId(fields.int()?),
             uid: UserId(fields.long()?),
@@ -229,6 +233,7 @@ fn of_symbol(kind: u8, fields: &mut Reader<'_>) -> Result<Command, CodecError> {
     Ok(match kind {
         kind::HALT => Command::Halt { symbol },
         kind::UNHALT => Command::Unhalt { symbol },
+        kind::START_AUCTION => Command::StartAuction { symbol },
         kind::REMOVE_SYMBOL => Command::RemoveSymbol { symbol },
         kind::SET_MARKET_PROTECTION => Command::SetMarketProtection {
             symbol,
@@ -291,7 +296,9 @@ fn form(kind: u8) -> Option<Form> {
         kind::DISCONNECT => Form("a disconnection", ONE_LONG_BYTES, none),
         kind::CLOCK => Form("a time", ONE_LONG_BYTES, none),
         kind::SET_PRICE_BAND => Form("a price band", SET_PRICE_BAND_BYTES, none),
-        kind::SET_MARKET_PROTECTION => Form("a protection", SET_MARKET_PROTECTION_BYTES, none),
+        kind::SET_MARKET_PROTECTION => Form("a protection", SYMBOL_AND_LONG_BYTES, none),
+        kind::START_AUCTION => Form("an auction", ONE_SYMBOL_BYTES, none),
+        kind::UNCROSS => Form("the end of an auction", SYMBOL_AND_LONG_BYTES, [1, 0]),
         kind::HALT => Form("a halt", ONE_SYMBOL_BYTES, none),
         kind::UNHALT => Form("the end of a halt", ONE_SYMBOL_BYTES, none),
         kind::REMOVE_SYMBOL => Form("the removal of a symbol", ONE_SYMBOL_BYTES, none),

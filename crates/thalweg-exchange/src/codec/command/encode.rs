@@ -5,10 +5,10 @@ use super::super::error::CodecError;
 use super::super::fields::{Writer, put_int, put_longs};
 use super::super::frame::{Head, kind, room, room_for};
 use super::{
-    CANCEL, CANCEL_BYTES, CONDITION_BITS, MOVE, MOVE_BYTES, OF_SYMBOL, OF_USER, PLACE_BYTES,
-    PLACE_WITH_BYTES, REDUCE, SIDE_BIT, command_bytes,
+    AMEND_BYTES, CANCEL, CANCEL_BYTES, CONDITION_BITS, MOVE, MOVE_BYTES, OF_SYMBOL, OF_USER,
+    PLACE_BYTES, PLACE_WITH_BYTES, REDUCE, SIDE_BIT, command_bytes,
 };
-use crate::command::{Command, Place};
+use crate::command::{Amend, Command, Place};
 use crate::ids::SymbolId;
 use crate::order_terms::ConditionalOrder;
 
@@ -87,13 +87,7 @@ fn encode_rare(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
     };
     match *command {
         Command::PlaceWith(ref order) => put_conditional(order, out),
-        Command::Amend(ref amend) => {
-            out.head(length, kind::AMEND, amend.action as u8);
-            out.int(amend.symbol.0);
-            out.longs([amend.uid.0, amend.order_id.0]);
-            out.longs([amend.reserve_price, amend.size_before]);
-            out.longs([amend.price, amend.size]);
-        }
+        Command::Amend(ref amend) => put_amend(amend, out),
         Command::AddUser { uid } => one_long(out, kind::ADD_USER, uid.0),
         Command::Suspend { uid } => one_long(out, kind::SUSPEND, uid.0),
         Command::Resume { uid } => one_long(out, kind::RESUME, uid.0),
@@ -101,6 +95,7 @@ fn encode_rare(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
         Command::Clock { time } => one_long(out, kind::CLOCK, time),
         Command::Halt { symbol } => one_symbol(out, kind::HALT, symbol),
         Command::Unhalt { symbol } => one_symbol(out, kind::UNHALT, symbol),
+        Command::StartAuction { symbol } => one_symbol(out, kind::START_AUCTION, symbol),
         Command::RemoveSymbol { symbol } => one_symbol(out, kind::REMOVE_SYMBOL, symbol),
         Command::Balance {
             uid,
@@ -120,15 +115,6 @@ fn encode_rare(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
             out.int(symbol.unwrap_or_default().0);
             out.long(uid.unwrap_or_default().0);
         }
-        Command::SetPriceBand { symbol, low, high } => {
-            out.head(length, kind::SET_PRICE_BAND, 0);
-            out.int(symbol.0);
-            out.longs([low, high]);
-        }
-        Command::SetMarketProtection { symbol, ticks } => {
-            one_symbol(out, kind::SET_MARKET_PROTECTION, symbol);
-            out.long(ticks);
-        }
         Command::AddSymbols(ref symbols) => {
             out.head(length, kind::ADD_SYMBOLS, 0);
             batch::put_symbols(symbols, out);
@@ -143,8 +129,39 @@ fn encode_rare(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
         | Command::Cancel { .. }
         | Command::Move { .. }
         | Command::Reduce { .. } => unreachable!("`encode_command` has written these"),
+        _ => put_of_a_symbol(command, length, out),
     }
     Ok(length)
+}
+
+/// A symbol and one or two numbers.
+fn put_of_a_symbol(command: &Command, length: usize, out: &mut Writer<'_>) {
+    match *command {
+        Command::SetPriceBand { symbol, low, high } => {
+            out.head(length, kind::SET_PRICE_BAND, 0);
+            out.int(symbol.0);
+            out.longs([low, high]);
+        }
+        Command::SetMarketProtection { symbol, ticks } => {
+            out.head(length, kind::SET_MARKET_PROTECTION, 0);
+            out.int(symbol.0);
+            out.long(ticks);
+        }
+        Command::Uncross { symbol, reference } => {
+            out.head(length, kind::UNCROSS, reference.is_some().into());
+            out.int(symbol.0);
+            out.long(reference.unwrap_or_default());
+        }
+        _ => unreachable!("`encode_rare` has written the others"),
+    }
+}
+
+fn put_amend(amend: &Amend, out: &mut Writer<'_>) {
+    out.head(AMEND_BYTES, kind::AMEND, amend.action as u8);
+    out.int(amend.symbol.0);
+    out.longs([amend.uid.0, amend.order_id.0]);
+    out.longs([amend.reserve_price, amend.size_before]);
+    out.longs([amend.price, amend.size]);
 }
 
 fn put_conditional(order: &ConditionalOrder, out: &mut Writer<'_>) {

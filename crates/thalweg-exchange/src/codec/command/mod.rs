@@ -23,7 +23,8 @@ const BALANCE_BYTES: usize = 36;
 const CANCEL_ALL_BYTES: usize = 20;
 const SET_PRICE_BAND_BYTES: usize = 28;
 const AMEND_BYTES: usize = PLACE_BYTES + 8;
-const SET_MARKET_PROTECTION_BYTES: usize = 20;
+/// Of a command that has one symbol and one price or number of ticks.
+const SYMBOL_AND_LONG_BYTES: usize = 20;
 
 const PLACE: u64 = Head::form(PLACE_BYTES, kind::PLACE);
 const CANCEL: u64 = Head::form(CANCEL_BYTES, kind::CANCEL);
@@ -57,10 +58,11 @@ pub fn command_bytes(command: &Command) -> usize {
         Command::AddAccounts(accounts) => batch::accounts_bytes(accounts),
         Command::CancelAll { .. } => CANCEL_ALL_BYTES,
         Command::SetPriceBand { .. } => SET_PRICE_BAND_BYTES,
-        Command::SetMarketProtection { .. } => SET_MARKET_PROTECTION_BYTES,
-        Command::Halt { .. } | Command::Unhalt { .. } | Command::RemoveSymbol { .. } => {
-            ONE_SYMBOL_BYTES
-        }
+        Command::SetMarketProtection { .. } | Command::Uncross { .. } => SYMBOL_AND_LONG_BYTES,
+        Command::Halt { .. }
+        | Command::Unhalt { .. }
+        | Command::StartAuction { .. }
+        | Command::RemoveSymbol { .. } => ONE_SYMBOL_BYTES,
         Command::Nop | Command::Reset => HEAD_BYTES,
     }
 }

@@ -1,0 +1,141 @@
+//! Orders: new ones, and as they are to be amended.
+
+use crate::ids::{OrderId, SymbolId, UserId};
+use crate::order_terms::OrderFlags;
+
+/// The side of an order: sell or buy.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Action {
+    /// Sell (code 0).
+    Ask = 0,
+    /// Buy (code 1).
+    Bid = 1,
+}
+
+impl Action {
+    /// The other side.
+    #[must_use]
+    pub const fn opposite(self) -> Self {
+        match self {
+            Self::Ask => Self::Bid,
+            Self::Bid => Self::Ask,
+        }
+    }
+
+    /// The name as recorded streams write it: `ASK` or `BID`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Ask => "ASK",
+            Self::Bid => "BID",
+        }
+    }
+}
+
+/// How long an order lives, and what its price means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum OrderType {
+    /// Good till cancelled (code 0): what does not match rests.
+    Gtc = 0,
+    /// Immediate or cancel (code 1): what does not match is rejected.
+    Ioc = 1,
+    /// Immediate or cancel within a budget (code 2): the price is the whole budget.
+    IocBudget = 2,
+    /// Fill or kill (code 3): the whole size within the limit price, or nothing.
+    Fok = 3,
+    /// Fill or kill within a budget (code 4): the price is the whole budget.
+    FokBudget = 4,
+    /// Market with protection (code 5): takes at prices no further from the best opposite one, as
+    /// it is when the order comes, than the symbol's
+    /// [protection](crate::Command::SetMarketProtection); what is left is rejected. The price is
+    /// the worst that its owner accepts: money is held at it. Unlike a limit it may be outside the
+    /// price band; the order takes at prices of the band only.
+    Market = 5,
+}
+
+impl OrderType {
+    /// Every order type, in the order of its code.
+    pub const ALL: [Self; 6] = [
+        Self::Gtc,
+        Self::Ioc,
+        Self::IocBudget,
+        Self::Fok,
+        Self::FokBudget,
+        Self::Market,
+    ];
+
+    /// The name as recorded streams write it, such as `FOK_BUDGET`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Gtc => "GTC",
+            Self::Ioc => "IOC",
+            Self::IocBudget => "IOC_BUDGET",
+            Self::Fok => "FOK",
+            Self::FokBudget => "FOK_BUDGET",
+            Self::Market => "MARKET",
+        }
+    }
+
+    /// True where the order's price is a budget for its whole size.
+    #[must_use]
+    pub const fn is_budget(self) -> bool {
+        matches!(self, Self::IocBudget | Self::FokBudget)
+    }
+
+    /// True where the order's price is a limit that the price band is about.
+    #[must_use]
+    pub const fn has_limit(self) -> bool {
+        matches!(self, Self::Gtc | Self::Ioc | Self::Fok)
+    }
+}
+
+/// A new order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Place {
+    /// Who places it.
+    pub uid: UserId,
+    /// Where.
+    pub symbol: SymbolId,
+    /// The client's id for it: unique among its owner's resting orders of the symbol, or among all
+    /// where [`ids_per_user`](crate::Rules::ids_per_user) is off.
+    pub order_id: OrderId,
+    /// How long it lives.
+    pub order_type: OrderType,
+    /// Its side.
+    pub action: Action,
+    /// Limit price; of a market order the worst price, of a budget order the whole budget.
+    pub price: i64,
+    /// BID: the price up to which the order may later be moved; money is held at this price.
+    /// Must be at least `price` (equal to it for a budget order). Unused for ASK.
+    pub reserve_price: i64,
+    /// Lots.
+    pub size: i64,
+    /// Post-only, self-trade prevention: [`OrderFlags::NONE`] for neither.
+    pub flags: OrderFlags,
+}
+
+/// A resting order as it is, and as it is to be, for [`Command::Amend`](crate::Command::Amend). The
+/// side, the reserve price and the size are what the owner knows of it, since money is held before
+/// the book is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Amend {
+    /// Its owner.
+    pub uid: UserId,
+    /// Its symbol.
+    pub symbol: SymbolId,
+    /// The order.
+    pub order_id: OrderId,
+    /// Its side.
+    pub action: Action,
+    /// Its reserve price, which stays; unused for an ASK, and for futures.
+    pub reserve_price: i64,
+    /// Its size, what is filled included.
+    pub size_before: i64,
+    /// The new limit price; the same as before to keep it.
+    pub price: i64,
+    /// The new size, what is filled included; not below zero.
+    pub size: i64,
+}
