@@ -165,7 +165,7 @@ pub(crate) fn lines(state: &State, live: impl Fn(SymbolId) -> bool) -> Vec<Strin
         let place = match fields[0].as_str() {
             "P" if line.ends_with(",0,0,0,0,0,0") => continue,
             "P" => Some(2),
-            "L" | "H" | "B" | "O" | "Q" | "Y" | "N" | "E" => Some(1),
+            "L" | "H" | "C" | "B" | "O" | "Q" | "K" | "M" | "Y" | "N" | "E" => Some(1),
             _ => None,
         };
         if let Some(place) = place {
