@@ -19,16 +19,16 @@ use thalweg_measure::clock::Clock;
 const WINDOW_NS: u64 = 2_000_000;
 /// Busy for more than this share of so many windows on end: give stages away.
 const HOT_PERCENT: u64 = 80;
-const HOT_WINDOWS: u32 = 5;
+const HOT_WINDOWS: usize = 5;
 /// All stages together for less than this share of so many windows on end: take them back.
 const COOL_PERCENT: u64 = 40;
-const COOL_WINDOWS: u32 = 50;
+const COOL_WINDOWS: usize = 50;
 
 /// Looks at a worker that gets nowhere, in a model; outside of one it is given a window.
 const MODEL_LOOKS: u32 = 8;
 
 /// After a hand-over, so many windows pass before the gain is judged, over as many windows again.
-const SETTLE_WINDOWS: u32 = 5;
+const SETTLE_WINDOWS: usize = 5;
 /// A split that brings less than this share of the rate before it is undone.
 const GAIN_PERCENT: u64 = 98;
 /// After an undone split the next is put off by so many windows (0.2 s), twice as many each time,
@@ -48,8 +48,11 @@ pub(super) struct Auto<T> {
     busy_before: Vec<u64>,
     /// Ticks at work of each stage in the last window.
     busy: Vec<u64>,
+    /// What an event cost each stage in the cheapest of the last hot windows, in 1/1024 ticks: one
+    /// interrupted sample stands for 512 events and may be most of a window.
+    costs: Vec<u64>,
     events_before: u64,
-    windows_on_end: u32,
+    windows_on_end: usize,
     trial: Trial,
     /// How often stages changed hands.
     pub(super) moves: u64,
@@ -58,10 +61,12 @@ pub(super) struct Auto<T> {
 /// Whether a split was worth it: on a machine where the other core is taken, it is not.
 #[derive(Debug)]
 struct Trial {
-    /// Events and windows while the caller was busy on its own.
-    alone: (u64, u32),
-    /// The same since the split.
-    split: (u64, u32),
+    /// Events in each of the last windows in which the caller was busy on its own.
+    alone: [u64; HOT_WINDOWS],
+    /// The same since the split has settled.
+    split: [u64; SETTLE_WINDOWS],
+    /// Windows since the split.
+    windows: usize,
     /// Windows to wait before the next split, and how many after that one fails.
     put_off: u32,
     next_put_off: u32,
@@ -70,26 +75,30 @@ struct Trial {
 impl Trial {
     const fn new() -> Self {
         Self {
-            alone: (0, 0),
-            split: (0, 0),
+            alone: [0; HOT_WINDOWS],
+            split: [0; SETTLE_WINDOWS],
+            windows: 0,
             put_off: 0,
             next_put_off: PUT_OFF_WINDOWS,
         }
     }
 
-    /// Counts a window since the split; gives whether the split has failed.
+    /// Counts a window since the split; gives whether the split has failed. By the medians, since
+    /// a window in which something else ran says nothing.
     fn has_failed(&mut self, events: u64) -> bool {
-        self.split.1 += 1;
-        if self.split.1 <= SETTLE_WINDOWS || self.split.1 > 2 * SETTLE_WINDOWS {
+        let Some(at) = self.windows.checked_sub(SETTLE_WINDOWS) else {
+            self.windows += 1;
+            return false;
+        };
+        let Some(window) = self.split.get_mut(at) else {
+            return false;
+        };
+        *window = events;
+        self.windows += 1;
+        if at + 1 < SETTLE_WINDOWS {
             return false;
         }
-        self.split.0 += events;
-        if self.split.1 < 2 * SETTLE_WINDOWS {
-            return false;
-        }
-        // Events per window, both sides multiplied by both numbers of windows.
-        let alone = self.alone.0 * u64::from(SETTLE_WINDOWS) * GAIN_PERCENT;
-        let failed = self.split.0 * u64::from(self.alone.1) * 100 < alone;
+        let failed = median(self.split) * 100 < median(self.alone) * GAIN_PERCENT;
         if failed {
             self.put_off = self.next_put_off;
             self.next_put_off = (2 * self.next_put_off).min(PUT_OFF_MAX);
@@ -98,6 +107,11 @@ impl Trial {
         }
         failed
     }
+}
+
+fn median<const N: usize>(mut events: [u64; N]) -> u64 {
+    events.sort_unstable();
+    events[N / 2]
 }
 
 /// The bell of the worker: it is the only stage thread.
@@ -116,6 +130,7 @@ impl<T> Auto<T> {
             control,
             busy_before: vec![0; counters.len()],
             busy: vec![0; counters.len()],
+            costs: vec![u64::MAX; counters.len()],
             events_before: 0,
             counters,
             progress,
@@ -155,7 +170,7 @@ impl<T> Auto<T> {
     fn close_window(&mut self, now: u64, elapsed: u64, crew: &mut Crew<T>) -> bool {
         // A model knows no load: the stages change hands at each look.
         if IS_MODEL {
-            self.busy.fill(1);
+            self.costs.fill(1);
             return match self.desk.state() {
                 EMPTY => self.give_away(crew),
                 HELD => self.call_back(crew),
@@ -178,17 +193,21 @@ impl<T> Auto<T> {
         self.trial.put_off = self.trial.put_off.saturating_sub(1);
         if !is_hot || self.trial.put_off > 0 {
             self.windows_on_end = 0;
-            self.trial.alone = (0, 0);
             return false;
         }
+        if self.windows_on_end == 0 {
+            self.costs.fill(u64::MAX);
+        }
+        for (cost, busy) in self.costs.iter_mut().zip(&self.busy) {
+            *cost = (*cost).min(busy * 1024 / events.max(1));
+        }
+        self.trial.alone[self.windows_on_end] = events;
         self.windows_on_end += 1;
-        self.trial.alone.0 += events;
-        self.trial.alone.1 += 1;
         if self.windows_on_end < HOT_WINDOWS {
             return false;
         }
         self.windows_on_end = 0;
-        self.trial.split = (0, 0);
+        self.trial.windows = 0;
         self.give_away(crew)
     }
 
@@ -200,7 +219,6 @@ impl<T> Auto<T> {
             return false;
         }
         self.windows_on_end = 0;
-        self.trial.alone = (0, 0);
         self.call_back(crew)
     }
 
@@ -229,14 +247,14 @@ impl<T> Auto<T> {
         if is_back {
             self.take_back(crew);
         } else {
-            self.trial.split = (0, 0);
+            self.trial.windows = 0;
         }
         is_back
     }
 
     /// Hands the later stages to the worker.
     fn give_away(&mut self, crew: &mut Crew<T>) -> bool {
-        let keep = split(&self.busy);
+        let keep = split(&self.costs);
         if keep == crew.len() {
             return false;
         }
@@ -280,16 +298,16 @@ impl<T> Auto<T> {
     }
 }
 
-/// How many of the first stages the caller keeps, so that the busier of caller and worker has the
-/// least to do; the caller has the publishing besides, so it gets the smaller part where there is a
-/// choice. At least one stage goes.
-fn split(busy: &[u64]) -> usize {
-    let all: u64 = busy.iter().sum();
+/// How many of the first stages the caller keeps, by their costs, so that the busier of caller and
+/// worker has the least to do; the caller has the publishing besides, so it gets another stage only
+/// if that takes a sixteenth off the busier side. At least one stage goes.
+fn split(costs: &[u64]) -> usize {
+    let all: u64 = costs.iter().sum();
     let mut kept = 0;
     let mut best = (all, 0);
-    for (keep, stage) in busy.iter().enumerate() {
+    for (keep, stage) in costs.iter().enumerate() {
         let busier = kept.max(all - kept);
-        if busier < best.0 {
+        if busier < best.0 - best.0 / 16 {
             best = (busier, keep);
         }
         kept += stage;
@@ -304,6 +322,7 @@ mod tests {
     #[test]
     fn the_busier_side_gets_as_little_as_can_be() {
         assert_eq!(split(&[40, 40, 40]), 1);
+        assert_eq!(split(&[745, 756, 749]), 1);
         assert_eq!(split(&[10, 10, 10, 10]), 2);
         assert_eq!(split(&[100, 10, 10]), 1);
         assert_eq!(split(&[10, 10, 100]), 2);
@@ -313,9 +332,11 @@ mod tests {
     #[test]
     fn a_split_that_brings_nothing_is_undone_and_the_next_put_off_longer() {
         let judge = |trial: &mut Trial, events: u64| {
-            trial.alone = (5 * 1_000, 5);
-            trial.split = (0, 0);
-            (0..20).filter(|_| trial.has_failed(events)).count()
+            trial.alone = [1_000; HOT_WINDOWS];
+            trial.windows = 0;
+            // Something else ran in every fourth window.
+            let events = (0..20).map(|at| if at % 4 == 3 { 0 } else { events });
+            events.filter(|&events| trial.has_failed(events)).count()
         };
         let mut trial = Trial::new();
         assert_eq!(judge(&mut trial, 1_200), 0);
