@@ -18,7 +18,7 @@ use crate::ring::broadcast::{self, ReaderId};
 /// One in so many events is sampled unless said otherwise. A sample costs some 0.6 µs for three
 /// stages on one thread (2-core Intel virtual machine, November 2026), and more where its row goes
 /// from core to core, so that this is 1 to 2 ns an event.
-const SAMPLE_EVERY: u64 = 512;
+pub const SAMPLE_EVERY: u64 = 512;
 /// The sparsest sampling: one event in so many.
 pub const SAMPLE_EVERY_MAX: u64 = 1 << 20;
 

@@ -21,6 +21,8 @@ pub(super) const ROUND: usize = 64;
 /// In place of a stage: the producers' lanes were being merged, which calls the routes of sharded
 /// stages.
 const MERGING: usize = usize::MAX;
+/// In place of a stage: one of those that are led through a single event; the line knows which.
+const STEPPING: usize = usize::MAX - 1;
 const MERGING_NAME: &str = "(moving events from the producers)";
 
 /// A stage with its name and its reader, on its way to a crew.
@@ -55,8 +57,10 @@ pub(super) struct Crew<T> {
     control: Arc<Control>,
     /// Whom the last stage tells of each slot that it gives back early.
     bells: Box<[usize]>,
-    /// Several stages that all take their events one at a time may be led through them together.
+    /// Stages that all take their events one at a time may be led through them together.
     gait: Option<Gait>,
+    /// They may be, and there is nothing else to do for a single event.
+    is_ready_to_step: bool,
     /// The last stage gives each event's slot back at once, and may wait for the caller meanwhile:
     /// it does not go ahead of the others, whose share of the slots the caller may wait for.
     is_held: bool,
@@ -77,6 +81,7 @@ impl<T> Crew<T> {
             control: Arc::clone(control),
             bells: Box::default(),
             gait: None,
+            is_ready_to_step: false,
             is_held: false,
             current: 0,
             limit_alone: usize::MAX,
@@ -103,6 +108,7 @@ impl<T> Crew<T> {
 
     pub(super) fn set_merge(&mut self, merge: Box<dyn Merge>) {
         self.merge = Some(merge);
+        self.find_gait();
     }
 
     /// Takes stages in, behind the others.
@@ -118,8 +124,8 @@ impl<T> Crew<T> {
     /// Lets the stages from `at` on go.
     pub(super) fn split_off(&mut self, at: usize) -> Vec<Placed<T>> {
         let (names, stages) = (self.names.split_off(at), self.stages.split_off(at));
-        self.find_gait();
         let readers = self.line.split_off(at);
+        self.find_gait();
         let parts = names.into_iter().zip(stages).zip(readers);
         let placed = parts.map(|((name, stage), reader)| Placed {
             name,
@@ -293,6 +299,9 @@ impl<T> Crew<T> {
 
     #[cold]
     fn fail(&mut self, control: &Control, payload: &(dyn std::any::Any + Send)) {
+        if self.current == STEPPING {
+            self.current = self.line.behind();
+        }
         let name = self.names.get(self.current);
         let name = name.map_or(MERGING_NAME, |name| &**name);
         control.fail(name, payload);

@@ -68,7 +68,7 @@ use meter::{Gauge, Mark};
 use publish::Intake;
 use timeline::Timeline;
 
-pub use builder::{Builder, SAMPLE_EVERY_MAX};
+pub use builder::{Builder, SAMPLE_EVERY, SAMPLE_EVERY_MAX};
 pub use chunk::{Chunk, Context, Flow, Handled, View};
 pub use control::Failure;
 pub use graph::BuildError;
@@ -138,6 +138,7 @@ impl<T> Pipeline<T> {
         match &mut self.intake {
             Intake::Direct(direct) if direct.publisher.has_room() => {
                 match direct.publish(1, |claim| claim.write(0, write)) {
+                    Ok(None) if self.crew.is_ready_to_step() => self.published_one(),
                     Ok(stamp) => self.published(stamp),
                     Err(_) => Err(self.stopped()),
                 }
@@ -228,8 +229,19 @@ impl<T> Pipeline<T> {
         }
     }
 
-    /// After publishing: wakes who sleeps, runs the caller's stages, looks at the load.
+    /// As [`published`](Self::published) for one event that is not sampled, with less ado.
     #[inline(always)]
+    fn published_one(&mut self) -> Result<(), Stopped> {
+        self.control.ring(&self.first_bells);
+        match self.crew.step(&self.control) {
+            Some(true) if self.threads.is_empty() || self.control.failure().is_none() => Ok(()),
+            Some(false) => self.published(None),
+            _ => Err(self.stopped()),
+        }
+    }
+
+    /// After publishing: wakes who sleeps, runs the caller's stages, looks at the load.
+    #[inline(never)]
     fn published(&mut self, stamp: Option<u64>) -> Result<(), Stopped> {
         self.control.ring(&self.first_bells);
         let has_stages = !self.crew.is_empty();

@@ -18,7 +18,7 @@ pub fn prefetch<T>(value: &T) {
 
 /// Asks for the line of a cell that will be written soon. A hint: any address will do.
 #[inline(always)]
-pub(super) fn prefetch_for_writing<T>(cell: *const T) {
+pub(in crate::ring) fn prefetch_for_writing<T>(cell: *const T) {
     #[cfg(all(target_arch = "x86_64", not(loom)))]
     // SAFETY: changes neither memory nor flags, and faults at no address. Processors without the
     // feature take it for a `nop` (AMD64 manual, volume 3, "PREFETCHlevel"; all of them since

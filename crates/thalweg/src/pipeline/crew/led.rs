@@ -1,11 +1,13 @@
 //! Leading the stages of a crew through the events together.
 
-use super::{Crew, ROUND, Round};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use super::{Crew, ROUND, Round, STEPPING};
 use crate::pipeline::chunk::Context;
 use crate::pipeline::control::Control;
 use crate::pipeline::meter::Mark;
 use crate::pipeline::stage::{Batch, Stage};
-use crate::ring::broadcast::Hand;
+use crate::ring::broadcast::{Hand, Single};
 
 /// Stages that are led take so many events in hand: the work of a stage on the second one overlaps
 /// with that of the next stage on the first, where each stage goes on from its own last result, and
@@ -24,21 +26,14 @@ pub(super) struct Gait {
     is_eager: bool,
 }
 
-impl Gait {
-    /// Nobody is told of anything.
-    #[inline(always)]
-    fn is_quiet(&self) -> bool {
-        !self.is_told && !self.is_eager
-    }
-}
-
 impl<T> Crew<T> {
     /// Looks anew how the stages may be led.
     pub(super) fn find_gait(&mut self) {
         let paces = self.stages.iter().map(|stage| stage.pace());
         let pace = paces.reduce(|pace, next| Some(pace?.min(next?)));
         let is_many = self.stages.len() > 1;
-        let gait = pace.flatten().filter(|_| is_many).map(|pace| Gait {
+        let pace = pace.flatten().filter(|_| self.line.is_closed());
+        let gait = pace.map(|pace| Gait {
             pace,
             is_told: pace < usize::MAX,
             is_eager: false,
@@ -50,7 +45,7 @@ impl<T> Crew<T> {
         if let (Some(gait), Some((last, others))) = (&mut self.gait, self.stages.split_last())
             && let Some(bells) = last.eager_bells()
         {
-            gait.is_eager = true;
+            gait.is_eager = is_many;
             self.bells = bells.into();
             // A slot that it gives back is free only when those who wait for other stages of this
             // crew are done with it too, and what is led is released later. They take turns.
@@ -62,36 +57,71 @@ impl<T> Crew<T> {
         if crate::ring::sync::fault::is("room_late") {
             self.gait.iter_mut().for_each(|gait| gait.is_eager = false);
         }
+        // Behind others, the single event need not be the one that was published last.
+        self.is_ready_to_step = self.gait.is_some() && self.merge.is_none() && self.line.is_first();
+    }
+
+    /// Whether an event that is published and not sampled may be left to [`step`](Self::step).
+    #[inline(always)]
+    pub(in crate::pipeline) fn is_ready_to_step(&self) -> bool {
+        self.is_ready_to_step
+    }
+
+    /// Leads the stages through the next event, which is not sampled. `Some(false)`, and nothing
+    /// done, unless it is the only one; `None` if a stage has panicked.
+    #[inline(always)]
+    pub(in crate::pipeline) fn step(&mut self, control: &Control) -> Option<bool> {
+        self.current = STEPPING;
+        let Some(single) = self.line.single() else {
+            return Some(false);
+        };
+        let stages = &mut self.stages[..];
+        // Small enough to become part of `publish`, frame and all.
+        let outcome = catch_unwind(AssertUnwindSafe(|| pass_single(single, stages)));
+        if let Err(payload) = outcome {
+            self.fail(control, &*payload);
+            return None;
+        }
+        if self.gait.is_some_and(|gait| gait.is_told) {
+            self.tell();
+        }
+        Some(true)
+    }
+
+    #[inline(never)]
+    fn tell(&mut self) {
+        for stage in &mut self.stages {
+            stage.tell();
+        }
     }
 
     /// Leads all stages through a handful of events before the next one is begun. `None` if nothing
-    /// is there that all of them can be led through.
+    /// is there that all of them can be led through, or several events for a stage without company.
     #[inline(always)]
     pub(super) fn lead(&mut self, mark: &mut Mark) -> Option<Round> {
-        let gait = self.gait.as_ref()?;
+        self.gait.as_ref()?;
         let (next, waiting) = self.line.ahead();
         if waiting == 0 {
             return None;
         }
-        if waiting == 1 && gait.is_quiet() && !self.samples.may_be(next, 1) {
+        let gait = self.gait?;
+        if waiting == 1
+            && self.samples.next(next, 1).is_none()
+            && let Some(single) = self.line.single()
+        {
             mark.ticks = None;
-            self.step();
-        } else {
-            let gait = *gait;
+            self.current = STEPPING;
+            pass_single(single, &mut self.stages);
+            if gait.is_told {
+                self.tell();
+            }
+        } else if self.stages.len() > 1 {
             self.lead_many(next, waiting.min(ROUND), gait, mark);
+        } else {
+            return None;
         }
         let more = waiting > ROUND;
         Some(Round::Worked { more })
-    }
-
-    /// Leads the stages through a single event, which is not sampled.
-    #[inline(always)]
-    fn step(&mut self) {
-        let (stages, current) = (&mut self.stages, &mut self.current);
-        self.line.step(|at, sequence, event| {
-            *current = at;
-            stages[at].step(event, Context::new(sequence, sequence + 1));
-        });
     }
 
     #[inline(never)]
@@ -107,9 +137,7 @@ impl<T> Crew<T> {
                 self.steps::<false>(count, batch, mark);
             }
             if gait.is_told {
-                for stage in &mut self.stages {
-                    stage.tell();
-                }
+                self.tell();
             }
             left -= count;
         }
@@ -156,6 +184,14 @@ impl<T> Crew<T> {
             }
         }
     }
+}
+
+/// Leads all stages through the only event that is there.
+#[inline(always)]
+fn pass_single<T>(single: Single<'_, T>, stages: &mut [Box<dyn Stage<T>>]) {
+    single.lead(stages, |stage, sequence, event| {
+        stage.step(event, Context::new(sequence, sequence + 1));
+    });
 }
 
 /// Stages that are led. `EAGERLY`: the last one gives each event's slot back at once.

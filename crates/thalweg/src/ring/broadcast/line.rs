@@ -2,7 +2,7 @@
 
 use super::{Reader, Ring, Slot};
 use crate::ring::sequence::Sequence;
-use crate::ring::sync::{Arc, is_model_over, order};
+use crate::ring::sync::{Arc, UnsafeCell, is_model_over, order};
 
 /// An element in the hands of one of a line's readers.
 #[derive(Debug)]
@@ -128,6 +128,17 @@ impl<T> Line<T> {
         self.writers = bits.fold(0, |writers, writes| writers << 1 | writes);
     }
 
+    /// Whether it comes right behind the publisher: a single element is the last published then.
+    pub(crate) fn is_first(&self) -> bool {
+        let head = self.readers.first().map(Reader::peek);
+        head.is_some_and(|head| head.befores().all(|b| Arc::ptr_eq(b, &head.ring.published)))
+    }
+
+    /// Whether its readers can be led together.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed
+    }
+
     /// The reader at this place, to go on alone.
     #[inline(always)]
     pub(crate) fn reader(&mut self, at: usize) -> &mut Reader<T> {
@@ -161,36 +172,30 @@ impl<T> Line<T> {
         self.is_level
     }
 
-    /// Leads the readers through the first of the elements [`ahead`](Self::ahead), and releases
-    /// each of them when its `work(reader, sequence, element)` is done. Takes fewer instructions
-    /// than [`lead`](Self::lead) for one element.
+    /// The element [`ahead`](Self::ahead), if there is exactly one, to be led through all readers.
     #[inline(always)]
-    pub(crate) fn step(&mut self, mut work: impl FnMut(usize, u64, Lent<'_, T>)) {
-        let Some(head) = self.readers.first().filter(|_| self.is_level) else {
-            return;
-        };
-        let (sequence, seen) = head.peek().seen();
-        if seen == 0 {
-            return;
+    pub(crate) fn single(&mut self) -> Option<Single<'_, T>> {
+        if !self.is_level && !self.level() {
+            return None;
         }
-        let Some(ring) = &self.ring else {
-            return;
-        };
-        let slot = ring.slot(sequence);
-        // Until all of them are through, also if `work` panics.
-        self.is_level = false;
-        for (at, reader) in self.readers.iter_mut().enumerate() {
-            let mut work = |element: Lent<'_, T>| work(at, sequence, element);
-            match reader {
-                // SAFETY: as in `Hand::lend`: a closed and level line stood before this element,
-                // which is below the first reader's limit, and this reader has not released it.
-                Reader::Look(_) => slot.with(|slot| work(Lent::Look(unsafe { &*slot }))),
-                // SAFETY: as above, and a reader that writes has it alone (rule 3).
-                Reader::Write(_) => slot.with_mut(|slot| work(Lent::Write(unsafe { &mut *slot }))),
-            }
-            reader.cursor().release(sequence + 1);
-        }
-        self.is_level = true;
+        let (head, ring) = (self.readers.first_mut()?.cursor(), self.ring.as_ref()?);
+        let sequence = head.next;
+        (head.available() == 1).then(|| Single {
+            slot: ring.slot(sequence),
+            sequence,
+            readers: &mut self.readers,
+            is_level: &mut self.is_level,
+        })
+    }
+
+    /// The first reader that has not come as far as the head of the line, or else the head: the one
+    /// at work when a [`Single`] has panicked.
+    #[cold]
+    pub(crate) fn behind(&self) -> usize {
+        let mut next = self.readers.iter().map(Reader::next_sequence);
+        let head = next.next();
+        next.position(|next| Some(next) < head)
+            .map_or(0, |at| at + 1)
     }
 
     /// Leads the readers through up to `count` elements of those [`ahead`](Self::ahead).
@@ -211,6 +216,40 @@ impl<T> Line<T> {
             done,
             end: done + count.min(seen) as u64,
         }
+    }
+}
+
+/// Readers before the only element that is there. Takes fewer instructions than [`Lead`].
+pub(crate) struct Single<'l, T> {
+    slot: &'l UnsafeCell<T>,
+    sequence: u64,
+    readers: &'l mut [Reader<T>],
+    is_level: &'l mut bool,
+}
+
+impl<T> Single<'_, T> {
+    /// Releases each reader when its `work(its mate, sequence, element)` is done.
+    ///
+    /// # Panics
+    /// If there are fewer `mates` than readers.
+    #[inline(always)]
+    pub(crate) fn lead<M>(self, mates: &mut [M], mut work: impl FnMut(&mut M, u64, Lent<'_, T>)) {
+        let (slot, sequence) = (self.slot, self.sequence);
+        // Until all of them are through, also if `work` panics.
+        *self.is_level = false;
+        let mates = &mut mates[..self.readers.len()];
+        for (reader, mate) in self.readers.iter_mut().zip(mates) {
+            let mut work = |element: Lent<'_, T>| work(mate, sequence, element);
+            match reader {
+                // SAFETY: as in `Hand::lend`: a closed and level line stood before this element,
+                // which is below the first reader's limit, and this reader has not released it.
+                Reader::Look(_) => slot.with(|slot| work(Lent::Look(unsafe { &*slot }))),
+                // SAFETY: as above, and a reader that writes has it alone (rule 3).
+                Reader::Write(_) => slot.with_mut(|slot| work(Lent::Write(unsafe { &mut *slot }))),
+            }
+            reader.cursor().release(sequence + 1);
+        }
+        *self.is_level = true;
     }
 }
 

@@ -51,7 +51,7 @@ use super::sync::{Arc, AtomicU32, Ordering, UnsafeCell, order};
 
 pub use either::Reader;
 pub use graph::{BuildError, Builder, ReaderId};
-pub(crate) use line::{Hand, Lent, Line};
+pub(crate) use line::{Hand, Lent, Line, Single};
 pub use publisher::{Claim, ClaimError, Publisher};
 pub use reader::{Polled, Progress, ReadOnly, ReadWrite};
 

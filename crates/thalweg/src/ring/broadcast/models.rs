@@ -208,15 +208,17 @@ fn line() {
     });
     let mut seen = Vec::new();
     while seen.len() < 2 {
-        let (_, ahead) = line.ahead();
         let is_first = seen.is_empty();
         let mut work = |element: Lent<'_, u32>| match element {
             Lent::Write(value) => *value += 10,
             Lent::Look(value) => seen.push(*value),
         };
-        if is_first {
-            line.step(|_, _, element| work(element));
-        } else if let Some(mut hand) = line.lead(ahead).hand::<1>() {
+        if let Some(single) = line.single().filter(|_| is_first) {
+            single.lead(&mut [(); 2], |(), _, element| work(element));
+            continue;
+        }
+        let (_, ahead) = line.ahead();
+        if let Some(mut hand) = line.lead(ahead).hand::<1>() {
             (0..2).for_each(|at| hand.lend(at, 0, |_, element| work(element)));
             hand.done();
         }

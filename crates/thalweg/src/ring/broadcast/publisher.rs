@@ -2,6 +2,7 @@
 
 use super::graph::Group;
 use super::{PUBLISHER_GONE, READER_GONE, Ring, slowest};
+use crate::ring::prefetch::prefetch_for_writing;
 use crate::ring::sequence::Sequence;
 use crate::ring::sync::{Arc, Ordering, order};
 
@@ -244,5 +245,8 @@ impl<T> Claim<'_, T> {
             .ring
             .published
             .store(publisher.next, order::publish());
+        if publisher.has_room() {
+            prefetch_for_writing(publisher.ring.slots().at(publisher.next));
+        }
     }
 }

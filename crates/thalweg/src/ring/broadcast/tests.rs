@@ -311,22 +311,34 @@ mod lines {
     #[test]
     fn a_step_leads_all_readers_through_one_element_and_a_panic_leaves_it_where_it_was() {
         let (mut publisher, mut line, _) = line(4, &[0, 1, 2], chain);
-        (0..2).for_each(|_| publisher.publish(|value| *value = 7).unwrap());
-        let mut seen = Vec::new();
-        assert_eq!(line.ahead(), (0, 2));
-        line.step(|at, sequence, element| match element {
+        publisher.publish(|value| *value = 7).unwrap();
+        let (mut seen, mut places) = (Vec::new(), [0, 1, 2]);
+        let single = line.single().expect("one");
+        single.lead(&mut places, |at, sequence, element| match element {
             Lent::Write(value) => *value *= 10,
-            Lent::Look(value) => seen.push((at, sequence, *value)),
+            Lent::Look(value) => seen.push((*at, sequence, *value)),
         });
-        assert_eq!((seen, publisher.free(4)), (vec![(2, 0, 700)], 3));
-        assert_eq!(line.ahead(), (1, 1));
-        let work = std::panic::AssertUnwindSafe(|| {
-            line.step(|at, _, _| assert!(at < 1, "seeded"));
-        });
-        std::panic::catch_unwind(work).unwrap_err();
-        assert_eq!(line.ahead().1, 0, "the first is ahead of the others");
-        line.step(|_, _, _| panic!("not level"));
-        assert_eq!((line.reader(1).waiting(), publisher.free(4)), (1, 3));
+        assert_eq!((seen, publisher.free(4)), (vec![(2, 0, 700)], 4));
+        assert!(line.single().is_none(), "nothing is there");
+        publisher.publish(|_| ()).unwrap();
+        for at in 0..3 {
+            let work = std::panic::AssertUnwindSafe(|| {
+                let single = line.single().expect("one");
+                single.lead(&mut places, |place, _, _| assert!(*place != at, "seeded"));
+            });
+            std::panic::catch_unwind(work).unwrap_err();
+            assert_eq!(line.behind(), at, "the others are behind the first");
+            assert!(at == 0 || line.single().is_none(), "not level");
+            (0..3).for_each(|at| {
+                let waiting = line.reader(at).waiting();
+                line.reader(at).release(waiting);
+            });
+            assert_eq!((publisher.free(4), line.behind()), (4, 0));
+            publisher.publish(|_| ()).unwrap();
+        }
+        publisher.publish(|_| ()).unwrap();
+        assert!(line.single().is_none(), "two are there");
+        assert_eq!(publisher.free(4), 2);
     }
 
     #[test]
