@@ -35,12 +35,6 @@ const RATES: [(&str, u64); 4] = [
 const BATCHES: [(&str, usize); 2] = [("max batch 1", 1), ("max batch 64", 64)];
 /// The rate that most targets are about.
 const TARGET_RATE: &str = "1M/s";
-/// The same rate in runs so short that some of them fall between two interruptions of the machine,
-/// which come every few milliseconds.
-const SHORT: &str = "1M/s short";
-const SHORT_NS: u64 = 3_000_000;
-/// So many short runs for each long one.
-const SHORT_RUNS: usize = 10;
 /// Where p99 and p99.9 are among the metrics of an open loop.
 const P50: usize = 0;
 const P99: usize = 1;
@@ -50,7 +44,6 @@ const INLINE: &str = "thalweg inline";
 const CALLER_AND_THREAD: &str = "thalweg caller:1+threads:1";
 const ONE: &str = "thalweg threads:1";
 const THREE: &str = "thalweg threads:3";
-const FOUR: &str = "thalweg threads:4 (4 stages)";
 const AUTO: &str = "thalweg auto";
 fn subjects(workload: Workload) -> Vec<Box<dyn Subject<Load>>> {
     let three = || Placement::threads(3);
@@ -102,29 +95,17 @@ fn run(settings: &Settings) -> Report {
     ));
     let mut trials = Vec::new();
     let span_ns = settings.span_ns;
-    let short = Load::Open {
-        per_s: 1_000_000,
-        span_ns: SHORT_NS,
-    };
     let loads = RATES
         .map(|(case, per_s)| (case, LATENCY, Load::Open { per_s, span_ns }))
         .into_iter()
-        .chain([(SHORT, LATENCY, short)])
         .chain(BATCHES.map(|(case, batch)| (case, THROUGHPUT, Load::Closed { batch, span_ns })));
     for (case, metrics, load) in loads {
-        let mut wanted = settings.wanted(case, &subjects);
-        if case == SHORT {
-            wanted.retain(|subject| goals::IN_SHORT_RUNS.contains(&subject.name().as_str()));
-        }
+        let wanted = settings.wanted(case, &subjects);
         if wanted.is_empty() {
             continue;
         }
         progress_note(&format!("{case}: {} subjects", wanted.len()));
-        let repetitions = match case {
-            SHORT => settings.repetitions * SHORT_RUNS,
-            _ => settings.repetitions,
-        };
-        let trial = interleave(case, metrics, &wanted, &load, repetitions);
+        let trial = interleave(case, metrics, &wanted, &load, settings.repetitions);
         let heading = match load {
             Load::Open { .. } => format!("Open loop, {case}: latency from the intended send time"),
             Load::Closed { .. } => format!("Closed loop, {case}"),
@@ -204,7 +185,7 @@ mod tests {
         let names: std::collections::BTreeSet<String> =
             subjects.iter().map(|subject| subject.name()).collect();
         assert_eq!(names.len(), subjects.len());
-        for named in goals::PLACEMENTS.iter().chain([&FOUR, &AUTO]) {
+        for named in goals::PLACEMENTS.iter().chain([&AUTO]) {
             assert!(names.contains(*named), "{named}");
         }
     }

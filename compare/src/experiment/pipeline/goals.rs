@@ -1,22 +1,18 @@
 //! What the pipeline promises, and which of it the runs show.
 
 use super::{
-    AUTO, BATCHES, CALLER_AND_THREAD, FOUR, INLINE, ONE, P50, P99, P999, RATES, Ratio, SHORT,
-    TARGET_RATE, THREE,
+    AUTO, BATCHES, CALLER_AND_THREAD, INLINE, ONE, P50, P99, P999, RATES, Ratio, TARGET_RATE, THREE,
 };
 use crate::report::{ns, per_second, times};
 use crate::runner::Trial;
 use crate::subject::{Alone, Disruptor, Waiting};
 use crate::target::{Limit, Target};
 use crate::workload::STAGES;
-use thalweg_measure::statistics::{Better, median, quantile};
+use thalweg_measure::statistics::Better;
 
 /// The placements that `auto` chooses between, or could.
 pub(super) const PLACEMENTS: [&str; 5] =
     [INLINE, CALLER_AND_THREAD, ONE, "thalweg threads:2", THREE];
-
-/// Who is also measured in short runs.
-pub(super) const IN_SHORT_RUNS: [&str; 6] = [Alone::NAME, INLINE, ONE, THREE, FOUR, AUTO];
 
 /// The case of this name.
 fn case<'t>(trials: &'t [Trial], name: &str) -> Option<&'t Trial> {
@@ -27,12 +23,7 @@ fn case<'t>(trials: &'t [Trial], name: &str) -> Option<&'t Trial> {
 #[derive(Clone, Copy)]
 enum Of {
     Median,
-    /// The median of the less disturbed half of the runs.
-    QuietMedian,
     BestQuartile,
-    Best,
-    /// What a tenth of the runs keep to: mostly those that no interruption fell into.
-    BestTenth,
 }
 
 fn figure(trials: &[Trial], in_case: &str, subject: &str, metric: usize, of: Of) -> Option<f64> {
@@ -42,10 +33,7 @@ fn figure(trials: &[Trial], in_case: &str, subject: &str, metric: usize, of: Of)
         .spread(metric, trial.metrics[metric].better);
     Some(match of {
         Of::Median => spread.median,
-        Of::QuietMedian => median(&trial.of(subject)?.quiet_values(metric))?,
         Of::BestQuartile => spread.best_quartile,
-        Of::Best => spread.best,
-        Of::BestTenth => quantile(&trial.of(subject)?.values(metric), 0.1)?,
     })
 }
 
@@ -67,43 +55,9 @@ pub(super) fn targets(trials: &[Trial], ratios: &[Ratio]) -> Vec<Target> {
     targets
 }
 
-/// Limits of tails at [`TARGET_RATE`].
+/// Tails at [`TARGET_RATE`] over those of the same work in a plain loop, which are the machine's.
 fn tails(trials: &[Trial]) -> Vec<Target> {
-    let limits = [
-        (
-            "1 stage thread, best-quartile p99",
-            ONE,
-            P99,
-            Of::BestQuartile,
-            10e3,
-        ),
-        (
-            "3 stage threads, median p99 of the quiet half",
-            THREE,
-            P99,
-            Of::QuietMedian,
-            100e3,
-        ),
-        ("3 stage threads, best p99", THREE, P99, Of::Best, 15e3),
-        (
-            "4 stage threads, median p99 of the quiet half",
-            FOUR,
-            P99,
-            Of::QuietMedian,
-            100e3,
-        ),
-        ("4 stage threads, best p99", FOUR, P99, Of::Best, 15e3),
-    ];
-    let target = |(what, subject, metric, of, limit)| {
-        let measured = figure(trials, TARGET_RATE, subject, metric, of);
-        Target::new(
-            format!("{TARGET_RATE}: {what}"),
-            Limit::AtMost(limit),
-            measured,
-            ns,
-        )
-    };
-    let mut targets: Vec<Target> = limits.map(target).into();
+    let mut targets = Vec::new();
     for (what, metric) in [("p99", P99), ("p99.9", P999)] {
         let of = |subject| figure(trials, TARGET_RATE, subject, metric, Of::BestQuartile);
         let alone = of(Alone::NAME);
@@ -113,27 +67,7 @@ fn tails(trials: &[Trial]) -> Vec<Target> {
         let over = of(INLINE).zip(alone).map(|(inline, alone)| inline / alone);
         targets.push(Target::new(what, Limit::AtMost(1.25), over, times));
     }
-    targets.extend(between_interruptions(trials));
     targets
-}
-
-/// The same limits in short runs between two interruptions of the machine.
-fn between_interruptions(trials: &[Trial]) -> Vec<Target> {
-    let limits = [
-        (Alone::NAME, P99, "p99", Limit::Shown),
-        (INLINE, P99, "p99", Limit::Shown),
-        (INLINE, P999, "p99.9", Limit::Shown),
-        (AUTO, P99, "p99", Limit::Shown),
-        (ONE, P99, "p99", Limit::AtMost(10e3)),
-        (THREE, P99, "p99", Limit::AtMost(100e3)),
-        (FOUR, P99, "p99", Limit::AtMost(100e3)),
-    ];
-    let target = |(subject, metric, what, limit)| {
-        let measured = figure(trials, SHORT, subject, metric, Of::BestTenth);
-        let what = format!("{SHORT}: {subject}, best-tenth {what}");
-        Target::new(what, limit, measured, ns)
-    };
-    limits.map(target).into()
 }
 
 /// Ratios of p99 at [`TARGET_RATE`] to the peer with three processors.
@@ -279,11 +213,8 @@ mod tests {
         assert_eq!(outcome("inline's best-quartile p99 over"), Outcome::Met);
         assert_eq!(outcome("inline's best-quartile p99.9"), Outcome::Missed);
         assert_eq!(outcome("max batch 1: auto over"), Outcome::NotRun);
-        assert_eq!(outcome("1 stage thread"), Outcome::Missed);
         assert_eq!(outcome("1M/s: auto's p99"), Outcome::Met);
         assert_eq!(outcome("2M/s: auto's p99"), Outcome::NotRun);
-        assert_eq!(outcome("3 stage threads, best p99"), Outcome::Met);
-        assert_eq!(outcome("4 stage threads, best p99"), Outcome::NotRun);
         assert_eq!(outcome("events lost"), Outcome::Met);
         assert_eq!(outcome("busy-spin:3"), Outcome::Met);
         assert_eq!(outcome("sleep:3"), Outcome::NotRun);

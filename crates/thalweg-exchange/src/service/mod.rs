@@ -76,7 +76,7 @@ mod waits;
 
 use std::sync::{Arc, Mutex, PoisonError};
 
-use thalweg::pipeline::{Failure, Pipeline, Placement, Stats, Stopped};
+use thalweg::pipeline::{Failure, Pipeline, Placement, SAMPLE_EVERY, Stats, Stopped};
 
 pub use self::client::{Client, ClientError};
 use self::ledger::Checked;
@@ -115,13 +115,13 @@ pub struct Options {
 pub const SHARDS_MAX: usize = 64;
 
 impl Default for Options {
-    /// 4,096 commands in flight, automatic placement, one command in 64 timed, nothing sharded, no
+    /// 4,096 commands in flight, automatic placement, one command in 512 timed, nothing sharded, no
     /// digest.
     fn default() -> Self {
         Self {
             capacity: 4096,
             placement: Placement::auto(),
-            sample_every: 64,
+            sample_every: SAMPLE_EVERY,
             events: 8,
             risk_shards: 1,
             match_shards: 1,
