@@ -164,7 +164,7 @@ fn the_streams_have_much_to_cancel_and_to_follow() {
         "{gone} orders, {futures} books, {waited} waited, {left} went with their session"
     );
     assert!(
-        triggered > 20 && refilled > 20 && self_trades > 5 && expired > 30,
+        triggered > 20 && refilled > 20 && self_trades > 2 && expired > 30,
         "{triggered} triggered, {refilled} refilled, {self_trades} self-trades, {expired} expired"
     );
 }
