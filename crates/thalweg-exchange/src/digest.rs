@@ -10,7 +10,12 @@
 //! an event wait for it. No key, no clock, no order of memory: the same value on every machine and
 //! for any number of threads. Hints about users are no part of it.
 //!
-//! It finds faults, not forgeries: whoever can choose commands freely can make two with one digest.
+//! It finds faults, not forgeries. Whoever can choose a single field of a command, even of one that
+//! is refused, can calculate it so that the digest is that of another history; no other start
+//! value hinders him. Against those who choose commands, keep the frames of
+//! [`codec`](crate::codec) and hash or sign them with a cryptographic function.
+//!
+//! An order with conditions that has none is the same as one without.
 //!
 //! *Cost.* For a command, one multiplication, and one for each 64-bit field (five for an order, two
 //! for a cancel, three for a move or a reduction); for an event four, three of which wait for

@@ -129,6 +129,19 @@ pub struct ConditionalOrder {
     pub good_till: Option<i64>,
 }
 
+impl ConditionalOrder {
+    /// False where the order is one of [`Command::Place`](crate::Command::Place).
+    pub(crate) const fn has_conditions(&self) -> bool {
+        let Self {
+            place: _,
+            trigger,
+            display,
+            good_till,
+        } = self;
+        trigger.is_some() || display.is_some() || good_till.is_some()
+    }
+}
+
 impl From<Place> for ConditionalOrder {
     /// The order without conditions: executed as [`Command::Place`](crate::Command::Place) would.
     fn from(place: Place) -> Self {

@@ -120,7 +120,10 @@ fn orders() -> Vec<Command> {
         ],
     );
     let with = changed(
-        &ConditionalOrder::from(bid()),
+        &ConditionalOrder {
+            display: Some(2),
+            ..bid().into()
+        },
         &[
             |order| order.trigger = Some(90),
             |order| order.trigger = Some(91),

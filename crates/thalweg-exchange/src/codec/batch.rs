@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::error::CodecError;
 use super::fields::{Reader, Writer};
-use super::frame::HEAD_BYTES;
+use super::frame::{HEAD_BYTES, kind};
 use crate::command::{AccountSpec, SymbolSpec, SymbolType};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 
@@ -14,6 +14,66 @@ const SYMBOL_BYTES: usize = 64;
 /// An account without balances.
 const ACCOUNT_BYTES_MIN: usize = 12;
 const BALANCE_BYTES: usize = 12;
+
+/// What a batch is a list of, and how many bytes each takes at least.
+pub(super) struct Items {
+    what: &'static str,
+    bytes: usize,
+    is_fixed: bool,
+}
+
+impl Items {
+    pub(super) const SYMBOLS: Self = Self {
+        what: "symbols",
+        bytes: SYMBOL_BYTES,
+        is_fixed: true,
+    };
+    /// Each may be longer, by balances of as many bytes.
+    pub(super) const ACCOUNTS: Self = Self {
+        what: "accounts",
+        bytes: ACCOUNT_BYTES_MIN,
+        is_fixed: false,
+    };
+
+    /// `None` where the kind is of no batch.
+    pub(super) const fn of(kind: u8) -> Option<Self> {
+        match kind {
+            kind::ADD_SYMBOLS => Some(Self::SYMBOLS),
+            kind::ADD_ACCOUNTS => Some(Self::ACCOUNTS),
+            _ => None,
+        }
+    }
+
+    /// The longest batch that is not longer than `length`; the shortest of all where each is.
+    pub(super) const fn length_up_to(&self, length: usize) -> usize {
+        let room = length.saturating_sub(BYTES_MIN);
+        BYTES_MIN + room - room % self.bytes
+    }
+
+    /// What a batch of this length says at once if it cannot have so many items.
+    pub(super) const fn check_count(&self, count: usize, length: usize) -> Result<(), CodecError> {
+        let max = (length - BYTES_MIN) / self.bytes;
+        let (what, at) = (self.what, HEAD_BYTES);
+        if count > max {
+            return Err(CodecError::TooMany {
+                what,
+                at,
+                count,
+                max,
+            });
+        }
+        if count == max || count != 0 && !self.is_fixed {
+            return Ok(());
+        }
+        let at = BYTES_MIN + count * self.bytes;
+        Err(CodecError::Surplus {
+            at,
+            bytes: length - at,
+        })
+    }
+}
+
+const _: () = assert!(ACCOUNT_BYTES_MIN == BALANCE_BYTES, "lengths go by one step");
 
 pub(super) const fn symbols_bytes(symbols: &[SymbolSpec]) -> usize {
     BYTES_MIN + symbols.len() * SYMBOL_BYTES
@@ -38,7 +98,7 @@ pub(super) fn put_symbols(symbols: &[SymbolSpec], out: &mut Writer<'_>) {
 }
 
 pub(super) fn symbols(fields: &mut Reader<'_>) -> Result<Arc<[SymbolSpec]>, CodecError> {
-    let count = fields.count("symbols", SYMBOL_BYTES)?;
+    let count = fields.count(Items::SYMBOLS.what, SYMBOL_BYTES)?;
     let mut symbols = Vec::with_capacity(count);
     for _ in 0..count {
         symbols.push(SymbolSpec {
@@ -84,7 +144,7 @@ pub(super) fn put_accounts(accounts: &[AccountSpec], out: &mut Writer<'_>) {
 }
 
 pub(super) fn accounts(fields: &mut Reader<'_>) -> Result<Arc<[AccountSpec]>, CodecError> {
-    let count = fields.count("accounts", ACCOUNT_BYTES_MIN)?;
+    let count = fields.count(Items::ACCOUNTS.what, ACCOUNT_BYTES_MIN)?;
     let mut accounts = Vec::with_capacity(count);
     for _ in 0..count {
         let uid = UserId(fields.long()?);

@@ -9,7 +9,9 @@ use super::frame::{FRAME_BYTES_MAX, HEAD_BYTES};
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum CodecError {
-    /// The bytes end before the frame does, and are good so far: read more.
+    /// The bytes end before the frame does. As far as its head goes (version, kind, length, own
+    /// bytes) and the number of items of a batch, it is good: read more. The other fields are
+    /// looked at when all of them are there.
     Incomplete {
         /// Bytes of the frame, or of its head while not even that is there.
         needed: usize,
@@ -46,7 +48,7 @@ pub enum CodecError {
         what: &'static str,
         /// The length that the frame gives.
         length: usize,
-        /// The length of the kind; of a batch, its least.
+        /// The length of the kind; of a batch, the next lower one, or its least.
         expected: usize,
     },
     /// One of the kind's own bytes in the head is above its greatest value.
@@ -60,6 +62,8 @@ pub enum CodecError {
         /// The greatest value.
         max: u8,
     },
+    /// An order with conditions has none: it is another kind, an order without.
+    NoCondition,
     /// A small field is above its greatest value, or a bit without a meaning is set.
     OutOfRange {
         /// The field.
@@ -165,6 +169,10 @@ impl CodecError {
                 value,
                 max,
             } => write!(f, "byte {at} of {what} is {value}, the greatest is {max}"),
+            Self::NoCondition => write!(
+                f,
+                "byte 6 of a conditional order names no condition; such an order has kind 1"
+            ),
             Self::OutOfRange {
                 what,
                 at,

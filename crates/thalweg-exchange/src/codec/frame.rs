@@ -1,6 +1,7 @@
 //! The head of a frame, and the kinds.
 
 use super::error::CodecError;
+use super::{command, message, outcome};
 
 /// The version of the layout of commands and outcomes, at byte 5 of their frames.
 pub const VERSION: u8 = 1;
@@ -90,15 +91,24 @@ pub struct Frame {
 }
 
 /// What the first frame of `bytes` is about, and how long it is; all of it need not be there.
-/// The kind is not looked at beyond its [`Family`].
 ///
 /// # Errors
-/// A head that is not all there, a length outside the limits, a version that is not known.
+/// A head that is not all there, or one that no frame begins with: its version or kind is not
+/// known, or its length or own bytes are not of its kind. Where the number of a batch's items is
+/// there, the length must be one of so many.
 pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
     let head = Head::read(bytes)?;
     let family = Family::of(head.kind());
-    let bytes = head.length()?;
-    Ok(Frame { family, bytes })
+    let length = head.length()?;
+    match family {
+        Family::Command => drop(command::check(bytes, head)?),
+        Family::Outcome => drop(outcome::check(head)?),
+        Family::Message => drop(message::check(head)?),
+    }
+    Ok(Frame {
+        family,
+        bytes: length,
+    })
 }
 
 /// The head as one number, so that length, kind and version are compared at once.

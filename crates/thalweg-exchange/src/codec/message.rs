@@ -147,21 +147,8 @@ const fn kind_form(kind: u8) -> Option<(&'static str, usize, u8)> {
 #[inline]
 pub fn decode_message(bytes: &[u8]) -> Result<(Message, usize), CodecError> {
     let head = Head::read(bytes)?;
-    let length = head.length()?;
+    let ([bits, _], wrong) = check(head)?;
     let kind = head.kind();
-    let wanted = "message";
-    let form = kind_form(kind).ok_or(CodecError::UnknownKind { kind, wanted })?;
-    let (what, fields, bits_max) = form;
-    let expected = COMMON_BYTES + fields * 8;
-    let wrong = CodecError::WrongLength {
-        what,
-        length,
-        expected,
-    };
-    if length != expected {
-        return Err(wrong);
-    }
-    let [bits, _] = head.own_up_to(what, [bits_max, 0])?;
     let frame = head.frame(bytes)?;
     let (common, rest) = frame.split_first_chunk::<COMMON_BYTES>().ok_or(wrong)?;
     let mut fields = [0; 4];
@@ -177,7 +164,27 @@ pub fn decode_message(bytes: &[u8]) -> Result<(Message, usize), CodecError> {
         is_last: bits & IS_LAST != 0,
         body: body(kind, bits, fields)?,
     };
-    Ok((message, length))
+    Ok((message, frame.len()))
+}
+
+/// What is wrong with a message whatever comes after its head; else its own bytes, and the error of
+/// another length.
+#[inline]
+pub(super) fn check(head: Head) -> Result<([u8; 2], CodecError), CodecError> {
+    let length = head.length()?;
+    let (kind, wanted) = (head.kind(), "message");
+    let form = kind_form(kind).ok_or(CodecError::UnknownKind { kind, wanted })?;
+    let (what, fields, bits_max) = form;
+    let expected = COMMON_BYTES + fields * 8;
+    let wrong = CodecError::WrongLength {
+        what,
+        length,
+        expected,
+    };
+    if length != expected {
+        return Err(wrong);
+    }
+    Ok((head.own_up_to(what, [bits_max, 0])?, wrong))
 }
 
 #[inline]

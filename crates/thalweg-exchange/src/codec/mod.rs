@@ -11,14 +11,15 @@
 //! | 5 | 1 | [`VERSION`], of market messages [`MESSAGE_VERSION`] |
 //! | 6 | 2 | two bytes of the kind's own: small fields, 0 where there are none |
 //!
-//! Frames stand one after another; [`peek`] says how long the first is, and of which [`Family`].
+//! Frames stand one after another; [`peek`] says how long the first is, and of which [`Family`],
+//! or that no frame has such a head.
 //! One meaning has one form: what decodes gives the same bytes when it is encoded again, and every
 //! bit without a meaning must be 0.
 //!
-//! *Cost.* Encoding writes into the caller's bytes and allocates nothing. Nor does decoding, but
-//! for [`PlaceWith`](Command::PlaceWith) (one allocation) and the batches. What those allocate is
-//! bounded by the bytes that are there, at six bytes for one at most while they are decoded, never
-//! by a number that the bytes only claim.
+//! *Cost.* Encoding writes into the caller's bytes and allocates nothing. Decoding allocates once
+//! for [`PlaceWith`](Command::PlaceWith), for batches, and for the events of an outcome where the
+//! caller's buffer has no room for them. All that is bounded by the bytes that are there, at six
+//! bytes for one at most while they are decoded, never by a number that the bytes only claim.
 //!
 //! ```
 //! use thalweg_exchange::codec::{decode_command, encode_command};

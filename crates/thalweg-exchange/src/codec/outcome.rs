@@ -219,22 +219,7 @@ fn put_rare<'o>(event: &Event, out: &'o mut [u8]) -> &'o mut [u8] {
 pub fn decode_outcome(bytes: &[u8], events: &mut Events) -> Result<(Outcome, usize), CodecError> {
     events.clear();
     let head = Head::read(bytes)?;
-    let length = head.length()?;
-    let kind = head.kind();
-    if kind != kind::OUTCOME {
-        let wanted = "outcome";
-        return Err(CodecError::UnknownKind { kind, wanted });
-    }
-    let what = "an outcome";
-    let short = CodecError::WrongLength {
-        what,
-        length,
-        expected: BYTES_MIN,
-    };
-    if length < BYTES_MIN {
-        return Err(short);
-    }
-    head.own_up_to(what, [0; 2])?;
+    let short = check(head)?;
     let frame = head.frame(bytes)?;
     let (front, _) = frame.split_first_chunk::<BYTES_MIN>().ok_or(short)?;
     let code = int(front, RESULT_AT);
@@ -251,7 +236,29 @@ pub fn decode_outcome(bytes: &[u8], events: &mut Events) -> Result<(Outcome, usi
     }
     fields.end()?;
     let sequence = long(front, HEAD_BYTES) as u64;
-    Ok((Outcome { sequence, result }, length))
+    Ok((Outcome { sequence, result }, frame.len()))
+}
+
+/// What is wrong with an outcome whatever comes after its head; else the error of one that is too
+/// short.
+pub(super) fn check(head: Head) -> Result<CodecError, CodecError> {
+    let length = head.length()?;
+    let kind = head.kind();
+    if kind != kind::OUTCOME {
+        let wanted = "outcome";
+        return Err(CodecError::UnknownKind { kind, wanted });
+    }
+    let what = "an outcome";
+    let short = CodecError::WrongLength {
+        what,
+        length,
+        expected: BYTES_MIN,
+    };
+    if length < BYTES_MIN {
+        return Err(short);
+    }
+    head.own_up_to(what, [0; 2])?;
+    Ok(short)
 }
 
 /// The usual ones without a search.

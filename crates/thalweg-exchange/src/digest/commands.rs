@@ -16,7 +16,10 @@ pub(super) fn of_command(command: &Command, result: ResultCode) -> u64 {
     let first = |kind: u8| u64::from(kind) << 8 | result;
     match *command {
         Command::Place(ref place) => of_place(first(kind::PLACE), place),
-        Command::PlaceWith(ref order) => of_conditional(first(kind::PLACE_WITH), order),
+        Command::PlaceWith(ref order) if order.has_conditions() => {
+            of_conditional(first(kind::PLACE_WITH), order)
+        }
+        Command::PlaceWith(ref order) => of_place(first(kind::PLACE), &order.place),
         Command::Cancel {
             uid,
             symbol,

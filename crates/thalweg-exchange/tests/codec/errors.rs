@@ -172,7 +172,7 @@ fn orders_that_are_wrong() {
     let order = bytes_of(&Command::Place(place()));
     assert_eq!(
         said(&order, 6, &[6]),
-        "the order type at byte 6 is 6, the greatest is 5"
+        "the order type at byte 6 is 6, which is not known"
     );
     assert_eq!(
         said(&order, 6, &[16]),
@@ -186,22 +186,32 @@ fn orders_that_are_wrong() {
         said(&order, 7, &[9]),
         "the order's flags at byte 7 is 9, which is not known"
     );
-    let conditional = bytes_of(&Command::PlaceWith(Arc::new(ConditionalOrder {
-        place: place(),
-        trigger: None,
-        display: None,
-        good_till: None,
-    })));
+    let with = |trigger, good_till| {
+        bytes_of(&Command::PlaceWith(Arc::new(ConditionalOrder {
+            trigger,
+            good_till,
+            ..place().into()
+        })))
+    };
     for (at, what) in [
         (52, "the trigger"),
         (60, "the display size"),
         (68, "the last time"),
     ] {
+        let conditional = if at == 68 {
+            with(Some(1), None)
+        } else {
+            with(None, Some(1))
+        };
         assert_eq!(
             said(&conditional, at, &[9]),
             format!("{what} of an order without one at byte {at} is 9, the greatest is 0")
         );
     }
+    assert_eq!(
+        said(&with(Some(1), None), 6, &[1]),
+        "byte 6 of a conditional order names no condition; such an order has kind 1"
+    );
     let cancel = bytes_of(&Command::Cancel {
         uid: UserId(1),
         symbol: SymbolId(2),
@@ -257,6 +267,14 @@ fn other_commands_that_are_wrong() {
         balances: vec![(CurrencyId(1), 5)],
     };
     let accounts = bytes_of(&Command::AddAccounts([account].into()));
+    assert_eq!(
+        said(&accounts, 0, &[47]),
+        "the length at byte 0 is 47, that of a batch of accounts is 36"
+    );
+    assert_eq!(
+        said(&accounts, 8, &[0]),
+        "the frame's fields end at byte 12, and 24 bytes follow"
+    );
     assert_eq!(
         said(&accounts, 8, &[255; 4]),
         "4294967295 accounts said at byte 8, the frame has room for 2"

@@ -71,14 +71,18 @@ fn place() -> impl Strategy<Value = Place> {
 
 fn conditional() -> impl Strategy<Value = Command> {
     let wish = || option::of(number());
-    (place(), wish(), wish(), wish()).prop_map(|(place, trigger, display, good_till)| {
-        Command::PlaceWith(Arc::new(ConditionalOrder {
-            place,
-            trigger,
-            display,
-            good_till,
-        }))
-    })
+    (place(), wish(), wish(), wish(), number()).prop_map(
+        |(place, trigger, display, good_till, time)| {
+            // Without any it would be an order of another kind.
+            let is_plain = trigger.is_none() && display.is_none();
+            Command::PlaceWith(Arc::new(ConditionalOrder {
+                place,
+                trigger,
+                display,
+                good_till: good_till.or(is_plain.then_some(time)),
+            }))
+        },
+    )
 }
 
 fn spec() -> impl Strategy<Value = SymbolSpec> {

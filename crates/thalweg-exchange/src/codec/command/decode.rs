@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::super::batch;
 use super::super::error::CodecError;
-use super::super::fields::{Reader, action, int, long, order_type, small};
+use super::super::fields::{Reader, action, int, long, order_type};
 use super::super::frame::{HEAD_BYTES, Head, kind};
 use super::{
     AMEND_BYTES, BALANCE_BYTES, CANCEL, CANCEL_ALL_BYTES, CANCEL_BYTES, CONDITION_BITS, MOVE,
@@ -114,20 +114,7 @@ fn place<const N: usize>(frame: &[u8; N], [first, flags]: [u8; 2]) -> Option<Pla
 #[cold]
 #[inline(never)]
 fn decode_rare(bytes: &[u8], head: Head) -> Result<(Command, usize), CodecError> {
-    let length = head.length()?;
-    let wanted = "command";
-    let kind = head.kind();
-    let Form(what, expected, own_max) =
-        form(kind).ok_or(CodecError::UnknownKind { kind, wanted })?;
-    let is_batch = matches!(kind, kind::ADD_SYMBOLS | kind::ADD_ACCOUNTS);
-    if length < expected || length > expected && !is_batch {
-        return Err(CodecError::WrongLength {
-            what,
-            length,
-            expected,
-        });
-    }
-    let own = head.own_up_to(what, own_max)?;
+    let (own, kind) = (check(bytes, head)?, head.kind());
     let frame = head.frame(bytes)?;
     let mut fields = Reader::new(frame, HEAD_BYTES);
     let command = match kind {
@@ -176,7 +163,45 @@ fn decode_rare(bytes: &[u8], head: Head) -> Result<(Command, usize), CodecError>
         _ => of_symbol(kind, &mut fields)?,
     };
     fields.end()?;
-    Ok((command, length))
+    Ok((command, frame.len()))
+}
+
+/// What is wrong with a command whatever comes after its head, and after the number of items of a
+/// batch; else its own bytes.
+pub(in super::super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], CodecError> {
+    let length = head.length()?;
+    let (kind, wanted) = (head.kind(), "command");
+    let Form(what, least, own_max) = form(kind).ok_or(CodecError::UnknownKind { kind, wanted })?;
+    let expected = match batch::Items::of(kind) {
+        Some(items) => items.length_up_to(length),
+        None => least,
+    };
+    if length != expected {
+        return Err(CodecError::WrongLength {
+            what,
+            length,
+            expected,
+        });
+    }
+    let own = head.own_up_to(what, own_max)?;
+    if matches!(kind, kind::PLACE | kind::PLACE_WITH) {
+        let code = own[0] & 7;
+        order_type(code).ok_or(CodecError::UnknownCode {
+            what: "the order type",
+            at: 6,
+            code: code.into(),
+        })?;
+    }
+    if kind == kind::PLACE_WITH && CONDITION_BITS.iter().all(|bit| own[0] & bit == 0) {
+        return Err(CodecError::NoCondition);
+    }
+    if let Some(items) = batch::Items::of(kind)
+        && let Some((_, count)) = bytes.split_first_chunk::<HEAD_BYTES>()
+        && let Some(count) = count.first_chunk()
+    {
+        items.check_count(u32::from_le_bytes(*count) as usize, length)?;
+    }
+    Ok(own)
 }
 
 fn cancel_all(fields: &mut Reader<'_>, own: u8) -> Result<Command, CodecError> {
@@ -198,7 +223,7 @@ fn cancel_all(fields: &mut Reader<'_>, own: u8) -> Result<Command, CodecError> {
 }
 
 fn order(fields: &mut Reader<'_>, [first, flags]: [u8; 2]) -> Result<Place, CodecError> {
-    let code = small("the order type", 6, first & 7, 5)?;
+    let code = first & 7;
     let unknown = |what, at, code: u8| CodecError::UnknownCode {
         what,
         at,

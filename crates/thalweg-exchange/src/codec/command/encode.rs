@@ -12,18 +12,16 @@ use crate::command::{Amend, Command, Place};
 use crate::ids::SymbolId;
 use crate::order_terms::ConditionalOrder;
 
-/// Writes a command's frame at the beginning of `out`; the result is its length in bytes.
+/// Writes a command's frame at the beginning of `out`; the result is its length in bytes. An order
+/// [with conditions](Command::PlaceWith) that has none is written as the order that it is, and
+/// comes back as a [`Command::Place`].
 ///
 /// # Errors
 /// [`CodecError::NoRoom`], or of a batch [`CodecError::TooLong`]; nothing is written then.
 #[inline]
 pub fn encode_command(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
     let (head, symbol, fields) = match *command {
-        Command::Place(ref place) => {
-            let out = room::<PLACE_BYTES>(out)?;
-            put_place(place, Head::new(PLACE_BYTES, kind::PLACE, own(place)), out);
-            return Ok(PLACE_BYTES);
-        }
+        Command::Place(ref place) => return encode_place(place, out),
         Command::Cancel {
             uid,
             symbol,
@@ -56,6 +54,13 @@ pub fn encode_command(command: &Command, out: &mut [u8]) -> Result<usize, CodecE
     Ok(MOVE_BYTES)
 }
 
+#[inline]
+fn encode_place(place: &Place, out: &mut [u8]) -> Result<usize, CodecError> {
+    let out = room::<PLACE_BYTES>(out)?;
+    put_place(place, Head::new(PLACE_BYTES, kind::PLACE, own(place)), out);
+    Ok(PLACE_BYTES)
+}
+
 /// The own bytes of an order without conditions.
 #[inline]
 const fn own(place: &Place) -> [u8; 2] {
@@ -75,6 +80,11 @@ fn put_place<const N: usize>(place: &Place, head: Head, out: &mut [u8; N]) {
 #[cold]
 #[inline(never)]
 fn encode_rare(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
+    if let Command::PlaceWith(order) = command
+        && !order.has_conditions()
+    {
+        return encode_place(&order.place, out);
+    }
     let length = command_bytes(command);
     let out = &mut Writer::new(room_for(out, length)?);
     let one_long = |out: &mut Writer<'_>, kind, value| {

@@ -4,6 +4,7 @@
 mod decode;
 mod encode;
 
+pub(super) use self::decode::check;
 pub use self::decode::{decode_command, decode_command_into};
 pub use self::encode::encode_command;
 use super::batch;
@@ -44,7 +45,8 @@ const OF_SYMBOL: u8 = 2;
 pub fn command_bytes(command: &Command) -> usize {
     match command {
         Command::Place(_) => PLACE_BYTES,
-        Command::PlaceWith(_) => PLACE_WITH_BYTES,
+        Command::PlaceWith(order) if order.has_conditions() => PLACE_WITH_BYTES,
+        Command::PlaceWith(_) => PLACE_BYTES,
         Command::Amend(_) => AMEND_BYTES,
         Command::Cancel { .. } => CANCEL_BYTES,
         Command::Move { .. } | Command::Reduce { .. } => MOVE_BYTES,
