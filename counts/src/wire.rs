@@ -58,9 +58,9 @@ fn message() -> Work {
     let (mut exchange, lap) = lap();
     let mut builder = Builder::from_books(&exchange.state.matching, Epoch(2), Options::default());
     let mut messages: Vec<Message> = Vec::new();
-    for command in &lap {
+    for (number, command) in (0..).zip(&lap) {
         exchange.apply(command);
-        let told = builder.apply(0, command, ResultCode::Success, &exchange.events);
+        let told = builder.apply(number, command, ResultCode::Success, &exchange.events);
         messages.extend(told.expect("nothing is left out"));
     }
     messages.truncate(CAPACITY);
@@ -80,20 +80,23 @@ fn market() -> Work {
     let (mut exchange, lap) = lap();
     let mut builder = Builder::from_books(&exchange.state.matching, Epoch(2), Options::default());
     let mut events: Vec<Vec<Event>> = Vec::new();
+    let mut number = 0;
     // From the second lap on, every order is where the lap before left it.
     for round in 0..2 {
         events.clear();
         for (command, at) in lap.iter().zip(0..) {
             exchange.apply(command);
             events.push(exchange.events.to_vec());
-            let told = builder.apply(at, command, ResultCode::Success, &exchange.events);
+            let told = builder.apply(number, command, ResultCode::Success, &exchange.events);
             assert!(told.is_ok(), "lap {round}, command {at}");
+            number += 1;
         }
     }
     let mut at = 0;
-    rounds(move |number| {
+    rounds(move |_| {
         let told = builder.apply(number, &lap[at], ResultCode::Success, &events[at]);
         assert!(black_box(told).is_ok());
+        number += 1;
         at = (at + 1) % CAPACITY;
     })
 }

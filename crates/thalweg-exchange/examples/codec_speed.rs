@@ -105,12 +105,13 @@ fn outcomes(stream: &LoadStream) -> Result<(Outcomes, Vec<Message>), Box<dyn Err
     let mut events = Events::with_capacity(1024);
     let mut builder = Builder::new(Epoch(1), Options::default());
     let (mut outcomes, mut messages) = (Vec::new(), Vec::new());
-    for command in &stream.setup {
+    let begin = stream.setup.len() as u64;
+    for (number, command) in (0..).zip(&stream.setup) {
         let result = apply(&mut state, command, &mut events);
         assert_eq!(result, ResultCode::Success);
-        builder.apply(0, command, result, &events)?;
+        builder.apply(number, command, result, &events)?;
     }
-    for (sequence, command) in (0..).zip(&stream.commands) {
+    for (sequence, command) in (begin..).zip(&stream.commands) {
         let result = apply(&mut state, command, &mut events);
         messages.extend_from_slice(builder.apply(sequence, command, result, &events)?);
         outcomes.push((Outcome { sequence, result }, events.to_vec()));

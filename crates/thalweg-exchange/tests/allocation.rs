@@ -263,15 +263,17 @@ fn frequent_frames_are_written_and_read_without_allocation() {
     let mut state = State::default();
     let (mut events, mut back) = (Events::with_capacity(64), Events::with_capacity(64));
     let mut builder = Builder::new(Epoch(1), Options::default());
-    for command in Mix::setup() {
+    let setup = Mix::setup();
+    let begin = setup.len() as u64;
+    for (number, command) in (0..).zip(setup) {
         let result = apply(&mut state, &command, &mut events);
         builder
-            .apply(0, &command, result, &events)
+            .apply(number, &command, result, &events)
             .expect("in step");
     }
     let (mut frame, mut read) = ([0; 4096], Command::Nop);
     let mut calls = 0;
-    for sequence in 0..5_000 {
+    for sequence in begin..begin + 5_000 {
         let command = mix.next();
         let result = apply(&mut state, &command, &mut events);
         let told = builder.apply(sequence, &command, result, &events);

@@ -57,7 +57,8 @@ fn ready(load: &Load) -> (State, Desk) {
     let state = load
         .flow
         .ready_seen(Rules::MENDED, |command, result, events| {
-            let told = builder.apply(0, command, result, events);
+            let number = builder.command().map_or(0, |last| last + 1);
+            let told = builder.apply(number, command, result, events);
             assert!(told.is_ok(), "wrong result: {told:?}");
         });
     let desk = Desk {
@@ -114,7 +115,9 @@ impl Desk {
         events: &[Event],
     ) {
         self.out.outcome(sequence, result, events);
-        let messages = self.builder.apply(sequence, command, result, events);
+        // The commands before these were numbered, too.
+        let number = self.builder.command().map_or(0, |last| last + 1);
+        let messages = self.builder.apply(number, command, result, events);
         for message in messages.expect("every outcome came, in order") {
             self.out.message(message);
         }

@@ -10,8 +10,8 @@ use super::frame::{FRAME_BYTES_MAX, HEAD_BYTES};
 #[non_exhaustive]
 pub enum CodecError {
     /// The bytes end before the frame does. As far as its head goes (version, kind, length, own
-    /// bytes) and the number of items of a batch, it is good: read more. The other fields are
-    /// looked at when all of them are there.
+    /// bytes) and the numbers of items of a batch or a snapshot, it is good: read more. The other
+    /// fields are looked at when all of them are there.
     Incomplete {
         /// Bytes of the frame, or of its head while not even that is there.
         needed: usize,

@@ -1,13 +1,14 @@
 //! The head of a frame, and the kinds.
 
 use super::error::CodecError;
-use super::{command, message, outcome};
+use super::{command, message, outcome, snapshot};
 
 /// The version of the layout of commands and outcomes, at byte 5 of their frames.
 pub const VERSION: u8 = 1;
-/// The version of the layout of market messages, at byte 5 of their frames. From 2 on they have an
-/// [`Epoch`](crate::market::Epoch); logs of commands stay readable.
-pub const MESSAGE_VERSION: u8 = 2;
+/// The version of the layout of market messages and snapshots, at byte 5 of their frames. From 2 on
+/// they have an [`Epoch`](crate::market::Epoch), from 3 on [channels](crate::market::Channels) and
+/// no number of a command; logs of commands stay readable.
+pub const MESSAGE_VERSION: u8 = 3;
 /// The longest frame, in bytes: 16 MiB.
 pub const FRAME_BYTES_MAX: usize = 1 << 24;
 pub(super) const HEAD_BYTES: usize = 8;
@@ -46,11 +47,13 @@ pub(crate) mod kind {
     pub(crate) const ADDED: u8 = 161;
     pub(crate) const REDUCED: u8 = 162;
     pub(crate) const FILLED: u8 = 163;
-    pub(crate) const MOVED: u8 = 164;
+    // 164 was a moved order.
     pub(crate) const REMOVED: u8 = 165;
     pub(crate) const LEVEL: u8 = 166;
     pub(crate) const BEST: u8 = 167;
     pub(crate) const CLEARED: u8 = 168;
+
+    pub(crate) const SNAPSHOT: u8 = 192;
 }
 
 /// What a frame is about.
@@ -60,8 +63,10 @@ pub enum Family {
     Command,
     /// An [`Outcome`](super::Outcome): kinds 128 to 159.
     Outcome,
-    /// A market [`Message`](crate::market::Message): kinds from 160.
+    /// A market [`Message`](crate::market::Message): kinds 160 to 191.
     Message,
+    /// A [`Snapshot`](crate::market::Snapshot): kinds from 192.
+    Snapshot,
 }
 
 impl Family {
@@ -69,14 +74,15 @@ impl Family {
         match kind {
             0..128 => Self::Command,
             128..160 => Self::Outcome,
-            160.. => Self::Message,
+            160..192 => Self::Message,
+            192.. => Self::Snapshot,
         }
     }
 
     const fn version(self) -> u8 {
         match self {
             Self::Command | Self::Outcome => VERSION,
-            Self::Message => MESSAGE_VERSION,
+            Self::Message | Self::Snapshot => MESSAGE_VERSION,
         }
     }
 }
@@ -94,8 +100,8 @@ pub struct Frame {
 ///
 /// # Errors
 /// A head that is not all there, or one that no frame begins with: its version or kind is not
-/// known, or its length or own bytes are not of its kind. Where the number of a batch's items is
-/// there, the length must be one of so many.
+/// known, or its length or own bytes are not of its kind. Where the number of items of a batch or a
+/// snapshot is there, the length must be one of so many.
 pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
     let head = Head::read(bytes)?;
     let family = Family::of(head.kind());
@@ -104,6 +110,7 @@ pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
         Family::Command => drop(command::check(bytes, head)?),
         Family::Outcome => drop(outcome::check(head)?),
         Family::Message => drop(message::check(head)?),
+        Family::Snapshot => drop(snapshot::check(bytes, head)?),
     }
     Ok(Frame {
         family,

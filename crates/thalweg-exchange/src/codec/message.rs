@@ -6,12 +6,12 @@ use super::frame::{HEAD_BYTES, Head, kind, room};
 use crate::command::Action;
 use crate::ids::SymbolId;
 use crate::market::{
-    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, OrderChange, OrderReference, Quote,
-    SymbolSequence,
+    BestPrices, Body, Channels, Epoch, FeedSequence, LevelDelta, Message, OrderChange,
+    OrderReference, Quote, SymbolSequence,
 };
 
-/// What every message has: head, symbol, epoch, its two numbers, the command's number.
-const COMMON_BYTES: usize = HEAD_BYTES + 36;
+/// What every message has: head, symbol, epoch, its two numbers.
+const COMMON_BYTES: usize = HEAD_BYTES + 28;
 /// The longest frame of a message, in bytes.
 pub const MESSAGE_BYTES_MAX: usize = FOUR_BYTES;
 
@@ -74,9 +74,6 @@ pub fn encode_message(message: &Message, out: &mut [u8]) -> Result<usize, CodecE
                 OrderChange::Filled { order, size, left } => {
                     (kind::FILLED, 0, [order.0 as i64, size, left])
                 }
-                OrderChange::Moved { order, price, left } => {
-                    (kind::MOVED, 0, [order.0 as i64, price, left])
-                }
                 OrderChange::Removed { order, left } => {
                     (kind::REMOVED, 0, [order.0 as i64, left, 0])
                 }
@@ -110,14 +107,14 @@ fn put<const N: usize, const F: usize>(
 ) -> Result<usize, CodecError> {
     const { assert!(N == COMMON_BYTES + F * 8) };
     let out = room::<N>(out)?;
-    let head = Head::new(N, kind, [bits | u8::from(message.is_last), 0]);
+    let own = [bits | u8::from(message.is_last), message.channels.code()];
+    let head = Head::new(N, kind, own);
     put_longs(out, 0, [head.0 as i64]);
     put_int(out, HEAD_BYTES, message.symbol.0);
     let numbers = [
         message.epoch.0,
         message.sequence.0,
         message.symbol_sequence.0,
-        message.command,
     ];
     put_longs(out, 12, numbers.map(|number| number as i64));
     put_longs(out, COMMON_BYTES, fields);
@@ -131,7 +128,6 @@ const fn kind_form(kind: u8) -> Option<(&'static str, usize, u8)> {
         kind::ADDED => ("an added order", 3, IS_LAST | BID),
         kind::REDUCED => ("a reduced order", 3, IS_LAST),
         kind::FILLED => ("a filled order", 3, IS_LAST),
-        kind::MOVED => ("a moved order", 3, IS_LAST),
         kind::REMOVED => ("a removed order", 2, IS_LAST),
         kind::LEVEL => ("a level", 3, IS_LAST | BID),
         kind::BEST => ("best prices", 4, IS_LAST | HAS_ASK | HAS_BID),
@@ -147,7 +143,7 @@ const fn kind_form(kind: u8) -> Option<(&'static str, usize, u8)> {
 #[inline]
 pub fn decode_message(bytes: &[u8]) -> Result<(Message, usize), CodecError> {
     let head = Head::read(bytes)?;
-    let ([bits, _], wrong) = check(head)?;
+    let ([bits, channels], wrong) = check(head)?;
     let kind = head.kind();
     let frame = head.frame(bytes)?;
     let (common, rest) = frame.split_first_chunk::<COMMON_BYTES>().ok_or(wrong)?;
@@ -160,7 +156,7 @@ pub fn decode_message(bytes: &[u8]) -> Result<(Message, usize), CodecError> {
         epoch: Epoch(long(common, 12) as u64),
         sequence: FeedSequence(long(common, 20) as u64),
         symbol_sequence: SymbolSequence(long(common, 28) as u64),
-        command: long(common, 36) as u64,
+        channels: channels_of(channels)?,
         is_last: bits & IS_LAST != 0,
         body: body(kind, bits, fields)?,
     };
@@ -184,7 +180,17 @@ pub(super) fn check(head: Head) -> Result<([u8; 2], CodecError), CodecError> {
     if length != expected {
         return Err(wrong);
     }
-    Ok((head.own_up_to(what, [bits_max, 0])?, wrong))
+    Ok((head.own_up_to(what, [bits_max, Channels::CODE_MAX])?, wrong))
+}
+
+/// The channels of a second own byte that was checked.
+#[inline]
+pub(super) fn channels_of(code: u8) -> Result<Channels, CodecError> {
+    Channels::from_code(code).ok_or(CodecError::UnknownCode {
+        what: "the channels",
+        at: 7,
+        code: code.into(),
+    })
 }
 
 #[inline]
@@ -213,11 +219,6 @@ fn body(kind: u8, bits: u8, fields: [i64; 4]) -> Result<Body, CodecError> {
         kind::FILLED => Body::Order(OrderChange::Filled {
             order,
             size: second,
-            left: third,
-        }),
-        kind::MOVED => Body::Order(OrderChange::Moved {
-            order,
-            price: second,
             left: third,
         }),
         kind::REMOVED => Body::Order(OrderChange::Removed {

@@ -1,4 +1,4 @@
-//! The wire form: commands, what came of them, and market messages, as bytes.
+//! The wire form: commands, what came of them, market messages and snapshots, as bytes.
 //!
 //! For gateways, journals and replicas. A *frame* is one of them: eight bytes of head, then fields
 //! of fixed size and place, little-endian, nothing aligned. `docs/exchange-codec.md` has the
@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | 0 | 4 | length of the frame in bytes, these included |
 //! | 4 | 1 | kind |
-//! | 5 | 1 | [`VERSION`], of market messages [`MESSAGE_VERSION`] |
+//! | 5 | 1 | [`VERSION`], of market messages and snapshots [`MESSAGE_VERSION`] |
 //! | 6 | 2 | two bytes of the kind's own: small fields, 0 where there are none |
 //!
 //! Frames stand one after another; [`peek`] says how long the first is, and of which [`Family`],
@@ -17,9 +17,10 @@
 //! bit without a meaning must be 0.
 //!
 //! *Cost.* Encoding writes into the caller's bytes and allocates nothing. Decoding allocates once
-//! for [`PlaceWith`](Command::PlaceWith), for batches, and for the events of an outcome where the
-//! caller's buffer has no room for them. All that is bounded by the bytes that are there, at six
-//! bytes for one at most while they are decoded, never by a number that the bytes only claim.
+//! for [`PlaceWith`](Command::PlaceWith), for batches, and for the events of an outcome or the
+//! levels and orders of a snapshot where the caller's buffer has no room for them. All that is
+//! bounded by the bytes that are there, at six bytes for one at most while they are decoded, never
+//! by a number that the bytes only claim.
 //!
 //! ```
 //! use thalweg_exchange::codec::{decode_command, encode_command};
@@ -40,6 +41,7 @@ mod fields;
 mod frame;
 mod message;
 mod outcome;
+mod snapshot;
 
 pub use self::command::{command_bytes, decode_command, decode_command_into, encode_command};
 pub use self::error::CodecError;
@@ -47,6 +49,7 @@ pub(crate) use self::frame::kind;
 pub use self::frame::{FRAME_BYTES_MAX, Family, Frame, MESSAGE_VERSION, VERSION, peek};
 pub use self::message::{MESSAGE_BYTES_MAX, decode_message, encode_message, message_bytes};
 pub use self::outcome::{Outcome, decode_outcome, encode_outcome, outcome_bytes};
+pub use self::snapshot::{decode_snapshot, encode_snapshot, snapshot_bytes};
 
 /// The longest frame of a command that is not a batch.
 pub const SINGLE_COMMAND_BYTES_MAX: usize = 76;

@@ -239,11 +239,9 @@ pub fn decode_outcome(bytes: &[u8], events: &mut Events) -> Result<(Outcome, usi
     Ok((Outcome { sequence, result }, frame.len()))
 }
 
-/// What is wrong with an outcome whatever comes after its head; else the error of one that is too
-/// short.
+/// What is wrong with an outcome by its head alone; else the error of one that is too short.
 pub(super) fn check(head: Head) -> Result<CodecError, CodecError> {
-    let length = head.length()?;
-    let kind = head.kind();
+    let (length, kind) = (head.length()?, head.kind());
     if kind != kind::OUTCOME {
         let wanted = "outcome";
         return Err(CodecError::UnknownKind { kind, wanted });
@@ -257,8 +255,7 @@ pub(super) fn check(head: Head) -> Result<CodecError, CodecError> {
     if length < BYTES_MIN {
         return Err(short);
     }
-    head.own_up_to(what, [0; 2])?;
-    Ok(short)
+    head.own_up_to(what, [0; 2]).map(|_| short)
 }
 
 /// The usual ones without a search.

@@ -1,16 +1,19 @@
 //! From commands and their outcomes to messages.
 
+use std::collections::BTreeMap;
 use std::{error, fmt};
 
-use super::message::{BestPrices, Epoch, FeedSequence, Message, SymbolSequence};
-use super::shadow::{SymbolFeed, Telling, key};
+use super::Options;
+use super::message::{
+    BestPrices, Body, Epoch, FeedSequence, Message, OrderReference, SymbolSequence,
+};
+use super::shadow::{Numbers, SymbolFeed, key};
 use super::snapshot::Snapshot;
 use super::tape::Tape;
-use super::{Channels, Options};
 use crate::book::Level;
 use crate::command::{Action, Command};
 use crate::event::Event;
-use crate::ids::{OrderId, SymbolId};
+use crate::ids::{OrderId, SymbolId, UserId};
 use crate::matching::Matching;
 use crate::result_code::ResultCode;
 use crate::symbol_index::SymbolIndex;
@@ -27,10 +30,24 @@ pub enum OutOfStep {
         /// The order.
         order: OrderId,
     },
-    /// A command succeeded on a symbol that was never added.
+    /// An order comes to rest, or to wait, and its owner has one of this id there.
+    SecondOrder {
+        /// Where.
+        symbol: SymbolId,
+        /// The order.
+        order: OrderId,
+    },
+    /// A command succeeded on a symbol that was never added, or was removed.
     UnknownSymbol {
         /// The symbol.
         symbol: SymbolId,
+    },
+    /// The outcome is not that of the next command: some are missing, or it came before.
+    Number {
+        /// The number of the next command.
+        expected: u64,
+        /// The number that came.
+        got: u64,
     },
 }
 
@@ -41,9 +58,16 @@ impl fmt::Display for OutOfStep {
                 f,
                 "market data is out of step: order {order} of symbol {symbol} is not resting"
             ),
-            Self::UnknownSymbol { symbol } => write!(
+            Self::SecondOrder { symbol, order } => write!(
                 f,
-                "market data is out of step: symbol {symbol} was never added"
+                "market data is out of step: a second order {order} of one owner in symbol {symbol}"
+            ),
+            Self::UnknownSymbol { symbol } => {
+                write!(f, "market data is out of step: there is no symbol {symbol}")
+            }
+            Self::Number { expected, got } => write!(
+                f,
+                "market data is out of step: command {expected} expected, {got} came"
             ),
         }
     }
@@ -55,19 +79,25 @@ impl error::Error for OutOfStep {}
 ///
 /// Pure and deterministic: the same outcomes give the same messages. It never looks at the
 /// engine's books, so it can run in the publish stage, on any thread; instead it keeps a shadow of
-/// the resting orders (48 bytes and an index entry each) and of the levels (24 bytes each). The
-/// engine does nothing for it, and nothing at all where there is none.
+/// the resting orders (48 bytes and an index entry each) and of the levels (up to 72 bytes each,
+/// places in the order of prices included). The engine does nothing for it, and nothing at all
+/// where there is none. Of symbols that were removed it keeps their last numbers.
 ///
 /// No allocation once it has seen the most orders, levels and messages that it will see; but for
-/// new symbols, stop orders that wait, and orders that hide lots. Cost per command: a look-up per
-/// order that an event names, and a binary search per level; a level that comes or goes moves up to
-/// 64 others by 24 bytes each, near the market fewer.
+/// symbols that are added (again, too: after a removal or a reset), stop orders that wait, and
+/// orders that hide lots. Cost per command: a look-up per order that an event names, two for one
+/// that comes to rest, and a binary search per level; a level that comes or goes moves up to 64
+/// others by 16 bytes each, near the market fewer.
 #[derive(Clone, Debug)]
 pub struct Builder {
     options: Options,
     tape: Tape,
+    /// The number of the last command.
+    command: Option<u64>,
     feeds: Vec<SymbolFeed>,
     index: SymbolIndex,
+    /// What goes on if a symbol that was removed is added again.
+    removed: BTreeMap<SymbolId, Numbers>,
 }
 
 impl Builder {
@@ -77,15 +107,17 @@ impl Builder {
     pub fn new(epoch: Epoch, options: Options) -> Self {
         Self {
             options,
-            tape: Tape::new(epoch, options.messages),
+            tape: Tape::new(epoch, options.channels, options.messages),
+            command: None,
             feeds: Vec::new(),
             index: SymbolIndex::default(),
+            removed: BTreeMap::new(),
         }
     }
 
     /// For an exchange with these books; the epoch is a new one here too. Subscribers need a
-    /// [snapshot](Self::snapshot) first: where orders rest already, they count as the symbol's
-    /// message 1, which nobody else tells.
+    /// [snapshot](Self::snapshot) first: where orders rest already, they count as message 1 of the
+    /// symbol and of the feed, which nobody else tells.
     ///
     /// Cost: goes through all resting orders.
     #[must_use]
@@ -95,7 +127,10 @@ impl Builder {
             let at = builder.list(book.spec().id);
             let feed = &mut builder.feeds[at];
             feed.learn(book);
-            feed.sequence = SymbolSequence(u64::from(feed.orders() != 0));
+            if feed.orders() != 0 {
+                feed.numbers.sequence = SymbolSequence(1);
+                builder.tape.sequence = FeedSequence(1);
+            }
         }
         builder
     }
@@ -104,33 +139,34 @@ impl Builder {
     /// in the order in which they happened, then the levels that changed, then the best prices if
     /// those did.
     ///
-    /// `command_number` comes back in [`Message::command`]. Commands that changed no book make no
-    /// message.
+    /// `number` rises by one with each command, refused ones included, from wherever it begins: so
+    /// the builder notices an outcome that is missing or comes twice. It is in no message. Commands
+    /// that changed no book make no message.
     ///
     /// # Errors
     /// The outcome cannot follow those before it. Messages already made are lost, and the builder
     /// is of no more use.
     pub fn apply(
         &mut self,
-        command_number: u64,
+        number: u64,
         command: &Command,
         result: ResultCode,
         events: &[Event],
     ) -> Result<&[Message], OutOfStep> {
         self.tape.clear();
+        let expected = self.command.map_or(number, |last| last.wrapping_add(1));
+        if number != expected {
+            let got = number;
+            return Err(OutOfStep::Number { expected, got });
+        }
+        self.command = Some(number);
         if result == ResultCode::Success {
-            self.take_in(command_number, command, events)?;
+            self.take_in(command, events)?;
         }
         Ok(self.tape.messages())
     }
 
-    fn take_in(
-        &mut self,
-        number: u64,
-        command: &Command,
-        events: &[Event],
-    ) -> Result<(), OutOfStep> {
-        let channels = self.options.channels;
+    fn take_in(&mut self, command: &Command, events: &[Event]) -> Result<(), OutOfStep> {
         let Some(symbol) = command.symbol() else {
             match command {
                 Command::AddSymbols(specs) => {
@@ -139,61 +175,51 @@ impl Builder {
                     }
                 }
                 Command::RemoveSymbol { symbol } => {
-                    let at = self.place_of(*symbol)?;
-                    self.clear(number, at);
+                    let feed = self.take_out(*symbol)?;
+                    self.clear(feed);
                 }
                 Command::Uncross { symbol, .. } => {
                     let at = self.place_of(*symbol)?;
-                    let mut to = Telling {
-                        command: number,
-                        tape: &mut self.tape,
-                        channels,
-                    };
-                    let feed = &mut self.feeds[at];
-                    feed.chain(None, events, &mut to)?;
-                    feed.finish(&mut to);
-                    self.tape.close(0);
+                    let (feed, to) = (&mut self.feeds[at], &mut self.tape);
+                    feed.chain(None, events, to)?;
+                    feed.finish(to);
+                    to.close(0);
                 }
                 Command::Reset => {
-                    for at in 0..self.feeds.len() {
-                        if self.feeds[at].is_listed {
-                            self.clear(number, at);
-                        }
-                    }
+                    self.index = SymbolIndex::default();
+                    let mut feeds = std::mem::take(&mut self.feeds);
+                    feeds.sort_unstable_by_key(|feed| feed.symbol);
+                    feeds.into_iter().for_each(|feed| self.clear(feed));
                 }
-                _ => self.removals(number, events)?,
+                _ => self.removals(events)?,
             }
             return Ok(());
         };
         let at = self.place_of(symbol)?;
         let feed = &mut self.feeds[at];
-        let mut to = Telling {
-            command: number,
-            tape: &mut self.tape,
-            channels,
-        };
+        let to = &mut self.tape;
         match *command {
-            Command::Place(ref place) => feed.place(place, events, &mut to)?,
-            Command::PlaceWith(ref order) => feed.place_with(order, events, &mut to)?,
+            Command::Place(ref place) => feed.place(place, events, to)?,
+            Command::PlaceWith(ref order) => feed.place_with(order, events, to)?,
             Command::Move {
                 uid,
                 order_id,
                 price,
                 ..
-            } => feed.move_order(key(uid, order_id), price, events, &mut to)?,
-            Command::Amend(ref amend) => feed.amend(amend, events, &mut to)?,
+            } => feed.move_order(key(uid, order_id), price, 0, events, to)?,
+            Command::Amend(ref amend) => feed.amend(amend, events, to)?,
             Command::Cancel { uid, order_id, .. } | Command::Reduce { uid, order_id, .. } => {
-                feed.reduce(key(uid, order_id), events, &mut to)?;
+                feed.reduce(key(uid, order_id), events, to)?;
             }
             _ => {}
         }
-        feed.finish(&mut to);
-        self.tape.close(0);
+        feed.finish(to);
+        to.close(0);
         Ok(())
     }
 
     /// Orders that a command which names none of them took out, book by book.
-    fn removals(&mut self, number: u64, mut events: &[Event]) -> Result<(), OutOfStep> {
+    fn removals(&mut self, mut events: &[Event]) -> Result<(), OutOfStep> {
         let symbol_of = |event: &Event| match *event {
             Event::Removed { symbol, .. } => Some(symbol),
             _ => None,
@@ -202,47 +228,53 @@ impl Builder {
             let count = events.iter().take_while(|e| symbol_of(e) == Some(symbol));
             let (own, others) = events.split_at(count.count());
             let at = self.place_of(symbol)?;
-            let from = self.tape.len();
-            let mut to = Telling {
-                command: number,
-                tape: &mut self.tape,
-                channels: self.options.channels,
-            };
-            self.feeds[at].chain(None, own, &mut to)?;
-            self.feeds[at].finish(&mut to);
-            self.tape.close(from);
+            let to = &mut self.tape;
+            let from = to.len();
+            self.feeds[at].chain(None, own, to)?;
+            self.feeds[at].finish(to);
+            to.close(from);
             events = others;
         }
         Ok(())
     }
 
     /// A book is gone, whatever was in it.
-    fn clear(&mut self, number: u64, at: usize) {
+    fn clear(&mut self, mut feed: SymbolFeed) {
         let from = self.tape.len();
-        self.feeds[at].clear(&mut Telling {
-            command: number,
-            tape: &mut self.tape,
-            channels: Channels::default(),
-        });
+        feed.tell(&mut self.tape, Body::Cleared);
         self.tape.close(from);
+        self.removed.insert(feed.symbol, feed.numbers);
+    }
+
+    fn take_out(&mut self, symbol: SymbolId) -> Result<SymbolFeed, OutOfStep> {
+        let at = self.place_of(symbol)?;
+        let last = self.feeds.len() - 1;
+        let moves = self.feeds[last].symbol;
+        let feeds = &self.feeds;
+        let id_of = |slot: u32| feeds[slot as usize].symbol;
+        self.index.remove(symbol, id_of);
+        if at != last {
+            self.index.remove(moves, id_of);
+            self.index.insert(moves, at as u32);
+        }
+        Ok(self.feeds.swap_remove(at))
     }
 
     /// The place of a symbol that is there now.
     fn place_of(&self, symbol: SymbolId) -> Result<usize, OutOfStep> {
-        self.find(symbol)
-            .filter(|&at| self.feeds[at].is_listed)
-            .ok_or(OutOfStep::UnknownSymbol { symbol })
+        self.find(symbol).ok_or(OutOfStep::UnknownSymbol { symbol })
     }
 
     /// Adds the symbol if it is new, and gives its place.
     fn list(&mut self, symbol: SymbolId) -> usize {
         if let Some(at) = self.find(symbol) {
-            self.feeds[at].is_listed = true;
             return at;
         }
         let at = self.feeds.len();
-        self.feeds.push(SymbolFeed::new(symbol, &self.options));
         let slot = u32::try_from(at).expect("memory runs out before symbols do");
+        let numbers = self.removed.remove(&symbol).unwrap_or_default();
+        let feed = SymbolFeed::new(symbol, numbers, &self.options);
+        self.feeds.push(feed);
         self.index.insert(symbol, slot);
         at
     }
@@ -254,9 +286,7 @@ impl Builder {
     }
 
     fn listed(&self, symbol: SymbolId) -> Option<&SymbolFeed> {
-        self.find(symbol)
-            .map(|at| &self.feeds[at])
-            .filter(|feed| feed.is_listed)
+        self.find(symbol).map(|at| &self.feeds[at])
     }
 
     /// Fills `into` with the book of a symbol as it is after the last command, `depth` levels a
@@ -267,8 +297,37 @@ impl Builder {
     #[must_use]
     pub fn snapshot(&self, symbol: SymbolId, depth: usize, into: &mut Snapshot) -> bool {
         self.listed(symbol)
-            .map(|feed| into.fill(self.epoch(), feed, depth))
+            .map(|feed| into.fill(&self.tape, feed, depth))
             .is_some()
+    }
+
+    /// The same with all levels and all orders, each with its reference: for who follows the order
+    /// log from here on.
+    ///
+    /// Cost: copies and sorts the orders; allocates where `into` is too small.
+    #[must_use]
+    pub fn order_snapshot(&self, symbol: SymbolId, into: &mut Snapshot) -> bool {
+        let feed = self.listed(symbol);
+        feed.map(|feed| {
+            into.fill(&self.tape, feed, usize::MAX);
+            into.fill_orders(feed);
+        })
+        .is_some()
+    }
+
+    /// What the feed calls an order that rests after the last command; `None` where there is none,
+    /// and of a stop order that waits. For the owner alone: it says which of the orders is his. Ask
+    /// after each command that let it rest, moved it, or showed lots of it that were hidden.
+    #[must_use]
+    pub fn reference(
+        &self,
+        symbol: SymbolId,
+        uid: UserId,
+        order: OrderId,
+    ) -> Option<OrderReference> {
+        let feed = self.listed(symbol)?;
+        let slot = feed.find(key(uid, order)).ok()?;
+        Some(feed.reference(slot))
     }
 
     /// The levels of one side after the last command, best first; none for an unknown symbol.
@@ -293,19 +352,28 @@ impl Builder {
     /// Which start of the feed this is.
     #[must_use]
     pub const fn epoch(&self) -> Epoch {
-        self.tape.epoch()
+        self.tape.epoch
+    }
+
+    /// The number of the last command that it took in; `None` before the first.
+    #[must_use]
+    pub const fn command(&self) -> Option<u64> {
+        self.command
     }
 
     /// The number of the last message so far.
     #[must_use]
     pub const fn sequence(&self) -> FeedSequence {
-        self.tape.sequence()
+        self.tape.sequence
     }
 
     /// The number of a symbol's last message so far; 0 for a symbol that was never added.
     #[must_use]
     pub fn symbol_sequence(&self, symbol: SymbolId) -> SymbolSequence {
-        self.find(symbol)
-            .map_or(SymbolSequence(0), |at| self.feeds[at].sequence)
+        let numbers = match self.listed(symbol) {
+            Some(feed) => Some(&feed.numbers),
+            None => self.removed.get(&symbol),
+        };
+        numbers.map_or(SymbolSequence(0), |numbers| numbers.sequence)
     }
 }

@@ -1,12 +1,13 @@
 //! What one command's events do to a book, taker by taker.
 //!
-//! An order that hides lots is nothing special to the market: when what it shows is filled, it is
-//! gone, and when as much again is shown, another order comes. Where such an order is
-//! moved, it leaves, takes, and comes back with what it shows then.
+//! An order that is moved leaves, takes, and comes back as another one. An order that hides lots is
+//! nothing special to the market: when what it shows is filled, it is gone, and when as much again
+//! is shown, another order comes; what the messages say of it they could say of plain orders.
 
 use super::builder::OutOfStep;
 use super::message::{Body, OrderChange};
-use super::shadow::{SymbolFeed, Telling, key};
+use super::shadow::{SymbolFeed, key};
+use super::tape::Tape;
 use crate::command::{Action, Amend, OrderType, Place};
 use crate::event::{Event, Removal};
 use crate::index::OrderKey;
@@ -24,9 +25,9 @@ pub(super) struct Taker {
     display: i64,
     /// Whether what is left may rest.
     rests: bool,
-    /// The slot of an order that rested before and was moved, unless it hides lots.
-    moved: Option<u32>,
-    /// Of one that hides lots and was moved: those that it showed, less those that it took.
+    /// It takes in an auction, and rests meanwhile.
+    stays: bool,
+    /// Of one that rested before and was moved: the lots that it showed, less those that it took.
     showed: Option<i64>,
 }
 
@@ -39,7 +40,7 @@ impl Taker {
             left: place.size,
             display,
             rests: place.order_type == OrderType::Gtc,
-            moved: None,
+            stays: false,
             showed: None,
         }
     }
@@ -50,7 +51,7 @@ impl SymbolFeed {
         &mut self,
         place: &Place,
         events: &[Event],
-        to: &mut Telling<'_>,
+        to: &mut Tape,
     ) -> Result<(), OutOfStep> {
         self.chain(Some(Taker::new(place, i64::MAX)), events, to)
     }
@@ -60,7 +61,7 @@ impl SymbolFeed {
         &mut self,
         order: &ConditionalOrder,
         events: &[Event],
-        to: &mut Telling<'_>,
+        to: &mut Tape,
     ) -> Result<(), OutOfStep> {
         let display = order.display.unwrap_or(i64::MAX);
         if order.trigger.is_none() {
@@ -69,42 +70,36 @@ impl SymbolFeed {
         }
         if !matches!(events.first(), Some(Event::Reject { .. })) {
             let order = key(order.place.uid, order.place.order_id);
+            self.check_is_new(order)?;
             self.waiting.insert(order, display);
         }
         // It may be triggered at once.
         self.chain(None, events, to)
     }
 
+    /// An order leaves, with `more` lots than it had, and takes at another price.
     pub(super) fn move_order(
         &mut self,
         order: OrderKey,
         price: i64,
+        more: i64,
         events: &[Event],
-        to: &mut Telling<'_>,
+        to: &mut Tape,
     ) -> Result<(), OutOfStep> {
         let slot = self.find(order)?;
-        let mut taker = Taker {
+        let (side, _) = self.place_of(slot);
+        let hidden = self.hidden.remove(&order).unwrap_or(0);
+        let shown = self.withdraw(order, slot, to);
+        let taker = Taker {
             order,
-            side: self.place_of(slot).0,
+            side,
             price,
-            left: 0,
+            left: shown.wrapping_add(hidden).wrapping_add(more),
             display: i64::MAX,
-            rests: false,
-            moved: Some(slot),
-            showed: None,
+            rests: true,
+            stays: false,
+            showed: Some(shown),
         };
-        if let Some(hidden) = self.hidden.remove(&order) {
-            let shown = self.withdraw(order, slot, to);
-            taker.left = shown.wrapping_add(hidden);
-            taker.rests = true;
-            taker.moved = None;
-            taker.showed = Some(shown);
-        } else {
-            let left = self.reprice(slot, price);
-            taker.left = left;
-            let order = self.reference(slot);
-            self.tell(to, Body::Order(OrderChange::Moved { order, price, left }));
-        }
         self.chain(Some(taker), events, to)
     }
 
@@ -114,7 +109,7 @@ impl SymbolFeed {
         &mut self,
         amend: &Amend,
         events: &[Event],
-        to: &mut Telling<'_>,
+        to: &mut Tape,
     ) -> Result<(), OutOfStep> {
         let order = key(amend.uid, amend.order_id);
         let mut events = events;
@@ -127,26 +122,10 @@ impl SymbolFeed {
             }
         }
         let slot = self.find(order)?;
-        if more <= 0 {
-            if self.place_of(slot).1 == amend.price {
-                return Ok(());
-            }
-            return self.move_order(order, amend.price, events, to);
+        if more <= 0 && self.place_of(slot).1 == amend.price {
+            return Ok(());
         }
-        let (side, _) = self.place_of(slot);
-        let hidden = self.hidden.remove(&order).unwrap_or(0);
-        let shown = self.withdraw(order, slot, to);
-        let taker = Taker {
-            order,
-            side,
-            price: amend.price,
-            left: shown.wrapping_add(hidden).wrapping_add(more),
-            display: i64::MAX,
-            rests: true,
-            moved: None,
-            showed: Some(shown),
-        };
-        self.chain(Some(taker), events, to)
+        self.move_order(order, amend.price, more.max(0), events, to)
     }
 
     /// Lots left an order, or all of them did.
@@ -154,7 +133,7 @@ impl SymbolFeed {
         &mut self,
         order: OrderKey,
         events: &[Event],
-        to: &mut Telling<'_>,
+        to: &mut Tape,
     ) -> Result<(), OutOfStep> {
         for event in events {
             match *event {
@@ -181,7 +160,7 @@ impl SymbolFeed {
         &mut self,
         order: OrderKey,
         size: i64,
-        to: &mut Telling<'_>,
+        to: &mut Tape,
     ) -> Result<(), OutOfStep> {
         let slot = self.find(order)?;
         let by = size.wrapping_sub(self.unhide(order, size));
@@ -199,7 +178,7 @@ impl SymbolFeed {
         &mut self,
         mut taker: Option<Taker>,
         events: &[Event],
-        to: &mut Telling<'_>,
+        to: &mut Tape,
     ) -> Result<(), OutOfStep> {
         for event in events {
             match *event {
@@ -228,7 +207,7 @@ impl SymbolFeed {
                     self.removed(key(uid, order), why, to)?;
                 }
                 Event::Triggered { .. } | Event::Uncrossed { .. } => {
-                    self.rest(taker.take(), to);
+                    self.rest(taker.take(), to)?;
                     self.is_chained = true;
                     taker = self.next_taker(event)?;
                 }
@@ -243,12 +222,11 @@ impl SymbolFeed {
                 Event::Reduce { .. } => {}
             }
         }
-        self.rest(taker, to);
-        Ok(())
+        self.rest(taker, to)
     }
 
-    /// A stop order that is executed, or a buyer's order in an auction, which rests: its fills are
-    /// told like those of a moved order.
+    /// A stop order that is executed, or a buyer's order in an auction, which rests: both orders of
+    /// its trades are told as filled.
     fn next_taker(&mut self, event: &Event) -> Result<Option<Taker>, OutOfStep> {
         let (Event::Triggered {
             order,
@@ -270,12 +248,11 @@ impl SymbolFeed {
             return Ok(None);
         };
         let order = key(uid, order);
-        let (mut display, mut moved) = (i64::MAX, None);
-        if matches!(event, Event::Triggered { .. }) {
+        let stays = matches!(event, Event::Uncrossed { .. });
+        let mut display = i64::MAX;
+        if !stays {
             let waited = self.waiting.remove(&order);
             display = waited.ok_or_else(|| self.unknown(order))?;
-        } else {
-            moved = Some(self.find(order)?);
         }
         Ok(Some(Taker {
             order,
@@ -284,8 +261,8 @@ impl SymbolFeed {
             left,
             display,
             // What may not rest is rejected.
-            rests: moved.is_none(),
-            moved,
+            rests: !stays,
+            stays,
             showed: None,
         }))
     }
@@ -296,7 +273,7 @@ impl SymbolFeed {
         taker: &mut Option<Taker>,
         order: OrderKey,
         size: i64,
-        to: &mut Telling<'_>,
+        to: &mut Tape,
     ) -> Result<(), OutOfStep> {
         self.is_chained = true;
         let own = taker.as_mut().filter(|taker| taker.order == order);
@@ -315,7 +292,7 @@ impl SymbolFeed {
         &mut self,
         taker: &mut Option<Taker>,
         event: &Event,
-        to: &mut Telling<'_>,
+        to: &mut Tape,
     ) -> Result<(), OutOfStep> {
         let Event::Trade {
             price,
@@ -343,27 +320,28 @@ impl SymbolFeed {
         };
         self.tell(to, trade);
         self.filled(slot, size, maker_completed, to);
-        if let Some(slot) = taker.moved {
+        if taker.stays {
+            let slot = self.find(taker.order)?;
             self.filled(slot, size, taker_completed, to);
         }
         Ok(())
     }
 
     /// What is left of a taker stands at the end of its queue, all of it or what it shows.
-    fn rest(&mut self, taker: Option<Taker>, to: &mut Telling<'_>) {
+    fn rest(&mut self, taker: Option<Taker>, to: &mut Tape) -> Result<(), OutOfStep> {
         let Some(taker) = taker.filter(|taker| taker.rests && taker.left != 0) else {
-            return;
+            return Ok(());
         };
         let shown = taker.showed.unwrap_or(taker.left.min(taker.display));
         let hidden = taker.left.wrapping_sub(shown);
         if hidden != 0 {
             self.hidden.insert(taker.order, hidden);
         }
-        self.show(taker.order, taker.side, taker.price, shown, to);
+        self.show(taker.order, taker.side, taker.price, shown, to)
     }
 }
 
-/// The order that takes, if it hides lots and left its book for that.
+/// The order that takes, if it rested and left its book for that.
 fn withdrawn(taker: &Option<Taker>) -> Option<OrderKey> {
     let taker = taker.filter(|taker| taker.showed.is_some());
     taker.map(|taker| taker.order)

@@ -1,5 +1,6 @@
 //! What subscribers are told.
 
+use super::Channels;
 use crate::command::Action;
 use crate::ids::SymbolId;
 
@@ -24,9 +25,10 @@ pub struct SymbolSequence(pub u64);
 /// its [`Epoch`].
 ///
 /// It is the feed's own, so that nobody sees what a client calls his orders, and two orders never
-/// have the same. All messages about an order have the same, from [`OrderChange::Added`] on; when
-/// an order that hides lots shows more of them, that is a new order here. Its owner finds it by
-/// [`Message::command`], which is the number of his command where the order rested at once.
+/// have the same. All messages about an order have the same, from [`OrderChange::Added`] on. An
+/// order that is moved leaves and comes as a new one, and so do the lots that an order shows after
+/// it hid them: each reference has one place in its queue, behind all lower ones of its price.
+/// Its owner is told of it by [`Builder::reference`](super::Builder::reference), nobody else is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrderReference(pub u64);
 
@@ -39,11 +41,11 @@ pub struct Message {
     pub sequence: FeedSequence,
     /// Its number among the messages of this symbol.
     pub symbol_sequence: SymbolSequence,
-    /// The command that made it happen, as the feed's caller numbers commands.
-    pub command: u64,
+    /// Which messages the feed has: the numbers count these.
+    pub channels: Channels,
     /// Whose book.
     pub symbol: SymbolId,
-    /// True on the command's last message for this symbol: the book is consistent again.
+    /// True on the last message of a command for this symbol: the book is consistent again.
     pub is_last: bool,
     /// What happened.
     pub body: Body,
@@ -52,8 +54,9 @@ pub struct Message {
 /// What happened in a book. Prices are in the symbol's quote units, sizes and volumes in lots.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Body {
-    /// Two orders met. The one that came has no reference before it rests; of one that rested and
-    /// was moved, [`OrderChange::Filled`] says that it took.
+    /// Two orders met. The one that came has no reference before it rests, and never if it does
+    /// not; one that was moved has left its book before it takes. In an auction both rest, and both
+    /// are told as [`OrderChange::Filled`].
     Trade {
         /// The resting order's price.
         price: i64,
@@ -78,9 +81,8 @@ pub enum Body {
 /// What happened to one resting order. Neither who owns it is told, nor what he calls it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderChange {
-    /// It rests now, at the end of the queue of its price. Of an order that hides a part, told
-    /// again each time that what it shows is filled and as much again is shown, with another
-    /// reference.
+    /// It rests now, at the end of the queue of its price: an order that came, what is left of one
+    /// that was moved, or lots that were hidden.
     Added {
         /// The order.
         order: OrderReference,
@@ -109,17 +111,8 @@ pub enum OrderChange {
         /// Lots left.
         left: i64,
     },
-    /// It has another price and stands at the end of that price's queue. Comes before the trades
-    /// that the move leads to; each of them is followed by a `Filled` for both orders.
-    Moved {
-        /// The order.
-        order: OrderReference,
-        /// Its new price.
-        price: i64,
-        /// Lots left, before any trade at the new price.
-        left: i64,
-    },
-    /// It was cancelled, or taken out by a command of somebody else's.
+    /// It left with what it had: its owner cancelled or moved it, a self-trade took it out, its
+    /// time had come, or the operator removed it.
     Removed {
         /// The order.
         order: OrderReference,

@@ -8,21 +8,31 @@
 //!
 //! *Numbers.* A [`FeedSequence`] counts all messages, a [`SymbolSequence`] those of a symbol; both
 //! begin at 1, and messages that [`Channels`] leave out are not numbered, so that a subscriber of
-//! the feed as it is configured sees no gap. [`Message::command`] says which command it was.
+//! the feed as it is configured sees no gap. Every message says which channels its feed has, so
+//! that nobody mixes two feeds. No message says which command made it: such numbers would show
+//! commands that nobody should see, and which orders of several symbols went together.
 //! Of a builder made [of books](Builder::from_books), the orders that rest in a symbol already
-//! count as its message 1, which only a snapshot tells: without one there is a gap.
+//! count as its message 1, and as message 1 of the feed, which only a snapshot tells: without one
+//! there is a gap.
 //!
 //! *Starts.* The numbers are those of one builder. A service that starts again makes a new one,
 //! whose numbers begin again and may fit those of before; so each start has an [`Epoch`], as the
 //! packets of MoldUDP64 have a session. A replica follows one epoch: it refuses messages of older
-//! ones, and when a newer one comes it says so and needs a snapshot of that.
+//! ones, and when a newer one comes, with whatever symbol, it says so and needs a snapshot of that.
 //!
 //! The epoch is in every message, not in a message of its own nor once in a batch: a frame is one
 //! message, with no header around it here, and messages are collected, filtered by symbol, lost
-//! and late one by one. It is 8 of the 44 to 76 bytes of a frame.
+//! and late one by one. It is 8 of the 36 to 68 bytes of a frame.
+//!
+//! *Loss.* A [`Replica`] sees that a message of its symbol is missing when the next one comes; a
+//! [`FeedCheck`] before it, which gets the whole feed, when the next one of any symbol comes.
+//!
+//! *Orders.* An [`OrderReference`] is of one place in one queue: what is moved, or was hidden and
+//! is shown, is another order to the market. Owners learn theirs by [`Builder::reference`].
 
 mod builder;
 mod chain;
+mod feed_check;
 mod message;
 mod price_ladder;
 mod replica;
@@ -30,13 +40,16 @@ mod shadow;
 mod snapshot;
 mod tape;
 
+use std::fmt;
+
 pub use self::builder::{Builder, OutOfStep};
+pub use self::feed_check::{FeedCheck, FeedError};
 pub use self::message::{
     BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, OrderChange, OrderReference, Quote,
     SymbolSequence,
 };
-pub use self::replica::{Replica, ReplicaError};
-pub use self::snapshot::Snapshot;
+pub use self::replica::{Horizon, Replica, ReplicaError};
+pub use self::snapshot::{ShownOrder, Snapshot};
 
 /// Which messages a feed has. [`Body::Cleared`] is always among them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -49,6 +62,54 @@ pub struct Channels {
     pub levels: bool,
     /// [`Body::Best`].
     pub best: bool,
+}
+
+impl Channels {
+    /// One bit each, as frames have them: trades 1, orders 2, levels 4, best prices 8.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        let Self {
+            trades,
+            orders,
+            levels,
+            best,
+        } = self;
+        trades as u8 | (orders as u8) << 1 | (levels as u8) << 2 | (best as u8) << 3
+    }
+
+    /// The channels of a code; `None` where any other bit is set.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        if code > Self::CODE_MAX {
+            return None;
+        }
+        Some(Self {
+            trades: code & 1 != 0,
+            orders: code & 2 != 0,
+            levels: code & 4 != 0,
+            best: code & 8 != 0,
+        })
+    }
+
+    /// That of all of them.
+    pub(crate) const CODE_MAX: u8 = 15;
+}
+
+impl fmt::Display for Channels {
+    /// Their names, such as `trades and levels`, or `nothing`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let names = ["trades", "orders", "levels", "best prices"];
+        let bits = self.code();
+        let mut told = names
+            .iter()
+            .enumerate()
+            .filter(|(at, _)| bits >> at & 1 != 0);
+        let Some((_, first)) = told.next() else {
+            return f.write_str("nothing");
+        };
+        f.write_str(first)?;
+        told.try_for_each(|(_, name)| write!(f, " and {name}"))
+    }
 }
 
 impl Default for Channels {

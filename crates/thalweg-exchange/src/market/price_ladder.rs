@@ -91,10 +91,6 @@ impl PriceLadder {
         ladder
     }
 
-    pub(super) const fn side(&self) -> Action {
-        self.side
-    }
-
     /// Sorts the worst price first; `!price` turns the order round without overflow.
     const fn key(&self, price: i64) -> i64 {
         match self.side {

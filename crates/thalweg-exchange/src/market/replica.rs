@@ -1,8 +1,9 @@
 //! A subscriber's book, made of messages alone.
 
-use std::cmp::Ordering;
 use std::{error, fmt};
 
+use super::Channels;
+use super::feed_check::{FeedError, same_feed};
 use super::message::{Body, Epoch, LevelDelta, Message, SymbolSequence};
 use super::price_ladder::PriceLadder;
 use super::snapshot::Snapshot;
@@ -10,7 +11,7 @@ use crate::book::Level;
 use crate::command::Action;
 use crate::ids::SymbolId;
 
-/// Why a replica did not apply a message of its symbol. It is as it was before.
+/// Why a replica did not take a message or a snapshot. It is as it was before.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum ReplicaError {
@@ -23,25 +24,19 @@ pub enum ReplicaError {
         /// The number that came.
         got: SymbolSequence,
     },
-    /// The message is from an earlier start of the feed than the replica follows. It may be
-    /// dropped. If all that come are, the new epoch did not grow: take a snapshot.
-    StaleEpoch {
-        /// Whose message.
+    /// The message is not of the feed that the replica follows, or not of this start of it.
+    Feed(FeedError),
+    /// The feed does not have [the messages](Channels::levels) by which a replica follows it.
+    WithoutLevels {
+        /// Whose message or snapshot.
         symbol: SymbolId,
-        /// The epoch that the replica follows.
-        current: Epoch,
-        /// That of the message.
-        got: Epoch,
     },
-    /// The feed has started again: the replica is of no use until it gets a snapshot of that
-    /// epoch.
-    NewEpoch {
-        /// Whose message.
+    /// The snapshot is of another symbol.
+    OtherSymbol {
+        /// That of the replica.
         symbol: SymbolId,
-        /// The epoch that the replica follows.
-        current: Epoch,
-        /// That of the message.
-        got: Epoch,
+        /// That of the snapshot.
+        got: SymbolId,
     },
 }
 
@@ -57,31 +52,44 @@ impl fmt::Display for ReplicaError {
                 "market data of symbol {symbol} has a gap: message {} expected, {} came",
                 expected.0, got.0
             ),
-            Self::StaleEpoch {
-                symbol,
-                current,
-                got,
-            } => write!(
+            Self::Feed(error) => error.fmt(f),
+            Self::WithoutLevels { symbol } => write!(
                 f,
-                "market data of symbol {symbol} is stale: it is of epoch {}, the replica of {}",
-                got.0, current.0
+                "market data of symbol {symbol} has no levels: a replica can not follow it"
             ),
-            Self::NewEpoch {
-                symbol,
-                current,
-                got,
-            } => write!(
+            Self::OtherSymbol { symbol, got } => write!(
                 f,
-                "the feed of symbol {symbol} started again: it is of epoch {now}, the replica of \
-                 {}, which needs a snapshot of epoch {now}",
-                current.0,
-                now = got.0
+                "the snapshot is of symbol {got}, the replica of symbol {symbol}"
             ),
         }
     }
 }
 
-impl error::Error for ReplicaError {}
+impl error::Error for ReplicaError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Feed(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<FeedError> for ReplicaError {
+    fn from(error: FeedError) -> Self {
+        Self::Feed(error)
+    }
+}
+
+/// How far down one side of a book is known.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Horizon {
+    /// All of it.
+    All,
+    /// This price, the worst of a snapshot that was cut, and all that are better.
+    DownTo(i64),
+    /// Nothing: the snapshot was cut at no level at all.
+    Nothing,
+}
 
 /// The price levels of one symbol, kept by level deltas from the symbol's first message on, or by a
 /// snapshot and the deltas after it.
@@ -90,8 +98,10 @@ impl error::Error for ReplicaError {}
 /// book. A replica that started from a snapshot cut at some depth keeps the prices down to the
 /// worst that the snapshot shows on that side, and those exactly: what lies beyond was never told.
 ///
-/// It follows one start of the feed, an [`Epoch`]: that of its snapshot, or of the first message
-/// that it applies.
+/// It follows one start of one feed, an [`Epoch`]: that of its snapshot, or of the first message.
+/// The feed must have [levels](Channels::levels). By the messages of other symbols it sees that the
+/// feed has started again. It cannot see that the last message of its own symbol was lost: whoever
+/// gets the whole feed has a [`FeedCheck`](super::FeedCheck) for that.
 ///
 /// ```
 /// use thalweg_exchange::market::{Builder, Epoch, Options, Replica, Snapshot};
@@ -144,7 +154,7 @@ impl error::Error for ReplicaError {}
 pub struct Replica {
     symbol: SymbolId,
     /// `None` before the first message.
-    epoch: Option<Epoch>,
+    feed: Option<(Epoch, Channels)>,
     sequence: SymbolSequence,
     asks: Half,
     bids: Half,
@@ -154,15 +164,14 @@ pub struct Replica {
 #[derive(Clone, Debug)]
 struct Half {
     ladder: PriceLadder,
-    /// The worst price that is known, where a snapshot was cut.
-    horizon: Option<i64>,
+    horizon: Horizon,
 }
 
 impl Half {
     fn new(side: Action) -> Self {
         Self {
             ladder: PriceLadder::new(side, 0),
-            horizon: None,
+            horizon: Horizon::All,
         }
     }
 
@@ -172,19 +181,20 @@ impl Half {
             .iter()
             .rev()
             .for_each(|&level| self.ladder.put(level));
-        // Cut at depth 0, nothing is known: no price is as good as the best one there could be.
-        let best = match self.ladder.side() {
-            Action::Ask => i64::MIN,
-            Action::Bid => i64::MAX,
+        self.horizon = match levels.last() {
+            _ if !cut => Horizon::All,
+            Some(worst) => Horizon::DownTo(worst.price),
+            None => Horizon::Nothing,
         };
-        self.horizon = cut.then(|| levels.last().map_or(best, |level| level.price));
     }
 
     fn put(&mut self, level: Level) {
-        if self
-            .horizon
-            .is_none_or(|horizon| self.ladder.reaches(level.price, horizon))
-        {
+        let is_known = match self.horizon {
+            Horizon::All => true,
+            Horizon::DownTo(worst) => self.ladder.reaches(level.price, worst),
+            Horizon::Nothing => false,
+        };
+        if is_known {
             self.ladder.put(level);
         }
     }
@@ -196,7 +206,7 @@ impl Replica {
     pub fn new(symbol: SymbolId) -> Self {
         Self {
             symbol,
-            epoch: None,
+            feed: None,
             sequence: SymbolSequence(0),
             asks: Half::new(Action::Ask),
             bids: Half::new(Action::Bid),
@@ -204,55 +214,54 @@ impl Replica {
     }
 
     /// The book of a snapshot.
-    #[must_use]
-    pub fn from_snapshot(snapshot: &Snapshot) -> Self {
+    ///
+    /// # Errors
+    /// The snapshot is of a feed without levels.
+    pub fn from_snapshot(snapshot: &Snapshot) -> Result<Self, ReplicaError> {
         let mut replica = Self::new(snapshot.symbol);
-        replica.restart(snapshot);
-        replica
+        replica.restart(snapshot)?;
+        Ok(replica)
     }
 
-    /// Forgets everything and starts from a snapshot, of whatever epoch, also after a
+    /// Forgets everything and starts from a snapshot, of whatever epoch and feed, also after a
     /// [`ReplicaError`]. Keeps the memory.
-    pub fn restart(&mut self, snapshot: &Snapshot) {
-        self.symbol = snapshot.symbol;
-        self.epoch = Some(snapshot.epoch);
+    ///
+    /// # Errors
+    /// The snapshot is of another symbol, or of a feed without levels. Nothing is changed.
+    pub fn restart(&mut self, snapshot: &Snapshot) -> Result<(), ReplicaError> {
+        let (symbol, got) = (self.symbol, snapshot.symbol);
+        if symbol != got {
+            return Err(ReplicaError::OtherSymbol { symbol, got });
+        }
+        if !snapshot.channels.levels {
+            return Err(ReplicaError::WithoutLevels { symbol });
+        }
+        self.feed = Some((snapshot.epoch, snapshot.channels));
         self.sequence = snapshot.as_of;
         self.asks.restart(&snapshot.asks, snapshot.asks_cut);
         self.bids.restart(&snapshot.bids, snapshot.bids_cut);
+        Ok(())
     }
 
-    /// Applies one message. Those of other symbols, and those from before the snapshot, change
-    /// nothing: a subscriber may collect messages first and ask for the snapshot then.
+    /// Applies one message. Those of other symbols of the feed, and those from before the snapshot,
+    /// change nothing: a subscriber may collect messages first and ask for the snapshot then.
     ///
     /// Cost: that of finding the level, a binary search; a level that comes or goes moves up to 64
-    /// others by 24 bytes each.
+    /// others by 16 bytes each.
     ///
     /// # Errors
-    /// The message is of another epoch than those before, or one between the last and this one is
-    /// missing. Nothing is changed.
+    /// The message is not of the feed or the epoch of those before (whatever its symbol), the feed
+    /// has no levels, or a message between the last and this one is missing. Nothing is changed.
     pub fn apply(&mut self, message: &Message) -> Result<(), ReplicaError> {
         let symbol = self.symbol;
+        same_feed(self.feed, message)?;
+        let feed = Some((message.epoch, message.channels));
         if message.symbol != symbol {
+            self.feed = feed;
             return Ok(());
         }
-        let got = message.epoch;
-        let current = self.epoch.unwrap_or(got);
-        match got.cmp(&current) {
-            Ordering::Equal => {}
-            Ordering::Less => {
-                return Err(ReplicaError::StaleEpoch {
-                    symbol,
-                    current,
-                    got,
-                });
-            }
-            Ordering::Greater => {
-                return Err(ReplicaError::NewEpoch {
-                    symbol,
-                    current,
-                    got,
-                });
-            }
+        if !message.channels.levels {
+            return Err(ReplicaError::WithoutLevels { symbol });
         }
         let got = message.symbol_sequence;
         if got <= self.sequence {
@@ -266,7 +275,7 @@ impl Replica {
                 got,
             });
         }
-        self.epoch = Some(current);
+        self.feed = feed;
         self.sequence = got;
         match message.body {
             Body::Level(LevelDelta {
@@ -302,8 +311,8 @@ impl Replica {
 
     /// The epoch that it follows; `None` before the first message.
     #[must_use]
-    pub const fn epoch(&self) -> Option<Epoch> {
-        self.epoch
+    pub fn epoch(&self) -> Option<Epoch> {
+        self.feed.map(|(epoch, _)| epoch)
     }
 
     /// The last message that is in the book.
@@ -317,10 +326,10 @@ impl Replica {
         self.half(side).ladder.levels()
     }
 
-    /// The worst price that this replica knows of on one side, where its snapshot was cut; `None`
-    /// where it knows them all. What lies beyond is not in [`levels`](Self::levels).
+    /// How far down this replica knows one side, where its snapshot was cut. What lies beyond is
+    /// not in [`levels`](Self::levels).
     #[must_use]
-    pub fn horizon(&self, side: Action) -> Option<i64> {
+    pub const fn horizon(&self, side: Action) -> Horizon {
         self.half(side).horizon
     }
 

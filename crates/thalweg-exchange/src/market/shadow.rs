@@ -5,13 +5,14 @@
 
 use std::collections::BTreeMap;
 
+use super::Options;
 use super::builder::OutOfStep;
 use super::message::{
     BestPrices, Body, LevelDelta, OrderChange, OrderReference, Quote, SymbolSequence,
 };
 use super::price_ladder::PriceLadder;
+use super::snapshot::ShownOrder;
 use super::tape::Tape;
-use super::{Channels, Options};
 use crate::book::{Book, Level};
 use crate::command::Action;
 use crate::event::Removal;
@@ -48,22 +49,19 @@ struct Touched {
     at: usize,
 }
 
-/// Of the command under way: its number, and where its messages go.
-pub(super) struct Telling<'t> {
-    pub(super) command: u64,
-    pub(super) tape: &'t mut Tape,
-    pub(super) channels: Channels,
+/// What outlives a symbol that is removed: if it is added again, its numbers go on.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Numbers {
+    pub(super) sequence: SymbolSequence,
+    /// Of the last order that came to rest.
+    pub(super) reference: OrderReference,
 }
 
 /// One symbol's part of a feed.
 #[derive(Clone, Debug)]
 pub(super) struct SymbolFeed {
     pub(super) symbol: SymbolId,
-    pub(super) sequence: SymbolSequence,
-    /// Of the last order that came to rest.
-    reference: OrderReference,
-    /// False after a reset or a removal, until the symbol is added again.
-    pub(super) is_listed: bool,
+    pub(super) numbers: Numbers,
     orders: Slab<Shadow>,
     index: Index<OrderKey>,
     asks: PriceLadder,
@@ -81,12 +79,10 @@ pub(super) struct SymbolFeed {
 }
 
 impl SymbolFeed {
-    pub(super) fn new(symbol: SymbolId, options: &Options) -> Self {
+    pub(super) fn new(symbol: SymbolId, numbers: Numbers, options: &Options) -> Self {
         Self {
             symbol,
-            sequence: SymbolSequence(0),
-            reference: OrderReference::default(),
-            is_listed: true,
+            numbers,
             orders: Slab::default(),
             index: Index::default(),
             asks: PriceLadder::new(Action::Ask, options.levels),
@@ -105,7 +101,7 @@ impl SymbolFeed {
             for order in book.orders(side) {
                 let left = order.size - order.filled - order.hidden;
                 let key = key(order.uid, order.order_id);
-                self.add(key, side, order.price, left);
+                self.insert(key, side, order.price, left);
                 if order.hidden != 0 {
                     self.hidden.insert(key, order.hidden);
                 }
@@ -144,18 +140,25 @@ impl SymbolFeed {
         self.index.len()
     }
 
-    pub(super) fn tell(&mut self, to: &mut Telling<'_>, body: Body) {
-        let wanted = match body {
-            Body::Trade { .. } => to.channels.trades,
-            Body::Order(_) => to.channels.orders,
-            Body::Level(_) => to.channels.levels,
-            Body::Best(_) => to.channels.best,
-            Body::Cleared => true,
-        };
-        if wanted {
-            to.tape
-                .push(to.command, self.symbol, &mut self.sequence, body);
-        }
+    pub(super) fn tell(&mut self, to: &mut Tape, body: Body) {
+        to.tell(self.symbol, &mut self.numbers.sequence, body);
+    }
+
+    /// The orders of one side as they would be filled: best price first, then by reference, since
+    /// each comes to the end of its queue with a new one.
+    pub(super) fn resting(&self, side: Action, into: &mut Vec<ShownOrder>) {
+        let all = self.index.slots().map(|slot| &self.orders[slot]);
+        let own = all.filter(|order| order.side == side);
+        into.clear();
+        into.extend(own.map(|order| ShownOrder {
+            order: order.reference,
+            price: order.price,
+            left: order.left,
+        }));
+        into.sort_unstable_by_key(|resting| match side {
+            Action::Ask => (resting.price, resting.order),
+            Action::Bid => (!resting.price, resting.order),
+        });
     }
 
     pub(super) fn find(&self, order: OrderKey) -> Result<u32, OutOfStep> {
@@ -175,9 +178,9 @@ impl SymbolFeed {
         let before = self.ladder_mut(side).change(price, volume, orders);
         let is_same = |touched: &Touched| touched.side == side && touched.before.price == price;
         // A command touches the makers' levels in the order of their prices, so only the last can
-        // come again; and two of the taker's own side, which a move touches first of all.
+        // come again; and the one that a moved order leaves, which is touched first of all.
         let is_known =
-            self.touched.last().is_some_and(is_same) || self.touched.iter().take(2).any(is_same);
+            self.touched.last().is_some_and(is_same) || self.touched.first().is_some_and(is_same);
         if !is_known {
             let at = self.touched.len();
             self.touched.push(Touched { side, before, at });
@@ -191,11 +194,22 @@ impl SymbolFeed {
 
     /// What the feed calls the next order.
     const fn next_reference(&mut self) -> OrderReference {
-        self.reference.0 += 1;
-        self.reference
+        self.numbers.reference.0 += 1;
+        self.numbers.reference
     }
 
-    fn add(&mut self, order: OrderKey, side: Action, price: i64, left: i64) -> OrderReference {
+    /// An error where there is an order of this id.
+    pub(super) fn check_is_new(&self, order: OrderKey) -> Result<(), OutOfStep> {
+        if self.waiting.contains_key(&order) || self.find(order).is_ok() {
+            return Err(OutOfStep::SecondOrder {
+                symbol: self.symbol,
+                order: OrderId(order.id),
+            });
+        }
+        Ok(())
+    }
+
+    fn insert(&mut self, order: OrderKey, side: Action, price: i64, left: i64) -> OrderReference {
         let reference = self.next_reference();
         let slot = self.orders.insert(Shadow {
             key: order,
@@ -230,7 +244,7 @@ impl SymbolFeed {
         left
     }
 
-    pub(super) fn filled(&mut self, slot: u32, size: i64, gone: bool, to: &mut Telling<'_>) {
+    pub(super) fn filled(&mut self, slot: u32, size: i64, gone: bool, to: &mut Tape) {
         let order = self.reference(slot);
         let left = self.lower(slot, size, gone);
         self.tell(to, Body::Order(OrderChange::Filled { order, size, left }));
@@ -243,9 +257,10 @@ impl SymbolFeed {
         side: Action,
         price: i64,
         size: i64,
-        to: &mut Telling<'_>,
-    ) {
-        let order = self.add(order, side, price, size);
+        to: &mut Tape,
+    ) -> Result<(), OutOfStep> {
+        self.check_is_new(order)?;
+        let order = self.insert(order, side, price, size);
         let added = OrderChange::Added {
             order,
             side,
@@ -253,6 +268,7 @@ impl SymbolFeed {
             size,
         };
         self.tell(to, Body::Order(added));
+        Ok(())
     }
 
     /// Side and price of an order.
@@ -260,18 +276,8 @@ impl SymbolFeed {
         (self.orders[slot].side, self.orders[slot].price)
     }
 
-    /// Gives an order another price; gives what is left of it.
-    pub(super) fn reprice(&mut self, slot: u32, price: i64) -> i64 {
-        let shadow = &mut self.orders[slot];
-        let old = std::mem::replace(&mut shadow.price, price);
-        let Shadow { left, side, .. } = *shadow;
-        self.change(side, old, left.wrapping_neg(), -1);
-        self.change(side, price, left, 1);
-        left
-    }
-
     /// An order leaves with all its lots, those that it hides too; gives how many it showed.
-    pub(super) fn withdraw(&mut self, order: OrderKey, slot: u32, to: &mut Telling<'_>) -> i64 {
+    pub(super) fn withdraw(&mut self, order: OrderKey, slot: u32, to: &mut Tape) -> i64 {
         self.hidden.remove(&order);
         let left = self.orders[slot].left;
         let order = self.reference(slot);
@@ -286,7 +292,7 @@ impl SymbolFeed {
         &mut self,
         order: OrderKey,
         why: Removal,
-        to: &mut Telling<'_>,
+        to: &mut Tape,
     ) -> Result<(), OutOfStep> {
         let waited = match why {
             Removal::Reduced => self.waiting.contains_key(&order),
@@ -304,7 +310,7 @@ impl SymbolFeed {
         &mut self,
         order: OrderKey,
         size: i64,
-        to: &mut Telling<'_>,
+        to: &mut Tape,
     ) -> Result<(), OutOfStep> {
         let slot = self.find(order)?;
         self.unhide(order, size);
@@ -330,7 +336,7 @@ impl SymbolFeed {
             return 0;
         };
         let lots = size.min(*hidden);
-        *hidden -= lots;
+        *hidden = hidden.wrapping_sub(lots);
         if *hidden == 0 {
             self.hidden.remove(&order);
         }
@@ -338,7 +344,7 @@ impl SymbolFeed {
     }
 
     /// After the command: levels that are not as they were, and the best prices.
-    pub(super) fn finish(&mut self, to: &mut Telling<'_>) {
+    pub(super) fn finish(&mut self, to: &mut Tape) {
         if std::mem::take(&mut self.is_chained) {
             // Of each level, how it was at first.
             let key = |touched: &Touched| (touched.side, touched.before.price);
@@ -382,19 +388,5 @@ impl SymbolFeed {
 
     pub(super) const fn best(&self) -> BestPrices {
         self.best
-    }
-
-    pub(super) fn clear(&mut self, to: &mut Telling<'_>) {
-        self.is_listed = false;
-        self.orders = Slab::default();
-        self.index = Index::default();
-        self.asks.clear();
-        self.bids.clear();
-        self.touched.clear();
-        self.is_chained = false;
-        self.waiting.clear();
-        self.hidden.clear();
-        self.best = BestPrices::default();
-        self.tell(to, Body::Cleared);
     }
 }

@@ -1,18 +1,24 @@
 //! A picture of a book, from which a replica can start.
 
-use super::message::{Epoch, SymbolSequence};
+use super::Channels;
+use super::message::{Epoch, FeedSequence, OrderReference, SymbolSequence};
 use super::shadow::SymbolFeed;
+use super::tape::Tape;
 use crate::book::Level;
 use crate::command::Action;
 use crate::ids::SymbolId;
 
-/// The levels of a book down to a depth; a buffer to be used again and again.
+/// A book as it was after a message; a buffer to be used again and again.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snapshot {
     /// Whose book.
     pub symbol: SymbolId,
-    /// Which start of the feed it is from: `as_of` counts in it.
+    /// Which start of the feed it is from: both numbers count in it.
     pub epoch: Epoch,
+    /// Which messages the feed has: both numbers count these.
+    pub channels: Channels,
+    /// The last message of the whole feed before the picture was taken.
+    pub sequence: FeedSequence,
     /// The last message of this symbol that is in the picture: those after it are to be applied.
     pub as_of: SymbolSequence,
     /// The selling levels, best first.
@@ -23,6 +29,21 @@ pub struct Snapshot {
     pub asks_cut: bool,
     /// True where there are more buying levels than these.
     pub bids_cut: bool,
+    /// If it was asked for, every order that sells, in the order in which they would be filled.
+    pub selling: Vec<ShownOrder>,
+    /// The same of the orders that buy.
+    pub buying: Vec<ShownOrder>,
+}
+
+/// What a feed shows of a resting order.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ShownOrder {
+    /// The order. At one price, those with lower references are filled first.
+    pub order: OrderReference,
+    /// Its price.
+    pub price: i64,
+    /// Lots that it shows.
+    pub left: i64,
 }
 
 impl Snapshot {
@@ -35,10 +56,21 @@ impl Snapshot {
         }
     }
 
-    pub(super) fn fill(&mut self, epoch: Epoch, feed: &SymbolFeed, depth: usize) {
+    /// The orders of one side, if they were asked for.
+    #[must_use]
+    pub fn orders(&self, side: Action) -> &[ShownOrder] {
+        match side {
+            Action::Ask => &self.selling,
+            Action::Bid => &self.buying,
+        }
+    }
+
+    pub(super) fn fill(&mut self, tape: &Tape, feed: &SymbolFeed, depth: usize) {
         self.symbol = feed.symbol;
-        self.epoch = epoch;
-        self.as_of = feed.sequence;
+        self.epoch = tape.epoch;
+        self.channels = tape.channels;
+        self.sequence = tape.sequence;
+        self.as_of = feed.numbers.sequence;
         for (side, levels, cut) in [
             (Action::Ask, &mut self.asks, &mut self.asks_cut),
             (Action::Bid, &mut self.bids, &mut self.bids_cut),
@@ -48,5 +80,12 @@ impl Snapshot {
             levels.clear();
             levels.extend(all.take(depth));
         }
+        self.selling.clear();
+        self.buying.clear();
+    }
+
+    pub(super) fn fill_orders(&mut self, feed: &SymbolFeed) {
+        feed.resting(Action::Ask, &mut self.selling);
+        feed.resting(Action::Bid, &mut self.buying);
     }
 }

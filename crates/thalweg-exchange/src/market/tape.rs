@@ -1,5 +1,6 @@
 //! Where messages get their numbers.
 
+use super::Channels;
 use super::message::{Body, Epoch, FeedSequence, Message, SymbolSequence};
 use crate::ids::SymbolId;
 
@@ -7,15 +8,17 @@ use crate::ids::SymbolId;
 #[derive(Clone, Debug)]
 pub(super) struct Tape {
     messages: Vec<Message>,
-    epoch: Epoch,
-    sequence: FeedSequence,
+    pub(super) epoch: Epoch,
+    pub(super) channels: Channels,
+    pub(super) sequence: FeedSequence,
 }
 
 impl Tape {
-    pub(super) fn new(epoch: Epoch, messages: usize) -> Self {
+    pub(super) fn new(epoch: Epoch, channels: Channels, messages: usize) -> Self {
         Self {
             messages: Vec::with_capacity(messages),
             epoch,
+            channels,
             sequence: FeedSequence(0),
         }
     }
@@ -28,33 +31,30 @@ impl Tape {
         &self.messages
     }
 
-    pub(super) const fn epoch(&self) -> Epoch {
-        self.epoch
-    }
-
-    pub(super) const fn sequence(&self) -> FeedSequence {
-        self.sequence
-    }
-
     /// How many messages are here; [`close`](Self::close) takes it.
     pub(super) const fn len(&self) -> usize {
         self.messages.len()
     }
 
-    pub(super) fn push(
-        &mut self,
-        command: u64,
-        symbol: SymbolId,
-        last: &mut SymbolSequence,
-        body: Body,
-    ) {
+    /// Adds a message, if the feed has those.
+    pub(super) fn tell(&mut self, symbol: SymbolId, last: &mut SymbolSequence, body: Body) {
+        let is_told = match body {
+            Body::Trade { .. } => self.channels.trades,
+            Body::Order(_) => self.channels.orders,
+            Body::Level(_) => self.channels.levels,
+            Body::Best(_) => self.channels.best,
+            Body::Cleared => true,
+        };
+        if !is_told {
+            return;
+        }
         self.sequence.0 += 1;
         last.0 += 1;
         self.messages.push(Message {
             epoch: self.epoch,
             sequence: self.sequence,
             symbol_sequence: *last,
-            command,
+            channels: self.channels,
             symbol,
             is_last: false,
             body,

@@ -2,12 +2,15 @@
 
 use std::sync::Arc;
 
+use thalweg_exchange::book::Level;
 use thalweg_exchange::codec::{
     CodecError, FRAME_BYTES_MAX, Outcome, command_bytes, decode_command, decode_message,
-    decode_outcome, encode_command, encode_message, encode_outcome, message_bytes, outcome_bytes,
-    peek,
+    decode_outcome, decode_snapshot, encode_command, encode_message, encode_outcome,
+    encode_snapshot, message_bytes, outcome_bytes, peek, snapshot_bytes,
 };
-use thalweg_exchange::market::{BestPrices, Body, Epoch, FeedSequence, Message, SymbolSequence};
+use thalweg_exchange::market::{
+    BestPrices, Body, Channels, Epoch, FeedSequence, Message, Snapshot, SymbolSequence,
+};
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags, OrderId,
     OrderType, Place, Removal, ResultCode, SymbolId, SymbolSpec, UserHint, UserId,
@@ -28,6 +31,7 @@ fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {
         // A kind of no command has to be told by the decoder of commands, too.
         0..128 => decode_command(&frame).expect_err("a fault"),
         128..160 => decode_outcome(&frame, &mut events).expect_err("a fault"),
+        192.. => decode_snapshot(&frame, &mut Snapshot::default()).expect_err("a fault"),
         _ => decode_message(&frame).expect_err("a fault"),
     };
     error.to_string()
@@ -109,7 +113,7 @@ fn heads_that_are_wrong() {
     // Market messages have a version of their own.
     assert_eq!(
         said(&nop, 4, &[168, 1]),
-        "the version at byte 5 is 1, only 2 is known"
+        "the version at byte 5 is 1, only 3 is known"
     );
     assert_eq!(
         said(&nop, 4, &[6]),
@@ -361,7 +365,7 @@ fn messages_that_are_wrong() {
         epoch: Epoch(1),
         sequence: FeedSequence(1),
         symbol_sequence: SymbolSequence(1),
-        command: 1,
+        channels: Channels::default(),
         symbol: SymbolId(1),
         is_last: true,
         body: Body::Best(BestPrices::default()),
@@ -371,8 +375,8 @@ fn messages_that_are_wrong() {
     for (at, byte, text) in [
         (
             0,
-            75,
-            "the length at byte 0 is 75, that of best prices is 76",
+            67,
+            "the length at byte 0 is 67, that of best prices is 68",
         ),
         (
             4,
@@ -380,18 +384,64 @@ fn messages_that_are_wrong() {
             "the kind at byte 4 is 169, which is no known message",
         ),
         (6, 8, "byte 6 of best prices is 8, the greatest is 7"),
-        (7, 1, "byte 7 of best prices is 1, the greatest is 0"),
+        (7, 16, "byte 7 of best prices is 16, the greatest is 15"),
         (
-            44,
+            36,
             1,
-            "the best price of an empty side at byte 44 is 1, the greatest is 0",
+            "the best price of an empty side at byte 36 is 1, the greatest is 0",
         ),
         (
-            68,
+            60,
             1,
-            "the best volume of an empty side at byte 68 is 1, the greatest is 0",
+            "the best volume of an empty side at byte 60 is 1, the greatest is 0",
         ),
     ] {
         assert_eq!(said(&frame, at, &[byte]), text);
     }
+}
+
+#[test]
+fn snapshots_that_are_wrong() {
+    let level = Level {
+        price: 0,
+        volume: 0,
+        orders: 0,
+    };
+    let snapshot = Snapshot {
+        asks: vec![level; 2],
+        ..Snapshot::default()
+    };
+    let mut frame = vec![0; snapshot_bytes(&snapshot)];
+    encode_snapshot(&snapshot, &mut frame).expect("there is room");
+    for (at, byte, text) in [
+        (
+            0,
+            99,
+            "the length at byte 0 is 99, that of a snapshot is 76",
+        ),
+        (0, 9, "the length at byte 0 is 9, that of a snapshot is 52"),
+        (
+            4,
+            193,
+            "the kind at byte 4 is 193, which is no known snapshot",
+        ),
+        (6, 4, "byte 6 of a snapshot is 4, the greatest is 3"),
+        (7, 16, "byte 7 of a snapshot is 16, the greatest is 15"),
+        (
+            48,
+            1,
+            "3 levels and orders said at byte 36, the frame has room for 2",
+        ),
+        (
+            36,
+            1,
+            "the frame's fields end at byte 76, and 24 bytes follow",
+        ),
+    ] {
+        assert_eq!(said(&frame, at, &[byte]), text);
+    }
+    // And is told as soon as the numbers are there.
+    frame[36] = 1;
+    let error = decode_snapshot(&frame[..52], &mut Snapshot::default()).expect_err("a fault");
+    assert!(matches!(error, CodecError::Surplus { .. }), "{error:?}");
 }

@@ -2,12 +2,14 @@
 
 use std::sync::Arc;
 
+use thalweg_exchange::book::Level;
 use thalweg_exchange::codec::{
-    Outcome, command_bytes, encode_command, encode_message, encode_outcome, message_bytes,
-    outcome_bytes,
+    Outcome, command_bytes, encode_command, encode_message, encode_outcome, encode_snapshot,
+    message_bytes, outcome_bytes, snapshot_bytes,
 };
 use thalweg_exchange::market::{
-    BestPrices, Body, Epoch, FeedSequence, Message, OrderReference, Quote, SymbolSequence,
+    BestPrices, Body, Channels, Epoch, FeedSequence, Message, OrderReference, Quote, ShownOrder,
+    Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
@@ -278,7 +280,10 @@ fn messages() {
         epoch: Epoch(i64::MAX as u64 + 8),
         sequence: FeedSequence(1),
         symbol_sequence: SymbolSequence(2),
-        command: 3,
+        channels: Channels {
+            orders: false,
+            ..Channels::default()
+        },
         symbol: SymbolId(4),
         is_last: true,
         body: Body::Best(BestPrices {
@@ -291,8 +296,8 @@ fn messages() {
     };
     let mut out = vec![0; message_bytes(&message)];
     encode_message(&message, &mut out).expect("there is room");
-    let fields = longs(&[i64::MIN + 7, 1, 2, 3, 0, 0, 5, 6]);
-    let expected = format!("4c000000a702050004000000{fields}");
+    let fields = longs(&[i64::MIN + 7, 1, 2, 0, 0, 5, 6]);
+    let expected = format!("44000000a703050d04000000{fields}");
     assert_eq!(hex(&out), expected);
     let trade = Message {
         is_last: false,
@@ -306,6 +311,42 @@ fn messages() {
     };
     let mut out = vec![0; message_bytes(&trade)];
     encode_message(&trade, &mut out).expect("there is room");
-    let fields = longs(&[i64::MIN + 7, 1, 2, 3, 5, 6, 7]);
-    assert_eq!(hex(&out), format!("44000000a002020004000000{fields}"));
+    let fields = longs(&[i64::MIN + 7, 1, 2, 5, 6, 7]);
+    assert_eq!(hex(&out), format!("3c000000a003020d04000000{fields}"));
+}
+
+#[test]
+fn snapshots() {
+    let level = |price| Level {
+        price,
+        volume: 20,
+        orders: 2,
+    };
+    let order = |order, price| ShownOrder {
+        order: OrderReference(order),
+        price,
+        left: 10,
+    };
+    let snapshot = Snapshot {
+        symbol: SymbolId(4),
+        epoch: Epoch(5),
+        channels: Channels::default(),
+        sequence: FeedSequence(6),
+        as_of: SymbolSequence(7),
+        asks: vec![level(9)],
+        bids: vec![],
+        asks_cut: false,
+        bids_cut: true,
+        selling: vec![order(1, 9), order(3, 9)],
+        buying: vec![order(2, 8)],
+    };
+    let mut out = vec![0; snapshot_bytes(&snapshot)];
+    encode_snapshot(&snapshot, &mut out).expect("there is room");
+    let counts = "01000000000000000200000001000000";
+    let items = longs(&[9, 20, 2, 1, 9, 10, 3, 9, 10, 2, 8, 10]);
+    let expected = format!(
+        "94000000c003020f04000000{}{counts}{items}",
+        longs(&[5, 6, 7])
+    );
+    assert_eq!(hex(&out), expected);
 }

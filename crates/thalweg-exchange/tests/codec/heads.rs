@@ -4,9 +4,11 @@
 use std::sync::Arc;
 
 use thalweg_exchange::codec::{
-    CodecError, command_bytes, decode_command, decode_message, decode_outcome, encode_command, peek,
+    CodecError, command_bytes, decode_command, decode_message, decode_outcome, decode_snapshot,
+    encode_command, peek,
 };
 use thalweg_exchange::digest::Digest;
+use thalweg_exchange::market::Snapshot;
 use thalweg_exchange::{
     Action, Command, ConditionalOrder, Events, OrderFlags, OrderId, OrderType, Place, ResultCode,
     SymbolId, UserId,
@@ -121,12 +123,15 @@ fn peek_knows_kinds_and_their_lengths() {
                 decode_command(&head).err(),
                 decode_outcome(&head, &mut events).err(),
                 decode_message(&head).err(),
+                decode_snapshot(&head, &mut Snapshot::default()).err(),
             ];
-            let is_incomplete =
-                |error: &CodecError| matches!(error, CodecError::Incomplete { .. });
+            let is_incomplete = |error: &CodecError| matches!(error, CodecError::Incomplete { .. });
             let is_awaited = said.iter().flatten().any(is_incomplete);
             assert_eq!(peek(&head).is_ok(), is_awaited, "kind {kind}");
-            assert!(!is_awaited || kind == 128, "only outcomes have such a length");
+            assert!(
+                !is_awaited || kind == 128,
+                "only outcomes have such a length"
+            );
         }
     }
 }

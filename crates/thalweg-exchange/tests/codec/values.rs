@@ -4,9 +4,10 @@ use std::sync::Arc;
 
 use proptest::option;
 use proptest::prelude::*;
+use thalweg_exchange::book::Level;
 use thalweg_exchange::market::{
-    BestPrices, Body, Epoch, FeedSequence, LevelDelta, Message, OrderChange, OrderReference, Quote,
-    SymbolSequence,
+    BestPrices, Body, Channels, Epoch, FeedSequence, LevelDelta, Message, OrderChange,
+    OrderReference, Quote, ShownOrder, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
@@ -330,7 +331,7 @@ fn body() -> impl Strategy<Value = Body> {
     };
     let numbers = (number(), number(), any::<u64>());
     prop_oneof![
-        4 => (0..7, numbers, action(), any::<u64>()).prop_map(
+        4 => (0..6, numbers, action(), any::<u64>()).prop_map(
             |(kind, (price, size, orders), side, order)| {
                 let order = OrderReference(order);
                 let (left, volume) = (size, size);
@@ -338,9 +339,8 @@ fn body() -> impl Strategy<Value = Body> {
                     0 => OrderChange::Added { order, side, price, size },
                     1 => OrderChange::Reduced { order, by: price, left },
                     2 => OrderChange::Filled { order, size: price, left },
-                    3 => OrderChange::Moved { order, price, left },
-                    4 => OrderChange::Removed { order, left },
-                    5 => return Body::Level(LevelDelta { side, price, volume, orders }),
+                    3 => OrderChange::Removed { order, left },
+                    4 => return Body::Level(LevelDelta { side, price, volume, orders }),
                     _ => {
                         let (taker_side, maker) = (side, order);
                         return Body::Trade { price, size, taker_side, maker };
@@ -354,18 +354,64 @@ fn body() -> impl Strategy<Value = Body> {
     ]
 }
 
+fn channels() -> impl Strategy<Value = Channels> {
+    (0_u8..16).prop_map(|code| Channels::from_code(code).expect("in range"))
+}
+
 /// Any market message.
 pub(crate) fn message() -> impl Strategy<Value = Message> {
-    let numbers = prop::array::uniform4(any::<u64>());
-    (numbers, symbol(), any::<bool>(), body()).prop_map(
-        |([epoch, sequence, symbol_sequence, command], symbol, is_last, body)| Message {
+    let numbers = prop::array::uniform3(any::<u64>());
+    (numbers, symbol(), channels(), any::<bool>(), body()).prop_map(
+        |([epoch, sequence, symbol_sequence], symbol, channels, is_last, body)| Message {
             epoch: Epoch(epoch),
             sequence: FeedSequence(sequence),
             symbol_sequence: SymbolSequence(symbol_sequence),
-            command,
+            channels,
             symbol,
             is_last,
             body,
+        },
+    )
+}
+
+/// Any snapshot, also of books that there can't be.
+pub(crate) fn snapshot() -> impl Strategy<Value = Snapshot> {
+    let level = || {
+        let level = (number(), number(), any::<u64>());
+        let level = level.prop_map(|(price, volume, orders)| Level {
+            price,
+            volume,
+            orders,
+        });
+        prop::collection::vec(level, 0..5)
+    };
+    let order = || {
+        let order = (any::<u64>(), number(), number());
+        let order = order.prop_map(|(order, price, left)| ShownOrder {
+            order: OrderReference(order),
+            price,
+            left,
+        });
+        prop::collection::vec(order, 0..5)
+    };
+    let numbers = prop::array::uniform3(any::<u64>());
+    let cuts = prop::array::uniform2(any::<bool>());
+    let lists = (level(), level(), order(), order());
+    (numbers, symbol(), channels(), cuts, lists).prop_map(
+        |([epoch, sequence, as_of], symbol, channels, cuts, (asks, bids, selling, buying))| {
+            Snapshot {
+                symbol,
+                epoch: Epoch(epoch),
+                channels,
+                sequence: FeedSequence(sequence),
+                as_of: SymbolSequence(as_of),
+                asks,
+                bids,
+                asks_cut: cuts[0],
+                bids_cut: cuts[1],
+                selling,
+                buying,
+            }
         },
     )
 }

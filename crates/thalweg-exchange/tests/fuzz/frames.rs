@@ -3,8 +3,10 @@
 use thalweg_exchange::Events;
 use thalweg_exchange::codec::{
     CodecError, FRAME_BYTES_MAX, command_bytes, decode_command, decode_message, decode_outcome,
-    encode_command, encode_message, encode_outcome, message_bytes, outcome_bytes, peek,
+    decode_snapshot, encode_command, encode_message, encode_outcome, encode_snapshot,
+    message_bytes, outcome_bytes, peek, snapshot_bytes,
 };
+use thalweg_exchange::market::Snapshot;
 
 /// What must hold of any bytes; with a fault, that an own byte of a cancel is overlooked.
 ///
@@ -35,6 +37,7 @@ fn one(bytes: &[u8], has_fault: bool) {
             decode_command(&read).err(),
             decode_outcome(&read, &mut events).err(),
             decode_message(&read).err(),
+            decode_snapshot(&read, &mut Snapshot::default()).err(),
         ];
         for error in errors.into_iter().flatten() {
             let is_incomplete = matches!(error, CodecError::Incomplete { .. });
@@ -61,6 +64,12 @@ fn one(bytes: &[u8], has_fault: bool) {
     if let Ok((message, length)) = decode_message(&read) {
         assert_eq!(message_bytes(&message), length);
         let encoded = encode_message(&message, &mut again);
+        same(length, encoded, &again);
+    }
+    let mut snapshot = Snapshot::default();
+    if let Ok(length) = decode_snapshot(&read, &mut snapshot) {
+        assert_eq!(snapshot_bytes(&snapshot), length);
+        let encoded = encode_snapshot(&snapshot, &mut again);
         same(length, encoded, &again);
     }
     assert!(decoded <= 1, "two meanings");

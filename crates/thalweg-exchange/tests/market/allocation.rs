@@ -32,7 +32,10 @@ fn market_data_does_not_allocate_after_warm_up() {
     let mut told = 0;
     let mut run = |outcomes: &[(Command, ResultCode, Vec<Event>)]| {
         for (command, result, events) in outcomes {
-            let messages = builder.apply(0, command, *result, events).expect("in step");
+            let number = builder.command().map_or(0, |last| last + 1);
+            let messages = builder
+                .apply(number, command, *result, events)
+                .expect("in step");
             told += messages.len();
             follow(&mut replica, messages, symbol);
             if command.symbol() == Some(symbol) {

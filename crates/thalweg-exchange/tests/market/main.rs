@@ -10,10 +10,13 @@ mod operations;
 mod allocation;
 mod counting;
 mod following;
+mod hidden;
+mod mixing;
 mod numbers;
 mod recording;
 mod references;
 mod restart;
+mod steps;
 mod subscriber;
 
 use std::path::{Path, PathBuf};

@@ -51,7 +51,10 @@ pub(crate) fn feed(builder: &mut Builder, state: &mut State, commands: &[Command
     let mut all = Vec::new();
     for command in commands {
         let result = apply(state, command, &mut events);
-        let told = builder.apply(0, command, result, &events).expect("in step");
+        let number = builder.command().map_or(0, |last| last + 1);
+        let told = builder
+            .apply(number, command, result, &events)
+            .expect("in step");
         all.extend_from_slice(told);
     }
     all
@@ -67,7 +70,6 @@ pub(crate) fn parted(message: &Message) -> (Body, OrderReference) {
             OrderChange::Added { order, .. }
             | OrderChange::Reduced { order, .. }
             | OrderChange::Filled { order, .. }
-            | OrderChange::Moved { order, .. }
             | OrderChange::Removed { order, .. },
         ) => order,
         Body::Level(_) | Body::Best(_) | Body::Cleared => &mut none,
@@ -156,7 +158,7 @@ fn a_missing_message_is_told_and_a_snapshot_mends_it() {
     assert_eq!(replica.sequence(), SymbolSequence(1), "nothing changed");
     let mut snapshot = Snapshot::default();
     assert!(builder.snapshot(SYMBOL, usize::MAX, &mut snapshot));
-    replica.restart(&snapshot);
+    replica.restart(&snapshot).expect("of this symbol");
     for message in &messages {
         replica.apply(message).expect("older than the snapshot");
     }
@@ -266,7 +268,7 @@ fn outcomes_from_elsewhere_are_refused() {
     assert_eq!(error, OutOfStep::UnknownSymbol { symbol: SYMBOL });
     assert_eq!(
         error.to_string(),
-        "market data is out of step: symbol 5 was never added"
+        "market data is out of step: there is no symbol 5"
     );
     feed(&mut builder, &mut State::default(), &setup());
     let moved = Command::Move {
@@ -276,7 +278,7 @@ fn outcomes_from_elsewhere_are_refused() {
         price: 3,
     };
     let error = builder
-        .apply(0, &moved, ResultCode::Success, &[])
+        .apply(3, &moved, ResultCode::Success, &[])
         .expect_err("the order never rested");
     assert_eq!(
         error.to_string(),
@@ -285,7 +287,7 @@ fn outcomes_from_elsewhere_are_refused() {
     // What was refused by the engine is never looked at.
     let refused = ResultCode::MatchingUnknownOrderId;
     let told = builder
-        .apply(0, &moved, refused, &[])
+        .apply(4, &moved, refused, &[])
         .expect("nothing to follow");
     assert!(told.is_empty());
 }

@@ -1,19 +1,17 @@
 //! Orders have references of the feed's own: nobody's client id is public.
 
-use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use thalweg_exchange::market::{
-    Body, Builder, Epoch, Message, Options, OrderChange, OrderReference,
+    Body, Builder, Epoch, Message, Options, OrderChange, OrderReference, ShownOrder, Snapshot,
 };
 use thalweg_exchange::{
-    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, State, UserId,
-    apply,
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, OrderId, State, SymbolId, UserId,
 };
 
 use crate::numbers::{SYMBOL, feed, order, setup};
 
-fn changes(messages: &[Message]) -> Vec<OrderChange> {
+pub(crate) fn changes(messages: &[Message]) -> Vec<OrderChange> {
     let change = |message: &Message| match message.body {
         Body::Order(change) => Some(change),
         _ => None,
@@ -21,7 +19,7 @@ fn changes(messages: &[Message]) -> Vec<OrderChange> {
     messages.iter().filter_map(change).collect()
 }
 
-fn of_user(uid: i64, mut command: Command) -> Command {
+pub(crate) fn of_user(uid: i64, mut command: Command) -> Command {
     if let Command::Place(place) = &mut command {
         place.uid = UserId(uid);
     }
@@ -29,7 +27,7 @@ fn of_user(uid: i64, mut command: Command) -> Command {
 }
 
 /// Users 1 and 2 use the same ids, and both have money.
-fn start() -> (Builder, State) {
+pub(crate) fn start() -> (Builder, State) {
     let mut builder = Builder::new(Epoch(1), Options::default());
     let mut state = State::default();
     feed(&mut builder, &mut state, &setup());
@@ -61,8 +59,7 @@ fn orders_of_one_client_id_are_two_in_the_feed() {
     let references: Vec<_> = told.iter().map(added).collect();
     assert_eq!(references, [OrderReference(1), OrderReference(2)]);
     // All that happens to the second is told of the second.
-    let (uid, order_id) = (UserId(2), OrderId(CLIENT_ID));
-    let symbol = SYMBOL;
+    let (uid, symbol, order_id) = (UserId(2), SYMBOL, OrderId(CLIENT_ID));
     let commands = [
         Command::Reduce {
             uid,
@@ -84,27 +81,28 @@ fn orders_of_one_client_id_are_two_in_the_feed() {
         },
     ];
     let messages = feed(&mut builder, &mut state, &commands);
-    let second = references[1];
+    let (second, moved) = (references[1], OrderReference(3));
+    let removed = |order, left| OrderChange::Removed { order, left };
     let expected = [
         OrderChange::Reduced {
             order: second,
             by: 1,
             left: 2,
         },
-        OrderChange::Moved {
-            order: second,
+        // Another place in another queue: another order.
+        removed(second, 2),
+        OrderChange::Added {
+            order: moved,
+            side: Action::Ask,
             price: 9,
-            left: 2,
+            size: 2,
         },
         OrderChange::Filled {
-            order: second,
+            order: moved,
             size: 1,
             left: 1,
         },
-        OrderChange::Removed {
-            order: second,
-            left: 1,
-        },
+        removed(moved, 1),
     ];
     assert_eq!(changes(&messages), expected);
     let makers: Vec<_> = (messages.iter())
@@ -113,13 +111,13 @@ fn orders_of_one_client_id_are_two_in_the_feed() {
             _ => None,
         })
         .collect();
-    assert_eq!(makers, [second]);
+    assert_eq!(makers, [moved]);
     // A client id that is used again is another order.
     let again = [of_user(2, order(CLIENT_ID, Action::Ask, 10, 3))];
     let told = changes(&feed(&mut builder, &mut state, &again));
     assert_eq!(
         told.iter().map(added).collect::<Vec<_>>(),
-        [OrderReference(3)]
+        [OrderReference(4)]
     );
 }
 
@@ -157,24 +155,40 @@ fn a_refill_has_another_reference() {
     assert_eq!(told, expected);
 }
 
-/// How an owner finds his order: the number of his command is in the message.
+/// An owner is told privately; nobody else sees whose a reference is.
 #[test]
-fn an_owner_finds_his_order_by_the_number_of_his_command() {
+fn an_owner_is_told_the_references_of_his_orders() {
     let (mut builder, mut state) = start();
-    let mut events = Events::new();
-    let mut own = BTreeMap::new();
-    let mut found = BTreeMap::new();
-    for number in 1..20 {
-        let uid = 1 + number as i64 % 2;
-        let command = of_user(uid, order(number as i64, Action::Ask, 10, 1));
-        let result = apply(&mut state, &command, &mut events);
-        let told = builder.apply(number, &command, result, &events);
-        for message in told.expect("in step") {
-            if let Body::Order(change) = message.body {
-                found.insert(message.command, added(&change));
-            }
-        }
-        own.insert(number, OrderReference(number));
-    }
-    assert_eq!(found, own);
+    let orders = [1, 2].map(|uid| of_user(uid, order(7, Action::Ask, 10, 3)));
+    feed(&mut builder, &mut state, &orders);
+    let of = |builder: &Builder, uid| builder.reference(SYMBOL, UserId(uid), OrderId(7));
+    assert_eq!(of(&builder, 1), Some(OrderReference(1)));
+    assert_eq!(of(&builder, 2), Some(OrderReference(2)));
+    let moved = Command::Move {
+        uid: UserId(1),
+        symbol: SYMBOL,
+        order_id: OrderId(7),
+        price: 11,
+    };
+    feed(&mut builder, &mut state, &[moved]);
+    assert_eq!(of(&builder, 1), Some(OrderReference(3)));
+    assert_eq!(of(&builder, 3), None);
+    assert_eq!(builder.reference(SymbolId(6), UserId(1), OrderId(7)), None);
+    // The feed starts again: they have other references, and owners can ask for them at once.
+    let again = Builder::from_books(&state.matching, Epoch(2), Options::default());
+    assert_eq!(of(&again, 1), Some(OrderReference(2)));
+    assert_eq!(of(&again, 2), Some(OrderReference(1)));
+    let mut snapshot = Snapshot::default();
+    assert!(again.order_snapshot(SYMBOL, &mut snapshot));
+    let shown = |order, price| ShownOrder {
+        order: OrderReference(order),
+        price,
+        left: 3,
+    };
+    assert_eq!(snapshot.selling, [shown(1, 10), shown(2, 11)]);
+    assert_eq!(snapshot.orders(Action::Bid), []);
+    assert!(!again.order_snapshot(SymbolId(6), &mut snapshot));
+    // Without orders it says nothing of them.
+    assert!(again.snapshot(SYMBOL, 9, &mut snapshot));
+    assert_eq!(snapshot.selling, []);
 }

@@ -2,7 +2,7 @@
 
 use thalweg_exchange::book::Level;
 use thalweg_exchange::market::{
-    Builder, Epoch, Message, Options, Replica, ReplicaError, Snapshot, SymbolSequence,
+    Builder, Epoch, FeedError, Message, Options, Replica, ReplicaError, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{Action, Command, State, SymbolId};
 
@@ -47,18 +47,16 @@ fn a_restarted_feed_is_told_and_not_mixed_in() {
     // The feed starts again, over books that are empty, and its numbers happen to fit.
     let (mut builder, mut state, after) = start(2, &others(before.len()));
     assert!(after.len() > before.len());
-    let error = ReplicaError::NewEpoch {
-        symbol: SYMBOL,
+    let error = ReplicaError::Feed(FeedError::NewEpoch {
         current: Epoch(1),
         got: Epoch(2),
-    };
+    });
     for message in &after {
         assert_eq!(replica.apply(message), Err(error));
     }
     assert_eq!(
         error.to_string(),
-        "the feed of symbol 5 started again: it is of epoch 2, the replica of 1, which needs a \
-         snapshot of epoch 2"
+        "the feed started again: epoch 2 came after 1, and a snapshot of epoch 2 is needed"
     );
     assert_eq!(asks(&replica), known, "nothing changed");
     assert_eq!(replica.epoch(), Some(Epoch(1)));
@@ -69,7 +67,7 @@ fn a_restarted_feed_is_told_and_not_mixed_in() {
     let mut snapshot = Snapshot::default();
     assert!(builder.snapshot(SYMBOL, usize::MAX, &mut snapshot));
     assert_eq!(snapshot.epoch, Epoch(2));
-    replica.restart(&snapshot);
+    replica.restart(&snapshot).expect("of this symbol");
     assert_eq!(replica.epoch(), Some(Epoch(2)));
     let cancel = Command::CancelAll {
         uid: None,
@@ -84,18 +82,17 @@ fn a_restarted_feed_is_told_and_not_mixed_in() {
     assert_eq!(asks(&replica), []);
 
     // What comes late from before is stale.
-    let stale = ReplicaError::StaleEpoch {
-        symbol: SYMBOL,
+    let stale = ReplicaError::Feed(FeedError::StaleEpoch {
         current: Epoch(2),
         got: Epoch(1),
-    };
+    });
     let was = replica.sequence();
     for message in &before {
         assert_eq!(replica.apply(message), Err(stale));
     }
     assert_eq!(
         stale.to_string(),
-        "market data of symbol 5 is stale: it is of epoch 1, the replica of 2"
+        "the message is stale: it is of epoch 1, which was before 2"
     );
     assert_eq!((asks(&replica), replica.sequence()), (vec![], was));
 }
@@ -112,14 +109,29 @@ fn the_first_message_that_is_applied_gives_the_epoch() {
     replica.apply(&second[0]).expect("the first");
     assert_eq!(replica.epoch(), Some(Epoch(8)));
     let stale = replica.apply(&first[1]).expect_err("of an older start");
-    assert!(matches!(stale, ReplicaError::StaleEpoch { .. }));
+    assert!(matches!(
+        stale,
+        ReplicaError::Feed(FeedError::StaleEpoch { .. })
+    ));
+}
 
-    // Other symbols may be of other feeds.
-    let mut other = Replica::new(SymbolId(6));
-    for message in first.iter().chain(&second) {
-        assert_eq!(other.apply(message), Ok(()));
+/// Nothing comes of symbol 6 after the feed has started again.
+#[test]
+fn a_replica_of_a_silent_symbol_is_told_of_a_new_epoch() {
+    let (_, _, first) = start(7, &session());
+    let (_, _, second) = start(8, &session());
+    let mut silent = Replica::new(SymbolId(6));
+    for message in &first {
+        assert_eq!(silent.apply(message), Ok(()));
     }
-    assert_eq!(other.epoch(), None);
+    assert_eq!(silent.epoch(), Some(Epoch(7)));
+    for message in &second {
+        let error = silent.apply(message).expect_err("another start");
+        assert!(matches!(
+            error,
+            ReplicaError::Feed(FeedError::NewEpoch { .. })
+        ));
+    }
 }
 
 /// The epoch should grow. Where it did not, nothing is mixed either, and a snapshot mends it.
@@ -130,11 +142,14 @@ fn an_epoch_that_fell_is_told_and_a_snapshot_mends_it() {
     let (builder, _, after) = start(3, &others(before.len()));
     for message in &after {
         let stale = replica.apply(message).expect_err("an older epoch");
-        assert!(matches!(stale, ReplicaError::StaleEpoch { .. }));
+        assert!(matches!(
+            stale,
+            ReplicaError::Feed(FeedError::StaleEpoch { .. })
+        ));
     }
     let mut snapshot = Snapshot::default();
     assert!(builder.snapshot(SYMBOL, usize::MAX, &mut snapshot));
-    replica.restart(&snapshot);
+    replica.restart(&snapshot).expect("of this symbol");
     assert_eq!(replica.epoch(), Some(Epoch(3)));
     assert!(
         replica
@@ -152,7 +167,10 @@ fn what_rested_before_the_feed_is_not_missed_unseen() {
     let mut snapshot = Snapshot::default();
     assert!(builder.snapshot(SYMBOL, usize::MAX, &mut snapshot));
     let after = feed(&mut builder, &mut state, &[order(9, Action::Ask, 50, 1)]);
-    assert_eq!(after[0].sequence.0, 1, "the feed's first");
+    assert_eq!(
+        after[0].sequence.0, 2,
+        "what rests counts as 1 in the feed, too"
+    );
     let mut replica = Replica::new(SYMBOL);
     let gap = ReplicaError::Gap {
         symbol: SYMBOL,
@@ -160,7 +178,7 @@ fn what_rested_before_the_feed_is_not_missed_unseen() {
         got: SymbolSequence(2),
     };
     assert_eq!(replica.apply(&after[0]), Err(gap));
-    replica.restart(&snapshot);
+    replica.restart(&snapshot).expect("of this symbol");
     for message in &after {
         replica.apply(message).expect("no gap");
     }

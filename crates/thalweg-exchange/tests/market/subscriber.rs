@@ -4,8 +4,8 @@ use std::collections::BTreeMap;
 
 use thalweg_exchange::book::{Book, Level};
 use thalweg_exchange::market::{
-    BestPrices, Body, Builder, Epoch, FeedSequence, Message, Options, OrderChange, OrderReference,
-    Quote, Replica, Snapshot, SymbolSequence,
+    BestPrices, Body, Builder, Epoch, FeedCheck, Horizon, Message, Options, OrderChange,
+    OrderReference, Quote, Replica, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{Action, Command, Events, Rules, State, SymbolId, apply};
 
@@ -31,7 +31,7 @@ pub(crate) struct World {
     pub(crate) builder: Builder,
     events: Events,
     known: BTreeMap<SymbolId, Known>,
-    sequence: FeedSequence,
+    feed: FeedCheck,
     commands: u64,
 }
 
@@ -42,7 +42,7 @@ impl World {
             builder: Builder::new(Epoch(1), Options::default()),
             events: Events::new(),
             known: BTreeMap::new(),
-            sequence: FeedSequence(0),
+            feed: FeedCheck::new(),
             commands: 0,
         }
     }
@@ -58,9 +58,7 @@ impl World {
             .expect("in step");
         let mut closed = true;
         for message in messages {
-            assert_eq!(message.command, number);
-            assert_eq!(message.sequence.0, self.sequence.0 + 1, "no gap");
-            self.sequence = message.sequence;
+            assert_eq!(self.feed.check(message), Ok(true), "no gap");
             closed = message.is_last;
             let known = self
                 .known
@@ -69,7 +67,7 @@ impl World {
             known.take_in(message);
         }
         assert!(closed, "the last message says so");
-        assert_eq!(self.builder.sequence(), self.sequence);
+        assert_eq!(self.builder.sequence(), self.feed.sequence());
         if check {
             self.check(command);
         }
@@ -111,13 +109,23 @@ impl World {
                 continue;
             }
             assert_eq!(snapshot.as_of, known.sequence);
+            assert_eq!(snapshot.sequence, self.feed.sequence());
             assert!(snapshot.asks.len() <= depth && snapshot.bids.len() <= depth);
-            known.late.push(Replica::from_snapshot(&snapshot));
+            known
+                .late
+                .push(Replica::from_snapshot(&snapshot).expect("it has levels"));
+            assert!(self.builder.order_snapshot(symbol, &mut snapshot));
+            for side in SIDES {
+                // As they were told one by one, and as they would be filled.
+                let orders = snapshot.orders(side).iter();
+                let orders: Vec<_> = orders.map(|o| (o.order, o.price, o.left)).collect();
+                assert_eq!(orders, known.in_order(side));
+            }
         }
     }
 
     pub(crate) const fn messages(&self) -> u64 {
-        self.sequence.0
+        self.feed.sequence().0
     }
 }
 
@@ -181,12 +189,6 @@ impl Known {
                 assert_eq!(order, self.reference, "each order has its own");
                 self.orders[side as usize].push((order, price, size));
             }
-            OrderChange::Moved { order, price, left } => {
-                let (side, at) = find(&self.orders, order);
-                let (_, _, before) = self.orders[side].remove(at);
-                assert_eq!(left, before);
-                self.orders[side].push((order, price, left));
-            }
             OrderChange::Reduced {
                 order,
                 by: size,
@@ -212,6 +214,17 @@ impl Known {
         }
     }
 
+    /// What would be filled first comes first.
+    fn in_order(&self, side: Action) -> Vec<(OrderReference, i64, i64)> {
+        // A stable sort by price keeps the order of time.
+        let mut orders = self.orders[side as usize].clone();
+        orders.sort_by_key(|&(_, price, _)| match side {
+            Action::Ask => price,
+            Action::Bid => !price,
+        });
+        orders
+    }
+
     fn check(&self, book: &Book) {
         for side in SIDES {
             let engine: Vec<Level> = book.levels(side, usize::MAX).collect();
@@ -219,19 +232,15 @@ impl Known {
             assert_eq!(replica, engine);
             for late in &self.late {
                 let reaches = |level: &Level| match (late.horizon(side), side) {
-                    (None, _) => true,
-                    (Some(horizon), Action::Ask) => level.price <= horizon,
-                    (Some(horizon), Action::Bid) => level.price >= horizon,
+                    (Horizon::All, _) => true,
+                    (Horizon::Nothing, _) => false,
+                    (Horizon::DownTo(worst), Action::Ask) => level.price <= worst,
+                    (Horizon::DownTo(worst), Action::Bid) => level.price >= worst,
                 };
                 let seen: Vec<Level> = engine.iter().copied().filter(reaches).collect();
                 assert_eq!(late.levels(side).collect::<Vec<_>>(), seen);
             }
-            // A stable sort by price keeps the order of time.
-            let mut orders = self.orders[side as usize].clone();
-            orders.sort_by_key(|&(_, price, _)| match side {
-                Action::Ask => price,
-                Action::Bid => !price,
-            });
+            let orders = self.in_order(side);
             let resting = book.orders(side).map(|order| {
                 let shown = order.size - order.filled - order.hidden;
                 (order.price, shown)

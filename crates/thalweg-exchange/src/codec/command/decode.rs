@@ -11,7 +11,7 @@ use super::{
     MOVE_BYTES, OF_SYMBOL, OF_USER, ONE_LONG_BYTES, ONE_SYMBOL_BYTES, PLACE, PLACE_BYTES,
     PLACE_WITH_BYTES, REDUCE, SET_PRICE_BAND_BYTES, SIDE_BIT, SYMBOL_AND_LONG_BYTES,
 };
-use crate::command::{AdjustmentKind, Amend, Command, Place};
+use crate::command::{AdjustmentKind, Amend, Command, OrderType, Place};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
 use crate::order_terms::{ConditionalOrder, OrderFlags};
 
@@ -185,12 +185,7 @@ pub(in super::super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], Codec
     }
     let own = head.own_up_to(what, own_max)?;
     if matches!(kind, kind::PLACE | kind::PLACE_WITH) {
-        let code = own[0] & 7;
-        order_type(code).ok_or(CodecError::UnknownCode {
-            what: "the order type",
-            at: 6,
-            code: code.into(),
-        })?;
+        type_and_flags(own)?;
     }
     if kind == kind::PLACE_WITH && CONDITION_BITS.iter().all(|bit| own[0] & bit == 0) {
         return Err(CodecError::NoCondition);
@@ -222,13 +217,24 @@ fn cancel_all(fields: &mut Reader<'_>, own: u8) -> Result<Command, CodecError> {
     })
 }
 
-fn order(fields: &mut Reader<'_>, [first, flags]: [u8; 2]) -> Result<Place, CodecError> {
-    let code = first & 7;
+/// What an order's own bytes say, but for its side and which conditions it has.
+fn type_and_flags([first, flags]: [u8; 2]) -> Result<(OrderType, OrderFlags), CodecError> {
     let unknown = |what, at, code: u8| CodecError::UnknownCode {
         what,
         at,
         code: code.into(),
     };
+    let code = first & 7;
+    let order_type = order_type(code).ok_or(unknown("the order type", 6, code))?;
+    let of_flags = OrderFlags::from_code(flags);
+    Ok((
+        order_type,
+        of_flags.ok_or(unknown("the order's flags", 7, flags))?,
+    ))
+}
+
+fn order(fields: &mut Reader<'_>, own: [u8; 2]) -> Result<Place, CodecError> {
+    let (order_type, flags) = type_and_flags(own)?;
     Ok(Place {
         symbol: SymbolId(fields.int()?),
         uid: UserId(fields.long()?),
@@ -236,9 +242,9 @@ fn order(fields: &mut Reader<'_>, [first, flags]: [u8; 2]) -> Result<Place, Code
         price: fields.long()?,
         reserve_price: fields.long()?,
         size: fields.long()?,
-        order_type: order_type(code).ok_or(unknown("the order type", 6, code))?,
-        action: action(first >> SIDE_BIT),
-        flags: OrderFlags::from_code(flags).ok_or(unknown("the order's flags", 7, flags))?,
+        order_type,
+        action: action(own[0] >> SIDE_BIT),
+        flags,
     })
 }
 

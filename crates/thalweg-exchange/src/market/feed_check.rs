@@ -1,0 +1,147 @@
+//! Whether the messages of a feed are all there, whatever their symbols are.
+
+use std::cmp::Ordering;
+use std::{error, fmt};
+
+use super::Channels;
+use super::message::{Epoch, FeedSequence, Message};
+
+/// Why a message does not follow those before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum FeedError {
+    /// Messages are missing, of whatever symbols.
+    Gap {
+        /// The number that should have come.
+        expected: FeedSequence,
+        /// The number that came.
+        got: FeedSequence,
+    },
+    /// The message is from an earlier start of the feed. It may be dropped. If all that come are,
+    /// the new epoch did not grow: take snapshots.
+    StaleEpoch {
+        /// The epoch that is followed.
+        current: Epoch,
+        /// That of the message.
+        got: Epoch,
+    },
+    /// The feed has started again: a snapshot of that epoch is needed, of each symbol.
+    NewEpoch {
+        /// The epoch that is followed.
+        current: Epoch,
+        /// That of the message.
+        got: Epoch,
+    },
+    /// The message is of another feed, which has other messages under other numbers.
+    OtherChannels {
+        /// Which messages the feed that is followed has.
+        current: Channels,
+        /// Which that of the message has.
+        got: Channels,
+    },
+}
+
+impl fmt::Display for FeedError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Gap { expected, got } => write!(
+                f,
+                "the feed has a gap: message {} expected, {} came",
+                expected.0, got.0
+            ),
+            Self::StaleEpoch { current, got } => write!(
+                f,
+                "the message is stale: it is of epoch {}, which was before {}",
+                got.0, current.0
+            ),
+            Self::NewEpoch { current, got } => write!(
+                f,
+                "the feed started again: epoch {now} came after {}, and a snapshot of epoch {now} \
+                 is needed",
+                current.0,
+                now = got.0
+            ),
+            Self::OtherChannels { current, got } => write!(
+                f,
+                "the message is of another feed: it has {got}, the one that is followed {current}"
+            ),
+        }
+    }
+}
+
+impl error::Error for FeedError {}
+
+/// Which feed a message is of: its epoch and its channels.
+pub(super) fn same_feed(
+    current: Option<(Epoch, Channels)>,
+    message: &Message,
+) -> Result<(), FeedError> {
+    let Some((epoch, channels)) = current else {
+        return Ok(());
+    };
+    let (current, got) = (epoch, message.epoch);
+    match got.cmp(&current) {
+        Ordering::Less => Err(FeedError::StaleEpoch { current, got }),
+        Ordering::Greater => Err(FeedError::NewEpoch { current, got }),
+        Ordering::Equal if channels == message.channels => Ok(()),
+        Ordering::Equal => Err(FeedError::OtherChannels {
+            current: channels,
+            got: message.channels,
+        }),
+    }
+}
+
+/// Stands before the replicas of a subscriber who gets a whole feed, and notices what they cannot:
+/// that the last message of a symbol is missing, of which nothing comes any more.
+///
+/// After an error nothing has changed. If it is a gap or a new epoch, every symbol needs a new
+/// [`Snapshot`](super::Snapshot); the check goes on [after](Self::after) the first of them.
+///
+/// What is lost at the end of a feed, nobody can see by the messages that came: whatever carries
+/// the feed must tell the number of its last message now and then, also when it is silent.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct FeedCheck {
+    feed: Option<(Epoch, Channels)>,
+    sequence: FeedSequence,
+}
+
+impl FeedCheck {
+    /// Before the first message of a feed, of whatever epoch and channels.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// After this message of a feed: as a snapshot says, or any message from which to go on.
+    #[must_use]
+    pub const fn after(epoch: Epoch, channels: Channels, sequence: FeedSequence) -> Self {
+        Self {
+            feed: Some((epoch, channels)),
+            sequence,
+        }
+    }
+
+    /// Takes the next message. False where it came already; replicas may get it all the same.
+    ///
+    /// # Errors
+    /// It does not follow the one before.
+    pub fn check(&mut self, message: &Message) -> Result<bool, FeedError> {
+        same_feed(self.feed, message)?;
+        let got = message.sequence;
+        if got <= self.sequence {
+            return Ok(false);
+        }
+        let expected = FeedSequence(self.sequence.0 + 1);
+        if got != expected {
+            return Err(FeedError::Gap { expected, got });
+        }
+        *self = Self::after(message.epoch, message.channels, got);
+        Ok(true)
+    }
+
+    /// The number of the last message that was taken.
+    #[must_use]
+    pub const fn sequence(&self) -> FeedSequence {
+        self.sequence
+    }
+}
