@@ -1,6 +1,6 @@
 //! What a stage's closure sees: one event, or a chunk of them.
 
-use crate::ring::broadcast::{ReadOnly, ReadWrite};
+use crate::ring::broadcast::Reader;
 
 /// What a stage's closure is told beside the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -43,7 +43,7 @@ pub enum Flow {
 /// of them (take a lock, say).
 #[derive(Debug)]
 pub struct Chunk<'c, T> {
-    reader: &'c mut ReadWrite<T>,
+    reader: &'c mut Reader<T>,
     count: usize,
     batch_end: u64,
 }
@@ -60,7 +60,7 @@ impl Handled {
 
 impl<'c, T> Chunk<'c, T> {
     #[inline(always)]
-    pub(super) fn new(reader: &'c mut ReadWrite<T>, count: usize, batch_end: u64) -> Self {
+    pub(super) fn new(reader: &'c mut Reader<T>, count: usize, batch_end: u64) -> Self {
         Self {
             reader,
             count,
@@ -88,7 +88,7 @@ impl<'c, T> Chunk<'c, T> {
     #[inline(always)]
     pub fn try_for_each(self, mut work: impl FnMut(&mut T, Context) -> Flow) -> Handled {
         let batch_end = self.batch_end;
-        Handled(self.reader.visit(self.count, |sequence, event| {
+        Handled(self.reader.visit_mut(self.count, |sequence, event| {
             work(event, Context::new(sequence, batch_end)) == Flow::Next
         }))
     }
@@ -97,14 +97,14 @@ impl<'c, T> Chunk<'c, T> {
 /// A [`Chunk`] for a stage that only looks.
 #[derive(Debug)]
 pub struct View<'c, T> {
-    reader: &'c mut ReadOnly<T>,
+    reader: &'c mut Reader<T>,
     count: usize,
     batch_end: u64,
 }
 
 impl<'c, T> View<'c, T> {
     #[inline(always)]
-    pub(super) fn new(reader: &'c mut ReadOnly<T>, count: usize, batch_end: u64) -> Self {
+    pub(super) fn new(reader: &'c mut Reader<T>, count: usize, batch_end: u64) -> Self {
         Self {
             reader,
             count,

@@ -14,7 +14,7 @@ use super::control::Control;
 use super::crew::ROUND;
 use super::publish::{Stopped, TryPublishError};
 use super::timeline::Timeline;
-use crate::ring::broadcast::{Builder, ClaimError, Polled, Publisher, ReadWrite, Reader};
+use crate::ring::broadcast::{Builder, ClaimError, Polled, Publisher, Reader};
 use crate::ring::sync::fault;
 use crate::wait::Waiter;
 
@@ -160,7 +160,7 @@ impl Drop for Farewell {
 }
 
 struct Lane<T> {
-    reader: ReadWrite<Laned<T>>,
+    reader: Reader<Laned<T>>,
     /// The producer's bell, rung when there is room again.
     bell: Box<[usize]>,
     closed: bool,
@@ -208,13 +208,10 @@ pub(super) fn lanes<T: Send + Sync + 'static>(
             waiter: (setup.waiter)(),
             bell,
         });
-        lanes.extend(readers.into_iter().filter_map(|reader| match reader {
-            Reader::Write(reader) => Some(Lane {
-                reader,
-                bell: rung(bell),
-                closed: false,
-            }),
-            Reader::Look(_) => None,
+        lanes.extend(readers.into_iter().map(|reader| Lane {
+            reader,
+            bell: rung(bell),
+            closed: false,
         }));
     }
     let merger = Merger {
@@ -269,7 +266,7 @@ impl<T: Send + Sync> Merger<T> {
         };
         let first = claim.first_sequence();
         let mut moved = 0;
-        lane.reader.visit(count, |_, laned| {
+        lane.reader.visit_mut(count, |_, laned| {
             claim.write(moved, |slot| std::mem::swap(slot, &mut laned.value));
             let sequence = first + moved as u64;
             if laned.published != 0 && !self.timeline.is_open(sequence) {

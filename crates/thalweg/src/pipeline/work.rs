@@ -29,9 +29,6 @@ impl<T: Send + Sync, F: FnMut(&mut T, Context) + Send> Work<T> for Change<F> {
 
     #[inline(always)]
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
-        let Reader::Write(reader) = reader else {
-            return 0;
-        };
         let chunk = Chunk::new(reader, count, batch_end);
         chunk.for_each(&mut self.0).count()
     }
@@ -49,9 +46,6 @@ impl<T: Send + Sync, F: FnMut(&T, Context) + Send> Work<T> for Look<F> {
 
     #[inline(always)]
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
-        let Reader::Look(reader) = reader else {
-            return 0;
-        };
         let view = View::new(reader, count, batch_end);
         view.for_each(&mut self.0).count()
     }
@@ -69,9 +63,6 @@ impl<T: Send + Sync, F: FnMut(Chunk<'_, T>) -> Handled + Send> Work<T> for Chang
 
     #[inline(always)]
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
-        let Reader::Write(reader) = reader else {
-            return 0;
-        };
         let handled = (self.0)(Chunk::new(reader, count, batch_end));
         handled.count().min(count)
     }
@@ -84,9 +75,6 @@ impl<T: Send + Sync, F: FnMut(View<'_, T>) -> Handled + Send> Work<T> for LookCh
 
     #[inline(always)]
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize {
-        let Reader::Look(reader) = reader else {
-            return 0;
-        };
         let handled = (self.0)(View::new(reader, count, batch_end));
         handled.count().min(count)
     }

@@ -1,6 +1,6 @@
 //! Who comes after whom, and the check that makes concurrent access sound (rules 3 and 4).
 
-use super::{Publisher, ReadOnly, ReadWrite, Reader, Shared};
+use super::{Publisher, Reader, Shared};
 use crate::ring::sequence::{CAPACITY_MAX, slots_for};
 use crate::ring::sync::Arc;
 
@@ -38,8 +38,9 @@ errors!(BuildError {
         "readers {} and {} are not ordered, and at least one of them writes", a.0, b.0;
 });
 
+/// What a reader may do with an element.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Access {
+pub(super) enum Access {
     Look,
     Write,
     Shard { group: usize, shard: u32 },
@@ -65,17 +66,20 @@ pub(super) struct Group<T> {
 /// here, and [`build`](Self::build) panics if there is none before the one that names it.
 ///
 /// ```
-/// use thalweg::ring::broadcast::{Builder, Reader};
+/// use thalweg::ring::broadcast::Builder;
 ///
 /// let mut builder = Builder::<u64>::new(8);
 /// let double = builder.writer(&[]);
 /// builder.looker(&[double]);
 /// let (mut publisher, mut readers) = builder.build(|| 0)?;
 /// publisher.publish(|slot| *slot = 21)?;
-/// let (Some(Reader::Look(mut look)), Some(Reader::Write(mut double))) = (readers.pop(),
-/// readers.pop()) else { panic!("two readers were declared") }; double.for_each(8, |_, value|
-/// *value *= 2); let mut seen = 0; look.for_each(8, |_, value| seen = *value); assert_eq!(seen,
-/// 42);
+/// let done = readers[0].visit_mut(8, |_, value| {
+///     *value *= 2;
+///     true
+/// });
+/// readers[0].release(done);
+/// readers[1].visit(8, |_, value| *value == 42);
+/// readers[1].release(1);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Builder<T> {
@@ -128,13 +132,8 @@ impl<T> Builder<T> {
         });
         (0..shards.min(u32::MAX as usize))
             .map(|shard| {
-                self.declare(
-                    Access::Shard {
-                        group,
-                        shard: shard as u32,
-                    },
-                    after,
-                )
+                let shard = shard as u32;
+                self.declare(Access::Shard { group, shard }, after)
             })
             .collect()
     }
@@ -171,16 +170,7 @@ impl<T> Builder<T> {
             .enumerate()
             .map(|(id, declared)| {
                 let ring = Arc::clone(&ring);
-                match declared.access {
-                    Access::Look => Reader::Look(ReadOnly::new(ring, id, declared.after)),
-                    Access::Write => Reader::Write(ReadWrite::new(ring, id, declared.after, None)),
-                    Access::Shard { group, shard } => Reader::Write(ReadWrite::new(
-                        ring,
-                        id,
-                        declared.after,
-                        Some((group, shard)),
-                    )),
-                }
+                Reader::new(ring, id, declared.after, declared.access)
             })
             .collect();
         Ok((Publisher::new(ring, &last, self.groups), readers))

@@ -1,8 +1,9 @@
 //! Readers that one thread leads through the elements together.
 
+use super::graph::Access;
 use super::{Reader, Ring, Slot};
 use crate::ring::sequence::Sequence;
-use crate::ring::sync::{Arc, UnsafeCell, is_model_over, order};
+use crate::ring::sync::{Arc, UnsafeCell, fault, is_model_over, order};
 
 /// An element in the hands of one of a line's readers.
 #[derive(Debug)]
@@ -58,7 +59,7 @@ impl<T, const N: usize> Hand<'_, T, N> {
         self.given += 1;
         *self.done = self.first + self.given as u64;
         // ORDERING: Release (order::release), pairs with the Acquire in `Publisher::free_early`, as
-        // in `Cursor::give_back`: the work of the line on this element comes before the
+        // in `Reader::give_back`: the work of the line on this element comes before the
         // publisher's.
         self.early.store(*self.done, order::release());
     }
@@ -120,17 +121,17 @@ impl<T> Line<T> {
 
     fn changed(&mut self) {
         let head = self.readers.first();
-        self.ring = head.map(|head| Arc::clone(&head.peek().ring));
+        self.ring = head.map(|head| Arc::clone(&head.ring));
         self.is_closed = is_closed(&self.readers);
         self.is_level = false;
-        let writes = |reader: &Reader<T>| u64::from(matches!(reader, Reader::Write(_)));
+        let writes = |reader: &Reader<T>| u64::from(reader.access != Access::Look);
         let bits = self.readers.iter().rev().map(writes);
         self.writers = bits.fold(0, |writers, writes| writers << 1 | writes);
     }
 
     /// Whether it comes right behind the publisher: a single element is the last published then.
     pub(crate) fn is_first(&self) -> bool {
-        let head = self.readers.first().map(Reader::peek);
+        let head = self.readers.first();
         head.is_some_and(|head| head.befores().all(|b| Arc::ptr_eq(b, &head.ring.published)))
     }
 
@@ -159,8 +160,8 @@ impl<T> Line<T> {
         if !self.is_level && !self.level() {
             return (0, 0);
         }
-        let head = self.readers[0].cursor();
-        (head.next, head.available())
+        let head = &mut self.readers[0];
+        (head.next, head.waiting())
     }
 
     /// Whether the readers can be led on from where they are.
@@ -178,9 +179,9 @@ impl<T> Line<T> {
         if !self.is_level && !self.level() {
             return None;
         }
-        let (head, ring) = (self.readers.first_mut()?.cursor(), self.ring.as_ref()?);
+        let (head, ring) = (self.readers.first_mut()?, self.ring.as_ref()?);
         let sequence = head.next;
-        (head.available() == 1).then(|| Single {
+        (head.waiting() == 1).then(|| Single {
             slot: ring.slot(sequence),
             sequence,
             readers: &mut self.readers,
@@ -202,7 +203,7 @@ impl<T> Line<T> {
     #[inline(always)]
     pub(crate) fn lead(&mut self, count: usize) -> Lead<'_, T> {
         let (done, seen) = match self.readers.first() {
-            Some(head) if self.is_level => head.peek().seen(),
+            Some(head) if self.is_level => head.seen(),
             _ => (0, 0),
         };
         // Nobody is led from anywhere but the place where all of them are.
@@ -240,14 +241,14 @@ impl<T> Single<'_, T> {
         let mates = &mut mates[..self.readers.len()];
         for (reader, mate) in self.readers.iter_mut().zip(mates) {
             let mut work = |element: Lent<'_, T>| work(mate, sequence, element);
-            match reader {
+            match reader.access {
                 // SAFETY: as in `Hand::lend`: a closed and level line stood before this element,
                 // which is below the first reader's limit, and this reader has not released it.
-                Reader::Look(_) => slot.with(|slot| work(Lent::Look(unsafe { &*slot }))),
+                Access::Look => slot.with(|slot| work(Lent::Look(unsafe { &*slot }))),
                 // SAFETY: as above, and a reader that writes has it alone (rule 3).
-                Reader::Write(_) => slot.with_mut(|slot| work(Lent::Write(unsafe { &mut *slot }))),
+                _ => slot.with_mut(|slot| work(Lent::Write(unsafe { &mut *slot }))),
             }
-            reader.cursor().release(sequence + 1);
+            reader.release_until(sequence + 1);
         }
         *self.is_level = true;
     }
@@ -281,7 +282,7 @@ impl<T> Lead<'_, T> {
         if self.end - self.done < N as u64 {
             return None;
         }
-        let last = self.readers.last()?.peek();
+        let last = self.readers.last()?;
         let (slots, first) = (last.ring.slots(), self.done);
         Some(Hand {
             slots: std::array::from_fn(|at| slots.at(first + at as u64)),
@@ -302,7 +303,7 @@ impl<T> Drop for Lead<'_, T> {
         }
         for reader in &mut *self.readers {
             // May be above its own limit, which is not looked at here.
-            reader.cursor().release(self.done);
+            reader.release_until(self.done);
         }
     }
 }
@@ -312,22 +313,20 @@ fn is_closed<T>(readers: &[Reader<T>]) -> bool {
     let Some((head, followers)) = readers.split_first() else {
         return false;
     };
-    let ring = &head.peek().ring;
+    let ring = &head.ring;
     let mut known: Vec<&Arc<Sequence>> = vec![&ring.published];
-    known.extend(head.peek().befores());
-    known.push(&head.peek().done);
+    known.extend(head.befores());
+    known.push(&head.done);
     for follower in followers {
-        let is_known = |before| known.iter().any(|known| Arc::ptr_eq(known, before));
-        #[cfg(loom)]
-        let is_known = |before| crate::ring::sync::fault::is("line_open") || is_known(before);
-        let cursor = follower.peek();
+        let is_known =
+            |before| known.iter().any(|known| Arc::ptr_eq(known, before)) || fault::is("line_open");
         if follower.is_shard()
-            || !Arc::ptr_eq(&cursor.ring, ring)
-            || !cursor.befores().all(is_known)
+            || !Arc::ptr_eq(&follower.ring, ring)
+            || !follower.befores().all(is_known)
         {
             return false;
         }
-        known.push(&cursor.done);
+        known.push(&follower.done);
     }
     readers.len() <= READERS_MAX && !head.is_shard()
 }

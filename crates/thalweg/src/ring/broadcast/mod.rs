@@ -2,8 +2,7 @@
 //!
 //! The slots are filled once by a factory and used again and again, so nothing is allocated, moved
 //! or dropped while events flow. One [`Publisher`] writes; any number of readers follow, each
-//! behind the readers that it names. A reader either looks ([`ReadOnly`]) or changes the element in
-//! place ([`ReadWrite`]).
+//! behind the readers that it names. A [`Reader`] either looks or changes the element in place.
 //!
 //! # State
 //! - `published`: elements `0..published` have been written.
@@ -36,7 +35,6 @@
 //! the `done` of the earlier one, through a chain of release/acquire pairs (rule 6). *Shards of one
 //! group*: never the same element (rule 4).
 
-mod either;
 mod graph;
 mod line;
 #[cfg(all(test, loom))]
@@ -49,11 +47,10 @@ mod tests;
 use super::sequence::Sequence;
 use super::sync::{Arc, AtomicU32, Ordering, UnsafeCell, order};
 
-pub use either::Reader;
 pub use graph::{BuildError, Builder, ReaderId};
 pub(crate) use line::{Hand, Lent, Line, Single};
 pub use publisher::{Claim, ClaimError, Publisher};
-pub use reader::{Polled, Progress, ReadOnly, ReadWrite};
+pub use reader::{Polled, Progress, Reader};
 
 /// One element on lines of its own, so that two stages at work on neighbours don't share a line.
 #[derive(Debug)]
@@ -146,10 +143,32 @@ impl<'r, T> Slots<'r, T> {
 fn slowest(readers: &[Arc<Sequence>], order: Ordering) -> u64 {
     let mut slowest = u64::MAX;
     for reader in readers {
-        // ORDERING: the caller's; pairs with the Release in `Cursor::release`.
+        // ORDERING: the caller's; pairs with the Release in `Reader::release_until`.
         slowest = slowest.min(reader.load(order));
     }
     slowest
 }
 
 type Ring<T> = Arc<Shared<T>>;
+
+/// What most tests do: all of them, and then the release.
+#[cfg(test)]
+impl<T> Reader<T> {
+    fn for_each(&mut self, max: usize, mut look: impl FnMut(u64, &T)) -> usize {
+        let count = self.visit(max, |sequence, element| {
+            look(sequence, element);
+            true
+        });
+        self.release(count);
+        count
+    }
+
+    fn change(&mut self, max: usize, mut work: impl FnMut(u64, &mut T)) -> usize {
+        let count = self.visit_mut(max, |sequence, element| {
+            work(sequence, element);
+            true
+        });
+        self.release(count);
+        count
+    }
+}

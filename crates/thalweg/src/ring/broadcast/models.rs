@@ -2,22 +2,8 @@
 
 use loom::thread;
 
-use super::{Builder, Lent, Line, Polled, Publisher, ReadOnly, ReadWrite, Reader};
+use super::{Builder, Lent, Line, Polled, Publisher, Reader};
 use crate::ring::sync::fault;
-
-fn look(reader: Reader<u32>) -> ReadOnly<u32> {
-    match reader {
-        Reader::Look(reader) => reader,
-        Reader::Write(_) => panic!("declared as a looker"),
-    }
-}
-
-fn write(reader: Reader<u32>) -> ReadWrite<u32> {
-    match reader {
-        Reader::Write(reader) => reader,
-        Reader::Look(_) => panic!("declared as a writer"),
-    }
-}
 
 /// A ring of one slot with readers in a row, one behind the other: writers where `writes` says so,
 /// else lookers.
@@ -36,9 +22,9 @@ fn row<const N: usize>(writes: [bool; N]) -> (Publisher<u32>, [Reader<u32>; N]) 
 }
 
 /// A ring of one slot with one looker.
-fn one() -> (Publisher<u32>, ReadOnly<u32>) {
+fn one() -> (Publisher<u32>, Reader<u32>) {
     let (publisher, [reader]) = row([false]);
-    (publisher, look(reader))
+    (publisher, reader)
 }
 
 fn in_line<const N: usize>(readers: [Reader<u32>; N]) -> Line<u32> {
@@ -53,7 +39,7 @@ fn publish(publisher: &mut Publisher<u32>, value: u32) {
     }
 }
 
-fn drain(reader: &mut ReadOnly<u32>) -> Vec<u32> {
+fn drain(reader: &mut Reader<u32>) -> Vec<u32> {
     let mut seen = Vec::new();
     loop {
         match reader.poll() {
@@ -143,10 +129,9 @@ fn close_during_a_claim_publishes_nothing() {
 
 /// A writer, and a looker behind it: the looker sees the writer's work.
 fn chain() {
-    let (mut publisher, [writer, looker]) = row([true, false]);
-    let (mut writer, mut looker) = (write(writer), look(looker));
+    let (mut publisher, [mut writer, mut looker]) = row([true, false]);
     let worker = thread::spawn(move || {
-        while writer.for_each(1, |_, value| *value += 1) == 0 {
+        while writer.change(1, |_, value| *value += 1) == 0 {
             thread::yield_now();
         }
         writer
@@ -179,9 +164,9 @@ fn shards_touch_only_their_own() {
         let (mut publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
         publish(&mut publisher, 0);
         publish(&mut publisher, 1);
-        let run = |mut shard: ReadWrite<u32>, number: u32| {
+        let run = |mut shard: Reader<u32>, number: u32| {
             let mut mine = 0;
-            shard.for_each(2, |_, value| {
+            shard.change(2, |_, value| {
                 assert_eq!(*value, number);
                 *value += 10;
                 mine += 1;
@@ -189,8 +174,8 @@ fn shards_touch_only_their_own() {
             assert_eq!(mine, 1);
             shard
         };
-        let second = write(readers.remove(1));
-        let first = write(readers.remove(0));
+        let second = readers.remove(1);
+        let first = readers.remove(0);
         let worker = thread::spawn(move || run(second, 1));
         run(first, 0);
         worker.join().unwrap();
@@ -245,11 +230,11 @@ fn a_relaxed_release_of_a_line_is_caught() {
 
 /// Two readers of one thread, and a third of another that comes between them.
 fn open_line() {
-    let (mut publisher, [first, between, last]) = row([false, true, false]);
-    let (mut line, mut between) = (in_line([first, last]), write(between));
+    let (mut publisher, [first, mut between, last]) = row([false, true, false]);
+    let mut line = in_line([first, last]);
     publish(&mut publisher, 1);
     let worker = thread::spawn(move || {
-        between.for_each(1, |_, value| *value += 1);
+        between.change(1, |_, value| *value += 1);
         between
     });
     let (_, ahead) = line.ahead();
@@ -316,10 +301,7 @@ fn given_back_early() {
     let (mut publisher, [mut reader]) = row([false]);
     publish(&mut publisher, 1);
     let consumer = thread::spawn(move || {
-        let Reader::Look(looker) = &mut reader else {
-            panic!("declared as a looker");
-        };
-        assert_eq!(looker.visit(1, |_, value| *value == 1), 1);
+        assert_eq!(reader.visit(1, |_, value| *value == 1), 1);
         reader.give_back();
         reader
     });

@@ -77,7 +77,7 @@ impl<T> Publisher<T> {
     #[inline(always)]
     pub fn free(&mut self, wanted: usize) -> usize {
         if self.free_until - self.next < wanted as u64 {
-            // ORDERING: Acquire (order::reclaim), pairs with the Release in `Cursor::release`: the
+            // ORDERING: Acquire (order::reclaim), pairs with the Release in `Reader::release_until`: the
             // last readers' accesses to a slot come before we write it again (rules 1 and 6).
             let slowest = slowest(&self.last, order::reclaim());
             let until = slowest + self.ring.slots.len() as u64;
@@ -95,7 +95,7 @@ impl<T> Publisher<T> {
             let mut slowest = u64::MAX;
             for (done, early) in self.last.iter().zip(&self.early) {
                 // ORDERING: Acquire (order::reclaim), pairs with the Release in
-                // `Cursor::give_back`, as in `free`.
+                // `Reader::give_back`, as in `free`.
                 let early = early.load(order::reclaim());
                 // ORDERING: Acquire (order::reclaim), as in `free`.
                 slowest = slowest.min(early.max(done.load(order::reclaim())));
@@ -107,7 +107,7 @@ impl<T> Publisher<T> {
 
     /// Whether everything published has been through every reader.
     pub fn is_drained(&self) -> bool {
-        // ORDERING: Acquire (order::reclaim), pairs with `Cursor::release`; the caller may rely on
+        // ORDERING: Acquire (order::reclaim), pairs with `Reader::release_until`; the caller may rely on
         // the readers' work being visible.
         slowest(&self.last, order::reclaim()) == self.next
     }
@@ -239,7 +239,7 @@ impl<T> Claim<'_, T> {
             publisher.route(count);
         }
         publisher.next += count as u64;
-        // ORDERING: Release (order::publish), pairs with the Acquire in `Cursor::look`; publishes
+        // ORDERING: Release (order::publish), pairs with the Acquire in `Reader::look`; publishes
         // slots and routes (rule 6).
         publisher
             .ring

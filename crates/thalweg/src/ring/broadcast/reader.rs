@@ -1,8 +1,9 @@
 //! The reading ends: observe → work → release.
 
+use super::graph::Access;
 use super::{PUBLISHER_GONE, READER_GONE, Ring, slowest};
 use crate::ring::sequence::Sequence;
-use crate::ring::sync::{Arc, Ordering, is_model_over, order};
+use crate::ring::sync::{Arc, Ordering, UnsafeCell, is_model_over, order};
 
 /// What a reader finds when it looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -18,7 +19,7 @@ pub enum Polled {
 
 /// How far a reader has come, for whoever wants to watch it.
 #[derive(Debug, Clone)]
-pub struct Progress(pub(super) Arc<Sequence>);
+pub struct Progress(Arc<Sequence>);
 
 impl Progress {
     /// Elements that the reader has released.
@@ -28,9 +29,10 @@ impl Progress {
     }
 }
 
-/// A place in the ring, and how far it may go.
+/// One that follows the publisher: it looks at elements, or changes them in place (all of them, or
+/// those of its shard), as it was declared.
 #[derive(Debug)]
-pub(super) struct Cursor<T> {
+pub struct Reader<T> {
     /// Our `done`; only this endpoint stores the shared one.
     pub(super) next: u64,
     /// Elements below this may be touched (rule 2), as last seen. Below `next` after a
@@ -43,13 +45,11 @@ pub(super) struct Cursor<T> {
     pub(super) done: Arc<Sequence>,
     pub(super) early: Arc<Sequence>,
     pub(super) ring: Ring<T>,
-    /// The group and the number of the shard that this reader is. Here, so that both kinds of
-    /// reader look the same.
-    pub(super) shard: Option<(usize, u32)>,
+    pub(super) access: Access,
 }
 
-impl<T> Cursor<T> {
-    fn new(ring: Ring<T>, id: usize, after: Vec<usize>, shard: Option<(usize, u32)>) -> Self {
+impl<T> Reader<T> {
+    pub(super) fn new(ring: Ring<T>, id: usize, after: Vec<usize>, access: Access) -> Self {
         let mut after = after.into_iter().map(|id| Arc::clone(&ring.done[id]));
         Self {
             next: 0,
@@ -59,16 +59,16 @@ impl<T> Cursor<T> {
             done: Arc::clone(&ring.done[id]),
             early: Arc::clone(&ring.early[id]),
             ring,
-            shard,
+            access,
         }
     }
 
     /// Looks again at those before us.
     #[inline(always)]
-    pub(super) fn look(&mut self) {
+    fn look(&mut self) {
         // ORDERING: Acquire (order::observe), pairs with the Release in `Claim::commit_first` or in
-        // `Cursor::release` of a reader before us: its work on the elements is done and visible
-        // (rule 6).
+        // `Reader::release_until` of a reader before us: its work on the elements is done and
+        // visible (rule 6).
         self.limit = self.source.load(order::observe());
         if !self.others.is_empty() {
             self.look_at_others();
@@ -81,16 +81,11 @@ impl<T> Cursor<T> {
         self.limit = self.limit.min(slowest(&self.others, order::observe()));
     }
 
-    #[inline(always)]
-    pub(super) fn available(&mut self) -> usize {
-        if self.limit <= self.next {
-            self.look();
-        }
-        (self.limit - self.next) as usize
-    }
-
-    pub(super) fn poll(&mut self) -> Polled {
-        match self.available() {
+    /// Looks for elements. Costs one load per reader that this one comes after, and none while
+    /// elements seen earlier are left.
+    #[inline]
+    pub fn poll(&mut self) -> Polled {
+        match self.waiting() {
             0 => self.poll_end(),
             ready => Polled::Ready(ready),
         }
@@ -117,25 +112,26 @@ impl<T> Cursor<T> {
         }
     }
 
+    /// Elements that may be worked on now, as [`poll`](Self::poll) finds them; 0 also at the end.
     #[inline(always)]
-    pub(super) fn release(&mut self, until: u64) {
-        self.next = until;
-        // ORDERING: Release (order::release), pairs with the Acquire in `Cursor::look` of the
-        // readers behind us and in `Publisher::free`; our work on the elements comes before theirs
-        // (rule 6).
-        self.done.store(until, order::release());
+    pub fn waiting(&mut self) -> usize {
+        if self.limit <= self.next {
+            self.look();
+        }
+        (self.limit - self.next) as usize
     }
-}
 
-impl<T> Cursor<T> {
-    /// As [`release`](Self::release), but tells only a publisher that finds no room otherwise,
-    /// until the next release. Only where nobody comes after this reader.
+    /// As [`waiting`](Self::waiting), and looks anew though elements seen earlier are left.
+    #[inline]
+    pub fn waiting_now(&mut self) -> usize {
+        self.look();
+        self.waiting()
+    }
+
+    /// The next element's sequence; equal to the number of elements released so far.
     #[inline(always)]
-    pub(super) fn give_back(&mut self, until: u64) {
-        self.next = until;
-        // ORDERING: Release (order::release), pairs with the Acquire in `Publisher::free_early`;
-        // our work on the elements comes before the publisher's (rule 6).
-        self.early.store(until, order::release());
+    pub fn next_sequence(&self) -> u64 {
+        self.next
     }
 
     /// The next element, and how many are known to be there.
@@ -148,9 +144,107 @@ impl<T> Cursor<T> {
     pub(super) fn befores(&self) -> impl Iterator<Item = &Arc<Sequence>> {
         std::iter::once(&self.source).chain(&self.others)
     }
+
+    pub(super) fn is_shard(&self) -> bool {
+        matches!(self.access, Access::Shard { .. })
+    }
+
+    /// Whether element `sequence`, which must be within reach, is this reader's: always, unless it
+    /// is a shard.
+    #[inline(always)]
+    pub fn owns(&self, sequence: u64) -> bool {
+        let Access::Shard { group, shard } = self.access else {
+            return true;
+        };
+        let route = &self.ring.routes[group][self.ring.index(sequence)];
+        // ORDERING: Relaxed; made visible by the Acquire in `look` (rule 4).
+        route.load(Ordering::Relaxed) == shard
+    }
+
+    /// Calls `work(sequence, slot)` for those of up to `max` elements that are this reader's until
+    /// it says `false`; gives the number of elements passed.
+    #[inline(always)]
+    fn pass(&mut self, max: usize, mut work: impl FnMut(u64, &UnsafeCell<T>) -> bool) -> usize {
+        let count = self.waiting().min(max);
+        let (first, is_shard) = (self.next, self.is_shard());
+        for sequence in first..first + count as u64 {
+            let owns = !is_shard || self.owns(sequence);
+            if owns && !work(sequence, self.ring.slot(sequence)) {
+                return (sequence - first) as usize;
+            }
+        }
+        count
+    }
+
+    /// Calls `look(sequence, element)` for those of up to `max` elements that are this reader's
+    /// until it says `false`; gives the number of elements passed, other shards' included. Releases
+    /// nothing.
+    #[inline(always)]
+    pub fn visit(&mut self, max: usize, mut look: impl FnMut(u64, &T) -> bool) -> usize {
+        self.pass(max, |sequence, slot| {
+            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rules 3 and 4:
+            // nobody writes it.
+            slot.with(|slot| look(sequence, unsafe { &*slot }))
+        })
+    }
+
+    /// As [`visit`](Self::visit), and `work` may change the elements.
+    ///
+    /// # Panics
+    /// If this reader was declared to look only.
+    #[inline(always)]
+    pub fn visit_mut(&mut self, max: usize, mut work: impl FnMut(u64, &mut T) -> bool) -> usize {
+        assert!(self.access != Access::Look, "this reader only looks");
+        self.pass(max, |sequence, slot| {
+            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rules 3 and 4:
+            // this reader writes, so nobody else may touch it until we release it.
+            slot.with_mut(|slot| work(sequence, unsafe { &mut *slot }))
+        })
+    }
+
+    /// Gives back the next `count` elements: readers behind this one may touch them from now on,
+    /// whether or not this one did.
+    ///
+    /// # Panics
+    /// If `count` is more than [`poll`](Self::poll) or a visit found.
+    #[inline(always)]
+    pub fn release(&mut self, count: usize) {
+        let (next, seen) = self.seen();
+        assert!(count <= seen, "release of {count} elements, {seen} seen");
+        self.release_until(next + count as u64);
+    }
+
+    #[inline(always)]
+    pub(super) fn release_until(&mut self, until: u64) {
+        self.next = until;
+        // ORDERING: Release (order::release), pairs with the Acquire in `look` of the readers
+        // behind us and in `Publisher::free`; our work on the elements comes before theirs (rule
+        // 6).
+        self.done.store(until, order::release());
+    }
+
+    /// Gives the next element back, like [`release`](Self::release), in a way that costs less and
+    /// that only a publisher which [finds no room](super::Publisher::free_early) hears of before
+    /// the next release (of 0 elements, say). Only for a reader that nobody comes after.
+    ///
+    /// # Panics
+    /// If no element was found.
+    #[inline(always)]
+    pub fn give_back(&mut self) {
+        assert!(self.seen().1 > 0, "no element to give back");
+        self.next += 1;
+        // ORDERING: Release (order::release), pairs with the Acquire in `Publisher::free_early`;
+        // our work on the elements comes before the publisher's (rule 6).
+        self.early.store(self.next, order::release());
+    }
+
+    /// A handle that tells how far this reader has come.
+    pub fn progress(&self) -> Progress {
+        Progress(Arc::clone(&self.done))
+    }
 }
 
-impl<T> Drop for Cursor<T> {
+impl<T> Drop for Reader<T> {
     fn drop(&mut self) {
         if is_model_over() {
             return;
@@ -163,170 +257,5 @@ impl<T> Drop for Cursor<T> {
         if gone & PUBLISHER_GONE == 0 || self.next != published {
             self.ring.leave(READER_GONE);
         }
-    }
-}
-
-macro_rules! common {
-    ($name:ident) => {
-        impl<T> $name<T> {
-            /// Looks for elements. Costs one load per reader that this one comes after, and none
-            /// while elements seen earlier are left.
-            #[inline]
-            pub fn poll(&mut self) -> Polled {
-                self.cursor.poll()
-            }
-
-            /// Elements that may be worked on now, as [`poll`](Self::poll) finds them; 0 also at
-            /// the end.
-            #[inline(always)]
-            pub fn waiting(&mut self) -> usize {
-                self.cursor.available()
-            }
-
-            /// As [`waiting`](Self::waiting), and looks anew though elements seen earlier are left.
-            #[inline]
-            pub fn waiting_now(&mut self) -> usize {
-                self.cursor.look();
-                self.waiting()
-            }
-
-            /// The next element's sequence; equal to the number of elements released so far.
-            #[inline]
-            pub fn next_sequence(&self) -> u64 {
-                self.cursor.next
-            }
-
-            /// Gives back the next `count` elements: readers behind this one may touch them from
-            /// now on, whether or not this one did.
-            ///
-            /// # Panics
-            /// If `count` is more than [`poll`](Self::poll) or a visit found.
-            #[inline(always)]
-            pub fn release(&mut self, count: usize) {
-                let seen = self.cursor.limit.saturating_sub(self.cursor.next);
-                assert!(
-                    count as u64 <= seen,
-                    "release of {count} elements, {seen} seen"
-                );
-                let until = self.cursor.next + count as u64;
-                self.cursor.release(until);
-            }
-
-            /// A handle that tells how far this reader has come.
-            pub fn progress(&self) -> Progress {
-                Progress(Arc::clone(&self.cursor.done))
-            }
-        }
-    };
-}
-
-/// A reader that looks at elements while others may look too.
-#[derive(Debug)]
-pub struct ReadOnly<T> {
-    pub(super) cursor: Cursor<T>,
-}
-
-common!(ReadOnly);
-
-impl<T> ReadOnly<T> {
-    pub(super) fn new(ring: Ring<T>, id: usize, after: Vec<usize>) -> Self {
-        Self {
-            cursor: Cursor::new(ring, id, after, None),
-        }
-    }
-
-    /// Calls `look(sequence, element)` for up to `max` elements until it says `false`; gives the
-    /// number of elements for which it said `true`. Releases nothing.
-    #[inline(always)]
-    pub fn visit(&mut self, max: usize, mut look: impl FnMut(u64, &T) -> bool) -> usize {
-        let first = self.cursor.next;
-        let count = self.cursor.available().min(max);
-        for sequence in first..first + count as u64 {
-            let slot = self.cursor.ring.slot(sequence);
-            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rule 3: nobody
-            // writes it.
-            if !slot.with(|slot| look(sequence, unsafe { &*slot })) {
-                return (sequence - first) as usize;
-            }
-        }
-        count
-    }
-
-    /// Calls `look(sequence, element)` for up to `max` elements, then releases them together; gives
-    /// their number. If `look` panics, none of them is released.
-    #[inline]
-    pub fn for_each(&mut self, max: usize, mut look: impl FnMut(u64, &T)) -> usize {
-        let count = self.visit(max, |sequence, element| {
-            look(sequence, element);
-            true
-        });
-        self.release(count);
-        count
-    }
-}
-
-/// A reader that changes elements in place: all of them, or those of its shard.
-#[derive(Debug)]
-pub struct ReadWrite<T> {
-    pub(super) cursor: Cursor<T>,
-}
-
-common!(ReadWrite);
-
-impl<T> ReadWrite<T> {
-    pub(super) fn new(
-        ring: Ring<T>,
-        id: usize,
-        after: Vec<usize>,
-        shard: Option<(usize, u32)>,
-    ) -> Self {
-        Self {
-            cursor: Cursor::new(ring, id, after, shard),
-        }
-    }
-
-    /// Whether element `sequence`, which must be within reach, is this reader's to change.
-    #[inline]
-    pub fn owns(&self, sequence: u64) -> bool {
-        let Some((group, shard)) = self.cursor.shard else {
-            return true;
-        };
-        let route = &self.cursor.ring.routes[group][self.cursor.ring.index(sequence)];
-        // ORDERING: Relaxed; made visible by the Acquire in `look` (rule 4).
-        route.load(Ordering::Relaxed) == shard
-    }
-
-    /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's
-    /// until it says `false`; gives the number of elements passed, other shards' included. Releases
-    /// nothing.
-    #[inline(always)]
-    pub fn visit(&mut self, max: usize, mut work: impl FnMut(u64, &mut T) -> bool) -> usize {
-        let first = self.cursor.next;
-        let count = self.cursor.available().min(max);
-        for sequence in first..first + count as u64 {
-            if !self.owns(sequence) {
-                continue;
-            }
-            let slot = self.cursor.ring.slot(sequence);
-            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rules 3 and 4:
-            // nobody else may touch it until we release it.
-            if !slot.with_mut(|slot| work(sequence, unsafe { &mut *slot })) {
-                return (sequence - first) as usize;
-            }
-        }
-        count
-    }
-
-    /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's,
-    /// then releases all of them together; gives their number, other shards' included. If `work`
-    /// panics, none is released.
-    #[inline]
-    pub fn for_each(&mut self, max: usize, mut work: impl FnMut(u64, &mut T)) -> usize {
-        let count = self.visit(max, |sequence, element| {
-            work(sequence, element);
-            true
-        });
-        self.release(count);
-        count
     }
 }

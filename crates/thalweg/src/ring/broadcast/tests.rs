@@ -1,4 +1,4 @@
-use super::{BuildError, Builder, ClaimError, Polled, Publisher, ReadOnly, ReadWrite, Reader};
+use super::{BuildError, Builder, ClaimError, Polled, Publisher, Reader};
 
 type Ends = (Publisher<u64>, Vec<Option<Reader<u64>>>);
 
@@ -7,18 +7,8 @@ fn build(builder: Builder<u64>) -> Ends {
     (publisher, readers.into_iter().map(Some).collect())
 }
 
-fn look(ends: &mut Ends, at: usize) -> ReadOnly<u64> {
-    match ends.1[at].take() {
-        Some(Reader::Look(reader)) => reader,
-        other => panic!("reader {at} is {other:?}"),
-    }
-}
-
-fn write(ends: &mut Ends, at: usize) -> ReadWrite<u64> {
-    match ends.1[at].take() {
-        Some(Reader::Write(reader)) => reader,
-        other => panic!("reader {at} is {other:?}"),
-    }
+fn take(ends: &mut Ends, at: usize) -> Reader<u64> {
+    ends.1[at].take().expect("taken once")
 }
 
 #[test]
@@ -79,7 +69,7 @@ fn the_publisher_waits_for_the_slowest_last_reader() {
     builder.looker(&[a]);
     builder.looker(&[]);
     let mut ends = build(builder);
-    let (mut a, mut b, mut c) = (look(&mut ends, 0), look(&mut ends, 1), look(&mut ends, 2));
+    let (mut a, mut b, mut c) = (take(&mut ends, 0), take(&mut ends, 1), take(&mut ends, 2));
     let publisher = &mut ends.0;
     for value in 0..4 {
         publisher.publish(|slot| *slot = value).unwrap();
@@ -102,7 +92,7 @@ fn a_dropped_claim_publishes_nothing_and_part_of_one_can_be_committed() {
     let mut builder = Builder::new(4);
     builder.looker(&[]);
     let mut ends = build(builder);
-    let mut reader = look(&mut ends, 0);
+    let mut reader = take(&mut ends, 0);
     let publisher = &mut ends.0;
     drop(publisher.claim(4).unwrap());
     assert_eq!(reader.poll(), Polled::Empty);
@@ -121,14 +111,14 @@ fn a_panic_in_a_reader_releases_nothing() {
     let mut builder = Builder::new(4);
     builder.writer(&[]);
     let mut ends = build(builder);
-    let mut reader = write(&mut ends, 0);
+    let mut reader = take(&mut ends, 0);
     ends.0.publish(|slot| *slot = 1).unwrap();
     let outcome = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| {
-        reader.for_each(1, |_, _| panic!("seeded"));
+        reader.change(1, |_, _| panic!("seeded"));
     }));
     assert!(outcome.is_err());
     assert_eq!(reader.next_sequence(), 0);
-    assert_eq!(reader.for_each(1, |_, value| assert_eq!(*value, 1)), 1);
+    assert_eq!(reader.change(1, |_, value| assert_eq!(*value, 1)), 1);
 }
 
 #[test]
@@ -137,11 +127,11 @@ fn readers_drain_after_the_publisher_has_gone() {
     let a = builder.writer(&[]);
     builder.looker(&[a]);
     let mut ends = build(builder);
-    let (mut a, mut b) = (write(&mut ends, 0), look(&mut ends, 1));
+    let (mut a, mut b) = (take(&mut ends, 0), take(&mut ends, 1));
     ends.0.publish(|slot| *slot = 5).unwrap();
     drop(ends);
     assert_eq!(b.poll(), Polled::Empty, "a has not been there yet");
-    assert_eq!(a.for_each(1, |_, value| *value += 1), 1);
+    assert_eq!(a.change(1, |_, value| *value += 1), 1);
     assert_eq!(a.poll(), Polled::Closed);
     drop(a);
     assert_eq!(b.poll(), Polled::Ready(1));
@@ -155,7 +145,7 @@ fn a_reader_that_leaves_early_closes_the_ring() {
     let a = builder.looker(&[]);
     builder.looker(&[a]);
     let mut ends = build(builder);
-    let (a, mut b) = (look(&mut ends, 0), look(&mut ends, 1));
+    let (a, mut b) = (take(&mut ends, 0), take(&mut ends, 1));
     ends.0.publish(|_| ()).unwrap();
     drop(a);
     assert_eq!(b.poll(), Polled::Closed);
@@ -169,13 +159,13 @@ fn shards_see_their_own_and_together_everything() {
     let mut builder = Builder::new(64);
     builder.shards(3, |value| *value as usize, &[]);
     let mut ends = build(builder);
-    let mut shards: Vec<_> = (0..3).map(|at| write(&mut ends, at)).collect();
+    let mut shards: Vec<_> = (0..3).map(|at| take(&mut ends, at)).collect();
     for value in 0..64 {
         ends.0.publish(|slot| *slot = value).unwrap();
     }
     for (number, shard) in shards.iter_mut().enumerate() {
         let mut mine = Vec::new();
-        assert_eq!(shard.for_each(100, |_, value| mine.push(*value)), 64);
+        assert_eq!(shard.change(100, |_, value| mine.push(*value)), 64);
         let expected: Vec<u64> = (0..64).filter(|v| *v as usize % 3 == number).collect();
         assert_eq!(mine, expected);
     }
@@ -193,11 +183,11 @@ fn many_threads_see_every_element_in_order_and_changed() {
     let mut ends = build(builder);
     let mut threads = Vec::new();
     for (at, add) in [(0, 1), (1, 1000)] {
-        let mut reader = write(&mut ends, at);
+        let mut reader = take(&mut ends, at);
         threads.push(std::thread::spawn(move || {
             loop {
                 match reader.poll() {
-                    Polled::Ready(_) => _ = reader.for_each(16, |_, value| *value += add),
+                    Polled::Ready(_) => _ = reader.change(16, |_, value| *value += add),
                     Polled::Empty => std::thread::yield_now(),
                     Polled::Closed => return 0,
                 }
@@ -205,7 +195,7 @@ fn many_threads_see_every_element_in_order_and_changed() {
         }));
     }
     for at in [2, 3] {
-        let mut reader = look(&mut ends, at);
+        let mut reader = take(&mut ends, at);
         threads.push(std::thread::spawn(move || {
             let mut seen = 0;
             loop {
@@ -236,14 +226,39 @@ fn many_threads_see_every_element_in_order_and_changed() {
 }
 
 #[test]
+#[should_panic(expected = "this reader only looks")]
+fn who_was_declared_to_look_changes_nothing() {
+    let mut builder = Builder::new(4);
+    builder.looker(&[]);
+    let mut ends = build(builder);
+    let mut reader = take(&mut ends, 0);
+    ends.0.publish(|_| ()).unwrap();
+    reader.visit_mut(1, |_, _| true);
+}
+
+#[test]
+fn a_shard_sees_its_own_only() {
+    let mut builder = Builder::new(4);
+    builder.shards(2, |value| *value as usize, &[]);
+    let mut ends = build(builder);
+    (0..4).for_each(|value| ends.0.publish(|slot| *slot = value).unwrap());
+    let mut seen = Vec::new();
+    let passed = take(&mut ends, 1).visit(4, |_, value| {
+        seen.push(*value);
+        true
+    });
+    assert_eq!((passed, seen), (4, vec![1, 3]));
+}
+
+#[test]
 #[should_panic(expected = "elements, 0 seen")]
 fn releasing_more_than_was_seen_is_refused_whatever_the_number() {
     let mut builder = Builder::new(4);
     builder.writer(&[]);
     let mut ends = build(builder);
-    let mut reader = write(&mut ends, 0);
+    let mut reader = take(&mut ends, 0);
     ends.0.publish(|_| ()).unwrap();
-    reader.for_each(1, |_, _| ());
+    reader.change(1, |_, _| ());
     reader.release(usize::MAX);
 }
 
