@@ -5,12 +5,12 @@ use std::sync::Arc;
 use thalweg_measure::clock::Clock;
 
 use super::auto::{Auto, WORKER};
-use super::builder::{Kit, Make};
+use super::builder::Make;
 use super::control::{CALLER, Control};
 use super::crew::{Crew, Placed};
 use super::desk::Desk;
 use super::graph::{BuildError, Graph};
-use super::lanes::{self, Merge, Producer};
+use super::lanes::{Merger, Producer};
 use super::meter::{Gauge, Meter};
 use super::placement::{Machine, Plan};
 use super::thread::Thread;
@@ -28,7 +28,7 @@ pub(super) struct Assembly<T> {
     pub(super) graph: Arc<Graph>,
     pub(super) timeline: Arc<Timeline>,
     pub(super) control: Arc<Control>,
-    pub(super) merge: Option<Box<dyn Merge>>,
+    pub(super) merge: Option<Merger<T>>,
 }
 
 /// Each bell once, without one's own.
@@ -43,11 +43,10 @@ impl<T: Send + Sync + 'static> Assembly<T> {
     pub(super) fn make_stages(
         &mut self,
         readers: Vec<Reader<T>>,
-        makes: Vec<Make<T>>,
+        makes: Vec<(Make<T>, usize)>,
         names: &[String],
-        progress: &[usize],
     ) {
-        for (place, (reader, make)) in readers.into_iter().zip(makes).enumerate() {
+        for (place, (reader, (make, progress))) in readers.into_iter().zip(makes).enumerate() {
             let name: Arc<str> = names[place].as_str().into();
             let (meter, gauge) = Meter::new(
                 Arc::clone(&name),
@@ -56,13 +55,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
                 place,
                 &self.graph,
             );
-            let control = Arc::clone(&self.control);
-            let kit = Kit {
-                meter,
-                progress: progress[place],
-                control,
-            };
-            let stage = make(kit);
+            let stage = make(meter, progress, Arc::clone(&self.control));
             self.stages.push(Some(Placed {
                 name,
                 stage,
@@ -96,26 +89,24 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         publisher: Publisher<T>,
         capacity: usize,
         producers: usize,
-        factory: impl FnMut() -> T,
+        mut factory: impl FnMut() -> T,
     ) -> Result<(Intake<T>, Vec<Producer<T>>), BuildError> {
-        let first_bell = 1 + self.plan.threads.len();
-        let bells: Vec<usize> = std::iter::once(CALLER)
-            .chain((0..producers).map(|at| first_bell + at))
-            .collect();
-        let setup = lanes::Setup {
-            publisher,
-            capacity,
-            timeline: &self.timeline,
-            control: &self.control,
-            bells: &bells,
-            merger_bell: self.bell_of(0),
-            rings: self.may_sleep(),
-            waiter: &|| self.waiter(),
+        let rung = |bell| -> Box<[usize]> {
+            match self.may_sleep() {
+                true => [bell].into(),
+                false => Box::default(),
+            }
         };
-        let (mut producers, merger) =
-            lanes::lanes(setup, factory).map_err(|_| BuildError::Capacity(capacity))?;
-        self.merge = Some(Box::new(merger));
-        Ok((Intake::Lane(Box::new(producers.remove(0))), producers))
+        let first_bell = 1 + self.plan.threads.len();
+        let mut merger = Merger::new(publisher, &self.timeline, &self.control);
+        let mut ends = Vec::new();
+        for bell in std::iter::once(CALLER).chain(first_bell..first_bell + producers) {
+            let rung = (rung(bell), rung(self.bell_of(0)));
+            let lane = merger.lane(capacity, &mut factory, bell, rung, self.waiter());
+            ends.push(lane.map_err(|_| BuildError::Capacity(capacity))?);
+        }
+        self.merge = Some(merger);
+        Ok((Intake::Lane(Box::new(ends.remove(0))), ends))
     }
 
     /// Who waits for what the stage at `place` releases, by their bells: the threads of the stages

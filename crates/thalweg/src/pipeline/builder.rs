@@ -26,14 +26,8 @@ pub const SAMPLE_EVERY_MAX: u64 = 1 << 20;
 /// `docs/results.md` for the measurement that this was chosen by.
 const PROGRESS: usize = 64;
 
-/// What every stage is made with, whatever its kind.
-pub(super) struct Kit {
-    pub(super) meter: Meter,
-    pub(super) progress: usize,
-    pub(super) control: Arc<Control>,
-}
-
-pub(super) type Make<T> = Box<dyn FnOnce(Kit) -> Box<dyn Stage<T>> + Send>;
+/// Makes a stage, whatever its kind, with its meter and after how many events it tells.
+pub(super) type Make<T> = Box<dyn FnOnce(Meter, usize, Arc<Control>) -> Box<dyn Stage<T>> + Send>;
 type Route<T> = Box<dyn Fn(&T) -> usize + Send>;
 
 enum Kind<T> {
@@ -70,7 +64,7 @@ shown!([T] Builder<T>, "Builder", this, "capacity": this.capacity,
 
 /// What makes a stage of this work.
 fn make<T, W: Work<T> + 'static>(work: W) -> Make<T> {
-    Box::new(|kit| Box::new(Member::new(work, kit.meter, kit.progress, kit.control)))
+    Box::new(|meter, progress, control| Box::new(Member::new(work, meter, progress, control)))
 }
 
 impl<T: Send + Sync + 'static> Builder<T> {
@@ -271,7 +265,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
             control,
             merge: None,
         };
-        assembly.make_stages(readers, parts.makes, &parts.names, &parts.progress);
+        assembly.make_stages(readers, parts.makes, &parts.names);
         let (intake, producers) = if self.producers == 0 {
             let direct = Direct::new(publisher, Arc::clone(&assembly.timeline));
             (Intake::Direct(direct), Vec::new())
@@ -285,8 +279,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
 /// The declared stages as readers of the ring.
 struct Parts<T> {
     names: Vec<String>,
-    makes: Vec<Make<T>>,
-    progress: Vec<usize>,
+    makes: Vec<(Make<T>, usize)>,
     graph: Graph,
 }
 
@@ -314,7 +307,6 @@ fn declare_readers<T: Send + Sync + 'static>(
     let mut parts = Parts {
         names: vec![],
         makes: vec![],
-        progress: vec![],
         graph: Graph::default(),
     };
     // For each sorted stage, its readers.
@@ -331,10 +323,7 @@ fn declare_readers<T: Send + Sync + 'static>(
         if progress == 0 {
             return Err(BuildError::NoProgress(declared.name));
         }
-        let after: Vec<ReaderId> = after
-            .iter()
-            .flat_map(|&at| ids[at].iter().copied())
-            .collect();
+        let after: Vec<ReaderId> = after.iter().flat_map(|&at| ids[at].clone()).collect();
         let (made, makes) = match kind {
             Kind::Observe(make) => (vec![ring.looker(&after)], vec![make]),
             Kind::Change(make) => (vec![ring.writer(&after)], vec![make]),
@@ -352,10 +341,9 @@ fn declare_readers<T: Send + Sync + 'static>(
             } else {
                 name.clone()
             });
-            parts.progress.push(progress);
             parts.graph.after.push(after.clone());
         }
-        parts.makes.extend(makes);
+        (parts.makes).extend(makes.into_iter().map(|make| (make, progress)));
         ids.push(made);
     }
     let after = &parts.graph.after;

@@ -96,33 +96,29 @@ impl<'c, T> Chunk<'c, T> {
 
 /// A [`Chunk`] for a stage that only looks.
 #[derive(Debug)]
-pub struct View<'c, T> {
-    reader: &'c mut Reader<T>,
-    count: usize,
-    batch_end: u64,
-}
+pub struct View<'c, T>(Chunk<'c, T>);
 
 impl<'c, T> View<'c, T> {
     #[inline(always)]
     pub(super) fn new(reader: &'c mut Reader<T>, count: usize, batch_end: u64) -> Self {
-        Self {
-            reader,
-            count,
-            batch_end,
-        }
+        Self(Chunk::new(reader, count, batch_end))
     }
 
     /// Events in the chunk.
     #[expect(clippy::len_without_is_empty, reason = "a chunk is never empty")]
     pub fn len(&self) -> usize {
-        self.count
+        self.0.len()
     }
 
     /// Calls `look` for every event.
     #[inline(always)]
     pub fn for_each(self, mut look: impl FnMut(&T, Context)) -> Handled {
-        let batch_end = self.batch_end;
-        Handled(self.reader.visit(self.count, |sequence, event| {
+        let Chunk {
+            reader,
+            count,
+            batch_end,
+        } = self.0;
+        Handled(reader.visit(count, |sequence, event| {
             look(event, Context::new(sequence, batch_end));
             true
         }))

@@ -3,6 +3,7 @@
 use std::any::Any;
 use std::sync::OnceLock;
 
+use super::publish::Stopped;
 use crate::ring::sync::{AtomicBool, AtomicU64, Ordering, fault, order};
 use crate::wait::Signal;
 
@@ -99,6 +100,13 @@ impl Control {
             stage: stage.to_owned(),
             message,
         });
+    }
+
+    /// What those who publish are told.
+    #[cold]
+    pub(super) fn stopped(&self) -> Stopped {
+        let failure = self.failure().cloned();
+        Stopped { failure }
     }
 
     pub(super) fn failure(&self) -> Option<&Failure> {

@@ -6,7 +6,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 
 use super::control::Control;
-use super::lanes::Merge;
+use super::lanes::Merger;
 use super::meter::Mark;
 use super::stage::{Stage, Turn};
 use super::timeline::{Samples, Timeline};
@@ -52,7 +52,7 @@ pub(super) struct Crew<T> {
     stages: Vec<Box<dyn Stage<T>>>,
     /// Their readers.
     line: Line<T>,
-    merge: Option<Box<dyn Merge>>,
+    merge: Option<Merger<T>>,
     samples: Samples,
     control: Arc<Control>,
     /// Whom the last stage tells of each slot that it gives back early.
@@ -106,7 +106,7 @@ impl<T> Crew<T> {
         self.stages.len()
     }
 
-    pub(super) fn set_merge(&mut self, merge: Box<dyn Merge>) {
+    pub(super) fn set_merge(&mut self, merge: Merger<T>) {
         self.merge = Some(merge);
         self.find_gait();
     }

@@ -4,10 +4,8 @@
 //! find itself with events that it would have to run all at once: a last stage may wait for what
 //! the caller does between two publishes. For the same reason the caller may take its wish back.
 
-use std::sync::PoisonError;
-
 use super::crew::{Crew, Placed};
-use crate::ring::sync::{AtomicU32, Mutex, MutexGuard, fault, order};
+use crate::ring::sync::{AtomicU32, Mutex, fault, lock, order};
 
 /// Nothing on the desk; the worker has no stages.
 pub(super) const EMPTY: u32 = 0;
@@ -50,11 +48,6 @@ impl<T> Desk<T> {
         self.state.store(state, order::recall());
     }
 
-    fn tray(&self) -> MutexGuard<'_, Vec<Placed<T>>> {
-        // Nothing panics while the tray is locked.
-        self.tray.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Whether the worker should come to the desk.
     pub(super) fn has_news(&self) -> bool {
         matches!(self.state(), OFFERED | RECALLED | CLOSED)
@@ -66,7 +59,7 @@ impl<T> Desk<T> {
 
     /// The caller gives stages away. Only where the desk is empty.
     pub(super) fn offer(&self, given: Vec<Placed<T>>) {
-        *self.tray() = given;
+        *lock(&self.tray) = given;
         self.set(OFFERED);
     }
 
@@ -81,7 +74,7 @@ impl<T> Desk<T> {
             if go_on() {
                 continue;
             }
-            let _tray = self.tray();
+            let _tray = lock(&self.tray);
             if self.state() == RECALLED {
                 self.set(HELD);
                 return false;
@@ -92,7 +85,7 @@ impl<T> Desk<T> {
 
     /// The caller takes the stages that are back.
     pub(super) fn take(&self) -> Vec<Placed<T>> {
-        let returned = std::mem::take(&mut *self.tray());
+        let returned = std::mem::take(&mut *lock(&self.tray));
         self.set(EMPTY);
         returned
     }
@@ -111,7 +104,7 @@ impl<T> Desk<T> {
     pub(super) fn exchange(&self, crew: &mut Crew<T>) {
         match self.state() {
             OFFERED => {
-                crew.extend(self.tray().drain(..));
+                crew.extend(lock(&self.tray).drain(..));
                 self.set(HELD);
             }
             RECALLED if !crew.is_undone() || fault::is("desk_undone") => self.give_back(crew),
@@ -121,7 +114,7 @@ impl<T> Desk<T> {
 
     #[cold]
     fn give_back(&self, crew: &mut Crew<T>) {
-        let mut tray = self.tray();
+        let mut tray = lock(&self.tray);
         // The caller may have taken its wish back.
         if self.state() == RECALLED {
             crew.flush();

@@ -18,11 +18,11 @@ impl<T> Pipeline<T> {
         loop {
             let round = self.run()?;
             if self.control.failure().is_some() {
-                return Err(self.stopped());
+                return Err(self.control.stopped());
             }
             let drained = match &self.intake {
                 Intake::Direct(direct) => direct.publisher.is_drained(),
-                Intake::Lane(producer) => producer.is_drained() && self.is_level(),
+                Intake::Lane(producer) => producer.lane.is_drained() && self.is_level(),
                 Intake::Closed => true,
             };
             if drained {
@@ -36,7 +36,7 @@ impl<T> Pipeline<T> {
 
     /// Whether all stages have passed everything that was merged.
     fn is_level(&self) -> bool {
-        let passed = self.gauges.iter().map(|gauge| gauge.passed());
+        let passed = self.gauges.iter().map(|gauge| gauge.progress.released());
         are_level(passed, self.control.merged())
     }
 

@@ -14,7 +14,7 @@ use super::control::Control;
 use super::crew::ROUND;
 use super::publish::{Stopped, TryPublishError};
 use super::timeline::Timeline;
-use crate::ring::broadcast::{Builder, ClaimError, Polled, Publisher, Reader};
+use crate::ring::broadcast::{BuildError, Builder, ClaimError, Polled, Publisher, Reader};
 use crate::ring::sync::fault;
 use crate::wait::Waiter;
 
@@ -23,29 +23,17 @@ use crate::wait::Waiter;
 pub const PRODUCERS_MAX: usize = 1_024;
 
 /// An element on its way to the ring.
-struct Laned<T> {
+pub(super) struct Laned<T> {
     value: T,
     /// When it was published, if its producer sampled it; else 0.
     published: u64,
-}
-
-/// The merging side, its event type forgotten.
-pub(super) trait Merge: Send {
-    /// Moves what is there, as far as there is room; gives whether anything moved.
-    fn merge(&mut self) -> bool;
-    /// Whether there is something to move and room for it, or the end has come.
-    fn is_ready(&mut self) -> bool;
-    /// Whether all producers are gone and everything was moved.
-    fn is_done(&self) -> bool;
-    /// Whose bells to ring when something moved.
-    fn seat(&mut self, bells: Box<[usize]>);
 }
 
 /// One of several producers of a pipeline; see [`Builder::producers`](super::Builder::producers).
 ///
 /// Dropping it says that no more events will come from it.
 pub struct Producer<T> {
-    lane: Publisher<Laned<T>>,
+    pub(super) lane: Publisher<Laned<T>>,
     merger: Farewell,
     clock: Clock,
     timeline: Arc<Timeline>,
@@ -56,30 +44,11 @@ pub struct Producer<T> {
 shown!([T] Producer<T>, "Producer", this, "lane": this.lane);
 
 impl<T> Producer<T> {
-    fn stopped(&self) -> Stopped {
-        Stopped {
-            failure: self.merger.control.failure().cloned(),
-        }
-    }
-
     /// Whether the pipeline has failed or was dropped: nobody may empty the lane any more.
     #[inline]
     fn is_stopped(&self) -> bool {
         let control = &self.merger.control;
         control.failure().is_some() || control.is_abandoned()
-    }
-
-    pub(super) fn room(&mut self, wanted: usize) -> usize {
-        self.lane.free(wanted)
-    }
-
-    pub(super) fn is_closed(&self) -> bool {
-        self.lane.is_closed()
-    }
-
-    /// Whether everything published here has been moved into the ring.
-    pub(super) fn is_drained(&self) -> bool {
-        self.lane.is_drained()
     }
 
     /// Writes and publishes one event if the lane has room.
@@ -89,13 +58,15 @@ impl<T> Producer<T> {
     #[inline]
     pub fn try_publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), TryPublishError> {
         if self.is_stopped() {
-            return Err(TryPublishError::Stopped(self.stopped()));
+            return Err(TryPublishError::Stopped(self.merger.control.stopped()));
         }
         let sequence = self.lane.next_sequence();
         let mut claim = match self.lane.claim(1) {
             Ok(claim) => claim,
             Err(ClaimError::Full) => return Err(TryPublishError::Full),
-            Err(ClaimError::Closed) => return Err(TryPublishError::Stopped(self.stopped())),
+            Err(ClaimError::Closed) => {
+                return Err(TryPublishError::Stopped(self.merger.control.stopped()));
+            }
         };
         let sampled = self.timeline.is_sampled(sequence);
         let clock = self.clock;
@@ -127,7 +98,7 @@ impl<T> Producer<T> {
         match self.try_publish(write) {
             Ok(()) => Ok(()),
             // There was room a moment ago, and only this producer uses it up.
-            Err(TryPublishError::Full) => Err(self.stopped()),
+            Err(TryPublishError::Full) => Err(self.merger.control.stopped()),
             Err(TryPublishError::Stopped(stopped)) => Err(stopped),
         }
     }
@@ -176,70 +147,58 @@ pub(super) struct Merger<T> {
     bells: Box<[usize]>,
 }
 
-/// Makes `count` lanes of `capacity` elements each and their merger. Lane `i` waits on bell
-/// `first_bell + i`, or on the caller's for lane 0.
-pub(super) fn lanes<T: Send + Sync + 'static>(
-    setup: Setup<'_, T>,
-    mut factory: impl FnMut() -> T,
-) -> Result<(Vec<Producer<T>>, Merger<T>), crate::ring::broadcast::BuildError> {
-    let mut producers = Vec::new();
-    let mut lanes = Vec::new();
-    let rung = |bell| -> Box<[usize]> {
-        match setup.rings {
-            true => [bell].into(),
-            false => Box::default(),
+impl<T> Merger<T> {
+    /// Without lanes so far.
+    pub(super) fn new(
+        publisher: Publisher<T>,
+        timeline: &Arc<Timeline>,
+        control: &Arc<Control>,
+    ) -> Self {
+        Self {
+            lanes: Vec::new(),
+            turn: 0,
+            publisher: Some(publisher),
+            timeline: Arc::clone(timeline),
+            control: Arc::clone(control),
+            bells: Box::default(),
         }
-    };
-    for &bell in setup.bells {
-        let mut builder = Builder::new(setup.capacity);
+    }
+
+    /// One lane more, of `capacity` events, whose producer waits on bell `bell`; `rung` are the
+    /// bells of the producer, which the merger rings, and those that the producer rings.
+    pub(super) fn lane(
+        &mut self,
+        capacity: usize,
+        mut factory: impl FnMut() -> T,
+        bell: usize,
+        rung: (Box<[usize]>, Box<[usize]>),
+        waiter: Waiter,
+    ) -> Result<Producer<T>, BuildError> {
+        let mut builder = Builder::new(capacity);
         builder.writer(&[]);
         let (lane, readers) = builder.build(|| Laned {
             value: factory(),
             published: 0,
         })?;
-        producers.push(Producer {
-            lane,
-            clock: Clock::global(),
-            merger: Farewell {
-                control: Arc::clone(setup.control),
-                bells: rung(setup.merger_bell),
-            },
-            timeline: Arc::clone(setup.timeline),
-            waiter: (setup.waiter)(),
-            bell,
-        });
-        lanes.extend(readers.into_iter().map(|reader| Lane {
+        self.lanes.extend(readers.into_iter().map(|reader| Lane {
             reader,
-            bell: rung(bell),
+            bell: rung.0.clone(),
             closed: false,
         }));
+        let merger = Farewell {
+            control: Arc::clone(&self.control),
+            bells: rung.1,
+        };
+        Ok(Producer {
+            lane,
+            merger,
+            clock: Clock::global(),
+            timeline: Arc::clone(&self.timeline),
+            waiter,
+            bell,
+        })
     }
-    let merger = Merger {
-        lanes,
-        turn: 0,
-        publisher: Some(setup.publisher),
-        timeline: Arc::clone(setup.timeline),
-        control: Arc::clone(setup.control),
-        bells: Box::default(),
-    };
-    Ok((producers, merger))
-}
 
-/// What lanes are made from.
-pub(super) struct Setup<'s, T> {
-    pub(super) publisher: Publisher<T>,
-    pub(super) capacity: usize,
-    pub(super) timeline: &'s Arc<Timeline>,
-    pub(super) control: &'s Arc<Control>,
-    /// A bell per lane.
-    pub(super) bells: &'s [usize],
-    pub(super) merger_bell: usize,
-    /// Whether anybody may sleep.
-    pub(super) rings: bool,
-    pub(super) waiter: &'s dyn Fn() -> Waiter,
-}
-
-impl<T: Send + Sync> Merger<T> {
     /// Moves up to a round of elements from one lane.
     fn take(&mut self, at: usize) -> bool {
         let (Some(publisher), lane) = (&mut self.publisher, &mut self.lanes[at]) else {
@@ -284,9 +243,6 @@ impl<T: Send + Sync> Merger<T> {
         self.control.ring(&lane.bell);
         moved > 0
     }
-}
-
-impl<T: Send + Sync> Merger<T> {
     /// Whether the ring can be closed: every lane is empty, and no producer is left or waited for.
     fn is_over(&mut self) -> bool {
         if fault::is("abandon_order") {
@@ -301,10 +257,9 @@ impl<T: Send + Sync> Merger<T> {
             lane.closed || (is_abandoned && !matches!(lane.reader.poll(), Polled::Ready(_)))
         })
     }
-}
 
-impl<T: Send + Sync> Merge for Merger<T> {
-    fn merge(&mut self) -> bool {
+    /// Moves what is there, as far as there is room; gives whether anything moved.
+    pub(super) fn merge(&mut self) -> bool {
         let mut moved = false;
         for step in 0..self.lanes.len() {
             let at = (self.turn + step) % self.lanes.len();
@@ -320,7 +275,8 @@ impl<T: Send + Sync> Merge for Merger<T> {
         moved
     }
 
-    fn is_ready(&mut self) -> bool {
+    /// Whether there is something to move and room for it, or the end has come.
+    pub(super) fn is_ready(&mut self) -> bool {
         let Some(publisher) = &mut self.publisher else {
             return false;
         };
@@ -340,11 +296,13 @@ impl<T: Send + Sync> Merge for Merger<T> {
         !is_open || (is_abandoned && (!is_full || fault::is("abandon_full")))
     }
 
-    fn is_done(&self) -> bool {
+    /// Whether all producers are gone and everything was moved.
+    pub(super) fn is_done(&self) -> bool {
         self.publisher.is_none()
     }
 
-    fn seat(&mut self, bells: Box<[usize]>) {
+    /// Whose bells to ring when something moved.
+    pub(super) fn seat(&mut self, bells: Box<[usize]>) {
         self.bells = bells;
     }
 }

@@ -38,13 +38,6 @@ pub(super) struct Gauge {
     pub(super) slowest: Option<Arc<Mutex<Vec<Slow>>>>,
 }
 
-impl Gauge {
-    /// Events that have passed the stage.
-    pub(super) fn passed(&self) -> u64 {
-        self.progress.released()
-    }
-}
-
 /// Where the end of the pipeline is noted.
 #[derive(Debug)]
 struct End {

@@ -117,12 +117,6 @@ impl<T> Pipeline<T> {
         std::mem::take(&mut self.producers)
     }
 
-    fn stopped(&self) -> Stopped {
-        Stopped {
-            failure: self.control.failure().cloned(),
-        }
-    }
-
     /// Writes and publishes one event, and runs the caller's stages, if any. Waits while the
     /// pipeline is full, and until one slot is free: a last stage on another thread may itself wait
     /// for what the caller does between two calls, if no other stage comes after it on that thread.
@@ -140,7 +134,7 @@ impl<T> Pipeline<T> {
                 match direct.publish(1, |claim| claim.write(0, write)) {
                     Ok(None) if self.crew.is_ready_to_step() => self.published_one(),
                     Ok(stamp) => self.published(stamp),
-                    Err(_) => Err(self.stopped()),
+                    Err(_) => Err(self.control.stopped()),
                 }
             }
             _ => self.publish_when_there_is_room(write),
@@ -153,7 +147,7 @@ impl<T> Pipeline<T> {
         // There was room a moment ago, and only this thread uses it up.
         self.try_publish(write).map_err(|error| match error {
             TryPublishError::Stopped(stopped) => stopped,
-            TryPublishError::Full => self.stopped(),
+            TryPublishError::Full => self.control.stopped(),
         })
     }
 
@@ -174,13 +168,13 @@ impl<T> Pipeline<T> {
                 Err(ClaimError::Full) if self.control.failure().is_none() => {
                     return Err(TryPublishError::Full);
                 }
-                Err(_) => return Err(TryPublishError::Stopped(self.stopped())),
+                Err(_) => return Err(TryPublishError::Stopped(self.control.stopped())),
             },
             Intake::Lane(producer) => {
                 producer.try_publish(write)?;
                 None
             }
-            Intake::Closed => return Err(TryPublishError::Stopped(self.stopped())),
+            Intake::Closed => return Err(TryPublishError::Stopped(self.control.stopped())),
         };
         self.published(stamp).map_err(TryPublishError::Stopped)
     }
@@ -205,7 +199,7 @@ impl<T> Pipeline<T> {
             let wanted = (count - done).min(ROUND);
             let piece = wanted.min(self.intake.room(wanted));
             let Intake::Direct(direct) = &mut self.intake else {
-                return Err(self.stopped());
+                return Err(self.control.stopped());
             };
             let stamp = direct.publish(piece, |claim| {
                 for at in 0..piece {
@@ -214,7 +208,7 @@ impl<T> Pipeline<T> {
             });
             match stamp {
                 Ok(stamp) => self.published(stamp)?,
-                Err(_) => return Err(self.stopped()),
+                Err(_) => return Err(self.control.stopped()),
             }
             done += piece;
         }
@@ -225,7 +219,7 @@ impl<T> Pipeline<T> {
     pub fn capacity(&self) -> usize {
         match &self.intake {
             Intake::Direct(direct) => direct.publisher.capacity(),
-            Intake::Lane(_) | Intake::Closed => self.timeline.slots(),
+            Intake::Lane(_) | Intake::Closed => self.timeline.slots,
         }
     }
 
@@ -236,7 +230,7 @@ impl<T> Pipeline<T> {
         match self.crew.step(&self.control) {
             Some(true) if self.threads.is_empty() || self.control.failure().is_none() => Ok(()),
             Some(false) => self.published(None),
-            _ => Err(self.stopped()),
+            _ => Err(self.control.stopped()),
         }
     }
 
@@ -250,7 +244,7 @@ impl<T> Pipeline<T> {
         }
         // Without threads only the caller's own stages can fail, and `run_from` has told.
         if !(has_stages && self.threads.is_empty()) && self.control.failure().is_some() {
-            return Err(self.stopped());
+            return Err(self.control.stopped());
         }
         match stamp {
             Some(now) if self.auto.is_some() => self.watch(now),
@@ -264,19 +258,12 @@ impl<T> Pipeline<T> {
         if let Some(auto) = &mut self.auto
             && auto.watch(now, &mut self.crew)
         {
-            self.stages_moved();
+            let worker: &[usize] = if auto.is_split() { &[WORKER] } else { &[] };
+            self.first_bells = worker.into();
             // Stages that came back may have left events undone.
             self.run()?;
         }
         Ok(())
-    }
-
-    /// After stages changed hands: whom publishing wakes.
-    #[cold]
-    fn stages_moved(&mut self) {
-        let is_split = self.auto.as_ref().is_some_and(Auto::is_split);
-        let worker: &[usize] = if is_split { &[WORKER] } else { &[] };
-        self.first_bells = worker.into();
     }
 
     /// Runs the caller's stages until they have nothing more to do for now.
@@ -294,7 +281,7 @@ impl<T> Pipeline<T> {
                 round => round,
             }
         });
-        outcome.ok_or_else(|| self.stopped())
+        outcome.ok_or_else(|| self.control.stopped())
     }
 
     /// Runs the caller's stages on everything that is there for them; gives whether there was
@@ -314,7 +301,7 @@ impl<T> Pipeline<T> {
             worked = true;
         }
         if self.control.failure().is_some() {
-            return Err(self.stopped());
+            return Err(self.control.stopped());
         }
         Ok(worked)
     }
@@ -341,7 +328,7 @@ impl<T> Pipeline<T> {
             // Where the caller merges, its own lane is not closed by a failure elsewhere.
             let is_over = |intake: &Intake<T>| intake.is_closed() || control.failure().is_some();
             if is_over(intake) {
-                return Err(self.stopped());
+                return Err(self.control.stopped());
             }
             if round == Round::Blocked {
                 if intake.any_room() > 0 {

@@ -12,7 +12,7 @@ use super::crew::{Crew, Placed};
 use super::desk::Desk;
 use super::ending::are_level;
 use super::graph::Graph;
-use super::lanes::{self, Merge, Merger, Producer};
+use super::lanes::{Merger, Producer};
 use super::meter::{Mark, Meter};
 use super::stage::Member;
 use super::timeline::Timeline;
@@ -27,18 +27,12 @@ fn merged() -> (Producer<u32>, Merger<u32>, Reader<u32>, Arc<Control>) {
     builder.looker(&[]);
     let (publisher, mut readers) = builder.build(|| 0).expect("a valid ring");
     let control = Arc::new(Control::new(1));
-    let setup = lanes::Setup {
-        publisher,
-        capacity: 1,
-        timeline: &Arc::new(Timeline::new(1, 20, 1, 1, true)),
-        control: &control,
-        bells: &[CALLER],
-        merger_bell: CALLER,
-        rings: false,
-        waiter: &|| Waiter::new(Strategy::Yield, true),
-    };
-    let (mut producers, merger) = lanes::lanes(setup, || 0).expect("a valid lane");
-    (producers.remove(0), merger, readers.remove(0), control)
+    let timeline = Arc::new(Timeline::new(1, 20, 1, 1, true));
+    let mut merger = Merger::new(publisher, &timeline, &control);
+    let waiter = Waiter::new(Strategy::Yield, true);
+    let producer = merger.lane(1, || 0, CALLER, Default::default(), waiter);
+    let producer = producer.expect("a valid lane");
+    (producer, merger, readers.remove(0), control)
 }
 
 /// An owner publishes, abandons the pipeline, and leaves its lane open.
@@ -71,7 +65,7 @@ fn a_lane_is_drained() {
         merger.merge();
         merger
     });
-    while !producer.is_drained() {
+    while !producer.lane.is_drained() {
         thread::yield_now();
     }
     assert_eq!(control.merged(), 1);

@@ -98,7 +98,7 @@ impl<T> Intake<T> {
     pub(super) fn room(&mut self, wanted: usize) -> usize {
         match self {
             Intake::Direct(direct) => direct.publisher.free(wanted),
-            Intake::Lane(producer) => producer.room(wanted),
+            Intake::Lane(producer) => producer.lane.free(wanted),
             Intake::Closed => 0,
         }
     }
@@ -119,7 +119,7 @@ impl<T> Intake<T> {
     pub(super) fn is_closed(&self) -> bool {
         match self {
             Intake::Direct(direct) => direct.publisher.is_closed(),
-            Intake::Lane(producer) => producer.is_closed(),
+            Intake::Lane(producer) => producer.lane.is_closed(),
             Intake::Closed => true,
         }
     }

@@ -182,7 +182,7 @@ pub(super) fn read(
 fn stage(gauge: &Gauge, clock: Clock, elapsed_ticks: u64) -> StageStats {
     // ORDERING: Relaxed; a figure for people.
     let busy = gauge.counters.busy.load(Ordering::Relaxed);
-    let events = gauge.passed();
+    let events = gauge.progress.released();
     StageStats {
         name: gauge.name.to_string(),
         events,
@@ -232,25 +232,20 @@ impl fmt::Display for Stats {
             "busy",
         ]);
         for stage in &self.stages {
-            let (wait, service) = (stage.queueing_ns.summary(), stage.service_ns.summary());
-            let ns = |ns: u64| Nanoseconds(ns as f64).into();
-            table.row([
-                stage.name.as_str().into(),
-                stage.events.into(),
-                ns(wait.p50),
-                ns(wait.p99),
-                ns(wait.p999),
-                ns(wait.p9999),
-                ns(service.p50),
-                ns(service.p99),
-                ns(service.p999),
-                ns(service.p9999),
+            let mut row = vec![stage.name.as_str().into(), stage.events.into()];
+            for spent in [&stage.queueing_ns, &stage.service_ns] {
+                let spent = spent.summary();
+                let quantiles = [spent.p50, spent.p99, spent.p999, spent.p9999];
+                row.extend(quantiles.map(|ns| Nanoseconds(ns as f64).into()));
+            }
+            row.extend([
                 Nanoseconds(stage.queueing_mean_ns).into(),
                 Nanoseconds(stage.service_mean_ns).into(),
                 format!("{:.1}", stage.batch_events.mean()).into(),
                 Nanoseconds(stage.busy_ns_per_event()).into(),
                 format!("{:.1} %", 100.0 * stage.utilisation).into(),
             ]);
+            table.row(row);
         }
         write!(f, "{table}")?;
         let total = self.end_to_end_ns.summary();

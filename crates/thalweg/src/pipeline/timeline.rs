@@ -39,7 +39,7 @@ struct Line([AtomicU64; WORDS_PER_LINE]);
 /// The rows of all blocks.
 #[derive(Debug)]
 pub(super) struct Timeline {
-    slots: usize,
+    pub(super) slots: usize,
     shift: u32,
     rows: usize,
     lines_per_row: usize,
@@ -88,15 +88,6 @@ impl Timeline {
     /// One in so many events is sampled.
     pub(super) fn every(&self) -> u64 {
         1 << self.shift
-    }
-
-    pub(super) fn shift(&self) -> u32 {
-        self.shift
-    }
-
-    /// Slots of the ring.
-    pub(super) fn slots(&self) -> usize {
-        self.slots
     }
 
     pub(super) fn block_of(&self, sequence: u64) -> u64 {
@@ -212,7 +203,7 @@ impl Samples {
             sampled = if is_later {
                 next
             } else {
-                (block + 1) << self.timeline.shift()
+                (block + 1) << self.timeline.shift
             };
             if sampled >= end {
                 // Told or not, these are published, and will not be sampled any more.

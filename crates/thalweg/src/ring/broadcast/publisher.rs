@@ -167,9 +167,6 @@ impl<T> Publisher<T> {
             }
         }
     }
-
-    /// Closes the ring, as dropping the publisher does.
-    pub fn close(self) {}
 }
 
 impl<T> Drop for Publisher<T> {
@@ -187,16 +184,6 @@ pub struct Claim<'p, T> {
 }
 
 impl<T> Claim<'_, T> {
-    /// The number of slots claimed.
-    #[inline]
-    #[expect(
-        clippy::len_without_is_empty,
-        reason = "a claim of none is not worth a question"
-    )]
-    pub fn len(&self) -> usize {
-        self.count
-    }
-
     /// The sequence of the first slot.
     #[inline]
     pub fn first_sequence(&self) -> u64 {

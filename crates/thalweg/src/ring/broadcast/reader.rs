@@ -3,7 +3,7 @@
 use super::graph::Access;
 use super::{PUBLISHER_GONE, READER_GONE, Ring, slowest};
 use crate::ring::sequence::Sequence;
-use crate::ring::sync::{Arc, Ordering, UnsafeCell, is_model_over, order};
+use crate::ring::sync::{Arc, Ordering, is_model_over, order};
 
 /// What a reader finds when it looks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -161,45 +161,50 @@ impl<T> Reader<T> {
         route.load(Ordering::Relaxed) == shard
     }
 
-    /// Calls `work(sequence, slot)` for those of up to `max` elements that are this reader's until
-    /// it says `false`; gives the number of elements passed.
+    /// Calls `look(sequence, element)` for up to `max` elements until it says `false`; gives the
+    /// number of elements for which it said `true`. Releases nothing.
+    ///
+    /// # Panics
+    /// If this reader is a shard, for which there is [`visit_mut`](Self::visit_mut).
     #[inline(always)]
-    fn pass(&mut self, max: usize, mut work: impl FnMut(u64, &UnsafeCell<T>) -> bool) -> usize {
+    pub fn visit(&mut self, max: usize, mut look: impl FnMut(u64, &T) -> bool) -> usize {
+        assert!(!self.is_shard(), "a shard has not all elements to look at");
+        let first = self.next;
         let count = self.waiting().min(max);
-        let (first, is_shard) = (self.next, self.is_shard());
         for sequence in first..first + count as u64 {
-            let owns = !is_shard || self.owns(sequence);
-            if owns && !work(sequence, self.ring.slot(sequence)) {
+            let slot = self.ring.slot(sequence);
+            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rule 3: nobody
+            // writes it.
+            if !slot.with(|slot| look(sequence, unsafe { &*slot })) {
                 return (sequence - first) as usize;
             }
         }
         count
     }
 
-    /// Calls `look(sequence, element)` for those of up to `max` elements that are this reader's
+    /// Calls `work(sequence, element)` for those of up to `max` elements that are this reader's
     /// until it says `false`; gives the number of elements passed, other shards' included. Releases
     /// nothing.
-    #[inline(always)]
-    pub fn visit(&mut self, max: usize, mut look: impl FnMut(u64, &T) -> bool) -> usize {
-        self.pass(max, |sequence, slot| {
-            // SAFETY: rule 2: `sequence` is below our limit and not yet released; rules 3 and 4:
-            // nobody writes it.
-            slot.with(|slot| look(sequence, unsafe { &*slot }))
-        })
-    }
-
-    /// As [`visit`](Self::visit), and `work` may change the elements.
     ///
     /// # Panics
     /// If this reader was declared to look only.
     #[inline(always)]
     pub fn visit_mut(&mut self, max: usize, mut work: impl FnMut(u64, &mut T) -> bool) -> usize {
         assert!(self.access != Access::Look, "this reader only looks");
-        self.pass(max, |sequence, slot| {
+        let first = self.next;
+        let count = self.waiting().min(max);
+        for sequence in first..first + count as u64 {
+            if !self.owns(sequence) {
+                continue;
+            }
+            let slot = self.ring.slot(sequence);
             // SAFETY: rule 2: `sequence` is below our limit and not yet released; rules 3 and 4:
             // this reader writes, so nobody else may touch it until we release it.
-            slot.with_mut(|slot| work(sequence, unsafe { &mut *slot }))
-        })
+            if !slot.with_mut(|slot| work(sequence, unsafe { &mut *slot })) {
+                return (sequence - first) as usize;
+            }
+        }
+        count
     }
 
     /// Gives back the next `count` elements: readers behind this one may touch them from now on,
