@@ -174,7 +174,7 @@ impl Desk {
         );
         drop(answer);
         match phase {
-            Ok(_) => slot.signal.notify_one(),
+            Ok(_) => _ = slot.signal.notify_one(),
             Err(ABANDONED) => self.free(place),
             Err(_) => {}
         }

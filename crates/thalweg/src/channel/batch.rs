@@ -13,8 +13,9 @@ use crate::ring;
 pub struct Batch<'r, T>(Elements<'r, T>);
 
 enum Elements<'r, T> {
-    /// From a ring that is this receiver's alone: room goes back when the batch is dropped.
-    Own(Own<'r, T>),
+    /// From a ring that is this receiver's alone: room goes back when the batch is dropped, and
+    /// then the one sender is told.
+    Own(ring::Batch<'r, T>, Tell<'r>),
     /// From one that others use too: each element is taken on its own.
     Shared {
         source: &'r mut Source<T>,
@@ -22,11 +23,13 @@ enum Elements<'r, T> {
     },
 }
 
-struct Own<'r, T> {
-    /// Taken by the drop.
-    elements: Option<ring::Batch<'r, T>>,
-    gate: &'r Gate,
-    count: usize,
+struct Tell<'r>(&'r Gate);
+
+impl Drop for Tell<'_> {
+    #[inline]
+    fn drop(&mut self) {
+        self.0.writable.notify_one();
+    }
 }
 
 impl<T> Iterator for Batch<'_, T> {
@@ -35,7 +38,7 @@ impl<T> Iterator for Batch<'_, T> {
     #[inline]
     fn next(&mut self) -> Option<T> {
         match &mut self.0 {
-            Elements::Own(own) => own.elements.as_mut()?.next(),
+            Elements::Own(elements, _) => elements.next(),
             Elements::Shared { source, left } => {
                 *left = left.checked_sub(1)?;
                 let value = source.pop().ok();
@@ -49,45 +52,28 @@ impl<T> Iterator for Batch<'_, T> {
 
     fn size_hint(&self) -> (usize, Option<usize>) {
         match &self.0 {
-            Elements::Own(own) => own
-                .elements
-                .as_ref()
-                .map_or((0, Some(0)), ring::Batch::size_hint),
+            Elements::Own(elements, _) => elements.size_hint(),
             Elements::Shared { left, .. } => (0, Some(*left)),
         }
     }
 
     // So that the choice of the kind is made once for all of them.
     #[inline]
-    fn fold<B, F: FnMut(B, T) -> B>(mut self, init: B, mut work: F) -> B {
-        let mut result = init;
-        match &mut self.0 {
-            Elements::Own(own) => {
-                for value in own.elements.iter_mut().flatten() {
+    fn fold<B, F: FnMut(B, T) -> B>(self, init: B, mut work: F) -> B {
+        match self.0 {
+            Elements::Own(elements, _tell) => elements.fold(init, work),
+            shared => {
+                let mut result = init;
+                for value in Batch(shared).by_ref() {
                     result = work(result, value);
                 }
-            }
-            Elements::Shared { .. } => {
-                for value in self.by_ref() {
-                    result = work(result, value);
-                }
+                result
             }
         }
-        result
     }
 }
 
 impl<T> FusedIterator for Batch<'_, T> {}
-
-impl<T> Drop for Own<'_, T> {
-    #[inline]
-    fn drop(&mut self) {
-        let left = self.elements.as_ref().map_or(0, ExactSizeIterator::len);
-        // Gives the room back, and then says so.
-        self.elements = None;
-        self.gate.writable.notify(self.count - left);
-    }
-}
 
 shown!([T] Batch<'_, T>, "Batch", this, "left_at_most": this.size_hint().1);
 
@@ -117,10 +103,6 @@ impl<T, S: Shape> Receiver<T, S> {
             RecvEnd::Lanes(receiver) => receiver.batch(max),
             _ => unreachable!("asked above"),
         };
-        Batch(Elements::Own(Own {
-            count: elements.len(),
-            elements: Some(elements),
-            gate,
-        }))
+        Batch(Elements::Own(elements, Tell(gate)))
     }
 }

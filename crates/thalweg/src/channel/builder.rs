@@ -124,11 +124,7 @@ impl Builder {
             has_lanes: false,
             soft_limit: None,
             layout: None,
-            habits: Habits {
-                overflow: Overflow::Block,
-                mode: Mode::Balanced,
-                soft_limit: None,
-            },
+            habits: Habits::default(),
         }
     }
 
@@ -212,7 +208,7 @@ impl Builder {
             capacity,
             self.layout_up_to::<T>(capacity, SLOTTED_CAPACITY_MAX),
         )?;
-        let gate = self.gate(capacity)?;
+        let gate = self.gate()?;
         let rx = RecvEnd::Ring(consumer, Arc::clone(&gate));
         Ok(self.ends(SendEnd::Ring(producer), rx, gate))
     }
@@ -250,8 +246,8 @@ impl Builder {
         capacity: usize,
         soft_limit: Option<usize>,
     ) -> Result<Ends<T, S>, BuildError> {
-        self.choose_soft_limit(soft_limit, capacity);
-        let gate = self.gate(capacity)?;
+        self.choose_soft_limit(soft_limit);
+        let gate = self.gate()?;
         let layout = self.layout_up_to::<T>(capacity, SLOTTED_CAPACITY_MAX);
         let ((producer, porch), rx) = lanes::pair(capacity, layout, Arc::clone(&gate))?;
         Ok(self.ends(SendEnd::Lane(producer, porch), RecvEnd::Lanes(rx), gate))
@@ -262,33 +258,27 @@ impl Builder {
         mut self,
         soft_limit: Option<usize>,
     ) -> Result<Ends<T, S>, BuildError> {
-        if let Storage::Bounded(capacity) = self.storage {
-            self.choose_soft_limit(soft_limit, capacity);
-        } else {
-            self.choose_soft_limit(None, 0);
-        }
-        let (tx, rx, gate) = match self.storage {
+        self.choose_soft_limit(soft_limit);
+        let gate = self.gate()?;
+        let (tx, rx) = match self.storage {
             Storage::Bounded(capacity) if capacity > 0 => {
                 let ring = Ticket::new(
                     capacity,
                     self.layout_up_to::<T>(capacity, SHARED_SLOTTED_CAPACITY_MAX),
                 )?;
                 let ring = TicketEnd::new(Arc::new(ring));
-                let gate = self.gate(capacity)?;
                 let rx = RecvEnd::Ticket(ring.clone(), Arc::clone(&gate));
-                (SendEnd::Ticket(ring), rx, gate)
+                (SendEnd::Ticket(ring), rx)
             }
             Storage::Bounded(_) => {
                 let meeting = Arc::new(Meeting::new());
-                let gate = self.gate(0)?;
                 let rx = RecvEnd::Meeting(Arc::clone(&meeting), Arc::clone(&gate));
-                (SendEnd::Meeting(meeting), rx, gate)
+                (SendEnd::Meeting(meeting), rx)
             }
             Storage::Unbounded(limit) => {
                 let store = Arc::new(Locked::new(limit));
-                let gate = self.gate(limit)?;
                 let rx = RecvEnd::Locked(Arc::clone(&store), Arc::clone(&gate));
-                (SendEnd::Locked(store), rx, gate)
+                (SendEnd::Locked(store), rx)
             }
         };
         Ok(self.ends(tx, rx, gate))
@@ -301,9 +291,12 @@ impl Builder {
     }
 
     /// The soft limit that was asked for, or what fits the shape.
-    fn choose_soft_limit(&mut self, usual: Option<usize>, capacity: usize) {
-        let waits = self.habits.overflow == Overflow::Block;
-        let usual = usual.filter(|&limit| waits && limit < capacity);
+    fn choose_soft_limit(&mut self, usual: Option<usize>) {
+        let room = match self.storage {
+            Storage::Bounded(capacity) if self.habits.overflow == Overflow::Block => capacity,
+            _ => 0,
+        };
+        let usual = usual.filter(|&limit| limit < room);
         self.habits.soft_limit = self.soft_limit.unwrap_or(usual);
     }
 
@@ -355,10 +348,10 @@ impl Builder {
         self.layout.unwrap_or(usual)
     }
 
-    fn gate(&self, capacity: usize) -> Result<Arc<Gate>, CapacityError> {
+    fn gate(&self) -> Result<Arc<Gate>, CapacityError> {
         let tells = self.habits.overflow == Overflow::DropNewest;
         let gaps = || match self.storage {
-            Storage::Bounded(_) => Gaps::new(capacity),
+            Storage::Bounded(capacity) => Gaps::new(capacity),
             Storage::Unbounded(_) => Ok(Gaps::default()),
         };
         Ok(Arc::new(Gate::new(tells.then(gaps).transpose()?)))

@@ -78,7 +78,8 @@ impl<T> Claim<'_, T> {
         match self.room.take() {
             Some(Room::Ring(mut claim)) => {
                 let sent = claim.publish();
-                if self.hub.readable.notify_or_shut(sent.max(1)) {
+                self.hub.readable.notify(sent.max(1));
+                if self.hub.readable.is_shut() {
                     discard_left(claim.producer(), self.gate);
                 }
                 sent
@@ -96,7 +97,8 @@ impl<T> Claim<'_, T> {
             // Tickets that came back pass no receiver who would tell.
             self.gate.notify_room(unused);
         }
-        if self.hub.readable.notify_or_shut(sent.max(1)) {
+        self.hub.readable.notify(sent.max(1));
+        if self.hub.readable.is_shut() {
             discard_tickets(ring, self.gate);
         }
         sent
@@ -118,7 +120,7 @@ impl<T> Claim<'_, T> {
             fn drop(&mut self) {
                 self.1.notify_room(self.2);
                 // Last, since the drops of elements may panic.
-                if self.0.readable.notify_one_or_shut() {
+                if self.0.readable.notify_one() {
                     discard_tickets(self.3, self.1);
                 }
             }

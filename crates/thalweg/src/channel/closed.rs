@@ -34,7 +34,7 @@ impl<T, S: Shape> Sender<T, S> {
     pub fn closed(&self) -> Closed {
         Closed {
             hub: Arc::clone(&self.hub),
-            signal: None,
+            signal: self.hub.closing_signal(),
             listed: Listed::default(),
             done: Done::default(),
         }
@@ -46,7 +46,7 @@ impl<T, S: Shape> Sender<T, S> {
 pub struct Closed {
     hub: Arc<Hub>,
     /// From the first poll that has to wait.
-    signal: Option<Arc<Signal>>,
+    signal: Arc<Signal>,
     listed: Listed,
     done: Done,
 }
@@ -54,13 +54,10 @@ pub struct Closed {
 impl Closed {
     /// Waits as a thread does.
     pub fn wait(self) {
-        if !self.hub.is_told_closed() {
-            let signal = self.hub.closing_signal();
-            let mut pace = Pace::new(self.hub.habits.mode);
-            let attempt = || self.hub.is_told_closed().then_some(());
-            // Without a deadline this ends only when there is an answer.
-            let _ = block(&signal, &mut pace, None, attempt);
-        }
+        let mut pace = Pace::new(self.hub.habits.mode);
+        let attempt = || self.hub.is_told_closed().then_some(());
+        // Without a deadline this ends only when there is an answer.
+        let _ = block(&self.signal, &mut pace, None, attempt);
     }
 }
 
@@ -74,22 +71,14 @@ impl Future for Closed {
             listed,
             done,
         } = self.get_mut();
-        done.poll(|| {
-            if hub.is_told_closed() {
-                return Poll::Ready(());
-            }
-            let signal = signal.get_or_insert_with(|| hub.closing_signal());
-            let attempt = |_: &mut &Signal| hub.is_told_closed().then_some(());
-            poll_on(&mut &**signal, |signal| signal, listed, context, attempt)
-        })
+        let attempt = |_: &mut Arc<Signal>| hub.is_told_closed().then_some(());
+        done.poll(|| poll_on(signal, |signal| signal, listed, context, attempt))
     }
 }
 
 impl Drop for Closed {
     fn drop(&mut self) {
-        if let Some(signal) = &self.signal {
-            self.listed.leave(signal);
-        }
+        self.listed.leave(&self.signal);
     }
 }
 

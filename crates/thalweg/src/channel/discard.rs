@@ -11,7 +11,7 @@
 //!    drops what it finds ([`RecvEnd::discard`]).
 //! 2. A sender notifies that signal after all that it has made visible: elements, or room for none
 //!    that kept those behind it back. If it is told that the signal is shut, it drops what it finds
-//!    ([`SendEnd::discard_late`]).
+//!    ([`Sender::discard_late`]).
 //! 3. Where only one side may take (a ring of one sender and one receiver, a lane), the two hand
 //!    that over, and neither waits for the other: see "What comes late" in `ring::spsc::shared`.
 //! 4. Every element is counted before it is dropped, and all are dropped, also if one panics.
@@ -63,24 +63,19 @@ impl<T> RecvEnd<T> {
     }
 }
 
-impl<T> SendEnd<T> {
-    /// After a notification that said that nobody will look (rule 2).
-    pub(super) fn discard_late(&mut self, gate: &Gate) {
-        match self {
-            Self::Ring(producer) | Self::Lane(producer, _) => discard_left(producer, gate),
-            Self::Ticket(ring) => discard_tickets(ring, gate),
-            // Refused once it is closed, and goes to a receiver that waits or is not sent.
-            Self::Locked(_) | Self::Meeting(_) => {}
-        }
-    }
-}
-
 impl<T, S: Shape> Sender<T, S> {
     /// After a notification that said that nobody will look (rule 2).
     #[cold]
     #[inline(never)]
     pub(super) fn discard_late(&mut self) {
-        self.end.discard_late(&self.gate);
+        match &mut self.end {
+            SendEnd::Ring(producer) | SendEnd::Lane(producer, _) => {
+                discard_left(producer, &self.gate);
+            }
+            SendEnd::Ticket(ring) => discard_tickets(ring, &self.gate),
+            // Refused once it is closed, and goes to a receiver that waits or is not sent.
+            SendEnd::Locked(_) | SendEnd::Meeting(_) => {}
+        }
     }
 }
 

@@ -1,5 +1,6 @@
 //! What all endpoints of a channel share, whatever it stores its elements in.
 
+use crate::ring::sequence::Tally;
 use crate::ring::sync::{Arc, AtomicBool, AtomicU64, Mutex, Ordering, fault, lock, order};
 use crate::wait::{Mode, Signal};
 
@@ -28,7 +29,7 @@ impl Overflow {
 }
 
 /// How an endpoint behaves; the same for all endpoints of a channel.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Habits {
     pub(super) overflow: Overflow,
     pub(super) mode: Mode,
@@ -52,7 +53,7 @@ pub(super) struct Hub {
 #[derive(Default)]
 struct Closing {
     is_over: bool,
-    /// Made by the first that waits: most channels have none.
+    /// Made for the first that may wait: most channels have none.
     signal: Option<Arc<Signal>>,
 }
 
@@ -110,12 +111,6 @@ impl Hub {
     pub(super) fn counters_of(&self, gate: &Gate) -> Counters {
         let mut counters = Counters::default();
         gate.count_into(&mut counters);
-        self.with_receivers(counters)
-    }
-
-    fn with_receivers(&self, mut counters: Counters) -> Counters {
-        counters.parked += self.readable.parked();
-        counters.woken += self.readable.woken();
         counters
     }
 
@@ -129,7 +124,26 @@ impl Hub {
                 gate.count_into(&mut counters);
             }
         });
-        self.with_receivers(counters)
+        counters
+    }
+
+    /// The figures of gates, with those of receivers, of a rendezvous, and of what went through.
+    pub(super) fn summed(
+        &self,
+        mut counters: Counters,
+        waits: Option<(u64, u64)>,
+        sent: u64,
+        received: u64,
+    ) -> Counters {
+        let (parked, woken) = waits.unwrap_or_default();
+        counters.parked += parked + self.readable.parked();
+        counters.woken += woken + self.readable.woken();
+        counters.sent = sent;
+        counters.received = match self.habits.overflow {
+            Overflow::DropOldest => received.saturating_sub(counters.dropped),
+            _ => received,
+        };
+        counters
     }
 
     /// How many endpoints there are. Each may be a thread.
@@ -189,43 +203,12 @@ impl Count {
     }
 }
 
-/// A figure that any thread adds to.
-#[derive(Default)]
-pub(super) struct Tally(AtomicU64);
-
-impl Tally {
-    pub(super) fn add(&self, more: u64) {
-        if fault::is("count_torn") {
-            // ORDERING: Relaxed; wrong in any case.
-            let before = self.0.load(Ordering::Relaxed);
-            // ORDERING: Relaxed; wrong in any case.
-            return self.0.store(before + more, Ordering::Relaxed);
-        }
-        // ORDERING: Relaxed; a figure.
-        self.0.fetch_add(more, Ordering::Relaxed);
-    }
-
-    fn get(&self) -> u64 {
-        // ORDERING: Relaxed; a figure.
-        self.0.load(Ordering::Relaxed)
-    }
-
-    /// What was added since this was called last.
-    pub(super) fn take(&self) -> u64 {
-        let now = self.get();
-        if now == 0 || fault::is("untold_kept") {
-            return now;
-        }
-        // ORDERING: Relaxed; each is taken once, sooner or later.
-        self.0.swap(0, Ordering::Relaxed)
-    }
-}
-
 /// Why a lane can be made, and notes for it; there may be no memory for so many of them.
 pub(super) const AS_THE_FIRST: &str = "the first lane was made with the same capacity";
 
 /// Where the senders of one store wait, and what became of what they sent. One per channel, or one
 /// per sender where each has a store of its own.
+#[derive(Default)]
 pub(super) struct Gate {
     pub(super) writable: Signal,
     pub(super) gaps: Option<Gaps>,
@@ -246,26 +229,15 @@ pub(super) struct Gate {
 impl Gate {
     pub(super) fn new(gaps: Option<Gaps>) -> Self {
         Self {
-            writable: Signal::new(),
             gaps,
-            refused: Tally::default(),
-            dropped: Tally::default(),
-            balanced: Tally::default(),
-            discarded: Tally::default(),
-            untold: Tally::default(),
-            claimers: AtomicU64::new(0),
-            is_counted: AtomicBool::new(false),
-            is_left: AtomicBool::new(false),
+            ..Self::default()
         }
     }
 
     /// A gate of the same kind for another store of `capacity` elements.
     pub(super) fn another(&self, capacity: usize) -> Self {
-        Self::new(
-            self.gaps
-                .as_ref()
-                .map(|_| Gaps::new(capacity).expect(AS_THE_FIRST)),
-        )
+        let gaps = |_| Gaps::new(capacity).expect(AS_THE_FIRST);
+        Self::new(self.gaps.as_ref().map(gaps))
     }
 
     /// Its only sender goes, and has pushed what it will ever push.

@@ -46,7 +46,8 @@ pub(super) struct Porch<T> {
     is_occupied: AtomicBool,
     /// The receiver is gone: nobody will take anything in.
     is_shut: AtomicBool,
-    capacity: usize,
+    /// Elements of a lane.
+    pub(super) capacity: usize,
     layout: Layout,
 }
 
@@ -97,11 +98,6 @@ pub(super) fn pair<T>(
 }
 
 impl<T> Porch<T> {
-    /// Elements of a lane.
-    pub(super) fn capacity(&self) -> usize {
-        self.capacity
-    }
-
     /// Another lane, whose sender waits at `gate`.
     pub(super) fn lane(&self, gate: Arc<Gate>) -> Producer<T> {
         let (producer, ring) = spsc(self.capacity, self.layout).expect(AS_THE_FIRST);

@@ -98,10 +98,6 @@ impl<T> Locked<T> {
         self.len.load(Ordering::Relaxed) as usize
     }
 
-    pub(super) fn is_empty(&self) -> bool {
-        self.len() == 0
-    }
-
     pub(super) fn is_full(&self) -> bool {
         self.len() >= self.limit
     }

@@ -134,7 +134,7 @@ impl<T, S: Shape> Receiver<T, S> {
         Self {
             pace: Pace::new(hub.habits.mode),
             hub: Arc::clone(&hub),
-            slip: Slip::new(),
+            slip: Slip::default(),
             source: Source {
                 end,
                 hub,
@@ -312,22 +312,11 @@ impl<T, S: Shape> Receiver<T, S> {
 
     /// What happened in the channel so far.
     pub fn counters(&self) -> Counters {
-        let mut counters = self
-            .source
-            .hub
-            .counters(|look| self.source.end.for_each_gate(look));
-        if let Some((meeting, _)) = self.source.end.meeting() {
-            let (parked, woken) = meeting.waits();
-            counters.parked += parked;
-            counters.woken += woken;
-        }
-        let popped = self.source.end.popped();
-        counters.sent = popped + self.source.end.len() as u64;
-        counters.received = popped;
-        if self.source.hub.habits.overflow == Overflow::DropOldest {
-            counters.received -= counters.dropped.min(popped);
-        }
-        counters
+        let end = &self.source.end;
+        let counters = self.hub.counters(|look| end.for_each_gate(look));
+        let waits = end.meeting().map(|(meeting, _)| meeting.waits());
+        let popped = end.popped();
+        (self.hub).summed(counters, waits, popped + end.len() as u64, popped)
     }
 }
 

@@ -150,7 +150,7 @@ impl<T> RecvEnd<T> {
                 }
                 ring.has_element() || ring.is_over()
             }
-            Self::Locked(store, _) => !store.is_empty() || store.is_closed(),
+            Self::Locked(store, _) => store.len() > 0 || store.is_closed(),
             Self::Meeting(meeting, _) => meeting.can_pop() || meeting.is_closed(),
         }
     }
@@ -165,7 +165,7 @@ impl<T> RecvEnd<T> {
             Self::Ticket(ring, _) => {
                 ring.can_pop() || (ring.is_closed() && !fault::is("end_untold"))
             }
-            Self::Locked(store, _) => !store.is_empty(),
+            Self::Locked(store, _) => store.len() > 0,
             // A wake-up there is for one who waits, and no other.
             Self::Meeting(..) => false,
         }
@@ -196,20 +196,14 @@ impl<T> RecvEnd<T> {
     /// Elements taken out of the store, by whomever.
     pub(super) fn popped(&self) -> u64 {
         match self {
-            Self::Ring(consumer, _) => consumer.popped(),
-            Self::Lanes(receiver) => receiver.popped(),
             Self::Ticket(ring, _) => ring.received(),
-            Self::Locked(store, _) => store.popped(),
-            Self::Meeting(meeting, _) => meeting.popped(),
+            _ => self.moves(),
         }
     }
 
     /// A count that grows with each element that is taken out, in one step with that.
     pub(super) fn moves(&self) -> u64 {
-        match self {
-            Self::Ticket(ring, _) => ring.popped(),
-            _ => self.popped(),
-        }
+        with_store!(self, store => store.popped())
     }
 
     /// Calls `look` with each gate of the channel.

@@ -36,7 +36,7 @@ impl<T, S: Shape> Sender<T, S> {
         Self {
             end,
             pace: Pace::new(hub.habits.mode),
-            slip: Slip::new(),
+            slip: Slip::default(),
             balance: Balance::new(hub.habits.soft_limit),
             hub,
             gate,
@@ -69,7 +69,7 @@ impl<T, S: Shape> Sender<T, S> {
             && let Some(room) = producer.room()
         {
             room.put(value);
-            if self.hub.readable.notify_one_or_shut() {
+            if self.hub.readable.notify_one() {
                 self.discard_late();
             }
             return Ok(());
@@ -225,7 +225,7 @@ impl<T, S: Shape> Sender<T, S> {
     /// After a push: wakes a receiver if one sleeps.
     #[inline(always)]
     pub(super) fn tell_one(&mut self) {
-        if self.hub.readable.notify_chained_or_shut() {
+        if self.hub.readable.notify_chained() {
             self.discard_late();
         }
     }
@@ -353,24 +353,16 @@ impl<T, S: Shape> Sender<T, S> {
 
     /// What happened so far: of this sender's lane where it has its own, else of the channel.
     pub fn counters(&self) -> super::Counters {
-        let mut counters = if self.end.is_own() {
+        let counters = if self.end.is_own() {
             self.hub.counters_of(&self.gate)
         } else {
             self.hub.counters(|look| look(&self.gate))
         };
         let len = self.end.len() as u64;
-        if let Some(meeting) = self.end.meeting() {
-            let (parked, woken) = meeting.waits();
-            counters.parked += parked;
-            counters.woken += woken;
-        }
-        counters.sent = self.end.sent();
-        let gone = len + counters.discarded;
-        counters.received = counters.sent - gone.min(counters.sent);
-        if self.hub.habits.overflow == Overflow::DropOldest {
-            counters.received -= counters.dropped.min(counters.received);
-        }
-        counters
+        let waits = self.end.meeting().map(|meeting| meeting.waits());
+        let sent = self.end.sent();
+        let received = sent.saturating_sub(len + counters.discarded);
+        self.hub.summed(counters, waits, sent, received)
     }
 }
 

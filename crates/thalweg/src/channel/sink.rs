@@ -70,6 +70,8 @@ pub struct SendSink<T, S: Shape> {
     listed: Listed,
 }
 
+type Sent<T> = Poll<Result<(), SendError<T>>>;
+
 impl<T, S: Shape> SendSink<T, S> {
     /// The sender, for what it tells or to be cloned; none once the sink is closed.
     pub fn sender(&self) -> Option<&Sender<T, S>> {
@@ -88,7 +90,7 @@ impl<T, S: Shape> SendSink<T, S> {
     }
 
     /// Sends what is in the slot.
-    fn poll_slot(&mut self, context: &Context<'_>) -> Poll<Result<(), SendError<T>>> {
+    fn poll_slot(&mut self, context: &Context<'_>) -> Sent<T> {
         match &mut self.sender {
             Some(sender) => sender.poll_send(&mut self.slot, &mut self.listed, context),
             // It was empty when the sink was closed.
@@ -109,10 +111,7 @@ impl<T, S: Shape> Unpin for SendSink<T, S> {}
 impl<T, S: Shape> Sink<T> for SendSink<T, S> {
     type Error = SendError<T>;
 
-    fn poll_ready(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<(), SendError<T>>> {
+    fn poll_ready(self: Pin<&mut Self>, context: &mut Context<'_>) -> Sent<T> {
         self.get_mut().poll_slot(context)
     }
 
@@ -131,17 +130,11 @@ impl<T, S: Shape> Sink<T> for SendSink<T, S> {
         }
     }
 
-    fn poll_flush(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<(), SendError<T>>> {
+    fn poll_flush(self: Pin<&mut Self>, context: &mut Context<'_>) -> Sent<T> {
         self.get_mut().poll_slot(context)
     }
 
-    fn poll_close(
-        self: Pin<&mut Self>,
-        context: &mut Context<'_>,
-    ) -> Poll<Result<(), SendError<T>>> {
+    fn poll_close(self: Pin<&mut Self>, context: &mut Context<'_>) -> Sent<T> {
         let this = self.get_mut();
         let outcome = this.poll_slot(context);
         if let Poll::Ready(Ok(())) = outcome {

@@ -45,7 +45,7 @@ const TURNS: u32 = 8;
 /// 50 µs 65 ns a message, without a bound 31 to 48).
 const LONG: Duration = Duration::from_millis(1);
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Slip {
     /// How many elements had moved when this endpoint waited last.
     moved_before: u64,
@@ -55,14 +55,6 @@ pub(super) struct Slip {
 }
 
 impl Slip {
-    pub(super) fn new() -> Self {
-        Self {
-            moved_before: 0,
-            at_once: 0,
-            in_vain: 0,
-        }
-    }
-
     /// The endpoint, one of `endpoints`, has moved `moved` elements so far and has to wait now:
     /// keeps its distance in a stream. `attempt` looks again, and gives what it found or how many
     /// have moved by now; gives what was found, if that was enough of a wait. Does nothing where

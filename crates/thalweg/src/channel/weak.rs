@@ -69,7 +69,7 @@ impl<T> Origin<T> {
     fn end(&self, gate: &Arc<Gate>) -> (SendEnd<T>, Arc<Gate>) {
         match self {
             Self::Lanes(porch) => {
-                let gate = Arc::new(gate.another(porch.capacity()));
+                let gate = Arc::new(gate.another(porch.capacity));
                 let producer = porch.lane(Arc::clone(&gate));
                 (SendEnd::Lane(producer, Arc::clone(porch)), gate)
             }

@@ -84,8 +84,9 @@ impl<T> Pipeline<T> {
 /// Whether stages that have `passed` so many events have all passed `merged`.
 pub(super) fn are_level(mut passed: impl Iterator<Item = u64>, merged: u64) -> bool {
     let are_level = passed.all(|passed| passed == merged);
-    // ORDERING: Acquire (order::level), pairs with the Release in `Reader::release_until`, whose values
-    // `passed` has read relaxed: what the stages did is visible to the caller when `drain` returns.
+    // ORDERING: Acquire (order::level), pairs with the Release in `Reader::release_until`, whose
+    // values `passed` has read relaxed: what the stages did is visible to the caller when `drain`
+    // returns.
     fence(order::level());
     are_level
 }

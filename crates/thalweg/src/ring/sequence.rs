@@ -4,7 +4,7 @@
 //! years, so it never wraps in practice and no code here handles a wrap. Each shared index sits on
 //! a line of its own: 128 bytes, because the adjacent-line prefetcher of x86 pulls lines in pairs.
 
-use super::sync::{AtomicU64, Ordering};
+use super::sync::{AtomicU64, Ordering, fault};
 
 /// How far one side of a ring has come, on its own 128-byte line.
 #[derive(Debug)]
@@ -28,6 +28,43 @@ impl Sequence {
     pub(crate) fn store(&self, value: u64, order: Ordering) {
         // ORDERING: chosen and explained by the caller.
         self.0.store(value, order);
+    }
+}
+
+/// A figure that any thread adds to.
+#[derive(Default)]
+pub(crate) struct Tally(AtomicU64);
+
+impl Tally {
+    pub(crate) fn add(&self, more: u64) {
+        if fault::is("count_torn") {
+            // ORDERING: Relaxed; wrong in any case.
+            let before = self.0.load(Ordering::Relaxed);
+            // ORDERING: Relaxed; wrong in any case.
+            return self.0.store(before + more, Ordering::Relaxed);
+        }
+        // ORDERING: Relaxed; a figure.
+        self.0.fetch_add(more, Ordering::Relaxed);
+    }
+
+    pub(crate) fn subtract(&self, less: u64) {
+        // ORDERING: Relaxed; a figure.
+        self.0.fetch_sub(less, Ordering::Relaxed);
+    }
+
+    pub(crate) fn get(&self) -> u64 {
+        // ORDERING: Relaxed; a figure.
+        self.0.load(Ordering::Relaxed)
+    }
+
+    /// What was added since this was called last.
+    pub(crate) fn take(&self) -> u64 {
+        let now = self.get();
+        if now == 0 || fault::is("untold_kept") {
+            return now;
+        }
+        // ORDERING: Relaxed; each is taken once, sooner or later.
+        self.0.swap(0, Ordering::Relaxed)
     }
 }
 

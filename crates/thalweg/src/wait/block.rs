@@ -40,18 +40,8 @@ pub fn block<R>(
 ) -> Result<R, TimedOut> {
     match attempt() {
         Some(found) => Ok(found),
-        None => wait(signal, pace, deadline, attempt),
+        None => block_listed(&mut wait_on(signal, attempt), pace, deadline),
     }
-}
-
-#[cold]
-fn wait<R>(
-    signal: &Signal,
-    pace: &mut Pace,
-    deadline: Option<Instant>,
-    attempt: impl FnMut() -> Option<R>,
-) -> Result<R, TimedOut> {
-    block_listed(&mut wait_on(signal, attempt), pace, deadline)
 }
 
 /// A listed wait on a signal that is not known here.
@@ -260,17 +250,13 @@ pub(crate) fn block_listed<L: Listing>(
             if let Some(found) = listing.leave() {
                 return Ok(found);
             }
-            if ended == Ended::TimedOut || has_passed(deadline) {
+            let is_late = |deadline| Instant::now() >= deadline;
+            if ended == Ended::TimedOut || deadline.is_some_and(is_late) {
                 pace.timed_out();
                 return Err(TimedOut);
             }
         }
     })
-}
-
-/// Whoever is woken in vain again and again never runs into its deadline asleep.
-fn has_passed(deadline: Option<Instant>) -> bool {
-    deadline.is_some_and(|deadline| Instant::now() >= deadline)
 }
 
 /// Spins until the waker is woken; gives whether it was.

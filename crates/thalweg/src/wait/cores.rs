@@ -94,7 +94,7 @@ errors!(PinError {
 ///
 /// # Errors
 /// No core at all, or one that is not usable.
-pub fn check(cores: &[usize], usable: &Cores) -> Result<(), PinError> {
+pub(crate) fn check(cores: &[usize], usable: &Cores) -> Result<(), PinError> {
     if cores.is_empty() {
         return Err(PinError::NoCore);
     }

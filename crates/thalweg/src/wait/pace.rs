@@ -147,13 +147,8 @@ impl<C: TimeSource> Pace<C> {
     }
 
     /// The mode.
-    pub fn mode(&self) -> Mode {
+    pub(crate) fn mode(&self) -> Mode {
         self.mode
-    }
-
-    /// What a wake-up of this endpoint's threads costs, as measured so far, ns; 2,000 to 50,000.
-    pub fn wake_ns(&self) -> u64 {
-        self.clock.ns(self.wake)
     }
 
     /// There is one core, as far as is known.

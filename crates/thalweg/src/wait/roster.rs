@@ -25,25 +25,24 @@ pub(crate) struct Wait<E> {
 pub(crate) struct Roster<E> {
     waits: VecDeque<Wait<E>>,
     /// Waits listed ever; also the number of the last one.
-    listed: u64,
+    pub(crate) listed: u64,
 }
 
-impl<E> Roster<E> {
-    /// With room for so many without allocating.
-    pub(crate) fn with_capacity(waits: usize) -> Self {
+/// Waits for which there is room without allocating.
+const WAITS_MIN: usize = 16;
+
+impl<E> Default for Roster<E> {
+    fn default() -> Self {
         Self {
-            waits: VecDeque::with_capacity(waits),
+            waits: VecDeque::with_capacity(WAITS_MIN),
             listed: 0,
         }
     }
+}
 
+impl<E> Roster<E> {
     pub(crate) fn len(&self) -> usize {
         self.waits.len()
-    }
-
-    /// Waits listed ever.
-    pub(crate) fn listed(&self) -> u64 {
-        self.listed
     }
 
     /// Lists a wait behind all others.

@@ -98,22 +98,29 @@ impl Waiter {
         if ready() {
             return;
         }
-        match self.strategy {
-            Strategy::Spin => {
-                while !ready() {
-                    spin_hint();
-                }
+        let awake_ns = match self.strategy {
+            Strategy::Spin | Strategy::Yield => u64::MAX,
+            Strategy::Adaptive if self.shares && !IS_MODEL => SHARE_NS,
+            Strategy::Adaptive | Strategy::Park => 0,
+        };
+        let (turn, began) = (self.turn(), self.clock.ticks());
+        let awake = self.clock.ticks_from_ns(awake_ns);
+        while awake_ns == u64::MAX || self.clock.ticks().saturating_sub(began) < awake {
+            turn();
+            if ready() {
+                return;
             }
-            Strategy::Yield => {
-                while !ready() {
-                    yield_now();
-                }
-            }
-            Strategy::Adaptive if self.shares && self.yield_for(SHARE_NS, &mut ready) => {}
-            Strategy::Adaptive | Strategy::Park => {
-                // Without a deadline it returns when there is something.
-                let _ = block(signal, &mut self.pace, None, || ready().then_some(()));
-            }
+        }
+        // Without a deadline it returns when there is something.
+        let _ = block(signal, &mut self.pace, None, || ready().then_some(()));
+    }
+
+    /// What it does while it is awake.
+    fn turn(&self) -> fn() {
+        if self.gives_turns() {
+            yield_now
+        } else {
+            spin_hint
         }
     }
 
@@ -152,11 +159,7 @@ impl Waiter {
 
     fn pause_for(&self, ns: u64) -> u64 {
         let end = self.clock.ticks() + self.clock.ticks_from_ns(ns);
-        let turn = if self.gives_turns() {
-            yield_now
-        } else {
-            spin_hint
-        };
+        let turn = self.turn();
         loop {
             turn();
             let now = self.clock.ticks();
@@ -164,20 +167,6 @@ impl Waiter {
                 return now;
             }
         }
-    }
-
-    fn yield_for(&self, ns: u64, ready: &mut impl FnMut() -> bool) -> bool {
-        if IS_MODEL {
-            return false;
-        }
-        let deadline = self.clock.ticks() + self.clock.ticks_from_ns(ns);
-        while self.clock.ticks() < deadline {
-            yield_now();
-            if ready() {
-                return true;
-            }
-        }
-        false
     }
 }
 

@@ -43,28 +43,6 @@ pub(super) struct Meeting<T> {
     state: Mutex<State<T>>,
 }
 
-/// What became of a sender that came.
-pub(super) enum Offered<T> {
-    /// A receiver has the element.
-    Met,
-    /// It waits.
-    Listed(Entry),
-    /// There will be no receiver any more.
-    Closed(T),
-    /// Another arm of its select fires.
-    Gone(T),
-}
-
-/// What became of a receiver that came.
-pub(super) enum Wished<T> {
-    Met(T),
-    Listed(Entry),
-    /// There will be no sender any more.
-    Closed,
-    /// Another arm of its select fires.
-    Gone,
-}
-
 impl<T> Meeting<T> {
     pub(super) fn new() -> Self {
         Self {
@@ -103,29 +81,36 @@ impl<T> Meeting<T> {
         }
     }
 
-    /// Gives the element to a receiver, or lists the sender.
-    pub(super) fn offer(&self, value: T, waker: &Waker, stake: Option<Stake>) -> Offered<T> {
+    /// Gives the element to a receiver, or lists the sender, and gives its seat then.
+    ///
+    /// # Errors
+    /// Gives the element back if there will be no receiver, or another arm of its select fires.
+    pub(super) fn offer(
+        &self,
+        value: T,
+        waker: &Waker,
+        stake: Option<Stake>,
+    ) -> Result<Option<Entry>, T> {
+        // Dropped after the lock is let go, if it is not listed.
         let waker = waker.clone();
         let mut state = lock(&self.state);
         if state.is_closed {
-            drop(state);
-            return Offered::Closed(value);
+            return Err(value);
         }
-        if fault::is("meeting_look") {
+        let handed = if fault::is("meeting_look") {
             // Looked before it came, and does not look again.
-            return Offered::Listed(state.offers.push(waker, (value, stake)));
-        }
-        match state.hand(value, stake.as_ref()) {
+            Handed::ToNobody(value)
+        } else {
+            state.hand(value, stake.as_ref())
+        };
+        match handed {
             Handed::To(theirs) => {
                 drop(state);
                 wake(theirs);
-                Offered::Met
+                Ok(None)
             }
-            Handed::Gone(value) => {
-                drop(state);
-                Offered::Gone(value)
-            }
-            Handed::ToNobody(value) => Offered::Listed(state.offers.push(waker, (value, stake))),
+            Handed::Gone(value) => Err(value),
+            Handed::ToNobody(value) => Ok(Some(state.offers.push(waker, (value, stake)))),
         }
     }
 
@@ -147,25 +132,23 @@ impl<T> Meeting<T> {
         )
     }
 
-    /// Takes the element of a sender, or lists the receiver. The caller tells those who watch.
-    pub(super) fn wish(&self, waker: &Waker, stake: Option<Stake>) -> Wished<T> {
+    /// Takes the element of a sender; `None` if there will be no sender, or another arm of its
+    /// select fires.
+    ///
+    /// # Errors
+    /// The seat at which the receiver is listed. The caller tells those who watch.
+    pub(super) fn wish(&self, waker: &Waker, stake: Option<Stake>) -> Result<Option<T>, Entry> {
+        // Dropped after the lock is let go, if it is not listed.
         let waker = waker.clone();
         let mut state = lock(&self.state);
         match state.take(stake.as_ref()) {
             Taken::From(value, theirs) => {
                 drop(state);
                 wake(theirs);
-                Wished::Met(value)
+                Ok(Some(value))
             }
-            Taken::Gone => {
-                drop(state);
-                Wished::Gone
-            }
-            Taken::FromNobody if state.is_closed => {
-                drop(state);
-                Wished::Closed
-            }
-            Taken::FromNobody => Wished::Listed(state.wishes.push(waker, ((), stake))),
+            Taken::FromNobody if !state.is_closed => Err(state.wishes.push(waker, ((), stake))),
+            Taken::FromNobody | Taken::Gone => Ok(None),
         }
     }
 
@@ -217,16 +200,11 @@ impl<T> Meeting<T> {
         lock(&self.state).is_closed
     }
 
-    /// Whether a receiver waits that can be had.
-    pub(super) fn can_push(&self) -> bool {
-        lock(&self.state).can_push()
-    }
-
     /// As [`can_push`](Self::can_push), but for receivers of the select that asks; or whether there
     /// will be none.
     pub(super) fn is_wished(&self, own: Option<&Stake>) -> bool {
         let state = lock(&self.state);
-        state.is_closed || state.can_push_beside(own)
+        state.is_closed || state.can_push(own)
     }
 
     /// Whether a sender waits that can be had, or an element came back.
@@ -238,7 +216,7 @@ impl<T> Meeting<T> {
     /// if it would have, in between.
     pub(super) fn glance_push(&self) -> Option<u64> {
         let state = lock(&self.state);
-        (!state.can_push()).then(|| state.moves())
+        (!state.can_push(None)).then(|| state.moves())
     }
 
     /// As [`glance_push`](Self::glance_push), for a receiver.
@@ -263,7 +241,7 @@ impl<T> Meeting<T> {
     }
 
     pub(super) fn pushed(&self) -> u64 {
-        lock(&self.state).met()
+        lock(&self.state).met
     }
 
     pub(super) fn popped(&self) -> u64 {

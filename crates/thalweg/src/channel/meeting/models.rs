@@ -1,6 +1,5 @@
 //! loom models of a meeting. A lost wake-up is a deadlock, which loom reports.
 
-use super::Wished;
 use crate::channel::models::kept::{Kept, kept};
 use crate::channel::{Mpmc, Ready, Receiver, SendTimeoutError, Sender, Source, mpmc};
 use crate::ring::sync::{Arc, fault};
@@ -22,7 +21,7 @@ fn model(work: impl Fn() + Send + Sync + 'static) {
 
 fn is_left(rx: &Receiver<u32, Mpmc>) -> bool {
     let (meeting, _) = rx.source.end.meeting().unwrap();
-    meeting.can_pop() || meeting.can_push()
+    meeting.can_pop() || meeting.is_wished(None)
 }
 
 fn one_meets_one() {
@@ -67,7 +66,7 @@ fn both_sides_agree_whether_they_met() {
 fn a_cancelled_receiver() {
     let (mut tx, mut rx) = ends();
     let meeting = Arc::clone(rx.source.end.meeting().unwrap().0);
-    let Wished::Listed(seat) = meeting.wish(Waker::noop(), None) else {
+    let Err(seat) = meeting.wish(Waker::noop(), None) else {
         unreachable!("nobody is there");
     };
     let sender = thread::spawn(move || (tx.try_send(7).is_ok(), tx));

@@ -16,7 +16,7 @@ pub(super) struct State<T> {
     handed: Vec<(Entry, T)>,
     back: VecDeque<T>,
     /// Elements handed over.
-    met: u64,
+    pub(super) met: u64,
     /// Elements that came back, ever.
     returned: u64,
     pub(super) woken: u64,
@@ -40,8 +40,8 @@ pub(super) enum Taken<T> {
 impl<T> State<T> {
     pub(super) fn new() -> Self {
         Self {
-            offers: Roster::with_capacity(WAITS_MIN),
-            wishes: Roster::with_capacity(WAITS_MIN),
+            offers: Roster::default(),
+            wishes: Roster::default(),
             handed: Vec::with_capacity(WAITS_MIN),
             back: VecDeque::new(),
             met: 0,
@@ -111,13 +111,8 @@ impl<T> State<T> {
         }
     }
 
-    /// Whether a receiver waits that can be had.
-    pub(super) fn can_push(&self) -> bool {
-        self.can_push_beside(None)
-    }
-
-    /// As [`can_push`](Self::can_push), but for receivers of one's own select.
-    pub(super) fn can_push_beside(&self, own: Option<&Stake>) -> bool {
+    /// Whether a receiver waits that can be had, and is not of one's own select.
+    pub(super) fn can_push(&self, own: Option<&Stake>) -> bool {
         let mut wishes = self.wishes.waits();
         wishes.any(|wish| is_had(wish) && !is_kin(own, wish.element.1.as_ref()))
     }
@@ -132,10 +127,6 @@ impl<T> State<T> {
         self.back.len()
     }
 
-    pub(super) fn met(&self) -> u64 {
-        self.met
-    }
-
     /// Elements that receivers got.
     pub(super) fn popped(&self) -> u64 {
         self.met - self.back.len() as u64
@@ -143,7 +134,7 @@ impl<T> State<T> {
 
     /// Waits listed ever.
     pub(super) fn seated(&self) -> u64 {
-        self.offers.listed() + self.wishes.listed()
+        self.offers.listed + self.wishes.listed
     }
 
     /// A count that grows with everything that makes either side ready.
@@ -198,6 +189,6 @@ mod tests {
             [take(), take(), take(), take()],
             [Some(10), Some(12), Some(13), None]
         );
-        assert_eq!((state.met(), state.popped(), state.moves()), (3, 3, 4));
+        assert_eq!((state.met, state.popped(), state.moves()), (3, 3, 4));
     }
 }

@@ -7,7 +7,7 @@ use super::arm::{Arm, Choice, Listed, Meets, Untimed};
 use super::ready::Watched;
 use super::{Select, SelectTimeout};
 use crate::channel::error::{RecvError, RecvTimeoutError};
-use crate::channel::meeting::{Stake, Wished};
+use crate::channel::meeting::Stake;
 use crate::channel::receiver::Receiver;
 use crate::channel::shape::Shape;
 use crate::ring::PopError;
@@ -138,7 +138,7 @@ impl<T, S: Shape> Receiver<T, S> {
             return (false, None);
         };
         match meeting.wish(waker, stake) {
-            Wished::Listed(seat) => {
+            Err(seat) => {
                 listed.seat = Some(seat);
                 if fault::is("wish_untold") {
                     return (false, None);
@@ -146,8 +146,7 @@ impl<T, S: Shape> Receiver<T, S> {
                 gate.writable.notify_all();
                 (false, None)
             }
-            Wished::Met(value) => (true, Some(value)),
-            Wished::Closed | Wished::Gone => (true, None),
+            Ok(got) => (true, got),
         }
     }
 

@@ -8,7 +8,7 @@ use super::ready::Watched;
 use super::{Select, SelectTimeout};
 use crate::channel::error::{SendError, SendTimeoutError};
 use crate::channel::hub::Overflow;
-use crate::channel::meeting::{Offered, Stake};
+use crate::channel::meeting::Stake;
 use crate::channel::sender::Sender;
 use crate::channel::shape::Shape;
 use crate::ring::sync::is_model_over;
@@ -167,14 +167,10 @@ impl<T, S: Shape> Sender<T, S> {
             return false;
         };
         match meeting.offer(element, waker, stake) {
-            Offered::Listed(seat) => {
-                listed.seat = Some(seat);
-                return false;
-            }
-            Offered::Met => {}
-            Offered::Closed(back) | Offered::Gone(back) => *value = Some(back),
+            Ok(seat) => listed.seat = seat,
+            Err(back) => *value = Some(back),
         }
-        true
+        listed.seat.is_none()
     }
 
     /// Ends a wait; gives whether a receiver has the element. Else it is back.

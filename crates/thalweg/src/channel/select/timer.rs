@@ -7,13 +7,12 @@ use std::time::{Duration, Instant};
 use super::Select;
 use super::arm::{Arm, Choice, Meets};
 use crate::channel::error::{RecvError, TryRecvError};
-use crate::channel::hub::{Gate, Habits, Hub, Overflow};
+use crate::channel::hub::{Habits, Hub};
 use crate::channel::meeting::{Meeting, Stake};
 use crate::channel::receiver::Receiver;
 use crate::channel::recv_end::RecvEnd;
 use crate::channel::shape::Shape;
 use crate::ring::sync::Arc;
-use crate::wait::Mode;
 
 /// A source of moments: made by [`after`], [`at`] and [`tick`], received from by
 /// [`Select::timer`] or by itself.
@@ -87,17 +86,9 @@ pub fn tick(period: Duration) -> Timer {
 /// assert_eq!(outcome, Err(RecvTimeoutError::Timeout));
 /// ```
 pub fn never<T: Send, S: Shape>() -> Receiver<T, S> {
-    let habits = Habits {
-        overflow: Overflow::Block,
-        mode: Mode::Balanced,
-        soft_limit: None,
-    };
-    let gate = Arc::new(Gate::new(None));
+    let end = RecvEnd::Meeting(Arc::new(Meeting::new()), Arc::default());
     // The hub counts a sender, which nobody has.
-    Receiver::new(
-        RecvEnd::Meeting(Arc::new(Meeting::new()), gate),
-        Arc::new(Hub::new(habits)),
-    )
+    Receiver::new(end, Arc::new(Hub::new(Habits::default())))
 }
 
 impl Timer {

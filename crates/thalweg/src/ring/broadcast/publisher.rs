@@ -77,8 +77,9 @@ impl<T> Publisher<T> {
     #[inline(always)]
     pub fn free(&mut self, wanted: usize) -> usize {
         if self.free_until - self.next < wanted as u64 {
-            // ORDERING: Acquire (order::reclaim), pairs with the Release in `Reader::release_until`: the
-            // last readers' accesses to a slot come before we write it again (rules 1 and 6).
+            // ORDERING: Acquire (order::reclaim), pairs with the Release in
+            // `Reader::release_until`: the last readers' accesses to a slot come before we write it
+            // again (rules 1 and 6).
             let slowest = slowest(&self.last, order::reclaim());
             let until = slowest + self.ring.slots.len() as u64;
             self.free_until = self.free_until.max(until);
@@ -107,8 +108,8 @@ impl<T> Publisher<T> {
 
     /// Whether everything published has been through every reader.
     pub fn is_drained(&self) -> bool {
-        // ORDERING: Acquire (order::reclaim), pairs with `Reader::release_until`; the caller may rely on
-        // the readers' work being visible.
+        // ORDERING: Acquire (order::reclaim), pairs with `Reader::release_until`; the caller may
+        // rely on the readers' work being visible.
         slowest(&self.last, order::reclaim()) == self.next
     }
 

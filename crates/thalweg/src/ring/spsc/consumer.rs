@@ -213,7 +213,7 @@ impl<T> Consumer<T> {
 
     /// How many elements the ring holds at most.
     pub fn capacity(&self) -> usize {
-        self.shared().capacity()
+        self.shared().capacity
     }
 
     /// How many elements can be taken. The producer may add some at any time.

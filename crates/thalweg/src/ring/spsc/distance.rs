@@ -50,11 +50,6 @@ impl Distance {
         }
     }
 
-    /// Whether to pause before the next look.
-    fn pauses(&self) -> bool {
-        self.pauses
-    }
-
     /// A look has found so many cells.
     #[inline(always)]
     fn found(&mut self, cells: u64) {
@@ -109,11 +104,6 @@ impl Keeper {
         Self(UnsafeCell::new(Distance::new(capacity)))
     }
 
-    /// Of an endpoint whose looks go no further than one cell: that is enough, and it never pauses.
-    pub(super) fn of_one_cell() -> Self {
-        Self::new(0)
-    }
-
     /// Looks, after a pause if there should be one. `look` gives where the other side is and how
     /// many cells that makes.
     ///
@@ -125,7 +115,7 @@ impl Keeper {
         // no way to get here.
         self.0.with_mut(|distance| unsafe {
             // A model would try every pause.
-            if (*distance).pauses() && !IS_MODEL {
+            if (*distance).pauses && !IS_MODEL {
                 for _ in 0..PAUSES {
                     spin_hint();
                 }
@@ -151,21 +141,21 @@ mod tests {
 
     #[test]
     fn pauses_after_thin_looks_on_end_and_only_then() {
-        assert!(!after(1024, &[5, 5, 5]).pauses());
-        assert!(after(1024, &[5, 5, 5, 5]).pauses());
-        assert!(!after(1024, &[5, 5, 200, 5, 5]).pauses());
+        assert!(!after(1024, &[5, 5, 5]).pauses);
+        assert!(after(1024, &[5, 5, 5, 5]).pauses);
+        assert!(!after(1024, &[5, 5, 200, 5, 5]).pauses);
         // A few looks in vain between them: a reader that polls.
-        assert!(after(1024, &[5, 0, 0, 5, 0, 5, 5, 5]).pauses());
+        assert!(after(1024, &[5, 0, 0, 5, 0, 5, 5, 5]).pauses);
         // Messages that come one by one, with time between them.
         let sparse = [1, 0, 0, 0, 0, 0, 0, 0, 0].repeat(10);
-        assert!(!after(1024, &sparse).pauses());
+        assert!(!after(1024, &sparse).pauses);
     }
 
     #[test]
     fn goes_on_while_it_helps_and_stops_when_there_is_enough() {
-        assert!(after(1024, &[5, 5, 5, 5, 40, 40]).pauses());
-        assert!(!after(1024, &[5, 5, 5, 5, 40, 128]).pauses());
-        assert!(!after(1024, &[5, 5, 5, 5, 0]).pauses());
+        assert!(after(1024, &[5, 5, 5, 5, 40, 40]).pauses);
+        assert!(!after(1024, &[5, 5, 5, 5, 40, 128]).pauses);
+        assert!(!after(1024, &[5, 5, 5, 5, 0]).pauses);
     }
 
     #[test]
@@ -174,7 +164,7 @@ mod tests {
         let mut pauses = Vec::new();
         for look in 0..10_000 {
             distance.found(1);
-            if distance.pauses() {
+            if distance.pauses {
                 pauses.push(look);
             }
         }
@@ -185,10 +175,10 @@ mod tests {
 
     #[test]
     fn a_small_ring_has_a_small_enough() {
-        assert!(!after(8, &[2, 2, 2, 2, 2]).pauses());
-        assert!(!after(1, &[1, 1, 1, 1, 1]).pauses());
+        assert!(!after(8, &[2, 2, 2, 2, 2]).pauses);
+        assert!(!after(1, &[1, 1, 1, 1, 1]).pauses);
         assert!(
-            !after(0, &[1; 100]).pauses(),
+            !after(0, &[1; 100]).pauses,
             "the consumer of a slotted ring"
         );
     }

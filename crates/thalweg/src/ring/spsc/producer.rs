@@ -62,7 +62,7 @@ impl<T> Producer<T> {
         Self {
             shared,
             tail: 0,
-            limit: ring.capacity() as u64,
+            limit: ring.capacity as u64,
             view: ring.view().copied(),
             owns: PhantomData,
         }
@@ -78,7 +78,7 @@ impl<T> Producer<T> {
     #[inline(always)]
     fn free(&mut self, want: u64) -> u64 {
         if self.limit - self.tail < want {
-            self.limit = self.shared().released() + self.shared().capacity() as u64;
+            self.limit = self.shared().released() + self.shared().capacity as u64;
         }
         self.limit - self.tail
     }
@@ -207,7 +207,7 @@ impl<T> Producer<T> {
 
     /// How many elements the ring holds at most.
     pub fn capacity(&self) -> usize {
-        self.shared().capacity()
+        self.shared().capacity
     }
 
     /// How many elements are in the ring. The consumer may take some at any time, so it can be
@@ -287,7 +287,7 @@ fn look_at_distance<T>(ring: &Shared<T>, tail: u64) -> u64 {
     // SAFETY: this is the producer.
     let limit = unsafe {
         ring.producer_keeper.look(|| {
-            let limit = ring.released() + ring.capacity() as u64;
+            let limit = ring.released() + ring.capacity as u64;
             (limit, limit - tail)
         })
     };

@@ -57,7 +57,7 @@ pub(super) struct Shared<T> {
     pub(super) consumer_keeper: Keeper,
     cells: Cells<T>,
     /// Elements that may be in the ring at once; at most the number of cells.
-    capacity: usize,
+    pub(super) capacity: usize,
     closed: AtomicBool,
     left: AtomicBool,
     ending: AtomicU32,
@@ -76,21 +76,17 @@ impl<T> Shared<T> {
             head: Sequence::new(0),
             tail: Sequence::new(0),
             producer_keeper: Keeper::new(capacity),
-            // A look at a slotted ring goes to the next slot.
-            consumer_keeper: match layout {
-                Layout::Packed => Keeper::new(capacity),
-                Layout::Slotted => Keeper::of_one_cell(),
-            },
+            // A look at a slotted ring goes to the next slot, and one cell is enough for it.
+            consumer_keeper: Keeper::new(match layout {
+                Layout::Packed => capacity,
+                Layout::Slotted => 0,
+            }),
             cells: Cells::new(layout, slots),
             capacity,
             closed: AtomicBool::new(false),
             left: AtomicBool::new(false),
             ending: AtomicU32::new(0),
         }
-    }
-
-    pub(super) fn capacity(&self) -> usize {
-        self.capacity
     }
 
     #[inline(always)]

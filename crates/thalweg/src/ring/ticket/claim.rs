@@ -171,7 +171,7 @@ impl<T> Drop for TicketClaim<'_, T> {
                 while self.0.len > 0 {
                     std::mem::forget(self.0.abandon());
                 }
-                if self.0.ring.absent.count() > 0 {
+                if self.0.ring.absent.get() > 0 {
                     self.0.ring.pass_holes();
                 }
             }

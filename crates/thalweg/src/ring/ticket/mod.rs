@@ -81,9 +81,9 @@ mod tests;
 pub use claim::TicketClaim;
 pub(crate) use end::TicketEnd;
 
-use super::sequence::CapacityError;
+use super::sequence::{CapacityError, Tally};
 use super::spsc::Layout;
-use super::sync::{AtomicBool, AtomicU64, Ordering, order, spin_hint};
+use super::sync::{AtomicBool, AtomicU64, Ordering, fault, order, spin_hint};
 use slot::{Slots, State, Storage};
 
 /// In `tail`: closed.
@@ -108,8 +108,7 @@ impl Apart {
     /// the ring is open; gives whether it is so. The caller has them, and touched none of their
     /// slots (rule 5).
     fn redraw(&self, start: u64, end: u64) -> bool {
-        #[cfg(any(loom, shuttle))]
-        if super::sync::fault::is("redraw") {
+        if fault::is("redraw") {
             // ORDERING: Relaxed; a fault, which does not ask whether others drew.
             self.0.store(start, Ordering::Relaxed);
             return true;
@@ -119,26 +118,6 @@ impl Apart {
         self.0
             .compare_exchange(end, start, Ordering::Relaxed, Ordering::Relaxed)
             .is_ok()
-    }
-}
-
-/// A count of positions. Only claims and holes move it.
-struct Figure(AtomicU64);
-
-impl Figure {
-    fn add(&self, positions: u64) {
-        // ORDERING: Relaxed, a count.
-        self.0.fetch_add(positions, Ordering::Relaxed);
-    }
-
-    fn subtract(&self, positions: u64) {
-        // ORDERING: Relaxed, a count.
-        self.0.fetch_sub(positions, Ordering::Relaxed);
-    }
-
-    fn count(&self) -> u64 {
-        // ORDERING: Relaxed, a count.
-        self.0.load(Ordering::Relaxed)
     }
 }
 
@@ -179,9 +158,9 @@ pub struct Ticket<T> {
     tail: Apart,
     head: Apart,
     /// Positions between `head` and `tail` that are claimed by a caller, or holes.
-    absent: Figure,
+    absent: Tally,
     /// Holes that were passed.
-    passed: Figure,
+    passed: Tally,
 }
 
 // SAFETY: elements move from one thread to another, and are never shared; who may touch a slot is
@@ -206,8 +185,8 @@ impl<T> Ticket<T> {
             closing: AtomicBool::new(false),
             tail: Apart(AtomicU64::new(0)),
             head: Apart(AtomicU64::new(0)),
-            absent: Figure(AtomicU64::new(0)),
-            passed: Figure(AtomicU64::new(0)),
+            absent: Tally::default(),
+            passed: Tally::default(),
         })
     }
 
@@ -274,21 +253,21 @@ impl<T> Ticket<T> {
         let popped = self.popped();
         // All of them move between the looks, hence the bounds.
         let drawn = self.pushed().saturating_sub(popped);
-        let len = drawn.saturating_sub(self.absent.count());
+        let len = drawn.saturating_sub(self.absent.get());
         len.min(self.capacity() as u64) as usize
     }
 
     /// Positions that producers have drawn and that hold no element: claimed, or holes, those that
     /// consumers have passed included.
     pub(crate) fn unsent(&self) -> u64 {
-        self.absent.count() + self.passed.count()
+        self.absent.get() + self.passed.get()
     }
 
     /// Elements that consumers have drawn.
     pub(crate) fn received(&self) -> u64 {
         // Both move between the looks: the one that is to be less first, and a bound, since other
         // processors may show them in another order.
-        let passed = self.passed.count();
+        let passed = self.passed.get();
         self.popped().saturating_sub(passed)
     }
 

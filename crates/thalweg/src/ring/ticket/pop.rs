@@ -3,7 +3,7 @@
 use super::slot::{Slots, State};
 use super::{Backoff, Ticket};
 use crate::ring::PopError;
-use crate::ring::sync::Ordering;
+use crate::ring::sync::{Ordering, fault};
 
 impl<T> Ticket<T> {
     /// Draws tickets for 1 to `max` elements, `max` being at least 1, and passes over holes; gives
@@ -49,8 +49,7 @@ impl<T> Ticket<T> {
     #[cold]
     pub(crate) fn pass_holes(&self) -> usize {
         let mut passed = 0;
-        #[cfg(any(loom, shuttle))]
-        if crate::ring::sync::fault::is("holes_kept") {
+        if fault::is("holes_kept") {
             return passed;
         }
         let slots = self.slots();

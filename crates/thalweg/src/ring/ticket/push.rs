@@ -5,7 +5,7 @@ use std::ops::Range;
 use super::claim::TicketClaim;
 use super::slot::{Slots, State};
 use super::{Backoff, CLOSED, Ticket};
-use crate::ring::sync::{Ordering, order};
+use crate::ring::sync::{Ordering, fault, order};
 use crate::ring::{ClaimError, PushError};
 
 /// Why no tickets were drawn.
@@ -64,7 +64,7 @@ impl<T> Ticket<T> {
             } else {
                 // ORDERING: Relaxed; slots are passed on by their stamps (rule 2).
                 let now = self.tail.0.load(Ordering::Relaxed);
-                if then == State::Earlier && (now == tail || is_near_trusted()) {
+                if then == State::Earlier && (now == tail || fault::is("near")) {
                     *near = tail;
                     return Err(Refused::Full(count));
                 }
@@ -192,13 +192,4 @@ impl<T> Ticket<T> {
         }
         count
     }
-}
-
-/// Whether an endpoint believes that the tail is where it was.
-fn is_near_trusted() -> bool {
-    #[cfg(any(loom, shuttle))]
-    if crate::ring::sync::fault::is("near") {
-        return true;
-    }
-    false
 }

@@ -121,20 +121,11 @@ impl<T> Slot<T> {
         self.cell.with(|cell| unsafe { (*cell).assume_init_read() })
     }
 
-    /// Hands the written element of `lap` to the consumer with that ticket.
+    /// Hands the slot of `lap` to the consumer with that ticket, with what is in it.
     #[inline(always)]
-    fn publish(&self, lap: u64) {
+    fn publish(&self, lap: u64, state: u64) {
         // ORDERING: publish (Release), pairs with the observe in `for_pop`.
-        self.stamp.store(lap * STATES + ELEMENT, order::publish());
-    }
-
-    /// Says that there will be no element in `lap`.
-    #[inline]
-    fn give_up(&self, lap: u64) {
-        // Release although there is no element: the consumer passes the slot on to the producer of
-        // the next lap, and what this producer wrote there and took out again comes before.
-        // ORDERING: publish (Release), pairs with the observe in `for_pop`.
-        self.stamp.store(lap * STATES + HOLE, order::publish());
+        self.stamp.store(lap * STATES + state, order::publish());
     }
 
     /// Frees the slot for the lap `next`.
@@ -260,13 +251,16 @@ impl<'a, T> Slots<'a, T> {
     /// Hands the written element of `position` to the consumer with that ticket.
     #[inline(always)]
     pub(super) fn publish(self, position: u64) {
-        self.slot(position).publish(self.lap(position));
+        self.slot(position).publish(self.lap(position), ELEMENT);
     }
 
     /// Says that there will be no element at `position`.
     #[inline]
     pub(super) fn give_up(self, position: u64) {
-        self.slot(position).give_up(self.lap(position));
+        // With a release although there is no element: the consumer passes the slot on to the
+        // producer of the next lap, and what this producer wrote there and took out again comes
+        // before.
+        self.slot(position).publish(self.lap(position), HOLE);
     }
 
     /// Whether a producer may have `position`: its slot is free for it, and so is the one `slack`

@@ -44,18 +44,25 @@ impl Signal {
     ///
     /// Waiters must be content with anything that comes, and an attempt that takes long, or waits
     /// itself, holds up the others for as long.
+    ///
+    /// Gives what [`notify_one`](Self::notify_one) does.
     #[inline(always)]
-    pub fn notify_chained(&self) {
+    pub(crate) fn notify_chained(&self) -> bool {
         match self.word_behind_light() {
-            0 => {}
+            0 => false,
             word => self.notify_next(word),
         }
     }
 
-    /// The second half of rule 1, with rules 4 and 7; `word` was seen behind a light barrier.
     #[cold]
     #[inline(never)]
-    pub(super) fn notify_next(&self, mut word: u32) {
+    fn notify_next(&self, word: u32) -> bool {
+        self.continue_chain(word);
+        self.is_shut()
+    }
+
+    /// The second half of rule 1, with rules 4 and 7; `word` was seen behind a light barrier.
+    fn continue_chain(&self, mut word: u32) {
         if word & OLD == 0 {
             // ORDERING: SeqCst (order::dekker), pairs with the fences in `list` and `Mark::pass`
             // (rules 1, 2 and 4).

@@ -6,15 +6,12 @@ use crate::ring::sync::fault;
 use crate::wait::roster::{Entry, Roster};
 use std::task::Waker;
 
-/// Waiters for which there is room without allocating.
-const WAITS_MIN: usize = 16;
-
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct List {
     /// And whether the waker wakes a thread, which will run and look, whatever happens.
     pub(super) waits: Roster<bool>,
     /// Waits taken off by a notification, ever.
-    woken: u64,
+    pub(super) woken: u64,
     /// A thread that was woken as one of a chain and has not looked yet.
     waking: Option<Entry>,
     /// Notifications have passed that mark without a fence.
@@ -22,15 +19,6 @@ pub(super) struct List {
 }
 
 impl List {
-    pub(super) fn new() -> Self {
-        Self {
-            waits: Roster::with_capacity(WAITS_MIN),
-            woken: 0,
-            waking: None,
-            is_old: false,
-        }
-    }
-
     pub(super) fn len(&self) -> u32 {
         self.waits.len() as u32
     }
@@ -38,14 +26,6 @@ impl List {
     /// Whether nobody is listed, and nobody on the way.
     pub(super) fn is_idle(&self) -> bool {
         self.len() == 0 && (self.waking.is_none() || fault::is("chain_cleared"))
-    }
-
-    pub(super) fn parked(&self) -> u64 {
-        self.waits.listed()
-    }
-
-    pub(super) fn woken(&self) -> u64 {
-        self.woken
     }
 
     /// Takes the waiter that came first, to be woken; remembers it as waking if it is a thread and
@@ -115,7 +95,7 @@ mod tests {
 
     #[test]
     fn waiters_are_served_as_they_came_and_may_leave_from_anywhere() {
-        let mut list = List::new();
+        let mut list = List::default();
         // The same in plain words.
         let mut queue: VecDeque<(Entry, Waker)> = VecDeque::new();
         let mut random = 1_u64;
@@ -148,6 +128,6 @@ mod tests {
             }
             assert_eq!(list.len() as usize, queue.len());
         }
-        assert!(list.parked() > list.woken() && list.woken() > 0);
+        assert!(list.waits.listed > list.woken && list.woken > 0);
     }
 }

@@ -131,7 +131,7 @@ struct Front {
 }
 
 /// What only waiters and those who wake them touch.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 #[repr(align(128))]
 struct Back {
     calm: AtomicU32,
@@ -158,29 +158,25 @@ impl Signal {
             front: Front {
                 word: AtomicU32::new(armed),
             },
-            back: Back {
-                calm: AtomicU32::new(0),
-                held: AtomicU32::new(0),
-                since: AtomicU64::new(0),
-                list: Mutex::new(List::new()),
-            },
+            back: Back::default(),
         }
     }
 
     /// Wakes the waiter that came first, if there is one. What was published before is visible to
     /// whoever is woken, and to whoever registers too late to be.
+    ///
+    /// Gives whether nobody will look any more, which only the end of a channel says of its own
+    /// signal.
     #[inline(always)]
-    pub fn notify_one(&self) {
-        if self.is_armed() {
-            self.notify_listed(1);
-        }
+    pub fn notify_one(&self) -> bool {
+        self.is_armed() && self.notify_listed(1).1
     }
 
     /// As [`notify_one`](Self::notify_one) for up to `count` waiters; gives how many there were.
     #[inline(always)]
-    pub fn notify(&self, count: usize) -> usize {
+    pub(crate) fn notify(&self, count: usize) -> usize {
         if self.is_armed() {
-            self.notify_listed(count)
+            self.notify_listed(count).0
         } else {
             0
         }
@@ -188,7 +184,7 @@ impl Signal {
 
     /// As [`notify`](Self::notify) for all that wait now.
     #[inline]
-    pub fn notify_all(&self) -> usize {
+    pub(crate) fn notify_all(&self) -> usize {
         self.notify(usize::MAX)
     }
 
@@ -254,7 +250,7 @@ impl Signal {
     }
 
     /// How many wait now; may be old by the time it is read.
-    pub fn waiting(&self) -> usize {
+    pub(crate) fn waiting(&self) -> usize {
         // ORDERING: Relaxed; a figure to look at, nothing follows from it.
         (self.front.word.load(Ordering::Relaxed) / WAITER) as usize
     }
@@ -262,12 +258,12 @@ impl Signal {
     /// How many waits were listed so far, that is, found nothing by looking and spinning. Takes the
     /// lock.
     pub fn parked(&self) -> u64 {
-        self.lock().parked()
+        self.lock().waits.listed
     }
 
     /// How many waits a notification has ended so far. Takes the lock.
-    pub fn woken(&self) -> u64 {
-        self.lock().woken()
+    pub(crate) fn woken(&self) -> u64 {
+        self.lock().woken
     }
 
     /// The first half of rule 1.
@@ -284,24 +280,21 @@ impl Signal {
         self.front.word.load(Ordering::Relaxed)
     }
 
-    /// The second half of rule 1.
+    /// The second half of rule 1: how many were woken, and whether the signal is shut (rule 6).
     #[cold]
     #[inline(never)]
-    fn notify_listed(&self, count: usize) -> usize {
+    fn notify_listed(&self, count: usize) -> (usize, bool) {
         // ORDERING: SeqCst (order::dekker), pairs with the fence in `register` (rules 1 and 2).
         fence(order::dekker());
         // ORDERING: Relaxed; ordered by the fence.
-        match self.front.word.load(Ordering::Relaxed) / WAITER {
-            0 => {
-                self.calm_down();
-                0
-            }
-            listed => {
-                // ORDERING: Relaxed; a guess at how busy waiters are, and losing some is fine.
-                self.back.calm.store(0, Ordering::Relaxed);
-                self.wake(count.min(listed as usize))
-            }
+        let listed = (self.front.word.load(Ordering::Relaxed) / WAITER) as usize;
+        if listed == 0 {
+            self.calm_down();
+            return (0, self.is_shut());
         }
+        // ORDERING: Relaxed; a guess at how busy waiters are, and losing some is fine.
+        self.back.calm.store(0, Ordering::Relaxed);
+        (self.wake(count.min(listed)), self.is_shut())
     }
 
     /// Counts a notification that found nobody; clears the signal after many.

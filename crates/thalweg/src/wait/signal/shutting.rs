@@ -32,49 +32,10 @@ impl Signal {
         fence(order::dekker());
     }
 
-    /// As [`notify_one`](Self::notify_one); `true` if the signal is shut, so that what was
-    /// published before this may never be looked at. Costs what that does.
-    #[must_use = "nobody else will look"]
-    #[inline(always)]
-    pub(crate) fn notify_one_or_shut(&self) -> bool {
-        self.is_armed() && self.notify_listed_or_shut(1)
-    }
-
-    /// As [`notify_chained`](Self::notify_chained); see
-    /// [`notify_one_or_shut`](Self::notify_one_or_shut).
-    #[must_use = "nobody else will look"]
-    #[inline(always)]
-    pub(crate) fn notify_chained_or_shut(&self) -> bool {
-        match self.word_behind_light() {
-            0 => false,
-            word => self.notify_next_or_shut(word),
-        }
-    }
-
-    /// As [`notify`](Self::notify); see [`notify_one_or_shut`](Self::notify_one_or_shut).
-    #[must_use = "nobody else will look"]
-    #[inline(always)]
-    pub(crate) fn notify_or_shut(&self, count: usize) -> bool {
-        self.is_armed() && self.notify_listed_or_shut(count)
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn notify_listed_or_shut(&self, count: usize) -> bool {
-        self.notify_listed(count);
-        self.is_shut()
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn notify_next_or_shut(&self, word: u32) -> bool {
-        self.notify_next(word);
-        self.is_shut()
-    }
-
-    /// Asked by a notifier after its fence, or beside an old mark: then the heavy barrier of `shut`
-    /// stands for the fence.
-    fn is_shut(&self) -> bool {
+    /// Asked by a notifier after its barrier: a fence; beside an old mark, or where nobody waits,
+    /// the heavy barrier of `shut`.
+    #[inline]
+    pub(crate) fn is_shut(&self) -> bool {
         // ORDERING: Acquire (order::ended), pairs with the Release in `shut`, which the store of
         // `tell` carries on; the notifier's fence orders it after what it published.
         self.front.word.load(order::ended()) & SHUT != 0

@@ -3,41 +3,23 @@
 use super::Signal;
 use crate::ring::sync::fault;
 use crate::wait::wake;
-use std::task::Waker;
-
-/// Wakers that are taken off the list under one lock.
-const BATCH: usize = 8;
 
 impl Signal {
-    /// Takes up to `wanted` waiters off the list, and wakes them outside of the lock.
+    /// Takes up to `wanted` waiters off the list, and wakes each outside of the lock.
     pub(super) fn wake(&self, wanted: usize) -> usize {
-        let mut woken = 0;
-        while woken < wanted {
-            let mut batch: [Option<Waker>; BATCH] = [const { None }; BATCH];
-            let taken = self.take(&mut batch, wanted - woken);
-            batch.into_iter().for_each(wake);
-            woken += taken;
-            if taken == 0 {
-                break;
-            }
-        }
-        woken
+        (0..wanted).take_while(|_| self.wake_first()).count()
     }
 
-    fn take(&self, batch: &mut [Option<Waker>], wanted: usize) -> usize {
+    fn wake_first(&self) -> bool {
         let mut list = self.lock();
-        let mut taken = 0;
-        for place in batch.iter_mut().take(wanted) {
-            *place = list.pop(false);
-            if place.is_none() {
-                break;
-            }
-            taken += 1;
-        }
-        if is_told(taken > 0) {
+        let waker = list.pop(false);
+        let is_woken = waker.is_some();
+        if is_told(is_woken) {
             self.tell(&list);
         }
-        taken
+        drop(list);
+        wake(waker);
+        is_woken
     }
 }
 

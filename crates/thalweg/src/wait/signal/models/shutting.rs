@@ -16,7 +16,7 @@ fn a_late_element(is_armed: bool, is_interrupted: bool) {
     let notifier = spawn(&shared, |shared| {
         // One store, so that nothing but the barriers drives it out.
         shared.left.store(1, order::publish());
-        if shared.signal.notify_one_or_shut() {
+        if shared.signal.notify_one() {
             let _ = shared.take();
         }
         over();
@@ -55,7 +55,7 @@ fn a_late_element_beside_an_old_mark() {
     let simulation = Simulation::start();
     let notifier = spawn(&shared, |shared| {
         shared.left.store(1, order::publish());
-        if shared.signal.notify_chained_or_shut() {
+        if shared.signal.notify_chained() {
             let _ = shared.take();
         }
         over();
@@ -84,7 +84,7 @@ fn two_late_elements() {
         let shared = Arc::clone(&shared);
         loom::thread::spawn(move || {
             shared.1[at].store(true, order::publish());
-            let is_late = shared.0.notify_one_or_shut();
+            let is_late = shared.0.notify_one();
             let sees_both = is_late && shared.1.iter().all(|cell| cell.load(order::observe()));
             shared.2[at].store(sees_both, order::publish());
         })
@@ -113,7 +113,7 @@ fn a_signal_stays_shut() {
         let signal = Signal::new();
         signal.shut();
         for _ in 0..3 {
-            assert!(signal.notify_one_or_shut() && signal.notify_chained_or_shut());
+            assert!(signal.notify_one() && signal.notify_chained());
         }
     };
     loom::model(model);
@@ -137,7 +137,7 @@ fn a_close_is_seen(with_a_waiter: bool) {
     });
     let waiting = with_a_waiter.then(|| spawn(|shared| _ = shared.0.register(Waker::noop())));
     let notifying = spawn(|shared| {
-        if shared.0.notify_one_or_shut() {
+        if shared.0.notify_one() {
             assert!(
                 shared.1.load(Ordering::Relaxed),
                 "closed before it was shut"

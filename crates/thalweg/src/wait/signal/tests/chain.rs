@@ -120,10 +120,10 @@ fn the_next_is_woken_where_the_last_is_overdue() {
     signal.notify_chained();
     assert_eq!(woken(), [1, 1, 0, 0]);
     // Neither has the second, for long enough to be passed without a fence.
-    (0..2 * HELD).for_each(|_| signal.notify_chained());
+    (0..2 * HELD).for_each(|_| _ = signal.notify_chained());
     assert_eq!(word(&signal) & !ARMED, WAKING + OLD + 2 * WAITER);
     age(&signal);
-    (0..HELD).for_each(|_| signal.notify_chained());
+    (0..HELD).for_each(|_| _ = signal.notify_chained());
     assert_eq!(woken(), [1, 1, 1, 0]);
     assert_eq!(word(&signal), ARMED + WAKING + OLD + WAITER);
     assert!(!signal.unregister(entries[1]) && !signal.unregister(entries[2]));

@@ -3,9 +3,10 @@
 use super::{CALM_MAX, Counter, Signal};
 
 fn is_shut(signal: &Signal) -> bool {
-    let told = signal.notify_one_or_shut();
-    assert_eq!(signal.notify_chained_or_shut(), told);
-    assert_eq!(signal.notify_or_shut(3), told);
+    let told = signal.notify_one();
+    assert_eq!(signal.notify_chained(), told);
+    signal.notify(3);
+    assert_eq!(signal.is_shut(), told);
     told
 }
 
@@ -29,7 +30,7 @@ fn it_stays_shut_whatever_comes() {
     let signal = Signal::new();
     signal.shut();
     for _ in 0..3 * CALM_MAX {
-        assert!(signal.notify_one_or_shut());
+        assert!(signal.notify_one());
     }
     let (counter, waker) = Counter::new();
     let entry = signal.register(&waker);
@@ -38,7 +39,7 @@ fn it_stays_shut_whatever_comes() {
     assert_eq!((counter.woken(), signal.waiting()), (1, 0));
     assert!(!signal.unregister(entry));
     let entry = signal.register_thread(&waker);
-    assert!(signal.notify_chained_or_shut() && signal.notify_chained_or_shut());
+    assert!(signal.notify_chained() && signal.notify_chained());
     assert!(!signal.unregister(entry));
     assert!(is_shut(&signal), "also after a chain");
 }
