@@ -127,7 +127,7 @@ impl Meter {
         let end = graph.last.contains(&stage).then(|| {
             let (end_to_end, reader) = recorder();
             let slowest = Slowest::new(Arc::clone(graph));
-            let shared = Arc::new(Mutex::new(Vec::new()));
+            let shared = Arc::new(Mutex::new(slowest.shown()));
             gauge.end_to_end = Some(reader);
             gauge.slowest = Some(Arc::clone(&shared));
             End {

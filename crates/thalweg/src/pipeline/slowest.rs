@@ -7,6 +7,8 @@ use super::timeline::Row;
 
 /// How many are kept.
 pub(super) const SLOWEST: usize = 10;
+/// In place of a number: no event yet.
+const NONE: u64 = u64::MAX;
 
 /// A slow event; times in clock ticks.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -17,8 +19,14 @@ pub(super) struct Slow {
     pub(super) parts: Vec<Option<(u64, u64)>>,
 }
 
-/// The list, kept by one last stage. No allocation after `new`, except the first time that it is
-/// shown.
+impl Slow {
+    /// Whether there is an event in this place.
+    pub(super) fn is_there(&self) -> bool {
+        self.sequence != NONE
+    }
+}
+
+/// The list, kept by one last stage. No allocation after `new`.
 #[derive(Debug)]
 pub(super) struct Slowest {
     graph: Arc<Graph>,
@@ -32,6 +40,7 @@ pub(super) struct Slowest {
 impl Slowest {
     pub(super) fn new(graph: Arc<Graph>) -> Self {
         let empty = Slow {
+            sequence: NONE,
             parts: vec![None; graph.after.len()],
             ..Slow::default()
         };
@@ -79,8 +88,13 @@ impl Slowest {
         self.changed
     }
 
-    pub(super) fn show(&mut self, shown: &mut Vec<Slow>) {
-        shown.resize_with(self.kept, Slow::default);
+    /// The list, for others to see; allocates.
+    pub(super) fn shown(&self) -> Vec<Slow> {
+        self.list.clone()
+    }
+
+    /// Brings a list that [`shown`](Self::shown) gave up to date.
+    pub(super) fn show(&mut self, shown: &mut [Slow]) {
         for (shown, slow) in shown.iter_mut().zip(&self.list) {
             shown.sequence = slow.sequence;
             shown.total = slow.total;
@@ -117,7 +131,8 @@ mod tests {
             row.worked(1, Some(1_003 + slow), 1_006 + slow);
             assert_eq!(slowest.note(sequence, row), slow + 6);
         }
-        let mut shown = Vec::new();
+        let mut shown = Slowest::new(Arc::clone(&slowest.graph)).shown();
+        assert!(!shown.iter().any(Slow::is_there));
         slowest.show(&mut shown);
         shown.sort_by_key(|slow| slow.sequence);
         let sequences: Vec<u64> = shown.iter().map(|slow| slow.sequence).collect();

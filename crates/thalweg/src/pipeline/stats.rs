@@ -161,7 +161,7 @@ pub(super) fn read(
         let list = list
             .lock()
             .unwrap_or_else(std::sync::PoisonError::into_inner);
-        slowest.extend(list.iter().cloned());
+        slowest.extend(list.iter().filter(|slow| slow.is_there()).cloned());
     }
     slowest.sort_by_key(|slow| (std::cmp::Reverse(slow.total), slow.sequence));
     slowest.truncate(super::slowest::SLOWEST);
