@@ -31,6 +31,7 @@ pub fn setup(symbol_type: SymbolType, users: i64) -> Vec<Command> {
         maker_fee: 3,
         margin_buy: 100,
         margin_sell: 100,
+        ..SymbolSpec::default()
     };
     let each = i64::MAX / (users + 1);
     let account = |uid| AccountSpec {

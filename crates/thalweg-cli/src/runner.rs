@@ -66,6 +66,8 @@ pub(crate) fn kind(command: &Command) -> &'static str {
         Command::Amend(_) => "amend",
         Command::AddUser { .. } => "add_user",
         Command::Balance { .. } => "balance",
+        Command::PayFees { .. } => "pay_fees",
+        Command::SetLimits { .. } => "set_limits",
         Command::Suspend { .. } => "suspend",
         Command::Resume { .. } => "resume",
         Command::AddSymbols(_) => "add_symbols",

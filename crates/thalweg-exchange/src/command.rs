@@ -6,11 +6,12 @@
 //! [`ResultCode`](crate::ResultCode).
 
 mod order;
+mod spec;
 
 use std::sync::Arc;
 
 pub use self::order::{Action, Amend, OrderType, Place};
-
+pub use self::spec::{AccountSpec, FeeUnit, SymbolSpec, SymbolType, UserLimits};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
 use crate::order_terms::ConditionalOrder;
 
@@ -23,54 +24,6 @@ pub enum AdjustmentKind {
     Adjustment = 0,
     /// Money set aside with a suspended user, or brought back (code 1).
     Suspend = 1,
-}
-
-/// What kind of instrument a symbol is.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum SymbolType {
-    /// A currency pair (code 0).
-    #[default]
-    CurrencyPair = 0,
-    /// A futures contract (code 1).
-    Futures = 1,
-    /// An option (code 2): always refused.
-    Option = 2,
-}
-
-/// A symbol and its terms.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct SymbolSpec {
-    /// The symbol's id.
-    pub id: SymbolId,
-    /// Kind of instrument.
-    pub symbol_type: SymbolType,
-    /// What is traded.
-    pub base_currency: CurrencyId,
-    /// What it is paid with.
-    pub quote_currency: CurrencyId,
-    /// Units of the base currency in one lot; at least 1.
-    pub base_scale: i64,
-    /// Units of the quote currency in one unit of price; at least 1.
-    pub quote_scale: i64,
-    /// Fee of the order that takes, in quote units per lot; at least 0.
-    pub taker_fee: i64,
-    /// Fee of the order that rests, in quote units per lot; at least 0.
-    pub maker_fee: i64,
-    /// Futures: margin for one bought lot, in quote units.
-    pub margin_buy: i64,
-    /// Futures: margin for one sold lot, in quote units.
-    pub margin_sell: i64,
-}
-
-/// A user with first balances, for [`Command::AddAccounts`].
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct AccountSpec {
-    /// The new user.
-    pub uid: UserId,
-    /// First balances. They are booked in ascending order of currency, each with the transaction
-    /// id 1,000,000,000 + currency; of two for one currency the first counts.
-    pub balances: Vec<(CurrencyId, i64)>,
 }
 
 /// One command. Cheap to clone: the batches are shared.
@@ -144,6 +97,27 @@ pub enum Command {
         transaction_id: i64,
         /// Which total it is booked against.
         kind: AdjustmentKind,
+    },
+    /// Pays fees that were collected in a currency out to a user's balance. At most what was
+    /// collected and not paid out yet, or it is refused with
+    /// [`FeesNsf`](crate::ResultCode::FeesNsf).
+    PayFees {
+        /// To whom.
+        uid: UserId,
+        /// In which currency.
+        currency: CurrencyId,
+        /// How much; above zero.
+        amount: i64,
+        /// As that of a [`Balance`](Self::Balance), and of one series with those.
+        transaction_id: i64,
+    },
+    /// Limits what a user may have and send from now on, or everybody who has no limits of his own.
+    /// What rests already stays.
+    SetLimits {
+        /// Whose limits; `None` for those of everybody.
+        uid: Option<UserId>,
+        /// The limits; `None` to take them away: then those of everybody hold again.
+        limits: Option<UserLimits>,
     },
     /// Suspends a user who has no money and no position.
     Suspend {
@@ -311,8 +285,10 @@ impl Command {
             | Self::Reduce { uid, .. }
             | Self::AddUser { uid }
             | Self::Balance { uid, .. }
+            | Self::PayFees { uid, .. }
             | Self::Suspend { uid }
             | Self::Resume { uid } => Some(*uid),
+            Self::SetLimits { uid, .. } => *uid,
             _ => None,
         }
     }

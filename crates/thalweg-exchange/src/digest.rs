@@ -24,6 +24,7 @@
 //! it, each took 59. [`apply`](crate::apply) knows nothing of it.
 
 mod commands;
+mod lists;
 
 use std::fmt;
 

@@ -37,7 +37,8 @@ pub mod stream;
 mod symbol_index;
 
 pub use command::{
-    AccountSpec, Action, AdjustmentKind, Amend, Command, OrderType, Place, SymbolSpec, SymbolType,
+    AccountSpec, Action, AdjustmentKind, Amend, Command, FeeUnit, OrderType, Place, SymbolSpec,
+    SymbolType, UserLimits,
 };
 pub use event::{Event, Events, Removal, UserHint};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};

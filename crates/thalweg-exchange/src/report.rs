@@ -82,11 +82,8 @@ pub fn currency_totals(state: &State) -> Vec<CurrencyTotal> {
         }
         for order in book.orders(Action::Bid) {
             let lots = i128::from(order.size - order.filled);
-            let value = i128::from(order.reserve_price) * i128::from(spec.quote_scale);
-            let per_lot = value + i128::from(spec.taker_fee);
-            add(spec.quote_currency, lots * per_lot, |total| {
-                &mut total.order_holds
-            });
+            let hold = lots * spec.held_per_lot(order.reserve_price);
+            add(spec.quote_currency, hold, |total| &mut total.order_holds);
         }
         for Place {
             action,
@@ -97,10 +94,7 @@ pub fn currency_totals(state: &State) -> Vec<CurrencyTotal> {
         {
             let (currency, per_lot) = match action {
                 Action::Ask => (spec.base_currency, i128::from(spec.base_scale)),
-                Action::Bid => {
-                    let value = i128::from(reserve_price) * i128::from(spec.quote_scale);
-                    (spec.quote_currency, value + i128::from(spec.taker_fee))
-                }
+                Action::Bid => (spec.quote_currency, spec.held_per_lot(reserve_price)),
             };
             let hold = i128::from(size) * per_lot;
             add(currency, hold, |total| &mut total.order_holds);

@@ -95,6 +95,14 @@ result_codes! {
     RiskClockWentBack = -2117, "RISK_CLOCK_WENT_BACK";
     /// Own code: a user could come to have too many lots open in a futures symbol.
     RiskTooManyLots = -2105, "RISK_TOO_MANY_LOTS";
+    /// Own code: the order has more lots than its owner's limit allows.
+    RiskOrderTooLarge = -2121, "RISK_ORDER_TOO_LARGE";
+    /// Own code: as many orders of the user rest and wait as the limit allows.
+    RiskTooManyOrders = -2122, "RISK_TOO_MANY_ORDERS";
+    /// Own code: the user has used the order id, and ids count once.
+    RiskOrderIdUsed = -2123, "RISK_ORDER_ID_USED";
+    /// Own code: ids count once, and the order id is too far below the highest to know of it.
+    RiskOrderIdTooOld = -2124, "RISK_ORDER_ID_TOO_OLD";
     /// The order does not rest in this symbol, or belongs to somebody else.
     MatchingUnknownOrderId = -3002, "MATCHING_UNKNOWN_ORDER_ID";
     /// The command or order type is not supported.
@@ -121,6 +129,10 @@ result_codes! {
         "USER_MGMT_ACCOUNT_BALANCE_ADJUSTMENT_ALREADY_APPLIED_MANY";
     /// Too little money to withdraw.
     UserMgmtAccountBalanceAdjustmentNsf = -4103, "USER_MGMT_ACCOUNT_BALANCE_ADJUSTMENT_NSF";
+    /// Own code: fewer fees were collected, or more were paid out.
+    FeesNsf = -4111, "FEES_NSF";
+    /// Own code: fees that are paid out must be above zero.
+    FeesAmountNotPositive = -4112, "FEES_AMOUNT_NOT_POSITIVE";
     /// The account has money.
     UserMgmtNonZeroAccountBalance = -4104, "USER_MGMT_NON_ZERO_ACCOUNT_BALANCE";
     /// A user with positions cannot be suspended.
@@ -139,7 +151,8 @@ result_codes! {
     SymbolAlreadyExists = -5001, "SYMBOL_ALREADY_EXISTS";
     /// Own code: a maker fee above the taker fee would drain buying makers.
     SymbolMakerFeeOverTakerFee = -5101, "SYMBOL_MAKER_FEE_OVER_TAKER_FEE";
-    /// Own code: a scale below one, or a negative fee, margin or market protection.
+    /// Own code: a scale below one, a negative margin or market protection, or a fee that the rules
+    /// forbid.
     SymbolInvalidSpec = -5102, "SYMBOL_INVALID_SPEC";
     /// Own code: a price band's lowest price is above its highest.
     SymbolInvalidPriceBand = -5103, "SYMBOL_INVALID_PRICE_BAND";

@@ -82,6 +82,11 @@ impl Rules {
         trigger_passed_stops: true,
     };
 
+    /// True where every quirk is mended, with or without margin trading.
+    pub(crate) fn are_mended(&self) -> bool {
+        self.with_margin_trading(true) == Self::MENDED
+    }
+
     /// The same rules with margin trading on or off.
     #[must_use]
     pub const fn with_margin_trading(self, on: bool) -> Self {

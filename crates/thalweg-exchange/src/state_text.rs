@@ -28,7 +28,10 @@ pub struct StateHash {
 ///
 /// Nor do they know what waits of a user, above zero profit in futures and below a debt, which
 /// follows the user's positions as `W,user,currency,amount`; nor the last transaction ids of
-/// removed users, which follow the users as `T,user,id`.
+/// removed users, which follow the users as `T,user,id`; then limits as `G,user,open,size,once`,
+/// first, if there are any, those of everybody as of the user `*`; and as `I,user,highest,used` the
+/// order ids that a user whose ids count once has used: the highest one, and in hexadecimal digits
+/// of four ids, the lowest bit first, from the highest down.
 ///
 /// Nor do they know what orders ask for; the levels are followed, where there is any, by `V,time`
 /// (the clock), `K,symbol,price` (each symbol's last trade, where
@@ -48,6 +51,7 @@ pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
     for (uid, last) in state.risk.retired() {
         writeln!(out, "T,{uid},{last}")?;
     }
+    write_user_limits(state, out)?;
     let currencies = state.risk.currencies();
     write_totals('F', &currencies, |currency| currency.fees, out)?;
     write_totals('X', &currencies, |currency| currency.adjustments, out)?;
@@ -149,6 +153,18 @@ fn write_terms(book: &Book, out: &mut impl Write) -> fmt::Result {
     }
     for (time, order) in book.expiries() {
         writeln!(out, "E,{symbol},{time},{order}")?;
+    }
+    Ok(())
+}
+
+fn write_user_limits(state: &State, out: &mut impl Write) -> fmt::Result {
+    for (uid, limits) in state.risk.all_limits() {
+        let whose = uid.map_or("*".to_owned(), |uid| uid.to_string());
+        let (open, size, once) = (limits.open_orders, limits.order_size, limits.ids_once);
+        writeln!(out, "G,{whose},{open},{size},{}", u8::from(once))?;
+    }
+    for (uid, highest, used) in state.risk.used_ids() {
+        writeln!(out, "I,{uid},{highest},{used}")?;
     }
     Ok(())
 }

@@ -131,6 +131,7 @@ impl Mix {
             maker_fee: 2,
             margin_buy: 5,
             margin_sell: 6,
+            ..SymbolSpec::default()
         };
         let specs = [
             spec(1, SymbolType::CurrencyPair),

@@ -9,8 +9,8 @@ use thalweg_exchange::digest::Digest;
 use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Events,
-    OrderFlags, OrderId, OrderType, Place, ResultCode, SelfTrade, State, SymbolId, SymbolSpec,
-    SymbolType, UserId, apply,
+    FeeUnit, OrderFlags, OrderId, OrderType, Place, ResultCode, SelfTrade, State, SymbolId,
+    SymbolSpec, SymbolType, UserId, UserLimits, apply,
 };
 
 fn spec(id: i32, symbol_type: SymbolType) -> SymbolSpec {
@@ -25,6 +25,7 @@ fn spec(id: i32, symbol_type: SymbolType) -> SymbolSpec {
         maker_fee: 2,
         margin_buy: 5,
         margin_sell: 6,
+        ..SymbolSpec::default()
     }
 }
 
@@ -238,6 +239,42 @@ fn of_users() -> Vec<Command> {
     commands
 }
 
+/// Whether accepted or not.
+fn fees_and_limits() -> Vec<Command> {
+    let mut commands = Vec::new();
+    for (uid, currency, amount, transaction_id) in [
+        (3, 1, 100, 1),
+        (4, 1, 100, 1),
+        (3, 2, 100, 1),
+        (3, 1, 101, 1),
+        (3, 1, 100, 2),
+    ] {
+        commands.push(Command::PayFees {
+            uid: UserId(uid),
+            currency: CurrencyId(currency),
+            amount,
+            transaction_id,
+        });
+    }
+    let limits = |open_orders, order_size, ids_once| UserLimits {
+        open_orders,
+        order_size,
+        ids_once,
+    };
+    let limits = [
+        limits(3, 4, false),
+        limits(4, 4, false),
+        limits(3, 5, false),
+        limits(3, 4, true),
+    ];
+    for limits in limits.into_iter().map(Some).chain([None]) {
+        for uid in [None, Some(0), Some(3), Some(4)].map(|uid| uid.map(UserId)) {
+            commands.push(Command::SetLimits { uid, limits });
+        }
+    }
+    commands
+}
+
 fn of_the_market() -> Vec<Command> {
     let mut commands = vec![Command::Nop, Command::Reset];
     commands.extend([1, 2].map(|time| Command::Clock { time }));
@@ -272,6 +309,7 @@ fn of_the_market() -> Vec<Command> {
             |spec| spec.maker_fee = 1,
             |spec| spec.margin_buy = 4,
             |spec| spec.margin_sell = 4,
+            |spec| spec.fee_unit = FeeUnit::Millionth,
         ],
     );
     let two = [specs[0], specs[1]];
@@ -411,12 +449,19 @@ fn assert_all_differ<'c>(outcomes: impl Iterator<Item = (&'c Command, ResultCode
     assert_eq!(values.len(), all);
 }
 
+#[test]
+fn fees_and_limits_are_in_it() {
+    let commands = fees_and_limits();
+    let done = |command| (command, ResultCode::Success);
+    assert_all_differ(commands.iter().map(done));
+}
+
 /// What every machine and every later version must say.
 #[test]
 fn the_value_is_fixed() {
     let mut digest = Digest::new();
-    for command in &all() {
+    for command in all().iter().chain(&fees_and_limits()) {
         digest.fold(command, ResultCode::Success, &Events::new());
     }
-    assert_eq!(digest.to_string(), "3f37109c70f8f1b7 after 132");
+    assert_eq!(digest.to_string(), "d2e8d7f9d44534a3 after 158");
 }

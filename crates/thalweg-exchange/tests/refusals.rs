@@ -31,6 +31,7 @@ fn spec(id: SymbolId, symbol_type: SymbolType) -> SymbolSpec {
         maker_fee: 20,
         margin_buy: 7,
         margin_sell: 8,
+        ..SymbolSpec::default()
     }
 }
 

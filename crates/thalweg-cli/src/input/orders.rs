@@ -151,6 +151,7 @@ fn symbol(fields: &mut Fields<'_>, symbol_type: SymbolType) -> Result<Command, S
         maker_fee: fields.number("maker fee", 0)?,
         margin_buy: 0,
         margin_sell: 0,
+        ..SymbolSpec::default()
     };
     if symbol_type == SymbolType::Futures {
         spec.margin_buy = fields.number("margin to buy", 0)?;
@@ -388,6 +389,7 @@ mod tests {
             maker_fee: 2,
             margin_buy: 40,
             margin_sell: 50,
+            ..SymbolSpec::default()
         };
         assert_eq!(
             one("futures,1,10,20,1,1,3,2,40,50"),

@@ -76,7 +76,7 @@ impl Book {
         }
         let is_pair = spec.symbol_type == SymbolType::CurrencyPair;
         let ask_floor = if is_pair && rules.refuse_moved_ask_under_fee {
-            moving::lowest_ask(&spec)
+            spec.lowest_ask()
         } else {
             i64::MIN
         };

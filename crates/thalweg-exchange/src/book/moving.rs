@@ -3,7 +3,7 @@
 use super::Book;
 use super::ladder::mask;
 use super::node::Node;
-use crate::command::{Action, SymbolSpec};
+use crate::command::Action;
 use crate::event::Events;
 use crate::ids::{OrderId, UserId};
 use crate::result_code::ResultCode;
@@ -102,12 +102,4 @@ const fn refused_move(side: Action) -> ResultCode {
         Action::Bid => ResultCode::MatchingMoveFailedPriceOverRiskLimit,
         Action::Ask => ResultCode::MatchingMoveFailedPriceLowerThanFee,
     }
-}
-
-/// The lowest price at which one lot brings in the taker fee.
-pub(super) fn lowest_ask(spec: &SymbolSpec) -> i64 {
-    let scale = i128::from(spec.quote_scale).max(1);
-    let fee = i128::from(spec.taker_fee);
-    let price = fee.div_euclid(scale) + i128::from(fee.rem_euclid(scale) != 0);
-    price as i64
 }

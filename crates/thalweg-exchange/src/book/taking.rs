@@ -2,7 +2,6 @@
 
 use super::Book;
 use super::ladder::{NO_KEY, mask};
-use super::moving::lowest_ask;
 use crate::command::{Action, Place};
 use crate::event::{Event, Events};
 use crate::ids::{OrderId, UserId};
@@ -148,7 +147,7 @@ impl Book {
         let worst = match place.action {
             Action::Bid => high,
             Action::Ask if self.is_futures() => low,
-            Action::Ask => low.max(lowest_ask(&self.spec)),
+            Action::Ask => low.max(self.spec.lowest_ask()),
         };
         worst ^ mask(place.action.opposite())
     }

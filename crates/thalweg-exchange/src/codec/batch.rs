@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::error::CodecError;
 use super::fields::{Reader, Writer};
 use super::frame::{HEAD_BYTES, kind};
-use crate::command::{AccountSpec, SymbolSpec, SymbolType};
+use crate::command::{AccountSpec, FeeUnit, SymbolSpec, SymbolType};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 
 /// A batch without items.
@@ -88,7 +88,7 @@ pub(super) fn put_symbols(symbols: &[SymbolSpec], out: &mut Writer<'_>) {
     out.count(symbols.len());
     for symbol in symbols {
         out.int(symbol.id.0);
-        out.int(symbol.symbol_type as i32);
+        out.bytes([symbol.symbol_type as u8, symbol.fee_unit as u8, 0, 0]);
         out.int(symbol.base_currency.0);
         out.int(symbol.quote_currency.0);
         out.longs([symbol.base_scale, symbol.quote_scale]);
@@ -101,9 +101,11 @@ pub(super) fn symbols(fields: &mut Reader<'_>) -> Result<Arc<[SymbolSpec]>, Code
     let count = fields.count(Items::SYMBOLS.what, SYMBOL_BYTES)?;
     let mut symbols = Vec::with_capacity(count);
     for _ in 0..count {
+        let id = SymbolId(fields.int()?);
+        let (symbol_type, fee_unit) = symbol_type(fields)?;
         symbols.push(SymbolSpec {
-            id: SymbolId(fields.int()?),
-            symbol_type: symbol_type(fields)?,
+            id,
+            symbol_type,
             base_currency: CurrencyId(fields.int()?),
             quote_currency: CurrencyId(fields.int()?),
             base_scale: fields.long()?,
@@ -112,23 +114,36 @@ pub(super) fn symbols(fields: &mut Reader<'_>) -> Result<Arc<[SymbolSpec]>, Code
             maker_fee: fields.long()?,
             margin_buy: fields.long()?,
             margin_sell: fields.long()?,
+            fee_unit,
         });
     }
     Ok(symbols.into())
 }
 
-fn symbol_type(fields: &mut Reader<'_>) -> Result<SymbolType, CodecError> {
-    let (what, at) = ("the type of a symbol", fields.at());
-    match fields.int()? {
-        0 => Ok(SymbolType::CurrencyPair),
-        1 => Ok(SymbolType::Futures),
-        2 => Ok(SymbolType::Option),
-        code => Err(CodecError::UnknownCode {
-            what,
-            at,
-            code: code.into(),
-        }),
-    }
+/// The type, the unit of the fees, and two bytes that mean nothing.
+fn symbol_type(fields: &mut Reader<'_>) -> Result<(SymbolType, FeeUnit), CodecError> {
+    let at = fields.at();
+    let code = fields.int()?;
+    let unknown = |what| CodecError::UnknownCode {
+        what,
+        at,
+        code: code.into(),
+    };
+    let [symbol_type, fee_unit, 0, 0] = code.to_le_bytes() else {
+        return Err(unknown("the type of a symbol"));
+    };
+    let symbol_type = match symbol_type {
+        0 => SymbolType::CurrencyPair,
+        1 => SymbolType::Futures,
+        2 => SymbolType::Option,
+        _ => return Err(unknown("the type of a symbol")),
+    };
+    let fee_unit = match fee_unit {
+        0 => FeeUnit::PerLot,
+        1 => FeeUnit::Millionth,
+        _ => return Err(unknown("the unit of a symbol's fees, with its type,")),
+    };
+    Ok((symbol_type, fee_unit))
 }
 
 pub(super) fn put_accounts(accounts: &[AccountSpec], out: &mut Writer<'_>) {

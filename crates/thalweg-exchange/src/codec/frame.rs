@@ -28,6 +28,8 @@ pub(crate) mod kind {
     pub(crate) const BALANCE: u8 = 11;
     pub(crate) const SUSPEND: u8 = 12;
     pub(crate) const RESUME: u8 = 13;
+    pub(crate) const PAY_FEES: u8 = 14;
+    pub(crate) const SET_LIMITS: u8 = 15;
     pub(crate) const ADD_SYMBOLS: u8 = 20;
     pub(crate) const ADD_ACCOUNTS: u8 = 21;
     pub(crate) const CLOCK: u8 = 30;

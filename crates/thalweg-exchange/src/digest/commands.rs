@@ -1,8 +1,9 @@
 //! The hash of what was asked.
 
+use super::lists::{of_accounts, of_limits, of_symbols};
 use super::{PI, multiply};
 use crate::codec::kind;
-use crate::command::{AccountSpec, Amend, Command, Place, SymbolSpec};
+use crate::command::{Amend, Command, Place};
 use crate::ids::SymbolId;
 use crate::order_terms::ConditionalOrder;
 use crate::result_code::ResultCode;
@@ -46,9 +47,19 @@ pub(super) fn of_command(command: &Command, result: ResultCode) -> u64 {
             transaction_id,
             kind: total,
         } => {
-            let value = with(first(kind::BALANCE) | total as u64, &[uid.0, amount]);
-            with(value, &[currency.0.into(), transaction_id])
+            let numbers = [uid.0, amount, currency.0.into(), transaction_id];
+            with(first(kind::BALANCE) | total as u64, &numbers)
         }
+        Command::PayFees {
+            uid,
+            currency,
+            amount,
+            transaction_id,
+        } => {
+            let numbers = [uid.0, amount, currency.0.into(), transaction_id];
+            with(first(kind::PAY_FEES), &numbers)
+        }
+        Command::SetLimits { uid, limits } => of_limits(first(kind::SET_LIMITS), uid, limits),
         Command::Suspend { uid } => with(first(kind::SUSPEND), &[uid.0]),
         Command::Resume { uid } => with(first(kind::RESUME), &[uid.0]),
         Command::AddSymbols(ref symbols) => of_symbols(first(kind::ADD_SYMBOLS), symbols),
@@ -161,43 +172,7 @@ fn of_conditional(first: u64, order: &ConditionalOrder) -> u64 {
 /// As [`add`], for the commands that are rare.
 #[cold]
 #[inline(never)]
-fn with(value: u64, fields: &[i64]) -> u64 {
+pub(super) fn with(value: u64, fields: &[i64]) -> u64 {
     let add = |value, &field: &i64| add(value, field);
     fields.iter().fold(value, add)
-}
-
-/// Lists begin with their lengths, so that none can be read in two ways.
-fn of_symbols(first: u64, symbols: &[SymbolSpec]) -> u64 {
-    let add = |value, spec: &SymbolSpec| {
-        let SymbolSpec {
-            id,
-            symbol_type,
-            base_currency,
-            quote_currency,
-            base_scale,
-            quote_scale,
-            taker_fee,
-            maker_fee,
-            margin_buy,
-            margin_sell,
-        } = *spec;
-        let currencies = [base_currency, quote_currency].map(|id| id.0.into());
-        let value = with(value, &[id.0.into(), symbol_type as i64]);
-        let value = with(value, &currencies);
-        let value = with(value, &[base_scale, quote_scale, taker_fee, maker_fee]);
-        with(value, &[margin_buy, margin_sell])
-    };
-    let first = with(first, &[symbols.len() as i64]);
-    symbols.iter().fold(first, add)
-}
-
-fn of_accounts(first: u64, accounts: &[AccountSpec]) -> u64 {
-    let add = |value, AccountSpec { uid, balances }: &AccountSpec| {
-        let value = with(value, &[uid.0, balances.len() as i64]);
-        balances.iter().fold(value, |value, &(currency, amount)| {
-            with(value, &[currency.0.into(), amount])
-        })
-    };
-    let first = with(first, &[accounts.len() as i64]);
-    accounts.iter().fold(first, add)
 }

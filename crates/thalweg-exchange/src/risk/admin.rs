@@ -1,5 +1,6 @@
 //! Commands about users, their money, and symbols.
 
+use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::Risk;
@@ -47,13 +48,7 @@ impl Risk {
         kind: AdjustmentKind,
     ) -> Checked {
         let is_short_elsewhere = std::mem::take(&mut self.is_short_elsewhere);
-        let user = self.users.get(uid).ok_or(ResultCode::AuthInvalidUser)?;
-        if transaction_id == user.last_transaction_id {
-            return Err(ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedSame);
-        }
-        if transaction_id < user.last_transaction_id {
-            return Err(ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedMany);
-        }
+        let user = self.check_transaction(uid, transaction_id)?;
         let mut profit = 0;
         if amount < 0 || self.rules.cover_futures {
             let purse = self.most(user, currency, is_short_elsewhere)?;
@@ -75,6 +70,16 @@ impl Risk {
             self.settle_waiting(uid, currency, profit);
         }
         Ok(())
+    }
+
+    /// The user, if the id is of a transaction that was not applied yet.
+    pub(super) fn check_transaction(&self, uid: UserId, id: i64) -> Result<&User, ResultCode> {
+        let user = self.users.get(uid).ok_or(ResultCode::AuthInvalidUser)?;
+        match id.cmp(&user.last_transaction_id) {
+            Ordering::Greater => Ok(user),
+            Ordering::Equal => Err(ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedSame),
+            Ordering::Less => Err(ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedMany),
+        }
     }
 
     /// What a user can withdraw of a currency.

@@ -44,7 +44,8 @@ impl Risk {
             self.symbols.at_mut(slot).note_move(amend.price, &rules);
             return Ok(ResultCode::ValidForMatchingEngine);
         }
-        self.check_place(&Place {
+        self.check_further_lots(amend)?;
+        let further = Place {
             uid: amend.uid,
             symbol: amend.symbol,
             order_id: amend.order_id,
@@ -54,7 +55,8 @@ impl Risk {
             reserve_price: amend.reserve_price,
             size: more,
             flags: OrderFlags::NONE,
-        })
+        };
+        self.check_lots(&further, false)
     }
 
     const fn amends(&self, symbol: &Symbol) -> bool {
@@ -81,9 +83,10 @@ impl Risk {
         }
         let owner = (UserHint::UNKNOWN, amend.uid);
         if self.symbols.at(slot).is_pair() {
-            self.give_back(slot, owner, amend.action, more, amend.reserve_price);
+            let lots = (more, amend.reserve_price);
+            self.give_back(slot, owner, amend.action, lots, false);
         } else {
-            self.release(slot, owner, amend.action, more);
+            self.release(slot, owner, amend.action, more, false);
         }
     }
 }

@@ -1,8 +1,9 @@
 //! Call auctions: the phase of a symbol, and the settlement of an uncross.
 //!
-//! Every order that trades in one was accepted and held for like any other, at its own limit, and
-//! trades at a price that is as good for it or better. Both sides pay the taker fee: it is what a
-//! buyer's hold has, what a seller's limit must bring in, and what futures are covered for.
+//! Every order that trades in one was accepted and held for like any other, at its own limit,
+//! and trades at a price that is as good for it or better. Both sides pay the taker fee, of the
+//! value of each trade where it is of the value: it is what a buyer's hold has, what a seller's
+//! limit must bring in, and what futures are covered for.
 
 use super::Risk;
 use super::gate::TradingLimits;
@@ -79,19 +80,20 @@ impl Risk {
                     size,
                     maker_uid,
                     maker_user,
+                    maker_completed,
+                    taker_completed,
                     ..
                 } => {
                     let (buyer, hold) = buyer.expect("a buyer is told before his trades");
                     let seller = (maker_user, maker_uid);
                     if self.symbols.at(slot).is_pair() {
-                        self.sell_in_auction(slot, seller, (price, size));
-                        self.buy_in_auction(slot, buyer, (price, size, hold));
+                        self.sell_in_auction(slot, seller, (price, size), maker_completed);
+                        self.buy_in_auction(slot, buyer, (price, size, hold), taker_completed);
                     } else {
-                        let fee = self.symbols.at(slot).spec.taker_fee;
                         let lots = (size, price);
-                        for side in [(buyer, Action::Bid, fee), (seller, Action::Ask, fee)] {
-                            self.trade_covered(slot, side, lots);
-                        }
+                        let seller = (seller, Action::Ask, true, maker_completed);
+                        self.trade_covered(slot, (buyer, Action::Bid, true, taker_completed), lots);
+                        self.trade_covered(slot, seller, lots);
                     }
                 }
                 Event::Triggered { .. } => return self.settle_triggered(slot, &events[at..]),
@@ -101,33 +103,46 @@ impl Risk {
         }
     }
 
-    fn sell_in_auction(&mut self, slot: u32, seller: Owner, lots: (i64, i64)) {
+    fn sell_in_auction(&mut self, slot: u32, seller: Owner, lots: (i64, i64), is_gone: bool) {
         if !self.share.owns(seller.1) {
             return;
         }
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
         let [price, size] = [lots.0, lots.1].map(i128::from);
-        let [scale, fee] = [spec.quote_scale, spec.taker_fee].map(i128::from);
-        self.ledger.get_mut(symbol.quote).add_fees(fee * size);
+        let fee = spec.taker_fee_of(size, price * size);
+        self.ledger.get_mut(symbol.quote).add_fees(fee);
         let user = self.users.settled(seller);
+        if is_gone {
+            user.note_closed();
+        }
         let balance = user.balance_mut(spec.quote_currency);
-        let amount = (price * scale - fee) * size;
+        let amount = price * i128::from(spec.quote_scale) * size - fee;
         self.ledger.pay_exactly(symbol.quote, balance, amount);
     }
 
-    fn buy_in_auction(&mut self, slot: u32, buyer: Owner, (price, size, hold): (i64, i64, i64)) {
+    fn buy_in_auction(
+        &mut self,
+        slot: u32,
+        buyer: Owner,
+        (price, size, hold): (i64, i64, i64),
+        is_gone: bool,
+    ) {
         if !self.share.owns(buyer.1) {
             return;
         }
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
-        let [price, size, hold] = [price, size, hold].map(i128::from);
-        let [scale, fee] = [spec.quote_scale, spec.taker_fee].map(i128::from);
-        self.ledger.get_mut(symbol.quote).add_fees(fee * size);
+        let [price, size] = [price, size].map(i128::from);
+        let fee = spec.taker_fee_of(size, price * size);
+        self.ledger.get_mut(symbol.quote).add_fees(fee);
         let user = self.users.settled(buyer);
+        if is_gone {
+            user.note_closed();
+        }
         let balance = user.balance_mut(spec.quote_currency);
-        let amount = (hold - price) * scale * size;
+        let paid = price * i128::from(spec.quote_scale) * size + fee;
+        let amount = spec.held_per_lot(hold) * size - paid;
         self.ledger.pay_exactly(symbol.quote, balance, amount);
         let balance = user.balance_mut(spec.base_currency);
         let goods = size * i128::from(spec.base_scale);

@@ -71,7 +71,7 @@ impl Symbol {
             } else {
                 0
             },
-            ask_floor: lowest_price(spec.taker_fee, spec.quote_scale),
+            ask_floor: spec.lowest_ask(),
         };
         let (low, high) = (self.gate.low().max(1), self.gate.high());
         let has_band = !rules.cover_futures || self.gate.has_band();
@@ -144,7 +144,9 @@ impl Risk {
             return false;
         };
         let user = self.users.at_mut(owner);
-        if user.status != UserStatus::Active || user.has_futures() {
+        let limits = &self.calm_limits;
+        let is_within = place.size <= limits.order_size && user.open < limits.open_orders;
+        if user.status != UserStatus::Active || !user.is_simple() || !is_within {
             return false;
         }
         let spec = &symbol.spec;
@@ -153,6 +155,7 @@ impl Risk {
             Some(balance) if *balance >= hold => *balance -= hold,
             _ => return false,
         }
+        user.open += 1;
         symbol.note_calm_lots(place.size);
         true
     }
@@ -164,7 +167,7 @@ impl Risk {
         self.symbols.at(symbol).calm_futures.holds(place.price)
             && place.size > 0
             && is_plain(place)
-            && self.users.at(owner).status == UserStatus::Active
+            && self.is_within_limits(place, self.users.at(owner))
     }
 
     /// Gives back what was held for lots that one order in a pair was reduced by, if its owner is
@@ -178,6 +181,7 @@ impl Risk {
         let [
             Event::Reduce {
                 size,
+                completed,
                 bidder_hold_price,
                 user,
                 action,
@@ -205,6 +209,9 @@ impl Risk {
             && self.share.is_whole()
         {
             *balance = sum;
+            if completed {
+                user.note_closed();
+            }
             return true;
         }
         false

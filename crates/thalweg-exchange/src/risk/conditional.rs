@@ -6,6 +6,7 @@
 //! held, or its margin asked for, from then on.
 
 use super::Risk;
+use super::limits::OwnOrder;
 use crate::command::{Command, OrderType, Place};
 use crate::event::{Event, Standing};
 use crate::order_terms::{ConditionalOrder, OrderFlags};
@@ -106,6 +107,7 @@ impl Risk {
                 uid,
                 action,
                 price,
+                size,
                 bidder_hold_price,
                 ..
             },
@@ -114,7 +116,8 @@ impl Risk {
         {
             let is_next = |event: &Event| matches!(event, Event::Triggered { .. });
             let end = after.iter().position(is_next).unwrap_or(after.len());
-            let (own, next) = after.split_at(end);
+            let (told, next) = after.split_at(end);
+            let own = OwnOrder::new(size);
             let command = Command::Place(Place {
                 uid,
                 symbol,
@@ -127,9 +130,10 @@ impl Risk {
                 flags: OrderFlags::NONE,
             });
             if is_futures {
-                self.settle_events(&command, (slot, uid), own, &Standing::default());
+                let told = (told, &Standing::default());
+                self.settle_events(&command, (slot, uid), own, told);
             } else {
-                self.settle_pair(&command, slot, uid, own);
+                self.settle_pair(&command, (slot, uid), own, told);
             }
             events = next;
         }

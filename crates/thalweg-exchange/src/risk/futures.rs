@@ -2,6 +2,7 @@
 
 use super::Risk;
 use super::ledger::Currency;
+use super::limits::OwnOrder;
 use super::position::{LastPrices, Position, Stake};
 use super::settlement::Owner;
 use super::symbol::{NO_CURRENCY, Symbol, Symbols};
@@ -199,15 +200,16 @@ impl Risk {
         let standing = events.standing().expect("matching tells it with a success");
         let symbol = self.symbols.at_mut(slot);
         symbol.last = Some(LastPrices::of(standing));
-        self.settle_events(command, (slot, uid), events, standing);
+        let own = OwnOrder::of(command);
+        self.settle_events(command, (slot, uid), own, (events, standing));
     }
 
     pub(super) fn settle_events(
         &mut self,
         command: &Command,
         (slot, uid): (u32, UserId),
-        events: &[Event],
-        standing: &Standing,
+        mut own: OwnOrder,
+        (events, standing): (&[Event], &Standing),
     ) {
         let mut tally = Tally::default();
         let mut gone = 0;
@@ -220,36 +222,41 @@ impl Risk {
                     size,
                     maker_uid,
                     maker_user,
+                    maker_completed,
+                    taker_completed,
                     taker_action,
                     ..
                 } => {
+                    own.note_trade(size, taker_completed);
                     let symbol = self.symbols.at(slot);
                     tally.reserved -= symbol.reserved(price, size);
-                    let (taker_fee, maker_fee) = (symbol.spec.taker_fee, symbol.spec.maker_fee);
-                    let side = (taker, taker_action, taker_fee);
-                    taker.0 = self.trade(slot, side, (size, price), &mut tally);
+                    let lots = (size, price);
+                    let side = (taker, taker_action, true, false);
+                    taker.0 = self.trade(slot, side, lots, &mut tally);
                     let maker = (maker_user, maker_uid);
-                    let side = (maker, taker_action.opposite(), maker_fee);
-                    self.trade(slot, side, (size, price), &mut tally);
+                    let side = (maker, taker_action.opposite(), false, maker_completed);
+                    self.trade(slot, side, lots, &mut tally);
                     gone += size;
                 }
                 Event::Reject { size, .. } => {
                     if let Some(place) = command.place() {
-                        self.release(slot, taker, place.action, size);
+                        self.release(slot, taker, place.action, size, false);
                     }
                     gone += size;
+                    own.note_lots(size);
                 }
                 Event::Reduce {
                     price,
                     size,
+                    completed,
                     user,
                     action,
                     ..
                 } => {
-                    self.release(slot, (user, uid), action, size);
+                    self.release(slot, (user, uid), action, size, completed);
                     tally.reserved -= self.symbols.at(slot).reserved(price, size);
                 }
-                Event::Removed { .. } => self.settle_removed(event),
+                Event::Removed { .. } => self.settle_removed_by(&mut own, uid, event),
                 Event::Triggered { .. } => {
                     triggered = at;
                     break;
@@ -257,6 +264,7 @@ impl Risk {
                 Event::Uncrossed { .. } | Event::Refilled { .. } => {}
             }
         }
+        self.note_own_closed(&own, taker);
         if !self.rules.cover_futures {
             self.note_tally(command, (slot, uid), gone, (tally, standing));
         }
@@ -288,17 +296,18 @@ impl Risk {
     pub(super) fn trade_covered(
         &mut self,
         slot: u32,
-        side: (Owner, Action, i64),
+        side: (Owner, Action, bool, bool),
         lots: (i64, i64),
     ) {
         self.trade(slot, side, lots, &mut Tally::default());
     }
 
-    /// One side of a trade. The fee is due on what was opened. Says where the user is.
+    /// One side of a trade, whose order may be gone with it. The fee is due on what was opened.
+    /// Says where the user is.
     fn trade(
         &mut self,
         slot: u32,
-        (owner, action, fee): (Owner, Action, i64),
+        (owner, action, is_taker, is_gone): (Owner, Action, bool, bool),
         (lots, price): (i64, i64),
         tally: &mut Tally,
     ) -> UserHint {
@@ -309,12 +318,20 @@ impl Risk {
         let spec = &symbol.spec;
         let place = self.users.settled_slot(owner);
         let user = self.users.at_mut(place);
+        if is_gone {
+            user.note_closed();
+        }
         let position = user.position_or(spec.id, || Position::new(spec, slot));
         if self.rules.cover_futures {
             let opened = position.trade(action, lots, price, true);
             let gain = std::mem::take(&mut position.profit);
             let is_empty = position.is_empty();
-            self.settle_covered(slot, place, gain, i128::from(fee) * i128::from(opened));
+            self.settle_covered(
+                slot,
+                place,
+                gain,
+                spec.fee_on_opened(is_taker, opened, price),
+            );
             if is_empty {
                 self.remove_if_empty(slot, place);
             }
@@ -324,8 +341,8 @@ impl Risk {
         let opened = position.trade(action, lots, price, self.rules.realise_partial_close);
         tally.stake += position.stake();
         let is_empty = position.is_empty();
-        if opened != 0 && fee != 0 {
-            let fee = i128::from(fee) * i128::from(opened);
+        let fee = spec.fee_on_opened(is_taker, opened, price);
+        if fee != 0 {
             tally.fees += fee;
             let balance = user.balance_mut(spec.quote_currency);
             self.ledger.pay_exactly(symbol.quote, balance, -fee);
@@ -334,35 +351,6 @@ impl Risk {
             self.remove_if_empty(slot, place);
         }
         UserHint(place)
-    }
-
-    /// Lots that left the book without a trade.
-    pub(super) fn release(&mut self, slot: u32, owner: Owner, action: Action, lots: i64) {
-        if !self.share.owns(owner.1) {
-            return;
-        }
-        let spec = &self.symbols.at(slot).spec;
-        let place = self.users.settled_slot(owner);
-        let position =
-            (self.users.at_mut(place)).position_or(spec.id, || Position::new(spec, slot));
-        *position.pending(action) -= lots;
-        if position.is_empty() {
-            self.remove_if_empty(slot, place);
-        }
-    }
-
-    /// A record of a user, whose place is given, goes if it is empty, and its profit becomes money.
-    pub(super) fn remove_if_empty(&mut self, slot: u32, place: u32) {
-        let symbol = self.symbols.at(slot);
-        let user = self.users.at_mut(place);
-        if let Some(position) = user.take_empty_position(symbol.spec.id) {
-            let total = self.ledger.get_mut(symbol.quote);
-            total.note_stake(position.stake(), Stake::default());
-            if position.profit != 0 {
-                let balance = user.balance_mut(symbol.spec.quote_currency);
-                total.add(balance, position.profit.into());
-            }
-        }
     }
 }
 

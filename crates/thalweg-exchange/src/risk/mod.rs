@@ -37,8 +37,8 @@
 //!    falls; what a hold adds to N is the less, the higher the balance.
 //!
 //! Why a settlement that `settlement_may_lower` denies only raises balances: with `f` = taker fee ≥
-//! maker fee = `m`, prices above zero, and each order's lots held for at its reserve price or
-//! budget,
+//! maker fee = `m` per lot (of fees of the value: see `fees`), prices above zero, and each order's
+//! lots held for at its reserve price or budget,
 //! - a buying maker gets s·((hold − p)·qK + f − m) ≥ 0, as a bid never rests above its reserve;
 //! - a buying taker gets (Σ s·hold − Σ s·p)·qK ≥ 0, as it never pays above its limit, which is not
 //!   above its reserve; with a budget: cost ≤ budget;
@@ -58,6 +58,9 @@
 //! A command that takes out orders of several users or symbols "may lower" as a whole, since there
 //! may be futures among them: the loss in a record that goes with its last order is booked.
 //!
+//! Open orders are counted up by checks and down by settlements, so an early count is too high at
+//! most; see `limits`.
+//!
 //! The exceptions are quirks of [`Rules::REFERENCE`]: a maker fee above the taker fee, sizes and
 //! prices not above zero, asks moved under the fee. Each marks its symbol for good, when it is
 //! checked and thus before it can match, and every later command there "may lower".
@@ -75,9 +78,12 @@ mod calm;
 mod conditional;
 mod cover;
 mod early;
+mod fees;
 mod futures;
 mod gate;
+mod ids;
 mod ledger;
+mod limits;
 mod position;
 mod removed;
 mod settlement;
@@ -85,21 +91,24 @@ mod share;
 mod symbol;
 mod trading;
 mod user;
+mod view;
 
 pub use self::cover::{FUTURES_LOTS_MAX, FUTURES_PRICE_MAX};
 pub(crate) use self::early::{Concern, Unsettled};
 pub use self::gate::TradingLimits;
+pub use self::ids::ID_WINDOW;
 pub use self::ledger::Currency;
 use self::ledger::Ledger;
+use self::limits::CalmLimits;
 pub use self::position::{Direction, LastPrices, Position};
 use self::share::Share;
 pub(crate) use self::share::share_of;
 use self::symbol::{Symbol, Symbols};
 use self::user::Users;
 pub use self::user::{User, UserStatus};
-use crate::command::{Command, Place};
+use crate::command::{Command, Place, UserLimits};
 use crate::event::UserHint;
-use crate::ids::{CurrencyId, SymbolId, UserId};
+use crate::ids::UserId;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -117,6 +126,9 @@ pub struct Risk {
     clock: Option<i64>,
     /// For the check of the command under way: another share has a user who is short of cover.
     is_short_elsewhere: bool,
+    /// What limits every user without limits of his own.
+    limits: UserLimits,
+    calm_limits: CalmLimits,
 }
 
 impl Risk {
@@ -131,6 +143,8 @@ impl Risk {
             share: Share::WHOLE,
             clock: None,
             is_short_elsewhere: false,
+            limits: UserLimits::NONE,
+            calm_limits: CalmLimits::of(&UserLimits::NONE),
         }
     }
 
@@ -192,6 +206,9 @@ impl Risk {
                 {
                     if self.futures_are_calm(place, owner, symbol) {
                         let checked = self.check_place_futures(place, owner, symbol);
+                        if checked.is_ok() {
+                            self.users.at_mut(owner).note_opened();
+                        }
                         let (Ok(code) | Err(code)) = checked;
                         return (code, UserHint(owner));
                     }
@@ -236,6 +253,13 @@ impl Risk {
             } => {
                 self.adjust(*uid, *currency, *amount, *transaction_id, *kind)?;
             }
+            Command::PayFees {
+                uid,
+                currency,
+                amount,
+                transaction_id,
+            } => self.pay_fees((*uid, *currency), *amount, *transaction_id)?,
+            Command::SetLimits { uid, limits } => self.set_limits_of(*uid, *limits)?,
             Command::Suspend { uid } => self.suspend(*uid)?,
             Command::Resume { uid } => self.resume(*uid)?,
             Command::AddSymbols(specs) => self.add_symbols(specs)?,
@@ -291,6 +315,8 @@ impl Risk {
             Command::Cancel { .. } | Command::Reduce { .. } | Command::Nop => false,
             Command::AddUser { .. }
             | Command::Balance { .. }
+            | Command::PayFees { .. }
+            | Command::SetLimits { .. }
             | Command::Suspend { .. }
             | Command::Resume { .. }
             | Command::AddSymbols(_)
@@ -337,50 +363,5 @@ impl Risk {
             _ => false,
         };
         symbol.drains || budget_ask
-    }
-
-    /// A user, unless unknown or suspended without money since.
-    #[must_use]
-    pub fn user(&self, uid: UserId) -> Option<&User> {
-        self.users.get(uid)
-    }
-
-    /// All users by ascending id. Cost: sorts them.
-    #[must_use]
-    pub fn users(&self) -> Vec<&User> {
-        self.users.sorted()
-    }
-
-    /// The last transaction ids of removed users, where they are kept, by ascending id of the user.
-    pub fn retired(&self) -> impl Iterator<Item = (UserId, i64)> + '_ {
-        let retired = self.users.retired();
-        retired.iter().map(|(&uid, &last)| (uid, last))
-    }
-
-    /// A user's balance in a currency; `None` where there is no such user.
-    #[must_use]
-    pub fn balance(&self, uid: UserId, currency: CurrencyId) -> Option<i64> {
-        self.users.get(uid).map(|user| user.balance(currency))
-    }
-
-    /// The last prices of each futures symbol where a command has succeeded, by ascending id. Cost:
-    /// sorts them.
-    #[must_use]
-    pub fn last_prices(&self) -> Vec<(SymbolId, LastPrices)> {
-        let symbols = self.symbols.iter();
-        let mut prices: Vec<_> = symbols
-            .filter_map(|symbol| symbol.last.map(|last| (symbol.spec.id, last)))
-            .collect();
-        prices.sort_unstable_by_key(|&(symbol, _)| symbol);
-        prices
-    }
-
-    /// All currencies that were paid in or traded since the last reset, by ascending id. Cost:
-    /// sorts them.
-    #[must_use]
-    pub fn currencies(&self) -> Vec<&Currency> {
-        let mut currencies: Vec<&Currency> = self.ledger.iter().collect();
-        currencies.sort_unstable_by_key(|currency| currency.id);
-        currencies
     }
 }

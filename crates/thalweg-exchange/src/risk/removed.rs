@@ -2,9 +2,11 @@
 //! all of theirs.
 
 use super::Risk;
-use super::position::{Direction, LastPrices};
-use crate::command::Command;
-use crate::event::{Event, Events, Standing};
+use super::limits::OwnOrder;
+use super::position::{Direction, LastPrices, Position, Stake};
+use super::settlement::Owner;
+use crate::command::{Action, Command};
+use crate::event::{Event, Events, Removal, Standing};
 use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -71,6 +73,7 @@ impl Risk {
             price,
             size,
             bidder_hold_price,
+            why,
             ..
         } = *event
         else {
@@ -82,15 +85,22 @@ impl Risk {
         if !self.share.owns(uid) {
             return;
         }
+        let is_gone = !matches!(why, Removal::Reduced | Removal::Decremented);
         let symbol = self.symbols.at(slot);
         if symbol.is_pair() {
-            self.give_back(slot, (user, uid), action, size, bidder_hold_price);
+            self.give_back(
+                slot,
+                (user, uid),
+                action,
+                (size, bidder_hold_price),
+                is_gone,
+            );
         } else if symbol.is_futures() && self.rules.margin_trading {
             if !self.rules.cover_futures {
                 let reserved = symbol.reserved(price, size);
                 self.ledger.get_mut(symbol.quote).reserved -= reserved;
             }
-            self.release(slot, (user, uid), action, size);
+            self.release(slot, (user, uid), action, size, is_gone);
         }
     }
 
@@ -98,6 +108,51 @@ impl Risk {
     pub(super) fn note_last_prices(&mut self, symbol: SymbolId, standing: &Standing) {
         if let Some(slot) = self.symbols.slot(symbol) {
             self.symbols.at_mut(slot).last = Some(LastPrices::of(standing));
+        }
+    }
+
+    /// The same of an event of a command with an order of its own, which may be the one.
+    pub(super) fn settle_removed_by(&mut self, own: &mut OwnOrder, uid: UserId, event: &Event) {
+        own.note_removed(uid, event);
+        self.settle_removed(event);
+    }
+
+    /// Lots that left the book without a trade, and the order with them where it `is_gone`.
+    pub(super) fn release(
+        &mut self,
+        slot: u32,
+        owner: Owner,
+        action: Action,
+        lots: i64,
+        is_gone: bool,
+    ) {
+        if !self.share.owns(owner.1) {
+            return;
+        }
+        let spec = &self.symbols.at(slot).spec;
+        let place = self.users.settled_slot(owner);
+        let user = self.users.at_mut(place);
+        if is_gone {
+            user.note_closed();
+        }
+        let position = user.position_or(spec.id, || Position::new(spec, slot));
+        *position.pending(action) -= lots;
+        if position.is_empty() {
+            self.remove_if_empty(slot, place);
+        }
+    }
+
+    /// A record of a user, whose place is given, goes if it is empty, and its profit becomes money.
+    pub(super) fn remove_if_empty(&mut self, slot: u32, place: u32) {
+        let symbol = self.symbols.at(slot);
+        let user = self.users.at_mut(place);
+        if let Some(position) = user.take_empty_position(symbol.spec.id) {
+            let total = self.ledger.get_mut(symbol.quote);
+            total.note_stake(position.stake(), Stake::default());
+            if position.profit != 0 {
+                let balance = user.balance_mut(symbol.spec.quote_currency);
+                total.add(balance, position.profit.into());
+            }
         }
     }
 }

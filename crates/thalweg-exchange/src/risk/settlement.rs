@@ -1,7 +1,8 @@
 //! Settlement: books what a command made happen, from the command and its events alone.
 
 use super::Risk;
-use crate::command::{Action, Command, OrderType, Place};
+use super::limits::OwnOrder;
+use crate::command::{Action, Command, OrderType, Place, SymbolSpec};
 use crate::event::{Event, Events, UserHint};
 use crate::ids::UserId;
 use crate::result_code::ResultCode;
@@ -12,16 +13,22 @@ pub(super) type Owner = (UserHint, UserId);
 
 /// What the command's own order did, all trades together, to be booked once.
 #[derive(Default)]
-struct Taken {
-    lots: i128,
+pub(super) struct Taken {
+    pub(super) lots: i128,
     /// Σ price·size.
-    cost: i128,
-    /// Σ hold price·size of a buying taker.
-    held: i128,
-    action: Option<Action>,
+    pub(super) cost: i128,
+    /// Σ hold price·size of a buying taker, and its hold price.
+    pub(super) held: i128,
+    pub(super) hold: i64,
+    pub(super) action: Option<Action>,
     /// Rejected lots of an order that holds a budget.
     rejected: i128,
+    /// Σ of what the makers pay, less what they get, where fees are of the value.
+    pub(super) maker_fees: i128,
 }
+
+/// Money that comes back, goods, and fees.
+pub(super) type Paid = (i128, i128, i128);
 
 impl Risk {
     /// Books the events of a command: what its checks held is paid, or given back.
@@ -70,7 +77,8 @@ impl Risk {
             return;
         };
         if self.symbols.at(slot).is_pair() {
-            self.settle_pair(command, slot, uid, events);
+            let own = OwnOrder::of(command);
+            self.settle_pair(command, (slot, uid), own, events);
         } else if self.symbols.at(slot).is_futures() && self.rules.margin_trading {
             self.settle_futures(command, (slot, uid), events);
         }
@@ -80,8 +88,8 @@ impl Risk {
     pub(super) fn settle_pair(
         &mut self,
         command: &Command,
-        slot: u32,
-        uid: UserId,
+        (slot, uid): (u32, UserId),
+        mut own: OwnOrder,
         events: &[Event],
     ) {
         let place = command.place();
@@ -96,41 +104,40 @@ impl Risk {
         for (at, event) in events.iter().enumerate() {
             match *event {
                 Event::Trade {
-                    price,
                     size,
-                    maker_uid,
-                    maker_user,
-                    bidder_hold_price: hold,
-                    taker_action,
+                    taker_completed,
                     ..
                 } => {
-                    taken.note(price, size, hold, taker_action);
-                    let maker = (maker_user, maker_uid);
-                    self.settle_maker(slot, maker, taker_action, (price, size, hold));
+                    own.note_trade(size, taker_completed);
+                    self.settle_trade(slot, event, &mut taken);
                 }
                 Event::Reject {
                     size,
                     bidder_hold_price,
                     ..
                 } => {
+                    own.note_lots(size);
                     if budget.is_some() {
                         taken.rejected += i128::from(size);
                     } else if let Some(place) = place {
                         // Quirk: this is too much for an IOC_BUDGET BID that is not filled.
                         let owner = (UserHint::UNKNOWN, uid);
-                        self.give_back(slot, owner, place.action, size, bidder_hold_price);
+                        let lots = (size, bidder_hold_price);
+                        self.give_back(slot, owner, place.action, lots, false);
                     }
                 }
                 Event::Reduce {
                     size,
+                    completed,
                     bidder_hold_price,
                     user,
                     action,
                     ..
                 } => {
-                    self.give_back(slot, (user, uid), action, size, bidder_hold_price);
+                    let lots = (size, bidder_hold_price);
+                    self.give_back(slot, (user, uid), action, lots, completed);
                 }
-                Event::Removed { .. } => self.settle_removed(event),
+                Event::Removed { .. } => self.settle_removed_by(&mut own, uid, event),
                 Event::Triggered { .. } => {
                     triggered = at;
                     break;
@@ -138,10 +145,35 @@ impl Risk {
                 Event::Uncrossed { .. } | Event::Refilled { .. } => {}
             }
         }
-        self.settle_taker(slot, uid, budget, &taken);
+        self.settle_taker((slot, uid), budget, &taken, own.is_gone());
         if triggered < events.len() {
             self.settle_triggered(slot, &events[triggered..]);
         }
+    }
+
+    #[inline]
+    fn settle_trade(&mut self, slot: u32, event: &Event, taken: &mut Taken) {
+        let Event::Trade {
+            price,
+            size,
+            maker_uid,
+            maker_user,
+            maker_completed,
+            bidder_hold_price: hold,
+            taker_action,
+            ..
+        } = *event
+        else {
+            return;
+        };
+        taken.note(price, size, hold, taker_action);
+        let spec = &self.symbols.at(slot).spec;
+        if spec.fees_are_of_value() {
+            taken.maker_fees += spec.maker_fee_of(size, price);
+        }
+        let maker = (maker_user, maker_uid);
+        let trade = (price, size, hold, maker_completed);
+        self.settle_maker(slot, maker, taker_action, trade);
     }
 
     /// Amounts are computed in 64 bits. Where that fails, or a balance is below zero, it is done
@@ -152,14 +184,21 @@ impl Risk {
         slot: u32,
         maker: Owner,
         taker_action: Action,
-        (price, size, hold): (i64, i64, i64),
+        (price, size, hold, is_gone): (i64, i64, i64, bool),
     ) {
         if !self.share.owns(maker.1) {
             return;
         }
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
+        if spec.fees_are_of_value() {
+            let trade = (price, size, hold, is_gone);
+            return self.settle_maker_by_value(slot, maker, taker_action, trade);
+        }
         let user = self.users.settled(maker);
+        if is_gone {
+            user.note_closed();
+        }
         let quote = user.balance_mut(spec.quote_currency);
         let [lots, scale, maker_fee, taker_fee] =
             [size, spec.quote_scale, spec.maker_fee, spec.taker_fee];
@@ -192,31 +231,31 @@ impl Risk {
         }
     }
 
-    /// `budget`: a buyer's new order for whose whole size a budget is held.
-    fn settle_taker(&mut self, slot: u32, uid: UserId, budget: Option<&Place>, taken: &Taken) {
+    /// The same where fees are a part of the value.
+    #[inline(never)]
+    fn settle_maker_by_value(
+        &mut self,
+        slot: u32,
+        maker: Owner,
+        taker_action: Action,
+        (price, size, hold, is_gone): (i64, i64, i64, bool),
+    ) {
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
-        let scale = i128::from(spec.quote_scale);
-        let taker_fee = i128::from(spec.taker_fee);
-        let goods = taken.lots * i128::from(spec.base_scale);
-        let (quote, base) = if let Some(place) = budget {
-            // The budget, and the fees of what was rejected, less what was paid.
-            let left = (i128::from(place.price) - taken.cost) * scale;
-            (left + taken.rejected * taker_fee, goods)
-        } else {
-            match taken.action {
-                None => return,
-                Some(Action::Ask) => (taken.cost * scale - taken.lots * taker_fee, 0),
-                // The fee part of what was held is kept: it is the taker's fee.
-                Some(Action::Bid) => ((taken.held - taken.cost) * scale, goods),
-            }
+        let lots = i128::from(size);
+        let value = lots * i128::from(price) * i128::from(spec.quote_scale);
+        let paid = value + spec.maker_fee_of(size, price);
+        let (quote, base) = match taker_action {
+            Action::Ask => (
+                lots * spec.held_per_lot(hold) - paid,
+                lots * i128::from(spec.base_scale),
+            ),
+            Action::Bid => (value + value - paid, 0),
         };
-        if !self.share.owns(uid) {
-            return;
+        let user = self.users.settled(maker);
+        if is_gone {
+            user.note_closed();
         }
-        let fees = (taker_fee + i128::from(spec.maker_fee)) * taken.lots;
-        self.ledger.get_mut(symbol.quote).add_fees(fees);
-        let user = self.users.settled((UserHint::UNKNOWN, uid));
         let balance = user.balance_mut(spec.quote_currency);
         self.ledger.pay_exactly(symbol.quote, balance, quote);
         if base != 0 {
@@ -225,14 +264,48 @@ impl Risk {
         }
     }
 
-    /// Gives back what was held for lots of an order in a pair.
+    /// `budget`: a buyer's new order for whose whole size a budget is held.
+    fn settle_taker(
+        &mut self,
+        (slot, uid): (u32, UserId),
+        budget: Option<&Place>,
+        taken: &Taken,
+        is_gone: bool,
+    ) {
+        let symbol = self.symbols.at(slot);
+        let spec = &symbol.spec;
+        let paid = if spec.fees_are_of_value() {
+            taken.paid_by_value(spec, budget)
+        } else {
+            taken.paid_per_lot(spec, budget)
+        };
+        if !self.share.owns(uid) || paid.is_none() && !is_gone {
+            return;
+        }
+        let user = self.users.settled((UserHint::UNKNOWN, uid));
+        if is_gone {
+            user.note_closed();
+        }
+        let Some((quote, base, fees)) = paid else {
+            return;
+        };
+        self.ledger.get_mut(symbol.quote).add_fees(fees);
+        let balance = user.balance_mut(spec.quote_currency);
+        self.ledger.pay_exactly(symbol.quote, balance, quote);
+        if base != 0 {
+            let balance = user.balance_mut(spec.base_currency);
+            self.ledger.pay_exactly(symbol.base, balance, base);
+        }
+    }
+
+    /// Gives back what was held for lots of an order in a pair, which may be gone with them.
     pub(super) fn give_back(
         &mut self,
         slot: u32,
         owner: Owner,
         action: Action,
-        lots: i64,
-        hold: i64,
+        (lots, hold): (i64, i64),
+        is_gone: bool,
     ) {
         if !self.share.owns(owner.1) {
             return;
@@ -244,14 +317,14 @@ impl Risk {
         let amount = symbol.money(action, lots, hold);
         // Whoever is paid has a record afterwards, even where nothing is booked.
         let user = self.users.settled(owner);
+        if is_gone {
+            user.note_closed();
+        }
         let total = [symbol.base, symbol.quote][side];
         let balance = user.balance_mut(currency);
         self.ledger.pay(total, balance, amount, || match action {
             Action::Ask => i128::from(lots) * i128::from(spec.base_scale),
-            Action::Bid => {
-                let value = i128::from(hold) * i128::from(spec.quote_scale);
-                i128::from(lots) * (value + i128::from(spec.taker_fee))
-            }
+            Action::Bid => i128::from(lots) * spec.held_per_lot(hold),
         });
     }
 }
@@ -285,6 +358,27 @@ impl Taken {
         self.lots += i128::from(size);
         self.cost += i128::from(price) * i128::from(size);
         self.held += i128::from(hold) * i128::from(size);
+        self.hold = hold;
         self.action = Some(action);
+    }
+
+    /// What the taker gets back of the quote currency, what it bought, and the fees of both sides;
+    /// `None` where it traded nothing.
+    #[inline]
+    fn paid_per_lot(&self, spec: &SymbolSpec, budget: Option<&Place>) -> Option<Paid> {
+        let scale = i128::from(spec.quote_scale);
+        let taker_fee = i128::from(spec.taker_fee);
+        let goods = self.lots * i128::from(spec.base_scale);
+        let fees = (taker_fee + i128::from(spec.maker_fee)) * self.lots;
+        if let Some(place) = budget {
+            // The budget, and the fees of what was rejected, less what was paid.
+            let left = (i128::from(place.price) - self.cost) * scale;
+            return Some((left + self.rejected * taker_fee, goods, fees));
+        }
+        Some(match self.action? {
+            Action::Ask => (self.cost * scale - self.lots * taker_fee, 0, fees),
+            // The fee part of what was held is kept: it is the taker's fee.
+            Action::Bid => ((self.held - self.cost) * scale, goods, fees),
+        })
     }
 }

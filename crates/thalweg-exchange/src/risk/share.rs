@@ -106,6 +106,8 @@ impl Risk {
             },
             clock: self.clock,
             is_short_elsewhere: false,
+            limits: self.limits,
+            calm_limits: self.calm_limits,
         }
     }
 
@@ -139,6 +141,9 @@ impl Risk {
     /// Brings from another share what this share's check of `command` may read.
     pub(crate) fn gather(&mut self, other: &mut Self, command: &Command) {
         match command {
+            Command::PayFees { currency, .. } => {
+                self.ledger.take_over(&mut other.ledger, *currency);
+            }
             Command::Balance { uid, currency, .. } => {
                 self.ask_who_is_short(other, *uid, *currency);
                 self.ledger.take_over(&mut other.ledger, *currency);

@@ -192,13 +192,18 @@ impl Symbol {
     }
 
     /// What is held for lots of an order in a pair, in the currency of its side: units of the base
-    /// currency, or the reserve price and the taker fee. `None` beyond 64 bits.
+    /// currency, or the reserve price and its taker fee. `None` beyond 64 bits.
     #[inline]
     pub(super) fn money(&self, action: Action, lots: i64, reserve_price: i64) -> Option<i64> {
         let spec = &self.spec;
         // Both sides at once: which one it is cannot be foreseen.
         let price = [0, reserve_price][action as usize];
-        let more = [spec.base_scale, spec.taker_fee][action as usize];
+        let fee = if spec.fees_are_of_value() {
+            self.fee_of_value_held(price)?
+        } else {
+            spec.taker_fee
+        };
+        let more = [spec.base_scale, fee][action as usize];
         let per_lot = price.checked_mul(spec.quote_scale)?.checked_add(more)?;
         per_lot.checked_mul(lots)
     }
@@ -230,20 +235,12 @@ impl Symbol {
 
 /// Refuses a symbol that has no meaning, or that the rules forbid.
 pub(super) fn check_spec(spec: &SymbolSpec, rules: &Rules) -> Result<(), ResultCode> {
-    let not_negative = [
-        spec.taker_fee,
-        spec.maker_fee,
-        spec.margin_buy,
-        spec.margin_sell,
-    ];
-    if spec.base_scale < 1 || spec.quote_scale < 1 || not_negative.iter().any(|&value| value < 0) {
+    let is_negative = |margin: i64| margin < 0;
+    let margins = [spec.margin_buy, spec.margin_sell];
+    if spec.base_scale < 1 || spec.quote_scale < 1 || margins.into_iter().any(is_negative) {
         return Err(ResultCode::SymbolInvalidSpec);
     }
-    let pair = spec.symbol_type == SymbolType::CurrencyPair;
-    if pair && rules.refuse_maker_fee_over_taker && spec.maker_fee > spec.taker_fee {
-        return Err(ResultCode::SymbolMakerFeeOverTakerFee);
-    }
-    Ok(())
+    spec.check_fees(rules)
 }
 
 /// All symbols.

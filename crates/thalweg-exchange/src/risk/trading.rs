@@ -16,6 +16,13 @@ type Checked = Result<ResultCode, ResultCode>;
 
 impl Risk {
     pub(super) fn check_place(&mut self, place: &Place) -> Checked {
+        let code = self.check_lots(place, true)?;
+        self.note_order(place);
+        Ok(code)
+    }
+
+    /// The check of lots of a new order, or further ones of one that was counted.
+    pub(super) fn check_lots(&mut self, place: &Place, is_new: bool) -> Checked {
         if place.flags != OrderFlags::NONE {
             check_flags(place)?;
         }
@@ -57,11 +64,15 @@ impl Risk {
                 return Err(ResultCode::RiskPriceNotPositive);
             }
         }
-        if is_futures {
-            let owner = self.users.slot(place.uid).expect("looked up before");
-            return self.check_place_futures(place, owner, slot);
+        let owner = self.users.slot(place.uid).expect("looked up before");
+        if is_new {
+            self.check_limits(place, self.users.at(owner))?;
         }
-        self.check_place_pair(place, slot)
+        if is_futures {
+            self.check_place_futures(place, owner, slot)
+        } else {
+            self.check_place_pair(place, slot)
+        }
     }
 
     fn check_place_pair(&mut self, place: &Place, slot: u32) -> Checked {
@@ -185,20 +196,19 @@ pub(super) fn hold(spec: &SymbolSpec, place: &Place) -> Result<i64, ResultCode> 
             if reserve_price != price {
                 return Err(ResultCode::RiskNsf);
             }
-            let fees = size.checked_mul(spec.taker_fee).ok_or(OVERFLOW)?;
+            let fees = spec.taker_fee_of(size.into(), price.into());
+            let fees = i64::try_from(fees).map_err(|_| OVERFLOW)?;
             value(price)?.checked_add(fees).ok_or(OVERFLOW)
         }
         Action::Bid => {
             if reserve_price < price {
                 return Err(ResultCode::RiskNsf);
             }
-            let per_lot = value(reserve_price)?
-                .checked_add(spec.taker_fee)
-                .ok_or(OVERFLOW)?;
+            let per_lot = i64::try_from(spec.held_per_lot(reserve_price)).map_err(|_| OVERFLOW)?;
             size.checked_mul(per_lot).ok_or(OVERFLOW)
         }
         Action::Ask => {
-            if value(price)? < spec.taker_fee {
+            if i128::from(value(price)?) < spec.fee_held(price) {
                 return Err(ResultCode::RiskNsf);
             }
             size.checked_mul(spec.base_scale).ok_or(OVERFLOW)

@@ -7,11 +7,13 @@
 
 mod positions;
 mod share;
+mod terms;
 mod waiting;
 
 use std::collections::BTreeMap;
 
 use self::positions::Positions;
+use super::limits::{Retired, Terms};
 use super::position::Position;
 use super::settlement::Owner;
 use crate::event::UserHint;
@@ -43,6 +45,8 @@ pub struct User {
     pub status: UserStatus,
     /// True of a record that was removed and whose slot is free.
     is_gone: bool,
+    /// Open orders; see [`limits`](super::limits).
+    pub(super) open: u16,
     /// The transaction id of the last balance adjustment.
     pub last_transaction_id: i64,
     /// What the balances of the same places are in. The first that fits is meant.
@@ -61,6 +65,7 @@ struct Far {
     accounts: Vec<(CurrencyId, i64)>,
     /// By ascending currency, none of which is zero.
     waiting: Vec<(CurrencyId, i128)>,
+    terms: Terms,
 }
 
 impl PartialEq for User {
@@ -71,6 +76,9 @@ impl PartialEq for User {
             && self.balances().eq(other.balances())
             && self.positions() == other.positions()
             && self.waiting() == other.waiting()
+            && self.open_orders() == other.open_orders()
+            && self.limits() == other.limits()
+            && self.ids() == other.ids()
     }
 }
 
@@ -82,6 +90,7 @@ impl User {
             uid,
             status,
             is_gone: false,
+            open: 0,
             last_transaction_id: 0,
             currencies: [CurrencyId(0); NEAR],
             balances: [0; NEAR],
@@ -234,8 +243,8 @@ pub(super) struct Users {
     /// Sticky: a user was removed. Until then every user ever named has a record, and every one
     /// of them is active.
     lost_any: bool,
-    /// The last transaction ids of removed users, as far as they are kept.
-    retired: BTreeMap<UserId, i64>,
+    /// What is kept of removed users.
+    retired: BTreeMap<UserId, Retired>,
 }
 
 impl Users {
@@ -309,8 +318,10 @@ impl Users {
     /// Adds a user who is not here yet, and says where.
     pub(super) fn add(&mut self, uid: UserId, status: UserStatus) -> u32 {
         let mut user = User::new(uid, status);
-        if self.lost_any {
-            user.last_transaction_id = self.retired.remove(&uid).unwrap_or(0);
+        if self.lost_any
+            && let Some(retired) = self.retired.remove(&uid)
+        {
+            user.take_up(retired);
         }
         let slot = self.users.insert(user);
         self.index.insert(uid.0, slot);
@@ -344,13 +355,14 @@ impl Users {
         self.add(uid, UserStatus::Suspended)
     }
 
-    /// Removes a user; `keep` the last transaction id for the day when the user comes back.
+    /// Removes a user; `keep` the last transaction id for the day when the user comes back, as
+    /// limits and the number of open orders are.
     pub(super) fn remove(&mut self, uid: UserId, keep: bool) {
         let users = &self.users;
         if let Some(slot) = self.index.remove(uid.0, |slot| users[slot].uid.0) {
-            let last = self.users[slot].last_transaction_id;
-            if keep && last != 0 {
-                self.retired.insert(uid, last);
+            let retired = self.users[slot].retire(keep);
+            if retired != Retired::default() {
+                self.retired.insert(uid, retired);
             }
             // What is left there still has the id.
             self.users[slot].is_gone = true;
@@ -359,8 +371,8 @@ impl Users {
         }
     }
 
-    /// The last transaction ids of removed users, by ascending id of the user.
-    pub(super) const fn retired(&self) -> &BTreeMap<UserId, i64> {
+    /// What is kept of removed users, by ascending id.
+    pub(super) const fn retired(&self) -> &BTreeMap<UserId, Retired> {
         &self.retired
     }
 

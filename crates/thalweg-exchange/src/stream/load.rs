@@ -126,6 +126,7 @@ fn header(text: &str) -> Result<SymbolSpec, StreamError> {
         maker_fee: fields.within("maker fee", NOT_NEGATIVE)?,
         margin_buy: fields.within("margin buy", NOT_NEGATIVE)?,
         margin_sell: fields.within("margin sell", NOT_NEGATIVE)?,
+        ..SymbolSpec::default()
     };
     fields.end()?;
     Ok(spec)

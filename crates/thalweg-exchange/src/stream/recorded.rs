@@ -226,6 +226,7 @@ fn symbol(mut fields: Fields<'_>) -> Result<SymbolSpec, StreamError> {
         maker_fee: fields.i64("maker fee")?,
         margin_buy: fields.i64("margin buy")?,
         margin_sell: fields.i64("margin sell")?,
+        ..SymbolSpec::default()
     };
     fields.end()?;
     Ok(spec)

@@ -13,8 +13,8 @@ use thalweg_exchange::market::{
 };
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
-    OrderFlags, OrderId, OrderType, Place, ResultCode, SelfTrade, SymbolId, SymbolSpec, SymbolType,
-    UserHint, UserId,
+    FeeUnit, OrderFlags, OrderId, OrderType, Place, ResultCode, SelfTrade, SymbolId, SymbolSpec,
+    SymbolType, UserHint, UserId, UserLimits,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -206,6 +206,42 @@ fn amendments_auctions_and_protections() {
 }
 
 #[test]
+fn fees_and_limits() {
+    let uid = UserId(1);
+    for (command, expected) in [
+        (
+            Command::PayFees {
+                uid,
+                currency: CurrencyId(7),
+                amount: 8,
+                transaction_id: 9,
+            },
+            format!("240000000e01000007000000{}", longs(&[1, 8, 9])),
+        ),
+        (
+            Command::SetLimits {
+                uid: Some(uid),
+                limits: Some(UserLimits {
+                    open_orders: 7,
+                    order_size: 8,
+                    ids_once: true,
+                }),
+            },
+            format!("1c0000000f01070007000000{}", longs(&[1, 8])),
+        ),
+        (
+            Command::SetLimits {
+                uid: None,
+                limits: None,
+            },
+            format!("1c0000000f01000000000000{}", longs(&[0, 0])),
+        ),
+    ] {
+        assert_eq!(shown(&command), expected, "{command:?}");
+    }
+}
+
+#[test]
 fn batches() {
     let spec = SymbolSpec {
         id: SymbolId(2),
@@ -218,11 +254,18 @@ fn batches() {
         maker_fee: 8,
         margin_buy: 9,
         margin_sell: 10,
+        ..SymbolSpec::default()
     };
     let ids = "02000000010000000300000004000000";
     let fields = longs(&[5, 6, 7, 8, 9, 10]);
     let expected = format!("4c0000001401000001000000{ids}{fields}");
     assert_eq!(shown(&Command::AddSymbols([spec].into())), expected);
+    let of_value = SymbolSpec {
+        fee_unit: FeeUnit::Millionth,
+        ..spec
+    };
+    let expected = expected.replacen("0200000001000000", "0200000001010000", 1);
+    assert_eq!(shown(&Command::AddSymbols([of_value].into())), expected);
     let accounts = [
         AccountSpec {
             uid: UserId(1),

@@ -11,8 +11,8 @@ use thalweg_exchange::market::{
 };
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
-    OrderFlags, OrderId, OrderType, Place, Removal, ResultCode, SymbolId, SymbolSpec, SymbolType,
-    UserHint, UserId,
+    FeeUnit, OrderFlags, OrderId, OrderType, Place, Removal, ResultCode, SymbolId, SymbolSpec,
+    SymbolType, UserHint, UserId, UserLimits,
 };
 
 /// Numbers of every size, and the extreme ones often.
@@ -94,8 +94,10 @@ fn spec() -> impl Strategy<Value = SymbolSpec> {
     ];
     let ids = (symbol(), currency(), currency());
     let numbers = prop::array::uniform6(number());
-    (ids, prop::sample::select(types), numbers).prop_map(
-        |((id, base_currency, quote_currency), symbol_type, numbers)| SymbolSpec {
+    let units = vec![FeeUnit::PerLot, FeeUnit::Millionth];
+    let kinds = (prop::sample::select(types), prop::sample::select(units));
+    (ids, kinds, numbers).prop_map(
+        |((id, base_currency, quote_currency), (symbol_type, fee_unit), numbers)| SymbolSpec {
             id,
             symbol_type,
             base_currency,
@@ -106,6 +108,7 @@ fn spec() -> impl Strategy<Value = SymbolSpec> {
             maker_fee: numbers[3],
             margin_buy: numbers[4],
             margin_sell: numbers[5],
+            fee_unit,
         },
     )
 }
@@ -157,9 +160,29 @@ fn of_a_user() -> impl Strategy<Value = Command> {
                 kind,
             }
         }),
+        (uid(), currency(), number(), number()).prop_map(
+            |(uid, currency, amount, transaction_id)| Command::PayFees {
+                uid,
+                currency,
+                amount,
+                transaction_id,
+            }
+        ),
         (option::of(uid()), option::of(symbol()))
             .prop_map(|(uid, symbol)| Command::CancelAll { uid, symbol }),
         uid().prop_map(|uid| Command::Disconnect { uid }),
+        (
+            option::of(uid()),
+            option::of((any::<u32>(), number(), any::<bool>()))
+        )
+            .prop_map(|(uid, limits)| Command::SetLimits {
+                uid,
+                limits: limits.map(|(open_orders, order_size, ids_once)| UserLimits {
+                    open_orders,
+                    order_size,
+                    ids_once,
+                }),
+            }),
     ]
 }
 

@@ -4,8 +4,8 @@
 use std::sync::Arc;
 
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, OrderFlags,
-    OrderId, OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId,
+    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, FeeUnit,
+    OrderFlags, OrderId, OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
 };
 
 /// The most commands of one input.
@@ -187,7 +187,27 @@ impl<'b> Words<'b> {
                 symbol: self.symbol(),
                 ticks: self.number(),
             },
+            27..29 => self.of_an_operator(op),
             _ => Command::Reset,
+        }
+    }
+
+    fn of_an_operator(&mut self, op: u8) -> Command {
+        match op {
+            27 => Command::SetLimits {
+                uid: (self.byte() & 1 == 1).then(|| self.uid()),
+                limits: (self.byte() & 1 == 1).then(|| UserLimits {
+                    open_orders: self.number() as u32,
+                    order_size: self.number(),
+                    ids_once: self.byte() & 1 == 1,
+                }),
+            },
+            _ => Command::PayFees {
+                uid: self.uid(),
+                currency: CurrencyId(i32::from(self.below(3))),
+                amount: self.number(),
+                transaction_id: self.number(),
+            },
         }
     }
 
@@ -207,6 +227,7 @@ impl<'b> Words<'b> {
             maker_fee: self.number(),
             margin_buy: self.number(),
             margin_sell: self.number(),
+            fee_unit: [FeeUnit::PerLot, FeeUnit::Millionth][usize::from(self.below(2))],
         }
     }
 

@@ -2,8 +2,8 @@
 
 use proptest::prelude::*;
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, OrderFlags,
-    OrderId, OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId,
+    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, FeeUnit,
+    OrderFlags, OrderId, OrderType, Place, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
 };
 
 use crate::market::{FUTURES, GOODS, MONEY, PAIR, buy, of_type, sell};
@@ -21,8 +21,43 @@ pub(crate) const RIVAL: UserId = UserId(8);
 /// What those two pay in, of each currency.
 pub(crate) const DEPOSIT: i64 = 1_000_000_000_000;
 
+/// The fees of [`SYMBOLS`], of takers and makers, and their unit.
+pub(crate) type Fees = (FeeUnit, [(i64, i64); 4]);
+
+pub(crate) const USUAL: Fees = (FeeUnit::PerLot, [(40, 3), (2, 1), (40, 0), (0, 7)]);
+
+/// Fees per lot, with rebates, and of the value: a twentieth, all of it, a tenth of what is opened.
+pub(crate) fn fees() -> impl Strategy<Value = Fees> {
+    let (lots, value) = (FeeUnit::PerLot, FeeUnit::Millionth);
+    let with_rebates = (lots, [(40, -40), (2, 1), (40, -3), (0, 7)]);
+    let of_value = (
+        value,
+        [
+            (50_000, -50_000),
+            (100_000, 30_000),
+            (1_000_000, 7),
+            (0, 90_000),
+        ],
+    );
+    let of_little = (
+        value,
+        [
+            (100, 100),
+            (1, 0),
+            (333_333, -333_332),
+            (1_000_000, 1_000_000),
+        ],
+    );
+    prop_oneof![
+        3 => Just(USUAL),
+        1 => Just(with_rebates),
+        2 => Just(of_value),
+        1 => Just(of_little),
+    ]
+}
+
 /// Symbols, bands, and users with money: hostile ones with little, or with much.
-pub(crate) fn opening(money: i64) -> Vec<Command> {
+pub(crate) fn opening(money: i64, (fee_unit, fees): Fees) -> Vec<Command> {
     let spec = |id, symbol_type, base, quote, (taker_fee, maker_fee), margin| SymbolSpec {
         id,
         symbol_type,
@@ -34,14 +69,15 @@ pub(crate) fn opening(money: i64) -> Vec<Command> {
         maker_fee,
         margin_buy: margin,
         margin_sell: margin / 2,
+        fee_unit,
     };
     let pair = SymbolType::CurrencyPair;
     let futures = SymbolType::Futures;
     let specs = [
-        spec(PAIR, pair, GOODS, MONEY, (40, 3), 0),
-        spec(OTHER_PAIR, pair, MONEY, COINS, (40, 0), 0),
-        spec(FUTURES, futures, GOODS, MONEY, (2, 1), 4),
-        spec(OTHER_FUTURES, futures, COINS, MONEY, (0, 7), 300),
+        spec(PAIR, pair, GOODS, MONEY, fees[0], 0),
+        spec(OTHER_PAIR, pair, MONEY, COINS, fees[2], 0),
+        spec(FUTURES, futures, GOODS, MONEY, fees[1], 4),
+        spec(OTHER_FUTURES, futures, COINS, MONEY, fees[3], 300),
     ];
     let account = |uid, money| AccountSpec {
         uid,
@@ -196,6 +232,35 @@ fn balance() -> impl Strategy<Value = Command> {
     })
 }
 
+/// Of fees that may not be there, some of them again.
+fn payment_of_fees() -> impl Strategy<Value = Command> {
+    let amount =
+        prop_oneof![4 => 1..60_i64, 1 => prop::sample::select(vec![i64::MIN, 0, i64::MAX])];
+    let currency = prop::sample::select(CURRENCIES.to_vec());
+    (uid(), currency, amount, 0..60_i64).prop_map(|(uid, currency, amount, id)| Command::PayFees {
+        uid,
+        currency,
+        amount,
+        transaction_id: 2_000_000_000 + id,
+    })
+}
+
+fn limits() -> impl Strategy<Value = Command> {
+    let limits =
+        (0..6_u32, 1..9_i64, any::<bool>()).prop_map(|(open_orders, order_size, ids_once)| {
+            UserLimits {
+                open_orders,
+                order_size,
+                ids_once,
+            }
+        });
+    // Those of everybody would keep the rival from trading.
+    (uid(), prop::option::of(limits)).prop_map(|(uid, limits)| Command::SetLimits {
+        uid: Some(uid),
+        limits,
+    })
+}
+
 fn of_an_order() -> impl Strategy<Value = Command> {
     let numbers = (price(), size(), size());
     (uid(), symbol(), 0..12_i64, numbers, 0..6_u8).prop_map(|(uid, symbol, id, numbers, kind)| {
@@ -272,6 +337,8 @@ fn of_the_market() -> impl Strategy<Value = Command> {
         2 => symbol().prop_map(|symbol| Command::Unhalt { symbol }),
         1 => symbol().prop_map(|symbol| Command::RemoveSymbol { symbol }),
         2 => (0..40_i64).prop_map(|time| Command::Clock { time }),
+        16 => payment_of_fees(),
+        4 => limits(),
         2 => uid().prop_map(|uid| Command::Suspend { uid }),
         2 => uid().prop_map(|uid| Command::Resume { uid }),
         1 => uid().prop_map(|uid| Command::AddUser { uid }),
@@ -303,8 +370,8 @@ fn dump() -> impl Strategy<Value = Vec<Command>> {
 pub(crate) fn users_alone(length: usize) -> impl Strategy<Value = Vec<Command>> {
     let money = prop::sample::select(vec![60, 700, 9_000, 1 << 40]);
     let commands = prop::collection::vec(of_a_user(), 1..length);
-    (money, dump(), commands).prop_map(|(money, dump, commands)| {
-        let mut all = opening(money);
+    (money, fees(), dump(), commands).prop_map(|(money, fees, dump, commands)| {
+        let mut all = opening(money, fees);
         all.extend(dump);
         all.extend(commands);
         all
@@ -363,8 +430,8 @@ pub(crate) fn everybody(length: usize) -> impl Strategy<Value = Vec<Command>> {
     let money = prop::sample::select(vec![0, 160, 170, 700, 9_000, 1 << 40]);
     let any = prop_oneof![9 => of_a_user(), 1 => of_the_market()];
     let any = prop_oneof![30 => any.prop_map(|one| vec![one]), 1 => squeeze(), 1 => come_back()];
-    (money, prop::collection::vec(any, 1..length)).prop_map(|(money, commands)| {
-        let mut all = opening(money);
+    (money, fees(), prop::collection::vec(any, 1..length)).prop_map(|(money, fees, commands)| {
+        let mut all = opening(money, fees);
         all.extend(commands.concat());
         all
     })

@@ -1,6 +1,7 @@
 //! Under the default rules nobody is robbed: what was once possible, and properties over hostile
 //! users who work together.
 
+mod fees;
 mod hostile;
 mod market;
 mod placements;

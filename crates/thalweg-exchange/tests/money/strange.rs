@@ -3,11 +3,11 @@
 
 use proptest::prelude::*;
 use thalweg_exchange::{
-    AccountSpec, AdjustmentKind, Command, ConditionalOrder, CurrencyId, OrderId, OrderType, Place,
-    Rules, SymbolId, SymbolSpec, SymbolType, UserId,
+    AccountSpec, AdjustmentKind, Command, ConditionalOrder, CurrencyId, FeeUnit, OrderId,
+    OrderType, Place, Rules, SymbolId, SymbolSpec, SymbolType, UserId,
 };
 
-use crate::hostile::{CURRENCIES, SYMBOLS, everybody, of_a_user, opening};
+use crate::hostile::{CURRENCIES, SYMBOLS, USUAL, everybody, of_a_user, opening};
 use crate::placements::same_under_every_placement;
 use crate::watch::nobody_is_robbed;
 
@@ -129,7 +129,7 @@ fn symbols_again(is_tame: bool) -> impl Strategy<Value = Vec<Command>> {
     let currencies = prop::sample::select(vec![(0, 1), (1, 2), (2, 0), (1, 1)]);
     let change = prop::option::of((symbol_type, terms, currencies));
     (change, prop::sample::select(SYMBOLS.to_vec())).prop_map(|(change, id)| {
-        let mut commands = opening(0);
+        let mut commands = opening(0, USUAL);
         let Command::AddSymbols(specs) = &commands[0] else {
             unreachable!("symbols come first");
         };
@@ -149,6 +149,7 @@ fn symbols_again(is_tame: bool) -> impl Strategy<Value = Vec<Command>> {
                 maker_fee: terms[3],
                 margin_buy: terms[4],
                 margin_sell: terms[5],
+                fee_unit: [FeeUnit::PerLot, FeeUnit::Millionth][terms[4] as usize & 1],
             };
         }
         commands[0] = Command::AddSymbols([spec, spec].into());

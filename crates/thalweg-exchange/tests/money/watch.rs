@@ -1,6 +1,6 @@
 //! What must hold after every command, whatever users do.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -8,8 +8,8 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::state_text::write_state;
 use thalweg_exchange::{
-    Action, AdjustmentKind, Command, CurrencyId, Event, Events, OrderId, ResultCode, Rules, State,
-    SymbolId, SymbolType, UserId, apply,
+    Action, AdjustmentKind, Command, CurrencyId, Event, Events, FeeUnit, OrderId, ResultCode,
+    Rules, State, SymbolId, SymbolType, UserId, apply,
 };
 
 use crate::hostile::{
@@ -29,7 +29,9 @@ pub(crate) fn text(state: &State) -> String {
             text += &format!("R,{id},{negative},{reserved},{pool}\n");
         }
     }
-    text
+    let users = state.risk.users();
+    let counts = users.iter().map(|user| (user.uid, user.open_orders()));
+    text + &format!("{:?}\n", counts.collect::<Vec<_>>())
 }
 
 /// What a run does wrong, so that it must be noticed.
@@ -148,14 +150,33 @@ fn a_rival_can_trade(state: &State) -> Held {
     Ok(())
 }
 
+/// Open orders as they are counted, by user, and as the books have them.
+fn open_orders(state: &State) -> [BTreeMap<UserId, u64>; 2] {
+    let mut found: BTreeMap<UserId, u64> = BTreeMap::new();
+    for book in state.matching.books() {
+        let orders = book.orders(Action::Ask).chain(book.orders(Action::Bid));
+        let waiting = book.waiting().map(|stop| stop.place.uid);
+        for uid in orders.map(|order| order.uid).chain(waiting) {
+            *found.entry(uid).or_default() += 1;
+        }
+    }
+    for user in state.risk.users() {
+        found.entry(user.uid).or_default();
+    }
+    let counted = found.keys().map(|&uid| (uid, state.risk.open_orders(uid)));
+    [counted.collect(), found]
+}
+
 /// Sums that must agree, and signs.
 fn the_books_agree(state: &State) -> Held {
+    let [counted, open] = open_orders(state);
+    prop_assert_eq!(counted, open);
     for total in currency_totals(state) {
         prop_assert_eq!(total.sum(), 0, "{:?}", total);
     }
     for total in state.risk.currencies() {
         prop_assert_eq!((total.negative(), total.reserved()), (0, 0), "{:?}", total);
-        prop_assert!(total.pool() >= 0, "{:?}", total);
+        prop_assert!(total.pool() >= 0 && total.fees >= 0, "{:?}", total);
         let users = state.risk.users();
         let waiting: i128 = users.iter().map(|user| user.waiting_in(total.id)).sum();
         let positions = users.iter().flat_map(|user| user.positions());
@@ -191,6 +212,11 @@ impl Watch {
             return Ok(result);
         }
         if let Command::Balance {
+            uid,
+            transaction_id,
+            ..
+        }
+        | Command::PayFees {
             uid,
             transaction_id,
             ..
@@ -328,6 +354,7 @@ fn hostile_streams_reach_what_they_are_for() {
     let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
     let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), random);
     let (mut trades, mut debts, mut claims, mut paid_out, mut refused) = (0, 0, 0, 0, 0);
+    let (mut fees_paid, mut of_value) = (0, 0);
     for _ in 0..300 {
         let commands = everybody(120)
             .new_tree(&mut runner)
@@ -347,6 +374,14 @@ fn hostile_streams_reach_what_they_are_for() {
             let before = pools(&state);
             let result = apply(&mut state, command, &mut events);
             refused += usize::from(result == ResultCode::RiskNsf);
+            let is_paid = result == ResultCode::Success;
+            fees_paid += usize::from(is_paid && matches!(command, Command::PayFees { .. }));
+            let book = command.symbol().and_then(|id| state.matching.book(id));
+            let is_of_value = book.is_some_and(|book| book.spec().fee_unit != FeeUnit::PerLot);
+            let has_trade = events
+                .iter()
+                .any(|event| matches!(event, Event::Trade { .. }));
+            of_value += usize::from(has_trade && is_of_value);
             paid_out += usize::from(pools(&state) < before);
             let is_futures = |id: Option<SymbolId>| matches!(id, Some(FUTURES | OTHER_FUTURES));
             trades += usize::from(is_futures(command.symbol()) && events.len() > 1);
@@ -363,4 +398,5 @@ fn hostile_streams_reach_what_they_are_for() {
         trades > 100 && debts > 20 && claims > 100 && paid_out > 10 && refused > 500,
         "{all:?}"
     );
+    assert!(fees_paid > 10 && of_value > 300, "{fees_paid}, {of_value}");
 }

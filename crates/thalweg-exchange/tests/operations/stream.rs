@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use thalweg_exchange::{
     Action, Command, ConditionalOrder, CurrencyId, OrderFlags, OrderType, Rules, SymbolId,
-    SymbolSpec, SymbolType, UserId,
+    SymbolSpec, SymbolType, UserId, UserLimits,
 };
 
 use crate::commands::{self, Mix};
@@ -35,6 +35,7 @@ fn listing() -> impl Strategy<Value = Command> {
                 maker_fee: fee,
                 margin_buy: more,
                 margin_sell: fee,
+                ..SymbolSpec::default()
             };
             Command::AddSymbols([spec].into())
         },
@@ -42,12 +43,21 @@ fn listing() -> impl Strategy<Value = Command> {
 }
 
 fn operation() -> impl Strategy<Value = Command> {
-    let uid = prop::option::weighted(0.8, (0..7_i64).prop_map(UserId));
+    let uid = || prop::option::weighted(0.8, (0..7_i64).prop_map(UserId));
     let band = (-3..12_i64, 0..14_i64).prop_map(|(low, width)| (low, low + width - 1));
     let none = Just((i64::MIN, i64::MAX));
     prop_oneof![
-        6 => (uid, prop::option::weighted(0.7, symbol()))
+        6 => (uid(), prop::option::weighted(0.7, symbol()))
             .prop_map(|(uid, symbol)| Command::CancelAll { uid, symbol }),
+        1 => (uid(), prop::option::of((5..40_u32, 8..60_i64, prop::bool::weighted(0.2))))
+            .prop_map(|(uid, limits)| Command::SetLimits {
+                uid,
+                limits: limits.map(|(open_orders, order_size, ids_once)| UserLimits {
+                    open_orders,
+                    order_size,
+                    ids_once,
+                }),
+            }),
         4 => (0..7_i64).prop_map(|uid| Command::Disconnect { uid: UserId(uid) }),
         2 => (symbol(), prop_oneof![1 => band, 1 => none])
             .prop_map(|(symbol, (low, high))| Command::SetPriceBand { symbol, low, high }),

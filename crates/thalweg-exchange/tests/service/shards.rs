@@ -7,8 +7,8 @@ use proptest::prelude::*;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::{
-    AccountSpec, Command, ConditionalOrder, CurrencyId, OrderFlags, Place, Rules, State, SymbolId,
-    SymbolSpec, SymbolType, UserId,
+    AccountSpec, Command, ConditionalOrder, CurrencyId, FeeUnit, OrderFlags, Place, Rules, State,
+    SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
 };
 
 use super::commands::{Mix, accounts, command, extreme_command, rules, stream, symbols};
@@ -138,6 +138,7 @@ fn operation() -> impl Strategy<Value = Command> {
             maker_fee: fee,
             margin_buy: 5,
             margin_sell: 6,
+            fee_unit: [FeeUnit::PerLot, FeeUnit::Millionth][usize::from(base == 1)],
         },
     );
     let money = prop_oneof![8 => -3..500_i64, 1 => Just(i64::MAX - 4_000)];
@@ -153,6 +154,23 @@ fn operation() -> impl Strategy<Value = Command> {
         4 => (prop::option::of(uid()), prop::option::of(symbol()))
             .prop_map(|(uid, symbol)| Command::CancelAll { uid, symbol }),
         1 => uid().prop_map(|uid| Command::Disconnect { uid }),
+        1 => (prop::option::of(uid()), prop::option::of((0..9_u32, 1..30_i64, any::<bool>())))
+            .prop_map(|(uid, limits)| Command::SetLimits {
+                uid,
+                limits: limits.map(|(open_orders, order_size, ids_once)| UserLimits {
+                    open_orders,
+                    order_size,
+                    ids_once,
+                }),
+            }),
+        2 => (uid(), 1..=4_i32, 1..9_i64, 0..4_i64).prop_map(|(uid, currency, amount, more)| {
+            Command::PayFees {
+                uid,
+                currency: CurrencyId(currency * 10),
+                amount,
+                transaction_id: 2_000_000_000 + more,
+            }
+        }),
         2 => (symbol(), 0..9_i64, 5..30_i64)
             .prop_map(|(symbol, low, high)| Command::SetPriceBand { symbol, low, high }),
         2 => symbol().prop_map(|symbol| Command::Halt { symbol }),

@@ -4,14 +4,15 @@ use std::sync::Arc;
 
 use super::super::batch;
 use super::super::error::CodecError;
-use super::super::fields::{Reader, action, int, long, order_type};
+use super::super::fields::{Reader, action, int, long, nothing, order_type};
 use super::super::frame::{HEAD_BYTES, Head, kind};
 use super::{
-    AMEND_BYTES, BALANCE_BYTES, CANCEL, CANCEL_ALL_BYTES, CANCEL_BYTES, CONDITION_BITS, MOVE,
-    MOVE_BYTES, OF_SYMBOL, OF_USER, ONE_LONG_BYTES, ONE_SYMBOL_BYTES, PLACE, PLACE_BYTES,
-    PLACE_WITH_BYTES, REDUCE, SET_PRICE_BAND_BYTES, SIDE_BIT, SYMBOL_AND_LONG_BYTES,
+    AMEND_BYTES, BALANCE_BYTES, CANCEL, CANCEL_ALL_BYTES, CANCEL_BYTES, CONDITION_BITS, HAS_LIMITS,
+    IDS_ONCE, MOVE, MOVE_BYTES, OF_SYMBOL, OF_USER, ONE_LONG_BYTES, ONE_SYMBOL_BYTES, PLACE,
+    PLACE_BYTES, PLACE_WITH_BYTES, REDUCE, SET_LIMITS_BYTES, SET_PRICE_BAND_BYTES, SIDE_BIT,
+    SYMBOL_AND_LONG_BYTES,
 };
-use crate::command::{AdjustmentKind, Amend, Command, OrderType, Place};
+use crate::command::{AdjustmentKind, Amend, Command, OrderType, Place, UserLimits};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
 use crate::order_terms::{ConditionalOrder, OrderFlags};
 
@@ -143,22 +144,20 @@ fn decode_rare(bytes: &[u8], head: Head) -> Result<(Command, usize), CodecError>
                 _ => AdjustmentKind::Suspend,
             },
         },
+        kind::PAY_FEES => Command::PayFees {
+            currency: CurrencyId(fields.int()?),
+            uid: UserId(fields.long()?),
+            amount: fields.long()?,
+            transaction_id: fields.long()?,
+        },
+        kind::SET_LIMITS => set_limits(&mut fields, own[0])?,
         kind::CANCEL_ALL => cancel_all(&mut fields, own[0])?,
         kind::PLACE => Command::Place(order(&mut fields, own)?),
         kind::UNCROSS => Command::Uncross {
             symbol: SymbolId(fields.int()?),
             reference: fields.optional("the reference price of an auction without", own[0] != 0)?,
         },
-        kind::AMEND => Command::Amend(Arc::new(Amend {
-            symbol: SymbolId(fields.int()?),
-            uid: UserId(fields.long()?),
-            order_id: OrderId(fields.long()?),
-            action: action(own[0]),
-            reserve_price: fields.long()?,
-            size_before: fields.long()?,
-            price: fields.long()?,
-            size: fields.long()?,
-        })),
+        kind::AMEND => amend(&mut fields, own[0])?,
         kind::PLACE_WITH => Command::PlaceWith(Arc::new(conditional(&mut fields, own)?)),
         _ => of_symbol(kind, &mut fields)?,
     };
@@ -187,6 +186,13 @@ pub(in super::super) fn check(bytes: &[u8], head: Head) -> Result<[u8; 2], Codec
     if matches!(kind, kind::PLACE | kind::PLACE_WITH) {
         type_and_flags(own)?;
     }
+    if kind == kind::SET_LIMITS && own[0] & (HAS_LIMITS | IDS_ONCE) == IDS_ONCE {
+        return Err(CodecError::UnknownCode {
+            what: "what limits have",
+            at: 6,
+            code: own[0].into(),
+        });
+    }
     if kind == kind::PLACE_WITH && CONDITION_BITS.iter().all(|bit| own[0] & bit == 0) {
         return Err(CodecError::NoCondition);
     }
@@ -214,6 +220,43 @@ fn cancel_all(fields: &mut Reader<'_>, own: u8) -> Result<Command, CodecError> {
     Ok(Command::CancelAll {
         uid: uid.map(UserId),
         symbol: (own & OF_SYMBOL != 0).then_some(SymbolId(symbol)),
+    })
+}
+
+fn amend(fields: &mut Reader<'_>, own: u8) -> Result<Command, CodecError> {
+    Ok(Command::Amend(Arc::new(Amend {
+        symbol: SymbolId(fields.int()?),
+        uid: UserId(fields.long()?),
+        order_id: OrderId(fields.long()?),
+        action: action(own),
+        reserve_price: fields.long()?,
+        size_before: fields.long()?,
+        price: fields.long()?,
+        size: fields.long()?,
+    })))
+}
+
+fn set_limits(fields: &mut Reader<'_>, own: u8) -> Result<Command, CodecError> {
+    let has_limits = own & HAS_LIMITS != 0;
+    let ids_once = own & IDS_ONCE != 0;
+    let at = fields.at();
+    let open_orders = fields.int()?;
+    if !has_limits {
+        nothing(
+            "the open orders of limits that are taken away",
+            at,
+            open_orders.into(),
+        )?;
+    }
+    let uid = fields.optional("the user of limits of everybody", own & OF_USER != 0)?;
+    let order_size = fields.optional("the size of limits that are taken away", has_limits)?;
+    Ok(Command::SetLimits {
+        uid: uid.map(UserId),
+        limits: order_size.map(|order_size| UserLimits {
+            open_orders: open_orders.cast_unsigned(),
+            order_size,
+            ids_once,
+        }),
     })
 }
 
@@ -320,6 +363,8 @@ fn form(kind: u8) -> Option<Form> {
         kind::CANCEL_ALL => Form("a mass cancel", CANCEL_ALL_BYTES, [OF_USER | OF_SYMBOL, 0]),
         kind::ADD_USER => Form("a new user", ONE_LONG_BYTES, none),
         kind::BALANCE => Form("an adjustment", BALANCE_BYTES, [1, 0]),
+        kind::PAY_FEES => Form("a payment of fees", BALANCE_BYTES, none),
+        kind::SET_LIMITS => Form("limits", SET_LIMITS_BYTES, [7, 0]),
         kind::SUSPEND => Form("a suspension", ONE_LONG_BYTES, none),
         kind::RESUME => Form("a resumption", ONE_LONG_BYTES, none),
         kind::ADD_SYMBOLS => Form("a batch of symbols", batch::BYTES_MIN, none),

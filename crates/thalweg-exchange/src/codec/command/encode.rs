@@ -5,11 +5,12 @@ use super::super::error::CodecError;
 use super::super::fields::{Writer, put_int, put_longs};
 use super::super::frame::{Head, kind, room, room_for};
 use super::{
-    AMEND_BYTES, CANCEL, CANCEL_BYTES, CONDITION_BITS, MOVE, MOVE_BYTES, OF_SYMBOL, OF_USER,
-    PLACE_BYTES, PLACE_WITH_BYTES, REDUCE, SIDE_BIT, command_bytes,
+    AMEND_BYTES, BALANCE_BYTES, CANCEL, CANCEL_ALL_BYTES, CANCEL_BYTES, CONDITION_BITS, HAS_LIMITS,
+    IDS_ONCE, MOVE, MOVE_BYTES, OF_SYMBOL, OF_USER, PLACE_BYTES, PLACE_WITH_BYTES, REDUCE,
+    SET_LIMITS_BYTES, SIDE_BIT, command_bytes,
 };
-use crate::command::{Amend, Command, Place};
-use crate::ids::SymbolId;
+use crate::command::{Amend, Command, Place, UserLimits};
+use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::order_terms::ConditionalOrder;
 
 /// Writes a command's frame at the beginning of `out`; the result is its length in bytes. An order
@@ -114,17 +115,22 @@ fn encode_rare(command: &Command, out: &mut [u8]) -> Result<usize, CodecError> {
             transaction_id,
             kind: adjustment,
         } => {
-            out.head(length, kind::BALANCE, adjustment as u8);
-            out.int(currency.0);
-            out.longs([uid.0, amount, transaction_id]);
+            let kind = (kind::BALANCE, adjustment as u8);
+            put_payment(kind, (uid, currency), [amount, transaction_id], out);
         }
-        Command::CancelAll { uid, symbol } => {
-            let of_user = if uid.is_some() { OF_USER } else { 0 };
-            let of_symbol = if symbol.is_some() { OF_SYMBOL } else { 0 };
-            out.head(length, kind::CANCEL_ALL, of_user | of_symbol);
-            out.int(symbol.unwrap_or_default().0);
-            out.long(uid.unwrap_or_default().0);
-        }
+        Command::PayFees {
+            uid,
+            currency,
+            amount,
+            transaction_id,
+        } => put_payment(
+            (kind::PAY_FEES, 0),
+            (uid, currency),
+            [amount, transaction_id],
+            out,
+        ),
+        Command::SetLimits { uid, limits } => put_limits(uid, limits, out),
+        Command::CancelAll { uid, symbol } => put_cancel_all(uid, symbol, out),
         Command::AddSymbols(ref symbols) => {
             out.head(length, kind::ADD_SYMBOLS, 0);
             batch::put_symbols(symbols, out);
@@ -172,6 +178,37 @@ fn put_amend(amend: &Amend, out: &mut Writer<'_>) {
     out.longs([amend.uid.0, amend.order_id.0]);
     out.longs([amend.reserve_price, amend.size_before]);
     out.longs([amend.price, amend.size]);
+}
+
+fn put_payment(
+    (kind, own): (u8, u8),
+    (uid, currency): (UserId, CurrencyId),
+    numbers: [i64; 2],
+    out: &mut Writer<'_>,
+) {
+    out.head(BALANCE_BYTES, kind, own);
+    out.int(currency.0);
+    out.long(uid.0);
+    out.longs(numbers);
+}
+
+fn put_cancel_all(uid: Option<UserId>, symbol: Option<SymbolId>, out: &mut Writer<'_>) {
+    let of_user = if uid.is_some() { OF_USER } else { 0 };
+    let of_symbol = if symbol.is_some() { OF_SYMBOL } else { 0 };
+    out.head(CANCEL_ALL_BYTES, kind::CANCEL_ALL, of_user | of_symbol);
+    out.int(symbol.unwrap_or_default().0);
+    out.long(uid.unwrap_or_default().0);
+}
+
+fn put_limits(uid: Option<UserId>, limits: Option<UserLimits>, out: &mut Writer<'_>) {
+    let of_user = if uid.is_some() { OF_USER } else { 0 };
+    let has = if limits.is_some() { HAS_LIMITS } else { 0 };
+    let once = limits.is_some_and(|limits| limits.ids_once);
+    let once = if once { IDS_ONCE } else { 0 };
+    out.head(SET_LIMITS_BYTES, kind::SET_LIMITS, of_user | has | once);
+    out.int(limits.map_or(0, |limits| limits.open_orders.cast_signed()));
+    let size = limits.map_or(0, |limits| limits.order_size);
+    out.longs([uid.unwrap_or_default().0, size]);
 }
 
 fn put_conditional(order: &ConditionalOrder, out: &mut Writer<'_>) {

@@ -22,6 +22,7 @@ const ONE_LONG_BYTES: usize = 16;
 const ONE_SYMBOL_BYTES: usize = 12;
 const BALANCE_BYTES: usize = 36;
 const CANCEL_ALL_BYTES: usize = 20;
+const SET_LIMITS_BYTES: usize = 28;
 const SET_PRICE_BAND_BYTES: usize = 28;
 const AMEND_BYTES: usize = PLACE_BYTES + 8;
 /// Of a command that has one symbol and one price or number of ticks.
@@ -39,6 +40,9 @@ const CONDITION_BITS: [u8; 3] = [1 << 4, 1 << 5, 1 << 6];
 /// Bits of a mass cancel's first own byte: which of its two fields it has.
 const OF_USER: u8 = 1;
 const OF_SYMBOL: u8 = 2;
+/// Further bits of limits: there are some, and ids count once.
+const HAS_LIMITS: u8 = 2;
+const IDS_ONCE: u8 = 4;
 
 /// How long a command's frame is, in bytes.
 #[must_use]
@@ -55,10 +59,11 @@ pub fn command_bytes(command: &Command) -> usize {
         | Command::Resume { .. }
         | Command::Disconnect { .. }
         | Command::Clock { .. } => ONE_LONG_BYTES,
-        Command::Balance { .. } => BALANCE_BYTES,
+        Command::Balance { .. } | Command::PayFees { .. } => BALANCE_BYTES,
         Command::AddSymbols(symbols) => batch::symbols_bytes(symbols),
         Command::AddAccounts(accounts) => batch::accounts_bytes(accounts),
         Command::CancelAll { .. } => CANCEL_ALL_BYTES,
+        Command::SetLimits { .. } => SET_LIMITS_BYTES,
         Command::SetPriceBand { .. } => SET_PRICE_BAND_BYTES,
         Command::SetMarketProtection { .. } | Command::Uncross { .. } => SYMBOL_AND_LONG_BYTES,
         Command::Halt { .. }

@@ -18,8 +18,8 @@ impl Users {
         for user in self.sorted() {
             shares[share_of(user.uid)].copy(user);
         }
-        for (uid, last) in self.retired {
-            shares[share_of(uid)].retired.insert(uid, last);
+        for (uid, retired) in self.retired {
+            shares[share_of(uid)].retired.insert(uid, retired);
         }
         shares
     }
@@ -27,7 +27,9 @@ impl Users {
     /// Adds another share's users.
     pub(in crate::risk) fn join(&mut self, other: &Self) {
         self.lost_any |= other.lost_any;
-        self.retired.extend(&other.retired);
+        let retired = other.retired.iter();
+        self.retired
+            .extend(retired.map(|(&uid, retired)| (uid, retired.clone())));
         for user in other.sorted() {
             self.copy(user);
         }

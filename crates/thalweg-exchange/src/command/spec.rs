@@ -1,0 +1,109 @@
+//! What commands of those who run the market say of symbols and users.
+
+#[cfg(doc)]
+use super::Command;
+use crate::ids::{CurrencyId, SymbolId, UserId};
+
+/// What kind of instrument a symbol is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum SymbolType {
+    /// A currency pair (code 0).
+    #[default]
+    CurrencyPair = 0,
+    /// A futures contract (code 1).
+    Futures = 1,
+    /// An option (code 2): always refused.
+    Option = 2,
+}
+
+/// What the fees of a symbol are counted in.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum FeeUnit {
+    /// Units of the quote currency for each lot (code 0).
+    #[default]
+    PerLot = 0,
+    /// Millionths of what a trade is worth (code 1): a basis point is 100. At most 1,000,000. Not
+    /// under the reference's rules.
+    ///
+    /// A fee is rounded up to a unit of the quote currency, a rebate down: of a taker for all
+    /// trades of one command together, of a maker for each trade.
+    Millionth = 1,
+}
+
+/// A symbol and its terms.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct SymbolSpec {
+    /// The symbol's id.
+    pub id: SymbolId,
+    /// Kind of instrument.
+    pub symbol_type: SymbolType,
+    /// What is traded.
+    pub base_currency: CurrencyId,
+    /// What it is paid with.
+    pub quote_currency: CurrencyId,
+    /// Units of the base currency in one lot; at least 1.
+    pub base_scale: i64,
+    /// Units of the quote currency in one unit of price; at least 1.
+    pub quote_scale: i64,
+    /// Fee of the order that takes, in [`fee_unit`](Self::fee_unit); at least 0.
+    pub taker_fee: i64,
+    /// Fee of the order that rests, in the same unit. Under the default rules it is not above the
+    /// taker fee, and of a pair it may be a rebate, below 0: as far as taker fee + maker fee are
+    /// not below 0.
+    pub maker_fee: i64,
+    /// Futures: margin for one bought lot, in quote units.
+    pub margin_buy: i64,
+    /// Futures: margin for one sold lot, in quote units.
+    pub margin_sell: i64,
+    /// What the fees are counted in.
+    pub fee_unit: FeeUnit,
+}
+
+/// What a user may have and send; for [`Command::SetLimits`].
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct UserLimits {
+    /// How many orders may rest and wait at once, in all symbols together. A further order that
+    /// could rest or wait is refused with
+    /// [`RiskTooManyOrders`](crate::ResultCode::RiskTooManyOrders).
+    pub open_orders: u32,
+    /// How many lots a new order may have. A larger one is refused with
+    /// [`RiskOrderTooLarge`](crate::ResultCode::RiskOrderTooLarge).
+    pub order_size: i64,
+    /// Whether an order id counts once in all symbols together, though its order is long gone, so
+    /// that a command may be sent again after a break. Of the newest [`ID_WINDOW`] ids, up to the
+    /// highest that was accepted, each one is known, and refused with
+    /// [`RiskOrderIdUsed`](crate::ResultCode::RiskOrderIdUsed) the second time; all below are
+    /// refused with [`RiskOrderIdTooOld`](crate::ResultCode::RiskOrderIdTooOld). So ids must be
+    /// given roughly in ascending order. An order that is refused by the risk check uses no id.
+    ///
+    /// [`ID_WINDOW`]: crate::risk::ID_WINDOW
+    pub ids_once: bool,
+}
+
+impl UserLimits {
+    /// No limits.
+    pub const NONE: Self = Self {
+        open_orders: u32::MAX,
+        order_size: i64::MAX,
+        ids_once: false,
+    };
+}
+
+impl Default for UserLimits {
+    /// [`UserLimits::NONE`].
+    fn default() -> Self {
+        Self::NONE
+    }
+}
+
+/// A user with first balances, for [`Command::AddAccounts`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct AccountSpec {
+    /// The new user.
+    pub uid: UserId,
+    /// First balances. They are booked in ascending order of currency, each with the transaction
+    /// id 1,000,000,000 + currency; of two for one currency the first counts.
+    pub balances: Vec<(CurrencyId, i64)>,
+}

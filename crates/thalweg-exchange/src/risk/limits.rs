@@ -1,0 +1,338 @@
+//! What a user may have and send, as far as those who run the market limit it.
+//!
+//! *Open orders* are counted: up when a new order is accepted, which holds before it is matched,
+//! and down when settlement books that it is gone: filled, rejected, cancelled or removed. So a
+//! count that is read early, while earlier commands are not settled, is too high at most, and an
+//! early acceptance holds. The count of a user whose record goes is kept as long as orders rest.
+
+use super::Risk;
+use super::ids::Ids;
+use super::settlement::Owner;
+use super::user::{User, UserStatus};
+use crate::command::{Amend, Command, OrderType, Place, UserLimits};
+use crate::event::Event;
+use crate::ids::{OrderId, UserId};
+use crate::result_code::ResultCode;
+
+/// From so many open orders on, a user's count is kept aside.
+pub(super) const MANY: u16 = u16::MAX;
+
+/// What limits every order that is not looked at closely.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct CalmLimits {
+    /// Fewer orders than this are open.
+    pub(super) open_orders: u16,
+    pub(super) order_size: i64,
+}
+
+impl CalmLimits {
+    pub(super) fn of(limits: &UserLimits) -> Self {
+        let most = u16::try_from(limits.open_orders).unwrap_or(MANY);
+        Self {
+            open_orders: most.min(MANY - 1),
+            // Ids are noted by the close look only.
+            order_size: if limits.ids_once {
+                0
+            } else {
+                limits.order_size
+            },
+        }
+    }
+}
+
+/// What stays of a user who is removed, until the user comes back.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Retired {
+    /// Zero where it is not kept.
+    pub(super) last_transaction_id: i64,
+    pub(super) terms: Terms,
+}
+
+/// What is known of a user's orders beyond their number, where it is not plain.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Terms {
+    pub(super) limits: Option<UserLimits>,
+    pub(super) ids: Option<Box<Ids>>,
+    /// Open orders, where they are many, or their owner was removed.
+    pub(super) open_orders: u64,
+}
+
+impl User {
+    /// Resting and waiting orders, in all symbols.
+    #[must_use]
+    pub fn open_orders(&self) -> u64 {
+        if self.open == MANY {
+            return self.terms().map_or(0, |terms| terms.open_orders);
+        }
+        self.open.into()
+    }
+
+    /// The user's own limits; `None` where those of everybody hold.
+    #[must_use]
+    pub fn limits(&self) -> Option<UserLimits> {
+        self.terms()?.limits
+    }
+
+    #[inline]
+    pub(super) fn note_opened(&mut self) {
+        if self.open < MANY - 1 {
+            self.open += 1;
+        } else {
+            self.note_many(1);
+        }
+    }
+
+    #[inline]
+    pub(super) fn note_closed(&mut self) {
+        if self.open.wrapping_sub(1) < MANY - 1 {
+            self.open -= 1;
+        } else {
+            self.note_many(-1);
+        }
+    }
+
+    #[cold]
+    fn note_many(&mut self, more: i64) {
+        debug_assert!(
+            self.open_orders() > 0,
+            "an order is gone that was not counted"
+        );
+        self.set_open_orders(self.open_orders().saturating_add_signed(more));
+    }
+
+    pub(super) fn set_open_orders(&mut self, orders: u64) {
+        self.open = u16::try_from(orders).unwrap_or(MANY);
+        if self.open == MANY {
+            self.terms_mut().open_orders = orders;
+        }
+    }
+
+    /// What is kept of the user; `keep` the last transaction id.
+    pub(super) fn retire(&mut self, keep: bool) -> Retired {
+        let open_orders = self.open_orders();
+        let terms = self.take_terms();
+        Retired {
+            last_transaction_id: if keep { self.last_transaction_id } else { 0 },
+            terms: Terms {
+                open_orders,
+                ..terms
+            },
+        }
+    }
+
+    /// Takes that up again.
+    pub(super) fn take_up(&mut self, retired: Retired) {
+        self.last_transaction_id = retired.last_transaction_id;
+        let open_orders = retired.terms.open_orders;
+        if retired.terms != Terms::default() {
+            *self.terms_mut() = retired.terms;
+        }
+        self.set_open_orders(open_orders);
+    }
+
+    /// Notes the id of an order that was accepted.
+    fn note_id(&mut self, order: OrderId) {
+        match &mut self.terms_mut().ids {
+            Some(ids) => ids.note(order),
+            none => *none = Some(Box::new(Ids::new(order))),
+        }
+    }
+}
+
+/// What becomes of a command's own order, as its events tell.
+pub(super) struct OwnOrder {
+    /// Of a new one, lots that neither traded nor were rejected so far; zero of one that was never
+    /// counted.
+    lots: Option<i64>,
+    /// Of one that was there before, its id.
+    id: Option<OrderId>,
+    is_gone: bool,
+}
+
+impl OwnOrder {
+    /// A new order, counted if it has lots.
+    pub(super) const fn new(lots: i64) -> Self {
+        Self {
+            lots: if lots == 0 { None } else { Some(lots) },
+            id: None,
+            is_gone: false,
+        }
+    }
+
+    pub(super) fn of(command: &Command) -> Self {
+        let id = match *command {
+            Command::Move { order_id, .. } => Some(order_id),
+            Command::Amend(ref amend) => Some(amend.order_id),
+            _ => None,
+        };
+        let place = command.place();
+        Self {
+            id,
+            ..Self::new(place.map_or(0, |place| place.size))
+        }
+    }
+
+    /// Lots of it traded.
+    #[inline]
+    pub(super) fn note_trade(&mut self, size: i64, is_completed: bool) {
+        self.note_lots(size);
+        self.is_gone |= is_completed && self.id.is_some();
+    }
+
+    /// Lots of a new one traded, or were rejected.
+    #[inline]
+    pub(super) fn note_lots(&mut self, size: i64) {
+        if let Some(lots) = &mut self.lots {
+            *lots = lots.wrapping_sub(size);
+            self.is_gone = *lots == 0;
+        }
+    }
+
+    /// An order was removed, and counted off: it may be this one.
+    pub(super) fn note_removed(&mut self, uid: UserId, event: &Event) {
+        if let Event::Removed {
+            uid: owner, order, ..
+        } = *event
+            && owner == uid
+            && Some(order) == self.id
+        {
+            self.is_gone = false;
+        }
+    }
+
+    /// Whether it is to be counted off, after all events.
+    #[inline]
+    pub(super) const fn is_gone(&self) -> bool {
+        self.is_gone
+    }
+}
+
+impl Risk {
+    /// The limits of everybody who has none of his own.
+    #[must_use]
+    pub const fn limits_of_all(&self) -> UserLimits {
+        self.limits
+    }
+
+    /// How many orders of a user rest or wait, known or not.
+    #[must_use]
+    pub fn open_orders(&self, uid: UserId) -> u64 {
+        let retired = self.users.retired().get(&uid);
+        let user = self.users.get(uid).map(User::open_orders);
+        user.unwrap_or_else(|| retired.map_or(0, |retired| retired.terms.open_orders))
+    }
+
+    pub(super) fn set_limits_of(
+        &mut self,
+        uid: Option<UserId>,
+        limits: Option<UserLimits>,
+    ) -> Result<(), ResultCode> {
+        let Some(uid) = uid else {
+            self.limits = limits.unwrap_or(UserLimits::NONE);
+            self.calm_limits = CalmLimits::of(&self.limits);
+            return Ok(());
+        };
+        let of_all = self.limits;
+        let user = self.users.get_mut(uid).ok_or(ResultCode::AuthInvalidUser)?;
+        let terms = user.terms_mut();
+        terms.limits = limits;
+        if !limits.unwrap_or(of_all).ids_once {
+            terms.ids = None;
+        }
+        Ok(())
+    }
+
+    /// All limits: first those of everybody, then by user, removed ones among them. Cost: visits
+    /// every user.
+    #[must_use]
+    pub fn all_limits(&self) -> Vec<(Option<UserId>, UserLimits)> {
+        let of_all = (self.limits != UserLimits::NONE).then_some((None, self.limits));
+        let own = self.all_terms().into_iter();
+        let own = own.filter_map(|(uid, terms)| Some((Some(uid), terms.limits?)));
+        of_all.into_iter().chain(own).collect()
+    }
+
+    /// The ids that users have used whose ids count once, by user: the highest one, and in
+    /// hexadecimal digits, the lowest bit first, which of it and those below it.
+    #[must_use]
+    pub fn used_ids(&self) -> Vec<(UserId, i64, String)> {
+        let terms = self.all_terms().into_iter();
+        let told = terms.filter_map(|(uid, terms)| {
+            let (highest, used) = terms.ids.as_ref()?.told();
+            Some((uid, highest, used))
+        });
+        told.collect()
+    }
+
+    fn all_terms(&self) -> Vec<(UserId, &Terms)> {
+        let users = self.users.iter();
+        let users = users.filter_map(|user| Some((user.uid, user.terms()?)));
+        let retired = self.users.retired().iter();
+        let mut all: Vec<_> = users
+            .chain(retired.map(|(&uid, retired)| (uid, &retired.terms)))
+            .collect();
+        all.sort_unstable_by_key(|&(uid, _)| uid);
+        all
+    }
+
+    fn limits_for(&self, user: &User) -> UserLimits {
+        user.limits().unwrap_or(self.limits)
+    }
+
+    /// Refuses a new order that its owner's limits do not allow.
+    pub(super) fn check_limits(&self, place: &Place, user: &User) -> Result<(), ResultCode> {
+        let limits = self.limits_for(user);
+        if place.size > limits.order_size {
+            return Err(ResultCode::RiskOrderTooLarge);
+        }
+        let may_rest = place.order_type == OrderType::Gtc;
+        if may_rest && user.open_orders() >= limits.open_orders.into() {
+            return Err(ResultCode::RiskTooManyOrders);
+        }
+        match user.terms().and_then(|terms| terms.ids.as_ref()) {
+            Some(ids) if limits.ids_once => ids.check(place.order_id),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses further lots of an order that its owner's limits do not allow.
+    pub(super) fn check_further_lots(&self, amend: &Amend) -> Result<(), ResultCode> {
+        let user = self.users.get(amend.uid);
+        let limits = user.map_or(self.limits, |user| self.limits_for(user));
+        if amend.size > amend.size_before && amend.size > limits.order_size {
+            return Err(ResultCode::RiskOrderTooLarge);
+        }
+        Ok(())
+    }
+
+    /// Counts a command's own order off, if it is gone.
+    pub(super) fn note_own_closed(&mut self, own: &OwnOrder, owner: Owner) {
+        if own.is_gone() && self.share.owns(owner.1) {
+            self.users.settled(owner).note_closed();
+        }
+    }
+
+    /// Counts a new order that was accepted, and notes its id.
+    pub(super) fn note_order(&mut self, place: &Place) {
+        if place.size != 0
+            && let Some(user) = self.users.get_mut(place.uid)
+        {
+            user.note_opened();
+        }
+        let limits = self.users.get(place.uid).map(|user| self.limits_for(user));
+        if limits.is_some_and(|limits| limits.ids_once)
+            && let Some(user) = self.users.get_mut(place.uid)
+        {
+            user.note_id(place.order_id);
+        }
+    }
+
+    /// Whether an order of this owner is within the limits whatever its id is.
+    #[inline]
+    pub(super) fn is_within_limits(&self, place: &Place, user: &User) -> bool {
+        user.status == UserStatus::Active
+            && !user.has_limits()
+            && place.size <= self.calm_limits.order_size
+            && user.open < self.calm_limits.open_orders
+    }
+}

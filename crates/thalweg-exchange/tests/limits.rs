@@ -1,0 +1,296 @@
+//! What a user may have and send: open orders, the size of one, ids that count once.
+
+use thalweg_exchange::risk::ID_WINDOW;
+use thalweg_exchange::state_text::write_state;
+use thalweg_exchange::{
+    AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderFlags, OrderId,
+    OrderType, Place, ResultCode, State, SymbolId, SymbolSpec, UserId, UserLimits, apply,
+};
+
+const SYMBOL: SymbolId = SymbolId(1);
+const USER: UserId = UserId(1);
+const RICH: i64 = 1 << 40;
+
+fn exchange() -> State {
+    let mut state = State::default();
+    let spec = |id| SymbolSpec {
+        id: SymbolId(id),
+        base_currency: CurrencyId(1),
+        quote_currency: CurrencyId(2),
+        base_scale: 1,
+        quote_scale: 1,
+        ..SymbolSpec::default()
+    };
+    let account = |uid| AccountSpec {
+        uid: UserId(uid),
+        balances: vec![(CurrencyId(1), RICH), (CurrencyId(2), RICH)],
+    };
+    done(&mut state, &Command::AddSymbols([spec(1), spec(2)].into()));
+    done(
+        &mut state,
+        &Command::AddAccounts([account(1), account(2)].into()),
+    );
+    state
+}
+
+fn run(state: &mut State, command: &Command) -> ResultCode {
+    apply(state, command, &mut Events::new())
+}
+
+#[track_caller]
+fn done(state: &mut State, command: &Command) {
+    assert_eq!(run(state, command), ResultCode::Success, "{command:?}");
+}
+
+fn text(state: &State) -> String {
+    let mut text = String::new();
+    write_state(state, &mut text).expect("a String takes everything");
+    text
+}
+
+fn order(uid: UserId, id: i64, size: i64) -> Place {
+    Place {
+        uid,
+        symbol: SYMBOL,
+        order_id: OrderId(id),
+        order_type: OrderType::Gtc,
+        action: Action::Ask,
+        price: 100,
+        reserve_price: 100,
+        size,
+        flags: OrderFlags::NONE,
+    }
+}
+
+fn limited(open_orders: u32, order_size: i64) -> Option<UserLimits> {
+    Some(UserLimits {
+        open_orders,
+        order_size,
+        ..UserLimits::NONE
+    })
+}
+
+const fn set(uid: Option<UserId>, limits: Option<UserLimits>) -> Command {
+    Command::SetLimits { uid, limits }
+}
+
+/// Refused, and nothing changed.
+#[track_caller]
+fn refused(state: &mut State, place: Place, code: ResultCode) {
+    let before = text(state);
+    assert_eq!(run(state, &Command::Place(place)), code);
+    assert_eq!(text(state), before);
+}
+
+#[test]
+fn orders_are_counted_over_all_symbols_resting_and_waiting() {
+    for uid in [None, Some(USER)] {
+        let mut state = exchange();
+        done(&mut state, &set(uid, limited(3, i64::MAX)));
+        done(&mut state, &Command::Place(order(USER, 1, 1)));
+        let elsewhere = Place {
+            symbol: SymbolId(2),
+            ..order(USER, 2, 1)
+        };
+        done(&mut state, &Command::Place(elsewhere));
+        let stop = |id| {
+            Command::PlaceWith(
+                ConditionalOrder {
+                    trigger: Some(50),
+                    ..order(USER, id, 1).into()
+                }
+                .into(),
+            )
+        };
+        done(&mut state, &stop(3));
+        assert_eq!(state.risk.open_orders(USER), 3);
+        refused(&mut state, order(USER, 4, 1), ResultCode::RiskTooManyOrders);
+        assert_eq!(run(&mut state, &stop(4)), ResultCode::RiskTooManyOrders);
+        // What cannot rest is no open order.
+        let immediate = Place {
+            order_type: OrderType::Ioc,
+            ..order(USER, 4, 1)
+        };
+        assert_ne!(
+            run(&mut state, &Command::Place(immediate)),
+            ResultCode::RiskTooManyOrders
+        );
+        // Lowered limits leave what rests.
+        done(&mut state, &set(uid, limited(1, i64::MAX)));
+        assert_eq!(state.risk.open_orders(USER), 3);
+        let cancel = Command::Cancel {
+            uid: USER,
+            symbol: SYMBOL,
+            order_id: OrderId(1),
+        };
+        done(&mut state, &cancel);
+        refused(&mut state, order(USER, 4, 1), ResultCode::RiskTooManyOrders);
+        let all = Command::CancelAll {
+            uid: Some(USER),
+            symbol: None,
+        };
+        done(&mut state, &all);
+        assert_eq!(state.risk.open_orders(USER), 0);
+        done(&mut state, &Command::Place(order(USER, 4, 1)));
+        refused(&mut state, order(USER, 5, 1), ResultCode::RiskTooManyOrders);
+        // A fill makes room.
+        let buy = Place {
+            action: Action::Bid,
+            ..order(UserId(2), 1, 1)
+        };
+        done(&mut state, &Command::Place(buy));
+        assert_eq!(
+            (
+                state.risk.open_orders(USER),
+                state.risk.open_orders(UserId(2))
+            ),
+            (0, 0)
+        );
+        done(&mut state, &set(uid, None));
+        (5..9).for_each(|id| done(&mut state, &Command::Place(order(USER, id, 1))));
+        assert_eq!(state.risk.open_orders(USER), 4);
+    }
+}
+
+#[test]
+fn own_limits_hold_instead_of_those_of_everybody() {
+    let mut state = exchange();
+    done(&mut state, &set(None, limited(u32::MAX, 10)));
+    done(&mut state, &set(Some(USER), limited(u32::MAX, 20)));
+    done(&mut state, &Command::Place(order(USER, 1, 20)));
+    refused(
+        &mut state,
+        order(USER, 2, 21),
+        ResultCode::RiskOrderTooLarge,
+    );
+    done(&mut state, &Command::Place(order(UserId(2), 1, 10)));
+    refused(
+        &mut state,
+        order(UserId(2), 2, 11),
+        ResultCode::RiskOrderTooLarge,
+    );
+    assert!(text(&state).contains("G,*,4294967295,10,0\nG,1,4294967295,20,0\n"));
+    done(&mut state, &set(Some(USER), None));
+    refused(
+        &mut state,
+        order(USER, 2, 11),
+        ResultCode::RiskOrderTooLarge,
+    );
+    assert_eq!(
+        run(&mut state, &set(Some(UserId(77)), None)),
+        ResultCode::AuthInvalidUser
+    );
+}
+
+#[test]
+fn an_id_counts_once_though_its_order_is_long_gone() {
+    for uid in [None, Some(USER)] {
+        let mut state = exchange();
+        let once = UserLimits {
+            ids_once: true,
+            ..UserLimits::NONE
+        };
+        // Before, ids come again as often as anybody likes.
+        let cancel = Command::Cancel {
+            uid: USER,
+            symbol: SYMBOL,
+            order_id: OrderId(9),
+        };
+        for _ in 0..2 {
+            done(&mut state, &Command::Place(order(USER, 9, 1)));
+            done(&mut state, &cancel);
+        }
+        done(&mut state, &set(uid, Some(once)));
+        done(&mut state, &Command::Place(order(USER, 9, 1)));
+        done(&mut state, &cancel);
+        refused(&mut state, order(USER, 9, 1), ResultCode::RiskOrderIdUsed);
+        let elsewhere = Place {
+            symbol: SymbolId(2),
+            ..order(USER, 9, 1)
+        };
+        refused(&mut state, elsewhere, ResultCode::RiskOrderIdUsed);
+        // One that was refused may come again.
+        refused(&mut state, order(USER, 10, RICH + 1), ResultCode::RiskNsf);
+        done(&mut state, &Command::Place(order(USER, 10, 1)));
+        let far = 8 + ID_WINDOW as i64;
+        done(&mut state, &Command::Place(order(USER, far, 1)));
+        refused(&mut state, order(USER, 9, 1), ResultCode::RiskOrderIdUsed);
+        done(&mut state, &Command::Place(order(USER, far + 1, 1)));
+        refused(&mut state, order(USER, 9, 1), ResultCode::RiskOrderIdTooOld);
+        refused(&mut state, order(USER, 10, 1), ResultCode::RiskOrderIdUsed);
+        done(&mut state, &Command::Place(order(USER, 11, 1)));
+        assert!(text(&state).contains(&format!("I,1,{},", far + 1)));
+        done(&mut state, &set(uid, None));
+        done(&mut state, &Command::Place(order(USER, 9, 1)));
+    }
+}
+
+#[test]
+fn limits_ids_and_counts_outlast_a_removed_user() {
+    let mut state = exchange();
+    let limits = UserLimits {
+        open_orders: 2,
+        order_size: 1 << 20,
+        ids_once: true,
+    };
+    done(&mut state, &set(Some(USER), Some(limits)));
+    let balance = |currency, transaction_id, amount| Command::Balance {
+        uid: USER,
+        currency: CurrencyId(currency),
+        amount,
+        transaction_id,
+        kind: thalweg_exchange::AdjustmentKind::Adjustment,
+    };
+    done(&mut state, &balance(2, 2_000_000_000, -RICH));
+    done(&mut state, &balance(1, 2_000_000_001, 5 - RICH));
+    // All money is held for an order.
+    done(&mut state, &Command::Place(order(USER, 1, 5)));
+    done(&mut state, &Command::Suspend { uid: USER });
+    assert_eq!(state.risk.user(USER), None);
+    assert_eq!(state.risk.open_orders(USER), 1);
+    let before = text(&state);
+    assert!(before.contains("G,1,2,1048576,1\nI,1,1,1\n"), "{before}");
+    done(&mut state, &Command::Resume { uid: USER });
+    assert_eq!(state.risk.open_orders(USER), 1);
+    done(&mut state, &balance(1, 2_000_000_002, 9));
+    refused(&mut state, order(USER, 1, 1), ResultCode::RiskOrderIdUsed);
+    done(&mut state, &Command::Place(order(USER, 2, 5)));
+    refused(&mut state, order(USER, 3, 1), ResultCode::RiskTooManyOrders);
+}
+
+/// More than fit the count beside a user.
+#[test]
+fn very_many_orders_are_counted() {
+    let mut state = exchange();
+    let many = 65_540;
+    let place = |id| Command::Place(order(USER, id, 1));
+    (0..many).for_each(|id| done(&mut state, &place(id)));
+    assert_eq!(state.risk.open_orders(USER), many as u64);
+    done(&mut state, &set(Some(USER), limited(many as u32, i64::MAX)));
+    refused(
+        &mut state,
+        order(USER, many, 1),
+        ResultCode::RiskTooManyOrders,
+    );
+    for id in 0..10 {
+        let cancel = Command::Cancel {
+            uid: USER,
+            symbol: SYMBOL,
+            order_id: OrderId(id),
+        };
+        done(&mut state, &cancel);
+    }
+    assert_eq!(state.risk.open_orders(USER), many as u64 - 10);
+    (0..10).for_each(|id| done(&mut state, &place(id)));
+    refused(
+        &mut state,
+        order(USER, many, 1),
+        ResultCode::RiskTooManyOrders,
+    );
+    let all = Command::CancelAll {
+        uid: Some(USER),
+        symbol: None,
+    };
+    done(&mut state, &all);
+    assert_eq!(state.risk.open_orders(USER), 0);
+}

@@ -1,0 +1,209 @@
+//! Fees of the value, rebates, and the account that fees are paid out of.
+
+use thalweg_exchange::report::currency_totals;
+use thalweg_exchange::{
+    Command, FeeUnit, OrderType, ResultCode, Rules, SymbolId, SymbolSpec, SymbolType, UserId,
+};
+
+use crate::market::{GOODS, MONEY, Market, buy, cancelled, of_type, sell};
+
+const TRADED: SymbolId = SymbolId(7);
+
+/// A lot is worth 3 at a price of 1.
+fn terms(fee_unit: FeeUnit, taker_fee: i64, maker_fee: i64) -> SymbolSpec {
+    SymbolSpec {
+        id: TRADED,
+        base_currency: GOODS,
+        quote_currency: MONEY,
+        base_scale: 2,
+        quote_scale: 3,
+        taker_fee,
+        maker_fee,
+        fee_unit,
+        ..SymbolSpec::default()
+    }
+}
+
+/// Users 1 to 3 have 1,000,000 of each.
+fn market(spec: SymbolSpec) -> Market {
+    let mut market = Market::new(Rules::default());
+    market.done(&Command::AddSymbols([spec].into()));
+    for uid in 1..=3 {
+        for currency in [GOODS, MONEY] {
+            assert_eq!(market.pay(uid, currency, 1_000_000), ResultCode::Success);
+        }
+    }
+    market
+}
+
+/// What a user has won of money.
+fn won(market: &Market, uid: i64) -> i64 {
+    market.balance(uid, MONEY) - 1_000_000
+}
+
+fn fees(market: &Market) -> i64 {
+    for total in currency_totals(&market.state) {
+        assert_eq!(total.sum(), 0, "{total:?}");
+    }
+    let totals = market.state.risk.currencies();
+    totals
+        .iter()
+        .find(|total| total.id == MONEY)
+        .map_or(0, |total| total.fees)
+}
+
+#[test]
+fn a_taker_pays_for_all_its_trades_together_and_a_maker_for_each() {
+    // 25 and 10 basis points.
+    let mut market = market(terms(FeeUnit::Millionth, 2_500, 1_000));
+    market.done(&sell(1, 1, TRADED, 101, 1));
+    market.done(&sell(1, 2, TRADED, 101, 1));
+    market.done(&buy(2, 1, TRADED, 110, 2));
+    // 606 in all, of which 1.515; 303 twice, of each 0.303.
+    assert_eq!((won(&market, 2), won(&market, 1)), (-606 - 2, 606 - 2));
+    assert_eq!(fees(&market), 4);
+    // What is held: for each lot of 330 a fee of 0.825.
+    market.done(&buy(3, 1, TRADED, 110, 10));
+    assert_eq!(won(&market, 3), -10 * 331);
+    market.done(&sell(1, 3, TRADED, 110, 4));
+    // 1,320: the taker pays 3.3, the maker 1.32.
+    assert_eq!(won(&market, 1), 604 + 1_320 - 4);
+    assert_eq!(won(&market, 3), -6 * 331 - 1_320 - 2);
+    market.done(&cancelled(3, 1, TRADED));
+    assert_eq!(won(&market, 3), -1_322);
+    assert_eq!(fees(&market), 4 + 6);
+}
+
+#[test]
+fn a_budget_pays_its_fee_beside_it_and_gets_back_what_is_left() {
+    let mut market = market(terms(FeeUnit::Millionth, 10_000, 0));
+    market.done(&sell(1, 1, TRADED, 100, 2));
+    let budget = of_type(&buy(2, 1, TRADED, 1_000, 5), OrderType::IocBudget);
+    market.done(&budget);
+    assert_eq!((won(&market, 2), fees(&market)), (-606, 6));
+    market.done(&sell(1, 1, TRADED, 100, 5));
+    market.done(&of_type(&buy(2, 2, TRADED, 500, 5), OrderType::FokBudget));
+    assert_eq!((won(&market, 2), fees(&market)), (-606 - 1_515, 21));
+}
+
+#[test]
+fn a_rebate_is_paid_out_of_the_same_trade() {
+    for (unit, taker, maker, paid, got) in [
+        (FeeUnit::PerLot, 5, -5, 10, 10),
+        (FeeUnit::PerLot, 5, -2, 10, 4),
+        // 606: 1.212, and of 303 twice 0.303.
+        (FeeUnit::Millionth, 2_000, -1_000, 2, 0),
+        (FeeUnit::Millionth, 20_000, -20_000, 13, 12),
+    ] {
+        let mut market = market(terms(unit, taker, maker));
+        for id in 1..=2 {
+            market.done(&buy(1, id, TRADED, 101, 1));
+        }
+        market.done(&sell(2, 1, TRADED, 90, 2));
+        assert_eq!(
+            (won(&market, 2), won(&market, 1)),
+            (606 - paid, got - 606),
+            "{taker}, {maker}"
+        );
+        assert_eq!(fees(&market), paid - got);
+    }
+}
+
+#[test]
+fn of_futures_what_is_opened_pays_and_is_covered_at_the_end_of_the_band() {
+    let futures = SymbolSpec {
+        symbol_type: SymbolType::Futures,
+        ..terms(FeeUnit::Millionth, 10_000, 5_000)
+    };
+    let mut market = market(futures);
+    assert_eq!(market.band(TRADED, 1_000, 1_199), ResultCode::Success);
+    // A lot that is bought at most can lose 199 and a fee of 11.99.
+    assert_eq!(market.pay(4, MONEY, 210), ResultCode::Success);
+    assert_eq!(
+        market.run(&buy(4, 1, TRADED, 1_150, 1)),
+        ResultCode::RiskNsf
+    );
+    assert_eq!(market.pay(4, MONEY, 1), ResultCode::Success);
+    market.done(&buy(4, 1, TRADED, 1_150, 1));
+    market.done(&sell(1, 1, TRADED, 1_100, 1));
+    // At 1,150: the maker pays 5.75, the taker 11.5.
+    assert_eq!((market.balance(4, MONEY), won(&market, 1)), (205, -12));
+    // The seller closes, and pays nothing; who opens against that does.
+    market.done(&sell(2, 1, TRADED, 1_150, 1));
+    market.done(&buy(1, 2, TRADED, 1_150, 1));
+    assert_eq!((won(&market, 1), won(&market, 2)), (-12, -6));
+    assert_eq!(fees(&market), 6 + 12 + 6);
+}
+
+#[test]
+fn fees_that_make_no_sense_are_refused() {
+    use FeeUnit::{Millionth, PerLot};
+    let pair = |unit, taker, maker| terms(unit, taker, maker);
+    let futures = |unit, taker, maker| SymbolSpec {
+        symbol_type: SymbolType::Futures,
+        ..terms(unit, taker, maker)
+    };
+    let (fine, wrong) = (ResultCode::Success, ResultCode::SymbolInvalidSpec);
+    for (spec, code, under_reference) in [
+        (pair(PerLot, 5, 5), fine, fine),
+        (pair(PerLot, 5, -5), fine, wrong),
+        (pair(PerLot, 5, -6), wrong, wrong),
+        (pair(PerLot, 0, i64::MIN), wrong, wrong),
+        (pair(Millionth, 1_000_000, -1_000_000), fine, wrong),
+        (pair(Millionth, 1_000_001, 0), wrong, wrong),
+        (
+            pair(Millionth, 5, 6),
+            ResultCode::SymbolMakerFeeOverTakerFee,
+            wrong,
+        ),
+        (futures(PerLot, 5, -1), wrong, wrong),
+        (futures(Millionth, 5, 6), fine, wrong),
+        (futures(Millionth, 5, 1_000_001), wrong, wrong),
+    ] {
+        for (rules, code) in [
+            (Rules::default(), code),
+            (Rules::REFERENCE, under_reference),
+        ] {
+            let mut market = Market::new(rules);
+            let add = Command::AddSymbols([spec].into());
+            assert_eq!(market.run(&add), code, "{spec:?}");
+        }
+    }
+}
+
+#[test]
+fn fees_are_paid_out_once_and_never_more_than_were_collected() {
+    let mut market = market(terms(FeeUnit::PerLot, 30, 10));
+    market.done(&sell(1, 1, TRADED, 100, 2));
+    market.done(&buy(2, 1, TRADED, 100, 2));
+    assert_eq!(fees(&market), 80);
+    let pay = |uid, currency, amount, transaction_id| Command::PayFees {
+        uid: UserId(uid),
+        currency,
+        amount,
+        transaction_id,
+    };
+    let id = 3_000_000_000;
+    for (command, code) in [
+        (pay(99, MONEY, 1, id), ResultCode::AuthInvalidUser),
+        (pay(3, MONEY, 81, id), ResultCode::FeesNsf),
+        (pay(3, GOODS, 1, id), ResultCode::FeesNsf),
+        (pay(3, MONEY, 0, id), ResultCode::FeesAmountNotPositive),
+        (pay(3, MONEY, -5, id), ResultCode::FeesAmountNotPositive),
+        (
+            pay(3, MONEY, 50, 1),
+            ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedMany,
+        ),
+        (pay(3, MONEY, 50, id), ResultCode::Success),
+        (
+            pay(3, MONEY, 30, id),
+            ResultCode::UserMgmtAccountBalanceAdjustmentAlreadyAppliedSame,
+        ),
+        (pay(3, MONEY, 31, id + 1), ResultCode::FeesNsf),
+        (pay(3, MONEY, 30, id + 1), ResultCode::Success),
+        (pay(3, MONEY, 1, id + 2), ResultCode::FeesNsf),
+    ] {
+        assert_eq!(market.run(&command), code, "{command:?}");
+    }
+    assert_eq!((won(&market, 3), fees(&market)), (80, 0));
+}
