@@ -7,7 +7,7 @@ use thalweg_exchange::codec::{
     encode_message, encode_outcome,
 };
 use thalweg_exchange::market::{Builder, Epoch, Message, Options};
-use thalweg_exchange::{Action, Command, Event, ResultCode};
+use thalweg_exchange::{Action, Command, Event, Events, ResultCode};
 
 use super::exchange::{lap, place};
 use super::{CAPACITY, Cases, Work, rounds};
@@ -42,7 +42,8 @@ fn outcome() -> Work {
         let is_trade = |event: &&Event| matches!(event, Event::Trade { .. });
         exchange.events.iter().find(is_trade).cloned()
     });
-    let events = [trade.expect("some of the lap trade")];
+    let events = Events::from_iter(trade);
+    assert_eq!(events.len(), 1, "some of the lap trade");
     let mut bytes = [0; 256];
     rounds(move |sequence| {
         let result = ResultCode::Success;

@@ -16,7 +16,7 @@ use thalweg_exchange::codec::{
 };
 use thalweg_exchange::market::{Builder, Epoch, Message, Options};
 use thalweg_exchange::stream::LoadStream;
-use thalweg_exchange::{Command, Event, Events, ResultCode, State, apply};
+use thalweg_exchange::{Command, Events, ResultCode, State, apply};
 
 fn main() -> Result<(), Box<dyn Error>> {
     let mut args = std::env::args().skip(1);
@@ -35,9 +35,8 @@ fn main() -> Result<(), Box<dyn Error>> {
         encode_commands,
         decode_commands,
     );
-    let sum = |items: &[(Outcome, Vec<Event>)]| {
-        items.iter().map(|(_, events)| outcome_bytes(events)).sum()
-    };
+    let sum =
+        |items: &[(Outcome, Events)]| items.iter().map(|(_, events)| outcome_bytes(events)).sum();
     time("outcome", &outcomes, sum, encode_outcomes, decode_outcomes);
     let sum = |items: &[Message]| items.iter().map(message_bytes).sum();
     time("message", &messages, sum, encode_messages, decode_messages);
@@ -63,7 +62,7 @@ fn decode_commands(mut bytes: &[u8]) {
 }
 
 #[inline(never)]
-fn encode_outcomes(outcomes: &[(Outcome, Vec<Event>)], mut out: &mut [u8]) {
+fn encode_outcomes(outcomes: &[(Outcome, Events)], mut out: &mut [u8]) {
     for (outcome, events) in outcomes {
         let bytes = encode_outcome(*outcome, events, out).expect("there is room");
         out = &mut out[bytes..];
@@ -97,7 +96,7 @@ fn decode_messages(mut bytes: &[u8]) {
     }
 }
 
-type Outcomes = Vec<(Outcome, Vec<Event>)>;
+type Outcomes = Vec<(Outcome, Events)>;
 
 /// What comes of the stream.
 fn outcomes(stream: &LoadStream) -> Result<(Outcomes, Vec<Message>), Box<dyn Error>> {
@@ -114,7 +113,7 @@ fn outcomes(stream: &LoadStream) -> Result<(Outcomes, Vec<Message>), Box<dyn Err
     for (sequence, command) in (begin..).zip(&stream.commands) {
         let result = apply(&mut state, command, &mut events);
         messages.extend_from_slice(builder.apply(sequence, command, result, &events)?);
-        outcomes.push((Outcome { sequence, result }, events.to_vec()));
+        outcomes.push((Outcome { sequence, result }, events.clone()));
     }
     Ok((outcomes, messages))
 }

@@ -18,10 +18,10 @@
 //! An order with conditions that has none is the same as one without.
 //!
 //! *Cost.* For a command, one multiplication, and one for each 64-bit field (five for an order, two
-//! for a cancel, three for a move or a reduction); for an event four, three of which wait for
-//! nothing. Nothing is allocated. A cancel without events takes 69 instructions, a move 72, an
-//! order 85 (callgrind, x86-64, compiled on its own, its loop included); before commands were in
-//! it, each took 59. [`apply`](crate::apply) knows nothing of it.
+//! for a cancel, three for a reduction, seven for a move); for an event four or five, all but one
+//! of which wait for nothing. Nothing is allocated. A cancel without events takes 69 instructions,
+//! a move 72, an order 85 (callgrind, x86-64, compiled on its own, its loop included); before
+//! commands were in it, each took 59. [`apply`](crate::apply) knows nothing of it.
 
 mod commands;
 mod lists;
@@ -30,7 +30,7 @@ use std::fmt;
 
 use self::commands::of_command;
 use crate::command::Command;
-use crate::event::{Event, Events, Standing};
+use crate::event::{Event, Events, Moved, Standing};
 use crate::result_code::ResultCode;
 
 /// The fraction of π in hexadecimal, each number made odd: nothing was chosen.
@@ -82,6 +82,9 @@ impl Digest {
         let mut value = chain(self.value, of_command(command, result));
         for event in events {
             value = chain(value, of_event(event));
+        }
+        if let Some(moved) = events.moved() {
+            value = chain(value, of_moved(moved));
         }
         if !events.standings().is_empty() || events.standing().is_some() {
             value = fold_standings(value, events);
@@ -138,12 +141,15 @@ const fn mix(what: u64, fields: [i64; 5]) -> u64 {
         ^ multiply(e as u64 ^ PI[5], what ^ PI[6])
 }
 
+/// Of an order's filled lots, and those left.
+#[inline(always)]
+const fn of_progress(filled: i64, left: i64) -> u64 {
+    multiply(filled as u64 ^ PI[0], left as u64 ^ PI[3].rotate_left(32))
+}
+
 #[inline]
 fn of_event(event: &Event) -> u64 {
-    let bits = |kind: u64, bits: [bool; 3]| {
-        let [a, b, c] = bits.map(u64::from);
-        kind | a << 8 | b << 9 | c << 10
-    };
+    let bits = bits_of;
     match *event {
         Event::Trade {
             price,
@@ -151,6 +157,8 @@ fn of_event(event: &Event) -> u64 {
             maker_order,
             maker_uid,
             maker_user: _,
+            maker_filled,
+            maker_left,
             maker_completed,
             taker_completed,
             bidder_hold_price,
@@ -160,37 +168,62 @@ fn of_event(event: &Event) -> u64 {
             let what = bits(1, [is_bid, maker_completed, taker_completed]);
             let (order, uid) = (maker_order.0, maker_uid.0);
             mix(what, [price, size, order, uid, bidder_hold_price])
+                ^ of_progress(maker_filled, maker_left)
         }
         Event::Reject {
+            order,
             price,
             size,
             bidder_hold_price,
-        } => mix(2, [price, size, 0, 0, bidder_hold_price]),
+            why,
+        } => {
+            let what = 2 | (why as u64) << 16;
+            mix(what, [price, size, order.0, 0, bidder_hold_price])
+        }
         Event::Reduce {
+            order,
             price,
             size,
+            left,
+            filled,
             completed,
             bidder_hold_price,
             user: _,
             action,
         } => {
             let what = bits(3, [action as u8 == 1, completed, false]);
-            mix(what, [price, size, 0, 0, bidder_hold_price])
+            mix(what, [price, size, order.0, 0, bidder_hold_price]) ^ of_progress(filled, left)
         }
+        _ => of_rare_event(event),
+    }
+}
+
+/// Sides and whatever else is true of it, above its kind.
+#[inline(always)]
+const fn bits_of(kind: u64, bits: [bool; 3]) -> u64 {
+    let [a, b, c] = bits;
+    kind | (a as u64) << 8 | (b as u64) << 9 | (c as u64) << 10
+}
+
+#[cold]
+fn of_rare_event(event: &Event) -> u64 {
+    let bits = bits_of;
+    match *event {
         Event::Removed {
             symbol,
             order,
             uid,
-            user: _,
             action,
             price,
             size,
+            left,
+            filled,
             bidder_hold_price,
             why,
         } => {
             let what = bits(4, [action as u8 == 1, false, false]) | (why as u64) << 16;
             let what = what | u64::from(symbol.0 as u32) << 32;
-            mix(what, [price, size, order.0, uid.0, bidder_hold_price])
+            mix(what, [price, size, order.0, uid.0, bidder_hold_price]) ^ of_progress(filled, left)
         }
         Event::Triggered {
             order,
@@ -206,6 +239,7 @@ fn of_event(event: &Event) -> u64 {
         }
         Event::Uncrossed { .. } => of_uncrossed(event),
         Event::Refilled { order, uid, size } => mix(6, [0, size, order.0, uid.0, 0]),
+        Event::Trade { .. } | Event::Reject { .. } | Event::Reduce { .. } => of_event(event),
     }
 }
 
@@ -218,13 +252,14 @@ fn of_uncrossed(event: &Event) -> u64 {
         action,
         price,
         size,
+        filled,
         bidder_hold_price,
     } = *event
     else {
         return 0;
     };
     let what = 9 | (action as u64) << 8;
-    mix(what, [price, size, order.0, uid.0, bidder_hold_price])
+    mix(what, [price, size, order.0, uid.0, bidder_hold_price]) ^ of_progress(filled, 0)
 }
 
 /// How futures books stand: the one of the command's symbol, then those of others. Not inlined: six
@@ -242,25 +277,30 @@ fn fold_standings(mut value: u64, events: &Events) -> u64 {
 }
 
 fn of_standing(what: u64, standing: &Standing) -> u64 {
-    let Standing { ask, bid, moved } = *standing;
-    let there = [ask.is_some(), bid.is_some(), moved.is_some()].map(u64::from);
-    let what = what | there[0] << 8 | there[1] << 9 | there[2] << 10;
-    let (price, left) = moved.unwrap_or_default();
-    let fields = [
-        ask.unwrap_or_default(),
-        bid.unwrap_or_default(),
+    let Standing { ask, bid } = *standing;
+    let there = [ask, bid].map(|price| u64::from(price.is_some()));
+    let what = what | there[0] << 8 | there[1] << 9;
+    let [ask, bid] = [ask, bid].map(Option::unwrap_or_default);
+    mix(what, [ask, bid, 0, 0, 0])
+}
+
+/// How an order stood before it was moved.
+#[inline]
+const fn of_moved(moved: &Moved) -> u64 {
+    let Moved {
+        action,
         price,
         left,
-        0,
-    ];
-    mix(what, fields)
+        filled,
+    } = *moved;
+    mix(9 | (action as u64) << 8, [price, left, filled, 0, 0])
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::command::Action;
-    use crate::event::{Removal, UserHint};
+    use crate::event::{RejectReason, Removal, UserHint};
     use crate::ids::{OrderId, SymbolId, UserId};
 
     fn trade(price: i64, maker: i64) -> Event {
@@ -270,6 +310,8 @@ mod tests {
             maker_order: OrderId(maker),
             maker_uid: UserId(11),
             maker_user: UserHint(3),
+            maker_filled: 5,
+            maker_left: 0,
             maker_completed: true,
             taker_completed: false,
             bidder_hold_price: 102,
@@ -282,10 +324,11 @@ mod tests {
             symbol: SymbolId(1),
             order: OrderId(2),
             uid: UserId(3),
-            user: UserHint::UNKNOWN,
             action: Action::Ask,
             price: 4,
             size: 5,
+            left: 0,
+            filled: 7,
             bidder_hold_price: 6,
             why,
         }
@@ -299,7 +342,15 @@ mod tests {
 
     fn standing(ask: Option<i64>, bid: Option<i64>, moved: Option<(i64, i64)>) -> Events {
         let mut events = Events::new();
-        events.set_standing(Standing { ask, bid, moved });
+        events.set_standing(Standing { ask, bid });
+        if let Some((price, left)) = moved {
+            events.set_moved(Moved {
+                action: Action::Ask,
+                price,
+                left,
+                filled: 0,
+            });
+        }
         events
     }
 
@@ -321,15 +372,22 @@ mod tests {
         }
         for (price, size) in [(1, 2), (2, 1), (0, 0)] {
             let bidder_hold_price = 3;
-            add(Event::Reject {
-                price,
-                size,
-                bidder_hold_price,
-            });
-            for (completed, action) in [(false, Action::Ask), (true, Action::Ask)] {
-                add(Event::Reduce {
+            for why in RejectReason::ALL {
+                add(Event::Reject {
+                    order: OrderId(5),
                     price,
                     size,
+                    bidder_hold_price,
+                    why,
+                });
+            }
+            for (completed, action) in [(false, Action::Ask), (true, Action::Ask)] {
+                add(Event::Reduce {
+                    order: OrderId(5),
+                    price,
+                    size,
+                    left: price,
+                    filled: size,
                     completed,
                     bidder_hold_price,
                     user: UserHint::UNKNOWN,
@@ -419,6 +477,6 @@ mod tests {
         for (result, events) in &outcomes {
             digest.fold(&Command::Nop, *result, events);
         }
-        assert_eq!(digest.to_string(), "58bd9cb7b59c9549 after 63");
+        assert_eq!(digest.to_string(), "f8bb9eddb16cf504 after 78");
     }
 }

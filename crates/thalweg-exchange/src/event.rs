@@ -1,7 +1,10 @@
 //! What a command made happen in a book, and the buffer that collects it.
 
+mod reason;
+
 use std::ops::Deref;
 
+pub use self::reason::{RejectReason, Removal};
 use crate::command::Action;
 use crate::ids::{OrderId, SymbolId, UserId};
 
@@ -51,6 +54,10 @@ pub enum Event {
         maker_uid: UserId,
         /// Where the owner is kept.
         maker_user: UserHint,
+        /// Lots of the maker that are filled by now, these included.
+        maker_filled: i64,
+        /// Lots that are left of it, hidden ones included.
+        maker_left: i64,
         /// True where the maker is filled and gone. An iceberg order of which hidden lots are left
         /// is not; a `Refilled` tells that they are shown.
         maker_completed: bool,
@@ -63,19 +70,29 @@ pub enum Event {
     },
     /// A part of a new order that neither matched nor rests. Comes before the trades.
     Reject {
+        /// The order.
+        order: OrderId,
         /// The command's price.
         price: i64,
         /// Lots.
         size: i64,
         /// The command's reserve price.
         bidder_hold_price: i64,
+        /// Why.
+        why: RejectReason,
     },
     /// Lots that left a resting order by cancel or reduce; of an iceberg order, hidden ones first.
     Reduce {
+        /// The order.
+        order: OrderId,
         /// The order's price.
         price: i64,
         /// Lots.
         size: i64,
+        /// Lots that are left of it, hidden ones included.
+        left: i64,
+        /// Lots of it that are filled.
+        filled: i64,
         /// True where the order is gone.
         completed: bool,
         /// The order's reserve price.
@@ -95,14 +112,18 @@ pub enum Event {
         order: OrderId,
         /// Its owner.
         uid: UserId,
-        /// Where the owner is kept.
-        user: UserHint,
         /// Its side.
         action: Action,
         /// Its price.
         price: i64,
-        /// Lots that were left of it, hidden ones included.
+        /// Lots that left it, hidden ones included: all that it had, but where it is
+        /// [`Removal::Reduced`] or [`Removal::Decremented`].
         size: i64,
+        /// Lots that are left: none, but where it is [`Removal::Reduced`] or
+        /// [`Removal::Decremented`].
+        left: i64,
+        /// Lots of it that are filled.
+        filled: i64,
         /// Its reserve price.
         bidder_hold_price: i64,
         /// Why.
@@ -142,6 +163,8 @@ pub enum Event {
         price: i64,
         /// Lots that are left of it before these trades, hidden ones included.
         size: i64,
+        /// Lots of it that are filled before them.
+        filled: i64,
         /// Its reserve price.
         bidder_hold_price: i64,
     },
@@ -159,34 +182,7 @@ pub enum Event {
     },
 }
 
-/// Why an order was removed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
-#[repr(u8)]
-pub enum Removal {
-    /// By [`Command::CancelAll`](crate::Command::CancelAll) (code 0).
-    CancelAll = 0,
-    /// It would have traded with its owner's own order (code 1).
-    SelfTrade = 1,
-    /// Its time had come (code 2).
-    Expired = 2,
-    /// Its symbol was removed (code 3).
-    SymbolRemoved = 3,
-    /// It was a stop order that waited, and its owner cancelled it, or took all its lots off it
-    /// (code 4).
-    Cancelled = 4,
-    /// It is a stop order that waits, and its owner took so many lots off it: the rest of it waits
-    /// on (code 5).
-    Reduced = 5,
-    /// Its price is outside the price band: that which its futures symbol was given, or for a stop
-    /// order that was triggered, that of its symbol (code 6).
-    OutsideBand = 6,
-    /// Its owner's session is gone, and it
-    /// [asked for that](crate::OrderFlags::with_cancel_on_disconnect) (code 7).
-    Disconnected = 7,
-    /// It met an order of its owner, and both lost so many lots, without a trade: the rest of it
-    /// stays (code 8). Where nothing stays, [`SelfTrade`](Self::SelfTrade) tells it.
-    Decremented = 8,
-}
+const _: () = assert!(size_of::<Event>() == 64, "a cache line");
 
 /// How the book of a futures symbol stands after a command that succeeded: what settlement, which
 /// knows no books, needs beyond the events.
@@ -196,9 +192,19 @@ pub struct Standing {
     pub ask: Option<i64>,
     /// The best price of a resting buy order.
     pub bid: Option<i64>,
-    /// Of a move: the order's price before, and the lots that were left of it, hidden ones
-    /// included.
-    pub moved: Option<(i64, i64)>,
+}
+
+/// How an order stood before a command gave it another price. A move has no event of its own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Moved {
+    /// Its side.
+    pub action: Action,
+    /// Its price.
+    pub price: i64,
+    /// Lots that were left of it, hidden ones included.
+    pub left: i64,
+    /// Lots of it that were filled.
+    pub filled: i64,
 }
 
 /// The events of one command, in order; a buffer to be used again and again.
@@ -207,6 +213,7 @@ pub struct Standing {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Events {
     list: Vec<Event>,
+    moved: Option<Moved>,
     standing: Option<Standing>,
     standings: Vec<(SymbolId, Standing)>,
 }
@@ -217,6 +224,7 @@ impl Events {
     pub const fn new() -> Self {
         Self {
             list: Vec::new(),
+            moved: None,
             standing: None,
             standings: Vec::new(),
         }
@@ -227,6 +235,7 @@ impl Events {
     pub fn with_capacity(events: usize) -> Self {
         Self {
             list: Vec::with_capacity(events),
+            moved: None,
             standing: None,
             standings: Vec::new(),
         }
@@ -241,8 +250,19 @@ impl Events {
     /// Forgets the events, keeps the memory.
     pub fn clear(&mut self) {
         self.list.clear();
+        self.moved = None;
         self.standing = None;
         self.standings.clear();
+    }
+
+    /// How the command's order stood before it was moved; only after a move that succeeded.
+    #[must_use]
+    pub const fn moved(&self) -> Option<&Moved> {
+        self.moved.as_ref()
+    }
+
+    pub(crate) const fn set_moved(&mut self, moved: Moved) {
+        self.moved = Some(moved);
     }
 
     /// How the book stands; only after an order's command in a futures symbol that succeeded.
@@ -271,6 +291,13 @@ impl Events {
         self.list.reserve_exact(events);
     }
 
+    /// Makes this the same as `other`, but for how books stand; keeps the memory.
+    pub(crate) fn copy_from(&mut self, other: &Self) {
+        self.clear();
+        self.list.extend_from_slice(&other.list);
+        self.moved = other.moved;
+    }
+
     /// Adds an event at the end.
     pub fn push(&mut self, event: Event) {
         self.list.push(event);
@@ -284,6 +311,15 @@ impl Events {
     /// Adds an event where the event at `at` is, before it. Cost: moves the rest.
     pub(crate) fn insert(&mut self, at: usize, event: Event) {
         self.list.insert(at, event);
+    }
+}
+
+impl FromIterator<Event> for Events {
+    fn from_iter<I: IntoIterator<Item = Event>>(events: I) -> Self {
+        Self {
+            list: events.into_iter().collect(),
+            ..Self::new()
+        }
     }
 }
 

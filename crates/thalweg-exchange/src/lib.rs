@@ -20,6 +20,7 @@ pub mod command;
 pub mod conformance;
 pub mod digest;
 pub mod event;
+pub mod execution;
 pub mod ids;
 mod index;
 pub mod market;
@@ -40,7 +41,7 @@ pub use command::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, FeeUnit, OrderType, Place, SymbolSpec,
     SymbolType, UserLimits,
 };
-pub use event::{Event, Events, Removal, UserHint};
+pub use event::{Event, Events, Moved, RejectReason, Removal, UserHint};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};
 #[doc(hidden)]
 pub use index::repeat_secrets;

@@ -109,8 +109,7 @@ impl Matching {
                     if checked != ResultCode::ValidForMatchingEngine {
                         return checked;
                     }
-                    book.place(place, user, rules, events);
-                    ResultCode::Success
+                    book.place(place, user, rules, events)
                 })
             }
             Command::Amend(ref amend) => {
@@ -154,8 +153,9 @@ impl Matching {
             return ResultCode::MatchingInvalidOrderBookId;
         };
         let result = run(book, &self.rules, events);
-        if book.is_futures() && result == ResultCode::Success {
-            events.set_standing(book.standing(None));
+        // What is rejected changes nothing, unless it cancelled something else.
+        if book.is_futures() && (result == ResultCode::Success || events.len() > 1) {
+            events.set_standing(book.standing());
         }
         result
     }

@@ -3,11 +3,12 @@
 
 use std::collections::BTreeMap;
 
-use crate::book::{Level, RestingOrder};
-use crate::command::{Action, Place, SymbolType};
+use crate::book::{Book, Level, RestingOrder};
+use crate::command::{Action, SymbolType};
 use crate::ids::{CurrencyId, SymbolId, UserId};
+use crate::matching::Matching;
 use crate::order_terms::ConditionalOrder;
-use crate::risk::{Direction, User};
+use crate::risk::{Direction, Risk, User};
 use crate::state::State;
 
 /// Where the money of one currency is. In 128 bits: sums over users need not fit 64.
@@ -40,67 +41,72 @@ impl CurrencyTotal {
 /// is traded in. Cost: visits every user and every resting order.
 #[must_use]
 pub fn currency_totals(state: &State) -> Vec<CurrencyTotal> {
-    let mut totals: BTreeMap<CurrencyId, CurrencyTotal> = BTreeMap::new();
-    for currency in state.risk.currencies() {
-        let total = CurrencyTotal {
-            currency: currency.id,
-            fees: currency.fees.into(),
-            adjustments: currency.adjustments.into(),
-            suspends: currency.suspends.into(),
-            ..CurrencyTotal::default()
-        };
-        totals.insert(currency.id, total);
+    let mut totals = Totals::default();
+    totals.add_risk(&state.risk);
+    totals.add_books(&state.matching);
+    totals.into_list()
+}
+
+/// The totals, put together from the parts of a state.
+#[derive(Debug, Default)]
+pub(crate) struct Totals(BTreeMap<CurrencyId, CurrencyTotal>);
+
+impl Totals {
+    fn of(&mut self, currency: CurrencyId) -> &mut CurrencyTotal {
+        let total = self.0.entry(currency).or_default();
+        total.currency = currency;
+        total
     }
-    let mut add = |currency, amount, part: fn(&mut CurrencyTotal) -> &mut i128| {
-        let total = totals
-            .get_mut(&currency)
-            .expect("every currency in use is listed");
-        *part(total) += amount;
-    };
-    for user in state.risk.users() {
-        for (currency, balance) in user.balances() {
-            add(currency, i128::from(balance), |total| &mut total.accounts);
+
+    /// What the users have, and what was collected and paid in.
+    pub(crate) fn add_risk(&mut self, risk: &Risk) {
+        for currency in risk.currencies() {
+            let total = self.of(currency.id);
+            total.fees += i128::from(currency.fees);
+            total.adjustments += i128::from(currency.adjustments);
+            total.suspends += i128::from(currency.suspends);
         }
-        for &(currency, amount) in user.waiting() {
-            add(currency, amount, |total| &mut total.accounts);
-        }
-        for position in user.positions() {
-            add(position.currency, position.cash(), |total| {
-                &mut total.accounts
-            });
+        for user in risk.users() {
+            for (currency, balance) in user.balances() {
+                self.of(currency).accounts += i128::from(balance);
+            }
+            for &(currency, amount) in user.waiting() {
+                self.of(currency).accounts += amount;
+            }
+            for position in user.positions() {
+                self.of(position.currency).accounts += position.cash();
+            }
         }
     }
-    for book in state.matching.books() {
-        let spec = book.spec();
-        if spec.symbol_type != SymbolType::CurrencyPair {
-            continue;
-        }
-        for order in book.orders(Action::Ask) {
-            let lots = i128::from(order.size - order.filled);
-            let hold = lots * i128::from(spec.base_scale);
-            add(spec.base_currency, hold, |total| &mut total.order_holds);
-        }
-        for order in book.orders(Action::Bid) {
-            let lots = i128::from(order.size - order.filled);
-            let hold = lots * spec.held_per_lot(order.reserve_price);
-            add(spec.quote_currency, hold, |total| &mut total.order_holds);
-        }
-        for Place {
-            action,
-            size,
-            reserve_price,
-            ..
-        } in book.waiting().map(|stop| stop.place)
-        {
-            let (currency, per_lot) = match action {
-                Action::Ask => (spec.base_currency, i128::from(spec.base_scale)),
-                Action::Bid => (spec.quote_currency, spec.held_per_lot(reserve_price)),
+
+    /// What is held for orders in pairs.
+    pub(crate) fn add_books(&mut self, books: &Matching) {
+        for book in books.books() {
+            let spec = book.spec();
+            if spec.symbol_type != SymbolType::CurrencyPair {
+                continue;
+            }
+            let mut add = |action, lots: i64, reserve_price: i64| {
+                let (currency, per_lot) = match action {
+                    Action::Ask => (spec.base_currency, i128::from(spec.base_scale)),
+                    Action::Bid => (spec.quote_currency, spec.held_per_lot(reserve_price)),
+                };
+                self.of(currency).order_holds += i128::from(lots) * per_lot;
             };
-            let hold = i128::from(size) * per_lot;
-            add(currency, hold, |total| &mut total.order_holds);
+            for side in [Action::Ask, Action::Bid] {
+                for order in book.orders(side) {
+                    add(side, order.size - order.filled, order.reserve_price);
+                }
+            }
+            for place in book.waiting().map(|stop| &stop.place) {
+                add(place.action, place.size, place.reserve_price);
+            }
         }
     }
-    totals.into_values().collect()
+
+    pub(crate) fn into_list(self) -> Vec<CurrencyTotal> {
+        self.0.into_values().collect()
+    }
 }
 
 /// Lots that are open in a futures symbol.
@@ -137,36 +143,63 @@ pub fn open_interest(state: &State) -> Vec<OpenInterest> {
     symbols.into_values().collect()
 }
 
+/// A user's orders.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct OpenOrders {
+    /// Resting orders with their symbols: by ascending symbol, asks first, best price first.
+    pub resting: Vec<(SymbolId, RestingOrder)>,
+    /// Stop orders that wait; their symbols are in them. By ascending symbol, asks first, what is
+    /// reached first before the others.
+    pub waiting: Vec<ConditionalOrder>,
+}
+
+impl OpenOrders {
+    /// True where there are none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.resting.is_empty() && self.waiting.is_empty()
+    }
+
+    /// Adds those of other symbols.
+    pub(crate) fn append(&mut self, mut other: Self) {
+        self.resting.append(&mut other.resting);
+        self.waiting.append(&mut other.waiting);
+        self.resting.sort_by_key(|&(symbol, _)| symbol);
+        self.waiting.sort_by_key(|stop| stop.place.symbol);
+    }
+}
+
+/// A user's orders in these books. Cost: visits every order, or those of the user where the books
+/// keep owners.
+pub(crate) fn open_orders(books: &Matching, uid: UserId) -> OpenOrders {
+    let mut open = OpenOrders::default();
+    for book in books.books() {
+        let symbol = book.spec().id;
+        let resting = book.orders_of(uid).into_iter();
+        open.resting.extend(resting.map(|order| (symbol, order)));
+        let waiting = book.waiting().filter(|stop| stop.place.uid == uid);
+        open.waiting.extend(waiting);
+    }
+    open
+}
+
 /// All that the exchange knows of one user.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct UserReport<'s> {
     /// Profile, balances and positions; `None` for one who is unknown, or was suspended and has
     /// got no money since.
     pub user: Option<&'s User>,
-    /// Resting orders with their symbols: by ascending symbol, asks first, best price first.
-    pub orders: Vec<(SymbolId, RestingOrder)>,
-    /// Stop orders that wait; their symbols are in them. By ascending symbol, asks first, what is
-    /// reached first before the others.
-    pub waiting: Vec<&'s ConditionalOrder>,
+    /// Resting orders and stop orders that wait.
+    pub orders: OpenOrders,
 }
 
-/// The single user report. Cost: visits every resting order.
+/// The single user report. Cost: visits every resting order, or those of the user where the books
+/// keep owners.
 #[must_use]
 pub fn user_report(state: &State, uid: UserId) -> UserReport<'_> {
-    let books = state.matching.books();
-    let waiting = books.iter().flat_map(|book| book.waiting());
-    let waiting = waiting.filter(|stop| stop.place.uid == uid).collect();
-    let orders = books.into_iter().flat_map(|book| {
-        let sides = [Action::Ask, Action::Bid].into_iter();
-        let orders = sides.flat_map(|side| book.orders(side));
-        orders
-            .filter(|order| order.uid == uid)
-            .map(|order| (book.spec().id, order))
-    });
     UserReport {
         user: state.risk.user(uid),
-        orders: orders.collect(),
-        waiting,
+        orders: open_orders(&state.matching, uid),
     }
 }
 
@@ -184,9 +217,13 @@ pub struct BookReport {
 #[must_use]
 pub fn book_report(state: &State, symbol: SymbolId, depth: usize) -> Option<BookReport> {
     let book = state.matching.book(symbol)?;
+    Some(book_of(book, depth))
+}
+
+pub(crate) fn book_of(book: &Book, depth: usize) -> BookReport {
     let side = |action| book.levels(action, depth).collect();
-    Some(BookReport {
+    BookReport {
         asks: side(Action::Ask),
         bids: side(Action::Bid),
-    })
+    }
 }

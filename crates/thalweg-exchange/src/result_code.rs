@@ -117,6 +117,14 @@ result_codes! {
     MatchingMoveFailedPriceLowerThanFee = -3141, "MATCHING_MOVE_FAILED_PRICE_LOWER_THAN_FEE";
     /// Own code: a post-only order cannot be moved to where it would take.
     MatchingMoveFailedPostOnly = -3142, "MATCHING_MOVE_FAILED_POST_ONLY";
+    /// Own code: the order cannot be filled whole within its limit or budget.
+    MatchingRejectedFillOrKill = -3101, "MATCHING_REJECTED_FILL_OR_KILL";
+    /// Own code: the order is post-only and would take.
+    MatchingRejectedPostOnly = -3102, "MATCHING_REJECTED_POST_ONLY";
+    /// Own code: an order of the same owner with this id rests or waits in the symbol.
+    MatchingRejectedDuplicateId = -3103, "MATCHING_REJECTED_DUPLICATE_ID";
+    /// Own code: the order would trade with one of its owner's first of all.
+    MatchingRejectedSelfTrade = -3104, "MATCHING_REJECTED_SELF_TRADE";
     /// Own code: the order that should be amended is not as the command says.
     MatchingAmendMismatch = -3143, "MATCHING_AMEND_MISMATCH";
     /// The user is known already.

@@ -39,6 +39,10 @@ pub struct Rules {
     pub keep_transaction_ids: bool,
     /// An order's id is its owner's alone: others may use the same.
     pub ids_per_user: bool,
+    /// An order that matching rejects whole (post-only, an id in use, a self-trade, FOK) is refused
+    /// with a code of its own; else with SUCCESS. See
+    /// [`RejectReason::result`](crate::RejectReason::result).
+    pub refuse_rejected: bool,
     /// A stop order whose trigger the symbol's last trade has passed is triggered at once; else it
     /// waits for the next trade there. (The reference has no stop orders. Without this, the last
     /// price is no part of a state's text.)
@@ -61,6 +65,7 @@ impl Rules {
         bound_budgets: false,
         keep_transaction_ids: false,
         ids_per_user: false,
+        refuse_rejected: false,
         trigger_passed_stops: false,
     };
 
@@ -79,6 +84,7 @@ impl Rules {
         bound_budgets: true,
         keep_transaction_ids: true,
         ids_per_user: true,
+        refuse_rejected: true,
         trigger_passed_stops: true,
     };
 

@@ -245,6 +245,7 @@ fn both_dialects_agree_where_the_stream_meets_no_quirk() {
     // Its users share their orders' ids: a quirk, too.
     let mended = Rules {
         ids_per_user: false,
+        refuse_rejected: false,
         trigger_passed_stops: false,
         ..Rules::default()
     };

@@ -120,11 +120,9 @@ fn profit_covers_a_pair_order_and_losses_block_it() {
     );
     let report = user_report(&state, UserId(1));
     assert_eq!(report.user.map(|user| user.positions().len()), Some(1));
-    assert_eq!(report.orders.len(), 1);
-    assert_eq!(
-        (report.orders[0].0, report.orders[0].1.price),
-        (PAIR, 1_800)
-    );
+    let resting = report.orders.resting;
+    assert_eq!(resting.len(), 1);
+    assert_eq!((resting[0].0, resting[0].1.price), (PAIR, 1_800));
     let book = book_report(&state, FUTURES, 1).expect("a symbol");
     assert_eq!((book.asks.len(), book.bids[0].price), (0, 190));
     assert!(book_report(&state, SymbolId(9), 1).is_none());

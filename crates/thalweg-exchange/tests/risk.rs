@@ -261,7 +261,8 @@ fn a_loss_that_would_let_the_rest_grow_over_64_bits_is_refused() {
     let ask = order(2, OrderType::FokBudget, Action::Ask, 8, 8);
     assert_eq!(run(&mut state, &ask), ResultCode::RiskArithmeticOverflow);
     let ask = order(2, OrderType::FokBudget, Action::Ask, 28, 8);
-    assert_eq!(run(&mut state, &ask), ResultCode::Success);
+    let rejected = ResultCode::MatchingRejectedFillOrKill;
+    assert_eq!(run(&mut state, &ask), rejected);
 }
 
 /// A market where `room` more of the quote currency fits.
@@ -395,7 +396,8 @@ fn a_budget_that_is_filled_in_part_gives_back_exactly_the_rest() {
     // Fill or kill: all within the limit, or nothing.
     let before = state.risk.balance(UserId(1), QUOTE);
     let bid = order(1, OrderType::Fok, Action::Bid, 90, 1);
-    assert_eq!(run(&mut state, &bid), ResultCode::Success);
+    let rejected = ResultCode::MatchingRejectedFillOrKill;
+    assert_eq!(run(&mut state, &bid), rejected);
     assert_eq!(state.risk.balance(UserId(1), QUOTE), before);
     for total in currency_totals(&state) {
         assert_eq!(total.sum(), 0);

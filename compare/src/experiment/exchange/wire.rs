@@ -5,7 +5,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg_exchange::codec::{self, MESSAGE_BYTES_MAX};
 use thalweg_exchange::market::{Builder, Epoch, Message, Options};
-use thalweg_exchange::{Command, Event, ResultCode, Rules, State};
+use thalweg_exchange::{Command, Events, ResultCode, Rules, State};
 
 use super::engine::Load;
 
@@ -112,7 +112,7 @@ impl Desk {
         sequence: u64,
         command: &Command,
         result: ResultCode,
-        events: &[Event],
+        events: &Events,
     ) {
         self.out.outcome(sequence, result, events);
         // The commands before these were numbered, too.
@@ -169,7 +169,7 @@ impl Outgoing {
     }
 
     #[inline]
-    fn outcome(&mut self, sequence: u64, result: ResultCode, events: &[Event]) {
+    fn outcome(&mut self, sequence: u64, result: ResultCode, events: &Events) {
         let outcome = codec::Outcome { sequence, result };
         let length = codec::encode_outcome(outcome, events, &mut self.buffer[self.at..]);
         self.wrote(length.expect("no command of the mixes has events for half of a buffer"));
@@ -235,7 +235,8 @@ mod tests {
             for (at, command) in wire.load.flow.commands.iter().enumerate() {
                 let result = tape.results[at];
                 if at == skip {
-                    desk.out.outcome(at as u64, ResultCode::RiskNsf, &[]);
+                    desk.out
+                        .outcome(at as u64, ResultCode::RiskNsf, &Events::new());
                 }
                 desk.publish(at as u64, command, result, &tape.events[at]);
             }

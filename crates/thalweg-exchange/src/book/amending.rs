@@ -6,7 +6,7 @@
 
 use super::Book;
 use crate::command::{Action, Amend};
-use crate::event::Events;
+use crate::event::{Events, Moved};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -35,11 +35,18 @@ impl Book {
         if amend.size <= order.filled {
             return self.reduce(whose, i64::MAX, events);
         }
-        if more <= 0 && amend.price == order.price {
-            return match more {
-                0 => ResultCode::Success,
-                _ => self.reduce(whose, -more, events),
-            };
+        if more < 0 && amend.price == order.price {
+            return self.reduce(whose, -more, events);
+        }
+        let moved = Moved {
+            action: order.action,
+            price: order.price,
+            left: size - order.filled + more.max(0),
+            filled: order.filled,
+        };
+        if more == 0 && amend.price == order.price {
+            events.set_moved(moved);
+            return ResultCode::Success;
         }
         if let Some(code) = self.check_move(&order, amend.price) {
             return code;
@@ -47,6 +54,7 @@ impl Book {
         if order.flags.is_post_only() && self.would_take(order.action, amend.price) {
             return ResultCode::MatchingMoveFailedPostOnly;
         }
+        events.set_moved(moved);
         if more < 0 {
             self.reduce(whose, -more, events);
         }

@@ -161,6 +161,7 @@ impl Book {
                 action: buyer.action,
                 price: buyer.price,
                 size: all,
+                filled: buyer.filled,
                 bidder_hold_price: buyer.reserve_price,
             });
             let shown = buyer.left.min(left);
@@ -176,6 +177,8 @@ impl Book {
                     maker_order: OrderId(seller.id),
                     maker_uid: UserId(seller.uid),
                     maker_user: seller.user(),
+                    maker_filled: seller.filled + size,
+                    maker_left: seller.left + self.hidden(slot) - size,
                     maker_completed: size == seller.left && self.hidden(slot) == 0,
                     taker_completed: missing == 0 && shown == all,
                     bidder_hold_price: buyer.reserve_price,

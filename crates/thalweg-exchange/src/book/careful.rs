@@ -7,14 +7,14 @@ use super::Book;
 use super::ladder::{NO_KEY, mask};
 use super::taking::Budget;
 use crate::command::{Action, OrderType, Place};
-use crate::event::{Event, Events, Removal, UserHint};
+use crate::event::{Event, Events, Removal};
 use crate::ids::{OrderId, UserId};
-use crate::order_terms::{ConditionalOrder, OrderFlags, SelfTrade};
+use crate::order_terms::{OrderFlags, SelfTrade};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
 /// What matching needs to know of the order that takes.
-struct Taker {
+pub(super) struct Taker {
     uid: UserId,
     flags: OrderFlags,
     action: Action,
@@ -29,7 +29,7 @@ struct Taker {
 
 impl Taker {
     /// A new order that takes up to a key.
-    fn new(place: &Place, limit: i64, rules: &Rules) -> Self {
+    pub(super) fn new(place: &Place, limit: i64, rules: &Rules) -> Self {
         let is_budget = place.order_type == OrderType::IocBudget;
         Self {
             uid: place.uid,
@@ -59,97 +59,14 @@ impl Taker {
 }
 
 /// How taking ended.
-struct Taken {
-    left: i64,
-    dropped: i64,
+pub(super) struct Taken {
+    pub(super) left: i64,
+    pub(super) dropped: i64,
     /// True where the taker met an order of its owner, and what is left of it must go.
-    is_cut: bool,
+    pub(super) is_cut: bool,
 }
 
 impl Book {
-    /// Executes a new order that asks for something, or comes where others did.
-    #[cold]
-    pub(crate) fn place_with(
-        &mut self,
-        order: &ConditionalOrder,
-        user: UserHint,
-        rules: &Rules,
-        events: &mut Events,
-    ) {
-        let first = events.len();
-        if let Some(trigger) = order.trigger {
-            let waits = self.wait(order, trigger, user, events);
-            if !waits || !rules.trigger_passed_stops || self.is_auction() {
-                return;
-            }
-            self.reach_last();
-        } else {
-            self.enter(order, (user, None), rules, events);
-        }
-        self.run_stops(first, rules, events);
-        self.tidy();
-    }
-
-    /// Executes an order that is not to wait, or no longer.
-    pub(super) fn enter(
-        &mut self,
-        order: &ConditionalOrder,
-        (user, arrival): (UserHint, Option<u64>),
-        rules: &Rules,
-        events: &mut Events,
-    ) {
-        let place = &order.place;
-        let first = events.len();
-        let flags = place.flags;
-        if flags.is_post_only() && place.size != 0 && self.would_take(place.action, place.price) {
-            return reject(place, place.size, first, events);
-        }
-        let takes = match place.order_type {
-            OrderType::Gtc | OrderType::Ioc | OrderType::Market => true,
-            OrderType::IocBudget => rules.fill_ioc_budget,
-            OrderType::Fok => {
-                let limit = place.price ^ mask(place.action.opposite());
-                rules.fill_fok && place.size > 0 && self.careful_cost(place, limit).is_some()
-            }
-            OrderType::FokBudget => {
-                let budget = i128::from(place.price);
-                let cost = self.careful_cost(place, self.budget_limit(place, rules));
-                cost.is_some_and(|cost| match place.action {
-                    Action::Bid => cost <= budget,
-                    Action::Ask => cost >= budget,
-                })
-            }
-        };
-        if !takes {
-            return reject(place, place.size, first, events);
-        }
-        let limit = match place.order_type {
-            OrderType::IocBudget | OrderType::FokBudget => self.budget_limit(place, rules),
-            OrderType::Market => self.market_limit(place),
-            _ => place.price ^ mask(place.action.opposite()),
-        };
-        let taker = Taker::new(place, limit, rules);
-        let Taken {
-            left,
-            dropped,
-            is_cut,
-        } = self.take_carefully(taker, events);
-        let rests = place.order_type == OrderType::Gtc && !is_cut && left != 0;
-        let key = self.key(place.uid, place.order_id);
-        let is_known = || self.find(key).is_some() || self.waits(key);
-        let mut rejected = dropped;
-        if rests && !is_known() {
-            let mut order = *order;
-            order.place.size -= dropped;
-            self.rest_with_terms(&order, left, (user, arrival));
-        } else {
-            rejected += left;
-        }
-        if rejected != 0 {
-            reject(place, rejected, first, events);
-        }
-    }
-
     /// Gives an order that asks for something another price.
     #[cold]
     pub(super) fn move_carefully(
@@ -204,7 +121,7 @@ impl Book {
             } else {
                 Removal::Decremented
             };
-            self.tell_removed(slot, dropped, why, events);
+            self.tell_left(slot, (dropped, left), why, events);
         }
         if is_cut || left == 0 {
             self.discard(slot);
@@ -236,8 +153,11 @@ impl Book {
         }
         self.tidy();
         events.push(Event::Reduce {
+            order: OrderId(order.id),
             price: order.price,
             size,
+            left: all - size,
+            filled: order.filled,
             completed,
             bidder_hold_price: order.reserve_price,
             user: order.user(),
@@ -247,7 +167,7 @@ impl Book {
     }
 
     /// As `take` of the plain way, but looks at whose orders are met.
-    fn take_carefully(&mut self, mut taker: Taker, events: &mut Events) -> Taken {
+    pub(super) fn take_carefully(&mut self, mut taker: Taker, events: &mut Events) -> Taken {
         let side = taker.action.opposite();
         let mut is_cut = false;
         // In an auction, nobody takes.
@@ -295,7 +215,8 @@ impl Book {
         if lots == all {
             self.remove(slot, Removal::SelfTrade, events);
         } else {
-            self.tell_removed(slot, lots, Removal::Decremented, events);
+            let left = all - lots;
+            self.tell_left(slot, (lots, left), Removal::Decremented, events);
             self.reduce_hidden_first(slot, lots);
         }
     }
@@ -313,7 +234,8 @@ impl Book {
             return false;
         }
         let is_shown_gone = size == maker.left;
-        let completed = is_shown_gone && self.hidden(slot) == 0;
+        let hidden = self.hidden(slot);
+        let completed = is_shown_gone && hidden == 0;
         taker.left -= size;
         self.last = Some(price);
         events.push(Event::Trade {
@@ -322,6 +244,8 @@ impl Book {
             maker_order: OrderId(maker.id),
             maker_uid: UserId(maker.uid),
             maker_user: maker.user(),
+            maker_filled: maker.filled + size,
+            maker_left: maker.left + hidden - size,
             maker_completed: completed,
             taker_completed: taker.left == 0,
             bidder_hold_price: match taker.action {
@@ -370,29 +294,23 @@ impl Book {
     }
 
     pub(super) fn tell_removed(&self, slot: u32, size: i64, why: Removal, events: &mut Events) {
+        self.tell_left(slot, (size, 0), why, events);
+    }
+
+    /// Tells that `size` lots of a resting order are gone; `left` are not.
+    fn tell_left(&self, slot: u32, (size, left): (i64, i64), why: Removal, events: &mut Events) {
         let order = &self.ladder.nodes[slot];
         events.push(Event::Removed {
             symbol: self.spec.id,
             order: OrderId(order.id),
             uid: UserId(order.uid),
-            user: order.user(),
             action: order.action,
             price: order.price,
             size,
+            left,
+            filled: order.filled,
             bidder_hold_price: order.reserve_price,
             why,
         });
     }
-}
-
-/// Rejects lots of an order whose events begin at `first`: its reject comes before its trades.
-pub(super) fn reject(place: &Place, size: i64, first: usize, events: &mut Events) {
-    events.insert(
-        first,
-        Event::Reject {
-            price: place.price,
-            size,
-            bidder_hold_price: place.reserve_price,
-        },
-    );
 }

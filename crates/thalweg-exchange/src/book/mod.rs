@@ -18,6 +18,7 @@ mod amending;
 mod aside;
 mod auction;
 mod careful;
+mod entering;
 mod expiry;
 mod iceberg;
 mod ladder;
@@ -26,6 +27,7 @@ mod moving;
 mod node;
 mod occupancy;
 mod owners;
+mod placing;
 mod post_only;
 mod self_trade;
 mod stops;
@@ -35,13 +37,12 @@ mod view;
 use self::aside::Aside;
 pub use self::auction::Indicative;
 use self::ladder::Ladder;
-use self::node::{NONE, Node};
+use self::node::Node;
 pub use self::view::{Level, RestingOrder};
-use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
-use crate::event::{Event, Events, Standing, UserHint};
+use crate::command::{Action, SymbolSpec, SymbolType};
+use crate::event::{Event, Events, Standing};
 use crate::ids::{OrderId, UserId};
 use crate::index::{Index, OrderKey, Vacancy};
-use crate::order_terms::ConditionalOrder;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -148,13 +149,12 @@ impl Book {
         matches!(self.spec.symbol_type, SymbolType::Futures)
     }
 
-    /// How the book stands, for settlement; `moved` as [`Standing::moved`].
+    /// How the book stands, for settlement.
     #[inline]
-    pub(crate) fn standing(&mut self, moved: Option<(i64, i64)>) -> Standing {
+    pub(crate) fn standing(&mut self) -> Standing {
         Standing {
             ask: self.ladder.find_best_price(Action::Ask),
             bid: self.ladder.find_best_price(Action::Bid),
-            moved,
         }
     }
 
@@ -203,109 +203,6 @@ impl Book {
         self.ladder.nodes.free(slot);
     }
 
-    /// Executes a new order that the risk check let pass. `user` comes back in events, with the
-    /// order's owner.
-    pub(crate) fn place(
-        &mut self,
-        place: &Place,
-        user: UserHint,
-        rules: &Rules,
-        events: &mut Events,
-    ) {
-        if !place.flags.is_plain() || self.aside.is_some() {
-            self.place_with(&ConditionalOrder::from(*place), user, rules, events);
-            return;
-        }
-        match place.order_type {
-            OrderType::Gtc => self.place_gtc(place, user, events),
-            OrderType::Ioc => {
-                let left = self.take_limited(place, events);
-                reject(place, left, events);
-            }
-            OrderType::FokBudget => self.place_fok_budget(place, rules, events),
-            OrderType::Fok if rules.fill_fok => self.place_fok(place, events),
-            OrderType::IocBudget if rules.fill_ioc_budget => {
-                let left = self.take_within_budget(place, rules, events);
-                reject(place, left, events);
-            }
-            OrderType::Market => {
-                let limit = self.market_limit(place);
-                let left = self.take_up_to(place, limit, events);
-                reject(place, left, events);
-            }
-            // Quirk of the reference: rejected whole.
-            OrderType::Fok | OrderType::IocBudget => reject_always(place, place.size, events),
-        }
-    }
-
-    fn place_gtc(&mut self, place: &Place, user: UserHint, events: &mut Events) {
-        let mut left = place.size;
-        if self.crosses(place.action, place.price) {
-            left = self.take_limited(place, events);
-        }
-        if left == 0 {
-            return;
-        }
-        let Some(vacancy) = self.vacancy(self.key(place.uid, place.order_id)) else {
-            reject_always(place, left, events);
-            return;
-        };
-        self.rest(place, left, user, vacancy);
-    }
-
-    /// Puts what is left of a new order, whose id is not in use, at the end of its queue.
-    fn rest_new(&mut self, place: &Place, left: i64, user: UserHint) -> u32 {
-        let key = self.key(place.uid, place.order_id);
-        let vacancy = self.vacancy(key).expect("its id is not in use");
-        self.rest(place, left, user, vacancy)
-    }
-
-    /// The same where its place in the index is known.
-    #[inline]
-    fn rest(&mut self, place: &Place, left: i64, user: UserHint, vacancy: Vacancy) -> u32 {
-        let slot = self.ladder.nodes.insert(Node {
-            id: place.order_id.0,
-            uid: place.uid.0,
-            price: place.price,
-            reserve_price: place.reserve_price,
-            left,
-            filled: place.size - left,
-            previous: NONE,
-            next: NONE,
-            tag: user.0,
-            action: place.action,
-            flags: place.flags,
-            marks: 0,
-        });
-        self.index.fill(vacancy, slot);
-        self.ladder.append(slot);
-        slot
-    }
-
-    fn place_fok_budget(&mut self, place: &Place, rules: &Rules, events: &mut Events) {
-        let budget = i128::from(place.price);
-        let limit = self.budget_limit(place, rules);
-        let cost = self.cost(place.action.opposite(), limit, place.size);
-        let fits = cost.is_some_and(|cost| match place.action {
-            Action::Bid => cost <= budget,
-            Action::Ask => cost >= budget,
-        });
-        if fits {
-            self.take_up_to(place, limit, events);
-        } else {
-            reject_always(place, place.size, events);
-        }
-    }
-
-    /// An order without a size is rejected: there is nothing to fill.
-    fn place_fok(&mut self, place: &Place, events: &mut Events) {
-        if place.size > 0 && self.covers(place) {
-            self.take_limited(place, events);
-        } else {
-            reject_always(place, place.size, events);
-        }
-    }
-
     /// Takes `by` lots off an order; all that is left, or more, cancels it.
     pub(crate) fn reduce(
         &mut self,
@@ -328,6 +225,7 @@ impl Book {
             price,
             reserve_price,
             left,
+            filled,
             action,
             ..
         } = *order;
@@ -342,8 +240,11 @@ impl Book {
             self.ladder.nodes[level].left -= size;
         }
         events.push(Event::Reduce {
+            order: order_id,
             price,
             size,
+            left: left - size,
+            filled,
             completed,
             bidder_hold_price: reserve_price,
             user,
@@ -351,20 +252,4 @@ impl Book {
         });
         ResultCode::Success
     }
-}
-
-/// Rejects what is left, if anything is.
-fn reject(place: &Place, left: i64, events: &mut Events) {
-    if left != 0 {
-        reject_always(place, left, events);
-    }
-}
-
-/// Rejects `size` lots, even none: the reference tells of a budget order of no size, too.
-fn reject_always(place: &Place, size: i64, events: &mut Events) {
-    events.push_first(Event::Reject {
-        price: place.price,
-        size,
-        bidder_hold_price: place.reserve_price,
-    });
 }

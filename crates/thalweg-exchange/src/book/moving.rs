@@ -4,7 +4,7 @@ use super::Book;
 use super::ladder::mask;
 use super::node::Node;
 use crate::command::Action;
-use crate::event::Events;
+use crate::event::{Events, Moved};
 use crate::ids::{OrderId, UserId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
@@ -29,6 +29,7 @@ impl Book {
         }
         let order = &self.ladder.nodes[slot];
         let (side, before, shown) = (order.action, order.price, order.left);
+        let filled = order.filled;
         let is_marked = order.marks != 0;
         if let Some(code) = self.check_move(order, price) {
             return code;
@@ -45,8 +46,14 @@ impl Book {
                 return code;
             }
         }
+        events.set_moved(Moved {
+            action: side,
+            price: before,
+            left,
+            filled,
+        });
         if self.is_futures() {
-            events.set_standing(self.standing(Some((before, left))));
+            events.set_standing(self.standing());
         }
         ResultCode::Success
     }

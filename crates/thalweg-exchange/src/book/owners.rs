@@ -11,8 +11,8 @@
 //! on; until then the book pays for the question whether there are any. Whoever asks on an empty
 //! exchange never waits for that.
 
-use super::Book;
 use super::node::NONE;
+use super::{Book, RestingOrder};
 use crate::command::Action;
 use crate::ids::UserId;
 use crate::index::Index;
@@ -133,6 +133,20 @@ impl Book {
     pub(crate) fn may_have_orders_of(&self, uid: UserId) -> bool {
         let owners = self.ladder.owners.as_ref();
         owners.is_none_or(|owners| owners.find(uid.0).is_some()) || self.aside.is_some()
+    }
+
+    /// The resting orders of `uid`: asks, then bids, each best price first, then in order of time.
+    /// Cost: visits every order, or those of `uid` alone where owners are kept.
+    #[must_use]
+    pub fn orders_of(&self, uid: UserId) -> Vec<RestingOrder> {
+        if self.ladder.owners.is_some() {
+            let slots = self.slots_of(uid).into_iter();
+            let orders = slots.map(|slot| self.ladder.nodes[slot].resting());
+            return orders.map(|order| self.completed(order)).collect();
+        }
+        let sides = [Action::Ask, Action::Bid].into_iter();
+        let orders = sides.flat_map(|side| self.orders(side));
+        orders.filter(|order| order.uid == uid).collect()
     }
 
     /// The slots of an owner's resting orders: asks, then bids, each best price first, then in

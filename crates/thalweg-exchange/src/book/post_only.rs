@@ -1,7 +1,7 @@
 //! Orders that must not take.
 //!
 //! A new one that would take is rejected whole, by an ordinary reject, and touches nothing; that is
-//! looked at before its id, and before self-trade prevention: an order of the same user is in its
+//! looked at before self-trade prevention: an order of the same user is in its
 //! way like any other. A resting one stays post-only: a move to where it would take is refused
 //! with [`MatchingMoveFailedPostOnly`](crate::ResultCode::MatchingMoveFailedPostOnly), and the
 //! order stays where it is, with its place in time, as exchanges do whose amendments either

@@ -16,9 +16,8 @@
 //! executed once at most, and the line ends.
 //!
 //! *Ids*: a resting and a waiting order of one symbol (and one user, where ids are per user) never
-//! share one. A stop order whose id
-//! rests or waits already is rejected whole, and what is left of a GTC order whose id waits is
-//! rejected like one whose id rests.
+//! share one. A stop order whose id rests or waits already is rejected whole, and any order whose
+//! id waits is rejected like one whose id rests.
 //!
 //! *Commands on a waiting order*: cancel and reduce find it where no resting order has the id, and
 //! tell an [`Event::Removed`]; a move does not.
@@ -26,10 +25,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Book;
-use super::careful::reject;
+use super::entering::reject;
 use super::ladder::mask;
 use crate::command::{Action, Place};
-use crate::event::{Event, Events, Removal, UserHint};
+use crate::event::{Event, Events, RejectReason, Removal, UserHint};
 use crate::ids::{OrderId, UserId};
 use crate::index::OrderKey;
 use crate::order_terms::{ConditionalOrder, OrderFlags};
@@ -55,16 +54,18 @@ impl Waiting {
         self.order.place.action
     }
 
-    fn tell_removed(&self, size: i64, why: Removal, events: &mut Events) {
+    /// Tells that `size` of its lots are gone; `left` are not.
+    fn tell_removed(&self, (size, left): (i64, i64), why: Removal, events: &mut Events) {
         let place = &self.order.place;
         events.push(Event::Removed {
             symbol: place.symbol,
             order: place.order_id,
             uid: place.uid,
-            user: self.user,
             action: place.action,
             price: place.price,
             size,
+            left,
+            filled: 0,
             bidder_hold_price: place.reserve_price,
             why,
         });
@@ -123,18 +124,18 @@ impl Stops {
 }
 
 impl Book {
-    /// Lets a stop order wait. False where it is rejected.
+    /// Lets a stop order wait, or rejects it.
     pub(super) fn wait(
         &mut self,
         order: &ConditionalOrder,
-        trigger: i64,
-        user: UserHint,
+        (trigger, user): (i64, UserHint),
+        rules: &Rules,
         events: &mut Events,
-    ) -> bool {
+    ) -> ResultCode {
         let id = self.key(order.place.uid, order.place.order_id);
         if self.find(id).is_some() || self.waits(id) {
-            reject(&order.place, order.place.size, events.len(), events);
-            return false;
+            let (place, why) = (&order.place, RejectReason::DuplicateId);
+            return reject(place, place.size, why, (events.len(), rules), events);
         }
         let aside = self.aside_mut();
         let arrival = aside.next_arrival();
@@ -146,7 +147,7 @@ impl Book {
             arrival,
         };
         aside.stops.insert(id, waiting);
-        true
+        ResultCode::Success
     }
 
     /// Sends off the orders whose trigger the last trade has passed.
@@ -178,7 +179,7 @@ impl Book {
             let place = &next.order.place;
             let (low, high) = self.band;
             if place.order_type.has_limit() && !(low..=high).contains(&place.price) {
-                next.tell_removed(place.size, Removal::OutsideBand, events);
+                next.tell_removed((place.size, 0), Removal::OutsideBand, events);
                 continue;
             }
             events.push(Event::Triggered {
@@ -211,7 +212,8 @@ impl Book {
         let size = &mut waiting.order.place.size;
         if by < *size {
             *size -= by;
-            waiting.tell_removed(by, Removal::Reduced, events);
+            let left = *size;
+            waiting.tell_removed((by, left), Removal::Reduced, events);
         } else {
             self.remove_waiting(order, Removal::Cancelled, events);
             self.tidy();
@@ -226,7 +228,7 @@ impl Book {
         };
         if let Some(waiting) = aside.stops.remove(order) {
             aside.forget_expiry(waiting.order.good_till, waiting.arrival);
-            waiting.tell_removed(waiting.order.place.size, why, events);
+            waiting.tell_removed((waiting.order.place.size, 0), why, events);
         }
     }
 

@@ -3,7 +3,7 @@
 use super::Book;
 use super::ladder::{NO_KEY, mask};
 use crate::command::{Action, Place};
-use crate::event::{Event, Events};
+use crate::event::{Event, Events, RejectReason};
 use crate::ids::{OrderId, UserId};
 use crate::rules::Rules;
 
@@ -152,6 +152,19 @@ impl Book {
         worst ^ mask(place.action.opposite())
     }
 
+    /// Why an order that has a budget takes no more.
+    #[cold]
+    pub(super) fn why_budget_ended(&mut self, place: &Place, rules: &Rules) -> RejectReason {
+        let side = place.action.opposite();
+        let limit = self.budget_limit(place, rules);
+        let best = self.ladder.find_best_price(side);
+        if best.is_some_and(|price| price ^ mask(side) <= limit) {
+            RejectReason::Budget
+        } else {
+            RejectReason::ImmediateOrCancel
+        }
+    }
+
     /// Matches an order that is in no queue, at its price, and books what it took.
     #[cold]
     pub(super) fn take_moved(&mut self, slot: u32, events: &mut Events) {
@@ -195,7 +208,9 @@ impl Book {
                     stopped = true;
                     break;
                 }
-                let completed = size == maker.left;
+                let maker_left = maker.left - size;
+                let maker_filled = maker.filled + size;
+                let completed = maker_left == 0;
                 left -= size;
                 rest -= size;
                 events.push(Event::Trade {
@@ -204,6 +219,8 @@ impl Book {
                     maker_order: OrderId(maker.id),
                     maker_uid: UserId(maker.uid),
                     maker_user: maker.user(),
+                    maker_filled,
+                    maker_left,
                     maker_completed: completed,
                     taker_completed: left == 0,
                     bidder_hold_price: match taker.action {
@@ -213,8 +230,8 @@ impl Book {
                     taker_action: taker.action,
                 });
                 if !completed {
-                    maker.left -= size;
-                    maker.filled += size;
+                    maker.left = maker_left;
+                    maker.filled = maker_filled;
                     stopped = true;
                     break;
                 }

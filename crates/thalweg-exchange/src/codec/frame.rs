@@ -1,10 +1,13 @@
 //! The head of a frame, and the kinds.
 
 use super::error::CodecError;
-use super::{command, message, outcome, snapshot};
+use super::{command, message, outcome, report, snapshot};
 
-/// The version of the layout of commands and outcomes, at byte 5 of their frames.
+/// The version of the layout of commands, at byte 5 of their frames.
 pub const VERSION: u8 = 1;
+/// The version of the layout of outcomes and execution reports, at byte 5 of their frames. From 2
+/// on, events name their order and say how much of it is filled and left.
+pub const OUTCOME_VERSION: u8 = 2;
 /// The version of the layout of market messages and snapshots, at byte 5 of their frames. From 2 on
 /// they have an [`Epoch`](crate::market::Epoch), from 3 on [channels](crate::market::Channels) and
 /// no number of a command; logs of commands stay readable.
@@ -44,6 +47,7 @@ pub(crate) mod kind {
     pub(crate) const RESET: u8 = 124;
 
     pub(crate) const OUTCOME: u8 = 128;
+    pub(crate) const REPORT: u8 = 129;
 
     pub(crate) const TRADE: u8 = 160;
     pub(crate) const ADDED: u8 = 161;
@@ -63,7 +67,8 @@ pub(crate) mod kind {
 pub enum Family {
     /// A [`Command`](crate::Command): kinds 0 to 127.
     Command,
-    /// An [`Outcome`](super::Outcome): kinds 128 to 159.
+    /// An [`Outcome`](super::Outcome) (kind 128) or an
+    /// [`ExecutionReport`](crate::execution::ExecutionReport) (kind 129): kinds 128 to 159.
     Outcome,
     /// A market [`Message`](crate::market::Message): kinds 160 to 191.
     Message,
@@ -83,7 +88,8 @@ impl Family {
 
     const fn version(self) -> u8 {
         match self {
-            Self::Command | Self::Outcome => VERSION,
+            Self::Command => VERSION,
+            Self::Outcome => OUTCOME_VERSION,
             Self::Message | Self::Snapshot => MESSAGE_VERSION,
         }
     }
@@ -110,6 +116,7 @@ pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
     let length = head.length()?;
     match family {
         Family::Command => drop(command::check(bytes, head)?),
+        Family::Outcome if head.kind() == kind::REPORT => drop(report::check(head)?),
         Family::Outcome => drop(outcome::check(head)?),
         Family::Message => drop(message::check(head)?),
         Family::Snapshot => drop(snapshot::check(bytes, head)?),

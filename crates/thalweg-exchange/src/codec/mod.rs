@@ -8,7 +8,7 @@
 //! |---|---|---|
 //! | 0 | 4 | length of the frame in bytes, these included |
 //! | 4 | 1 | kind |
-//! | 5 | 1 | [`VERSION`], of market messages and snapshots [`MESSAGE_VERSION`] |
+//! | 5 | 1 | version: [`VERSION`], [`OUTCOME_VERSION`] or [`MESSAGE_VERSION`], by family |
 //! | 6 | 2 | two bytes of the kind's own: small fields, 0 where there are none |
 //!
 //! Frames stand one after another; [`peek`] says how long the first is, and of which [`Family`],
@@ -41,14 +41,18 @@ mod fields;
 mod frame;
 mod message;
 mod outcome;
+mod report;
 mod snapshot;
 
 pub use self::command::{command_bytes, decode_command, decode_command_into, encode_command};
 pub use self::error::CodecError;
 pub(crate) use self::frame::kind;
-pub use self::frame::{FRAME_BYTES_MAX, Family, Frame, MESSAGE_VERSION, VERSION, peek};
+pub use self::frame::{
+    FRAME_BYTES_MAX, Family, Frame, MESSAGE_VERSION, OUTCOME_VERSION, VERSION, peek,
+};
 pub use self::message::{MESSAGE_BYTES_MAX, decode_message, encode_message, message_bytes};
 pub use self::outcome::{Outcome, decode_outcome, encode_outcome, outcome_bytes};
+pub use self::report::{REPORT_BYTES, decode_report, encode_report};
 pub use self::snapshot::{decode_snapshot, encode_snapshot, snapshot_bytes};
 
 /// The longest frame of a command that is not a batch.

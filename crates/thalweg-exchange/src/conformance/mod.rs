@@ -354,6 +354,7 @@ pub fn event_line(event: &Event) -> String {
             price,
             size,
             bidder_hold_price,
+            ..
         } => {
             format!("J,{price},{size},{bidder_hold_price}")
         }

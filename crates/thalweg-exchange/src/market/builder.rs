@@ -160,7 +160,8 @@ impl Builder {
             return Err(OutOfStep::Number { expected, got });
         }
         self.command = Some(number);
-        if result == ResultCode::Success {
+        // What matching rejected is refused, and has events.
+        if result == ResultCode::Success || !events.is_empty() {
             self.take_in(command, events)?;
         }
         Ok(self.tape.messages())

@@ -19,8 +19,7 @@ impl Matching {
             if checked != ResultCode::ValidForMatchingEngine {
                 return checked;
             }
-            book.place_with(order, user, rules, events);
-            ResultCode::Success
+            book.place_with(order, user, rules, events)
         })
     }
 
@@ -39,7 +38,7 @@ impl Matching {
             };
             book.expire(time, events);
             if book.is_futures() {
-                events.add_standing(symbol, book.standing(None));
+                events.add_standing(symbol, book.standing());
             }
         }
     }

@@ -90,7 +90,7 @@ impl Matching {
         if book.is_futures() && self.rules.cover_futures && self.rules.margin_trading {
             book.remove_outside(band, events);
             if !events.is_empty() {
-                events.add_standing(symbol, book.standing(None));
+                events.add_standing(symbol, book.standing());
             }
         }
     }
@@ -108,7 +108,7 @@ impl Matching {
         };
         book.uncross(reference, &self.rules, events);
         if book.is_futures() {
-            events.add_standing(symbol, book.standing(None));
+            events.add_standing(symbol, book.standing());
         }
         ResultCode::Success
     }
@@ -137,7 +137,7 @@ impl Matching {
         let before = events.len();
         remove(book, why, events);
         if events.len() > before && book.is_futures() {
-            events.add_standing(symbol, book.standing(None));
+            events.add_standing(symbol, book.standing());
         }
         Some(slot)
     }

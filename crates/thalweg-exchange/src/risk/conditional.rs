@@ -8,7 +8,7 @@
 use super::Risk;
 use super::limits::OwnOrder;
 use crate::command::{Command, OrderType, Place};
-use crate::event::{Event, Standing};
+use crate::event::Event;
 use crate::order_terms::{ConditionalOrder, OrderFlags};
 use crate::result_code::ResultCode;
 
@@ -130,8 +130,7 @@ impl Risk {
                 flags: OrderFlags::NONE,
             });
             if is_futures {
-                let told = (told, &Standing::default());
-                self.settle_events(&command, (slot, uid), own, told);
+                self.settle_events(&command, (slot, uid), own, (told, None));
             } else {
                 self.settle_pair(&command, (slot, uid), own, told);
             }

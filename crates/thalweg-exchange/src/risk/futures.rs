@@ -8,7 +8,7 @@ use super::settlement::Owner;
 use super::symbol::{NO_CURRENCY, Symbol, Symbols};
 use super::user::{User, UserStatus};
 use crate::command::{Action, Command, OrderType, Place};
-use crate::event::{Event, Events, Standing, UserHint};
+use crate::event::{Event, Events, Moved, UserHint};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -37,15 +37,15 @@ impl Symbol {
     }
 
     /// What more is reserved for the command's own order, after `gone` of its lots are gone.
-    fn reserved_by(&self, command: &Command, gone: i64, standing: &Standing) -> i128 {
+    fn reserved_by(&self, command: &Command, gone: i64, moved: Option<&Moved>) -> i128 {
         match *command {
             Command::Place(ref place) => self.reserved_for_new(place, place.size - gone),
             Command::PlaceWith(ref order) => {
                 self.reserved(order.place.price, order.place.size - gone)
             }
             Command::Move { price, .. } => {
-                let (before, left) = standing.moved.expect("matching tells it with a move");
-                self.reserved(price, left - gone) - self.reserved(before, left)
+                let before = moved.expect("matching tells it with a move");
+                self.reserved(price, before.left - gone) - self.reserved(before.price, before.left)
             }
             _ => 0,
         }
@@ -177,19 +177,21 @@ impl Risk {
         let symbol = self.symbols.at_mut(slot);
         let is_known = symbol.is_futures() && symbol.quote != NO_CURRENCY;
         let is_plain = is_known && self.rules.margin_trading && self.share.is_whole();
-        let (Some((before, left)), true) = (standing.moved, is_plain && events.is_empty()) else {
+        let (Some(before), true) = (events.moved(), is_plain && events.is_empty()) else {
             return false;
         };
         symbol.last = Some(LastPrices::of(standing));
         if self.rules.cover_futures {
             return true;
         }
-        let reserved = symbol.reserved(price, left) - symbol.reserved(before, left);
+        let left = before.left;
+        let reserved = symbol.reserved(price, left) - symbol.reserved(before.price, left);
         self.ledger.get_mut(symbol.quote).reserved += reserved;
         true
     }
 
-    /// Books what a command did in a futures symbol. Called for every command that succeeded there.
+    /// Books what a command did in a futures symbol. Called for every command that succeeded there,
+    /// and for orders that were rejected there.
     #[inline(never)]
     pub(super) fn settle_futures(
         &mut self,
@@ -197,11 +199,13 @@ impl Risk {
         (slot, uid): (u32, UserId),
         events: &Events,
     ) {
-        let standing = events.standing().expect("matching tells it with a success");
-        let symbol = self.symbols.at_mut(slot);
-        symbol.last = Some(LastPrices::of(standing));
+        // There is none where the command's order was rejected, and its book is as before.
+        if let Some(standing) = events.standing() {
+            let symbol = self.symbols.at_mut(slot);
+            symbol.last = Some(LastPrices::of(standing));
+        }
         let own = OwnOrder::of(command);
-        self.settle_events(command, (slot, uid), own, (events, standing));
+        self.settle_events(command, (slot, uid), own, (events, events.moved()));
     }
 
     pub(super) fn settle_events(
@@ -209,7 +213,7 @@ impl Risk {
         command: &Command,
         (slot, uid): (u32, UserId),
         mut own: OwnOrder,
-        (events, standing): (&[Event], &Standing),
+        (events, moved): (&[Event], Option<&Moved>),
     ) {
         let mut tally = Tally::default();
         let mut gone = 0;
@@ -266,7 +270,7 @@ impl Risk {
         }
         self.note_own_closed(&own, taker);
         if !self.rules.cover_futures {
-            self.note_tally(command, (slot, uid), gone, (tally, standing));
+            self.note_tally(command, (slot, uid), gone, (tally, moved));
         }
         if triggered < events.len() {
             self.settle_triggered(slot, &events[triggered..]);
@@ -279,11 +283,11 @@ impl Risk {
         command: &Command,
         (slot, uid): (u32, UserId),
         gone: i64,
-        (mut tally, standing): (Tally, &Standing),
+        (mut tally, moved): (Tally, Option<&Moved>),
     ) {
         let symbol = self.symbols.at(slot);
         if self.share.owns(uid) {
-            tally.reserved += symbol.reserved_by(command, gone, standing);
+            tally.reserved += symbol.reserved_by(command, gone, moved);
         } else {
             tally.reserved = 0;
         }

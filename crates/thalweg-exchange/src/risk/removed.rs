@@ -6,7 +6,7 @@ use super::limits::OwnOrder;
 use super::position::{Direction, LastPrices, Position, Stake};
 use super::settlement::Owner;
 use crate::command::{Action, Command};
-use crate::event::{Event, Events, Removal, Standing};
+use crate::event::{Event, Events, Removal, Standing, UserHint};
 use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -68,7 +68,6 @@ impl Risk {
         let Event::Removed {
             symbol,
             uid,
-            user,
             action,
             price,
             size,
@@ -85,22 +84,17 @@ impl Risk {
         if !self.share.owns(uid) {
             return;
         }
+        let owner = (UserHint::UNKNOWN, uid);
         let is_gone = !matches!(why, Removal::Reduced | Removal::Decremented);
         let symbol = self.symbols.at(slot);
         if symbol.is_pair() {
-            self.give_back(
-                slot,
-                (user, uid),
-                action,
-                (size, bidder_hold_price),
-                is_gone,
-            );
+            self.give_back(slot, owner, action, (size, bidder_hold_price), is_gone);
         } else if symbol.is_futures() && self.rules.margin_trading {
             if !self.rules.cover_futures {
                 let reserved = symbol.reserved(price, size);
                 self.ledger.get_mut(symbol.quote).reserved -= reserved;
             }
-            self.release(slot, (user, uid), action, size, is_gone);
+            self.release(slot, owner, action, size, is_gone);
         }
     }
 

@@ -53,7 +53,8 @@ impl Risk {
         if let (Command::Amend(amend), true) = (command, result.is_refusal()) {
             self.settle_refused(amend, result);
         }
-        if result == ResultCode::Success
+        // What matching rejected is refused, and has events.
+        if (result == ResultCode::Success || !events.is_empty())
             && !self.reduce_calmly(command, events)
             && !self.settle_futures_moved(command, events)
         {

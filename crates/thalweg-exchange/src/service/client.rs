@@ -9,8 +9,10 @@ use thalweg::wait::Pace;
 
 use super::desk::{Desk, Seat};
 use super::office::Office;
+use super::query::{Answered, Inquiry, Query, QueryTicket};
 use super::ticket::{Reply, Ticket};
 use crate::command::Command;
+use crate::execution::Asked;
 
 /// Why a command was not accepted, or has no answer.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -52,6 +54,11 @@ impl error::Error for ClientError {}
 pub(super) enum Request {
     Command {
         command: Command,
+        desk: u32,
+        place: u32,
+    },
+    Query {
+        inquiry: Arc<Inquiry>,
         desk: u32,
         place: u32,
     },
@@ -116,7 +123,7 @@ impl Client {
     pub fn submit(&mut self, command: &Command) -> Result<Ticket, ClientError> {
         let (seat, request) = self.reserve(command)?;
         match self.sender.send(request) {
-            Ok(()) => Ok(Ticket::new(seat, self.office.mode())),
+            Ok(()) => Ok(self.ticket(seat, command)),
             Err(_) => Err(self.not_sent(seat)),
         }
     }
@@ -128,7 +135,7 @@ impl Client {
     pub fn try_submit(&mut self, command: &Command) -> Result<Ticket, ClientError> {
         let (seat, request) = self.reserve(command)?;
         match self.sender.try_send(request) {
-            Ok(()) => Ok(Ticket::new(seat, self.office.mode())),
+            Ok(()) => Ok(self.ticket(seat, command)),
             Err(TrySendError::Full(_)) => {
                 seat.cancel();
                 Err(ClientError::Full)
@@ -153,7 +160,7 @@ impl Client {
         let requests = commands.iter().map_while(|command| match desk.take() {
             Ok(seat) => {
                 let place = seat.place();
-                tickets.push(Ticket::new(seat, mode));
+                tickets.push(Ticket::new(seat, mode, Asked::of(command)));
                 Some(Request::Command {
                     command: command.clone(),
                     desk: desk.number(),
@@ -218,10 +225,73 @@ impl Client {
             let sent = self.sender.send_async(request).await;
             let seat = unsent.0.take().expect("taken here only");
             match sent {
-                Ok(()) => Ok(Ticket::new(seat, self.office.mode())),
+                Ok(()) => Ok(self.ticket(seat, &command)),
                 Err(_) => Err(self.not_sent(seat)),
             }
         }
+    }
+
+    /// Asks something and waits for the answer, which comes after those of all commands that were
+    /// accepted before. Takes a place in flight like a command; allocates. See [`Query`] for what
+    /// each costs.
+    ///
+    /// # Errors
+    /// Those of [`submit`](Self::submit) and [`Ticket::wait`].
+    pub fn query(&mut self, query: Query) -> Result<Answered, ClientError> {
+        self.submit_query(query)?.wait()
+    }
+
+    /// Asks something; waits while the service is full. The ticket gets the answer, and is a future
+    /// of it.
+    ///
+    /// # Errors
+    /// Those of [`submit`](Self::submit).
+    pub fn submit_query(&mut self, query: Query) -> Result<QueryTicket, ClientError> {
+        let (seat, inquiry, request) = self.reserve_query(query)?;
+        match self.sender.send(request) {
+            Ok(()) => Ok(self.query_ticket(seat, inquiry)),
+            Err(_) => Err(self.not_sent(seat)),
+        }
+    }
+
+    /// As [`query`](Self::query), as a future. Dropped before it is done, it changes nothing.
+    ///
+    /// # Errors
+    /// Those of [`query`](Self::query).
+    pub fn query_async(
+        &mut self,
+        query: Query,
+    ) -> impl Future<Output = Result<Answered, ClientError>> + Send + use<'_> {
+        async move {
+            let (seat, inquiry, request) = self.reserve_query(query)?;
+            let mut unsent = Unsent(Some(seat));
+            let sent = self.sender.send_async(request).await;
+            let seat = unsent.0.take().expect("taken here only");
+            match sent {
+                Ok(()) => self.query_ticket(seat, inquiry).await,
+                Err(_) => Err(self.not_sent(seat)),
+            }
+        }
+    }
+
+    fn reserve_query(&self, query: Query) -> Result<(Seat, Arc<Inquiry>, Request), ClientError> {
+        let seat = self.desk.take()?;
+        let inquiry = Inquiry::new(query);
+        let request = Request::Query {
+            inquiry: Arc::clone(&inquiry),
+            desk: self.desk.number(),
+            place: seat.place(),
+        };
+        Ok((seat, inquiry, request))
+    }
+
+    fn query_ticket(&self, seat: Seat, inquiry: Arc<Inquiry>) -> QueryTicket {
+        let ticket = self.ticket(seat, &Command::Nop);
+        QueryTicket { ticket, inquiry }
+    }
+
+    fn ticket(&self, seat: Seat, command: &Command) -> Ticket {
+        Ticket::new(seat, self.office.mode(), Asked::of(command))
     }
 
     /// Nobody receives any more: says why.

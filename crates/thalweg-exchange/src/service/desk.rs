@@ -26,7 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use thalweg::wait::Signal;
 
 use super::client::ClientError;
-use crate::event::Event;
+use crate::event::Events;
 use crate::result_code::ResultCode;
 
 const FREE: u8 = 0;
@@ -41,7 +41,7 @@ pub(super) type End = Arc<OnceLock<ClientError>>;
 #[derive(Debug)]
 struct Answer {
     done: Option<(u64, ResultCode)>,
-    events: Vec<Event>,
+    events: Events,
 }
 
 #[derive(Debug)]
@@ -74,7 +74,7 @@ impl Desk {
             phase: AtomicU8::new(FREE),
             answer: Mutex::new(Answer {
                 done: None,
-                events: Vec::with_capacity(events),
+                events: Events::with_capacity(events),
             }),
             signal: Signal::new(),
         };
@@ -157,13 +157,12 @@ impl Desk {
     }
 
     /// Answers a pending command. Called by the publish stage, and by whoever ends the service.
-    pub(super) fn lay(&self, place: u32, done: Option<(u64, ResultCode)>, events: &[Event]) {
+    pub(super) fn lay(&self, place: u32, done: Option<(u64, ResultCode)>, events: &Events) {
         let place = place as usize;
         let slot = &self.places[place];
         let mut answer = slot.answer();
         answer.done = done;
-        answer.events.clear();
-        answer.events.extend_from_slice(events);
+        answer.events.copy_from(events);
         // ORDERING: AcqRel: Release pairs with the Acquire in `is_answered` and in `Seat::drop`,
         // Acquire with the Release there where the place was abandoned.
         let phase = slot.phase.compare_exchange(
@@ -188,7 +187,7 @@ impl Desk {
             drop(slot.answer());
             // ORDERING: Acquire, pairs with the Release in `take`.
             if matches!(slot.phase.load(Ordering::Acquire), PENDING | ABANDONED) {
-                self.lay(place as u32, None, &[]);
+                self.lay(place as u32, None, &Events::new());
             }
         }
     }
@@ -221,7 +220,7 @@ impl Seat {
     }
 
     /// The answer, once it is there, with the buffer of its events, which must be given back.
-    pub(super) fn collect(&self) -> Result<(u64, ResultCode, Vec<Event>), ClientError> {
+    pub(super) fn collect(&self) -> Result<(u64, ResultCode, Events), ClientError> {
         let mut answer = self.slot().answer();
         match answer.done {
             Some((sequence, result)) => Ok((sequence, result, std::mem::take(&mut answer.events))),
@@ -233,7 +232,7 @@ impl Seat {
     }
 
     /// Gives a buffer of events back.
-    pub(super) fn give_back(&self, events: Vec<Event>) {
+    pub(super) fn give_back(&self, events: Events) {
         self.slot().answer().events = events;
     }
 

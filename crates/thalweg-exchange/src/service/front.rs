@@ -5,9 +5,9 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg::pipeline::Flow;
 
-use super::Slot;
 use super::shards::{Shards, risk_shard};
 use super::waits::{Counter, Reason, Waits};
+use super::{Slot, Work};
 use crate::command::{AccountSpec, Command};
 use crate::event::{Event, Events};
 use crate::ids::UserId;
@@ -58,8 +58,10 @@ impl Front {
 
     /// The stage.
     pub(super) fn pass(&mut self, slot: &mut Slot, sequence: u64) -> Flow {
+        if slot.work == Work::Query {
+            return self.answer(slot, sequence);
+        }
         let Some(reason) = self.concern(&slot.command) else {
-            slot.is_done = false;
             return Flow::Next;
         };
         if self.alone_until != sequence && !self.shards.are_settled(sequence) {
@@ -67,7 +69,26 @@ impl Front {
             return Flow::Retry;
         }
         slot.result = self.execute(&slot.command, &mut slot.events);
-        slot.is_done = true;
+        slot.work = Work::Done;
+        self.alone_until = sequence + 1;
+        Flow::Next
+    }
+
+    /// Asks all shards, when everything before the query is settled.
+    #[cold]
+    fn answer(&mut self, slot: &mut Slot, sequence: u64) -> Flow {
+        if self.alone_until != sequence && !self.shards.are_settled(sequence) {
+            return Flow::Retry;
+        }
+        if let Some(inquiry) = slot.inquiry.upgrade() {
+            for shard in 0..self.shards.risk_shards() {
+                inquiry.ask_risk(self.shards.risk(shard).risk());
+            }
+            for shard in 0..self.shards.match_shards() {
+                inquiry.ask_books(self.shards.books(shard).get());
+            }
+        }
+        slot.work = Work::Answered;
         self.alone_until = sequence + 1;
         Flow::Next
     }

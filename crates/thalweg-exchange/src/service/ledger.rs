@@ -66,6 +66,11 @@ impl Ledger {
         self.risk
     }
 
+    /// Whether everything before this command is settled.
+    pub(super) const fn is_settled(&self, sequence: u64) -> bool {
+        self.settled == sequence
+    }
+
     /// The risk stage: checks command `sequence`, if its time has come.
     pub(super) fn check(
         &mut self,
@@ -73,7 +78,7 @@ impl Ledger {
         sequence: u64,
         checked: &mut Checked,
     ) -> Flow {
-        let is_settled = self.settled == sequence;
+        let is_settled = self.is_settled(sequence);
         if !is_settled && let Some(reason) = self.must_wait(command) {
             return self.wait(sequence, reason);
         }

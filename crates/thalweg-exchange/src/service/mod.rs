@@ -39,6 +39,11 @@
 //! more than a few times that, so shards pay only where one core cannot keep up and there are
 //! cores for them: measure before using them.
 //!
+//! # Queries
+//! Users, their open orders, books and totals can be asked for while the exchange runs:
+//! [`Service::query`], [`Client::query`]. An answer is the state between two commands, and says
+//! which.
+//!
 //! A [`Service`] has one producer, the thread that owns it: the cheapest way in. A
 //! [`SharedService`] has a [`Client`] for each of any number of threads or tasks, which get the
 //! answers to their own commands. What the publish stage sees of every command can be made into
@@ -66,6 +71,7 @@ mod faults;
 mod front;
 mod ledger;
 mod office;
+mod query;
 mod shards;
 mod shared;
 #[cfg(test)]
@@ -74,12 +80,14 @@ mod stages;
 mod ticket;
 mod waits;
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use thalweg::pipeline::{Failure, Pipeline, Placement, SAMPLE_EVERY, Stats, Stopped};
 
 pub use self::client::{Client, ClientError};
 use self::ledger::Checked;
+use self::query::Inquiry;
+pub use self::query::{Answer, Answered, Query, QueryTicket};
 use self::shards::Shards;
 pub use self::shared::{IN_FLIGHT_MAX, SharedOptions, SharedService, StartError};
 pub use self::stages::OptionsError;
@@ -87,7 +95,8 @@ pub use self::ticket::{Reply, Ticket};
 pub use self::waits::Waits;
 use crate::command::Command;
 use crate::digest::Digest;
-use crate::event::{Event, Events};
+use crate::event::Events;
+use crate::execution::ExecutionReports;
 use crate::result_code::ResultCode;
 use crate::state::State;
 
@@ -142,7 +151,15 @@ pub struct Outcome<'o> {
     /// Its result.
     pub result: ResultCode,
     /// Its events, in order.
-    pub events: &'o [Event],
+    pub events: &'o Events,
+}
+
+impl<'o> Outcome<'o> {
+    /// What every user is told of it: see [`execution`](crate::execution).
+    #[must_use]
+    pub fn reports(&self) -> ExecutionReports<'o> {
+        ExecutionReports::new(self.sequence, self.command, self.result, self.events)
+    }
 }
 
 /// A command on its way through the stages.
@@ -153,8 +170,47 @@ struct Slot {
     checked: Checked,
     result: ResultCode,
     events: Events,
-    /// Executed as a whole by the front stage.
-    is_done: bool,
+    work: Work,
+    /// What is asked, where this is a query, as long as somebody waits for the answer.
+    inquiry: Weak<Inquiry>,
+}
+
+/// What the stages have to do with a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Work {
+    /// To execute its command.
+    Command,
+    /// Nothing: the front stage executed it as a whole.
+    Done,
+    /// To answer its query.
+    Query,
+    /// Nothing: the front stage answered it as a whole.
+    Answered,
+}
+
+impl Slot {
+    /// Becomes a command, with the note of whoever sent it.
+    #[inline]
+    const fn become_command(&mut self, tag: u64) {
+        self.work = Work::Command;
+        self.tag = tag;
+    }
+
+    fn become_query(&mut self, inquiry: &Arc<Inquiry>, tag: u64) {
+        self.command = Command::Nop;
+        self.work = Work::Query;
+        self.inquiry = Arc::downgrade(inquiry);
+        self.tag = tag;
+    }
+}
+
+/// What the publish stage tells, in order.
+enum Published<'o> {
+    Outcome(Outcome<'o>),
+    /// A query was answered, for whoever is of this note.
+    Answer {
+        tag: u64,
+    },
 }
 
 /// A running exchange.
@@ -190,9 +246,13 @@ impl Service {
     pub fn start(
         state: State,
         options: Options,
-        publish: impl FnMut(Outcome<'_>) + Send + 'static,
+        mut publish: impl FnMut(Outcome<'_>) + Send + 'static,
     ) -> Result<Self, OptionsError> {
-        stages::start(state, options, publish)
+        stages::start(state, options, move |published| {
+            if let Published::Outcome(outcome) = published {
+                publish(outcome);
+            }
+        })
     }
 
     /// Submits a command with a note of the caller's own, which comes back in its [`Outcome`].
@@ -204,7 +264,7 @@ impl Service {
     pub fn submit(&mut self, command: &Command, tag: u64) -> Result<(), Stopped> {
         self.pipeline.publish(|slot| {
             slot.command.clone_from(command);
-            slot.tag = tag;
+            slot.become_command(tag);
         })
     }
 
@@ -219,7 +279,7 @@ impl Service {
     ) -> Result<(), Stopped> {
         self.pipeline.publish_batch(commands.len(), |at, slot| {
             slot.command.clone_from(&commands[at]);
-            slot.tag = tag(at);
+            slot.become_command(tag(at));
         })
     }
 
@@ -233,8 +293,36 @@ impl Service {
         count: usize,
         mut write: impl FnMut(usize, &mut Command) -> u64,
     ) -> Result<(), Stopped> {
+        self.pipeline.publish_batch(count, |at, slot| {
+            let tag = write(at, &mut slot.command);
+            slot.become_command(tag);
+        })
+    }
+
+    /// Asks something, and waits for the answer: for all that was submitted before, too.
+    ///
+    /// ```
+    /// use thalweg_exchange::service::{Answer, Options, Query, Service};
+    /// use thalweg_exchange::{Command, State, UserId};
+    ///
+    /// let mut service = Service::start(State::default(), Options::default(), |_| ())?;
+    /// service.submit(&Command::AddUser { uid: UserId(7) }, 0)?;
+    /// let user = service.query(Query::User(UserId(7)))?;
+    /// assert_eq!(user.sequence, 1);
+    /// assert!(matches!(user.answer, Answer::User(user) if user.uid == UserId(7)));
+    /// let unknown = service.query(Query::User(UserId(8)))?;
+    /// assert!(matches!(unknown.answer, Answer::UnknownUser(UserId(8))));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub fn query(&mut self, query: Query) -> Result<Answered, Stopped> {
+        let inquiry = Inquiry::new(query);
         self.pipeline
-            .publish_batch(count, |at, slot| slot.tag = write(at, &mut slot.command))
+            .publish(|slot| slot.become_query(&inquiry, 0))?;
+        self.drain()?;
+        Ok(inquiry.answered())
     }
 
     /// Waits until every command submitted so far has been published.

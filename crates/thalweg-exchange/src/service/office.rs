@@ -4,9 +4,10 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use thalweg::wait::Mode;
 
-use super::Outcome;
 use super::client::ClientError;
 use super::desk::{Desk, End};
+use crate::event::Events;
+use crate::result_code::ResultCode;
 
 /// The desks of all clients.
 #[derive(Debug)]
@@ -105,14 +106,12 @@ impl Answering {
         tag >> 32
     }
 
-    pub(super) fn answer(&mut self, outcome: &Outcome<'_>) {
-        let desk = Self::client(outcome.tag) as usize;
+    pub(super) fn answer(&mut self, tag: u64, done: (u64, ResultCode), events: &Events) {
+        let desk = Self::client(tag) as usize;
         if desk >= self.known.len() {
             let desks = self.office.desks();
             self.known.extend_from_slice(&desks.all[self.known.len()..]);
         }
-        let place = outcome.tag as u32;
-        let done = Some((outcome.sequence, outcome.result));
-        self.known[desk].lay(place, done, outcome.events);
+        self.known[desk].lay(tag as u32, Some(done), events);
     }
 }

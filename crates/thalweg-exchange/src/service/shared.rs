@@ -18,7 +18,9 @@ use thalweg::wait::Mode;
 
 use super::client::{Client, ClientError, Request};
 use super::office::{Answering, Office, tag};
-use super::{Finished, Options, OptionsError, Outcome, Service};
+use super::{Finished, Options, OptionsError, Outcome, Published, Service, stages};
+use crate::event::Events;
+use crate::result_code::ResultCode;
 use crate::state::State;
 
 /// Commands taken out of the channel together.
@@ -154,12 +156,21 @@ impl SharedService {
             .map_err(StartError::Queue)?;
         let office = Arc::new(Office::new(asked, service.events, mode));
         let mut answering = Answering::new(Arc::clone(&office));
-        let service = Service::start(state, service, move |outcome| {
-            publish(Outcome {
-                tag: Answering::client(outcome.tag),
-                ..outcome
-            });
-            answering.answer(&outcome);
+        let service = stages::start(state, service, move |published| match published {
+            Published::Outcome(outcome) => {
+                publish(Outcome {
+                    tag: Answering::client(outcome.tag),
+                    ..outcome
+                });
+                answering.answer(
+                    outcome.tag,
+                    (outcome.sequence, outcome.result),
+                    outcome.events,
+                );
+            }
+            Published::Answer { tag } => {
+                answering.answer(tag, (0, ResultCode::Success), &Events::new());
+            }
         })
         .map_err(StartError::Service)?;
         let mut driver = Driver {
@@ -283,17 +294,24 @@ impl Driver {
             !is_close
         });
         let batch = &mut self.batch;
-        service.pipeline.publish_batch(batch.len(), |at, slot| {
-            if let Request::Command {
-                command,
-                desk,
-                place,
-            } = &mut batch[at]
-            {
-                std::mem::swap(&mut slot.command, command);
-                slot.tag = tag(*desk, *place);
-            }
-        })?;
+        service
+            .pipeline
+            .publish_batch(batch.len(), |at, slot| match &mut batch[at] {
+                Request::Command {
+                    command,
+                    desk,
+                    place,
+                } => {
+                    std::mem::swap(&mut slot.command, command);
+                    slot.become_command(tag(*desk, *place));
+                }
+                Request::Query {
+                    inquiry,
+                    desk,
+                    place,
+                } => slot.become_query(inquiry, tag(*desk, *place)),
+                Request::Close => {}
+            })?;
         self.batch.clear();
         Ok(())
     }

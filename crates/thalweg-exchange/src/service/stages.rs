@@ -1,6 +1,6 @@
 //! The stages of a service, and how they are put together.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 use std::{error, fmt};
 
 use thalweg::pipeline::{BuildError, Builder, Chunk, Flow, Pipeline};
@@ -8,7 +8,7 @@ use thalweg::pipeline::{BuildError, Builder, Chunk, Flow, Pipeline};
 use super::front::Front;
 use super::ledger::{Checked, Ledger};
 use super::shards::{Shards, match_shard, risk_shard};
-use super::{Options, Outcome, SHARDS_MAX, Service, Slot, Waits};
+use super::{Options, Outcome, Published, SHARDS_MAX, Service, Slot, Waits, Work};
 use crate::command::Command;
 use crate::digest::Digest;
 use crate::event::Events;
@@ -56,7 +56,7 @@ impl From<BuildError> for OptionsError {
 pub(super) fn start(
     state: State,
     options: Options,
-    publish: impl FnMut(Outcome<'_>) + Send + 'static,
+    publish: impl FnMut(Published<'_>) + Send + 'static,
 ) -> Result<Service, OptionsError> {
     for (part, asked) in [
         ("risk", options.risk_shards),
@@ -108,7 +108,8 @@ impl Slot {
             checked: Checked::NOT_YET,
             result: ResultCode::New,
             events: Events::with_capacity(events),
-            is_done: false,
+            work: Work::Command,
+            inquiry: Weak::new(),
         }
     }
 }
@@ -182,16 +183,31 @@ fn matching(builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
 /// The risk stage.
 #[inline]
 pub(super) fn check(ledger: &mut Ledger, slot: &mut Slot, sequence: u64) -> Flow {
-    if slot.is_done {
-        return Flow::Next;
+    if slot.work != Work::Command {
+        return pass_or_ask(ledger, slot, sequence);
     }
     ledger.check(&slot.command, sequence, &mut slot.checked)
+}
+
+/// A query is asked when everything before it is settled; nothing behind it is checked by then.
+#[cold]
+fn pass_or_ask(ledger: &mut Ledger, slot: &Slot, sequence: u64) -> Flow {
+    if let (Work::Query, Some(inquiry)) = (slot.work, slot.inquiry.upgrade()) {
+        if !ledger.is_settled(sequence) {
+            return Flow::Retry;
+        }
+        inquiry.ask_risk(ledger.risk());
+    }
+    Flow::Next
 }
 
 /// The match stage.
 #[inline]
 pub(super) fn execute(books: &mut Matching, slot: &mut Slot) {
-    if slot.is_done {
+    if slot.work != Work::Command {
+        if let (Work::Query, Some(inquiry)) = (slot.work, slot.inquiry.upgrade()) {
+            inquiry.ask_books(books);
+        }
         return;
     }
     let Checked { code, owner } = slot.checked;
@@ -201,7 +217,7 @@ pub(super) fn execute(books: &mut Matching, slot: &mut Slot) {
 /// The settle stage.
 #[inline]
 pub(super) fn book(ledger: &mut Ledger, slot: &Slot, sequence: u64) {
-    if slot.is_done {
+    if slot.work != Work::Command {
         ledger.pass(sequence);
     } else {
         ledger.settle(&slot.command, slot.result, &slot.events, sequence);
@@ -258,23 +274,34 @@ fn publishing(
     builder: Builder<Slot>,
     risk_shards: usize,
     digest: Option<&Arc<Mutex<Digest>>>,
-    mut publish: impl FnMut(Outcome<'_>) + Send + 'static,
+    mut publish: impl FnMut(Published<'_>) + Send + 'static,
 ) -> Builder<Slot> {
     let mut keeper = digest.map(|told| Keeper {
         digest: Digest::new(),
         told: Arc::clone(told),
     });
+    let mut queries = 0;
     let builder = builder.observe("publish", move |slot: &Slot, context| {
+        // Queries have no numbers.
+        let sequence = context.sequence() - queries;
+        if matches!(slot.work, Work::Query | Work::Answered) {
+            queries += 1;
+            if let Some(inquiry) = slot.inquiry.upgrade() {
+                inquiry.set_sequence(sequence);
+            }
+            publish(Published::Answer { tag: slot.tag });
+            return;
+        }
         if let Some(keeper) = &mut keeper {
             keeper.digest.fold(&slot.command, slot.result, &slot.events);
         }
-        publish(Outcome {
-            sequence: context.sequence(),
+        publish(Published::Outcome(Outcome {
+            sequence,
             tag: slot.tag,
             command: &slot.command,
             result: slot.result,
             events: &slot.events,
-        });
+        }));
     });
     (0..risk_shards).fold(builder, |builder, shard| {
         builder.after(settle_name(shard, risk_shards))

@@ -8,7 +8,8 @@ use thalweg::wait::{Entry, Mode, Pace, block};
 
 use super::client::ClientError;
 use super::desk::Seat;
-use crate::event::Event;
+use crate::event::{Event, Events};
+use crate::execution::{Asked, ExecutionReport, ExecutionReports};
 use crate::result_code::ResultCode;
 
 /// A command that was accepted: it will be executed, and its answer comes here. Dropping the ticket
@@ -24,14 +25,16 @@ pub struct Ticket {
     /// Where a task is listed.
     entry: Option<Entry>,
     mode: Mode,
+    asked: Asked,
 }
 
 impl Ticket {
-    pub(super) const fn new(seat: Seat, mode: Mode) -> Self {
+    pub(super) const fn new(seat: Seat, mode: Mode, asked: Asked) -> Self {
         Self {
             seat: Some(seat),
             entry: None,
             mode,
+            asked,
         }
     }
 
@@ -91,6 +94,7 @@ impl Ticket {
         Ok(Reply {
             sequence,
             result,
+            asked: self.asked,
             events,
             seat,
         })
@@ -147,15 +151,24 @@ pub struct Reply {
     pub sequence: u64,
     /// Its result.
     pub result: ResultCode,
-    events: Vec<Event>,
+    asked: Asked,
+    events: Events,
     seat: Seat,
 }
 
 impl Reply {
-    /// Its events, in order.
+    /// Its events, in order: the engine's own record. They name other users, and what those hold
+    /// for their orders: pass [reports](Self::reports) on, not events.
     #[must_use]
     pub fn events(&self) -> &[Event] {
         &self.events
+    }
+
+    /// What the user of the command is told of it; nothing where the command is of no one user.
+    /// Others learn from [`Outcome::reports`](super::Outcome::reports) what it did to their orders.
+    pub fn reports(&self) -> impl Iterator<Item = ExecutionReport> + '_ {
+        let reports = ExecutionReports::asked(self.sequence, self.asked, self.result, &self.events);
+        reports.filter(|report| self.asked.user() == Some(report.owner))
     }
 }
 

@@ -85,12 +85,13 @@ impl Pair {
 }
 
 fn rules() -> impl Strategy<Value = Rules> {
-    any::<[bool; 5]>().prop_map(|[fok, budget, moved, bound, own]| Rules {
+    any::<[bool; 6]>().prop_map(|[fok, budget, moved, bound, own, told]| Rules {
         fill_fok: fok,
         fill_ioc_budget: budget,
         refuse_moved_ask_under_fee: moved,
         bound_budgets: bound,
         ids_per_user: own,
+        refuse_rejected: told,
         ..Rules::REFERENCE
     })
 }

@@ -4,8 +4,8 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 
 use thalweg_exchange::book::{Level, RestingOrder};
 use thalweg_exchange::{
-    Action, Command, Event, OrderId, OrderType, Place, ResultCode, Rules, SymbolSpec, SymbolType,
-    UserHint, UserId,
+    Action, Command, Event, OrderId, OrderType, Place, RejectReason, ResultCode, Rules, SymbolSpec,
+    SymbolType, UserHint, UserId,
 };
 
 #[derive(Debug)]
@@ -121,7 +121,10 @@ impl PlainBook {
         let code = match *command {
             Command::Place(ref place) => {
                 self.place(place, &mut events);
-                ResultCode::Success
+                match events[..] {
+                    [Event::Reject { why, .. }] if self.rules.refuse_rejected => why.result(),
+                    _ => ResultCode::Success,
+                }
             }
             Command::Cancel { uid, order_id, .. } => {
                 self.reduce(uid, order_id, i64::MAX, &mut events)
@@ -162,7 +165,11 @@ impl PlainBook {
         if place.order_type == OrderType::Market {
             order.price = self.market_price(place);
         }
+        let key = self.key(place.uid, place.order_id);
+        let is_taken =
+            self.rules.refuse_rejected && place.size != 0 && self.places.contains_key(&key);
         let is_tried = match place.order_type {
+            _ if is_taken => false,
             OrderType::Gtc | OrderType::Ioc | OrderType::Market => true,
             OrderType::Fok => self.rules.fill_fok && place.size > 0 && self.is_filled_by(place),
             OrderType::IocBudget => self.rules.fill_ioc_budget,
@@ -193,18 +200,16 @@ impl PlainBook {
             self.take(&mut order, !place.order_type.is_budget(), allow, events);
         }
         let left = order.size - order.filled;
-        if rests
-            && left != 0
-            && !self
-                .places
-                .contains_key(&self.key(place.uid, place.order_id))
-        {
+        if rests && left != 0 && !self.places.contains_key(&key) {
             self.add(order);
         } else if left != 0 || !is_tried {
+            let why = self.why(place, is_taken, is_tried);
             let event = Event::Reject {
+                order: place.order_id,
                 price: place.price,
                 size: left,
                 bidder_hold_price: place.reserve_price,
+                why,
             };
             events.insert(0, event);
         }
@@ -219,6 +224,26 @@ impl PlainBook {
             }
             (Some(best), Action::Ask) => {
                 place.price.max(best.price.saturating_sub(self.protection))
+            }
+        }
+    }
+
+    /// Why what is left of a new order is rejected.
+    fn why(&self, place: &Place, is_taken: bool, is_tried: bool) -> RejectReason {
+        let side = place.action.opposite();
+        let best = self.queues(side).next().map(|queue| queue[0].price);
+        match place.order_type {
+            _ if is_taken => RejectReason::DuplicateId,
+            OrderType::Gtc => RejectReason::DuplicateId,
+            OrderType::Fok | OrderType::FokBudget => RejectReason::FillOrKill,
+            OrderType::IocBudget
+                if !is_tried
+                    || best.is_some_and(|price| self.is_in_budget(place.action, price)) =>
+            {
+                RejectReason::Budget
+            }
+            OrderType::Ioc | OrderType::IocBudget | OrderType::Market => {
+                RejectReason::ImmediateOrCancel
             }
         }
     }
@@ -257,6 +282,8 @@ impl PlainBook {
                 maker_order: maker.order_id,
                 maker_uid: maker.uid,
                 maker_user: UserHint::UNKNOWN,
+                maker_filled: maker.filled + size,
+                maker_left: maker.size - maker.filled - size,
                 maker_completed,
                 taker_completed: taker.filled == taker.size,
                 bidder_hold_price: buyer.reserve_price,
@@ -324,8 +351,11 @@ impl PlainBook {
             self.order_mut(self.key(uid, id)).size -= size;
         }
         events.push(Event::Reduce {
+            order: id,
             price: order.price,
             size,
+            left: left - size,
+            filled: order.filled,
             completed: size == left,
             bidder_hold_price: order.reserve_price,
             user: UserHint::UNKNOWN,

@@ -4,16 +4,18 @@ use std::sync::Arc;
 
 use thalweg_exchange::book::Level;
 use thalweg_exchange::codec::{
-    CodecError, FRAME_BYTES_MAX, Outcome, command_bytes, decode_command, decode_message,
-    decode_outcome, decode_snapshot, encode_command, encode_message, encode_outcome,
-    encode_snapshot, message_bytes, outcome_bytes, peek, snapshot_bytes,
+    CodecError, FRAME_BYTES_MAX, Outcome, REPORT_BYTES, command_bytes, decode_command,
+    decode_message, decode_outcome, decode_report, decode_snapshot, encode_command, encode_message,
+    encode_outcome, encode_report, encode_snapshot, message_bytes, outcome_bytes, peek,
+    snapshot_bytes,
 };
+use thalweg_exchange::execution::{Execution, ExecutionReport};
 use thalweg_exchange::market::{
     BestPrices, Body, Channels, Epoch, FeedSequence, Message, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags, OrderId,
-    OrderType, Place, Removal, ResultCode, SymbolId, SymbolSpec, UserHint, UserId,
+    OrderType, Place, RejectReason, Removal, ResultCode, SymbolId, SymbolSpec, UserId,
 };
 
 fn bytes_of(command: &Command) -> Vec<u8> {
@@ -30,6 +32,7 @@ fn said(frame: &[u8], at: usize, bytes: &[u8]) -> String {
     let error = match frame[4] {
         // A kind of no command has to be told by the decoder of commands, too.
         0..128 => decode_command(&frame).expect_err("a fault"),
+        129 => decode_report(&frame).expect_err("a fault"),
         128..160 => decode_outcome(&frame, &mut events).expect_err("a fault"),
         192.. => decode_snapshot(&frame, &mut Snapshot::default()).expect_err("a fault"),
         _ => decode_message(&frame).expect_err("a fault"),
@@ -72,24 +75,23 @@ fn a_list_that_is_longer_than_its_frame_is_not_incomplete() {
     }
     // Of events the last does not fit.
     let mut events = Events::new();
-    events.push(Event::Reject {
+    let reject = Event::Reject {
+        order: OrderId(0),
         price: 1,
         size: 2,
         bidder_hold_price: 3,
-    });
-    events.push(Event::Reject {
-        price: 1,
-        size: 2,
-        bidder_hold_price: 3,
-    });
+        why: RejectReason::ImmediateOrCancel,
+    };
+    events.push(reject);
+    events.push(reject);
     let mut frame = vec![0; outcome_bytes(&events)];
     let outcome = Outcome {
         sequence: 1,
         result: ResultCode::Success,
     };
     encode_outcome(outcome, &events, &mut frame).expect("there is room");
-    // The second begins 26 bytes before the end; a trade has 42.
-    let at = frame.len() - 26;
+    // The second begins 34 bytes before the end; a trade has 58.
+    let at = frame.len() - 34;
     frame[at] = 1;
     let error = decode_outcome(&frame, &mut events).expect_err("a fault");
     assert!(matches!(error, CodecError::EndsEarly { .. }), "{error:?}");
@@ -163,7 +165,7 @@ fn kinds_of_another_family() {
         "the kind at byte 4 is 120, which is no known message"
     );
     let mut outcome = nop;
-    outcome[4] = 128;
+    outcome[4..6].copy_from_slice(&[128, 2]);
     let error = decode_command(&outcome).expect_err("an outcome");
     assert_eq!(
         error.to_string(),
@@ -295,49 +297,130 @@ fn other_commands_that_are_wrong() {
 }
 
 #[test]
+fn reports_that_are_wrong() {
+    let report = ExecutionReport {
+        command: 1,
+        owner: UserId(2),
+        symbol: SymbolId(3),
+        order: OrderId(4),
+        side: None,
+        price: 5,
+        left: 6,
+        filled: 7,
+        kind: Execution::New,
+    };
+    let mut frame = vec![0; REPORT_BYTES];
+    encode_report(&report, &mut frame).expect("there is room");
+    for (at, byte, text) in [
+        (
+            0,
+            79,
+            "the length at byte 0 is 79, that of an execution report is 80",
+        ),
+        (5, 1, "the version at byte 5 is 1, only 2 is known"),
+        (
+            6,
+            128,
+            "byte 6 of an execution report is 128, the greatest is 127",
+        ),
+        (6, 8, "the execution at byte 6 is 8, which is not known"),
+        (
+            6,
+            32,
+            "the side of no order at byte 6 is 32, the greatest is 0",
+        ),
+        (
+            6,
+            64,
+            "the maker's bit of no trade at byte 6 is 64, the greatest is 0",
+        ),
+        (
+            7,
+            1,
+            "the reason of no cancel at byte 7 is 1, the greatest is 0",
+        ),
+        (
+            60,
+            1,
+            "the number of no trade at byte 60 is 1, the greatest is 0",
+        ),
+        (
+            64,
+            1,
+            "the price of no trade at byte 64 is 1, the greatest is 0",
+        ),
+        (
+            72,
+            1,
+            "the size of no change at byte 72 is 1, the greatest is 0",
+        ),
+    ] {
+        assert_eq!(said(&frame, at, &[byte]), text);
+    }
+    frame[6] = 6;
+    let text = "the code of a rejection at byte 60 is 7, which is not known";
+    assert_eq!(said(&frame, 60, &[7]), text);
+    frame[6] = 3;
+    let text = "the reason of a cancel at byte 7 is 60, which is not known";
+    assert_eq!(said(&frame, 7, &[60]), text);
+}
+
+fn outcome_of(events: &Events) -> Vec<u8> {
+    let outcome = Outcome {
+        sequence: 1,
+        result: ResultCode::Success,
+    };
+    let mut frame = vec![0; outcome_bytes(events)];
+    encode_outcome(outcome, events, &mut frame).expect("there is room");
+    frame
+}
+
+#[test]
 fn outcomes_that_are_wrong() {
     let removed = Event::Removed {
         symbol: SymbolId(1),
         order: OrderId(2),
         uid: UserId(3),
-        user: UserHint::UNKNOWN,
         action: Action::Ask,
         price: 4,
         size: 5,
+        left: 0,
+        filled: 7,
         bidder_hold_price: 6,
         why: Removal::Cancelled,
     };
     let reject = Event::Reject {
+        order: OrderId(0),
         price: 1,
         size: 2,
         bidder_hold_price: 3,
+        why: RejectReason::PostOnly,
     };
-    let events = [removed, reject];
-    let outcome = Outcome {
-        sequence: 1,
-        result: ResultCode::Success,
-    };
-    let mut frame = vec![0; outcome_bytes(&events)];
-    encode_outcome(outcome, &events, &mut frame).expect("there is room");
+    let frame = outcome_of(&Events::from_iter([removed, reject]));
     for (at, byte, text) in [
         (
             0,
             23,
             "the length at byte 0 is 23, that of an outcome is 24",
         ),
-        (6, 1, "byte 6 of an outcome is 1, the greatest is 0"),
+        (6, 4, "byte 6 of an outcome is 4, the greatest is 3"),
+        (
+            6,
+            2,
+            "the side of an order that was not moved at byte 6 is 2, the greatest is 0",
+        ),
         (7, 1, "byte 7 of an outcome is 1, the greatest is 0"),
         (16, 7, "the result at byte 16 is 7, which is not known"),
-        (20, 5, "5 events said at byte 20, the frame has room for 2"),
+        (20, 5, "5 events said at byte 20, the frame has room for 3"),
         (
             20,
             1,
-            "the frame's fields end at byte 70, and 26 bytes follow",
+            "the frame's fields end at byte 86, and 34 bytes follow",
         ),
         (
-            70,
+            86,
             1,
-            "the frame ends at byte 96, and 40 bytes are wanted from byte 72 on",
+            "the frame ends at byte 120, and 24 bytes are wanted from byte 120 on",
         ),
         (
             24,
@@ -350,9 +433,9 @@ fn outcomes_that_are_wrong() {
             "the reason of a removal at byte 25 is 127, which is not known",
         ),
         (
-            71,
-            1,
-            "the bits of a reject at byte 71 is 1, the greatest is 0",
+            87,
+            6,
+            "the reason of a reject at byte 87 is 6, which is not known",
         ),
     ] {
         assert_eq!(said(&frame, at, &[byte]), text);

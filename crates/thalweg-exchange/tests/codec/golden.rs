@@ -4,17 +4,18 @@ use std::sync::Arc;
 
 use thalweg_exchange::book::Level;
 use thalweg_exchange::codec::{
-    Outcome, command_bytes, encode_command, encode_message, encode_outcome, encode_snapshot,
-    message_bytes, outcome_bytes, snapshot_bytes,
+    Outcome, REPORT_BYTES, command_bytes, encode_command, encode_message, encode_outcome,
+    encode_report, encode_snapshot, message_bytes, outcome_bytes, snapshot_bytes,
 };
+use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport, TradeId};
 use thalweg_exchange::market::{
     BestPrices, Body, Channels, Epoch, FeedSequence, Message, OrderReference, Quote, ShownOrder,
     Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
-    FeeUnit, OrderFlags, OrderId, OrderType, Place, ResultCode, SelfTrade, SymbolId, SymbolSpec,
-    SymbolType, UserHint, UserId, UserLimits,
+    Events, FeeUnit, OrderFlags, OrderId, OrderType, Place, RejectReason, Removal, ResultCode,
+    SelfTrade, SymbolId, SymbolSpec, SymbolType, UserHint, UserId, UserLimits,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -284,37 +285,103 @@ fn batches() {
 
 #[test]
 fn outcomes() {
-    let events = [
+    let events = Events::from_iter([
         Event::Trade {
             price: 1,
             size: 2,
             maker_order: OrderId(3),
             maker_uid: UserId(4),
             maker_user: UserHint(77),
+            maker_filled: 6,
+            maker_left: 7,
             maker_completed: true,
             taker_completed: false,
             bidder_hold_price: 5,
             taker_action: Action::Bid,
         },
         Event::Reduce {
-            price: 1,
-            size: 2,
+            order: OrderId(1),
+            price: 2,
+            size: 3,
+            left: 6,
+            filled: 5,
             completed: true,
-            bidder_hold_price: 3,
+            bidder_hold_price: 4,
             user: UserHint::UNKNOWN,
             action: Action::Ask,
         },
-    ];
+        Event::Reject {
+            order: OrderId(1),
+            price: 2,
+            size: 3,
+            bidder_hold_price: 4,
+            why: RejectReason::SelfTrade,
+        },
+        Event::Removed {
+            symbol: SymbolId(1),
+            order: OrderId(2),
+            uid: UserId(3),
+            action: Action::Bid,
+            price: 4,
+            size: 5,
+            left: 8,
+            filled: 7,
+            bidder_hold_price: 6,
+            why: Removal::Expired,
+        },
+    ]);
     let outcome = Outcome {
         sequence: 6,
         result: ResultCode::RiskNsf,
     };
     let mut out = vec![0; outcome_bytes(&events)];
     encode_outcome(outcome, &events, &mut out).expect("there is room");
-    let head = format!("5c00000080010000{}2ff8ffff02000000", longs(&[6]));
-    let trade = format!("0103{}", longs(&[1, 2, 3, 4, 5]));
-    let reduce = format!("0302{}", longs(&[1, 2, 3]));
-    assert_eq!(hex(&out), format!("{head}{trade}{reduce}"));
+    let head = format!("e400000080020000{}2ff8ffff04000000", longs(&[6]));
+    let trade = format!("0103{}", longs(&[1, 2, 3, 4, 5, 6, 7]));
+    let reduce = format!("0302{}", longs(&[1, 2, 3, 4, 5, 6]));
+    let reject = format!("0205{}", longs(&[1, 2, 3, 4]));
+    let removed = format!("040501000000{}", longs(&[2, 3, 4, 5, 6, 7, 8]));
+    let list = format!("{trade}{reduce}{reject}{removed}");
+    assert_eq!(hex(&out), format!("{head}{list}"));
+}
+
+#[test]
+fn reports() {
+    let report = ExecutionReport {
+        command: 1,
+        owner: UserId(2),
+        symbol: SymbolId(7),
+        order: OrderId(3),
+        side: Some(Action::Bid),
+        price: 4,
+        left: 5,
+        filled: 6,
+        kind: Execution::Trade {
+            id: TradeId {
+                command: 1,
+                index: 8,
+            },
+            price: 9,
+            size: 10,
+            is_maker: true,
+        },
+    };
+    let mut out = vec![0; REPORT_BYTES];
+    encode_report(&report, &mut out).expect("there is room");
+    let fields = longs(&[1, 2, 3, 4, 5, 6]);
+    let last = longs(&[9, 10]);
+    let expected = format!("5000000081027100{fields}0700000008000000{last}");
+    assert_eq!(hex(&out), expected);
+    let why = CancelReason::Removed(Removal::OutsideBand);
+    let cancelled = ExecutionReport {
+        side: Some(Action::Ask),
+        kind: Execution::Cancelled { size: 10, why },
+        ..report
+    };
+    encode_report(&cancelled, &mut out).expect("there is room");
+    let last = longs(&[0, 10]);
+    let expected = format!("5000000081021346{fields}0700000000000000{last}");
+    assert_eq!(hex(&out), expected);
 }
 
 #[test]

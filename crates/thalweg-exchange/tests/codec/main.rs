@@ -7,10 +7,11 @@ mod values;
 
 use proptest::prelude::*;
 use thalweg_exchange::codec::{
-    CodecError, FRAME_BYTES_MAX, Family, MESSAGE_BYTES_MAX, MESSAGE_VERSION, Outcome,
-    SINGLE_COMMAND_BYTES_MAX, VERSION, command_bytes, decode_command, decode_message,
-    decode_outcome, decode_snapshot, encode_command, encode_message, encode_outcome,
-    encode_snapshot, message_bytes, outcome_bytes, peek, snapshot_bytes,
+    CodecError, FRAME_BYTES_MAX, Family, MESSAGE_BYTES_MAX, MESSAGE_VERSION, OUTCOME_VERSION,
+    Outcome, REPORT_BYTES, SINGLE_COMMAND_BYTES_MAX, VERSION, command_bytes, decode_command,
+    decode_message, decode_outcome, decode_report, decode_snapshot, encode_command, encode_message,
+    encode_outcome, encode_report, encode_snapshot, message_bytes, outcome_bytes, peek,
+    snapshot_bytes,
 };
 use thalweg_exchange::market::Snapshot;
 use thalweg_exchange::{Command, Events};
@@ -72,6 +73,11 @@ fn decodes_to_itself(bytes: &[u8]) -> Result<usize, TestCaseError> {
         prop_assert_eq!(&again, &bytes[..length]);
         decoded += 1;
     }
+    if let Ok((report, length)) = decode_report(bytes) {
+        let again = frame(REPORT_BYTES, |out| encode_report(&report, out))?;
+        prop_assert_eq!(&again, &bytes[..length]);
+        decoded += 1;
+    }
     let mut snapshot = Snapshot::default();
     if let Ok(length) = decode_snapshot(bytes, &mut snapshot) {
         prop_assert_eq!(peeked, Ok(length));
@@ -96,6 +102,11 @@ fn any_frame() -> impl Strategy<Value = Vec<u8>> {
             let mut out = vec![0; outcome_bytes(&events)];
             let outcome = Outcome { sequence, result };
             encode_outcome(outcome, &events, &mut out).expect("there is room");
+            out
+        }),
+        values::report().prop_map(|report| {
+            let mut out = vec![0; REPORT_BYTES];
+            encode_report(&report, &mut out).expect("there is room");
             out
         }),
         values::message().prop_map(|message| {
@@ -142,7 +153,17 @@ proptest! {
         beginnings_are_incomplete(&frame, |bytes| decode_outcome(bytes, &mut back))?;
         frame.extend(rest);
         prop_assert_eq!(decode_outcome(&frame, &mut back), Ok((outcome, bytes)));
-        prop_assert_eq!(back.to_vec(), events);
+        prop_assert_eq!(back, events);
+    }
+
+    #[test]
+    fn reports_come_back(report in values::report(), rest in prop::collection::vec(0_u8.., 9)) {
+        let mut frame = frame(REPORT_BYTES, |out| encode_report(&report, out))?;
+        let family = peek(&frame).map(|frame| (frame.family, frame.bytes));
+        prop_assert_eq!(family, Ok((Family::Outcome, REPORT_BYTES)));
+        beginnings_are_incomplete(&frame, decode_report)?;
+        frame.extend(rest);
+        prop_assert_eq!(decode_report(&frame), Ok((report, REPORT_BYTES)));
     }
 
     #[test]
@@ -190,6 +211,11 @@ proptest! {
         decodes_to_itself(&changed)?;
         // One meaning, one form: other bytes are never the same thing.
         if changed != frame
+            && let (Ok(one), Ok(other)) = (decode_report(&frame), decode_report(&changed))
+        {
+            prop_assert_ne!(one, other);
+        }
+        if changed != frame
             && let (Ok(one), Ok(other)) = (decode_command(&frame), decode_command(&changed))
         {
             prop_assert_ne!(one, other);
@@ -210,7 +236,11 @@ proptest! {
             let own = framed[6] & 3;
             framed[4..8].copy_from_slice(&[kind, version, own, 0]);
             decodes_to_itself(&framed)?;
-            let known = if kind < 160 { VERSION } else { MESSAGE_VERSION };
+            let known = match kind {
+                0..128 => VERSION,
+                128..160 => OUTCOME_VERSION,
+                160.. => MESSAGE_VERSION,
+            };
             prop_assert!(peek(&framed).is_err() || version == known);
         }
     }

@@ -5,14 +5,15 @@ use std::sync::Arc;
 use proptest::option;
 use proptest::prelude::*;
 use thalweg_exchange::book::Level;
+use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport, TradeId};
 use thalweg_exchange::market::{
     BestPrices, Body, Channels, Epoch, FeedSequence, LevelDelta, Message, OrderChange,
     OrderReference, Quote, ShownOrder, Snapshot, SymbolSequence,
 };
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
-    FeeUnit, OrderFlags, OrderId, OrderType, Place, Removal, ResultCode, SymbolId, SymbolSpec,
-    SymbolType, UserHint, UserId, UserLimits,
+    Events, FeeUnit, OrderFlags, OrderId, OrderType, Place, RejectReason, Removal, ResultCode,
+    SymbolId, SymbolSpec, SymbolType, UserHint, UserId, UserLimits,
 };
 
 /// Numbers of every size, and the extreme ones often.
@@ -248,9 +249,11 @@ fn hint() -> impl Strategy<Value = UserHint> {
 fn usual_event() -> impl Strategy<Value = Event> {
     let numbers = (number(), number(), number());
     let flags = (any::<bool>(), any::<bool>(), action(), hint());
-    (0..3, numbers, order_id(), uid(), flags).prop_map(
-        |(kind, (price, size, bidder_hold_price), maker_order, maker_uid, flags)| {
-            let (completed, taker_completed, action, user) = flags;
+    let why = prop::sample::select(RejectReason::ALL.to_vec());
+    let more = (flags, why, number(), number());
+    (0..3, numbers, order_id(), uid(), more).prop_map(
+        |(kind, (price, size, bidder_hold_price), maker_order, maker_uid, more)| {
+            let ((completed, taker_completed, action, user), why, filled, left) = more;
             match kind {
                 0 => Event::Trade {
                     price,
@@ -258,19 +261,26 @@ fn usual_event() -> impl Strategy<Value = Event> {
                     maker_order,
                     maker_uid,
                     maker_user: user,
+                    maker_filled: filled,
+                    maker_left: left,
                     maker_completed: completed,
                     taker_completed,
                     bidder_hold_price,
                     taker_action: action,
                 },
                 1 => Event::Reject {
+                    order: maker_order,
                     price,
                     size,
                     bidder_hold_price,
+                    why,
                 },
                 _ => Event::Reduce {
+                    order: maker_order,
                     price,
                     size,
+                    left,
+                    filled,
                     completed,
                     bidder_hold_price,
                     user,
@@ -282,7 +292,7 @@ fn usual_event() -> impl Strategy<Value = Event> {
 }
 
 fn rare_event() -> impl Strategy<Value = Event> {
-    let numbers = (number(), number(), number());
+    let numbers = (number(), number(), number(), number(), number());
     let whose = (symbol(), order_id(), uid(), hint());
     let reasons = vec![
         Removal::CancelAll,
@@ -302,49 +312,51 @@ fn rare_event() -> impl Strategy<Value = Event> {
         action(),
         prop::sample::select(reasons),
     )
-        .prop_map(
-            |(kind, (price, size, bidder_hold_price), (symbol, order, uid, user), action, why)| {
-                match kind {
-                    0 => Event::Removed {
-                        symbol,
-                        order,
-                        uid,
-                        user,
-                        action,
-                        price,
-                        size,
-                        bidder_hold_price,
-                        why,
-                    },
-                    1 => Event::Triggered {
-                        order,
-                        uid,
-                        user,
-                        action,
-                        price,
-                        size,
-                        bidder_hold_price,
-                    },
-                    3 => Event::Uncrossed {
-                        order,
-                        uid,
-                        user,
-                        action,
-                        price,
-                        size,
-                        bidder_hold_price,
-                    },
-                    _ => Event::Refilled { order, uid, size },
-                }
-            },
-        )
+        .prop_map(|(kind, numbers, (symbol, order, uid, user), action, why)| {
+            let (price, size, bidder_hold_price, left, filled) = numbers;
+            match kind {
+                0 => Event::Removed {
+                    symbol,
+                    order,
+                    uid,
+                    action,
+                    price,
+                    size,
+                    left,
+                    filled,
+                    bidder_hold_price,
+                    why,
+                },
+                1 => Event::Triggered {
+                    order,
+                    uid,
+                    user,
+                    action,
+                    price,
+                    size,
+                    bidder_hold_price,
+                },
+                3 => Event::Uncrossed {
+                    order,
+                    uid,
+                    user,
+                    action,
+                    price,
+                    size,
+                    filled,
+                    bidder_hold_price,
+                },
+                _ => Event::Refilled { order, uid, size },
+            }
+        })
 }
 
 /// Any number, any result, a few events of any kind.
-pub(crate) fn outcome() -> impl Strategy<Value = (u64, ResultCode, Vec<Event>)> {
+pub(crate) fn outcome() -> impl Strategy<Value = (u64, ResultCode, Events)> {
     let event = prop_oneof![2 => usual_event(), 1 => rare_event()];
     let result = prop::sample::select(ResultCode::ALL.to_vec());
-    (any::<u64>(), result, prop::collection::vec(event, 0..8))
+    let events = prop::collection::vec(event, 0..8).prop_map(Events::from_iter);
+    (any::<u64>(), result, events)
 }
 
 fn body() -> impl Strategy<Value = Body> {
@@ -434,6 +446,61 @@ pub(crate) fn snapshot() -> impl Strategy<Value = Snapshot> {
                 bids_cut: cuts[1],
                 selling,
                 buying,
+            }
+        },
+    )
+}
+
+fn cancel_reason() -> impl Strategy<Value = CancelReason> {
+    let left = prop::sample::select(RejectReason::ALL.to_vec());
+    let removed = prop::sample::select(Removal::ALL.to_vec());
+    prop_oneof![
+        Just(CancelReason::Requested),
+        left.prop_map(CancelReason::Left),
+        removed.prop_map(CancelReason::Removed),
+    ]
+}
+
+fn execution() -> impl Strategy<Value = Execution> {
+    let result = prop::sample::select(ResultCode::ALL.to_vec());
+    let trade = (any::<u32>(), number(), number(), any::<bool>());
+    prop_oneof![
+        Just(Execution::New),
+        trade.prop_map(|(index, price, size, is_maker)| Execution::Trade {
+            id: TradeId { command: 0, index },
+            price,
+            size,
+            is_maker,
+        }),
+        number().prop_map(|reduced_by| Execution::Replaced { reduced_by }),
+        (number(), cancel_reason()).prop_map(|(size, why)| Execution::Cancelled { size, why }),
+        number().prop_map(|size| Execution::Expired { size }),
+        Just(Execution::Triggered),
+        result.clone().prop_map(Execution::Rejected),
+        result.prop_map(Execution::RequestRejected),
+    ]
+}
+
+/// Any report: a trade's number has its command.
+pub(crate) fn report() -> impl Strategy<Value = ExecutionReport> {
+    let side = prop::option::of(action());
+    let numbers = (number(), number(), number());
+    let whose = (uid(), symbol(), order_id());
+    (any::<u64>(), whose, side, numbers, execution()).prop_map(
+        |(command, (owner, symbol, order), side, (price, left, filled), mut kind)| {
+            if let Execution::Trade { id, .. } = &mut kind {
+                id.command = command;
+            }
+            ExecutionReport {
+                command,
+                owner,
+                symbol,
+                order,
+                side,
+                price,
+                left,
+                filled,
+                kind,
             }
         },
     )

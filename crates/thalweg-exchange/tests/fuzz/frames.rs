@@ -2,9 +2,9 @@
 
 use thalweg_exchange::Events;
 use thalweg_exchange::codec::{
-    CodecError, FRAME_BYTES_MAX, command_bytes, decode_command, decode_message, decode_outcome,
-    decode_snapshot, encode_command, encode_message, encode_outcome, encode_snapshot,
-    message_bytes, outcome_bytes, peek, snapshot_bytes,
+    CodecError, FRAME_BYTES_MAX, REPORT_BYTES, command_bytes, decode_command, decode_message,
+    decode_outcome, decode_report, decode_snapshot, encode_command, encode_message, encode_outcome,
+    encode_report, encode_snapshot, message_bytes, outcome_bytes, peek, snapshot_bytes,
 };
 use thalweg_exchange::market::Snapshot;
 
@@ -36,6 +36,7 @@ fn one(bytes: &[u8], has_fault: bool) {
         let errors = [
             decode_command(&read).err(),
             decode_outcome(&read, &mut events).err(),
+            decode_report(&read).err(),
             decode_message(&read).err(),
             decode_snapshot(&read, &mut Snapshot::default()).err(),
         ];
@@ -64,6 +65,11 @@ fn one(bytes: &[u8], has_fault: bool) {
     if let Ok((message, length)) = decode_message(&read) {
         assert_eq!(message_bytes(&message), length);
         let encoded = encode_message(&message, &mut again);
+        same(length, encoded, &again);
+    }
+    if let Ok((report, length)) = decode_report(&read) {
+        assert_eq!(length, REPORT_BYTES);
+        let encoded = encode_report(&report, &mut again);
         same(length, encoded, &again);
     }
     let mut snapshot = Snapshot::default();

@@ -2,7 +2,7 @@
 //! lost is found by trying.
 
 use thalweg_exchange::{
-    Action, CurrencyId, Event, Place, Removal, ResultCode, SymbolId, SymbolSpec, UserHint, UserId,
+    Action, CurrencyId, Event, Place, Removal, ResultCode, SymbolId, SymbolSpec, UserId,
 };
 
 use crate::futures::Stake;
@@ -50,10 +50,11 @@ impl Model {
                 symbol: id,
                 order: place.order_id,
                 uid: place.uid,
-                user: UserHint::UNKNOWN,
                 action: place.action,
                 price: place.price,
                 size,
+                left: 0,
+                filled: order.filled,
                 bidder_hold_price: place.reserve_price,
                 why: Removal::OutsideBand,
             });

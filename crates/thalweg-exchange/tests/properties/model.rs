@@ -77,6 +77,7 @@ impl Model {
     pub(crate) fn apply(&mut self, command: &Command) -> (ResultCode, Vec<Event>) {
         match self.answer(command) {
             Ok(events) => {
+                let result = self.result(command, &events);
                 for event in &events {
                     if let (Event::Trade { price, .. }, Some(symbol)) = (event, command.symbol()) {
                         self.last_trades.insert(symbol, *price);
@@ -86,14 +87,23 @@ impl Model {
                     Command::SetPriceBand { symbol, .. } if !events.is_empty() => Some(*symbol),
                     _ => None,
                 };
-                if let Some(symbol) = command.symbol().or(removed)
+                if result == ResultCode::Success
+                    && let Some(symbol) = command.symbol().or(removed)
                     && self.is_futures(&self.symbols[&symbol])
                 {
                     self.note_last(symbol);
                 }
-                (ResultCode::Success, events)
+                (result, events)
             }
             Err(code) => (code, Vec::new()),
+        }
+    }
+
+    /// An order that is rejected whole is refused.
+    fn result(&self, command: &Command, events: &[Event]) -> ResultCode {
+        match (command.place(), events) {
+            (Some(_), [Event::Reject { why, .. }]) if self.rules.refuse_rejected => why.result(),
+            _ => ResultCode::Success,
         }
     }
 

@@ -1,8 +1,8 @@
 //! The plain exchange, continued: orders, matching by scanning, and what is paid for it.
 
 use thalweg_exchange::{
-    Action, CurrencyId, Event, OrderId, OrderType, Place, ResultCode, SymbolId, SymbolSpec,
-    SymbolType, UserHint, UserId,
+    Action, CurrencyId, Event, OrderId, OrderType, Place, RejectReason, ResultCode, SymbolId,
+    SymbolSpec, SymbolType, UserHint, UserId,
 };
 
 use crate::model::{Answer, Model, Order};
@@ -100,7 +100,15 @@ impl Model {
             filled: 0,
         };
         let mut events = Vec::new();
+        let known = |other: &Order| {
+            let is_same = other.place.order_id == place.order_id;
+            let may_be = !self.rules.ids_per_user || other.place.uid == place.uid;
+            other.place.symbol == place.symbol && is_same && may_be
+        };
+        let is_taken =
+            self.rules.refuse_rejected && place.size != 0 && self.orders.iter().any(known);
         let takes = match place.order_type {
+            _ if is_taken => false,
             OrderType::Gtc | OrderType::Ioc => true,
             OrderType::Market => {
                 order.place.price = self.worst_price(place);
@@ -126,6 +134,17 @@ impl Model {
             self.orders.push(order);
             return events;
         }
+        let why = match place.order_type {
+            _ if is_taken => RejectReason::DuplicateId,
+            OrderType::Gtc => RejectReason::DuplicateId,
+            OrderType::Fok | OrderType::FokBudget => RejectReason::FillOrKill,
+            OrderType::IocBudget if !takes || self.best_maker(place).is_some() => {
+                RejectReason::Budget
+            }
+            OrderType::Ioc | OrderType::IocBudget | OrderType::Market => {
+                RejectReason::ImmediateOrCancel
+            }
+        };
         if self.is_futures(spec) {
             self.unhold(place.uid, spec, place.action, left);
         } else {
@@ -135,9 +154,11 @@ impl Model {
         events.insert(
             0,
             Event::Reject {
+                order: place.order_id,
                 price,
                 size: left,
                 bidder_hold_price,
+                why,
             },
         );
         events
@@ -292,21 +313,20 @@ impl Model {
             maker.filled += size;
             taker.filled += size;
             let met = maker.place;
-            let maker_completed = maker.filled == met.size;
+            let (maker_filled, maker_left) = (maker.filled, met.size - maker.filled);
+            let maker_completed = maker_left == 0;
             if maker_completed {
                 self.orders.remove(age);
             }
-            let buyer = if taker.place.action == Action::Bid {
-                &taker.place
-            } else {
-                &met
-            };
+            let buyer = [&met, &taker.place][taker.place.action as usize];
             events.push(Event::Trade {
                 price: met.price,
                 size,
                 maker_order: met.order_id,
                 maker_uid: met.uid,
                 maker_user: UserHint::UNKNOWN,
+                maker_filled,
+                maker_left,
                 maker_completed,
                 taker_completed: taker.filled == taker.place.size,
                 bidder_hold_price: buyer.reserve_price,
@@ -394,7 +414,7 @@ impl Model {
         let size = by.min(order.place.size - order.filled);
         order.place.size -= size;
         let completed = order.place.size == order.filled;
-        let place = order.place;
+        let (place, filled) = (order.place, order.filled);
         if completed {
             self.orders.remove(age);
         }
@@ -406,8 +426,11 @@ impl Model {
         }
         let (price, bidder_hold_price, action) = (place.price, place.reserve_price, place.action);
         Ok(vec![Event::Reduce {
+            order: order_id,
             price,
             size,
+            left: place.size - filled,
+            filled,
             completed,
             bidder_hold_price,
             user: UserHint::UNKNOWN,

@@ -7,8 +7,8 @@ use std::sync::mpsc::channel;
 use std::task::{Context, Poll, Wake, Waker};
 use std::thread::{self, Thread};
 
-use thalweg_exchange::service::{ClientError, SharedOptions, SharedService};
-use thalweg_exchange::{Command, ResultCode, State};
+use thalweg_exchange::service::{Answer, ClientError, Query, SharedOptions, SharedService};
+use thalweg_exchange::{Command, ResultCode, State, UserId};
 
 use crate::clients::{market, order};
 
@@ -31,6 +31,19 @@ fn block_on<F: Future>(future: F) -> F::Output {
         }
         thread::park();
     }
+}
+
+#[test]
+fn a_task_asks_and_gets_its_answer() {
+    let service = SharedService::start(State::default(), SharedOptions::default(), |_| ())
+        .expect("good options");
+    let mut client = service.client();
+    for command in market() {
+        client.call(&command).expect("it runs");
+    }
+    let answered = block_on(client.query_async(Query::User(UserId(2)))).expect("it runs");
+    assert_eq!(answered.sequence, 2);
+    assert!(matches!(answered.answer, Answer::User(user) if user.uid == UserId(2)));
 }
 
 #[test]

@@ -53,6 +53,7 @@ fn uncrossed(place: &Place, size: i64) -> Event {
         action: place.action,
         price: place.price,
         size,
+        filled: 0,
         bidder_hold_price: place.reserve_price,
     }
 }

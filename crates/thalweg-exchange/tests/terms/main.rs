@@ -15,6 +15,7 @@ mod pipelines;
 mod plain;
 mod post_only;
 mod random;
+mod reports;
 mod self_trade;
 mod stops;
 mod watch;

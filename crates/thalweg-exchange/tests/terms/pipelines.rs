@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use thalweg::pipeline::Placement;
+use thalweg_exchange::execution::{ExecutionReport, ExecutionReports};
 use thalweg_exchange::market::{self, Builder, Epoch};
 use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::state_text::state_hash;
@@ -13,13 +14,18 @@ use crate::late::late_agrees;
 use crate::random::{money, stream};
 use crate::world::{FUTURES, SYMBOLS, ask, bid, fitted, good_till, in_symbol, opening, with};
 
-type Answers = Vec<(ResultCode, Vec<Event>)>;
+/// Results, events, and what users are told.
+type Answers = Vec<(ResultCode, Vec<Event>, Vec<ExecutionReport>)>;
 
 fn serial(rules: Rules, commands: &[Command]) -> (State, Answers) {
     let mut state = State::new(rules);
     let mut events = Events::new();
-    let mut answer = |command| (apply(&mut state, command, &mut events), events.to_vec());
-    let answers = commands.iter().map(&mut answer).collect();
+    let mut answer = |(sequence, command)| {
+        let result = apply(&mut state, command, &mut events);
+        let told = ExecutionReports::new(sequence, command, result, &events);
+        (result, events.to_vec(), told.collect())
+    };
+    let answers = (0..).zip(commands).map(&mut answer).collect();
     (state, answers)
 }
 
@@ -34,7 +40,8 @@ fn served(rules: Rules, commands: &[Command], shards: usize) -> (State, Answers)
         ..Options::default()
     };
     let mut service = Service::start(State::new(rules), options, move |outcome| {
-        let answer = (outcome.result, outcome.events.to_vec());
+        let told = outcome.reports().collect();
+        let answer = (outcome.result, outcome.events.to_vec(), told);
         publish.lock().expect("no panic").push(answer);
     })
     .expect("the options are good");

@@ -225,7 +225,7 @@ fn the_random_streams_reach_what_they_are_for() {
         let commands = tree.expect("a stream").current();
         let watched = holds(rules, 1_000_000, &commands).expect("it holds");
         for (what, least) in [
-            ("trade", 700),
+            ("trade", 600),
             ("amended", 60),
             ("self-trade", 30),
             ("post-only reject", 30),

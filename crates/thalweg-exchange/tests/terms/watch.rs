@@ -66,12 +66,19 @@ impl Watched {
         let taker = self.taker(command);
         let lots = command.symbol().map(|symbol| self.lots(symbol));
         let result = self.world.apply(command);
-        prop_assert!(!result.is_refusal() || self.world.events.is_empty());
+        let own = |event: &Event| match event {
+            Event::Reject { .. } => true,
+            Event::Removed { why, .. } => {
+                matches!(why, Removal::SelfTrade | Removal::Decremented)
+            }
+            _ => false,
+        };
+        prop_assert!(!result.is_refusal() || self.world.events.iter().all(own));
         let events = self.world.events.to_vec();
         if let (Command::Amend(_), ResultCode::Success) = (command, result) {
             self.saw("amended");
         }
-        if result == ResultCode::Success {
+        if result == ResultCode::Success || !events.is_empty() {
             self.note_stop(command);
             self.look_at_events(taker, command, &events)?;
             if let (Some(symbol), Some(lots)) = (command.symbol(), lots) {

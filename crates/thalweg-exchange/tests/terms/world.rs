@@ -5,8 +5,8 @@ use thalweg_exchange::report::currency_totals;
 use thalweg_exchange::state_text::write_state;
 use thalweg_exchange::{
     AccountSpec, Action, Amend, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags,
-    OrderId, OrderType, Place, Removal, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType,
-    UserHint, UserId, apply,
+    OrderId, OrderType, Place, RejectReason, Removal, ResultCode, Rules, State, SymbolId,
+    SymbolSpec, SymbolType, UserHint, UserId, apply,
 };
 
 pub(crate) const PAIR: SymbolId = SymbolId(1);
@@ -79,15 +79,46 @@ impl World {
         apply(&mut self.state, command, &mut self.events)
     }
 
-    /// Executes a command that must succeed, and gives its events. The money must be all there.
+    /// Executes a command that must succeed, or be rejected for the reason that its events give,
+    /// and gives its events, [plain](Self::plain). The money must be all there.
     #[track_caller]
     pub(crate) fn done(&mut self, command: impl Into<Command>) -> Vec<Event> {
         let command = command.into();
-        assert_eq!(self.apply(&command), ResultCode::Success, "{command:?}");
+        let result = self.apply(&command);
+        let mut expected = ResultCode::Success;
+        if let (Some(Event::Reject { size, why, .. }), Some(place)) =
+            (self.events.first(), command.place())
+            && *size == place.size
+            && self.state.risk.rules().refuse_rejected
+        {
+            expected = why.result();
+        }
+        assert_eq!(result, expected, "{command:?}");
         for total in currency_totals(&self.state) {
             assert_eq!(total.sum(), 0, "{total:?} after {command:?}");
         }
-        self.events.to_vec()
+        self.plain()
+    }
+
+    /// The events without why something was rejected and how much of orders is filled and left: the
+    /// tests of execution reports look at that.
+    pub(crate) fn plain(&self) -> Vec<Event> {
+        let mut events = self.events.to_vec();
+        for event in &mut events {
+            match event {
+                Event::Trade {
+                    maker_filled: filled,
+                    maker_left: left,
+                    ..
+                }
+                | Event::Reduce { filled, left, .. }
+                | Event::Removed { filled, left, .. } => (*filled, *left) = (0, 0),
+                Event::Reject { why, .. } => *why = RejectReason::ImmediateOrCancel,
+                Event::Uncrossed { filled, .. } => *filled = 0,
+                Event::Triggered { .. } | Event::Refilled { .. } => {}
+            }
+        }
+        events
     }
 
     /// Executes a command that must be refused with this code and change nothing.
@@ -223,6 +254,8 @@ pub(crate) fn trade(
         maker_order: OrderId(maker.1),
         maker_uid: UserId(maker.0),
         maker_user: UserHint::UNKNOWN,
+        maker_filled: 0,
+        maker_left: 0,
         maker_completed,
         taker_completed,
         bidder_hold_price: hold,
@@ -233,9 +266,11 @@ pub(crate) fn trade(
 /// The rejection of lots of an order.
 pub(crate) fn reject(place: &Place, size: i64) -> Event {
     Event::Reject {
+        order: place.order_id,
         price: place.price,
         size,
         bidder_hold_price: place.reserve_price,
+        why: RejectReason::ImmediateOrCancel,
     }
 }
 
@@ -245,10 +280,11 @@ pub(crate) fn removed(place: &Place, size: i64, why: Removal) -> Event {
         symbol: place.symbol,
         order: place.order_id,
         uid: place.uid,
-        user: UserHint::UNKNOWN,
         action: place.action,
         price: place.price,
         size,
+        left: 0,
+        filled: 0,
         bidder_hold_price: place.reserve_price,
         why,
     }
@@ -308,8 +344,11 @@ pub(crate) fn refilled(uid: i64, id: i64, size: i64) -> Event {
 /// What a cancel or a reduction of a resting order tells.
 pub(crate) fn reduce(place: &Place, size: i64, completed: bool) -> Event {
     Event::Reduce {
+        order: place.order_id,
         price: place.price,
         size,
+        left: 0,
+        filled: 0,
         completed,
         bidder_hold_price: place.reserve_price,
         user: UserHint::UNKNOWN,

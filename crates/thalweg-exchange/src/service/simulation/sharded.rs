@@ -13,7 +13,7 @@ use super::{Record, futures, hash, is_noticed, results, serial, slots};
 use crate::service::front::Front;
 use crate::service::shards::{Shards, match_shard, risk_shard};
 use crate::service::stages::{book, check, execute};
-use crate::service::{Slot, Waits};
+use crate::service::{Slot, Waits, Work};
 use crate::{Command, Rules, State};
 
 /// What a run does wrong.
@@ -68,9 +68,8 @@ impl Run {
             if self.fault == Fault::Impatient {
                 self.front.believe_alone(sequence);
             }
-            if self.fault == Fault::Narrow && slot.command.uid().is_some() {
-                slot.is_done = false;
-            } else if self.front.pass(slot, sequence) == Flow::Retry {
+            let is_let_through = self.fault == Fault::Narrow && slot.command.uid().is_some();
+            if !is_let_through && self.front.pass(slot, sequence) == Flow::Retry {
                 return;
             }
             self.passed += 1;
@@ -205,9 +204,13 @@ fn usual_orders_do_not_see_all_shards() {
     for (at, slot) in slots(&commands).iter_mut().enumerate() {
         front.believe_alone(at as u64);
         assert_eq!(front.pass(slot, at as u64), Flow::Next);
-        alone += usize::from(slot.is_done);
+        alone += usize::from(slot.work == Work::Done);
         let is_order = slot.command.symbol().is_some();
-        assert!(!is_order || !slot.is_done, "{:?}", slot.command);
+        assert!(
+            !is_order || slot.work == Work::Command,
+            "{:?}",
+            slot.command
+        );
     }
     assert!(
         alone > 2 && alone < commands.len() / 4,

@@ -1,0 +1,105 @@
+//! Why orders are rejected, and why they are removed.
+
+use crate::result_code::ResultCode;
+
+/// Why lots of a new order, or of a stop order that was triggered, neither trade nor rest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+#[non_exhaustive]
+pub enum RejectReason {
+    /// An IOC order took what there was within its limit, and ends (code 0).
+    ImmediateOrCancel = 0,
+    /// The next lot would cost more, or bring in less, than the budget allows (code 1).
+    Budget = 1,
+    /// It can not be filled whole within its limit or budget (code 2).
+    FillOrKill = 2,
+    /// It is post-only and would take (code 3).
+    PostOnly = 3,
+    /// Its owner has an order of this id in the symbol; by the reference's rules, somebody has
+    /// (code 4).
+    DuplicateId = 4,
+    /// It would trade with its owner's own order (code 5).
+    SelfTrade = 5,
+}
+
+impl RejectReason {
+    /// Every reason, in the order of its code.
+    pub const ALL: [Self; 6] = [
+        Self::ImmediateOrCancel,
+        Self::Budget,
+        Self::FillOrKill,
+        Self::PostOnly,
+        Self::DuplicateId,
+        Self::SelfTrade,
+    ];
+
+    /// The reason with this code.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+
+    /// How a command ends that places an order of which nothing trades and nothing rests, for this
+    /// reason: [`ResultCode::Success`] where the order ends as its type says, else a code of the
+    /// reason's own.
+    #[must_use]
+    pub const fn result(self) -> ResultCode {
+        match self {
+            Self::ImmediateOrCancel | Self::Budget => ResultCode::Success,
+            Self::FillOrKill => ResultCode::MatchingRejectedFillOrKill,
+            Self::PostOnly => ResultCode::MatchingRejectedPostOnly,
+            Self::DuplicateId => ResultCode::MatchingRejectedDuplicateId,
+            Self::SelfTrade => ResultCode::MatchingRejectedSelfTrade,
+        }
+    }
+}
+
+/// Why an order was removed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Removal {
+    /// By [`Command::CancelAll`](crate::Command::CancelAll) (code 0).
+    CancelAll = 0,
+    /// It would have traded with its owner's own order (code 1).
+    SelfTrade = 1,
+    /// Its time had come (code 2).
+    Expired = 2,
+    /// Its symbol was removed (code 3).
+    SymbolRemoved = 3,
+    /// It was a stop order that waited, and its owner cancelled it, or took all its lots off it
+    /// (code 4).
+    Cancelled = 4,
+    /// It is a stop order that waits, and its owner took so many lots off it: the rest of it waits
+    /// on (code 5).
+    Reduced = 5,
+    /// Its price is outside the price band: that which its futures symbol was given, or for a stop
+    /// order that was triggered, that of its symbol (code 6).
+    OutsideBand = 6,
+    /// Its owner's session is gone, and it
+    /// [asked for that](crate::OrderFlags::with_cancel_on_disconnect) (code 7).
+    Disconnected = 7,
+    /// It met an order of its owner, and both lost so many lots, without a trade: the rest of it
+    /// stays (code 8). Where nothing stays, [`SelfTrade`](Self::SelfTrade) tells it.
+    Decremented = 8,
+}
+
+impl Removal {
+    /// Every reason, in the order of its code.
+    pub const ALL: [Self; 9] = [
+        Self::CancelAll,
+        Self::SelfTrade,
+        Self::Expired,
+        Self::SymbolRemoved,
+        Self::Cancelled,
+        Self::Reduced,
+        Self::OutsideBand,
+        Self::Disconnected,
+        Self::Decremented,
+    ];
+
+    /// The reason with this code.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+}

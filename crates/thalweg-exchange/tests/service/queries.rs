@@ -1,0 +1,277 @@
+//! Questions to an exchange that runs: the answers are the state between two commands.
+
+use std::thread;
+
+use thalweg::pipeline::Placement;
+use thalweg_exchange::execution::Execution;
+use thalweg_exchange::report::{BookReport, book_report, currency_totals, user_report};
+use thalweg_exchange::service::{
+    Answer, Answered, ClientError, Options, Query, Service, SharedOptions, SharedService,
+};
+use thalweg_exchange::{
+    Action, Command, ConditionalOrder, Events, Place, ResultCode, State, SymbolId, UserId, apply,
+};
+
+use crate::clients::{market, order};
+use crate::placements;
+
+fn options(placement: Placement, risk_shards: usize, match_shards: usize) -> Options {
+    Options {
+        capacity: 64,
+        placement,
+        risk_shards,
+        match_shards,
+        ..Options::default()
+    }
+}
+
+/// Every placement, and sharded ones.
+fn all() -> Vec<Options> {
+    let plain = placements()
+        .into_iter()
+        .map(|placement| options(placement, 1, 1));
+    let sharded = [(1, 2), (2, 1), (3, 2)].map(|(risk, books)| {
+        let placement = Placement::threads(2);
+        options(placement, risk, books)
+    });
+    let inline = options(Placement::inline(), 2, 2);
+    plain.chain(sharded).chain([inline]).collect()
+}
+
+fn queries() -> Vec<Query> {
+    vec![
+        Query::User(UserId(1)),
+        Query::User(UserId(77)),
+        Query::OpenOrders(UserId(2)),
+        Query::OpenOrders(UserId(77)),
+        Query::Book {
+            symbol: SymbolId(1),
+            depth: 3,
+        },
+        Query::Book {
+            symbol: SymbolId(9),
+            depth: 3,
+        },
+        Query::Totals,
+    ]
+}
+
+/// What the state itself says, as text.
+fn expected(state: &State, query: Query) -> String {
+    let answer = match query {
+        Query::User(uid) => {
+            (state.risk.user(uid).cloned()).map_or(Answer::UnknownUser(uid), Answer::User)
+        }
+        Query::OpenOrders(uid) if state.risk.user(uid).is_none() => Answer::UnknownUser(uid),
+        Query::OpenOrders(uid) => Answer::OpenOrders(user_report(state, uid).orders),
+        Query::Book { symbol, depth } => {
+            book_report(state, symbol, depth).map_or(Answer::UnknownSymbol(symbol), Answer::Book)
+        }
+        _ => Answer::Totals(currency_totals(state)),
+    };
+    text(&answer)
+}
+
+fn text(answer: &Answer) -> String {
+    match answer {
+        // Where a record is kept is no part of it.
+        Answer::User(user) => {
+            let balances: Vec<_> = user.balances().collect();
+            format!(
+                "{} {:?} {balances:?} {:?}",
+                user.uid,
+                user.status,
+                user.waiting()
+            )
+        }
+        other => format!("{other:?}"),
+    }
+}
+
+fn stop(uid: i64, id: i64) -> Command {
+    let Command::Place(place) = order(uid, id) else {
+        unreachable!("it is an order")
+    };
+    let place = Place {
+        price: 100,
+        reserve_price: 100,
+        ..place
+    };
+    let trigger = Some(if place.action == Action::Ask {
+        1
+    } else {
+        1_000
+    });
+    Command::PlaceWith(
+        ConditionalOrder {
+            trigger,
+            ..place.into()
+        }
+        .into(),
+    )
+}
+
+fn commands() -> Vec<Command> {
+    let mut commands: Vec<Command> = market().into();
+    for at in 0..40 {
+        commands.extend((0..4).map(|uid| order(uid, at)));
+        commands.push(stop(at % 4, 10_000 + at));
+    }
+    commands
+}
+
+#[test]
+fn answers_are_the_state_between_two_commands() {
+    let commands = commands();
+    for options in all() {
+        let mut service =
+            Service::start(State::default(), options.clone(), |_| ()).expect("good options");
+        let (mut state, mut events) = (State::default(), Events::new());
+        let mut sequence = 0;
+        for piece in commands.chunks(7) {
+            service.submit_batch(piece, |_| 0).expect("it runs");
+            for command in piece {
+                apply(&mut state, command, &mut events);
+                sequence += 1;
+            }
+            for query in queries() {
+                let Answered {
+                    sequence: at,
+                    answer,
+                } = service.query(query).expect("it runs");
+                assert_eq!(at, sequence);
+                assert_eq!(
+                    text(&answer),
+                    expected(&state, query),
+                    "{query:?} {options:?}"
+                );
+            }
+        }
+        let seen = service.join().expect("no stage panics");
+        assert_eq!(currency_totals(&seen.state), currency_totals(&state));
+    }
+}
+
+#[test]
+fn queries_have_no_numbers_and_nobody_sees_them() {
+    for options in all() {
+        let options = Options {
+            digest: true,
+            ..options
+        };
+        let digests = [false, true].map(|asks| {
+            let mut next = 0;
+            let check = move |outcome: thalweg_exchange::service::Outcome<'_>| {
+                assert_eq!((outcome.sequence, outcome.tag), (next, next));
+                next += 1;
+            };
+            let mut service =
+                Service::start(State::default(), options.clone(), check).expect("good options");
+            for (at, command) in (0..).zip(&commands()) {
+                service.submit(command, at).expect("it runs");
+                if asks {
+                    service.query(Query::Totals).expect("it runs");
+                }
+            }
+            service.join().expect("no stage panics").digest
+        });
+        assert_eq!(digests[0], digests[1]);
+    }
+}
+
+/// Users trade as fast as they can, while another asks: every answer adds up.
+#[test]
+fn answers_under_load_are_consistent() {
+    for options in all() {
+        let options = SharedOptions {
+            service: options,
+            queue: 16,
+            ..SharedOptions::default()
+        };
+        let service =
+            SharedService::start(State::default(), options, |_| ()).expect("good options");
+        let mut client = service.client();
+        for command in market() {
+            client.call(&command).expect("it runs");
+        }
+        let traders: Vec<_> = (0..2)
+            .map(|uid| {
+                let mut client = service.client();
+                thread::spawn(move || {
+                    for at in 0..300 {
+                        let reply = client.call(&order(uid, at)).expect("it runs");
+                        let first = reply.reports().next().expect("it is told of");
+                        assert_eq!((first.kind, first.owner), (Execution::New, UserId(uid)));
+                        assert!(reply.reports().all(|report| report.owner == UserId(uid)));
+                    }
+                })
+            })
+            .collect();
+        let mut last = 0;
+        let mut rounds = 0;
+        while rounds < 20 || traders.iter().any(|trader| !trader.is_finished()) {
+            rounds += 1;
+            let tickets = queries()
+                .into_iter()
+                .map(|query| client.submit_query(query));
+            let tickets: Vec<_> = tickets.map(|ticket| ticket.expect("it runs")).collect();
+            for ticket in tickets {
+                let Answered { sequence, answer } = ticket.wait().expect("it runs");
+                assert!(sequence >= last, "time goes on");
+                last = sequence;
+                match answer {
+                    Answer::Totals(totals) => {
+                        assert!(totals.iter().all(|total| total.sum() == 0), "{totals:?}");
+                    }
+                    Answer::Book(BookReport { asks, bids }) => {
+                        let best = (bids.first(), asks.first());
+                        let is_crossed =
+                            matches!(best, (Some(bid), Some(ask)) if bid.price >= ask.price);
+                        assert!(!is_crossed, "{best:?}");
+                    }
+                    Answer::OpenOrders(orders) => assert!(orders.is_empty(), "user 2 has none"),
+                    Answer::User(user) => assert_eq!(user.uid, UserId(1)),
+                    Answer::UnknownUser(uid) => assert_eq!(uid, UserId(77)),
+                    Answer::UnknownSymbol(symbol) => assert_eq!(symbol, SymbolId(9)),
+                    other => panic!("{other:?}"),
+                }
+            }
+        }
+        for trader in traders {
+            trader.join().expect("no panic");
+        }
+        assert_eq!(client.query(Query::Totals).expect("it runs").sequence, 602);
+        service.join().expect("no stage panics");
+        let error = client.query(Query::Totals).expect_err("it has ended");
+        assert_eq!(error, ClientError::Closed);
+    }
+}
+
+#[test]
+fn a_query_that_is_given_up_gives_its_place_back() {
+    let options = SharedOptions {
+        in_flight: 2,
+        ..SharedOptions::default()
+    };
+    let service = SharedService::start(State::default(), options, |_| ()).expect("good options");
+    let mut client = service.client();
+    for _ in 0..100 {
+        let ticket = client.submit_query(Query::Totals);
+        drop(ticket);
+        drop(client.query_async(Query::Totals));
+        let reply = loop {
+            match client.call(&Command::Nop) {
+                Err(ClientError::TooManyInFlight { .. }) => thread::yield_now(),
+                other => break other.expect("it runs"),
+            }
+        };
+        assert_eq!(reply.result, ResultCode::Success);
+    }
+    let first = client.submit_query(Query::Totals).expect("there is room");
+    let second = client.submit_query(Query::Totals).expect("there is room");
+    let error = client
+        .query(Query::User(UserId(1)))
+        .expect_err("two are under way");
+    assert_eq!(error, ClientError::TooManyInFlight { limit: 2 });
+    assert!(first.wait().is_ok() && second.wait().is_ok());
+}
