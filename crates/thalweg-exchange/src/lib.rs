@@ -8,6 +8,12 @@
 //! Options are refused. [`Rules::REFERENCE`] does what the reference engine does, quirks included;
 //! [`Rules::default`] mends them, and has rules of its own that hostile users cannot get around
 //! (`docs/exchange-rules.md`).
+//!
+//! `examples/trade.rs`:
+//!
+//! ```
+#![doc = include_str!("../examples/trade.rs")]
+//! ```
 #![forbid(unsafe_code)]
 
 // The random commands of the tests name this crate as its users do.

@@ -117,6 +117,29 @@ pub struct Place {
     pub flags: OrderFlags,
 }
 
+impl Place {
+    /// A GTC order of so many lots at a limit price, which is its reserve price too.
+    #[must_use]
+    pub const fn limit(
+        (uid, order_id): (UserId, OrderId),
+        symbol: SymbolId,
+        action: Action,
+        (price, size): (i64, i64),
+    ) -> Self {
+        Self {
+            uid,
+            symbol,
+            order_id,
+            order_type: OrderType::Gtc,
+            action,
+            price,
+            reserve_price: price,
+            size,
+            flags: OrderFlags::NONE,
+        }
+    }
+}
+
 /// A resting order as it is, and as it is to be, for [`Command::Amend`](crate::Command::Amend). The
 /// side, the reserve price and the size are what the owner knows of it, since money is held before
 /// the book is looked at.

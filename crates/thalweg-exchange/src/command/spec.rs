@@ -61,6 +61,22 @@ pub struct SymbolSpec {
     pub fee_unit: FeeUnit,
 }
 
+impl SymbolSpec {
+    /// A currency pair without fees: a lot is one unit of the base currency, and prices are in
+    /// units of the quote currency.
+    #[must_use]
+    pub fn pair(id: SymbolId, base: CurrencyId, quote: CurrencyId) -> Self {
+        Self {
+            id,
+            base_currency: base,
+            quote_currency: quote,
+            base_scale: 1,
+            quote_scale: 1,
+            ..Self::default()
+        }
+    }
+}
+
 /// What a user may have and send; for [`Command::SetLimits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserLimits {

@@ -258,6 +258,7 @@ impl Client {
     ///
     /// # Errors
     /// Those of [`query`](Self::query).
+    #[expect(clippy::manual_async_fn, reason = "says that the future is Send")]
     pub fn query_async(
         &mut self,
         query: Query,

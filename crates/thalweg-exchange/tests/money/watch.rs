@@ -192,6 +192,12 @@ fn the_books_agree(state: &State) -> Held {
     Ok(())
 }
 
+/// A state's text without the ids that its users have used.
+fn without_ids(text: &str) -> String {
+    let is_kept = |line: &&str| !line.starts_with("I,");
+    text.lines().filter(is_kept).collect::<Vec<_>>().join("\n")
+}
+
 struct Watch {
     state: State,
     events: Events,
@@ -210,7 +216,14 @@ impl Watch {
         if result.is_refusal() && self.events.len() < 2 {
             let is_reject = |event: &Event| matches!(event, Event::Reject { .. });
             prop_assert!(self.events.iter().all(is_reject), "{:?}", command);
-            prop_assert_eq!(text(&self.state), before, "{:?}: {}", command, result);
+            let mut after = text(&self.state);
+            let mut before = before;
+            if !self.events.is_empty() {
+                // The risk check let it pass: where ids count once, its id is used.
+                before = without_ids(&before);
+                after = without_ids(&after);
+            }
+            prop_assert_eq!(after, before, "{:?}: {}", command, result);
             return Ok(result);
         }
         if let Command::Balance {

@@ -171,7 +171,8 @@ mod tests {
         assert_eq!(wrong("x,post_only,post_only"), "post_only is given twice");
         assert_eq!(
             wrong("x,self_trade=no"),
-            "self_trade `no` is not one of allow, cancel_taker, cancel_maker, cancel_both"
+            "self_trade `no` is not one of allow, cancel_taker, cancel_maker, cancel_both, \
+             decrement"
         );
         for line in ["x,hidden", "x,stop", "x,post_only=1", "x,60,61", "x,60,"] {
             assert!(
