@@ -150,10 +150,10 @@ pub enum Command {
         symbol: Option<SymbolId>,
     },
     /// A user's session is gone: cancels the orders of the user that
-    /// [ask for that](OrderFlags::with_cancel_on_disconnect), in all symbols, in the order in which
-    /// [`CancelAll`](Self::CancelAll) would, at the same cost. Who has none, known or not, has
-    /// nothing to cancel: that succeeds. Which sessions a user has, and when one is gone, is for
-    /// those to know who run the gateway.
+    /// [ask for that](crate::OrderFlags::with_cancel_on_disconnect), in all symbols, in the order
+    /// in which [`CancelAll`](Self::CancelAll) would, at the same cost. Who has none, known or not,
+    /// has nothing to cancel: that succeeds. Which sessions a user has, and when one is gone, is
+    /// for those to know who run the gateway.
     Disconnect {
         /// Whose.
         uid: UserId,

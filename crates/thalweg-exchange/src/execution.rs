@@ -1,9 +1,9 @@
 //! Execution reports: what a venue tells users of their own orders.
 //!
-//! [`Event`]s are the engine's own record of a command: settlement needs all of it. A report is for
-//! one user. It names his order, and says what happened to it and how much of it is filled and
-//! left then. Of a trade, each side has a report; both have the same [`TradeId`], and neither says
-//! anything about the other's user, order or reserve price.
+//! [`Event`](crate::Event)s are the engine's own record of a command: settlement needs all of it.
+//! A report is for one user. It names his order, and says what happened to it and how much of it is
+//! filled and left then. Of a trade, each side has a report; both have the same [`TradeId`], and
+//! neither says anything about the other's user, order or reserve price.
 //!
 //! The words are those of FIX (ExecType, LeavesQty, CumQty); [`Execution`] names the codes.
 //!

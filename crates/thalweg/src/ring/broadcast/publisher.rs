@@ -194,7 +194,7 @@ impl<T> Claim<'_, T> {
     /// Writes slot `at` of the claim. The slot holds what an earlier element left there.
     ///
     /// # Panics
-    /// If `at` is not below [`len`](Self::len).
+    /// If `at` is not below how many slots were claimed.
     #[inline(always)]
     pub fn write<R>(&mut self, at: usize, write: impl FnOnce(&mut T) -> R) -> R {
         assert!(at < self.count, "slot {at} of a claim of {}", self.count);
@@ -214,7 +214,7 @@ impl<T> Claim<'_, T> {
     /// Publishes the first `count` slots of the claim and gives the rest back.
     ///
     /// # Panics
-    /// If `count` is above [`len`](Self::len).
+    /// If `count` is above how many slots were claimed.
     #[inline(always)]
     pub fn commit_first(self, count: usize) {
         assert!(
