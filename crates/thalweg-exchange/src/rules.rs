@@ -8,10 +8,11 @@ pub struct Rules {
     /// Futures may be traded, and free margin counts for holds. Off, a futures symbol has a book
     /// but is unknown to the risk check.
     pub margin_trading: bool,
-    /// FOK fills fully within its limit or is rejected; else it is always rejected, with SUCCESS.
+    /// FOK fills fully within its limit or is rejected; else it is always rejected. (With SUCCESS,
+    /// unless `refuse_rejected` holds.)
     pub fill_fok: bool,
     /// IOC_BUDGET fills what its budget covers; else it is always rejected, with SUCCESS, and a
-    /// BID gets more money back than was held.
+    /// BID gets more money back than was held, unless `refuse_rejected` holds.
     pub fill_ioc_budget: bool,
     /// A size or price that is not above zero is refused. (A size below zero in futures always is:
     /// positions have no meaning for it.)

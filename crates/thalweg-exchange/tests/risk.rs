@@ -404,6 +404,35 @@ fn a_budget_that_is_filled_in_part_gives_back_exactly_the_rest() {
     }
 }
 
+/// Under the quirk that rejects it always: its price came back once per lot.
+#[test]
+fn a_rejected_budget_order_gets_back_what_it_held() {
+    let rules = Rules {
+        refuse_rejected: true,
+        ..Rules::REFERENCE
+    };
+    let balance = |state: &State| state.risk.balance(UserId(1), QUOTE);
+    for (budget, size) in [(43, 9), (5, 1), (-7, 2), (3, 0)] {
+        let mut state = market(rules, spec(2, 5), 1_000);
+        let before = balance(&state);
+        let bid = order(1, OrderType::IocBudget, Action::Bid, budget, size);
+        assert_eq!(run(&mut state, &bid), ResultCode::Success);
+        assert_eq!(balance(&state), before, "{size} for {budget}");
+        let resting = order(1, OrderType::Gtc, Action::Bid, 5, 1);
+        assert_eq!(run(&mut state, &resting), ResultCode::Success);
+        let before = balance(&state);
+        let code = run(&mut state, &bid);
+        if size != 0 {
+            assert_eq!(code, ResultCode::MatchingRejectedDuplicateId);
+        }
+        assert_eq!(
+            balance(&state),
+            before,
+            "{size} for {budget}, its id in use"
+        );
+    }
+}
+
 #[test]
 fn a_suspended_user_neither_places_nor_moves_when_mended() {
     let uid = UserId(1);

@@ -344,11 +344,11 @@ const fn needs_events(command: &Command) -> bool {
 
 impl Rules {
     /// True for a buyer's order that holds its price as a budget for its whole size, and gets
-    /// back exactly what is left of it.
+    /// back exactly what is left of it: a refused one, too, for a refusal changes nothing.
     const fn holds_budget(&self, place: &Place) -> bool {
         match (place.action, place.order_type) {
             (Action::Bid, OrderType::FokBudget) => true,
-            (Action::Bid, OrderType::IocBudget) => self.fill_ioc_budget,
+            (Action::Bid, OrderType::IocBudget) => self.fill_ioc_budget || self.refuse_rejected,
             _ => false,
         }
     }

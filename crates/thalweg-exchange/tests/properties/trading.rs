@@ -195,7 +195,10 @@ impl Model {
     fn give_back(&mut self, place: &Place, left: i64, spec: &SymbolSpec) {
         let (currency, back) = match place.order_type {
             // What was not spent of the budget; `take` has paid for what was, and its fees.
-            OrderType::IocBudget if self.rules.fill_ioc_budget && place.action == Action::Bid => {
+            OrderType::IocBudget
+                if place.action == Action::Bid
+                    && (self.rules.fill_ioc_budget || self.rules.refuse_rejected) =>
+            {
                 let fee = i128::from(left) * i128::from(spec.taker_fee);
                 let none = Place { price: 0, ..*place };
                 let budget = Self::hold(spec, place, 0).1 - Self::hold(spec, &none, 0).1;
