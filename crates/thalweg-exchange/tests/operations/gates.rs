@@ -89,7 +89,8 @@ const fn is_outside(event: &Event) -> bool {
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(120))]
+    // 256 cases each; PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig::default())]
 
     #[test]
     fn only_what_a_gate_refuses_is_refused_more((rules, commands) in market(150)) {

@@ -43,7 +43,8 @@ fn served(rules: Rules, commands: &[Command], shards: usize) -> (State, Answers)
 }
 
 proptest! {
-    #![proptest_config(ProptestConfig::with_cases(120))]
+    // 256 cases each; PROPTEST_CASES asks for more.
+    #![proptest_config(ProptestConfig::default())]
 
     #[test]
     fn an_early_acceptance_is_the_late_answer(

@@ -58,12 +58,14 @@ fn operation() -> impl Strategy<Value = Command> {
                     ids_once,
                 }),
             }),
-        4 => (0..7_i64).prop_map(|uid| Command::Disconnect { uid: UserId(uid) }),
-        2 => (symbol(), prop_oneof![1 => band, 1 => none])
+        6 => (0..7_i64).prop_map(|uid| Command::Disconnect { uid: UserId(uid) }),
+        // A futures symbol that comes again needs one.
+        3 => (symbol(), prop_oneof![2 => band, 1 => none])
             .prop_map(|(symbol, (low, high))| Command::SetPriceBand { symbol, low, high }),
         1 => symbol().prop_map(|symbol| Command::Halt { symbol }),
         4 => symbol().prop_map(|symbol| Command::Unhalt { symbol }),
-        4 => symbol().prop_map(|symbol| Command::RemoveSymbol { symbol }),
+        4 => prop_oneof![2 => symbol(), 1 => prop::sample::select(vec![SymbolId(5), SymbolId(8)])]
+            .prop_map(|symbol| Command::RemoveSymbol { symbol }),
         9 => listing(),
         // As if no time went by yet: see `as_time_goes_by`.
         6 => (-2..9_i64).prop_map(|time| Command::Clock { time }),
@@ -79,7 +81,7 @@ fn order(mix: Mix) -> impl Strategy<Value = Command> {
             .collect::<Vec<_>>(),
     );
     let wishes = (flags, one_of(2..16), one_of(1..4), one_of(0..40));
-    let wishes = prop::option::weighted(0.25, wishes);
+    let wishes = prop::option::weighted(0.4, wishes);
     (commands::command(mix), wishes).prop_map(|(command, wishes)| {
         let (Command::Place(mut place), Some((flags, trigger, display, good_till))) =
             (command.clone(), wishes)
@@ -123,7 +125,7 @@ fn breaks_the_sum(command: &Command) -> bool {
 
 /// Rules, and a stream under which money is conserved.
 pub(crate) fn market(length: usize) -> impl Strategy<Value = (Rules, Vec<Command>)> {
-    let command = prop_oneof![16 => order(Mix::Quirks), 1 => operation()];
+    let command = prop_oneof![10 => order(Mix::Quirks), 1 => operation()];
     let commands = prop::collection::vec(command, 1..length);
     let rules = prop_oneof![
         3 => Just(Rules::REFERENCE),
@@ -138,7 +140,11 @@ pub(crate) fn market(length: usize) -> impl Strategy<Value = (Rules, Vec<Command
             Mix::Quirks
         };
         commands.retain(|command| rules.fill_ioc_budget || !breaks_the_sum(command));
+        commands::with_fresh_ids(&mut commands);
         for (now, command) in (0_i64..).zip(&mut commands) {
+            if command.place().is_some() || now % 10 > 0 {
+                *command = commands::with_owners(std::mem::take(command));
+            }
             as_time_goes_by(now, command);
         }
         commands.splice(0..0, commands::bands(17));

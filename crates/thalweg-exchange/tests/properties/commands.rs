@@ -1,9 +1,11 @@
 //! Random commands: small worlds where orders meet and money is short, and extreme numbers.
 
+use std::collections::BTreeMap;
+
 use proptest::prelude::*;
 use thalweg_exchange::{
-    AccountSpec, Action, AdjustmentKind, Command, CurrencyId, OrderId, OrderType, Place, Rules,
-    SymbolId, SymbolSpec, SymbolType, UserId,
+    AccountSpec, Action, AdjustmentKind, Amend, Command, CurrencyId, OrderId, OrderType, Place,
+    Rules, SymbolId, SymbolSpec, SymbolType, UserId,
 };
 
 /// Which quirks of the reference a stream may meet.
@@ -76,21 +78,85 @@ pub(crate) fn bands(high: i64) -> [Command; 4] {
     ]
 }
 
-/// Gives every user ids that no other user has.
-pub(crate) fn with_own_ids(mut command: Command) -> Command {
+/// A command about one order with the user and id that are given for those it names, and for
+/// whether the order is new.
+pub(crate) fn renamed(
+    mut command: Command,
+    mut name: impl FnMut(bool, SymbolId, UserId, OrderId) -> (UserId, OrderId),
+) -> Command {
     match &mut command {
-        Command::Place(place) => place.order_id.0 += place.uid.0 * 1_000,
+        Command::Place(place) => {
+            let named = name(true, place.symbol, place.uid, place.order_id);
+            (place.uid, place.order_id) = named;
+        }
         Command::PlaceWith(order) => {
             let mut own = **order;
-            own.place.order_id.0 += own.place.uid.0 * 1_000;
+            let place = &mut own.place;
+            let named = name(true, place.symbol, place.uid, place.order_id);
+            (place.uid, place.order_id) = named;
             *order = own.into();
         }
-        Command::Move { uid, order_id, .. }
-        | Command::Cancel { uid, order_id, .. }
-        | Command::Reduce { uid, order_id, .. } => order_id.0 += uid.0 * 1_000,
+        Command::Amend(amend) => {
+            let (uid, order_id) = name(false, amend.symbol, amend.uid, amend.order_id);
+            let symbol = amend.symbol;
+            *amend = Amend {
+                uid,
+                symbol,
+                order_id,
+                ..**amend
+            }
+            .into();
+        }
+        Command::Move {
+            uid,
+            symbol,
+            order_id,
+            ..
+        }
+        | Command::Cancel {
+            uid,
+            symbol,
+            order_id,
+        }
+        | Command::Reduce {
+            uid,
+            symbol,
+            order_id,
+            ..
+        } => {
+            (*uid, *order_id) = name(false, *symbol, *uid, *order_id);
+        }
         _ => {}
     }
     command
+}
+
+/// Gives every user ids that no other user has.
+pub(crate) fn with_own_ids(command: Command) -> Command {
+    renamed(command, |_, _, uid, id| {
+        (uid, OrderId(id.0 + uid.0 * 1_000))
+    })
+}
+
+/// Gives most new orders the next id of their symbol: one in use is rejected before it trades. An
+/// id of 0 that was drawn for a new order stands for the one before; those of other commands say
+/// how many orders of the symbol are newer.
+pub(crate) fn with_fresh_ids(commands: &mut [Command]) {
+    let mut next: BTreeMap<SymbolId, i64> = BTreeMap::new();
+    for command in commands {
+        *command = renamed(std::mem::take(command), |is_new, symbol, uid, drawn| {
+            let next = next.entry(symbol).or_default();
+            let is_fresh = is_new && drawn.0 > 0;
+            *next += i64::from(is_fresh);
+            let newer = if is_fresh { 0 } else { drawn.0 };
+            (uid, OrderId(*next - newer))
+        });
+    }
+}
+
+/// Gives most orders with an id the same owner, so that other commands mostly find them.
+pub(crate) fn with_owners(command: Command) -> Command {
+    renamed(command, |_, _, _, id| (UserId(id.0.rem_euclid(5) + 1), id))
 }
 
 pub(crate) fn accounts() -> Command {

@@ -8,6 +8,7 @@ use thalweg_exchange::{
     SelfTrade, SymbolId, UserId,
 };
 
+use crate::commands::{with_fresh_ids, with_owners};
 use crate::watch::Watched;
 use crate::world::World;
 
@@ -19,7 +20,7 @@ fn flags() -> impl Strategy<Value = OrderFlags> {
     let any = (0..32_u8).prop_filter_map("a code", OrderFlags::from_code);
     // Seldom else do orders of one user meet of which one is larger.
     let decrement = OrderFlags::NONE.with_self_trade(SelfTrade::Decrement);
-    prop_oneof![2 => Just(OrderFlags::NONE), 4 => any, 1 => Just(decrement)]
+    prop_oneof![2 => Just(OrderFlags::NONE), 4 => any, 2 => Just(decrement)]
 }
 
 /// An order that may rest, meet others, and be refused for want of money or sense.
@@ -86,7 +87,7 @@ fn conditional(rules: Rules) -> impl Strategy<Value = Command> {
 }
 
 fn order() -> impl Strategy<Value = (UserId, SymbolId, OrderId)> {
-    (1..=5_i64, symbol(), 0..30_i64).prop_map(|(uid, symbol, id)| {
+    (1..=5_i64, symbol(), 0..12_i64).prop_map(|(uid, symbol, id)| {
         // Mostly the owner: ids are shared out among the users.
         (UserId(uid), symbol, OrderId(id))
     })
@@ -95,7 +96,9 @@ fn order() -> impl Strategy<Value = (UserId, SymbolId, OrderId)> {
 /// Sizes and prices; what the order is before is filled in when it is executed, see `fitted`.
 fn amend() -> impl Strategy<Value = Command> {
     let odd = prop_oneof![9 => Just(0), 1 => 1..3_i64];
-    (order(), 4..22_i64, 0..14_i64, odd).prop_map(|((uid, symbol, order_id), price, size, odd)| {
+    // At 4 it stays.
+    let price = prop_oneof![1 => Just(4), 2 => 4..22_i64];
+    (order(), price, 0..14_i64, odd).prop_map(|((uid, symbol, order_id), price, size, odd)| {
         Command::Amend(std::sync::Arc::new(Amend {
             uid,
             symbol,
@@ -116,14 +119,14 @@ fn command(rules: Rules) -> impl Strategy<Value = Command> {
         8 => conditional(rules),
         1 => (0..60_i64).prop_map(|time| Command::Clock { time }),
         1 => symbol().prop_map(|symbol| Command::StartAuction { symbol }),
-        3 => (symbol(), prop::option::of(4..22_i64))
+        4 => (symbol(), prop::option::of(4..22_i64))
             .prop_map(|(symbol, reference)| Command::Uncross { symbol, reference }),
         1 => (symbol(), 0..6_i64)
             .prop_map(|(symbol, ticks)| Command::SetMarketProtection { symbol, ticks }),
         4 => (order(), 4..22_i64).prop_map(|((uid, symbol, order_id), price)| {
             Command::Move { uid, symbol, order_id, price }
         }),
-        4 => amend(),
+        6 => amend(),
         1 => order().prop_map(|(uid, symbol, order_id)| {
             Command::Cancel { uid, symbol, order_id }
         }),
@@ -133,40 +136,17 @@ fn command(rules: Rules) -> impl Strategy<Value = Command> {
     ]
 }
 
-/// The owner of most orders with an id, so that cancels and moves mostly find theirs.
-fn with_owners(mut command: Command) -> Command {
-    let owner = |id: OrderId| UserId(id.0 % 5 + 1);
-    match &mut command {
-        Command::Place(place) => place.uid = owner(place.order_id),
-        Command::PlaceWith(order) => {
-            let mut owned = **order;
-            owned.place.uid = owner(owned.place.order_id);
-            *order = owned.into();
-        }
-        Command::Move { uid, order_id, .. }
-        | Command::Cancel { uid, order_id, .. }
-        | Command::Reduce { uid, order_id, .. } => *uid = owner(*order_id),
-        Command::Amend(amend) => {
-            let uid = owner(amend.order_id);
-            *amend = Amend { uid, ..**amend }.into();
-        }
-        _ => {}
-    }
-    command
-}
-
 pub(crate) fn stream(rules: Rules, length: usize) -> impl Strategy<Value = Vec<Command>> {
-    let command = (command(rules), 0..10_u8).prop_map(|(command, odd)| {
-        if odd == 0 && command.place().is_none() {
-            command
-        } else {
-            with_owners(command)
+    let command = (command(rules), 0..10_u8);
+    prop::collection::vec(command, 1..length).prop_map(|drawn| {
+        let (mut commands, odd): (Vec<Command>, Vec<u8>) = drawn.into_iter().unzip();
+        with_fresh_ids(&mut commands);
+        for ((now, command), odd) in (0_i64..).zip(&mut commands).zip(odd) {
+            if odd > 0 || command.place().is_some() {
+                *command = with_owners(std::mem::take(command));
+            }
+            as_time_goes_by(now, command);
         }
-    });
-    prop::collection::vec(command, 1..length).prop_map(|mut commands| {
-        (0_i64..)
-            .zip(&mut commands)
-            .for_each(|(now, command)| as_time_goes_by(now, command));
         commands
     })
 }
@@ -235,20 +215,20 @@ fn the_random_streams_reach_what_they_are_for() {
             all += commands.len();
         }
         for (what, least) in [
-            ("trade", 600),
-            ("amended", 60),
-            ("self-trade", 30),
-            ("post-only reject", 30),
-            ("SelfTrade", 30),
-            ("Decremented", 5),
-            ("uncrossed", 20),
-            ("Expired", 12),
-            ("Cancelled", 3),
-            ("Reduced", 5),
-            ("refilled", 50),
-            ("met again", 2),
-            ("triggered", 60),
-            ("triggered by a triggered one", 8),
+            ("trade", 1_000),
+            ("amended", 100),
+            ("self-trade", 100),
+            ("post-only reject", 150),
+            ("SelfTrade", 60),
+            ("Decremented", 20),
+            ("uncrossed", 80),
+            ("Expired", 120),
+            ("Cancelled", 20),
+            ("Reduced", 15),
+            ("refilled", 150),
+            ("met again", 80),
+            ("triggered", 500),
+            ("triggered by a triggered one", 60),
         ] {
             if what == "uncrossed" && rules == Rules::REFERENCE {
                 // It has no auctions.

@@ -299,14 +299,14 @@ fn the_streams_tell_of_everything_and_faults_are_noticed() {
     let commands = tree.expect("a stream").current();
     let told = holds(Rules::MENDED, 1_000_000, &commands, Fault::None).expect("it holds");
     for (what, least) in [
-        ("New", 800),
-        ("Trade", 500),
-        ("Replaced", 40),
-        ("Cancelled", 100),
-        ("Expired", 5),
-        ("Triggered", 20),
-        ("Rejected", 100),
-        ("RequestRejected", 100),
+        ("New", 1_000),
+        ("Trade", 1_000),
+        ("Replaced", 80),
+        ("Cancelled", 250),
+        ("Expired", 40),
+        ("Triggered", 200),
+        ("Rejected", 300),
+        ("RequestRejected", 500),
     ] {
         let times = told.seen.get(what).copied().unwrap_or(0);
         let all = commands.len();
