@@ -242,7 +242,7 @@ fn a_shard_is_shown_no_element_of_another() {
     let mut builder = Builder::new(4);
     builder.shards(2, |value| *value as usize, &[]);
     let mut ends = build(builder);
-    ends.0.publish(|slot| *slot = 1).unwrap();
+    ends.0.publish(|slot| *slot = 1).expect("there is room");
     take(&mut ends, 0).visit(4, |_, _| true);
 }
 
@@ -253,7 +253,7 @@ fn releasing_more_than_was_seen_is_refused_whatever_the_number() {
     builder.writer(&[]);
     let mut ends = build(builder);
     let mut reader = take(&mut ends, 0);
-    ends.0.publish(|_| ()).unwrap();
+    ends.0.publish(|_| ()).expect("there is room");
     reader.change(1, |_, _| ());
     reader.release(usize::MAX);
 }
@@ -322,7 +322,9 @@ mod lines {
     #[test]
     fn a_step_leads_all_readers_through_one_element_and_a_panic_leaves_it_where_it_was() {
         let (mut publisher, mut line, _) = line(4, &[0, 1, 2], chain);
-        publisher.publish(|value| *value = 7).unwrap();
+        publisher
+            .publish(|value| *value = 7)
+            .expect("there is room");
         let (mut seen, mut places) = (Vec::new(), [0, 1, 2]);
         let single = line.single().expect("one");
         single.lead(&mut places, |at, sequence, element| match element {
@@ -331,7 +333,7 @@ mod lines {
         });
         assert_eq!((seen, publisher.free(4)), (vec![(2, 0, 700)], 4));
         assert!(line.single().is_none(), "nothing is there");
-        publisher.publish(|_| ()).unwrap();
+        publisher.publish(|_| ()).expect("there is room");
         for at in 0..3 {
             let work = std::panic::AssertUnwindSafe(|| {
                 let single = line.single().expect("one");
@@ -345,9 +347,9 @@ mod lines {
                 line.reader(at).release(waiting);
             });
             assert_eq!((publisher.free(4), line.behind()), (4, 0));
-            publisher.publish(|_| ()).unwrap();
+            publisher.publish(|_| ()).expect("there is room");
         }
-        publisher.publish(|_| ()).unwrap();
+        publisher.publish(|_| ()).expect("there is room");
         assert!(line.single().is_none(), "two are there");
         assert_eq!(publisher.free(4), 2);
     }
