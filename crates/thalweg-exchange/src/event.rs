@@ -291,6 +291,24 @@ impl Events {
         self.list.reserve_exact(events);
     }
 
+    /// Forgets the events of a buffer that has memory for more than so many, and all of that which
+    /// is for more.
+    #[inline]
+    pub(crate) fn keep_room_for(&mut self, events: usize) {
+        // There is no standing without an event, so those have no more memory.
+        if self.list.capacity() > events {
+            self.shrink(events);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn shrink(&mut self, events: usize) {
+        self.clear();
+        self.list.shrink_to(events);
+        self.standings.shrink_to(events);
+    }
+
     /// Makes this the same as `other`, but for how books stand; keeps the memory.
     pub(crate) fn copy_from(&mut self, other: &Self) {
         self.clear();

@@ -10,6 +10,7 @@
 //! 2. The publish stage writes the answer, then turns `PENDING` into `ANSWERED` and notifies.
 //!    Where it finds `ABANDONED`, nobody wants the answer, and it frees the place.
 //! 3. Whoever holds the [`Seat`] leaves: a pending place becomes `ABANDONED`, an answered one free.
+//!    Whoever frees a place keeps little of the memory of its events ([`EVENTS_KEPT`]).
 //! 4. At the end, when no stage runs any more, `end` is set, and then every place that is still
 //!    pending is answered with it, under the lock.
 //!
@@ -25,6 +26,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use thalweg::wait::Signal;
 
+use super::EVENTS_KEPT;
 use super::client::ClientError;
 use crate::event::Events;
 use crate::result_code::ResultCode;
@@ -65,6 +67,8 @@ pub(super) struct Desk {
     places: Box<[Place]>,
     /// Bit n of word w: place 64 w + n is free.
     free: Box<[AtomicU64]>,
+    /// How many events a free place has memory for, at most.
+    events_kept: usize,
     end: End,
 }
 
@@ -88,6 +92,7 @@ impl Desk {
             free: (0..places.div_ceil(64))
                 .map(|word| AtomicU64::new(mask(word)))
                 .collect(),
+            events_kept: events.max(EVENTS_KEPT),
             end: Arc::clone(end),
         }
     }
@@ -131,6 +136,7 @@ impl Desk {
         Ok(Seat {
             desk: Arc::clone(self),
             place,
+            is_read: false,
         })
     }
 
@@ -171,6 +177,9 @@ impl Desk {
             Ordering::AcqRel,
             Ordering::Acquire, // ORDERING: as above
         );
+        if phase == Err(ABANDONED) {
+            answer.events.keep_room_for(self.events_kept);
+        }
         drop(answer);
         match phase {
             Ok(_) => _ = slot.signal.notify_one(),
@@ -198,6 +207,8 @@ impl Desk {
 pub(super) struct Seat {
     desk: Arc<Desk>,
     place: usize,
+    /// Whether the answer was collected.
+    is_read: bool,
 }
 
 impl Seat {
@@ -220,7 +231,8 @@ impl Seat {
     }
 
     /// The answer, once it is there, with the buffer of its events, which must be given back.
-    pub(super) fn collect(&self) -> Result<(u64, ResultCode, Events), ClientError> {
+    pub(super) fn collect(&mut self) -> Result<(u64, ResultCode, Events), ClientError> {
+        self.is_read = true;
         let mut answer = self.slot().answer();
         match answer.done {
             Some((sequence, result)) => Ok((sequence, result, std::mem::take(&mut answer.events))),
@@ -232,7 +244,8 @@ impl Seat {
     }
 
     /// Gives a buffer of events back.
-    pub(super) fn give_back(&self, events: Events) {
+    pub(super) fn give_back(&self, mut events: Events) {
+        events.keep_room_for(self.desk.events_kept);
         self.slot().answer().events = events;
     }
 
@@ -255,6 +268,12 @@ impl Drop for Seat {
             Ordering::Acquire, // ORDERING: as above
         );
         if phase == Err(ANSWERED) {
+            if !self.is_read {
+                self.slot()
+                    .answer()
+                    .events
+                    .keep_room_for(self.desk.events_kept);
+            }
             self.desk.free(self.place);
         }
     }

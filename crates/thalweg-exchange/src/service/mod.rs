@@ -110,7 +110,8 @@ pub struct Options {
     /// One command in so many is timed at every stage; see
     /// [`Builder::sample_every`](thalweg::pipeline::Builder::sample_every).
     pub sample_every: u64,
-    /// The longest list of events that a command can have without allocation, while warming up.
+    /// Events for which a slot has room from the start, 64 bytes each: a command with more of them
+    /// allocates. Room for so many, or for [`EVENTS_KEPT`], is kept.
     pub events: usize,
     /// Shards of the risk check and of settlement, by user; 1 to [`SHARDS_MAX`].
     pub risk_shards: usize,
@@ -119,6 +120,15 @@ pub struct Options {
     /// The publish stage keeps a [`Digest`] of the commands and all that came of them.
     pub digest: bool,
 }
+
+/// Events whose room, 64 bytes each, a slot of a [`Service`] and a place of a [`Client`] keep from
+/// one command to the next; more where [`Options::events`] says so.
+///
+/// Room for more is given back when the command was published, and its reply read or dropped: few
+/// users could else make every slot keep that of the longest sweep or mass cancel. 4,096 slots keep
+/// 16 MiB. A command with more events allocates anew each time, which is little beside what those
+/// cost.
+pub const EVENTS_KEPT: usize = 64;
 
 /// The most shards that a part of a [`Service`] may have.
 pub const SHARDS_MAX: usize = 64;

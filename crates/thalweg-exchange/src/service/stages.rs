@@ -8,7 +8,7 @@ use thalweg::pipeline::{BuildError, Builder, Chunk, Flow, Pipeline};
 use super::front::Front;
 use super::ledger::{Checked, Ledger};
 use super::shards::{Shards, match_shard, risk_shard};
-use super::{Options, Outcome, Published, SHARDS_MAX, Service, Slot, Waits, Work};
+use super::{EVENTS_KEPT, Options, Outcome, Published, SHARDS_MAX, Service, Slot, Waits, Work};
 use crate::command::Command;
 use crate::digest::Digest;
 use crate::event::Events;
@@ -87,7 +87,8 @@ pub(super) fn start(
         whole_matching(builder, &shards)
     };
     builder = settle(builder.after("risk"), &shards);
-    let pipeline = publishing(builder, shards.risk_shards(), digest.as_ref(), publish)
+    let numbers = (options.risk_shards, events.max(EVENTS_KEPT));
+    let pipeline = publishing(builder, numbers, digest.as_ref(), publish)
         .placement(options.placement)
         .sample_every(options.sample_every)
         .build()?;
@@ -272,7 +273,7 @@ impl Drop for Keeper {
 
 fn publishing(
     builder: Builder<Slot>,
-    risk_shards: usize,
+    (risk_shards, events_kept): (usize, usize),
     digest: Option<&Arc<Mutex<Digest>>>,
     mut publish: impl FnMut(Published<'_>) + Send + 'static,
 ) -> Builder<Slot> {
@@ -281,7 +282,8 @@ fn publishing(
         told: Arc::clone(told),
     });
     let mut queries = 0;
-    let builder = builder.observe("publish", move |slot: &Slot, context| {
+    // It has the slot for itself, to give memory back.
+    let builder = builder.stage("publish", move |slot: &mut Slot, context| {
         // Queries have no numbers.
         let sequence = context.sequence() - queries;
         if matches!(slot.work, Work::Query | Work::Answered) {
@@ -302,6 +304,7 @@ fn publishing(
             result: slot.result,
             events: &slot.events,
         }));
+        slot.events.keep_room_for(events_kept);
     });
     (0..risk_shards).fold(builder, |builder, shard| {
         builder.after(settle_name(shard, risk_shards))

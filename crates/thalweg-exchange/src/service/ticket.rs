@@ -86,7 +86,7 @@ impl Ticket {
     }
 
     fn take(&mut self) -> Result<Reply, ClientError> {
-        let seat = self
+        let mut seat = self
             .seat
             .take()
             .expect("a ticket is not polled after its reply");
