@@ -203,6 +203,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
             threads: Vec::new(),
             producers,
             first_bells: self.bells_first(CALLER),
+            is_alone: false,
             waiter: self.waiter(),
             auto,
             gauges: std::mem::take(&mut self.gauges),
@@ -211,6 +212,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
             clock: Clock::global(),
             began: Clock::global().ticks(),
         };
+        pipeline.find_out();
         pipeline.waiter.prepare();
         for (at, (crew, cores, desk)) in threads.into_iter().enumerate() {
             let is_worker = desk.is_some();

@@ -59,6 +59,8 @@ pub(super) struct Crew<T> {
     bells: Box<[usize]>,
     /// Stages that all take their events one at a time may be led through them together.
     gait: Option<Gait>,
+    /// There is somebody to tell after each piece.
+    is_told: bool,
     /// They may be, and there is nothing else to do for a single event.
     is_ready_to_step: bool,
     /// The last stage gives each event's slot back at once, and may wait for the caller meanwhile:
@@ -81,6 +83,7 @@ impl<T> Crew<T> {
             control: Arc::clone(control),
             bells: Box::default(),
             gait: None,
+            is_told: false,
             is_ready_to_step: false,
             is_held: false,
             current: 0,
@@ -242,6 +245,11 @@ impl<T> Crew<T> {
         for stage in &mut self.stages {
             stage.flush();
         }
+    }
+
+    /// Shows how far the stages are.
+    pub(super) fn show(&self) {
+        self.line.show();
     }
 
     /// Events that wait for the first stage.

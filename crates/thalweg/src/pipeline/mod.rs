@@ -90,6 +90,8 @@ pub struct Pipeline<T> {
     producers: Vec<Producer<T>>,
     /// Whose bells to ring after publishing.
     first_bells: Box<[usize]>,
+    /// All stages are the caller's for now, and can be led through single events.
+    is_alone: bool,
     waiter: Waiter,
     auto: Option<Auto<T>>,
     gauges: Vec<Gauge>,
@@ -130,25 +132,48 @@ impl<T> Pipeline<T> {
     #[inline]
     pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
         match &mut self.intake {
-            Intake::Direct(direct) if direct.publisher.has_room() => {
-                match direct.publish(1, |claim| claim.write(0, write)) {
-                    Ok(None) if self.crew.is_ready_to_step() => self.published_one(),
-                    Ok(stamp) => self.published(stamp),
-                    Err(_) => Err(self.control.stopped()),
+            Intake::Direct(direct) if self.is_alone && direct.is_plain() => {
+                let published = direct.publisher.put(write);
+                match self.crew.step::<false>(&published, &self.control) {
+                    Some(true) => Ok(()),
+                    Some(false) => self.published(None),
+                    None => Err(self.control.stopped()),
                 }
             }
-            _ => self.publish_when_there_is_room(write),
+            _ => self.publish_otherwise(write),
         }
     }
 
     #[inline(never)]
-    fn publish_when_there_is_room(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
-        self.make_room()?;
-        // There was room a moment ago, and only this thread uses it up.
-        self.try_publish(write).map_err(|error| match error {
-            TryPublishError::Stopped(stopped) => stopped,
-            TryPublishError::Full => self.control.stopped(),
-        })
+    fn publish_otherwise(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
+        match &mut self.intake {
+            Intake::Direct(direct) if self.crew.is_ready_to_step() && direct.is_plain() => {
+                let published = direct.publisher.put(write);
+                self.control.ring(&self.first_bells);
+                match self.crew.step::<true>(&published, &self.control) {
+                    Some(true) if self.control.failure().is_none() => {
+                        self.crew.tell();
+                        Ok(())
+                    }
+                    Some(false) => self.published(None),
+                    _ => Err(self.control.stopped()),
+                }
+            }
+            Intake::Direct(direct) if direct.publisher.has_room() => {
+                match direct.publish(1, |claim| claim.write(0, write)) {
+                    Ok(stamp) => self.published(stamp),
+                    Err(_) => Err(self.control.stopped()),
+                }
+            }
+            _ => {
+                self.make_room()?;
+                // There was room a moment ago, and only this thread uses it up.
+                self.try_publish(write).map_err(|error| match error {
+                    TryPublishError::Stopped(stopped) => stopped,
+                    TryPublishError::Full => self.control.stopped(),
+                })
+            }
+        }
     }
 
     /// Writes and publishes one event if there is room, and runs the caller's stages, if any.
@@ -223,17 +248,6 @@ impl<T> Pipeline<T> {
         }
     }
 
-    /// As [`published`](Self::published) for one event that is not sampled, with less ado.
-    #[inline(always)]
-    fn published_one(&mut self) -> Result<(), Stopped> {
-        self.control.ring(&self.first_bells);
-        match self.crew.step(&self.control) {
-            Some(true) if self.threads.is_empty() || self.control.failure().is_none() => Ok(()),
-            Some(false) => self.published(None),
-            _ => Err(self.control.stopped()),
-        }
-    }
-
     /// After publishing: wakes who sleeps, runs the caller's stages, looks at the load.
     #[inline(never)]
     fn published(&mut self, stamp: Option<u64>) -> Result<(), Stopped> {
@@ -260,10 +274,16 @@ impl<T> Pipeline<T> {
         {
             let worker: &[usize] = if auto.is_split() { &[WORKER] } else { &[] };
             self.first_bells = worker.into();
+            self.find_out();
             // Stages that came back may have left events undone.
             self.run()?;
         }
         Ok(())
+    }
+
+    /// After stages have come or gone.
+    fn find_out(&mut self) {
+        self.is_alone = self.crew.is_ready_to_step() && self.crew.len() == self.gauges.len();
     }
 
     /// Runs the caller's stages until they have nothing more to do for now.
@@ -353,6 +373,7 @@ impl<T> Pipeline<T> {
     /// Where the time went, up to now. Takes some 20 µs a stage on the calling thread, and nothing
     /// from the stages.
     pub fn stats(&self) -> Stats {
+        self.crew.show();
         let elapsed = self.clock.ticks().saturating_sub(self.began);
         let moves = self.auto.as_ref().map_or(0, |auto| auto.moves);
         stats::read(

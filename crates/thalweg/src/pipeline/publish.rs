@@ -57,6 +57,12 @@ impl<T> Direct<T> {
         }
     }
 
+    /// Whether there is room for the next event, and nothing to measure.
+    #[inline(always)]
+    pub(super) fn is_plain(&self) -> bool {
+        self.publisher.has_room() && self.publisher.next_sequence() != self.next_sample
+    }
+
     /// Writes and publishes `count` events; gives the time if one of them is sampled.
     #[inline]
     pub(super) fn publish(

@@ -60,9 +60,11 @@ fn outcome(done: usize, batch: usize, waiting: usize) -> Turn {
 pub(super) trait Stage<T>: Send {
     /// Works on up to `limit` events.
     fn turn(&mut self, reader: &mut Reader<T>, limit: usize, mark: &mut Mark) -> Turn;
-    /// Works on one event. Only where it has a [`pace`](Self::pace).
-    fn step(&mut self, event: Lent<'_, T>, context: Context);
-    /// As [`step`](Self::step) for a sampled event, one of `batch` that were waiting.
+    /// Looks at one event. Only where it has a [`pace`](Self::pace).
+    fn look(&mut self, event: &T, context: Context);
+    /// As [`look`](Self::look) where the stage changes events.
+    fn change(&mut self, event: &mut T, context: Context);
+    /// As those for a sampled event, one of `batch` that were waiting.
     fn sample(&mut self, event: Lent<'_, T>, context: Context, batch: usize, mark: &mut Mark);
     /// After so many events others must be told of them, which [`tell`](Self::tell) does for those
     /// that sleep; `usize::MAX` if there are no others, and `None` if it takes events by the chunk
@@ -290,13 +292,20 @@ impl<T, W: Work<T>> Stage<T> for Member<W> {
         outcome(done, count, waiting)
     }
 
-    fn step(&mut self, event: Lent<'_, T>, context: Context) {
-        self.work.each(event, context);
+    fn look(&mut self, event: &T, context: Context) {
+        self.work.look(event, context);
+    }
+
+    fn change(&mut self, event: &mut T, context: Context) {
+        self.work.change(event, context);
     }
 
     fn sample(&mut self, event: Lent<'_, T>, context: Context, batch: usize, mark: &mut Mark) {
         let begun = self.meter.begin(mark);
-        self.work.each(event, context);
+        match event {
+            Lent::Look(event) => self.work.look(event, context),
+            Lent::Write(event) => self.work.change(event, context),
+        }
         self.meter.one(begun, context.sequence(), batch, mark);
     }
 

@@ -1,15 +1,19 @@
 //! What stages do: the four kinds of closures.
 
 use super::chunk::{Chunk, Context, Handled, View};
-use crate::ring::broadcast::{Lent, Reader};
+use crate::ring::broadcast::Reader;
 
 /// Work on a chunk through a reader; gives how many events are done.
 pub(super) trait Work<T>: Send {
     /// Whether an event is done when its call returns, and not only the chunk.
     const EACH: bool;
     fn chunk(&mut self, reader: &mut Reader<T>, count: usize, batch_end: u64) -> usize;
-    /// Works on one event. Only where [`EACH`](Self::EACH) holds.
-    fn each(&mut self, event: Lent<'_, T>, context: Context);
+    /// Looks at one event. Only where [`EACH`](Self::EACH) holds and the reader only looks.
+    #[inline(always)]
+    fn look(&mut self, _: &T, _: Context) {}
+    /// Changes one event. Only where [`EACH`](Self::EACH) holds and the reader writes.
+    #[inline(always)]
+    fn change(&mut self, _: &mut T, _: Context) {}
 }
 
 /// A closure that changes each event.
@@ -34,10 +38,8 @@ impl<T: Send + Sync, F: FnMut(&mut T, Context) + Send> Work<T> for Change<F> {
     }
 
     #[inline(always)]
-    fn each(&mut self, event: Lent<'_, T>, context: Context) {
-        if let Lent::Write(event) = event {
-            (self.0)(event, context);
-        }
+    fn change(&mut self, event: &mut T, context: Context) {
+        (self.0)(event, context);
     }
 }
 
@@ -51,10 +53,8 @@ impl<T: Send + Sync, F: FnMut(&T, Context) + Send> Work<T> for Look<F> {
     }
 
     #[inline(always)]
-    fn each(&mut self, event: Lent<'_, T>, context: Context) {
-        if let Lent::Look(event) = event {
-            (self.0)(event, context);
-        }
+    fn look(&mut self, event: &T, context: Context) {
+        (self.0)(event, context);
     }
 }
 
@@ -66,8 +66,6 @@ impl<T: Send + Sync, F: FnMut(Chunk<'_, T>) -> Handled + Send> Work<T> for Chang
         let handled = (self.0)(Chunk::new(reader, count, batch_end));
         handled.count().min(count)
     }
-
-    fn each(&mut self, _: Lent<'_, T>, _: Context) {}
 }
 
 impl<T: Send + Sync, F: FnMut(View<'_, T>) -> Handled + Send> Work<T> for LookChunks<F> {
@@ -78,6 +76,4 @@ impl<T: Send + Sync, F: FnMut(View<'_, T>) -> Handled + Send> Work<T> for LookCh
         let handled = (self.0)(View::new(reader, count, batch_end));
         handled.count().min(count)
     }
-
-    fn each(&mut self, _: Lent<'_, T>, _: Context) {}
 }

@@ -30,4 +30,5 @@ faults! {
     room_unrung: handover::results_are_drained_by_a_caller_that_sleeps;
     room_unseen: handover::results_are_drained_between_publishes;
     stage_unrung: handover::answers_of_two_threads;
+    unsettled: handover::answers_while_stages_change_hands;
 }

@@ -7,7 +7,7 @@ use crate::pipeline::chunk::Context;
 use crate::pipeline::control::Control;
 use crate::pipeline::meter::Mark;
 use crate::pipeline::stage::{Batch, Stage};
-use crate::ring::broadcast::{Hand, Single};
+use crate::ring::broadcast::{Hand, Lent, Published, Single};
 
 /// Stages that are led take so many events in hand: the work of a stage on the second one overlaps
 /// with that of the next stage on the first, where each stage goes on from its own last result, and
@@ -20,8 +20,6 @@ const HANDFUL: usize = 2;
 pub(super) struct Gait {
     /// At most so many events are between two calls of [`Stage::tell`].
     pace: usize,
-    /// Whether there is anybody to tell.
-    is_told: bool,
     /// The last stage gives each event's slot back at once.
     is_eager: bool,
 }
@@ -35,9 +33,9 @@ impl<T> Crew<T> {
         let pace = pace.flatten().filter(|_| self.line.is_closed());
         let gait = pace.map(|pace| Gait {
             pace,
-            is_told: pace < usize::MAX,
             is_eager: false,
         });
+        self.is_told = pace.is_some_and(|pace| pace < usize::MAX);
         self.gait = gait;
         let last = self.stages.last().filter(|_| is_many);
         self.is_held = last.is_some_and(|last| last.eager_bells().is_some());
@@ -67,29 +65,39 @@ impl<T> Crew<T> {
         self.is_ready_to_step
     }
 
-    /// Leads the stages through the next event, which is not sampled. `Some(false)`, and nothing
-    /// done, unless it is the only one; `None` if a stage has panicked.
+    /// Leads the stages through the event that was just published and is not sampled.
+    /// `Some(false)`, and nothing done, unless all of them wait for it; `None` if a stage has
+    /// panicked. `EACH`: others may wait for any of them.
     #[inline(always)]
-    pub(in crate::pipeline) fn step(&mut self, control: &Control) -> Option<bool> {
-        self.current = STEPPING;
-        let Some(single) = self.line.single() else {
+    pub(in crate::pipeline) fn step<const EACH: bool>(
+        &mut self,
+        published: &Published<'_, T>,
+        control: &Control,
+    ) -> Option<bool> {
+        let Some(single) = self.line.published(published) else {
             return Some(false);
         };
         let stages = &mut self.stages[..];
         // Small enough to become part of `publish`, frame and all.
-        let outcome = catch_unwind(AssertUnwindSafe(|| pass_single(single, stages)));
+        let outcome = catch_unwind(AssertUnwindSafe(|| pass_single::<EACH, T>(single, stages)));
         if let Err(payload) = outcome {
+            self.current = STEPPING;
             self.fail(control, &*payload);
             return None;
-        }
-        if self.gait.is_some_and(|gait| gait.is_told) {
-            self.tell();
         }
         Some(true)
     }
 
+    /// Wakes those who wait for what was done in steps.
+    #[inline(always)]
+    pub(in crate::pipeline) fn tell(&mut self) {
+        if self.is_told {
+            self.tell_all();
+        }
+    }
+
     #[inline(never)]
-    fn tell(&mut self) {
+    fn tell_all(&mut self) {
         for stage in &mut self.stages {
             stage.tell();
         }
@@ -111,10 +119,8 @@ impl<T> Crew<T> {
         {
             mark.ticks = None;
             self.current = STEPPING;
-            pass_single(single, &mut self.stages);
-            if gait.is_told {
-                self.tell();
-            }
+            pass_single::<true, T>(single, &mut self.stages);
+            self.tell();
         } else if self.stages.len() > 1 {
             self.lead_many(next, waiting.min(ROUND), gait, mark);
         } else {
@@ -136,9 +142,7 @@ impl<T> Crew<T> {
             } else {
                 self.steps::<false>(count, batch, mark);
             }
-            if gait.is_told {
-                self.tell();
-            }
+            self.tell();
             left -= count;
         }
     }
@@ -188,10 +192,18 @@ impl<T> Crew<T> {
 
 /// Leads all stages through the only event that is there.
 #[inline(always)]
-fn pass_single<T>(single: Single<'_, T>, stages: &mut [Box<dyn Stage<T>>]) {
-    single.lead(stages, |stage, sequence, event| {
-        stage.step(event, Context::new(sequence, sequence + 1));
+fn pass_single<const EACH: bool, T>(single: Single<'_, T>, stages: &mut [Box<dyn Stage<T>>]) {
+    single.lead::<EACH, _>(stages, |stage, sequence, event| {
+        pass_one(&mut **stage, event, Context::new(sequence, sequence + 1));
     });
+}
+
+#[inline(always)]
+fn pass_one<T>(stage: &mut dyn Stage<T>, event: Lent<'_, T>, context: Context) {
+    match event {
+        Lent::Look(event) => stage.look(event, context),
+        Lent::Write(event) => stage.change(event, context),
+    }
 }
 
 /// Stages that are led. `EAGERLY`: the last one gives each event's slot back at once.
@@ -213,7 +225,8 @@ impl<T, const EAGERLY: bool> Walk<'_, T, EAGERLY> {
             *self.current = at;
             for element in 0..N {
                 hand.lend(at, element, |sequence, event| {
-                    stage.step(event, Context::new(sequence, self.batch.end));
+                    let context = Context::new(sequence, self.batch.end);
+                    pass_one(&mut **stage, event, context);
                 });
                 if EAGERLY && at == last {
                     hand.give_back();

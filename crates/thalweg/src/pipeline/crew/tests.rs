@@ -35,9 +35,13 @@ impl Stage<u64> for Probe {
         Turn::WORKED
     }
 
-    fn step(&mut self, _: Lent<'_, u64>, context: Context) {
+    fn look(&mut self, _: &u64, context: Context) {
         let (stage, sequence) = (self.stage, context.sequence());
         self.note(Step { stage, sequence });
+    }
+
+    fn change(&mut self, _: &mut u64, context: Context) {
+        self.look(&0, context);
     }
 
     fn sample(&mut self, _: Lent<'_, u64>, _: Context, _: usize, mark: &mut Mark) {

@@ -1,9 +1,10 @@
 //! Readers that one thread leads through the elements together.
 
 use super::graph::Access;
-use super::{Reader, Ring, Slot};
+use super::single::{NOWHERE, Single};
+use super::{Published, Reader, Ring, Slot};
 use crate::ring::sequence::Sequence;
-use crate::ring::sync::{Arc, UnsafeCell, fault, is_model_over, order};
+use crate::ring::sync::{Arc, fault, is_model_over, order};
 
 /// An element in the hands of one of a line's readers.
 #[derive(Debug)]
@@ -86,8 +87,11 @@ pub(crate) struct Line<T> {
     /// The ring of the first.
     ring: Option<Ring<T>>,
     is_closed: bool,
-    /// All stand at the same element.
-    is_level: bool,
+    /// The address of the ring whose publisher the line comes right behind.
+    first_of: usize,
+    /// Where all of them stand, if they can be led on from there; else [`NOWHERE`]. What they were
+    /// led through without being released shows here only, until they [`settle`](Self::settle).
+    at: u64,
     /// Which of them write, by bits.
     writers: u64,
 }
@@ -101,19 +105,22 @@ impl<T> Line<T> {
             readers: Vec::new(),
             ring: None,
             is_closed: false,
-            is_level: false,
+            first_of: 0,
+            at: NOWHERE,
             writers: 0,
         }
     }
 
     /// Puts a reader at the end.
     pub(crate) fn push(&mut self, reader: Reader<T>) {
+        self.settle();
         self.readers.push(reader);
         self.changed();
     }
 
     /// Takes the readers from `at` on out.
     pub(crate) fn split_off(&mut self, at: usize) -> Vec<Reader<T>> {
+        self.settle();
         let rest = self.readers.split_off(at);
         self.changed();
         rest
@@ -122,8 +129,11 @@ impl<T> Line<T> {
     fn changed(&mut self) {
         let head = self.readers.first();
         self.ring = head.map(|head| Arc::clone(&head.ring));
+        let first =
+            head.filter(|head| head.befores().all(|b| Arc::ptr_eq(b, &head.ring.published)));
+        self.first_of = first.map_or(0, |head| address(&head.ring));
         self.is_closed = is_closed(&self.readers);
-        self.is_level = false;
+        self.at = NOWHERE;
         let writes = |reader: &Reader<T>| u64::from(reader.access != Access::Look);
         let bits = self.readers.iter().rev().map(writes);
         self.writers = bits.fold(0, |writers, writes| writers << 1 | writes);
@@ -131,8 +141,7 @@ impl<T> Line<T> {
 
     /// Whether it comes right behind the publisher: a single element is the last published then.
     pub(crate) fn is_first(&self) -> bool {
-        let head = self.readers.first();
-        head.is_some_and(|head| head.befores().all(|b| Arc::ptr_eq(b, &head.ring.published)))
+        self.first_of != 0
     }
 
     /// Whether its readers can be led together.
@@ -143,13 +152,15 @@ impl<T> Line<T> {
     /// The reader at this place, to go on alone.
     #[inline(always)]
     pub(crate) fn reader(&mut self, at: usize) -> &mut Reader<T> {
-        self.is_level = false;
+        self.settle();
+        self.at = NOWHERE;
         &mut self.readers[at]
     }
 
     /// All of them, to go on alone.
     pub(crate) fn readers(&mut self) -> &mut [Reader<T>] {
-        self.is_level = false;
+        self.settle();
+        self.at = NOWHERE;
         &mut self.readers
     }
 
@@ -157,11 +168,38 @@ impl<T> Line<T> {
     /// the line is not closed, or some reader has fallen behind.
     #[inline(always)]
     pub(crate) fn ahead(&mut self) -> (u64, usize) {
-        if !self.is_level && !self.level() {
+        if self.at == NOWHERE && !self.level() {
             return (0, 0);
         }
-        let head = &mut self.readers[0];
-        (head.next, head.waiting())
+        self.settle();
+        (self.at, self.readers[0].waiting())
+    }
+
+    /// Releases what the readers were led through.
+    #[inline(always)]
+    fn settle(&mut self) {
+        if self.at != NOWHERE && self.readers[0].next != self.at {
+            self.settle_all();
+        }
+    }
+
+    #[inline(never)]
+    fn settle_all(&mut self) {
+        if fault::is("unsettled") {
+            return;
+        }
+        for reader in &mut self.readers {
+            reader.release_until(self.at);
+        }
+    }
+
+    /// Shows how far the readers are to those who watch their progress.
+    pub(crate) fn show(&self) {
+        if self.at != NOWHERE {
+            for reader in &self.readers {
+                reader.show(self.at);
+            }
+        }
     }
 
     /// Whether the readers can be led on from where they are.
@@ -169,23 +207,43 @@ impl<T> Line<T> {
     pub(crate) fn level(&mut self) -> bool {
         let mut next = self.readers.iter().map(Reader::next_sequence);
         let first = next.next();
-        self.is_level = self.is_closed && next.all(|next| Some(next) == first);
-        self.is_level
+        let level = first.filter(|&first| self.is_closed && next.all(|next| next == first));
+        self.at = level.unwrap_or(NOWHERE);
+        level.is_some()
     }
 
     /// The element [`ahead`](Self::ahead), if there is exactly one, to be led through all readers.
     #[inline(always)]
     pub(crate) fn single(&mut self) -> Option<Single<'_, T>> {
-        if !self.is_level && !self.level() {
+        if self.at == NOWHERE && !self.level() {
             return None;
         }
+        self.settle();
         let (head, ring) = (self.readers.first_mut()?, self.ring.as_ref()?);
-        let sequence = head.next;
         (head.waiting() == 1).then(|| Single {
-            slot: ring.slot(sequence),
-            sequence,
+            slot: ring.slot(self.at),
+            sequence: self.at,
             readers: &mut self.readers,
-            is_level: &mut self.is_level,
+            at: &mut self.at,
+        })
+    }
+
+    /// The element that was just published, if all readers stand before it and come right behind
+    /// its publisher: there is no other then, and no look at what others have done is needed.
+    #[inline(always)]
+    pub(crate) fn published<'l>(
+        &'l mut self,
+        published: &Published<'l, T>,
+    ) -> Option<Single<'l, T>> {
+        if self.at == NOWHERE {
+            self.level();
+        }
+        let is_here = self.at == published.sequence && self.first_of == address(published.ring);
+        is_here.then(|| Single {
+            slot: published.slot,
+            sequence: published.sequence,
+            readers: &mut self.readers,
+            at: &mut self.at,
         })
     }
 
@@ -202,8 +260,9 @@ impl<T> Line<T> {
     /// Leads the readers through up to `count` elements of those [`ahead`](Self::ahead).
     #[inline(always)]
     pub(crate) fn lead(&mut self, count: usize) -> Lead<'_, T> {
+        self.settle();
         let (done, seen) = match self.readers.first() {
-            Some(head) if self.is_level => head.seen(),
+            Some(head) if self.at != NOWHERE => head.seen(),
             _ => (0, 0),
         };
         // Nobody is led from anywhere but the place where all of them are.
@@ -213,6 +272,7 @@ impl<T> Line<T> {
         };
         Lead {
             readers,
+            at: &mut self.at,
             writers: self.writers,
             done,
             end: done + count.min(seen) as u64,
@@ -220,43 +280,10 @@ impl<T> Line<T> {
     }
 }
 
-/// Readers before the only element that is there. Takes fewer instructions than [`Lead`].
-pub(crate) struct Single<'l, T> {
-    slot: &'l UnsafeCell<T>,
-    sequence: u64,
-    readers: &'l mut [Reader<T>],
-    is_level: &'l mut bool,
-}
-
-impl<T> Single<'_, T> {
-    /// Releases each reader when its `work(its mate, sequence, element)` is done.
-    ///
-    /// # Panics
-    /// If there are fewer `mates` than readers.
-    #[inline(always)]
-    pub(crate) fn lead<M>(self, mates: &mut [M], mut work: impl FnMut(&mut M, u64, Lent<'_, T>)) {
-        let (slot, sequence) = (self.slot, self.sequence);
-        // Until all of them are through, also if `work` panics.
-        *self.is_level = false;
-        let mates = &mut mates[..self.readers.len()];
-        for (reader, mate) in self.readers.iter_mut().zip(mates) {
-            let mut work = |element: Lent<'_, T>| work(mate, sequence, element);
-            match reader.access {
-                // SAFETY: as in `Hand::lend`: a closed and level line stood before this element,
-                // which is below the first reader's limit, and this reader has not released it.
-                Access::Look => slot.with(|slot| work(Lent::Look(unsafe { &*slot }))),
-                // SAFETY: as above, and a reader that writes has it alone (rule 3).
-                _ => slot.with_mut(|slot| work(Lent::Write(unsafe { &mut *slot }))),
-            }
-            reader.release_until(sequence + 1);
-        }
-        *self.is_level = true;
-    }
-}
-
 /// Readers on their way. Dropped, also by a panic, it releases what all of them are done with.
 pub(crate) struct Lead<'l, T> {
     readers: &'l mut [Reader<T>],
+    at: &'l mut u64,
     writers: u64,
     done: u64,
     end: u64,
@@ -304,8 +331,13 @@ impl<T> Drop for Lead<'_, T> {
         for reader in &mut *self.readers {
             // May be above its own limit, which is not looked at here.
             reader.release_until(self.done);
+            *self.at = self.done;
         }
     }
+}
+
+fn address<T>(ring: &Ring<T>) -> usize {
+    Arc::as_ptr(ring) as usize
 }
 
 /// Whether `readers` can be led through the elements together; see [`Line`].

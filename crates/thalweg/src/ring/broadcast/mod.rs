@@ -41,6 +41,7 @@ mod line;
 mod models;
 mod publisher;
 mod reader;
+mod single;
 #[cfg(all(test, not(loom)))]
 mod tests;
 
@@ -48,9 +49,11 @@ use super::sequence::Sequence;
 use super::sync::{Arc, AtomicU32, Ordering, UnsafeCell, order};
 
 pub use graph::{BuildError, Builder, ReaderId};
-pub(crate) use line::{Hand, Lent, Line, Single};
+pub(crate) use line::{Hand, Lent, Line};
+pub(crate) use publisher::Published;
 pub use publisher::{Claim, ClaimError, Publisher};
 pub use reader::{Polled, Progress, Reader};
+pub(crate) use single::Single;
 
 /// One element on lines of its own, so that two stages at work on neighbours don't share a line.
 #[derive(Debug)]

@@ -199,7 +199,7 @@ fn line() {
             Lent::Look(value) => seen.push(*value),
         };
         if let Some(single) = line.single().filter(|_| is_first) {
-            single.lead(&mut [(); 2], |(), _, element| work(element));
+            single.lead::<true, _>(&mut [(); 2], |(), _, element| work(element));
             continue;
         }
         let (_, ahead) = line.ahead();

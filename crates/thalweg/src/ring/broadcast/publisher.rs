@@ -4,7 +4,7 @@ use super::graph::Group;
 use super::{PUBLISHER_GONE, READER_GONE, Ring, slowest};
 use crate::ring::prefetch::prefetch_for_writing;
 use crate::ring::sequence::Sequence;
-use crate::ring::sync::{Arc, Ordering, order};
+use crate::ring::sync::{Arc, Ordering, UnsafeCell, order};
 
 /// Why slots can't be claimed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -152,6 +152,33 @@ impl<T> Publisher<T> {
         Ok(())
     }
 
+    /// Writes and publishes one element. Takes fewer instructions than a claim.
+    ///
+    /// # Panics
+    /// Unless a slot is [known to be free](Self::has_room).
+    #[inline(always)]
+    pub(crate) fn put(&mut self, write: impl FnOnce(&mut T)) -> Published<'_, T> {
+        assert!(self.has_room(), "no slot is known to be free");
+        let (ring, sequence) = (&self.ring, self.next);
+        let (slot, ahead) = (ring.slot(sequence), ring.slots().at(sequence + 1));
+        // SAFETY: rule 1, as in `Claim::write`.
+        slot.with_mut(|slot| write(unsafe { &mut *slot }));
+        if !self.groups.is_empty() {
+            self.route(1);
+        }
+        self.next = sequence + 1;
+        // ORDERING: Release (order::publish), as in `Claim::commit_first`.
+        ring.published.store(self.next, order::publish());
+        if self.free_until > self.next {
+            prefetch_for_writing(ahead);
+        }
+        Published {
+            ring,
+            slot,
+            sequence,
+        }
+    }
+
     /// Notes for the next `count` elements which shard of each group they belong to.
     #[inline(never)]
     fn route(&self, count: usize) {
@@ -174,6 +201,13 @@ impl<T> Drop for Publisher<T> {
     fn drop(&mut self) {
         self.ring.leave(PUBLISHER_GONE);
     }
+}
+
+/// An element that this thread has published last: its publisher is borrowed.
+pub(crate) struct Published<'p, T> {
+    pub(super) ring: &'p Ring<T>,
+    pub(super) slot: &'p UnsafeCell<T>,
+    pub(super) sequence: u64,
 }
 
 /// Slots that the publisher may write and nobody else can see.

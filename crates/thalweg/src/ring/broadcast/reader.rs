@@ -222,6 +222,12 @@ impl<T> Reader<T> {
     #[inline(always)]
     pub(super) fn release_until(&mut self, until: u64) {
         self.next = until;
+        self.show(until);
+    }
+
+    /// Tells that elements below `until` are released.
+    #[inline(always)]
+    pub(super) fn show(&self, until: u64) {
         // ORDERING: Release (order::release), pairs with the Acquire in `look` of the readers
         // behind us and in `Publisher::free`; our work on the elements comes before theirs (rule
         // 6).

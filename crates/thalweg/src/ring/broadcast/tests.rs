@@ -327,7 +327,7 @@ mod lines {
             .expect("there is room");
         let (mut seen, mut places) = (Vec::new(), [0, 1, 2]);
         let single = line.single().expect("one");
-        single.lead(&mut places, |at, sequence, element| match element {
+        single.lead::<true, _>(&mut places, |at, sequence, element| match element {
             Lent::Write(value) => *value *= 10,
             Lent::Look(value) => seen.push((*at, sequence, *value)),
         });
@@ -337,7 +337,7 @@ mod lines {
         for at in 0..3 {
             let work = std::panic::AssertUnwindSafe(|| {
                 let single = line.single().expect("one");
-                single.lead(&mut places, |place, _, _| assert!(*place != at, "seeded"));
+                single.lead::<true, _>(&mut places, |place, _, _| assert!(*place != at, "seeded"));
             });
             std::panic::catch_unwind(work).unwrap_err();
             assert_eq!(line.behind(), at, "the others are behind the first");
@@ -352,6 +352,81 @@ mod lines {
         publisher.publish(|_| ()).expect("there is room");
         assert!(line.single().is_none(), "two are there");
         assert_eq!(publisher.free(4), 2);
+    }
+
+    #[test]
+    fn what_was_just_published_is_led_at_once_and_released_when_somebody_looks() {
+        let (mut publisher, mut line, _) = line(4, &[0, 1, 2], chain);
+        let mut places = [0, 1, 2];
+        for round in 0..3 {
+            let published = publisher.put(|value| *value = round);
+            let single = line.published(&published).expect("all wait for it");
+            single.lead::<false, _>(&mut places, |_, sequence, element| match element {
+                Lent::Write(value) => *value += 10,
+                Lent::Look(value) => assert_eq!((sequence, *value), (round, round + 20)),
+            });
+            assert!(!publisher.is_drained(), "it is not released yet");
+        }
+        line.show();
+        assert!(publisher.is_drained());
+        // One that panics is left where it was, and so are those behind it.
+        for at in 0..3 {
+            let start = publisher.next_sequence();
+            for panics in [false, true] {
+                let work = std::panic::AssertUnwindSafe(|| {
+                    let published = publisher.put(|_| ());
+                    let single = line.published(&published).expect("all wait for it");
+                    single.lead::<false, _>(&mut places, |place, _, _| {
+                        assert!(!(panics && *place == at), "seeded");
+                    });
+                });
+                assert_eq!(std::panic::catch_unwind(work).is_err(), panics);
+            }
+            assert_eq!(line.behind(), at, "the others are behind the first");
+            for (place, reader) in line.readers().iter_mut().enumerate() {
+                assert_eq!(reader.next_sequence(), start + 1 + u64::from(place < at));
+                let waiting = reader.waiting();
+                reader.release(waiting);
+            }
+            assert_eq!(publisher.free(4), 4);
+        }
+    }
+
+    #[test]
+    fn what_was_just_published_is_led_by_nobody_who_stands_elsewhere() {
+        let (mut other, _, _) = line(4, &[0, 1, 2], chain);
+        let (mut publisher, mut all, _) = line(4, &[0, 1, 2], chain);
+        assert!(
+            all.published(&other.put(|_| ())).is_none(),
+            "of another ring"
+        );
+        publisher.publish(|_| ()).unwrap();
+        assert!(
+            all.published(&publisher.put(|_| ())).is_none(),
+            "two are there"
+        );
+        let (mut publisher, mut tail, _) = line(4, &[1, 2], chain);
+        assert!(
+            tail.published(&publisher.put(|_| ())).is_none(),
+            "one comes before them"
+        );
+        assert!(
+            Line::<u64>::new()
+                .published(&publisher.put(|_| ()))
+                .is_none(),
+            "nobody"
+        );
+    }
+
+    #[test]
+    fn readers_that_leave_a_line_have_released_what_they_were_led_through() {
+        let (mut publisher, mut line, _) = line(4, &[0, 1, 2], chain);
+        let published = publisher.put(|_| ());
+        let single = line.published(&published).expect("all wait for it");
+        single.lead::<false, _>(&mut [(); 3], |(), _, _| ());
+        let rest = line.split_off(1);
+        assert!(rest.iter().all(|reader| reader.next_sequence() == 1));
+        assert_eq!((line.ahead(), publisher.free(4)), ((1, 0), 4));
     }
 
     #[test]
