@@ -6,8 +6,8 @@ use std::hint::black_box;
 
 use counts::venue::{self, RESERVE, SYMBOL, behind, setup};
 use thalweg_exchange::{
-    Action, Command, Events, OrderId, OrderType, Place, ResultCode, State, SymbolType, UserId,
-    apply, apply_batch,
+    Action, Command, ConditionalOrder, Events, OrderId, OrderType, Place, ResultCode, State,
+    SymbolType, UserId, apply, apply_batch,
 };
 use thalweg_measure::random::SplitMix;
 
@@ -33,11 +33,15 @@ pub(super) fn add(cases: &mut Cases) {
     add("cancel-all-10-of-1m", || cancel_all(1_000_000));
     add("move", || move_order(SymbolType::CurrencyPair));
     add("trade-1", || sweep(1));
+    add("trade-1-beside-iceberg", || sweep_beside(iceberg()));
+    add("trade-1-beside-stop", || sweep_beside(stop()));
     add("sweep-10", || sweep(10));
     add("sweep-50", || sweep(50));
     add("futures-place", || place_rest(SymbolType::Futures));
     add("futures-move", || move_order(SymbolType::Futures));
-    add("mix-1024", mix);
+    add("mix-1024", || mix(None));
+    add("mix-1024-beside-iceberg", || mix(Some(iceberg())));
+    add("mix-1024-beside-stop", || mix(Some(stop())));
     add("mix-batch-64", batch);
 }
 
@@ -64,6 +68,12 @@ impl Exchange {
         (0..orders).for_each(|number| exchange.apply(&ask(number)));
         (0..orders).for_each(|number| exchange.apply(&cancel_of(number)));
         exchange
+    }
+
+    fn place_beside(&mut self, order: Option<ConditionalOrder>) {
+        if let Some(order) = order {
+            self.apply(&Command::PlaceWith(order.into()));
+        }
     }
 
     #[inline]
@@ -180,7 +190,17 @@ fn move_order(symbol_type: SymbolType) -> Work {
 
 /// An IOC bid that takes so many makers whole.
 fn sweep(makers: i64) -> Work {
+    sweep_in(Exchange::new(SymbolType::CurrencyPair), makers)
+}
+
+/// One maker, with another order far away.
+fn sweep_beside(other: ConditionalOrder) -> Work {
     let mut exchange = Exchange::new(SymbolType::CurrencyPair);
+    exchange.place_beside(Some(other));
+    sweep_in(exchange, 1)
+}
+
+fn sweep_in(mut exchange: Exchange, makers: i64) -> Work {
     let all = ROUNDS * makers as u64;
     (0..all).for_each(|number| exchange.apply(&ask(number)));
     let mut next = all;
@@ -195,9 +215,31 @@ fn sweep(makers: i64) -> Work {
     })
 }
 
-/// A command a round.
-fn mix() -> Work {
+/// An order that rests behind all others, and hides lots.
+fn iceberg() -> ConditionalOrder {
+    let price = behind(Action::Ask, 10 * LEVELS as i64);
+    ConditionalOrder {
+        place: place(i64::MAX as u64, Action::Ask, price, 100),
+        trigger: None,
+        display: Some(1),
+        good_till: None,
+    }
+}
+
+/// An order that waits until the price has doubled.
+fn stop() -> ConditionalOrder {
+    ConditionalOrder {
+        place: place(i64::MAX as u64, Action::Bid, RESERVE, 1),
+        trigger: Some(RESERVE),
+        display: None,
+        good_till: None,
+    }
+}
+
+/// A command a round, in a book with another order far away or without.
+fn mix(other: Option<ConditionalOrder>) -> Work {
     let (mut exchange, lap) = lap();
+    exchange.place_beside(other);
     let mut at = 0;
     rounds(move |_| {
         exchange.apply(&lap[at]);

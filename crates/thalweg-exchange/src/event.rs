@@ -321,6 +321,22 @@ impl Events {
         self.list.push(event);
     }
 
+    /// The same, where the event is made in its place.
+    #[inline(always)]
+    pub(crate) fn push_with(&mut self, event: impl FnOnce() -> Event) {
+        if self.list.len() == self.list.capacity() {
+            self.push_and_grow(event());
+        } else {
+            self.list.push(event());
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn push_and_grow(&mut self, event: Event) {
+        self.list.push(event);
+    }
+
     /// Adds an event before all others (a reject comes before the trades). Cost: moves the rest.
     pub fn push_first(&mut self, event: Event) {
         self.list.insert(0, event);

@@ -12,77 +12,20 @@
 //! key is looked for in both, and what is removed leaves a mark in the old one. Empty places are
 //! zeros, since fresh memory from the system is zero without being written.
 
-use std::cell::Cell;
-use std::hash::{BuildHasher, BuildHasherDefault, DefaultHasher, RandomState};
+mod growing;
+mod key;
+
 use std::marker::PhantomData;
 
-thread_local! {
-    /// What this thread's tables take their secrets from; the system's randomness if it is nothing.
-    static SEED: Cell<Option<u64>> = const { Cell::new(None) };
-}
-
-/// Has tables that this thread makes from now on take the same secrets each time. For counts that
-/// must repeat, and for nothing else: whoever knows `seed` can choose ids that collide.
-#[doc(hidden)]
-pub fn repeat_secrets(seed: u64) {
-    SEED.set(Some(seed));
-}
-
-fn secrets() -> [u64; 2] {
-    let draw = |first: u64, second: u64| [first, second | 1];
-    match SEED.get() {
-        Some(seed) => {
-            let fixed = BuildHasherDefault::<DefaultHasher>::default();
-            draw(fixed.hash_one(seed), fixed.hash_one(!seed))
-        }
-        None => {
-            let random = RandomState::new();
-            draw(random.hash_one(0_u8), random.hash_one(1_u8))
-        }
-    }
-}
+pub use self::key::repeat_secrets;
+use self::key::secrets;
+pub(crate) use self::key::{Key, OrderKey};
 
 /// A place without a slot. Others hold the slot plus one, and above it the hash.
 const EMPTY: u64 = 0;
 /// A place of a table that is being left, whose slot was removed.
 const GONE: u64 = u32::MAX as u64;
-/// At least two, or the new table is half full before the old one is empty.
-const PLACES_PER_INSERT: usize = 8;
 const PLACES_MIN: usize = 16;
-
-/// What a table can be asked for.
-pub(crate) trait Key: Copy + Eq {
-    /// A folded product that nobody foresees who does not know the secrets.
-    fn hash(self, secrets: [u64; 2]) -> u32;
-}
-
-#[inline(always)]
-fn fold(one: u64, other: u64) -> u32 {
-    let product = u128::from(one) * u128::from(other);
-    ((product as u64) ^ ((product >> 64) as u64)) as u32
-}
-
-impl Key for i64 {
-    #[inline(always)]
-    fn hash(self, secrets: [u64; 2]) -> u32 {
-        fold(self.cast_unsigned() ^ secrets[0], secrets[1])
-    }
-}
-
-/// An order's id, and its owner where ids are the owner's alone; zero where they are not.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct OrderKey {
-    pub(crate) owner: i64,
-    pub(crate) id: i64,
-}
-
-impl Key for OrderKey {
-    #[inline(always)]
-    fn hash(self, secrets: [u64; 2]) -> u32 {
-        let owner = self.owner.cast_unsigned();
-        fold(self.id.cast_unsigned() ^ secrets[0], secrets[1] ^ owner)
-    }
-}
 
 /// Maps keys to slot numbers below `u32::MAX - 1`.
 #[derive(Clone, Debug)]
@@ -91,6 +34,9 @@ pub(crate) struct Index<K = i64> {
     secret: [u64; 2],
     places: Box<[u64]>,
     len: usize,
+    /// How many keys it takes without growing: half its places, or none while another table is
+    /// being left.
+    limit: usize,
     /// The table that is being left; empty if there is none.
     old: Box<[u64]>,
     /// How many places of `old` were brought over. What they hold is in both tables.
@@ -102,6 +48,30 @@ pub(crate) struct Index<K = i64> {
 pub(crate) struct Vacancy {
     place: usize,
     hash: u32,
+}
+
+/// Where a key was found, until anything is put or removed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    place: usize,
+    pub(crate) slot: u32,
+}
+
+/// An empty place for a key that is not here.
+pub(crate) struct NearVacancy<'i> {
+    place: &'i mut u64,
+    len: &'i mut usize,
+    hash: u32,
+}
+
+impl NearVacancy<'_> {
+    /// Puts the key there.
+    #[inline(always)]
+    pub(crate) const fn fill(self, slot: u32) {
+        debug_assert!(slot < u32::MAX - 1);
+        *self.place = entry(self.hash, slot);
+        *self.len += 1;
+    }
 }
 
 impl<K: Key> Default for Index<K> {
@@ -132,6 +102,7 @@ impl<K: Key> Index<K> {
             secret: secrets(),
             places: vec![EMPTY; places].into(),
             len: 0,
+            limit: places / 2,
             old: Box::default(),
             brought: 0,
         }
@@ -151,23 +122,32 @@ impl<K: Key> Index<K> {
     /// The same where `is_it` says whether what is in a slot is what is looked for.
     #[inline]
     pub(crate) fn find_by(&self, key: K, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        if let Some(found) = self.near(key, &is_it) {
+            return Some(found.slot);
+        }
+        if self.old.is_empty() {
+            return None;
+        }
+        self.find_old(self.hash(key), is_it).map(|(_, slot)| slot)
+    }
+
+    /// The same, with the place; not where the key is in a table that is being left alone.
+    #[inline(always)]
+    pub(crate) fn near(&self, key: K, is_it: impl Fn(u32) -> bool) -> Option<Found> {
         let hash = self.hash(key);
         let mask = self.places.len() - 1;
         let mut place = hash as usize & mask;
         loop {
             let entry = self.places[place];
             if hash_in(entry) == hash && entry != EMPTY && is_it(slot_in(entry)) {
-                return Some(slot_in(entry));
+                let slot = slot_in(entry);
+                return Some(Found { place, slot });
             }
             if entry == EMPTY {
-                break;
+                return None;
             }
             place = (place + 1) & mask;
         }
-        if self.old.is_empty() {
-            return None;
-        }
-        self.find_old(hash, is_it).map(|(_, slot)| slot)
     }
 
     /// Where `key` belongs if it is in its first place, without a look at the thing itself: a hint
@@ -185,31 +165,10 @@ impl<K: Key> Index<K> {
         &self.places[self.hash(key) as usize & (self.places.len() - 1)]
     }
 
-    /// The place in the old table, and the slot.
-    #[cold]
-    fn find_old(&self, hash: u32, is_it: impl Fn(u32) -> bool) -> Option<(usize, u32)> {
-        let mask = self.old.len() - 1;
-        let mut place = hash as usize & mask;
-        loop {
-            match self.old[place] {
-                EMPTY => return None,
-                entry if entry != GONE && hash_in(entry) == hash && is_it(slot_in(entry)) => {
-                    return Some((place, slot_in(entry)));
-                }
-                _ => place = (place + 1) & mask,
-            }
-        }
-    }
-
     /// Where to put `key`; `None` if it is here already. One look-up for both questions.
     #[inline]
     pub(crate) fn vacancy(&mut self, key: K, is_it: impl Fn(u32) -> bool) -> Option<Vacancy> {
-        if !self.old.is_empty() {
-            self.bring_over();
-        }
-        if self.len * 2 >= self.places.len() {
-            self.grow();
-        }
+        self.make_room();
         let hash = self.hash(key);
         let mask = self.places.len() - 1;
         let mut place = hash as usize & mask;
@@ -227,6 +186,33 @@ impl<K: Key> Index<K> {
         (!is_old).then_some(Vacancy { place, hash })
     }
 
+    /// The same if one look at the table is enough for the answer: not where it must grow or
+    /// another one is being left, nor where a key has the same bits, which may be this one.
+    #[inline(always)]
+    pub(crate) fn near_vacancy(&mut self, key: K) -> Option<NearVacancy<'_>> {
+        if self.len >= self.limit {
+            return None;
+        }
+        let hash = self.hash(key);
+        let mask = self.places.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let entry = self.places[place];
+            if entry == EMPTY {
+                break;
+            }
+            if hash_in(entry) == hash {
+                return None;
+            }
+            place = (place + 1) & mask;
+        }
+        Some(NearVacancy {
+            place: &mut self.places[place],
+            len: &mut self.len,
+            hash,
+        })
+    }
+
     /// Puts the key of a vacancy there.
     #[inline]
     pub(crate) fn fill(&mut self, vacancy: Vacancy, slot: u32) {
@@ -238,14 +224,19 @@ impl<K: Key> Index<K> {
     /// Adds `key`, which must not be here yet.
     pub(crate) fn insert(&mut self, key: K, slot: u32) {
         debug_assert!(slot < u32::MAX - 1);
+        self.make_room();
+        self.put(entry(self.hash(key), slot));
+        self.len += 1;
+    }
+
+    #[inline]
+    fn make_room(&mut self) {
         if !self.old.is_empty() {
             self.bring_over();
         }
         if self.len * 2 >= self.places.len() {
             self.grow();
         }
-        self.put(entry(self.hash(key), slot));
-        self.len += 1;
     }
 
     #[inline]
@@ -258,29 +249,6 @@ impl<K: Key> Index<K> {
         self.places[place] = entry;
     }
 
-    #[cold]
-    fn grow(&mut self) {
-        debug_assert!(self.old.is_empty());
-        let doubled = vec![EMPTY; self.places.len() * 2].into();
-        self.old = std::mem::replace(&mut self.places, doubled);
-        self.brought = 0;
-    }
-
-    #[cold]
-    fn bring_over(&mut self) {
-        let end = (self.brought + PLACES_PER_INSERT).min(self.old.len());
-        for place in self.brought..end {
-            let entry = self.old[place];
-            if entry != EMPTY && entry != GONE {
-                self.put(entry);
-            }
-        }
-        self.brought = end;
-        if end == self.old.len() {
-            self.old = Box::default();
-        }
-    }
-
     /// Takes `key` out, and closes the gap that it leaves in its probe sequence. `key_of` must
     /// still know the slot.
     #[inline]
@@ -288,56 +256,56 @@ impl<K: Key> Index<K> {
         self.remove_by(key, |slot| key_of(slot) == key)
     }
 
-    /// Takes a key out whose slot is known, and closes the gap.
-    #[inline]
-    pub(crate) fn remove_slot(&mut self, key: K, slot: u32) {
-        self.remove_by(key, |other| other == slot);
+    /// Takes out what was found, and closes the gap.
+    #[inline(always)]
+    pub(crate) fn remove_found(&mut self, key: K, found: Found) {
+        if self.old.is_empty() {
+            self.close(found.place);
+        } else {
+            self.remove_left(key, found.slot);
+        }
     }
 
-    #[inline]
-    fn remove_by(&mut self, key: K, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+    /// Takes a key out whose slot is known, and closes the gap.
+    #[inline(always)]
+    pub(crate) fn remove_slot(&mut self, key: K, slot: u32) {
+        if !self.old.is_empty() {
+            return self.remove_left(key, slot);
+        }
         let hash = self.hash(key);
-        let mut found = None;
-        if !self.old.is_empty()
-            && let Some((place, slot)) = self.find_old(hash, &is_it)
-        {
-            self.old[place] = GONE;
-            found = Some(slot);
-            if place >= self.brought {
-                self.len -= 1;
-                return found;
-            }
-        }
+        let wanted = entry(hash, slot);
         let mask = self.places.len() - 1;
-        let mut gap = hash as usize & mask;
-        loop {
-            let entry = self.places[gap];
-            if entry == EMPTY {
-                return found;
+        let mut place = hash as usize & mask;
+        while self.places[place] != wanted {
+            if self.places[place] == EMPTY {
+                return;
             }
-            if hash_in(entry) == hash && is_it(slot_in(entry)) {
-                found = Some(slot_in(entry));
-                break;
-            }
-            gap = (gap + 1) & mask;
+            place = (place + 1) & mask;
         }
+        self.close(place);
+    }
+
+    /// Empties a place, and closes the gap that this leaves in the probe sequence.
+    #[inline(always)]
+    fn close(&mut self, mut gap: usize) {
+        self.len -= 1;
+        let places = &mut *self.places;
+        let mask = places.len() - 1;
         let mut place = (gap + 1) & mask;
         loop {
-            let entry = self.places[place];
+            let entry = places[place & mask];
             if entry == EMPTY {
                 break;
             }
             let home = hash_in(entry) as usize & mask;
             // The entry may fill the gap if its home is not between the gap and its place.
             if (place.wrapping_sub(home) & mask) >= (place.wrapping_sub(gap) & mask) {
-                self.places[gap] = entry;
+                places[gap & mask] = entry;
                 gap = place;
             }
             place = (place + 1) & mask;
         }
-        self.places[gap] = EMPTY;
-        self.len -= 1;
-        found
+        places[gap & mask] = EMPTY;
     }
 
     /// Every slot, in no meaningful order: sort before use.

@@ -5,6 +5,8 @@ mod conditional;
 mod operations;
 mod shards;
 
+use std::collections::BTreeSet;
+
 pub(crate) use self::ahead::Step;
 pub(crate) use self::shards::{Reach, put_in_order};
 use crate::book::Book;
@@ -26,6 +28,9 @@ pub struct Matching {
     orders: usize,
     /// Whether a new book [finds one owner's orders](Book::keep_owners).
     keeps_owners: bool,
+    /// When to look at which book for orders that expire: at least one entry where there are any,
+    /// no later than the first of them.
+    dues: BTreeSet<(i64, SymbolId)>,
 }
 
 impl Matching {
@@ -45,6 +50,7 @@ impl Matching {
             index: SymbolIndex::default(),
             orders,
             keeps_owners: false,
+            dues: BTreeSet::new(),
         }
     }
 
@@ -126,7 +132,7 @@ impl Matching {
                 symbol,
                 order_id,
             } => self.in_book(symbol, events, |book, _, events| {
-                book.reduce((uid, order_id), i64::MAX, events)
+                book.cancel((uid, order_id), events)
             }),
             Command::Reduce {
                 uid,

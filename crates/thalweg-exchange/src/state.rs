@@ -91,7 +91,7 @@ pub fn apply_batch(
     let mut at = 0;
     while at < commands.len() {
         let end = commands.len().min(at + PART);
-        if state.matching.is_large() || state.risk.is_large() {
+        if state.matching.is_large(&commands[at..end]) || state.risk.is_large() {
             for at in at..end {
                 state.fetch(commands, at);
                 let result = apply(state, &commands[at], events);

@@ -20,7 +20,7 @@ impl Book {
         events: &mut Events,
     ) -> ResultCode {
         let whose = (amend.uid, amend.order_id);
-        let Some(slot) = self.find_own(amend.uid, amend.order_id) else {
+        let Some(slot) = self.find_resting(amend.uid, amend.order_id) else {
             return ResultCode::MatchingUnknownOrderId;
         };
         let order = self.ladder.nodes[slot];

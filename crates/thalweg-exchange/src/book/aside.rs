@@ -2,10 +2,11 @@
 //!
 //! *State*: of resting orders that hide lots or expire, their terms by id; when orders expire; and
 //! stop orders, which wait and do not rest; and whether there is an auction. *Rules*: (1) a node
-//! has a mark exactly while its order has terms, and terms exactly while it hides lots or expires;
-//! (2) an order with a time to live is in `expiries` exactly while it rests or waits; (3) an id is
-//! never one of a resting and of a waiting order at once; (4) there is an `Aside` exactly while
-//! something is in it, so plain books pay for the question whether there is one, and nothing else.
+//! has a mark exactly while its order has terms, and terms exactly while it hides lots or expires,
+//! or waits; (2) an order with a time to live is in `expiries` exactly while it rests or waits; (3)
+//! a waiting order has a node, too, in no queue, so that the book's index knows its id; (4) there
+//! is an `Aside` exactly while something is in it. Who places, moves or cancels a plain order that
+//! does not trade never looks here, whatever else is in the book.
 //!
 //! Found through trees: ids come from clients, and such orders are rare.
 
@@ -19,6 +20,9 @@ use crate::index::OrderKey;
 pub(super) const HIDES: u8 = 1;
 /// Mark of a node: its order expires.
 pub(super) const EXPIRES: u8 = 2;
+
+/// Mark of a node: its order waits, is in no queue, and all but its key is kept in `stops`.
+pub(super) const WAITS: u8 = 4;
 
 /// What is kept of a resting order.
 #[derive(Clone, Copy, Debug)]

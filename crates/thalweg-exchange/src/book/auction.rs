@@ -64,6 +64,7 @@ impl Book {
     /// True while orders are collected; see
     /// [`Command::StartAuction`](crate::Command::StartAuction).
     #[must_use]
+    #[inline]
     pub fn is_auction(&self) -> bool {
         self.aside.as_ref().is_some_and(|aside| aside.is_auction)
     }
@@ -144,7 +145,6 @@ impl Book {
             self.reach_last();
         }
         self.run_stops(first, rules, events);
-        self.tidy();
     }
 
     /// The best buyer meets the best seller until so many lots have changed hands.

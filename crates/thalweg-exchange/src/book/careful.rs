@@ -1,48 +1,20 @@
-//! Matching for orders with wishes: what `taking` does, and a look at each order met.
+//! What takes a look at each order: makers that hide lots or expire, takers that must not meet
+//! their owner's orders or have a budget, and orders that are moved or amended to where they may
+//! take.
 //!
-//! Plain orders never come here, so that they do not pay for it. Without wishes, this does exactly
-//! what the plain way does: the tests run the same orders through both.
+//! Without wishes, this does exactly what the plain way does: the tests run the same orders through
+//! both.
 
 use super::Book;
-use super::ladder::{NO_KEY, mask};
-use super::taking::Budget;
-use crate::command::{Action, OrderType, Place};
+use super::aside::WAITS;
+use super::taking::Taker;
 use crate::event::{Event, Events, Removal};
 use crate::ids::{OrderId, UserId};
-use crate::order_terms::{OrderFlags, SelfTrade};
+use crate::order_terms::SelfTrade;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
-/// What matching needs to know of the order that takes.
-pub(super) struct Taker {
-    uid: UserId,
-    flags: OrderFlags,
-    action: Action,
-    /// The worst key of the opposite side that it takes.
-    limit: i64,
-    left: i64,
-    /// Lots that it lost to own orders, which lost as many.
-    dropped: i64,
-    reserve_price: i64,
-    budget: Option<Budget>,
-}
-
 impl Taker {
-    /// A new order that takes up to a key.
-    pub(super) fn new(place: &Place, limit: i64, rules: &Rules) -> Self {
-        let is_budget = place.order_type == OrderType::IocBudget;
-        Self {
-            uid: place.uid,
-            flags: place.flags,
-            action: place.action,
-            limit,
-            left: place.size,
-            dropped: 0,
-            reserve_price: place.reserve_price,
-            budget: is_budget.then(|| Budget::new(place, rules)),
-        }
-    }
-
     /// How many of some lots it may take at a price; spends that much.
     fn allow(&mut self, price: i64, lots: i64) -> i64 {
         match &mut self.budget {
@@ -58,33 +30,9 @@ impl Taker {
     }
 }
 
-/// How taking ended.
-pub(super) struct Taken {
-    pub(super) left: i64,
-    pub(super) dropped: i64,
-    /// True where the taker met an order of its owner, and what is left of it must go.
-    pub(super) is_cut: bool,
-}
-
 impl Book {
-    /// Gives an order that asks for something another price.
-    #[cold]
-    pub(super) fn move_carefully(
-        &mut self,
-        slot: u32,
-        price: i64,
-        rules: &Rules,
-        events: &mut Events,
-    ) -> ResultCode {
-        let order = &self.ladder.nodes[slot];
-        let (action, flags) = (order.action, order.flags);
-        if flags.is_post_only() && self.would_take(action, price) {
-            return ResultCode::MatchingMoveFailedPostOnly;
-        }
-        self.requeue(slot, (price, 0), rules, events)
-    }
-
     /// Gives an order another price and `more` lots, at the end of the queue; it takes first.
+    #[cold]
     pub(super) fn requeue(
         &mut self,
         slot: u32,
@@ -92,26 +40,20 @@ impl Book {
         rules: &Rules,
         events: &mut Events,
     ) -> ResultCode {
-        let order = self.ladder.nodes[slot];
-        let all = order.left + self.hidden(slot) + more;
+        let shown = self.ladder.nodes[slot].left;
+        let all = shown + self.hidden(slot) + more;
         self.ladder.unlink(slot);
-        self.ladder.nodes[slot].price = price;
-        let taker = Taker {
-            uid: UserId(order.uid),
-            flags: order.flags,
-            action: order.action,
-            limit: price ^ mask(order.action.opposite()),
-            left: all,
-            dropped: 0,
-            reserve_price: order.reserve_price,
-            budget: None,
-        };
+        let order = &mut self.ladder.nodes[slot];
+        order.price = price;
+        let mut taker = Taker::moved(order, all);
         let first = events.len();
-        let Taken {
+        self.take(&mut taker, events);
+        let Taker {
             left,
             dropped,
             is_cut,
-        } = self.take_carefully(taker, events);
+            ..
+        } = taker;
         self.ladder.nodes[slot].filled += all - left - dropped;
         if is_cut && left != 0 {
             self.tell_removed(slot, left, Removal::SelfTrade, events);
@@ -126,10 +68,9 @@ impl Book {
         if is_cut || left == 0 {
             self.discard(slot);
         } else {
-            self.show(slot, left, order.left - (all - left), events);
+            self.show(slot, left, shown - (all - left), events);
         }
         self.run_stops(first, rules, events);
-        self.tidy();
         ResultCode::Success
     }
 
@@ -142,6 +83,9 @@ impl Book {
         events: &mut Events,
     ) -> ResultCode {
         let order = self.ladder.nodes[slot];
+        if order.marks & WAITS != 0 {
+            return self.reduce_waiting(slot, by, events);
+        }
         let all = order.left + self.hidden(slot);
         let size = all.min(by);
         let completed = size == all;
@@ -166,44 +110,32 @@ impl Book {
         ResultCode::Success
     }
 
-    /// As `take` of the plain way, but looks at whose orders are met.
-    pub(super) fn take_carefully(&mut self, mut taker: Taker, events: &mut Events) -> Taken {
-        let side = taker.action.opposite();
-        let mut is_cut = false;
-        // In an auction, nobody takes.
-        let takes = !self.is_auction();
-        while takes && taker.left != 0 && !is_cut {
-            let key = self.ladder.find_best_key(side);
-            if key > taker.limit || key == NO_KEY && self.ladder.level_at(side, key).is_none() {
-                break;
-            }
-            let price = key ^ mask(side);
-            let level = self.ladder.level_of(side, price);
-            let slot = self.ladder.nodes[level].next;
-            let mode = taker.flags.self_trade();
-            if mode != SelfTrade::Allow && self.ladder.nodes[slot].uid == taker.uid.0 {
-                if !taker.may_trade(price) {
-                    break;
-                }
-                if mode == SelfTrade::Decrement {
-                    self.decrement(&mut taker, slot, events);
-                    continue;
-                }
-                if mode != SelfTrade::CancelTaker {
-                    self.remove(slot, Removal::SelfTrade, events);
-                }
-                is_cut = mode != SelfTrade::CancelMaker;
-                continue;
-            }
-            if !self.trade_carefully(&mut taker, (slot, level, price), events) {
-                break;
-            }
+    /// A taker meets the first order of a level. False where it takes no more: it is filled, its
+    /// budget is used up, or what is left of it must go.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn meet(
+        &mut self,
+        taker: &mut Taker,
+        (slot, price): (u32, i64),
+        events: &mut Events,
+    ) -> bool {
+        let mode = taker.flags.self_trade();
+        if mode == SelfTrade::Allow || self.ladder.nodes[slot].uid != taker.uid.0 {
+            return self.trade_carefully(taker, (slot, price), events);
         }
-        Taken {
-            left: taker.left,
-            dropped: taker.dropped,
-            is_cut,
+        if !taker.may_trade(price) {
+            return false;
         }
+        if mode == SelfTrade::Decrement {
+            self.decrement(taker, slot, events);
+            return true;
+        }
+        if mode != SelfTrade::CancelTaker {
+            self.remove(slot, Removal::SelfTrade, events);
+        }
+        taker.is_cut = mode != SelfTrade::CancelMaker;
+        !taker.is_cut
     }
 
     /// A taker and an order of its owner lose as many lots as the smaller one has.
@@ -225,7 +157,7 @@ impl Book {
     fn trade_carefully(
         &mut self,
         taker: &mut Taker,
-        (slot, level, price): (u32, u32, i64),
+        (slot, price): (u32, i64),
         events: &mut Events,
     ) -> bool {
         let maker = self.ladder.nodes[slot];
@@ -233,50 +165,27 @@ impl Book {
         if size == 0 {
             return false;
         }
-        let is_shown_gone = size == maker.left;
-        let hidden = self.hidden(slot);
-        let completed = is_shown_gone && hidden == 0;
         taker.left -= size;
         self.last = Some(price);
-        events.push(Event::Trade {
-            price,
-            size,
-            maker_order: OrderId(maker.id),
-            maker_uid: UserId(maker.uid),
-            maker_user: maker.user(),
-            maker_filled: maker.filled + size,
-            maker_left: maker.left + hidden - size,
-            maker_completed: completed,
-            taker_completed: taker.left == 0,
-            bidder_hold_price: match taker.action {
-                Action::Bid => taker.reserve_price,
-                Action::Ask => maker.reserve_price,
-            },
-            taker_action: taker.action,
-        });
-        self.fill_at(slot, level, size, events);
-        is_shown_gone
+        let left = maker.left + self.hidden(slot) - size;
+        events.push_with(|| taker.trade(&maker, (price, size), (left, taker.left)));
+        self.fill(slot, size, events);
+        size == maker.left
     }
 
     /// Fills lots that a resting order shows, after the trade was told.
     pub(super) fn fill(&mut self, slot: u32, size: i64, events: &mut Events) {
-        let order = &self.ladder.nodes[slot];
-        let level = self.ladder.level_of(order.action, order.price);
-        self.fill_at(slot, level, size, events);
-    }
-
-    fn fill_at(&mut self, slot: u32, level: u32, size: i64, events: &mut Events) {
         let order = self.ladder.nodes[slot];
-        let hidden = self.hidden(slot);
-        let node = &mut self.ladder.nodes[slot];
         if size != order.left {
+            let node = &mut self.ladder.nodes[slot];
             node.left -= size;
             node.filled += size;
+            let level = self.ladder.level_of(order.action, order.price);
             self.ladder.nodes[level].left -= size;
             return;
         }
-        self.ladder
-            .unlink_from(slot, level, order.price, order.action);
+        let hidden = self.hidden(slot);
+        self.ladder.unlink(slot);
         if hidden == 0 {
             self.discard(slot);
         } else {

@@ -1,17 +1,21 @@
-//! New orders with wishes, or where others have some.
+//! New orders that do not rest at once: they may trade, ask for something, or wait.
 
 use super::Book;
-use super::careful::{Taken, Taker};
 use super::ladder::mask;
-use super::placing::reject_event;
+use super::node::Node;
+use super::taking::Taker;
 use crate::command::{Action, OrderType, Place};
 use crate::event::{Event, Events, RejectReason, UserHint};
-use crate::order_terms::ConditionalOrder;
+use crate::index::Vacancy;
+use crate::order_terms::{ConditionalOrder, SelfTrade};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
+/// Who sent an order, and if it waited, its arrival.
+type Origin = (UserHint, Option<u64>);
+
 impl Book {
-    /// Executes a new order that asks for something, or comes where others did.
+    /// Executes a new order with conditions.
     #[cold]
     pub(crate) fn place_with(
         &mut self,
@@ -30,55 +34,152 @@ impl Book {
             self.reach_last();
             result
         } else {
-            self.enter(order, (user, None), rules, events)
+            self.enter_with(order, (user, None), rules, events)
         };
         self.run_stops(first, rules, events);
-        self.tidy();
         result
     }
 
-    /// Executes an order that is not to wait, or no longer.
-    pub(super) fn enter(
+    /// Executes a new order without conditions.
+    #[inline(never)]
+    pub(super) fn place_closely(
         &mut self,
-        order: &ConditionalOrder,
-        (user, arrival): (UserHint, Option<u64>),
+        place: &Place,
+        user: UserHint,
         rules: &Rules,
         events: &mut Events,
     ) -> ResultCode {
-        let place = &order.place;
         let first = events.len();
-        if let Some(why) = self.why_refused(place, rules) {
+        let result = self.enter(place, None, (user, None), rules, events);
+        self.run_stops(first, rules, events);
+        result
+    }
+
+    /// Executes an order with conditions that is not to wait, or no longer.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn enter_with(
+        &mut self,
+        order: &ConditionalOrder,
+        origin: Origin,
+        rules: &Rules,
+        events: &mut Events,
+    ) -> ResultCode {
+        self.enter(&order.place, Some(order), origin, rules, events)
+    }
+
+    /// Executes an order that is not to wait, or no longer. `asked`: its conditions, if it has any.
+    #[inline(always)]
+    fn enter(
+        &mut self,
+        place: &Place,
+        asked: Option<&ConditionalOrder>,
+        origin: Origin,
+        rules: &Rules,
+        events: &mut Events,
+    ) -> ResultCode {
+        let first = events.len();
+        if self.is_taken(place, rules) {
+            let why = RejectReason::DuplicateId;
+            return reject(place, place.size, why, (first, rules), events);
+        }
+        let is_post_only = place.flags.is_post_only() && place.size != 0;
+        if is_post_only && self.would_take(place.action, place.price) {
+            let why = RejectReason::PostOnly;
             return reject(place, place.size, why, (first, rules), events);
         }
         let limit = match place.order_type {
-            OrderType::IocBudget | OrderType::FokBudget => self.budget_limit(place, rules),
-            OrderType::Market => self.market_limit(place),
-            _ => place.price ^ mask(place.action.opposite()),
+            OrderType::Gtc | OrderType::Ioc => place.price ^ mask(place.action.opposite()),
+            _ => match self.limit_of(place, rules) {
+                Ok(limit) => limit,
+                Err(why) => return reject(place, place.size, why, (first, rules), events),
+            },
         };
-        let taker = Taker::new(place, limit, rules);
-        let Taken {
+        let mut taker = Taker::new(place, limit, rules);
+        self.take(&mut taker, events);
+        if taker.left + taker.dropped == 0 {
+            return ResultCode::Success;
+        }
+        self.end_taking((place, asked, origin), &taker, (first, rules), events)
+    }
+
+    /// Whether a new order is rejected for its id before it trades: else an order would be told of
+    /// by the same id as another.
+    #[inline(always)]
+    fn is_taken(&self, place: &Place, rules: &Rules) -> bool {
+        rules.refuse_rejected
+            && place.size != 0
+            && self.find(self.key(place.uid, place.order_id)).is_some()
+    }
+
+    /// The worst key that an order takes which has a budget, or the market's price, or must be
+    /// filled whole; or why it may not even take.
+    #[inline(never)]
+    fn limit_of(&mut self, place: &Place, rules: &Rules) -> Result<i64, RejectReason> {
+        match place.order_type {
+            OrderType::Market => Ok(self.market_limit(place)),
+            OrderType::IocBudget if rules.fill_ioc_budget => Ok(self.budget_limit(place, rules)),
+            // Quirk of the reference: rejected whole.
+            OrderType::IocBudget => Err(RejectReason::Budget),
+            OrderType::FokBudget => {
+                let budget = i128::from(place.price);
+                let limit = self.budget_limit(place, rules);
+                let fits = self
+                    .cost(place, limit)
+                    .is_some_and(|cost| match place.action {
+                        Action::Bid => cost <= budget,
+                        Action::Ask => cost >= budget,
+                    });
+                fits.then_some(limit).ok_or(RejectReason::FillOrKill)
+            }
+            _ => {
+                let limit = place.price ^ mask(place.action.opposite());
+                // Without a size, there is nothing to fill. And a quirk again.
+                let may_fill = rules.fill_fok && place.size > 0;
+                let fits = may_fill && self.cost(place, limit).is_some();
+                fits.then_some(limit).ok_or(RejectReason::FillOrKill)
+            }
+        }
+    }
+
+    /// What it costs to fill a new order whole at prices up to `limit`; `None` where there are not
+    /// enough lots.
+    fn cost(&self, place: &Place, limit: i64) -> Option<i128> {
+        if self.aside.is_some() || place.flags.self_trade() != SelfTrade::Allow {
+            return self.careful_cost(place, limit);
+        }
+        self.plain_cost(place.action.opposite(), limit, place.size)
+    }
+
+    /// What is left of a new order rests, or is rejected.
+    #[inline(never)]
+    fn end_taking(
+        &mut self,
+        (place, asked, origin): (&Place, Option<&ConditionalOrder>, Origin),
+        taker: &Taker,
+        (first, rules): (usize, &Rules),
+        events: &mut Events,
+    ) -> ResultCode {
+        let Taker {
             left,
             dropped,
             is_cut,
-        } = self.take_carefully(taker, events);
-        if left + dropped == 0 {
-            return ResultCode::Success;
-        }
-        let key = self.key(place.uid, place.order_id);
+            ..
+        } = *taker;
         let why = match place.order_type {
             _ if is_cut || left == 0 => RejectReason::SelfTrade,
-            OrderType::Gtc if self.find(key).is_some() || self.waits(key) => {
-                RejectReason::DuplicateId
-            }
             OrderType::Gtc => {
-                let mut order = *order;
-                order.place.size -= dropped;
-                self.rest_with_terms(&order, left, (user, arrival));
-                if dropped != 0 {
-                    let lost = reject_event(place, dropped, RejectReason::SelfTrade);
-                    events.insert(first, lost);
+                let key = self.key(place.uid, place.order_id);
+                if let Some(vacancy) = self.vacancy(key) {
+                    let size = place.size - dropped;
+                    self.rest((place, asked, origin), (size, left), vacancy);
+                    if dropped != 0 {
+                        let lost = reject_event(place, dropped, RejectReason::SelfTrade);
+                        events.insert(first, lost);
+                    }
+                    return ResultCode::Success;
                 }
-                return ResultCode::Success;
+                RejectReason::DuplicateId
             }
             OrderType::IocBudget => self.why_budget_ended(place, rules),
             _ => RejectReason::ImmediateOrCancel,
@@ -86,42 +187,32 @@ impl Book {
         reject(place, left + dropped, why, (first, rules), events)
     }
 
-    /// Why a new order may not even take.
-    fn why_refused(&mut self, place: &Place, rules: &Rules) -> Option<RejectReason> {
-        let key = self.key(place.uid, place.order_id);
-        let waits = rules.refuse_rejected && place.size != 0 && self.waits(key);
-        if waits || self.is_taken(place, rules) {
-            return Some(RejectReason::DuplicateId);
+    /// Puts what is left of a new order at the end of its queue, with its conditions.
+    fn rest(
+        &mut self,
+        (place, asked, (user, arrival)): (&Place, Option<&ConditionalOrder>, Origin),
+        (size, left): (i64, i64),
+        vacancy: Vacancy,
+    ) {
+        let display = asked.and_then(|asked| asked.display);
+        let shown = display.map_or(left, |display| left.min(display));
+        let slot = self.ladder.nodes.insert(Node {
+            left: shown,
+            filled: size - left,
+            ..Node::new(place, user)
+        });
+        self.index.fill(vacancy, slot);
+        self.ladder.append(slot);
+        if let Some(asked) = asked {
+            self.note_terms(slot, asked, left - shown, arrival);
         }
-        let is_post_only = place.flags.is_post_only() && place.size != 0;
-        if is_post_only && self.would_take(place.action, place.price) {
-            return Some(RejectReason::PostOnly);
-        }
-        let takes = match place.order_type {
-            OrderType::Gtc | OrderType::Ioc | OrderType::Market => true,
-            OrderType::IocBudget => rules.fill_ioc_budget,
-            OrderType::Fok => {
-                let limit = place.price ^ mask(place.action.opposite());
-                rules.fill_fok && place.size > 0 && self.careful_cost(place, limit).is_some()
-            }
-            OrderType::FokBudget => {
-                let budget = i128::from(place.price);
-                let cost = self.careful_cost(place, self.budget_limit(place, rules));
-                cost.is_some_and(|cost| match place.action {
-                    Action::Bid => cost <= budget,
-                    Action::Ask => cost >= budget,
-                })
-            }
-        };
-        (!takes).then_some(match place.order_type {
-            OrderType::IocBudget => RejectReason::Budget,
-            _ => RejectReason::FillOrKill,
-        })
     }
 }
 
-/// Rejects lots of an order whose events begin at `first`: its reject comes before its trades. Says
-/// how the command ends, if it is the command's order: where nothing traded, the order is refused.
+/// Rejects lots of an order whose events begin at `first`, even none: the reference tells of a
+/// budget order of no size, too. Its reject comes before its trades. Says how the command ends, if
+/// it is the command's order: where nothing traded, the order is refused.
+#[cold]
 pub(super) fn reject(
     place: &Place,
     size: i64,
@@ -137,5 +228,15 @@ pub(super) fn reject(
         why.result()
     } else {
         ResultCode::Success
+    }
+}
+
+const fn reject_event(place: &Place, size: i64, why: RejectReason) -> Event {
+    Event::Reject {
+        order: place.order_id,
+        price: place.price,
+        size,
+        bidder_hold_price: place.reserve_price,
+        why,
     }
 }

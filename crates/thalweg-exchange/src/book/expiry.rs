@@ -4,15 +4,30 @@
 //! stop orders, still wait.
 
 use super::Book;
+use super::aside::WAITS;
 use crate::event::{Events, Removal};
 use crate::ids::OrderId;
 
 impl Book {
+    fn first_expiry(&self) -> Option<i64> {
+        let expiries = &self.aside.as_ref()?.expiries;
+        expiries.first_key_value().map(|(&(time, _), _)| time)
+    }
+
     /// Whether something expires at or before `time`.
     pub(crate) fn expires_by(&self, time: i64) -> bool {
-        let aside = self.aside.as_ref();
-        let first = aside.and_then(|aside| aside.expiries.first_key_value());
-        first.is_some_and(|(&(first, _), _)| first <= time)
+        self.first_expiry().is_some_and(|first| first <= time)
+    }
+
+    /// When it was said that something expires first, and when it does now if that is sooner.
+    pub(crate) fn bring_due_forward(&mut self) -> Option<(i64, i64)> {
+        let first = self.first_expiry()?;
+        (first < self.due).then(|| (std::mem::replace(&mut self.due, first), first))
+    }
+
+    /// Nothing was said of it.
+    pub(crate) const fn forget_due(&mut self) {
+        self.due = i64::MAX;
     }
 
     /// Takes out what expires at or before `time`. Cost: a few steps in trees for each.
@@ -23,8 +38,10 @@ impl Book {
                 break;
             };
             match self.find(order) {
-                Some(slot) => self.remove(slot, Removal::Expired, events),
-                None => self.remove_waiting(order, Removal::Expired, events),
+                Some(slot) if self.ladder.nodes[slot].marks & WAITS == 0 => {
+                    self.remove(slot, Removal::Expired, events);
+                }
+                _ => self.remove_waiting(order, Removal::Expired, events),
             }
         }
         self.tidy();

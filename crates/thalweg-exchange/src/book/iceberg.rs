@@ -16,35 +16,32 @@
 
 use super::Book;
 use super::aside::Terms;
-use crate::event::{Event, Events, UserHint};
+use crate::event::{Event, Events};
 use crate::ids::{OrderId, UserId};
 use crate::order_terms::ConditionalOrder;
 
 impl Book {
-    /// Puts what is left of a new order at the end of its queue, with its terms.
-    pub(super) fn rest_with_terms(
+    /// Notes the conditions of an order that came to rest, of which so many lots are hidden.
+    pub(super) fn note_terms(
         &mut self,
-        order: &ConditionalOrder,
-        left: i64,
-        (user, arrival): (UserHint, Option<u64>),
+        slot: u32,
+        asked: &ConditionalOrder,
+        hidden: i64,
+        arrival: Option<u64>,
     ) {
-        let key = self.key(order.place.uid, order.place.order_id);
-        let display = order.display.unwrap_or(left);
-        let shown = left.min(display);
-        let slot = self.rest_new(&order.place, shown, user);
-        if order.display.is_none() && order.good_till.is_none() {
+        let good_till = asked.good_till;
+        if asked.display.is_none() && good_till.is_none() {
             return;
         }
-        let hidden = left - shown;
-        self.ladder.nodes[slot].filled -= hidden;
+        let key = self.key_at(slot);
         let aside = self.aside_mut();
         let arrival = arrival.unwrap_or_else(|| aside.next_arrival());
-        aside.note_expiry(order.good_till, arrival, key);
+        aside.note_expiry(good_till, arrival, key);
         let terms = Terms {
             arrival,
-            display,
+            display: asked.display.unwrap_or_default(),
             hidden,
-            good_till: order.good_till,
+            good_till,
         };
         self.set_terms(slot, terms);
     }
@@ -55,7 +52,9 @@ impl Book {
         let node = &self.ladder.nodes[slot];
         let (order, uid) = (OrderId(node.id), UserId(node.uid));
         let mut now = left;
-        if let Some(&terms) = self.terms(self.key_at(slot)) {
+        if node.marks != 0
+            && let Some(&terms) = self.terms(self.key_at(slot))
+        {
             if terms.hidden > 0 {
                 now = left.min(terms.display);
             }

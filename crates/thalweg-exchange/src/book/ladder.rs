@@ -21,7 +21,9 @@
 //!
 //! When and how the window moves: `window.rs`.
 
+mod best;
 mod far;
+mod spot;
 mod view;
 mod window;
 
@@ -80,45 +82,6 @@ impl Ladder {
         }
     }
 
-    /// Whether an order of the other side that takes keys up to `limit` would find one. (Of the
-    /// last key it is not certain.)
-    #[inline]
-    pub(super) fn reaches(&mut self, side: Action, limit: i64) -> bool {
-        self.bound[side as usize] <= limit && self.find_best_key(side) <= limit
-    }
-
-    /// The best key of a side, which then is its bound; [`NO_KEY`] is not certain to be one.
-    #[inline(never)]
-    pub(super) fn find_best_key(&mut self, side: Action) -> i64 {
-        let key = self.best_key(side);
-        self.bound[side as usize] = key;
-        key
-    }
-
-    /// The best key of a side; [`NO_KEY`] is not certain to be one.
-    pub(super) fn best_key(&self, side: Action) -> i64 {
-        let window = self.window_key_from(side, self.bound[side as usize]);
-        window.min(self.far_best[side as usize])
-    }
-
-    /// The best price of a side, which then is its bound.
-    #[inline]
-    pub(super) fn find_best_price(&mut self, side: Action) -> Option<i64> {
-        let bound = self.bound[side as usize];
-        let price = bound ^ mask(side);
-        if bound != NO_KEY && self.occupied.has(self.offset(price)) {
-            return Some(price);
-        }
-        self.find_best_key(side);
-        self.best_price(side)
-    }
-
-    /// The best price of a side.
-    pub(super) fn best_price(&self, side: Action) -> Option<i64> {
-        let key = self.best_key(side);
-        (key != NO_KEY || self.level_at(side, key).is_some()).then_some(key ^ mask(side))
-    }
-
     /// The distance of a price from tick 0: a tick of the window if below its width.
     #[inline]
     const fn offset(&self, price: i64) -> u64 {
@@ -158,39 +121,6 @@ impl Ladder {
         // Only of the last key it is not certain whose it is.
         let head = self.nodes[level].next;
         (self.nodes[head].action == side).then_some(level)
-    }
-
-    /// The key after that of a level of this side; [`NO_KEY`] for the end.
-    fn key_after(&self, side: Action, key: i64) -> i64 {
-        if key == NO_KEY {
-            return NO_KEY;
-        }
-        let far = &self.far[side as usize];
-        let far = far.first_from(key + 1).map_or(NO_KEY, |(key, _)| key);
-        far.min(self.window_key_from(side, key + 1))
-    }
-
-    /// The best key of the window from `key` on, where nothing of the other side rests at `key` or
-    /// beyond; [`NO_KEY`] for none.
-    fn window_key_from(&self, side: Action, key: i64) -> i64 {
-        let price = key ^ mask(side);
-        let offset = self.offset(price);
-        let tick = if offset < self.occupied.width() {
-            match side {
-                Action::Ask => self.occupied.from(offset as u32),
-                Action::Bid => self.occupied.down_from(offset as u32),
-            }
-        } else {
-            match side {
-                Action::Ask if price < self.base => self.occupied.from(0),
-                Action::Bid if price > self.base => self.occupied.down_from(WINDOW - 1),
-                _ => NO_TICK,
-            }
-        };
-        if tick == NO_TICK {
-            return NO_KEY;
-        }
-        (self.base + i64::from(tick)) ^ mask(side)
     }
 
     /// Puts an order at the end of the queue of its price.
@@ -289,27 +219,37 @@ impl Ladder {
         }
     }
 
-    /// Takes an order out of its queue, with what is left of its size.
-    #[inline]
+    /// Takes an order out of its queue, with what is left of its size. The links and `left` of the
+    /// order keep their values.
+    #[inline(always)]
     pub(super) fn unlink(&mut self, slot: u32) {
-        let Node { price, action, .. } = self.nodes[slot];
-        let level = self.level_of(action, price);
-        self.unlink_from(slot, level, price, action);
-    }
-
-    /// The same where the level is known. The links and `left` of the order keep their values.
-    #[inline]
-    pub(super) fn unlink_from(&mut self, slot: u32, level: u32, price: i64, side: Action) {
         let nodes = self.nodes.as_mut_slice();
         let Node {
             previous,
             next,
             left,
+            price,
+            action: side,
             ..
         } = nodes[slot as usize];
         nodes[previous as usize].next = next;
         nodes[next as usize].previous = previous;
-        let queue = &mut nodes[level as usize];
+        let at = price.wrapping_sub(self.base) as usize;
+        let Some(tick) = self.occupied.as_mut_slice().get_mut(at) else {
+            return self.unlink_far(left, (price, side));
+        };
+        let queue = &mut nodes[at];
+        queue.left -= left;
+        queue.tag -= 1;
+        *tick = u8::from(queue.tag != 0);
+    }
+
+    /// Takes an order off a far level, after its neighbours were linked to each other.
+    #[cold]
+    #[inline(never)]
+    fn unlink_far(&mut self, left: i64, (price, side): (i64, Action)) {
+        let level = self.far_level_of(side, price);
+        let queue = &mut self.nodes[level];
         queue.left -= left;
         queue.tag -= 1;
         if queue.tag == 0 {
@@ -317,23 +257,28 @@ impl Ladder {
         }
     }
 
-    /// Ends the queue of a level before `first`, the first order that stays, or the level itself:
-    /// the `gone` orders ahead of it are not of the book any more. `rest`: the volume that is left.
-    #[inline]
+    /// Takes the first orders out of a level's queue, `gone` of them, before the order `first`, or
+    /// the level itself, and gives their slots back. `taken`: the lots that the level has less.
+    #[inline(always)]
     pub(super) fn cut(
         &mut self,
         level: u32,
         (first, gone): (u32, u32),
-        rest: i64,
+        taken: i64,
         (price, side): (i64, Action),
     ) {
-        let nodes = self.nodes.as_mut_slice();
+        let (nodes, free) = self.nodes.with_free();
         let queue = &mut nodes[level as usize];
-        queue.left = rest;
+        queue.left -= taken;
+        if gone == 0 {
+            return;
+        }
         queue.tag -= gone;
-        queue.next = first;
         let is_empty = queue.tag == 0;
-        nodes[first as usize].previous = level;
+        let head = std::mem::replace(&mut queue.next, first);
+        let last = std::mem::replace(&mut nodes[first as usize].previous, level);
+        // They are linked already, and free slots are linked in the same way.
+        nodes[last as usize].next = std::mem::replace(free, head);
         if is_empty {
             self.close(level, price, side);
         }

@@ -3,8 +3,8 @@
 //! *State*: orders and levels in one array of cache lines (`node`), orders found by id through a
 //! keyed index, levels by price in a window of ticks or in sorted lists (`ladder`); a level is the
 //! sentinel of a circular list of its orders. *Rules*: (1) an order is in the index exactly while
-//! it rests, or while it is being moved; (2) a level's volume is the sum of what is left of its
-//! orders, none of which has nothing left.
+//! it rests or waits, or while it is being moved; (2) a level's volume is the sum of what is left
+//! of its orders, none of which has nothing left.
 //!
 //! *Cost*: a constant, without allocation once there were as many orders, while the price is in the
 //! window; outside it a few binary searches. The plain book of the tests (`tests/book`) says what
@@ -34,7 +34,7 @@ mod stops;
 mod taking;
 mod view;
 
-use self::aside::Aside;
+use self::aside::{Aside, WAITS};
 pub use self::auction::Indicative;
 use self::ladder::Ladder;
 use self::node::Node;
@@ -42,7 +42,7 @@ pub use self::view::{Level, RestingOrder};
 use crate::command::{Action, SymbolSpec, SymbolType};
 use crate::event::{Event, Events, Standing};
 use crate::ids::{OrderId, UserId};
-use crate::index::{Index, OrderKey, Vacancy};
+use crate::index::{Found, Index, OrderKey, Vacancy};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -65,6 +65,8 @@ pub struct Book {
     owners: i64,
     /// Only while orders hide lots, expire, or wait.
     aside: Option<Box<Aside>>,
+    /// When matching looks for orders that expire.
+    due: i64,
 }
 
 impl Book {
@@ -92,6 +94,7 @@ impl Book {
             index: Index::with_capacity(orders),
             owners: if rules.ids_per_user { -1 } else { 0 },
             aside: None,
+            due: i64::MAX,
         }
     }
 
@@ -122,7 +125,7 @@ impl Book {
     /// A resting order by its owner and its id.
     #[must_use]
     pub fn order(&self, uid: UserId, order_id: OrderId) -> Option<RestingOrder> {
-        self.find_own(uid, order_id)
+        self.find_resting(uid, order_id)
             .map(|slot| self.completed(self.ladder.nodes[slot].resting()))
     }
 
@@ -140,8 +143,9 @@ impl Book {
 
     /// How many orders rest, both sides together.
     #[must_use]
-    pub const fn order_count(&self) -> usize {
-        self.index.len()
+    pub fn order_count(&self) -> usize {
+        let waiting = self.aside.as_ref().map_or(0, |aside| aside.stops.len());
+        self.index.len() - waiting
     }
 
     #[inline]
@@ -186,24 +190,73 @@ impl Book {
     }
 
     /// The slot of an order that rests and belongs to `uid`.
+    fn find_resting(&self, uid: UserId, order_id: OrderId) -> Option<u32> {
+        let slot = self.find_own(uid, order_id)?;
+        (self.ladder.nodes[slot].marks & WAITS == 0).then_some(slot)
+    }
+
+    /// The slot of an order that rests or waits and belongs to `uid`.
     #[inline(always)]
     fn find_own(&self, uid: UserId, order_id: OrderId) -> Option<u32> {
         let nodes = &self.ladder.nodes;
-        let is_it = |slot: u32| (nodes[slot].id, nodes[slot].uid) == (order_id.0, uid.0);
+        let is_it = move |slot: u32| (nodes[slot].id, nodes[slot].uid) == (order_id.0, uid.0);
         self.index.find_by(self.key(uid, order_id), is_it)
+    }
+
+    /// The same, with its place in the index, where one look finds it.
+    #[inline(always)]
+    fn near_own(&self, uid: UserId, order_id: OrderId) -> Option<Found> {
+        let nodes = &self.ladder.nodes;
+        let is_it = move |slot: u32| (nodes[slot].id, nodes[slot].uid) == (order_id.0, uid.0);
+        self.index.near(self.key(uid, order_id), is_it)
     }
 
     /// Forgets an order that is in no queue any more.
     #[inline]
     fn forget(&mut self, slot: u32) {
+        self.index.remove_slot(self.key_at(slot), slot);
+        self.free(slot);
+    }
+
+    /// Gives back the slot of an order that is not found any more, and shows the order.
+    #[inline(always)]
+    fn free(&mut self, slot: u32) -> &Node {
         if let Some(owners) = &mut self.ladder.owners {
             owners.note_gone(slot, self.ladder.nodes[slot].uid);
         }
-        self.index.remove_slot(self.key_at(slot), slot);
-        self.ladder.nodes.free(slot);
+        self.ladder.nodes.free(slot)
+    }
+
+    /// Cancels an order.
+    pub(crate) fn cancel(
+        &mut self,
+        (uid, order_id): (UserId, OrderId),
+        events: &mut Events,
+    ) -> ResultCode {
+        if let Some(found) = self.near_own(uid, order_id)
+            && self.ladder.nodes[found.slot].marks == 0
+        {
+            self.index.remove_found(self.key(uid, order_id), found);
+            self.ladder.unlink(found.slot);
+            let order = self.free(found.slot);
+            events.push_with(|| Event::Reduce {
+                order: order_id,
+                price: order.price,
+                size: order.left,
+                left: 0,
+                filled: order.filled,
+                completed: true,
+                bidder_hold_price: order.reserve_price,
+                user: order.user(),
+                action: order.action,
+            });
+            return ResultCode::Success;
+        }
+        self.reduce((uid, order_id), i64::MAX, events)
     }
 
     /// Takes `by` lots off an order; all that is left, or more, cancels it.
+    #[inline(never)]
     pub(crate) fn reduce(
         &mut self,
         (uid, order_id): (UserId, OrderId),
@@ -214,42 +267,28 @@ impl Book {
             return ResultCode::MatchingReduceFailedWrongSize;
         }
         let Some(slot) = self.find_own(uid, order_id) else {
-            return self.reduce_waiting((uid, order_id), by, events);
+            return ResultCode::MatchingUnknownOrderId;
         };
-        if self.ladder.nodes[slot].marks != 0 {
+        let order = &mut self.ladder.nodes[slot];
+        let left = order.left;
+        if order.marks != 0 || by >= left {
             return self.reduce_carefully(slot, by, events);
         }
-        let order = &mut self.ladder.nodes[slot];
-        let user = order.user();
-        let Node {
-            price,
-            reserve_price,
-            left,
-            filled,
-            action,
-            ..
-        } = *order;
-        let size = left.min(by);
-        let completed = size == left;
-        if completed {
-            self.ladder.unlink(slot);
-            self.forget(slot);
-        } else {
-            order.left -= size;
-            let level = self.ladder.level_of(action, price);
-            self.ladder.nodes[level].left -= size;
-        }
-        events.push(Event::Reduce {
+        order.left -= by;
+        let (side, price) = (order.action, order.price);
+        events.push_with(|| Event::Reduce {
             order: order_id,
             price,
-            size,
-            left: left - size,
-            filled,
-            completed,
-            bidder_hold_price: reserve_price,
-            user,
-            action,
+            size: by,
+            left: left - by,
+            filled: order.filled,
+            completed: false,
+            bidder_hold_price: order.reserve_price,
+            user: order.user(),
+            action: side,
         });
+        let level = self.ladder.level_of(side, price);
+        self.ladder.nodes[level].left -= by;
         ResultCode::Success
     }
 }

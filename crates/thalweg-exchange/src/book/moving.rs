@@ -1,6 +1,7 @@
 //! Giving a resting order another price.
 
 use super::Book;
+use super::aside::WAITS;
 use super::ladder::mask;
 use super::node::Node;
 use crate::command::Action;
@@ -24,34 +25,32 @@ impl Book {
         let Some(slot) = self.find_own(uid, order_id) else {
             return ResultCode::MatchingUnknownOrderId;
         };
+        let order = &self.ladder.nodes[slot];
+        if order.marks & WAITS != 0 {
+            return ResultCode::MatchingUnknownOrderId;
+        }
         if checked.is_refusal() {
             return checked;
         }
-        let order = &self.ladder.nodes[slot];
-        let (side, before, shown) = (order.action, order.price, order.left);
-        let filled = order.filled;
+        let mut moved = Moved {
+            action: order.action,
+            price: order.price,
+            left: order.left,
+            filled: order.filled,
+        };
         let is_marked = order.marks != 0;
         if let Some(code) = self.check_move(order, price) {
             return code;
         }
-        // What is hidden moves, too.
-        let left = if is_marked {
-            shown + self.hidden(slot)
-        } else {
-            shown
-        };
-        if self.crosses(side, price) | is_marked || !self.ladder.shift(slot, price) {
+        if self.crosses(moved.action, price) | is_marked || !self.ladder.shift(slot, price) {
+            // What is hidden moves, too.
+            moved.left += self.hidden(slot);
             let code = self.move_far(slot, price, rules, events);
             if code != ResultCode::Success {
                 return code;
             }
         }
-        events.set_moved(Moved {
-            action: side,
-            price: before,
-            left,
-            filled,
-        });
+        events.set_moved(moved);
         if self.is_futures() {
             events.set_standing(self.standing());
         }
@@ -74,18 +73,11 @@ impl Book {
         rules: &Rules,
         events: &mut Events,
     ) -> ResultCode {
-        if !self.ladder.nodes[slot].flags.is_plain() || self.aside.is_some() {
-            return self.move_carefully(slot, price, rules, events);
+        let Node { action, flags, .. } = self.ladder.nodes[slot];
+        if flags.is_post_only() && self.would_take(action, price) {
+            return ResultCode::MatchingMoveFailedPostOnly;
         }
-        self.ladder.unlink(slot);
-        self.ladder.nodes[slot].price = price;
-        self.take_moved(slot, events);
-        if self.ladder.nodes[slot].left == 0 {
-            self.forget(slot);
-        } else {
-            self.ladder.append(slot);
-        }
-        ResultCode::Success
+        self.requeue(slot, (price, 0), rules, events)
     }
 
     /// A pair's bid may not leave its reserve price, nor its ask the price that covers the fee.

@@ -1,7 +1,7 @@
 //! Orders and price levels in one array of cache lines, linked by slot number.
 
 use super::RestingOrder;
-use crate::command::Action;
+use crate::command::{Action, Place};
 use crate::event::UserHint;
 use crate::ids::{OrderId, UserId};
 use crate::index::OrderKey;
@@ -59,6 +59,25 @@ impl Node {
         }
     }
 
+    /// A new order that is in no queue, and of which nothing is filled.
+    #[inline(always)]
+    pub(super) const fn new(place: &Place, user: UserHint) -> Self {
+        Self {
+            id: place.order_id.0,
+            uid: place.uid.0,
+            price: place.price,
+            reserve_price: place.reserve_price,
+            left: place.size,
+            filled: 0,
+            previous: NONE,
+            next: NONE,
+            tag: user.0,
+            action: place.action,
+            flags: place.flags,
+            marks: 0,
+        }
+    }
+
     /// What the order is found by; `owners` as the book has it.
     #[inline]
     pub(super) const fn key(&self, owners: i64) -> OrderKey {
@@ -100,6 +119,7 @@ impl Node {
 #[derive(Clone, Debug)]
 pub(super) struct Nodes {
     list: Vec<Node>,
+    /// [`NONE`] if none is.
     free: u32,
 }
 
@@ -147,11 +167,13 @@ impl Nodes {
         slot
     }
 
-    /// Gives a slot back. It must not be free already, and no level of the window.
+    /// Gives a slot back, and shows what was in it. It must not be free already, and no level of
+    /// the window.
     #[inline]
-    pub(super) fn free(&mut self, slot: u32) {
-        self.list[slot as usize].next = self.free;
-        self.free = slot;
+    pub(super) fn free(&mut self, slot: u32) -> &Node {
+        let node = &mut self.list[slot as usize];
+        node.next = std::mem::replace(&mut self.free, slot);
+        node
     }
 
     /// The node in this slot, whatever it is now.
@@ -163,6 +185,12 @@ impl Nodes {
     #[inline]
     pub(super) fn as_mut_slice(&mut self) -> &mut [Node] {
         &mut self.list
+    }
+
+    /// The same, and the slot that is free next.
+    #[inline]
+    pub(super) fn with_free(&mut self) -> (&mut [Node], &mut u32) {
+        (&mut self.list, &mut self.free)
     }
 }
 

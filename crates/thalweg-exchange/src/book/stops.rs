@@ -17,7 +17,8 @@
 //!
 //! *Ids*: a resting and a waiting order of one symbol (and one user, where ids are per user) never
 //! share one. A stop order whose id rests or waits already is rejected whole, and any order whose
-//! id waits is rejected like one whose id rests.
+//! id waits is rejected like one whose id rests. So a waiting order has a node of its own and is in
+//! the book's index: nobody who looks for a vacant id looks twice.
 //!
 //! *Commands on a waiting order*: cancel and reduce find it where no resting order has the id, and
 //! tell an [`Event::Removed`]; a move does not.
@@ -25,8 +26,10 @@
 use std::collections::{BTreeMap, VecDeque};
 
 use super::Book;
+use super::aside::WAITS;
 use super::entering::reject;
 use super::ladder::mask;
+use super::node::Node;
 use crate::command::{Action, Place};
 use crate::event::{Event, Events, RejectReason, Removal, UserHint};
 use crate::ids::{OrderId, UserId};
@@ -42,6 +45,7 @@ pub(super) struct Waiting {
     trigger: i64,
     user: UserHint,
     arrival: u64,
+    slot: u32,
 }
 
 impl Waiting {
@@ -87,8 +91,8 @@ impl Stops {
         self.waiting.is_empty()
     }
 
-    pub(super) fn waits(&self, order: OrderKey) -> bool {
-        self.waiting.contains_key(&order)
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
     }
 
     fn insert(&mut self, order: OrderKey, waiting: Waiting) {
@@ -102,18 +106,17 @@ impl Stops {
         Some(waiting)
     }
 
-    /// Sends off the orders that a trade at this price reaches.
-    fn reach(&mut self, price: i64) {
-        for side in [Action::Ask, Action::Bid] {
-            let reached = price ^ mask(side.opposite());
-            while let Some((&(key, _), &order)) = self.triggers[side as usize].first_key_value() {
-                if key > reached {
-                    break;
-                }
-                let waiting = self.remove(order);
-                self.line.extend(waiting);
-            }
-        }
+    /// The first order of a side that a trade at this price reaches.
+    fn reached(&self, side: Action, price: i64) -> Option<OrderKey> {
+        let reached = price ^ mask(side.opposite());
+        let (&(key, _), &order) = self.triggers[side as usize].first_key_value()?;
+        (key <= reached).then_some(order)
+    }
+
+    /// Whether a trade at this price reaches any.
+    fn is_reached(&self, price: i64) -> bool {
+        let mut sides = [Action::Ask, Action::Bid].into_iter();
+        sides.any(|side| self.reached(side, price).is_some())
     }
 
     /// The waiting orders: asks, then bids, each what is reached first before the others.
@@ -132,11 +135,17 @@ impl Book {
         rules: &Rules,
         events: &mut Events,
     ) -> ResultCode {
-        let id = self.key(order.place.uid, order.place.order_id);
-        if self.find(id).is_some() || self.waits(id) {
-            let (place, why) = (&order.place, RejectReason::DuplicateId);
+        let place = &order.place;
+        let id = self.key(place.uid, place.order_id);
+        let Some(vacancy) = self.vacancy(id) else {
+            let why = RejectReason::DuplicateId;
             return reject(place, place.size, why, (events.len(), rules), events);
-        }
+        };
+        let slot = self.ladder.nodes.insert(Node {
+            marks: WAITS,
+            ..Node::new(place, user)
+        });
+        self.index.fill(vacancy, slot);
         let aside = self.aside_mut();
         let arrival = aside.next_arrival();
         aside.note_expiry(order.good_till, arrival, id);
@@ -145,68 +154,108 @@ impl Book {
             trigger,
             user,
             arrival,
+            slot,
         };
         aside.stops.insert(id, waiting);
         ResultCode::Success
     }
 
+    /// Takes out a waiting order, if it is one, to be executed or not.
+    fn take_waiting(&mut self, order: OrderKey) -> Option<Waiting> {
+        let waiting = self.aside.as_mut()?.stops.remove(order)?;
+        self.index.remove_slot(order, waiting.slot);
+        self.ladder.nodes.free(waiting.slot);
+        Some(waiting)
+    }
+
+    /// Sends off the orders that a trade at this price reaches.
+    fn reach(&mut self, price: i64) {
+        for side in [Action::Ask, Action::Bid] {
+            while let Some(aside) = &self.aside
+                && let Some(order) = aside.stops.reached(side, price)
+            {
+                let waiting = self.take_waiting(order);
+                self.aside_mut().stops.line.extend(waiting);
+            }
+        }
+    }
+
     /// Sends off the orders whose trigger the last trade has passed.
     pub(super) fn reach_last(&mut self) {
-        if let (Some(price), Some(aside)) = (self.last, &mut self.aside) {
-            aside.stops.reach(price);
+        if let Some(price) = self.last {
+            self.reach(price);
         }
     }
 
-    pub(super) fn waits(&self, order: OrderKey) -> bool {
-        let aside = self.aside.as_ref();
-        aside.is_some_and(|aside| aside.stops.waits(order))
+    /// Executes the stop orders that the trades from the event `first` on reach, and those that
+    /// theirs reach. The end of a command that may trade: gives up what is kept beside the book if
+    /// there is nothing in it.
+    #[inline(always)]
+    pub(super) fn run_stops(&mut self, first: usize, rules: &Rules, events: &mut Events) {
+        if self.aside.is_some() {
+            self.run_stops_aside(first, rules, events);
+        }
     }
 
-    /// Executes the stop orders that the trades from the event `seen` on reach, and those that
-    /// theirs reach.
-    pub(super) fn run_stops(&mut self, mut seen: usize, rules: &Rules, events: &mut Events) {
-        while let Some(aside) = &mut self.aside {
-            for event in &events[seen..] {
-                if let Event::Trade { price, .. } = *event {
-                    aside.stops.reach(price);
-                }
+    #[inline(never)]
+    fn run_stops_aside(&mut self, mut seen: usize, rules: &Rules, events: &mut Events) {
+        while let Some(aside) = &self.aside {
+            let stops = &aside.stops;
+            let price = |event: &Event| match *event {
+                Event::Trade { price, .. } => Some(price),
+                _ => None,
+            };
+            // These are of one taker, so what is reached is reached by the first or the last.
+            let mut prices = events[seen..].iter().filter_map(price);
+            let ends = [prices.next(), prices.next_back()];
+            if ends
+                .into_iter()
+                .flatten()
+                .any(|price| stops.is_reached(price))
+            {
+                events[seen..]
+                    .iter()
+                    .filter_map(price)
+                    .for_each(|price| self.reach(price));
             }
             seen = events.len();
-            let Some(next) = aside.stops.line.pop_front() else {
+            let Some(next) = self.aside_mut().stops.line.pop_front() else {
                 break;
             };
-            aside.forget_expiry(next.order.good_till, next.arrival);
-            let place = &next.order.place;
-            let (low, high) = self.band;
-            if place.order_type.has_limit() && !(low..=high).contains(&place.price) {
-                next.tell_removed((place.size, 0), Removal::OutsideBand, events);
-                continue;
-            }
-            events.push(Event::Triggered {
-                order: place.order_id,
-                uid: place.uid,
-                user: next.user,
-                action: place.action,
-                price: place.price,
-                size: place.size,
-                bidder_hold_price: place.reserve_price,
-            });
-            self.enter(&next.order, (next.user, Some(next.arrival)), rules, events);
+            self.execute_stop(&next, rules, events);
         }
+        self.tidy();
     }
 
-    /// Takes `by` lots off a waiting order; all of them, or more, cancel it.
     #[cold]
-    pub(super) fn reduce_waiting(
-        &mut self,
-        (uid, order): (UserId, OrderId),
-        by: i64,
-        events: &mut Events,
-    ) -> ResultCode {
-        let order = self.key(uid, order);
-        let aside = self.aside.as_mut();
-        let waiting = aside.and_then(|aside| aside.stops.waiting.get_mut(&order));
-        let Some(waiting) = waiting.filter(|waiting| waiting.order.place.uid == uid) else {
+    fn execute_stop(&mut self, next: &Waiting, rules: &Rules, events: &mut Events) {
+        let good_till = next.order.good_till;
+        self.aside_mut().forget_expiry(good_till, next.arrival);
+        let place = &next.order.place;
+        let (low, high) = self.band;
+        if place.order_type.has_limit() && !(low..=high).contains(&place.price) {
+            next.tell_removed((place.size, 0), Removal::OutsideBand, events);
+            return;
+        }
+        events.push(Event::Triggered {
+            order: place.order_id,
+            uid: place.uid,
+            user: next.user,
+            action: place.action,
+            price: place.price,
+            size: place.size,
+            bidder_hold_price: place.reserve_price,
+        });
+        let origin = (next.user, Some(next.arrival));
+        self.enter_with(&next.order, origin, rules, events);
+    }
+
+    /// Takes `by` lots off the waiting order of a slot; all of them, or more, cancel it.
+    #[cold]
+    pub(super) fn reduce_waiting(&mut self, slot: u32, by: i64, events: &mut Events) -> ResultCode {
+        let order = self.key_at(slot);
+        let stops = &mut self.aside_mut().stops;
+        let Some(waiting) = stops.waiting.get_mut(&order) else {
             return ResultCode::MatchingUnknownOrderId;
         };
         let size = &mut waiting.order.place.size;
@@ -223,11 +272,9 @@ impl Book {
 
     /// Takes a waiting order out, if it is one, and tells why.
     pub(super) fn remove_waiting(&mut self, order: OrderKey, why: Removal, events: &mut Events) {
-        let Some(aside) = &mut self.aside else {
-            return;
-        };
-        if let Some(waiting) = aside.stops.remove(order) {
-            aside.forget_expiry(waiting.order.good_till, waiting.arrival);
+        if let Some(waiting) = self.take_waiting(order) {
+            let good_till = waiting.order.good_till;
+            self.aside_mut().forget_expiry(good_till, waiting.arrival);
             waiting.tell_removed((waiting.order.place.size, 0), why, events);
         }
     }

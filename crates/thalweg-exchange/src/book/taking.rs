@@ -1,30 +1,95 @@
 //! A taker meets the opposite side: best price first, then time, at the maker's price.
+//!
+//! One loop for all: makers that are plain, met by a taker that looks at nobody, are taken in a row
+//! and leave their level together; any other is met alone (`careful`).
 
 use super::Book;
 use super::ladder::{NO_KEY, mask};
-use crate::command::{Action, Place};
+use super::node::Node;
+use crate::command::{Action, OrderType, Place};
 use crate::event::{Event, Events, RejectReason};
 use crate::ids::{OrderId, UserId};
+use crate::order_terms::{OrderFlags, SelfTrade};
 use crate::rules::Rules;
 
-/// What matching needs to know of the order that takes.
-#[derive(Clone, Copy)]
+/// What matching needs to know of the order that takes, and what became of it.
 pub(super) struct Taker {
-    action: Action,
+    pub(super) uid: UserId,
+    pub(super) flags: OrderFlags,
+    pub(super) action: Action,
     /// The worst key of the opposite side that it takes.
-    limit: i64,
-    left: i64,
-    reserve_price: i64,
+    pub(super) limit: i64,
+    pub(super) left: i64,
+    /// Lots that it lost to own orders, which lost as many.
+    pub(super) dropped: i64,
+    pub(super) reserve_price: i64,
+    pub(super) budget: Option<Budget>,
+    /// True where it met an order of its owner, and what is left of it must go.
+    pub(super) is_cut: bool,
 }
 
 impl Taker {
     /// A new order that takes up to a key.
-    const fn new(place: &Place, limit: i64) -> Self {
+    #[inline(always)]
+    pub(super) fn new(place: &Place, limit: i64, rules: &Rules) -> Self {
+        let is_budget = place.order_type == OrderType::IocBudget;
         Self {
+            uid: place.uid,
+            flags: place.flags,
             action: place.action,
             limit,
             left: place.size,
+            dropped: 0,
             reserve_price: place.reserve_price,
+            budget: is_budget.then(|| Budget::new(place, rules)),
+            is_cut: false,
+        }
+    }
+
+    /// A resting order with all its lots and so many more, which is in no queue.
+    pub(super) fn moved(order: &Node, lots: i64) -> Self {
+        Self {
+            uid: UserId(order.uid),
+            flags: order.flags,
+            action: order.action,
+            limit: order.price ^ mask(order.action.opposite()),
+            left: lots,
+            dropped: 0,
+            reserve_price: order.reserve_price,
+            budget: None,
+            is_cut: false,
+        }
+    }
+
+    /// Whether each maker must be looked at.
+    #[inline(always)]
+    fn looks(&self) -> bool {
+        self.flags.self_trade() != SelfTrade::Allow || self.budget.is_some()
+    }
+
+    /// Tells that it takes lots of a maker, and how many are left of both.
+    #[inline(always)]
+    pub(super) fn trade(
+        &self,
+        maker: &Node,
+        (price, size): (i64, i64),
+        (maker_left, left): (i64, i64),
+    ) -> Event {
+        Event::Trade {
+            price,
+            size,
+            maker_order: OrderId(maker.id),
+            maker_uid: UserId(maker.uid),
+            maker_user: maker.user(),
+            maker_filled: maker.filled + size,
+            maker_left,
+            maker_completed: maker_left == 0,
+            taker_completed: left == 0,
+            bidder_hold_price: match self.action {
+                Action::Bid => self.reserve_price,
+                Action::Ask => maker.reserve_price,
+            },
+            taker_action: self.action,
         }
     }
 }
@@ -90,31 +155,6 @@ impl Budget {
 }
 
 impl Book {
-    /// Matches a new order within its limit price and returns what is left of its size.
-    #[inline]
-    pub(super) fn take_limited(&mut self, place: &Place, events: &mut Events) -> i64 {
-        let limit = place.price ^ mask(place.action.opposite());
-        self.take_up_to(place, limit, events)
-    }
-
-    /// Matches a new order up to a key.
-    pub(super) fn take_up_to(&mut self, place: &Place, limit: i64, events: &mut Events) -> i64 {
-        self.take(Taker::new(place, limit), events, |_, lots| lots)
-    }
-
-    /// Matches a new order while its budget allows it.
-    pub(super) fn take_within_budget(
-        &mut self,
-        place: &Place,
-        rules: &Rules,
-        events: &mut Events,
-    ) -> i64 {
-        let limit = self.budget_limit(place, rules);
-        let mut budget = Budget::new(place, rules);
-        let spend = |price, lots| budget.spend(price, lots);
-        self.take(Taker::new(place, limit), events, spend)
-    }
-
     pub(crate) const fn set_band(&mut self, band: (i64, i64)) {
         self.band = band;
     }
@@ -165,97 +205,64 @@ impl Book {
         }
     }
 
-    /// Matches an order that is in no queue, at its price, and books what it took.
-    #[cold]
-    pub(super) fn take_moved(&mut self, slot: u32, events: &mut Events) {
-        let order = self.ladder.nodes[slot];
-        let taker = Taker {
-            action: order.action,
-            limit: order.price ^ mask(order.action.opposite()),
-            left: order.left,
-            reserve_price: order.reserve_price,
-        };
-        let left = self.take(taker, events, |_, lots| lots);
-        let node = &mut self.ladder.nodes[slot];
-        node.filled += order.left - left;
-        node.left = left;
-    }
-
-    /// `allow` says how many of some lots may be taken at a price; if not all, it is the end.
-    #[inline]
-    fn take(
-        &mut self,
-        taker: Taker,
-        events: &mut Events,
-        mut allow: impl FnMut(i64, i64) -> i64,
-    ) -> i64 {
+    /// Lets an order take what it can; in an auction, nothing.
+    pub(super) fn take(&mut self, taker: &mut Taker, events: &mut Events) {
+        if self.is_auction() {
+            return;
+        }
         let side = taker.action.opposite();
-        let mut left = taker.left;
-        while left != 0 {
+        let looks = taker.looks();
+        while taker.left != 0 {
             let key = self.ladder.find_best_key(side);
             if key > taker.limit || key == NO_KEY && self.ladder.level_at(side, key).is_none() {
                 break;
             }
             let price = key ^ mask(side);
             let level = self.ladder.level_of(side, price);
-            let volume = self.ladder.nodes[level].left;
-            let (mut rest, mut gone, mut stopped) = (volume, 0, false);
-            let mut slot = self.ladder.nodes[level].next;
-            while slot != level && left != 0 {
+            let all = taker.left;
+            let first = self.ladder.nodes[level].next;
+            let (mut slot, mut gone, mut left) = (first, 0, all);
+            let mut is_plain = true;
+            while left != 0 && slot != level {
                 let maker = &mut self.ladder.nodes[slot];
-                let size = allow(price, left.min(maker.left));
-                if size == 0 {
-                    stopped = true;
+                is_plain = maker.marks == 0 && !looks;
+                if !is_plain {
                     break;
                 }
-                let maker_left = maker.left - size;
-                let maker_filled = maker.filled + size;
-                let completed = maker_left == 0;
+                if maker.left > left {
+                    maker.left -= left;
+                    events.push_with(|| taker.trade(maker, (price, left), (maker.left, 0)));
+                    maker.filled += left;
+                    left = 0;
+                    break;
+                }
+                let size = maker.left;
                 left -= size;
-                rest -= size;
-                events.push(Event::Trade {
-                    price,
-                    size,
-                    maker_order: OrderId(maker.id),
-                    maker_uid: UserId(maker.uid),
-                    maker_user: maker.user(),
-                    maker_filled,
-                    maker_left,
-                    maker_completed: completed,
-                    taker_completed: left == 0,
-                    bidder_hold_price: match taker.action {
-                        Action::Bid => taker.reserve_price,
-                        Action::Ask => maker.reserve_price,
-                    },
-                    taker_action: taker.action,
-                });
-                if !completed {
-                    maker.left = maker_left;
-                    maker.filled = maker_filled;
-                    stopped = true;
-                    break;
+                events.push_with(|| taker.trade(maker, (price, size), (0, left)));
+                self.index.remove_slot(maker.key(self.owners), slot);
+                if let Some(owners) = &mut self.ladder.owners {
+                    owners.note_gone(slot, maker.uid);
                 }
-                let next = maker.next;
-                self.forget(slot);
                 gone += 1;
-                slot = next;
+                slot = maker.next;
             }
-            self.ladder.cut(level, (slot, gone), rest, (price, side));
-            if rest != volume {
+            let taken = all - left;
+            self.ladder.cut(level, (slot, gone), taken, (price, side));
+            taker.left = left;
+            if taken != 0 {
                 self.last = Some(price);
             }
-            if stopped {
+            if left != 0 && !is_plain && !self.meet(taker, (slot, price), events) {
                 break;
             }
         }
-        left
     }
 
     /// What `size` lots cost over the levels of a side up to a key, or `None` where there are not
     /// enough.
     ///
     /// Cost: one step per level. In 128 bits, and saturating.
-    pub(super) fn cost(&self, side: Action, limit: i64, mut size: i64) -> Option<i128> {
+    pub(super) fn plain_cost(&self, side: Action, limit: i64, mut size: i64) -> Option<i128> {
         let mut cost = 0_i128;
         let levels = self.levels(side, usize::MAX);
         for level in levels.take_while(|level| level.price ^ mask(side) <= limit) {
@@ -267,19 +274,5 @@ impl Book {
             cost = cost.saturating_add(value(level.volume));
         }
         None
-    }
-
-    /// Whether a new order would be filled fully within its limit price. Cost: one step per level.
-    pub(super) fn covers(&self, place: &Place) -> bool {
-        let side = place.action.opposite();
-        let limit = place.price ^ mask(side);
-        let mut size = place.size;
-        self.levels(side, usize::MAX)
-            .take_while(|level| level.price ^ mask(side) <= limit)
-            .any(|level| {
-                let is_enough = size <= level.volume;
-                size = size.wrapping_sub(level.volume);
-                is_enough
-            })
     }
 }

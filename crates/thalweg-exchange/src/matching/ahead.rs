@@ -43,9 +43,13 @@ const fn order_of(command: &Command) -> Option<(SymbolId, (UserId, OrderId), Opt
 }
 
 impl Matching {
-    /// True where looking ahead pays: a book is too large for the nearer caches.
-    pub(crate) fn is_large(&self) -> bool {
-        self.index.slots().any(|slot| self.books[slot].is_large())
+    /// True where looking ahead pays: a book of these commands is too large for the nearer caches.
+    /// Cost: a look at the books of eight of them.
+    pub(crate) fn is_large(&self, commands: &[Command]) -> bool {
+        let step = commands.len().div_ceil(8).max(1);
+        let orders = commands.iter().step_by(step).filter_map(order_of);
+        let mut books = orders.filter_map(|(symbol, ..)| self.book(symbol));
+        books.any(Book::is_large)
     }
 
     /// Asks for lines that `command` will need. Changes nothing, and costs little where they are

@@ -87,6 +87,8 @@ impl Matching {
         let symbol = book.spec().id;
         let slot = self.books.insert(book);
         self.index.insert(symbol, slot);
+        self.books[slot].forget_due();
+        self.note_due(symbol);
     }
 
     /// Executes this shard's part of a command that concerns all books.

@@ -1,7 +1,7 @@
 //! Orders that live until a time.
 
 use thalweg_exchange::Action::{Ask, Bid};
-use thalweg_exchange::{Command, OrderType, Place, Removal, ResultCode, Rules};
+use thalweg_exchange::{Command, ConditionalOrder, OrderType, Place, Removal, ResultCode, Rules};
 
 use crate::world::{
     FUTURES, OTHER_PAIR, PAIR, World, ask, bid, cancelled, good_till, in_symbol, moved, reduced,
@@ -43,6 +43,36 @@ fn they_go_by_symbol_then_time_then_arrival() {
         assert_eq!(position, None);
         assert_eq!(world.done(clock(9)), []);
     }
+}
+
+/// The first to expire changes: a sooner one comes, it is cancelled, it goes, others are left.
+#[test]
+fn the_next_is_known_whatever_comes_and_goes() {
+    let mut world = World::new(Rules::default());
+    let orders = [9, 5, 7, 11].map(|time| good_till(bid(1, time, 90, 1), time));
+    let in_other = |time| good_till(in_symbol(bid(2, time, 90, 1), OTHER_PAIR), time);
+    for order in orders {
+        world.done(with(order));
+    }
+    world.done(with(in_other(6)));
+    world.done(with(in_other(4)));
+    world.done(cancelled(2, OTHER_PAIR, 4));
+    assert_eq!(world.done(clock(4)), []);
+    let gone = |order: ConditionalOrder| removed(&order.place, 1, Removal::Expired);
+    assert_eq!(world.done(clock(5)), [gone(orders[1])]);
+    assert_eq!(world.done(clock(6)), [gone(in_other(6))]);
+    world.done(with(in_other(8)));
+    assert_eq!(world.done(clock(7)), [gone(orders[2])]);
+    assert_eq!(world.done(clock(9)), [gone(orders[0]), gone(in_other(8))]);
+    let spec = *world.state.matching.book(PAIR).expect("known").spec();
+    world.done(Command::RemoveSymbol { symbol: PAIR });
+    world.done(Command::AddSymbols([spec].into()));
+    world.done(with(good_till(bid(1, 1, 90, 1), 12)));
+    assert_eq!(world.done(clock(11)), []);
+    assert_eq!(
+        world.done(clock(12)),
+        [gone(good_till(bid(1, 1, 90, 1), 12))]
+    );
 }
 
 #[test]
