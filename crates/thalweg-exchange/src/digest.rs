@@ -76,6 +76,21 @@ impl Digest {
         }
     }
 
+    /// The digest of so many outcomes, to go on with: both are what it [said](Self::value) then.
+    ///
+    /// ```
+    /// use thalweg_exchange::digest::Digest;
+    /// use thalweg_exchange::{Command, Events, ResultCode};
+    ///
+    /// let mut digest = Digest::new();
+    /// digest.fold(&Command::Nop, ResultCode::Success, &Events::new());
+    /// assert_eq!(Digest::from_parts(digest.value(), digest.outcomes()), digest);
+    /// ```
+    #[must_use]
+    pub const fn from_parts(value: u64, outcomes: u64) -> Self {
+        Self { value, outcomes }
+    }
+
     /// Adds one command and what came of it.
     #[inline]
     pub fn fold(&mut self, command: &Command, result: ResultCode, events: &Events) {

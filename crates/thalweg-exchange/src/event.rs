@@ -286,6 +286,11 @@ impl Events {
         self.standings.push((symbol, standing));
     }
 
+    /// Makes room for so many more standings, and no more.
+    pub(crate) fn reserve_standings(&mut self, standings: usize) {
+        self.standings.reserve_exact(standings);
+    }
+
     /// Makes room for so many more events, and no more.
     pub(crate) fn reserve_exact(&mut self, events: usize) {
         self.list.reserve_exact(events);

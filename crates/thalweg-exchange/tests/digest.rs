@@ -332,7 +332,7 @@ fn all() -> Vec<Command> {
 fn outcome(state: &State, command: &Command) -> (ResultCode, Digest) {
     let options = Options {
         placement: Placement::inline(),
-        digest: true,
+        digest: Some(Digest::new()),
         ..Options::default()
     };
     let (sender, results) = mpsc::channel();

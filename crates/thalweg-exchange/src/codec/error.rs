@@ -62,6 +62,13 @@ pub enum CodecError {
         /// The greatest value.
         max: u8,
     },
+    /// An outcome goes on with a frame of another one.
+    OtherOutcome {
+        /// The number of the command of the frames before.
+        expected: u64,
+        /// That of this frame; where it is the same, its result is another.
+        found: u64,
+    },
     /// An order with conditions has none: it is another kind, an order without.
     NoCondition,
     /// A small field is above its greatest value, or a bit without a meaning is set.
@@ -169,6 +176,10 @@ impl CodecError {
                 value,
                 max,
             } => write!(f, "byte {at} of {what} is {value}, the greatest is {max}"),
+            Self::OtherOutcome { expected, found } => write!(
+                f,
+                "the outcome of command {expected} goes on with another of command {found}"
+            ),
             Self::NoCondition => write!(
                 f,
                 "byte 6 of a conditional order names no condition; such an order has kind 1"

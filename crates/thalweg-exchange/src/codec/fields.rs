@@ -102,6 +102,12 @@ impl<'f> Reader<'f> {
         self.at
     }
 
+    /// The next byte, without a step.
+    #[inline]
+    pub(super) fn next(&self) -> Option<u8> {
+        self.frame.get(self.at).copied()
+    }
+
     /// Bytes that are left.
     pub(super) const fn left(&self) -> usize {
         self.frame.len() - self.at

@@ -6,8 +6,9 @@ use super::{command, message, outcome, report, snapshot};
 /// The version of the layout of commands, at byte 5 of their frames.
 pub const VERSION: u8 = 1;
 /// The version of the layout of outcomes and execution reports, at byte 5 of their frames. From 2
-/// on, events name their order and say how much of it is filled and left.
-pub const OUTCOME_VERSION: u8 = 2;
+/// on, events name their order and say how much of it is filled and left; from 3 on, outcomes say
+/// how futures books stand, and long ones go on in further frames.
+pub const OUTCOME_VERSION: u8 = 3;
 /// The version of the layout of market messages and snapshots, at byte 5 of their frames. From 2 on
 /// they have an [`Epoch`](crate::market::Epoch), from 3 on [channels](crate::market::Channels) and
 /// no number of a command; logs of commands stay readable.
@@ -48,6 +49,7 @@ pub(crate) mod kind {
 
     pub(crate) const OUTCOME: u8 = 128;
     pub(crate) const REPORT: u8 = 129;
+    pub(crate) const OUTCOME_ON: u8 = 130;
 
     pub(crate) const TRADE: u8 = 160;
     pub(crate) const ADDED: u8 = 161;
@@ -67,7 +69,7 @@ pub(crate) mod kind {
 pub enum Family {
     /// A [`Command`](crate::Command): kinds 0 to 127.
     Command,
-    /// An [`Outcome`](super::Outcome) (kind 128) or an
+    /// An [`Outcome`](super::Outcome) (kind 128, further frames of it 130) or an
     /// [`ExecutionReport`](crate::execution::ExecutionReport) (kind 129): kinds 128 to 159.
     Outcome,
     /// A market [`Message`](crate::market::Message): kinds 160 to 191.
@@ -102,6 +104,8 @@ pub struct Frame {
     pub family: Family,
     /// Its length: the next frame begins after so many bytes.
     pub bytes: usize,
+    /// Whether the next frame belongs to it: an outcome goes on there. Its decoder wants them all.
+    pub goes_on: bool,
 }
 
 /// What the first frame of `bytes` is about, and how long it is; all of it need not be there.
@@ -124,6 +128,7 @@ pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
     Ok(Frame {
         family,
         bytes: length,
+        goes_on: family == Family::Outcome && head.own()[1] != 0 && head.kind() != kind::REPORT,
     })
 }
 

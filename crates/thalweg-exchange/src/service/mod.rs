@@ -117,8 +117,9 @@ pub struct Options {
     pub risk_shards: usize,
     /// Shards of matching, by symbol; 1 to [`SHARDS_MAX`].
     pub match_shards: usize,
-    /// The publish stage keeps a [`Digest`] of the commands and all that came of them.
-    pub digest: bool,
+    /// The [`Digest`] with which the publish stage goes on, of the commands and all that came of
+    /// them: a new one, or where a service goes on after another, that at its end. `None` for none.
+    pub digest: Option<Digest>,
 }
 
 /// Events whose room, 64 bytes each, a slot of a [`Service`] and a place of a [`Client`] keep from
@@ -144,7 +145,7 @@ impl Default for Options {
             events: 8,
             risk_shards: 1,
             match_shards: 1,
-            digest: false,
+            digest: None,
         }
     }
 }

@@ -72,7 +72,7 @@ pub(super) fn start(
         options.match_shards,
     ));
     let waits = Arc::new(Mutex::new(Waits::default()));
-    let digest = options.digest.then(Arc::default);
+    let digest = options.digest.map(|digest| Arc::new(Mutex::new(digest)));
     let events = options.events;
     let slot = move || Slot::new(events);
     let mut builder = Pipeline::builder(options.capacity, slot);
@@ -278,7 +278,7 @@ fn publishing(
     mut publish: impl FnMut(Published<'_>) + Send + 'static,
 ) -> Builder<Slot> {
     let mut keeper = digest.map(|told| Keeper {
-        digest: Digest::new(),
+        digest: *told.lock().unwrap_or_else(PoisonError::into_inner),
         told: Arc::clone(told),
     });
     let mut queries = 0;

@@ -165,7 +165,7 @@ fn kinds_of_another_family() {
         "the kind at byte 4 is 120, which is no known message"
     );
     let mut outcome = nop;
-    outcome[4..6].copy_from_slice(&[128, 2]);
+    outcome[4..6].copy_from_slice(&[128, 3]);
     let error = decode_command(&outcome).expect_err("an outcome");
     assert_eq!(
         error.to_string(),
@@ -317,7 +317,7 @@ fn reports_that_are_wrong() {
             79,
             "the length at byte 0 is 79, that of an execution report is 80",
         ),
-        (5, 1, "the version at byte 5 is 1, only 2 is known"),
+        (5, 1, "the version at byte 5 is 1, only 3 is known"),
         (
             6,
             128,
@@ -409,9 +409,9 @@ fn outcomes_that_are_wrong() {
             2,
             "the side of an order that was not moved at byte 6 is 2, the greatest is 0",
         ),
-        (7, 1, "byte 7 of an outcome is 1, the greatest is 0"),
+        (7, 2, "byte 7 of an outcome is 2, the greatest is 1"),
         (16, 7, "the result at byte 16 is 7, which is not known"),
-        (20, 5, "5 events said at byte 20, the frame has room for 3"),
+        (20, 6, "6 events said at byte 20, the frame has room for 5"),
         (
             20,
             1,
@@ -424,8 +424,8 @@ fn outcomes_that_are_wrong() {
         ),
         (
             24,
-            9,
-            "the kind of an event at byte 24 is 9, which is not known",
+            10,
+            "the kind of an event at byte 24 is 10, which is not known",
         ),
         (
             25,

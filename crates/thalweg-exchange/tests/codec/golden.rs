@@ -336,7 +336,7 @@ fn outcomes() {
     };
     let mut out = vec![0; outcome_bytes(&events)];
     encode_outcome(outcome, &events, &mut out).expect("there is room");
-    let head = format!("e400000080020000{}2ff8ffff04000000", longs(&[6]));
+    let head = format!("e400000080030000{}2ff8ffff04000000", longs(&[6]));
     let trade = format!("0103{}", longs(&[1, 2, 3, 4, 5, 6, 7]));
     let reduce = format!("0302{}", longs(&[1, 2, 3, 4, 5, 6]));
     let reject = format!("0205{}", longs(&[1, 2, 3, 4]));
@@ -370,7 +370,7 @@ fn reports() {
     encode_report(&report, &mut out).expect("there is room");
     let fields = longs(&[1, 2, 3, 4, 5, 6]);
     let last = longs(&[9, 10]);
-    let expected = format!("5000000081027100{fields}0700000008000000{last}");
+    let expected = format!("5000000081037100{fields}0700000008000000{last}");
     assert_eq!(hex(&out), expected);
     let why = CancelReason::Removed(Removal::OutsideBand);
     let cancelled = ExecutionReport {
@@ -380,7 +380,7 @@ fn reports() {
     };
     encode_report(&cancelled, &mut out).expect("there is room");
     let last = longs(&[0, 10]);
-    let expected = format!("5000000081021346{fields}0700000000000000{last}");
+    let expected = format!("5000000081031346{fields}0700000000000000{last}");
     assert_eq!(hex(&out), expected);
 }
 

@@ -161,7 +161,7 @@ fn served(rules: Rules, commands: &[Command]) -> (State, Digest) {
     let options = Options {
         capacity: 16,
         placement: Placement::inline(),
-        digest: true,
+        digest: Some(Digest::new()),
         ..Options::default()
     };
     let service = Service::start(State::new(rules), options, |_| ());

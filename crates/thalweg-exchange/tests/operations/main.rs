@@ -4,6 +4,7 @@ mod cancelling;
 #[path = "../properties/commands.rs"]
 #[allow(dead_code)] // made for the properties; this file needs a part of it
 mod commands;
+mod decoded;
 mod gates;
 #[path = "../properties/late.rs"]
 mod late;

@@ -6,17 +6,18 @@ use proptest::prelude::*;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::service::{Options, Service};
 use thalweg_exchange::state_text::state_hash;
-use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, apply};
+use thalweg_exchange::{Command, Events, ResultCode, Rules, State, apply};
 
 use crate::late::late_agrees;
 use crate::stream::market;
 
-type Answers = Vec<(ResultCode, Vec<Event>)>;
+/// Events with how books stand.
+type Answers = Vec<(ResultCode, Events)>;
 
 fn serial(rules: Rules, commands: &[Command]) -> (State, Answers) {
     let mut state = State::new(rules);
     let mut events = Events::new();
-    let mut answer = |command| (apply(&mut state, command, &mut events), events.to_vec());
+    let mut answer = |command| (apply(&mut state, command, &mut events), events.clone());
     let answers = commands.iter().map(&mut answer).collect();
     (state, answers)
 }
@@ -32,7 +33,7 @@ fn served(rules: Rules, commands: &[Command], shards: usize) -> (State, Answers)
         ..Options::default()
     };
     let mut service = Service::start(State::new(rules), options, move |outcome| {
-        let answer = (outcome.result, outcome.events.to_vec());
+        let answer = (outcome.result, outcome.events.clone());
         publish.lock().expect("no panic").push(answer);
     })
     .expect("the options are good");

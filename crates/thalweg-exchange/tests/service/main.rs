@@ -101,7 +101,7 @@ fn served_as(
     let record = Arc::new(Mutex::new(Record::default()));
     let out = Arc::clone(&record);
     let options = Options {
-        digest: true,
+        digest: Some(Digest::new()),
         ..options
     };
     let mut service = Service::start(State::new(rules), options, move |outcome| {

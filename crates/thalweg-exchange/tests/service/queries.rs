@@ -3,6 +3,7 @@
 use std::thread;
 
 use thalweg::pipeline::Placement;
+use thalweg_exchange::digest::Digest;
 use thalweg_exchange::execution::Execution;
 use thalweg_exchange::report::{BookReport, book_report, currency_totals, user_report};
 use thalweg_exchange::service::{
@@ -156,7 +157,7 @@ fn answers_are_the_state_between_two_commands() {
 fn queries_have_no_numbers_and_nobody_sees_them() {
     for options in all() {
         let options = Options {
-            digest: true,
+            digest: Some(Digest::new()),
             ..options
         };
         let digests = [false, true].map(|asks| {
