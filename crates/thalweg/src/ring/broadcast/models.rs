@@ -228,6 +228,48 @@ fn a_relaxed_release_of_a_line_is_caught() {
     assert!(fault::caught("release", line));
 }
 
+/// The publisher's own thread leads the first reader of a ring of one slot, without a look at the
+/// ring; one behind it is on another thread.
+fn own_line() {
+    let (mut publisher, [first, mut behind]) = row([true, false]);
+    let mut line = in_line([first]);
+    let worker = thread::spawn(move || {
+        let mut seen = Vec::new();
+        while seen.len() < 2 {
+            behind.for_each(1, |_, value| seen.push(*value));
+            thread::yield_now();
+        }
+        seen
+    });
+    for number in 1..=2 {
+        while publisher.free(1) == 0 {
+            thread::yield_now();
+        }
+        let published = publisher.put(|slot| *slot = number);
+        let single = line.published(&published).expect("it stands there");
+        single.lead::<true, _>(&mut [()], |(), _, element| match element {
+            Lent::Write(value) => *value += 10,
+            Lent::Look(_) => panic!("declared as a writer"),
+        });
+    }
+    assert_eq!(worker.join().unwrap(), [11, 12]);
+}
+
+#[test]
+fn a_line_is_led_through_what_its_own_thread_publishes() {
+    loom::model(own_line);
+}
+
+#[test]
+fn a_relaxed_release_of_an_own_line_is_caught() {
+    assert!(fault::caught("release", own_line));
+}
+
+#[test]
+fn a_relaxed_reclaim_behind_an_own_line_is_caught() {
+    assert!(fault::caught("reclaim", own_line));
+}
+
 /// Two readers of one thread, and a third of another that comes between them.
 fn open_line() {
     let (mut publisher, [first, mut between, last]) = row([false, true, false]);
