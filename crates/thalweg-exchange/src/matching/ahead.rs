@@ -44,7 +44,8 @@ const fn order_of(command: &Command) -> Option<(SymbolId, (UserId, OrderId), Opt
 
 impl Matching {
     /// True where looking ahead pays: a book of these commands is too large for the nearer caches.
-    /// Cost: a look at the books of eight of them.
+    /// Cost: a look at the books of eight of them, evenly spaced. So a large book that few of many
+    /// commands concern may be missed: then they wait for memory, as with `apply`.
     pub(crate) fn is_large(&self, commands: &[Command]) -> bool {
         let step = commands.len().div_ceil(8).max(1);
         let orders = commands.iter().step_by(step).filter_map(order_of);
