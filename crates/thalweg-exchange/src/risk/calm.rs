@@ -144,9 +144,11 @@ impl Risk {
             return false;
         };
         let user = self.users.at_mut(owner);
-        let limits = &self.calm_limits;
-        let is_within = place.size <= limits.order_size && user.open < limits.open_orders;
-        if user.status != UserStatus::Active || !user.is_simple() || !is_within {
+        if user.status != UserStatus::Active
+            || place.size > self.calm_limits.order_size
+            || user.open >= self.calm_limits.open_orders
+            || !user.is_simple()
+        {
             return false;
         }
         let spec = &symbol.spec;

@@ -96,8 +96,15 @@ impl Risk {
     /// Each is settled like a command of its owner's that placed it now, but that the money for it
     /// is held since it began to wait; of futures, what was reserved for its lots at its price is
     /// what is reserved for those that rest now, so only what is gone is given back.
-    #[cold]
+    #[inline]
     pub(super) fn settle_triggered(&mut self, slot: u32, events: &[Event]) {
+        if !events.is_empty() {
+            self.settle_each_triggered(slot, events);
+        }
+    }
+
+    #[cold]
+    fn settle_each_triggered(&mut self, slot: u32, events: &[Event]) {
         let symbol = self.symbols.at(slot).spec.id;
         let is_futures = self.symbols.at(slot).is_futures();
         let mut events = events;

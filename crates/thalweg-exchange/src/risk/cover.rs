@@ -65,7 +65,7 @@ impl Position {
         } else {
             sells + (buys + open).max(0)
         };
-        let fees = symbol.fee_in_band() * opens;
+        let fees = i128::from(symbol.fee_in_band()) * opens;
         let buying = i128::from(spec.margin_buy) * (buys + open);
         let margin = buying.max(i128::from(spec.margin_sell) * (sells - open));
         Cover {

@@ -156,12 +156,19 @@ impl Symbol {
     }
 
     /// The most that a lot of futures can cost in fees inside the band.
-    pub(super) fn fee_in_band(&self) -> i128 {
+    #[inline]
+    pub(super) fn fee_in_band(&self) -> i64 {
         if self.spec.fees_are_of_value() {
-            part(self.gate.band().1.into(), self.fee_max())
+            self.part_in_band()
         } else {
-            self.fee_max().into()
+            self.fee_max()
         }
+    }
+
+    /// The highest price is below 2³⁷, and a part at most all of it.
+    #[inline(never)]
+    fn part_in_band(&self) -> i64 {
+        part(self.gate.band().1.into(), self.fee_max()) as i64
     }
 }
 

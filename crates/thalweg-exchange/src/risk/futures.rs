@@ -231,7 +231,7 @@ impl Risk {
                     taker_action,
                     ..
                 } => {
-                    own.note_trade(size, taker_completed);
+                    own.note_trade(taker_completed);
                     let symbol = self.symbols.at(slot);
                     tally.reserved -= symbol.reserved(price, size);
                     let lots = (size, price);
@@ -246,8 +246,8 @@ impl Risk {
                     if let Some(place) = command.place() {
                         self.release(slot, taker, place.action, size, false);
                     }
+                    // Lots that are gone one way or the other.
                     gone += size;
-                    own.note_lots(size);
                 }
                 Event::Reduce {
                     price,
@@ -268,7 +268,7 @@ impl Risk {
                 Event::Uncrossed { .. } | Event::Refilled { .. } => {}
             }
         }
-        self.note_own_closed(&own, taker);
+        self.note_own_closed(&own, gone, taker);
         if !self.rules.cover_futures {
             self.note_tally(command, (slot, uid), gone, (tally, moved));
         }

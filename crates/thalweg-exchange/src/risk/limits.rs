@@ -141,51 +141,55 @@ impl User {
 
 /// What becomes of a command's own order, as its events tell.
 pub(super) struct OwnOrder {
-    /// Of a new one, lots that neither traded nor were rejected so far; zero of one that was never
-    /// counted.
-    lots: Option<i64>,
+    /// Of a new one, its lots; zero where there are none, so that it was not counted.
+    lots: i64,
+    rejected: i64,
     /// Of one that was there before, its id.
     id: Option<OrderId>,
-    is_gone: bool,
+    is_completed: bool,
+    is_removed: bool,
 }
 
 impl OwnOrder {
-    /// A new order, counted if it has lots.
+    /// A new order.
     pub(super) const fn new(lots: i64) -> Self {
         Self {
-            lots: if lots == 0 { None } else { Some(lots) },
+            lots,
+            rejected: 0,
             id: None,
-            is_gone: false,
+            is_completed: false,
+            is_removed: false,
         }
     }
 
+    #[inline]
     pub(super) fn of(command: &Command) -> Self {
-        let id = match *command {
-            Command::Move { order_id, .. } => Some(order_id),
-            Command::Amend(ref amend) => Some(amend.order_id),
-            _ => None,
-        };
-        let place = command.place();
+        match *command {
+            Command::Place(ref place) => Self::new(place.size),
+            Command::PlaceWith(ref order) => Self::new(order.place.size),
+            Command::Move { order_id, .. } => Self::old(order_id),
+            Command::Amend(ref amend) => Self::old(amend.order_id),
+            _ => Self::new(0),
+        }
+    }
+
+    const fn old(id: OrderId) -> Self {
         Self {
-            id,
-            ..Self::new(place.map_or(0, |place| place.size))
+            id: Some(id),
+            ..Self::new(0)
         }
     }
 
-    /// Lots of it traded.
+    /// It traded, and nothing may be left of it.
     #[inline]
-    pub(super) fn note_trade(&mut self, size: i64, is_completed: bool) {
-        self.note_lots(size);
-        self.is_gone |= is_completed && self.id.is_some();
+    pub(super) const fn note_trade(&mut self, is_completed: bool) {
+        self.is_completed |= is_completed;
     }
 
-    /// Lots of a new one traded, or were rejected.
+    /// Lots of a new one were rejected.
     #[inline]
-    pub(super) fn note_lots(&mut self, size: i64) {
-        if let Some(lots) = &mut self.lots {
-            *lots = lots.wrapping_sub(size);
-            self.is_gone = *lots == 0;
-        }
+    pub(super) const fn note_rejected(&mut self, size: i64) {
+        self.rejected = self.rejected.wrapping_add(size);
     }
 
     /// An order was removed, and counted off: it may be this one.
@@ -193,17 +197,18 @@ impl OwnOrder {
         if let Event::Removed {
             uid: owner, order, ..
         } = *event
-            && owner == uid
-            && Some(order) == self.id
         {
-            self.is_gone = false;
+            self.is_removed |= owner == uid && Some(order) == self.id;
         }
     }
 
-    /// Whether it is to be counted off, after all events.
+    /// Whether it is to be counted off, after all events, in which so many lots of it traded.
     #[inline]
-    pub(super) const fn is_gone(&self) -> bool {
-        self.is_gone
+    pub(super) fn is_gone(&self, traded: i128) -> bool {
+        if self.id.is_some() {
+            return self.is_completed && !self.is_removed;
+        }
+        self.lots != 0 && traded + i128::from(self.rejected) == i128::from(self.lots)
     }
 }
 
@@ -306,8 +311,8 @@ impl Risk {
     }
 
     /// Counts a command's own order off, if it is gone.
-    pub(super) fn note_own_closed(&mut self, own: &OwnOrder, owner: Owner) {
-        if own.is_gone() && self.share.owns(owner.1) {
+    pub(super) fn note_own_closed(&mut self, own: &OwnOrder, traded: i64, owner: Owner) {
+        if own.is_gone(traded.into()) && self.share.owns(owner.1) {
             self.users.settled(owner).note_closed();
         }
     }

@@ -95,36 +95,42 @@ impl Risk {
     ) {
         let place = command.place();
         let budget = place.filter(|place| self.rules.holds_budget(place));
-        // Quirk: a FOK_BUDGET of no size that could be filled gets nothing back.
-        let is_fok = |place: &Place| place.order_type == OrderType::FokBudget;
-        if events.is_empty() && budget.is_none_or(is_fok) {
+        if events.is_empty() && budget.is_none_or(gets_nothing_back) {
             return;
         }
         let mut taken = Taken::default();
         let mut triggered = events.len();
+        let by_value = self.symbols.at(slot).spec.fees_are_of_value();
         for (at, event) in events.iter().enumerate() {
             match *event {
                 Event::Trade {
+                    price,
                     size,
+                    maker_uid,
+                    maker_user,
+                    maker_completed,
                     taker_completed,
+                    bidder_hold_price: hold,
+                    taker_action,
                     ..
                 } => {
-                    own.note_trade(size, taker_completed);
-                    self.settle_trade(slot, event, &mut taken);
+                    taken.note(price, size, hold, taker_action);
+                    own.note_trade(taker_completed);
+                    let maker = (maker_user, maker_uid);
+                    let trade = (price, size, hold, maker_completed);
+                    self.settle_a_maker((slot, by_value), maker, taker_action, trade, &mut taken);
                 }
                 Event::Reject {
                     size,
-                    bidder_hold_price,
+                    bidder_hold_price: hold,
                     ..
                 } => {
-                    own.note_lots(size);
-                    if budget.is_some() {
-                        taken.rejected += i128::from(size);
-                    } else if let Some(place) = place {
+                    own.note_rejected(size);
+                    match (budget, place) {
+                        (Some(_), _) => taken.rejected += i128::from(size),
                         // Quirk: this is too much for an IOC_BUDGET BID that is not filled.
-                        let owner = (UserHint::UNKNOWN, uid);
-                        let lots = (size, bidder_hold_price);
-                        self.give_back(slot, owner, place.action, lots, false);
+                        (_, Some(place)) => self.reject(slot, uid, place.action, (size, hold)),
+                        _ => {}
                     }
                 }
                 Event::Reduce {
@@ -146,35 +152,29 @@ impl Risk {
                 Event::Uncrossed { .. } | Event::Refilled { .. } => {}
             }
         }
-        self.settle_taker((slot, uid), budget, &taken, own.is_gone());
-        if triggered < events.len() {
-            self.settle_triggered(slot, &events[triggered..]);
-        }
+        self.settle_taker((slot, uid), budget, &taken, own.is_gone(taken.lots));
+        self.settle_triggered(slot, &events[triggered..]);
     }
 
-    #[inline]
-    fn settle_trade(&mut self, slot: u32, event: &Event, taken: &mut Taken) {
-        let Event::Trade {
-            price,
-            size,
-            maker_uid,
-            maker_user,
-            maker_completed,
-            bidder_hold_price: hold,
-            taker_action,
-            ..
-        } = *event
-        else {
-            return;
-        };
-        taken.note(price, size, hold, taker_action);
-        let spec = &self.symbols.at(slot).spec;
-        if spec.fees_are_of_value() {
-            taken.maker_fees += spec.maker_fee_of(size, price);
+    fn reject(&mut self, slot: u32, uid: UserId, action: Action, lots: (i64, i64)) {
+        self.give_back(slot, (UserHint::UNKNOWN, uid), action, lots, false);
+    }
+
+    /// Adds the maker's fee where fees are of the value.
+    #[inline(always)]
+    fn settle_a_maker(
+        &mut self,
+        (slot, by_value): (u32, bool),
+        maker: Owner,
+        taker_action: Action,
+        trade: (i64, i64, i64, bool),
+        taken: &mut Taken,
+    ) {
+        if by_value {
+            taken.maker_fees += self.settle_maker_by_value(slot, maker, taker_action, trade);
+        } else {
+            self.settle_maker(slot, maker, taker_action, trade);
         }
-        let maker = (maker_user, maker_uid);
-        let trade = (price, size, hold, maker_completed);
-        self.settle_maker(slot, maker, taker_action, trade);
     }
 
     /// Amounts are computed in 64 bits. Where that fails, or a balance is below zero, it is done
@@ -192,10 +192,6 @@ impl Risk {
         }
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
-        if spec.fees_are_of_value() {
-            let trade = (price, size, hold, is_gone);
-            return self.settle_maker_by_value(slot, maker, taker_action, trade);
-        }
         let user = self.users.settled(maker);
         if is_gone {
             user.note_closed();
@@ -232,7 +228,7 @@ impl Risk {
         }
     }
 
-    /// The same where fees are a part of the value.
+    /// The same where fees are a part of the value; gives the maker's fee, whoever owns the maker.
     #[inline(never)]
     fn settle_maker_by_value(
         &mut self,
@@ -240,12 +236,16 @@ impl Risk {
         maker: Owner,
         taker_action: Action,
         (price, size, hold, is_gone): (i64, i64, i64, bool),
-    ) {
+    ) -> i128 {
         let symbol = self.symbols.at(slot);
         let spec = &symbol.spec;
         let lots = i128::from(size);
         let value = lots * i128::from(price) * i128::from(spec.quote_scale);
-        let paid = value + spec.maker_fee_of(size, price);
+        let fee = spec.maker_fee_of(size, price);
+        if !self.share.owns(maker.1) {
+            return fee;
+        }
+        let paid = value + fee;
         let (quote, base) = match taker_action {
             Action::Ask => (
                 lots * spec.held_per_lot(hold) - paid,
@@ -263,6 +263,7 @@ impl Risk {
             let balance = user.balance_mut(spec.base_currency);
             self.ledger.pay_exactly(symbol.base, balance, base);
         }
+        fee
     }
 
     /// `budget`: a buyer's new order for whose whole size a budget is held.
@@ -340,6 +341,11 @@ const fn needs_events(command: &Command) -> bool {
         Command::Place(place) => !matches!(place.order_type, OrderType::IocBudget),
         _ => false,
     }
+}
+
+/// Quirk: a FOK_BUDGET of no size that could be filled gets nothing back.
+const fn gets_nothing_back(place: &Place) -> bool {
+    matches!(place.order_type, OrderType::FokBudget)
 }
 
 impl Rules {
