@@ -6,8 +6,8 @@ use std::hint::black_box;
 
 use counts::venue::{self, RESERVE, SYMBOL, behind, setup};
 use thalweg_exchange::{
-    Action, Command, ConditionalOrder, Events, OrderId, OrderType, Place, ResultCode, State,
-    SymbolType, UserId, apply, apply_batch,
+    Action, Command, ConditionalOrder, CurrencyId, Events, OrderId, OrderType, Place, ResultCode,
+    State, SymbolId, SymbolSpec, SymbolType, UserId, apply, apply_batch,
 };
 use thalweg_measure::random::SplitMix;
 
@@ -37,6 +37,11 @@ pub(super) fn add(cases: &mut Cases) {
     add("trade-1-beside-stop", || sweep_beside(stop()));
     add("sweep-10", || sweep(10));
     add("sweep-50", || sweep(50));
+    add("place-rest-8-currencies", place_of_many);
+    add("place-rest-futures-held", place_beside_futures);
+    add("trade-1-8-currencies", || {
+        sweep_in(Exchange::of(&with_accounts_before(8)), 1)
+    });
     add("futures-place", || place_rest(SymbolType::Futures));
     add("futures-move", || move_order(SymbolType::Futures));
     add("mix-1024", || mix(None));
@@ -53,21 +58,27 @@ pub(super) struct Exchange {
 
 impl Exchange {
     pub(super) fn new(symbol_type: SymbolType) -> Self {
+        Self::of(&setup(symbol_type, USERS))
+    }
+
+    fn of(setup: &[Command]) -> Self {
         let mut exchange = Self {
             state: State::default(),
             events: Events::with_capacity(1024),
         };
-        let setup = setup(symbol_type, USERS);
         setup.iter().for_each(|command| exchange.apply(command));
         exchange
     }
 
     /// With room for so many orders: they were there, and were cancelled.
     pub(super) fn with_room(symbol_type: SymbolType, orders: u64) -> Self {
-        let mut exchange = Self::new(symbol_type);
-        (0..orders).for_each(|number| exchange.apply(&ask(number)));
-        (0..orders).for_each(|number| exchange.apply(&cancel_of(number)));
-        exchange
+        Self::new(symbol_type).make_room(orders)
+    }
+
+    fn make_room(mut self, orders: u64) -> Self {
+        (0..orders).for_each(|number| self.apply(&ask(number)));
+        (0..orders).for_each(|number| self.apply(&cancel_of(number)));
+        self
     }
 
     fn place_beside(&mut self, order: Option<ConditionalOrder>) {
@@ -108,8 +119,62 @@ fn cancel_of(number: u64) -> Command {
     }
 }
 
+/// The usual setup, with users who have balances in so many currencies, those of the symbol last.
+fn with_accounts_before(currencies: i32) -> Vec<Command> {
+    let mut setup = setup(SymbolType::CurrencyPair, USERS);
+    for command in &mut setup {
+        if let Command::AddAccounts(accounts) = command {
+            let mut more = accounts.to_vec();
+            for account in &mut more {
+                let others = 3 - currencies..=0;
+                account
+                    .balances
+                    .extend(others.map(|id| (CurrencyId(id), 1)));
+            }
+            *accounts = more.into();
+        }
+    }
+    setup
+}
+
+fn place_of_many() -> Work {
+    place_in(Exchange::of(&with_accounts_before(8)).make_room(ROUNDS))
+}
+
+/// Every user has an order in futures of the same currency, too.
+fn place_beside_futures() -> Work {
+    const FUTURES: SymbolId = SymbolId(8);
+    let mut setup = setup(SymbolType::CurrencyPair, USERS);
+    for mut command in venue::setup(SymbolType::Futures, USERS) {
+        match &mut command {
+            Command::AddSymbols(specs) => {
+                let spec = SymbolSpec {
+                    id: FUTURES,
+                    quote_currency: venue::BASE,
+                    ..specs[0]
+                };
+                setup.push(Command::AddSymbols([spec].into()));
+            }
+            Command::SetPriceBand { symbol, .. } => {
+                *symbol = FUTURES;
+                setup.push(command);
+            }
+            _ => {}
+        }
+    }
+    for number in 0..USERS as u64 {
+        let place = place(number, Action::Ask, behind(Action::Ask, 1), 1);
+        let symbol = FUTURES;
+        setup.push(Command::Place(Place { symbol, ..place }));
+    }
+    place_in(Exchange::of(&setup).make_room(ROUNDS))
+}
+
 fn place_rest(symbol_type: SymbolType) -> Work {
-    let mut exchange = Exchange::with_room(symbol_type, ROUNDS);
+    place_in(Exchange::with_room(symbol_type, ROUNDS))
+}
+
+fn place_in(mut exchange: Exchange) -> Work {
     let mut next = 0;
     rounds(move |_| {
         exchange.apply(&ask(next));
@@ -121,11 +186,7 @@ fn place_rest(symbol_type: SymbolType) -> Work {
 fn place_kept() -> Work {
     let mut exchange = Exchange::with_room(SymbolType::CurrencyPair, ROUNDS);
     exchange.apply(&cancel_all_of(uid(0)));
-    let mut next = 0;
-    rounds(move |_| {
-        exchange.apply(&ask(next));
-        next += 1;
-    })
+    place_in(exchange)
 }
 
 fn cancel_kept() -> Work {

@@ -10,9 +10,9 @@ use std::collections::BTreeSet;
 pub(crate) use self::ahead::Step;
 pub(crate) use self::shards::{Reach, put_in_order};
 use crate::book::Book;
-use crate::command::{Command, SymbolSpec};
+use crate::command::{Command, Place, SymbolSpec};
 use crate::event::{Events, UserHint};
-use crate::ids::SymbolId;
+use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 use crate::slab::Slab;
@@ -101,23 +101,33 @@ impl Matching {
                 symbol,
                 order_id,
                 price,
-            } => {
-                let slot = self.slot(symbol);
-                match self.books.get_mut(slot) {
-                    Some(book) => {
-                        book.move_order((uid, order_id), price, checked, &self.rules, events)
-                    }
-                    None => ResultCode::MatchingInvalidOrderBookId,
-                }
-            }
-            Command::Place(ref place) => {
-                self.in_book(place.symbol, events, |book, rules, events| {
-                    if checked != ResultCode::ValidForMatchingEngine {
-                        return checked;
-                    }
-                    book.place(place, user, rules, events)
-                })
-            }
+            } => self.move_order(symbol, (uid, order_id), price, checked, events),
+            Command::Place(ref place) => self.place(place, checked, user, events),
+            Command::Cancel {
+                uid,
+                symbol,
+                order_id,
+            } => self.cancel(symbol, (uid, order_id), events),
+            Command::Reduce {
+                uid,
+                symbol,
+                order_id,
+                by,
+            } => self.reduce(symbol, (uid, order_id), by, events),
+            _ => self.execute_other(command, checked, user, events),
+        }
+    }
+
+    /// The same of a command that has no function of its own below; `events` are cleared.
+    #[inline(never)]
+    pub(crate) fn execute_other(
+        &mut self,
+        command: &Command,
+        checked: ResultCode,
+        user: UserHint,
+        events: &mut Events,
+    ) -> ResultCode {
+        match *command {
             Command::Amend(ref amend) => {
                 self.in_book(amend.symbol, events, |book, rules, events| {
                     if checked != ResultCode::ValidForMatchingEngine {
@@ -127,23 +137,67 @@ impl Matching {
                 })
             }
             Command::PlaceWith(ref order) => self.place_with(order, checked, user, events),
-            Command::Cancel {
-                uid,
-                symbol,
-                order_id,
-            } => self.in_book(symbol, events, |book, _, events| {
-                book.cancel((uid, order_id), events)
-            }),
-            Command::Reduce {
-                uid,
-                symbol,
-                order_id,
-                by,
-            } => self.in_book(symbol, events, |book, _, events| {
-                book.reduce((uid, order_id), by, events)
-            }),
             _ => self.administer(command, checked, events),
         }
+    }
+
+    /// Executes a new order after its check; `events` are cleared.
+    #[inline(always)]
+    pub(crate) fn place(
+        &mut self,
+        place: &Place,
+        checked: ResultCode,
+        user: UserHint,
+        events: &mut Events,
+    ) -> ResultCode {
+        self.in_book(place.symbol, events, |book, rules, events| {
+            if checked != ResultCode::ValidForMatchingEngine {
+                return checked;
+            }
+            book.place(place, user, rules, events)
+        })
+    }
+
+    /// The same of a move.
+    #[inline(always)]
+    pub(crate) fn move_order(
+        &mut self,
+        symbol: SymbolId,
+        order: (UserId, OrderId),
+        price: i64,
+        checked: ResultCode,
+        events: &mut Events,
+    ) -> ResultCode {
+        let slot = self.slot(symbol);
+        match self.books.get_mut(slot) {
+            Some(book) => book.move_order(order, price, checked, &self.rules, events),
+            None => ResultCode::MatchingInvalidOrderBookId,
+        }
+    }
+
+    /// The same of a cancel.
+    #[inline(always)]
+    pub(crate) fn cancel(
+        &mut self,
+        symbol: SymbolId,
+        order: (UserId, OrderId),
+        events: &mut Events,
+    ) -> ResultCode {
+        self.in_book(symbol, events, |book, _, events| book.cancel(order, events))
+    }
+
+    /// The same of a reduction.
+    #[inline(always)]
+    pub(crate) fn reduce(
+        &mut self,
+        symbol: SymbolId,
+        order: (UserId, OrderId),
+        by: i64,
+        events: &mut Events,
+    ) -> ResultCode {
+        self.in_book(symbol, events, |book, _, events| {
+            book.reduce(order, by, events)
+        })
     }
 
     /// Runs a command in the book of its symbol, and for a futures symbol tells how that stands.

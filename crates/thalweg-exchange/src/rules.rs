@@ -94,6 +94,14 @@ impl Rules {
         self.with_margin_trading(true) == Self::MENDED
     }
 
+    /// True where what an order could lose beyond its hold may hang on orders before it.
+    pub(crate) const fn remember_orders(&self) -> bool {
+        !(self.fill_ioc_budget
+            && self.refuse_not_positive
+            && self.refuse_maker_fee_over_taker
+            && self.refuse_moved_ask_under_fee)
+    }
+
     /// The same rules with margin trading on or off.
     #[must_use]
     pub const fn with_margin_trading(self, on: bool) -> Self {

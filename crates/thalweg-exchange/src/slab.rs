@@ -45,6 +45,12 @@ impl<T> Slab<T> {
         self.entries.get_mut(slot as usize)
     }
 
+    /// What is or was in a slot, if there is such a slot, to change it.
+    #[inline]
+    pub(crate) fn at_mut(&mut self, slot: usize) -> Option<&mut T> {
+        self.entries.get_mut(slot)
+    }
+
     /// Gives a slot back. It must not be free already.
     pub(crate) fn free(&mut self, slot: u32) {
         debug_assert!(self.free.len() > 64 || !self.free.contains(&slot));

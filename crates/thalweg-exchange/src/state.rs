@@ -1,7 +1,8 @@
 //! The whole exchange, and the one function that changes it.
 
-use crate::command::Command;
-use crate::event::Events;
+use crate::command::{Command, Place};
+use crate::event::{Events, UserHint};
+use crate::ids::{OrderId, SymbolId, UserId};
 use crate::matching::{Matching, Step};
 use crate::result_code::ResultCode;
 use crate::risk::Risk;
@@ -49,12 +50,120 @@ impl Default for State {
 /// assert_eq!(code, ResultCode::UserMgmtUserAlreadyExists);
 /// assert!(events.is_empty());
 /// ```
-#[inline]
+#[inline(always)]
 pub fn apply(state: &mut State, command: &Command, events: &mut Events) -> ResultCode {
-    let (checked, user) = state.risk.check_hinted(command);
-    let result = state.matching.execute_for(command, checked, user, events);
-    state.risk.settle(command, result, events);
-    result
+    match *command {
+        Command::Place(ref place) => state.place(place, command, events),
+        Command::Move {
+            uid,
+            symbol,
+            order_id,
+            price,
+        } => state.move_order((uid, order_id), (symbol, price), command, events),
+        Command::Cancel {
+            uid,
+            symbol,
+            order_id,
+        } => state.cancel((uid, order_id), symbol, command, events),
+        Command::Reduce {
+            uid,
+            symbol,
+            order_id,
+            by,
+        } => state.reduce((uid, order_id), (symbol, by), command, events),
+        _ => state.apply_other(command, events),
+    }
+}
+
+/// Each of the usual commands has a way of its own, so that what a command is is asked once. All
+/// are check, execution and settlement, as the stages of a pipeline do them.
+impl State {
+    #[inline(never)]
+    fn apply_other(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        let (checked, user) = self.risk.check_other(command);
+        events.clear();
+        let result = self.matching.execute_other(command, checked, user, events);
+        self.risk.settle_closely(command, result, events);
+        result
+    }
+
+    #[inline(never)]
+    fn place(&mut self, place: &Place, command: &Command, events: &mut Events) -> ResultCode {
+        let Some(owner) = self.risk.place_calmly::<true>(place) else {
+            return self.place_otherwise(place, command, events);
+        };
+        events.clear();
+        let checked = ResultCode::ValidForMatchingEngine;
+        let user = UserHint(owner);
+        let result = self.matching.place(place, checked, user, events);
+        self.risk.settle_place(place, command, result, events);
+        result
+    }
+
+    #[inline(never)]
+    fn place_otherwise(
+        &mut self,
+        place: &Place,
+        command: &Command,
+        events: &mut Events,
+    ) -> ResultCode {
+        let (checked, user) = self.risk.check_other(command);
+        events.clear();
+        let result = self.matching.place(place, checked, user, events);
+        self.risk.settle_place(place, command, result, events);
+        result
+    }
+
+    #[inline(never)]
+    fn move_order(
+        &mut self,
+        order: (UserId, OrderId),
+        (symbol, price): (SymbolId, i64),
+        command: &Command,
+        events: &mut Events,
+    ) -> ResultCode {
+        let checked = if self.risk.passes_move(order.0, symbol, price) {
+            ResultCode::ValidForMatchingEngine
+        } else {
+            self.risk.check_other(command).0
+        };
+        events.clear();
+        let books = &mut self.matching;
+        let result = books.move_order(symbol, order, price, checked, events);
+        let owner = (order.0, symbol);
+        self.risk.settle_move(owner, command, result, events);
+        result
+    }
+
+    #[inline(never)]
+    fn cancel(
+        &mut self,
+        order: (UserId, OrderId),
+        symbol: SymbolId,
+        command: &Command,
+        events: &mut Events,
+    ) -> ResultCode {
+        events.clear();
+        let result = self.matching.cancel(symbol, order, events);
+        let owner = (order.0, symbol);
+        self.risk.settle_reduced(owner, command, result, events);
+        result
+    }
+
+    #[inline(never)]
+    fn reduce(
+        &mut self,
+        order: (UserId, OrderId),
+        (symbol, by): (SymbolId, i64),
+        command: &Command,
+        events: &mut Events,
+    ) -> ResultCode {
+        events.clear();
+        let result = self.matching.reduce(symbol, order, by, events);
+        let owner = (order.0, symbol);
+        self.risk.settle_reduced(owner, command, result, events);
+        result
+    }
 }
 
 /// How many commands before its turn a command's memory is asked for, step by step: far enough for

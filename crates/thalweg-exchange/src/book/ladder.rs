@@ -289,7 +289,7 @@ impl Ladder {
     ///
     /// The most frequent command of all, so without branches on what cannot be foreseen: the side,
     /// and whether a level is left empty.
-    #[inline]
+    #[inline(always)]
     pub(super) fn shift(&mut self, slot: u32, price: i64) -> bool {
         let ticks = self.occupied.as_mut_slice();
         let nodes = self.nodes.as_mut_slice();

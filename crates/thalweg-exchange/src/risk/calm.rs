@@ -2,11 +2,11 @@
 //! money. Everything else is looked at closely, in the modules beside this one, which also say what
 //! the answer is here: this one only comes to it sooner.
 //!
-//! A price is *calm* in a pair's symbol if it is above zero, not above every price seen there
-//! before, inside the symbol's price band, not under the fees where an ask may be moved under them,
-//! and if nothing is the matter with the symbol: it is not halted, its maker fee is not above its
-//! taker fee, and no order of negative size was ever accepted. All of that is one range, kept with
-//! the symbol.
+//! A price is *calm* in a pair's symbol if it is above zero, inside the symbol's price band, not
+//! under the fee of an ask, where orders are [remembered](Symbol::remembers) not above every price
+//! seen there before, and if nothing is the matter with the symbol: it is not halted, its maker fee
+//! is not above its taker fee, and no order of negative size was ever accepted. All of that is one
+//! range, kept with the symbol.
 //!
 //! *A move* to a calm price passes: its exposure is nothing, nothing new is seen, and only the
 //! status of its owner is left. As long as no user was ever removed, that need not be looked at:
@@ -15,19 +15,21 @@
 //! owns no order, so matching refuses the move whatever is answered here.
 //!
 //! *A new order* without a budget passes at a calm price if its size is above zero, its reserve
-//! price was seen too, and its owner is active, has no record in futures, and has the money: again
-//! its exposure is nothing, and as no balance falls below zero no total has to be told.
+//! price covers a bid and, where orders are remembered, was seen too, and its owner is active and
+//! has the money, beyond what one record in covered futures locks: again its exposure is nothing,
+//! and as no balance falls below zero no total has to be told. In a *swift* symbol, which remembers
+//! nothing and whose fees are per lot, that is done in place.
 //!
 //! *In futures* a price is calm if it is above zero and inside the band of a symbol that is not
 //! halted: then a move of an active user's order is up to the ledger's bound alone, and a new order
 //! without a budget to that and the margin.
 
 use super::Risk;
-use super::symbol::Symbol;
-use super::user::UserStatus;
-use crate::command::{Command, OrderType, Place};
+use super::symbol::{Symbol, Symbols};
+use super::user::{User, UserStatus};
+use crate::command::{Action, OrderType, Place};
 use crate::event::Event;
-use crate::ids::{SymbolId, UserId};
+use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::rules::Rules;
 
 /// A range of prices; empty where nothing is calm.
@@ -36,14 +38,21 @@ pub(super) struct Calm {
     low: i64,
     /// How many prices there are from `low` on.
     prices: u64,
-    /// The lowest price at which a lot brings in the taker fee.
-    ask_floor: i64,
 }
 
 impl Calm {
     #[inline]
-    const fn holds(&self, price: i64) -> bool {
+    pub(super) const fn holds(&self, price: i64) -> bool {
         price.wrapping_sub(self.low).cast_unsigned() < self.prices
+    }
+
+    const fn within(may_be: bool, low: i64, high: i64) -> Self {
+        let prices = if may_be && low <= high {
+            (high - low).unsigned_abs() + 1
+        } else {
+            0
+        };
+        Self { low, prices }
     }
 }
 
@@ -56,62 +65,65 @@ impl Symbol {
         } else {
             lowest_price(self.fee_max(), spec.quote_scale).max(1)
         };
-        let low = floor.max(self.gate.low());
+        let low = floor.max(spec.lowest_ask()).max(self.gate.low());
         // A price times its scale fits, too.
-        let seen = i64::try_from(self.price_max()).unwrap_or(i64::MAX);
-        let high = seen.min(self.gate.high()).min(i64::MAX / spec.quote_scale);
+        let mut high = self.gate.high().min(i64::MAX / spec.quote_scale);
+        if self.remembers {
+            high = high.min(i64::try_from(self.price_max()).unwrap_or(i64::MAX));
+        }
         let may_be = !self.gate.is_auction()
             && self.is_pair()
             && !self.is_inverted()
             && spec.maker_fee <= spec.taker_fee;
-        self.calm = Calm {
-            low,
-            prices: if may_be && low <= high {
-                (high - low).unsigned_abs() + 1
-            } else {
-                0
-            },
-            ask_floor: spec.lowest_ask(),
-        };
+        self.calm = Calm::within(may_be, low, high);
         let (low, high) = (self.gate.low().max(1), self.gate.high());
         let has_band = !rules.cover_futures || self.gate.has_band();
         let is_open = !self.gate.is_auction();
-        if is_open && self.is_futures() && rules.margin_trading && low <= high && has_band {
-            self.calm_futures = Calm {
-                low,
-                prices: (high - low).unsigned_abs() + 1,
-                ask_floor: 0,
-            };
-        } else {
-            self.calm_futures = Calm::default();
-        }
+        let may_be = is_open && self.is_futures() && rules.margin_trading && has_band;
+        self.calm_futures = Calm::within(may_be, low, high);
     }
 
     /// What a new order holds of the currency of its side, if it is calm in all that does not
-    /// concern its owner.
-    #[inline]
-    fn calm_hold(&self, place: &Place) -> Option<i64> {
-        let is_calm = self.calm.holds(place.price)
-            && place.size > 0
-            && place.reserve_price.unsigned_abs() <= self.price_max();
-        if !(is_plain(place) && is_calm) {
+    /// concern its owner. `SWIFT`: the symbol is.
+    #[inline(always)]
+    fn calm_hold<const SWIFT: bool>(&self, place: &Place) -> Option<i64> {
+        let Place {
+            action,
+            price,
+            reserve_price: reserve,
+            size,
+            ..
+        } = *place;
+        // Which side it is cannot be foreseen.
+        let is_paid_for = (reserve >= price) | (action == Action::Ask);
+        if !(self.calm.holds(price) && size > 0 && is_paid_for && is_plain(place)) {
             return None;
         }
-        // Both sides at once: which one it is cannot be foreseen.
-        let side = place.action as usize;
-        let above = [place.price, place.reserve_price][side];
-        let floor = [self.calm.ask_floor, place.price][side];
-        let hold = self.money(place.action, place.size, place.reserve_price)?;
-        (above >= floor).then_some(hold)
+        if SWIFT {
+            return self.plain_money(action, size, reserve);
+        }
+        let is_new = self.remembers && reserve.unsigned_abs() > self.price_max();
+        if is_new {
+            return None;
+        }
+        self.money(action, size, reserve)
     }
 }
 
 impl Risk {
-    /// Whether a move passes, as far as it takes nothing but a look at the price.
-    #[inline]
-    pub(super) fn pair_move_is_calm(&self, symbol: SymbolId, price: i64) -> bool {
-        let slot = self.symbols.near(symbol);
-        slot.is_some_and(|slot| self.symbols.at(slot).calm.holds(price)) && !self.users.lost_any()
+    /// Whether a move passes, as far as it takes nothing but a look at the price, and of covered
+    /// futures at its user.
+    #[inline(always)]
+    pub(crate) fn passes_move(&mut self, uid: UserId, symbol: SymbolId, price: i64) -> bool {
+        let Some(symbol) = self.symbols.near_ref(symbol) else {
+            return false;
+        };
+        if symbol.calm.holds(price) && !self.users.lost_any() {
+            return true;
+        }
+        symbol.calm_futures.holds(price)
+            && self.rules.cover_futures
+            && self.users.near_active(uid).is_some()
     }
 
     /// Whether a move passes without a closer look.
@@ -135,51 +147,79 @@ impl Risk {
         !self.rules.refuse_suspended || is_active(uid)
     }
 
-    /// Accepts a new order, of an owner and in a symbol of these slots, and holds the money for it,
-    /// if that needs no closer look.
+    /// Accepts a new order and holds the money for it, if that needs no closer look, and says
+    /// where its owner is.
     #[inline(always)]
-    pub(super) fn place_calmly(&mut self, place: &Place, owner: u32, symbol: u32) -> bool {
-        let symbol = self.symbols.at_mut(symbol);
-        let Some(hold) = symbol.calm_hold(place) else {
-            return false;
+    pub(crate) fn place_calmly<const SWIFT: bool>(&mut self, place: &Place) -> Option<u32> {
+        let (owner, user) = if SWIFT {
+            self.users.near_active(place.uid)?
+        } else {
+            self.users.active(place.uid)?
         };
-        let user = self.users.at_mut(owner);
-        if user.status != UserStatus::Active
-            || place.size > self.calm_limits.order_size
-            || user.open >= self.calm_limits.open_orders
-            || !user.is_simple()
-        {
-            return false;
+        let slot = if SWIFT {
+            self.symbols.near(place.symbol)?
+        } else {
+            self.symbols.slot(place.symbol)?
+        };
+        let symbol = self.symbols.get_at(slot)?;
+        if SWIFT && !symbol.is_swift {
+            return None;
         }
-        let spec = &symbol.spec;
-        let currency = [spec.base_currency, spec.quote_currency][place.action as usize];
-        match user.near_balance_mut(currency) {
-            Some(balance) if *balance >= hold => *balance -= hold,
-            _ => return false,
+        let hold = symbol.calm_hold::<SWIFT>(place)?;
+        if place.size > self.calm_limits.order_size || user.open >= self.calm_limits.open_orders {
+            return None;
         }
+        let currency = symbol.currencies[place.action as usize];
+        let locked = if user.is_simple() {
+            0
+        } else {
+            locked_calmly(user, &self.symbols, currency, &self.rules)?
+        };
+        let balance = user.near_balance_mut(currency)?;
+        let left = balance.checked_sub(hold)?;
+        if left < locked {
+            return None;
+        }
+        *balance = left;
         user.open += 1;
-        symbol.note_calm_lots(place.size);
-        true
+        if !SWIFT && symbol.remembers {
+            self.symbols.at_mut(slot).note_calm_lots(place.size);
+        }
+        Some(owner)
     }
 
-    /// Whether a new order in futures, of an owner and in a symbol of these slots, is up to its
-    /// owner's margin and the ledger's bound alone.
-    #[inline]
-    pub(super) fn futures_are_calm(&self, place: &Place, owner: u32, symbol: u32) -> bool {
-        self.symbols.at(symbol).calm_futures.holds(place.price)
-            && place.size > 0
-            && is_plain(place)
-            && self.is_within_limits(place, self.users.at(owner))
+    /// Accepts a new order in covered futures of an owner who has no other record, and for whom
+    /// nothing waits, if that needs no closer look, and says where the owner is.
+    #[inline(always)]
+    pub(super) fn place_in_futures_calmly(&mut self, place: &Place) -> Option<u32> {
+        let (owner, user) = self.users.active(place.uid)?;
+        let slot = self.symbols.near(place.symbol)?;
+        let symbol = self.symbols.at(slot);
+        let is_calm = symbol.calm_futures.holds(place.price) && place.size > 0 && is_plain(place);
+        if !is_calm
+            || !self.rules.cover_futures
+            || place.size > self.calm_limits.order_size
+            || user.open >= self.calm_limits.open_orders
+            || user.has_limits()
+        {
+            return None;
+        }
+        let balance = user.near_balance(symbol.spec.quote_currency)?;
+        let position = user.only_position(place.symbol)?;
+        let pending = position.covered_pending(place, symbol, balance)?;
+        *position.pending(place.action) = pending;
+        user.open += 1;
+        Some(owner)
     }
 
     /// Gives back what was held for lots that one order in a pair was reduced by, if its owner is
     /// where the event says and no total has to be told.
     #[inline(always)]
-    pub(super) fn reduce_calmly(&mut self, command: &Command, events: &[Event]) -> bool {
-        let (Command::Cancel { uid, symbol, .. } | Command::Reduce { uid, symbol, .. }) = *command
-        else {
-            return false;
-        };
+    pub(super) fn reduce_calmly(
+        &mut self,
+        (uid, symbol): (UserId, SymbolId),
+        events: &[Event],
+    ) -> bool {
         let [
             Event::Reduce {
                 size,
@@ -193,22 +233,18 @@ impl Risk {
         else {
             return false;
         };
-        let Some(slot) = self.symbols.near(symbol) else {
+        let Some(symbol) = self.symbols.near_mut(symbol) else {
             return false;
         };
-        let symbol = self.symbols.at(slot);
-        let Some(owner) = self.users.near_hint(user, uid) else {
+        let Some(user) = self.users.hinted_mut(user, uid) else {
             return false;
         };
-        let user = self.users.at_mut(owner);
-        let spec = &symbol.spec;
-        let currency = [spec.base_currency, spec.quote_currency][action as usize];
-        if let Some(amount) = symbol.money(action, size, bidder_hold_price)
-            && let Some(balance) = user.near_balance_mut(currency)
+        if symbol.is_plain
+            && self.share.is_whole()
+            && let Some(amount) = symbol.plain_money(action, size, bidder_hold_price)
+            && let Some(balance) = user.near_balance_mut(symbol.currencies[action as usize])
             && let Some(sum) = balance.checked_add(amount)
             && (*balance | sum) >= 0
-            && symbol.is_pair()
-            && self.share.is_whole()
         {
             *balance = sum;
             if completed {
@@ -218,6 +254,28 @@ impl Risk {
         }
         false
     }
+}
+
+/// What must stay of a balance for the owner's futures, if there is one record and nothing waits.
+#[inline(never)]
+fn locked_calmly(
+    user: &User,
+    symbols: &Symbols,
+    currency: CurrencyId,
+    rules: &Rules,
+) -> Option<i64> {
+    if user.has_limits() || !rules.cover_futures {
+        return None;
+    }
+    let position = user.sole_position()?;
+    if position.currency != currency {
+        return Some(0);
+    }
+    Some(
+        position
+            .asked_in_64_bits(symbols.at(position.slot), 0, 0)?
+            .max(0),
+    )
 }
 
 /// True of an order whose price is a limit, and whose flags fit its type whatever they are.
@@ -236,12 +294,12 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::command::{Action, SymbolSpec};
+    use crate::command::SymbolSpec;
     use crate::ids::OrderId;
     use crate::order_terms::OrderFlags;
     use crate::risk::gate::{Gate, TradingLimits};
     use crate::risk::ledger::Ledger;
-    use crate::risk::symbol::{Exposure, Symbols};
+    use crate::risk::symbol::Exposure;
     use crate::risk::trading::hold;
 
     type Terms = (i64, i64, i64, bool, u8);
@@ -297,12 +355,17 @@ mod tests {
                 symbol.note_place(&place(terms), &rules);
             }
             let next = place(next);
+            prop_assert_eq!(symbol.remembers, !mended);
+            prop_assert_eq!(symbol.is_swift, mended);
             if symbol.calm.holds(next.price) {
-                prop_assert!(next.price.unsigned_abs() <= symbol.price_max());
+                prop_assert!(mended || next.price.unsigned_abs() <= symbol.price_max());
                 prop_assert!(symbol.gate.check(next.price, true).is_ok());
                 prop_assert_eq!(symbol.quirks_of_move(next.price, &rules), Exposure::default());
             }
-            if let Some(amount) = symbol.calm_hold(&next) {
+            if mended {
+                prop_assert_eq!(symbol.calm_hold::<true>(&next), symbol.calm_hold::<false>(&next));
+            }
+            if let Some(amount) = symbol.calm_hold::<false>(&next) {
                 prop_assert_eq!(symbol.quirks_of_place(&next, &rules), Exposure::default());
                 prop_assert_eq!(symbol.loss_of_budget_ask(&next, &rules), 0);
                 prop_assert_eq!(hold(&spec, &next), Ok(amount));

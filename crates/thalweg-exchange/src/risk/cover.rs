@@ -74,6 +74,61 @@ impl Position {
         }
     }
 
+    /// What is asked for with so many lots more pending: the same, where 64 bits are enough for it.
+    #[inline]
+    pub(super) fn asked_in_64_bits(
+        &self,
+        symbol: &Symbol,
+        more_buys: i64,
+        more_sells: i64,
+    ) -> Option<i64> {
+        let spec = &symbol.spec;
+        let (low, high) = symbol.gate.band();
+        let width = high.checked_sub(low)?;
+        let side = self.direction as i64;
+        let open = self.open_volume * side;
+        let paid = (self.open_price_sum * side).checked_sub(self.profit)?;
+        let buys = self.pending_buy.checked_add(more_buys)?;
+        let sells = self.pending_sell.checked_add(more_sells)?;
+        let loss = |lots: i64, price: i64| {
+            let worth = open.checked_mul(price)?;
+            paid.checked_sub(worth)?
+                .checked_add(lots.checked_mul(width)?)
+        };
+        let loss = loss(buys, low)?.max(loss(sells, high)?);
+        let (bought, sold) = (buys.checked_add(open)?, sells.checked_sub(open)?);
+        // Most lots that can be opened.
+        let opens = if open >= 0 {
+            buys.checked_add(sold.max(0))?
+        } else {
+            sells.checked_add(bought.max(0))?
+        };
+        let fees = symbol.fee_in_band().checked_mul(opens)?;
+        let margin = spec.margin_buy.checked_mul(bought)?;
+        let margin = margin.max(spec.margin_sell.checked_mul(sold)?);
+        loss.max(margin).checked_add(fees)
+    }
+
+    /// Lots pending on an order's side with the order, if its owner has nothing but this record and
+    /// a balance that is enough for both.
+    #[inline(always)]
+    pub(super) fn covered_pending(
+        &self,
+        place: &Place,
+        symbol: &Symbol,
+        balance: i64,
+    ) -> Option<i64> {
+        let room = FUTURES_LOTS_MAX.checked_sub(self.most_open(place.action))?;
+        let (buys, sells, pending) = match place.action {
+            Action::Ask => (0, place.size, self.pending_sell),
+            Action::Bid => (place.size, 0, self.pending_buy),
+        };
+        if place.size > room || self.asked_in_64_bits(symbol, buys, sells)? > balance {
+            return None;
+        }
+        pending.checked_add(place.size)
+    }
+
     /// Open lots, below zero where they are sold.
     fn open(&self) -> i128 {
         self.direction.signed(self.open_volume.into())
@@ -151,17 +206,18 @@ impl Risk {
             Action::Ask => (0, place.size),
             Action::Bid => (place.size, 0),
         };
-        let today = position.cover(symbol, 0, 0);
         let then = position.cover(symbol, buys, sells);
+        let currency = symbol.spec.quote_currency;
+        let others = covers(user, &self.symbols, currency, Some(place.symbol));
+        if others.asked + then.asked <= i128::from(user.balance(currency)) {
+            return Ok(());
+        }
+        // Who is short may still do what asks for no more.
+        let today = position.cover(symbol, 0, 0);
         if then.asked <= today.asked && then.loss <= today.loss {
             return Ok(());
         }
-        let currency = symbol.spec.quote_currency;
-        let others = covers(user, &self.symbols, currency, Some(place.symbol));
-        if others.asked + then.asked > i128::from(user.balance(currency)) {
-            return Err(ResultCode::RiskNsf);
-        }
-        Ok(())
+        Err(ResultCode::RiskNsf)
     }
 
     /// Books what a trade made its owner win or lose, and the fee on what was opened, as far as

@@ -148,13 +148,6 @@ impl Taken {
 }
 
 impl Symbol {
-    /// The same as [`SymbolSpec::fee_held`] in 64 bits; `None` beyond.
-    #[inline(never)]
-    pub(super) fn fee_of_value_held(&self, price: i64) -> Option<i64> {
-        let value = price.checked_mul(self.spec.quote_scale)?;
-        i64::try_from(part(value.into(), self.spec.taker_fee)).ok()
-    }
-
     /// The most that a lot of futures can cost in fees inside the band.
     #[inline]
     pub(super) fn fee_in_band(&self) -> i64 {

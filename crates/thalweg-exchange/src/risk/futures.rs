@@ -8,7 +8,7 @@ use super::settlement::Owner;
 use super::symbol::{NO_CURRENCY, Symbol, Symbols};
 use super::user::{User, UserStatus};
 use crate::command::{Action, Command, OrderType, Place};
-use crate::event::{Event, Events, Moved, UserHint};
+use crate::event::{Event, Events, Moved, Standing, UserHint};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -164,30 +164,19 @@ impl Risk {
         user.is_some_and(|user| is_active(user) && self.may_move(symbol, user, price))
     }
 
-    /// Books a move in a futures symbol where nothing traded, if that is what the command did and
-    /// the symbol is found without a hash: of its lots, more or less is reserved.
+    /// Books that a command in covered futures changed how the book stands, and nothing else, if
+    /// the symbol is found without a hash.
     #[inline(always)]
-    pub(super) fn settle_futures_moved(&mut self, command: &Command, events: &Events) -> bool {
-        let Command::Move { symbol, price, .. } = *command else {
-            return false;
-        };
-        let (Some(standing), Some(slot)) = (events.standing(), self.symbols.near(symbol)) else {
-            return false;
-        };
-        let symbol = self.symbols.at_mut(slot);
-        let is_known = symbol.is_futures() && symbol.quote != NO_CURRENCY;
-        let is_plain = is_known && self.rules.margin_trading && self.share.is_whole();
-        let (Some(before), true) = (events.moved(), is_plain && events.is_empty()) else {
-            return false;
-        };
-        symbol.last = Some(LastPrices::of(standing));
-        if self.rules.cover_futures {
+    pub(super) fn stands_as(&mut self, symbol: SymbolId, standing: &Standing) -> bool {
+        if let Some(symbol) = self.symbols.near_mut(symbol)
+            && symbol.is_futures()
+            && self.rules.cover_futures
+            && self.rules.margin_trading
+        {
+            symbol.last = Some(LastPrices::of(standing));
             return true;
         }
-        let left = before.left;
-        let reserved = symbol.reserved(price, left) - symbol.reserved(before.price, left);
-        self.ledger.get_mut(symbol.quote).reserved += reserved;
-        true
+        false
     }
 
     /// Books what a command did in a futures symbol. Called for every command that succeeded there,

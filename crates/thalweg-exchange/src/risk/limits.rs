@@ -8,7 +8,7 @@
 use super::Risk;
 use super::ids::Ids;
 use super::settlement::Owner;
-use super::user::{User, UserStatus};
+use super::user::User;
 use crate::command::{Amend, Command, OrderType, Place, UserLimits};
 use crate::event::Event;
 use crate::ids::{OrderId, UserId};
@@ -330,14 +330,5 @@ impl Risk {
         {
             user.note_id(place.order_id);
         }
-    }
-
-    /// Whether an order of this owner is within the limits whatever its id is.
-    #[inline]
-    pub(super) fn is_within_limits(&self, place: &Place, user: &User) -> bool {
-        user.status == UserStatus::Active
-            && !user.has_limits()
-            && place.size <= self.calm_limits.order_size
-            && user.open < self.calm_limits.open_orders
     }
 }

@@ -89,6 +89,7 @@ mod removed;
 mod settlement;
 mod share;
 mod symbol;
+mod trades;
 mod trading;
 mod user;
 mod view;
@@ -170,51 +171,40 @@ impl Risk {
     /// spares settlement a look-up.
     #[inline]
     pub fn check_hinted(&mut self, command: &Command) -> (ResultCode, UserHint) {
-        let passes = ResultCode::ValidForMatchingEngine;
         match *command {
-            Command::Move { symbol, price, .. } if self.pair_move_is_calm(symbol, price) => {
-                (passes, UserHint::UNKNOWN)
+            Command::Move {
+                uid, symbol, price, ..
+            } if self.passes_move(uid, symbol, price) => {
+                (ResultCode::ValidForMatchingEngine, UserHint::UNKNOWN)
             }
-            Command::Cancel { .. } | Command::Reduce { .. } => (passes, UserHint::UNKNOWN),
+            Command::Cancel { .. } | Command::Reduce { .. } => {
+                (ResultCode::ValidForMatchingEngine, UserHint::UNKNOWN)
+            }
             Command::Place(ref place) => self.check_new(place, command),
             _ => self.check_other(command),
         }
     }
 
-    /// A new order. What is foreseen calls nothing, so that no register need be saved.
     #[inline(never)]
     fn check_new(&mut self, place: &Place, command: &Command) -> (ResultCode, UserHint) {
-        if let Some(owner) = self.users.near(place.uid)
-            && let Some(symbol) = self.symbols.near(place.symbol)
-            && self.place_calmly(place, owner, symbol)
-        {
-            return (ResultCode::ValidForMatchingEngine, UserHint(owner));
+        match self.place_calmly::<true>(place) {
+            Some(owner) => (ResultCode::ValidForMatchingEngine, UserHint(owner)),
+            None => self.check_other(command),
         }
-        self.check_other(command)
     }
 
     #[inline(never)]
-    fn check_other(&mut self, command: &Command) -> (ResultCode, UserHint) {
+    pub(crate) fn check_other(&mut self, command: &Command) -> (ResultCode, UserHint) {
         let passes = ResultCode::ValidForMatchingEngine;
         match *command {
             Command::Move {
                 uid, symbol, price, ..
             } if self.move_is_calm(uid, symbol, price) => return (passes, UserHint::UNKNOWN),
             Command::Place(ref place) => {
-                if let Some(owner) = self.users.slot(place.uid)
-                    && let Some(symbol) = self.symbols.slot(place.symbol)
-                {
-                    if self.futures_are_calm(place, owner, symbol) {
-                        let checked = self.check_place_futures(place, owner, symbol);
-                        if checked.is_ok() {
-                            self.users.at_mut(owner).note_opened();
-                        }
-                        let (Ok(code) | Err(code)) = checked;
-                        return (code, UserHint(owner));
-                    }
-                    if self.place_calmly(place, owner, symbol) {
-                        return (passes, UserHint(owner));
-                    }
+                let owner = self.place_in_futures_calmly(place);
+                let owner = owner.or_else(|| self.place_calmly::<false>(place));
+                if let Some(owner) = owner {
+                    return (passes, UserHint(owner));
                 }
             }
             _ => {}
@@ -224,12 +214,25 @@ impl Risk {
 
     #[cold]
     fn check_closely(&mut self, command: &Command) -> (ResultCode, UserHint) {
-        let (Ok(code) | Err(code)) = self.checked(command);
-        let owner = match command {
-            Command::Place(place) => self.users.slot(place.uid).map(UserHint),
-            _ => None,
-        };
+        let checked = self.checked(command);
+        let mut owner = None;
+        if let Command::Place(place) = command {
+            owner = self.users.slot(place.uid).map(UserHint);
+            if checked.is_ok() {
+                self.bring_near(place);
+            }
+        }
+        let (Ok(code) | Err(code)) = checked;
         (code, owner.unwrap_or_default())
+    }
+
+    /// Brings the balances that an accepted order in a pair is about near: the next one of its
+    /// owner may be about the same.
+    fn bring_near(&mut self, place: &Place) {
+        let symbol = self.symbols.get(place.symbol);
+        if let Some(symbol) = symbol.filter(|symbol| symbol.is_pair()) {
+            self.users.bring_near(place.uid, symbol.currencies);
+        }
     }
 
     fn checked(&mut self, command: &Command) -> Result<ResultCode, ResultCode> {

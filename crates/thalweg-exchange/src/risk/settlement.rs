@@ -22,7 +22,7 @@ pub(super) struct Taken {
     pub(super) hold: i64,
     pub(super) action: Option<Action>,
     /// Rejected lots of an order that holds a budget.
-    rejected: i128,
+    pub(super) rejected: i128,
     /// Σ of what the makers pay, less what they get, where fees are of the value.
     pub(super) maker_fees: i128,
 }
@@ -41,23 +41,30 @@ impl Risk {
     /// If the events are not those of this command after its check on this value.
     #[inline]
     pub fn settle(&mut self, command: &Command, result: ResultCode, events: &Events) {
-        // The usual case: of an order in a pair, nothing happened but that it rests, or moved.
-        if events.is_empty() && events.standing().is_none() && needs_events(command) {
-            return;
+        match *command {
+            Command::Place(ref place) => self.settle_place(place, command, result, events),
+            Command::Move { uid, symbol, .. } => {
+                self.settle_move((uid, symbol), command, result, events);
+            }
+            Command::Cancel { uid, symbol, .. } | Command::Reduce { uid, symbol, .. } => {
+                self.settle_reduced((uid, symbol), command, result, events);
+            }
+            _ => self.settle_closely(command, result, events),
         }
-        self.settle_told(command, result, events);
     }
 
     #[inline(never)]
-    fn settle_told(&mut self, command: &Command, result: ResultCode, events: &Events) {
+    pub(crate) fn settle_closely(
+        &mut self,
+        command: &Command,
+        result: ResultCode,
+        events: &Events,
+    ) {
         if let (Command::Amend(amend), true) = (command, result.is_refusal()) {
             self.settle_refused(amend, result);
         }
         // What matching rejected is refused, and has events.
-        if (result == ResultCode::Success || !events.is_empty())
-            && !self.reduce_calmly(command, events)
-            && !self.settle_futures_moved(command, events)
-        {
+        if result == ResultCode::Success || !events.is_empty() {
             self.settle_any(command, events);
         }
     }
@@ -90,7 +97,7 @@ impl Risk {
         &mut self,
         command: &Command,
         (slot, uid): (u32, UserId),
-        mut own: OwnOrder,
+        own: OwnOrder,
         events: &[Event],
     ) {
         let place = command.place();
@@ -98,7 +105,20 @@ impl Risk {
         if events.is_empty() && budget.is_none_or(gets_nothing_back) {
             return;
         }
-        let mut taken = Taken::default();
+        self.settle_rest_of_pair(command, (slot, uid), (own, Taken::default()), events);
+    }
+
+    /// The same after what was taken already.
+    #[inline(never)]
+    pub(super) fn settle_rest_of_pair(
+        &mut self,
+        command: &Command,
+        (slot, uid): (u32, UserId),
+        (mut own, mut taken): (OwnOrder, Taken),
+        events: &[Event],
+    ) {
+        let place = command.place();
+        let budget = place.filter(|place| self.rules.holds_budget(place));
         let mut triggered = events.len();
         let by_value = self.symbols.at(slot).spec.fees_are_of_value();
         for (at, event) in events.iter().enumerate() {
@@ -328,18 +348,6 @@ impl Risk {
             Action::Ask => i128::from(lots) * i128::from(spec.base_scale),
             Action::Bid => i128::from(lots) * spec.held_per_lot(hold),
         });
-    }
-}
-
-/// True where a command without events and without a standing leaves nothing to book. An amendment
-/// that is refused may have something to give back.
-#[inline]
-const fn needs_events(command: &Command) -> bool {
-    match command {
-        Command::Move { .. } | Command::Cancel { .. } | Command::Reduce { .. } => true,
-        // One of no size may have a budget to get back.
-        Command::Place(place) => !matches!(place.order_type, OrderType::IocBudget),
-        _ => false,
     }
 }
 

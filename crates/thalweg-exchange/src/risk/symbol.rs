@@ -7,7 +7,7 @@ use super::gate::Gate;
 use super::ledger::Ledger;
 use super::position::LastPrices;
 use crate::command::{Action, OrderType, Place, SymbolSpec, SymbolType};
-use crate::ids::SymbolId;
+use crate::ids::{CurrencyId, SymbolId};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 use crate::slab::Slab;
@@ -30,12 +30,23 @@ pub(super) struct Symbol {
     pub(super) calm: Calm,
     /// The same of futures, as long as margin trading is on.
     pub(super) calm_futures: Calm,
+    /// What an order of each side holds for a lot of a pair with fees per lot: its reserve price
+    /// times the first, and the second, of the third.
+    scales: [i64; 2],
+    mores: [i64; 2],
+    pub(super) currencies: [CurrencyId; 2],
+    /// A pair, with fees per lot.
+    pub(super) is_plain: bool,
+    /// The same where orders are not remembered either.
+    pub(super) is_swift: bool,
     /// Which new and moved orders it takes.
     pub(super) gate: Gate,
     /// Futures: the best prices after the last command that succeeded. Written by settlement.
     pub(super) last: Option<LastPrices>,
     /// Sticky: from here on a settlement in this symbol may lower a balance.
     pub(super) drains: bool,
+    /// Whether orders are remembered: where later ones could lose more than they hold by them.
+    pub(super) remembers: bool,
     /// Sticky: an order of negative size was accepted.
     inverted: bool,
     /// The largest order so far, in lots.
@@ -165,6 +176,9 @@ impl Symbol {
 
     /// Remembers an accepted order.
     pub(super) fn note_place(&mut self, place: &Place, rules: &Rules) {
+        if !self.remembers {
+            return;
+        }
         let price = place.price.unsigned_abs();
         self.price_max = self
             .price_max
@@ -187,6 +201,9 @@ impl Symbol {
 
     /// Remembers an accepted move.
     pub(super) fn note_move(&mut self, price: i64, rules: &Rules) {
+        if !self.remembers {
+            return;
+        }
         self.price_max = self.price_max.max(price.unsigned_abs());
         self.renew_calm(rules);
     }
@@ -195,17 +212,23 @@ impl Symbol {
     /// currency, or the reserve price and its taker fee. `None` beyond 64 bits.
     #[inline]
     pub(super) fn money(&self, action: Action, lots: i64, reserve_price: i64) -> Option<i64> {
+        if self.is_plain {
+            return self.plain_money(action, lots, reserve_price);
+        }
         let spec = &self.spec;
-        // Both sides at once: which one it is cannot be foreseen.
-        let price = [0, reserve_price][action as usize];
-        let fee = if spec.fees_are_of_value() {
-            self.fee_of_value_held(price)?
-        } else {
-            spec.taker_fee
+        let per_lot = match action {
+            Action::Ask => spec.base_scale,
+            Action::Bid => i64::try_from(spec.held_per_lot(reserve_price)).ok()?,
         };
-        let more = [spec.base_scale, fee][action as usize];
-        let per_lot = price.checked_mul(spec.quote_scale)?.checked_add(more)?;
         per_lot.checked_mul(lots)
+    }
+
+    /// The same where fees are per lot. Both sides in one: which it is cannot be foreseen.
+    #[inline(always)]
+    pub(super) fn plain_money(&self, action: Action, lots: i64, reserve: i64) -> Option<i64> {
+        let side = action as usize;
+        let per_lot = reserve.checked_mul(self.scales[side])?;
+        per_lot.checked_add(self.mores[side])?.checked_mul(lots)
     }
 
     pub(super) const fn is_inverted(&self) -> bool {
@@ -255,6 +278,12 @@ impl Symbols {
         self.slot(id).map(|slot| &self.symbols[slot])
     }
 
+    /// The symbol in a slot, if there is such a slot.
+    #[inline(always)]
+    pub(super) fn get_at(&self, slot: u32) -> Option<&Symbol> {
+        self.symbols.get(slot as usize)
+    }
+
     /// The symbol in a slot that [`Self::slot`] gave.
     pub(super) fn at(&self, slot: u32) -> &Symbol {
         &self.symbols[slot]
@@ -281,6 +310,19 @@ impl Symbols {
         self.index.find_small(id)
     }
 
+    /// The symbol, if it is found without a hash.
+    #[inline(always)]
+    pub(super) fn near_ref(&self, id: SymbolId) -> Option<&Symbol> {
+        self.symbols.get(self.index.find_small(id)? as usize)
+    }
+
+    /// The same, to change it.
+    #[inline(always)]
+    pub(super) fn near_mut(&mut self, id: SymbolId) -> Option<&mut Symbol> {
+        let slot = self.index.find_small(id)?;
+        self.symbols.get_mut(slot)
+    }
+
     /// Adds a symbol, unless its id is known.
     pub(super) fn add(&mut self, spec: &SymbolSpec, ledger: &mut Ledger, rules: &Rules) {
         if self.slot(spec.id).is_some() {
@@ -300,9 +342,15 @@ impl Symbols {
             quote: currency(spec.quote_currency),
             calm: Calm::default(),
             calm_futures: Calm::default(),
+            scales: [0, spec.quote_scale],
+            mores: [spec.base_scale, spec.taker_fee],
+            currencies: [spec.base_currency, spec.quote_currency],
+            is_plain: pair && !spec.fees_are_of_value(),
+            is_swift: pair && !spec.fees_are_of_value() && !rules.remember_orders(),
             gate: Gate::OPEN,
             last: None,
             drains: pair && spec.maker_fee > spec.taker_fee,
+            remembers: rules.remember_orders(),
             inverted: false,
             size_max: 0,
             lots_total: 0,

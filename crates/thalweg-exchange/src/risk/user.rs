@@ -5,6 +5,7 @@
 //! to another currency. Whatever else there is, further currencies and records in futures, is
 //! behind one pointer.
 
+mod balances;
 mod positions;
 mod share;
 mod terms;
@@ -43,7 +44,7 @@ pub struct User {
     pub uid: UserId,
     /// Whether the user may trade.
     pub status: UserStatus,
-    /// True of a record that was removed and whose slot is free.
+    /// True of a record that was removed and whose slot is free; it is not active either.
     is_gone: bool,
     /// Open orders; see [`limits`](super::limits).
     pub(super) open: u16,
@@ -98,90 +99,6 @@ impl User {
         }
     }
 
-    /// The balance in a currency, in its smallest unit; zero where there was never any.
-    #[must_use]
-    pub fn balance(&self, currency: CurrencyId) -> i64 {
-        let place = self.near_place(currency);
-        if self.currencies[place] == currency {
-            return self.balances[place];
-        }
-        let accounts = self.far_accounts();
-        far_place(accounts, currency).map_or(0, |place| accounts[place].1)
-    }
-
-    /// The balances that are not zero, by ascending currency. Cost: sorts them.
-    pub fn balances(&self) -> impl Iterator<Item = (CurrencyId, i64)> + '_ {
-        let mut balances: Vec<_> = self.accounts().collect();
-        balances.sort_unstable();
-        balances.into_iter()
-    }
-
-    /// The balances that are not zero, in no meaningful order.
-    fn accounts(&self) -> impl Iterator<Item = (CurrencyId, i64)> + '_ {
-        let near = self.currencies.iter().zip(&self.balances);
-        near.map(|(&currency, &balance)| (currency, balance))
-            .chain(self.far_accounts().iter().copied())
-            .filter(|&(_, balance)| balance != 0)
-    }
-
-    /// Whether there is a balance that is not zero, or profit or a debt that waits.
-    pub(super) fn has_money(&self) -> bool {
-        self.accounts().next().is_some() || !self.waiting().is_empty()
-    }
-
-    fn far_accounts(&self) -> &[(CurrencyId, i64)] {
-        self.far.as_ref().map_or(&[], |far| &far.accounts)
-    }
-
-    /// Where a currency is if it is near. Without branches: which one of its currencies a user
-    /// needs next cannot be foreseen.
-    #[inline]
-    fn near_place(&self, currency: CurrencyId) -> usize {
-        let [first, second, _] = self.currencies;
-        let place = if second == currency { 1 } else { 2 };
-        if first == currency { 0 } else { place }
-    }
-
-    /// The balance in a currency if it is near, to change it.
-    #[inline]
-    pub(super) fn near_balance_mut(&mut self, currency: CurrencyId) -> Option<&mut i64> {
-        let place = self.near_place(currency);
-        if self.currencies[place] == currency {
-            Some(&mut self.balances[place])
-        } else {
-            None
-        }
-    }
-
-    /// The balance in a currency, to change it; made where it is missing.
-    #[inline]
-    pub(super) fn balance_mut(&mut self, currency: CurrencyId) -> &mut i64 {
-        let place = self.near_place(currency);
-        if self.currencies[place] == currency {
-            &mut self.balances[place]
-        } else {
-            self.other_balance_mut(currency)
-        }
-    }
-
-    /// The same for a currency that is not near.
-    #[cold]
-    fn other_balance_mut(&mut self, currency: CurrencyId) -> &mut i64 {
-        let found = far_place(self.far_accounts(), currency);
-        if found.is_err()
-            && let Some(vacant) = self.balances.iter().position(|&balance| balance == 0)
-        {
-            self.currencies[vacant] = currency;
-            return &mut self.balances[vacant];
-        }
-        let accounts = &mut self.far.get_or_insert_default().accounts;
-        let place = found.unwrap_or_else(|place| {
-            accounts.insert(place, (currency, 0));
-            place
-        });
-        &mut accounts[place].1
-    }
-
     /// The records in futures symbols, by ascending symbol. One may be empty for a moment longer
     /// than it should, after an order of no size under the reference's rules.
     #[must_use]
@@ -209,6 +126,24 @@ impl User {
         far.positions.get_or_insert(symbol, new)
     }
 
+    /// The record in a futures symbol, if it is the only one, and nothing waits.
+    #[inline(always)]
+    pub(super) fn only_position(&mut self, symbol: SymbolId) -> Option<&mut Position> {
+        let far = self.far.as_mut()?;
+        if !far.waiting.is_empty() {
+            return None;
+        }
+        far.positions.only(symbol)
+    }
+
+    /// The record in futures, if there is one and nothing waits.
+    pub(super) fn sole_position(&self) -> Option<&Position> {
+        match self.positions() {
+            [position] if self.waiting().is_empty() => Some(position),
+            _ => None,
+        }
+    }
+
     /// Takes the record in a futures symbol out, if it is empty.
     pub(super) fn take_empty_position(&mut self, symbol: SymbolId) -> Option<Position> {
         let far = self.far.as_mut()?;
@@ -224,10 +159,6 @@ impl User {
     fn is(&self, uid: UserId) -> bool {
         self.uid == uid && !self.is_gone
     }
-}
-
-fn far_place(accounts: &[(CurrencyId, i64)], currency: CurrencyId) -> Result<usize, usize> {
-    accounts.binary_search_by_key(&currency, |&(currency, _)| currency)
 }
 
 /// All users.
@@ -269,6 +200,55 @@ impl Users {
             Some(user) if user.is(uid) => Some(hint.0),
             _ => self.near(uid),
         }
+    }
+
+    /// Brings a user's balances in these currencies near, if there is such a user, and says whether
+    /// they were not.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn bring_near(&mut self, uid: UserId, currencies: [CurrencyId; 2]) -> bool {
+        let Some(user) = self.get_mut(uid) else {
+            return false;
+        };
+        let is_near = |currency| user.near_balance(currency).is_some();
+        if currencies.into_iter().all(is_near) {
+            return false;
+        }
+        currencies
+            .into_iter()
+            .for_each(|currency| user.bring_near(currency));
+        true
+    }
+
+    /// A user, if found without the index.
+    #[inline(always)]
+    pub(super) fn near_mut(&mut self, uid: UserId) -> Option<&mut User> {
+        let guess = uid.0.wrapping_sub(self.offset) as usize;
+        self.users.at_mut(guess).filter(|user| user.is(uid))
+    }
+
+    /// A user who may trade, and the slot, if found without the index.
+    #[inline(always)]
+    pub(super) fn near_active(&mut self, uid: UserId) -> Option<(u32, &mut User)> {
+        let guess = uid.0.wrapping_sub(self.offset) as usize;
+        let user = self.users.at_mut(guess)?;
+        // One who is gone is not active.
+        let is_it = user.uid == uid && user.status == UserStatus::Active;
+        is_it.then_some((guess as u32, user))
+    }
+
+    /// A user who may trade, and the slot.
+    pub(super) fn active(&mut self, uid: UserId) -> Option<(u32, &mut User)> {
+        let slot = self.slot(uid)?;
+        let user = &mut self.users[slot];
+        (user.status == UserStatus::Active).then_some((slot, user))
+    }
+
+    /// The user who is in a slot that was told.
+    #[inline(always)]
+    pub(super) fn hinted_mut(&mut self, hint: UserHint, uid: UserId) -> Option<&mut User> {
+        let user = self.users.at_mut(hint.0 as usize)?;
+        user.is(uid).then_some(user)
     }
 
     /// True where users are too many for the nearer caches, so that asking ahead pays.
@@ -366,6 +346,7 @@ impl Users {
             }
             // What is left there still has the id.
             self.users[slot].is_gone = true;
+            self.users[slot].status = UserStatus::Suspended;
             self.users.free(slot);
             self.lost_any = true;
         }
@@ -403,24 +384,6 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Six currencies in and out, against a map.
-        #[test]
-        fn balances_are_those_of_a_map(steps in prop::collection::vec((0..6, 0_i64..3), 0..200)) {
-            let mut user = User::new(UserId(1), UserStatus::Active);
-            let mut model = BTreeMap::new();
-            for (currency, balance) in steps {
-                let currency = CurrencyId(currency - 1);
-                *user.balance_mut(currency) = balance;
-                model.insert(currency, balance);
-                for (&currency, &balance) in &model {
-                    prop_assert_eq!(user.balance(currency), balance);
-                }
-                let expected = model.iter().map(|(&c, &b)| (c, b)).filter(|&(_, b)| b != 0);
-                prop_assert!(user.balances().eq(expected));
-                prop_assert_eq!(user.has_money(), user.balances().next().is_some());
-            }
-        }
-
         /// Users in line and out of it, removed and added again, with right and wrong hints.
         #[test]
         fn users_are_found(

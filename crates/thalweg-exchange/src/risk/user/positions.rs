@@ -37,6 +37,13 @@ impl Positions {
         Some(&self.many[place])
     }
 
+    /// The record of a symbol, if it is the only one.
+    #[inline(always)]
+    pub(super) fn only(&mut self, symbol: SymbolId) -> Option<&mut Position> {
+        let is_it = self.has_one && self.one[0].symbol == symbol;
+        is_it.then_some(&mut self.one[0])
+    }
+
     /// The record of a symbol, made by `new` where it is missing.
     #[inline]
     pub(super) fn get_or_insert(
