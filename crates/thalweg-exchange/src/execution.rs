@@ -69,8 +69,8 @@ pub enum CancelReason {
     Requested,
     /// What is left of it neither trades nor rests.
     Left(RejectReason),
-    /// It was taken out of its book. Never [`Removal::Expired`], [`Removal::Cancelled`] or
-    /// [`Removal::Reduced`], which are executions of their own.
+    /// It was taken out of its book. Never [`Removal::Expired`], [`Removal::Cancelled`],
+    /// [`Removal::Reduced`] or [`Removal::Decremented`], which are executions of their own.
     Removed(Removal),
 }
 
@@ -130,8 +130,8 @@ pub struct ExecutionReport {
     pub order: OrderId,
     /// Its side; `None` where a request was rejected.
     pub side: Option<Action>,
-    /// Its limit price, of a new budget order its budget. Of a request that was rejected: the price
-    /// that was asked for, or 0.
+    /// Its limit price, of a new budget order its budget. Of a seller's trades in an auction: their
+    /// price. Of a request that was rejected: the price that was asked for, or 0.
     pub price: i64,
     /// Lots that are left of it, hidden ones included (LeavesQty).
     pub left: i64,

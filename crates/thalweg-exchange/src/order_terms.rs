@@ -3,6 +3,15 @@
 
 use crate::command::Place;
 
+/// An iceberg order shows one lot in so many, or more: it is met no more often than that, however
+/// large the order is that meets it.
+const LOTS_PER_SHOWN_LOT_MAX: i64 = 1_000;
+
+/// Whether an iceberg order that shows `display` lots, at least one, may have so many in all.
+pub(crate) const fn is_enough(display: i64, size: i64) -> bool {
+    display.saturating_mul(LOTS_PER_SHOWN_LOT_MAX) >= size
+}
+
 /// What a taker does when it would meet an order of the same user. The resting order is looked at
 /// when it would be the next to trade; what was traded with others before stands.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

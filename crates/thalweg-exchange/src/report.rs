@@ -177,8 +177,7 @@ pub(crate) fn open_orders(books: &Matching, uid: UserId) -> OpenOrders {
         let symbol = book.spec().id;
         let resting = book.orders_of(uid).into_iter();
         open.resting.extend(resting.map(|order| (symbol, order)));
-        let waiting = book.waiting().filter(|stop| stop.place.uid == uid);
-        open.waiting.extend(waiting);
+        open.waiting.extend(book.waiting_of(uid));
     }
     open
 }

@@ -10,6 +10,7 @@ use crate::command::Action;
 use crate::ids::UserId;
 use crate::order_terms::OrderFlags;
 use crate::risk::{Currency, Position, User};
+use crate::rules::Rules;
 use crate::state::State;
 
 /// How long the canonical text is, and its FNV-1a-64 hash.
@@ -36,11 +37,11 @@ pub struct StateHash {
 /// Nor do they know what orders ask for; the levels are followed, where there is any, by `V,time`
 /// (the clock), `K,symbol,price` (each symbol's last trade, where
 /// [`trigger_passed_stops`](crate::Rules::trigger_passed_stops) holds), `M,symbol,ticks` (a
-/// symbol's market protection), and for each symbol `Y,symbol,order,flags,display,hidden` for each
-/// resting order with flags or hidden lots (a display of 0 where none are hidden),
+/// symbol's market protection), and for each symbol `Y,symbol,order,flags,display,hidden,uid` for
+/// each resting order with flags or hidden lots (a display of 0 where none are hidden),
 /// `N,symbol,A|B,trigger,order,uid,type,price,reserve,size,flags,display` for each stop order
-/// (type: its code; display 0: no iceberg order) and `E,symbol,time,order` for each order that
-/// expires.
+/// (type: its code; display 0: no iceberg order) and `E,symbol,time,order,uid` for each order that
+/// expires. (`uid` after Y and E only where [`ids_per_user`](crate::Rules::ids_per_user) holds.)
 ///
 /// # Errors
 /// Those of `out`.
@@ -105,7 +106,9 @@ pub fn write_state(state: &State, out: &mut impl Write) -> fmt::Result {
             writeln!(out, "M,{},{}", book.spec().id, book.market_protection())?;
         }
     }
-    books.iter().try_for_each(|book| write_terms(book, out))
+    let rules = state.risk.rules();
+    let mut books = books.iter();
+    books.try_for_each(|book| write_terms(book, rules, out))
 }
 
 fn write_limits(state: &State, out: &mut impl Write) -> fmt::Result {
@@ -123,15 +126,20 @@ fn write_limits(state: &State, out: &mut impl Write) -> fmt::Result {
     Ok(())
 }
 
-/// What orders ask for beyond a place in a queue.
-fn write_terms(book: &Book, out: &mut impl Write) -> fmt::Result {
+/// What orders ask for beyond a place in a queue. Their owners are named where ids are per user.
+fn write_terms(book: &Book, rules: &Rules, out: &mut impl Write) -> fmt::Result {
     let symbol = book.spec().id;
+    let whose = |uid: UserId| match rules.ids_per_user {
+        true => format!(",{uid}"),
+        false => String::new(),
+    };
     let sides = [Action::Ask, Action::Bid].into_iter();
     for order in sides.flat_map(|side| book.orders(side)) {
         if order.flags != OrderFlags::NONE || order.hidden > 0 {
             let (flags, display) = (order.flags.code(), order.display.unwrap_or(0));
             let (id, hidden) = (order.order_id, order.hidden);
-            writeln!(out, "Y,{symbol},{id},{flags},{display},{hidden}")?;
+            let whose = whose(order.uid);
+            writeln!(out, "Y,{symbol},{id},{flags},{display},{hidden}{whose}")?;
         }
     }
     for stop in book.waiting() {
@@ -151,8 +159,8 @@ fn write_terms(book: &Book, out: &mut impl Write) -> fmt::Result {
             stop.display.unwrap_or(0),
         )?;
     }
-    for (time, order) in book.expiries() {
-        writeln!(out, "E,{symbol},{time},{order}")?;
+    for (time, uid, order) in book.expiries() {
+        writeln!(out, "E,{symbol},{time},{order}{}", whose(uid))?;
     }
     Ok(())
 }

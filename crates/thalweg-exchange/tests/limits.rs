@@ -294,3 +294,57 @@ fn very_many_orders_are_counted() {
     done(&mut state, &all);
     assert_eq!(state.risk.open_orders(USER), 0);
 }
+
+/// Whoever sends an order again learns that the first one arrived, whatever else stands in its way
+/// by now.
+#[test]
+fn a_used_id_is_told_before_anything_else() {
+    let limits = UserLimits {
+        open_orders: 1,
+        ids_once: true,
+        ..UserLimits::NONE
+    };
+    let place = order(USER, 7, 5);
+    let terms = ConditionalOrder {
+        good_till: Some(3),
+        ..order(USER, 8, 5).into()
+    };
+    let symbol = SYMBOL;
+    for then in [
+        Command::Nop,
+        Command::Halt { symbol },
+        Command::SetPriceBand {
+            symbol,
+            low: 1,
+            high: 1,
+        },
+        Command::StartAuction { symbol },
+        Command::Clock { time: 9 },
+    ] {
+        for order in [Command::Place(place), Command::PlaceWith(terms.into())] {
+            let mut state = exchange();
+            done(&mut state, &set(Some(USER), Some(limits)));
+            done(&mut state, &order);
+            run(&mut state, &then);
+            let before = text(&state);
+            assert_eq!(run(&mut state, &order), ResultCode::RiskOrderIdUsed);
+            assert_eq!(text(&state), before, "{then:?}");
+        }
+    }
+}
+
+#[test]
+fn ids_that_count_again_are_counted_anew() {
+    let once = UserLimits {
+        ids_once: true,
+        ..UserLimits::NONE
+    };
+    for whose in [None, Some(USER)] {
+        let mut state = exchange();
+        done(&mut state, &set(whose, Some(once)));
+        done(&mut state, &Command::Place(order(USER, 5_000, 1)));
+        done(&mut state, &set(whose, None));
+        done(&mut state, &set(whose, Some(once)));
+        done(&mut state, &Command::Place(order(USER, 1, 1)));
+    }
+}

@@ -48,6 +48,9 @@ impl Book {
             events.set_moved(moved);
             return ResultCode::Success;
         }
+        if more > 0 && !self.shows_enough(slot, amend.size) {
+            return ResultCode::RiskIcebergDisplay;
+        }
         if let Some(code) = self.check_move(&order, amend.price) {
             return code;
         }

@@ -105,11 +105,15 @@ impl Book {
         })
     }
 
-    /// Lots of each price of a side, hidden ones included, best first, up to a price of the other.
+    /// Lots of each price of a side inside the band, hidden ones included, best first, up to a
+    /// price of the other.
     fn curve(&self, side: Action, limit: i64) -> Vec<(i64, i128)> {
         let is_in = |price: i64| price ^ mask(side) <= limit ^ mask(side);
+        let (low, high) = self.band;
         let levels = self.levels(side, usize::MAX);
         let levels = levels.take_while(|level| is_in(level.price));
+        // Orders outside the band will not be there any more.
+        let levels = levels.filter(|level| (low..=high).contains(&level.price));
         let mut curve: Vec<(i64, i128)> = levels
             .map(|level| (level.price, level.volume.into()))
             .collect();

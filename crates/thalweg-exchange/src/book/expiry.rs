@@ -6,7 +6,7 @@
 use super::Book;
 use super::aside::WAITS;
 use crate::event::{Events, Removal};
-use crate::ids::OrderId;
+use crate::ids::{OrderId, UserId};
 
 impl Book {
     fn first_expiry(&self) -> Option<i64> {
@@ -47,9 +47,10 @@ impl Book {
         self.tidy();
     }
 
-    /// When which orders expire, resting and waiting ones, as they would go.
-    pub fn expiries(&self) -> impl Iterator<Item = (i64, OrderId)> + '_ {
+    /// When which orders expire, resting and waiting ones, as they would go; their owners where ids
+    /// are per user, else 0.
+    pub fn expiries(&self) -> impl Iterator<Item = (i64, UserId, OrderId)> + '_ {
         let expiries = self.aside.iter().flat_map(|aside| &aside.expiries);
-        expiries.map(|(&(time, _), order)| (time, OrderId(order.id)))
+        expiries.map(|(&(time, _), order)| (time, UserId(order.owner), OrderId(order.id)))
     }
 }

@@ -18,7 +18,7 @@ use super::Book;
 use super::aside::Terms;
 use crate::event::{Event, Events};
 use crate::ids::{OrderId, UserId};
-use crate::order_terms::ConditionalOrder;
+use crate::order_terms::{ConditionalOrder, is_enough};
 
 impl Book {
     /// Notes the conditions of an order that came to rest, of which so many lots are hidden.
@@ -44,6 +44,13 @@ impl Book {
             good_till,
         };
         self.set_terms(slot, terms);
+    }
+
+    /// Whether an order that hides lots may have `size` of them: see
+    /// [`RiskIcebergDisplay`](crate::ResultCode::RiskIcebergDisplay).
+    pub(super) fn shows_enough(&self, slot: u32, size: i64) -> bool {
+        let terms = self.terms(self.key_at(slot));
+        terms.is_none_or(|terms| terms.hidden == 0 || is_enough(terms.display, size))
     }
 
     /// Shows lots of an order that is in no queue, of whose lots `left` are left, and appends it.

@@ -11,7 +11,13 @@ impl Book {
     /// ones, in the order of [`remove_all`](Self::remove_all).
     pub(crate) fn remove_outside(&mut self, (low, high): (i64, i64), events: &mut Events) {
         let is_outside = |price: i64| price < low || price > high;
-        self.remove_where(Removal::OutsideBand, events, is_outside);
+        let why = Removal::OutsideBand;
+        self.remove_resting(why, events, is_outside);
+        // The worst price of a market order may be outside.
+        self.remove_all_waiting(why, events, |place| {
+            place.order_type.has_limit() && is_outside(place.price)
+        });
+        self.tidy();
     }
 
     /// Takes out every order: asks, then bids, each best price first, then in order of time.
@@ -19,7 +25,9 @@ impl Book {
     ///
     /// Cost: looks up each order twice.
     pub(crate) fn remove_all(&mut self, why: Removal, events: &mut Events) {
-        self.remove_where(why, events, |_| true);
+        self.remove_resting(why, events, |_| true);
+        self.remove_all_waiting(why, events, |_| true);
+        self.tidy();
     }
 
     /// Takes out the orders of `uid` whose flags are meant, in the same order as all would go.
@@ -43,14 +51,7 @@ impl Book {
         self.tidy();
     }
 
-    /// Takes out the orders that `is_meant`, by price.
-    fn remove_where(&mut self, why: Removal, events: &mut Events, is_meant: impl Fn(i64) -> bool) {
-        self.remove_resting(why, events, &is_meant);
-        self.remove_all_waiting(why, events, is_meant);
-        self.tidy();
-    }
-
-    /// The same of those that rest.
+    /// Takes out the resting orders that `is_meant`, by price.
     pub(super) fn remove_resting(
         &mut self,
         why: Removal,

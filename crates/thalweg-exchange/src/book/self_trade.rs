@@ -38,7 +38,9 @@ impl Book {
             }
             // Lots that can be had at this price: those shown in turn, then the hidden ones.
             let (mut lots, mut hidden, mut is_blocked) = (0_i128, 0_i128, false);
-            while let Some(order) = orders.next_if(|order| order.price == price) {
+            while missing > lots
+                && let Some(order) = orders.next_if(|order| order.price == price)
+            {
                 if mode != SelfTrade::Allow && order.uid == place.uid {
                     is_blocked |= mode != SelfTrade::CancelMaker;
                 } else if !is_blocked {

@@ -279,16 +279,15 @@ impl Book {
         }
     }
 
-    /// Takes out the waiting orders that `is_meant`, by price, as [`waiting`](Self::waiting) gives
-    /// them.
+    /// Takes out the waiting orders that `is_meant`, as [`waiting`](Self::waiting) gives them.
     pub(super) fn remove_all_waiting(
         &mut self,
         why: Removal,
         events: &mut Events,
-        is_meant: impl Fn(i64) -> bool,
+        is_meant: impl Fn(&Place) -> bool,
     ) {
         let places = self.waiting().map(|order| &order.place);
-        let wanted = places.filter(|place| is_meant(place.price));
+        let wanted = places.filter(|place| is_meant(place));
         let key = |place: &Place| self.key(place.uid, place.order_id);
         let orders: Vec<OrderKey> = wanted.map(key).collect();
         for order in orders {
@@ -304,19 +303,24 @@ impl Book {
         events: &mut Events,
         is_meant: impl Fn(OrderFlags) -> bool,
     ) {
-        let Some(aside) = &self.aside else {
-            return;
-        };
-        let [first, last] = [i64::MIN, i64::MAX].map(|id| self.key(uid, OrderId(id)));
-        let waiting = aside.stops.waiting.range(first..=last);
-        let is_wanted = |place: &Place| place.uid == uid && is_meant(place.flags);
-        let wanted = waiting.filter(|(_, waiting)| is_wanted(&waiting.order.place));
-        let place = |(&order, waiting): (_, &Waiting)| (waiting.side(), waiting.key(), order);
-        let mut orders: Vec<(Action, (i64, u64), OrderKey)> = wanted.map(place).collect();
-        orders.sort_unstable();
-        for (_, _, order) in orders {
-            self.remove_waiting(order, why, events);
+        let waiting = self.waiting_of(uid).into_iter();
+        let wanted = waiting.filter(|order| is_meant(order.place.flags));
+        let ids: Vec<OrderId> = wanted.map(|order| order.place.order_id).collect();
+        for id in ids {
+            self.remove_waiting(self.key(uid, id), why, events);
         }
+    }
+
+    /// The waiting orders of one owner, in the order of [`waiting`](Self::waiting). Cost: those
+    /// orders, sorted; where ids are not per user, a look at every order that waits.
+    pub(crate) fn waiting_of(&self, uid: UserId) -> Vec<&ConditionalOrder> {
+        let [first, last] = [i64::MIN, i64::MAX].map(|id| self.key(uid, OrderId(id)));
+        let stops = self.aside.iter().map(|aside| &aside.stops.waiting);
+        let orders = stops.flat_map(|waiting| waiting.range(first..=last));
+        let mut wanted: Vec<&Waiting> = orders.map(|(_, waiting)| waiting).collect();
+        wanted.retain(|waiting| waiting.order.place.uid == uid);
+        wanted.sort_unstable_by_key(|waiting| (waiting.side(), waiting.key()));
+        wanted.iter().map(|waiting| &waiting.order).collect()
     }
 
     /// The stop orders that wait: asks, then bids, each what is reached first before the others,

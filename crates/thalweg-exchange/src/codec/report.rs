@@ -137,11 +137,23 @@ impl Fields {
     }
 }
 
+/// Whether a removal is told by another kind of report than a cancel.
+const fn has_kind_of_its_own(reason: CancelReason) -> bool {
+    matches!(
+        reason,
+        CancelReason::Removed(
+            Removal::Expired | Removal::Cancelled | Removal::Reduced | Removal::Decremented
+        )
+    )
+}
+
 fn reason(code: u8) -> Result<CancelReason, CodecError> {
     let known = match code {
         0 => Some(CancelReason::Requested),
         LEFT..REMOVED => RejectReason::from_code(code - LEFT).map(CancelReason::Left),
-        REMOVED.. => Removal::from_code(code - REMOVED).map(CancelReason::Removed),
+        REMOVED.. => Removal::from_code(code - REMOVED)
+            .map(CancelReason::Removed)
+            .filter(|reason| !has_kind_of_its_own(*reason)),
     };
     known.ok_or(CodecError::UnknownCode {
         what: "the reason of a cancel",

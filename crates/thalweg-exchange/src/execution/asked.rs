@@ -77,6 +77,10 @@ impl Asked {
             },
             Command::Uncross { symbol, .. } => Self { symbol, ..none },
             Command::CancelAll { uid, .. } => Self { owner: uid, ..none },
+            Command::Disconnect { uid } => Self {
+                owner: Some(uid),
+                ..none
+            },
             _ => none,
         }
     }

@@ -56,7 +56,7 @@ impl Risk {
             size: more,
             flags: OrderFlags::NONE,
         };
-        self.check_lots(&further, false)
+        self.check_lots(&further, true, false)
     }
 
     const fn amends(&self, symbol: &Symbol) -> bool {
@@ -74,6 +74,7 @@ impl Risk {
                 | ResultCode::MatchingMoveFailedPriceOverRiskLimit
                 | ResultCode::MatchingMoveFailedPriceLowerThanFee
                 | ResultCode::MatchingMoveFailedPostOnly
+                | ResultCode::RiskIcebergDisplay
         );
         let (Some(slot), Some(more)) = (self.symbols.slot(amend.symbol), further(amend)) else {
             return;

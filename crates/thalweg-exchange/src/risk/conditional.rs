@@ -9,14 +9,10 @@ use super::Risk;
 use super::limits::OwnOrder;
 use crate::command::{Command, OrderType, Place};
 use crate::event::Event;
-use crate::order_terms::{ConditionalOrder, OrderFlags};
+use crate::order_terms::{ConditionalOrder, OrderFlags, is_enough};
 use crate::result_code::ResultCode;
 
 type Checked = Result<ResultCode, ResultCode>;
-
-/// An iceberg order shows one lot in so many, or more: it is met no more often than that, however
-/// large the order is that meets it.
-const LOTS_PER_SHOWN_LOT_MAX: i64 = 1_000;
 
 /// Refuses flags that do not fit the type of a new order.
 #[cold]
@@ -31,13 +27,17 @@ impl Risk {
     /// The check of a new order with conditions.
     #[cold]
     pub(super) fn check_place_with(&mut self, order: &ConditionalOrder) -> Checked {
-        self.check_terms(order)?;
         let mut place = order.place;
+        let has_limit = place.order_type.has_limit();
+        if let Some(user) = self.users.get(place.uid) {
+            self.check_id(&place, user)?;
+        }
+        self.check_terms(order)?;
         if order.trigger.is_some() {
             // Of futures, a lot that waits is reserved for at its price whatever becomes of it.
             place.order_type = OrderType::Gtc;
         }
-        self.check_place(&place)
+        self.check_place(&place, has_limit)
     }
 
     fn check_terms(&self, order: &ConditionalOrder) -> Result<(), ResultCode> {
@@ -64,10 +64,8 @@ impl Risk {
         if !is_plain && (place.price <= 0 || order.trigger.is_some_and(|trigger| trigger <= 0)) {
             return Err(ResultCode::RiskPriceNotPositive);
         }
-        let is_too_small = |display: i64| {
-            display < 1 || display.saturating_mul(LOTS_PER_SHOWN_LOT_MAX) < place.size
-        };
-        if order.display.is_some_and(is_too_small) {
+        let shows_enough = |display| display >= 1 && is_enough(display, place.size);
+        if !order.display.is_none_or(shows_enough) {
             return Err(ResultCode::RiskIcebergDisplay);
         }
         if order.good_till.is_some_and(|time| Some(time) <= self.clock) {

@@ -233,7 +233,11 @@ impl Risk {
         limits: Option<UserLimits>,
     ) -> Result<(), ResultCode> {
         let Some(uid) = uid else {
+            let had_ids = self.limits.ids_once;
             self.limits = limits.unwrap_or(UserLimits::NONE);
+            if had_ids && !self.limits.ids_once {
+                self.users.forget_ids();
+            }
             self.calm_limits = CalmLimits::of(&self.limits);
             return Ok(());
         };
@@ -294,8 +298,15 @@ impl Risk {
         if may_rest && user.open_orders() >= limits.open_orders.into() {
             return Err(ResultCode::RiskTooManyOrders);
         }
-        match user.terms().and_then(|terms| terms.ids.as_ref()) {
-            Some(ids) if limits.ids_once => ids.check(place.order_id),
+        Ok(())
+    }
+
+    /// Refuses an order whose id its owner has used, where ids count once: before anything else,
+    /// so that whoever sends an order again is told that the first one arrived.
+    pub(super) fn check_id(&self, place: &Place, user: &User) -> Result<(), ResultCode> {
+        let ids = user.terms().and_then(|terms| terms.ids.as_ref());
+        match ids {
+            Some(ids) if self.limits_for(user).ids_once => ids.check(place.order_id),
             _ => Ok(()),
         }
     }

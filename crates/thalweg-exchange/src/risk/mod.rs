@@ -237,7 +237,9 @@ impl Risk {
 
     fn checked(&mut self, command: &Command) -> Result<ResultCode, ResultCode> {
         match command {
-            Command::Place(place) => return self.check_place(place),
+            Command::Place(place) => {
+                return self.check_place(place, place.order_type.has_limit());
+            }
             Command::Move {
                 uid, symbol, price, ..
             } => {

@@ -15,14 +15,15 @@ use crate::result_code::ResultCode;
 type Checked = Result<ResultCode, ResultCode>;
 
 impl Risk {
-    pub(super) fn check_place(&mut self, place: &Place) -> Checked {
-        let code = self.check_lots(place, true)?;
+    /// `has_limit` says whether the band is about its price.
+    pub(super) fn check_place(&mut self, place: &Place, has_limit: bool) -> Checked {
+        let code = self.check_lots(place, has_limit, true)?;
         self.note_order(place);
         Ok(code)
     }
 
     /// The check of lots of a new order, or further ones of one that was counted.
-    pub(super) fn check_lots(&mut self, place: &Place, is_new: bool) -> Checked {
+    pub(super) fn check_lots(&mut self, place: &Place, has_limit: bool, is_new: bool) -> Checked {
         if place.flags != OrderFlags::NONE {
             check_flags(place)?;
         }
@@ -32,6 +33,9 @@ impl Risk {
             .ok_or(ResultCode::AuthInvalidUser)?;
         if self.rules.refuse_suspended && user.status == UserStatus::Suspended {
             return Err(ResultCode::AuthUserSuspended);
+        }
+        if is_new {
+            self.check_id(place, user)?;
         }
         let slot = self
             .symbols
@@ -45,7 +49,6 @@ impl Risk {
         if symbol_type == SymbolType::Option {
             return Err(ResultCode::RiskNsf);
         }
-        let has_limit = place.order_type.has_limit();
         self.symbols.at(slot).gate.check(place.price, has_limit)?;
         if self.symbols.at(slot).gate.is_auction()
             && (place.order_type != OrderType::Gtc || place.flags.is_post_only())

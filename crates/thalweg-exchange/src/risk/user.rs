@@ -357,6 +357,24 @@ impl Users {
         &self.retired
     }
 
+    /// Forgets the order ids of everybody without limits of his own. Cost: visits all users.
+    pub(super) fn forget_ids(&mut self) {
+        let forget = |terms: &mut Terms| {
+            if terms.limits.is_none() {
+                terms.ids = None;
+            }
+        };
+        for slot in self.index.slots() {
+            if let Some(far) = &mut self.users[slot].far {
+                forget(&mut far.terms);
+            }
+        }
+        self.retired.retain(|_, retired| {
+            forget(&mut retired.terms);
+            *retired != Retired::default()
+        });
+    }
+
     /// All users, in no meaningful order. Cost: visits them.
     pub(super) fn iter(&self) -> impl Iterator<Item = &User> {
         self.index.slots().map(|slot| &self.users[slot])

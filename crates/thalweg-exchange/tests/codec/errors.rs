@@ -296,9 +296,8 @@ fn other_commands_that_are_wrong() {
     );
 }
 
-#[test]
-fn reports_that_are_wrong() {
-    let report = ExecutionReport {
+fn new_report() -> ExecutionReport {
+    ExecutionReport {
         command: 1,
         owner: UserId(2),
         symbol: SymbolId(3),
@@ -308,7 +307,12 @@ fn reports_that_are_wrong() {
         left: 6,
         filled: 7,
         kind: Execution::New,
-    };
+    }
+}
+
+#[test]
+fn reports_that_are_wrong() {
+    let report = new_report();
     let mut frame = vec![0; REPORT_BYTES];
     encode_report(&report, &mut frame).expect("there is room");
     for (at, byte, text) in [
@@ -363,6 +367,24 @@ fn reports_that_are_wrong() {
     frame[6] = 3;
     let text = "the reason of a cancel at byte 7 is 60, which is not known";
     assert_eq!(said(&frame, 7, &[60]), text);
+}
+
+/// These are told by kinds of their own.
+#[test]
+fn a_cancel_has_no_reason_that_is_a_kind() {
+    let (report, mut frame) = (new_report(), vec![0; REPORT_BYTES]);
+    encode_report(&report, &mut frame).expect("there is room");
+    frame[6] = 3;
+    for why in [
+        Removal::Expired,
+        Removal::Cancelled,
+        Removal::Reduced,
+        Removal::Decremented,
+    ] {
+        let code = 64 + why as u8;
+        let text = format!("the reason of a cancel at byte 7 is {code}, which is not known");
+        assert_eq!(said(&frame, 7, &[code]), text);
+    }
 }
 
 fn outcome_of(events: &Events) -> Vec<u8> {

@@ -453,7 +453,13 @@ pub(crate) fn snapshot() -> impl Strategy<Value = Snapshot> {
 
 fn cancel_reason() -> impl Strategy<Value = CancelReason> {
     let left = prop::sample::select(RejectReason::ALL.to_vec());
-    let removed = prop::sample::select(Removal::ALL.to_vec());
+    let removed = prop::sample::select(vec![
+        Removal::CancelAll,
+        Removal::SelfTrade,
+        Removal::SymbolRemoved,
+        Removal::OutsideBand,
+        Removal::Disconnected,
+    ]);
     prop_oneof![
         Just(CancelReason::Requested),
         left.prop_map(CancelReason::Left),

@@ -314,3 +314,33 @@ fn impossible_options_are_told_with_the_limit() {
         "pipeline capacity 0 is outside 1 to 1073741824 events"
     );
 }
+
+#[test]
+fn a_disconnect_is_told_to_its_user_as_a_mass_cancel_is() {
+    let service = SharedService::start(State::default(), SharedOptions::default(), |_| ());
+    let service = service.expect("valid options");
+    let mut client = service.client();
+    let mut call = |command: &Command| client.call(command).expect("it runs");
+    market().iter().for_each(|command| {
+        call(command);
+    });
+    let uid = UserId(1);
+    for last in [
+        Command::Disconnect { uid },
+        Command::CancelAll {
+            uid: Some(uid),
+            symbol: None,
+        },
+    ] {
+        let Command::Place(place) = order(1, 1) else {
+            unreachable!("it makes orders");
+        };
+        let flags = place.flags.with_cancel_on_disconnect();
+        call(&Command::Place(Place { flags, ..place }));
+        let told: Vec<_> = call(&last).reports().collect();
+        assert_eq!(told.len(), 1, "{last:?}");
+        assert_eq!((told[0].owner, told[0].order), (uid, place.order_id));
+    }
+    drop(client);
+    service.join().expect("nothing failed");
+}

@@ -267,3 +267,22 @@ fn a_time_to_live_stays() {
     );
     assert_eq!(world.done(Command::Clock { time: 5 }).len(), 1);
 }
+
+/// Else one order that takes it could make any number of trades: 2 GB of events were seen.
+#[test]
+fn an_iceberg_shows_a_thousandth_at_least() {
+    for symbol in [PAIR, FUTURES] {
+        let mut world = World::new(Rules::default());
+        let own = in_symbol(ask(1, 1, 100, 900), symbol);
+        world.done(with(iceberg(own, 1)));
+        let code = ResultCode::RiskIcebergDisplay;
+        world.refused(amended(&own, 100, 1_001), code);
+        world.refused(amended(&own, 101, 1_001), code);
+        let before = text(&world.state);
+        world.done(amended(&own, 100, 1_000));
+        let own = Place { size: 1_000, ..own };
+        world.refused(amended(&own, 100, 1_001), code);
+        world.done(amended(&own, 100, 900));
+        assert_eq!(text(&world.state), before);
+    }
+}

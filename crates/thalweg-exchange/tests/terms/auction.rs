@@ -446,3 +446,28 @@ proptest! {
         }
     }
 }
+
+/// The uncross takes them out first.
+#[test]
+fn orders_outside_the_band_are_no_part_of_the_indicative_price() {
+    let mut world = collecting(PAIR);
+    for (id, price) in [(1, 120), (2, 180)] {
+        world.done(Command::Place(ask(1, id, price, 5)));
+        world.done(Command::Place(bid(2, id, 420 - price, 5)));
+    }
+    assert_eq!(indicative(&world, PAIR, None), found(210, 10, 0));
+    let (low, high) = (150, 250);
+    world.done(Command::SetPriceBand {
+        symbol: PAIR,
+        low,
+        high,
+    });
+    let told = indicative(&world, PAIR, None);
+    assert_eq!(told, found(210, 5, 0));
+    let prices = world.done(uncross(PAIR)).into_iter();
+    let prices = prices.filter_map(|event| match event {
+        Event::Trade { price, size, .. } => Some((price, size)),
+        _ => None,
+    });
+    assert_eq!(prices.collect::<Vec<_>>(), [(210, 5)]);
+}

@@ -4,8 +4,8 @@ use thalweg_exchange::Action::{Ask, Bid};
 use thalweg_exchange::{Command, ConditionalOrder, OrderType, Place, Removal, ResultCode, Rules};
 
 use crate::world::{
-    FUTURES, OTHER_PAIR, PAIR, World, ask, bid, cancelled, good_till, in_symbol, moved, reduced,
-    removed, stop, text, trade, with,
+    FUTURES, OTHER_PAIR, PAIR, World, ask, bid, cancelled, good_till, iceberg, in_symbol, moved,
+    reduced, removed, stop, text, trade, with,
 };
 
 const fn clock(time: i64) -> Command {
@@ -201,7 +201,33 @@ fn the_canonical_text_tells_who_expires_and_when() {
     let before = text(&world.state);
     world.done(cancelled(1, PAIR, 1));
     world.done(with(good_till(bid(1, 1, 90, 5), 7)));
-    assert_eq!(text(&world.state), format!("{before}E,1,7,1\n"));
+    assert_eq!(text(&world.state), format!("{before}E,1,7,1,1\n"));
     world.done(clock(3));
-    assert_eq!(text(&world.state), format!("{before}V,3\nE,1,7,1\n"));
+    assert_eq!(text(&world.state), format!("{before}V,3\nE,1,7,1,1\n"));
+}
+
+/// Ids are their owners' alone, so an id does not say whose order expires, or hides lots.
+#[test]
+fn a_states_text_says_whose_order_expires_and_hides_lots() {
+    let state = |whose: [i64; 2]| {
+        let mut world = World::new(Rules::default());
+        for (uid, time) in whose.into_iter().zip([10, 20]) {
+            world.done(with(good_till(bid(uid, 5, 90, 1), time)));
+        }
+        world
+    };
+    assert_ne!(text(&state([1, 2]).state), text(&state([2, 1]).state));
+    let state = |whose: i64| {
+        let mut world = World::new(Rules::default());
+        for uid in [1, 2] {
+            let order = ask(uid, 5, 90, 4);
+            let display = if uid == whose { 2 } else { 4 };
+            world.done(with(iceberg(order, display)));
+            if uid != whose {
+                world.done(reduced(uid, PAIR, 5, 2));
+            }
+        }
+        world
+    };
+    assert_ne!(text(&state(1).state), text(&state(2).state));
 }

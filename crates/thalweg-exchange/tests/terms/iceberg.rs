@@ -24,7 +24,7 @@ fn it_shows_so_many_and_hides_the_rest() {
     assert_eq!(order.display, Some(3));
     let book = world.state.matching.book(PAIR).expect("it was added");
     assert_eq!(book.best(Ask).map(|level| level.volume), Some(3));
-    assert!(text(&world.state).ends_with("Q,1,A,100,3,1\nY,1,1,0,3,7\n"));
+    assert!(text(&world.state).ends_with("Q,1,A,100,3,1\nY,1,1,0,3,7,1\n"));
     // One that is small enough is a plain order.
     assert_eq!(world.done(with(iceberg(ask(1, 2, 101, 3), 3))), []);
     let order = world.order(PAIR, 2).expect("it rests");

@@ -215,3 +215,29 @@ fn a_protection_must_make_sense() {
     world.done(protect(PAIR, i64::MAX));
     assert!(!text(&world.state).contains("\nM,"));
 }
+
+/// The band is the bound then, whether they wait or not, and when it moves.
+#[test]
+fn the_worst_price_may_be_outside_the_band() {
+    for symbol in [PAIR, FUTURES] {
+        let mut world = world(Rules::default(), symbol);
+        let band = |high| Command::SetPriceBand {
+            symbol,
+            low: 80,
+            high,
+        };
+        world.done(band(110));
+        let place = market(in_symbol(bid(1, 1, 120, 1), symbol));
+        world.done(with(stop(place, 101)));
+        world.done(band(104));
+        assert_eq!(world.waiting(symbol), [1]);
+        let taker = market(in_symbol(bid(1, 2, 120, 2), symbol));
+        let events = [
+            trade(Bid, (100, 1), (2, 1), GONE, 120),
+            trade(Bid, (102, 1), (2, 2), (true, true), 120),
+            triggered(&place),
+            reject(&place, 1),
+        ];
+        assert_eq!(world.done(Command::Place(taker)), events);
+    }
+}

@@ -98,7 +98,9 @@ fn amend() -> impl Strategy<Value = Command> {
     let odd = prop_oneof![9 => Just(0), 1 => 1..3_i64];
     // At 4 it stays.
     let price = prop_oneof![1 => Just(4), 2 => 4..22_i64];
-    (order(), price, 0..14_i64, odd).prop_map(|((uid, symbol, order_id), price, size, odd)| {
+    // Now and then to more lots than an iceberg may hide.
+    let size = prop_oneof![30 => 0..14_i64, 1 => 990..4_200_i64];
+    (order(), price, size, odd).prop_map(|((uid, symbol, order_id), price, size, odd)| {
         Command::Amend(std::sync::Arc::new(Amend {
             uid,
             symbol,
@@ -126,7 +128,7 @@ fn command(rules: Rules) -> impl Strategy<Value = Command> {
         4 => (order(), 4..22_i64).prop_map(|((uid, symbol, order_id), price)| {
             Command::Move { uid, symbol, order_id, price }
         }),
-        6 => amend(),
+        7 => amend(),
         1 => order().prop_map(|(uid, symbol, order_id)| {
             Command::Cancel { uid, symbol, order_id }
         }),

@@ -272,7 +272,10 @@ impl Watched {
                 let shown = order.size - order.filled - order.hidden;
                 prop_assert!(shown > 0 && order.hidden >= 0, "{order:?}");
                 prop_assert_eq!(order.display.is_some(), order.hidden > 0);
-                prop_assert!(shown <= order.display.unwrap_or(i64::MAX), "{order:?}");
+                let display = order.display.unwrap_or(i64::MAX);
+                prop_assert!(shown <= display, "{order:?}");
+                let lots = order.size - order.filled;
+                prop_assert!(lots <= display.saturating_mul(1_000), "{order:?}");
                 prop_assert!(!self.waiting.contains_key(&(symbol, order.order_id)));
                 *levels.entry(order.price).or_default() += shown;
             }
@@ -287,13 +290,16 @@ impl Watched {
             .collect();
         let sides = [Action::Ask, Action::Bid].into_iter();
         let resting = sides.flat_map(|side| book.orders(side));
-        let resting = resting.filter_map(|order| Some((order.good_till?, order.order_id)));
-        let stops = waiting
-            .values()
-            .filter_map(|stop| Some((stop.good_till?, stop.place.order_id)));
+        let is_own = self.world.state.risk.rules().ids_per_user;
+        let whose = |uid| if is_own { uid } else { UserId(0) };
+        let resting =
+            resting.filter_map(|order| Some((order.good_till?, whose(order.uid), order.order_id)));
+        let stops = waiting.values().map(|stop| (stop.good_till, stop.place));
+        let stops =
+            stops.filter_map(|(time, place)| Some((time?, whose(place.uid), place.order_id)));
         let mut times: Vec<_> = resting.chain(stops).collect();
         let mut expiries: Vec<_> = book.expiries().collect();
-        prop_assert!(expiries.is_sorted_by_key(|&(time, _)| time));
+        prop_assert!(expiries.is_sorted_by_key(|&(time, ..)| time));
         times.sort_unstable();
         expiries.sort_unstable();
         prop_assert_eq!(expiries, times);
