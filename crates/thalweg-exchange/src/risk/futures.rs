@@ -7,7 +7,7 @@ use super::position::{LastPrices, Position, Stake};
 use super::settlement::Owner;
 use super::symbol::{NO_CURRENCY, Symbol, Symbols};
 use super::user::{User, UserStatus};
-use crate::command::{Action, Command, OrderType, Place};
+use crate::command::{Action, Command, OrderType, Place, SymbolSpec};
 use crate::event::{Event, Events, Moved, Standing, UserHint};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
@@ -58,6 +58,27 @@ struct Tally {
     stake: Stake,
     reserved: i128,
     fees: i128,
+    /// Lots that the taker opened, and what they are worth in units of price.
+    opened: (i128, i128),
+}
+
+impl Tally {
+    /// What a taker pays for lots that one more trade opens: what they add to the fee of all that
+    /// its command opens, which is rounded once.
+    fn taker_fee(&mut self, spec: &SymbolSpec, lots: i64, price: i64) -> i128 {
+        let (lots, price) = (i128::from(lots), i128::from(price));
+        let (all, cost) = self.opened;
+        self.opened = (all + lots, cost + lots * price);
+        spec.taker_fee_of(self.opened.0, self.opened.1) - spec.taker_fee_of(all, cost)
+    }
+
+    fn fee_on_opened(&mut self, spec: &SymbolSpec, is_taker: bool, lots: i64, price: i64) -> i128 {
+        if is_taker && spec.fees_are_of_value() {
+            self.taker_fee(spec, lots, price)
+        } else {
+            spec.fee_on_opened(is_taker, lots, price)
+        }
+    }
 }
 
 /// Σ over a user's positions in a currency of estimated profit − required margin, without one
@@ -323,7 +344,7 @@ impl Risk {
                 slot,
                 place,
                 gain,
-                spec.fee_on_opened(is_taker, opened, price),
+                tally.fee_on_opened(spec, is_taker, opened, price),
             );
             if is_empty {
                 self.remove_if_empty(slot, place);

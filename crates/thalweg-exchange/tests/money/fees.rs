@@ -135,6 +135,29 @@ fn of_futures_what_is_opened_pays_and_is_covered_at_the_end_of_the_band() {
     assert_eq!(fees(&market), 6 + 12 + 6);
 }
 
+/// However the other side is split, in one command or when a stop order is triggered.
+#[test]
+fn a_taker_of_futures_pays_one_rounded_fee() {
+    for parts in [1, 4, 100] {
+        let futures = SymbolSpec {
+            symbol_type: SymbolType::Futures,
+            ..terms(FeeUnit::Millionth, 100, 0)
+        };
+        let mut market = market(futures);
+        assert_eq!(market.band(TRADED, 10, 20), ResultCode::Success);
+        for id in 0..parts {
+            market.done(&sell(1, id, TRADED, 10, 100 / parts));
+        }
+        // 1,000, of which 0.1.
+        market.done(&buy(2, 1, TRADED, 10, 100));
+        assert_eq!(
+            (fees(&market), won(&market, 2)),
+            (1, -1),
+            "of {parts} makers"
+        );
+    }
+}
+
 #[test]
 fn fees_that_make_no_sense_are_refused() {
     use FeeUnit::{Millionth, PerLot};
