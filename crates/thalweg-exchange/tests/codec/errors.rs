@@ -84,12 +84,7 @@ fn a_list_that_is_longer_than_its_frame_is_not_incomplete() {
     };
     events.push(reject);
     events.push(reject);
-    let mut frame = vec![0; outcome_bytes(&events)];
-    let outcome = Outcome {
-        sequence: 1,
-        result: ResultCode::Success,
-    };
-    encode_outcome(outcome, &events, &mut frame).expect("there is room");
+    let mut frame = outcome_of(&events);
     // The second begins 34 bytes before the end; a trade has 58.
     let at = frame.len() - 34;
     frame[at] = 1;

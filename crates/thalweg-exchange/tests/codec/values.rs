@@ -294,23 +294,12 @@ fn usual_event() -> impl Strategy<Value = Event> {
 fn rare_event() -> impl Strategy<Value = Event> {
     let numbers = (number(), number(), number(), number(), number());
     let whose = (symbol(), order_id(), uid(), hint());
-    let reasons = vec![
-        Removal::CancelAll,
-        Removal::SelfTrade,
-        Removal::Expired,
-        Removal::SymbolRemoved,
-        Removal::Cancelled,
-        Removal::Reduced,
-        Removal::OutsideBand,
-        Removal::Disconnected,
-        Removal::Decremented,
-    ];
     (
         0..4,
         numbers,
         whose,
         action(),
-        prop::sample::select(reasons),
+        prop::sample::select(Removal::ALL.to_vec()),
     )
         .prop_map(|(kind, numbers, (symbol, order, uid, user), action, why)| {
             let (price, size, bidder_hold_price, left, filled) = numbers;

@@ -4,6 +4,8 @@
 mod fees;
 mod hostile;
 mod market;
+#[path = "../properties/open_orders.rs"]
+mod open_orders;
 mod placements;
 mod reserve;
 mod robberies;

@@ -1,6 +1,6 @@
 //! What must hold after every command, whatever users do.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
@@ -16,6 +16,7 @@ use crate::hostile::{
     BYSTANDER, CURRENCIES, DEPOSIT, OTHER_FUTURES, RIVAL, SYMBOLS, everybody, users_alone,
 };
 use crate::market::{FUTURES, order};
+use crate::open_orders::open_orders;
 
 type Held = Result<(), TestCaseError>;
 
@@ -148,23 +149,6 @@ fn a_rival_can_trade(state: &State) -> Held {
         }
     }
     Ok(())
-}
-
-/// Open orders as they are counted, by user, and as the books have them.
-fn open_orders(state: &State) -> [BTreeMap<UserId, u64>; 2] {
-    let mut found: BTreeMap<UserId, u64> = BTreeMap::new();
-    for book in state.matching.books() {
-        let orders = book.orders(Action::Ask).chain(book.orders(Action::Bid));
-        let waiting = book.waiting().map(|stop| stop.place.uid);
-        for uid in orders.map(|order| order.uid).chain(waiting) {
-            *found.entry(uid).or_default() += 1;
-        }
-    }
-    for user in state.risk.users() {
-        found.entry(user.uid).or_default();
-    }
-    let counted = found.keys().map(|&uid| (uid, state.risk.open_orders(uid)));
-    [counted.collect(), found]
 }
 
 /// Sums that must agree, and signs.

@@ -378,7 +378,11 @@ fn both_sides_of_a_trade_are_told_and_the_rest_comes_last() {
 fn rejected() -> Vec<(Place, OrderType, ResultCode)> {
     let post = OrderFlags::NONE.with_post_only();
     let taker = OrderFlags::NONE.with_self_trade(SelfTrade::CancelTaker);
-    vec![
+    let used = [OrderType::Gtc, OrderType::Ioc, OrderType::Fok].map(|order_type| {
+        let code = ResultCode::MatchingRejectedDuplicateId;
+        (bid(1, 1, 100, 1), order_type, code)
+    });
+    let mut rejected = vec![
         (
             flagged(bid(2, 2, 100, 1), post),
             OrderType::Gtc,
@@ -400,26 +404,13 @@ fn rejected() -> Vec<(Place, OrderType, ResultCode)> {
             ResultCode::MatchingRejectedDuplicateId,
         ),
         (
-            bid(1, 1, 100, 1),
-            OrderType::Gtc,
-            ResultCode::MatchingRejectedDuplicateId,
-        ),
-        (
-            bid(1, 1, 100, 1),
-            OrderType::Ioc,
-            ResultCode::MatchingRejectedDuplicateId,
-        ),
-        (
-            bid(1, 1, 100, 1),
-            OrderType::Fok,
-            ResultCode::MatchingRejectedDuplicateId,
-        ),
-        (
             flagged(bid(1, 2, 100, 1), taker),
             OrderType::Gtc,
             ResultCode::MatchingRejectedSelfTrade,
         ),
-    ]
+    ];
+    rejected.extend(used);
+    rejected
 }
 
 #[test]
