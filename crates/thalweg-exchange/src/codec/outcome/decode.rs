@@ -152,8 +152,7 @@ const fn item_bytes(kind: u8) -> usize {
 /// How futures books stand: the command's own, then others.
 #[inline(never)]
 fn standings(fields: &mut Reader<'_>, count: usize, events: &mut Events) -> Result<(), CodecError> {
-    events.reserve_standings(count);
-    for _ in 0..count {
+    for left in (1..=count).rev() {
         let at = fields.at();
         let kind = fields.byte()?;
         let bits = fields.small("the bits of a standing", HAS_ASK | HAS_BID)?;
@@ -170,7 +169,10 @@ fn standings(fields: &mut Reader<'_>, count: usize, events: &mut Events) -> Resu
         };
         match symbol {
             None => events.set_standing(standing),
-            Some(symbol) => events.add_standing(symbol, standing),
+            Some(symbol) => {
+                events.reserve_standings(left);
+                events.add_standing(symbol, standing);
+            }
         }
     }
     Ok(())
