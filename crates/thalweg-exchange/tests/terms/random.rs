@@ -17,10 +17,12 @@ fn symbol() -> impl Strategy<Value = SymbolId> {
 }
 
 fn flags() -> impl Strategy<Value = OrderFlags> {
-    let any = (0..32_u8).prop_filter_map("a code", OrderFlags::from_code);
+    // Not filtered: proptest gives up after 65,536 draws that are refused.
+    let all: Vec<_> = (0..32).filter_map(OrderFlags::from_code).collect();
+    let any = prop::sample::select(all);
     // Seldom else do orders of one user meet of which one is larger.
     let decrement = OrderFlags::NONE.with_self_trade(SelfTrade::Decrement);
-    prop_oneof![2 => Just(OrderFlags::NONE), 4 => any, 2 => Just(decrement)]
+    prop_oneof![2 => Just(OrderFlags::NONE), 6 => any, 2 => Just(decrement)]
 }
 
 /// An order that may rest, meet others, and be refused for want of money or sense.
