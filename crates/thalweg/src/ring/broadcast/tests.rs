@@ -146,11 +146,11 @@ fn a_reader_that_leaves_early_closes_the_ring() {
     builder.looker(&[a]);
     let mut ends = build(builder);
     let (a, mut b) = (take(&mut ends, 0), take(&mut ends, 1));
-    ends.0.publish(|_| ()).unwrap();
+    ends.0.publish(|_| ()).expect("there is room");
     drop(a);
     assert_eq!(b.poll(), Polled::Closed);
     assert!(ends.0.is_closed());
-    ends.0.publish(|_| ()).unwrap();
+    ends.0.publish(|_| ()).expect("there is room");
     assert_eq!(ends.0.publish(|_| ()).unwrap_err(), ClaimError::Closed);
 }
 
@@ -232,7 +232,7 @@ fn who_was_declared_to_look_changes_nothing() {
     builder.looker(&[]);
     let mut ends = build(builder);
     let mut reader = take(&mut ends, 0);
-    ends.0.publish(|_| ()).unwrap();
+    ends.0.publish(|_| ()).expect("there is room");
     reader.visit_mut(1, |_, _| true);
 }
 
@@ -309,7 +309,7 @@ mod lines {
         assert_eq!(seen, [(2, 0, 700), (2, 1, 800)]);
         assert!(publisher.is_drained());
         assert_eq!(line.ahead(), (2, 0));
-        publisher.publish(|_| ()).unwrap();
+        publisher.publish(|_| ()).expect("there is room");
         // Each may go on alone as well.
         for at in 0..3 {
             assert_eq!(line.reader(at).waiting(), 1);
@@ -400,7 +400,7 @@ mod lines {
             all.published(&other.put(|_| ())).is_none(),
             "of another ring"
         );
-        publisher.publish(|_| ()).unwrap();
+        publisher.publish(|_| ()).expect("there is room");
         assert!(
             all.published(&publisher.put(|_| ())).is_none(),
             "two are there"
@@ -433,7 +433,7 @@ mod lines {
     fn a_line_is_closed_if_nobody_outside_it_comes_between() {
         let ahead = |of: &[usize], declare: fn(&mut Builder<u64>)| {
             let (mut publisher, mut line, mut rest) = line(4, of, declare);
-            publisher.publish(|_| ()).unwrap();
+            publisher.publish(|_| ()).expect("there is room");
             for reader in &mut rest {
                 let waiting = reader.waiting();
                 reader.release(waiting);
@@ -467,15 +467,15 @@ mod lines {
         let (mut publisher, mut mixed, _) = line(4, &[0], lookers);
         let (_other, _, foreign) = line(4, &[], lookers);
         foreign.into_iter().for_each(|reader| mixed.push(reader));
-        publisher.publish(|_| ()).unwrap();
+        publisher.publish(|_| ()).expect("there is room");
         assert_eq!(mixed.ahead().1, 0, "readers of another ring");
     }
 
     #[test]
     fn what_is_given_back_early_is_room_for_who_asks_for_it() {
         let (mut publisher, mut line, _) = line(2, &[0, 1, 2], chain);
-        publisher.publish(|_| ()).unwrap();
-        publisher.publish(|_| ()).unwrap();
+        publisher.publish(|_| ()).expect("there is room");
+        publisher.publish(|_| ()).expect("there is room");
         assert_eq!(line.ahead(), (0, 2));
         let mut lead = line.lead(2);
         let mut hand = lead.hand::<2>().expect("two");
@@ -487,14 +487,14 @@ mod lines {
         assert!(lead.hand::<1>().is_none());
         drop(lead);
         assert_eq!(publisher.free(2), 2);
-        publisher.publish(|_| ()).unwrap();
+        publisher.publish(|_| ()).expect("there is room");
         assert_eq!(line.ahead(), (2, 1));
     }
 
     #[test]
     fn a_panic_keeps_its_element_and_releases_those_before_it() {
         let (mut publisher, mut line, _) = line(4, &[0, 1, 2], chain);
-        (0..3).for_each(|_| publisher.publish(|_| ()).unwrap());
+        (0..3).for_each(|_| publisher.publish(|_| ()).expect("there is room"));
         assert_eq!(line.ahead(), (0, 3));
         let work = std::panic::AssertUnwindSafe(|| {
             let mut lead = line.lead(3);
@@ -510,7 +510,7 @@ mod lines {
     #[test]
     fn a_panic_keeps_nothing_that_was_given_back() {
         let (mut publisher, mut line, _) = line(2, &[0, 1, 2], chain);
-        (0..2).for_each(|_| publisher.publish(|_| ()).unwrap());
+        (0..2).for_each(|_| publisher.publish(|_| ()).expect("there is room"));
         assert_eq!(line.ahead(), (0, 2));
         let work = std::panic::AssertUnwindSafe(|| {
             let mut lead = line.lead(2);
@@ -525,7 +525,7 @@ mod lines {
     #[should_panic(expected = "the element was given back")]
     fn only_what_is_in_the_hand_is_lent() {
         let (mut publisher, mut line, _) = line(2, &[0, 1, 2], chain);
-        publisher.publish(|_| ()).unwrap();
+        publisher.publish(|_| ()).expect("there is room");
         assert_eq!(line.ahead(), (0, 1));
         let mut lead = line.lead(2);
         assert!(lead.hand::<2>().is_none(), "only one is there");
@@ -537,7 +537,7 @@ mod lines {
     #[test]
     fn a_line_that_is_not_level_is_not_led() {
         let (mut publisher, mut line, _) = line(4, &[0, 1, 2], chain);
-        (0..2).for_each(|_| publisher.publish(|_| ()).unwrap());
+        (0..2).for_each(|_| publisher.publish(|_| ()).expect("there is room"));
         assert_eq!(line.reader(0).waiting(), 2);
         line.reader(0).release(1);
         assert!(line.lead(2).hand::<1>().is_none());
@@ -547,12 +547,12 @@ mod lines {
     #[test]
     fn a_lone_reader_gives_back_early_too() {
         let (mut publisher, mut line, _) = line(1, &[0], |builder| _ = builder.looker(&[]));
-        publisher.publish(|_| ()).unwrap();
+        publisher.publish(|_| ()).expect("there is room");
         let reader = line.reader(0);
         assert_eq!(reader.waiting(), 1);
         reader.give_back();
         assert_eq!((publisher.free(1), publisher.free_early(1)), (0, 1));
-        publisher.publish(|_| ()).unwrap();
+        publisher.publish(|_| ()).expect("there is room");
         assert_eq!((publisher.free(1), reader.next_sequence()), (0, 1));
         reader.release(0);
         assert_eq!((publisher.free(1), publisher.is_drained()), (0, false));
