@@ -252,7 +252,7 @@ fn own_line() {
             Lent::Look(_) => panic!("declared as a writer"),
         });
     }
-    assert_eq!(worker.join().unwrap(), [11, 12]);
+    assert_eq!(worker.join().expect("it did not panic"), [11, 12]);
 }
 
 #[test]
