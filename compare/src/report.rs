@@ -6,7 +6,9 @@ use std::io::{self, Write};
 use thalweg_measure::statistics::{Interval, median_interval};
 use thalweg_measure::table::{Cell, Comparison, Measurement, Nanoseconds, Table};
 
+use crate::experiment::Settings;
 use crate::runner::{Metric, Trial};
+use crate::target::{self, Target};
 
 /// Above this median share of the sender's waiting lost to gaps, figures are called noisy.
 const NOISY: f64 = 0.01;
@@ -118,6 +120,14 @@ impl Report {
         })
     }
 
+    /// The targets, if there are any, with verdicts if the run can give them.
+    pub(crate) fn targets(&mut self, targets: &[Target], settings: &Settings) {
+        if !targets.is_empty() {
+            self.say("Targets");
+            self.say(target::table(targets, settings.decides()));
+        }
+    }
+
     /// Writes the text.
     ///
     /// # Errors
@@ -160,10 +170,7 @@ pub(crate) fn per_second(value: f64) -> String {
 }
 
 fn interval_text(values: &[f64], show: fn(f64) -> String) -> String {
-    match median_interval(values) {
-        Some(interval) => format!("[{}, {}]", show(interval.low), show(interval.high)),
-        None => "-".to_owned(),
-    }
+    median_interval(values).map_or("-".to_owned(), |interval| interval.bounds(show))
 }
 
 /// Median / best quartile / best of each quantile, the p99's interval, and how disturbed the runs

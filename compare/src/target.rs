@@ -62,10 +62,8 @@ impl Target {
         limit: Limit,
         ratio: Option<Interval>,
     ) -> Self {
-        let interval = ratio.map_or(String::new(), |ratio| {
-            format!(" [{}, {}]", times(ratio.low), times(ratio.high))
-        });
-        let what = format!("{what}: {ours} over {peer}{interval}");
+        let bounds = ratio.map_or(String::new(), |ratio| format!(" {}", ratio.bounds(times)));
+        let what = format!("{what}: {ours} over {peer}{bounds}");
         Self::new(what, limit, ratio.map(|ratio| ratio.value), times)
     }
 
@@ -91,8 +89,8 @@ impl Target {
     }
 }
 
-/// The targets as a table.
-pub(crate) fn table(targets: &[Target]) -> Table {
+/// The targets as a table. A run that is too short to decide has no verdicts.
+pub(crate) fn table(targets: &[Target], decides: bool) -> Table {
     let mut table = Table::new(["target", "limit", "measured", ""]);
     for target in targets {
         let limit = match target.limit {
@@ -102,6 +100,7 @@ pub(crate) fn table(targets: &[Target]) -> Table {
         };
         let measured = target.measured.map_or("-".to_owned(), target.show);
         let outcome = match target.outcome() {
+            Outcome::Met | Outcome::Missed if !decides => "too few runs",
             Outcome::Met => "met",
             Outcome::Missed => "MISSED",
             Outcome::Shown => "",
@@ -171,9 +170,13 @@ mod tests {
             Target::new("fast", Limit::AtMost(2.0), Some(3.0), show),
             Target::new("sure", Limit::AtLeast(2.0), None, show),
         ];
-        let text = table(&targets).to_string();
+        let text = table(&targets, true).to_string();
         let lines: Vec<&str> = text.lines().collect();
         assert_eq!(lines[2], "fast    ≤ 2 x  3 x       MISSED");
+        assert_eq!(lines[3], "sure    ≥ 2 x  -         not run");
+        let text = table(&targets, false).to_string();
+        let lines: Vec<&str> = text.lines().collect();
+        assert_eq!(lines[2], "fast    ≤ 2 x  3 x       too few runs");
         assert_eq!(lines[3], "sure    ≥ 2 x  -         not run");
     }
 }

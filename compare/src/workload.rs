@@ -150,11 +150,7 @@ pub(crate) struct Workload {
 impl Workload {
     /// Finds how many rounds take [`STAGE_NS`]; takes some 20 ms.
     pub(crate) fn calibrate() -> Self {
-        let (short, long) = (stage_ns(16), stage_ns(48));
-        let round_ns = ((long - short) / 32.0).max(0.05);
-        let rounds = (16.0 + (STAGE_NS - short) / round_ns)
-            .round()
-            .clamp(1.0, 1e4) as u32;
+        let rounds = rounds_for(STAGE_NS);
         Self {
             rounds,
             stage_ns: stage_ns(rounds),
@@ -165,6 +161,13 @@ impl Workload {
     pub(crate) fn rounds_of(&self, stages: usize) -> u32 {
         (f64::from(self.rounds) * STAGES as f64 / stages as f64).round() as u32
     }
+}
+
+/// The rounds of a stage that costs so much; takes some 20 ms.
+pub(crate) fn rounds_for(ns: f64) -> u32 {
+    let (short, long) = (stage_ns(16), stage_ns(48));
+    let round_ns = ((long - short) / 32.0).max(0.05);
+    (16.0 + (ns - short) / round_ns).round().clamp(1.0, 1e4) as u32
 }
 
 /// The cost of a stage of so many rounds: the best of several tries, since noise only adds.

@@ -2,6 +2,8 @@
 //!
 //! Every book had room for all that a case will place before it is counted, so nothing grows.
 
+mod crowded;
+
 use std::hint::black_box;
 
 use counts::venue::{self, RESERVE, SYMBOL, behind, setup};
@@ -47,7 +49,10 @@ pub(super) fn add(cases: &mut Cases) {
     add("mix-1024", || mix(None));
     add("mix-1024-beside-iceberg", || mix(Some(iceberg())));
     add("mix-1024-beside-stop", || mix(Some(stop())));
+    add("trade-1-beside-good-till", || sweep_beside(good_till()));
+    add("mix-1024-beside-good-till", || mix(Some(good_till())));
     add("mix-batch-64", batch);
+    crowded::add(cases);
 }
 
 /// An exchange with one symbol and rich users.
@@ -294,6 +299,15 @@ fn stop() -> ConditionalOrder {
         trigger: Some(RESERVE),
         display: None,
         good_till: None,
+    }
+}
+
+/// An order that rests behind all others until a time that does not come.
+fn good_till() -> ConditionalOrder {
+    ConditionalOrder {
+        display: None,
+        good_till: Some(i64::MAX),
+        ..iceberg()
     }
 }
 

@@ -268,7 +268,7 @@ mod tests {
         assert!(
             !found
                 .iter()
-                .any(|(name, _)| ["dev", "compare", "counts"].contains(&name.as_str()))
+                .any(|(name, _)| ["dev", "compare", "counts", "guide"].contains(&name.as_str()))
         );
     }
 

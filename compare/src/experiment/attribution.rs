@@ -1,5 +1,7 @@
 //! What it costs that a pipeline knows where its time goes: the same pipeline with its sampling,
-//! with every event stamped, and with practically none.
+//! with every event stamped, and with practically none. And whether what it knows is true.
+
+mod truth;
 
 use thalweg::pipeline::{Builder, Pipeline, Placement, SAMPLE_EVERY_MAX, Stats};
 use thalweg_measure::clock::Clock;
@@ -9,12 +11,12 @@ use thalweg_measure::table::{Cell, Table};
 use super::{Experiment, Settings, progress_note};
 use crate::report::{Report, small_ns};
 use crate::runner::{Metric, Run, Subject, Trial, interleave};
-use crate::target::{self, Limit, Target};
+use crate::target::{Limit, Target};
 use crate::workload::CAPACITY;
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "attribution",
-    shows: "what knowing where the time goes costs per event, and that its parts add up",
+    shows: "what knowing where the time goes costs per event, and whether it is true",
     run,
 };
 
@@ -180,8 +182,8 @@ fn run(settings: &Settings) -> Report {
         targets.push(parts_target(&case, &trial));
     }
     targets.extend(threaded(settings, &mut report));
-    report.say("Targets");
-    report.say(target::table(&targets));
+    targets.extend(truth::run(settings, &mut report));
+    report.targets(&targets, settings);
     report
 }
 
@@ -264,7 +266,7 @@ fn table(trial: &Trial) -> Table {
         if sampling != Sampling::None {
             let interval = median_interval(&differences(trial, sampling));
             let cost = interval.map(|cost| small_ns(cost.value));
-            let bounds = interval.map(|c| format!("[{}, {}]", small_ns(c.low), small_ns(c.high)));
+            let bounds = interval.map(|cost| cost.bounds(small_ns));
             let off = 100.0 * series.values(1).into_iter().fold(0.0, f64::max);
             row.push(Cell::Number(cost.unwrap_or("-".into())));
             row.push(Cell::Number(bounds.unwrap_or("-".into())));

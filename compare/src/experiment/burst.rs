@@ -17,7 +17,7 @@ use super::{Experiment, Settings, progress_note};
 use crate::channels::{BlockingRecv, BlockingSend, Crowd, Order, Shape};
 use crate::report::Report;
 use crate::runner::{Metric, Run, interleave};
-use crate::target::{self, Limit, Target};
+use crate::target::{Limit, Target};
 use goals::{Goal, RIVAL};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -174,8 +174,7 @@ fn run(settings: &Settings) -> Report {
     }
     if !targets.is_empty() {
         targets.push(Target::none_lost("orders", &trials));
-        report.say("Targets");
-        report.say(target::table(&targets));
+        report.targets(&targets, settings);
     }
     report
 }

@@ -19,7 +19,6 @@ use super::{Experiment, Settings, progress_note};
 use crate::channels::{Message, Shape, WITHOUT_BATCHES, WITHOUT_WAITING, Wide};
 use crate::report::{Report, small_ns};
 use crate::runner::{Metric, Subject, Trial, interleave};
-use crate::target;
 use scoreboard::{Headline, show_trial};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -32,7 +31,7 @@ pub(crate) const EXPERIMENT: Experiment = Experiment {
 const REPETITIONS: [usize; 2] = [31, 3];
 const PACED_REPETITIONS: [usize; 2] = [21, 3];
 const SPARSE_REPETITIONS: [usize; 2] = [9, 2];
-const IDLE_REPETITIONS: [usize; 2] = [3, 1];
+const IDLE_REPETITIONS: [usize; 2] = [7, 1];
 /// Spans of a run, ns, `[full, quick]`.
 const STREAM_NS: [u64; 2] = [12_000_000, 3_000_000];
 const TRIPS_NS: [u64; 2] = [15_000_000, 4_000_000];
@@ -233,9 +232,6 @@ fn run(settings: &Settings) -> Report {
     session.replies();
     session.idle();
     let targets = goals::targets(&session.headlines, &session.trials);
-    if !targets.is_empty() {
-        session.report.say("Targets");
-        session.report.say(target::table(&targets));
-    }
+    session.report.targets(&targets, settings);
     session.report
 }

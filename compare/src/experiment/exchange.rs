@@ -13,21 +13,22 @@ mod mixes;
 mod paced;
 mod peers;
 mod service_time;
+mod tails;
 mod wire;
 
 use super::{Experiment, Settings, progress_note};
 use crate::report::Report;
 use crate::runner::{Metric, Subject, Trial, interleave};
-use crate::target;
 use engine::{Load, OfTrades, Part, RULES, TRADING_METRICS};
 use flow::Flow;
 use mixes::Resting;
 use peers::Other;
 use service_time::Body;
+use tails::{Room, Tail};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "exchange",
-    shows: "ns a command of the exchange's core, other order books, a second core, latencies",
+    shows: "ns a command of the core, its slowest, other order books, a second core, latencies",
     run,
 };
 
@@ -43,7 +44,7 @@ const LARGE_COMMANDS: [usize; 2] = [200_000, 50_000];
 /// Takers that sweep.
 const SWEEPS: [usize; 2] = [10_000, 2_000];
 /// Repetitions of cases that take long to prepare.
-const LARGE_REPETITIONS: [usize; 2] = [5, 2];
+const LARGE_REPETITIONS: [usize; 2] = [7, 2];
 
 fn repetitions(case: &str) -> [usize; 2] {
     let large = [
@@ -51,6 +52,7 @@ fn repetitions(case: &str) -> [usize; 2] {
         "levels_100k",
         "one_level_1m",
         "hostile_ids",
+        "tails/",
         "peers/",
     ];
     if large.iter().any(|large| case.contains(large)) {
@@ -230,6 +232,47 @@ impl Session<'_> {
         }
     }
 
+    /// The slowest commands of runs that are meant to have some.
+    fn tails(&mut self) {
+        const MILLION: usize = 1_000_000;
+        let orders = self.count([2 * MILLION, MILLION / 4]);
+        let resting = orders / 2;
+        let one = Some(thalweg_exchange::UserId(1));
+        type Load = Box<dyn FnOnce() -> Tail>;
+        let cases: [(&str, &str, Load); 5] = [
+            (
+                "tails/growing",
+                "2,000,000 orders come to rest on 500 levels a side",
+                Box::new(move || Tail::growing(orders, 500)),
+            ),
+            (
+                "tails/growing_far",
+                "the same on 100,000 levels a side",
+                Box::new(move || Tail::growing(orders, 100_000)),
+            ),
+            (
+                "tails/window",
+                "bids on 4,000 levels, then on 4,000 far above them, and so on",
+                Box::new(|| Tail::rising(20)),
+            ),
+            (
+                "tails/cancel_all",
+                "1,000,000 orders of all users cancelled by one command",
+                Box::new(move || Tail::cancelling(resting, None)),
+            ),
+            (
+                "tails/cancel_all_of_one",
+                "the first time that somebody asks for one of 1,000 users' orders among 1,000,000",
+                Box::new(move || Tail::cancelling(resting, one)),
+            ),
+        ];
+        for (case, heading, load) in cases {
+            let subjects: Boxed<Tail> = vec![Box::new(Room::New), Box::new(Room::ForAll)];
+            let metrics = |_: &Tail| tails::METRICS;
+            self.case((case, heading), metrics, &subjects, || Ok(load()));
+        }
+    }
+
     fn second_core(&mut self) {
         let commands = self.count(COMMANDS);
         for bytes in [false, true] {
@@ -336,13 +379,11 @@ fn run(settings: &Settings) -> Report {
         trials: Vec::new(),
     };
     session.cores();
+    session.tails();
     session.peers();
     session.second_core();
     session.open();
     let targets = goals::targets(&session.trials);
-    if !targets.is_empty() {
-        session.report.say("Targets");
-        session.report.say(target::table(&targets));
-    }
+    session.report.targets(&targets, settings);
     session.report
 }

@@ -9,10 +9,8 @@ mod job;
 use super::{Experiment, Settings, progress_note};
 use crate::report::{Report, times};
 use crate::runner::{Metric, Trial, interleave};
-use crate::target;
 use job::{Load, Subjects};
 use thalweg_hash::Kernel;
-use thalweg_measure::statistics::Interval;
 use thalweg_measure::table::{Cell, Table};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
@@ -100,13 +98,12 @@ impl Session<'_> {
                     let median = values.and_then(|v| thalweg_measure::statistics::median(&v));
                     Cell::Number(format!("{:.2} ns", median.unwrap_or(f64::NAN)))
                 };
-                let Interval { low, value, high } = ratio;
                 table.row([
                     bytes.into(),
                     time(C),
                     time(OURS),
-                    Cell::Number(times(value)),
-                    Cell::Number(format!("[{}, {}]", times(low), times(high))),
+                    Cell::Number(times(ratio.value)),
+                    Cell::Number(ratio.bounds(times)),
                 ]);
                 ran = true;
             }
@@ -173,10 +170,7 @@ fn run(settings: &Settings) -> Report {
         mut report, trials, ..
     } = session;
     let targets = goals::targets(&mut report, &trials, Kernel::best().name());
-    if !targets.is_empty() {
-        report.say("Targets");
-        report.say(target::table(&targets));
-    }
+    report.targets(&targets, settings);
     report
 }
 

@@ -9,6 +9,8 @@ mod pipeline;
 mod progress;
 mod subjects;
 
+use thalweg_measure::statistics::REPETITIONS_MIN;
+
 use crate::case::Cases;
 use crate::report::Report;
 use crate::runner::Subject;
@@ -70,6 +72,12 @@ impl Settings {
             quick,
             asked,
         }
+    }
+
+    /// Whether figures can be held against limits: a quick run is for a look.
+    pub(crate) fn decides(&self) -> bool {
+        let fewest = if self.quick { 1 } else { REPETITIONS_MIN };
+        self.asked.0.unwrap_or(fewest) >= REPETITIONS_MIN
     }
 
     /// The repetitions asked for, or these: `[full, quick]`.

@@ -13,7 +13,6 @@ use crate::report::Report;
 use crate::runner::{Subject, Trial, interleave};
 use crate::sender::{LATENCY, Load, THROUGHPUT};
 use crate::subject::{Alone, Disruptor, Thalweg, Waiting};
-use crate::target;
 use crate::workload::{STAGES, Workload};
 use thalweg_measure::statistics::Interval;
 use thalweg_measure::table::{Cell, Table};
@@ -114,8 +113,7 @@ fn run(settings: &Settings) -> Report {
         trials.push(trial);
     }
     let ratios = ratios(&mut report, &trials);
-    report.say("Targets");
-    report.say(target::table(&goals::targets(&trials, &ratios)));
+    report.targets(&goals::targets(&trials, &ratios), settings);
     report
 }
 

@@ -3,20 +3,25 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+mod sweep;
 mod values;
-use thalweg_exchange::service::Options;
+use crate::failure::Failure;
+use crate::limits::Limit;
+pub(crate) use sweep::Sweep;
+use thalweg_exchange::State;
+use thalweg_exchange::service::{Options, Service};
 use thalweg_hash::Stride;
 use thalweg_measure::load::Rate;
 pub(crate) use values::Place;
 
+/// Seed of the made-up flow, where none is given.
+pub(crate) const SEED: u64 = 1;
+/// Length of the made-up flow, where none is given.
+pub(crate) const COMMANDS: u64 = 1_000_000;
+
 /// Moves orders through an exchange, and says where every microsecond went.
 #[derive(Debug, Parser)]
-#[command(
-    name = "thalweg",
-    version,
-    propagate_version = true,
-    disable_help_subcommand = true
-)]
+#[command(name = "thalweg", version, propagate_version = true)]
 #[command(
     after_help = "Data goes to standard output, everything else to standard error.\n\
     Exit codes: 0 fine, 1 a negative finding, 2 misuse or failure.\n\
@@ -36,26 +41,42 @@ pub(crate) enum Command {
     ///
     /// Without FILE, or with -, standard input is read.
     ///
-    /// Exit code: 0 fine; 1 if a checksum does not match; 2 misuse, or a file that cannot be read.
+    /// Exit code: 0 fine; 1 if a checksum does not match, or with --strict a line is improperly
+    /// formatted; 2 misuse, or a file that cannot be read.
     Hash(Hash),
     /// Print completions for a shell
-    #[command(hide = true)]
+    ///
+    /// For bash: thalweg completions bash > ~/.local/share/bash-completion/completions/thalweg
     Completions {
         /// The shell to complete in
         shell: clap_complete::Shell,
     },
-    /// Print the manual pages of the program and of its commands, one after another
-    #[command(hide = true)]
-    Man,
+    /// Write the manual pages of the program and of its commands, a file each
+    ///
+    /// Without DIRECTORY, that of the program alone goes to standard output:
+    /// thalweg man | man -l -
+    Man {
+        /// Where the pages go, as thalweg.1, thalweg-exchange-run.1 and so on
+        directory: Option<PathBuf>,
+    },
 }
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Exchange {
     /// Send a stream of orders through the exchange and show what happened and how long it took
     ///
-    /// The format of FILE is recognised by its content, and gzip by its magic: Bitstamp messages,
-    /// LOBSTER messages, our own CSV (docs/orders-csv.md), recorded streams, load streams. Without
-    /// FILE a realistic flow is made from a seed, the same on every machine.
+    /// The format of FILE is recognised by its content, and gzip by its magic:
+    ///
+    /// our own CSV (docs/orders-csv.md);
+    ///
+    /// Bitstamp and LOBSTER messages: what happened in a real market;
+    ///
+    /// recorded streams: commands to exchange-core 0.5, a Java exchange, and all its answers;
+    ///
+    /// load streams: the commands of its load generator, with the book that they leave.
+    ///
+    /// Without FILE, what is piped in is read; where nothing is, a realistic flow is made from a
+    /// seed, the same on every machine.
     ///
     /// Latency counts from the moment a command was due, not from when it could be sent: a stall
     /// shows in every command that it delayed. The time that a command waited to be sent is the
@@ -65,10 +86,23 @@ pub(crate) enum Exchange {
     /// compared with the recorded ones. Orders older than the recording are learnt from the
     /// recorded books and counted as such.
     ///
+    /// Ctrl-C ends the run, and what there is by then is reported.
+    ///
     /// Exit code: 0 fine, also where real flow agrees in part only; 1 if a load stream leaves
-    /// another book than it says; 2 misuse or failure.
+    /// another book than it says, or a limit of --fail-if is passed; 2 misuse or failure; 130 if
+    /// Ctrl-C ended it.
     Run(Box<Run>),
+    /// Run the same commands with several placements and rates, and compare the latencies
+    ///
+    /// Each placement runs at each rate, one after another, and all must end in the same state.
+    ///
+    /// Exit code: 0 fine; 2 misuse or failure; 130 if Ctrl-C ended it, after a table of the runs
+    /// that were over.
+    Sweep(Box<Sweep>),
     /// Compare recorded streams with this engine: every result, event, checkpoint and final line
+    ///
+    /// A recorded stream holds commands to exchange-core 0.5, a Java exchange, and all that it
+    /// answered. A stream that cannot be read does not keep the others from being compared.
     Conform(Conform),
 }
 
@@ -82,13 +116,16 @@ Examples:
       Recorded order flow, checked against the books that were recorded with it
   thalweg exchange run orders.csv --format json | jq .latency
       Our own format (docs/orders-csv.md), the facts as JSON
-  zcat stream.txt.gz | thalweg exchange run -
+  thalweg exchange run orders.csv --out results.jsonl
+      Results, trades and rejects of every command, final balances and open orders
+  thalweg exchange run --rate 1M --fail-if 'p99>50us'
+      Exit code 1 if 1 % of the commands take longer
+  zcat stream.txt.gz | thalweg exchange run
       Any format from standard input";
 
-/// What `exchange run` takes.
+/// Which commands are run.
 #[derive(Debug, Args)]
-#[command(after_help = RUN_EXAMPLES)]
-pub(crate) struct Run {
+pub(crate) struct Intended {
     /// The stream to run, `-` for standard input; none: a made-up flow
     pub(crate) file: Option<PathBuf>,
 
@@ -99,6 +136,34 @@ pub(crate) struct Run {
     /// Recorded books to check against: Bitstamp snapshots or LOBSTER order book rows
     #[arg(long, value_name = "FILE")]
     pub(crate) books: Option<PathBuf>,
+
+    /// Seed of the made-up flow [default: 1]
+    #[arg(long, value_name = "N", value_parser = values::any, conflicts_with = "file")]
+    pub(crate) seed: Option<u64>,
+
+    /// Length of the made-up flow in commands, from 1 to 20M, like 50k [default: 1M]
+    #[arg(long, value_name = "N", value_parser = values::count, conflicts_with = "file")]
+    pub(crate) commands: Option<u64>,
+
+    /// Rules of the exchange
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) rules: RulesName,
+
+    /// Run so many commands, and no more
+    #[arg(long, value_name = "N", value_parser = values::from_one)]
+    pub(crate) limit: Option<u64>,
+
+    /// Begin with command N, counted from 1: those before are executed beforehand, unmeasured
+    #[arg(long, value_name = "N", default_value = "1", value_parser = values::from_one)]
+    pub(crate) from: u64,
+}
+
+/// What `exchange run` takes.
+#[derive(Debug, Args)]
+#[command(after_help = RUN_EXAMPLES)]
+pub(crate) struct Run {
+    #[command(flatten)]
+    pub(crate) input: Intended,
 
     /// Commands a second, from 1 to 1000M, like 125k or 1.5M; or max
     #[arg(long, default_value = "max")]
@@ -111,18 +176,20 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) shards: Shards,
 
-    /// Seed of the made-up flow
-    #[arg(long, value_name = "N", default_value_t = 1, conflicts_with = "file")]
-    pub(crate) seed: u64,
+    /// Also write what came of every command: results, trades, rejects, final balances and open
+    /// orders (docs/orders-csv.md). OUT ends in .jsonl or .csv; `-` writes JSON lines to standard
+    /// output, and the facts to standard error
+    #[arg(long, value_name = "OUT")]
+    pub(crate) out: Option<PathBuf>,
 
-    /// Length of the made-up flow in commands, from 1 to 20M, like 50k
-    #[arg(long, value_name = "N", default_value = "1M", value_parser = values::count)]
-    #[arg(conflicts_with = "file")]
-    pub(crate) commands: u64,
+    /// Exit with 1 if a figure is beyond a limit, like 'p99>50us' or 'throughput<1M'; may be
+    /// repeated
+    #[arg(long, value_name = "LIMIT")]
+    pub(crate) fail_if: Vec<Limit>,
 
-    /// Rules of the exchange: default, or those of the reference engine with its quirks
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) rules: RulesName,
+    /// Also write all latencies as a log of HdrHistogram, in nanoseconds, a line for each stage
+    #[arg(long, value_name = "OUT.hlog")]
+    pub(crate) hdr: Option<PathBuf>,
 
     /// Format of the facts on standard output
     #[arg(long, value_enum, default_value_t)]
@@ -152,24 +219,28 @@ Examples:
 pub(crate) struct Shards {
     /// Shards of the risk check and of settlement, by user, from 1 to 64
     #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub(crate) risk_shards: u8,
+    #[arg(value_parser = values::shards)]
+    pub(crate) risk_shards: u64,
 
     /// Shards of matching, by symbol, from 1 to 64
     #[arg(long, value_name = "N", default_value_t = 1)]
-    #[arg(value_parser = clap::value_parser!(u8).range(1..=64))]
-    pub(crate) match_shards: u8,
+    #[arg(value_parser = values::shards)]
+    pub(crate) match_shards: u64,
 }
 
 impl Shards {
-    /// How a service runs with these.
-    pub(crate) fn options(self, placement: Place) -> Options {
-        Options {
+    /// How a service runs with these; told at once, where it cannot.
+    pub(crate) fn options(self, placement: Place) -> Result<Options, Failure> {
+        let options = Options {
             placement: placement.placement(),
-            risk_shards: self.risk_shards.into(),
-            match_shards: self.match_shards.into(),
+            risk_shards: self.risk_shards as usize,
+            match_shards: self.match_shards as usize,
             ..Options::default()
-        }
+        };
+        let start = Service::start(State::default(), options.clone(), |_| {});
+        start.map(|_| options).map_err(|error| {
+            Failure::Misuse(format!("--placement {}: {error}", placement.placement()))
+        })
     }
 
     /// Whether anything is cut.
@@ -182,8 +253,7 @@ impl Shards {
 #[derive(Debug, Args)]
 #[command(after_help = CONFORM_EXAMPLES)]
 pub(crate) struct Conform {
-    /// Recorded streams, gzip or plain
-    #[arg(required = true)]
+    /// Recorded streams, gzip or plain, `-` for standard input
     pub(crate) files: Vec<PathBuf>,
 
     /// Rules of the exchange
@@ -226,7 +296,7 @@ pub(crate) struct Hash {
     pub(crate) check: Option<PathBuf>,
 
     /// Seed; the lists of xxhsum are made with 0
-    #[arg(long, value_name = "N", default_value_t = 0)]
+    #[arg(long, value_name = "N", default_value = "0", value_parser = values::any)]
     pub(crate) seed: u64,
 
     /// Leave out what lies between sectors: bytes that count, and bytes behind them that do not
@@ -240,6 +310,22 @@ pub(crate) struct Hash {
     /// No progress, and no OK for files that match
     #[arg(long, short)]
     pub(crate) quiet: bool,
+
+    /// Print nothing: the exit code says it all
+    #[arg(long, requires = "check", conflicts_with = "files")]
+    pub(crate) status: bool,
+
+    /// Exit with 1 if a line of the list is improperly formatted
+    #[arg(long, requires = "check", conflicts_with = "files")]
+    pub(crate) strict: bool,
+
+    /// Name each line of the list that is improperly formatted
+    #[arg(long, short, requires = "check", conflicts_with = "files")]
+    pub(crate) warn: bool,
+
+    /// Pass over files of the list that are not there
+    #[arg(long, requires = "check", conflicts_with = "files")]
+    pub(crate) ignore_missing: bool,
 }
 
 /// A format of an input stream, or its recognition by content.
@@ -254,19 +340,20 @@ pub(crate) enum FormatIn {
     Lobster,
     /// Our own CSV (docs/orders-csv.md)
     Orders,
-    /// A stream recorded from the reference engine
+    /// Commands to exchange-core 0.5, with its answers
     Recorded,
-    /// A stream of the reference's load generator
+    /// Commands of the load generator of exchange-core 0.5, with the final book
     Load,
 }
 
 /// A dialect of the exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RulesName {
-    /// With the reference's quirks mended
+    /// Those of exchange-core 0.5 with its known defects fixed, and more (docs/exchange-rules.md)
     #[default]
     Default,
-    /// As the reference engine does it, quirks included
+    /// Those of exchange-core 0.5 with its quirks: it answers SUCCESS to an order that it rejects,
+    /// for example
     Reference,
 }
 
@@ -308,8 +395,9 @@ mod tests {
         };
         assert_eq!(run.rate, Rate::MAX);
         assert_eq!(run.placement, Place::Auto);
-        assert_eq!((run.seed, run.commands), (1, 1_000_000));
-        assert_eq!(run.rules, RulesName::Default);
+        assert_eq!((run.input.seed, run.input.commands), (None, None));
+        assert_eq!((SEED, COMMANDS), (1, 1_000_000));
+        assert_eq!(run.input.rules, RulesName::Default);
     }
 
     #[test]

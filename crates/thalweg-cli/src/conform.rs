@@ -1,11 +1,13 @@
 //! `thalweg exchange conform`.
 
 use crate::arguments::{Conform, Format, Place, RulesName};
-use crate::failure::{self, Failure, Finding};
+use crate::failure::{self, Failure, Finding, counted, shown};
 use crate::input::lines::Lines;
 use crate::runner::RunError;
+use crate::terminal;
 use serde::Serialize;
-use std::path::Path;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
 use thalweg_exchange::conformance::{CheckError, Checker, Disagreement, Served, Summary};
 use thalweg_exchange::service::Options;
 use thalweg_exchange::stream::Recorded;
@@ -20,6 +22,9 @@ struct Verdict {
     compared: Option<Compared>,
     #[serde(skip_serializing_if = "Option::is_none")]
     disagreement: Option<Difference>,
+    /// Why it could not be compared.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
 }
 
 /// How much was compared.
@@ -44,16 +49,36 @@ struct Difference {
 /// Compares every stream, and shows the first disagreement of each.
 ///
 /// # Errors
-/// The first stream that cannot be read, after the verdicts on those before it.
+/// Streams that cannot be read, each told in its turn, after the verdicts on all others.
 pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
     let mut verdicts = Vec::new();
     let mut finding = Finding::Fine;
     let inline = options.shards.any().then_some(Place::Inline);
     let place = options.placement.or(inline);
-    let service = place.map(|place| options.shards.options(place));
-    for file in &options.files {
-        let verdict = check(file, options.rules, service.as_ref())?;
-        if !verdict.agrees {
+    let service = place
+        .map(|place| options.shards.options(place))
+        .transpose()?;
+    let mut unread = 0;
+    let piped = [PathBuf::from("-")];
+    let files = match &options.files[..] {
+        [] if terminal::has_piped_input() => &piped[..],
+        [] => return Err(Failure::Misuse("a FILE to compare is missing".to_owned())),
+        files => files,
+    };
+    for file in files {
+        let verdict = check(file, options.rules, service.as_ref()).unwrap_or_else(|failure| {
+            unread += 1;
+            Verdict {
+                file: shown(file.as_os_str()),
+                agrees: false,
+                compared: None,
+                disagreement: None,
+                error: Some(failure.to_string()),
+            }
+        });
+        if let Some(error) = &verdict.error {
+            let _ = writeln!(io::stderr(), "thalweg: {error}");
+        } else if !verdict.agrees {
             finding = Finding::Negative;
         }
         match options.format {
@@ -67,7 +92,11 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
             .map_err(|e| Failure::Output(std::io::Error::other(e)))?;
         failure::print(format!("{json}\n").as_bytes())?;
     }
-    Ok(finding)
+    match unread {
+        0 => Ok(finding),
+        1 if files.len() == 1 => Err(Failure::Told),
+        files => Err(Failure::Unread { files }),
+    }
 }
 
 fn check(file: &Path, rules: RulesName, service: Option<&Options>) -> Result<Verdict, Failure> {
@@ -98,7 +127,10 @@ fn check(file: &Path, rules: RulesName, service: Option<&Options>) -> Result<Ver
     let name = lines.name().to_owned();
     match compared {
         Ok(summary) => Ok(agreement(name, &summary)),
-        Err(CheckError::Disagreement(found)) => Ok(disagreement(name, *found)),
+        Err(CheckError::Disagreement(found)) => {
+            lines.intact(found.line)?;
+            Ok(disagreement(name, *found))
+        }
         Err(CheckError::Stream(error)) => Err(lines.stream_error(error).into()),
         Err(other) => Err(lines.wrong(other.to_string()).into()),
     }
@@ -122,6 +154,7 @@ fn agreement(file: String, summary: &Summary) -> Verdict {
         agrees: true,
         compared,
         disagreement: None,
+        error: None,
     }
 }
 
@@ -145,6 +178,7 @@ fn disagreement(file: String, found: Disagreement) -> Verdict {
         agrees: false,
         compared: None,
         disagreement: Some(difference),
+        error: None,
     }
 }
 
@@ -152,8 +186,11 @@ fn text(verdict: &Verdict) -> String {
     let file = &verdict.file;
     match (&verdict.compared, &verdict.disagreement) {
         (Some(c), _) => format!(
-            "{file}: agrees: {} commands, {} events, {} checkpoints, {} lines compared\n",
-            c.commands, c.events, c.checkpoints, c.lines
+            "{file}: agrees: {}, {}, {}, {} compared\n",
+            counted(c.commands, "command"),
+            counted(c.events, "event"),
+            counted(c.checkpoints, "checkpoint"),
+            counted(c.lines, "line"),
         ),
         (None, Some(d)) => {
             let shown = |side: &Option<String>| side.clone().unwrap_or("nothing".to_owned());
@@ -166,6 +203,6 @@ fn text(verdict: &Verdict) -> String {
                 d.command
             )
         }
-        (None, None) => format!("{file}: nothing compared\n"),
+        (None, None) => String::new(),
     }
 }

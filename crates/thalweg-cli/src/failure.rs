@@ -2,9 +2,9 @@
 
 use crate::input::error::InputError;
 use crate::runner::RunError;
-use std::fmt;
+use std::ffi::OsStr;
+use std::fmt::{self, Write as _};
 use std::io::{self, Write};
-use std::path::PathBuf;
 
 /// A command that could do its work, and what it found.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -13,6 +13,8 @@ pub(crate) enum Finding {
     Fine,
     /// Exit code 1: a stream disagrees.
     Negative,
+    /// Exit code 130: Ctrl-C ended it.
+    Interrupted,
 }
 
 /// Why a command could not do its work: exit code 2.
@@ -27,12 +29,14 @@ pub(crate) enum Failure {
     Recording { file: String, what: String },
     /// The exchange stopped.
     Run(RunError),
-    /// A report could not be written.
-    Report { path: PathBuf, source: io::Error },
+    /// A file could not be written.
+    Write { name: String, source: io::Error },
     /// Standard output could not be written to.
     Output(io::Error),
     /// Files that could not be hashed, each told already.
     Unread { files: usize },
+    /// A failure that was told already.
+    Told,
     /// A list of checksums that cannot be read, or holds none.
     List { list: String, what: String },
     /// Two runs of the same commands ended in different states: a fault of this program.
@@ -53,16 +57,17 @@ impl fmt::Display for Failure {
             Failure::Run(error) => error.fmt(f),
             Failure::Misuse(what) => f.write_str(what),
             Failure::Recording { file, what } => write!(f, "{file}: {what}"),
-            Failure::Report { path, source } => {
-                write!(
-                    f,
-                    "{}: the report cannot be written: {source}",
-                    path.display()
-                )
+            Failure::Write { name, source } => {
+                write!(f, "{name}: cannot be written: {}", reason(source))
             }
-            Failure::Output(source) => write!(f, "standard output cannot be written: {source}"),
-            Failure::Unread { files: 1 } => f.write_str("1 file could not be read"),
-            Failure::Unread { files } => write!(f, "{files} files could not be read"),
+            Failure::Output(source) => {
+                let why = reason(source);
+                write!(f, "standard output cannot be written: {why}")
+            }
+            Failure::Told => Ok(()),
+            Failure::Unread { files } => {
+                write!(f, "{} could not be read", counted(*files as u64, "file"))
+            }
             Failure::List { list, what } => write!(f, "{list}: {what}"),
             Failure::Nondeterminism { planned, run } => write!(
                 f,
@@ -78,7 +83,7 @@ impl std::error::Error for Failure {
         match self {
             Failure::Input(error) => Some(error),
             Failure::Run(error) => Some(error),
-            Failure::Report { source, .. } | Failure::Output(source) => Some(source),
+            Failure::Write { source, .. } | Failure::Output(source) => Some(source),
             _ => None,
         }
     }
@@ -96,6 +101,46 @@ impl From<RunError> for Failure {
     }
 }
 
+/// What went wrong, without the number that the system has for it.
+pub(crate) fn reason(error: &io::Error) -> String {
+    let text = error.to_string();
+    match text.split_once(" (os error ") {
+        Some((text, _)) => text.to_owned(),
+        None => text,
+    }
+}
+
+/// So many of something, as a reader has it: `1 file`, `2 files`.
+pub(crate) fn counted(count: u64, what: &str) -> String {
+    format!("{count} {what}{}", plural(count))
+}
+
+/// What comes after the word for so many.
+pub(crate) fn plural(count: u64) -> &'static str {
+    if count == 1 { "" } else { "s" }
+}
+
+/// A file name for messages: control characters, and bytes that are no UTF-8, as `\xNN`.
+pub(crate) fn shown(name: &OsStr) -> String {
+    let mut text = String::new();
+    let escape = |text: &mut String, byte: u8| {
+        let _ = write!(text, "\\x{byte:02x}");
+    };
+    for piece in name.as_encoded_bytes().utf8_chunks() {
+        for c in piece.valid().chars() {
+            match u8::try_from(c) {
+                Ok(byte) if c.is_control() => escape(&mut text, byte),
+                _ => text.push(c),
+            }
+        }
+        piece
+            .invalid()
+            .iter()
+            .for_each(|byte| escape(&mut text, *byte));
+    }
+    text
+}
+
 /// Writes data to standard output.
 pub(crate) fn print(data: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
@@ -111,13 +156,13 @@ mod tests {
     #[test]
     fn texts_name_what_and_where() {
         let denied = || io::Error::from(io::ErrorKind::PermissionDenied);
-        let report = Failure::Report {
-            path: "a/b.html".into(),
+        let report = Failure::Write {
+            name: "a/b.html".into(),
             source: denied(),
         };
         assert_eq!(
             report.to_string(),
-            "a/b.html: the report cannot be written: permission denied"
+            "a/b.html: cannot be written: permission denied"
         );
         let apart = Failure::Nondeterminism { planned: 1, run: 2 };
         assert!(
@@ -130,6 +175,9 @@ mod tests {
             unread,
             ["1 file could not be read", "2 files could not be read"]
         );
+        assert_eq!(shown("a\x1b[3\n µ\u{9b}".as_ref()), "a\\x1b[3\\x0a µ\\x9b");
+        let missing = reason(&io::Error::from_raw_os_error(2));
+        assert!(!missing.contains("os error"), "{missing}");
         let list = Failure::List {
             list: "SUMS".to_owned(),
             what: "no checksums".to_owned(),

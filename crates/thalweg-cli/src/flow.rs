@@ -367,7 +367,7 @@ mod tests {
     use super::*;
     use crate::runner::kind;
     use thalweg_exchange::ResultCode;
-    use thalweg_exchange::state_text::state_hash;
+    use thalweg_exchange::report::state_text::state_hash;
 
     fn run(commands: &[Command]) -> (State, u64, u64) {
         let (mut state, mut events) = (State::default(), Events::new());

@@ -11,7 +11,7 @@ use serde::Serialize;
 use thalweg_hash::{Strided, Xxh64};
 
 use crate::arguments::{Format, Hash};
-use crate::failure::{self, Failure, Finding};
+use crate::failure::{self, Failure, Finding, reason};
 use crate::terminal::Notes;
 use list::{Entry, Line};
 use reading::Input;
@@ -20,6 +20,9 @@ use reading::Input;
 #[derive(Debug, Serialize)]
 struct Sum {
     file: String,
+    /// The bytes of a name that is no UTF-8.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_hex: Option<String>,
     xxh64: String,
     bytes: u64,
     seed: u64,
@@ -30,9 +33,14 @@ struct Sum {
 /// A line of a list, checked, as JSON has it.
 #[derive(Debug, Serialize)]
 struct Verdict {
-    file: String,
+    line: usize,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    file_hex: Option<String>,
     status: Status,
-    expected: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    expected: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     got: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,6 +53,8 @@ enum Status {
     Ok,
     Failed,
     Unreadable,
+    /// The line is no checksum.
+    Improper,
 }
 
 /// Hashes files, or checks a list of checksums.
@@ -73,7 +83,12 @@ fn sums(options: &Hash) -> Result<Finding, Failure> {
             Ok(found) => found,
             Err(error) => {
                 unread += 1;
-                let _ = writeln!(io::stderr(), "thalweg: {}: {error}", input.shown());
+                let _ = writeln!(
+                    io::stderr(),
+                    "thalweg: {}: {}",
+                    input.shown(),
+                    reason(&error)
+                );
                 continue;
             }
         };
@@ -81,7 +96,8 @@ fn sums(options: &Hash) -> Result<Finding, Failure> {
             // Text is for people, who want to see each file when it is done.
             Format::Text => failure::print(&list::line(hash, input.name().as_encoded_bytes()))?,
             Format::Json => sums.push(Sum {
-                file: input.shown(),
+                file: input.name().to_string_lossy().into_owned(),
+                file_hex: not_utf8(input.name()),
                 xxh64: format!("{hash:016x}"),
                 bytes,
                 seed: options.seed,
@@ -116,6 +132,14 @@ fn sum(input: &Input<'_>, options: &Hash, notes: Notes) -> io::Result<(u64, u64)
     Ok((hash.digest(), bytes))
 }
 
+/// The bytes of a name, if it cannot be shown as it is.
+fn not_utf8(name: &OsStr) -> Option<String> {
+    let bytes = name.as_encoded_bytes().iter();
+    name.to_str()
+        .is_none()
+        .then(|| bytes.map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// How many lines of a list came out how.
 #[derive(Debug, Default)]
 struct Tally {
@@ -123,10 +147,11 @@ struct Tally {
     improper: usize,
     failed: usize,
     unreadable: usize,
+    missing: usize,
 }
 
 fn check(list: &Path, options: &Hash) -> Result<Finding, Failure> {
-    let notes = Notes::new(options.quiet);
+    let notes = Notes::new(options.quiet || options.status);
     let input = Input::of(list);
     let failure = |what: String| Failure::List {
         list: input.shown(),
@@ -134,83 +159,128 @@ fn check(list: &Path, options: &Hash) -> Result<Finding, Failure> {
     };
     let mut text = Vec::new();
     let read = input.read(Notes::new(true), |piece| text.extend_from_slice(piece));
-    read.map_err(|error| failure(error.to_string()))?;
+    read.map_err(|error| failure(reason(&error)))?;
+    let text = text.strip_prefix("\u{feff}".as_bytes()).unwrap_or(&text);
     let mut tally = Tally::default();
     let mut verdicts = Vec::new();
-    for (at, line) in text.split_inclusive(|byte| *byte == b'\n').enumerate() {
-        let entry = match list::parse(line) {
-            Line::Entry(entry) => entry,
+    for (at, line) in (1..).zip(text.split_inclusive(|byte| *byte == b'\n')) {
+        let verdict = match list::parse(line) {
             Line::Comment => continue,
+            Line::Entry(entry) => match judge(at, &entry, options, notes, &mut tally) {
+                Some(verdict) => {
+                    if options.format == Format::Text {
+                        print_verdict(&verdict, &entry, &input, options)?;
+                    }
+                    verdict
+                }
+                None => continue,
+            },
             Line::Improper => {
                 tally.improper += 1;
-                continue;
+                if options.warn && !options.status {
+                    let told = format!(
+                        "{}:{at}: Error: Improperly formatted checksum line.\n",
+                        input.shown()
+                    );
+                    let _ = io::stderr().write_all(told.as_bytes());
+                }
+                Verdict::improper(at)
             }
         };
-        tally.proper += 1;
-        let verdict = judge(&entry, options, notes, &mut tally);
-        match options.format {
-            Format::Text => {
-                let place = format!("{}:{}", input.shown(), at + 1);
-                print_verdict(&verdict, &entry, &place, options.quiet)?;
-            }
-            Format::Json => verdicts.push(verdict),
+        if options.format == Format::Json {
+            verdicts.push(verdict);
         }
     }
     if tally.proper == 0 {
         return Err(failure("no properly formatted XXH64 checksums".to_owned()));
     }
+    if tally.missing == tally.proper {
+        return Err(failure("no file was verified".to_owned()));
+    }
     match options.format {
+        _ if options.status => {}
         Format::Text => failure::print(summary(&tally).as_bytes())?,
         Format::Json => print_json(&verdicts)?,
     }
     match tally {
         Tally {
             unreadable: 1.., ..
+        } if options.status => Err(Failure::Told),
+        Tally {
+            unreadable: 1.., ..
         } => Err(Failure::Unread {
             files: tally.unreadable,
         }),
         Tally { failed: 1.., .. } => Ok(Finding::Negative),
+        Tally { improper: 1.., .. } if options.strict => Ok(Finding::Negative),
         _ => Ok(Finding::Fine),
     }
 }
 
-fn judge(entry: &Entry, options: &Hash, notes: Notes, tally: &mut Tally) -> Verdict {
+impl Verdict {
+    fn improper(line: usize) -> Verdict {
+        Verdict {
+            line,
+            file: None,
+            file_hex: None,
+            status: Status::Improper,
+            expected: None,
+            got: None,
+            error: None,
+        }
+    }
+}
+
+/// Nothing of a file that is not there and may be so.
+fn judge(
+    line: usize,
+    entry: &Entry,
+    options: &Hash,
+    notes: Notes,
+    tally: &mut Tally,
+) -> Option<Verdict> {
     let input = Input::named(&entry.name);
+    tally.proper += 1;
     let (status, got, error) = match sum(&input, options, notes) {
         Ok((hash, _)) if hash == entry.hash => (Status::Ok, Some(hash), None),
         Ok((hash, _)) => (Status::Failed, Some(hash), None),
-        Err(error) => (Status::Unreadable, None, Some(error.to_string())),
+        Err(error) if options.ignore_missing && error.kind() == io::ErrorKind::NotFound => {
+            tally.missing += 1;
+            return None;
+        }
+        Err(error) => (Status::Unreadable, None, Some(reason(&error))),
     };
     match status {
-        Status::Ok => {}
         Status::Failed => tally.failed += 1,
         Status::Unreadable => tally.unreadable += 1,
+        Status::Ok | Status::Improper => {}
     }
-    Verdict {
-        file: input.shown(),
+    Some(Verdict {
+        line,
+        file: Some(input.name().to_string_lossy().into_owned()),
+        file_hex: not_utf8(input.name()),
         status,
-        expected: format!("{:016x}", entry.hash),
+        expected: Some(format!("{:016x}", entry.hash)),
         got: got.map(|hash| format!("{hash:016x}")),
         error,
-    }
+    })
 }
 
 fn print_verdict(
     verdict: &Verdict,
     entry: &Entry,
-    place: &str,
-    quiet: bool,
+    list: &Input<'_>,
+    options: &Hash,
 ) -> Result<(), Failure> {
     let said = match (verdict.status, &verdict.error) {
-        (Status::Ok, _) if quiet => return Ok(()),
+        _ if options.status => return Ok(()),
+        (Status::Ok, _) if options.quiet => return Ok(()),
         (Status::Ok, _) => "OK",
-        (Status::Failed, _) => "FAILED",
-        (Status::Unreadable, error) => {
-            let why = error.as_deref().unwrap_or_default();
-            let told = format!(
-                "{place}: Could not open or read '{}': {why}.\n",
-                verdict.file
-            );
+        (_, None) => "FAILED",
+        (_, Some(why)) => {
+            let (list, line) = (list.shown(), verdict.line);
+            let file = failure::shown(&entry.name);
+            let told = format!("{list}:{line}: Could not open or read '{file}': {why}.\n");
             return failure::print(told.as_bytes());
         }
     };
@@ -249,11 +319,6 @@ fn summary(tally: &Tally) -> String {
     .concat()
 }
 
-/// A name for people and JSON.
-fn shown(name: &OsStr) -> String {
-    name.to_string_lossy().into_owned()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -265,6 +330,7 @@ mod tests {
             improper: 1,
             failed: 2,
             unreadable: 1,
+            missing: 3,
         };
         let expected = "1 line is improperly formatted\n1 listed file could not be read\n\
                         2 computed checksums did NOT match\n";

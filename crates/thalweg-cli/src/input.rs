@@ -3,6 +3,7 @@
 pub(crate) mod bitstamp;
 pub(crate) mod error;
 mod fields;
+mod gzip;
 pub(crate) mod lines;
 pub(crate) mod lobster;
 pub(crate) mod orders;
@@ -34,35 +35,27 @@ impl Format {
     }
 }
 
-/// Recognises a format by the first lines.
-pub(crate) fn recognise(lines: &Lines) -> Result<Format, InputError> {
-    let mut head = lines.head().filter(|line| !line.is_empty());
-    let Some(first) = head.next() else {
-        return Err(lines.nothing());
-    };
-    if first.starts_with(b"# symbol,") {
+/// Recognises a format by the first line, and by the first line of data.
+pub(crate) fn recognise(lines: &mut Lines) -> Result<Format, InputError> {
+    let first = lines.head().find(|line| !line.is_empty());
+    if first.is_some_and(|line| line.starts_with(b"# symbol,")) {
         return Ok(Format::Load);
     }
-    let data = std::iter::once(first)
-        .chain(head)
-        .find(|line| line[0] != b'#');
-    let Some(data) = data else {
+    let Some(data) = lines.first_data() else {
         return Err(lines.nothing());
     };
-    let books = |what: &str| {
-        lines.first_line(format!(
-            "this is a file of {what}: name it with --books, beside its messages"
-        ))
+    let books = match data {
+        line if line.starts_with(b"thalweg-orders,") => return Ok(Format::Orders),
+        line if bitstamp::is_message(line) => return Ok(Format::Bitstamp),
+        line if is_recorded(line) => return Ok(Format::Recorded),
+        line if lobster::is_message(line) => return Ok(Format::Lobster),
+        line if bitstamp::is_snapshot(line) => "book snapshots",
+        line if lobster::is_row(line) => "order book rows",
+        _ => return Err(lines.unknown_format()),
     };
-    match data {
-        line if line.starts_with(b"thalweg-orders,") => Ok(Format::Orders),
-        line if bitstamp::is_message(line) => Ok(Format::Bitstamp),
-        line if bitstamp::is_snapshot(line) => Err(books("book snapshots")),
-        line if is_recorded(line) => Ok(Format::Recorded),
-        line if lobster::is_message(line) => Ok(Format::Lobster),
-        line if lobster::is_row(line) => Err(books("order book rows")),
-        _ => Err(lines.unknown_format()),
-    }
+    Err(lines.first_line(format!(
+        "this is a file of {books}: name it with --books, beside its messages"
+    )))
 }
 
 /// Whether a line begins a recorded stream: a batch or a command, with its number.
@@ -80,7 +73,7 @@ mod tests {
     use std::io::Cursor;
 
     fn recognised(text: &[u8]) -> Result<Format, String> {
-        recognise(&Lines::new("f", Cursor::new(text.to_vec()))).map_err(|e| e.to_string())
+        recognise(&mut Lines::new("f", Cursor::new(text.to_vec()))).map_err(|e| e.to_string())
     }
 
     #[test]

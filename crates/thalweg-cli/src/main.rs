@@ -6,18 +6,26 @@ mod conform;
 mod failure;
 mod flow;
 mod hash;
+mod hdr_log;
 mod input;
+mod intake;
+mod limits;
+mod output;
 mod realflow;
 mod report;
+mod results;
 mod run;
 mod runner;
 mod source;
+mod sweep;
 mod terminal;
 
 use arguments::{Arguments, Command, Exchange};
 use clap::{CommandFactory, Parser};
 use failure::{Failure, Finding};
+use std::fs;
 use std::io::{self, Write};
+use std::path::Path;
 use std::process::ExitCode;
 
 fn main() -> ExitCode {
@@ -27,16 +35,19 @@ fn main() -> ExitCode {
     };
     let result = match arguments.command {
         Command::Exchange(Exchange::Run(options)) => run::run(&options),
+        Command::Exchange(Exchange::Sweep(options)) => sweep::sweep(&options),
         Command::Exchange(Exchange::Conform(options)) => conform::conform(&options),
         Command::Hash(options) => hash::hash(&options),
         Command::Completions { shell } => completions(shell),
-        Command::Man => manual(),
+        Command::Man { directory } => manual(directory.as_deref()),
     };
     match result {
         Ok(Finding::Fine) => ExitCode::SUCCESS,
         Ok(Finding::Negative) => ExitCode::from(1),
+        Ok(Finding::Interrupted) => ExitCode::from(130),
         // Whoever reads us has enough: `thalweg … | head` is no failure.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
+        Err(Failure::Told) => ExitCode::from(2),
         Err(failure) => {
             let _ = writeln!(io::stderr(), "thalweg: {failure}");
             ExitCode::from(2)
@@ -60,18 +71,22 @@ fn completions(shell: clap_complete::Shell) -> Result<Finding, Failure> {
     Ok(Finding::Fine)
 }
 
-fn manual() -> Result<Finding, Failure> {
-    let mut pages = Vec::new();
-    let mut command = Arguments::command();
-    command.build();
-    let mut waiting = vec![command];
-    while let Some(command) = waiting.pop() {
-        clap_mangen::Man::new(command.clone())
-            .render(&mut pages)
+fn manual(directory: Option<&Path>) -> Result<Finding, Failure> {
+    let mut program = Arguments::command();
+    program.build();
+    let Some(directory) = directory else {
+        let mut page = Vec::new();
+        clap_mangen::Man::new(program)
+            .render(&mut page)
             .map_err(Failure::Output)?;
-        let shown = command.get_subcommands().filter(|c| !c.is_hide_set());
-        waiting.extend(shown.cloned().collect::<Vec<_>>().into_iter().rev());
-    }
-    failure::print(&pages)?;
+        failure::print(&page)?;
+        return Ok(Finding::Fine);
+    };
+    let written =
+        fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(program, directory));
+    written.map_err(|source| Failure::Write {
+        name: failure::shown(directory.as_os_str()),
+        source,
+    })?;
     Ok(Finding::Fine)
 }

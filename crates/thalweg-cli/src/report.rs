@@ -2,6 +2,6 @@
 
 pub(crate) mod facts;
 pub(crate) mod html;
-mod number;
+pub(crate) mod number;
 mod svg;
 pub(crate) mod text;

@@ -2,13 +2,19 @@
 
 use crate::arguments::{Format, RulesName, Run};
 use crate::failure::{self, Failure, Finding};
+use crate::output::Output;
 use crate::report::facts::{Book, Commands, Count, Facts, Input, Level};
 use crate::report::{html, text};
+use crate::results::Form;
 use crate::runner::{Outcome, Pipelined, Runner, kind, parts};
 use crate::source::{self, Source};
 use crate::terminal::{self, Notes};
+use crate::{hdr_log, results};
 use std::collections::BTreeMap;
-use thalweg_exchange::state_text::state_hash;
+use std::ffi::OsStr;
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::{Action, Rules, State, book};
 
 /// How many levels of a book are shown.
@@ -24,40 +30,94 @@ pub(crate) fn rules(name: RulesName) -> Rules {
     }
 }
 
+/// What a run writes beside its facts.
+struct Outputs {
+    report: Option<Output>,
+    out: Option<(Output, Form)>,
+    hdr: Option<Output>,
+}
+
+impl Outputs {
+    fn open(options: &Run) -> Result<Outputs, Failure> {
+        let open = |path: &Option<PathBuf>| path.as_deref().map(Output::open).transpose();
+        let form = |path: &Path| match path.extension().and_then(OsStr::to_str) {
+            _ if path.as_os_str() == "-" => Ok(Form::JsonLines),
+            Some("jsonl") => Ok(Form::JsonLines),
+            Some("csv") => Ok(Form::Csv),
+            _ => Err(Failure::Misuse(format!(
+                "--out {}: the name must end in .jsonl or .csv",
+                failure::shown(path.as_os_str())
+            ))),
+        };
+        let form = options.out.as_deref().map(form).transpose()?;
+        Ok(Outputs {
+            report: open(&options.report)?,
+            out: open(&options.out)?.zip(form),
+            hdr: open(&options.hdr)?,
+        })
+    }
+}
+
 /// Runs a stream and shows what came of it.
 ///
 /// # Errors
-/// Those of the input, of the report and of standard output.
+/// Those of the input, of what is written and of standard output.
 pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     let notes = Notes::new(options.quiet);
-    let source = source::load(options, &notes)?;
-    let service = options.shards.options(options.placement);
-    let runner: Box<dyn Runner> = Box::new(Pipelined::new(source.rules, service));
+    let service = options.shards.options(options.placement)?;
+    let mut outputs = Outputs::open(options)?;
+    let source = source::load(&options.input, &notes)?;
+    let runner: Box<dyn Runner> = Box::new(Pipelined::new(source.before.clone(), service));
     let progress = notes.progress(source.commands.len() as u64, "running");
-    let outcome = runner.run(&source.commands, options.rate, &progress)?;
+    let stop = terminal::interruption();
+    let outcome = runner.run(&source.commands, options.rate, &progress, &stop)?;
     let hash = state_hash(&outcome.state).hash;
+    let sent = outcome.sent;
     if let Some(planned) = source.state_hash
         && planned != hash
+        && sent == source.commands.len()
     {
         return Err(Failure::Nondeterminism { planned, run: hash });
     }
-    let (facts, finding) = facts(options, source, outcome, hash);
-    if let Some(path) = &options.report {
-        let write = std::fs::write(path, html::page(&facts));
-        write.map_err(|source| Failure::Report {
-            path: path.clone(),
-            source,
-        })?;
-        notes.hint(&format!("report written to {}", path.display()));
+    if let Some((out, form)) = &mut outputs.out {
+        results::write(&source, sent, hash, out, *form)?;
+        if !out.is_standard() {
+            notes.hint(&format!("results written to {}", out.name()));
+        }
     }
-    print(options.format, &facts)?;
+    if let Some(hdr) = &mut outputs.hdr {
+        hdr_log::write(&outcome.histograms, &outcome.latency, hdr)?;
+    }
+    let (facts, mut finding) = facts(options, source, outcome, hash);
+    if let Some(report) = &mut outputs.report {
+        report.write(html::page(&facts).as_bytes())?;
+        notes.hint(&format!("report written to {}", report.name()));
+    }
+    let is_aside = outputs.out.is_some_and(|(out, _)| out.is_standard());
+    print(options.format, &facts, is_aside)?;
+    for limit in &options.fail_if {
+        let latency = &facts.latency;
+        if let Some(failed) = limit.failed(&latency.end_to_end, latency.throughput_per_s) {
+            let _ = writeln!(io::stderr(), "thalweg: {failed}");
+            finding = Finding::Negative;
+        }
+    }
+    if facts.input.interrupted {
+        let of = facts.commands.total;
+        notes.hint(&format!(
+            "ended by Ctrl-C after {}",
+            failure::counted(of, "command")
+        ));
+        finding = Finding::Interrupted;
+    }
     Ok(finding)
 }
 
-fn print(format: Format, facts: &Facts) -> Result<(), Failure> {
+/// Prints the facts; aside, where standard output has something else.
+fn print(format: Format, facts: &Facts, is_aside: bool) -> Result<(), Failure> {
     let mut out = String::new();
     match format {
-        Format::Text => text::write(facts, terminal::colours(), &mut out)
+        Format::Text => text::write(facts, !is_aside && terminal::colours(), &mut out)
             .map_err(|_| Failure::Output(std::io::Error::other("the text cannot be made")))?,
         Format::Json => {
             out = serde_json::to_string_pretty(facts)
@@ -65,12 +125,21 @@ fn print(format: Format, facts: &Facts) -> Result<(), Failure> {
             out.push('\n');
         }
     }
+    if is_aside {
+        let _ = io::stderr().write_all(out.as_bytes());
+        return Ok(());
+    }
     failure::print(out.as_bytes())
 }
 
-fn facts(options: &Run, source: Source, outcome: Outcome, hash: u64) -> (Facts, Finding) {
+fn facts(options: &Run, source: Source, mut outcome: Outcome, hash: u64) -> (Facts, Finding) {
+    let commands = &source.commands[..outcome.sent];
+    let is_whole = commands.len() == source.commands.len();
+    for slow in &mut outcome.latency.slowest {
+        slow.command += source.from - 1;
+    }
     let mut kinds: BTreeMap<&'static str, u64> = BTreeMap::new();
-    for command in &source.commands {
+    for command in commands {
         *kinds.entry(kind(command)).or_default() += 1;
     }
     let mut by_kind: Vec<Count> = kinds.into_iter().map(|(k, n)| Count::new(k, n)).collect();
@@ -81,7 +150,7 @@ fn facts(options: &Run, source: Source, outcome: Outcome, hash: u64) -> (Facts, 
     }
     let mut check = source.check;
     let mut finding = Finding::Fine;
-    if let Some(expected) = &source.final_book {
+    if let Some(expected) = source.final_book.as_ref().filter(|_| is_whole) {
         let found = expected.compare(&outcome.state);
         if found.scores.iter().any(|score| score.agree != score.of) {
             finding = Finding::Negative;
@@ -94,12 +163,14 @@ fn facts(options: &Run, source: Source, outcome: Outcome, hash: u64) -> (Facts, 
             name: source.name,
             format: source.format,
             seed: source.seed,
-            rules: options.rules.name().to_owned(),
+            rules: options.input.rules.name().to_owned(),
             placement: outcome.placement,
             rate_per_s: options.rate.per_s(),
+            from: (source.from > 1).then_some(source.from),
+            interrupted: !is_whole,
         },
         commands: Commands {
-            total: source.commands.len() as u64,
+            total: commands.len() as u64,
             by_kind,
             by_result,
         },
@@ -107,7 +178,9 @@ fn facts(options: &Run, source: Source, outcome: Outcome, hash: u64) -> (Facts, 
         books: books(&outcome.state),
         state_hash: format!("{hash:016x}"),
         latency: outcome.latency,
-        parts: parts::costs(source.rules, &source.commands),
+        parts: (source.from == 1)
+            .then(|| parts::costs(source.rules, commands))
+            .flatten(),
         check,
     };
     (facts, finding)

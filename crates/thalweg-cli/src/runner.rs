@@ -4,15 +4,20 @@
 mod measured;
 pub(crate) mod parts;
 mod pipelined;
+mod slowest;
 mod tally;
 
+#[cfg(test)]
+pub(crate) use measured::distribution;
 pub(crate) use pipelined::Pipelined;
 
 use crate::report::facts::{Latency, Trades};
 use indicatif::ProgressBar;
 use std::collections::BTreeMap;
 use std::fmt;
+use std::sync::atomic::AtomicBool;
 use thalweg_exchange::{Command, ResultCode, State};
+use thalweg_measure::histogram::Histogram;
 use thalweg_measure::load::Rate;
 
 /// What came of a run.
@@ -22,6 +27,10 @@ pub(crate) struct Outcome {
     pub(crate) results: BTreeMap<ResultCode, u64>,
     pub(crate) trades: Trades,
     pub(crate) latency: Latency,
+    /// How many commands were sent: all of them, unless the run was stopped.
+    pub(crate) sent: usize,
+    /// Nanoseconds: end to end of every command, then waits and services of the stages.
+    pub(crate) histograms: Vec<(String, Histogram)>,
     /// The placement that was asked for.
     pub(crate) placement: String,
 }
@@ -41,7 +50,7 @@ impl std::error::Error for RunError {}
 /// Runs commands through an exchange.
 pub(crate) trait Runner {
     /// Sends every command at its time, and waits until the last one is through. The progress
-    /// counts commands.
+    /// counts commands. None is sent once `stop` is true.
     ///
     /// # Errors
     /// Threads that cannot be had, and a stage that fails.
@@ -50,6 +59,7 @@ pub(crate) trait Runner {
         commands: &[Command],
         rate: Rate,
         progress: &ProgressBar,
+        stop: &AtomicBool,
     ) -> Result<Outcome, RunError>;
 }
 

@@ -1,12 +1,41 @@
 //! What people see: colours and progress where there is a terminal, hints on standard error.
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
+use signal_hook::{consts::SIGINT, flag};
 use std::io::{self, IsTerminal, Write};
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
 /// Whether standard output shows colours: a terminal, and no `NO_COLOR` in the environment.
 pub(crate) fn colours() -> bool {
     let wished = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
     wished && io::stdout().is_terminal()
+}
+
+/// Whether somebody has given standard input: a pipe or a file, not a terminal and not `/dev/null`.
+pub(crate) fn has_piped_input() -> bool {
+    let input = io::stdin();
+    #[cfg(unix)]
+    {
+        use std::os::{fd::AsFd, unix::fs::FileTypeExt};
+        let owned = input.as_fd().try_clone_to_owned().map(std::fs::File::from);
+        if owned
+            .and_then(|file| file.metadata())
+            .is_ok_and(|m| m.file_type().is_char_device())
+        {
+            return false;
+        }
+    }
+    !input.is_terminal()
+}
+
+/// True from the first Ctrl-C on; the second ends the program, with exit code 130.
+pub(crate) fn interruption() -> Arc<AtomicBool> {
+    let stop = Arc::new(AtomicBool::new(false));
+    // Where there are no such signals, Ctrl-C does what it always does.
+    let _ = flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&stop));
+    let _ = flag::register(SIGINT, Arc::clone(&stop));
+    stop
 }
 
 /// Standard error for hints and progress; silent if that is wished.

@@ -46,6 +46,82 @@ fn corrupt_gzip() {
 }
 
 #[test]
+fn bytes_after_a_gzip() {
+    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    encoder.write_all(ORDERS.as_bytes()).unwrap();
+    let mut whole = encoder.finish().unwrap();
+    whole.extend_from_slice(b"user,8\n");
+    refused(
+        &whole,
+        &["input.csv: bytes that are no gzip after", "line 4"],
+    );
+}
+
+#[test]
+fn a_placement_that_cannot_be() {
+    let line = ["exchange", "run", "/no/such/file", "--placement"];
+    let refused = |options: &[&str], parts: &[&str]| {
+        thalweg(&[&line[..], options].concat()).refused(parts);
+    };
+    let limit = "5 stage threads asked for; 4 stages can use 1 to 4";
+    refused(&["threads:5"], &["--placement threads:5: ", limit]);
+    let limit = "9 stage threads asked for; 8 stages can use 1 to 8";
+    let shards = ["--risk-shards", "2", "--match-shards", "2"];
+    refused(&[&["threads:9"][..], &shards].concat(), &[limit]);
+    let conform = [
+        "exchange",
+        "conform",
+        "/no/such/file",
+        "--placement",
+        "threads:5",
+    ];
+    thalweg(&conform).refused(&["4 stages can use 1 to 4"]);
+}
+
+#[test]
+fn names_have_no_control_characters() {
+    let said = thalweg(&["exchange", "run", "/no/\x1b[31m\nfile"]);
+    said.refused(&["/no/\\x1b[31m\\x0afile: cannot be opened: No such file or directory\n"]);
+    let said = thalweg(&["exchange", "run", "--report", "/no/\x1b[31m"]);
+    said.refused(&["/no/\\x1b[31m: cannot be written: "]);
+    thalweg(&["hash", "/no/\x1b[31m"]).refused(&["/no/\\x1b[31m: No such file"]);
+}
+
+#[test]
+fn a_stream_that_cannot_be_read_does_not_keep_others_from_it() {
+    let scratch = Scratch::new();
+    let text = b"# marginTrading=ENABLED\nC,1,ADD_USER,7\nR,SUCCESS\n\
+        +U,7,0,0\n# FINAL STATE\nU,7,0,0\n# END\n";
+    let good = scratch.file("good.txt", text);
+    let bad = scratch.file("bad.txt", b"# marginTrading=ENABLED\nC,1,FLY\n");
+    let files = ["/no/such/file", &good, &bad, &good];
+    let said = thalweg(&[&["exchange", "conform"], &files[..]].concat());
+    assert_eq!(said.code, Some(2), "{said:?}");
+    let agrees = "agrees: 1 command, 0 events, 0 checkpoints, 4 lines compared\n";
+    assert_eq!(said.stdout, format!("{good}: {agrees}").repeat(2));
+    for part in [
+        "/no/such/file: cannot",
+        "bad.txt:2: ",
+        "2 files could not be read",
+    ] {
+        assert!(said.stderr.contains(part), "`{part}` is not in {said:?}");
+    }
+    let json = thalweg(&[&["exchange", "conform", "--format", "json"], &files[..]].concat());
+    let rows: serde_json::Value = serde_json::from_str(&json.stdout).unwrap();
+    assert_eq!(
+        (json.code, rows[1]["agrees"].as_bool()),
+        (Some(2), Some(true))
+    );
+    assert!(
+        rows[0]["error"]
+            .as_str()
+            .unwrap()
+            .contains("cannot be opened")
+    );
+    thalweg(&["exchange", "conform"]).refused(&["a FILE to compare is missing"]);
+}
+
+#[test]
 fn unknown_format() {
     refused(
         b"name;size\n",
@@ -141,7 +217,7 @@ fn missing_file_and_directory() {
 
 #[test]
 fn option_values_name_their_limits() {
-    let limits: [(&[&str], &[&str]); 6] = [
+    let limits: [(&[&str], &[&str]); 10] = [
         (
             &["--rate", "0"],
             &["'0'", "--rate", "least is 1 event a second"],
@@ -155,7 +231,23 @@ fn option_values_name_their_limits() {
             &["--commands", "0"],
             &["'0'", "--commands", "from 1 to 20M"],
         ),
-        (&["--seed", "-1"], &["-1", "--"]),
+        (&["--seed=-1"], &["'-1'", "--seed", "below 0"]),
+        (
+            &["--seed", "1x"],
+            &["'1x'", "--seed", "such as 250, 50k, 1.5M, 1e6 or 0x10"],
+        ),
+        (
+            &["--seed", "99999999999999999999"],
+            &["above the largest, 18446744073709551615"],
+        ),
+        (
+            &["--risk-shards", "65"],
+            &["'65'", "a number of shards is from 1 to 64\n"],
+        ),
+        (
+            &["--match-shards", "two"],
+            &["'two'", "from 1 to 64: expected a whole number"],
+        ),
         (&["--format", "xml"], &["'xml'", "--format", "json"]),
     ];
     for (options, parts) in limits {
@@ -180,12 +272,11 @@ fn unwritable_report() {
     let line = [
         "exchange",
         "run",
-        "--commands",
-        "10",
+        "/no/such/file",
         "--report",
         "/no/such/place.html",
     ];
-    thalweg(&line).refused(&["/no/such/place.html: the report cannot be written"]);
+    thalweg(&line).refused(&["/no/such/place.html: cannot be written: No such file"]);
 }
 
 #[test]

@@ -132,6 +132,11 @@ fn a_changed_file_is_a_negative_finding() {
         (&rows[0]["status"], &rows[1]["status"]),
         (&"ok".into(), &"failed".into())
     );
+    assert_eq!(
+        rows[2],
+        serde_json::json!({ "line": 4, "status": "improper" })
+    );
+    assert_eq!(rows[1]["line"], 3);
     assert_eq!(rows[1]["expected"], ABC);
     assert_ne!(rows[1]["got"], ABC);
 }
@@ -161,6 +166,81 @@ fn what_cannot_be_read_is_a_failure_after_all_that_can() {
     assert!(
         said.stdout
             .ends_with(&format!("{abc}: OK\n1 listed file could not be read\n"))
+    );
+}
+
+#[test]
+fn a_check_may_be_silent_strict_or_lenient() {
+    let scratch = Scratch::new();
+    let (abc, missing) = (scratch.file("abc", b"abc"), scratch.path("missing"));
+    let list = |name: &str, text: String| scratch.file(name, text.as_bytes());
+    let improper = list("IMPROPER", format!("\u{feff}{ABC}  {abc}\nnonsense\n"));
+    let wrong = list("WRONG", format!("{NOTHING}  {abc}\n"));
+    let gone = list("GONE", format!("{ABC}  {missing}\n"));
+    let some = list("SOME", format!("{ABC}  {missing}\n{ABC}  {abc}\n"));
+    let check = |options: &[&str], list: &str| {
+        let said = thalweg(&[&["hash", "--check", list], options].concat());
+        (said.code, said.stdout, said.stderr)
+    };
+    let code = |found: (Option<i32>, String, String)| found.0.unwrap();
+    let ok = format!("{abc}: OK\n");
+    let summary = "1 line is improperly formatted\n";
+    assert_eq!(
+        check(&[], &improper),
+        (Some(0), format!("{ok}{summary}"), String::new())
+    );
+    assert_eq!(code(check(&["--strict"], &improper)), 1);
+    let warned = format!("{improper}:2: Error: Improperly formatted checksum line.\n");
+    assert_eq!(
+        check(&["--warn", "-q"], &improper),
+        (Some(0), summary.to_owned(), warned)
+    );
+    for (list, code) in [(&improper, 0), (&wrong, 1), (&gone, 2), (&some, 2)] {
+        let silent = (Some(code), String::new(), String::new());
+        assert_eq!(check(&["--status"], list), silent, "{list}");
+    }
+    assert_eq!(code(check(&["--status", "--strict"], &improper)), 1);
+    assert_eq!(
+        check(&["--ignore-missing"], &some),
+        (Some(0), ok, String::new())
+    );
+    let none = format!("thalweg: {gone}: no file was verified\n");
+    assert_eq!(
+        check(&["--ignore-missing"], &gone),
+        (Some(2), String::new(), none)
+    );
+    assert_eq!(code(check(&["--format", "json", "--strict"], &improper)), 1);
+    thalweg(&["hash", "--strict", &abc]).refused(&["--strict", "cannot be used with"]);
+    thalweg(&["hash", "--strict"]).refused(&["--check <LIST>"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn names_that_are_no_utf8_are_kept() {
+    use std::os::unix::ffi::OsStrExt;
+    let scratch = Scratch::new();
+    let name = [scratch.path("a").as_bytes(), b"\xff\n"].concat();
+    std::fs::write(std::ffi::OsStr::from_bytes(&name), b"abc").unwrap();
+    let hash = |options: &[&str]| {
+        let mut command = command(&["hash"]);
+        command
+            .args(options)
+            .arg(std::ffi::OsStr::from_bytes(&name));
+        command.output().unwrap().stdout
+    };
+    let sums = scratch.path("SUMS");
+    std::fs::write(&sums, hash(&[])).unwrap();
+    let checked = command(&["hash", "--check", &sums]).output().unwrap();
+    assert_eq!(checked.status.code(), Some(0), "{checked:?}");
+    assert!(checked.stdout.ends_with(b"\xff\\n: OK\n"), "{checked:?}");
+    let rows: serde_json::Value = serde_json::from_slice(&hash(&["--format", "json"])).unwrap();
+    let hex: String = name.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert_eq!(rows[0]["file_hex"], hex);
+    std::fs::remove_file(std::ffi::OsStr::from_bytes(&name)).unwrap();
+    let gone = program::Ended::from(command(&["hash", "--check", &sums]).output().unwrap());
+    assert!(
+        gone.stdout.contains("a\\xff\\x0a': No such file"),
+        "{gone:?}"
     );
 }
 

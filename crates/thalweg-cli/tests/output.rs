@@ -122,6 +122,56 @@ fn standard_input_is_a_file_too() {
 }
 
 #[test]
+fn a_pipe_is_read_where_no_file_is_named() {
+    let run = |arguments: &[&str], input: &[u8]| {
+        let scratch = Scratch::new();
+        let file = scratch.file("input", input);
+        let input = std::fs::File::open(file).unwrap();
+        program::Ended::from(command(arguments).stdin(input).output().unwrap())
+    };
+    let line = ["exchange", "run", "--format", "json"];
+    let facts = run(&line, b"\xef\xbb\xbfthalweg-orders,1\nuser,7\n").json();
+    assert_eq!(facts["input"]["name"], "standard input");
+    assert_eq!(facts["commands"]["total"], 1);
+    run(&line, b"").refused(&["standard input: empty file"]);
+    let short = run(&[&line[..], &["--commands", "1e2"]].concat(), b"").json();
+    assert_eq!(short["commands"]["total"], 100, "a flow was asked for");
+    let text = b"# marginTrading=ENABLED\nC,1,ADD_USER,7\nR,SUCCESS\n\
+        +U,7,0,0\n# FINAL STATE\nU,7,0,0\n# END\n";
+    let agrees = "standard input: agrees: 1 command, 0 events, 0 checkpoints, 4 lines compared\n";
+    assert_eq!(run(&["exchange", "conform"], text).fine(), agrees);
+}
+
+#[test]
+fn any_amount_of_comments_may_come_first() {
+    let scratch = Scratch::new();
+    let text = format!("{}thalweg-orders,1\nuser,7\n", "# comment\n".repeat(5_000));
+    let file = scratch.file("orders.csv", text.as_bytes());
+    let facts = thalweg(&["exchange", "run", &file, "--format", "json"]).json();
+    assert_eq!(facts["commands"]["total"], 1);
+}
+
+#[test]
+fn missing_rows_are_told() {
+    let scratch = Scratch::new();
+    let messages = "34200.1,1,16,18,100,1\n34200.2,1,17,8,99,1\n34200.3,1,18,8,98,1\n";
+    let messages = scratch.file("m.csv", messages.as_bytes());
+    for (rows, name, count) in [
+        ("200,1,100,18\n", "messages_without_a_row", 2),
+        (&"200,1,100,18\n".repeat(4)[..], "rows_without_a_message", 1),
+    ] {
+        let rows = scratch.file("rows.csv", rows.as_bytes());
+        let line = [
+            "exchange", "run", &messages, "--books", &rows, "--format", "json",
+        ];
+        let facts = thalweg(&line).json();
+        let counts = facts["check"]["counts"].as_array().unwrap();
+        let found = counts.iter().find(|c| c["name"] == name).expect(name);
+        assert_eq!(found["count"], count, "{facts}");
+    }
+}
+
+#[test]
 fn the_example_of_the_format_runs() {
     let document = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/orders-csv.md");
     let document = std::fs::read_to_string(document).unwrap();
@@ -200,11 +250,35 @@ fn help_completions_and_manual_are_there() {
             "{shell}"
         );
     }
-    let manual = thalweg(&["man"]);
-    assert!(
-        manual.fine().contains("thalweg\\-exchange\\-run"),
-        "{}",
-        &manual.stdout[..300]
-    );
+    assert_eq!(thalweg(&["help", "exchange", "run"]).fine(), help.stdout);
+    let overview = thalweg(&["help"]);
+    for command in ["exchange", "hash", "completions", "man", "help"] {
+        assert!(
+            overview.fine().contains(&format!("\n  {command} ")),
+            "{overview:?}"
+        );
+    }
+    for words in [
+        help.fine(),
+        thalweg(&["help", "exchange", "conform"]).fine(),
+    ] {
+        assert!(words.contains("exchange-core 0.5"), "{words}");
+        assert!(!words.contains("the reference"), "{words}");
+    }
+    assert!(thalweg(&["man"]).fine().contains(".TH thalweg 1"));
+    let scratch = Scratch::new();
+    let pages = scratch.path("man1");
+    assert_eq!(thalweg(&["man", &pages]).fine(), "");
+    for page in [
+        "thalweg",
+        "thalweg-exchange",
+        "thalweg-exchange-run",
+        "thalweg-hash",
+    ] {
+        let text = std::fs::read_to_string(format!("{pages}/{page}.1")).unwrap();
+        let name = page.replace('-', "\\-");
+        assert!(text.contains(&name), "{name} is not in {page}.1");
+    }
+    thalweg(&["man", "/proc/no"]).refused(&["/proc/no: cannot be written"]);
     thalweg(&[]).refused(&["Usage"]);
 }

@@ -11,8 +11,8 @@ use std::time::Instant;
 
 use flate2::bufread::GzDecoder;
 use thalweg::pipeline::Placement;
+use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::service::{Options, Service, Waits};
-use thalweg_exchange::state_text::state_hash;
 use thalweg_exchange::stream::LoadStream;
 use thalweg_exchange::{Command, State};
 

@@ -1,19 +1,21 @@
 //! What the exchange can be asked to do.
 //!
 //! Prices, sizes and amounts are signed 64-bit integers: a price is in quote units of the symbol
-//! (times its quote scale it is money), a size is in lots, an amount is in the smallest unit of
-//! its currency. Any value may be sent; what makes no sense is refused with a
-//! [`ResultCode`](crate::ResultCode).
+//! (of a pair, times its quote scale it is money; of futures, it is money), a size is in lots, an
+//! amount is in the smallest unit of its currency. Any value may be sent; what makes no sense is
+//! refused with a [`ResultCode`](crate::ResultCode).
 
 mod order;
 mod spec;
+mod terms;
 
 use std::sync::Arc;
 
 pub use self::order::{Action, Amend, OrderType, Place};
 pub use self::spec::{AccountSpec, FeeUnit, SymbolSpec, SymbolType, UserLimits};
+pub(crate) use self::terms::is_enough;
+pub use self::terms::{ConditionalOrder, OrderFlags, SelfTrade};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
-use crate::order_terms::ConditionalOrder;
 
 /// Which total a balance adjustment is booked against.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]

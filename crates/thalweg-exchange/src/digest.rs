@@ -252,29 +252,22 @@ fn of_rare_event(event: &Event) -> u64 {
             let what = bits(5, [action as u8 == 1, false, false]);
             mix(what, [price, size, order.0, uid.0, bidder_hold_price])
         }
-        Event::Uncrossed { .. } => of_uncrossed(event),
+        Event::Uncrossed {
+            order,
+            uid,
+            user: _,
+            action,
+            price,
+            size,
+            filled,
+            bidder_hold_price,
+        } => {
+            let what = 9 | (action as u64) << 8;
+            mix(what, [price, size, order.0, uid.0, bidder_hold_price]) ^ of_progress(filled, 0)
+        }
         Event::Refilled { order, uid, size } => mix(6, [0, size, order.0, uid.0, 0]),
         Event::Trade { .. } | Event::Reject { .. } | Event::Reduce { .. } => of_event(event),
     }
-}
-
-#[cold]
-fn of_uncrossed(event: &Event) -> u64 {
-    let Event::Uncrossed {
-        order,
-        uid,
-        user: _,
-        action,
-        price,
-        size,
-        filled,
-        bidder_hold_price,
-    } = *event
-    else {
-        return 0;
-    };
-    let what = 9 | (action as u64) << 8;
-    mix(what, [price, size, order.0, uid.0, bidder_hold_price]) ^ of_progress(filled, 0)
 }
 
 /// How futures books stand: the one of the command's symbol, then those of others. Not inlined: six
@@ -445,10 +438,38 @@ mod tests {
         variants
     }
 
+    /// A buyer's trades in an auction, and then with one field different.
+    fn auctions() -> Vec<Events> {
+        let uncrossed = |action, [order, uid, price, size, filled, bidder_hold_price]: [i64; 6]| {
+            events(&[Event::Uncrossed {
+                order: OrderId(order),
+                uid: UserId(uid),
+                user: UserHint::UNKNOWN,
+                action,
+                price,
+                size,
+                filled,
+                bidder_hold_price,
+            }])
+        };
+        let fields = [1, 2, 3, 4, 5, 6];
+        let mut auctions = vec![
+            uncrossed(Action::Bid, fields),
+            uncrossed(Action::Ask, fields),
+        ];
+        for at in 0..fields.len() {
+            let mut fields = fields;
+            fields[at] = 0;
+            auctions.push(uncrossed(Action::Bid, fields));
+        }
+        auctions
+    }
+
     #[test]
     fn whatever_differs_gives_another_digest() {
         let success = ResultCode::Success;
-        let variants = variants();
+        let mut variants = variants();
+        variants.extend(auctions());
         let mut seen = std::collections::BTreeMap::new();
         for (at, events) in variants.iter().enumerate() {
             for result in [success, ResultCode::RiskNsf] {

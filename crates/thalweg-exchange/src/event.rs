@@ -207,6 +207,16 @@ pub struct Moved {
     pub filled: i64,
 }
 
+/// Lots that left a plain resting order.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Reduced {
+    pub(crate) user: UserHint,
+    pub(crate) action: Action,
+    pub(crate) size: i64,
+    pub(crate) reserve_price: i64,
+    pub(crate) completed: bool,
+}
+
 /// The events of one command, in order; a buffer to be used again and again.
 ///
 /// Keeps its memory: after the largest command so far, nothing is allocated.
@@ -235,9 +245,7 @@ impl Events {
     pub fn with_capacity(events: usize) -> Self {
         Self {
             list: Vec::with_capacity(events),
-            moved: None,
-            standing: None,
-            standings: Vec::new(),
+            ..Self::new()
         }
     }
 
@@ -245,6 +253,12 @@ impl Events {
     #[must_use]
     pub fn as_slice(&self) -> &[Event] {
         &self.list
+    }
+
+    /// Whether there is nothing but the list: no order was moved, no book's standing is told.
+    #[inline]
+    pub(crate) fn is_list(&self) -> bool {
+        self.moved.is_none() && self.standing.is_none() && self.standings.is_empty()
     }
 
     /// Forgets the events, keeps the memory.
@@ -342,14 +356,14 @@ impl Events {
         self.list.push(event);
     }
 
-    /// Adds an event before all others (a reject comes before the trades). Cost: moves the rest.
-    pub fn push_first(&mut self, event: Event) {
-        self.list.insert(0, event);
-    }
-
     /// Adds an event where the event at `at` is, before it. Cost: moves the rest.
     pub(crate) fn insert(&mut self, at: usize, event: Event) {
         self.list.insert(at, event);
+    }
+
+    /// Takes out the event at `at`. Cost: moves the rest.
+    pub(crate) fn remove(&mut self, at: usize) {
+        self.list.remove(at);
     }
 }
 

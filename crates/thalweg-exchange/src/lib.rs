@@ -20,38 +20,30 @@
 #[cfg(test)]
 extern crate self as thalweg_exchange;
 
-pub mod book;
 pub mod codec;
 pub mod command;
 pub mod conformance;
 pub mod digest;
+pub mod engine;
 pub mod event;
 pub mod execution;
 pub mod ids;
-mod index;
 pub mod market;
-pub mod matching;
-pub mod order_terms;
 pub mod report;
 pub mod result_code;
-pub mod risk;
 pub mod rules;
 pub mod service;
-mod slab;
-mod state;
-pub mod state_text;
 pub mod stream;
-mod symbol_index;
 
 pub use command::{
-    AccountSpec, Action, AdjustmentKind, Amend, Command, FeeUnit, OrderType, Place, SymbolSpec,
-    SymbolType, UserLimits,
+    AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, FeeUnit, OrderFlags,
+    OrderType, Place, SelfTrade, SymbolSpec, SymbolType, UserLimits,
 };
+#[doc(hidden)]
+pub use engine::index::repeat_secrets;
+pub use engine::state::{State, apply, apply_batch};
+pub use engine::{book, matching, risk};
 pub use event::{Event, Events, Moved, RejectReason, Removal, UserHint};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};
-#[doc(hidden)]
-pub use index::repeat_secrets;
-pub use order_terms::{ConditionalOrder, OrderFlags, SelfTrade};
 pub use result_code::ResultCode;
 pub use rules::Rules;
-pub use state::{State, apply, apply_batch};

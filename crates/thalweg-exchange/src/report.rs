@@ -1,15 +1,17 @@
 //! Reports over a whole state. The hash of all of it is
-//! [`state_hash`](crate::state_text::state_hash).
+//! [`state_hash`](crate::report::state_text::state_hash).
+
+pub mod state_text;
 
 use std::collections::BTreeMap;
 
 use crate::book::{Book, Level, RestingOrder};
+use crate::command::ConditionalOrder;
 use crate::command::{Action, SymbolType};
+use crate::engine::state::State;
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::matching::Matching;
-use crate::order_terms::ConditionalOrder;
 use crate::risk::{Direction, Risk, User};
-use crate::state::State;
 
 /// Where the money of one currency is. In 128 bits: sums over users need not fit 64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -238,7 +238,9 @@ fn ends_that_come_early_or_late_are_told() {
 #[test]
 fn both_dialects_agree_where_the_stream_meets_no_quirk() {
     use thalweg_exchange::stream::Item;
-    use thalweg_exchange::{Command, Events, OrderType, Rules, apply, state_text::state_hash};
+    use thalweg_exchange::{
+        Command, Events, OrderType, Rules, apply, report::state_text::state_hash,
+    };
 
     let text = own("exchange_20k.txt.gz");
     let recorded = Recorded::new(text.as_bytes()).expect("the stream is whole");

@@ -1,7 +1,7 @@
 //! What a user may have and send: open orders, the size of one, ids that count once.
 
+use thalweg_exchange::report::state_text::write_state;
 use thalweg_exchange::risk::ID_WINDOW;
-use thalweg_exchange::state_text::write_state;
 use thalweg_exchange::{
     AccountSpec, Action, Command, ConditionalOrder, CurrencyId, Events, OrderFlags, OrderId,
     OrderType, Place, ResultCode, State, SymbolId, SymbolSpec, UserId, UserLimits, apply,

@@ -4,7 +4,7 @@
 
 use std::sync::Arc;
 
-use thalweg_exchange::state_text::{StateHash, state_hash};
+use thalweg_exchange::report::state_text::{StateHash, state_hash};
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Command, ConditionalOrder, CurrencyId, Events, OrderFlags,
     OrderId, OrderType, Place, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType, UserId,

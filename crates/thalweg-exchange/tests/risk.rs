@@ -210,7 +210,7 @@ fn what_could_leave_64_bits_is_refused_whole() {
     let mut state = market(Rules::default(), spec(7, 3), i64::MAX / 2);
     let text = |state: &State| {
         let mut text = String::new();
-        thalweg_exchange::state_text::write_state(state, &mut text).expect("a String");
+        thalweg_exchange::report::state_text::write_state(state, &mut text).expect("a String");
         text
     };
     let before = text(&state);

@@ -2,7 +2,8 @@
 //!
 //! [`Clock::ticks`] reads the counter of the processor: the invariant time stamp counter of
 //! x86_64 (CPUID says whether it is invariant), the virtual counter of ARMv8, or else the
-//! operating system's monotonic clock. Ticks are kept as they are where time is short, and become
+//! operating system's monotonic clock; Linux says which counters it found to be unreliable, and
+//! those are not used. Ticks are kept as they are where time is short, and become
 //! nanoseconds ([`Clock::ns`]) where they are reported.
 //!
 //! The rate is found once per process: both clocks are read together, 10 ms apart, 32 times at
@@ -91,12 +92,16 @@ impl Clock {
 
     /// The same clock with a rate measured from its calibration to now: the longer ago that was,
     /// the more exact (an hour leaves parts in 10^11 of reading error). Takes a few microseconds.
-    /// [`Clock::global`] keeps its rate, so that spans measured by it stay comparable.
+    /// [`Clock::global`] keeps its rate, so that spans measured by it stay comparable. A rate that
+    /// is off by more than a thousandth is not taken: one of the clocks was stopped meanwhile, as
+    /// where the machine slept.
     #[must_use]
     pub fn refined(self) -> Clock {
         let begin = CALIBRATION.get().and_then(|calibration| calibration.begin);
         match begin.and_then(|begin| Scale::between(begin, begin.read_after_baseline())) {
-            Some(scale) if self.source != Source::Os => Clock { scale, ..self },
+            Some(scale) if self.source != Source::Os && scale.is_near(self.scale) => {
+                Clock { scale, ..self }
+            }
             _ => self,
         }
     }
@@ -111,6 +116,18 @@ impl Clock {
         match self.source {
             Source::Os => os_ns(),
             Source::Tsc | Source::ArmCounter => hardware::counter(),
+        }
+    }
+
+    /// As [`ticks`](Self::ticks) when everything before it is done: for spans so short that a
+    /// processor has still most of the work before it when it reads the counter. It waits for that
+    /// work, so it costs a little more, and what overlaps with it no longer does.
+    #[inline(always)]
+    #[must_use]
+    pub fn ticks_after(self) -> u64 {
+        match self.source {
+            Source::Os => os_ns(),
+            Source::Tsc | Source::ArmCounter => hardware::counter_after(),
         }
     }
 
@@ -139,15 +156,26 @@ impl Clock {
     /// back to back. Measured at each call, which takes some 0.2 ms.
     #[must_use]
     pub fn read_cost_ns(self) -> f64 {
+        self.cost_ns(Clock::ticks)
+    }
+
+    /// As [`read_cost_ns`](Self::read_cost_ns) of [`ticks_after`](Self::ticks_after).
+    #[must_use]
+    pub fn read_after_cost_ns(self) -> f64 {
+        self.cost_ns(Clock::ticks_after)
+    }
+
+    #[inline(always)]
+    fn cost_ns(self, read: impl Fn(Clock) -> u64) -> f64 {
         const BATCHES: usize = 101;
         const READS: u64 = 64;
         let mut spans = [0_u64; BATCHES];
         for span in &mut spans {
-            let begin = self.ticks();
+            let begin = read(self);
             for _ in 1..READS {
-                std::hint::black_box(self.ticks());
+                std::hint::black_box(read(self));
             }
-            *span = self.ticks().saturating_sub(begin);
+            *span = read(self).saturating_sub(begin);
         }
         spans.sort_unstable();
         // Scaled up before the conversion, so that rounding stays below a thousandth.
@@ -193,8 +221,12 @@ mod tests {
         for clock in both() {
             let begin = clock.ticks();
             let mut last = begin;
-            for _ in 0..100_000 {
-                let now = clock.ticks();
+            for at in 0..100_000 {
+                let now = if at % 2 == 0 {
+                    clock.ticks_after()
+                } else {
+                    clock.ticks()
+                };
                 assert!(now >= last, "{:?}: {last} then {now}", clock.source());
                 last = now;
             }
@@ -247,8 +279,9 @@ mod tests {
     #[test]
     fn a_read_costs_something() {
         for clock in both() {
-            let cost_ns = clock.read_cost_ns();
-            assert!(cost_ns > 0.1, "{:?}: {cost_ns}", clock.source());
+            for cost_ns in [clock.read_cost_ns(), clock.read_after_cost_ns()] {
+                assert!(cost_ns > 0.1, "{:?}: {cost_ns}", clock.source());
+            }
         }
     }
 

@@ -107,6 +107,18 @@ impl Histogram {
         self.counts.len()
     }
 
+    /// The values that were recorded, each within 0.1 %, with how often; ascending.
+    ///
+    /// ```
+    /// let mut times = thalweg_measure::histogram::Histogram::new();
+    /// times.record_n(7, 3);
+    /// assert_eq!(times.recorded().collect::<Vec<_>>(), [(7, 3)]);
+    /// ```
+    pub fn recorded(&self) -> impl Iterator<Item = (u64, u64)> + '_ {
+        let values = self.counts.iter_recorded();
+        values.map(|at| (at.value_iterated_to(), at.count_at_value()))
+    }
+
     /// Whether nothing was recorded.
     #[must_use]
     pub fn is_empty(&self) -> bool {

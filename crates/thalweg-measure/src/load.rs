@@ -7,8 +7,10 @@
 //! send time hides just the worst moments: "coordinated omission", G. Tene, "How NOT to measure
 //! latency", 2013.)
 
+mod number;
 mod rate;
 
+pub use number::{NumberError, whole_number};
 pub use rate::{PER_S_MAX, Rate, RateError};
 
 use crate::clock::TimeSource;
@@ -63,16 +65,19 @@ pub struct LoadReport {
     pub lateness_ns: Histogram,
     /// From the first intended time to after the last send, in nanoseconds.
     pub span_ns: u64,
+    /// From the first intended time to when the event after the last one was due, in nanoseconds:
+    /// as many gaps as events. 0 for [`Rate::MAX`].
+    pub scheduled_ns: u64,
 }
 
 impl LoadReport {
-    /// Events a second that were really sent; 0 where no time passed.
+    /// Events a second that were really sent: the scheduled rate where the sender kept to it. 0
+    /// where no time passed.
     #[must_use]
     pub fn sent_per_s(&self) -> f64 {
-        if self.span_ns == 0 {
-            0.0
-        } else {
-            self.sent as f64 * 1e9 / self.span_ns as f64
+        match self.span_ns.max(self.scheduled_ns) {
+            0 => 0.0,
+            ns => self.sent as f64 * 1e9 / ns as f64,
         }
     }
 }
@@ -117,23 +122,30 @@ impl<T: TimeSource> OpenLoop<T> {
             return self.clock.ticks();
         };
         let begin = *self.begin_ticks.get_or_insert_with(|| self.clock.ticks());
-        let ticks_per_s = self.clock.ticks_from_ns(1_000_000_000);
-        let offset = match &mut self.arrivals {
-            Arrivals::Regular { next } => {
-                let offset = u128::from(*next) * u128::from(ticks_per_s) / u128::from(per_s);
-                *next += 1;
-                offset as u64
-            }
+        let due = begin + self.next_offset();
+        match &mut self.arrivals {
+            Arrivals::Regular { next } => *next += 1,
             Arrivals::Poisson {
                 random,
                 offset_ticks,
             } => {
-                let offset = *offset_ticks as u64;
+                let ticks_per_s = self.clock.ticks_from_ns(1_000_000_000);
                 *offset_ticks += random.exponential() * ticks_per_s as f64 / per_s as f64;
-                offset
             }
-        };
-        begin + offset
+        }
+        due
+    }
+
+    /// How long after the begin the next event is due, in ticks; 0 for [`Rate::MAX`].
+    fn next_offset(&self) -> u64 {
+        match (self.rate.per_s(), &self.arrivals) {
+            (None, _) => 0,
+            (Some(per_s), Arrivals::Regular { next }) => {
+                let ticks_per_s = self.clock.ticks_from_ns(1_000_000_000);
+                (u128::from(*next) * u128::from(ticks_per_s) / u128::from(per_s)) as u64
+            }
+            (_, Arrivals::Poisson { offset_ticks, .. }) => *offset_ticks as u64,
+        }
     }
 
     /// Spins, or yields, until `due_ticks`, and returns the time that it has become. Returns
@@ -171,24 +183,35 @@ impl<T: TimeSource> OpenLoop<T> {
     ) -> LoadReport {
         let lateness = Recorder::new();
         let scheduled = self.rate != Rate::MAX;
+        let first_offset = self.next_offset();
         let mut first_due = None;
+        let mut end_offset = None;
         let mut sent = 0;
         while sent < n {
+            let offset = self.next_offset();
             let due = self.next_due();
             first_due.get_or_insert(due);
-            if scheduled {
-                lateness.record(self.wait_until(due).saturating_sub(due));
-            }
+            let late = if scheduled {
+                self.wait_until(due).saturating_sub(due)
+            } else {
+                0
+            };
             if send(sent, due).is_break() {
+                end_offset = Some(offset);
                 break;
+            }
+            if scheduled {
+                lateness.record(late);
             }
             sent += 1;
         }
         let span = first_due.map_or(0, |first| self.clock.ticks().saturating_sub(first));
+        let end_offset = end_offset.unwrap_or_else(|| self.next_offset());
         LoadReport {
             sent,
             lateness_ns: lateness.snapshot(|ticks| self.clock.ns(ticks)),
             span_ns: self.clock.ns(span),
+            scheduled_ns: self.clock.ns(end_offset - first_offset),
         }
     }
 }

@@ -32,14 +32,23 @@ impl fmt::Display for Nanoseconds {
     }
 }
 
-/// A number with three significant digits, or all digits before the point.
+/// A number with three significant digits, or all digits before the point; 0 as `0.00`.
 fn three_digits(number: f64) -> String {
-    let decimals = match number.abs() {
-        size if size >= 99.95 => 0,
-        size if size >= 9.995 => 1,
-        _ => 2,
-    };
+    let mut decimals = 2;
+    // The limits are where three digits would round up to the next power of ten.
+    let mut limit = 0.9995;
+    while number.abs() < limit && number != 0.0 && decimals < 308 {
+        decimals += 1;
+        limit /= 10.0;
+    }
+    let more = [99.95, 9.995];
+    decimals -= more.iter().filter(|&&limit| number.abs() >= limit).count();
     format!("{number:.decimals$}")
+}
+
+/// A bound of an interval, if it has one.
+fn bound(interval: Option<Interval>, of: fn(Interval) -> f64) -> Option<f64> {
+    interval.map(of).filter(|bound| bound.is_finite())
 }
 
 /// One field of a [`Table`].
@@ -101,10 +110,10 @@ impl From<f64> for Cell {
 }
 
 impl From<Interval> for Cell {
-    /// The value and its bounds: `1.52 [1.48, 1.57]`.
+    /// The value and its bounds: `1.52 [1.48, 1.57]`, or `1.52 -` where it has none.
     fn from(interval: Interval) -> Cell {
-        let [low, value, high] = [interval.low, interval.value, interval.high].map(three_digits);
-        Cell::Number(format!("{value} [{low}, {high}]"))
+        let bounds = interval.bounds(three_digits);
+        Cell::Number(format!("{} {bounds}", three_digits(interval.value)))
     }
 }
 
@@ -219,9 +228,9 @@ pub struct Measurement {
     pub unit: String,
     /// The median of the repetitions; null where there was none.
     pub value: Option<f64>,
-    /// The lower bound of its interval; null for fewer than two repetitions.
+    /// The lower bound of its interval; null where it has none.
     pub low: Option<f64>,
-    /// The upper bound of its interval; null for fewer than two repetitions.
+    /// The upper bound of its interval; null where it has none.
     pub high: Option<f64>,
     /// How many repetitions.
     pub n: usize,
@@ -243,8 +252,8 @@ impl Measurement {
             metric: metric.to_owned(),
             unit: unit.to_owned(),
             value: median(repetitions),
-            low: interval.map(|interval| interval.low),
-            high: interval.map(|interval| interval.high),
+            low: bound(interval, |interval| interval.low),
+            high: bound(interval, |interval| interval.high),
             n: repetitions.len(),
         }
     }
@@ -274,9 +283,9 @@ pub struct Comparison {
     pub versus: String,
     /// The median ratio of the pairs.
     pub ratio: f64,
-    /// The lower bound of its interval.
+    /// The lower bound of its interval; minus infinity, in JSON null, where it has none.
     pub low: f64,
-    /// The upper bound of its interval.
+    /// The upper bound of its interval; infinity, in JSON null, where it has none.
     pub high: f64,
 }
 

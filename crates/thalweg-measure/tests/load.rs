@@ -59,6 +59,8 @@ fn events_are_sent_on_time_and_not_before() {
         assert!(due.windows(2).all(|two| two[1] - two[0] == GAP), "{due:?}");
         assert!(report.lateness_ns.max() <= LOOK_TICKS * 2 / 4);
         assert_eq!(report.lateness_ns.count(), 50);
+        // 50 events and 50 gaps, though the last one was sent after 49.
+        assert_eq!((report.scheduled_ns, report.sent_per_s()), (50_000, 1e6));
         assert!(
             (report.span_ns).abs_diff(49_000) < 100,
             "{}",
@@ -162,6 +164,11 @@ fn a_run_can_be_ended() {
         _ => ControlFlow::Break(()),
     });
     assert_eq!(report.sent, 7);
+    // The eighth was not sent: neither its lateness nor its gap counts.
+    assert_eq!(report.lateness_ns.count(), 7);
+    assert_eq!(report.scheduled_ns, 7_000);
+    // One more look at the clock, after the eighth was due.
+    assert_eq!(report.span_ns, 7_010);
     let nothing = OpenLoop::new(HandClock::default(), rate("1M")).run(0, |_, _| unreachable!());
     assert_eq!(
         (nothing.sent, nothing.span_ns, nothing.sent_per_s()),

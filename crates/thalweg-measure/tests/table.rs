@@ -1,6 +1,6 @@
 //! Tables and JSON rows, to the letter.
 
-use thalweg_measure::statistics::{Better, Interval};
+use thalweg_measure::statistics::{Better, Interval, paired_ratio};
 use thalweg_measure::table::{Cell, Comparison, Measurement, Nanoseconds, Table};
 
 #[test]
@@ -61,12 +61,26 @@ fn numbers_become_cells() {
     assert_eq!(Cell::from(12_usize), text("12"));
     assert_eq!(Cell::from(1.523), text("1.52"));
     assert_eq!(Cell::from(f64::NAN), text("-"));
+    for (number, shown) in [
+        (0.0, "0.00"),
+        (0.94, "0.940"),
+        (-0.004_12, "-0.00412"),
+        (0.099_96, "0.100"),
+        (0.999_6, "1.00"),
+        (9.996, "10.0"),
+        (99.96, "100"),
+        (1e-9, "0.00000000100"),
+    ] {
+        assert_eq!(Cell::from(number), text(shown));
+    }
     let interval = Interval {
         low: 1.2,
         value: 12.34,
         high: 123.4,
     };
     assert_eq!(Cell::from(interval), text("12.3 [1.20, 123]"));
+    let few = paired_ratio(&[(1.0, 2.0); 5], Better::Lower).unwrap();
+    assert_eq!(Cell::from(few), text("2.00 -"));
 }
 
 #[test]
@@ -78,17 +92,17 @@ fn too_many_cells_are_refused() {
 #[test]
 fn measurement_row_is_exact() {
     let keys = (["pipeline", "1M/s", "inline"], ["latency_p99", "ns"]);
-    let row = Measurement::new(keys.0, keys.1, &[2.5, 2.5, 2.5]).json();
+    let row = Measurement::new(keys.0, keys.1, &[2.5; 6]).json();
     assert_eq!(
         row,
         r#"{"experiment":"pipeline","case":"1M/s","subject":"inline","metric":"latency_p99","#
             .to_owned()
-            + r#""unit":"ns","value":2.5,"low":2.5,"high":2.5,"n":3}"#
+            + r#""unit":"ns","value":2.5,"low":2.5,"high":2.5,"n":6}"#
     );
-    let one = Measurement::new(keys.0, keys.1, &[7.0]).json();
+    let few = Measurement::new(keys.0, keys.1, &[7.0; 5]).json();
     assert!(
-        one.ends_with(r#""value":7.0,"low":null,"high":null,"n":1}"#),
-        "{one}"
+        few.ends_with(r#""value":7.0,"low":null,"high":null,"n":5}"#),
+        "{few}"
     );
     let none = Measurement::new(keys.0, keys.1, &[]).json();
     assert!(
@@ -106,7 +120,7 @@ fn measurement_row_is_exact() {
 #[test]
 fn comparison_row_is_exact() {
     let keys = (["pipeline", "1M/s", "latency_p99"], ["inline", "disruptor"]);
-    let pairs = [(1.0, 4.0), (2.0, 8.0)];
+    let pairs = [(1.0, 4.0), (2.0, 8.0)].repeat(3);
     let row = Comparison::new(keys.0, keys.1, &pairs, Better::Lower).unwrap();
     assert_eq!(
         row.json(),
@@ -115,6 +129,13 @@ fn comparison_row_is_exact() {
             + r#""versus":"disruptor","ratio":4.0,"low":4.0,"high":4.0}"#
     );
     assert!(row.tells());
+    let few = Comparison::new(keys.0, keys.1, &pairs[..5], Better::Lower).unwrap();
+    assert!(!few.tells());
+    let few = few.json();
+    assert!(
+        few.ends_with(r#""ratio":4.0,"low":null,"high":null}"#),
+        "{few}"
+    );
     let same = [(1.0, 1.0), (2.0, 2.0)];
     assert!(
         !Comparison::new(keys.0, keys.1, &same, Better::Higher)

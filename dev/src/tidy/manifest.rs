@@ -141,10 +141,11 @@ fn crate_order(tree: &Tree, findings: &mut Findings) {
 }
 
 fn peer_dependency(tree: &Tree, findings: &mut Findings) {
-    for (file, name, manifest) in crates(tree).filter(|krate| krate.1 != COMPARING) {
+    for (file, name, manifest) in crates(tree).filter(|krate| !COMPARING.contains(&krate.1)) {
         for (dependency, line) in manifest.dependencies() {
             if PEERS.contains(&dependency) {
-                let message = format!("`{name}` depends on `{dependency}`, only {COMPARING} may");
+                let allowed = COMPARING.join(" and ");
+                let message = format!("`{name}` depends on `{dependency}`, only {allowed} may");
                 findings.add(&file.path, line, message);
             }
         }

@@ -61,6 +61,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("compare", MEASURED),
     ("counts", EVERY_LIBRARY),
     ("fuzz", EVERY_LIBRARY),
+    ("guide", EVERY_LIBRARY),
     ("dev", &[]),
 ];
 
@@ -89,8 +90,8 @@ const EVERY_LIBRARY: &[&str] = &[
 /// The crate that has no dependency at all, so that it builds in a moment.
 pub(crate) const WITHOUT_DEPENDENCIES: &str = "dev";
 
-/// The crate that measures peers, and the peers that only it may depend on.
-pub(crate) const COMPARING: &str = "compare";
+/// The crates that show peers beside this project, and the peers that only they may depend on.
+pub(crate) const COMPARING: &[&str] = &["compare", "guide"];
 pub(crate) const PEERS: &[&str] = &[
     "async-channel",
     "crossbeam",

@@ -97,10 +97,7 @@ fn figure(series: &Series, at: usize, metric: &Metric) -> Cell {
     let values = series.values(at);
     let middle = show(metric, median(&values).unwrap_or(f64::NAN));
     Cell::Number(match median_interval(&values) {
-        Some(interval) => {
-            let (low, high) = (show(metric, interval.low), show(metric, interval.high));
-            format!("{middle} [{low}, {high}]")
-        }
+        Some(interval) => format!("{middle} {}", interval.bounds(|at| show(metric, at))),
         None => middle,
     })
 }

@@ -1,11 +1,13 @@
 //! Values of the command line: counts and placements.
 
 use thalweg::pipeline::Placement;
+use thalweg_exchange::service::SHARDS_MAX;
+use thalweg_measure::load::{NumberError, whole_number};
 
 /// The longest made-up flow: its commands are kept, 56 bytes each.
 const COUNT_MAX: u64 = 20_000_000;
 /// The most threads that a placement may ask for.
-const THREADS_MAX: usize = 64;
+const THREADS_MAX: u64 = 64;
 
 /// Where the stages run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,50 +33,47 @@ impl Place {
 
 /// A number of commands.
 pub(super) fn count(text: &str) -> Result<u64, String> {
-    match scaled(text) {
-        Some(n) if (1..=COUNT_MAX).contains(&n) => Ok(n),
-        _ => Err("a number of commands is from 1 to 20M, like 50k or 1M".to_owned()),
+    within(text, "a number of commands is", 1, COUNT_MAX, "20M")
+}
+
+/// A number of shards.
+pub(super) fn shards(text: &str) -> Result<u64, String> {
+    within(text, "a number of shards is", 1, SHARDS_MAX as u64, "64")
+}
+
+/// A number from 1.
+pub(super) fn from_one(text: &str) -> Result<u64, String> {
+    match whole_number(text) {
+        Ok(0) => Err("the least is 1".to_owned()),
+        other => other.map_err(|error| error.to_string()),
+    }
+}
+
+/// Any number.
+pub(super) fn any(text: &str) -> Result<u64, NumberError> {
+    whole_number(text)
+}
+
+fn within(text: &str, what: &str, min: u64, max: u64, shown: &str) -> Result<u64, String> {
+    match whole_number(text) {
+        Ok(n) if (min..=max).contains(&n) => Ok(n),
+        Ok(_) | Err(NumberError::TooLarge | NumberError::Negative) => {
+            Err(format!("{what} from {min} to {shown}"))
+        }
+        Err(error) => Err(format!("{what} from {min} to {shown}: {error}")),
     }
 }
 
 /// A placement.
 pub(super) fn place(text: &str) -> Result<Place, String> {
-    let threads = || text.strip_prefix("threads:")?.parse().ok();
-    match text {
-        "inline" => Ok(Place::Inline),
-        "auto" => Ok(Place::Auto),
-        _ => match threads() {
-            Some(n) if (1..=THREADS_MAX).contains(&n) => Ok(Place::Threads(n)),
-            _ => Err(format!(
-                "a placement is inline, auto, or threads:N with N from 1 to {THREADS_MAX}"
-            )),
-        },
+    match (text, text.strip_prefix("threads:").map(whole_number)) {
+        ("inline", _) => Ok(Place::Inline),
+        ("auto", _) => Ok(Place::Auto),
+        (_, Some(Ok(n))) if (1..=THREADS_MAX).contains(&n) => Ok(Place::Threads(n as usize)),
+        _ => Err(format!(
+            "a placement is inline, auto, or threads:N with N from 1 to {THREADS_MAX}"
+        )),
     }
-}
-
-/// A decimal number with an optional k or M behind it, if it is a whole number in the end.
-fn scaled(text: &str) -> Option<u64> {
-    let (digits, scale) = match text.as_bytes().last()? {
-        b'k' | b'K' => (&text[..text.len() - 1], 1_000_u64),
-        b'm' | b'M' => (&text[..text.len() - 1], 1_000_000),
-        _ => (text, 1),
-    };
-    let (whole, part) = digits.split_once('.').unwrap_or((digits, ""));
-    let plain = |s: &str| s.bytes().all(|b| b.is_ascii_digit() || b == b'_');
-    if whole.is_empty() || digits.ends_with('.') || !plain(whole) || !plain(part) {
-        return None;
-    }
-    let number = |s: &str| s.replace('_', "").parse::<u64>().ok();
-    let mut value = number(whole)?.checked_mul(scale)?;
-    let mut unit = scale;
-    for digit in part.bytes().filter(u8::is_ascii_digit) {
-        if unit % 10 != 0 {
-            return None;
-        }
-        unit /= 10;
-        value = value.checked_add(u64::from(digit - b'0') * unit)?;
-    }
-    Some(value)
 }
 
 #[cfg(test)]
@@ -95,18 +94,33 @@ mod tests {
             "-1",
             "1.0001k",
             "21M",
-            "1e6",
+            "1e9",
             "9999999999999M",
             ".",
         ] {
             assert!(count(bad).unwrap_err().contains("from 1 to 20M"), "{bad}");
         }
+        assert_eq!(count("1e6"), Ok(1_000_000));
+        assert_eq!(shards("0x10"), Ok(16));
+        assert_eq!(
+            shards("65"),
+            Err("a number of shards is from 1 to 64".to_owned())
+        );
+        assert_eq!(
+            shards("two"),
+            Err(
+                "a number of shards is from 1 to 64: expected a whole number such as 250, 50k, \
+                 1.5M, 1e6 or 0x10"
+                    .to_owned()
+            )
+        );
     }
 
     #[test]
     fn placements_have_limits() {
         assert_eq!(place("inline"), Ok(Place::Inline));
         assert_eq!(place("threads:3"), Ok(Place::Threads(3)));
+        assert_eq!(place("threads:0x3"), Ok(Place::Threads(3)));
         for bad in [
             "threads:0",
             "threads:65",

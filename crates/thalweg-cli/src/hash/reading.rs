@@ -8,6 +8,7 @@ use std::thread;
 
 use thalweg::channel::{Receiver, Sender, Shape, spsc};
 
+use crate::failure::shown;
 use crate::terminal::Notes;
 
 /// Bytes of a piece. Two of them fit into the second-level cache of most processors.
@@ -45,7 +46,7 @@ impl<'a> Input<'a> {
 
     /// The name for people and JSON.
     pub(super) fn shown(&self) -> String {
-        super::shown(self.name())
+        shown(self.name())
     }
 
     /// Gives all of it to `take`, and its length.

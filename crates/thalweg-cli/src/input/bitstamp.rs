@@ -99,10 +99,10 @@ fn message(line: &[u8]) -> Result<Message, String> {
     })
 }
 
-/// All snapshots of a file, in ascending order of messages.
-pub(crate) fn snapshots(lines: &mut Lines) -> Result<Vec<Snapshot>, InputError> {
+/// The snapshots of a file, in ascending order of messages.
+pub(crate) fn snapshots(lines: &mut Lines) -> impl Iterator<Item = Result<Snapshot, InputError>> {
     let mut before = 0;
-    lines.records(|line| {
+    lines.each(move |line| {
         if is_snapshot(line) {
             return Ok(None);
         }
@@ -207,7 +207,11 @@ mod tests {
     #[test]
     fn snapshots_have_two_sides() {
         let text = "after_msgs,ts_ms,n\n6,1,2,1,10,5,9,6,11,7\n6,2,0,0\n";
-        let found = snapshots(&mut Lines::new("b", Cursor::new(text))).unwrap();
+        let snapshots = |text: &'static str| {
+            let mut lines = Lines::new("b", Cursor::new(text));
+            snapshots(&mut lines).collect::<Result<Vec<_>, _>>()
+        };
+        let found = snapshots(text).unwrap();
         assert_eq!(
             found[0].row,
             Row {
@@ -217,12 +221,12 @@ mod tests {
         );
         assert_eq!(found[1].row, Row::default());
         let back = "6,1,0,0\n5,1,0,0\n";
-        let error = snapshots(&mut Lines::new("b", Cursor::new(back))).unwrap_err();
+        let error = snapshots(back).unwrap_err();
         assert_eq!(
             error.to_string(),
             "b:2: after_msgs 5 is below the 6 of the line before"
         );
-        let huge = snapshots(&mut Lines::new("b", Cursor::new("6,1,10001,0\n"))).unwrap_err();
+        let huge = snapshots("6,1,10001,0\n").unwrap_err();
         assert!(huge.to_string().contains("above the largest value 10000"));
     }
 
@@ -230,13 +234,13 @@ mod tests {
         #[test]
         fn any_bytes_are_messages_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let _ = messages(&mut Lines::new("m", Cursor::new(bytes.clone())));
-            let _ = snapshots(&mut Lines::new("m", Cursor::new(bytes)));
+            let _ = snapshots(&mut Lines::new("m", Cursor::new(bytes))).last();
         }
 
         #[test]
         fn near_misses_are_messages_or_an_error(text in "[0-9CUDTAB,\n-]{0,200}") {
             let _ = parse(&text);
-            let _ = snapshots(&mut Lines::new("m", Cursor::new(text)));
+            let _ = snapshots(&mut Lines::new("m", Cursor::new(text))).last();
         }
     }
 }

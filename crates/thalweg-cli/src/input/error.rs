@@ -1,5 +1,6 @@
 //! What can be wrong with an input file, said with file, line and limit.
 
+use crate::failure::reason;
 use std::fmt;
 use std::io;
 
@@ -19,10 +20,18 @@ pub(crate) enum InputError {
     Truncated { file: String, line: u64 },
     /// The compressed data is not what its checksum or its structure says.
     Corrupt { file: String, line: u64 },
+    /// There is something behind the compressed data that is not compressed.
+    Trailing { file: String, line: u64 },
+    /// There is more in the file than is kept in memory.
+    TooLarge { file: String, limit: String },
     /// There is nothing in the file, or nothing but comments.
     Empty { file: String },
     /// No format is recognised by the first lines.
-    UnknownFormat { file: String, first: String },
+    UnknownFormat {
+        file: String,
+        line: u64,
+        first: String,
+    },
     /// A line is not what its format asks for.
     Line {
         file: String,
@@ -34,9 +43,11 @@ pub(crate) enum InputError {
 impl fmt::Display for InputError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            InputError::Open { file, source } => write!(f, "{file}: cannot be opened: {source}"),
+            InputError::Open { file, source } => {
+                write!(f, "{file}: cannot be opened: {}", reason(source))
+            }
             InputError::Read { file, line, source } => {
-                write!(f, "{file}:{line}: cannot be read on: {source}")
+                write!(f, "{file}:{line}: cannot be read on: {}", reason(source))
             }
             InputError::Truncated { file, line } => write!(
                 f,
@@ -49,12 +60,21 @@ impl fmt::Display for InputError {
                     "{file}: corrupt gzip: the data stops making sense in line {line}"
                 )
             }
+            InputError::Trailing { file, line } => write!(
+                f,
+                "{file}: bytes that are no gzip after the compressed data, which ends in line \
+                 {line}; cut them off, or fetch the file again"
+            ),
+            InputError::TooLarge { file, limit } => write!(
+                f,
+                "{file}: larger than the limit of {limit}, all of which are kept in memory"
+            ),
             InputError::Empty { file } => {
                 write!(f, "{file}: empty file: there is no line of data in it")
             }
-            InputError::UnknownFormat { file, first } => write!(
+            InputError::UnknownFormat { file, line, first } => write!(
                 f,
-                "{file}:1: unknown format, the file begins with {first}; known are bitstamp, \
+                "{file}:{line}: unknown format, the file begins with {first}; known are bitstamp, \
                  lobster, orders, recorded and load (--format-in names one)"
             ),
             InputError::Line { file, line, what } => write!(f, "{file}:{line}: {what}"),
@@ -102,6 +122,14 @@ mod tests {
             truncated.to_string(),
             "a.gz: truncated gzip: the compressed data ends in line 7; fetch the file again"
         );
+        let large = InputError::TooLarge {
+            file: "a".into(),
+            limit: "5 bytes".into(),
+        };
+        assert_eq!(
+            large.to_string(),
+            "a: larger than the limit of 5 bytes, all of which are kept in memory"
+        );
         let line = InputError::Line {
             file: "a".into(),
             line: 3,
@@ -110,6 +138,7 @@ mod tests {
         assert_eq!(line.to_string(), "a:3: size -1");
         let unknown = InputError::UnknownFormat {
             file: "a".into(),
+            line: 1,
             first: "`x`".into(),
         };
         assert!(

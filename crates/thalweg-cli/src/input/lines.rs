@@ -1,7 +1,8 @@
 //! Lines of a file, of a gzip file or of standard input, with their numbers.
 
 use super::error::{InputError, excerpt};
-use flate2::bufread::MultiGzDecoder;
+use super::gzip::{self, Members};
+use crate::failure::shown;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Cursor, Read};
 use std::path::Path;
@@ -9,9 +10,13 @@ use thalweg_exchange::stream::{StreamError, StreamErrorKind};
 
 /// The longest line that is read, in bytes. A book row of 20 levels has about 1,000.
 pub(crate) const LINE_BYTES_MAX: usize = 1 << 20;
-/// How much of the beginning is looked at to recognise a format, in bytes.
-const HEAD_BYTES_MAX: usize = 8 << 10;
-const GZIP_MAGIC: [u8; 2] = [0x1f, 0x8b];
+/// The most records that are kept: a gigabyte or so.
+pub(crate) const RECORDS_MAX: usize = 20_000_000;
+/// How much of the beginning is kept until there is a line of data, in bytes.
+const HEAD_BYTES_MAX: usize = 64 << 20;
+/// How much is looked through for damage, where a line of a gzip file is wrong, in bytes.
+const DAMAGE_BYTES_MAX: u64 = 1 << 30;
+const BOM: &[u8] = "\u{feff}".as_bytes();
 
 /// The beginning of a stream, read ahead, then an error that reading ahead met, then the rest.
 struct ReadAhead<R> {
@@ -21,28 +26,48 @@ struct ReadAhead<R> {
 }
 
 impl<R: Read> ReadAhead<R> {
-    fn new(mut rest: R, bytes_max: usize) -> ReadAhead<R> {
-        let mut head = vec![0; bytes_max];
-        let mut filled = 0;
+    /// Reads until there is `enough`, asked whenever there is twice as much as the last time.
+    fn new(mut rest: R, enough: impl Fn(&[u8]) -> bool) -> ReadAhead<R> {
+        let mut head = Vec::new();
         let mut error = None;
-        while filled < bytes_max {
-            match rest.read(&mut head[filled..]) {
+        let mut asked = 0;
+        loop {
+            let filled = head.len();
+            head.resize(filled + (8 << 10), 0);
+            let read = rest.read(&mut head[filled..]);
+            head.truncate(filled + read.as_ref().map_or(0, |n| *n));
+            match read {
                 Ok(0) => break,
-                Ok(n) => filled += n,
                 Err(e) if e.kind() == io::ErrorKind::Interrupted => {}
                 Err(e) => {
                     error = Some(e);
                     break;
                 }
+                Ok(_) if head.len() < 2 * asked => {}
+                Ok(_) if enough(&head) => break,
+                Ok(_) => asked = head.len(),
             }
         }
-        head.truncate(filled);
         ReadAhead {
             head: Cursor::new(head),
             error,
             rest,
         }
     }
+}
+
+/// Whether there is a whole line of data, or too much to go on.
+fn has_data(head: &[u8]) -> bool {
+    let mut lines = head
+        .strip_prefix(BOM)
+        .unwrap_or(head)
+        .split(|&b| b == b'\n');
+    let last = lines.next_back().unwrap_or_default();
+    head.len() >= HEAD_BYTES_MAX || last.len() > LINE_BYTES_MAX || lines.any(is_data)
+}
+
+fn is_data(line: &[u8]) -> bool {
+    !matches!(trim_end(line), [] | [b'#', ..])
 }
 
 impl<R: Read> Read for ReadAhead<R> {
@@ -65,7 +90,7 @@ pub(crate) struct Lines {
     head: Vec<u8>,
     gzip: bool,
     /// What reading the head ended with, if not with the head's size or the input's end.
-    broken: Option<io::ErrorKind>,
+    broken: Option<io::Error>,
     line: u64,
     buffer: Vec<u8>,
 }
@@ -76,7 +101,7 @@ impl Lines {
         if path.as_os_str() == "-" {
             return Ok(Lines::new("standard input", io::stdin()));
         }
-        let name = path.display().to_string();
+        let name = shown(path.as_os_str());
         let file = File::open(path).and_then(|file| {
             if file.metadata()?.is_dir() {
                 return Err(io::Error::other("it is a directory"));
@@ -91,16 +116,19 @@ impl Lines {
 
     /// Lines of any reader; `name` stands for it in errors.
     pub(crate) fn new(name: &str, reader: impl Read + 'static) -> Lines {
-        let raw = ReadAhead::new(reader, GZIP_MAGIC.len());
-        let gzip = raw.head.get_ref().as_slice() == GZIP_MAGIC;
+        let raw = ReadAhead::new(reader, |head| head.len() >= gzip::MAGIC.len());
+        let gzip = raw.head.get_ref().starts_with(&gzip::MAGIC);
         let plain: Box<dyn Read> = if gzip {
-            Box::new(MultiGzDecoder::new(BufReader::with_capacity(64 << 10, raw)))
+            Box::new(Members::new(BufReader::with_capacity(64 << 10, raw)))
         } else {
             Box::new(raw)
         };
-        let ahead = ReadAhead::new(plain, HEAD_BYTES_MAX);
+        let mut ahead = ReadAhead::new(plain, has_data);
+        if ahead.head.get_ref().starts_with(BOM) {
+            ahead.head.get_mut().drain(..BOM.len());
+        }
         let head = ahead.head.get_ref().clone();
-        let broken = ahead.error.as_ref().map(io::Error::kind);
+        let broken = ahead.error.as_ref().map(gzip::copy);
         Lines {
             name: name.to_owned(),
             reader: BufReader::with_capacity(64 << 10, Box::new(ahead)),
@@ -122,6 +150,11 @@ impl Lines {
         self.head.split(|&b| b == b'\n').map(trim_end)
     }
 
+    /// The first line of data of the head.
+    pub(crate) fn first_data(&self) -> Option<&[u8]> {
+        self.head().find(|line| is_data(line))
+    }
+
     /// The next line without its end, or nothing at the end of the input.
     pub(crate) fn next_line(&mut self) -> Result<Option<&[u8]>, InputError> {
         self.buffer.clear();
@@ -135,9 +168,7 @@ impl Lines {
         {
             Err(source) => Err(self.read_error(self.line, source)),
             Ok(0) => Ok(None),
-            Ok(n) if n > LINE_BYTES_MAX => {
-                Err(self.wrong(format!("the line is longer than {LINE_BYTES_MAX} bytes")))
-            }
+            Ok(n) if n > LINE_BYTES_MAX => Err(self.wrong(too_long())),
             Ok(_) => Ok(Some(trim_end(&self.buffer))),
         }
     }
@@ -148,40 +179,102 @@ impl Lines {
         loop {
             match self.next_line()? {
                 None => return Ok(None),
-                Some(line) if line.is_empty() || line[0] == b'#' => {}
+                Some(line) if !is_data(line) => {}
                 Some(_) => return Ok(Some(trim_end(&self.buffer))),
             }
         }
     }
 
-    /// All records of the input, one a line of data; `record` gives nothing for a header.
+    /// Records of the input, one a line of data; `record` gives nothing for a header.
     ///
-    /// # Errors
-    /// Where a line cannot be read or is no record, and where there is no record at all.
-    pub(super) fn records<T>(
+    /// Ends with an error where a line cannot be read or is no record, and where there is no record
+    /// at all.
+    pub(super) fn each<T>(
         &mut self,
         mut record: impl FnMut(&[u8]) -> Result<Option<T>, String>,
+    ) -> impl Iterator<Item = Result<T, InputError>> {
+        let (mut is_empty, mut is_over) = (true, false);
+        std::iter::from_fn(move || {
+            while !is_over {
+                let next = match self.next_data() {
+                    Ok(Some(line)) => record(line).map_err(|what| self.wrong(what)),
+                    Ok(None) if is_empty => Err(self.empty()),
+                    Ok(None) => return None,
+                    Err(error) => Err(error),
+                };
+                is_over = next.is_err();
+                if let Some(next) = next.transpose() {
+                    is_empty = false;
+                    return Some(next);
+                }
+            }
+            None
+        })
+    }
+
+    /// All records of the input, of which there may be [`RECORDS_MAX`].
+    ///
+    /// # Errors
+    /// Those of [`Lines::each`], and where there are too many.
+    pub(super) fn records<T>(
+        &mut self,
+        record: impl FnMut(&[u8]) -> Result<Option<T>, String>,
     ) -> Result<Vec<T>, InputError> {
         let mut found = Vec::new();
-        while let Some(line) = self.next_data()? {
-            match record(line) {
-                Ok(next) => found.extend(next),
-                Err(what) => return Err(self.wrong(what)),
+        for next in self.each(record) {
+            found.push(next?);
+            if found.len() > RECORDS_MAX {
+                break;
             }
         }
-        if found.is_empty() {
-            Err(self.empty())
-        } else {
-            Ok(found)
+        match found.len() {
+            ..=RECORDS_MAX => Ok(found),
+            _ => Err(self.too_large(RECORDS_MAX as u64, "records")),
         }
     }
 
-    /// An error of the line that was read last.
-    pub(crate) fn wrong(&self, what: impl Into<String>) -> InputError {
-        InputError::Line {
+    /// The error of an input that is longer than what is kept of it.
+    pub(crate) fn too_large(&self, limit: u64, what: &str) -> InputError {
+        InputError::TooLarge {
             file: self.name.clone(),
-            line: self.line,
-            what: what.into(),
+            limit: format!("{limit} {what}"),
+        }
+    }
+
+    /// The number of the line that was read last.
+    pub(crate) fn line(&self) -> u64 {
+        self.line
+    }
+
+    /// An error of the line that was read last; of a damaged gzip file, the damage.
+    pub(crate) fn wrong(&mut self, what: impl Into<String>) -> InputError {
+        self.line_error(self.line, what.into())
+    }
+
+    fn line_error(&mut self, line: u64, what: String) -> InputError {
+        match self.intact(line) {
+            Err(damage) => damage,
+            Ok(()) => InputError::Line {
+                file: self.name.clone(),
+                line,
+                what,
+            },
+        }
+    }
+
+    /// Reads the rest of a gzip file, to see whether it is whole: what damage made of a line is not
+    /// the line's fault.
+    ///
+    /// # Errors
+    /// The damage, as that of this line.
+    pub(crate) fn intact(&mut self, line: u64) -> Result<(), InputError> {
+        if !self.gzip {
+            return Ok(());
+        }
+        let mut rest = self.reader.by_ref().take(DAMAGE_BYTES_MAX);
+        match io::copy(&mut rest, &mut io::sink()) {
+            Err(source) if gzip::is_damage(&source) => Err(self.read_error(line, source)),
+            _ => Ok(()),
         }
     }
 
@@ -193,28 +286,40 @@ impl Lines {
     }
 
     /// The error of an input whose head holds no data: empty, or cut off before its first line.
-    pub(crate) fn nothing(&self) -> InputError {
-        match self.broken {
-            Some(kind) => self.read_error(1, io::Error::from(kind)),
+    pub(crate) fn nothing(&mut self) -> InputError {
+        let lines = self.head().count() as u64;
+        let last = self.head().last().map_or(0, <[u8]>::len);
+        match &self.broken {
+            Some(error) => self.read_error(lines, gzip::copy(error)),
+            None if last > LINE_BYTES_MAX => self.line_error(lines, too_long()),
+            None if self.head.len() >= HEAD_BYTES_MAX => self.line_error(
+                lines,
+                format!("no data but comments and blank lines in {HEAD_BYTES_MAX} bytes"),
+            ),
             None => self.empty(),
         }
     }
 
-    /// An error of the first line.
-    pub(crate) fn first_line(&self, what: impl Into<String>) -> InputError {
-        InputError::Line {
-            file: self.name.clone(),
-            line: 1,
-            what: what.into(),
-        }
+    /// An error of the first line of data.
+    pub(crate) fn first_line(&mut self, what: impl Into<String>) -> InputError {
+        self.line_error(self.data_line(), what.into())
     }
 
-    /// The error of an input whose first line fits no format.
-    pub(crate) fn unknown_format(&self) -> InputError {
-        let first = self.head().find(|l| !l.is_empty()).unwrap_or_default();
+    fn data_line(&self) -> u64 {
+        1 + self.head().take_while(|line| !is_data(line)).count() as u64
+    }
+
+    /// The error of an input whose first line of data fits no format.
+    pub(crate) fn unknown_format(&mut self) -> InputError {
+        let line = self.data_line();
+        if let Err(damage) = self.intact(line) {
+            return damage;
+        }
+        let first = excerpt(self.first_data().unwrap_or_default());
         InputError::UnknownFormat {
             file: self.name.clone(),
-            first: excerpt(first),
+            line,
+            first,
         }
     }
 
@@ -224,19 +329,17 @@ impl Lines {
     }
 
     /// What such a parser found wrong.
-    pub(crate) fn stream_error(&self, error: StreamError) -> InputError {
+    pub(crate) fn stream_error(&mut self, error: StreamError) -> InputError {
         match error.kind {
             StreamErrorKind::Io(source) => self.read_error(error.line, source),
-            kind => {
-                let (file, line, what) = (self.name.clone(), error.line, kind.to_string());
-                InputError::Line { file, line, what }
-            }
+            kind => self.line_error(error.line, kind.to_string()),
         }
     }
 
     fn read_error(&self, line: u64, source: io::Error) -> InputError {
         let file = self.name.clone();
         match (self.gzip, source.kind()) {
+            (true, _) if gzip::is_trailing(&source) => InputError::Trailing { file, line },
             (true, io::ErrorKind::UnexpectedEof) => InputError::Truncated { file, line },
             (true, io::ErrorKind::InvalidInput | io::ErrorKind::InvalidData) => {
                 InputError::Corrupt { file, line }
@@ -244,6 +347,10 @@ impl Lines {
             _ => InputError::Read { file, line, source },
         }
     }
+}
+
+fn too_long() -> String {
+    format!("the line is longer than {LINE_BYTES_MAX} bytes")
 }
 
 fn trim_end(line: &[u8]) -> &[u8] {
@@ -282,6 +389,70 @@ mod tests {
             let mut lines = Lines::new("x", Cursor::new(bytes));
             assert_eq!(all(&mut lines).unwrap(), ["a,b", "c", "", "last"]);
         }
+    }
+
+    #[test]
+    fn a_byte_order_mark_is_no_part_of_the_first_line() {
+        for text in ["\u{feff}a\n", "\u{feff}# c\na"] {
+            for bytes in [text.as_bytes().to_vec(), gzip(text.as_bytes())] {
+                let mut lines = Lines::new("x", Cursor::new(bytes));
+                assert_eq!(lines.first_data(), Some(&b"a"[..]));
+                assert_eq!(lines.next_data().unwrap(), Some(&b"a"[..]));
+            }
+        }
+    }
+
+    #[test]
+    fn comments_before_the_data_may_be_long() {
+        let comments = "# a comment\n\n".repeat(20_000);
+        let mut lines = Lines::new("x", Cursor::new(format!("{comments}a\n")));
+        assert_eq!(lines.first_data(), Some(&b"a"[..]));
+        assert_eq!(lines.first_line("w").to_string(), "x:40001: w");
+        let endless = io::repeat(b'\n').take(1 << 40);
+        assert_eq!(
+            Lines::new("x", endless).nothing().to_string(),
+            "x:67108865: no data but comments and blank lines in 67108864 bytes"
+        );
+        let line = Cursor::new("# c\n#").chain(io::repeat(b'c').take(1 << 40));
+        assert_eq!(
+            Lines::new("x", line).nothing().to_string(),
+            "x:2: the line is longer than 1048576 bytes"
+        );
+    }
+
+    #[test]
+    fn bytes_after_a_gzip_are_told() {
+        for trailing in [&b"0"[..], &[0; 600], b"user,7\n", b"\x1f"] {
+            let bytes = [&gzip(b"a\n")[..], trailing].concat();
+            let error = all(&mut Lines::new("x.gz", Cursor::new(bytes.clone()))).unwrap_err();
+            match trailing {
+                b"\x1f" => assert!(error.to_string().contains("truncated gzip"), "{error}"),
+                _ => assert_eq!(
+                    error.to_string(),
+                    "x.gz: bytes that are no gzip after the compressed data, which ends in line \
+                     2; cut them off, or fetch the file again"
+                ),
+            }
+            let nothing = [&gzip(b"# c\n")[..], b"0"].concat();
+            let error = Lines::new("x.gz", Cursor::new(nothing)).nothing();
+            assert!(
+                error.to_string().contains("bytes that are no gzip"),
+                "{error}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_wrong_line_of_a_damaged_gzip_is_the_damage() {
+        let mut bytes = gzip(b"a\nb\n");
+        let mut lines = Lines::new("x.gz", Cursor::new(bytes.clone()));
+        lines.next_line().unwrap();
+        assert_eq!(lines.wrong("w").to_string(), "x.gz:1: w");
+        let crc = bytes.len() - 8;
+        bytes[crc] ^= 1;
+        // All of this is read ahead: the damage is known before the first line is taken.
+        let mut lines = Lines::new("x.gz", Cursor::new(bytes));
+        assert!(lines.unknown_format().to_string().contains("corrupt gzip"));
     }
 
     #[test]

@@ -101,9 +101,9 @@ fn message(line: &[u8]) -> Result<Message, String> {
     })
 }
 
-/// All rows of an order book file.
-pub(crate) fn rows(lines: &mut Lines) -> Result<Vec<Row>, InputError> {
-    lines.records(|line| row(line).map(Some))
+/// The rows of an order book file.
+pub(crate) fn rows(lines: &mut Lines) -> impl Iterator<Item = Result<Row, InputError>> {
+    lines.each(|line| row(line).map(Some))
 }
 
 fn row(line: &[u8]) -> Result<Row, String> {
@@ -174,15 +174,18 @@ mod tests {
     #[test]
     fn rows_leave_out_empty_levels() {
         let text = "5859400,200,5853300,18,9999999999,0,-9999999999,0\n";
-        let found = rows(&mut Lines::new("b", Cursor::new(text))).unwrap();
+        let first = |text: &'static str| {
+            let mut lines = Lines::new("b", Cursor::new(text));
+            rows(&mut lines).next().unwrap()
+        };
         assert_eq!(
-            found,
-            [Row {
+            first(text).unwrap(),
+            Row {
                 bids: vec![(5853300, 18)],
                 asks: vec![(5859400, 200)]
-            }]
+            }
         );
-        let error = rows(&mut Lines::new("b", Cursor::new("1,2,3\n"))).unwrap_err();
+        let error = first("1,2,3\n").unwrap_err();
         assert_eq!(error.to_string(), "b:1: the field size is missing");
     }
 
@@ -190,13 +193,13 @@ mod tests {
         #[test]
         fn any_bytes_are_messages_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let _ = messages(&mut Lines::new("m", Cursor::new(bytes.clone())));
-            let _ = rows(&mut Lines::new("m", Cursor::new(bytes)));
+            let _ = rows(&mut Lines::new("m", Cursor::new(bytes))).last();
         }
 
         #[test]
         fn near_misses_are_messages_or_an_error(text in "[0-9.,\n-]{0,200}") {
             let _ = parse(&text);
-            let _ = rows(&mut Lines::new("m", Cursor::new(text)));
+            let _ = rows(&mut Lines::new("m", Cursor::new(text))).last();
         }
     }
 }

@@ -14,8 +14,12 @@ use thalweg_exchange::{
 /// The first line of such a file: name and version of the format.
 pub(crate) const HEADER: &[u8] = b"thalweg-orders,1";
 
-/// All commands of a file, in order. Each line is one command.
-pub(crate) fn commands(lines: &mut Lines) -> Result<Vec<Command>, InputError> {
+/// Gives the commands of a file with their lines, in order, until no more are wanted. Each line is
+/// one command.
+pub(crate) fn commands(
+    lines: &mut Lines,
+    mut take: impl FnMut(u64, Command) -> bool,
+) -> Result<(), InputError> {
     match lines.next_data()? {
         None => return Err(lines.empty()),
         Some(HEADER) => {}
@@ -29,10 +33,17 @@ pub(crate) fn commands(lines: &mut Lines) -> Result<Vec<Command>, InputError> {
         }
     }
     let mut transaction = 0;
-    lines.records(|line| {
+    while let Some(line) = lines.next_data()? {
         transaction += 1;
-        command(line, transaction).map(Some)
-    })
+        let command = command(line, transaction).map_err(|what| lines.wrong(what))?;
+        if !take(lines.line(), command) {
+            break;
+        }
+    }
+    match transaction {
+        0 => Err(lines.empty()),
+        _ => Ok(()),
+    }
 }
 
 /// One line. A deposit takes `transaction` as its id, which rises through the file.
@@ -272,7 +283,13 @@ mod tests {
     use std::io::Cursor;
 
     fn parse(text: &str) -> Result<Vec<Command>, String> {
-        commands(&mut Lines::new("o", Cursor::new(text.to_owned()))).map_err(|e| e.to_string())
+        let mut found = Vec::new();
+        let mut lines = Lines::new("o", Cursor::new(text.to_owned()));
+        let read = commands(&mut lines, |_, command| {
+            found.push(command);
+            true
+        });
+        read.map(|()| found).map_err(|error| error.to_string())
     }
 
     fn one(line: &str) -> Result<Command, String> {
@@ -519,8 +536,8 @@ mod tests {
         #[test]
         fn any_bytes_are_commands_or_an_error(bytes in prop::collection::vec(any::<u8>(), 0..300)) {
             let text = [HEADER, b"\n", &bytes].concat();
-            let _ = commands(&mut Lines::new("o", Cursor::new(text)));
-            let _ = commands(&mut Lines::new("o", Cursor::new(bytes)));
+            let _ = commands(&mut Lines::new("o", Cursor::new(text)), |_, _| true);
+            let _ = commands(&mut Lines::new("o", Cursor::new(bytes)), |_, _| true);
         }
 
         #[test]

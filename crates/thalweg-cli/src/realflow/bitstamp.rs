@@ -24,7 +24,7 @@ const LEVELS: usize = 20;
 /// Where a message asks for what the exchange refuses, such as sizes beyond any funding.
 pub(crate) fn replay(
     messages: &[Message],
-    snapshots: Option<&[Snapshot]>,
+    snapshots: Option<impl Iterator<Item = Snapshot>>,
     rules: Rules,
 ) -> Result<RealFlow, DeskError> {
     let mut desk = Desk::new(rules);
@@ -33,7 +33,8 @@ pub(crate) fn replay(
     let mut ours = Vec::new();
     let mut recorded = Vec::new();
     let mut scores = RowScores::new(SLACK_MESSAGES.0, SLACK_MESSAGES.1);
-    let mut rows = snapshots.unwrap_or_default().iter().peekable();
+    let has_books = snapshots.is_some();
+    let mut rows = snapshots.into_iter().flatten().peekable();
     let mut first = true;
     for (position, message) in (0_u64..).zip(messages) {
         let at = |price, size| TradeAt {
@@ -49,7 +50,7 @@ pub(crate) fn replay(
         if message.kind == Kind::Created {
             ours.extend(desk.trades().map(|trade| at(trade.price, trade.size)));
         }
-        if snapshots.is_none() {
+        if !has_books {
             continue;
         }
         scores.state(desk.row(LEVELS));
@@ -61,7 +62,7 @@ pub(crate) fn replay(
             }
         }
     }
-    let check = check(&scores, &unknown, snapshots, &ours, &recorded);
+    let check = check(&scores, &unknown, has_books, &ours, &recorded);
     let (commands, state_hash) = desk.finish();
     Ok(RealFlow {
         commands,
@@ -102,7 +103,7 @@ fn step(
 fn check(
     scores: &RowScores,
     unknown: &Unknown,
-    snapshots: Option<&[Snapshot]>,
+    has_books: bool,
     ours: &[TradeAt],
     recorded: &[TradeAt],
 ) -> Check {
@@ -111,7 +112,7 @@ fn check(
         against: "recorded trades".to_owned(),
         ..Check::default()
     };
-    if snapshots.is_some() {
+    if has_books {
         check.against = "recorded books and trades".to_owned();
         (check.scores, check.counts) = scores.finish("snapshots");
         check.counts.extend(unknown.level_counts());
@@ -155,7 +156,7 @@ mod tests {
             message(Trade, 900, Action::Ask, 100, 4),
             message(Created, 3, Action::Ask, 100, 1),
         ];
-        let flow = replay(&messages, None, Rules::default()).unwrap();
+        let flow = replay(&messages, None::<std::iter::Empty<_>>, Rules::default()).unwrap();
         assert_eq!(flow.score("trades"), (1, 1));
         assert_eq!(flow.count("trades_not_recorded"), 1);
         // Two set up, three are placed; what the feed repeats needs no command.
@@ -179,7 +180,7 @@ mod tests {
             },
         };
         let snapshots = [snapshot(1, &[(105, 3), (106, 1)]), snapshot(2, &[(106, 1)])];
-        let flow = replay(&messages, Some(&snapshots), Rules::default()).unwrap();
+        let flow = replay(&messages, Some(snapshots.into_iter()), Rules::default()).unwrap();
         assert_eq!(
             flow.score("all_levels"),
             (1, 1),
@@ -199,7 +200,7 @@ mod tests {
             after_messages: 1,
             row,
         }];
-        let flow = replay(&messages, Some(&snapshots), Rules::default()).unwrap();
+        let flow = replay(&messages, Some(snapshots.into_iter()), Rules::default()).unwrap();
         assert_eq!((flow.count("levels_learnt"), flow.commands.len()), (0, 3));
     }
 }

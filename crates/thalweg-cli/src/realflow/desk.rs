@@ -4,7 +4,7 @@ use crate::input::rows::{PriceSize, Row};
 use std::fmt;
 use std::sync::Arc;
 use thalweg_exchange::book::{Book, RestingOrder};
-use thalweg_exchange::state_text::state_hash;
+use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, Event, Events, OrderId, OrderType, Place, ResultCode,
     Rules, State, SymbolId, SymbolSpec, UserId, apply,

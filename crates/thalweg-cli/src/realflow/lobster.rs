@@ -22,6 +22,9 @@ struct Tally {
     anonymous_makers: u64,
     /// Additions that traded although a recorded addition never does.
     trades_not_recorded: u64,
+    /// Messages without an order book row, and rows without a message.
+    rows_missing: u64,
+    rows_over: u64,
 }
 
 /// Puts messages through an exchange, and compares with the order book rows if there are some.
@@ -30,7 +33,7 @@ struct Tally {
 /// Where a message asks for what the exchange refuses, such as sizes beyond any funding.
 pub(crate) fn replay(
     messages: &[Message],
-    rows: Option<&[Row]>,
+    rows: Option<impl Iterator<Item = Row>>,
     rules: Rules,
 ) -> Result<RealFlow, DeskError> {
     let mut desk = Desk::new(rules);
@@ -38,18 +41,25 @@ pub(crate) fn replay(
     let mut added = HashSet::new();
     let mut tally = Tally::default();
     let mut scores = RowScores::new(0, 0);
-    if let (Some(first), Some(message)) = (rows.and_then(|r| r.first()), messages.first()) {
+    let has_books = rows.is_some();
+    let mut rows = rows.into_iter().flatten().peekable();
+    if let (Some(first), Some(message)) = (rows.peek(), messages.first()) {
         unknown.learn(&mut desk, &before(first, message), Trust::Exact)?;
     }
-    for (k, message) in messages.iter().enumerate() {
+    for message in messages {
         step(&mut desk, &mut unknown, &mut added, &mut tally, message)?;
-        if let Some(row) = rows.and_then(|rows| rows.get(k)) {
-            scores.state(desk.row(row.bids.len().max(row.asks.len())));
-            unknown.learn(&mut desk, row, Trust::Exact)?;
-            scores.row(row, &desk.row(1));
-        }
+        let Some(row) = rows.next() else {
+            tally.rows_missing += u64::from(has_books);
+            continue;
+        };
+        scores.state(desk.row(row.bids.len().max(row.asks.len())));
+        unknown.learn(&mut desk, &row, Trust::Exact)?;
+        scores.row(&row, &desk.row(1));
     }
-    let check = check(&scores, &unknown, rows.is_some(), &tally);
+    if has_books {
+        tally.rows_over = rows.count() as u64;
+    }
+    let check = check(&scores, &unknown, has_books, &tally);
     let (commands, state_hash) = desk.finish();
     Ok(RealFlow {
         commands,
@@ -143,6 +153,14 @@ fn check(scores: &RowScores, unknown: &Unknown, rows: bool, tally: &Tally) -> Ch
         check
             .counts
             .push(Count::new("orders_gone_out_of_view", unknown.corrected));
+        for (name, count) in [
+            ("messages_without_a_row", tally.rows_missing),
+            ("rows_without_a_message", tally.rows_over),
+        ] {
+            if count > 0 {
+                check.counts.push(Count::new(name, count));
+            }
+        }
     }
     check.scores.push(Score {
         name: "makers".to_owned(),
@@ -203,7 +221,7 @@ mod tests {
             row(&[(100, 3)]),
             row(&[]),
         ];
-        let flow = replay(&messages, Some(&rows), Rules::default()).unwrap();
+        let flow = replay(&messages, Some(rows.into_iter()), Rules::default()).unwrap();
         assert_eq!(flow.score("best_levels"), (7, 7));
         assert_eq!(flow.score("makers"), (2, 2));
         assert_eq!(flow.count("makers_older_than_the_file"), 1);
@@ -218,7 +236,7 @@ mod tests {
             message(Kind::Added, 2, 100, 5),
             message(Kind::Executed, 2, 100, 5),
         ];
-        let flow = replay(&messages, None, Rules::default()).unwrap();
+        let flow = replay(&messages, None::<std::iter::Empty<_>>, Rules::default()).unwrap();
         assert_eq!(flow.score("makers"), (0, 1));
     }
 
@@ -234,7 +252,7 @@ mod tests {
             row(&[(100, 5)]),
             row(&[(101, 5), (100, 5), (90, 2)]),
         ];
-        let flow = replay(&messages, Some(&rows), Rules::default()).unwrap();
+        let flow = replay(&messages, Some(rows.into_iter()), Rules::default()).unwrap();
         assert_eq!(flow.score("all_levels"), (2, 3));
         assert_eq!(flow.count("orders_gone_out_of_view"), 1);
     }

@@ -38,6 +38,12 @@ pub(crate) struct Input {
     /// Absent: as fast as they go.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) rate_per_s: Option<u64>,
+    /// The number of the first command that was run, where it is not 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) from: Option<u64>,
+    /// True where Ctrl-C ended the run.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub(crate) interrupted: bool,
 }
 
 /// A named count.
@@ -102,7 +108,7 @@ pub(crate) struct Latency {
     /// From the moment a command was due (at a rate) or handed over (at max) to its last stage.
     pub(crate) end_to_end: Distribution,
     pub(crate) stages: Vec<Stage>,
-    /// The slowest of the commands that were timed at every stage, slowest first.
+    /// The slowest of all commands, slowest first.
     pub(crate) slowest: Vec<Slow>,
 }
 
@@ -206,12 +212,40 @@ pub(crate) struct Slow {
     /// Position in the stream, from 1.
     pub(crate) command: u64,
     pub(crate) kind: String,
-    /// From the moment it was handed over.
+    /// From the moment it was due.
     pub(crate) end_to_end_ns: u64,
-    /// The stage that took the largest part, and whether it was waited for or serving.
-    pub(crate) stage: String,
-    pub(crate) stage_ns: u64,
-    pub(crate) waiting: bool,
+    /// What added up to that.
+    pub(crate) parts: Vec<SlowPart>,
+}
+
+impl Slow {
+    /// The longest parts, as many as make up 95 % of the whole, longest first.
+    pub(crate) fn most(&self) -> Vec<&SlowPart> {
+        let mut parts: Vec<&SlowPart> = self.parts.iter().collect();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
+        let mut sum = 0;
+        let is_left = |part: &&SlowPart| {
+            let is_left = sum * 100 < self.end_to_end_ns * 95;
+            sum += part.ns;
+            is_left
+        };
+        parts.into_iter().take_while(is_left).collect()
+    }
+}
+
+/// A part of a slow command's time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct SlowPart {
+    /// `waiting to be sent`, `waiting for match`, `in match`; stages together where the command was
+    /// not timed at each: `from risk to publish`.
+    pub(crate) what: String,
+    pub(crate) ns: u64,
+}
+
+impl SlowPart {
+    pub(crate) fn new(what: String, ns: u64) -> SlowPart {
+        SlowPart { what, ns }
+    }
 }
 
 /// Agreement with what was recorded.
@@ -297,9 +331,11 @@ pub(crate) mod sample {
             command: 77,
             kind: "place".into(),
             end_to_end_ns: 1_000_000,
-            stage: "match".into(),
-            stage_ns: 900_000,
-            waiting: true,
+            parts: vec![
+                SlowPart::new("in risk".into(), 1_000),
+                SlowPart::new("in match".into(), 59_000),
+                SlowPart::new("waiting for match".into(), 940_000),
+            ],
         };
         let finished = (0..50).map(|i| 900 + (i * 37) % 200).collect();
         Latency {
@@ -338,6 +374,8 @@ pub(crate) mod sample {
                 rules: "default".into(),
                 placement: "threads:2".into(),
                 rate_per_s: Some(125_000),
+                from: None,
+                interrupted: false,
             },
             commands: Commands {
                 total: 1000,

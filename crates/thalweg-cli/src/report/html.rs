@@ -110,7 +110,7 @@ mod tests {
             "Where the time goes",
             "Throughput over time",
             "Cost of a command",
-            "<td>match</td><td>30.2 ns</td><td>50.41 %</td>",
+            "<td>match</td><td>30.2 ns</td><td>50.42 %</td>",
             "without the pipeline",
             "Slowest commands",
             "Agreement with recorded rows",

@@ -1,7 +1,9 @@
 //! Numbers for people: digits in groups, spans of time in a fitting unit.
 
+use thalweg_measure::table::Nanoseconds;
+
 /// A whole number with a comma between groups of three digits.
-pub(super) fn grouped(n: impl Into<i128>) -> String {
+pub(crate) fn grouped(n: impl Into<i128>) -> String {
     let n = n.into();
     let digits = n.unsigned_abs().to_string();
     let mut out = String::from(if n < 0 { "-" } else { "" });
@@ -15,21 +17,12 @@ pub(super) fn grouped(n: impl Into<i128>) -> String {
 }
 
 /// A span of time with three significant digits, such as `850 ns`, `1.25 µs`, `12.0 ms`.
-pub(super) fn span(ns: f64) -> String {
-    let (value, unit) = match ns {
-        n if n < 999.5 => (n, "ns"),
-        n if n < 999.5e3 => (n / 1e3, "µs"),
-        n if n < 999.5e6 => (n / 1e6, "ms"),
-        n => (n / 1e9, "s"),
-    };
+pub(crate) fn span(ns: f64) -> String {
     // A whole number of nanoseconds is exact as it stands.
-    let digits = match value {
-        _ if unit == "ns" && value.fract() == 0.0 => 0,
-        v if v < 9.995 => 2,
-        v if v < 99.95 => 1,
-        _ => 0,
-    };
-    format!("{value:.digits$} {unit}")
+    if ns < 999.5 && ns.fract() == 0.0 {
+        return format!("{ns} ns");
+    }
+    Nanoseconds(ns).to_string()
 }
 
 /// A rate with three significant digits, such as `1.25 M/s`.
@@ -41,10 +34,14 @@ pub(super) fn rate(per_s: f64) -> String {
     }
 }
 
-/// A part of a whole as a percentage that never rounds up to 100.
+/// A part of a whole as a percentage: rounded, but to 0 or 100 only where it is that.
 pub(super) fn percent(part: f64) -> String {
-    let hundredths = (part * 10_000.0).floor();
-    format!("{:.2} %", hundredths / 100.0)
+    let rounded = (part * 10_000.0).round() / 100.0;
+    let percent = match part {
+        0.0 | 1.0.. => rounded,
+        _ => rounded.clamp(0.01, 99.99),
+    };
+    format!("{percent:.2} %")
 }
 
 #[cfg(test)]
@@ -80,5 +77,8 @@ mod tests {
         assert_eq!(rate(12.0), "12.0 /s");
         assert_eq!(percent(1.0), "100.00 %");
         assert_eq!(percent(0.99999), "99.99 %");
+        assert_eq!(percent(57.0 / 100.0), "57.00 %");
+        assert_eq!(percent(0.0), "0.00 %");
+        assert_eq!(percent(1e-9), "0.01 %");
     }
 }

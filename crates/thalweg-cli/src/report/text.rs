@@ -2,6 +2,7 @@
 
 use super::facts::{Book, Check, Distribution, Facts, Latency, Level, Parts, Stage};
 use super::number::{grouped, percent, rate, span};
+use crate::failure::plural;
 use std::fmt::{self, Write};
 
 /// Writes everything a run has to say. `bold` wraps headings, if the reader sees colours.
@@ -64,17 +65,20 @@ fn commands(facts: &Facts, out: &mut dyn Write) -> fmt::Result {
     };
     writeln!(
         out,
-        "  {} commands: {}",
+        "  {} command{}: {}",
         grouped(commands.total),
+        plural(commands.total),
         list(&commands.by_kind)
     )?;
     writeln!(out, "  results: {}", list(&commands.by_result))?;
     let trades = facts.trades;
     writeln!(
         out,
-        "  {} trades, {} lots",
+        "  {} trade{}, {} lot{}",
         grouped(trades.count),
-        grouped(trades.volume_lots)
+        plural(trades.count),
+        grouped(trades.volume_lots),
+        plural(trades.volume_lots)
     )
 }
 
@@ -223,20 +227,19 @@ fn slowest(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
     if latency.slowest.is_empty() {
         return Ok(());
     }
-    match latency.sampled_every {
-        0 | 1 => writeln!(out, "  slowest:")?,
-        n => writeln!(out, "  slowest of those timed at every stage (one in {n}):")?,
-    }
+    writeln!(out, "  slowest of all, from when they were due:")?;
     for slow in &latency.slowest {
+        let most = slow.most();
+        let parts = most
+            .iter()
+            .map(|part| format!("{} {}", span(part.ns as f64), part.what));
         writeln!(
             out,
-            "    command {} ({}): {}, of it {} {} {}",
+            "    command {} ({}): {}, of that {}",
             grouped(slow.command),
             slow.kind,
             span(slow.end_to_end_ns as f64),
-            span(slow.stage_ns as f64),
-            if slow.waiting { "waiting for" } else { "in" },
-            slow.stage
+            parts.collect::<Vec<_>>().join(", ")
         )?;
     }
     Ok(())
@@ -264,7 +267,7 @@ mod tests {
             "risk, served",
             "end to end",
             "risk: busy 25.00 %; 100 batches, mean 10.0, p50 9, p99 64, max 64",
-            "command 77 (place): 1.00 ms, of it 900 µs waiting for match",
+            "command 77 (place): 1.00 ms, of that 940 µs waiting for match, 59.0 µs in match",
             "Cost of a command\n  risk                     20.5 ns\n",
             "together                 60.0 ns\n  means over 990 commands on one thread",
         ] {

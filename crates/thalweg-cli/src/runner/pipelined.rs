@@ -1,15 +1,17 @@
 //! The runner that people get: the exchange service, its stages placed on threads as asked.
 
 use super::measured::{Finished, distribution};
+use super::slowest::{Sent, Slowest};
 use super::tally::Tally;
-use super::{Outcome, RunError, Runner, kind};
-use crate::report::facts::{Batches, Latency, Slow, Stage};
+use super::{Outcome, RunError, Runner};
+use crate::report::facts::{Batches, Latency, Stage};
 use indicatif::ProgressBar;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use thalweg::pipeline::{SlowEvent, Spent, StageStats, Stats};
+use thalweg::pipeline::{StageStats, Stats};
 use thalweg::wait::cores;
 use thalweg_exchange::service::{Options, Service};
-use thalweg_exchange::{Command, Rules, State, service};
+use thalweg_exchange::{Command, State, service};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
 use thalweg_measure::load::{OpenLoop, Rate};
@@ -24,13 +26,14 @@ const PROGRESS_COMMANDS: u64 = 8_192;
 /// Runs risk, matching, settlement and publishing as a pipeline.
 #[derive(Debug)]
 pub(crate) struct Pipelined {
-    rules: Rules,
+    state: State,
     options: Options,
 }
 
 impl Pipelined {
-    pub(crate) fn new(rules: Rules, options: Options) -> Pipelined {
-        Pipelined { rules, options }
+    /// Goes on from this state.
+    pub(crate) fn new(state: State, options: Options) -> Pipelined {
+        Pipelined { state, options }
     }
 }
 
@@ -41,6 +44,7 @@ struct Published {
     /// From when a command was due to now, in ticks; of every command, not of samples.
     end_to_end: Recorder,
     finished: Finished,
+    slowest: Slowest,
     last_ticks: u64,
 }
 
@@ -50,6 +54,7 @@ impl Published {
         let now = self.clock.ticks();
         self.end_to_end.record(now.saturating_sub(outcome.tag));
         self.finished.at(outcome.sequence, now);
+        self.slowest.note(outcome.sequence, outcome.tag, now);
         self.last_ticks = now;
         self.tally.count(outcome.result, outcome.events);
     }
@@ -72,15 +77,23 @@ fn send(
     service: &mut Service,
     commands: &[Command],
     load: &mut OpenLoop<Clock>,
-    clock: Clock,
-    progress: &ProgressBar,
-) -> Result<(Recorder, u64), RunError> {
+    (clock, times): (Clock, &Sent),
+    (progress, stop): (&ProgressBar, &AtomicBool),
+) -> Result<(Recorder, u64, usize), RunError> {
     let late = Recorder::new();
     let mut begin = None;
+    let mut count = 0;
     for (sent, command) in (1_u64..).zip(commands) {
+        // ORDERING: Relaxed, pairs with the signal's store; nothing else is read because of it.
+        if stop.load(Ordering::Relaxed) {
+            break;
+        }
+        count += 1;
         let due = load.next_due();
         begin.get_or_insert(due);
-        late.record(load.wait_until(due).saturating_sub(due));
+        let now = load.wait_until(due);
+        late.record(now.saturating_sub(due));
+        times.at(sent - 1, now);
         service
             .submit(command, due)
             .map_err(|stopped| RunError(stopped.to_string()))?;
@@ -88,7 +101,7 @@ fn send(
             progress.set_position(sent);
         }
     }
-    Ok((late, begin.unwrap_or_else(|| clock.ticks())))
+    Ok((late, begin.unwrap_or_else(|| clock.ticks()), count))
 }
 
 impl Runner for Pipelined {
@@ -97,8 +110,10 @@ impl Runner for Pipelined {
         commands: &[Command],
         rate: Rate,
         progress: &ProgressBar,
+        stop: &AtomicBool,
     ) -> Result<Outcome, RunError> {
         let clock = Clock::global();
+        let times = Sent::new(self.options.capacity);
         let back = Arc::new(Mutex::new(None));
         let mut loan = Loan {
             published: Some(Published {
@@ -106,6 +121,7 @@ impl Runner for Pipelined {
                 tally: Tally::default(),
                 end_to_end: Recorder::new(),
                 finished: Finished::new(commands.len() as u64),
+                slowest: Slowest::new(times.clone()),
                 last_ticks: 0,
             }),
             back: Arc::clone(&back),
@@ -121,12 +137,20 @@ impl Runner for Pipelined {
                 published.take(&outcome);
             }
         };
-        let mut service = Service::start(State::new(self.rules), options, publish)
+        let mut service = Service::start(self.state, options, publish)
             .map_err(|error| RunError(error.to_string()))?;
         // The sender spins between commands, unless the stages need its core.
         let shared = cores::usable().count() < 2;
         let mut load = OpenLoop::new(clock, rate).yielding(shared);
-        let (late, begin) = send(&mut service, commands, &mut load, clock, progress)?;
+        let sent = send(
+            &mut service,
+            commands,
+            &mut load,
+            (clock, &times),
+            (progress, stop),
+        )?;
+        let (late, begin, sent) = sent;
+        let commands = &commands[..sent];
         let finished = service
             .join()
             .map_err(|failure| RunError(failure.to_string()))?;
@@ -137,6 +161,7 @@ impl Runner for Pipelined {
         };
         let scheduled = rate != Rate::MAX;
         let late = scheduled.then(|| late.snapshot(|ticks| clock.ns(ticks)));
+        let histograms = histograms(&published, &finished.stats);
         let latency = latency(&published, &finished.stats, late, begin, commands);
         let (results, trades) = published.tally.finish();
         Ok(Outcome {
@@ -144,9 +169,27 @@ impl Runner for Pipelined {
             results,
             trades,
             latency,
+            sent,
+            histograms,
             placement,
         })
     }
+}
+
+fn histograms(published: &Published, stats: &Stats) -> Vec<(String, Histogram)> {
+    let clock = published.clock;
+    let end_to_end = published.end_to_end.snapshot(|ticks| clock.ns(ticks));
+    let stages = stats.stages.iter().flat_map(|stage| {
+        [
+            ("waited", &stage.queueing_ns),
+            ("served", &stage.service_ns),
+        ]
+        .map(|(what, times)| (format!("{}.{what}", stage.name), times.clone()))
+    });
+    [("end_to_end".to_owned(), end_to_end)]
+        .into_iter()
+        .chain(stages)
+        .collect()
 }
 
 fn latency(
@@ -178,11 +221,7 @@ fn latency(
             .into_iter()
             .chain(stats.stages.iter().map(stage))
             .collect(),
-        slowest: stats
-            .slowest
-            .iter()
-            .filter_map(|event| slow(event, commands))
-            .collect(),
+        slowest: published.slowest.facts(clock, stats, commands),
     }
 }
 
@@ -203,24 +242,12 @@ fn stage(stats: &StageStats) -> Stage {
     }
 }
 
-fn slow(event: &SlowEvent, commands: &[Command]) -> Option<Slow> {
-    let (stage, spent, stage_ns) = event.longest()?;
-    Some(Slow {
-        command: event.sequence + 1,
-        kind: kind(commands.get(usize::try_from(event.sequence).ok()?)?).to_owned(),
-        end_to_end_ns: event.end_to_end_ns,
-        stage: stage.to_owned(),
-        stage_ns,
-        waiting: spent == Spent::Waiting,
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::flow;
     use thalweg::pipeline::Placement;
-    use thalweg_exchange::state_text::state_hash;
+    use thalweg_exchange::report::state_text::state_hash;
     use thalweg_exchange::{Events, apply};
 
     #[test]
@@ -245,8 +272,12 @@ mod tests {
                     placement: placement.clone(),
                     ..Options::default()
                 };
-                let runner = Box::new(Pipelined::new(Rules::default(), options));
-                let outcome = runner.run(&commands, rate, &ProgressBar::hidden()).unwrap();
+                let runner = Box::new(Pipelined::new(State::default(), options));
+                let (hidden, stop) = (ProgressBar::hidden(), AtomicBool::new(false));
+                let outcome = runner.run(&commands, rate, &hidden, &stop).unwrap();
+                let (name_first, times) = &outcome.histograms[0];
+                assert_eq!((&name_first[..], times.count()), ("end_to_end", 5_000));
+                assert_eq!(outcome.sent, 5_000);
                 assert_eq!(state_hash(&outcome.state), state_hash(&state), "{name}");
                 assert_eq!((outcome.results, outcome.trades), expected, "{name}");
                 let latency = outcome.latency;
@@ -255,7 +286,14 @@ mod tests {
                 let stages = ["send", "risk", "match", "settle", "publish"];
                 let from = usize::from(rate == Rate::MAX);
                 assert_eq!(names, stages[from..], "{name}");
-                assert!(!latency.slowest.is_empty(), "{name}");
+                assert_eq!(
+                    latency.slowest[0].end_to_end_ns, latency.end_to_end.max_ns,
+                    "{name}"
+                );
+                for slow in &latency.slowest {
+                    let parts: u64 = slow.parts.iter().map(|part| part.ns).sum();
+                    assert!(parts * 100 >= slow.end_to_end_ns * 95, "{name}: {slow:?}");
+                }
             }
         }
     }

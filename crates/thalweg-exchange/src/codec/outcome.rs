@@ -113,6 +113,23 @@ pub fn encode_outcome(
     events: &Events,
     out: &mut [u8],
 ) -> Result<usize, CodecError> {
+    // Most commands have one event or none, and nothing else: what is to be written is known.
+    match events.as_slice() {
+        [event] if events.is_list() => {
+            let needed = BYTES_MIN + event_bytes(event);
+            let have = out.len();
+            let Some(out) = out.get_mut(..needed) else {
+                return Err(CodecError::NoRoom { needed, have });
+            };
+            put_front(out, (kind::OUTCOME, [0; 2]), outcome, 1);
+            put_event(event, &mut out[BYTES_MIN..]);
+            Ok(needed)
+        }
+        _ => encode_any(outcome, events, out),
+    }
+}
+
+fn encode_any(outcome: Outcome, events: &Events, out: &mut [u8]) -> Result<usize, CodecError> {
     let (needed, have) = (outcome_bytes(events), out.len());
     let Some(out) = out.get_mut(..needed) else {
         return Err(CodecError::NoRoom { needed, have });

@@ -1,7 +1,7 @@
 //! Orders: new ones, and as they are to be amended.
 
+use crate::command::OrderFlags;
 use crate::ids::{OrderId, SymbolId, UserId};
-use crate::order_terms::OrderFlags;
 
 /// The side of an order: sell or buy.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -43,9 +43,11 @@ pub struct SymbolSpec {
     pub base_currency: CurrencyId,
     /// What it is paid with.
     pub quote_currency: CurrencyId,
-    /// Units of the base currency in one lot; at least 1.
+    /// Pairs: units of the base currency in one lot; at least 1.
     pub base_scale: i64,
-    /// Units of the quote currency in one unit of price; at least 1.
+    /// Pairs: units of the quote currency in one unit of price; at least 1. Of futures, a unit of
+    /// price is a unit of the quote currency a lot, whatever stands here, as in the reference: put
+    /// a contract's size into its prices.
     pub quote_scale: i64,
     /// Fee of the order that takes, in [`fee_unit`](Self::fee_unit); at least 0.
     pub taker_fee: i64,

@@ -3,11 +3,11 @@
 use std::collections::BTreeMap;
 
 use crate::command::Command;
+use crate::engine::state::State;
 use crate::event::Event;
 use crate::ids::{CurrencyId, SymbolId, UserId};
+use crate::report::state_text::position_line;
 use crate::risk::{LastPrices, Position, User, UserStatus};
-use crate::state::State;
-use crate::state_text::position_line;
 
 /// Users, fees and last prices as they were after the last command.
 #[derive(Debug, Default)]

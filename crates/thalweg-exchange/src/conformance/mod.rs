@@ -14,11 +14,11 @@ use std::{error, fmt};
 use self::mirror::Mirror;
 pub use self::served::Served;
 use crate::command::Command;
+use crate::engine::state::{State, apply};
 use crate::event::{Event, Events};
+use crate::report::state_text::{state_hash, write_state};
 use crate::report::{currency_totals, open_interest};
 use crate::result_code::ResultCode;
-use crate::state::{State, apply};
-use crate::state_text::{state_hash, write_state};
 use crate::stream::{Item, Recorded, StreamError};
 
 /// How much of a stream is read before its commands are executed, at most.

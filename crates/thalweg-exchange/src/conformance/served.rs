@@ -5,11 +5,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::Engine;
 use crate::command::Command;
+use crate::engine::state::{State, apply};
 use crate::event::Events;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 use crate::service::{Options, OptionsError, Outcome, Service};
-use crate::state::{State, apply};
 
 type Answers = Arc<Mutex<VecDeque<(ResultCode, Events)>>>;
 

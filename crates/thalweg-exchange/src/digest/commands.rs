@@ -3,9 +3,9 @@
 use super::lists::{of_accounts, of_limits, of_symbols};
 use super::{PI, multiply};
 use crate::codec::kind;
+use crate::command::ConditionalOrder;
 use crate::command::{Amend, Command, Place};
 use crate::ids::SymbolId;
-use crate::order_terms::ConditionalOrder;
 use crate::result_code::ResultCode;
 
 /// Of a command's kind, its result and all its fields: before each field, what was before it is

@@ -12,11 +12,11 @@ use super::snapshot::Snapshot;
 use super::tape::Tape;
 use crate::book::Level;
 use crate::command::{Action, Command};
+use crate::engine::symbol_index::SymbolIndex;
 use crate::event::Event;
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::matching::Matching;
 use crate::result_code::ResultCode;
-use crate::symbol_index::SymbolIndex;
 
 /// The outcomes do not belong together: some are missing, or come from another state. What the
 /// builder tells afterwards means nothing.

@@ -8,10 +8,10 @@ use super::builder::OutOfStep;
 use super::message::{Body, OrderChange};
 use super::shadow::{SymbolFeed, key};
 use super::tape::Tape;
+use crate::command::ConditionalOrder;
 use crate::command::{Action, Amend, OrderType, Place};
+use crate::engine::index::OrderKey;
 use crate::event::{Event, Removal};
-use crate::index::OrderKey;
-use crate::order_terms::ConditionalOrder;
 
 /// The order that takes, until it rests or is gone.
 #[derive(Clone, Copy)]

@@ -15,11 +15,11 @@ use super::snapshot::ShownOrder;
 use super::tape::Tape;
 use crate::book::{Book, Level};
 use crate::command::Action;
+use crate::command::ConditionalOrder;
+use crate::engine::index::{Index, OrderKey};
+use crate::engine::slab::Slab;
 use crate::event::Removal;
 use crate::ids::{OrderId, SymbolId, UserId};
-use crate::index::{Index, OrderKey};
-use crate::order_terms::ConditionalOrder;
-use crate::slab::Slab;
 
 /// A resting order, in 48 bytes.
 #[derive(Clone, Copy, Debug)]

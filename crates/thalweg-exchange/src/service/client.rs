@@ -8,7 +8,7 @@ use thalweg::pipeline::Failure;
 use thalweg::wait::Pace;
 
 use super::desk::{Desk, Seat};
-use super::office::Office;
+use super::office::{Office, tag};
 use super::query::{Answered, Inquiry, Query, QueryTicket};
 use super::ticket::{Reply, Ticket};
 use crate::command::Command;
@@ -49,19 +49,11 @@ impl fmt::Display for ClientError {
 
 impl error::Error for ClientError {}
 
-/// A command on its way to the driver.
+/// What is on its way to the driver, with the [tag] of where its answer belongs.
 #[derive(Debug)]
 pub(super) enum Request {
-    Command {
-        command: Command,
-        desk: u32,
-        place: u32,
-    },
-    Query {
-        inquiry: Arc<Inquiry>,
-        desk: u32,
-        place: u32,
-    },
+    Command(Command, u64),
+    Query(Arc<Inquiry>, u64),
     /// No more after this.
     Close,
 }
@@ -108,12 +100,27 @@ impl Client {
 
     fn reserve(&self, command: &Command) -> Result<(Seat, Request), ClientError> {
         let seat = self.desk.take()?;
-        let request = Request::Command {
-            command: command.clone(),
-            desk: self.desk.number(),
-            place: seat.place(),
-        };
-        Ok((seat, request))
+        let tag = tag(self.desk.number(), seat.place());
+        Ok((seat, Request::Command(command.clone(), tag)))
+    }
+
+    /// Gives the seat back to whom it belongs, if the request is on its way.
+    fn send(&mut self, (seat, request): (Seat, Request)) -> Result<Seat, ClientError> {
+        match self.sender.send(request) {
+            Ok(()) => Ok(seat),
+            Err(_) => Err(self.not_sent(seat)),
+        }
+    }
+
+    /// The same, as a future.
+    async fn send_async(&mut self, (seat, request): (Seat, Request)) -> Result<Seat, ClientError> {
+        let mut unsent = Unsent(Some(seat));
+        let sent = self.sender.send_async(request).await;
+        let seat = unsent.0.take().expect("taken here only");
+        match sent {
+            Ok(()) => Ok(seat),
+            Err(_) => Err(self.not_sent(seat)),
+        }
     }
 
     /// Submits a command; waits while the service is full. The ticket gets the answer.
@@ -121,11 +128,9 @@ impl Client {
     /// # Errors
     /// [`ClientError::TooManyInFlight`], or the end of the service.
     pub fn submit(&mut self, command: &Command) -> Result<Ticket, ClientError> {
-        let (seat, request) = self.reserve(command)?;
-        match self.sender.send(request) {
-            Ok(()) => Ok(self.ticket(seat, command)),
-            Err(_) => Err(self.not_sent(seat)),
-        }
+        let reserved = self.reserve(command)?;
+        let seat = self.send(reserved)?;
+        Ok(self.ticket(seat, command))
     }
 
     /// Submits a command if the service has room now.
@@ -159,13 +164,9 @@ impl Client {
         let (desk, mode) = (&self.desk, self.office.mode());
         let requests = commands.iter().map_while(|command| match desk.take() {
             Ok(seat) => {
-                let place = seat.place();
+                let tag = tag(desk.number(), seat.place());
                 tickets.push(Ticket::new(seat, mode, Asked::of(command)));
-                Some(Request::Command {
-                    command: command.clone(),
-                    desk: desk.number(),
-                    place,
-                })
+                Some(Request::Command(command.clone(), tag))
             }
             Err(error) => {
                 refused = Some(error);
@@ -220,14 +221,9 @@ impl Client {
         // Not reserved before the first poll, or a future that is never polled would hold a place.
         let command = command.clone();
         async move {
-            let (seat, request) = self.reserve(&command)?;
-            let mut unsent = Unsent(Some(seat));
-            let sent = self.sender.send_async(request).await;
-            let seat = unsent.0.take().expect("taken here only");
-            match sent {
-                Ok(()) => Ok(self.ticket(seat, &command)),
-                Err(_) => Err(self.not_sent(seat)),
-            }
+            let reserved = self.reserve(&command)?;
+            let seat = self.send_async(reserved).await?;
+            Ok(self.ticket(seat, &command))
         }
     }
 
@@ -247,11 +243,9 @@ impl Client {
     /// # Errors
     /// Those of [`submit`](Self::submit).
     pub fn submit_query(&mut self, query: Query) -> Result<QueryTicket, ClientError> {
-        let (seat, inquiry, request) = self.reserve_query(query)?;
-        match self.sender.send(request) {
-            Ok(()) => Ok(self.query_ticket(seat, inquiry)),
-            Err(_) => Err(self.not_sent(seat)),
-        }
+        let (inquiry, reserved) = self.reserve_query(query)?;
+        let seat = self.send(reserved)?;
+        Ok(self.query_ticket(seat, inquiry))
     }
 
     /// As [`query`](Self::query), as a future. Dropped before it is done, it changes nothing.
@@ -264,26 +258,18 @@ impl Client {
         query: Query,
     ) -> impl Future<Output = Result<Answered, ClientError>> + Send + use<'_> {
         async move {
-            let (seat, inquiry, request) = self.reserve_query(query)?;
-            let mut unsent = Unsent(Some(seat));
-            let sent = self.sender.send_async(request).await;
-            let seat = unsent.0.take().expect("taken here only");
-            match sent {
-                Ok(()) => self.query_ticket(seat, inquiry).await,
-                Err(_) => Err(self.not_sent(seat)),
-            }
+            let (inquiry, reserved) = self.reserve_query(query)?;
+            let seat = self.send_async(reserved).await?;
+            self.query_ticket(seat, inquiry).await
         }
     }
 
-    fn reserve_query(&self, query: Query) -> Result<(Seat, Arc<Inquiry>, Request), ClientError> {
+    fn reserve_query(&self, query: Query) -> Result<(Arc<Inquiry>, (Seat, Request)), ClientError> {
         let seat = self.desk.take()?;
+        let tag = tag(self.desk.number(), seat.place());
         let inquiry = Inquiry::new(query);
-        let request = Request::Query {
-            inquiry: Arc::clone(&inquiry),
-            desk: self.desk.number(),
-            place: seat.place(),
-        };
-        Ok((seat, inquiry, request))
+        let request = Request::Query(Arc::clone(&inquiry), tag);
+        Ok((inquiry, (seat, request)))
     }
 
     fn query_ticket(&self, seat: Seat, inquiry: Arc<Inquiry>) -> QueryTicket {

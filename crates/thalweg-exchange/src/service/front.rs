@@ -6,14 +6,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thalweg::pipeline::Flow;
 
 use super::shards::{Shards, risk_shard};
-use super::waits::{Counter, Reason, Waits};
+use super::waits::{Counter, Waits};
 use super::{Slot, Work};
 use crate::command::{AccountSpec, Command};
 use crate::event::{Event, Events};
 use crate::ids::UserId;
 use crate::matching::{Reach, put_in_order};
 use crate::result_code::ResultCode;
-use crate::risk::{Risk, share_of};
+use crate::risk::{Concern, Risk, share_of};
 
 /// Lets most commands pass to their shards. One that must see several shards together waits until
 /// everything before it is settled, and is executed here, before anything behind it is let through:
@@ -61,11 +61,12 @@ impl Front {
         if slot.work == Work::Query {
             return self.answer(slot, sequence);
         }
-        let Some(reason) = self.concern(&slot.command) else {
+        let concern = self.concern(&slot.command);
+        if concern.is_none() {
             return Flow::Next;
-        };
+        }
         if self.alone_until != sequence && !self.shards.are_settled(sequence) {
-            self.counter.note(sequence, reason);
+            self.counter.note(sequence, concern);
             return Flow::Retry;
         }
         slot.result = self.execute(&slot.command, &mut slot.events);
@@ -99,14 +100,14 @@ impl Front {
         self.alone_until = sequence;
     }
 
-    fn concern(&self, command: &Command) -> Option<Reason> {
+    fn concern(&self, command: &Command) -> Option<Concern> {
         let Some(symbols) = &self.symbols else {
             // The one risk shard sees to everything but what concerns several books.
             let every = Reach::of(command, self.shards.match_shards()) == Reach::Every;
-            return every.then_some(Reason::Administration);
+            return every.then_some(Concern::Administration);
         };
         let holds = |uid| !self.holders.is_empty() && self.holders.contains(&uid);
-        symbols.concern(command, holds).map(Reason::from)
+        symbols.concern(command, holds)
     }
 
     fn execute(&mut self, command: &Command, events: &mut Events) -> ResultCode {
@@ -158,6 +159,12 @@ impl Front {
             ledger.risk_mut().gather(other.risk_mut(), command);
         }
         let code = ledger.risk_mut().check(command);
+        if let Command::Balance { currency, .. } = *command {
+            for shard in (0..shards.risk_shards()).filter(|&shard| shard != own) {
+                let mut other = shards.risk(shard);
+                ledger.risk().tell_whether_shaky(other.risk_mut(), currency);
+            }
+        }
         if let Some(symbols) = &mut self.symbols {
             symbols.learn(command, ledger.risk());
         }
@@ -253,5 +260,89 @@ impl Drop for Front {
     fn drop(&mut self) {
         let returned = self.returned.lock();
         *returned.unwrap_or_else(PoisonError::into_inner) += self.counter.waits();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::command::{Action, AdjustmentKind, OrderFlags, OrderType, Place};
+    use crate::command::{SymbolSpec, SymbolType};
+    use crate::engine::state::State;
+    use crate::ids::{CurrencyId, OrderId, SymbolId};
+
+    const MONEY: CurrencyId = CurrencyId(7);
+    const SYMBOL: SymbolId = SymbolId(1);
+
+    fn order(uid: i64, action: Action, price: i64) -> Command {
+        Command::Place(Place {
+            uid: UserId(uid),
+            symbol: SYMBOL,
+            order_id: OrderId(price),
+            order_type: OrderType::Gtc,
+            action,
+            price,
+            reserve_price: price,
+            size: 1,
+            flags: OrderFlags::NONE,
+        })
+    }
+
+    fn payment(uid: i64, transaction_id: i64) -> Command {
+        Command::Balance {
+            uid: UserId(uid),
+            currency: MONEY,
+            amount: 1_000,
+            transaction_id,
+            kind: AdjustmentKind::Adjustment,
+        }
+    }
+
+    fn band(high: i64) -> Command {
+        Command::SetPriceBand {
+            symbol: SYMBOL,
+            low: 1,
+            high,
+        }
+    }
+
+    #[test]
+    fn one_payment_after_a_moved_band_looks_for_those_who_are_short() {
+        let shards = Arc::new(Shards::new(State::default(), 4, 1));
+        let mut front = Front::new(&shards, &Arc::default());
+        let mut events = Events::new();
+        let mut done = |command| {
+            let result = front.execute(&command, &mut events);
+            assert_eq!(result, ResultCode::Success, "{command:?}");
+        };
+        let shaky = || {
+            let is_shaky = |&shard: &usize| shards.risk(shard).risk().is_shaky(MONEY);
+            (0..4).filter(is_shaky).count()
+        };
+        let spec = SymbolSpec {
+            id: SYMBOL,
+            symbol_type: SymbolType::Futures,
+            quote_currency: MONEY,
+            base_scale: 1,
+            quote_scale: 1,
+            ..SymbolSpec::default()
+        };
+        done(Command::AddSymbols([spec].into()));
+        done(band(100));
+        for uid in 1..9 {
+            done(Command::AddUser { uid: UserId(uid) });
+            done(payment(uid, 1));
+        }
+        // User 1 wins what user 2 loses.
+        for (buyer, seller, price) in [(1, 2, 10), (2, 1, 90)] {
+            done(order(buyer, Action::Bid, price));
+            done(order(seller, Action::Ask, price));
+        }
+        assert_eq!(shaky(), 0, "no band was moved yet");
+        done(band(110));
+        done(payment(3, 2));
+        assert_eq!(shaky(), 4, "who has won nothing is paid nothing");
+        done(payment(1, 2));
+        assert_eq!(shaky(), 0);
     }
 }

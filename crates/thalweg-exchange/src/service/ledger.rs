@@ -2,11 +2,11 @@
 
 use thalweg::pipeline::Flow;
 
-use super::waits::{Counter, Reason, Waits};
+use super::waits::{Counter, Waits};
 use crate::command::Command;
 use crate::event::{Events, UserHint};
 use crate::result_code::ResultCode;
-use crate::risk::{Risk, Unsettled};
+use crate::risk::{Concern, Risk, Unsettled};
 
 /// What a risk check answers.
 #[derive(Clone, Copy, Debug)]
@@ -79,12 +79,12 @@ impl Ledger {
         checked: &mut Checked,
     ) -> Flow {
         let is_settled = self.is_settled(sequence);
-        if !is_settled && let Some(reason) = self.must_wait(command) {
-            return self.wait(sequence, reason);
+        if !is_settled && let Some(concern) = self.must_wait(command) {
+            return self.wait(sequence, Some(concern));
         }
         let (code, owner) = self.risk.check_hinted(command);
         if !is_settled && code.is_refusal() {
-            return self.wait(sequence, Reason::Refusal);
+            return self.wait(sequence, None);
         }
         if !code.is_refusal() {
             self.note(command, sequence);
@@ -111,13 +111,13 @@ impl Ledger {
         self.worst = 0;
     }
 
-    fn must_wait(&self, command: &Command) -> Option<Reason> {
+    fn must_wait(&self, command: &Command) -> Option<Concern> {
         let unsettled = Unsettled {
             lowers: self.lowering_until > self.settled,
             futures: self.futures_until > self.settled,
             worst: self.worst,
         };
-        self.risk.must_wait(command, &unsettled).map(Reason::from)
+        self.risk.must_wait(command, &unsettled)
     }
 
     /// Remembers what an accepted command, once it is settled, may do to those behind it.
@@ -141,8 +141,8 @@ impl Ledger {
         self.worst += worst;
     }
 
-    fn wait(&mut self, sequence: u64, reason: Reason) -> Flow {
-        self.counter.note(sequence, reason);
+    fn wait(&mut self, sequence: u64, concern: Option<Concern>) -> Flow {
+        self.counter.note(sequence, concern);
         Flow::Retry
     }
 

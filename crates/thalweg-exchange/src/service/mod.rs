@@ -95,10 +95,10 @@ pub use self::ticket::{Reply, Ticket};
 pub use self::waits::Waits;
 use crate::command::Command;
 use crate::digest::Digest;
+use crate::engine::state::State;
 use crate::event::Events;
 use crate::execution::ExecutionReports;
 use crate::result_code::ResultCode;
-use crate::state::State;
 
 /// How a [`Service`] runs.
 #[derive(Clone, Debug)]
@@ -111,7 +111,7 @@ pub struct Options {
     /// [`Builder::sample_every`](thalweg::pipeline::Builder::sample_every).
     pub sample_every: u64,
     /// Events for which a slot has room from the start, 64 bytes each: a command with more of them
-    /// allocates. Room for so many, or for [`EVENTS_KEPT`], is kept.
+    /// allocates. Room for so many, or for [`EVENTS_KEPT`], is kept. 0 to [`EVENTS_MAX`].
     pub events: usize,
     /// Shards of the risk check and of settlement, by user; 1 to [`SHARDS_MAX`].
     pub risk_shards: usize,
@@ -120,6 +120,11 @@ pub struct Options {
     /// The [`Digest`] with which the publish stage goes on, of the commands and all that came of
     /// them: a new one, or where a service goes on after another, that at its end. `None` for none.
     pub digest: Option<Digest>,
+    /// The number of the first command, 0 to 2⁶³: 0, or where a service goes on after another, the
+    /// number of commands before. [Outcomes](Outcome::sequence), execution reports and their trade
+    /// ids, replies and answers to queries count from here. A digest has a count of its own; where
+    /// both begin together, they go on together.
+    pub first_sequence: u64,
 }
 
 /// Events whose room, 64 bytes each, a slot of a [`Service`] and a place of a [`Client`] keep from
@@ -131,12 +136,15 @@ pub struct Options {
 /// cost.
 pub const EVENTS_KEPT: usize = 64;
 
+/// The most [events](Options::events) that each slot may have room for, 64 MiB.
+pub const EVENTS_MAX: usize = 1 << 20;
+
 /// The most shards that a part of a [`Service`] may have.
 pub const SHARDS_MAX: usize = 64;
 
 impl Default for Options {
     /// 4,096 commands in flight, automatic placement, one command in 512 timed, nothing sharded, no
-    /// digest.
+    /// digest, numbers from 0.
     fn default() -> Self {
         Self {
             capacity: 4096,
@@ -146,6 +154,7 @@ impl Default for Options {
             risk_shards: 1,
             match_shards: 1,
             digest: None,
+            first_sequence: 0,
         }
     }
 }
@@ -153,7 +162,7 @@ impl Default for Options {
 /// What came of a command, as the publish stage sees it.
 #[derive(Clone, Copy, Debug)]
 pub struct Outcome<'o> {
-    /// The command's number, from 0 in the order of submission.
+    /// The command's number, from [`Options::first_sequence`] in the order of submission.
     pub sequence: u64,
     /// The caller's own note, given with the command.
     pub tag: u64,

@@ -62,7 +62,8 @@ pub enum Answer {
 /// An answer, and when it was true.
 #[derive(Clone, Debug)]
 pub struct Answered {
-    /// How many commands had been executed then: the number of the next one.
+    /// The number of the next command then: how many had been executed, where they count from 0
+    /// (see [`Options::first_sequence`](super::Options::first_sequence)).
     pub sequence: u64,
     /// What was the case.
     pub answer: Answer,

@@ -6,9 +6,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use super::ledger::Ledger;
 use super::waits::Waits;
 use crate::command::Command;
+use crate::engine::state::State;
 use crate::matching::{Matching, Reach};
 use crate::risk::{Risk, share_of};
-use crate::state::State;
 
 /// Up to here commands are settled, on a line of its own.
 #[derive(Debug, Default)]

@@ -17,11 +17,11 @@ use thalweg::pipeline::{Failure, Placement, Stopped};
 use thalweg::wait::Mode;
 
 use super::client::{Client, ClientError, Request};
-use super::office::{Answering, Office, tag};
+use super::office::{Answering, Office};
 use super::{Finished, Options, OptionsError, Outcome, Published, Service, stages};
+use crate::engine::state::State;
 use crate::event::Events;
 use crate::result_code::ResultCode;
-use crate::state::State;
 
 /// Commands taken out of the channel together.
 const ROUND: usize = 64;
@@ -297,19 +297,11 @@ impl Driver {
         service
             .pipeline
             .publish_batch(batch.len(), |at, slot| match &mut batch[at] {
-                Request::Command {
-                    command,
-                    desk,
-                    place,
-                } => {
+                Request::Command(command, tag) => {
                     std::mem::swap(&mut slot.command, command);
-                    slot.become_command(tag(*desk, *place));
+                    slot.become_command(*tag);
                 }
-                Request::Query {
-                    inquiry,
-                    desk,
-                    place,
-                } => slot.become_query(inquiry, tag(*desk, *place)),
+                Request::Query(inquiry, tag) => slot.become_query(inquiry, *tag),
                 Request::Close => {}
             })?;
         self.batch.clear();

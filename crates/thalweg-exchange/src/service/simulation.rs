@@ -9,7 +9,7 @@ use thalweg::pipeline::Flow;
 use super::Slot;
 use super::ledger::Ledger;
 use super::stages::{book, check, execute};
-use crate::state_text::state_hash;
+use crate::report::state_text::state_hash;
 use crate::{
     Action, Command, Events, OrderFlags, OrderId, OrderType, Place, ResultCode, Rules, State,
     SymbolId, UserId, apply,

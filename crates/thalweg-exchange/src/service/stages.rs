@@ -8,13 +8,15 @@ use thalweg::pipeline::{BuildError, Builder, Chunk, Flow, Pipeline};
 use super::front::Front;
 use super::ledger::{Checked, Ledger};
 use super::shards::{Shards, match_shard, risk_shard};
-use super::{EVENTS_KEPT, Options, Outcome, Published, SHARDS_MAX, Service, Slot, Waits, Work};
+use super::{
+    EVENTS_KEPT, EVENTS_MAX, Options, Outcome, Published, SHARDS_MAX, Service, Slot, Waits, Work,
+};
 use crate::command::Command;
 use crate::digest::Digest;
+use crate::engine::state::State;
 use crate::event::Events;
 use crate::matching::Matching;
 use crate::result_code::ResultCode;
-use crate::state::State;
 
 /// Why a [`Service`] was not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,6 +31,16 @@ pub enum OptionsError {
         /// What was asked for.
         asked: usize,
     },
+    /// Room for more than [`EVENTS_MAX`] events a slot.
+    Events {
+        /// What was asked for.
+        asked: usize,
+    },
+    /// A number of the first command above 2⁶³.
+    FirstSequence {
+        /// What was asked for.
+        asked: u64,
+    },
 }
 
 impl fmt::Display for OptionsError {
@@ -39,6 +51,18 @@ impl fmt::Display for OptionsError {
                 write!(
                     f,
                     "{asked} {part} shards asked for; 1 to {SHARDS_MAX} are possible"
+                )
+            }
+            Self::Events { asked } => {
+                write!(
+                    f,
+                    "room for {asked} events a slot asked for; 0 to {EVENTS_MAX} are possible"
+                )
+            }
+            Self::FirstSequence { asked } => {
+                write!(
+                    f,
+                    "the first command is to be {asked}; 0 to 2^63 are possible"
                 )
             }
         }
@@ -53,6 +77,9 @@ impl From<BuildError> for OptionsError {
     }
 }
 
+/// Beyond it, there are as many numbers again.
+const FIRST_SEQUENCE_MAX: u64 = 1 << 63;
+
 pub(super) fn start(
     state: State,
     options: Options,
@@ -65,6 +92,14 @@ pub(super) fn start(
         if !(1..=SHARDS_MAX).contains(&asked) {
             return Err(OptionsError::Shards { part, asked });
         }
+    }
+    if options.events > EVENTS_MAX {
+        let asked = options.events;
+        return Err(OptionsError::Events { asked });
+    }
+    let first = options.first_sequence;
+    if first > FIRST_SEQUENCE_MAX {
+        return Err(OptionsError::FirstSequence { asked: first });
     }
     let shards = Arc::new(Shards::new(
         state,
@@ -88,7 +123,7 @@ pub(super) fn start(
     };
     builder = settle(builder.after("risk"), &shards);
     let numbers = (options.risk_shards, events.max(EVENTS_KEPT));
-    let pipeline = publishing(builder, numbers, digest.as_ref(), publish)
+    let pipeline = publishing(builder, numbers, (first, digest.as_ref()), publish)
         .placement(options.placement)
         .sample_every(options.sample_every)
         .build()?;
@@ -274,7 +309,7 @@ impl Drop for Keeper {
 fn publishing(
     builder: Builder<Slot>,
     (risk_shards, events_kept): (usize, usize),
-    digest: Option<&Arc<Mutex<Digest>>>,
+    (first, digest): (u64, Option<&Arc<Mutex<Digest>>>),
     mut publish: impl FnMut(Published<'_>) + Send + 'static,
 ) -> Builder<Slot> {
     let mut keeper = digest.map(|told| Keeper {
@@ -285,7 +320,7 @@ fn publishing(
     // It has the slot for itself, to give memory back.
     let builder = builder.stage("publish", move |slot: &mut Slot, context| {
         // Queries have no numbers.
-        let sequence = context.sequence() - queries;
+        let sequence = first + context.sequence() - queries;
         if matches!(slot.work, Work::Query | Work::Answered) {
             queries += 1;
             if let Some(inquiry) = slot.inquiry.upgrade() {

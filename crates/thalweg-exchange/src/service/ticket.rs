@@ -147,7 +147,8 @@ impl Drop for Ticket {
 /// flight](super::SharedOptions::in_flight) until it is dropped.
 #[derive(Debug)]
 pub struct Reply {
-    /// The command's number, from 0 in the order of execution.
+    /// The command's number, from [`Options::first_sequence`](super::Options::first_sequence) in
+    /// the order of execution.
     pub sequence: u64,
     /// Its result.
     pub result: ResultCode,

@@ -37,25 +37,6 @@ impl AddAssign for Waits {
     }
 }
 
-/// Why a command waits.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Reason {
-    Administration,
-    Futures,
-    Quirk,
-    Refusal,
-}
-
-impl From<Concern> for Reason {
-    fn from(concern: Concern) -> Self {
-        match concern {
-            Concern::Administration => Self::Administration,
-            Concern::Futures => Self::Futures,
-            Concern::Quirk => Self::Quirk,
-        }
-    }
-}
-
 /// Counts each command once.
 #[derive(Debug, Default)]
 pub(super) struct Counter {
@@ -65,17 +46,18 @@ pub(super) struct Counter {
 }
 
 impl Counter {
+    /// A command waits for what it is about; for nothing but that it was refused, if `None`.
     #[cold]
-    pub(super) fn note(&mut self, sequence: u64, reason: Reason) {
+    pub(super) fn note(&mut self, sequence: u64, concern: Option<Concern>) {
         if self.waited == sequence + 1 {
             return;
         }
         self.waited = sequence + 1;
-        let count = match reason {
-            Reason::Administration => &mut self.waits.administration,
-            Reason::Futures => &mut self.waits.futures,
-            Reason::Quirk => &mut self.waits.quirk,
-            Reason::Refusal => &mut self.waits.refusal,
+        let count = match concern {
+            Some(Concern::Administration) => &mut self.waits.administration,
+            Some(Concern::Futures) => &mut self.waits.futures,
+            Some(Concern::Quirk) => &mut self.waits.quirk,
+            None => &mut self.waits.refusal,
         };
         *count += 1;
     }

@@ -8,8 +8,8 @@ use thalweg_exchange::book::{Level, RestingOrder};
 use thalweg_exchange::codec::{command_bytes, decode_command, encode_command};
 use thalweg_exchange::digest::Digest;
 use thalweg_exchange::report::currency_totals;
+use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::service::{Options, Service};
-use thalweg_exchange::state_text::state_hash;
 use thalweg_exchange::{
     Action, Command, Event, Events, OrderType, Removal, ResultCode, Rules, State, SymbolId, apply,
 };

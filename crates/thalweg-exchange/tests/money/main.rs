@@ -10,4 +10,5 @@ mod placements;
 mod reserve;
 mod robberies;
 mod strange;
+mod totals;
 mod watch;

@@ -1,14 +1,13 @@
-//! N and R of the ledger's bound are what they are said to be, where futures are not covered.
+//! The ledger's totals are what they are said to be under other rules, too: where futures are not
+//! covered, and by the reference.
 
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
-use thalweg_exchange::book::Book;
-use thalweg_exchange::risk::Direction;
-use thalweg_exchange::{Action, Command, CurrencyId, Events, Rules, State, SymbolType, apply};
+use thalweg_exchange::{Action, Command, Event, Events, Rules, State, apply};
 
-use crate::hostile::everybody;
-use crate::market::MONEY;
+use crate::hostile::{USUAL, everybody, everybody_for};
+use crate::totals::{Kept, hold, kept, reserves_are_exact, totals_hold};
 
 /// Nothing but margin: no quirk takes room.
 const MARGIN: Rules = Rules {
@@ -16,77 +15,43 @@ const MARGIN: Rules = Rules {
     ..Rules::MENDED
 };
 
-/// R of a currency: per futures lot that rests or waits its price, the higher fee and one, per open
-/// lot one.
-fn reserved(state: &State, currency: CurrencyId) -> i128 {
-    let of_book = |book: &&Book| {
-        let spec = book.spec();
-        let fee = i128::from(spec.taker_fee.max(spec.maker_fee));
-        let per_lot = |price: i64| i128::from(price).abs() + fee + 1;
-        let orders = book.orders(Action::Ask).chain(book.orders(Action::Bid));
-        let resting = orders.map(|order| {
-            let left = order.size - order.filled;
-            i128::from(left) * per_lot(order.price)
-        });
-        let waiting = book.waiting().map(|stop| {
-            let place = &stop.place;
-            i128::from(place.size) * per_lot(place.price)
-        });
-        resting.sum::<i128>() + waiting.sum::<i128>()
-    };
-    let books = state.matching.books();
-    let futures = books.iter().filter(|book| {
-        let spec = book.spec();
-        spec.symbol_type == SymbolType::Futures && spec.quote_currency == currency
-    });
-    let users = state.risk.users();
-    let positions = users.iter().flat_map(|user| user.positions());
-    let own = positions.filter(|position| position.currency == currency);
-    let open: i128 = own.map(|position| i128::from(position.open_volume)).sum();
-    futures.map(of_book).sum::<i128>() + open
+/// What settlement forgets, or does twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    Cancels,
+    Trades,
+    TradesTwice,
 }
 
-/// N of a currency: what is below zero of balances and of the two accounts of each position.
-fn negative(state: &State, currency: CurrencyId) -> i128 {
-    let below = |amount: i128| -amount.min(0);
-    let of_user = |user: &&thalweg_exchange::risk::User| {
-        let own = user.positions().iter();
-        let own = own.filter(|position| position.currency == currency);
-        let debts = own.map(|position| {
-            let paid = match position.direction {
-                Direction::Long => -i128::from(position.open_price_sum),
-                Direction::Short => i128::from(position.open_price_sum),
-                Direction::Empty => 0,
-            };
-            below(paid) + below(position.profit.into())
-        });
-        below(user.balance(currency).into()) + debts.sum::<i128>()
-    };
-    state.risk.users().iter().map(of_user).sum()
+impl Fault {
+    fn apply(self, state: &mut State, command: &Command, events: &mut Events) {
+        let checked = state.risk.check(command);
+        let result = state.matching.execute(command, checked, events);
+        let has_trade = events
+            .iter()
+            .any(|event| matches!(event, Event::Trade { .. }));
+        let times = match self {
+            Self::None => 1,
+            Self::Cancels => usize::from(!matches!(command, Command::Cancel { .. })),
+            Self::Trades => usize::from(!has_trade),
+            Self::TradesTwice => 1 + usize::from(has_trade),
+        };
+        (0..times).for_each(|_| state.risk.settle(command, result, events));
+    }
 }
 
-/// Runs a stream; with a fault, cancels in futures are not settled.
-fn agrees(rules: Rules, commands: &[Command], has_fault: bool) -> Result<(), TestCaseError> {
+fn holds(rules: Rules, commands: &[Command], fault: Fault) -> Result<(), TestCaseError> {
     let mut state = State::new(rules);
     let mut events = Events::new();
     for command in commands {
-        if has_fault && matches!(command, Command::Cancel { .. }) {
-            let checked = state.risk.check(command);
-            state.matching.execute(command, checked, &mut events);
-        } else {
-            apply(&mut state, command, &mut events);
-        }
-        let totals = state.risk.currencies();
-        let Some(total) = totals.iter().find(|total| total.id == MONEY) else {
-            continue;
-        };
-        prop_assert_eq!(total.reserved(), reserved(&state, MONEY), "{:?}", command);
-        prop_assert_eq!(total.negative(), negative(&state, MONEY), "{:?}", command);
+        fault.apply(&mut state, command, &mut events);
+        totals_hold(&state)?;
     }
     Ok(())
 }
 
-/// Without quirks of the reference, whose room is never given back: positive prices and sizes.
+/// Without quirks of the reference: positive prices and sizes.
 fn plain(commands: Vec<Command>) -> Vec<Command> {
     let is_plain = |command: &Command| match command {
         // An ask must not be moved under its fee.
@@ -107,22 +72,96 @@ proptest! {
     #![proptest_config(ProptestConfig::default())]
 
     #[test]
-    fn the_reserve_is_what_its_definition_says(commands in everybody(120)) {
-        agrees(MARGIN, &commands, false)?;
-        agrees(Rules::REFERENCE, &plain(commands), false)?;
+    fn totals_are_what_their_definitions_say(commands in everybody_for(120, Just(USUAL))) {
+        holds(MARGIN, &commands, Fault::None)?;
+        holds(Rules::REFERENCE, &commands, Fault::None)?;
+        let mut state = State::new(Rules::REFERENCE);
+        for command in plain(commands) {
+            apply(&mut state, &command, &mut Events::new());
+            reserves_are_exact(&state)?;
+        }
     }
 }
 
-#[test]
-fn a_forgotten_settlement_is_noticed() {
+fn runner() -> TestRunner {
     let random = TestRng::deterministic_rng(RngAlgorithm::ChaCha);
-    let mut runner = TestRunner::new_with_rng(ProptestConfig::default(), random);
-    let is_seen = (0..200).any(|_| {
+    TestRunner::new_with_rng(ProptestConfig::default(), random)
+}
+
+#[test]
+fn a_fault_of_settlement_is_noticed() {
+    for fault in [Fault::Cancels, Fault::Trades, Fault::TradesTwice] {
+        for rules in [MARGIN, Rules::default()] {
+            let mut runner = runner();
+            let is_seen = (0..200).any(|_| {
+                let stream = everybody_for(120, Just(USUAL));
+                let commands = stream.new_tree(&mut runner).expect("a stream").current();
+                let run = std::panic::AssertUnwindSafe(|| holds(rules, &commands, fault));
+                !matches!(std::panic::catch_unwind(run), Ok(Ok(())))
+            });
+            assert!(is_seen, "{fault:?}");
+        }
+    }
+}
+
+/// What is said of a total, and a fault in it.
+type Off = (&'static str, fn(&mut Kept));
+
+/// Each total that is off by one is noticed, and by what is said of that total.
+#[test]
+fn a_total_that_is_off_is_noticed() {
+    let faults: [Off; 7] = [
+        ("D and fees", |total| total.deposits += 1),
+        ("D and fees", |total| total.fees += 1),
+        ("N of", |total| total.negative += 1),
+        ("R of", |total| total.reserved += 1),
+        ("R of", |total| total.reserved -= 1),
+        ("pool of", |total| total.pool += 1),
+        ("pool of", |total| total.pool -= 1),
+    ];
+    let mut runner = runner();
+    for _ in 0..20 {
         let commands = everybody(120)
             .new_tree(&mut runner)
             .expect("a stream")
             .current();
-        agrees(MARGIN, &commands, true).is_err()
-    });
-    assert!(is_seen);
+        for rules in [MARGIN, Rules::default()] {
+            let mut state = State::new(rules);
+            for command in &commands {
+                apply(&mut state, command, &mut Events::new());
+            }
+            for (what, fault) in faults {
+                for at in 0..kept(&state).len() {
+                    let mut totals = kept(&state);
+                    hold(&state, &totals).expect("it holds");
+                    fault(&mut totals[at]);
+                    let error = hold(&state, &totals).expect_err("it is off").to_string();
+                    assert!(error.contains(what), "{what}: {error}");
+                }
+            }
+        }
+    }
+}
+
+/// Under the reference's rules the sums may be off, but never the bound.
+#[test]
+fn a_bound_that_is_passed_is_noticed() {
+    let mut state = State::new(Rules::REFERENCE);
+    let commands = crate::hostile::opening(i64::MAX / 8, USUAL);
+    for command in &commands {
+        apply(&mut state, command, &mut Events::new());
+    }
+    let room = |total: &Kept| i128::from(i64::MAX) - total.deposits;
+    for (more, is_inside) in [(0, true), (1, false)] {
+        let mut totals = kept(&state);
+        totals[0].reserved = room(&totals[0]) + more;
+        let held = hold(&state, &totals);
+        assert_eq!(held.is_ok(), is_inside, "{held:?}");
+    }
+    let mut totals = kept(&state);
+    totals[0].deposits = i128::from(i64::MAX / 9);
+    let error = hold(&state, &totals)
+        .expect_err("a balance is above it")
+        .to_string();
+    assert!(error.contains(&(i64::MAX / 8).to_string()), "{error}");
 }

@@ -7,7 +7,9 @@ use thalweg_exchange::{
     OrderType, Place, Rules, SymbolId, SymbolSpec, SymbolType, UserId,
 };
 
-use crate::hostile::{CURRENCIES, SYMBOLS, USUAL, everybody, of_a_user, opening};
+use crate::hostile::{
+    CURRENCIES, SYMBOLS, USUAL, everybody, of_a_user, opening, place as usual_place,
+};
 use crate::placements::same_under_every_placement;
 use crate::watch::nobody_is_robbed;
 
@@ -42,9 +44,8 @@ fn order_id() -> impl Strategy<Value = OrderId> {
 
 /// A usual order of anybody's, with any id.
 fn place() -> impl Strategy<Value = Place> {
-    let usual = of_a_user().prop_filter_map("an order", |command| command.place().copied());
     let odd = prop::option::weighted(0.1, number());
-    (usual, uid(), order_id(), odd).prop_map(|(place, uid, order_id, reserve)| Place {
+    (usual_place(), uid(), order_id(), odd).prop_map(|(place, uid, order_id, reserve)| Place {
         uid,
         order_id,
         reserve_price: reserve.unwrap_or(place.reserve_price),

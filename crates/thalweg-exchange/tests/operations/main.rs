@@ -17,7 +17,7 @@ mod twin;
 
 use proptest::test_runner::TestCaseError;
 use thalweg_exchange::report::currency_totals;
-use thalweg_exchange::state_text::write_state;
+use thalweg_exchange::report::state_text::write_state;
 use thalweg_exchange::{Command, Events, ResultCode, State, apply};
 
 use crate::open_orders::open_orders;

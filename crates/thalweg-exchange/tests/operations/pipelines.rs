@@ -4,8 +4,8 @@ use std::sync::{Arc, Mutex};
 
 use proptest::prelude::*;
 use thalweg::pipeline::Placement;
+use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::service::{Options, Service};
-use thalweg_exchange::state_text::state_hash;
 use thalweg_exchange::{Command, Events, ResultCode, Rules, State, apply};
 
 use crate::late::late_agrees;

@@ -7,14 +7,17 @@ mod draining;
 mod futures;
 mod late;
 mod model;
+#[path = "../money/totals.rs"]
+#[allow(dead_code)] // seeded faults need the rest
+mod totals;
 mod trading;
 
 use std::collections::BTreeMap;
 
 use proptest::prelude::*;
+use thalweg_exchange::report::state_text::{state_hash, write_state};
 use thalweg_exchange::report::{currency_totals, open_interest};
 use thalweg_exchange::risk::UserStatus;
-use thalweg_exchange::state_text::{state_hash, write_state};
 use thalweg_exchange::{
     Action, Command, Event, Events, OrderId, OrderType, Place, ResultCode, Rules, State, SymbolId,
     UserId, apply,
@@ -23,6 +26,7 @@ use thalweg_exchange::{
 use self::commands::{Mix, extreme_command, rules, stream};
 use self::late::late_agrees;
 use self::model::Model;
+use self::totals::totals_hold;
 
 fn text(state: &State) -> String {
     let mut text = String::new();
@@ -141,6 +145,7 @@ fn agrees_with_model(rules: Rules, commands: &[Command]) -> Result<(), TestCaseE
         let expected = model.apply(command);
         prop_assert_eq!((result, events.to_vec()), expected, "{:?}", command);
         prop_assert_eq!(text(&state), model_text(&model), "{:?}", command);
+        totals_hold(&state)?;
     }
     Ok(())
 }
@@ -258,6 +263,7 @@ proptest! {
             if sums {
                 money_is_conserved(&state)?;
             }
+            totals_hold(&state)?;
             if result.is_refusal() {
                 let is_reject = |event: &Event| matches!(event, Event::Reject { .. });
                 prop_assert!(events.iter().all(is_reject), "{:?}", command);

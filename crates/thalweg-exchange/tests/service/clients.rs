@@ -169,7 +169,7 @@ fn everyone_gets_the_answers_to_its_own_commands_in_order_and_once() {
             trades += told.len();
         }
         assert!(trades > 100);
-        let hash = thalweg_exchange::state_text::state_hash;
+        let hash = thalweg_exchange::report::state_text::state_hash;
         assert_eq!(hash(&state), hash(&finished.state));
     }
 }

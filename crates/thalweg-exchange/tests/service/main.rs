@@ -13,6 +13,7 @@ mod allocation;
 mod clients;
 mod endings;
 mod queries;
+mod restart;
 mod shards;
 mod tasks;
 
@@ -26,8 +27,8 @@ use flate2::bufread::GzDecoder;
 use proptest::prelude::*;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::digest::Digest;
+use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::service::{Options, Service, Waits};
-use thalweg_exchange::state_text::state_hash;
 use thalweg_exchange::stream::LoadStream;
 use thalweg_exchange::{Command, Event, Events, ResultCode, Rules, State, UserId, apply};
 
@@ -207,6 +208,20 @@ fn impossible_options_are_refused_with_the_limit() {
             ..Options::default()
         }),
         "pipeline capacity 0 is outside 1 to 1073741824 events"
+    );
+    assert_eq!(
+        start(Options {
+            events: usize::MAX,
+            ..Options::default()
+        }),
+        "room for 18446744073709551615 events a slot asked for; 0 to 1048576 are possible"
+    );
+    assert_eq!(
+        start(Options {
+            first_sequence: (1 << 63) + 1,
+            ..Options::default()
+        }),
+        "the first command is to be 9223372036854775809; 0 to 2^63 are possible"
     );
 }
 

@@ -18,6 +18,9 @@ mod random;
 mod reports;
 mod self_trade;
 mod stops;
+#[path = "../money/totals.rs"]
+#[allow(dead_code)] // seeded faults need the rest
+mod totals;
 mod watch;
 mod world;
 

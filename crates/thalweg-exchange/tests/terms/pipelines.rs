@@ -6,8 +6,8 @@ use proptest::prelude::*;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::execution::{ExecutionReport, ExecutionReports};
 use thalweg_exchange::market::{self, Builder, Epoch};
+use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::service::{Options, Service};
-use thalweg_exchange::state_text::state_hash;
 use thalweg_exchange::{Action, Command, Event, Events, ResultCode, Rules, State, apply};
 
 use crate::late::late_agrees;

@@ -122,6 +122,34 @@ fn one_that_acts_at_once_has_an_id_of_its_own() {
 }
 
 #[test]
+fn one_that_is_rejected_as_it_acts_at_once_is_refused() {
+    for symbol in [PAIR, FUTURES] {
+        let mut world = World::new(Rules::default());
+        trade_at(&mut world, symbol, 100);
+        let rests = in_symbol(ask(1, 1, 100, 2), symbol);
+        world.done(Command::Place(rests));
+        let before = text(&world.state);
+        let post = OrderFlags::NONE.with_post_only();
+        let post = in_symbol(flagged(bid(2, 2, 100, 3), post), symbol);
+        // As one without a trigger, and not told as triggered: nothing was.
+        for command in [Command::Place(post), with(stop(post, 90))] {
+            let result = world.apply(&command);
+            assert_eq!(result, ResultCode::MatchingRejectedPostOnly);
+            assert_eq!(world.plain(), [reject(&post, 3)]);
+            assert_eq!(text(&world.state), before);
+        }
+        // What it asks for is done all the same.
+        let flags = OrderFlags::NONE.with_self_trade(SelfTrade::CancelBoth);
+        let own = in_symbol(flagged(bid(1, 3, 100, 3), flags), symbol);
+        let result = world.apply(&with(stop(own, 90)));
+        assert_eq!(result, ResultCode::MatchingRejectedSelfTrade);
+        let gone = removed(&rests, 2, Removal::SelfTrade);
+        assert_eq!(world.plain(), [reject(&own, 3), gone]);
+        assert!(world.waiting(symbol).is_empty());
+    }
+}
+
+#[test]
 fn what_is_triggered_outside_the_band_is_removed() {
     for rules in [Rules::default(), Rules::REFERENCE] {
         for symbol in [PAIR, FUTURES] {

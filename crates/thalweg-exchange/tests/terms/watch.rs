@@ -9,6 +9,7 @@ use thalweg_exchange::{
     SelfTrade, State, SymbolId, UserId,
 };
 
+use crate::totals::totals_hold;
 use crate::world::{SYMBOLS, World, fitted};
 
 /// Who takes, as far as the checks must know.
@@ -90,6 +91,7 @@ impl Watched {
             }
         }
         money_is_conserved(&self.world.state)?;
+        totals_hold(&self.world.state)?;
         for symbol in SYMBOLS {
             self.book_is_sound(symbol)?;
         }

@@ -85,6 +85,12 @@ impl Scale {
         })
     }
 
+    /// Whether two rates are within a thousandth: two measurements of one counter.
+    pub(super) fn is_near(self, other: Scale) -> bool {
+        let limit = other.ns_per_tick / 1000;
+        self.ns_per_tick.abs_diff(other.ns_per_tick) <= limit
+    }
+
     #[inline]
     pub(super) fn ns(self, ticks: u64) -> u64 {
         scaled(ticks, self.ns_per_tick)
@@ -104,6 +110,18 @@ fn scaled(value: u64, factor: u64) -> u64 {
     u64::try_from(product).unwrap_or(u64::MAX)
 }
 
+/// Where Linux lists the counters that it holds to be usable.
+const CLOCK_SOURCES: &str = "/sys/devices/system/clocksource/clocksource0/available_clocksource";
+
+/// Whether the operating system has found the counter to be unreliable: Linux takes a time stamp
+/// counter that jumped, or differs between cores, off its list. Where there is no list, nobody says
+/// so.
+fn is_rejected(source: Source, list: &str) -> bool {
+    source == Source::Tsc
+        && std::fs::read_to_string(list)
+            .is_ok_and(|names| !names.split_whitespace().any(|name| name == "tsc"))
+}
+
 /// The result of one calibration: the source to use, its scale, and where the baseline began.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Calibration {
@@ -121,7 +139,7 @@ impl Calibration {
 
     /// Calibrates the counter of the processor, or falls back to the operating system's clock.
     pub(super) fn take() -> Self {
-        if !hardware::present() {
+        if !hardware::present() || is_rejected(hardware::SOURCE, CLOCK_SOURCES) {
             return Calibration::OS;
         }
         let begin = Moment::read();
@@ -178,6 +196,39 @@ mod tests {
             .is_none()
         );
         assert_eq!(scale(1_000_000, 1_000_000), Some(Scale::ONE));
+    }
+
+    #[test]
+    fn a_rate_after_a_sleep_is_not_near() {
+        let measured = scale(2_600_000, 1_000_000).expect("2.6 GHz");
+        let later = scale(2_600_000_900, 1_000_000_000).expect("2.6 GHz");
+        assert!(later.is_near(measured) && measured.is_near(later));
+        // The counter ran on for an hour in which the monotonic clock stood still, and the reverse.
+        for (ticks, ns) in [(3_600 * 2_600_000, 1_000_000), (2_600_000, 3_600_000_000)] {
+            let slept = scale(ticks, ns);
+            assert!(
+                slept.is_none_or(|slept| !slept.is_near(measured)),
+                "{slept:?}"
+            );
+        }
+        let slept = scale(2_610_000, 1_000_000).expect("a rate with sense");
+        assert!(!slept.is_near(measured));
+    }
+
+    #[test]
+    fn a_counter_that_the_kernel_rejected_is_not_used() {
+        let list = |name: &str, text: &str| {
+            let path = std::env::temp_dir().join(format!("thalweg-{}-{name}", std::process::id()));
+            std::fs::write(&path, text).expect("a temporary file");
+            let path = path.into_os_string().into_string().expect("a path of text");
+            let found = [Source::Tsc, Source::ArmCounter].map(|source| is_rejected(source, &path));
+            std::fs::remove_file(path).expect("the file was there");
+            found
+        };
+        assert_eq!(list("kept", "tsc hpet acpi_pm \n"), [false, false]);
+        assert_eq!(list("early", "tsc-early hpet\n"), [true, false]);
+        assert_eq!(list("gone", "hpet acpi_pm\n"), [true, false]);
+        assert!(!is_rejected(Source::Tsc, "/nowhere"));
     }
 
     #[test]

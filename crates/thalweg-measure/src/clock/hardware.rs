@@ -64,6 +64,38 @@ pub(super) fn counter() -> u64 {
     ticks
 }
 
+/// As [`counter`] when all instructions before it are done. `lfence` is what waits for them, on
+/// every system that has it so: Linux sees to that on AMD's processors.
+#[cfg(target_arch = "x86_64")]
+#[inline(always)]
+pub(super) fn counter_after() -> u64 {
+    use core::arch::x86_64::{_mm_lfence, _rdtsc};
+    // SAFETY: both are part of the x86_64 baseline; the fence orders and the read touches no
+    // memory (rule 2).
+    unsafe {
+        _mm_lfence();
+        _rdtsc()
+    }
+}
+
+/// As [`counter`] when all instructions before it are done.
+#[cfg(target_arch = "aarch64")]
+#[inline(always)]
+pub(super) fn counter_after() -> u64 {
+    // SAFETY: `isb` waits for what is under way and touches no memory, stack or flags (rule 2).
+    unsafe {
+        core::arch::asm!("isb", options(nostack, preserves_flags));
+    }
+    counter()
+}
+
+/// Never called for its value: `present` says no here (rule 1).
+#[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
+#[inline(always)]
+pub(super) fn counter_after() -> u64 {
+    0
+}
+
 /// Never called for its value: `present` says no here (rule 1).
 #[cfg(not(any(target_arch = "x86_64", target_arch = "aarch64")))]
 #[inline(always)]

@@ -1,5 +1,6 @@
 //! How many events a second, as one types it.
 
+use super::number::{NumberError, whole_number};
 use std::fmt;
 use std::str::FromStr;
 
@@ -8,7 +9,7 @@ pub const PER_S_MAX: u64 = 1_000_000_000;
 
 /// A rate of load: a whole number of events a second, or as fast as it goes.
 ///
-/// Written as `250`, `125k`, `2.5M` or `max`.
+/// Written as `250`, `125k`, `2.5M`, `1e6`, `0x10` or `max`.
 ///
 /// ```
 /// use thalweg_measure::load::Rate;
@@ -31,18 +32,15 @@ impl Rate {
     /// # Errors
     /// [`RateError::Zero`] and [`RateError::TooHigh`] outside 1..=[`PER_S_MAX`].
     pub fn per_second(per_s: u64) -> Result<Rate, RateError> {
-        Rate::checked(u128::from(per_s), &per_s.to_string())
+        Rate::checked(per_s, &per_s.to_string())
     }
 
-    fn checked(per_s: u128, text: &str) -> Result<Rate, RateError> {
-        match u64::try_from(per_s) {
-            Ok(0) => Err(RateError::Zero {
-                text: text.to_owned(),
-            }),
-            Ok(per_s @ 1..=PER_S_MAX) => Ok(Rate { per_s: Some(per_s) }),
-            _ => Err(RateError::TooHigh {
-                text: text.to_owned(),
-            }),
+    fn checked(per_s: u64, text: &str) -> Result<Rate, RateError> {
+        let text = text.to_owned();
+        match per_s {
+            0 => Err(RateError::Zero { text }),
+            1..=PER_S_MAX => Ok(Rate { per_s: Some(per_s) }),
+            _ => Err(RateError::TooHigh { text }),
         }
     }
 
@@ -75,45 +73,18 @@ impl fmt::Display for Rate {
 impl FromStr for Rate {
     type Err = RateError;
 
-    /// Digits, with a decimal point if need be, and `k` or `M`; or `max`.
+    /// A [`whole_number`], or `max`.
     fn from_str(text: &str) -> Result<Rate, RateError> {
-        let junk = || RateError::NotARate {
-            text: text.to_owned(),
-        };
         if text == "max" {
             return Ok(Rate::MAX);
         }
-        let (number, zeros) = match text.as_bytes().last() {
-            Some(b'k' | b'K') => (&text[..text.len() - 1], 3),
-            Some(b'M') => (&text[..text.len() - 1], 6),
-            _ => (text, 0),
-        };
-        let (whole, part) = number.split_once('.').unwrap_or((number, "0"));
-        let digits = |text: &str| !text.is_empty() && text.bytes().all(|b| b.is_ascii_digit());
-        if let Some(positive) = whole.strip_prefix('-')
-            && digits(positive)
-            && digits(part)
-        {
-            return Err(RateError::Negative {
-                text: text.to_owned(),
-            });
-        }
-        if !digits(whole) || !digits(part) {
-            return Err(junk());
-        }
-        let part = part.trim_end_matches('0');
-        if part.len() > zeros {
-            return Err(RateError::NotWhole {
-                text: text.to_owned(),
-            });
-        }
-        // The digits shifted left by the suffix; too long for u128 is too high as well.
-        let shifted = format!("{whole}{part:0<zeros$}");
-        match shifted.parse::<u128>() {
-            Ok(per_s) => Rate::checked(per_s, text),
-            Err(_) => Err(RateError::TooHigh {
-                text: text.to_owned(),
-            }),
+        let text = || text.to_owned();
+        match whole_number(&text()) {
+            Ok(per_s) => Rate::checked(per_s, &text()),
+            Err(NumberError::TooLarge) => Err(RateError::TooHigh { text: text() }),
+            Err(NumberError::Negative) => Err(RateError::Negative { text: text() }),
+            Err(NumberError::NotWhole) => Err(RateError::NotWhole { text: text() }),
+            Err(NumberError::NotANumber) => Err(RateError::NotARate { text: text() }),
         }
     }
 }
@@ -194,6 +165,8 @@ mod tests {
         assert_eq!(per_s("250"), Some(250));
         assert_eq!(per_s("250.0"), Some(250));
         assert_eq!(per_s("1000M"), Some(PER_S_MAX));
+        assert_eq!(per_s("1e6"), Some(1_000_000));
+        assert_eq!(per_s("0x10"), Some(16));
         assert_eq!(per_s("max"), None);
     }
 
@@ -220,7 +193,7 @@ mod tests {
             );
         }
         for text in [
-            "", "k", "fast", "1G", "1m", "1e6", "+1", " 1", "1.", ".5k", "1.2.3", "--1",
+            "", "k", "fast", "1G", "1m", "1e6k", "+1", " 1", "1.", ".5k", "1.2.3", "--1",
         ] {
             assert_eq!(
                 error(text),

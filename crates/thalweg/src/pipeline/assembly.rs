@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use thalweg_measure::clock::Clock;
-
 use super::auto::{Auto, WORKER};
 use super::builder::Make;
 use super::control::{CALLER, Control};
@@ -209,8 +207,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
             gauges: std::mem::take(&mut self.gauges),
             timeline: Arc::clone(&self.timeline),
             control: Arc::clone(&self.control),
-            clock: Clock::global(),
-            began: Clock::global().ticks(),
+            began: self.timeline.watch.now(),
         };
         pipeline.find_out();
         pipeline.waiter.prepare();

@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use super::control::Control;
 use super::lanes::Merger;
-use super::meter::Mark;
+use super::meter::{Mark, Span};
 use super::stage::{Stage, Turn};
 use super::timeline::{Samples, Timeline};
 use crate::ring::broadcast::{Line, Polled, Reader};
@@ -53,7 +53,10 @@ pub(super) struct Crew<T> {
     /// Their readers.
     line: Line<T>,
     merge: Option<Merger<T>>,
+    timeline: Arc<Timeline>,
     samples: Samples,
+    /// When samples were counted for the last time.
+    counted: u64,
     control: Arc<Control>,
     /// Whom the last stage tells of each slot that it gives back early.
     bells: Box<[usize]>,
@@ -79,7 +82,9 @@ impl<T> Crew<T> {
             stages: Vec::new(),
             line: Line::new(),
             merge: None,
+            timeline: Arc::clone(timeline),
             samples: Samples::new(Arc::clone(timeline)),
+            counted: timeline.watch.now(),
             control: Arc::clone(control),
             bells: Box::default(),
             gait: None,
@@ -158,11 +163,29 @@ impl<T> Crew<T> {
         }
         let led = self.lead(mark);
         let round = led.unwrap_or_else(|| self.turns(merged, mark));
-        if mark.noted {
-            mark.noted = false;
-            self.flush();
-        }
+        self.over(mark);
         round
+    }
+
+    /// After a round: writes down what was measured in it.
+    #[inline(always)]
+    fn over(&mut self, mark: &mut Mark) {
+        if let Some(now) = mark.noted.take() {
+            self.count(now);
+        }
+    }
+
+    #[inline(never)]
+    fn count(&mut self, now: u64) {
+        let span = Span {
+            ticks: now.saturating_sub(self.counted),
+            owed: self.stages.iter().map(|stage| stage.owed()).sum(),
+        };
+        self.counted = now;
+        for stage in &mut self.stages {
+            stage.count(span);
+            stage.flush();
+        }
     }
 
     /// Gives every stage turns until there is nothing more to do for now.
@@ -241,10 +264,9 @@ impl<T> Crew<T> {
         }
     }
 
+    /// Writes down what was measured, all of it.
     pub(super) fn flush(&mut self) {
-        for stage in &mut self.stages {
-            stage.flush();
-        }
+        self.count(self.timeline.watch.now());
     }
 
     /// Shows how far the stages are.

@@ -8,8 +8,6 @@
 
 use std::sync::Arc;
 
-use thalweg_measure::clock::Clock;
-
 use super::control::Control;
 use super::crew::ROUND;
 use super::publish::{Stopped, TryPublishError};
@@ -35,7 +33,6 @@ pub(super) struct Laned<T> {
 pub struct Producer<T> {
     pub(super) lane: Publisher<Laned<T>>,
     merger: Farewell,
-    clock: Clock,
     timeline: Arc<Timeline>,
     waiter: Waiter,
     bell: usize,
@@ -68,11 +65,16 @@ impl<T> Producer<T> {
                 return Err(TryPublishError::Stopped(self.merger.control.stopped()));
             }
         };
-        let sampled = self.timeline.is_sampled(sequence);
-        let clock = self.clock;
+        let is_sampled = self.timeline.is_sampled(sequence);
+        // From the call on, as in `Direct::stamp`.
+        let published = if is_sampled {
+            self.timeline.watch.now()
+        } else {
+            0
+        };
         claim.write(0, |laned| {
             write(&mut laned.value);
-            laned.published = if sampled { clock.ticks() } else { 0 };
+            laned.published = published;
         });
         claim.commit();
         self.merger.control.ring(&self.merger.bells);
@@ -192,7 +194,6 @@ impl<T> Merger<T> {
         Ok(Producer {
             lane,
             merger,
-            clock: Clock::global(),
             timeline: Arc::clone(&self.timeline),
             waiter,
             bell,

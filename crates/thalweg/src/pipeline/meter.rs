@@ -2,7 +2,6 @@
 
 use std::sync::{Arc, Mutex};
 
-use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Reader, Writer, recorder};
 
 use super::graph::Graph;
@@ -14,7 +13,7 @@ use crate::ring::sync::{AtomicU64, Ordering};
 /// Counters that a stage writes and [`Pipeline::stats`](super::Pipeline::stats) reads.
 #[derive(Debug, Default)]
 pub(super) struct Counters {
-    /// Time at work in ticks, estimated from the sampled chunks: see [`Meter::count`].
+    /// Time at work in ticks, estimated from the sampled chunks: see [`Meter::owe`].
     pub(super) busy: AtomicU64,
 }
 
@@ -59,7 +58,6 @@ struct Note {
 #[derive(Debug)]
 pub(super) struct Meter {
     timeline: Arc<Timeline>,
-    clock: Clock,
     /// This stage's place in a row, and those of the stages before it.
     stage: usize,
     after: Box<[usize]>,
@@ -72,12 +70,27 @@ pub(super) struct Meter {
     batches: Vec<u64>,
     closed: Vec<u64>,
     samples: Samples,
+    /// Ticks at work by the samples that are not in `counters` yet.
+    owed: u64,
 }
 
-/// A chunk that contains a sampled event.
+/// Events that a stage worked on between two looks at the clock.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Begun {
-    begin: u64,
+pub(super) struct Chunked {
+    pub(super) first: u64,
+    pub(super) count: usize,
+    /// How many of them were the stage's own: those of its shard.
+    pub(super) own: usize,
+}
+
+impl Chunked {
+    pub(super) fn one(sequence: u64) -> Self {
+        Self {
+            first: sequence,
+            count: 1,
+            own: 1,
+        }
+    }
 }
 
 /// What the stages of a thread hand on to each other within a round.
@@ -86,18 +99,41 @@ pub(super) struct Mark {
     /// The last time that the thread read the clock, if nothing but measured work happened since:
     /// the end of one stage is the begin of the next, for one read instead of two.
     pub(super) ticks: Option<u64>,
-    /// A stage has noted something, so that there is something to flush.
-    pub(super) noted: bool,
+    /// When a stage noted something for the last time, so that there is something to flush.
+    pub(super) noted: Option<u64>,
 }
 
 impl Mark {
-    pub(super) fn at(ticks: Option<u64>) -> Self {
-        Self {
-            ticks,
-            ..Self::default()
-        }
+    /// When the next segment begins.
+    #[inline]
+    pub(super) fn begin(&mut self, timeline: &Timeline) -> u64 {
+        self.ticks.take().unwrap_or_else(|| timeline.watch.now())
     }
 }
+
+/// The time of a thread in which the samples of its stages must have their place.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Span {
+    /// Ticks since the last one.
+    pub(super) ticks: u64,
+    /// Ticks that the samples of all stages stand for.
+    pub(super) owed: u64,
+}
+
+impl Span {
+    /// What a stage that is owed so much gets of it.
+    fn part(self, owed: u64) -> u64 {
+        if self.owed <= self.ticks {
+            return owed;
+        }
+        let part = u128::from(owed) * u128::from(self.ticks) / u128::from(self.owed);
+        part as u64
+    }
+}
+
+/// A sample that stands for more than so many times the time since the last one was interrupted:
+/// what is beyond is not carried on.
+const SPANS_OWED_MAX: u64 = 16;
 
 /// Notes kept before they are written out; more come only if a round has more samples.
 const NOTES: usize = 64;
@@ -139,7 +175,6 @@ impl Meter {
         let samples = Samples::new(Arc::clone(&timeline));
         let meter = Self {
             timeline,
-            clock: Clock::global(),
             stage,
             after: graph.after[stage].clone(),
             counters,
@@ -151,6 +186,7 @@ impl Meter {
             batches: Vec::with_capacity(NOTES),
             closed: Vec::with_capacity(NOTES),
             samples,
+            owed: 0,
         };
         (meter, gauge)
     }
@@ -172,118 +208,103 @@ impl Meter {
         self.samples.may_be(first, count)
     }
 
-    /// Before work on `count` (at least 1) events from `first`: reads the clock if one of them is
+    /// Before work on `count` (at least 1) events from `first`: when it begins, if one of them is
     /// sampled.
     #[inline(always)]
-    pub(super) fn before(&mut self, first: u64, count: usize, mark: &mut Mark) -> Option<Begun> {
+    pub(super) fn before(&mut self, first: u64, count: usize, mark: &mut Mark) -> Option<u64> {
         if self.samples.next(first, count).is_none() {
             mark.ticks = None;
             return None;
         }
-        Some(self.begin(mark))
+        Some(mark.begin(&self.timeline))
     }
 
-    /// Before work on a sampled event.
-    #[inline]
-    pub(super) fn begin(&self, mark: &mut Mark) -> Begun {
-        let begin = mark.ticks.take().unwrap_or_else(|| self.clock.ticks());
-        Begun { begin }
-    }
-
-    /// After work on one sampled event of `batch` that the stage found waiting, before its release.
-    #[inline]
-    pub(super) fn one(&mut self, begun: Begun, sequence: u64, batch: usize, mark: &mut Mark) {
-        let end = self.clock.ticks();
-        self.sampled(begun, end, sequence, true);
-        self.count(begun, end, 1, 1, batch, mark);
-    }
-
-    /// After the work, before the release, if the chunk was sampled. `owns` says whether a sampled
-    /// event was this shard's; `batch` is the number of events that the stage found waiting.
+    /// After the work on a chunk that may have a sampled event, before its release. `owns` says
+    /// whether an event was this shard's; `batch` is the number of events that the stage found
+    /// waiting.
+    ///
+    /// Each of its events was served for its share of the chunk's time, and waited for the rest.
+    /// What this takes belongs to no event and no stage: the next segment begins when it is over.
     #[inline(never)]
     pub(super) fn after(
         &mut self,
-        begun: Begun,
-        first: u64,
-        count: usize,
+        begin: u64,
+        chunk: Chunked,
         batch: usize,
         owns: impl Fn(u64) -> bool,
         mark: &mut Mark,
     ) {
-        let end = self.clock.ticks();
+        let end = self.timeline.watch.now();
+        let Chunked { first, count, own } = chunk;
         let mut samples = 0;
         for block in self.blocks(first, count) {
             let sampled = self.timeline.row(block).sequence();
             if let Some(sampled) = sampled.filter(|s| s.wrapping_sub(first) < count as u64) {
                 samples += 1;
-                self.sampled(begun, end, sampled, owns(sampled));
+                let own = owns(sampled).then_some(own);
+                self.sampled(block, (begin, end), own);
             }
         }
-        self.count(begun, end, count, samples, batch, mark);
-    }
-
-    /// After one event of a sampled chunk, before its release; gives how many samples it is.
-    #[inline]
-    pub(super) fn event(&mut self, begun: Begun, sequence: u64, owns: impl Fn(u64) -> bool) -> u64 {
-        let block = self.timeline.block_of(sequence);
-        if self.timeline.row(block).sequence() != Some(sequence) {
-            return 0;
+        if samples == 0 {
+            mark.ticks = Some(self.timeline.watch.now());
+            return;
         }
-        let end = self.clock.ticks();
-        self.sampled(begun, end, sequence, owns(sequence));
-        1
+        self.owe(self.timeline.watch.between(begin, end), count, samples);
+        self.batches.push(batch as u64);
+        let now = self.timeline.watch.now();
+        for block in self.blocks(first, count) {
+            let row = self.timeline.row(block);
+            let sampled = row.sequence();
+            if sampled.is_some_and(|s| s.wrapping_sub(first) < count as u64) {
+                row.go_on(self.stage, now);
+                if self.end.is_some() && row.close() {
+                    self.closed.push(block);
+                }
+            }
+        }
+        mark.ticks = Some(now);
+        mark.noted = Some(now);
     }
 
-    /// After a sampled chunk of which each event was told by [`event`](Self::event).
-    pub(super) fn over(
-        &mut self,
-        begun: Begun,
-        count: usize,
-        samples: u64,
-        batch: usize,
-        mark: &mut Mark,
-    ) {
-        let end = self.clock.ticks();
-        self.count(begun, end, count, samples, batch, mark);
-    }
-
-    /// A sampled event is done.
-    fn sampled(&mut self, begun: Begun, end: u64, sequence: u64, owned: bool) {
-        let block = self.timeline.block_of(sequence);
+    /// A sampled event is done, one of `own` that share the chunk's time if it is this stage's.
+    fn sampled(&mut self, block: u64, (begin, end): (u64, u64), own: Option<usize>) {
         let row = self.timeline.row(block);
         // The begin may be older than the moment when the event became ready: the mark of a stage
         // that ran before, or the counter of another core that runs ahead. The wait is 0 then, and
         // the parts still add up.
         let ready = row.ready(&self.after);
-        let begin = begun.begin.max(ready);
-        let end = end.max(begin);
-        row.worked(self.stage, owned.then_some(begin), end);
-        if self.end.is_some() && row.close() {
-            self.closed.push(block);
-        }
-        if owned {
-            self.note(begin - ready, end - begin);
+        let begin = begin.max(ready);
+        let watch = &self.timeline.watch;
+        let (wait, work) = (watch.between(ready, begin), watch.between(begin, end));
+        let served = own.map(|own| work / own as u64);
+        let waited = wait + work - served.unwrap_or(0);
+        row.spend(self.stage, waited, served);
+        if let Some(served) = served {
+            self.note(waited, served);
         }
     }
 
     /// Time at work is estimated without bias from sampled chunks: a chunk of `count` events has
     /// `count/every` samples on average, so each sample stands for `every/count` of the chunk's
     /// time.
-    fn count(
-        &mut self,
-        begun: Begun,
-        end: u64,
-        count: usize,
-        samples: u64,
-        batch: usize,
-        mark: &mut Mark,
-    ) {
-        mark.ticks = Some(end);
-        mark.noted = true;
-        let service = end.saturating_sub(begun.begin);
-        let stands_for = samples * self.timeline.every() * service / count as u64;
-        add(&self.counters.busy, stands_for);
-        self.batches.push(batch as u64);
+    fn owe(&mut self, work: u64, count: usize, samples: u64) {
+        let stands_for = samples * self.timeline.every() * work / count as u64;
+        self.owed = self.owed.saturating_add(stands_for);
+    }
+
+    /// Ticks at work by the samples that are not counted yet.
+    pub(super) fn owed(&self) -> u64 {
+        self.owed
+    }
+
+    /// Counts the time at work that there is room for in the time that went by. So a thread's
+    /// stages were never at work for longer than it ran; what a sample has too much is left for
+    /// later spans, whose samples have too little.
+    pub(super) fn count(&mut self, span: Span) {
+        let part = span.part(self.owed);
+        add(&self.counters.busy, part);
+        let left = self.owed - part;
+        self.owed = left.min(SPANS_OWED_MAX.saturating_mul(span.ticks));
     }
 
     #[inline]
@@ -338,3 +359,6 @@ impl Meter {
         }
     }
 }
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests;

@@ -51,11 +51,10 @@ mod stage;
 mod stats;
 mod thread;
 mod timeline;
+mod watch;
 mod work;
 
 use std::sync::Arc;
-
-use thalweg_measure::clock::Clock;
 
 use crate::ring::broadcast::ClaimError;
 use crate::ring::sync::thread::JoinHandle;
@@ -97,7 +96,6 @@ pub struct Pipeline<T> {
     gauges: Vec<Gauge>,
     timeline: Arc<Timeline>,
     control: Arc<Control>,
-    clock: Clock,
     began: u64,
 }
 
@@ -156,6 +154,21 @@ impl<T> Pipeline<T> {
                         Ok(())
                     }
                     Some(false) => self.published(None),
+                    _ => Err(self.control.stopped()),
+                }
+            }
+            Intake::Direct(direct)
+                if self.crew.is_ready_to_step() && direct.publisher.has_room() =>
+            {
+                let stamp = direct.stamp();
+                let published = direct.publisher.put(write);
+                self.control.ring(&self.first_bells);
+                match self.crew.step_measured(&published, &self.control) {
+                    Some(true) if self.control.failure().is_none() => {
+                        self.crew.tell();
+                        stamp.map_or(Ok(()), |now| self.watch(now))
+                    }
+                    Some(false) => self.published(stamp),
                     _ => Err(self.control.stopped()),
                 }
             }
@@ -254,7 +267,7 @@ impl<T> Pipeline<T> {
         self.control.ring(&self.first_bells);
         let has_stages = !self.crew.is_empty();
         if has_stages {
-            self.run_from(Mark::at(stamp))?;
+            self.run()?;
         }
         // Without threads only the caller's own stages can fail, and `run_from` has told.
         if !(has_stages && self.threads.is_empty()) && self.control.failure().is_some() {
@@ -289,11 +302,7 @@ impl<T> Pipeline<T> {
     /// Runs the caller's stages until they have nothing more to do for now.
     #[inline(never)]
     fn run(&mut self) -> Result<Round, Stopped> {
-        self.run_from(Mark::default())
-    }
-
-    #[inline(always)]
-    fn run_from(&mut self, mut mark: Mark) -> Result<Round, Stopped> {
+        let mut mark = Mark::default();
         let outcome = self.crew.guarded(&self.control, |crew| {
             let round = crew.round(&mut mark);
             match round {
@@ -374,11 +383,12 @@ impl<T> Pipeline<T> {
     /// from the stages.
     pub fn stats(&self) -> Stats {
         self.crew.show();
-        let elapsed = self.clock.ticks().saturating_sub(self.began);
+        let watch = &self.timeline.watch;
+        let elapsed = watch.now().saturating_sub(self.began);
         let moves = self.auto.as_ref().map_or(0, |auto| auto.moves);
         stats::read(
             &self.gauges,
-            self.clock,
+            watch.clock(),
             elapsed,
             self.timeline.every(),
             moves,

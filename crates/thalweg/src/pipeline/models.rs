@@ -141,7 +141,8 @@ fn a_row_is_closed() {
     timeline.open(0, 1);
     let end = |stage: usize, timeline: &Timeline| {
         let row = timeline.row(0);
-        row.worked(stage, Some(2), 3);
+        row.spend(stage, 1, Some(1));
+        row.go_on(stage, 3);
         let is_last = row.close();
         assert!(
             !is_last || row.ready(&[1 - stage]) == 3,

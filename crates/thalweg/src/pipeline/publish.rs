@@ -2,8 +2,6 @@
 
 use std::sync::Arc;
 
-use thalweg_measure::clock::Clock;
-
 use super::control::Failure;
 use super::lanes::Producer;
 use super::timeline::Timeline;
@@ -41,7 +39,6 @@ errors! {
 pub(super) struct Direct<T> {
     pub(super) publisher: Publisher<T>,
     timeline: Arc<Timeline>,
-    clock: Clock,
     /// The next event to be sampled.
     next_sample: u64,
 }
@@ -52,15 +49,23 @@ impl<T> Direct<T> {
         Self {
             publisher,
             timeline,
-            clock: Clock::global(),
             next_sample,
         }
     }
 
-    /// Whether there is room for the next event, and nothing to measure.
+    /// Whether there is room for the next event, and nothing to measure. The event before a sampled
+    /// one goes the same way, so that this is not the first time in a while: its code and what the
+    /// processor foresees of it would else count.
     #[inline(always)]
     pub(super) fn is_plain(&self) -> bool {
-        self.publisher.has_room() && self.publisher.next_sequence() != self.next_sample
+        self.publisher.has_room() && self.publisher.next_sequence() + 1 < self.next_sample
+    }
+
+    /// Opens the row of the next event if it is sampled, and gives the time then. Before it is
+    /// written: an event counts from the call that publishes it.
+    pub(super) fn stamp(&mut self) -> Option<u64> {
+        let end = self.publisher.next_sequence() + 1;
+        stamp(&self.timeline, &mut self.next_sample, end)
     }
 
     /// Writes and publishes `count` events; gives the time if one of them is sampled.
@@ -71,21 +76,27 @@ impl<T> Direct<T> {
         write: impl FnOnce(&mut Claim<'_, T>),
     ) -> Result<Option<u64>, ClaimError> {
         let mut claim = self.publisher.claim(count)?;
-        write(&mut claim);
         let end = claim.first_sequence() + count as u64;
-        let mut stamp = None;
-        if self.next_sample < end {
-            let now = self.clock.ticks();
-            stamp = Some(now);
-            while self.next_sample < end {
-                self.timeline.open(self.next_sample, now);
-                let block = self.timeline.block_of(self.next_sample);
-                self.next_sample = self.timeline.sampled_in(block + 1);
-            }
-        }
+        let stamp = stamp(&self.timeline, &mut self.next_sample, end);
+        write(&mut claim);
         claim.commit();
         Ok(stamp)
     }
+}
+
+/// Opens the rows of the sampled events before `end`; gives the time if there is one.
+#[inline]
+fn stamp(timeline: &Timeline, next_sample: &mut u64, end: u64) -> Option<u64> {
+    if *next_sample >= end {
+        return None;
+    }
+    let now = timeline.watch.now();
+    while *next_sample < end {
+        timeline.open(*next_sample, now);
+        let block = timeline.block_of(*next_sample);
+        *next_sample = timeline.sampled_in(block + 1);
+    }
+    Some(now)
 }
 
 /// How the owner's events get into the ring.

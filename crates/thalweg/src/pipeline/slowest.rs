@@ -15,7 +15,8 @@ const NONE: u64 = u64::MAX;
 pub(super) struct Slow {
     pub(super) sequence: u64,
     pub(super) total: u64,
-    /// Per reader of the ring: waited and served; `None` for a shard that only passed the event by.
+    /// What added up to it, per reader of the ring: waited and served; `None` for one that nobody
+    /// waited for, because another one beside it took longer.
     pub(super) parts: Vec<Option<(u64, u64)>>,
 }
 
@@ -30,6 +31,8 @@ impl Slow {
 #[derive(Debug)]
 pub(super) struct Slowest {
     graph: Arc<Graph>,
+    /// Per reader, how long after it was published the event at hand went on.
+    done: Vec<u64>,
     list: Vec<Slow>,
     kept: usize,
     /// The place of the least slow, and its total.
@@ -45,6 +48,7 @@ impl Slowest {
             ..Slow::default()
         };
         Self {
+            done: vec![0; graph.after.len()],
             graph,
             list: vec![empty; SLOWEST],
             kept: 0,
@@ -53,11 +57,20 @@ impl Slowest {
         }
     }
 
+    /// The one of these readers that the event left last.
+    fn latest(&self, readers: &[usize]) -> Option<usize> {
+        readers.iter().copied().max_by_key(|&at| self.done[at])
+    }
+
     /// Notes a finished event; gives its time from publishing to the end of its last stage.
     pub(super) fn note(&mut self, sequence: u64, row: Row<'_>) -> u64 {
-        let published = row.published();
-        let ended = row.ready(&self.graph.last);
-        let total = ended.saturating_sub(published);
+        for stage in 0..self.done.len() {
+            let ready = self.latest(&self.graph.after[stage]);
+            let (waited, served) = row.spent(stage);
+            self.done[stage] = ready.map_or(0, |at| self.done[at]) + waited + served.unwrap_or(0);
+        }
+        let last = self.latest(&self.graph.last);
+        let total = last.map_or(0, |last| self.done[last]);
         let place = if self.kept < SLOWEST {
             self.kept += 1;
             self.kept - 1
@@ -66,15 +79,19 @@ impl Slowest {
         } else {
             return total;
         };
-        let slow = &mut self.list[place];
-        slow.sequence = sequence;
-        slow.total = total;
-        for (stage, part) in slow.parts.iter_mut().enumerate() {
-            *part = row.begin(stage).map(|begin| {
-                let wait = begin.saturating_sub(row.ready(&self.graph.after[stage]));
-                (wait, row.end(stage).saturating_sub(begin))
-            });
+        let mut parts = std::mem::take(&mut self.list[place].parts);
+        parts.fill(None);
+        let mut next = last;
+        while let Some(stage) = next {
+            let (waited, served) = row.spent(stage);
+            parts[stage] = Some((waited, served.unwrap_or(0)));
+            next = self.latest(&self.graph.after[stage]);
         }
+        self.list[place] = Slow {
+            sequence,
+            total,
+            parts,
+        };
         let totals = self.list[..self.kept]
             .iter()
             .map(|slow| slow.total)
@@ -113,13 +130,13 @@ mod tests {
     #[test]
     fn the_slowest_are_kept_with_their_parts() {
         let graph = Arc::new(Graph {
-            after: vec![[].into(), [0].into()],
-            last: [1].into(),
+            after: vec![[].into(), [].into(), [0, 1].into()],
+            last: [2].into(),
         });
-        let timeline = Timeline::new(1024, 0, 2, 1, false);
+        let timeline = Timeline::new(1024, 0, 3, 1, false);
         let mut slowest = Slowest::new(graph);
         for sequence in 0..1000 {
-            // Every event waits 1 and is served `slow`, then 2 and 3.
+            // Every event waits 1 and is served `slow`, then 2 and 3; beside that it passes by.
             let slow = if sequence % 100 == 7 {
                 10_000 + sequence
             } else {
@@ -127,9 +144,11 @@ mod tests {
             };
             timeline.open(sequence, 1_000);
             let row = timeline.row(sequence);
-            row.worked(0, Some(1_001), 1_001 + slow);
-            row.worked(1, Some(1_003 + slow), 1_006 + slow);
-            assert_eq!(slowest.note(sequence, row), slow + 6);
+            row.spend(0, 1, Some(slow));
+            let beside = if sequence == 207 { 90_000 } else { 4 };
+            row.spend(1, beside, None);
+            row.spend(2, 2, Some(3));
+            assert_eq!(slowest.note(sequence, row), (slow + 1).max(beside) + 5);
         }
         let mut shown = Slowest::new(Arc::clone(&slowest.graph)).shown();
         assert!(!shown.iter().any(Slow::is_there));
@@ -138,6 +157,8 @@ mod tests {
         let sequences: Vec<u64> = shown.iter().map(|slow| slow.sequence).collect();
         assert_eq!(sequences, [7, 107, 207, 307, 407, 507, 607, 707, 807, 907]);
         assert_eq!(shown[1].total, 10_107 + 6);
-        assert_eq!(shown[1].parts, [Some((1, 10_107)), Some((2, 3))]);
+        assert_eq!(shown[1].parts, [Some((1, 10_107)), None, Some((2, 3))]);
+        // It waited for another shard to pass by.
+        assert_eq!(shown[2].parts, [None, Some((90_000, 0)), Some((2, 3))]);
     }
 }

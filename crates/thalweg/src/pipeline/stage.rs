@@ -5,9 +5,9 @@ use std::sync::Arc;
 use super::chunk::Context;
 use super::control::Control;
 use super::crew::ROUND;
-use super::meter::{Begun, Mark, Meter};
+use super::meter::{Chunked, Mark, Meter, Span};
 use super::work::Work;
-use crate::ring::broadcast::{Lent, Polled, Reader};
+use crate::ring::broadcast::{Polled, Reader};
 
 /// What came of a stage's turn; turns of several stages are combined bit by
 /// bit. No bit: no event.
@@ -64,8 +64,9 @@ pub(super) trait Stage<T>: Send {
     fn look(&mut self, event: &T, context: Context);
     /// As [`look`](Self::look) where the stage changes events.
     fn change(&mut self, event: &mut T, context: Context);
-    /// As those for a sampled event, one of `batch` that were waiting.
-    fn sample(&mut self, event: Lent<'_, T>, context: Context, batch: usize, mark: &mut Mark);
+    /// After those on events with a sampled one among them, before they are released: they are of
+    /// `batch` that were waiting, and the work on them began at `begin`.
+    fn measured(&mut self, begin: u64, chunk: Chunked, batch: usize, mark: &mut Mark);
     /// After so many events others must be told of them, which [`tell`](Self::tell) does for those
     /// that sleep; `usize::MAX` if there are no others, and `None` if it takes events by the chunk
     /// and can't go step by step.
@@ -76,6 +77,10 @@ pub(super) trait Stage<T>: Send {
     fn tell(&mut self);
     /// Writes what was measured into the histograms.
     fn flush(&mut self);
+    /// Ticks at work by the samples that are not counted yet.
+    fn owed(&self) -> u64;
+    /// Counts what there is room for in the thread's time.
+    fn count(&mut self, span: Span);
     /// Whose bells to ring after each chunk, and whether to flush after each. `is_watched`: stages
     /// on other threads wait for what it releases, be it without sleeping, so that nobody rings for
     /// them. `is_away`: the stage is on another thread than the caller.
@@ -142,21 +147,15 @@ impl<W> Member<W> {
         let is_late = crate::ring::sync::fault::is("room_late");
         #[cfg(not(shuttle))]
         let is_late = false;
-        let first = reader.next_sequence();
-        let begun = self.meter.before(first, count, mark);
         if self.is_eager && !is_late {
-            let samples = self.one_by_one(reader, count, batch.end, begun);
-            if let Some(begun) = begun {
-                self.meter.over(begun, count, samples, batch.count, mark);
-            }
-            if self.flush_each {
-                self.meter.flush();
-            }
+            self.one_by_one(reader, count, batch, mark);
             return count;
         }
+        let first = reader.next_sequence();
+        let begun = self.meter.before(first, count, mark);
         let done = self.work.chunk(reader, count, batch.end);
-        if let Some(begun) = begun {
-            self.measured(reader, begun, done, batch.count, mark);
+        if let Some(begin) = begun {
+            self.measure(reader, begin, done, batch.count, mark);
         }
         reader.release(done);
         if !self.is_quiet {
@@ -165,31 +164,25 @@ impl<W> Member<W> {
         done
     }
 
-    /// Works on `count` events and gives each back at once; gives how many of them are samples.
+    /// Works on `count` events and gives each back at once.
     #[inline(never)]
-    fn one_by_one<T>(
-        &mut self,
-        reader: &mut Reader<T>,
-        count: usize,
-        batch_end: u64,
-        begun: Option<Begun>,
-    ) -> u64
+    fn one_by_one<T>(&mut self, reader: &mut Reader<T>, count: usize, batch: Batch, mark: &mut Mark)
     where
         W: Work<T>,
     {
-        let mut samples = 0;
         for _ in 0..count {
-            let sequence = reader.next_sequence();
-            self.work.chunk(reader, 1, batch_end);
-            if let Some(begun) = begun {
-                let owns = |sequence| reader.owns(sequence);
-                samples += self.meter.event(begun, sequence, owns);
+            let begun = self.meter.before(reader.next_sequence(), 1, mark);
+            self.work.chunk(reader, 1, batch.end);
+            if let Some(begin) = begun {
+                self.measure(reader, begin, 1, batch.count, mark);
             }
             reader.give_back();
             self.ring();
         }
         reader.release(0);
-        samples
+        if self.flush_each {
+            self.meter.flush();
+        }
     }
 
     /// After an event whose slot was given back.
@@ -220,10 +213,10 @@ impl<W> Member<W> {
     }
 
     #[inline(never)]
-    fn measured<T>(
+    fn measure<T>(
         &mut self,
         reader: &Reader<T>,
-        begun: Begun,
+        begin: u64,
         done: usize,
         batch: usize,
         mark: &mut Mark,
@@ -232,7 +225,17 @@ impl<W> Member<W> {
         if done > 0 {
             let first = reader.next_sequence();
             let owns = |sequence| reader.owns(sequence);
-            self.meter.after(begun, first, done, batch, owns, mark);
+            let chunk = Chunked {
+                first,
+                count: done,
+                own: if reader.is_shard() {
+                    let all = first..first + done as u64;
+                    all.filter(|&sequence| owns(sequence)).count()
+                } else {
+                    done
+                },
+            };
+            self.meter.after(begin, chunk, batch, owns, mark);
         }
     }
 
@@ -300,13 +303,8 @@ impl<T, W: Work<T>> Stage<T> for Member<W> {
         self.work.change(event, context);
     }
 
-    fn sample(&mut self, event: Lent<'_, T>, context: Context, batch: usize, mark: &mut Mark) {
-        let begun = self.meter.begin(mark);
-        match event {
-            Lent::Look(event) => self.work.look(event, context),
-            Lent::Write(event) => self.work.change(event, context),
-        }
-        self.meter.one(begun, context.sequence(), batch, mark);
+    fn measured(&mut self, begin: u64, chunk: Chunked, batch: usize, mark: &mut Mark) {
+        self.meter.after(begin, chunk, batch, |_| true, mark);
     }
 
     fn pace(&self) -> Option<usize> {
@@ -330,6 +328,14 @@ impl<T, W: Work<T>> Stage<T> for Member<W> {
 
     fn flush(&mut self) {
         self.meter.flush();
+    }
+
+    fn owed(&self) -> u64 {
+        self.meter.owed()
+    }
+
+    fn count(&mut self, span: Span) {
+        self.meter.count(span);
     }
 
     fn seat(&mut self, bells: Box<[usize]>, is_watched: bool, is_alone: bool, is_away: bool) {

@@ -13,11 +13,15 @@ use crate::ring::sync::Ordering;
 /// Where the time of the events went, up to now.
 ///
 /// Times are of *sampled* events: one in [`sampled_every`](Self::sampled_every), at a place in its
-/// block that has no period. Where each stage that shares a thread takes events one at a time, a
-/// sampled event is measured alone; else all events of a chunk (up to a stage's progress interval)
-/// share one begin and one end, so that the service time of an event is that of its chunk. For
-/// stages in a row the parts add up: an event's waits and services sum to its end-to-end time,
-/// except where clocks of two cores made a wait negative, which counts as 0.
+/// block that has no period. A stage works on a chunk of events at a time: one event, two where it
+/// shares a thread with others, or up to its progress interval. Each event of a chunk is *served*
+/// for its share of the chunk's time and *waits* for the rest; so the mean service is what the
+/// stage takes for an event, whatever the batch. What the clock costs, and writing down what it
+/// said, is in no figure.
+///
+/// For stages in a row the parts add up: an event's waits and services sum to its end-to-end time,
+/// except where clocks of two cores made a wait negative, which counts as 0. Where stages run side
+/// by side, those that the event left last do.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stats {
@@ -27,7 +31,7 @@ pub struct Stats {
     pub sampled_every: u64,
     /// The stages in the order of the pipeline, shards one by one.
     pub stages: Vec<StageStats>,
-    /// From publishing to the end of the last stage, ns, of sampled events.
+    /// From the call that published it to the end of the last stage, ns, of sampled events.
     pub end_to_end_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub end_to_end_mean_ns: f64,
@@ -45,20 +49,21 @@ pub struct StageStats {
     pub name: String,
     /// Events that have passed the stage (for a shard: also those of other shards).
     pub events: u64,
-    /// From the moment that an event was ready for this stage until the stage began with its chunk,
-    /// ns.
+    /// From the moment that an event was ready for this stage until the stage was through with its
+    /// chunk, without its service, ns.
     pub queueing_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub queueing_mean_ns: f64,
-    /// From the begin of an event's chunk to its end, ns.
+    /// An event's share of the time that the stage worked on its chunk, ns.
     pub service_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub service_mean_ns: f64,
     /// How many events the stage found waiting when it took up a sampled chunk.
     pub batch_events: Histogram,
-    /// Time at work, ns, estimated without bias from the sampled chunks.
+    /// Time at work, ns, by the sampled chunks. Stages that share a thread were never at work for
+    /// longer than it ran.
     pub busy_ns: u64,
-    /// Time at work over time elapsed, 0 to 1.
+    /// How busy the stage was: the part of the elapsed time that it was at work, 0 to 1.
     pub utilisation: f64,
 }
 
@@ -81,7 +86,8 @@ pub struct SlowEvent {
     pub sequence: u64,
     /// From publishing to the end of the last stage, ns.
     pub end_to_end_ns: u64,
-    /// Its part in each stage that worked on it.
+    /// What added up to it: each stage that it waited for or was served by, without those that
+    /// were done before others beside them. A shard that had another one's event was waited for.
     pub parts: Vec<SlowPart>,
 }
 
@@ -103,9 +109,9 @@ impl SlowEvent {
 /// What an event did in a stage's account.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Spent {
-    /// It was ready, and the stage had not begun with it.
+    /// It was ready, and the stage was not at work on it.
     Waiting,
-    /// The stage was at work on its chunk.
+    /// The stage was at work on it.
     Served,
 }
 
@@ -117,7 +123,7 @@ pub struct SlowPart {
     pub stage: String,
     /// How long the event waited for the stage, ns.
     pub queueing_ns: u64,
-    /// How long the stage took for the event's chunk, ns.
+    /// The event's share of what the stage took for its chunk, ns.
     pub service_ns: u64,
 }
 
@@ -228,7 +234,6 @@ impl fmt::Display for Stats {
             "mean wait",
             "mean service",
             "batch",
-            "busy/event",
             "busy",
         ]);
         for stage in &self.stages {
@@ -242,7 +247,6 @@ impl fmt::Display for Stats {
                 Nanoseconds(stage.queueing_mean_ns).into(),
                 Nanoseconds(stage.service_mean_ns).into(),
                 format!("{:.1}", stage.batch_events.mean()).into(),
-                Nanoseconds(stage.busy_ns_per_event()).into(),
                 format!("{:.1} %", 100.0 * stage.utilisation).into(),
             ]);
             table.row(row);

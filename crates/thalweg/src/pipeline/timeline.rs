@@ -3,14 +3,15 @@
 //! # State
 //! Events are counted in blocks of `2^shift`; at most one event of a block is sampled. A block has
 //! a row of words: the sampled sequence plus one (0 for none), its publish time, the number of last
-//! stages still to come, and per stage the times of begin and end. There are rows for four times
-//! the events that the ring holds, and at least four.
+//! stages still to come, and per stage how long the event waited for it and was served, and when it
+//! went on. There are rows for four times the events that the ring holds, and at least four.
 //!
 //! # Why it works
 //! The words are plain relaxed atomics. The publisher writes a row before it publishes the sampled
-//! event, and a stage writes its two words before it releases the event, so the ring's sequences
-//! order each write before the reads further down. A stage that meets an old row sees a sequence
-//! outside its chunk.
+//! event, and a stage writes its three words before it releases the event, so the ring's sequences
+//! order each write before the reads further down. (A last stage may have given the slot back
+//! before: nobody comes after it but the publisher, whom the number of rows keeps off.) A stage
+//! that meets an old row sees a sequence outside its chunk.
 //!
 //! The last stage reads a row once more, after it has released the event: at the end of its chunk
 //! or round, when it has released at most a ring's length of events from that one on. The publisher
@@ -22,13 +23,18 @@
 
 use std::sync::Arc;
 
+use super::watch::Watch;
 use crate::ring::sync::{AtomicU64, Ordering, order};
 
 const SEQUENCE: usize = 0;
 const PUBLISHED: usize = 1;
 const OPEN: usize = 2;
 const STAGES: usize = 3;
-/// In place of the begin, for a shard that has another shard's event.
+const WAITED: usize = 0;
+const SERVED: usize = 1;
+const ENDED: usize = 2;
+const WORDS_PER_STAGE: usize = 3;
+/// In place of the service, for a shard that has another shard's event.
 const PASSED_BY: u64 = u64::MAX;
 const WORDS_PER_LINE: usize = 8;
 
@@ -39,6 +45,7 @@ struct Line([AtomicU64; WORDS_PER_LINE]);
 /// The rows of all blocks.
 #[derive(Debug)]
 pub(super) struct Timeline {
+    pub(super) watch: Watch,
     pub(super) slots: usize,
     shift: u32,
     rows: usize,
@@ -73,8 +80,9 @@ impl Timeline {
         told: bool,
     ) -> Self {
         let rows = 4 * (slots >> shift).max(1);
-        let lines_per_row = (STAGES + 2 * stages).div_ceil(WORDS_PER_LINE);
+        let lines_per_row = (STAGES + WORDS_PER_STAGE * stages).div_ceil(WORDS_PER_LINE);
         Self {
+            watch: Watch::new(),
             slots,
             shift,
             rows,
@@ -237,22 +245,32 @@ impl Row<'_> {
         self.get(PUBLISHED)
     }
 
-    /// When `stage` began with the event; `None` for a shard that only passed it by.
     #[inline]
-    pub(super) fn begin(&self, stage: usize) -> Option<u64> {
-        let begin = self.get(STAGES + 2 * stage);
-        (begin != PASSED_BY).then_some(begin)
+    fn word(&self, stage: usize, word: usize) -> u64 {
+        self.get(STAGES + WORDS_PER_STAGE * stage + word)
     }
 
+    /// How long the event waited for `stage`, and how long it was served; `None` for a shard that
+    /// only passed it by, which serves nothing.
     #[inline]
-    pub(super) fn end(&self, stage: usize) -> u64 {
-        self.get(STAGES + 2 * stage + 1)
+    pub(super) fn spent(&self, stage: usize) -> (u64, Option<u64>) {
+        let served = self.word(stage, SERVED);
+        let is_served = served != PASSED_BY;
+        (self.word(stage, WAITED), is_served.then_some(served))
     }
 
+    /// Writes down how long the event waited for `stage` and was served.
     #[inline]
-    pub(super) fn worked(&self, stage: usize, begin: Option<u64>, end: u64) {
-        self.set(STAGES + 2 * stage, begin.unwrap_or(PASSED_BY));
-        self.set(STAGES + 2 * stage + 1, end);
+    pub(super) fn spend(&self, stage: usize, waited: u64, served: Option<u64>) {
+        let first = STAGES + WORDS_PER_STAGE * stage;
+        self.set(first + WAITED, waited);
+        self.set(first + SERVED, served.unwrap_or(PASSED_BY));
+    }
+
+    /// From now on the event waits for those behind `stage`.
+    #[inline]
+    pub(super) fn go_on(&self, stage: usize, now: u64) {
+        self.set(STAGES + WORDS_PER_STAGE * stage + ENDED, now);
     }
 
     /// When the event was ready for a stage behind `after`.
@@ -260,7 +278,7 @@ impl Row<'_> {
     pub(super) fn ready(&self, after: &[usize]) -> u64 {
         let mut ready = self.published();
         for &stage in after {
-            ready = ready.max(self.end(stage));
+            ready = ready.max(self.word(stage, ENDED));
         }
         ready
     }
@@ -319,7 +337,9 @@ mod tests {
         assert!(timeline.is_open(31));
         assert!(!timeline.is_open(32));
         assert!(!timeline.is_open(64), "the next lap has other rows");
-        timeline.row(0).worked(0, Some(110), 130);
+        timeline.row(0).spend(0, 10, Some(20));
+        timeline.row(0).go_on(0, 130);
+        assert_eq!(timeline.row(0).spent(0), (10, Some(20)));
         assert_eq!(timeline.row(0).ready(&[]), 100);
         assert_eq!(timeline.row(0).ready(&[0]), 130);
         assert!(timeline.row(0).close());

@@ -1,5 +1,6 @@
 //! What a pipeline promises, whatever the placement.
 
+mod anywhere;
 mod attribution;
 mod auto;
 mod ending;

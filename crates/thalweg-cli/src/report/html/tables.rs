@@ -100,20 +100,18 @@ pub(super) fn slowest(latency: &Latency) -> String {
         .slowest
         .iter()
         .map(|slow| {
-            let most = if slow.waiting {
-                "waiting for"
-            } else {
-                "served by"
-            };
+            let most = slow.most();
+            let parts = most
+                .iter()
+                .map(|part| format!("{} {}", span(part.ns as f64), part.what));
             [
                 format!("{} ({})", grouped(slow.command), slow.kind),
                 span(slow.end_to_end_ns as f64),
-                format!("{most} {}", slow.stage),
-                span(slow.stage_ns as f64),
+                parts.collect::<Vec<_>>().join(", "),
             ]
         })
         .collect();
-    table(&["command", "end to end", "most of it", "took"], &rows)
+    table(&["command", "since it was due", "of that"], &rows)
 }
 
 /// What was asked, how it was answered, what was traded.

@@ -13,8 +13,8 @@ use super::{
     SYMBOL_AND_LONG_BYTES,
 };
 use crate::command::{AdjustmentKind, Amend, Command, OrderType, Place, UserLimits};
+use crate::command::{ConditionalOrder, OrderFlags};
 use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
-use crate::order_terms::{ConditionalOrder, OrderFlags};
 
 /// Reads the command at the beginning of `bytes`; with it, the length of its frame in bytes.
 ///
@@ -349,7 +349,7 @@ struct Form(&'static str, usize, [u8; 2]);
 fn form(kind: u8) -> Option<Form> {
     let flags = OrderFlags::NONE
         .with_post_only()
-        .with_self_trade(crate::order_terms::SelfTrade::Decrement)
+        .with_self_trade(crate::command::SelfTrade::Decrement)
         .with_cancel_on_disconnect()
         .code();
     let none = [0; 2];

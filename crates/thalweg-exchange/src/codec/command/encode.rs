@@ -9,9 +9,9 @@ use super::{
     IDS_ONCE, MOVE, MOVE_BYTES, OF_SYMBOL, OF_USER, PLACE_BYTES, PLACE_WITH_BYTES, REDUCE,
     SET_LIMITS_BYTES, SIDE_BIT, command_bytes,
 };
+use crate::command::ConditionalOrder;
 use crate::command::{Amend, Command, Place, UserLimits};
 use crate::ids::{CurrencyId, SymbolId, UserId};
-use crate::order_terms::ConditionalOrder;
 
 /// Writes a command's frame at the beginning of `out`; the result is its length in bytes. An order
 /// [with conditions](Command::PlaceWith) that has none is written as the order that it is, and

@@ -5,8 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::{Crew, ROUND, Round, STEPPING};
 use crate::pipeline::chunk::Context;
 use crate::pipeline::control::Control;
-use crate::pipeline::meter::Mark;
+use crate::pipeline::meter::{Chunked, Mark};
 use crate::pipeline::stage::{Batch, Stage};
+use crate::pipeline::timeline::Timeline;
 use crate::ring::broadcast::{Hand, Lent, Published, Single};
 
 /// Stages that are led take so many events in hand: the work of a stage on the second one overlaps
@@ -88,6 +89,30 @@ impl<T> Crew<T> {
         Some(true)
     }
 
+    /// As [`step`](Self::step) for an event that is sampled.
+    #[inline(never)]
+    pub(in crate::pipeline) fn step_measured(
+        &mut self,
+        published: &Published<'_, T>,
+        control: &Control,
+    ) -> Option<bool> {
+        let Some(single) = self.line.published(published) else {
+            return Some(false);
+        };
+        let (stages, timeline) = (&mut self.stages[..], &*self.timeline);
+        let mut mark = Mark::default();
+        let outcome = catch_unwind(AssertUnwindSafe(|| {
+            measure_single(single, stages, timeline, &mut mark);
+        }));
+        if let Err(payload) = outcome {
+            self.current = STEPPING;
+            self.fail(control, &*payload);
+            return None;
+        }
+        self.over(&mut mark);
+        Some(true)
+    }
+
     /// Wakes those who wait for what was done in steps.
     #[inline(always)]
     pub(in crate::pipeline) fn tell(&mut self) {
@@ -114,12 +139,16 @@ impl<T> Crew<T> {
         }
         let gait = self.gait?;
         if waiting == 1
-            && self.samples.next(next, 1).is_none()
+            && let is_sampled = self.samples.next(next, 1).is_some()
             && let Some(single) = self.line.single()
         {
-            mark.ticks = None;
             self.current = STEPPING;
-            pass_single::<true, T>(single, &mut self.stages);
+            if is_sampled {
+                measure_single(single, &mut self.stages, &self.timeline, mark);
+            } else {
+                mark.ticks = None;
+                pass_single::<true, T>(single, &mut self.stages);
+            }
             self.tell();
         } else if self.stages.len() > 1 {
             self.lead_many(next, waiting.min(ROUND), gait, mark);
@@ -160,6 +189,7 @@ impl<T> Crew<T> {
             stages: &mut self.stages,
             current: &mut self.current,
             control: &self.control,
+            timeline: &self.timeline,
             bells: &self.bells,
             batch,
         };
@@ -173,18 +203,21 @@ impl<T> Crew<T> {
                     walk.pass(hand);
                 }
             }
-            for _ in 0..plain % HANDFUL {
-                if let Some(hand) = lead.hand::<1>() {
-                    walk.pass(hand);
-                }
-            }
-            if plain > 0 {
+            if sampled.is_none() || plain >= HANDFUL {
                 mark.ticks = None;
             }
-            if sampled.is_some()
-                && let Some(hand) = lead.hand::<1>()
-            {
-                walk.sample(hand, mark);
+            // A sampled event goes in the hand in which it would go anyway.
+            let first = lead.next();
+            if sampled.is_none() {
+                for _ in 0..plain % HANDFUL {
+                    if let Some(hand) = lead.hand::<1>() {
+                        walk.pass(hand);
+                    }
+                }
+            } else if let Some(hand) = lead.hand::<HANDFUL>() {
+                walk.measure(first, hand, mark);
+            } else if let Some(hand) = lead.hand::<1>() {
+                walk.measure(first, hand, mark);
             }
         }
     }
@@ -195,6 +228,21 @@ impl<T> Crew<T> {
 fn pass_single<const EACH: bool, T>(single: Single<'_, T>, stages: &mut [Box<dyn Stage<T>>]) {
     single.lead::<EACH, _>(stages, |stage, sequence, event| {
         pass_one(&mut **stage, event, Context::new(sequence, sequence + 1));
+    });
+}
+
+/// As [`pass_single`] for an event that is sampled.
+#[inline(never)]
+fn measure_single<T>(
+    single: Single<'_, T>,
+    stages: &mut [Box<dyn Stage<T>>],
+    timeline: &Timeline,
+    mark: &mut Mark,
+) {
+    single.lead::<true, _>(stages, |stage, sequence, event| {
+        let begin = mark.begin(timeline);
+        pass_one(&mut **stage, event, Context::new(sequence, sequence + 1));
+        stage.measured(begin, Chunked::one(sequence), 1, mark);
     });
 }
 
@@ -211,6 +259,7 @@ struct Walk<'c, T, const EAGERLY: bool> {
     stages: &'c mut [Box<dyn Stage<T>>],
     current: &'c mut usize,
     control: &'c Control,
+    timeline: &'c Timeline,
     /// Whom to tell of a slot that was given back.
     bells: &'c [usize],
     batch: Batch,
@@ -223,35 +272,50 @@ impl<T, const EAGERLY: bool> Walk<'_, T, EAGERLY> {
         let last = self.stages.len() - 1;
         for (at, stage) in self.stages.iter_mut().enumerate() {
             *self.current = at;
-            for element in 0..N {
-                hand.lend(at, element, |sequence, event| {
-                    let context = Context::new(sequence, self.batch.end);
-                    pass_one(&mut **stage, event, context);
-                });
-                if EAGERLY && at == last {
-                    hand.give_back();
-                    tell_of_room(self.control, self.bells);
-                }
-            }
+            let (end, room) = (self.batch.end, (self.control, self.bells));
+            work_on::<EAGERLY, T, N>(&mut hand, (at, last), &mut **stage, end, room);
         }
         hand.done();
     }
 
-    /// Leads the stages through one event, at which each of them is measured.
+    /// As [`pass`](Self::pass) where one of the events, from `first` on, is sampled.
     #[inline(never)]
-    fn sample(&mut self, mut hand: Hand<'_, T, 1>, mark: &mut Mark) {
+    fn measure<const N: usize>(&mut self, first: u64, mut hand: Hand<'_, T, N>, mark: &mut Mark) {
+        let last = self.stages.len() - 1;
+        let chunk = Chunked {
+            first,
+            count: N,
+            own: N,
+        };
         for (at, stage) in self.stages.iter_mut().enumerate() {
             *self.current = at;
-            hand.lend(at, 0, |sequence, event| {
-                let context = Context::new(sequence, self.batch.end);
-                stage.sample(event, context, self.batch.count, mark);
-            });
-        }
-        if EAGERLY {
-            hand.give_back();
-            tell_of_room(self.control, self.bells);
+            let (end, room) = (self.batch.end, (self.control, self.bells));
+            let begin = mark.begin(self.timeline);
+            work_on::<EAGERLY, T, N>(&mut hand, (at, last), &mut **stage, end, room);
+            stage.measured(begin, chunk, self.batch.count, mark);
         }
         hand.done();
+    }
+}
+
+/// Has the stage `at` work on the events in the hand; the last one gives each slot back at once if
+/// it is to do it `EAGERLY`.
+#[inline(always)]
+fn work_on<const EAGERLY: bool, T, const N: usize>(
+    hand: &mut Hand<'_, T, N>,
+    (at, last): (usize, usize),
+    stage: &mut dyn Stage<T>,
+    batch_end: u64,
+    (control, bells): (&Control, &[usize]),
+) {
+    for element in 0..N {
+        hand.lend(at, element, |sequence, event| {
+            pass_one(stage, event, Context::new(sequence, batch_end));
+        });
+        if EAGERLY && at == last {
+            hand.give_back();
+            tell_of_room(control, bells);
+        }
     }
 }
 

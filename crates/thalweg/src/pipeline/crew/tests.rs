@@ -2,7 +2,8 @@
 
 use super::*;
 use crate::pipeline::Context;
-use crate::ring::broadcast::{Builder, Lent, Publisher};
+use crate::pipeline::meter::Chunked;
+use crate::ring::broadcast::{Builder, Publisher};
 use std::sync::Mutex;
 
 /// What stages have done, in order.
@@ -10,11 +11,11 @@ use std::sync::Mutex;
 enum Done {
     Turn { limit: usize },
     Step { stage: usize, sequence: u64 },
-    Sample { stage: usize },
+    Measured { stage: usize, events: usize },
     Told { stage: usize },
     Flushed,
 }
-use Done::{Flushed, Sample, Step, Told, Turn as Turned};
+use Done::{Flushed, Measured, Step, Told, Turn as Turned};
 
 /// Notes what is asked of it.
 struct Probe {
@@ -44,10 +45,17 @@ impl Stage<u64> for Probe {
         self.look(&0, context);
     }
 
-    fn sample(&mut self, _: Lent<'_, u64>, _: Context, _: usize, mark: &mut Mark) {
-        mark.noted = true;
-        self.note(Sample { stage: self.stage });
+    fn measured(&mut self, _: u64, chunk: Chunked, _: usize, mark: &mut Mark) {
+        mark.noted = Some(1);
+        let (stage, events) = (self.stage, chunk.count);
+        self.note(Measured { stage, events });
     }
+
+    fn owed(&self) -> u64 {
+        0
+    }
+
+    fn count(&mut self, _: Span) {}
 
     fn pace(&self) -> Option<usize> {
         self.pace
@@ -179,17 +187,35 @@ fn others_are_told_at_the_pace_of_the_stage_that_wants_it_first() {
 }
 
 #[test]
-fn the_sampled_event_is_measured_alone_and_the_round_is_flushed_then_only() {
+fn a_sampled_event_is_measured_in_its_hand_and_the_round_is_flushed_then_only() {
     let mut scene = scene(&[QUIET, QUIET], 4).begun();
     let sampled = scene.timeline.sampled_in(1) as usize;
     scene.publish(sampled - 1);
     let is_step = |done: &Done| matches!(done, Step { .. });
     assert!(scene.round().1.iter().all(is_step), "none is sampled");
-    scene.publish(2);
+    scene.publish(3);
     let (_, done) = scene.round();
-    assert_eq!(done[..2], [Sample { stage: 0 }, Sample { stage: 1 }]);
-    assert!(done[2..4].iter().all(is_step));
-    assert_eq!(done[4..], [Flushed, Flushed]);
+    let measured = |stage, events| Measured { stage, events };
+    assert!(done[..2].iter().all(is_step) && done[3..5].iter().all(is_step));
+    assert_eq!([&done[2], &done[5]], [&measured(0, 2), &measured(1, 2)]);
+    assert!(done[6..8].iter().all(is_step));
+    assert_eq!(done[8..], [Flushed, Flushed]);
+}
+
+#[test]
+fn a_sampled_event_that_is_alone_is_measured_alone() {
+    let mut scene = scene(&[QUIET, QUIET], 4).begun();
+    let sampled = scene.timeline.sampled_in(1) as usize;
+    scene.publish(sampled - 1);
+    scene.round();
+    scene.publish(1);
+    let done = scene.round().1;
+    let alone: Vec<&Done> = done
+        .iter()
+        .filter(|done| !matches!(done, Step { .. }))
+        .collect();
+    let measured = |stage| Measured { stage, events: 1 };
+    assert_eq!(alone, [&measured(0), &measured(1), &Flushed, &Flushed]);
 }
 
 #[test]

@@ -1,8 +1,10 @@
 //! loom models of the broadcast ring, each with the weakened ordering that it must catch.
 
+mod line;
+
 use loom::thread;
 
-use super::{Builder, Lent, Line, Polled, Publisher, Reader};
+use super::{Builder, Polled, Publisher, Reader};
 use crate::ring::sync::fault;
 
 /// A ring of one slot with readers in a row, one behind the other: writers where `writes` says so,
@@ -25,12 +27,6 @@ fn row<const N: usize>(writes: [bool; N]) -> (Publisher<u32>, [Reader<u32>; N]) 
 fn one() -> (Publisher<u32>, Reader<u32>) {
     let (publisher, [reader]) = row([false]);
     (publisher, reader)
-}
-
-fn in_line<const N: usize>(readers: [Reader<u32>; N]) -> Line<u32> {
-    let mut line = Line::new();
-    readers.into_iter().for_each(|reader| line.push(reader));
-    line
 }
 
 fn publish(publisher: &mut Publisher<u32>, value: u32) {
@@ -180,162 +176,6 @@ fn shards_touch_only_their_own() {
         run(first, 0);
         worker.join().unwrap();
     });
-}
-
-/// A writer and a looker, led through each element of a ring of one slot on one thread: through the
-/// first by a step, through the second by the hand.
-fn line() {
-    let (mut publisher, readers) = row([true, false]);
-    let mut line = in_line(readers);
-    let producer = thread::spawn(move || {
-        publish(&mut publisher, 1);
-        publish(&mut publisher, 2);
-    });
-    let mut seen = Vec::new();
-    while seen.len() < 2 {
-        let is_first = seen.is_empty();
-        let mut work = |element: Lent<'_, u32>| match element {
-            Lent::Write(value) => *value += 10,
-            Lent::Look(value) => seen.push(*value),
-        };
-        if let Some(single) = line.single().filter(|_| is_first) {
-            single.lead::<true, _>(&mut [(); 2], |(), _, element| work(element));
-            continue;
-        }
-        let (_, ahead) = line.ahead();
-        if let Some(mut hand) = line.lead(ahead).hand::<1>() {
-            (0..2).for_each(|at| hand.lend(at, 0, |_, element| work(element)));
-            hand.done();
-        }
-        thread::yield_now();
-    }
-    assert_eq!(seen, [11, 12]);
-    producer.join().unwrap();
-}
-
-#[test]
-fn a_line_is_led_through_each_element() {
-    loom::model(line);
-}
-
-#[test]
-fn a_relaxed_observe_of_a_line_is_caught() {
-    assert!(fault::caught("observe", line));
-}
-
-#[test]
-fn a_relaxed_release_of_a_line_is_caught() {
-    assert!(fault::caught("release", line));
-}
-
-/// The publisher's own thread leads the first reader of a ring of one slot, without a look at the
-/// ring; one behind it is on another thread.
-fn own_line() {
-    let (mut publisher, [first, mut behind]) = row([true, false]);
-    let mut line = in_line([first]);
-    let worker = thread::spawn(move || {
-        let mut seen = Vec::new();
-        while seen.len() < 2 {
-            behind.for_each(1, |_, value| seen.push(*value));
-            thread::yield_now();
-        }
-        seen
-    });
-    for number in 1..=2 {
-        while publisher.free(1) == 0 {
-            thread::yield_now();
-        }
-        let published = publisher.put(|slot| *slot = number);
-        let single = line.published(&published).expect("it stands there");
-        single.lead::<true, _>(&mut [()], |(), _, element| match element {
-            Lent::Write(value) => *value += 10,
-            Lent::Look(_) => panic!("declared as a writer"),
-        });
-    }
-    assert_eq!(worker.join().expect("it did not panic"), [11, 12]);
-}
-
-#[test]
-fn a_line_is_led_through_what_its_own_thread_publishes() {
-    loom::model(own_line);
-}
-
-#[test]
-fn a_relaxed_release_of_an_own_line_is_caught() {
-    assert!(fault::caught("release", own_line));
-}
-
-#[test]
-fn a_relaxed_reclaim_behind_an_own_line_is_caught() {
-    assert!(fault::caught("reclaim", own_line));
-}
-
-/// Two readers of one thread, and a third of another that comes between them.
-fn open_line() {
-    let (mut publisher, [first, mut between, last]) = row([false, true, false]);
-    let mut line = in_line([first, last]);
-    publish(&mut publisher, 1);
-    let worker = thread::spawn(move || {
-        between.change(1, |_, value| *value += 1);
-        between
-    });
-    let (_, ahead) = line.ahead();
-    if let Some(mut hand) = line.lead(ahead).hand::<1>() {
-        for at in 0..2 {
-            hand.lend(at, 0, |_, element| match element {
-                Lent::Write(_) => panic!("declared as lookers"),
-                Lent::Look(value) => assert!(*value > 0),
-            });
-        }
-        hand.done();
-    }
-    // The slot is free only when the writer between the two is done with it.
-    let _ = publisher.publish(|slot| *slot = 2);
-    worker.join().unwrap();
-}
-
-#[test]
-fn a_line_with_somebody_between_is_not_led() {
-    loom::model(open_line);
-}
-
-#[test]
-fn leading_an_open_line_is_caught() {
-    assert!(fault::caught("line_open", open_line));
-}
-
-/// A line gives its only slot back early; the publisher writes it again meanwhile.
-fn line_gives_back() {
-    let (mut publisher, readers) = row([true, false]);
-    let mut line = in_line(readers);
-    publish(&mut publisher, 1);
-    let consumer = thread::spawn(move || {
-        let (_, ahead) = line.ahead();
-        if let Some(mut hand) = line.lead(ahead).hand::<1>() {
-            hand.lend(0, 0, |_, element| {
-                if let Lent::Write(value) = element {
-                    *value += 10;
-                }
-            });
-            hand.give_back();
-        }
-        line
-    });
-    while publisher.free_early(1) == 0 {
-        thread::yield_now();
-    }
-    publisher.publish(|slot| *slot = 2).expect("there is room");
-    drop(consumer.join().unwrap());
-}
-
-#[test]
-fn a_slot_that_a_line_gives_back_is_written_again() {
-    loom::model(line_gives_back);
-}
-
-#[test]
-fn a_relaxed_release_of_a_slot_that_a_line_gives_back_is_caught() {
-    assert!(fault::caught("release", line_gives_back));
 }
 
 /// The publisher takes a slot that was given back early, before the reader says so to others.

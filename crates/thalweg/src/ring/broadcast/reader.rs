@@ -145,7 +145,7 @@ impl<T> Reader<T> {
         std::iter::once(&self.source).chain(&self.others)
     }
 
-    pub(super) fn is_shard(&self) -> bool {
+    pub(crate) fn is_shard(&self) -> bool {
         matches!(self.access, Access::Shard { .. })
     }
 

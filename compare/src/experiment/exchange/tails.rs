@@ -1,0 +1,201 @@
+//! The slowest single commands where a book grows, where its window moves, and where much goes at
+//! once.
+//!
+//! A run executes the same commands on a new state several times, and takes for each command the
+//! least time of all: what the machine adds now and then is gone, and what the command costs each
+//! time, its page faults among it, stays. Tables take the same secrets each time, so that nothing
+//! else differs.
+
+use std::hint::black_box;
+
+use counts::venue::{RESERVE, behind, place, setup};
+use thalweg_exchange::matching::Matching;
+use thalweg_exchange::{
+    Action, Command, Events, OrderId, ResultCode, Rules, State, SymbolType, UserId, apply,
+    repeat_secrets,
+};
+use thalweg_measure::clock::Clock;
+use thalweg_measure::random::SplitMix;
+
+use super::mixes::Resting;
+use crate::experiment::progress_note;
+use crate::runner::{Metric, Run, Subject};
+
+/// Each of a command, in the order of their cost.
+pub(super) const METRICS: &[Metric] = &[
+    Metric::lower("slowest", "ns"),
+    Metric::lower("slowest_10th", "ns"),
+    Metric::lower("slowest_1000th", "ns"),
+    Metric::lower("mean", "ns"),
+];
+/// Executions of a run.
+const EXECUTIONS: usize = 5;
+/// Users of all cases.
+const USERS: i64 = 1_000;
+
+/// Commands of which each is timed.
+#[derive(Debug)]
+pub(super) struct Tail {
+    before: Vec<Command>,
+    commands: Vec<Command>,
+    /// Orders that rest at most.
+    orders: usize,
+}
+
+impl Tail {
+    /// Orders that rest, on so many levels a side.
+    pub(super) fn growing(orders: usize, levels: i64) -> Self {
+        let flow = Resting::plain(orders, USERS, levels).flow(0);
+        Self {
+            before: flow.setup,
+            commands: flow.prefill,
+            orders,
+        }
+    }
+
+    /// Bids on 4,000 levels, then on 4,000 levels far above them, and so on: each time the window
+    /// follows, full of levels before and after.
+    pub(super) fn rising(jumps: i64) -> Self {
+        const LEVELS: i64 = 4_000;
+        let mut random = SplitMix::new(3);
+        let orders = (0..jumps * 5 * LEVELS).map(|at| {
+            let (jump, order) = (at / (5 * LEVELS), at % (5 * LEVELS));
+            let level = match order {
+                0..LEVELS => order,
+                _ => random.below(LEVELS as u64) as i64,
+            };
+            let price = 1 + jump * 3 * LEVELS + level;
+            let uid = UserId(1 + at % USERS);
+            Command::Place(place(OrderId(at), uid, Action::Bid, (price, 1)))
+        });
+        let commands: Vec<Command> = orders.collect();
+        assert!(jumps * 3 * LEVELS < RESERVE, "money is held for less");
+        Self {
+            before: setup(SymbolType::CurrencyPair, USERS),
+            orders: commands.len(),
+            commands,
+        }
+    }
+
+    /// One command after so many orders.
+    pub(super) fn cancelling(orders: usize, uid: Option<UserId>) -> Self {
+        let Self {
+            mut before,
+            commands,
+            ..
+        } = Self::growing(orders, 500);
+        before.extend(commands);
+        let all = Command::CancelAll { uid, symbol: None };
+        // The second of one user finds his orders without a look at others'.
+        let again = Command::Place(place(
+            OrderId(i64::MAX),
+            UserId(1),
+            Action::Ask,
+            (behind(Action::Ask, 1), 1),
+        ));
+        Self {
+            before,
+            commands: vec![all.clone(), again, all],
+            orders,
+        }
+    }
+}
+
+/// Of which state.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Room {
+    /// A new one.
+    New,
+    /// One whose books have room for all orders.
+    ForAll,
+}
+
+impl Room {
+    pub(super) const NEW: &str = "thalweg all parts";
+
+    fn state(self, tail: &Tail) -> State {
+        let mut state = State::new(Rules::MENDED);
+        if let Self::ForAll = self {
+            state.matching = Matching::with_capacity(Rules::MENDED, tail.orders);
+        }
+        state
+    }
+}
+
+impl Subject<Tail> for Room {
+    fn name(&self) -> String {
+        match self {
+            Self::New => Self::NEW.to_owned(),
+            Self::ForAll => format!("{}, with room for all orders", Self::NEW),
+        }
+    }
+
+    fn run(&self, tail: &Tail) -> Result<Run, String> {
+        let mut least = vec![u64::MAX; tail.commands.len()];
+        for _ in 0..EXECUTIONS {
+            execute(self.state(tail), tail, &mut least);
+        }
+        let clock = Clock::global();
+        let mut by_cost: Vec<(u64, usize)> = (0..)
+            .zip(least)
+            .map(|(at, ticks)| (clock.ns(ticks), at))
+            .collect();
+        let mean = by_cost.iter().map(|(ns, _)| *ns as f64).sum::<f64>() / by_cost.len() as f64;
+        by_cost.sort_unstable_by(|one, other| other.cmp(one));
+        let slowest = by_cost
+            .iter()
+            .take(5)
+            .map(|(ns, at)| format!("{ns} ns (command {at})"));
+        let slowest = slowest.collect::<Vec<_>>().join(", ");
+        progress_note(&format!("{}: slowest {slowest}", self.name()));
+        let of = |rank: usize| by_cost[(rank - 1).min(by_cost.len() - 1)].0 as f64;
+        Ok(Run {
+            values: vec![of(1), of(10), of(1_000), mean],
+            disturbance: 0.0,
+            lost: 0,
+            cut: false,
+        })
+    }
+}
+
+/// Executes everything, and keeps the least ticks of each command.
+fn execute(mut state: State, tail: &Tail, least: &mut [u64]) {
+    // For this thread, which belongs to the run.
+    repeat_secrets(1);
+    let mut events = Events::with_capacity(1024);
+    for command in &tail.before {
+        let code = apply(&mut state, command, &mut events);
+        assert_eq!(code, ResultCode::Success, "wrong result of {command:?}");
+    }
+    let clock = Clock::global();
+    for (command, least) in tail.commands.iter().zip(least) {
+        let begin = clock.ticks();
+        let code = apply(&mut state, black_box(command), &mut events);
+        let took = clock.ticks().saturating_sub(begin);
+        assert_eq!(code, ResultCode::Success, "wrong result of {command:?}");
+        *least = took.min(*least);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_case_runs_and_orders_its_costs() {
+        let one = Some(UserId(1));
+        let tails = [
+            Tail::growing(3_000, 500),
+            Tail::rising(2),
+            Tail::cancelling(3_000, None),
+            Tail::cancelling(3_000, one),
+        ];
+        for tail in &tails {
+            for room in [Room::New, Room::ForAll] {
+                let values = room.run(tail).unwrap().values;
+                assert!(values[..3].is_sorted_by(|one, next| one >= next));
+                assert!(values[3] > 0.0 && values[0] >= values[3], "{values:?}");
+            }
+        }
+    }
+}

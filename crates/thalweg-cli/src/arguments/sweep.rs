@@ -1,0 +1,39 @@
+//! The command line of `exchange sweep`.
+
+use super::{Format, Intended, Place, Shards};
+use clap::Args;
+use thalweg_measure::load::Rate;
+
+const SWEEP_EXAMPLES: &str = "\
+Examples:
+  thalweg exchange sweep --rate 125k,1M,max
+      The made-up flow, inline, with one thread more, and automatic
+  thalweg exchange sweep orders.csv --placement inline,threads:2,threads:4 --format json";
+
+/// What `exchange sweep` takes.
+#[derive(Debug, Args)]
+#[command(after_help = SWEEP_EXAMPLES)]
+pub(crate) struct Sweep {
+    #[command(flatten)]
+    pub(crate) input: Intended,
+
+    /// Rates, with commas between them: commands a second, like 125k or 1.5M; or max
+    #[arg(long, default_value = "max", value_delimiter = ',')]
+    pub(crate) rate: Vec<Rate>,
+
+    /// Placements, with commas between them: inline, threads:N with N from 1 to 64, or auto
+    #[arg(long, default_value = "inline,threads:1,auto")]
+    #[arg(value_parser = super::values::place, value_delimiter = ',')]
+    pub(crate) placement: Vec<Place>,
+
+    #[command(flatten)]
+    pub(crate) shards: Shards,
+
+    /// Format of the table on standard output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+
+    /// No progress and no hints on standard error
+    #[arg(long, short)]
+    pub(crate) quiet: bool,
+}

@@ -1,0 +1,148 @@
+//! Limits that a run must hold: `--fail-if 'p99>50us'`.
+
+use crate::report::facts::Distribution;
+use std::str::FromStr;
+use thalweg_measure::load::whole_number;
+use thalweg_measure::table::Nanoseconds;
+
+const FORM: &str = "a limit is a figure, > or <, and a value, such as 'p99>50us' or \
+     'throughput<1M'; figures are mean, p50, p90, p99, p99.9, p99.99, max, and throughput";
+
+/// A figure of a run, and beyond which value the run fails.
+#[derive(Clone, Debug)]
+pub(crate) struct Limit {
+    text: String,
+    figure: Figure,
+    is_above: bool,
+    /// Nanoseconds, or commands a second.
+    value: u64,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Figure {
+    /// End to end, in nanoseconds.
+    Time(fn(&Distribution) -> f64),
+    Throughput,
+}
+
+impl FromStr for Limit {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Limit, String> {
+        let at = text.find(['<', '>']).ok_or(FORM)?;
+        let (name, value) = (text[..at].trim(), text[at + 1..].trim());
+        let figure = match name {
+            "throughput" => Figure::Throughput,
+            "mean" => Figure::Time(|d| d.mean_ns),
+            "p50" => Figure::Time(|d| d.p50_ns as f64),
+            "p90" => Figure::Time(|d| d.p90_ns as f64),
+            "p99" => Figure::Time(|d| d.p99_ns as f64),
+            "p99.9" => Figure::Time(|d| d.p99_9_ns as f64),
+            "p99.99" => Figure::Time(|d| d.p99_99_ns as f64),
+            "max" => Figure::Time(|d| d.max_ns as f64),
+            _ => return Err(FORM.to_owned()),
+        };
+        let value = match figure {
+            Figure::Throughput => whole_number(value).map_err(|error| error.to_string())?,
+            Figure::Time(_) => time_ns(value).ok_or("a time is a number and ns, us, ms or s")?,
+        };
+        Ok(Limit {
+            text: text.to_owned(),
+            figure,
+            is_above: text[at..].starts_with('>'),
+            value,
+        })
+    }
+}
+
+/// A time such as `50us` or `1.5ms` in nanoseconds.
+fn time_ns(text: &str) -> Option<u64> {
+    let units = [("ns", 0), ("us", 3), ("µs", 3), ("ms", 6), ("s", 9)];
+    let (number, zeros) = units
+        .into_iter()
+        .find_map(|(unit, zeros)| Some((text.strip_suffix(unit)?.trim_end(), zeros)))?;
+    let is_plain = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
+    let scaled = is_plain.then(|| whole_number(&format!("{number}e{zeros}")));
+    scaled?.ok()
+}
+
+impl Limit {
+    /// What is said of a run that does not hold it; nothing of one that does.
+    pub(crate) fn failed(&self, times: &Distribution, throughput_per_s: f64) -> Option<String> {
+        let (found, shown) = match self.figure {
+            Figure::Time(of) => (of(times), Nanoseconds(of(times)).to_string()),
+            Figure::Throughput => (throughput_per_s, format!("{throughput_per_s:.0} a second")),
+        };
+        let limit = self.value as f64;
+        let failed = match self.is_above {
+            true => found > limit,
+            false => found < limit,
+        };
+        let name = self.text.split(['<', '>']).next().unwrap_or_default();
+        let name = name.trim();
+        failed.then(|| format!("{name} is {shown}: the run fails by {}", self.text))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::runner::distribution;
+    use proptest::prelude::*;
+    use thalweg_measure::histogram::Histogram;
+
+    #[test]
+    fn limits_are_held_or_told() {
+        let mut times = Histogram::new();
+        times.record_n(50_000, 3);
+        let times = distribution(&times);
+        let failed = |text: &str| text.parse::<Limit>().unwrap().failed(&times, 1_000.0);
+        for held in [
+            "p99>50us",
+            "p99 > 0.05ms",
+            "p50<50000ns",
+            "throughput<1k",
+            "max>1s",
+        ] {
+            assert_eq!(failed(held), None, "{held}");
+        }
+        assert_eq!(
+            failed("max>49.999us").unwrap(),
+            "max is 50.0 µs: the run fails by max>49.999us"
+        );
+        assert_eq!(
+            failed("throughput < 1001").unwrap(),
+            "throughput is 1000 a second: the run fails by throughput < 1001"
+        );
+    }
+
+    #[test]
+    fn what_is_no_limit_is_told() {
+        let wrong = |text: &str| text.parse::<Limit>().unwrap_err();
+        for text in ["", "p99", "p98>1us", ">1us", "p99=1us"] {
+            assert_eq!(wrong(text), FORM, "{text}");
+        }
+        for text in [
+            "p99>50",
+            "p99>us",
+            "p99>0.5ns",
+            "p99>-1us",
+            "p99>1e3us",
+            "p99>>1us",
+        ] {
+            assert_eq!(
+                wrong(text),
+                "a time is a number and ns, us, ms or s",
+                "{text}"
+            );
+        }
+        assert!(wrong("throughput<fast").contains("such as 250"));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_a_limit_or_an_error(text in "(p99|max|throughput)?[<>]?.{0,8}") {
+            let _ = text.parse::<Limit>();
+        }
+    }
+}

@@ -1,0 +1,148 @@
+//! `thalweg exchange sweep`.
+
+use crate::arguments::{Format, Sweep};
+use crate::failure::{self, Failure, Finding};
+use crate::runner::{Outcome, Pipelined, Runner};
+use crate::source;
+use crate::terminal::{self, Notes};
+use serde::Serialize;
+use std::fmt::Write;
+use std::sync::atomic::Ordering;
+use thalweg_exchange::report::state_text::state_hash;
+use thalweg_measure::load::Rate;
+use thalweg_measure::table::Nanoseconds;
+
+/// A rate counts as reached from this part of it on.
+const REACHED: f64 = 0.95;
+
+/// One run.
+#[derive(Debug, Serialize)]
+struct Row {
+    placement: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    rate_per_s: Option<u64>,
+    throughput_per_s: f64,
+    /// Whether the rate was reached.
+    reached: bool,
+    p50_ns: u64,
+    p99_ns: u64,
+    p99_9_ns: u64,
+    max_ns: u64,
+}
+
+/// Runs the same commands with every placement at every rate, one after another.
+///
+/// # Errors
+/// Those of the input and of standard output; two runs that end in different states.
+pub(crate) fn sweep(options: &Sweep) -> Result<Finding, Failure> {
+    let notes = Notes::new(options.quiet);
+    let services = options
+        .placement
+        .iter()
+        .map(|place| options.shards.options(*place));
+    let services = services.collect::<Result<Vec<_>, _>>()?;
+    let source = source::load(&options.input, &notes)?;
+    let stop = terminal::interruption();
+    let mut rows = Vec::new();
+    let mut planned = source.state_hash;
+    // ORDERING: Relaxed, pairs with the signal's store; nothing else is read because of it.
+    let is_stopped = || stop.load(Ordering::Relaxed);
+    for service in services {
+        for rate in options.rate.iter().filter(|_| !is_stopped()) {
+            let runner = Box::new(Pipelined::new(source.before.clone(), service.clone()));
+            let progress = notes.progress(source.commands.len() as u64, "running");
+            let outcome = runner.run(&source.commands, *rate, &progress, &stop)?;
+            if outcome.sent < source.commands.len() {
+                break;
+            }
+            let run = state_hash(&outcome.state).hash;
+            let planned = *planned.get_or_insert(run);
+            if planned != run {
+                return Err(Failure::Nondeterminism { planned, run });
+            }
+            rows.push(row(&outcome, *rate));
+        }
+    }
+    match options.format {
+        Format::Text => failure::print(table(&rows).as_bytes())?,
+        Format::Json => {
+            let json = serde_json::to_string_pretty(&rows)
+                .map_err(|error| Failure::Output(std::io::Error::other(error)))?;
+            failure::print(format!("{json}\n").as_bytes())?;
+        }
+    }
+    match is_stopped() {
+        true => Ok(Finding::Interrupted),
+        false => Ok(Finding::Fine),
+    }
+}
+
+fn row(outcome: &Outcome, rate: Rate) -> Row {
+    let throughput_per_s = outcome.latency.throughput_per_s;
+    let times = outcome.histograms[0].1.summary();
+    let asked = rate.per_s();
+    Row {
+        placement: outcome.placement.clone(),
+        rate_per_s: asked,
+        throughput_per_s,
+        reached: asked.is_none_or(|asked| throughput_per_s >= asked as f64 * REACHED),
+        p50_ns: times.p50,
+        p99_ns: times.p99,
+        p99_9_ns: times.p999,
+        max_ns: times.max,
+    }
+}
+
+fn table(rows: &[Row]) -> String {
+    let mut text = format!(
+        "{:<12} {:>8} {:>12} {:>9} {:>9} {:>9} {:>9}\n",
+        "placement", "rate", "commands/s", "p50", "p99", "p99.9", "max"
+    );
+    for row in rows {
+        let asked = row
+            .rate_per_s
+            .and_then(|per_s| Rate::per_second(per_s).ok());
+        let rate = asked.unwrap_or(Rate::MAX).to_string();
+        let [p50, p99, p999, max] = [row.p50_ns, row.p99_ns, row.p99_9_ns, row.max_ns]
+            .map(|ns| Nanoseconds(ns as f64).to_string());
+        let told = if row.reached {
+            ""
+        } else {
+            "  rate not reached"
+        };
+        let (place, reached) = (&row.placement, row.throughput_per_s);
+        let _ = writeln!(
+            text,
+            "{place:<12} {rate:>8} {reached:>12.0} {p50:>9} {p99:>9} {p999:>9} {max:>9}{told}"
+        );
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_rate_that_was_not_reached_is_told() {
+        let row = |reached, rate_per_s| Row {
+            placement: "inline".to_owned(),
+            rate_per_s,
+            throughput_per_s: 900_000.4,
+            reached,
+            p50_ns: 158,
+            p99_ns: 12_000,
+            p99_9_ns: 25_000,
+            max_ns: 1_000_000,
+        };
+        let text = table(&[row(true, None), row(false, Some(1_000_000))]);
+        let lines: Vec<&str> = text.lines().collect();
+        assert!(
+            lines[1].starts_with("inline            max       900000    158 ns"),
+            "{text}"
+        );
+        assert!(lines[1].ends_with("1.00 ms"), "{text}");
+        assert!(lines[2].contains(" 1M "), "{text}");
+        assert!(lines[2].ends_with("1.00 ms  rate not reached"), "{text}");
+    }
+}

@@ -1,0 +1,277 @@
+//! What a run tells beside its facts: results, limits, latencies; parts of streams, and Ctrl-C.
+
+mod program;
+
+use program::{Ended, Scratch, command, thalweg};
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
+
+const ORDERS: &str = "thalweg-orders,1\n\
+    # a comment\n\
+    symbol,1,10,20,1,1,0,0\n\
+    user,7\nuser,8\n\
+    deposit,7,10,50\ndeposit,8,20,900\n\
+    place,7,1,1,sell,gtc,5,20\n\
+    place,8,1,2,buy,ioc,6,8\n\
+    place,8,1,3,buy,gtc,4,2\n\
+    place,8,1,4,buy,gtc,9000,2\n\
+    cancel,8,1,99\n\
+    place,7,1,5,sell,fok,4,3\n\
+    place,8,1,6,buy,gtc,1,1,stop=90\n";
+
+fn results(out: &str, options: &[&str]) -> String {
+    let scratch = Scratch::new();
+    let (orders, out) = (
+        scratch.file("orders.csv", ORDERS.as_bytes()),
+        scratch.path(out),
+    );
+    let line = ["exchange", "run", &orders, "-q", "--out", &out];
+    thalweg(&[&line[..], options].concat()).fine();
+    std::fs::read_to_string(out).expect("the run has just written it")
+}
+
+#[test]
+fn a_person_sees_their_trades() {
+    let csv = results("results.csv", &[]);
+    let lines: Vec<&str> = csv.lines().collect();
+    assert_eq!(
+        lines[0],
+        "record,command,line,name,user,symbol,order,side,price,size,left,filled,trade,role,result,\
+         currency,amount"
+    );
+    for line in [
+        "command,1,3,symbol,,,,,,,,,,,SUCCESS,,",
+        "command,4,6,deposit,7,,,,,,,,,,SUCCESS,,",
+        "command,7,9,place,8,1,2,,,,,,,,SUCCESS,,",
+        "new,7,9,,8,1,2,buy,6,,8,0,,,,,",
+        "trade,7,9,,8,1,2,buy,5,8,0,8,7-0,taker,,,",
+        "trade,7,9,,7,1,1,sell,5,8,12,8,7-0,maker,,,",
+        "rejected,9,11,,8,1,4,buy,9000,,0,0,,,RISK_NSF,,",
+        "balance,,,,7,,,,,,,,,,,20,40",
+        "balance,,,,8,,,,,,,,,,,10,8",
+        "open,,,,7,1,1,sell,5,20,12,8,,,,,",
+        "open,,,,8,1,3,buy,4,2,2,0,,,,,",
+        "waiting,,,,8,1,6,buy,1,1,1,0,,,,,",
+    ] {
+        assert!(lines.contains(&line), "{line} is not in\n{csv}");
+    }
+    let columns = |line: &&str| line.split(',').count() == 17;
+    assert!(lines.iter().all(columns), "{csv}");
+    assert!(csv.contains("request_rejected,10,12,,8,1,99,"), "{csv}");
+    assert!(csv.contains("rejected,11,13,,7,1,5,sell,4,"), "{csv}");
+}
+
+#[test]
+fn json_lines_have_the_same() {
+    let csv = results("results.csv", &[]);
+    let json = results("results.jsonl", &[]);
+    let names: Vec<&str> = csv.lines().next().unwrap().split(',').collect();
+    let mut count = 0;
+    for (line, object) in csv.lines().skip(1).zip(json.lines()) {
+        let object: serde_json::Value = serde_json::from_str(object).unwrap();
+        for (name, value) in names.iter().zip(line.split(',')) {
+            match &object[*name] {
+                serde_json::Value::Null => assert_eq!(value, "", "{name} of {line}"),
+                serde_json::Value::String(text) => assert_eq!(value, text, "{line}"),
+                number => assert_eq!(value, number.to_string(), "{line}"),
+            }
+        }
+        count += 1;
+    }
+    assert_eq!(
+        (count, json.lines().count()),
+        (csv.lines().count() - 1, count)
+    );
+}
+
+#[test]
+fn results_may_go_to_standard_output() {
+    let line = ["exchange", "run", "--commands", "500", "--out", "-"];
+    let said = thalweg(&line);
+    assert_eq!(said.code, Some(0), "{said:?}");
+    assert!(
+        said.stdout
+            .lines()
+            .all(|line| line.starts_with("{\"record\":")),
+        "{said:?}"
+    );
+    assert!(said.stderr.contains("500 commands"), "{said:?}");
+    thalweg(&["exchange", "run", "--out", "a.txt"])
+        .refused(&["a.txt: the name must end in .jsonl"]);
+    thalweg(&["exchange", "run", "--out", "/no/a.csv"]).refused(&["/no/a.csv: cannot be written"]);
+}
+
+#[test]
+fn a_part_of_a_stream_is_the_same_as_in_the_whole() {
+    let whole = results("results.csv", &[]);
+    let part = results("results.csv", &["--from", "7", "--limit", "2"]);
+    let of = |csv: &str| -> Vec<String> {
+        let wanted = |line: &&str| line.contains(",7,9,") || line.contains(",8,10,");
+        csv.lines().filter(wanted).map(str::to_owned).collect()
+    };
+    assert_eq!(of(&part), of(&whole));
+    assert_eq!(
+        part.lines()
+            .filter(|line| line.starts_with("command,"))
+            .count(),
+        2
+    );
+
+    let hash = |options: &[&str]| {
+        let line = ["exchange", "run", "--commands", "4000", "--format", "json"];
+        let facts = thalweg(&[&line[..], options].concat()).json();
+        let slow = facts["latency"]["slowest"][0]["command"].as_u64().unwrap();
+        (
+            facts["commands"]["total"].as_u64().unwrap(),
+            facts["state_hash"].clone(),
+            slow,
+        )
+    };
+    let (whole, rest) = (hash(&[]), hash(&["--from", "3e3"]));
+    assert_eq!((whole.0, rest.0, &whole.1), (4_000, 1_001, &rest.1));
+    assert!(rest.2 >= 3_000, "{rest:?}");
+    assert_eq!(hash(&["--limit", "1k"]).0, 1_000);
+
+    let line = ["exchange", "run", "--commands", "10"];
+    let run = |options: &[&str]| thalweg(&[&line[..], options].concat());
+    run(&["--from", "11"]).refused(&["--from 11: made-up flow has 10 commands"]);
+    run(&["--from", "0"]).refused(&["'0'", "--from", "the least is 1"]);
+    run(&["--limit", "no"]).refused(&["'no'", "--limit", "such as 250"]);
+}
+
+#[test]
+fn a_limit_that_is_passed_is_a_negative_finding() {
+    let run = |limits: &[&str]| {
+        let line = [
+            "exchange",
+            "run",
+            "--commands",
+            "2000",
+            "--fail-if",
+            "max>1000s",
+        ];
+        thalweg(&[&line[..], limits].concat())
+    };
+    run(&[]).fine();
+    let said = run(&["--fail-if", "max>1ns", "--fail-if", "p50<1000s"]);
+    assert_eq!(said.code, Some(1), "{said:?}");
+    for part in [
+        ": the run fails by max>1ns\n",
+        "thalweg: p50 is ",
+        "p50<1000s",
+    ] {
+        assert!(said.stderr.contains(part), "{part} is not in {said:?}");
+    }
+    assert!(!said.stderr.contains("max>1000s"), "{said:?}");
+    run(&["--fail-if", "p98>1us"]).refused(&["--fail-if", "'p99>50us'", "p99.9"]);
+}
+
+#[test]
+fn latencies_are_written_as_a_log_of_hdr_histogram() {
+    let scratch = Scratch::new();
+    let log = scratch.path("run.hlog");
+    thalweg(&["exchange", "run", "--commands", "2000", "--hdr", &log]).fine();
+    let text = std::fs::read_to_string(log).unwrap();
+    for tag in [
+        "end_to_end",
+        "risk.waited",
+        "risk.served",
+        "match.served",
+        "settle.waited",
+    ] {
+        assert_eq!(
+            text.matches(&format!("Tag={tag},")).count(),
+            1,
+            "{tag} in {text}"
+        );
+    }
+    assert!(text.contains(",HISTFAAA"), "compressed, version 2: {text}");
+}
+
+#[test]
+fn a_sweep_runs_every_placement_at_every_rate() {
+    let line = [
+        "exchange",
+        "sweep",
+        "--commands",
+        "2000",
+        "--rate",
+        "200k,max",
+    ];
+    let text = thalweg(&line);
+    let firsts: Vec<String> = (text.fine().lines().skip(1))
+        .map(|line| {
+            line.split_whitespace()
+                .take(2)
+                .collect::<Vec<_>>()
+                .join(" ")
+        })
+        .collect();
+    let expected = [
+        "inline 200k",
+        "inline max",
+        "threads:1 200k",
+        "threads:1 max",
+        "auto 200k",
+        "auto max",
+    ];
+    assert_eq!(firsts, expected);
+    let options = ["--placement", "inline", "--format", "json"];
+    let rows = thalweg(&[&line[..], &options].concat()).json();
+    assert_eq!(
+        (&rows[0]["rate_per_s"], rows.as_array().unwrap().len()),
+        (&200_000.into(), 2)
+    );
+    assert!(
+        rows[1].get("rate_per_s").is_none() && rows[1]["reached"] == true,
+        "{rows}"
+    );
+    assert!(rows[0]["p50_ns"].as_u64().unwrap() <= rows[0]["max_ns"].as_u64().unwrap());
+    thalweg(&[&line[..], &["--placement", "inline,threads:5"]].concat())
+        .refused(&["--placement threads:5: ", "1 to 4"]);
+}
+
+#[cfg(unix)]
+#[test]
+fn ctrl_c_ends_a_run_and_reports_what_there_is() {
+    let line = [
+        "exchange", "run", "--rate", "1k", "--format", "json", "--out", "-",
+    ];
+    let mut child = command(&line)
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .unwrap();
+    // Before the program catches it, the signal would end it.
+    let id = child.id().to_string();
+    let began = format!("/proc/{id}/status");
+    let catches = |text: &str| {
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0)
+    };
+    while !catches(&std::fs::read_to_string(&began).unwrap()) {
+        std::thread::yield_now();
+    }
+    assert!(
+        Command::new("kill")
+            .args(["-INT", &id])
+            .status()
+            .unwrap()
+            .success()
+    );
+    let mut first = String::new();
+    let mut results = BufReader::new(child.stdout.take().unwrap());
+    results.read_line(&mut first).unwrap();
+    let rest = results.lines().count();
+    let said = Ended::from(child.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(130), "{said:?}");
+    let (facts, told) = said.stderr.rsplit_once("}\n").unwrap();
+    let facts: serde_json::Value = serde_json::from_str(&format!("{facts}}}")).unwrap();
+    assert_eq!(facts["input"]["interrupted"], true);
+    let total = facts["commands"]["total"].as_u64().unwrap();
+    assert!(
+        total < 1_000_000 && rest as u64 + 1 >= total,
+        "{total}, {rest}"
+    );
+    assert!(told.contains("ended by Ctrl-C after"), "{told}");
+}

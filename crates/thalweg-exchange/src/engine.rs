@@ -1,0 +1,10 @@
+//! The pure state machine: books, matching, risk, and the one function that changes them.
+
+pub mod book;
+pub(crate) mod index;
+pub mod matching;
+pub mod risk;
+pub(crate) mod slab;
+pub(crate) mod state;
+pub(crate) mod symbol_index;
+mod usual;

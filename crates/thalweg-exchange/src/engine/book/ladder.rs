@@ -1,0 +1,387 @@
+//! The price levels of both sides: a window of ticks around the best prices, and sorted lists
+//! for the rest.
+//!
+//! *State*: a bid and an ask never rest at one price but in an auction, while there is no window,
+//! so both sides share it; its levels are the first slots of the nodes, a map tells which have
+//! orders. Levels outside it are nodes like orders, found through a list per side (`far`). *Rules*:
+//! (1) a tick is occupied exactly while its level has orders; a far level exists exactly while it
+//! has orders; (2) no far level has a price of the window; (3) the book is never crossed: whatever
+//! could match has matched before an order is appended, but in an auction; (4) `bound` of a side is
+//! no worse than its best key, and every order of the other side is beyond it; `far_best` is the
+//! least far key, or [`NO_KEY`].
+//!
+//! *Why a bound and not the best price*: nobody but a taker needs the best price, and most orders
+//! do not take. Whoever does not reach the bound does not reach the best price either; who reaches
+//! it looks for the best price, which then is the bound. So a level that is left empty costs
+//! nothing, and no branch asks whether it was the best. By (4), all that rests between a bound and
+//! the best price of its side is nothing, so the search may read the map of both sides.
+//!
+//! *Keys*: `price ^ mask(side)` sorts each side's best price first without a branch or overflow. A
+//! price may be as extreme as `NO_KEY` stands for, so that key is looked at twice.
+//!
+//! When and how the window moves: `window.rs`.
+
+mod best;
+mod far;
+mod spot;
+mod view;
+mod window;
+
+use super::node::{NONE, Node, Nodes};
+use super::occupancy::{NO_TICK, Occupancy};
+use super::owners::Owners;
+use crate::command::Action;
+use far::Far;
+
+/// The key of no price, and of the last one.
+pub(super) const NO_KEY: i64 = i64::MAX;
+
+/// Turns prices into keys and back.
+#[inline]
+pub(super) const fn mask(side: Action) -> i64 {
+    -(side as i64)
+}
+
+/// The levels of both sides, and the nodes that they and the orders are.
+#[derive(Clone, Debug)]
+pub(super) struct Ladder {
+    pub(super) nodes: Nodes,
+    /// The price of tick 0.
+    base: i64,
+    occupied: Occupancy,
+    /// The price of tick 0 when the window has moved, if it does.
+    target: i64,
+    /// A tick that was occupied when it was looked at.
+    seen: u32,
+    bound: [i64; 2],
+    far: [Far; 2],
+    far_best: [i64; 2],
+    /// Far commands to go before the window may move.
+    patience: u32,
+    /// How often they went.
+    impatience: u32,
+    /// The nodes of a wide window, while they are made.
+    wide: Option<Box<Nodes>>,
+    /// Whose orders rest, once somebody asked.
+    pub(super) owners: Option<Box<Owners>>,
+    /// True while there is no window, since the book may be crossed.
+    is_shut: bool,
+    /// True while the window leaves its old place.
+    is_leaving: bool,
+}
+
+impl Ladder {
+    pub(super) const fn new() -> Self {
+        Self {
+            nodes: Nodes::new(),
+            base: 0,
+            occupied: Occupancy::closed(),
+            target: 0,
+            seen: NO_TICK,
+            bound: [NO_KEY; 2],
+            far: [Far::new(), Far::new()],
+            far_best: [NO_KEY; 2],
+            patience: 0,
+            impatience: 0,
+            wide: None,
+            owners: None,
+            is_shut: false,
+            is_leaving: false,
+        }
+    }
+
+    /// The distance of a price from tick 0: a tick of the window if below its width.
+    #[inline]
+    const fn offset(&self, price: i64) -> u64 {
+        price.wrapping_sub(self.base).cast_unsigned()
+    }
+
+    /// The slot of the level of a price in the window.
+    #[inline]
+    pub(super) fn window_level(&self, price: i64) -> Option<u32> {
+        let offset = self.offset(price);
+        (offset < self.occupied.width()).then_some(offset as u32)
+    }
+
+    /// The slot of the level of a price at which something rests.
+    #[inline]
+    pub(super) fn level_of(&self, side: Action, price: i64) -> u32 {
+        let offset = self.offset(price);
+        if offset < self.occupied.width() {
+            offset as u32
+        } else {
+            self.far_level_of(side, price)
+        }
+    }
+
+    #[cold]
+    fn far_level_of(&self, side: Action, price: i64) -> u32 {
+        let key = price ^ mask(side);
+        self.far[side as usize].get(key).unwrap_or(NONE)
+    }
+
+    /// The slot of the level with this key, if that side has one.
+    pub(super) fn level_at(&self, side: Action, key: i64) -> Option<u32> {
+        let level = self.level_of(side, key ^ mask(side));
+        if level == NONE || self.nodes[level].tag == 0 {
+            return None;
+        }
+        // Only of the last key it is not certain whose it is.
+        let head = self.nodes[level].next;
+        (self.nodes[head].action == side).then_some(level)
+    }
+
+    /// Puts an order at the end of the queue of its price.
+    #[inline]
+    pub(super) fn append(&mut self, slot: u32) {
+        let Node {
+            price,
+            left,
+            action: side,
+            ..
+        } = self.nodes[slot];
+        let offset = self.offset(price);
+        if offset < self.occupied.width() {
+            let level = offset as u32;
+            self.occupied.insert(level);
+            self.link(slot, level, left);
+            let bound = &mut self.bound[side as usize];
+            *bound = (*bound).min(price ^ mask(side));
+        } else {
+            self.append_far(slot);
+        }
+    }
+
+    #[inline]
+    fn link(&mut self, slot: u32, level: u32, left: i64) {
+        let nodes = self.nodes.as_mut_slice();
+        let queue = &mut nodes[level as usize];
+        queue.left += left;
+        queue.tag += 1;
+        let last = std::mem::replace(&mut queue.previous, slot);
+        nodes[last as usize].next = slot;
+        let order = &mut nodes[slot as usize];
+        order.previous = last;
+        order.next = level;
+        if let Some(owners) = &mut self.owners {
+            owners.note_queued(slot, order.uid);
+        }
+    }
+
+    #[cold]
+    fn append_far(&mut self, slot: u32) {
+        let Node {
+            price,
+            left,
+            action: side,
+            ..
+        } = self.nodes[slot];
+        if self.occupied.width() == 0 && !self.is_shut {
+            // The first order of all: there are no levels yet.
+            self.occupied.set_width(self.nodes.levels());
+            self.base = self.base_around(price);
+            self.append(slot);
+            return;
+        }
+        let key = price ^ mask(side);
+        let level = self.far_level_of(side, price);
+        let level = if level == NONE {
+            self.add_far(side, price)
+        } else {
+            level
+        };
+        self.link(slot, level, left);
+        let bound = &mut self.bound[side as usize];
+        *bound = (*bound).min(key);
+        self.patience = self.patience.saturating_sub(1);
+        if self.is_shut {
+            return;
+        }
+        if self.is_on_its_way() {
+            self.go_on();
+        } else if self.patience == 0 || self.window_is_empty() {
+            self.consider_moving();
+        }
+    }
+
+    /// Looks first where something was the last time.
+    fn window_is_empty(&mut self) -> bool {
+        if self.occupied.has(self.seen.into()) {
+            return false;
+        }
+        self.seen = self.occupied.from(0);
+        self.seen == NO_TICK
+    }
+
+    /// Makes a far level without orders.
+    fn add_far(&mut self, side: Action, price: i64) -> u32 {
+        let key = price ^ mask(side);
+        let level = self.nodes.insert(Node::level(NONE, price));
+        self.nodes[level] = Node::level(level, price);
+        self.far[side as usize].insert(key, level);
+        let best = &mut self.far_best[side as usize];
+        *best = (*best).min(key);
+        level
+    }
+
+    fn remove_far(&mut self, side: Action, key: i64, level: u32) {
+        self.far[side as usize].remove(key);
+        self.nodes.free(level);
+        if self.far_best[side as usize] == key {
+            let first = self.far[side as usize].first();
+            self.far_best[side as usize] = first.map_or(NO_KEY, |(key, _)| key);
+        }
+    }
+
+    /// Takes an order out of its queue, with what is left of its size. The links and `left` of the
+    /// order keep their values.
+    #[inline(always)]
+    pub(super) fn unlink(&mut self, slot: u32) {
+        let nodes = self.nodes.as_mut_slice();
+        let Node {
+            previous,
+            next,
+            left,
+            price,
+            action: side,
+            ..
+        } = nodes[slot as usize];
+        nodes[previous as usize].next = next;
+        nodes[next as usize].previous = previous;
+        let at = price.wrapping_sub(self.base) as usize;
+        let Some(tick) = self.occupied.as_mut_slice().get_mut(at) else {
+            return self.unlink_far(left, (price, side));
+        };
+        let queue = &mut nodes[at];
+        queue.left -= left;
+        queue.tag -= 1;
+        *tick = u8::from(queue.tag != 0);
+    }
+
+    /// The same, and gives the slot back. The order keeps all but its links.
+    #[inline(always)]
+    pub(super) fn remove(&mut self, slot: u32) {
+        let (nodes, free) = self.nodes.with_free();
+        let order = &mut nodes[slot as usize];
+        let Node {
+            uid,
+            previous,
+            next,
+            left,
+            price,
+            action: side,
+            ..
+        } = *order;
+        order.next = std::mem::replace(free, slot);
+        nodes[previous as usize].next = next;
+        nodes[next as usize].previous = previous;
+        if let Some(owners) = &mut self.owners {
+            owners.note_gone(slot, uid);
+        }
+        let at = price.wrapping_sub(self.base) as usize;
+        let Some(tick) = self.occupied.as_mut_slice().get_mut(at) else {
+            return self.unlink_far(left, (price, side));
+        };
+        let queue = &mut nodes[at];
+        queue.left -= left;
+        queue.tag -= 1;
+        *tick = u8::from(queue.tag != 0);
+    }
+
+    /// Takes an order off a far level, after its neighbours were linked to each other.
+    #[cold]
+    #[inline(never)]
+    fn unlink_far(&mut self, left: i64, (price, side): (i64, Action)) {
+        let level = self.far_level_of(side, price);
+        let queue = &mut self.nodes[level];
+        queue.left -= left;
+        queue.tag -= 1;
+        if queue.tag == 0 {
+            self.close(level, price, side);
+        }
+    }
+
+    /// Takes the first orders out of a level's queue, `gone` of them, before the order `first`, or
+    /// the level itself, and gives their slots back. `taken`: the lots that the level has less.
+    #[inline(always)]
+    pub(super) fn cut(
+        &mut self,
+        level: u32,
+        (first, gone): (u32, u32),
+        taken: i64,
+        (price, side): (i64, Action),
+    ) {
+        let (nodes, free) = self.nodes.with_free();
+        let queue = &mut nodes[level as usize];
+        queue.left -= taken;
+        if gone == 0 {
+            return;
+        }
+        queue.tag -= gone;
+        let is_empty = queue.tag == 0;
+        let head = std::mem::replace(&mut queue.next, first);
+        let last = std::mem::replace(&mut nodes[first as usize].previous, level);
+        // They are linked already, and free slots are linked in the same way.
+        nodes[last as usize].next = std::mem::replace(free, head);
+        if is_empty {
+            self.close(level, price, side);
+        }
+    }
+
+    /// Puts an order at the end of the queue of another price, which it must not cross. False,
+    /// and nothing done, where a level is outside the window.
+    ///
+    /// The most frequent command of all, so without branches on what cannot be foreseen: the side,
+    /// and whether a level is left empty.
+    #[inline(always)]
+    pub(super) fn shift(&mut self, slot: u32, price: i64) -> bool {
+        let ticks = self.occupied.as_mut_slice();
+        let nodes = self.nodes.as_mut_slice();
+        let order = &mut nodes[slot as usize];
+        let from = order.price.wrapping_sub(self.base) as usize;
+        let to = price.wrapping_sub(self.base) as usize;
+        if from >= ticks.len() || to >= ticks.len() {
+            return false;
+        }
+        let Node {
+            left,
+            previous,
+            next,
+            action: side,
+            ..
+        } = *order;
+        order.price = price;
+        nodes[previous as usize].next = next;
+        nodes[next as usize].previous = previous;
+        let queue = &mut nodes[from];
+        queue.left -= left;
+        queue.tag -= 1;
+        ticks[from] = u8::from(queue.tag != 0);
+        ticks[to] = 1;
+        let queue = &mut nodes[to];
+        queue.left += left;
+        queue.tag += 1;
+        let last = std::mem::replace(&mut queue.previous, slot);
+        nodes[last as usize].next = slot;
+        let order = &mut nodes[slot as usize];
+        order.previous = last;
+        order.next = to as u32;
+        if let Some(owners) = &mut self.owners {
+            owners.note_queued(slot, order.uid);
+        }
+        let bound = &mut self.bound[side as usize];
+        *bound = (*bound).min(price ^ mask(side));
+        true
+    }
+
+    /// Forgets a level that has no orders any more.
+    #[inline]
+    fn close(&mut self, level: u32, price: i64, side: Action) {
+        if level < self.nodes.levels() {
+            self.occupied.remove(level);
+        } else {
+            self.remove_far(side, price ^ mask(side), level);
+            self.patience = self.patience.saturating_sub(1);
+        }
+    }
+}

@@ -1,0 +1,71 @@
+//! Many orders leave a book at once, by a command that names none of them.
+
+use super::Book;
+use crate::command::Action;
+use crate::command::OrderFlags;
+use crate::event::{Events, Removal};
+use crate::ids::UserId;
+
+impl Book {
+    /// Takes out the orders of covered futures that are priced outside a band, resting and waiting
+    /// ones, in the order of [`remove_all`](Self::remove_all).
+    pub(crate) fn remove_outside(&mut self, (low, high): (i64, i64), events: &mut Events) {
+        let is_outside = |price: i64| price < low || price > high;
+        let why = Removal::OutsideBand;
+        self.remove_resting(why, events, is_outside);
+        // The worst price of a market order may be outside.
+        self.remove_all_waiting(why, events, |place| {
+            place.order_type.has_limit() && is_outside(place.price)
+        });
+        self.tidy();
+    }
+
+    /// Takes out every order: asks, then bids, each best price first, then in order of time.
+    /// Nothing waits or rests afterwards.
+    ///
+    /// Cost: looks up each order, and tells each: no part of it can wait for a later command.
+    pub(crate) fn remove_all(&mut self, why: Removal, events: &mut Events) {
+        self.remove_resting(why, events, |_| true);
+        self.remove_all_waiting(why, events, |_| true);
+        self.tidy();
+    }
+
+    /// Takes out the orders of `uid` whose flags are meant, in the same order as all would go.
+    ///
+    /// Cost: those orders, sorted, whoever else has how many; the first time, a look at every
+    /// order. Where ids are not per user, a look at every order that waits.
+    pub(crate) fn remove_of(
+        &mut self,
+        uid: UserId,
+        why: Removal,
+        events: &mut Events,
+        is_meant: impl Fn(OrderFlags) -> bool,
+    ) {
+        self.keep_owners();
+        for slot in self.slots_of(uid) {
+            if is_meant(self.ladder.nodes[slot].flags) {
+                self.remove(slot, why, events);
+            }
+        }
+        self.remove_waiting_of(uid, why, events, is_meant);
+        self.tidy();
+    }
+
+    /// Takes out the resting orders that `is_meant`, by price.
+    pub(super) fn remove_resting(
+        &mut self,
+        why: Removal,
+        events: &mut Events,
+        is_meant: impl Fn(i64) -> bool,
+    ) {
+        let mut slots = Vec::new();
+        for side in [Action::Ask, Action::Bid] {
+            let resting = self.ladder.slots(side);
+            slots.extend(resting.filter(|&slot| is_meant(self.ladder.nodes[slot].price)));
+        }
+        events.reserve_exact(slots.len());
+        for slot in slots {
+            self.remove(slot, why, events);
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! Orders that wait outside the book until a trade reaches their trigger price.
+//!
+//! *Which trades count*: the symbol's last one before the order was placed, and all after it. So an
+//! order whose trigger is passed already is triggered at once. (By
+//! [`Rules::trigger_passed_stops`]; else only trades after it was placed count.)
+//!
+//! *The price band*: an order that is triggered while its price is outside the band then in force
+//! is not executed but removed, with [`Removal::OutsideBand`].
+//!
+//! *When and in which order*: the command that trades finishes its own chain of events first. Then
+//! its trades are gone through as they happened, and each sends off the orders that it reaches:
+//! asks first, then bids, each the trigger that is reached first before those beyond it, then in
+//! order of arrival. They are executed one after another, each told by an
+//! [`Event::Triggered`] with its own rejects and trades behind it, and its trades send off further
+//! ones, at the end of the line. No order begins to wait meanwhile, so each waiting order is
+//! executed once at most, and the line ends.
+//!
+//! *Ids*: a resting and a waiting order of one symbol (and one user, where ids are per user) never
+//! share one. A stop order whose id rests or waits already is rejected whole, and any order whose
+//! id waits is rejected like one whose id rests. So a waiting order has a node of its own and is in
+//! the book's index: nobody who looks for a vacant id looks twice.
+//!
+//! *Commands on a waiting order*: cancel and reduce find it where no resting order has the id, and
+//! tell an [`Event::Removed`]; a move does not.
+
+use std::collections::{BTreeMap, VecDeque};
+
+use super::Book;
+use super::aside::WAITS;
+use super::entering::reject;
+use super::ladder::mask;
+use super::node::Node;
+use crate::command::{Action, Place};
+use crate::command::{ConditionalOrder, OrderFlags};
+use crate::engine::index::OrderKey;
+use crate::event::{Event, Events, RejectReason, Removal, UserHint};
+use crate::ids::{OrderId, UserId};
+use crate::result_code::ResultCode;
+use crate::rules::Rules;
+
+/// A stop order.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Waiting {
+    order: ConditionalOrder,
+    trigger: i64,
+    user: UserHint,
+    arrival: u64,
+    slot: u32,
+}
+
+impl Waiting {
+    /// Where it is in its side's tree: what is reached first comes first.
+    fn key(&self) -> (i64, u64) {
+        (self.trigger ^ mask(self.side().opposite()), self.arrival)
+    }
+
+    const fn side(&self) -> Action {
+        self.order.place.action
+    }
+
+    /// Tells that `size` of its lots are gone; `left` are not.
+    fn tell_removed(&self, (size, left): (i64, i64), why: Removal, events: &mut Events) {
+        let place = &self.order.place;
+        events.push(Event::Removed {
+            symbol: place.symbol,
+            order: place.order_id,
+            uid: place.uid,
+            action: place.action,
+            price: place.price,
+            size,
+            left,
+            filled: 0,
+            bidder_hold_price: place.reserve_price,
+            why,
+        });
+    }
+}
+
+/// The stop orders of a symbol.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Stops {
+    waiting: BTreeMap<OrderKey, Waiting>,
+    /// Per side, by trigger and arrival.
+    triggers: [BTreeMap<(i64, u64), OrderKey>; 2],
+    /// Reached by a trade of the command under way, and not executed yet.
+    line: VecDeque<Waiting>,
+}
+
+impl Stops {
+    pub(super) fn is_empty(&self) -> bool {
+        self.waiting.is_empty()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.waiting.len()
+    }
+
+    fn insert(&mut self, order: OrderKey, waiting: Waiting) {
+        self.triggers[waiting.side() as usize].insert(waiting.key(), order);
+        self.waiting.insert(order, waiting);
+    }
+
+    fn remove(&mut self, order: OrderKey) -> Option<Waiting> {
+        let waiting = self.waiting.remove(&order)?;
+        self.triggers[waiting.side() as usize].remove(&waiting.key());
+        Some(waiting)
+    }
+
+    /// Gives waiting orders other slots.
+    pub(super) fn relocate(&mut self, mut slot_for: impl FnMut(OrderKey, u32) -> u32) {
+        for (&order, waiting) in &mut self.waiting {
+            waiting.slot = slot_for(order, waiting.slot);
+        }
+    }
+
+    /// The first order of a side that a trade at this price reaches.
+    fn reached(&self, side: Action, price: i64) -> Option<OrderKey> {
+        let reached = price ^ mask(side.opposite());
+        let (&(key, _), &order) = self.triggers[side as usize].first_key_value()?;
+        (key <= reached).then_some(order)
+    }
+
+    /// Whether a trade at this price reaches any.
+    fn is_reached(&self, price: i64) -> bool {
+        let mut sides = [Action::Ask, Action::Bid].into_iter();
+        sides.any(|side| self.reached(side, price).is_some())
+    }
+
+    /// The waiting orders: asks, then bids, each what is reached first before the others.
+    fn iter(&self) -> impl Iterator<Item = &Waiting> {
+        let orders = self.triggers.iter().flat_map(BTreeMap::values);
+        orders.filter_map(|order| self.waiting.get(order))
+    }
+}
+
+impl Book {
+    /// Lets a stop order wait, or rejects it.
+    pub(super) fn wait(
+        &mut self,
+        order: &ConditionalOrder,
+        (trigger, user): (i64, UserHint),
+        rules: &Rules,
+        events: &mut Events,
+    ) -> ResultCode {
+        let place = &order.place;
+        let id = self.key(place.uid, place.order_id);
+        let Some(vacancy) = self.vacancy(id) else {
+            let why = RejectReason::DuplicateId;
+            return reject(place, place.size, why, (events.len(), rules), events);
+        };
+        let slot = self.ladder.nodes.insert(Node {
+            marks: WAITS,
+            ..Node::new(place, user)
+        });
+        self.index.fill(vacancy, slot);
+        let aside = self.aside_mut();
+        let arrival = aside.next_arrival();
+        aside.note_expiry(order.good_till, arrival, id);
+        let waiting = Waiting {
+            order: *order,
+            trigger,
+            user,
+            arrival,
+            slot,
+        };
+        aside.stops.insert(id, waiting);
+        self.widen_if_used();
+        ResultCode::Success
+    }
+
+    /// Takes out a waiting order, if it is one, to be executed or not.
+    fn take_waiting(&mut self, order: OrderKey) -> Option<Waiting> {
+        let waiting = self.aside.as_mut()?.stops.remove(order)?;
+        self.index.remove_slot(order, waiting.slot);
+        self.ladder.nodes.free(waiting.slot);
+        Some(waiting)
+    }
+
+    /// Sends off the orders that a trade at this price reaches.
+    fn reach(&mut self, price: i64) {
+        for side in [Action::Ask, Action::Bid] {
+            while let Some(aside) = &self.aside
+                && let Some(order) = aside.stops.reached(side, price)
+            {
+                let waiting = self.take_waiting(order);
+                self.aside_mut().stops.line.extend(waiting);
+            }
+        }
+    }
+
+    /// Sends off the orders whose trigger the last trade has passed.
+    pub(super) fn reach_last(&mut self) {
+        if let Some(price) = self.last {
+            self.reach(price);
+        }
+    }
+
+    /// Executes the stop orders that the trades from the event `first` on reach, and those that
+    /// theirs reach. The end of a command that may trade: gives up what is kept beside the book if
+    /// there is nothing in it.
+    #[inline(always)]
+    pub(super) fn run_stops(&mut self, first: usize, rules: &Rules, events: &mut Events) {
+        if self.aside.is_some() {
+            self.run_stops_aside(first, rules, events);
+        }
+    }
+
+    #[inline(never)]
+    fn run_stops_aside(&mut self, mut seen: usize, rules: &Rules, events: &mut Events) {
+        while let Some(aside) = &self.aside {
+            let stops = &aside.stops;
+            let price = |event: &Event| match *event {
+                Event::Trade { price, .. } => Some(price),
+                _ => None,
+            };
+            // These are of one taker, so what is reached is reached by the first or the last.
+            let mut prices = events[seen..].iter().filter_map(price);
+            let ends = [prices.next(), prices.next_back()];
+            if ends
+                .into_iter()
+                .flatten()
+                .any(|price| stops.is_reached(price))
+            {
+                events[seen..]
+                    .iter()
+                    .filter_map(price)
+                    .for_each(|price| self.reach(price));
+            }
+            seen = events.len();
+            let Some(next) = self.aside_mut().stops.line.pop_front() else {
+                break;
+            };
+            self.execute_stop(&next, rules, events);
+        }
+        self.tidy();
+    }
+
+    /// Executes the stop order that has just begun to wait, if its trigger is passed: no other can
+    /// be in the line. One that is rejected whole is refused as if it had no trigger.
+    pub(super) fn act_at_once(&mut self, rules: &Rules, events: &mut Events) -> ResultCode {
+        let first = events.len();
+        let Some(next) = self.aside_mut().stops.line.pop_front() else {
+            return ResultCode::Success;
+        };
+        let result = self.execute_stop(&next, rules, events);
+        if result.is_refusal() {
+            events.remove(first);
+        }
+        result
+    }
+
+    /// Says how it ends.
+    #[cold]
+    fn execute_stop(&mut self, next: &Waiting, rules: &Rules, events: &mut Events) -> ResultCode {
+        let good_till = next.order.good_till;
+        self.aside_mut().forget_expiry(good_till, next.arrival);
+        let place = &next.order.place;
+        let (low, high) = self.band;
+        if place.order_type.has_limit() && !(low..=high).contains(&place.price) {
+            next.tell_removed((place.size, 0), Removal::OutsideBand, events);
+            return ResultCode::Success;
+        }
+        events.push(Event::Triggered {
+            order: place.order_id,
+            uid: place.uid,
+            user: next.user,
+            action: place.action,
+            price: place.price,
+            size: place.size,
+            bidder_hold_price: place.reserve_price,
+        });
+        let origin = (next.user, Some(next.arrival));
+        self.enter_with(&next.order, origin, rules, events)
+    }
+
+    /// Takes `by` lots off the waiting order of a slot; all of them, or more, cancel it.
+    #[cold]
+    pub(super) fn reduce_waiting(&mut self, slot: u32, by: i64, events: &mut Events) -> ResultCode {
+        let order = self.key_at(slot);
+        let stops = &mut self.aside_mut().stops;
+        let Some(waiting) = stops.waiting.get_mut(&order) else {
+            return ResultCode::MatchingUnknownOrderId;
+        };
+        let size = &mut waiting.order.place.size;
+        if by < *size {
+            *size -= by;
+            let left = *size;
+            waiting.tell_removed((by, left), Removal::Reduced, events);
+        } else {
+            self.remove_waiting(order, Removal::Cancelled, events);
+            self.tidy();
+        }
+        ResultCode::Success
+    }
+
+    /// Takes a waiting order out, if it is one, and tells why.
+    pub(super) fn remove_waiting(&mut self, order: OrderKey, why: Removal, events: &mut Events) {
+        if let Some(waiting) = self.take_waiting(order) {
+            let good_till = waiting.order.good_till;
+            self.aside_mut().forget_expiry(good_till, waiting.arrival);
+            waiting.tell_removed((waiting.order.place.size, 0), why, events);
+        }
+    }
+
+    /// Takes out the waiting orders that `is_meant`, as [`waiting`](Self::waiting) gives them.
+    pub(super) fn remove_all_waiting(
+        &mut self,
+        why: Removal,
+        events: &mut Events,
+        is_meant: impl Fn(&Place) -> bool,
+    ) {
+        let places = self.waiting().map(|order| &order.place);
+        let wanted = places.filter(|place| is_meant(place));
+        let key = |place: &Place| self.key(place.uid, place.order_id);
+        let orders: Vec<OrderKey> = wanted.map(key).collect();
+        for order in orders {
+            self.remove_waiting(order, why, events);
+        }
+    }
+
+    /// Takes out the waiting orders of one owner whose flags are meant, in the same order.
+    pub(super) fn remove_waiting_of(
+        &mut self,
+        uid: UserId,
+        why: Removal,
+        events: &mut Events,
+        is_meant: impl Fn(OrderFlags) -> bool,
+    ) {
+        let waiting = self.waiting_of(uid).into_iter();
+        let wanted = waiting.filter(|order| is_meant(order.place.flags));
+        let ids: Vec<OrderId> = wanted.map(|order| order.place.order_id).collect();
+        for id in ids {
+            self.remove_waiting(self.key(uid, id), why, events);
+        }
+    }
+
+    /// The waiting orders of one owner, in the order of [`waiting`](Self::waiting). Cost: those
+    /// orders, sorted; where ids are not per user, a look at every order that waits.
+    pub(crate) fn waiting_of(&self, uid: UserId) -> Vec<&ConditionalOrder> {
+        let [first, last] = [i64::MIN, i64::MAX].map(|id| self.key(uid, OrderId(id)));
+        let stops = self.aside.iter().map(|aside| &aside.stops.waiting);
+        let orders = stops.flat_map(|waiting| waiting.range(first..=last));
+        let mut wanted: Vec<&Waiting> = orders.map(|(_, waiting)| waiting).collect();
+        wanted.retain(|waiting| waiting.order.place.uid == uid);
+        wanted.sort_unstable_by_key(|waiting| (waiting.side(), waiting.key()));
+        wanted.iter().map(|waiting| &waiting.order).collect()
+    }
+
+    /// The stop orders that wait: asks, then bids, each what is reached first before the others,
+    /// then in order of arrival.
+    pub fn waiting(&self) -> impl Iterator<Item = &ConditionalOrder> {
+        let stops = self.aside.iter().flat_map(|aside| aside.stops.iter());
+        stops.map(|waiting| &waiting.order)
+    }
+}

@@ -1,0 +1,278 @@
+//! A taker meets the opposite side: best price first, then time, at the maker's price.
+//!
+//! One loop for all: makers that are plain, met by a taker that looks at nobody, are taken in a row
+//! and leave their level together; any other is met alone (`careful`).
+
+use super::Book;
+use super::ladder::{NO_KEY, mask};
+use super::node::Node;
+use crate::command::{Action, OrderType, Place};
+use crate::command::{OrderFlags, SelfTrade};
+use crate::event::{Event, Events, RejectReason};
+use crate::ids::{OrderId, UserId};
+use crate::rules::Rules;
+
+/// What matching needs to know of the order that takes, and what became of it.
+pub(super) struct Taker {
+    pub(super) uid: UserId,
+    pub(super) flags: OrderFlags,
+    pub(super) action: Action,
+    /// The worst key of the opposite side that it takes.
+    pub(super) limit: i64,
+    pub(super) left: i64,
+    /// Lots that it lost to own orders, which lost as many.
+    pub(super) dropped: i64,
+    pub(super) reserve_price: i64,
+    pub(super) budget: Option<Budget>,
+    /// True where it met an order of its owner, and what is left of it must go.
+    pub(super) is_cut: bool,
+}
+
+impl Taker {
+    /// A new order that takes up to a key.
+    #[inline(always)]
+    pub(super) fn new(place: &Place, limit: i64, rules: &Rules) -> Self {
+        let is_budget = place.order_type == OrderType::IocBudget;
+        Self {
+            uid: place.uid,
+            flags: place.flags,
+            action: place.action,
+            limit,
+            left: place.size,
+            dropped: 0,
+            reserve_price: place.reserve_price,
+            budget: is_budget.then(|| Budget::new(place, rules)),
+            is_cut: false,
+        }
+    }
+
+    /// A resting order with all its lots and so many more, which is in no queue.
+    pub(super) fn moved(order: &Node, lots: i64) -> Self {
+        Self {
+            uid: UserId(order.uid),
+            flags: order.flags,
+            action: order.action,
+            limit: order.price ^ mask(order.action.opposite()),
+            left: lots,
+            dropped: 0,
+            reserve_price: order.reserve_price,
+            budget: None,
+            is_cut: false,
+        }
+    }
+
+    /// Whether each maker must be looked at.
+    #[inline(always)]
+    fn looks(&self) -> bool {
+        self.flags.self_trade() != SelfTrade::Allow || self.budget.is_some()
+    }
+
+    /// Tells that it takes lots of a maker, and how many are left of both.
+    #[inline(always)]
+    pub(super) fn trade(
+        &self,
+        maker: &Node,
+        (price, size): (i64, i64),
+        (maker_left, left): (i64, i64),
+    ) -> Event {
+        Event::Trade {
+            price,
+            size,
+            maker_order: OrderId(maker.id),
+            maker_uid: UserId(maker.uid),
+            maker_user: maker.user(),
+            maker_filled: maker.filled + size,
+            maker_left,
+            maker_completed: maker_left == 0,
+            taker_completed: left == 0,
+            bidder_hold_price: match self.action {
+                Action::Bid => self.reserve_price,
+                Action::Ask => maker.reserve_price,
+            },
+            taker_action: self.action,
+        }
+    }
+}
+
+/// What a budget allows of the order that has it, as it takes.
+#[derive(Clone, Copy)]
+pub(super) enum Budget {
+    /// So much may still be spent.
+    Cap(i128),
+    /// What is sold must bring in its share of a budget for a whole size.
+    Floor {
+        budget: i64,
+        size: i64,
+        /// What was brought in beyond that share so far, times the size.
+        surplus: i128,
+    },
+}
+
+impl Budget {
+    pub(super) const fn new(place: &Place, rules: &Rules) -> Self {
+        match place.action {
+            Action::Ask if rules.bound_budgets => Self::Floor {
+                budget: place.price,
+                size: place.size,
+                surplus: 0,
+            },
+            _ => Self::Cap(place.price as i128),
+        }
+    }
+
+    /// How many of `lots` may be taken at `price`; notes them as taken.
+    pub(super) fn spend(&mut self, price: i64, lots: i64) -> i64 {
+        match self {
+            Self::Cap(left) => {
+                if *left < 0 {
+                    return 0;
+                }
+                let covered = if price <= 0 {
+                    lots
+                } else {
+                    i64::try_from(*left / i128::from(price)).map_or(lots, |most| most.min(lots))
+                };
+                *left = left.saturating_sub(i128::from(covered) * i128::from(price));
+                covered
+            }
+            Self::Floor {
+                budget,
+                size,
+                surplus,
+            } => {
+                let value = i128::from(price) * i128::from(*size);
+                let missing = i128::from(*budget) - value;
+                let mut sold = lots;
+                if missing > 0 {
+                    // A surplus stays above zero.
+                    sold = i64::try_from(*surplus / missing).map_or(lots, |most| most.min(lots));
+                }
+                *surplus = surplus.saturating_sub(i128::from(sold).saturating_mul(missing));
+                sold
+            }
+        }
+    }
+}
+
+impl Book {
+    pub(crate) const fn set_band(&mut self, band: (i64, i64)) {
+        self.band = band;
+    }
+
+    pub(crate) const fn set_protection(&mut self, ticks: i64) {
+        self.protection = ticks;
+    }
+
+    /// The worst key of the opposite side that a market order takes: no worse than its own price,
+    /// the band and the best price with the protection.
+    #[cold]
+    pub(super) fn market_limit(&self, place: &Place) -> i64 {
+        let side = place.action.opposite();
+        let (low, high) = self.band;
+        let worst = match place.action {
+            Action::Bid => high.min(place.price),
+            Action::Ask => low.max(place.price),
+        };
+        let best = self.ladder.best_key(side);
+        (worst ^ mask(side)).min(best.saturating_add(self.protection))
+    }
+
+    /// The worst key of the opposite side that a budget order takes: inside the band, and no lot
+    /// is sold that would not bring in its fee.
+    pub(super) fn budget_limit(&self, place: &Place, rules: &Rules) -> i64 {
+        if !rules.bound_budgets {
+            return NO_KEY;
+        }
+        let (low, high) = self.band;
+        let worst = match place.action {
+            Action::Bid => high,
+            Action::Ask if self.is_futures() => low,
+            Action::Ask => low.max(self.spec.lowest_ask()),
+        };
+        worst ^ mask(place.action.opposite())
+    }
+
+    /// Why an order that has a budget takes no more.
+    #[cold]
+    pub(super) fn why_budget_ended(&mut self, place: &Place, rules: &Rules) -> RejectReason {
+        let side = place.action.opposite();
+        let limit = self.budget_limit(place, rules);
+        let best = self.ladder.find_best_price(side);
+        if best.is_some_and(|price| price ^ mask(side) <= limit) {
+            RejectReason::Budget
+        } else {
+            RejectReason::ImmediateOrCancel
+        }
+    }
+
+    /// Lets an order take what it can; in an auction, nothing.
+    pub(super) fn take(&mut self, taker: &mut Taker, events: &mut Events) {
+        if self.is_auction() {
+            return;
+        }
+        let side = taker.action.opposite();
+        let looks = taker.looks();
+        while taker.left != 0 {
+            let key = self.ladder.find_best_key(side);
+            if key > taker.limit || key == NO_KEY && self.ladder.level_at(side, key).is_none() {
+                break;
+            }
+            let price = key ^ mask(side);
+            let level = self.ladder.level_of(side, price);
+            let all = taker.left;
+            let first = self.ladder.nodes[level].next;
+            let (mut slot, mut gone, mut left) = (first, 0, all);
+            let mut is_plain = true;
+            while left != 0 && slot != level {
+                let maker = &mut self.ladder.nodes[slot];
+                is_plain = maker.marks == 0 && !looks;
+                if !is_plain {
+                    break;
+                }
+                if maker.left > left {
+                    maker.left -= left;
+                    events.push_with(|| taker.trade(maker, (price, left), (maker.left, 0)));
+                    maker.filled += left;
+                    left = 0;
+                    break;
+                }
+                let size = maker.left;
+                left -= size;
+                events.push_with(|| taker.trade(maker, (price, size), (0, left)));
+                self.index.remove_slot(maker.key(self.owners), slot);
+                if let Some(owners) = &mut self.ladder.owners {
+                    owners.note_gone(slot, maker.uid);
+                }
+                gone += 1;
+                slot = maker.next;
+            }
+            let taken = all - left;
+            self.ladder.cut(level, (slot, gone), taken, (price, side));
+            taker.left = left;
+            if taken != 0 {
+                self.last = Some(price);
+            }
+            if left != 0 && !is_plain && !self.meet(taker, (slot, price), events) {
+                break;
+            }
+        }
+    }
+
+    /// What `size` lots cost over the levels of a side up to a key, or `None` where there are not
+    /// enough.
+    ///
+    /// Cost: one step per level. In 128 bits, and saturating.
+    pub(super) fn plain_cost(&self, side: Action, limit: i64, mut size: i64) -> Option<i128> {
+        let mut cost = 0_i128;
+        let levels = self.levels(side, usize::MAX);
+        for level in levels.take_while(|level| level.price ^ mask(side) <= limit) {
+            let value = |lots: i64| i128::from(lots) * i128::from(level.price);
+            if size <= level.volume {
+                return Some(cost.saturating_add(value(size)));
+            }
+            size -= level.volume;
+            cost = cost.saturating_add(value(level.volume));
+        }
+        None
+    }
+}

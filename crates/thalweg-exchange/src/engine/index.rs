@@ -1,0 +1,466 @@
+//! From an id to the slot where the thing lives.
+//!
+//! *State*: an open-addressing table, linear probing, little more than half full at most. A place
+//! holds a slot and 32 bits of the key's hash; the key stays in the thing itself and is read
+//! through the caller's `key_of`, but only where those bits agree, so that a look at a place that
+//! belongs to another key, a removal and growth touch nothing outside the table.
+//! *Why keyed*: ids come from clients. The hash is a folded multiplication with two secret words,
+//! so that nobody can choose ids that collide. The secrets are drawn per table; nothing visible
+//! depends on them, because no result ever follows the order of the table.
+//! *Growing in steps*: from half full on, each insertion makes some places of a table of twice the
+//! size. That takes over when it is whole, and each later insertion brings eight places of the old
+//! one over. Until that is done a key is looked for in both, and what is removed leaves a mark in
+//! the old one. Then the old one's memory goes back in steps, too: each page costs the system time.
+
+mod growing;
+mod key;
+
+use std::marker::PhantomData;
+
+pub use self::key::repeat_secrets;
+use self::key::secrets;
+pub(crate) use self::key::{Key, OrderKey};
+
+/// A place without a slot. Others hold the slot plus one, and above it the hash.
+const EMPTY: u64 = 0;
+/// A place of a table that is being left, whose slot was removed.
+const GONE: u64 = u32::MAX as u64;
+/// What an empty place has for a slot.
+const NOWHERE: u32 = u32::MAX;
+const PLACES_MIN: usize = 16;
+
+/// Maps keys to slot numbers below `u32::MAX - 1`.
+#[derive(Clone, Debug)]
+pub(crate) struct Index<K = i64> {
+    key: PhantomData<K>,
+    secret: [u64; 2],
+    places: Box<[u64]>,
+    len: usize,
+    /// How many keys it takes without growing: half its places, or none while another table is
+    /// being left or given back.
+    limit: usize,
+    /// The table that is being left.
+    old: Option<Box<Old>>,
+    /// With a limit, what there is of the next table; without, what there still is of the last.
+    spare: Vec<u64>,
+}
+
+/// A table that is being left.
+#[derive(Clone, Debug)]
+struct Old {
+    places: Box<[u64]>,
+    /// How many places were brought over. What they hold is in both tables.
+    brought: usize,
+}
+
+/// Where a key that was not found may be put, until anything else is put or removed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Vacancy {
+    place: usize,
+    hash: u32,
+}
+
+/// Where a key was found, until anything is put or removed.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Found {
+    place: usize,
+    pub(crate) slot: u32,
+}
+
+/// An empty place for a key that is not here.
+pub(crate) struct NearVacancy<'i> {
+    place: &'i mut u64,
+    len: &'i mut usize,
+    hash: u32,
+}
+
+impl NearVacancy<'_> {
+    /// Puts the key there.
+    #[inline(always)]
+    pub(crate) const fn fill(self, slot: u32) {
+        debug_assert!(slot < u32::MAX - 1);
+        *self.place = entry(self.hash, slot);
+        *self.len += 1;
+    }
+}
+
+impl<K: Key> Default for Index<K> {
+    fn default() -> Self {
+        Self::with_capacity(0)
+    }
+}
+
+const fn entry(hash: u32, slot: u32) -> u64 {
+    (hash as u64) << 32 | (slot + 1) as u64
+}
+
+const fn hash_in(entry: u64) -> u32 {
+    (entry >> 32) as u32
+}
+
+/// Of a place that is neither empty nor gone.
+const fn slot_in(entry: u64) -> u32 {
+    (entry as u32).wrapping_sub(1)
+}
+
+impl<K: Key> Index<K> {
+    /// An index that takes `keys` keys without growing.
+    pub(crate) fn with_capacity(keys: usize) -> Self {
+        let places = keys.saturating_mul(2).max(PLACES_MIN).next_power_of_two();
+        Self {
+            key: PhantomData,
+            secret: secrets(),
+            places: vec![EMPTY; places].into(),
+            len: 0,
+            limit: places / 2,
+            old: None,
+            spare: Vec::new(),
+        }
+    }
+
+    #[inline]
+    fn hash(&self, key: K) -> u32 {
+        key.hash(self.secret)
+    }
+
+    /// The slot of `key`, if it is here.
+    #[inline]
+    pub(crate) fn find(&self, key: K, key_of: impl Fn(u32) -> K) -> Option<u32> {
+        self.find_by(key, |slot| key_of(slot) == key)
+    }
+
+    /// The same where `is_it` says whether what is in a slot is what is looked for.
+    #[inline]
+    pub(crate) fn find_by(&self, key: K, is_it: impl Fn(u32) -> bool) -> Option<u32> {
+        if let Some(found) = self.near(key, |slot| slot != NOWHERE && is_it(slot)) {
+            return Some(found.slot);
+        }
+        let old = self.old.as_ref()?;
+        old.find(self.hash(key), is_it).map(|(_, slot)| slot)
+    }
+
+    /// The same, with the place; not where the key is in a table that is being left alone. An empty
+    /// place looks like one of a key without hash: `is_it` may be asked of slot `u32::MAX`, where
+    /// nothing is.
+    #[inline(always)]
+    pub(crate) fn near(&self, key: K, is_it: impl Fn(u32) -> bool) -> Option<Found> {
+        let hash = self.hash(key);
+        let mask = self.places.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let entry = self.places[place];
+            if hash_in(entry) == hash && is_it(slot_in(entry)) {
+                let slot = slot_in(entry);
+                return Some(Found { place, slot });
+            }
+            if entry == EMPTY {
+                return None;
+            }
+            place = (place + 1) & mask;
+        }
+    }
+
+    /// Where `key` belongs if it is in its first place, without a look at the thing itself: a hint
+    /// for who will soon ask for it.
+    #[inline]
+    pub(crate) fn guess(&self, key: K) -> Option<u32> {
+        let hash = self.hash(key);
+        let entry = self.places[hash as usize & (self.places.len() - 1)];
+        (hash_in(entry) == hash && entry != EMPTY).then(|| slot_in(entry))
+    }
+
+    /// The first place at which `key` is looked for.
+    #[inline]
+    pub(crate) fn first_place(&self, key: K) -> &u64 {
+        &self.places[self.hash(key) as usize & (self.places.len() - 1)]
+    }
+
+    /// Where to put `key`; `None` if it is here already. One look-up for both questions.
+    #[inline]
+    pub(crate) fn vacancy(&mut self, key: K, is_it: impl Fn(u32) -> bool) -> Option<Vacancy> {
+        self.make_room();
+        let hash = self.hash(key);
+        let mask = self.places.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let entry = self.places[place];
+            if entry == EMPTY {
+                break;
+            }
+            if hash_in(entry) == hash && is_it(slot_in(entry)) {
+                return None;
+            }
+            place = (place + 1) & mask;
+        }
+        let old = self.old.as_ref();
+        let is_old = old.is_some_and(|old| old.find(hash, is_it).is_some());
+        (!is_old).then_some(Vacancy { place, hash })
+    }
+
+    /// The same if one look at the table is enough for the answer: not where it must grow or
+    /// another one is being left, nor where a key has the same bits, which may be this one.
+    #[inline(always)]
+    pub(crate) fn near_vacancy(&mut self, key: K) -> Option<NearVacancy<'_>> {
+        if self.len >= self.limit {
+            return None;
+        }
+        let hash = self.hash(key);
+        let mask = self.places.len() - 1;
+        let mut place = hash as usize & mask;
+        loop {
+            let entry = self.places[place];
+            if entry == EMPTY {
+                break;
+            }
+            if hash_in(entry) == hash {
+                return None;
+            }
+            place = (place + 1) & mask;
+        }
+        Some(NearVacancy {
+            place: &mut self.places[place],
+            len: &mut self.len,
+            hash,
+        })
+    }
+
+    /// Puts the key of a vacancy there.
+    #[inline]
+    pub(crate) fn fill(&mut self, vacancy: Vacancy, slot: u32) {
+        debug_assert!(slot < u32::MAX - 1);
+        self.places[vacancy.place] = entry(vacancy.hash, slot);
+        self.len += 1;
+    }
+
+    /// Adds `key`, which must not be here yet.
+    pub(crate) fn insert(&mut self, key: K, slot: u32) {
+        debug_assert!(slot < u32::MAX - 1);
+        self.make_room();
+        self.put(entry(self.hash(key), slot));
+        self.len += 1;
+    }
+
+    #[inline]
+    fn make_room(&mut self) {
+        if self.len >= self.limit {
+            self.grow();
+        }
+    }
+
+    #[inline]
+    fn put(&mut self, entry: u64) {
+        let mask = self.places.len() - 1;
+        let mut place = hash_in(entry) as usize & mask;
+        while self.places[place] != EMPTY {
+            place = (place + 1) & mask;
+        }
+        self.places[place] = entry;
+    }
+
+    /// Takes `key` out, and closes the gap that it leaves in its probe sequence. `key_of` must
+    /// still know the slot.
+    #[inline]
+    pub(crate) fn remove(&mut self, key: K, key_of: impl Fn(u32) -> K) -> Option<u32> {
+        self.remove_by(key, |slot| key_of(slot) == key)
+    }
+
+    /// Takes out what was found, and closes the gap.
+    #[inline(always)]
+    pub(crate) fn remove_found(&mut self, key: K, found: Found) {
+        if self.old.is_none() {
+            self.close(found.place);
+        } else {
+            self.remove_left(key, found.slot);
+        }
+    }
+
+    /// Takes a key out whose slot is known, and closes the gap.
+    #[inline(always)]
+    pub(crate) fn remove_slot(&mut self, key: K, slot: u32) {
+        if self.old.is_some() {
+            return self.remove_left(key, slot);
+        }
+        let hash = self.hash(key);
+        let wanted = entry(hash, slot);
+        let mask = self.places.len() - 1;
+        let mut place = hash as usize & mask;
+        while self.places[place] != wanted {
+            if self.places[place] == EMPTY {
+                return;
+            }
+            place = (place + 1) & mask;
+        }
+        self.close(place);
+    }
+
+    /// Empties a place, and closes the gap that this leaves in the probe sequence.
+    #[inline(always)]
+    fn close(&mut self, mut gap: usize) {
+        self.len -= 1;
+        let places = &mut *self.places;
+        let mask = places.len() - 1;
+        let mut place = (gap + 1) & mask;
+        loop {
+            let entry = places[place & mask];
+            if entry == EMPTY {
+                break;
+            }
+            let home = hash_in(entry) as usize & mask;
+            // The entry may fill the gap if its home is not between the gap and its place.
+            if (place.wrapping_sub(home) & mask) >= (place.wrapping_sub(gap) & mask) {
+                places[gap & mask] = entry;
+                gap = place;
+            }
+            place = (place + 1) & mask;
+        }
+        places[gap & mask] = EMPTY;
+    }
+
+    /// Every slot, in no meaningful order: sort before use.
+    pub(crate) fn slots(&self) -> impl Iterator<Item = u32> + '_ {
+        let old = self.old.iter();
+        let old = old.flat_map(|old| &old.places[old.brought..]);
+        let entries = self.places.iter().chain(old).copied();
+        entries
+            .filter(|&entry| entry != EMPTY && entry != GONE)
+            .map(slot_in)
+    }
+
+    /// How many keys are here.
+    pub(crate) const fn len(&self) -> usize {
+        self.len
+    }
+
+    /// True where the table is too large for the nearer caches.
+    #[inline]
+    pub(crate) const fn is_large(&self) -> bool {
+        self.places.len() > 1 << 15
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn secrets_repeat_only_where_that_was_asked_for() {
+        assert_ne!(secrets(), secrets());
+        let fixed = std::thread::spawn(|| {
+            repeat_secrets(7);
+            [secrets(), secrets()]
+        });
+        let fixed = fixed.join().expect("no panic");
+        assert_eq!(fixed[0], fixed[1]);
+        assert_ne!(secrets(), secrets(), "this thread did not ask");
+    }
+
+    #[test]
+    fn a_table_grows_in_steps_while_keys_come_and_go() {
+        const KEYS: u32 = 60_000;
+        let mut index = Index::<i64>::default();
+        let key_of = |slot: u32| i64::from(slot) << 20;
+        let (mut first, mut largest) = (0, 0);
+        for slot in 0..KEYS {
+            let before = index.spare.len();
+            index.insert(key_of(slot), slot);
+            largest = largest.max(index.places.len());
+            let (made, given) = (
+                index.spare.len() > before + 64,
+                index.spare.len() + 4096 < before,
+            );
+            // Otherwise the next table took over, or the last one was left.
+            assert!(
+                !(made || given) || index.limit == 0,
+                "{before}, {}",
+                index.spare.len()
+            );
+            if slot % 3 == 2 {
+                assert_eq!(index.remove(key_of(first), key_of), Some(first));
+                first += 1;
+            }
+            for known in [first, (slot + first) / 2, slot] {
+                assert_eq!(index.find(key_of(known), key_of), Some(known));
+            }
+            assert!(first == 0 || index.find(key_of(first - 1), key_of).is_none());
+            assert!(index.len() * 5 < index.places.len() * 3 + 64, "too full");
+        }
+        let mut slots: Vec<u32> = index.slots().collect();
+        slots.sort_unstable();
+        assert_eq!(slots, (first..KEYS).collect::<Vec<_>>());
+        assert!(largest >= 1 << 16);
+    }
+
+    /// Whose hash is nothing, as that of an empty place.
+    #[derive(Clone, Copy, PartialEq, Eq)]
+    struct Hashless(i64);
+
+    impl Key for Hashless {
+        fn hash(self, _: [u64; 2]) -> u32 {
+            0
+        }
+    }
+
+    #[test]
+    fn a_key_without_hash_is_not_found_in_an_empty_place() {
+        let mut keys = Vec::new();
+        let mut index = Index::<Hashless>::default();
+        for key in (0..40).map(Hashless) {
+            assert_eq!(index.find(key, |slot| keys[slot as usize]), None);
+            let is_it = |slot: u32| keys.get(slot as usize) == Some(&key);
+            assert!(index.near(key, is_it).is_none());
+            index.insert(key, keys.len() as u32);
+            keys.push(key);
+        }
+        for key in &keys {
+            let is_it = |slot: u32| keys.get(slot as usize) == Some(key);
+            assert_eq!(index.find_by(*key, is_it), Some(key.0 as u32));
+            assert_eq!(
+                index.remove(*key, |slot| keys[slot as usize]),
+                Some(key.0 as u32)
+            );
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn agrees_with_a_map(steps in prop::collection::vec((any::<bool>(), 0_i64..200), 0..900)) {
+            let mut keys: Vec<i64> = Vec::new();
+            let mut index = Index::<i64>::default();
+            let mut model = BTreeMap::new();
+            for (add, key) in steps {
+                let key = key.wrapping_mul(0x1_0000_0001) - 5;
+                if add && !model.contains_key(&key) {
+                    let slot = u32::try_from(keys.len()).unwrap();
+                    keys.push(key);
+                    if slot % 2 == 0 {
+                        index.insert(key, slot);
+                    } else {
+                        let is_it = |slot: u32| keys[slot as usize] == key;
+                        let vacancy = index.vacancy(key, is_it).unwrap();
+                        index.fill(vacancy, slot);
+                    }
+                    model.insert(key, slot);
+                } else if !add {
+                    let removed = index.remove(key, |slot| keys[slot as usize]);
+                    prop_assert_eq!(removed, model.remove(&key));
+                }
+                prop_assert_eq!(index.len(), model.len());
+                for (&key, &slot) in &model {
+                    if let Some(guess) = index.guess(key) {
+                        prop_assert_eq!(guess, slot);
+                    }
+                    prop_assert_eq!(index.find(key, |slot| keys[slot as usize]), Some(slot));
+                }
+            }
+            let mut slots: Vec<u32> = index.slots().collect();
+            slots.sort_unstable();
+            let mut expected: Vec<u32> = model.values().copied().collect();
+            expected.sort_unstable();
+            prop_assert_eq!(slots, expected);
+        }
+    }
+}

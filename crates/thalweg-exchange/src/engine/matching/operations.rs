@@ -1,0 +1,144 @@
+//! Commands of those who run the market, which concern whole books.
+
+use super::Matching;
+use crate::book::Book;
+use crate::command::OrderFlags;
+use crate::event::{Events, Removal};
+use crate::ids::{SymbolId, UserId};
+use crate::result_code::ResultCode;
+
+impl Matching {
+    /// Takes out the orders of `uid`, or of everybody, in one book or in all of them, by ascending
+    /// symbol. A user without orders is no fault: then nothing happens.
+    pub(super) fn cancel_all(
+        &mut self,
+        uid: Option<UserId>,
+        symbol: Option<SymbolId>,
+        events: &mut Events,
+    ) -> ResultCode {
+        let why = Removal::CancelAll;
+        let symbols = match symbol {
+            Some(symbol) if self.book(symbol).is_none() => {
+                return ResultCode::MatchingInvalidOrderBookId;
+            }
+            Some(symbol) => vec![symbol],
+            None => self.symbols_with(uid),
+        };
+        for symbol in symbols {
+            match uid {
+                Some(uid) => self.clear_of(uid, symbol, (why, events), |_| true),
+                None => drop(self.clear(symbol, (why, events), |book, why, events| {
+                    book.remove_all(why, events);
+                })),
+            }
+        }
+        ResultCode::Success
+    }
+
+    /// Takes out the orders of a user whose session is gone, as far as they ask for it.
+    pub(super) fn disconnect(&mut self, uid: UserId, events: &mut Events) {
+        for symbol in self.symbols_with(Some(uid)) {
+            let why = Removal::Disconnected;
+            self.clear_of(uid, symbol, (why, events), OrderFlags::goes_with_session);
+        }
+    }
+
+    /// The symbols in whose books orders of a user, or any, may be, in ascending order.
+    ///
+    /// Cost: a look at every book; see `Book::keep_owners`.
+    fn symbols_with(&mut self, uid: Option<UserId>) -> Vec<SymbolId> {
+        self.keeps_owners |= uid.is_some();
+        let slots: Vec<u32> = self.index.slots().collect();
+        let mut symbols = Vec::new();
+        for slot in slots {
+            let book = &mut self.books[slot];
+            let is_meant = uid.is_none_or(|uid| {
+                book.keep_owners();
+                book.may_have_orders_of(uid)
+            });
+            if is_meant {
+                symbols.push(book.spec().id);
+            }
+        }
+        symbols.sort_unstable();
+        symbols
+    }
+
+    /// Takes out all orders of a symbol, and then the book itself with its memory.
+    pub(super) fn remove(&mut self, symbol: SymbolId, events: &mut Events) -> ResultCode {
+        let Some(slot) = self.clear(symbol, (Removal::SymbolRemoved, events), Book::remove_all)
+        else {
+            return ResultCode::MatchingInvalidOrderBookId;
+        };
+        let books = &self.books;
+        self.index.remove(symbol, |slot| books[slot].spec().id);
+        let empty = Book::with_capacity(*self.books[slot].spec(), &self.rules, 0);
+        self.books[slot] = empty;
+        self.books.free(slot);
+        ResultCode::Success
+    }
+
+    /// Tells a book of its price band. Of futures that are covered, no order may stay outside it:
+    /// its trade could cost more than what is held for it.
+    #[cold]
+    pub(super) fn set_band(&mut self, symbol: SymbolId, band: (i64, i64), events: &mut Events) {
+        let slot = self.slot(symbol);
+        let Some(book) = self.books.get_mut(slot) else {
+            return;
+        };
+        book.set_band(band);
+        if book.is_futures() && self.rules.cover_futures && self.rules.margin_trading {
+            book.remove_outside(band, events);
+            if !events.is_empty() {
+                events.add_standing(symbol, book.standing());
+            }
+        }
+    }
+
+    /// Ends an auction.
+    pub(super) fn uncross(
+        &mut self,
+        symbol: SymbolId,
+        reference: Option<i64>,
+        events: &mut Events,
+    ) -> ResultCode {
+        let slot = self.slot(symbol);
+        let Some(book) = self.books.get_mut(slot) else {
+            return ResultCode::MatchingInvalidOrderBookId;
+        };
+        book.uncross(reference, &self.rules, events);
+        if book.is_futures() {
+            events.add_standing(symbol, book.standing());
+        }
+        ResultCode::Success
+    }
+
+    fn clear_of(
+        &mut self,
+        uid: UserId,
+        symbol: SymbolId,
+        (why, events): (Removal, &mut Events),
+        is_meant: impl Fn(OrderFlags) -> bool,
+    ) {
+        self.clear(symbol, (why, events), |book, why, events| {
+            book.remove_of(uid, why, events, is_meant);
+        });
+    }
+
+    /// The slot of the book out of which orders were taken.
+    fn clear(
+        &mut self,
+        symbol: SymbolId,
+        (why, events): (Removal, &mut Events),
+        remove: impl FnOnce(&mut Book, Removal, &mut Events),
+    ) -> Option<u32> {
+        let slot = self.slot(symbol);
+        let book = self.books.get_mut(slot)?;
+        let before = events.len();
+        remove(book, why, events);
+        if events.len() > before && book.is_futures() {
+            events.add_standing(symbol, book.standing());
+        }
+        Some(slot)
+    }
+}

@@ -1,0 +1,189 @@
+//! The usual cases in futures: orders at calm prices (see [`calm`](super::super::calm)) of owners
+//! with one record at most, orders that rest, and cancels. They need no closer look, which would
+//! come to the same.
+
+use super::super::Risk;
+use super::super::calm::is_plain;
+use super::super::position::{LastPrices, Position};
+use super::super::symbol::{NO_CURRENCY, Symbol};
+use super::super::user::{User, UserStatus};
+use crate::command::Place;
+use crate::event::{Event, Moved, Standing};
+use crate::ids::{SymbolId, UserId};
+
+/// What more is reserved for an order that rests elsewhere, and for as many lots as before.
+#[inline(always)]
+pub(in crate::engine::risk) fn reserved_by_move(price: i64, moved: Option<&Moved>) -> i128 {
+    let before = moved.expect("matching tells it with a move");
+    let [from, to] = [before.price, price].map(|price| i128::from(price.unsigned_abs()));
+    (to - from) * i128::from(before.left)
+}
+
+impl Risk {
+    /// Accepts a new order in futures of an owner who has no record in another symbol, if that
+    /// needs no closer look, and says where the owner is.
+    #[inline(always)]
+    pub(in crate::engine::risk) fn place_in_futures_calmly(
+        &mut self,
+        place: &Place,
+    ) -> Option<u32> {
+        let slot = self.symbols.near(place.symbol)?;
+        let symbol = self.symbols.at(slot);
+        let is_calm = symbol.calm_futures.holds(place.price) && place.size > 0 && is_plain(place);
+        if !is_calm || symbol.quote == NO_CURRENCY {
+            return None;
+        }
+        let (owner, user) = self.users.active(place.uid)?;
+        if place.size > self.calm_limits.order_size
+            || user.open >= self.calm_limits.open_orders
+            || user.has_limits()
+        {
+            return None;
+        }
+        let balance = user.near_balance(symbol.spec.quote_currency)?;
+        let new;
+        let position = match user.positions() {
+            [] => {
+                new = Position::new(&symbol.spec, slot);
+                &new
+            }
+            [only] if only.symbol == place.symbol => only,
+            _ => return None,
+        };
+        let is_enough = if self.rules.cover_futures {
+            let waiting = user.waiting_in(symbol.spec.quote_currency);
+            let waiting = i64::try_from(waiting).ok()?;
+            position.is_covered_with(place, symbol, balance.checked_add(waiting)?)
+        } else {
+            let reserved = symbol.reserved_for_new(place, place.size);
+            let has_room = self.ledger.get(symbol.quote).has_room(reserved);
+            has_room && position.has_margin_for(place, symbol, balance)
+        };
+        if !is_enough {
+            return None;
+        }
+        let position = user.position_or(place.symbol, || Position::new(&symbol.spec, slot));
+        *position.pending(place.action) += place.size;
+        user.open += 1;
+        Some(owner)
+    }
+
+    /// Whether what a move to a calm price could reserve has room, if its owner is found without
+    /// the index and may trade.
+    #[inline(never)]
+    pub(in crate::engine::risk) fn has_room_for_move(
+        &mut self,
+        uid: UserId,
+        symbol: SymbolId,
+        price: i64,
+    ) -> bool {
+        let (Some(symbol), Some((_, user))) =
+            (self.symbols.near_ref(symbol), self.users.near_active(uid))
+        else {
+            return false;
+        };
+        let Some(position) = user.position(symbol.spec.id) else {
+            return true;
+        };
+        let lots = position.pending_buy.max(position.pending_sell);
+        let reserved = symbol.reserved(price, lots);
+        symbol.quote != NO_CURRENCY && self.ledger.get(symbol.quote).has_room(reserved)
+    }
+
+    #[inline]
+    pub(super) fn may_move(&self, symbol: &Symbol, user: &User, price: i64) -> bool {
+        self.rules.cover_futures
+            || user.position(symbol.spec.id).is_none_or(|position| {
+                let lots = position.pending_buy.max(position.pending_sell);
+                self.has_room(symbol, symbol.reserved(price, lots))
+            })
+    }
+
+    /// Whether a move to a calm price of a futures symbol passes without a closer look; see
+    /// `calm`.
+    #[inline]
+    pub(in crate::engine::risk) fn futures_move_is_calm(
+        &self,
+        uid: UserId,
+        symbol: &Symbol,
+        price: i64,
+    ) -> bool {
+        let user = self.users.get(uid);
+        let is_active = |user: &User| user.status == UserStatus::Active;
+        user.is_some_and(|user| is_active(user) && self.may_move(symbol, user, price))
+    }
+
+    /// Books that a command in futures changed how the book stands and how much is reserved, and
+    /// nothing else, if the symbol is found without a hash.
+    #[inline(always)]
+    pub(in crate::engine::risk) fn stands_as(
+        &mut self,
+        symbol: SymbolId,
+        standing: &Standing,
+        reserved: impl FnOnce(&Symbol) -> i128,
+    ) -> bool {
+        let Some(symbol) = self.symbols.near_mut(symbol) else {
+            return false;
+        };
+        if !(symbol.is_futures() && self.rules.margin_trading) {
+            return false;
+        }
+        if !self.rules.cover_futures {
+            if symbol.quote == NO_CURRENCY || !self.share.is_whole() {
+                return false;
+            }
+            self.ledger.get_mut(symbol.quote).reserved += reserved(symbol);
+        }
+        symbol.last = Some(LastPrices::of(standing));
+        true
+    }
+
+    /// Books that one order in futures was reduced or cancelled, if its owner is where the event
+    /// says.
+    #[inline(always)]
+    pub(in crate::engine::risk) fn reduce_in_futures(
+        &mut self,
+        (uid, symbol): (UserId, SymbolId),
+        standing: &Standing,
+        events: &[Event],
+    ) -> bool {
+        let [
+            Event::Reduce {
+                price,
+                size,
+                completed,
+                user: hint,
+                action,
+                ..
+            },
+        ] = *events
+        else {
+            return false;
+        };
+        let Some(slot) = self.symbols.near(symbol) else {
+            return false;
+        };
+        let symbol = self.symbols.at_mut(slot);
+        let is_traded = symbol.is_futures() && self.rules.margin_trading;
+        if !is_traded || symbol.quote == NO_CURRENCY || !self.share.is_whole() {
+            return false;
+        }
+        let Some(user) = self.users.hinted_mut(hint, uid) else {
+            return false;
+        };
+        symbol.last = Some(LastPrices::of(standing));
+        let position = user.position_or(symbol.spec.id, || Position::new(&symbol.spec, slot));
+        *position.pending(action) -= size;
+        let is_empty = position.is_empty();
+        if completed {
+            user.note_closed();
+        }
+        if !self.rules.cover_futures {
+            self.ledger.get_mut(symbol.quote).reserved -= symbol.reserved(price, size);
+        }
+        if is_empty {
+            self.remove_if_empty(slot, hint.0);
+        }
+        true
+    }
+}

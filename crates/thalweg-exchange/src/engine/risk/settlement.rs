@@ -1,0 +1,382 @@
+//! Settlement: books what a command made happen, from the command and its events alone.
+
+use super::Risk;
+use super::limits::OwnOrder;
+use super::reference::gets_nothing_back;
+use crate::command::{Action, Command, Place, SymbolSpec};
+use crate::event::{Event, Events, UserHint};
+use crate::ids::UserId;
+use crate::result_code::ResultCode;
+
+/// A user, and where the record may be.
+pub(super) type Owner = (UserHint, UserId);
+
+/// What the command's own order did, all trades together, to be booked once.
+#[derive(Default)]
+pub(super) struct Taken {
+    pub(super) lots: i128,
+    /// Σ price·size.
+    pub(super) cost: i128,
+    /// Σ hold price·size of a buying taker, and its hold price.
+    pub(super) held: i128,
+    pub(super) hold: i64,
+    pub(super) action: Option<Action>,
+    /// Rejected lots of an order that holds a budget.
+    pub(super) rejected: i128,
+    /// Σ of what the makers pay, less what they get, where fees are of the value.
+    pub(super) maker_fees: i128,
+}
+
+/// Money that comes back, goods, and fees.
+pub(super) type Paid = (i128, i128, i128);
+
+impl Risk {
+    /// Books the events of a command: what its checks held is paid, or given back.
+    ///
+    /// `result` is what matching answered. Cost: nothing for a pair's command without events, else
+    /// one look at the record of each trade's maker, found by the event's hint; no allocation
+    /// unless a user gets money in a fourth currency for the first time.
+    ///
+    /// # Panics
+    /// If the events are not those of this command after its check on this value.
+    #[inline]
+    pub fn settle(&mut self, command: &Command, result: ResultCode, events: &Events) {
+        match *command {
+            Command::Place(ref place) => self.settle_place(place, command, result, events),
+            Command::Move {
+                uid, symbol, price, ..
+            } => self.settle_move((uid, symbol), price, command, result, events),
+            Command::Cancel { uid, symbol, .. } | Command::Reduce { uid, symbol, .. } => {
+                self.settle_reduced((uid, symbol), command, result, events);
+            }
+            _ => self.settle_closely(command, result, events),
+        }
+    }
+
+    #[inline(never)]
+    pub(crate) fn settle_closely(
+        &mut self,
+        command: &Command,
+        result: ResultCode,
+        events: &Events,
+    ) {
+        if let (Command::Amend(amend), true) = (command, result.is_refusal()) {
+            self.settle_refused(amend, result);
+        }
+        // What matching rejected is refused, and has events.
+        if result == ResultCode::Success || !events.is_empty() {
+            self.settle_any(command, events);
+        }
+    }
+
+    #[inline(never)]
+    fn settle_any(&mut self, command: &Command, events: &Events) {
+        let (uid, id) = match *command {
+            Command::Place(ref place) => (place.uid, place.symbol),
+            Command::Move { uid, symbol, .. }
+            | Command::Cancel { uid, symbol, .. }
+            | Command::Reduce { uid, symbol, .. } => (uid, symbol),
+            _ => match (command.uid(), command.symbol()) {
+                (Some(uid), Some(symbol)) => (uid, symbol),
+                _ => return self.settle_removals(command, events),
+            },
+        };
+        let Some(slot) = self.symbols.slot(id) else {
+            return;
+        };
+        if self.symbols.at(slot).is_pair() {
+            let own = OwnOrder::of(command);
+            self.settle_pair(command, (slot, uid), own, events);
+        } else if self.symbols.at(slot).is_futures() && self.rules.margin_trading {
+            self.settle_futures(command, (slot, uid), events);
+        }
+    }
+
+    #[inline(never)]
+    pub(super) fn settle_pair(
+        &mut self,
+        command: &Command,
+        (slot, uid): (u32, UserId),
+        own: OwnOrder,
+        events: &[Event],
+    ) {
+        let place = command.place();
+        let budget = place.filter(|place| self.rules.holds_budget(place));
+        if events.is_empty() && budget.is_none_or(gets_nothing_back) {
+            return;
+        }
+        self.settle_rest_of_pair(command, (slot, uid), (own, Taken::default()), events);
+    }
+
+    /// The same after what was taken already.
+    #[inline(never)]
+    pub(super) fn settle_rest_of_pair(
+        &mut self,
+        command: &Command,
+        (slot, uid): (u32, UserId),
+        (mut own, mut taken): (OwnOrder, Taken),
+        events: &[Event],
+    ) {
+        let place = command.place();
+        let budget = place.filter(|place| self.rules.holds_budget(place));
+        let mut triggered = events.len();
+        let by_value = self.symbols.at(slot).spec.fees_are_of_value();
+        for (at, event) in events.iter().enumerate() {
+            match *event {
+                Event::Trade {
+                    price,
+                    size,
+                    maker_uid,
+                    maker_user,
+                    maker_completed,
+                    taker_completed,
+                    bidder_hold_price: hold,
+                    taker_action,
+                    ..
+                } => {
+                    taken.note(price, size, hold, taker_action);
+                    own.note_trade(taker_completed);
+                    let maker = (maker_user, maker_uid);
+                    let trade = (price, size, hold, maker_completed);
+                    self.settle_a_maker((slot, by_value), maker, taker_action, trade, &mut taken);
+                }
+                Event::Reject {
+                    size,
+                    bidder_hold_price: hold,
+                    ..
+                } => {
+                    own.note_rejected(size);
+                    match (budget, place) {
+                        (Some(_), _) => taken.rejected += i128::from(size),
+                        // Quirk: this is too much for an IOC_BUDGET BID that is not filled.
+                        (_, Some(place)) => self.reject(slot, uid, place.action, (size, hold)),
+                        _ => {}
+                    }
+                }
+                Event::Reduce {
+                    size,
+                    completed,
+                    bidder_hold_price,
+                    user,
+                    action,
+                    ..
+                } => {
+                    let lots = (size, bidder_hold_price);
+                    self.give_back(slot, (user, uid), action, lots, completed);
+                }
+                Event::Removed { .. } => self.settle_removed_by(&mut own, uid, event),
+                Event::Triggered { .. } => {
+                    triggered = at;
+                    break;
+                }
+                Event::Uncrossed { .. } | Event::Refilled { .. } => {}
+            }
+        }
+        self.settle_taker((slot, uid), budget, &taken, own.is_gone(taken.lots));
+        self.settle_triggered(slot, &events[triggered..]);
+    }
+
+    fn reject(&mut self, slot: u32, uid: UserId, action: Action, lots: (i64, i64)) {
+        self.give_back(slot, (UserHint::UNKNOWN, uid), action, lots, false);
+    }
+
+    /// Adds the maker's fee where fees are of the value.
+    #[inline(always)]
+    fn settle_a_maker(
+        &mut self,
+        (slot, by_value): (u32, bool),
+        maker: Owner,
+        taker_action: Action,
+        trade: (i64, i64, i64, bool),
+        taken: &mut Taken,
+    ) {
+        if by_value {
+            taken.maker_fees += self.settle_maker_by_value(slot, maker, taker_action, trade);
+        } else {
+            self.settle_maker(slot, maker, taker_action, trade);
+        }
+    }
+
+    /// Amounts are computed in 64 bits. Where that fails, or a balance is below zero, it is done
+    /// again in 128, which is what counts.
+    #[inline]
+    fn settle_maker(
+        &mut self,
+        slot: u32,
+        maker: Owner,
+        taker_action: Action,
+        (price, size, hold, is_gone): (i64, i64, i64, bool),
+    ) {
+        if !self.share.owns(maker.1) {
+            return;
+        }
+        let symbol = self.symbols.at(slot);
+        let spec = &symbol.spec;
+        let user = self.users.settled(maker);
+        if is_gone {
+            user.note_closed();
+        }
+        let quote = user.balance_mut(spec.quote_currency);
+        let [lots, scale, maker_fee, taker_fee] =
+            [size, spec.quote_scale, spec.maker_fee, spec.taker_fee];
+        match taker_action {
+            Action::Ask => {
+                let fees = taker_fee - maker_fee;
+                let amount = (hold.checked_sub(price)).and_then(|gain| {
+                    gain.checked_mul(scale)?
+                        .checked_add(fees)?
+                        .checked_mul(lots)
+                });
+                self.ledger.pay(symbol.quote, quote, amount, || {
+                    let gain = i128::from(hold) - i128::from(price);
+                    i128::from(lots) * (gain * i128::from(scale) + i128::from(fees))
+                });
+                let base = user.balance_mut(spec.base_currency);
+                let amount = lots.checked_mul(spec.base_scale);
+                self.ledger.pay(symbol.base, base, amount, || {
+                    i128::from(lots) * i128::from(spec.base_scale)
+                });
+            }
+            Action::Bid => {
+                let amount = (price.checked_mul(scale))
+                    .and_then(|value| value.checked_sub(maker_fee)?.checked_mul(lots));
+                self.ledger.pay(symbol.quote, quote, amount, || {
+                    let value = i128::from(price) * i128::from(scale);
+                    i128::from(lots) * (value - i128::from(maker_fee))
+                });
+            }
+        }
+    }
+
+    /// The same where fees are a part of the value; gives the maker's fee, whoever owns the maker.
+    #[inline(never)]
+    fn settle_maker_by_value(
+        &mut self,
+        slot: u32,
+        maker: Owner,
+        taker_action: Action,
+        (price, size, hold, is_gone): (i64, i64, i64, bool),
+    ) -> i128 {
+        let symbol = self.symbols.at(slot);
+        let spec = &symbol.spec;
+        let lots = i128::from(size);
+        let value = lots * i128::from(price) * i128::from(spec.quote_scale);
+        let fee = spec.maker_fee_of(size, price);
+        if !self.share.owns(maker.1) {
+            return fee;
+        }
+        let paid = value + fee;
+        let (quote, base) = match taker_action {
+            Action::Ask => (
+                lots * spec.held_per_lot(hold) - paid,
+                lots * i128::from(spec.base_scale),
+            ),
+            Action::Bid => (value + value - paid, 0),
+        };
+        let user = self.users.settled(maker);
+        if is_gone {
+            user.note_closed();
+        }
+        let balance = user.balance_mut(spec.quote_currency);
+        self.ledger.pay_exactly(symbol.quote, balance, quote);
+        if base != 0 {
+            let balance = user.balance_mut(spec.base_currency);
+            self.ledger.pay_exactly(symbol.base, balance, base);
+        }
+        fee
+    }
+
+    /// `budget`: a buyer's new order for whose whole size a budget is held.
+    fn settle_taker(
+        &mut self,
+        (slot, uid): (u32, UserId),
+        budget: Option<&Place>,
+        taken: &Taken,
+        is_gone: bool,
+    ) {
+        let symbol = self.symbols.at(slot);
+        let spec = &symbol.spec;
+        let paid = if spec.fees_are_of_value() {
+            taken.paid_by_value(spec, budget)
+        } else {
+            taken.paid_per_lot(spec, budget)
+        };
+        if !self.share.owns(uid) || paid.is_none() && !is_gone {
+            return;
+        }
+        let user = self.users.settled((UserHint::UNKNOWN, uid));
+        if is_gone {
+            user.note_closed();
+        }
+        let Some((quote, base, fees)) = paid else {
+            return;
+        };
+        self.ledger.get_mut(symbol.quote).add_fees(fees);
+        let balance = user.balance_mut(spec.quote_currency);
+        self.ledger.pay_exactly(symbol.quote, balance, quote);
+        if base != 0 {
+            let balance = user.balance_mut(spec.base_currency);
+            self.ledger.pay_exactly(symbol.base, balance, base);
+        }
+    }
+
+    /// Gives back what was held for lots of an order in a pair, which may be gone with them.
+    pub(super) fn give_back(
+        &mut self,
+        slot: u32,
+        owner: Owner,
+        action: Action,
+        (lots, hold): (i64, i64),
+        is_gone: bool,
+    ) {
+        if !self.share.owns(owner.1) {
+            return;
+        }
+        let symbol = self.symbols.at(slot);
+        let spec = &symbol.spec;
+        let side = action as usize;
+        let currency = [spec.base_currency, spec.quote_currency][side];
+        let amount = symbol.money(action, lots, hold);
+        // Whoever is paid has a record afterwards, even where nothing is booked.
+        let user = self.users.settled(owner);
+        if is_gone {
+            user.note_closed();
+        }
+        let total = [symbol.base, symbol.quote][side];
+        let balance = user.balance_mut(currency);
+        self.ledger.pay(total, balance, amount, || match action {
+            Action::Ask => i128::from(lots) * i128::from(spec.base_scale),
+            Action::Bid => i128::from(lots) * spec.held_per_lot(hold),
+        });
+    }
+}
+
+impl Taken {
+    fn note(&mut self, price: i64, size: i64, hold: i64, action: Action) {
+        self.lots += i128::from(size);
+        self.cost += i128::from(price) * i128::from(size);
+        self.held += i128::from(hold) * i128::from(size);
+        self.hold = hold;
+        self.action = Some(action);
+    }
+
+    /// What the taker gets back of the quote currency, what it bought, and the fees of both sides;
+    /// `None` where it traded nothing.
+    #[inline]
+    fn paid_per_lot(&self, spec: &SymbolSpec, budget: Option<&Place>) -> Option<Paid> {
+        let scale = i128::from(spec.quote_scale);
+        let taker_fee = i128::from(spec.taker_fee);
+        let goods = self.lots * i128::from(spec.base_scale);
+        let fees = (taker_fee + i128::from(spec.maker_fee)) * self.lots;
+        if let Some(place) = budget {
+            // The budget, and the fees of what was rejected, less what was paid.
+            let left = (i128::from(place.price) - self.cost) * scale;
+            return Some((left + self.rejected * taker_fee, goods, fees));
+        }
+        Some(match self.action? {
+            Action::Ask => (self.cost * scale - self.lots * taker_fee, 0, fees),
+            // The fee part of what was held is kept: it is the taker's fee.
+            Action::Bid => ((self.held - self.cost) * scale, goods, fees),
+        })
+    }
+}

@@ -1,0 +1,204 @@
+//! Settling trades in 64 bits and in 128 comes to the same.
+//!
+//! The same commands, and the same events, are settled on two states: on one as ever, on the other
+//! with the 64-bit way switched off. All that the two states show is compared after every step.
+//!
+//! *Streams* are commands with amounts up to the limits. What is held for an order fits, so nothing
+//! that a real command's trades come to leaves 64 bits: there the 128-bit way is taken for budget
+//! orders, balances that are not near or below zero, users who are gone, and stop orders.
+//! *Events made by hand* have values beyond 64 bits, which fees and rebates bring back.
+
+mod made;
+mod streams;
+
+use std::cell::Cell;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+use super::Booked;
+use crate::event::Event;
+use crate::report::state_text::state_hash;
+use crate::{Action, State};
+
+const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
+
+/// What the 64-bit way does wrong.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fault {
+    None,
+    /// The sum of the cost wraps around.
+    Wraps,
+    /// The cost goes through a float: wrong above 2⁵³ only.
+    Rounds,
+    /// Where 128 bits take over, the cost of what was booked before is lost.
+    ForgetsCost,
+    /// There, it is lost that the last trade finished the taker.
+    ForgetsEnd,
+}
+
+/// How many settlements of a side went which way.
+#[derive(Clone, Copy, Debug, Default)]
+struct Ways {
+    /// All in 64 bits.
+    whole: u32,
+    /// The first trade did not fit.
+    none: u32,
+    /// Some trades in 64 bits, a later one did not fit.
+    some: u32,
+    /// The trades, and what came behind them was no trade.
+    other: u32,
+    /// All makers, but not the taker.
+    makers: u32,
+}
+
+thread_local! {
+    static EXACT: Cell<bool> = const { Cell::new(false) };
+    static FAULT: Cell<Fault> = const { Cell::new(Fault::None) };
+    /// By the taker's side.
+    static WAYS: Cell<[Ways; 2]> = Cell::default();
+}
+
+/// Whether the 64-bit way is switched off.
+pub(in crate::engine::risk) fn is_exact() -> bool {
+    EXACT.get()
+}
+
+fn note(side: usize, count: impl FnOnce(&mut Ways)) {
+    let mut ways = WAYS.get();
+    count(&mut ways[side]);
+    WAYS.set(ways);
+}
+
+pub(super) fn note_whole(buys: bool) {
+    note(usize::from(buys), |ways| ways.whole += 1);
+}
+
+/// Gives what is taken up, less what the fault loses.
+pub(super) fn note_rest(booked: &Booked, events: &[Event]) -> Booked {
+    if let Event::Trade { taker_action, .. } = events[0] {
+        note(taker_action as usize, |ways| {
+            let way = match (booked.trades, events.get(booked.trades)) {
+                (0, _) => &mut ways.none,
+                (_, None) => &mut ways.makers,
+                (_, Some(Event::Trade { .. })) => &mut ways.some,
+                _ => &mut ways.other,
+            };
+            *way += 1;
+        });
+    }
+    let (cost, is_completed) = match FAULT.get() {
+        Fault::ForgetsCost => (0, booked.is_completed),
+        Fault::ForgetsEnd => (booked.cost, false),
+        _ => (booked.cost, booked.is_completed),
+    };
+    Booked {
+        cost,
+        is_completed,
+        ..*booked
+    }
+}
+
+pub(super) fn sum(right: Option<i64>, cost: i64, value: i64) -> Option<i64> {
+    let wraps = FAULT.get() == Fault::Wraps;
+    right.or_else(|| wraps.then(|| cost.wrapping_add(value)))
+}
+
+pub(super) fn rounded(cost: i64) -> i64 {
+    if FAULT.get() == Fault::Rounds {
+        cost as f64 as i64
+    } else {
+        cost
+    }
+}
+
+/// Two states that should be one.
+struct Both([State; 2]);
+
+impl Both {
+    /// Does the same to both, the second in 128 bits; says where they differ.
+    fn step<T>(&mut self, mut step: impl FnMut(&mut State) -> T) -> Result<[T; 2], String> {
+        let [first, second] = &mut self.0;
+        EXACT.set(false);
+        let one = step(first);
+        EXACT.set(true);
+        let other = step(second);
+        EXACT.set(false);
+        let [a, b] = [first, second].map(|state| &*state);
+        let totals = [a, b].map(|state| state.risk.currencies());
+        let users = [a, b].map(|state| state.risk.users());
+        if totals[0] != totals[1] {
+            return Err(format!("{:?}", totals));
+        }
+        if users[0] != users[1] || state_hash(a) != state_hash(b) {
+            return Err(format!("{:?}", users));
+        }
+        Ok([one, other])
+    }
+}
+
+/// Runs cases of both kinds, and gives the ways taken by each kind, and how many cases differed or
+/// panicked.
+fn run_all(cases: usize, fault: Fault) -> ([[Ways; 2]; 2], u32) {
+    let mut runner = TestRunner::deterministic();
+    let mut found = 0;
+    let mut ways = [[Ways::default(); 2]; 2];
+    for _ in 0..cases {
+        let stream = streams::cases().new_tree(&mut runner).unwrap().current();
+        let made = made::cases().new_tree(&mut runner).unwrap().current();
+        FAULT.set(fault);
+        WAYS.set(ways[0]);
+        let first = catch_unwind(AssertUnwindSafe(|| streams::run(&stream)));
+        ways[0] = WAYS.replace(ways[1]);
+        let second = catch_unwind(AssertUnwindSafe(|| made::run(&made)));
+        ways[1] = WAYS.get();
+        EXACT.set(false);
+        FAULT.set(Fault::None);
+        found += u32::from(!matches!(first, Ok(Ok(()))));
+        found += u32::from(!matches!(second, Ok(Ok(()))));
+    }
+    (ways, found)
+}
+
+proptest! {
+    #[test]
+    fn streams_settle_the_same_both_ways(case in streams::cases()) {
+        prop_assert_eq!(streams::run(&case), Ok(()));
+    }
+
+    #[test]
+    fn made_events_settle_the_same_both_ways(case in made::cases()) {
+        prop_assert_eq!(made::run(&case), Ok(()));
+    }
+}
+
+/// The cases take every way often.
+#[test]
+fn both_ways_are_taken() {
+    let ([streams, made], found) = run_all(1_000, Fault::None);
+    assert_eq!(found, 0);
+    for ways in streams {
+        let all = ways.none.min(ways.some).min(ways.other).min(ways.makers);
+        assert!(ways.whole > 1_000 && all > 60, "{ways:?}");
+    }
+    for ways in made {
+        let all = ways.whole.min(ways.none).min(ways.some);
+        assert!(all > 20, "{ways:?}");
+    }
+}
+
+/// The properties above can fail.
+#[test]
+fn faults_in_64_bits_are_found() {
+    for fault in [
+        Fault::Wraps,
+        Fault::Rounds,
+        Fault::ForgetsCost,
+        Fault::ForgetsEnd,
+    ] {
+        let (_, found) = run_all(600, fault);
+        assert!(found > 0, "{fault:?}");
+    }
+}

@@ -1,0 +1,99 @@
+//! Storage with stable `u32` slot numbers; freed slots are used again, last freed first.
+
+use std::ops;
+
+/// A list of so many entries may be copied when it grows: nobody notices.
+const SHORT: usize = 1024;
+/// Entries for which a longer list has addresses at once.
+const AHEAD: usize = if cfg!(unix) { 1 << 24 } else { 1 << 16 };
+
+/// Makes room for `more` entries, so that a list that may become long is not copied while it does.
+///
+/// One that will not be short gets addresses for [`AHEAD`] entries: the system backs them with
+/// memory page by page, when they are written for the first time. Beyond that, and where it refuses
+/// so many addresses, a list doubles, and is copied as a whole.
+#[cold]
+#[inline(never)]
+pub(crate) fn make_room<T>(list: &mut Vec<T>, more: usize) {
+    let wanted = list.len() + more;
+    let mut ahead = AHEAD;
+    while wanted > list.capacity().max(SHORT) && ahead >= 2 * wanted {
+        if list.try_reserve_exact(ahead - list.len()).is_ok() {
+            return;
+        }
+        ahead /= 4;
+    }
+    list.reserve(more);
+}
+
+/// A growing array of `T` with a free list. Freed slots keep their old value until used again.
+#[derive(Clone, Debug)]
+pub(crate) struct Slab<T> {
+    entries: Vec<T>,
+    free: Vec<u32>,
+}
+
+impl<T> Default for Slab<T> {
+    fn default() -> Self {
+        Self {
+            entries: Vec::new(),
+            free: Vec::new(),
+        }
+    }
+}
+
+impl<T> Slab<T> {
+    /// Stores `value` and says where.
+    pub(crate) fn insert(&mut self, value: T) -> u32 {
+        if let Some(slot) = self.free.pop() {
+            self.entries[slot as usize] = value;
+            return slot;
+        }
+        let slot = u32::try_from(self.entries.len())
+            .ok()
+            .filter(|&slot| slot != u32::MAX)
+            .expect("memory for 2^32 - 1 entries runs out before their numbers do");
+        self.entries.push(value);
+        slot
+    }
+
+    /// What is or was in a slot, if there is such a slot.
+    #[inline]
+    pub(crate) fn get(&self, slot: usize) -> Option<&T> {
+        self.entries.get(slot)
+    }
+
+    /// What is in a slot, or was before it was freed; `None` outside of the list.
+    #[inline]
+    pub(crate) fn get_mut(&mut self, slot: u32) -> Option<&mut T> {
+        self.entries.get_mut(slot as usize)
+    }
+
+    /// What is or was in a slot, if there is such a slot, to change it.
+    #[inline]
+    pub(crate) fn at_mut(&mut self, slot: usize) -> Option<&mut T> {
+        self.entries.get_mut(slot)
+    }
+
+    /// Gives a slot back. It must not be free already.
+    pub(crate) fn free(&mut self, slot: u32) {
+        debug_assert!(self.free.len() > 64 || !self.free.contains(&slot));
+        self.free.push(slot);
+    }
+}
+
+impl<T> ops::Index<u32> for Slab<T> {
+    type Output = T;
+
+    #[inline]
+    fn index(&self, slot: u32) -> &T {
+        &self.entries[slot as usize]
+    }
+}
+
+impl<T> ops::IndexMut<u32> for Slab<T> {
+    #[inline]
+    fn index_mut(&mut self, slot: u32) -> &mut T {
+        &mut self.entries[slot as usize]
+    }
+}

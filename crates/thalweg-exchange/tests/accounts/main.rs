@@ -1,0 +1,92 @@
+//! What everybody has, told from commands and execution reports alone, is what the engine says: in
+//! pairs and futures, with fees of all kinds, auctions, halts, bands, stops, icebergs, amendments,
+//! symbols that go and come back, and users who do.
+
+mod clerk;
+mod flow;
+mod orders;
+
+use std::collections::BTreeMap;
+
+use thalweg_exchange::report::state_text::state_hash;
+use thalweg_exchange::{Command, Events, ResultCode, State, apply};
+
+use clerk::{Clerk, Fault};
+use flow::Flow;
+
+const COMMANDS: usize = 600;
+const RUNS: u64 = 120;
+
+/// The commands of one run, whether each was refused by the risk check, and how it ended; or what
+/// was wrong.
+fn run(seed: u64, clerk: &mut Clerk) -> Result<(Vec<(Command, bool)>, State), String> {
+    let mut flow = Flow::new(seed);
+    let (mut state, mut events) = (State::default(), Events::new());
+    let mut done = Vec::new();
+    for at in 0..COMMANDS {
+        let command = flow.next(clerk);
+        let can_pay = clerk.can_pay(&command);
+        let result = apply(&mut state, &command, &mut events);
+        let told = clerk
+            .note((at as u64, &command), result, &events)
+            .and_then(|()| clerk.agrees(&state))
+            .and_then(|()| match orders::may_end(can_pay, result) {
+                true => Ok(()),
+                false => Err(format!("can be paid for: {can_pay:?}")),
+            });
+        told.map_err(|why| format!("{why}\n{seed}, {at}: {command:?}: {result}\n{events:?}"))?;
+        let is_nothing = result.is_refusal() && !is_of_matching(result);
+        done.push((command, is_nothing));
+    }
+    Ok((done, state))
+}
+
+/// What matching refuses may have cancelled orders, and has used an id.
+fn is_of_matching(result: ResultCode) -> bool {
+    result.name().starts_with("MATCHING_REJECTED")
+}
+
+#[test]
+fn everybody_has_what_the_reports_say() {
+    let mut seen = BTreeMap::<String, usize>::new();
+    for seed in 0..RUNS {
+        let mut clerk = Clerk::default();
+        if let Err(why) = run(seed, &mut clerk) {
+            panic!("{why}");
+        }
+        for (word, count) in clerk.seen {
+            *seen.entry(word).or_default() += count;
+        }
+    }
+    let common = "New Trade Replaced Cancelled Expired Triggered Rejected RequestRejected RiskNsf \
+                  SymbolHasOpenPositions MatchingRejectedSelfTrade FeesNsf \
+                  RiskOrderIdUsed UserMgmtUserNotSuspendableHasPositions";
+    for word in common.split_whitespace() {
+        let count = seen.get(word).copied().unwrap_or_default();
+        assert!(count > 50, "{word}: {count} of {seen:?}");
+    }
+}
+
+#[test]
+fn what_the_risk_check_refuses_makes_no_difference() {
+    for seed in 0..RUNS {
+        let (done, state) = run(seed, &mut Clerk::default()).expect("as before");
+        let (mut other, mut events) = (State::default(), Events::new());
+        for (command, _) in done.iter().filter(|(_, is_nothing)| !is_nothing) {
+            apply(&mut other, command, &mut events);
+        }
+        assert_eq!(state_hash(&other), state_hash(&state), "{seed}");
+    }
+}
+
+#[test]
+fn a_clerk_who_errs_is_noticed() {
+    for fault in [Fault::OneBill, Fault::NoAuction, Fault::AllLots] {
+        let is_noticed = (0..RUNS).any(|seed| {
+            let mut clerk = Clerk::default();
+            clerk.fault = fault;
+            run(seed, &mut clerk).is_err()
+        });
+        assert!(is_noticed, "{fault:?}");
+    }
+}

@@ -1,0 +1,101 @@
+//! A service that goes on where another ended gives the numbers that one service would have given.
+
+use std::sync::{Arc, Mutex};
+
+use thalweg::pipeline::Placement;
+use thalweg_exchange::digest::Digest;
+use thalweg_exchange::execution::ExecutionReport;
+use thalweg_exchange::service::{Finished, Options, Query, Service, SharedOptions, SharedService};
+use thalweg_exchange::{Command, State, UserId};
+
+use crate::clients::{market, order};
+
+type Told = Vec<(u64, Vec<ExecutionReport>)>;
+
+fn commands() -> Vec<Command> {
+    let orders = (0..60).map(|at| order(at % 3, at));
+    market().into_iter().chain(orders).collect()
+}
+
+fn options(placement: Placement, shards: usize) -> Options {
+    Options {
+        placement,
+        risk_shards: shards,
+        match_shards: shards,
+        digest: Some(Digest::new()),
+        ..Options::default()
+    }
+}
+
+fn run(commands: &[Command], state: State, options: Options, told: &mut Told) -> Finished {
+    let list = Arc::new(Mutex::new(Told::new()));
+    let publish = Arc::clone(&list);
+    let end = options.first_sequence + commands.len() as u64;
+    let mut service = Service::start(state, options, move |outcome| {
+        let reports = outcome.reports().collect();
+        publish
+            .lock()
+            .expect("no panic")
+            .push((outcome.sequence, reports));
+    })
+    .expect("good options");
+    for command in commands {
+        service.submit(command, 0).expect("it runs");
+        service.query(Query::User(UserId(1))).expect("it runs");
+    }
+    let answered = service.query(Query::Totals).expect("it runs");
+    assert_eq!(answered.sequence, end);
+    let finished = service.join().expect("no failure");
+    told.append(&mut list.lock().expect("no panic"));
+    finished
+}
+
+#[test]
+fn numbers_go_on_where_the_service_before_ended() {
+    let commands = commands();
+    for (placement, shards) in [
+        (Placement::inline(), 1),
+        (Placement::threads(2), 1),
+        (Placement::inline(), 2),
+    ] {
+        let options = options(placement, shards);
+        let (mut whole, mut parts) = (Told::new(), Told::new());
+        let once = run(&commands, State::default(), options.clone(), &mut whole);
+        let (before, after) = commands.split_at(31);
+        let first = run(before, State::default(), options.clone(), &mut parts);
+        let second = Options {
+            digest: first.digest,
+            first_sequence: 31,
+            ..options
+        };
+        let second = run(after, first.state, second, &mut parts);
+        assert_eq!(parts, whole);
+        assert_eq!(second.digest, once.digest);
+        let trades = |(_, reports): &(u64, Vec<ExecutionReport>)| reports.len() > 1;
+        assert!(whole[31..].iter().any(trades), "trade ids were compared");
+    }
+}
+
+#[test]
+fn so_do_those_of_replies() {
+    let service = Options {
+        first_sequence: 1 << 63,
+        ..options(Placement::inline(), 1)
+    };
+    let options = SharedOptions {
+        service,
+        ..SharedOptions::default()
+    };
+    let service = SharedService::start(State::default(), options, |_| ()).expect("good options");
+    let mut client = service.client();
+    for (at, command) in commands().iter().enumerate() {
+        let reply = client.call(command).expect("it runs");
+        assert_eq!(reply.sequence, (1 << 63) + at as u64);
+        assert!(
+            reply
+                .reports()
+                .all(|report| report.command == reply.sequence)
+        );
+    }
+    service.join().expect("no failure");
+}

@@ -1,0 +1,147 @@
+//! The arithmetic of the figures, on a clock that only the stages and the looks at it move.
+
+use super::*;
+use crate::pipeline::watch::driven::Driven;
+use crate::pipeline::{Builder, Pipeline, Placement, Stats};
+
+/// What it takes to write an event, ns.
+const WRITE: u64 = 3;
+const EVERY: u64 = 64;
+
+/// Publishes so many batches inline; `stages` adds stages that let time pass.
+fn run(look: u64, batch: usize, stages: impl Fn(Builder<u64>, &Driven) -> Builder<u64>) -> Stats {
+    let clock = Driven::install(look);
+    let builder = Pipeline::builder(256, || 0_u64).sample_every(EVERY);
+    let builder = stages(builder, &clock).placement(Placement::inline());
+    let mut pipeline = builder.build().expect("a valid pipeline");
+    let batches = 64 * 1024 / batch;
+    for number in 0..batches {
+        let write = |at: usize, event: &mut u64| {
+            *event = (number * batch + at) as u64;
+            clock.pass(WRITE);
+        };
+        let published = match batch {
+            1 => pipeline.publish(|event| write(0, event)),
+            _ => pipeline.publish_batch(batch, write),
+        };
+        published.expect("it runs");
+    }
+    pipeline.join().expect("no panic")
+}
+
+/// Three stages in a row, each `ns` an event.
+fn row(ns: [u64; 3]) -> impl Fn(Builder<u64>, &Driven) -> Builder<u64> {
+    move |builder, clock| {
+        let [a, b, c] = ns.map(|ns| {
+            let clock = clock.clone();
+            move || clock.pass(ns)
+        });
+        let builder = builder.stage("a", move |_, _| a());
+        let builder = builder.stage("b", move |_, _| b()).after("a");
+        builder.observe("c", move |_, _| c()).after("b")
+    }
+}
+
+fn close(found: f64, expected: f64, percent: f64) -> bool {
+    (found - expected).abs() <= expected * percent / 100.0
+}
+
+#[test]
+fn what_the_clock_costs_is_in_no_figure() {
+    for look in [0, 8, 25] {
+        for batch in [1, 16, 64] {
+            for ns in [[10, 10, 10], [10, 100, 1_000], [1_000, 10, 100]] {
+                let stats = run(look, batch, row(ns));
+                let case = format!("look {look}, batches of {batch}, {ns:?}: {stats}");
+                for (stage, ns) in stats.stages.iter().zip(ns) {
+                    assert_eq!(stage.service_mean_ns, ns as f64, "{case}");
+                    assert_eq!(stage.service_ns.max(), ns, "{case}");
+                    assert!(close(stage.busy_ns_per_event(), ns as f64, 1.0), "{case}");
+                }
+                let all: u64 = ns.iter().sum();
+                let first = stats.end_to_end_ns.min();
+                assert!(first >= WRITE * batch as u64 + all, "{case}");
+                if batch == 1 {
+                    assert_eq!(stats.end_to_end_mean_ns, (WRITE + all) as f64, "{case}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn the_stages_of_a_thread_were_at_work_for_as_long_as_it_ran_and_no_longer() {
+    for batch in [1, 16, 64] {
+        for look in [0, 8] {
+            let stats = run(look, batch, row([10, 100, 40]));
+            let busy: f64 = stats.stages.iter().map(|stage| stage.utilisation).sum();
+            let event = stats.elapsed_ns as f64 / stats.stages[0].events as f64;
+            let expected = 150.0 / event;
+            assert!(busy <= 1.0 && close(busy, expected, 1.0), "{busy}: {stats}");
+        }
+    }
+}
+
+#[test]
+fn an_event_of_a_chunk_is_served_for_its_share_and_waits_for_the_rest() {
+    let stats = run(8, 16, |builder, clock| {
+        let (first, second) = (clock.clone(), clock.clone());
+        let builder = builder.stage_chunks("chunks", move |chunk| {
+            first.pass(160);
+            chunk.for_each(|_, _| first.pass(20))
+        });
+        builder
+            .observe("last", move |_, _| second.pass(5))
+            .after("chunks")
+    });
+    let [chunks, last] = &stats.stages[..] else {
+        panic!("two stages");
+    };
+    assert_eq!([chunks.service_mean_ns, last.service_mean_ns], [30.0, 5.0]);
+    // Each event has the whole batch written and both stages pass over it.
+    let whole = (16 * (WRITE + 30 + 5)) as f64;
+    assert_eq!(stats.end_to_end_mean_ns, whole);
+    assert_eq!(chunks.queueing_mean_ns, 16.0 * (WRITE as f64 + 30.0) - 30.0);
+    assert_eq!(last.queueing_mean_ns, 15.0 * 5.0);
+}
+
+#[test]
+fn a_shard_serves_its_own_events_and_the_next_stage_has_waited_for_all_shards() {
+    let stats = run(8, 16, |builder, clock| {
+        let clock = clock.clone();
+        let builder = builder.sharded(
+            "shard",
+            2,
+            |event| *event as usize % 2,
+            |_| {
+                let clock = clock.clone();
+                move |event: &mut u64, _| {
+                    *event += 1;
+                    clock.pass(100);
+                }
+            },
+        );
+        builder.observe("last", |_, _| ()).after("shard")
+    });
+    for shard in &stats.stages[..2] {
+        assert_eq!(shard.service_mean_ns, 100.0, "{stats}");
+    }
+    for slow in &stats.slowest {
+        let parts = slow
+            .parts
+            .iter()
+            .map(|part| part.queueing_ns + part.service_ns);
+        assert_eq!(parts.sum::<u64>(), slow.end_to_end_ns, "{slow:?}");
+    }
+}
+
+#[test]
+fn an_interrupted_sample_counts_for_no_more_than_the_time_that_went_by() {
+    let mut span = Span {
+        ticks: 1_000,
+        owed: 600,
+    };
+    assert_eq!([span.part(400), span.part(200)], [400, 200]);
+    span.owed = 8_000;
+    assert_eq!([span.part(6_000), span.part(2_000)], [750, 250]);
+}
