@@ -5,6 +5,7 @@
 
 mod leftover;
 mod length;
+mod link;
 mod manifest;
 mod memory;
 mod naming;

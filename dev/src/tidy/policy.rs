@@ -135,6 +135,12 @@ pub(crate) const FOREIGN_WORDS: &[&str] = &[
     concat!("/tmp", "/brief"),
 ];
 
+/// Where the files of this repository are on the web.
+pub(crate) const REPOSITORY: &[&str] = &[
+    "https://github.com/thalweg-rs/thalweg/blob/main/",
+    "https://github.com/thalweg-rs/thalweg/tree/main/",
+];
+
 /// The licence of every crate, and the files that hold its text.
 pub(crate) const LICENCE: &str = "MIT OR Apache-2.0";
 pub(crate) const LICENCE_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];

@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::source::Tree;
-use super::{leftover, length, manifest, memory, naming, public_docs, text};
+use super::{leftover, length, link, manifest, memory, naming, public_docs, text};
 
 /// One habit that a machine can check.
 pub(crate) struct Rule {
@@ -20,6 +20,7 @@ pub(crate) fn rules() -> impl Iterator<Item = &'static Rule> {
     let parts = [
         length::RULES,
         text::RULES,
+        link::RULES,
         memory::RULES,
         leftover::RULES,
         public_docs::RULES,
@@ -126,6 +127,7 @@ mod tests {
         let parts = [
             length::tests::cases(),
             text::tests::cases(),
+            link::tests::cases(),
             memory::tests::cases(),
             leftover::tests::cases(),
             public_docs::tests::cases(),

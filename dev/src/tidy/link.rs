@@ -1,0 +1,203 @@
+//! Links from page to page.
+
+use std::collections::BTreeSet;
+
+use super::policy::REPOSITORY;
+use super::rule::{Findings, Rule};
+use super::source::{Source, Tree};
+
+pub(crate) const RULES: &[Rule] = &[
+    Rule {
+        name: "dead-link",
+        summary: "a link leads to a file of the tree, and to a heading that is there",
+        check: dead_link,
+    },
+    Rule {
+        name: "dead-page",
+        summary: "a page that a text or a comment names as `docs/….md` is there",
+        check: dead_page,
+    },
+];
+
+fn dead_link(tree: &Tree, findings: &mut Findings) {
+    for file in tree.files.iter().filter(|file| file.extension() == "md") {
+        for (number, line) in prose(file) {
+            for target in targets(&line) {
+                if let Some(why) = fault(tree, file, target) {
+                    findings.add(&file.path, number, why);
+                }
+            }
+        }
+    }
+}
+
+/// Lines outside fenced code, with what stands between backticks blanked.
+fn prose(file: &Source) -> impl Iterator<Item = (usize, String)> {
+    let mut fenced = false;
+    file.lines().filter_map(move |(number, line)| {
+        let fence = line.trim_start().starts_with("```");
+        fenced ^= fence;
+        if fence || fenced {
+            return None;
+        }
+        let mut parts = line.split('`').enumerate();
+        let text = parts.by_ref().map(|(at, part)| match at % 2 {
+            0 => part.to_owned(),
+            _ => " ".repeat(part.len()),
+        });
+        Some((number, text.collect()))
+    })
+}
+
+/// What the links of a line lead to: `[text](target)` and `[text]: target`.
+fn targets(line: &str) -> Vec<&str> {
+    let inline = line.split("](").skip(1);
+    let mut found: Vec<&str> = inline
+        .filter_map(|rest| rest.split([')', ' ']).next())
+        .collect();
+    if line.starts_with('[')
+        && let Some((_, target)) = line.split_once("]: ")
+    {
+        found.push(target.trim());
+    }
+    found
+}
+
+/// Why a link leads nowhere, if it does. Others' pages are not checked, and rustdoc checks links to
+/// Rust items.
+fn fault(tree: &Tree, file: &Source, target: &str) -> Option<String> {
+    let (path, heading) = target.split_once('#').unwrap_or((target, ""));
+    let own = REPOSITORY.iter().find_map(|place| path.strip_prefix(place));
+    if own.is_none() && (path.contains("::") || path.contains("://")) {
+        return None;
+    }
+    let folder = file.path.rsplit_once('/').map_or("", |(folder, _)| folder);
+    let path = match own {
+        Some(path) => join("", path),
+        None if path.is_empty() => Some(file.path.clone()),
+        None => join(folder, path),
+    };
+    let Some(path) = path else {
+        return Some(format!("`{target}` leads out of the tree"));
+    };
+    let inside = format!("{path}/");
+    let is_folder = tree.files.iter().any(|file| file.path.starts_with(&inside));
+    match tree.get(&path) {
+        None if is_folder || path.is_empty() => None,
+        None => Some(format!("`{target}`: there is no {path}")),
+        Some(page) if !heading.is_empty() && page.extension() == "md" => {
+            let missing = || format!("`{target}`: {path} has no such heading");
+            (!headings(page).contains(heading)).then(missing)
+        }
+        Some(_) => None,
+    }
+}
+
+/// A path from the root; `None` if it leads above it.
+fn join(folder: &str, path: &str) -> Option<String> {
+    let mut parts: Vec<&str> = folder.split('/').filter(|part| !part.is_empty()).collect();
+    for part in path.split('/') {
+        match part {
+            "" | "." => {}
+            ".." => drop(parts.pop()?),
+            _ => parts.push(part),
+        }
+    }
+    Some(parts.join("/"))
+}
+
+/// The headings of a page, as they are named in links.
+fn headings(page: &Source) -> BTreeSet<String> {
+    let mut fenced = false;
+    let headings = page.lines().filter_map(|(_, line)| {
+        fenced ^= line.trim_start().starts_with("```");
+        let text = line.trim_start_matches('#');
+        (!fenced && text.len() < line.len()).then(|| text.trim())
+    });
+    headings.map(slug).collect()
+}
+
+fn slug(heading: &str) -> String {
+    let kept = heading.chars().filter_map(|c| match c {
+        ' ' => Some('-'),
+        '-' | '_' => Some(c),
+        _ => c.is_alphanumeric().then_some(c),
+    });
+    kept.flat_map(char::to_lowercase).collect()
+}
+
+fn dead_page(tree: &Tree, findings: &mut Findings) {
+    let is_read = |file: &&Source| ["md", "rs", "toml"].contains(&file.extension());
+    for file in tree.files.iter().filter(is_read) {
+        let is_case = |line| file.rust.as_ref().is_some_and(|rust| rust.in_test(line));
+        for (number, line) in file.lines().filter(|line| !is_case(line.0)) {
+            for name in pages(line) {
+                if !is_page(tree, file, name) {
+                    findings.add(&file.path, number, format!("there is no {name}"));
+                }
+            }
+        }
+    }
+}
+
+/// Names of pages in a line: `docs/….md`, with nothing of a path before.
+fn pages(line: &str) -> impl Iterator<Item = &str> {
+    let ends = |c: char| !(c.is_ascii_alphanumeric() || "/._-".contains(c));
+    let words = line.split(ends).map(|word| word.trim_end_matches('.'));
+    words.filter(|word| word.starts_with("docs/") && word.ends_with(".md"))
+}
+
+/// A page's name counts from the root, or from the crate of the file that names it.
+fn is_page(tree: &Tree, file: &Source, name: &str) -> bool {
+    let crate_folder: Vec<&str> = file.path.splitn(3, '/').take(2).collect();
+    let inside = format!("{}/{name}", crate_folder.join("/"));
+    tree.get(name).is_some() || tree.get(&inside).is_some()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::super::rule::case::Case;
+
+    pub(crate) fn cases() -> Vec<Case> {
+        let rejects = |line, text: &str| Case::rejects("dead-link", line, "docs/a.md", text);
+        let accepts = |text: &str| Case::accepts("dead-link", "docs/a.md", text);
+        let page = "docs/b.md";
+        vec![
+            rejects(2, "see\n[b](b.md)\n").with("b.md", "# B\n"),
+            rejects(1, "[b](../b.md#not-there)\n").with("b.md", "# B\n"),
+            rejects(1, "[b](#not-there)\n"),
+            rejects(1, "[`b`](c/b.rs), [c](c/a.rs)\n").with("docs/c/a.rs", ""),
+            rejects(1, "[b](../../b.md)\n").with("b.md", ""),
+            rejects(3, "a [b]\n\n[b]: ../c.md\n").with("b.md", ""),
+            rejects(
+                1,
+                "[b](https://github.com/thalweg-rs/thalweg/blob/main/docs/b.md)\n",
+            ),
+            accepts("[b](../b.md#what-it-is-1-of-2), [c](c/)\n")
+                .with("b.md", "```\n# no\n```\n## What `it` is, 1 of 2\n")
+                .with("docs/c/a.rs", ""),
+            accepts(
+                "[b](https://example.org/b.md) [c](crate::b) `[b](b.md)`\n```\n[b](b.md)\n```\n",
+            ),
+            accepts(
+                "# A b\n[here](#a-b) [a](https://github.com/thalweg-rs/thalweg/blob/main/docs/a.md)\n",
+            ),
+            Case::rejects(
+                "dead-page",
+                2,
+                "src/a.rs",
+                &format!("// x\n// see {page}.\n"),
+            ),
+            Case::rejects(
+                "dead-page",
+                1,
+                "CHANGELOG.md",
+                &format!("({page}, Results)\n"),
+            ),
+            Case::accepts("dead-page", "src/a.rs", &format!("// see {page}.\n")).with(page, ""),
+            Case::accepts("dead-page", "tests/a.rs", &format!("f(\"{page}\");\n")),
+            Case::accepts("dead-page", "crates/a/src/a.rs", &format!("\"{page}\"\n"))
+                .with(&format!("crates/a/{page}"), ""),
+        ]
+    }
+}
