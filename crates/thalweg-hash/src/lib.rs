@@ -2,8 +2,8 @@
 //!
 //! XXH64 is a fast 64-bit checksum that does not protect against an adversary. This crate computes
 //! it faster than the reference C library on the same machine: half of the multiplies are done in
-//! SIMD, some stripes ahead of the rest (see `docs/results-hash.md` in the repository). It has no
-//! dependencies.
+//! SIMD, some stripes ahead of the rest (see `docs/notes/results-hash.md` in the repository). It
+//! has no dependencies.
 //!
 //! ```
 //! use thalweg_hash::{Stride, Xxh64, xxh64, xxh64_many, xxh64_strided};

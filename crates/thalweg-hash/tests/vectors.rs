@@ -62,7 +62,7 @@ fn well_known_texts() {
 
 /// A write-up of a kernel for scatter-gather lists gives this value: 16 sectors of 512 zero bytes,
 /// each with 8 bytes of protection that are left out. The value is right, although the kernel
-/// printed there does not compute XXH64: see docs/results-hash.md.
+/// printed there does not compute XXH64: see docs/notes/results-hash.md.
 #[test]
 fn sixteen_sectors_of_zeros_with_protection_bytes() {
     const HASH: u64 = 0x02B5_0735_05A4_8FB4;

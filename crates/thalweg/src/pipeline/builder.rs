@@ -23,7 +23,7 @@ pub const SAMPLE_EVERY: u64 = 512;
 pub const SAMPLE_EVERY_MAX: u64 = 1 << 20;
 
 /// A stage tells the next ones how far it is every so many events, unless said otherwise; see
-/// `docs/results.md` for the measurement that this was chosen by.
+/// `docs/notes/results-pipelines.md` for the measurement that this was chosen by.
 const PROGRESS: usize = 64;
 
 /// Makes a stage, whatever its kind, with its meter and after how many events it tells.

@@ -1,6 +1,6 @@
 //! SSE2, which every x86-64 processor has. Two words a vector, and no multiply of 64-bit lanes:
 //! slower than the scalar kernel for short input, about as fast from 4 KiB on (on some processors
-//! faster; `docs/results-hash.md`). It is never picked, and kept for the comparison.
+//! faster; `docs/notes/results-hash.md`). It is never picked, and kept for the comparison.
 
 use core::arch::x86_64::{
     _mm_add_epi64, _mm_loadu_si128, _mm_mul_epu32, _mm_set1_epi64x, _mm_slli_epi64, _mm_srli_epi64,
