@@ -1,39 +1,133 @@
-//! The chapters of the guide, so that `cargo test` compiles and runs their code.
+//! The chapters of the guide, the READMEs and the examples, so that `cargo test` compiles and runs
+//! their code.
 #![forbid(unsafe_code)]
 
-macro_rules! chapters {
-    ($($name:ident: $file:literal,)*) => {
+macro_rules! pages {
+    ($files:ident: $($name:ident: $file:literal,)*) => {
         $(
-            #[doc = include_str!(concat!("src/", $file))]
+            #[doc = include_str!($file)]
             pub mod $name {}
         )*
 
         #[cfg(test)]
-        const FILES: &[&str] = &[$($file),*];
+        const $files: &[&str] = &[$($file),*];
     };
 }
 
-chapters! {
-    start: "start.md",
-    channels: "channels.md",
-    pipelines: "pipelines.md",
-    exchange: "exchange.md",
-    measuring: "measuring.md",
-    expect: "expect.md",
+/// Programs, each run as a documentation test.
+macro_rules! programs {
+    ($files:ident: $($name:ident: $file:literal,)*) => {
+        $(
+            #[doc = concat!("```\n", include_str!($file), "\n```")]
+            pub mod $name {}
+        )*
+
+        #[cfg(test)]
+        const $files: &[&str] = &[$($file),*];
+    };
+}
+
+pages! {
+    CHAPTERS:
+    start: "src/start.md",
+    channels: "src/channels.md",
+    pipelines: "src/pipelines.md",
+    exchange: "src/exchange.md",
+    measuring: "src/measuring.md",
+    expect: "src/expect.md",
+}
+
+pages! {
+    READMES:
+    readme: "../../README.md",
+    readme_thalweg: "../../crates/thalweg/README.md",
+    readme_cli: "../../crates/thalweg-cli/README.md",
+    readme_exchange: "../../crates/thalweg-exchange/README.md",
+    readme_hash: "../../crates/thalweg-hash/README.md",
+    readme_measure: "../../crates/thalweg-measure/README.md",
+}
+
+programs! {
+    EXAMPLES:
+    example_channel: "../../crates/thalweg/examples/channel.rs",
+    example_gateway: "../../crates/thalweg/examples/gateway.rs",
+    example_pipeline: "../../crates/thalweg/examples/pipeline.rs",
+    example_sharded: "../../crates/thalweg/examples/sharded.rs",
+    example_telemetry: "../../crates/thalweg/examples/telemetry.rs",
+    example_clients: "../../crates/thalweg-exchange/examples/clients.rs",
+    example_trade: "../../crates/thalweg-exchange/examples/trade.rs",
+    example_tokio_tasks: "examples/tokio_tasks.rs",
 }
 
 #[cfg(test)]
 mod tests {
-    use super::FILES;
+    use super::{CHAPTERS, EXAMPLES, READMES};
+    use std::collections::BTreeSet;
+    use std::fs;
+    use std::path::Path;
+
+    /// Measurements, not examples: they have no place among these.
+    const BENCHES: &[&str] = &[
+        "apply_load.rs",
+        "book_speed.rs",
+        "clock_cost.rs",
+        "codec_speed.rs",
+        "ring_speed.rs",
+        "shards.rs",
+    ];
+
+    /// The names of files in `folder/PART/inside` for every PART.
+    fn found(folder: &str, inside: &str, extension: &str) -> BTreeSet<String> {
+        let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+        let parts = fs::read_dir(root.join(folder)).expect("the folder is there");
+        let names = parts.flat_map(|part| {
+            let part = part.expect("it can be read").file_name();
+            let part = part.to_string_lossy();
+            let place = format!("{folder}/{part}/{inside}");
+            let files = fs::read_dir(root.join(&place)).into_iter().flatten();
+            let names = files.map(move |file| {
+                let name = file.expect("it can be read").file_name();
+                format!("{place}/{}", name.to_string_lossy()).replace("//", "/")
+            });
+            names.collect::<Vec<_>>()
+        });
+        names.filter(|name| name.ends_with(extension)).collect()
+    }
+
+    fn listed<'a>(files: &[&'a str], folder: &str) -> BTreeSet<String> {
+        let inside = |file: &&&'a str| file.starts_with(folder);
+        files
+            .iter()
+            .filter(inside)
+            .map(ToString::to_string)
+            .collect()
+    }
 
     /// Every chapter that the book lists is tested, and the other way round.
     #[test]
     fn the_summary_lists_these_chapters() {
         let summary = include_str!("src/SUMMARY.md");
-        let listed: Vec<&str> = summary
+        let chapters: Vec<String> = summary
             .lines()
             .filter_map(|line| line.split_once("](")?.1.strip_suffix(')'))
+            .map(|name| format!("src/{name}"))
             .collect();
-        assert_eq!(listed, FILES);
+        assert_eq!(chapters, CHAPTERS);
+    }
+
+    #[test]
+    fn every_example_is_run() {
+        let crates = "../../crates";
+        let mut examples = found(crates, "examples", ".rs");
+        examples.retain(|name| !BENCHES.iter().any(|bench| name.ends_with(bench)));
+        assert_eq!(examples, listed(EXAMPLES, crates));
+        let own = found("..", "examples", ".rs");
+        assert_eq!(own.len(), listed(EXAMPLES, "examples/").len(), "{own:?}");
+    }
+
+    #[test]
+    fn every_readme_is_tested() {
+        let crates = "../../crates";
+        assert_eq!(found(crates, "", "/README.md"), listed(READMES, crates));
     }
 }

@@ -1,29 +1,24 @@
-//! Channels at work: fan-in, a pool of workers, market data that may be lost but not silently, and
-//! waiting for the first of several.
+//! Channels at work: fan-in, a pool of workers, and waiting for the first of several.
 //!
 //! `cargo run --release -p thalweg --example channel`
 //!
-//! It shows what to call, and what the counters tell. It measures nothing: who runs when is the
-//! system's choice, so losses and waits differ from run to run.
+//! It shows what to call and what the counters say. It measures nothing: the system decides which
+//! thread runs when, so waits differ from run to run.
 
-use std::error::Error;
 use std::thread;
 use std::time::Duration;
 
-use thalweg::channel::{Builder, Counters, Overflow, Select, mpmc, mpsc, spsc};
+use thalweg::channel::{Counters, Select, mpmc, mpsc, spsc};
 
 const PRODUCERS: u64 = 3;
 const ORDERS_EACH: u64 = 20_000;
 const WORKERS: usize = 2;
 const JOBS: u64 = 10_000;
-const QUOTES: u64 = 100_000;
 
-fn main() -> Result<(), Box<dyn Error>> {
+fn main() {
     fan_in();
     worker_pool();
-    market_data()?;
     first_of_several();
-    Ok(())
 }
 
 fn print(counters: Counters) {
@@ -100,34 +95,6 @@ fn worker_pool() {
     assert_eq!(sum, (1..=JOBS).map(collatz_steps).sum::<u64>());
     println!("worker pool: {WORKERS} workers, jobs done by each: {shares:?}, {sum} steps in all");
     print(done.counters());
-}
-
-/// A feed that never waits for its reader. The oldest quotes go when the ring is full, and the
-/// reader knows of every one that it missed.
-fn market_data() -> Result<(), Box<dyn Error>> {
-    let (mut feed, mut quotes) = Builder::new(128).overflow(Overflow::DropOldest).spsc()?;
-    let (mut received, mut lost, mut gaps, mut expected) = (0, 0, 0, 0);
-    thread::scope(|scope| {
-        scope.spawn(move || {
-            for sequence in 0..QUOTES {
-                if feed.send(sequence).is_err() {
-                    return;
-                }
-            }
-        });
-        while let Ok(sequence) = quotes.recv() {
-            let before = quotes.lost_before();
-            assert_eq!(sequence, expected + before, "the gap is where it is told");
-            expected = sequence + 1;
-            received += 1;
-            lost += before;
-            gaps += u64::from(before > 0);
-        }
-    });
-    assert_eq!(received + lost, QUOTES);
-    println!("market data: {received} quotes received, {lost} lost in {gaps} gaps");
-    print(quotes.counters());
-    Ok(())
 }
 
 enum Event {

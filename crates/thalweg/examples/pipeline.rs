@@ -51,7 +51,7 @@ fn run() -> Result<(), Box<dyn Error>> {
         .build()?;
     let mut load = OpenLoop::new(Clock::global(), rate);
     let mut stopped = None;
-    let report = load.run(2_000_000, |id, _| {
+    let report = load.run(500_000, |id, _| {
         if let Err(error) = pipeline.publish(|order| order.id = id) {
             stopped = Some(error);
         }
