@@ -1,14 +1,14 @@
 //! `cargo dev gate`: what a change passes before it lands. Steps whose tool is not there say so.
 
 use std::path::{Path, PathBuf};
-use std::{env, fs, process};
+use std::{env, fs, iter, process};
 
 use crate::counts;
 use crate::fuzz;
 use crate::plan::{Outcome, Step, Tally};
-use crate::readme::start_commands;
+use crate::readme::{TEST, commands};
 use crate::testing::{self, at_least_one, rustflags};
-use crate::tidy::policy::LICENCE_FILES;
+use crate::tidy::policy::PACKED_FILES;
 use crate::workspace::{Workspace, run, run_watched};
 
 const BEFORE: &[Step] = &[
@@ -52,12 +52,12 @@ const AFTER: &[Step] = &[
     },
     Step {
         name: "package",
-        summary: "what `cargo publish` would pack holds the licences",
+        summary: "what `cargo publish` would pack holds the licences and a README",
         run: package,
     },
     Step {
         name: "fresh-clone",
-        summary: "a clone of HEAD runs the README's first command",
+        summary: "a clone of HEAD runs the commands of the README, in order",
         run: fresh_clone,
     },
 ];
@@ -166,11 +166,11 @@ fn package(workspace: &Workspace) -> Result<Outcome, String> {
                 &format!("package --list --allow-dirty --package {name}"),
             )
             .map_err(|error| format!("{name}: {error}"))?;
-        for file in LICENCE_FILES {
+        for file in PACKED_FILES {
             if !list.lines().any(|line| line == *file) {
                 let folder = folder.display();
                 return Err(format!(
-                    "{name}: its package has no {file}; link it into {folder}"
+                    "{name}: its package has no {file}; put it into {folder}"
                 ));
             }
         }
@@ -223,35 +223,32 @@ fn fresh_clone(workspace: &Workspace) -> Result<Outcome, String> {
         )));
     }
     let folder = env::temp_dir().join(format!("thalweg-clone-{}", process::id()));
-    let mut clone = workspace.command("git");
-    run(clone.args(["clone", "--quiet", "."]).arg(&folder))?;
     let scratch = Scratch(folder);
-    let readme = fs::read_to_string(scratch.0.join("README.md"));
+    // What the README puts beside the clone is inside the folder that is removed.
+    let clone = scratch.0.join("thalweg");
+    run(workspace
+        .command("git")
+        .args(["clone", "--quiet", "."])
+        .arg(&clone))?;
+    let readme = fs::read_to_string(clone.join("README.md"));
     let readme = readme.map_err(|error| format!("README.md of HEAD: {error}"))?;
-    let commands = start_commands(&readme)?;
-    let [first, second, ..] = &commands[..] else {
-        return Err(format!(
-            "README.md has {} command after `## Start`, not two",
-            commands.len()
-        ));
-    };
-    if second != "cargo dev test" {
-        return Err(format!(
-            "README.md's second command is `{second}`, not `cargo dev test`"
-        ));
+    let installed = scratch.0.join("installed");
+    let path = env::var_os("PATH").unwrap_or_default();
+    let path = iter::once(installed.join("bin")).chain(env::split_paths(&path));
+    let path = env::join_paths(path).map_err(|error| format!("PATH: {error}"))?;
+    // The tests of the tree have run, in a step of their own.
+    for line in commands(&readme)?.iter().filter(|line| *line != TEST) {
+        println!("$ {line}");
+        let mut command = workspace.command("sh");
+        command
+            .args(["-e", "-c", line])
+            .current_dir(&clone)
+            .env("PATH", &path)
+            .env("CARGO_INSTALL_ROOT", &installed)
+            // Kept between runs, so that only what is ours is built again.
+            .env("CARGO_TARGET_DIR", workspace.target.join("fresh-clone"));
+        run(&mut command)?;
     }
-    let Some(arguments) = first.strip_prefix("cargo ") else {
-        return Err(format!(
-            "README.md's first command is `{first}`, not one of cargo's"
-        ));
-    };
-    println!("{first}");
-    let mut command = workspace.cargo(arguments);
-    // Kept between runs, so that only what is ours is built again.
-    command
-        .current_dir(&scratch.0)
-        .env("CARGO_TARGET_DIR", workspace.target.join("fresh-clone"));
-    run(&mut command)?;
     Ok(Outcome::Passed)
 }
 

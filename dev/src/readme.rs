@@ -1,65 +1,58 @@
-//! The commands that the README tells a newcomer to type.
+//! The commands that the README gives.
 
-/// The command lines of the first fenced block after the heading `## Start`, without prompts and
-/// comments.
+/// The command lines of the page's blocks that begin with ```` ```sh ````, without comments.
 ///
 /// # Errors
-/// There is no such heading or block, or it holds no command.
-pub(crate) fn start_commands(readme: &str) -> Result<Vec<String>, String> {
-    let mut lines = readme.lines().skip_while(|line| line.trim() != "## Start");
-    if lines.next().is_none() {
-        return Err("README.md has no heading `## Start`".to_owned());
+/// The first two are not a command of cargo and `cargo dev test`: what a fresh machine needs.
+pub(crate) fn commands(readme: &str) -> Result<Vec<String>, String> {
+    let mut inside = false;
+    let mut commands = Vec::new();
+    for line in readme.lines().map(str::trim) {
+        let fence = line.starts_with("```");
+        inside = if fence { line == "```sh" } else { inside };
+        let command = line.split(" #").next().unwrap_or(line).trim_end();
+        if inside && !fence && !command.is_empty() && !command.starts_with('#') {
+            commands.push(command.to_owned());
+        }
     }
-    let section = lines.take_while(|line| !line.starts_with("## "));
-    let block = section.skip_while(|line| !line.starts_with("```")).skip(1);
-    let commands: Vec<String> = block
-        .take_while(|line| !line.starts_with("```"))
-        .map(|line| line.trim().trim_start_matches("$ "))
-        .map(|line| line.split(" #").next().unwrap_or(line).trim().to_owned())
-        .filter(|line| !line.is_empty() && !line.starts_with('#'))
-        .collect();
-    if commands.is_empty() {
-        return Err("README.md has no commands in a fenced block after `## Start`".to_owned());
+    match &commands[..] {
+        [first, second, ..] if first.starts_with("cargo ") && second == TEST => Ok(commands),
+        _ => Err(format!(
+            "README.md does not begin with a command of cargo and `{TEST}`, but with {:?}",
+            &commands[..commands.len().min(2)]
+        )),
     }
-    Ok(commands)
 }
+
+/// The newcomer's second command.
+pub(crate) const TEST: &str = "cargo dev test";
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn commands_come_without_prompts_and_comments() {
-        let text = [
-            "# A",
-            "```",
-            "no",
-            "```",
-            "## Start",
-            "",
-            "Do:",
-            "```sh",
-            "$ cargo a  # first",
-            "# then",
-            "cargo b",
-            "```",
-            "```",
-            "no",
-            "```",
-            "## More",
-        ];
-        let text = text.join("\n");
-        assert_eq!(start_commands(&text).unwrap(), ["cargo a", "cargo b"]);
+    fn commands_come_without_comments_and_from_blocks_of_the_shell_only() {
+        let text = "# A\n```sh\ncargo a  # first\n\n# x\ncargo dev test\n```\ncargo no\n\
+                    ```rust\nno();\n```\n```sh\necho 'a,b' >> c\n```\n";
+        assert_eq!(
+            commands(text).unwrap(),
+            ["cargo a", "cargo dev test", "echo 'a,b' >> c"]
+        );
     }
 
     #[test]
-    fn a_readme_without_a_start_says_so() {
-        let error = start_commands("# A\n").unwrap_err();
-        assert_eq!(error, "README.md has no heading `## Start`");
-        let error = start_commands("## Start\n\n## More\n```\ncargo a\n```\n").unwrap_err();
-        assert_eq!(
-            error,
-            "README.md has no commands in a fenced block after `## Start`"
-        );
+    fn a_readme_that_begins_with_something_else_is_refused() {
+        for text in [
+            "",
+            "```sh\ncargo a\n```\n",
+            "```sh\nmake\ncargo dev test\n```\n",
+        ] {
+            let error = commands(text).unwrap_err();
+            assert!(
+                error.starts_with("README.md does not begin with a command of cargo"),
+                "{error}"
+            );
+        }
     }
 }

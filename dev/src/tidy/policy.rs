@@ -144,6 +144,8 @@ pub(crate) const REPOSITORY: &[&str] = &[
 /// The licence of every crate, and the files that hold its text.
 pub(crate) const LICENCE: &str = "MIT OR Apache-2.0";
 pub(crate) const LICENCE_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE"];
+/// What each package for crates.io holds beside its code.
+pub(crate) const PACKED_FILES: &[&str] = &["LICENSE-MIT", "LICENSE-APACHE", "README.md"];
 
 /// Is `path` one of `places`, or inside one that ends in a slash?
 pub(crate) fn within(path: &str, place: &str) -> bool {

@@ -61,6 +61,6 @@ async fn main() -> Result<(), Box<dyn Error>> {
     drop(jobs);
     worker.join().expect("the worker does not panic");
     println!("the squares of 30 numbers add up to {sum}");
-    assert_eq!(sum, (0..30).map(|n: u64| n * n).sum());
+    assert_eq!(sum, (0..30).map(|n: u64| n * n).sum::<u64>());
     Ok(())
 }
