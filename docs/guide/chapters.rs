@@ -66,16 +66,6 @@ mod tests {
     use std::fs;
     use std::path::Path;
 
-    /// Measurements, not examples: they have no place among these.
-    const BENCHES: &[&str] = &[
-        "apply_load.rs",
-        "book_speed.rs",
-        "clock_cost.rs",
-        "codec_speed.rs",
-        "ring_speed.rs",
-        "shards.rs",
-    ];
-
     /// The names of files in `folder/PART/inside` for every PART.
     fn found(folder: &str, inside: &str, extension: &str) -> BTreeSet<String> {
         let root = Path::new(env!("CARGO_MANIFEST_DIR"));
@@ -118,9 +108,7 @@ mod tests {
     #[test]
     fn every_example_is_run() {
         let crates = "../../crates";
-        let mut examples = found(crates, "examples", ".rs");
-        examples.retain(|name| !BENCHES.iter().any(|bench| name.ends_with(bench)));
-        assert_eq!(examples, listed(EXAMPLES, crates));
+        assert_eq!(found(crates, "examples", ".rs"), listed(EXAMPLES, crates));
         let own = found("..", "examples", ".rs");
         assert_eq!(own.len(), listed(EXAMPLES, "examples/").len(), "{own:?}");
     }

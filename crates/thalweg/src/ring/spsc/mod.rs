@@ -49,7 +49,7 @@
 //!
 //! *Distance.* See `distance.rs`.
 //!
-//! The figures: `examples/ring_speed.rs`, 8-byte elements, 1024 of them, on a virtual machine with
+//! The figures: `benches/ring_speed.rs`, 8-byte elements, 1024 of them, on a virtual machine with
 //! two cores of an AMD EPYC.
 
 mod claim;

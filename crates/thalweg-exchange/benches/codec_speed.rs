@@ -1,4 +1,5 @@
-//! Times the codec on a load stream: `cargo run --release --example codec_speed -- FILE.csv.gz`.
+//! Times the codec on a load stream:
+//! `cargo bench -p thalweg-exchange --bench codec_speed -- FILE.csv.gz [COMMANDS]`.
 //!
 //! Prints nanoseconds for each command, outcome and market message, either way, in the cache: 1,024
 //! at a time, through all of the stream once. A second argument ends it after so many commands.
@@ -19,7 +20,8 @@ use thalweg_exchange::stream::LoadStream;
 use thalweg_exchange::{Command, Events, ResultCode, State, apply};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut args = std::env::args().skip(1);
+    // `cargo bench` adds `--bench`.
+    let mut args = std::env::args().skip(1).filter(|text| text != "--bench");
     let path = args.next().ok_or("give the path of a load stream")?;
     let count = args.next().map_or(Ok(usize::MAX), |text| text.parse())?;
     let file = BufReader::new(File::open(&path)?);

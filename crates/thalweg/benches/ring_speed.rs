@@ -1,4 +1,4 @@
-//! What the rings cost on this machine: `cargo run --release -p thalweg --example ring_speed`.
+//! What the rings cost on this machine: `cargo bench -p thalweg --bench ring_speed`.
 //!
 //! Elements of 8 bytes, rings of 1024. Two threads, pinned to the first two usable cores, that
 //! spin; so it needs two cores that nobody else uses. Each figure is the median of several runs,

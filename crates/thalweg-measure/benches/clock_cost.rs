@@ -1,4 +1,5 @@
-//! What reading the clock and recording a value cost on this machine, in warm loops.
+//! What reading the clock and recording a value cost on this machine, in warm loops:
+//! `cargo bench -p thalweg-measure --bench clock_cost`.
 
 use std::hint::black_box;
 use thalweg_measure::clock::Clock;

@@ -1,4 +1,5 @@
-//! Times `apply` on a load stream: `cargo run --release --example apply_load -- FILE.csv.gz`.
+//! Times `apply` on a load stream:
+//! `cargo bench -p thalweg-exchange --bench apply_load -- FILE.csv.gz [RUNS]`.
 //!
 //! Prints nanoseconds per command of each of five runs on fresh states, and whether the final book
 //! is the one that the file states.
@@ -13,13 +14,11 @@ use thalweg_exchange::stream::LoadStream;
 use thalweg_exchange::{Action, Command, Events, ResultCode, Rules, State, apply, apply_batch};
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let path = std::env::args()
-        .nth(1)
-        .ok_or("give the path of a load stream")?;
+    // `cargo bench` adds `--bench`.
+    let mut arguments = std::env::args().skip(1).filter(|text| text != "--bench");
+    let path = arguments.next().ok_or("give the path of a load stream")?;
     // Fewer runs, to count instructions.
-    let runs = std::env::args()
-        .nth(2)
-        .map_or(Ok(5), |text| text.parse::<u32>())?;
+    let runs = arguments.next().map_or(Ok(5), |text| text.parse::<u32>())?;
     let file = BufReader::new(File::open(&path)?);
     let stream = LoadStream::read(BufReader::new(GzDecoder::new(file)))?;
     for (name, rules) in [

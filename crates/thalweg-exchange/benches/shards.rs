@@ -2,7 +2,7 @@
 //! placements, and how often commands waited.
 //!
 //! ```text
-//! cargo run --release -p thalweg-exchange --example shards -- STREAM.csv.gz
+//! cargo bench -p thalweg-exchange --bench shards -- STREAM.csv.gz
 //! ```
 
 use std::fs::File;
@@ -42,7 +42,9 @@ fn run(setup: &[Command], commands: &[Command], options: &Options) -> (f64, Wait
 }
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
-    let path = std::env::args().nth(1).ok_or("which load stream?")?;
+    // `cargo bench` adds `--bench`.
+    let mut arguments = std::env::args().skip(1).filter(|text| text != "--bench");
+    let path = arguments.next().ok_or("which load stream?")?;
     let file = BufReader::new(File::open(path)?);
     let stream = LoadStream::read(BufReader::new(GzDecoder::new(file)))?;
     let mut hashes = Vec::new();

@@ -1,5 +1,5 @@
 //! Times matching alone on a load stream:
-//! `cargo run --release --example book_speed -- FILE.csv.gz`.
+//! `cargo bench -p thalweg-exchange --bench book_speed -- FILE.csv.gz [RUNS]`.
 //!
 //! Prints nanoseconds of thread CPU time per command, best and median of nine runs on fresh books
 //! in one process, and whether the final book is the one that the file states. The risk check
@@ -19,7 +19,8 @@ use thalweg_exchange::{Action, Command, Events, ResultCode, Rules, State};
 const RUNS: usize = 9;
 
 fn main() -> Result<(), Box<dyn Error>> {
-    let mut arguments = std::env::args().skip(1);
+    // `cargo bench` adds `--bench`.
+    let mut arguments = std::env::args().skip(1).filter(|text| text != "--bench");
     let path = arguments.next().ok_or("give the path of a load stream")?;
     // Fewer runs, to count instructions.
     let runs = arguments.next().map_or(Ok(RUNS), |text| text.parse())?;
