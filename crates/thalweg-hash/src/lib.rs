@@ -36,7 +36,7 @@
 //! databases that store XXH64 values already, or where what you store shall be read by programs
 //! that know only XXH64.
 //!
-//! Neither resists somebody who wants collisions. Take SipHash for tables keyed by strangers, and
+//! Neither resists an adversary. Take SipHash for tables whose keys come from users, and
 //! BLAKE3 or SHA-2 for signatures and integrity against tampering.
 //!
 //! # Cost

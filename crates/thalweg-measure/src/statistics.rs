@@ -10,7 +10,8 @@
 //! second of each end, 96.1 %; 11: 98.8 %; 31: the tenth, 97.1 %.
 //!
 //! Fewer than [`REPETITIONS_MIN`] values have no such interval: even their whole range misses the
-//! true median more often than that. Then the bounds are infinite, and nothing is told apart.
+//! true median more often than that. Then the bounds are infinite, and the run cannot tell the two
+//! apart.
 //!
 //! # How a ratio is computed
 //! Two subjects are measured in turn, so that a disturbance meets both: each repetition is a pair.

@@ -1,4 +1,4 @@
-//! Receiving several elements with one look and one hand-back of room.
+//! Receiving several elements with one check, and giving their room back once.
 
 use std::iter::FusedIterator;
 
@@ -14,7 +14,7 @@ pub struct Batch<'r, T>(Elements<'r, T>);
 
 enum Elements<'r, T> {
     /// From a ring that is this receiver's alone: room goes back when the batch is dropped, and
-    /// then the one sender is told.
+    /// then one sender is woken.
     Own(ring::Batch<'r, T>, Tell<'r>),
     /// From one that others use too: each element is taken on its own.
     Shared {

@@ -184,9 +184,10 @@ impl Builder {
     }
 
     /// A ring for each of several senders into one receiver: they do not meet, and one that is
-    /// preempted in a send holds up nobody. Elements of one sender come out in their order; between
-    /// senders there is none, and the capacity is that of each. Each clone of a sender allocates,
-    /// and receivers look at all lanes in turn: for few senders. One sender has one lane anyway.
+    /// preempted in a send does not delay the others. Elements of one sender come out in their
+    /// order; between senders there is none, and the capacity is that of each. Each clone of a
+    /// sender allocates, and receivers look at all lanes in turn: for few senders. One sender has
+    /// one lane anyway.
     pub fn lanes(mut self) -> Self {
         self.has_lanes = true;
         self
@@ -249,8 +250,12 @@ impl Builder {
         self.choose_soft_limit(soft_limit);
         let gate = self.gate()?;
         let layout = self.layout_up_to::<T>(capacity, SLOTTED_CAPACITY_MAX);
-        let ((producer, porch), rx) = lanes::pair(capacity, layout, Arc::clone(&gate))?;
-        Ok(self.ends(SendEnd::Lane(producer, porch), RecvEnd::Lanes(rx), gate))
+        let ((producer, join_queue), rx) = lanes::pair(capacity, layout, Arc::clone(&gate))?;
+        Ok(self.ends(
+            SendEnd::Lane(producer, join_queue),
+            RecvEnd::Lanes(rx),
+            gate,
+        ))
     }
 
     /// One store that any number of endpoints may use.

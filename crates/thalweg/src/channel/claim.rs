@@ -104,7 +104,7 @@ impl<T> Claim<'_, T> {
         sent
     }
 
-    /// Where gaps are told: what was lost behind room that goes back was lost before it.
+    /// Where gaps are reported: what was lost behind room that goes back was lost before it.
     fn give_back(&self, claim: &mut TicketClaim<'_, T>) {
         if let Some(gaps) = &self.gate.gaps {
             gaps.withdraw(claim.rest(), || claim.give_back());

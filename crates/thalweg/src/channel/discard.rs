@@ -10,7 +10,7 @@
 //! 1. The last receiver closes the store, shuts the signal of the receivers, then takes out and
 //!    drops what it finds ([`RecvEnd::discard`]).
 //! 2. A sender notifies that signal after all that it has made visible: elements, or room for none
-//!    that kept those behind it back. If it is told that the signal is shut, it drops what it finds
+//!    that kept those behind it back. If the signal is shut, it drops what it finds
 //!    ([`Sender::discard_late`]).
 //! 3. Where only one side may take (a ring of one sender and one receiver, a lane), the two hand
 //!    that over, and neither waits for the other: see "What comes late" in `ring::spsc::shared`.

@@ -1,10 +1,10 @@
-//! Where elements were lost, for the receiver to be told.
+//! Where elements were lost, for the receiver to report.
 //!
-//! A gap lies before a position: so many elements were lost there. Senders write gaps down in
-//! ascending order; whoever receives the element at that position or behind it takes the note.
+//! A gap lies before a position: so many elements were lost there. Senders note gaps in
+//! ascending order; the receiver of the element at that position or behind it takes the note.
 //! Only channels that drop the newest element have notes. Where the oldest is dropped, a single
 //! receiver sees the gap in the positions themselves, and several share one count of what is yet
-//! to be told.
+//! to be reported.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -17,7 +17,7 @@ use crate::ring::sync::{AtomicU64, Mutex, Ordering, lock};
 const NONE: u64 = u64::MAX;
 
 pub(super) struct Gaps {
-    /// The position of the oldest note, for a look without the lock.
+    /// The position of the oldest note, to be read without the lock.
     first: AtomicU64,
     /// Position and elements lost before it, ascending; at most one per position that is not yet
     /// told, so that capacity + 2 bounds it where there is one receiver.
@@ -81,7 +81,7 @@ impl Gaps {
         give_back();
     }
 
-    /// Elements lost before the one at `position`, as far as nobody was told.
+    /// Elements lost before the one at `position`, as far as they were not reported yet.
     #[inline]
     pub(super) fn take(&self, position: u64) -> u64 {
         // ORDERING: Relaxed, as in `note`.

@@ -15,9 +15,9 @@ pub enum Overflow {
     Block,
     /// Give the element back with [`SendError::Full`](super::SendError::Full); `send` never waits.
     Reject,
-    /// Drop the element that is being sent, and tell the receiver where the gap is.
+    /// Drop the element that is being sent; the receiver learns where the gap is.
     DropNewest,
-    /// Drop the oldest element of the channel to make room, and tell the receiver where the gap is.
+    /// Drop the oldest element of the channel to make room; the receiver learns where the gap is.
     DropOldest,
 }
 
@@ -69,7 +69,7 @@ impl Hub {
         }
     }
 
-    /// Receivers have closed the store: tells those who wait for that.
+    /// Receivers have closed the store: notifies the waiters for that.
     pub(super) fn tell_closed(&self) {
         let mut closing = lock(&self.closing);
         closing.is_over = true;
@@ -87,7 +87,7 @@ impl Hub {
         lock(&self.closing).is_over
     }
 
-    /// Notified when the channel is closed by receivers, if that was not told yet.
+    /// Notified when the channel is closed by receivers, if they were not notified yet.
     pub(super) fn closing_signal(&self) -> Arc<Signal> {
         let mut closing = lock(&self.closing);
         Arc::clone(
@@ -156,7 +156,7 @@ impl Hub {
 pub(super) struct Count(AtomicU64);
 
 impl Count {
-    /// One more. For who holds one, so that the count can't reach zero meanwhile.
+    /// One more. For a caller that holds one, so that the count can't reach zero meanwhile.
     pub(super) fn add(&self) {
         // ORDERING: Relaxed; whoever adds one holds one.
         self.0.fetch_add(1, Ordering::Relaxed);
@@ -189,7 +189,7 @@ impl Count {
         self.0.load(order::all_left()) > 0
     }
 
-    /// One more unless there is none any more; gives whether it did. For who holds none.
+    /// One more unless there is none any more; gives whether it did. For a caller that holds none.
     #[must_use = "without one there is nothing to add to"]
     pub(super) fn revive(&self) -> bool {
         if fault::is("revived") {
@@ -216,7 +216,7 @@ pub(super) struct Gate {
     pub(super) dropped: Tally,
     pub(super) balanced: Tally,
     pub(super) discarded: Tally,
-    /// Oldest elements dropped of which several receivers have not been told.
+    /// Oldest elements that were dropped and not reported yet, where there are several receivers.
     pub(super) untold: Tally,
     /// Senders that wait for room for several elements at once.
     claimers: AtomicU64,
@@ -310,8 +310,8 @@ pub struct Counters {
     pub discarded: u64,
     /// Sends after which a sender gave its turn away because of the soft limit.
     pub balanced: u64,
-    /// Times that somebody, sender or receiver, registered to be woken.
+    /// Times that a sender or receiver registered to be woken.
     pub parked: u64,
-    /// Times that somebody was woken.
+    /// Times that a sender or receiver was woken.
     pub woken: u64,
 }

@@ -2,9 +2,9 @@
 //!
 //! *State.* One one-to-one ring for each sender. The receiver keeps the lanes that are still open
 //! in front, the current one, and how many more elements it takes from it before it moves on. A
-//! sender that is cloned makes a lane and leaves its consuming end at the [`Porch`]; the receiver
-//! takes in what it finds there before it looks at its lanes, so that busy ones do not keep a new
-//! one waiting at the porch.
+//! sender that is cloned makes a lane and leaves its consuming end at the [`JoinQueue`]; the
+//! receiver takes in what it finds there before it looks at its lanes, so that busy ones do not
+//! keep a new one waiting in the join queue.
 //!
 //! *Rules.*
 //! 1. A sender touches its own lane only; there is no word that two senders write for an element.
@@ -17,9 +17,9 @@
 //! 1 a sender that is preempted in the middle of a send delays its own elements only. By rule 2 an
 //! element at the front of its lane waits for at most `TURN` × (lanes − 1) others.
 //!
-//! *No lane is missed.* Who clones a sender holds one, so the new lane is at the porch before the
-//! old one can be closed; for who upgrades a weak one, see `weak`. The receiver that sees all its
-//! lanes closed looks at the porch after that, until there is nothing new.
+//! *No lane is missed.* A thread that clones a sender holds one, so the new lane is in the join
+//! queue before the old one can be closed; for an upgrade of a weak one, see `weak`. The receiver
+//! that sees all its lanes closed checks the join queue after that, until there is nothing new.
 //!
 //! *No word of occupied lanes.* It would spare the receiver the look at idle lanes, and cost every
 //! sender a locked operation on a line that all of them share: 6.6 ns at best, and a transfer when
@@ -41,7 +41,7 @@ pub(super) struct Lane<T> {
 }
 
 /// Where lanes wait to be taken in.
-pub(super) struct Porch<T> {
+pub(super) struct JoinQueue<T> {
     newcomers: Mutex<Vec<Lane<T>>>,
     is_occupied: AtomicBool,
     /// The receiver is gone: nobody will take anything in.
@@ -62,13 +62,13 @@ pub(super) struct LaneReceiver<T> {
     left: usize,
     /// Elements taken from lanes that are gone.
     popped_before: u64,
-    porch: Arc<Porch<T>>,
-    /// The end was told.
+    join_queue: Arc<JoinQueue<T>>,
+    /// The end was reported.
     is_over: bool,
 }
 
 /// A sender's lane, and where others like it come from.
-type LaneSender<T> = (Producer<T>, Arc<Porch<T>>);
+type LaneSender<T> = (Producer<T>, Arc<JoinQueue<T>>);
 
 /// A channel with one lane so far.
 pub(super) fn pair<T>(
@@ -77,27 +77,27 @@ pub(super) fn pair<T>(
     gate: Arc<Gate>,
 ) -> Result<(LaneSender<T>, LaneReceiver<T>), CapacityError> {
     let (producer, ring) = spsc(capacity, layout)?;
-    let porch = Arc::new(Porch {
+    let join_queue = Arc::new(JoinQueue {
         newcomers: Mutex::new(Vec::new()),
         is_occupied: AtomicBool::new(false),
         is_shut: AtomicBool::new(false),
         capacity,
         layout,
     });
-    let sender = (producer, Arc::clone(&porch));
+    let sender = (producer, Arc::clone(&join_queue));
     let receiver = LaneReceiver {
         lanes: vec![Lane { ring, gate }],
         open: 1,
         current: 0,
         left: 0,
         popped_before: 0,
-        porch,
+        join_queue,
         is_over: false,
     };
     Ok((sender, receiver))
 }
 
-impl<T> Porch<T> {
+impl<T> JoinQueue<T> {
     /// Another lane, whose sender waits at `gate`.
     pub(super) fn lane(&self, gate: Arc<Gate>) -> Producer<T> {
         let (producer, ring) = spsc(self.capacity, self.layout).expect(AS_THE_FIRST);
@@ -116,7 +116,7 @@ impl<T> Porch<T> {
 }
 
 impl<T> LaneReceiver<T> {
-    /// Takes in the lanes at the porch.
+    /// Takes in the lanes of the join queue.
     #[inline]
     fn take_in(&mut self) {
         if self.is_expecting() {
@@ -127,9 +127,9 @@ impl<T> LaneReceiver<T> {
     #[cold]
     fn take_in_all(&mut self) {
         let newcomers = {
-            let mut newcomers = lock(&self.porch.newcomers);
+            let mut newcomers = lock(&self.join_queue.newcomers);
             // ORDERING: Relaxed; under the lock that `lane` holds when it stores.
-            self.porch.is_occupied.store(false, Ordering::Relaxed);
+            self.join_queue.is_occupied.store(false, Ordering::Relaxed);
             std::mem::take(&mut *newcomers)
         };
         for lane in newcomers {
@@ -143,11 +143,11 @@ impl<T> LaneReceiver<T> {
         }
     }
 
-    /// Whether a lane waits at the porch. After the end, one that comes is of an upgrade that fails
-    /// (see `weak`), and would look open until then.
+    /// Whether a lane waits in the join queue. After the end, one that comes is of an upgrade that
+    /// fails (see `weak`), and would look open until then.
     fn is_expecting(&self) -> bool {
         // ORDERING: Relaxed, as in `lane`.
-        self.porch.is_occupied.load(Ordering::Relaxed) && !self.is_over
+        self.join_queue.is_occupied.load(Ordering::Relaxed) && !self.is_over
     }
 
     /// Lets a lane go that is closed and drained.
@@ -257,11 +257,11 @@ impl<T> LaneReceiver<T> {
         self.popped_before + lanes
     }
 
-    /// Calls `look` with each lane, and then with those at the porch: see the module.
+    /// Calls `look` with each lane, and then with those in the join queue: see the module.
     pub(super) fn for_each(&self, mut look: impl FnMut(&Lane<T>)) {
         self.lanes.iter().for_each(&mut look);
         if self.is_expecting() {
-            lock(&self.porch.newcomers).iter().for_each(look);
+            lock(&self.join_queue.newcomers).iter().for_each(look);
         }
     }
 
@@ -313,7 +313,7 @@ impl<T> LaneReceiver<T> {
         (lane.ring.batch(max), &lane.gate)
     }
 
-    /// Whether a pop would not say that there is nothing at the moment.
+    /// Whether a pop would give an element, or the end, at the moment.
     pub(super) fn is_ready(&mut self) -> bool {
         self.take_in();
         self.settle() != Err(PopError::Empty)
@@ -322,12 +322,12 @@ impl<T> LaneReceiver<T> {
     /// Closes all lanes, those to come as well, and wakes their senders.
     pub(super) fn close(&mut self) {
         {
-            let _newcomers = lock(&self.porch.newcomers);
+            let _newcomers = lock(&self.join_queue.newcomers);
             // ORDERING: Relaxed; read under the same lock.
-            self.porch.is_shut.store(true, Ordering::Relaxed);
+            self.join_queue.is_shut.store(true, Ordering::Relaxed);
             if fault::is("lane_shut") {
                 // ORDERING: Relaxed; wrong in any case.
-                self.porch.is_shut.store(false, Ordering::Relaxed);
+                self.join_queue.is_shut.store(false, Ordering::Relaxed);
             }
         }
         self.take_in();

@@ -25,7 +25,7 @@ struct State<T> {
 
 pub(super) struct Locked<T> {
     state: Mutex<State<T>>,
-    /// Elements in the queue; for a look without the lock.
+    /// Elements in the queue; to be read without the lock.
     len: AtomicU64,
     limit: usize,
 }

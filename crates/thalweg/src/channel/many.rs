@@ -2,8 +2,9 @@
 //!
 //! *Nothing of the caller's runs while a ticket, a lock or room is held*: an iterator may wait for
 //! as long as it likes, or panic, and hides nothing that others send. For the same reason what it
-//! has given is sent, and receivers are told, before it is asked for more: whoever it waits for
-//! may be waiting for that. So elements are sent one by one. For batches there are claims.
+//! has given is sent, and receivers are notified, before it is asked for more: a thread that it
+//! waits for may be waiting for that. So elements are sent one by one. For batches there are
+//! claims.
 
 use super::error::{SendError, SendManyError};
 use super::sender::Sender;

@@ -35,11 +35,11 @@
 //! A send that is under way while the last receiver leaves either gives its element back, or says
 //! `Ok`: the channel took it, and it is dropped before the send returns, or by the receiver that is
 //! leaving, as if that had received and dropped it. Nothing waits in a channel without receivers,
-//! so an element may hold the sender of a reply: whoever waits for that reply is told that none
-//! comes. (The exception is a [`Claim`] that is kept: what others send behind it waits until it is
-//! committed or dropped.) All elements without a receiver are counted in [`Counters::discarded`].
-//! If the drop of one panics, the others are dropped all the same, and the first panic goes on in
-//! the thread that dropped it, which may be a sender's.
+//! so an element may hold the sender of a reply: a thread that waits for that reply learns that
+//! none comes. (The exception is a [`Claim`] that is kept: what others send behind it waits until
+//! it is committed or dropped.) All elements without a receiver are counted in
+//! [`Counters::discarded`]. If the drop of one panics, the others are dropped all the same, and the
+//! first panic goes on in the thread that dropped it, which may be a sender's.
 //!
 //! # Async
 //! [`Sender::send_async`], [`Sender::claim_async`], [`Receiver::recv_async`],

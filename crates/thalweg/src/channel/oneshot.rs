@@ -24,7 +24,7 @@
 //! is there is a load.
 //!
 //! # Memory ordering
-//! What a thread did before it sent the element is visible to whoever received it.
+//! What a thread did before it sent the element is visible to the thread that received it.
 
 use std::future::poll_fn;
 use std::pin::Pin;
@@ -35,7 +35,7 @@ use super::error::{RecvError, RecvTimeoutError, SendError, TryRecvError};
 use crate::ring::{Giver, PopError, Taker};
 use crate::wait::{Listing, Pace, block_listed};
 
-/// Sends one element; see the [module](self). Dropped unused, it tells the receiver so.
+/// Sends one element; see the [module](self). Dropped unused, it disconnects the channel.
 pub struct Sender<T>(Giver<T>);
 
 /// Receives one element; see the [module](self).
@@ -52,8 +52,8 @@ pub(super) fn pair<T: Send>() -> (Sender<T>, Receiver<T>) {
 }
 
 impl<T> Sender<T> {
-    /// Sends the element. Never waits; if the receiver sleeps, the wake-up (some 2 µs) is this
-    /// thread's to pay.
+    /// Sends the element. Never waits; if the receiver sleeps, waking it costs this thread some
+    /// 2 µs.
     ///
     /// # Errors
     /// [`SendError::Disconnected`] gives the element back if the receiver is gone or has closed.
@@ -68,7 +68,7 @@ impl<T> Sender<T> {
     }
 
     /// A future that is done when nobody wants the element any more: the receiver is gone, or has
-    /// closed. For a task that would work in vain.
+    /// closed. For a task whose work would have no receiver.
     ///
     /// ```
     /// use futures_util::future::{Either, select};
@@ -89,7 +89,7 @@ impl<T> Sender<T> {
         poll_fn(|context| self.poll_closed(context))
     }
 
-    /// As [`closed`](Self::closed), for who polls. The waker of the last poll is woken.
+    /// As [`closed`](Self::closed), for a caller that polls. The waker of the last poll is woken.
     pub fn poll_closed(&mut self, context: &mut Context<'_>) -> Poll<()> {
         if !self.is_closed() && self.0.list(context.waker().clone()) {
             return Poll::Pending;

@@ -271,7 +271,8 @@ impl<T, S: Shape> Receiver<T, S> {
     /// Elements lost immediately before the one received last, under a policy that drops.
     ///
     /// Where there can be one receiver only, this is the exact place. In a many-to-many channel
-    /// that drops its oldest elements, each loss is told once, to the next that receives.
+    /// that drops its oldest elements, each loss is reported once, to the receiver that receives
+    /// next.
     pub fn lost_before(&self) -> u64 {
         self.source.lost
     }
@@ -302,7 +303,7 @@ impl<T, S: Shape> Receiver<T, S> {
     ///
     /// A send that is under way at this moment may still succeed. Where many senders share a ring
     /// or a lock, its element comes before the end. Where a sender has a ring of its own, receivers
-    /// may be told of the end before that element is in; it can be received after that, and is
+    /// may see the end before that element is in; it can be received after that, and is
     /// dropped with the last receiver else.
     pub fn close(&mut self) {
         self.source.end.close();

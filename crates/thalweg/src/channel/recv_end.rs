@@ -136,7 +136,7 @@ impl<T> RecvEnd<T> {
         }
     }
 
-    /// Whether a pop would not say that there is nothing at the moment.
+    /// Whether a pop would give an element, or the end, at the moment.
     pub(super) fn is_ready(&mut self) -> bool {
         match self {
             Self::Ring(consumer, _) => !matches!(consumer.peek(), Err(PopError::Empty)),
@@ -225,7 +225,8 @@ impl<T> RecvEnd<T> {
         }
     }
 
-    /// Elements lost before the one at `position`, which came last, as far as nobody was told.
+    /// Elements lost before the one at `position`, which came last, as far as they were not
+    /// reported yet.
     #[cold]
     pub(super) fn lost_before(&self, position: u64) -> u64 {
         let gate = self.gate();

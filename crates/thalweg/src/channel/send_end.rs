@@ -2,7 +2,7 @@
 //! sender and one receiver comes first in every `match`, and the rest is kept off its path.
 
 use super::hub::{Gate, Hub};
-use super::lanes::Porch;
+use super::lanes::JoinQueue;
 use super::locked::Locked;
 use super::meeting::Meeting;
 use crate::ring::sync::{Arc, fault};
@@ -15,7 +15,7 @@ use crate::ring::{Producer, PushError, TicketEnd};
 pub(super) enum SendEnd<T> {
     Ring(Producer<T>),
     /// And where the lanes of others come from.
-    Lane(Producer<T>, Arc<Porch<T>>),
+    Lane(Producer<T>, Arc<JoinQueue<T>>),
     Ticket(TicketEnd<T>),
     Locked(Arc<Locked<T>>),
     Meeting(Arc<Meeting<T>>),

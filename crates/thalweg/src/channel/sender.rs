@@ -19,7 +19,7 @@ use crate::wait::{Pace, block};
 /// take `&mut self`, so each thread has a sender of its own. Dropping the last one disconnects the
 /// channel: receivers get what was sent before, then an error.
 ///
-/// What sends while the last receiver leaves may drop elements, its own and those of others, and
+/// A send while the last receiver leaves may drop elements, its own and those of others, and
 /// panics if their drop does; see [Disconnecting](super#disconnecting).
 pub struct Sender<T, S: Shape> {
     pub(super) end: SendEnd<T>,

@@ -62,7 +62,7 @@ impl<T, S: Shape> Sender<T, S> {
 /// [`Overflow::Reject`](super::Overflow::Reject), the sink is as good as before.
 ///
 /// # Panics
-/// `start_send`, if the slot is taken, since `poll_ready` was not asked or did not say yes.
+/// `start_send`, if the slot is taken, since `poll_ready` was not called or was not ready.
 pub struct SendSink<T, S: Shape> {
     /// Until the sink is closed.
     sender: Option<Sender<T, S>>,
@@ -73,7 +73,7 @@ pub struct SendSink<T, S: Shape> {
 type Sent<T> = Poll<Result<(), SendError<T>>>;
 
 impl<T, S: Shape> SendSink<T, S> {
-    /// The sender, for what it tells or to be cloned; none once the sink is closed.
+    /// The sender, for its counters or to be cloned; none once the sink is closed.
     pub fn sender(&self) -> Option<&Sender<T, S>> {
         self.sender.as_ref()
     }

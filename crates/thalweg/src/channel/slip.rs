@@ -2,20 +2,20 @@
 //!
 //! An endpoint that is faster than the other finds the ring empty (or full) again and again, and
 //! each look takes the line of a slot or an index away from the other, which needs it for the next
-//! element: 100 to 200 ns for both. In a stream it pays to look less often: who has just moved many
-//! elements without a wait, and now finds nothing, pauses for a moment before it looks again, and
-//! then finds many. A message that comes alone is not kept waiting, since nothing moved before it.
-//! (The slip of FastForward, Giacomoni, Moseley and Vachharajani, 2008; rings keep a distance of
-//! their own where looks find little.)
+//! element: 100 to 200 ns for both. In a stream it pays to check less often: an end that has just
+//! moved many elements without a wait, and now finds nothing, pauses for a moment before it looks
+//! again, and then finds many. A message that comes alone is not kept waiting, since nothing moved
+//! before it. (The slip of FastForward, Giacomoni, Moseley and Vachharajani, 2008; rings keep a
+//! distance of their own where looks find little.)
 //!
 //! Where threads outnumber cores, the other side is at work on another core, or it waits for this
 //! one. In the first case the pause finds elements, and the core is kept: so one sender and one
 //! receiver stream from core to core, and the others wait for their time slice. Who gave the core
 //! away at once would hand it to the other side on its own core, until there are two receivers at
 //! work and no sender, or two senders and no receiver. In the second case the pause is in vain, and
-//! the turn is given away: some times, and again for as long as others of its side move elements
-//! (who sleeps then is woken at once, which costs the other side 2 µs); then it sleeps. After
-//! pauses in vain, the next waits do without.
+//! the turn is given away: some times, and again for as long as others of its side move elements (a
+//! thread that sleeps then is woken at once, which costs the other side 2 µs); then it sleeps.
+//! After pauses in vain, the next waits do without.
 
 use crate::ring::sync::{spin_hint, yield_now};
 use crate::wait::Pace;
@@ -40,9 +40,9 @@ const AT_ONCE_MAX: u32 = 15;
 /// ten turns.
 const TURNS: u32 = 8;
 
-/// Other programs have the core for so long: who sleeps gets it back sooner than who yields. Less
-/// would be what the threads of a crowd take together (2-core Intel virtual machine, 1 → 20: with
-/// 50 µs 65 ns a message, without a bound 31 to 48).
+/// Other programs have the core for so long: a sleeping thread gets it back sooner than one that
+/// yields. Less would be what the threads of a crowd take together (2-core Intel virtual machine, 1
+/// → 20: with 50 µs 65 ns a message, without a bound 31 to 48).
 const LONG: Duration = Duration::from_millis(1);
 
 #[derive(Debug, Default)]
@@ -111,7 +111,7 @@ impl Slip {
     }
 }
 
-/// Pauses without a look, where others can run meanwhile.
+/// Pauses without a check, where other threads can run meanwhile.
 fn pause(pace: &Pace, pauses: u32) {
     if pace.may_pause() {
         for _ in 0..pauses {

@@ -20,8 +20,9 @@ use super::select::Listed;
 use super::shape::Shape;
 
 impl<T, S: Shape> Receiver<T, S> {
-    /// What comes out of the channel, for who polls it: `poll_recv`, and with the feature `stream`
-    /// a `Stream`. It keeps the receiver; [`into_inner`](RecvStream::into_inner) gives it back.
+    /// What comes out of the channel, for a caller that polls it: `poll_recv`, and with the feature
+    /// `stream` a `Stream`. It keeps the receiver; [`into_inner`](RecvStream::into_inner) gives it
+    /// back.
     ///
     /// ```
     /// use std::future::poll_fn;
@@ -80,7 +81,7 @@ impl<T, S: Shape, R: BorrowMut<Receiver<T, S>>> RecvStream<T, S, R> {
         }
     }
 
-    /// The receiver, for what it tells: [`lost_before`](Receiver::lost_before) of the element that
+    /// The receiver, for its figures: [`lost_before`](Receiver::lost_before) of the element that
     /// the stream gave last, [`len`](Receiver::len), [`counters`](Receiver::counters).
     pub fn receiver(&self) -> &Receiver<T, S> {
         self.receiver.as_ref().expect(IS_THERE).borrow()

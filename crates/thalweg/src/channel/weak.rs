@@ -9,7 +9,7 @@
 use std::marker::PhantomData;
 
 use super::hub::{Gate, Hub};
-use super::lanes::Porch;
+use super::lanes::JoinQueue;
 use super::receiver::Receiver;
 use super::recv_end::RecvEnd;
 use super::send_end::SendEnd;
@@ -53,14 +53,14 @@ const FELLOWS: &str = "what has one user has no clones";
 
 /// What another sender is made from.
 enum Origin<T> {
-    Lanes(Arc<Porch<T>>),
+    Lanes(Arc<JoinQueue<T>>),
     Shared(SendEnd<T>),
 }
 
 impl<T> Origin<T> {
     fn of(end: &SendEnd<T>) -> Self {
         match end {
-            SendEnd::Lane(_, porch) => Self::Lanes(Arc::clone(porch)),
+            SendEnd::Lane(_, join_queue) => Self::Lanes(Arc::clone(join_queue)),
             _ => Self::Shared(end.shared().expect(FELLOWS)),
         }
     }
@@ -68,10 +68,10 @@ impl<T> Origin<T> {
     /// An end for another sender, like those at `gate`.
     fn end(&self, gate: &Arc<Gate>) -> (SendEnd<T>, Arc<Gate>) {
         match self {
-            Self::Lanes(porch) => {
-                let gate = Arc::new(gate.another(porch.capacity));
-                let producer = porch.lane(Arc::clone(&gate));
-                (SendEnd::Lane(producer, Arc::clone(porch)), gate)
+            Self::Lanes(join_queue) => {
+                let gate = Arc::new(gate.another(join_queue.capacity));
+                let producer = join_queue.lane(Arc::clone(&gate));
+                (SendEnd::Lane(producer, Arc::clone(join_queue)), gate)
             }
             Self::Shared(end) => (end.shared().expect(FELLOWS), Arc::clone(gate)),
         }
@@ -141,7 +141,7 @@ impl<T, S: ManySenders> WeakSender<T, S> {
 impl<T, S: ManySenders> Clone for WeakSender<T, S> {
     fn clone(&self) -> Self {
         let origin = match &self.origin {
-            Origin::Lanes(porch) => Origin::Lanes(Arc::clone(porch)),
+            Origin::Lanes(join_queue) => Origin::Lanes(Arc::clone(join_queue)),
             Origin::Shared(end) => Origin::of(end),
         };
         Self {

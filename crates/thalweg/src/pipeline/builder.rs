@@ -113,7 +113,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.declare(name, Kind::Change(make(ChangeChunks(work))))
     }
 
-    /// A stage that only looks. It may run beside other such stages.
+    /// A stage that only reads the event. It may run beside other such stages.
     pub fn observe(
         self,
         name: impl Into<String>,
@@ -122,7 +122,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self.declare(name, Kind::Observe(make(Look(work))))
     }
 
-    /// A stage that only looks, at a chunk of events at a time, up to its progress interval: to do
+    /// A stage that only reads, a chunk of events at a time, up to its progress interval: to do
     /// something once around them.
     pub fn observe_chunks(
         self,
@@ -179,7 +179,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
-    /// The stage declared last tells the next ones how far it is every `events` events, not only at
+    /// The stage declared last publishes its progress every `events` events, not only at
     /// the end of a batch. 64 unless said otherwise; `usize::MAX` means the end of the batch.
     ///
     /// A last stage on another thread than the caller's gives each event's slot back at once

@@ -2,7 +2,7 @@
 
 use crate::ring::broadcast::Reader;
 
-/// What a stage's closure is told beside the event.
+/// What a stage's closure gets beside the event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Context {
     sequence: u64,
@@ -94,7 +94,7 @@ impl<'c, T> Chunk<'c, T> {
     }
 }
 
-/// A [`Chunk`] for a stage that only looks.
+/// A [`Chunk`] for a stage that only reads.
 #[derive(Debug)]
 pub struct View<'c, T>(Chunk<'c, T>);
 

@@ -1,4 +1,4 @@
-//! What all threads of a pipeline share: who sleeps, and whether a stage has failed.
+//! What all threads of a pipeline share: which threads sleep, and whether a stage has failed.
 
 use std::any::Any;
 use std::sync::OnceLock;
@@ -12,7 +12,7 @@ use crate::wait::Signal;
 pub struct Failure {
     /// The stage's name.
     pub stage: String,
-    /// What the panic said.
+    /// The message of the panic.
     pub message: String,
 }
 
@@ -102,7 +102,7 @@ impl Control {
         });
     }
 
-    /// What those who publish are told.
+    /// What publishers get.
     #[cold]
     pub(super) fn stopped(&self) -> Stopped {
         let failure = self.failure().cloned();

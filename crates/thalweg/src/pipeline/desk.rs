@@ -1,8 +1,8 @@
 //! Where stages change hands between the caller and one worker.
 //!
-//! The worker gives stages back only when they have nothing left to do, so that the caller does not
-//! find itself with events that it would have to run all at once: a last stage may wait for what
-//! the caller does between two publishes. For the same reason the caller may take its wish back.
+//! The worker gives stages back only when they have nothing left to do, so that the caller is not
+//! left with events that it would have to run all at once: a last stage may wait for what
+//! the caller does between two publishes. For the same reason the caller may withdraw its request.
 
 use super::crew::{Crew, Placed};
 use crate::ring::sync::{AtomicU32, Mutex, fault, lock, order};

@@ -1,4 +1,4 @@
-//! What a stage writes down about its own work, and who reads it.
+//! What a stage records about its own work, and the reader of that.
 
 use std::sync::{Arc, Mutex};
 

@@ -27,7 +27,7 @@
 //! others: [`Builder::build`] checks that and names the two stages that clash. Stages that only
 //! look may run side by side.
 //!
-//! Which thread runs which stage is the [`Placement`]'s business; it changes latencies, not
+//! The [`Placement`] says which thread runs which stage; it changes latencies, not
 //! results. [`Pipeline::stats`] says at any time how long events waited for each stage and how long
 //! they were served.
 
@@ -78,8 +78,8 @@ pub use stats::{SlowEvent, SlowPart, Spent, StageStats, Stats};
 
 /// A running pipeline, and its producer.
 ///
-/// Dropping it finishes what was published, as [`join`](Self::join) does, but keeps a failure to
-/// itself and does not wait for [`Producer`]s: they are told [`Stopped`], and what they publish at
+/// Dropping it finishes what was published, as [`join`](Self::join) does, but reports no failure
+/// and does not wait for [`Producer`]s: they get [`Stopped`], and what they publish at
 /// that very moment may be lost.
 pub struct Pipeline<T> {
     // Dropped first to last: the intake closes the ring, the crew lets its readers go.
@@ -261,7 +261,7 @@ impl<T> Pipeline<T> {
         }
     }
 
-    /// After publishing: wakes who sleeps, runs the caller's stages, looks at the load.
+    /// After publishing: wakes sleeping threads, runs the caller's stages, looks at the load.
     #[inline(never)]
     fn published(&mut self, stamp: Option<u64>) -> Result<(), Stopped> {
         self.control.ring(&self.first_bells);
@@ -319,7 +319,7 @@ impl<T> Pipeline<T> {
     /// [`publish`](Self::publish) and [`drain`](Self::drain) do it too. Between them it is needed
     /// where the caller's stages get work from elsewhere: from a stage on another thread that comes
     /// before them, from other producers, or from a [`Flow::Retry`] that another thread's progress
-    /// ends. Nobody wakes a caller that does something else meanwhile, so call it again and again,
+    /// ends. Nothing wakes a caller that does something else meanwhile, so call it again and again,
     /// or the events wait for the next publish.
     ///
     /// # Errors

@@ -14,9 +14,9 @@ use crate::wait::cores::{self, Cores};
 /// - threads (the caller's included) ≤ cores: stage threads keep off the caller's core, and spin
 ///   for as long as a wake-up would take before they sleep;
 /// - more threads than cores: all stage threads share the cores that the caller leaves, and yield
-///   before they sleep. Nobody spins: a spinning thread would keep the one that it waits for from
-///   running;
-/// - one core: nobody is pinned; a thread yields once before it sleeps.
+///   before they sleep. No thread spins: a spinning thread would keep the one that it waits for
+///   from running;
+/// - one core: no thread is pinned; a thread yields once before it sleeps.
 ///
 /// Stages that share a thread take turns. So a stage hangs if it blocks until a later one on its
 /// thread has done something, and so does a last stage that blocks until the caller has done
@@ -92,7 +92,7 @@ impl Placement {
         })
     }
 
-    /// Chosen from the usable cores, the rate and the measured cost of the stages, and looked at
+    /// Chosen from the usable cores, the rate and the measured cost of the stages, and chosen
     /// again as they change: inline while the caller's core has time to spare (see the module
     /// `auto` in the architecture notes), with the later stages on a thread of their own when it is
     /// busy for more than 80 % of its time. With several producers: stage threads on the cores that

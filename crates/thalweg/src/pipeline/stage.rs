@@ -67,13 +67,13 @@ pub(super) trait Stage<T>: Send {
     /// After those on events with a sampled one among them, before they are released: they are of
     /// `batch` that were waiting, and the work on them began at `begin`.
     fn measured(&mut self, begin: u64, chunk: Chunked, batch: usize, mark: &mut Mark);
-    /// After so many events others must be told of them, which [`tell`](Self::tell) does for those
-    /// that sleep; `usize::MAX` if there are no others, and `None` if it takes events by the chunk
-    /// and can't go step by step.
+    /// After so many events others must be notified of them, which [`tell`](Self::tell) does for
+    /// those that sleep; `usize::MAX` if there are no others, and `None` if it takes events by the
+    /// chunk and can't go step by step.
     fn pace(&self) -> Option<usize>;
     /// Whose bells to ring after each event, if it gives each event's slot back at once.
     fn eager_bells(&self) -> Option<&[usize]>;
-    /// Wakes those who wait for what was done in steps.
+    /// Wakes the waiters for what was done in steps.
     fn tell(&mut self);
     /// Writes what was measured into the histograms.
     fn flush(&mut self);

@@ -1,4 +1,4 @@
-//! What a pipeline knows about its own time.
+//! A pipeline's figures about its own time.
 
 use std::fmt;
 

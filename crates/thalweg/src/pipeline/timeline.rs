@@ -53,7 +53,7 @@ pub(super) struct Timeline {
     lines: Box<[Line]>,
     last_stages: u64,
     /// Whether the sampled events are where the rows say, not where `sampled_in` does: with several
-    /// producers, who choose before they know an event's place.
+    /// producers, which choose before they know an event's place.
     told: bool,
 }
 
@@ -142,7 +142,7 @@ impl Timeline {
         }
     }
 
-    /// Opens the row of a sampled event. Only who publishes calls this, before it publishes.
+    /// Opens the row of a sampled event. Only the publisher calls this, before it publishes.
     #[inline]
     pub(super) fn open(&self, sequence: u64, published: u64) {
         let row = self.row(self.block_of(sequence));
@@ -160,7 +160,7 @@ impl Timeline {
     }
 }
 
-/// Where the next sampled event is, for who works on published events in their order.
+/// Where the next sampled event is, for a crew that works on published events in their order.
 #[derive(Debug)]
 pub(super) struct Samples {
     timeline: Arc<Timeline>,

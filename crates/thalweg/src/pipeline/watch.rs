@@ -1,4 +1,4 @@
-//! The clock that the meters of a pipeline read, and what a look at it costs.
+//! The clock that the meters of a pipeline read, and what a read of it costs.
 
 use std::sync::OnceLock;
 

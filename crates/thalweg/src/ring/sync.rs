@@ -113,7 +113,7 @@ pub(crate) mod order {
         recall = Release, weak Relaxed;
         /// Whoever has them learns that, and sees what there is for them to do.
         recalled = Acquire, weak Relaxed;
-        /// The fence behind a look at how far all stages are: what they did is visible.
+        /// The fence behind a read of how far all stages are: what they did is visible.
         level = Acquire, weak Release;
         /// A producer says that it published after the consumer may have looked for the last time.
         late = AcqRel, weak Relaxed;

@@ -17,7 +17,7 @@ errors!(TimedOut {
 });
 
 /// Calls `attempt` until it gives something: at once, then again and again for as long as `pace`
-/// says, then whenever `signal` is notified. Whoever makes an attempt succeed must notify
+/// says, then whenever `signal` is notified. The thread that makes an attempt succeed must notify
 /// afterwards.
 ///
 /// `attempt` may wait on signals itself. If it panics, the wait is undone.

@@ -45,7 +45,7 @@ pub fn usable() -> Cores {
     Cores { cpus, count }
 }
 
-/// Threads that the quota of the process pays for, as far as it was told.
+/// Threads that the quota of the process pays for, as far as the cgroup says.
 static QUOTA: OnceLock<usize> = OnceLock::new();
 
 /// How many threads of the process can run at the same time: as [`Cores::count`], but a thread that

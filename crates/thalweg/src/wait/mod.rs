@@ -8,7 +8,7 @@
 //!
 //! Which one is right depends on the cores that the whole set of threads may use
 //! ([`cores::usable`]). On one core, spinning only keeps the other thread from running; where
-//! threads outnumber cores, it does so for someone else. So nobody spins there.
+//! threads outnumber cores, it keeps others from running. So no thread spins there.
 //!
 //! Pipelines and channels wait on a [`Signal`], which has any number of threads and tasks.
 //! [`block`] is a thread's wait on a signal, with a [`Pace`] that learns what a wake-up costs and

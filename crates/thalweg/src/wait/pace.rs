@@ -13,17 +13,17 @@
 //!   back when things come fast again.
 //!
 //! On one core, nothing comes while this thread runs: it yields once, and not even that where gaps
-//! are long. Who has only yielded gets its turn again when the other sleeps or its time slice is
-//! over, while a wake-up takes the core at once. A wake-up that took very long, or a long pause
-//! between two looks at the clock, says that others want this core: for some waits, spinning gives
-//! the turn away.
+//! are long. A thread that has only yielded gets its turn again when the other sleeps or its time
+//! slice is over, while a wake-up takes the core at once. A wake-up that took very long, or a long
+//! pause between two reads of the clock, says that others want this core: for some waits, spinning
+//! gives the turn away.
 
 use super::cores;
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
 use std::time::Instant;
 use thalweg_measure::clock::{Clock, TimeSource};
 
-/// What waiting should save: time or processor.
+/// What waiting should save: latency or processor time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
 #[non_exhaustive]
 pub enum Mode {
@@ -51,7 +51,7 @@ const LATENCY_NS: u64 = 5_000_000;
 const CORES_NS_MAX: u64 = 100_000_000;
 /// How old it may be where a thread spins, and somebody may wait for what it finds.
 const CORES_SPINNING_NS_MAX: u64 = 1_000_000_000;
-/// Turns between two looks at the clock; a pause takes some 10 ns, and a look 20.
+/// Turns between two reads of the clock; a pause takes some 10 ns, and a read 20.
 const TURNS_PER_LOOK: u32 = 16;
 /// Whoever pauses for longer gives a turn away in between (0.2 to 0.4 µs where nobody wants it):
 /// else two spinning threads that share a core hand over once a time slice.

@@ -36,7 +36,7 @@ impl Panics {
 }
 
 /// Wakes. If the waker panics, that goes no further: it has been reported (by the panic hook), and
-/// who notifies has no part in it, and may hold an element that must not be lost.
+/// the notifier has no part in it, and may hold an element that must not be lost.
 pub(crate) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
         Panics::default().catch(|| waker.wake());

@@ -1,4 +1,4 @@
-//! Those who wait, as they came: each with its waker.
+//! The waiters in order of arrival, each with its waker.
 
 use crate::ring::sync::{Mutex, lock};
 use std::collections::VecDeque;
@@ -18,7 +18,7 @@ pub(crate) struct Wait<E> {
     pub(crate) element: E,
 }
 
-/// Waits by rising numbers. Who came first and who came last take the same few steps however many
+/// Waits by rising numbers. The first and the last waiter take the same few steps however many
 /// there are; one that leaves from the middle moves those on its shorter side. Allocates only
 /// beyond the largest number that ever waited together.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ impl<E> Roster<E> {
         entry
     }
 
-    /// Those who wait, as they came.
+    /// The waiters, in order of arrival.
     pub(crate) fn waits(&self) -> impl Iterator<Item = &Wait<E>> {
         self.waits.iter()
     }

@@ -9,7 +9,7 @@ use thalweg_measure::clock::Clock;
 #[non_exhaustive]
 pub enum Strategy {
     /// Burn the core. The shortest reaction (a cache-line hand-off, 0.1 to 0.2 µs), for a thread
-    /// that has a core of its own; a disaster where it has not.
+    /// that has a core of its own; many times slower than the others where it has not.
     Spin,
     /// Give the turn away, again and again. Burns what is left of the core and lets others on it
     /// run.
@@ -125,9 +125,9 @@ impl Waiter {
     }
 
     /// As [`until`](Self::until) for room in a ring: returns once `room(is_long)` is not 0, where
-    /// `is_long` asks for a look that finds any room, and costs the stage that makes it more. Looks
-    /// less often if there was less than `plenty` the last time, and goes on for longer before it
-    /// sleeps.
+    /// `is_long` asks for a check that finds any room, and costs the stage that makes it more.
+    /// Looks less often if there was less than `plenty` the last time, and goes on for longer
+    /// before it sleeps.
     pub(crate) fn until_room(
         &mut self,
         signal: &Signal,

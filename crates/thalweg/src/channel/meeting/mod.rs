@@ -136,7 +136,7 @@ impl<T> Meeting<T> {
     /// select fires.
     ///
     /// # Errors
-    /// The seat at which the receiver is listed. The caller tells those who watch.
+    /// The seat at which the receiver is listed. The caller notifies the watchers.
     pub(super) fn wish(&self, waker: &Waker, stake: Option<Stake>) -> Result<Option<T>, Entry> {
         // Dropped after the lock is let go, if it is not listed.
         let waker = waker.clone();
@@ -174,7 +174,7 @@ impl<T> Meeting<T> {
         )
     }
 
-    /// Takes an element back that somebody got who does not want it any more (rule 3).
+    /// Takes an element back from a receiver that does not want it any more (rule 3).
     pub(super) fn give_back(&self, value: T) {
         if fault::is("meeting_give_back") {
             return;
@@ -212,8 +212,8 @@ impl<T> Meeting<T> {
         lock(&self.state).can_pop()
     }
 
-    /// For who looks twice: `None` if a sender would find something, else a count that is another
-    /// if it would have, in between.
+    /// For a caller that checks twice: `None` if a sender would find something, else a count that
+    /// is another if it would have, in between.
     pub(super) fn glance_push(&self) -> Option<u64> {
         let state = lock(&self.state);
         (!state.can_push(None)).then(|| state.moves())

@@ -1,4 +1,4 @@
-//! Who waits at a meeting, and who gets what.
+//! Waiting senders and receivers of a meeting, and which gets what.
 
 use super::token::{Claim, Stake, claim, is_kin, is_open};
 use crate::wait::{Entry, Roster, Wait};
@@ -12,7 +12,7 @@ pub(super) struct State<T> {
     /// Senders with their elements, and receivers; each perhaps as an arm of a select.
     pub(super) offers: Roster<(T, Option<Stake>)>,
     pub(super) wishes: Roster<((), Option<Stake>)>,
-    /// What wishes got that have not left yet.
+    /// What waiting receivers got that have not left yet.
     handed: Vec<(Entry, T)>,
     back: VecDeque<T>,
     /// Elements handed over.
@@ -95,7 +95,7 @@ impl<T> State<T> {
         Some(self.handed.swap_remove(at).1)
     }
 
-    /// Takes an element back that somebody got who does not want it any more.
+    /// Takes an element back from a receiver that does not want it any more.
     pub(super) fn give_back(&mut self, value: T) -> Option<Waker> {
         match self.hand(value, None) {
             Handed::To(waker) => {
@@ -146,7 +146,7 @@ impl<T> State<T> {
 /// Another arm of one's own select fires.
 struct OwnGone;
 
-/// Whether one who waits can be had.
+/// Whether a waiting end is still available.
 fn is_had<E>(wait: &Wait<(E, Option<Stake>)>) -> bool {
     is_open(wait.element.1.as_ref())
 }

@@ -196,8 +196,8 @@ impl<R, A: Choices<R>> Select<R, A> {
         self.and(SendArm::new(sender, value, then))
     }
 
-    /// Is ready when `timeout` has passed since this call; the closure gets that moment. Costs a
-    /// look at the clock for each look at the arms.
+    /// Is ready when `timeout` has passed since this call; the closure gets that moment. It costs a
+    /// read of the clock for each check of the arms.
     pub fn after<F>(self, timeout: Duration, then: F) -> Select<R, List<TimerArm<Timer, F>, A>>
     where
         F: FnOnce(Instant) -> R,
@@ -226,7 +226,7 @@ impl<R, A: Choices<R>> Select<R, A> {
         }
     }
 
-    /// Of the arms that are ready, takes the one that was added first. Whoever waits is woken by
+    /// Of the arms that are ready, takes the one that was added first. A waiting select is woken by
     /// whatever comes first, as without this; and an arm that is always ready starves later ones.
     pub fn biased(mut self) -> Self {
         self.is_biased = true;
@@ -293,7 +293,7 @@ impl<R, A: Choices<R>> Select<R, A> {
         }
     }
 
-    /// As [`wait_deadline`](Self::wait_deadline), for who has looked already.
+    /// As [`wait_deadline`](Self::wait_deadline), for a caller that has checked already.
     #[cold]
     pub(super) fn wait_listed(mut self, deadline: Option<Instant>) -> Result<R, SelectTimeout> {
         let mut pace = Pace::new(Mode::Power);

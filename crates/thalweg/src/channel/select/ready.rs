@@ -19,15 +19,15 @@ use crate::wait::{Mode, Pace};
 pub trait Watched {
     /// Whether a try would not say empty, or full.
     fn is_ready(&mut self) -> bool;
-    /// For who looks twice: `None` if it is ready at a rendezvous, else a count that is another if
-    /// it was ready in between and is not any more.
+    /// For a caller that checks twice: `None` if it is ready at a rendezvous, else a count that is
+    /// another if it was ready in between and is not any more.
     fn glance(&self) -> Option<u64>;
     fn meets(&self) -> Meets;
     /// Lists a wait; gives whether it is over.
     fn list(&mut self, listed: &mut Listed, waker: &Waker, stake: Option<Stake>) -> bool;
     fn stay(&self, listed: &mut Listed, waker: &Waker) -> bool;
     fn unlist(&mut self, listed: &mut Listed);
-    /// Tells another of what this wait was told and has not used.
+    /// Passes on a notification that this wait has not used.
     fn pass_on_of(&self, listed: &mut Listed);
 }
 
@@ -40,13 +40,13 @@ impl<T: Send, S: Shape> Source for Sender<T, S> {}
 
 shown!([] dyn Source + '_, "Source", _this);
 
-/// Waits until one endpoint of a list is worth a try: a list of any length, of receivers and
+/// Waits until one endpoint of a list is ready: a list of any length, of receivers and
 /// senders of any types.
 ///
-/// It does nothing itself: try, and mind that another may have been faster, where the endpoint's
-/// side of the channel is shared. At a rendezvous a receiver in the list waits as
-/// [`Receiver::recv`] does, and what it is handed comes with the next receive; so somebody who
-/// waits until he can send, in a list too, finds it.
+/// It does nothing itself: try, and expect that another end may have been faster, where the
+/// endpoint's side of the channel is shared. At a rendezvous a receiver in the list waits as
+/// [`Receiver::recv`] does, and what it is handed comes with the next receive; so a sender that
+/// waits until it can send, in a list too, finds it.
 ///
 /// Of those that are ready each is as likely. Keeps its memory, so that lists of a length that was
 /// there before allocate nothing.

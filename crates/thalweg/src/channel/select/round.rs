@@ -16,8 +16,8 @@
 //!    stops being ready by another thread's doing; looks at all arms; reads the counts again; and
 //!    looks once more if one has changed. An arm that stops being ready by this select's doing
 //!    only (of the one receiver, or the one sender, of a channel) needs no count.
-//! 5. An arm that watches a rendezvous is listed after all wishes of its select, which must not
-//!    wake it, and looks then for those of others.
+//! 5. An arm that watches a rendezvous is listed after all waiting receivers of its select, which
+//!    must not wake it, and looks then for those of others.
 //!
 //! # Why it works
 //! By rule 1, and what [`Signal`](crate::wait::Signal) and the meeting say of themselves, whatever

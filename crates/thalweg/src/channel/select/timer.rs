@@ -1,4 +1,4 @@
-//! What comes when its time has come, and what never does.
+//! Timers, and receivers to which nothing comes.
 
 use std::borrow::BorrowMut;
 use std::task::Waker;
@@ -17,8 +17,8 @@ use crate::ring::sync::Arc;
 /// A source of moments: made by [`after`], [`at`] and [`tick`], received from by
 /// [`Select::timer`] or by itself.
 ///
-/// There is no thread behind it, and no list of timers: it is a point in time, and who waits for it
-/// sleeps no longer than until then. One that nobody waits for costs nothing.
+/// There is no thread behind it, and no list of timers: it is a point in time, and a thread that
+/// waits for it sleeps no longer than until then. One that nobody waits for costs nothing.
 ///
 /// ```
 /// use std::time::{Duration, Instant};
@@ -44,8 +44,8 @@ pub struct Timer {
 
 /// A timer for one moment, `duration` from now.
 ///
-/// As the receiver of this name in `crossbeam-channel`, but that it says so when it is over. After
-/// a duration beyond what the clock can say it never comes.
+/// As the receiver of this name in `crossbeam-channel`, but it is disconnected when it is over.
+/// After a duration beyond the clock's range it never comes.
 pub fn after(duration: Duration) -> Timer {
     at(later(Instant::now(), duration))
 }
@@ -67,7 +67,7 @@ pub fn at(when: Instant) -> Timer {
 /// A timer for a moment every `period`, the first of them one period from now.
 ///
 /// The next period begins when a moment is received, so that there is never more than one to
-/// receive: who comes late does not find a queue of them. A period of 0 makes it always ready.
+/// receive: a late receiver does not find a queue of them. A period of 0 makes it always ready.
 pub fn tick(period: Duration) -> Timer {
     Timer {
         period: Some(period),
@@ -75,8 +75,8 @@ pub fn tick(period: Duration) -> Timer {
     }
 }
 
-/// A receiver to which nothing comes and that is not disconnected, for a place where there may be
-/// none.
+/// A receiver to which nothing comes and that is not disconnected, for a place that may have no
+/// receiver.
 ///
 /// ```
 /// use std::time::Duration;

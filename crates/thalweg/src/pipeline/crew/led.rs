@@ -113,7 +113,7 @@ impl<T> Crew<T> {
         Some(true)
     }
 
-    /// Wakes those who wait for what was done in steps.
+    /// Wakes the waiters for what was done in steps.
     #[inline(always)]
     pub(in crate::pipeline) fn tell(&mut self) {
         if self.is_told {

@@ -1,4 +1,4 @@
-//! Who comes after whom, and the check that makes concurrent access sound (rules 3 and 4).
+//! The order of the readers, and the check that makes concurrent access sound (rules 3 and 4).
 
 use super::{Publisher, Reader, Shared};
 use crate::ring::sequence::{CAPACITY_MAX, slots_for};

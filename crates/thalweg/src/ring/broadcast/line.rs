@@ -193,7 +193,7 @@ impl<T> Line<T> {
         }
     }
 
-    /// Shows how far the readers are to those who watch their progress.
+    /// Publishes how far the readers are, for threads that watch their progress.
     pub(crate) fn show(&self) {
         if self.at != NOWHERE {
             for reader in &self.readers {

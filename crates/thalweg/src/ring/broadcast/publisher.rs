@@ -88,8 +88,8 @@ impl<T> Publisher<T> {
     }
 
     /// As [`free`](Self::free), and counts what readers gave back early
-    /// ([`Reader::give_back`](super::Reader::give_back)). For who finds no room otherwise: each
-    /// look takes a line away from those readers.
+    /// ([`Reader::give_back`](super::Reader::give_back)). For a caller that finds no room
+    /// otherwise: each look takes a line away from those readers.
     #[inline(never)]
     pub fn free_early(&mut self, wanted: usize) -> usize {
         if self.free(wanted) < wanted {

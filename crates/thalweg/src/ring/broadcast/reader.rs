@@ -17,7 +17,7 @@ pub enum Polled {
     Closed,
 }
 
-/// How far a reader has come, for whoever wants to watch it.
+/// How far a reader has come, for a thread that watches it.
 #[derive(Debug, Clone)]
 pub struct Progress(Arc<Sequence>);
 
@@ -249,7 +249,7 @@ impl<T> Reader<T> {
         self.early.store(self.next, order::release());
     }
 
-    /// A handle that tells how far this reader has come.
+    /// A handle that shows how far this reader has come.
     pub fn progress(&self) -> Progress {
         Progress(Arc::clone(&self.done))
     }

@@ -11,11 +11,11 @@
 //! 1. The place is the giver's until `SENT` is set, and the taker's from then on. `SENT` is never
 //!    set after `CLOSED`, so that a taker that closed and saw no element will have none.
 //! 2. The place of a side's waker is its own while its `waits` is clear. It sets `waits` after it
-//!    has put the waker there, and looks again: what the other side did before is known to it.
-//!    The one step of the other side that sets `SENT`, `GONE` or `CLOSED` tells that side whether
-//!    `waits` was set; if so, the waker is the other side's to take. Who clears its own `waits`
-//!    before that step has its place back, and else leaves it alone from then on.
-//! 3. `done` is the last access of a side. Who finds the other's set frees the memory.
+//!    has put the waker there, and looks again: what the other side did before is known to it. The
+//!    one step of the other side that sets `SENT`, `GONE` or `CLOSED` tells that side whether
+//!    `waits` was set; if so, the waker is the other side's to take. A side that clears its own
+//!    `waits` before that step has its place back, and otherwise leaves it alone from then on.
+//! 3. `done` is the last access of a side. The side that finds the other's set frees the memory.
 //! 4. Foreign code (a waker's, the drop of an element) runs when the side is done, or where the
 //!    side is whole whatever that code does.
 //!

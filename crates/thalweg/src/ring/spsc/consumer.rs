@@ -119,7 +119,7 @@ impl<T> Consumer<T> {
 
     /// Takes the oldest element.
     ///
-    /// Costs a few ns if one is known to be there; otherwise a look at what the producer published
+    /// Costs a few ns if one is known to be there; otherwise a read of what the producer published
     /// (a cache-line transfer if that changed), in a dense stream through a packed ring after a
     /// pause of some 0.3 µs, so that there is more to find.
     ///

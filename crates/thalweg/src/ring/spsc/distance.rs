@@ -11,10 +11,10 @@ use crate::ring::sync::{IS_MODEL, UnsafeCell, spin_hint};
 
 /// How long to pause, in turns of some 10 ns.
 const PAUSES: u32 = 32;
-/// So many cells at a look are enough, or a quarter of the ring if that is less.
+/// So many cells at a check are enough, or a quarter of the ring if that is less.
 const ENOUGH_MAX: u64 = 128;
-/// What a look that found little adds to the score, which one that found nothing takes 1 from: with
-/// 8 and more of those between them, it is no dense stream.
+/// What a check that found little adds to the score, which one that found nothing takes 1 from:
+/// with 8 and more of those between them, it is no dense stream.
 const THIN_SCORE: u32 = 8;
 /// The score at which pauses begin: four looks on end that found little.
 const PAUSING_SCORE: u32 = 4 * THIN_SCORE;

@@ -85,7 +85,7 @@ impl<T> Producer<T> {
 
     /// Appends an element.
     ///
-    /// Costs a few ns while there is room; a look at the consumer's index (one cache-line
+    /// Costs a few ns while there is room; a read of the consumer's index (one cache-line
     /// transfer) only when the last known one says full; in a dense stream after a pause of some
     /// 0.3 µs, so that there is more room to find.
     ///

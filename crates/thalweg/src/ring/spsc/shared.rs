@@ -1,7 +1,8 @@
 //! What the two endpoints of a one-to-one ring share, and how its last owner frees it.
 //!
 //! *Two owners.* The allocation belongs to both endpoints. Each, as the last thing in its `drop`,
-//! swaps `left` to true; who finds it true already is second, and frees. Why that is sound:
+//! swaps `left` to true; the side that finds it true already is second, and frees. Why that is
+//! sound:
 //! - Exactly one frees. The two swaps are on one atomic, so one is first; it finds false. The
 //!   second reads what the first wrote: true.
 //! - The first never touches the allocation again. The swap is its last access, through a

@@ -27,7 +27,7 @@ use super::super::sync::{AtomicU64, UnsafeCell, order};
 use super::Layout;
 use super::shared::Shared;
 
-/// Room for one element; who may touch it when is in the rules of `spsc`.
+/// Room for one element; which side may touch it, and when, is in the rules of `spsc`.
 #[repr(transparent)]
 pub(super) struct Cell<T>(UnsafeCell<MaybeUninit<T>>);
 

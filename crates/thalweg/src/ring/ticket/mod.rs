@@ -29,12 +29,13 @@
 //!
 //! *Why tickets can come back.* Nobody holds or has stamped a position from `tail` on: drawing
 //! keeps that so, and a swap back uncovers only the swapping producer's own. So it does no harm
-//! that `tail` can be where it was before: who then draws by an old copy saw slots free that nobody
-//! has stamped since, and acquired their stamps itself; who then gives back has the last tickets,
-//! again. Consumers draw only stamped positions, so that `head` is never beyond `tail`.
+//! that `tail` can be where it was before: a thread that then draws by an old copy saw slots free
+//! that nobody has stamped since, and acquired their stamps itself; one that then gives back has
+//! the last tickets, again. Consumers draw only stamped positions, so that `head` is never beyond
+//! `tail`.
 //!
 //! *Exact capacity.* Position p is drawn only when p − capacity is out, which the stamp of that
-//! slot tells: so tail − head ≤ capacity without a look at `head` (`Slots::room`). For a power of
+//! slot tells: so tail − head ≤ capacity without reading `head` (`Slots::room`). For a power of
 //! two this is the slot of p itself.
 //!
 //! *Close.* A bit in `tail`: the swap that sets it comes before or after each ticket, so a push has
@@ -294,8 +295,8 @@ impl<T> Ticket<T> {
         !matches!(self.slots().content(head), State::Earlier | State::Free)
     }
 
-    /// As [`can_pop`](Self::can_pop), for who has passed over holes: one that is there now was
-    /// given up since, and whoever did that tells.
+    /// As [`can_pop`](Self::can_pop), for a caller that has passed over holes: one that is there
+    /// now was given up since, and whoever did that tells.
     pub(crate) fn has_element(&self) -> bool {
         matches!(
             self.slots().content(self.popped()),

@@ -8,7 +8,7 @@
 //! less the index of the slot. So slots begin as zeros, which the system has ready: a large ring
 //! costs nothing to make, and the first lap touches its memory.
 //!
-//! | state     | meaning                          | who may touch the cell        |
+//! | state     | meaning                          | access to the cell            |
 //! |-----------|----------------------------------|-------------------------------|
 //! | `FREE`    | position p may be written        | the producer with ticket p    |
 //! | `ELEMENT` | position p holds an element      | the consumer with ticket p    |

@@ -82,7 +82,7 @@ mod tests {
     use std::sync::Arc;
     use std::task::Wake;
 
-    /// A waker that is told from others by its address.
+    /// A waker that is identified by its address.
     struct Numbered;
 
     impl Wake for Numbered {

@@ -20,7 +20,7 @@
 //! 4. A chained notification wakes nobody while the last thread that one woke has not looked yet
 //!    (`WAKING`); that thread clears the mark, passes a fence, looks, and if there is more,
 //!    notifies the next. Its look comes after whatever the notifier made, by the argument below.
-//! 5. A notification is used up by a look that comes after it, and by nothing else. A waiter that
+//! 5. A notification is used up by a check that comes after it, and by nothing else. A waiter that
 //!    leaves without one passes it on.
 //! 6. Whoever looks for the last time shuts the signal before: it takes the lock, sets `SHUT` and,
 //!    if the signal is not armed, `ARMED` and passes the heavy barrier, gives the lock back, and
@@ -130,7 +130,7 @@ struct Front {
     word: AtomicU32,
 }
 
-/// What only waiters and those who wake them touch.
+/// What only waiters, and the threads that wake them, touch.
 #[derive(Debug, Default)]
 #[repr(align(128))]
 struct Back {

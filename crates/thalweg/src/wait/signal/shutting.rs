@@ -1,4 +1,4 @@
-//! The end of a signal: nobody will look again, and notifiers are told so.
+//! The end of a signal: no waiter will check again, and notifiers learn that.
 
 use super::chain::is_passed_over;
 use super::{ARMED, OLD, SHUT, Signal};

@@ -1,4 +1,4 @@
-//! Waking those who were taken off the list.
+//! Waking the waiters that were taken off the list.
 
 use super::Signal;
 use crate::ring::sync::fault;
