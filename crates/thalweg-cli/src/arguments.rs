@@ -65,7 +65,7 @@ pub(crate) enum Command {
 pub(crate) enum Exchange {
     /// Send a stream of orders through the exchange and show what happened and how long it took
     ///
-    /// The format of FILE is recognised by its content, and gzip by its magic:
+    /// The format of FILE is recognised by its content, and gzip by its magic (docs/formats.md):
     ///
     /// our own CSV (docs/orders-csv.md);
     ///
