@@ -42,7 +42,7 @@ const AFTER: &[Step] = &[
     },
     Step {
         name: "tsan",
-        summary: "channels under the thread sanitizer (a compiler that THALWEG_TSAN_RUSTC names)",
+        summary: "channels, pipelines: thread sanitizer (a compiler that THALWEG_TSAN_RUSTC names)",
         run: tsan,
     },
     Step {
@@ -139,12 +139,21 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
     let mut tally = Tally::default();
     let mut command = workspace.cargo("test --package thalweg --lib -Zbuild-std");
     command
-        .args(["--test", "channel", "--test", "channel_select"])
+        .args([
+            "--test",
+            "channel",
+            "--test",
+            "channel_select",
+            "--test",
+            "pipeline",
+        ])
         .args(["--target", host])
         .env("RUSTC", &rustc)
         // What a stable compiler needs for `-Z`.
         .env("RUSTC_BOOTSTRAP", "1")
         .env("RUSTFLAGS", rustflags("-Zsanitizer=thread"))
+        // A test asks for more memory than there is, and wants to be refused.
+        .env("TSAN_OPTIONS", "allocator_may_return_null=1")
         .env("CARGO_TARGET_DIR", workspace.target.join("tsan"));
     run_watched(&mut command, |line| tally.see(line))?;
     at_least_one(tally).map(Outcome::Repeated)
