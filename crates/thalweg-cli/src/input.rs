@@ -8,6 +8,7 @@ pub(crate) mod lines;
 pub(crate) mod lobster;
 pub(crate) mod orders;
 pub(crate) mod rows;
+pub(crate) mod streamed;
 
 use error::InputError;
 use lines::Lines;

@@ -1,5 +1,6 @@
 //! Limits that a run must hold: `--fail-if 'p99>50us'`.
 
+use crate::failure::counted;
 use crate::report::facts::Distribution;
 use std::str::FromStr;
 use thalweg_measure::load::whole_number;
@@ -67,6 +68,38 @@ fn time_ns(text: &str) -> Option<u64> {
 }
 
 impl Limit {
+    /// How many commands it takes for the figure to mean something: enough for one to be beyond
+    /// the percentile.
+    fn commands_min(&self) -> u64 {
+        match self.name() {
+            "p50" => 2,
+            "p90" => 10,
+            "p99" => 100,
+            "p99.9" => 1_000,
+            "p99.99" => 10_000,
+            _ => 1,
+        }
+    }
+
+    fn name(&self) -> &str {
+        let name = self.text.split(['<', '>']).next();
+        name.unwrap_or_default().trim()
+    }
+
+    /// What is said where so many commands are too few to judge by; nothing where they suffice.
+    pub(crate) fn too_few(&self, commands: u64) -> Option<String> {
+        let least = self.commands_min();
+        (commands < least).then(|| {
+            let commands = counted(commands, "command");
+            let verb = if commands.ends_with('s') { "are" } else { "is" };
+            format!(
+                "--fail-if {}: {commands} {verb} too few to judge {} by, it takes {least}",
+                self.text,
+                self.name()
+            )
+        })
+    }
+
     /// What is said of a run that does not hold it; nothing of one that does.
     pub(crate) fn failed(&self, times: &Distribution, throughput_per_s: f64) -> Option<String> {
         let (found, shown) = match self.figure {
@@ -78,8 +111,7 @@ impl Limit {
             true => found > limit,
             false => found < limit,
         };
-        let name = self.text.split(['<', '>']).next().unwrap_or_default();
-        let name = name.trim();
+        let name = self.name();
         failed.then(|| format!("{name} is {shown}: the run fails by {}", self.text))
     }
 }
@@ -114,6 +146,21 @@ mod tests {
             failed("throughput < 1001").unwrap(),
             "throughput is 1000 a second: the run fails by throughput < 1001"
         );
+    }
+
+    #[test]
+    fn a_percentile_of_too_few_is_not_judged() {
+        let told = |text: &str, commands| text.parse::<Limit>().unwrap().too_few(commands);
+        assert_eq!(
+            told("p99.9>50us", 999).unwrap(),
+            "--fail-if p99.9>50us: 999 commands are too few to judge p99.9 by, it takes 1000"
+        );
+        assert_eq!(told("p99.9 > 50us", 1_000), None);
+        let one = told("p50>1us", 1).unwrap();
+        assert!(one.contains("1 command is too few"), "{one}");
+        for figure in ["max>1us", "mean>1us", "throughput<1"] {
+            assert_eq!(told(figure, 1), None, "{figure}");
+        }
     }
 
     #[test]

@@ -4,11 +4,11 @@
 mod arguments;
 mod conform;
 mod failure;
+mod feed;
 mod flow;
 mod hash;
 mod hdr_log;
 mod input;
-mod intake;
 mod limits;
 mod output;
 mod realflow;

@@ -4,10 +4,13 @@
 //! writing does not delay the run that is measured; the states at the end are compared.
 
 use crate::failure::Failure;
+use crate::input::lines::Lines;
+use crate::input::streamed::each;
 use crate::output::Output;
 use crate::runner::kind;
 use crate::source::Source;
 use std::io::{self, BufWriter, Write};
+use std::iter;
 use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport, ExecutionReports};
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::{
@@ -100,6 +103,14 @@ struct Writer<W> {
 }
 
 impl<W: Write> Writer<W> {
+    /// The names of the columns, where they stand above them.
+    fn names(&mut self) -> io::Result<()> {
+        match self.form {
+            Form::Csv => writeln!(self.out, "{}", COLUMNS.join(",")),
+            Form::JsonLines => Ok(()),
+        }
+    }
+
     fn write(&mut self, record: &Record) -> io::Result<()> {
         let mut text = String::new();
         for (name, value) in COLUMNS.iter().zip(record.values()) {
@@ -120,52 +131,102 @@ impl<W: Write> Writer<W> {
     }
 }
 
-/// Executes the first `count` commands, and writes what came of them and what is left.
+/// Executes the first `count` commands once more, and writes what came of them and what is left.
 ///
 /// # Errors
-/// Writing fails, or the state at the end is not that of the run.
+/// Writing fails, or the state at the end is not that of the run; where the commands are read once
+/// more, that cannot be done.
 pub(crate) fn write(
     source: &Source,
-    count: usize,
+    count: u64,
     hash: u64,
     output: &mut Output,
     form: Form,
 ) -> Result<(), Failure> {
-    let mut state = source.before.clone();
-    let written = output.begin().and_then(|file| {
-        let out = BufWriter::with_capacity(1 << 20, file);
-        let mut writer = Writer { out, form };
-        if form == Form::Csv {
-            writeln!(writer.out, "{}", COLUMNS.join(","))?;
-        }
-        commands(source, count, &mut state, &mut writer)?;
-        left(&state, &mut writer)?;
-        writer.out.flush()
-    });
-    written.map_err(|source| output.failure(source))?;
+    let state = match output.begin() {
+        Ok(file) => written(source, count, file, form)?,
+        Err(error) => Err(error),
+    };
+    let state = state.map_err(|error| output.failure(error))?;
     let found = state_hash(&state).hash;
-    if found == hash {
-        Ok(())
-    } else {
-        Err(Failure::Nondeterminism {
+    match &source.again {
+        _ if found == hash => Ok(()),
+        Some(_) if source.feed.count().is_none() => Err(Failure::Recording {
+            file: source.name.clone(),
+            what: "the file has changed since the run, and results are of no use".to_owned(),
+        }),
+        _ => Err(Failure::Nondeterminism {
             planned: found,
             run: hash,
-        })
+        }),
     }
 }
 
-fn commands(
+/// The state at the end, or how writing failed.
+fn written(
     source: &Source,
-    count: usize,
-    state: &mut State,
-    writer: &mut Writer<impl Write>,
-) -> io::Result<()> {
-    let mut events = Events::new();
-    for (at, command) in source.commands.iter().take(count).enumerate() {
-        let number = source.from + at as u64;
-        let line = source.lines.get(at).copied();
-        let result = apply(state, command, &mut events);
-        writer.write(&Record {
+    count: u64,
+    file: impl Write,
+    form: Form,
+) -> Result<io::Result<State>, Failure> {
+    let out = BufWriter::with_capacity(1 << 20, file);
+    let mut again = Again {
+        state: source.before.clone(),
+        events: Events::new(),
+        number: source.from,
+        end: source.from.saturating_add(count),
+        writer: Writer { out, form },
+    };
+    let mut told = again.writer.names();
+    let mut take = |line, command: &Command| {
+        if told.is_ok() {
+            told = again.take(line, command);
+        }
+        told.is_ok() && again.number < again.end
+    };
+    match &source.again {
+        Some((path, format)) if count > 0 && source.feed.count().is_none() => {
+            let mut number = 0;
+            each(&mut Lines::open(path)?, *format, |_| {
+                move |line, command: Command| {
+                    number += 1;
+                    number < source.from || take(Some(line), &command)
+                }
+            })?;
+        }
+        _ if count == 0 => {}
+        _ => {
+            let lines = source.feed.lines.iter().map(|line| Some(*line));
+            let mut lines = lines.chain(iter::repeat(None));
+            let head = source.feed.head.iter();
+            let _ = head
+                .take_while(|command| take(lines.next().flatten(), command))
+                .count();
+        }
+    }
+    let left = told.and_then(|()| left(&again.state, &mut again.writer));
+    Ok(left
+        .and_then(|()| again.writer.out.flush())
+        .map(|()| again.state))
+}
+
+/// Commands executed once more.
+struct Again<W> {
+    state: State,
+    events: Events,
+    /// Of the next command.
+    number: u64,
+    /// Beyond the last.
+    end: u64,
+    writer: Writer<W>,
+}
+
+impl<W: Write> Again<W> {
+    fn take(&mut self, line: Option<u64>, command: &Command) -> io::Result<()> {
+        let number = self.number;
+        self.number += 1;
+        let result = apply(&mut self.state, command, &mut self.events);
+        self.writer.write(&Record {
             record: "command",
             command: Some(number),
             line,
@@ -176,11 +237,11 @@ fn commands(
             result: Some(result.name()),
             ..Record::default()
         })?;
-        for report in ExecutionReports::new(number, command, result, &events) {
-            writer.write(&reported(&report, line))?;
+        for report in ExecutionReports::new(number, command, result, &self.events) {
+            self.writer.write(&reported(&report, line))?;
         }
+        Ok(())
     }
-    Ok(())
 }
 
 /// The command as the orders format has it; else its name in the facts.

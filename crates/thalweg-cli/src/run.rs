@@ -6,16 +6,16 @@ use crate::output::Output;
 use crate::report::facts::{Book, Commands, Count, Facts, Input, Level};
 use crate::report::{html, text};
 use crate::results::Form;
-use crate::runner::{Outcome, Pipelined, Runner, kind, parts};
-use crate::source::{self, Source};
+use crate::runner::{Outcome, Pipelined, parts};
+use crate::source::{self, Source, Taken};
 use crate::terminal::{self, Notes};
 use crate::{hdr_log, results};
-use std::collections::BTreeMap;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_exchange::{Action, Rules, State, book};
+use thalweg_measure::table::Nanoseconds;
 
 /// How many levels of a book are shown.
 const LEVELS: usize = 10;
@@ -66,16 +66,24 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     let notes = Notes::new(options.quiet);
     let service = options.shards.options(options.placement)?;
     let mut outputs = Outputs::open(options)?;
-    let source = source::load(&options.input, &notes)?;
-    let runner: Box<dyn Runner> = Box::new(Pipelined::new(source.before.clone(), service));
-    let progress = notes.progress(source.commands.len() as u64, "running");
+    let taken = match outputs.out {
+        Some(_) => Taken::Again,
+        None => Taken::Once,
+    };
+    let mut source = source::load(&options.input, taken, &notes)?;
+    if let Some(count) = source.feed.count() {
+        let too_few = options.fail_if.iter().find_map(|l| l.too_few(count as u64));
+        too_few.map_or(Ok(()), |told| Err(Failure::Misuse(told)))?;
+    }
+    let runner = Pipelined::new(source.before.clone(), service);
+    let progress = notes.progress(source.feed.count(), "running");
     let stop = terminal::interruption();
-    let outcome = runner.run(&source.commands, options.rate, &progress, &stop)?;
+    let outcome = runner.run(&mut source.feed, options.rate, &progress, &stop)?;
     let hash = state_hash(&outcome.state).hash;
     let sent = outcome.sent;
     if let Some(planned) = source.state_hash
         && planned != hash
-        && sent == source.commands.len()
+        && source.feed.is_all(sent)
     {
         return Err(Failure::Nondeterminism { planned, run: hash });
     }
@@ -97,11 +105,14 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     print(options.format, &facts, is_aside)?;
     for limit in &options.fail_if {
         let latency = &facts.latency;
-        if let Some(failed) = limit.failed(&latency.end_to_end, latency.throughput_per_s) {
+        if let Some(told) = limit.too_few(facts.commands.total) {
+            let _ = writeln!(io::stderr(), "thalweg: {told}");
+        } else if let Some(failed) = limit.failed(&latency.end_to_end, latency.throughput_per_s) {
             let _ = writeln!(io::stderr(), "thalweg: {failed}");
             finding = Finding::Negative;
         }
     }
+    tell_waited(&facts, &notes);
     if facts.input.interrupted {
         let of = facts.commands.total;
         notes.hint(&format!(
@@ -111,6 +122,22 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
         finding = Finding::Interrupted;
     }
     Ok(finding)
+}
+
+/// Says where the run had to wait for its commands.
+fn tell_waited(facts: &Facts, notes: &Notes) {
+    if let Some(waited_ns) = facts.input.waited_ns {
+        let (waited, elapsed) = (waited_ns as f64, facts.latency.elapsed_ns as f64);
+        notes.hint(&format!(
+            "the sender waited {} for commands to be read, {:.1} % of the run: {}",
+            Nanoseconds(waited),
+            100.0 * waited / elapsed.max(waited),
+            match facts.input.rate_per_s {
+                Some(_) => "latencies from then on have this wait in them",
+                None => "reading was slower than the exchange then",
+            }
+        ));
+    }
 }
 
 /// Prints the facts; aside, where standard output has something else.
@@ -133,21 +160,18 @@ fn print(format: Format, facts: &Facts, is_aside: bool) -> Result<(), Failure> {
 }
 
 fn facts(options: &Run, source: Source, mut outcome: Outcome, hash: u64) -> (Facts, Finding) {
-    let commands = &source.commands[..outcome.sent];
-    let is_whole = commands.len() == source.commands.len();
+    let is_whole = source.feed.is_all(outcome.sent);
     for slow in &mut outcome.latency.slowest {
         slow.command += source.from - 1;
     }
-    let mut kinds: BTreeMap<&'static str, u64> = BTreeMap::new();
-    for command in commands {
-        *kinds.entry(kind(command)).or_default() += 1;
-    }
-    let mut by_kind: Vec<Count> = kinds.into_iter().map(|(k, n)| Count::new(k, n)).collect();
+    let kinds = source.feed.kinds(outcome.sent).0;
+    let mut by_kind: Vec<Count> = kinds.iter().map(|(k, n)| Count::new(*k, *n)).collect();
     let results = outcome.results.iter();
     let mut by_result: Vec<Count> = results.map(|(r, n)| Count::new(r.name(), *n)).collect();
     for counts in [&mut by_kind, &mut by_result] {
         counts.sort_by(|a, b| b.count.cmp(&a.count).then_with(|| a.name.cmp(&b.name)));
     }
+    let head = source.feed.head.len().min(outcome.sent as usize);
     let mut check = source.check;
     let mut finding = Finding::Fine;
     if let Some(expected) = source.final_book.as_ref().filter(|_| is_whole) {
@@ -168,9 +192,10 @@ fn facts(options: &Run, source: Source, mut outcome: Outcome, hash: u64) -> (Fac
             rate_per_s: options.rate.per_s(),
             from: (source.from > 1).then_some(source.from),
             interrupted: !is_whole,
+            waited_ns: Some(source.feed.waited().as_nanos() as u64).filter(|ns| *ns > 0),
         },
         commands: Commands {
-            total: commands.len() as u64,
+            total: outcome.sent,
             by_kind,
             by_result,
         },
@@ -179,7 +204,7 @@ fn facts(options: &Run, source: Source, mut outcome: Outcome, hash: u64) -> (Fac
         state_hash: format!("{hash:016x}"),
         latency: outcome.latency,
         parts: (source.from == 1)
-            .then(|| parts::costs(source.rules, commands))
+            .then(|| parts::costs(source.rules, &source.feed.head[..head]))
             .flatten(),
         check,
     };

@@ -1,5 +1,4 @@
-//! The seam between the program and whatever runs commands: given all of them and a rate, it
-//! says what came of them and how long each part took.
+//! Runs commands at a rate, and says what came of them and how long each part took.
 
 mod measured;
 pub(crate) mod parts;
@@ -12,13 +11,10 @@ pub(crate) use measured::distribution;
 pub(crate) use pipelined::Pipelined;
 
 use crate::report::facts::{Latency, Trades};
-use indicatif::ProgressBar;
 use std::collections::BTreeMap;
 use std::fmt;
-use std::sync::atomic::AtomicBool;
 use thalweg_exchange::{Command, ResultCode, State};
 use thalweg_measure::histogram::Histogram;
-use thalweg_measure::load::Rate;
 
 /// What came of a run.
 pub(crate) struct Outcome {
@@ -28,7 +24,7 @@ pub(crate) struct Outcome {
     pub(crate) trades: Trades,
     pub(crate) latency: Latency,
     /// How many commands were sent: all of them, unless the run was stopped.
-    pub(crate) sent: usize,
+    pub(crate) sent: u64,
     /// Nanoseconds: end to end of every command, then waits and services of the stages.
     pub(crate) histograms: Vec<(String, Histogram)>,
     /// The placement that was asked for.
@@ -46,22 +42,6 @@ impl fmt::Display for RunError {
 }
 
 impl std::error::Error for RunError {}
-
-/// Runs commands through an exchange.
-pub(crate) trait Runner {
-    /// Sends every command at its time, and waits until the last one is through. The progress
-    /// counts commands. None is sent once `stop` is true.
-    ///
-    /// # Errors
-    /// Threads that cannot be had, and a stage that fails.
-    fn run(
-        self: Box<Self>,
-        commands: &[Command],
-        rate: Rate,
-        progress: &ProgressBar,
-        stop: &AtomicBool,
-    ) -> Result<Outcome, RunError>;
-}
 
 // A made-up flow keeps up to 20 million of them: `--commands` has its limit from this.
 const _: () = assert!(size_of::<Command>() <= 56);

@@ -2,11 +2,12 @@
 
 use crate::arguments::{COMMANDS, FormatIn, Intended, SEED};
 use crate::failure::{Failure, counted, shown};
+use crate::feed::{Begin, Feed, Part, Sizes};
 use crate::flow;
 use crate::input::error::InputError;
 use crate::input::lines::{Lines, RECORDS_MAX};
-use crate::input::{self, Format, bitstamp, lobster, orders};
-use crate::intake::Intake;
+use crate::input::streamed::Streamed;
+use crate::input::{self, Format, bitstamp, lobster};
 use crate::realflow::{self, RealFlow};
 use crate::report::facts::{Check, Score};
 use crate::run::rules;
@@ -14,8 +15,8 @@ use crate::terminal::{self, Notes};
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use thalweg_exchange::book::Level;
-use thalweg_exchange::stream::{Item, LoadStream, Recorded};
-use thalweg_exchange::{Action, Command, Rules, State, SymbolId};
+use thalweg_exchange::stream::LoadStream;
+use thalweg_exchange::{Action, Command, Events, Rules, State, SymbolId, apply};
 
 /// The longest load stream, in bytes: some 25 million commands, all of which are kept.
 const LOAD_BYTES_MAX: u64 = 1 << 30;
@@ -25,9 +26,9 @@ pub(crate) struct Source {
     pub(crate) name: String,
     pub(crate) format: String,
     pub(crate) seed: Option<u64>,
-    pub(crate) commands: Vec<Command>,
-    /// The line of each, where they have lines.
-    pub(crate) lines: Vec<u64>,
+    pub(crate) feed: Feed,
+    /// Where a stream of which not all is kept can be read once more.
+    pub(crate) again: Option<(PathBuf, Streamed)>,
     /// The number of the first of them in the stream, from 1.
     pub(crate) from: u64,
     /// The exchange before it.
@@ -83,11 +84,22 @@ impl FinalBook {
     }
 }
 
+/// How the commands of a stream are taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taken {
+    /// Once: a long stream is read beside the run.
+    Once,
+    /// Once more after the run: a long stream must be a file.
+    Again,
+    /// Several times: all are kept.
+    Often,
+}
+
 /// Reads or makes the commands.
 ///
 /// # Errors
 /// Those of the input, and of options that do not fit it.
-pub(crate) fn load(options: &Intended, notes: &Notes) -> Result<Source, Failure> {
+pub(crate) fn load(options: &Intended, taken: Taken, notes: &Notes) -> Result<Source, Failure> {
     let rules = rules(options.rules);
     let made_up = options.seed.or(options.commands).is_some();
     let piped = || (!made_up && terminal::has_piped_input()).then(|| PathBuf::from("-"));
@@ -99,9 +111,8 @@ pub(crate) fn load(options: &Intended, notes: &Notes) -> Result<Source, Failure>
         }
         let seed = options.seed.unwrap_or(SEED);
         let commands = flow::commands(seed, options.commands.unwrap_or(COMMANDS));
-        let mut intake = Intake::new(rules, options.from, options.limit);
-        intake.take_all(commands);
-        let mut source = Source::new("made-up flow", "generated", intake, rules)?;
+        let (feed, begin, _) = kept(commands, rules, part(options));
+        let mut source = Source::new("made-up flow", "generated", feed, begin, options.from)?;
         source.seed = Some(seed);
         return Ok(source);
     };
@@ -129,59 +140,94 @@ pub(crate) fn load(options: &Intended, notes: &Notes) -> Result<Source, Failure>
             shown(found.as_os_str())
         ));
     }
-    read(&mut lines, format, books, options, rules)
+    match format {
+        Format::Orders => streamed(lines, path, Streamed::Orders, options, taken),
+        Format::Recorded => streamed(lines, path, Streamed::Recorded, options, taken),
+        _ => read(&mut lines, format, books, options, rules),
+    }
 }
 
+fn part(options: &Intended) -> Part {
+    Part {
+        from: options.from,
+        limit: options.limit.unwrap_or(u64::MAX),
+    }
+}
+
+/// Commands that are there already: those of a part, and whether these are the last of all.
+fn kept(mut commands: Vec<Command>, rules: Rules, part: Part) -> (Feed, Begin, bool) {
+    let at_most = |n: u64, max: usize| usize::try_from(n).unwrap_or(max).min(max);
+    let (mut begin, mut events) = (Begin::new(rules), Events::new());
+    let passed = at_most(part.from - 1, commands.len());
+    for command in commands.drain(..passed) {
+        apply(&mut begin.before, &command, &mut events);
+    }
+    begin.passed = passed as u64;
+    let wanted = at_most(part.limit, commands.len());
+    let is_last = wanted == commands.len();
+    commands.truncate(wanted);
+    (Feed::of(commands), begin, is_last)
+}
+
+/// A stream whose lines are commands.
+fn streamed(
+    lines: Lines,
+    path: &Path,
+    format: Streamed,
+    options: &Intended,
+    taken: Taken,
+) -> Result<Source, Failure> {
+    let mut sizes = Sizes::default();
+    if taken == Taken::Often {
+        sizes.head = RECORDS_MAX;
+    }
+    let name = lines.name().to_owned();
+    let (feed, begin) = Feed::open(lines, format, rules(options.rules), part(options), sizes)?;
+    let again = path.is_file();
+    let head = counted(sizes.head as u64, "command");
+    match (taken, feed.count()) {
+        (Taken::Often, None) => Err(Failure::Misuse(format!(
+            "{name}: a sweep keeps all commands in memory, and takes {head} at most; --limit N \
+             takes N of them, from --from on"
+        ))),
+        (Taken::Again, None) if !again => Err(Failure::Misuse(format!(
+            "{name}: for --out, more than {head} must be in a file, to be read again after the \
+             run; --limit N takes N of them, from --from on"
+        ))),
+        _ => {
+            let known = format.format().name();
+            let mut source = Source::new(&name, known, feed, begin, options.from)?;
+            source.again = Some((path.to_owned(), format));
+            Ok(source)
+        }
+    }
+}
+
+/// A stream that is kept whole.
 fn read(
     lines: &mut Lines,
     format: Format,
     books: Option<&Path>,
     options: &Intended,
-    mut rules: Rules,
+    rules: Rules,
 ) -> Result<Source, Failure> {
     let name = lines.name().to_owned();
-    let intake = |rules| Intake::new(rules, options.from, options.limit);
-    let whole = |intake, rules| Source::new(&name, format.name(), intake, rules);
-    match format {
-        Format::Orders => {
-            let mut intake = intake(rules);
-            orders::commands(lines, |line, command| {
-                intake.take(Some(line), command);
-                !intake.is_full()
-            })?;
-            fits(&intake, lines)?;
-            whole(intake, rules)
-        }
-        Format::Recorded => {
-            let intake = recorded(lines, |margin_trading| {
-                rules = rules.with_margin_trading(margin_trading);
-                intake(rules)
-            })?;
-            fits(&intake, lines)?;
-            whole(intake, rules)
-        }
-        Format::Load => {
-            let (commands, final_book) = load_stream(lines)?;
-            let count = commands.len() as u64;
-            let mut intake = intake(rules);
-            intake.take_all(commands);
-            let is_whole = intake.taken() == count;
-            let mut source = whole(intake, rules)?;
-            source.final_book = final_book.filter(|_| is_whole);
-            Ok(source)
-        }
-        Format::Bitstamp | Format::Lobster => {
-            let real = real_flow(lines, format, books, rules)?;
-            let count = real.commands.len() as u64;
-            let mut intake = intake(rules);
-            intake.take_all(real.commands);
-            let is_whole = intake.taken() == count;
-            let mut source = whole(intake, rules)?;
-            source.check = Some(real.check);
-            source.state_hash = is_whole.then_some(real.state_hash);
-            Ok(source)
-        }
+    let source = |commands| {
+        let (feed, begin, is_whole) = kept(commands, rules, part(options));
+        let source = Source::new(&name, format.name(), feed, begin, options.from);
+        source.map(|source| (source, is_whole))
+    };
+    if format == Format::Load {
+        let (commands, final_book) = load_stream(lines)?;
+        let (mut source, is_whole) = source(commands)?;
+        source.final_book = final_book.filter(|_| is_whole);
+        return Ok(source);
     }
+    let real = real_flow(lines, format, books, rules)?;
+    let (mut source, is_whole) = source(real.commands)?;
+    source.check = Some(real.check);
+    source.state_hash = is_whole.then_some(real.state_hash);
+    Ok(source)
 }
 
 /// Recorded messages as commands, compared with the recorded books.
@@ -211,17 +257,6 @@ fn real_flow(
     })
 }
 
-/// Whether no more was read than is kept.
-fn fits(intake: &Intake, lines: &Lines) -> Result<(), Failure> {
-    match intake.is_too_large() {
-        true => Err(Failure::Misuse(format!(
-            "{}; --limit N takes N of them, from --from on",
-            lines.too_large(RECORDS_MAX as u64, "commands")
-        ))),
-        false => Ok(()),
-    }
-}
-
 /// The records before the first fault, which is kept.
 fn until_fault<T>(
     records: impl Iterator<Item = Result<T, InputError>>,
@@ -231,10 +266,15 @@ fn until_fault<T>(
 }
 
 impl Source {
-    fn new(name: &str, format: &str, intake: Intake, rules: Rules) -> Result<Source, Failure> {
-        if intake.commands.is_empty() {
-            let taken = counted(intake.taken(), "command");
-            let from = intake.from;
+    fn new(
+        name: &str,
+        format: &str,
+        feed: Feed,
+        begin: Begin,
+        from: u64,
+    ) -> Result<Source, Failure> {
+        if feed.head.is_empty() {
+            let taken = counted(begin.passed, "command");
             return Err(Failure::Misuse(format!(
                 "--from {from}: {name} has {taken}"
             )));
@@ -243,37 +283,15 @@ impl Source {
             name: name.to_owned(),
             format: format.to_owned(),
             seed: None,
-            commands: intake.commands,
-            lines: intake.lines,
-            from: intake.from,
-            before: intake.before,
-            rules,
+            feed,
+            again: None,
+            from,
+            before: begin.before,
+            rules: begin.rules,
             check: None,
             state_hash: None,
             final_book: None,
         })
-    }
-}
-
-/// The commands of a recorded stream; `begin` is told whether margin trading was on.
-fn recorded(lines: &mut Lines, begin: impl FnOnce(bool) -> Intake) -> Result<Intake, InputError> {
-    let read = || {
-        let stream = Recorded::new(lines.reader())?;
-        let mut intake = begin(stream.margin_trading());
-        for item in stream {
-            if let (line, Item::Command { command, .. }) = item? {
-                intake.take(Some(line), command);
-            }
-            if intake.is_full() {
-                break;
-            }
-        }
-        Ok(intake)
-    };
-    let intake = read().map_err(|error| lines.stream_error(error))?;
-    match intake.taken() {
-        0 => Err(lines.empty()),
-        _ => Ok(intake),
     }
 }
 
@@ -309,7 +327,6 @@ fn books_beside(messages: &Path) -> Option<PathBuf> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use std::io::Cursor;
 
     #[test]
     fn a_wrong_final_book_is_counted() {
@@ -323,26 +340,5 @@ mod tests {
         let check = FinalBook { symbol, levels }.compare(&State::default());
         assert_eq!((check.scores[0].agree, check.scores[0].of), (0, 2));
         assert_eq!((check.scores[1].agree, check.scores[1].of), (0, 0));
-    }
-
-    #[test]
-    fn parsers_of_whole_streams_name_the_file() {
-        let mut lines = Lines::new(
-            "r.txt",
-            Cursor::new("# marginTrading=ENABLED\nC,1,NOP\nC,2,FLY\n"),
-        );
-        let error = recorded(&mut lines, |_| Intake::new(Rules::default(), 1, None))
-            .err()
-            .unwrap()
-            .to_string();
-        assert!(error.starts_with("r.txt:3: "), "{error}");
-        let mut lines = Lines::new("r.txt", Cursor::new("# marginTrading=ENABLED\n"));
-        assert!(
-            recorded(&mut lines, |_| Intake::new(Rules::default(), 1, None))
-                .err()
-                .unwrap()
-                .to_string()
-                .contains("empty file")
-        );
     }
 }

@@ -2,8 +2,8 @@
 
 use crate::arguments::{Format, Sweep};
 use crate::failure::{self, Failure, Finding};
-use crate::runner::{Outcome, Pipelined, Runner};
-use crate::source;
+use crate::runner::{Outcome, Pipelined};
+use crate::source::{self, Taken};
 use crate::terminal::{self, Notes};
 use serde::Serialize;
 use std::fmt::Write;
@@ -41,7 +41,7 @@ pub(crate) fn sweep(options: &Sweep) -> Result<Finding, Failure> {
         .iter()
         .map(|place| options.shards.options(*place));
     let services = services.collect::<Result<Vec<_>, _>>()?;
-    let source = source::load(&options.input, &notes)?;
+    let mut source = source::load(&options.input, Taken::Often, &notes)?;
     let stop = terminal::interruption();
     let mut rows = Vec::new();
     let mut planned = source.state_hash;
@@ -49,10 +49,11 @@ pub(crate) fn sweep(options: &Sweep) -> Result<Finding, Failure> {
     let is_stopped = || stop.load(Ordering::Relaxed);
     for service in services {
         for rate in options.rate.iter().filter(|_| !is_stopped()) {
-            let runner = Box::new(Pipelined::new(source.before.clone(), service.clone()));
-            let progress = notes.progress(source.commands.len() as u64, "running");
-            let outcome = runner.run(&source.commands, *rate, &progress, &stop)?;
-            if outcome.sent < source.commands.len() {
+            let runner = Pipelined::new(source.before.clone(), service.clone());
+            let progress = notes.progress(source.feed.count(), "running");
+            source.feed.rewind();
+            let outcome = runner.run(&mut source.feed, *rate, &progress, &stop)?;
+            if !source.feed.is_all(outcome.sent) {
                 break;
             }
             let run = state_hash(&outcome.state).hash;

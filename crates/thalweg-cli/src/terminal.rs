@@ -56,25 +56,30 @@ impl Notes {
         }
     }
 
-    /// A progress bar of `total` steps; an invisible one unless standard error is a terminal.
-    pub(crate) fn progress(&self, total: u64, what: &'static str) -> ProgressBar {
-        self.bar(total, "{msg} {wide_bar} {human_pos}/{human_len} {eta}")
-            .with_message(what)
+    /// A progress bar of `total` steps, if that is known; an invisible one unless standard error
+    /// is a terminal.
+    pub(crate) fn progress(&self, total: Option<usize>, what: &'static str) -> ProgressBar {
+        let template = match total {
+            Some(_) => "{msg} {wide_bar} {human_pos}/{human_len} {eta}",
+            None => "{msg} {human_pos} {per_sec} {elapsed}",
+        };
+        let total = total.map(|total| total as u64);
+        self.bar(total, template).with_message(what)
     }
 
     /// A progress bar over the bytes of a file; invisible as that of [`Notes::progress`] is.
     pub(crate) fn progress_bytes(&self, total_bytes: u64, file: String) -> ProgressBar {
         let template = "{msg} {wide_bar} {bytes}/{total_bytes} {bytes_per_sec} {eta}";
-        self.bar(total_bytes, template).with_message(file)
+        self.bar(Some(total_bytes), template).with_message(file)
     }
 
-    fn bar(&self, total: u64, template: &str) -> ProgressBar {
+    fn bar(&self, total: Option<u64>, template: &str) -> ProgressBar {
         if self.quiet || !io::stderr().is_terminal() {
             return ProgressBar::hidden();
         }
         // Ten frames a second; drawn by whoever counts, so that no thread takes a core.
         let target = ProgressDrawTarget::stderr_with_hz(10);
-        let bar = ProgressBar::with_draw_target(Some(total), target);
+        let bar = ProgressBar::with_draw_target(total, target);
         let style = ProgressStyle::with_template(template);
         bar.set_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()));
         bar

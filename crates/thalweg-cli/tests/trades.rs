@@ -3,7 +3,7 @@
 mod program;
 
 use program::{Ended, Scratch, command, thalweg};
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 
 const ORDERS: &str = "thalweg-orders,1\n\
@@ -139,6 +139,81 @@ fn a_part_of_a_stream_is_the_same_as_in_the_whole() {
     run(&["--limit", "no"]).refused(&["'no'", "--limit", "such as 250"]);
 }
 
+/// As many as are read before the run, and so many more.
+const LONG: usize = (1 << 20) + 40_000;
+
+fn long_orders() -> String {
+    "thalweg-orders,1\nsymbol,1,10,20,1,1,0,0\nuser,7\n".to_owned() + &"cancel,7,1,9\n".repeat(LONG)
+}
+
+#[test]
+fn a_long_stream_is_read_beside_the_run_and_again_for_its_results() {
+    let scratch = Scratch::new();
+    let orders = scratch.file("orders.csv", long_orders().as_bytes());
+    let out = scratch.path("results.csv");
+    let line = ["exchange", "run", &orders, "-q", "--format", "json"];
+    let facts = thalweg(&[&line[..], &["--out", &out, "--from", "2"]].concat()).json();
+    assert_eq!(facts["commands"]["total"], LONG + 1);
+    assert_eq!(facts["commands"]["by_kind"][0]["count"], LONG);
+    let results = std::fs::read_to_string(&out).unwrap();
+    let last = LONG + 2;
+    let told = format!("command,{last},{},cancel,7,1,9,", last + 1);
+    assert!(results.contains(&told), "{told}");
+    assert_eq!(
+        results
+            .lines()
+            .filter(|l| l.starts_with("command,"))
+            .count(),
+        LONG + 1
+    );
+    drop(results);
+    let fed = |arguments: &[&str]| -> Ended {
+        let input = std::fs::File::open(&orders).unwrap();
+        let mut program = command(&[&["exchange"], arguments].concat());
+        program.stdin(input).output().unwrap().into()
+    };
+    fed(&["run", "--out", &out]).refused(&[
+        "standard input: for --out, more than 1048576 commands must be in a file",
+        "--limit N",
+    ]);
+    let part = fed(&["run", "-q", "--out", &out, "--limit", "1M"]);
+    part.fine();
+}
+
+#[cfg(unix)]
+#[test]
+fn orders_without_end_are_run_until_ctrl_c() {
+    let line = ["exchange", "run", "--format", "json", "-q"];
+    let mut child = command(&line)
+        .stdin(Stdio::piped())
+        .stdout(Stdio::piped())
+        .spawn()
+        .unwrap();
+    let id = child.id().to_string();
+    let mut stdin = child.stdin.take().unwrap();
+    let _ = stdin.write_all(long_orders().as_bytes());
+    let more = "cancel,7,1,9\n".repeat(10_000);
+    // What is written now, the program takes only because it is running already.
+    for _ in 0..50 {
+        stdin.write_all(more.as_bytes()).unwrap();
+    }
+    let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap();
+    let kilobytes = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kilobytes: u64 = kilobytes
+        .unwrap()
+        .trim()
+        .trim_end_matches(" kB")
+        .parse()
+        .unwrap();
+    assert!(kilobytes < 250_000, "{kilobytes} kB");
+    let interrupted = Command::new("kill").args(["-INT", &id]).status();
+    assert!(interrupted.unwrap().success());
+    let said = Ended::from(child.wait_with_output().unwrap());
+    assert_eq!(said.code, Some(130), "{said:?}");
+    let facts: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
+    assert!(facts["commands"]["total"].as_u64().unwrap() > 1 << 20);
+}
+
 #[test]
 fn a_limit_that_is_passed_is_a_negative_finding() {
     let run = |limits: &[&str]| {
@@ -163,6 +238,11 @@ fn a_limit_that_is_passed_is_a_negative_finding() {
         assert!(said.stderr.contains(part), "{part} is not in {said:?}");
     }
     assert!(!said.stderr.contains("max>1000s"), "{said:?}");
+    // Of 2,000 commands, the slowest is no p99.99.
+    run(&["--fail-if", "p99.9>1000s"]).fine();
+    run(&["--fail-if", "p99.99>1us"]).refused(&[
+        "--fail-if p99.99>1us: 2000 commands are too few to judge p99.99 by, it takes 10000",
+    ]);
     run(&["--fail-if", "p98>1us"]).refused(&["--fail-if", "'p99>50us'", "p99.9"]);
 }
 
@@ -170,10 +250,15 @@ fn a_limit_that_is_passed_is_a_negative_finding() {
 fn latencies_are_written_as_a_log_of_hdr_histogram() {
     let scratch = Scratch::new();
     let log = scratch.path("run.hlog");
-    thalweg(&["exchange", "run", "--commands", "2000", "--hdr", &log]).fine();
-    let text = std::fs::read_to_string(log).unwrap();
+    let line = ["exchange", "run", "--commands", "2000", "--hdr", &log];
+    thalweg(&line).fine();
+    let text = std::fs::read_to_string(&log).unwrap();
+    assert!(!text.contains("Tag=send.waited,"), "nothing is due: {text}");
+    thalweg(&[&line[..], &["--rate", "1M"]].concat()).fine();
+    let text = std::fs::read_to_string(&log).unwrap();
     for tag in [
         "end_to_end",
+        "send.waited",
         "risk.waited",
         "risk.served",
         "match.served",

@@ -86,7 +86,7 @@ impl<R: Read> Read for ReadAhead<R> {
 /// Lines of one input, numbered from 1. Gzip is recognised by its magic, however the file is named.
 pub(crate) struct Lines {
     name: String,
-    reader: BufReader<Box<dyn Read>>,
+    reader: BufReader<Box<dyn Read + Send>>,
     head: Vec<u8>,
     gzip: bool,
     /// What reading the head ended with, if not with the head's size or the input's end.
@@ -115,10 +115,10 @@ impl Lines {
     }
 
     /// Lines of any reader; `name` stands for it in errors.
-    pub(crate) fn new(name: &str, reader: impl Read + 'static) -> Lines {
+    pub(crate) fn new(name: &str, reader: impl Read + Send + 'static) -> Lines {
         let raw = ReadAhead::new(reader, |head| head.len() >= gzip::MAGIC.len());
         let gzip = raw.head.get_ref().starts_with(&gzip::MAGIC);
-        let plain: Box<dyn Read> = if gzip {
+        let plain: Box<dyn Read + Send> = if gzip {
             Box::new(Members::new(BufReader::with_capacity(64 << 10, raw)))
         } else {
             Box::new(raw)

@@ -44,6 +44,9 @@ pub(crate) struct Input {
     /// True where Ctrl-C ended the run.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub(crate) interrupted: bool,
+    /// How long the sender waited until commands were read, where it had to.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waited_ns: Option<u64>,
 }
 
 /// A named count.
@@ -376,6 +379,7 @@ pub(crate) mod sample {
                 rate_per_s: Some(125_000),
                 from: None,
                 interrupted: false,
+                waited_ns: None,
             },
             commands: Commands {
                 total: 1000,

@@ -10,6 +10,8 @@ const CURVE_POINTS_PER_HALF: u32 = 8;
 const INTERVALS_MAX: u64 = 100;
 /// How many commands share one reading of the time.
 const COMMANDS_PER_SAMPLE_MIN: u64 = 64;
+/// How many readings are kept, at most.
+const READINGS_MAX: usize = 32 * INTERVALS_MAX as usize;
 
 /// The facts of a histogram of nanoseconds.
 pub(crate) fn distribution(times: &Histogram) -> Distribution {
@@ -48,25 +50,37 @@ pub(crate) fn distribution(times: &Histogram) -> Distribution {
 /// When commands finished, read now and then.
 #[derive(Debug)]
 pub(crate) struct Finished {
+    /// A power of two, which doubles when there are too many readings.
     every: u64,
     ticks: Vec<u64>,
 }
 
 impl Finished {
-    /// For a run of so many commands.
-    pub(crate) fn new(commands: u64) -> Finished {
-        let every = (commands / (INTERVALS_MAX * 16)).max(COMMANDS_PER_SAMPLE_MIN);
+    pub(crate) fn new() -> Finished {
         Finished {
-            every,
-            ticks: Vec::with_capacity((commands / every) as usize + 1),
+            every: COMMANDS_PER_SAMPLE_MIN,
+            ticks: Vec::with_capacity(READINGS_MAX),
         }
     }
 
     /// Command `i`, counted from 0, finished now.
     #[inline]
     pub(crate) fn at(&mut self, i: u64, ticks: u64) {
-        if (i + 1).is_multiple_of(self.every) {
-            self.ticks.push(ticks);
+        if (i + 1) & (self.every - 1) == 0 {
+            self.read(ticks);
+        }
+    }
+
+    #[cold]
+    fn read(&mut self, ticks: u64) {
+        self.ticks.push(ticks);
+        if self.ticks.len() == READINGS_MAX {
+            self.every *= 2;
+            let mut is_kept = true;
+            self.ticks.retain(|_| {
+                is_kept = !is_kept;
+                is_kept
+            });
         }
     }
 
@@ -108,14 +122,28 @@ mod tests {
 
     #[test]
     fn intervals_count_every_sampled_command() {
-        let mut finished = Finished::new(6_400);
+        let mut finished = Finished::new();
         for i in 0..6_400 {
             finished.at(i, 1_000 + i * 10);
         }
         let flow = finished.intervals(1_000, 65_000, Clock::with_os());
         assert_eq!(flow.finished.iter().sum::<u64>(), 6_400);
         assert_eq!(flow.finished.len(), 12);
-        let few = Finished::new(10).intervals(0, 1_000, Clock::with_os());
+        let few = Finished::new().intervals(0, 1_000, Clock::with_os());
         assert!(few.finished.is_empty(), "too short to say");
+    }
+
+    #[test]
+    fn readings_of_a_long_run_are_thinned_out() {
+        let mut finished = Finished::new();
+        let count = 64 * 10_000;
+        (0..count).for_each(|i| finished.at(i, i));
+        assert!(finished.ticks.len() < READINGS_MAX);
+        let every = finished.every;
+        let expected = (1..=count / every).map(|n| n * every - 1);
+        assert!(finished.ticks.iter().copied().eq(expected), "every {every}");
+        let flow = finished.intervals(0, count, Clock::with_os());
+        let all = flow.finished.iter().sum::<u64>();
+        assert!(all <= count && all > count - every, "{all} of {count}");
     }
 }

@@ -3,7 +3,9 @@
 use super::measured::{Finished, distribution};
 use super::slowest::{Sent, Slowest};
 use super::tally::Tally;
-use super::{Outcome, RunError, Runner};
+use super::{Outcome, RunError};
+use crate::failure::Failure;
+use crate::feed::Feed;
 use crate::report::facts::{Batches, Latency, Stage};
 use indicatif::ProgressBar;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -11,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use thalweg::pipeline::{StageStats, Stats};
 use thalweg::wait::cores;
 use thalweg_exchange::service::{Options, Service};
-use thalweg_exchange::{Command, State, service};
+use thalweg_exchange::{State, service};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
 use thalweg_measure::load::{OpenLoop, Rate};
@@ -54,7 +56,8 @@ impl Published {
         let now = self.clock.ticks();
         self.end_to_end.record(now.saturating_sub(outcome.tag));
         self.finished.at(outcome.sequence, now);
-        self.slowest.note(outcome.sequence, outcome.tag, now);
+        let command = (outcome.sequence, outcome.command);
+        self.slowest.note(command, outcome.tag, now);
         self.last_ticks = now;
         self.tally.count(outcome.result, outcome.events);
     }
@@ -72,46 +75,55 @@ impl Drop for Loan {
     }
 }
 
-/// Sends every command at its time; gives how late each was handed over, and the first due time.
+/// Sends every command at its time; gives how late each was handed over, the first due time, and
+/// how many were sent.
 fn send(
     service: &mut Service,
-    commands: &[Command],
+    feed: &mut Feed,
     load: &mut OpenLoop<Clock>,
     (clock, times): (Clock, &Sent),
     (progress, stop): (&ProgressBar, &AtomicBool),
-) -> Result<(Recorder, u64, usize), RunError> {
+) -> Result<(Recorder, u64, u64), Failure> {
     let late = Recorder::new();
     let mut begin = None;
-    let mut count = 0;
-    for (sent, command) in (1_u64..).zip(commands) {
-        // ORDERING: Relaxed, pairs with the signal's store; nothing else is read because of it.
-        if stop.load(Ordering::Relaxed) {
-            break;
-        }
-        count += 1;
-        let due = load.next_due();
-        begin.get_or_insert(due);
-        let now = load.wait_until(due);
-        late.record(now.saturating_sub(due));
-        times.at(sent - 1, now);
-        service
-            .submit(command, due)
-            .map_err(|stopped| RunError(stopped.to_string()))?;
-        if sent.is_multiple_of(PROGRESS_COMMANDS) {
-            progress.set_position(sent);
+    let mut sent = 0;
+    'feed: while let Some(commands) = feed.next(stop)? {
+        for command in commands {
+            // ORDERING: Relaxed, pairs with the signal's store; nothing else is read because of
+            // it.
+            if stop.load(Ordering::Relaxed) {
+                break 'feed;
+            }
+            let due = load.next_due();
+            begin.get_or_insert(due);
+            let now = load.wait_until(due);
+            late.record(now.saturating_sub(due));
+            times.at(sent, now);
+            service
+                .submit(command, due)
+                .map_err(|stopped| RunError(stopped.to_string()))?;
+            sent += 1;
+            if sent.is_multiple_of(PROGRESS_COMMANDS) {
+                progress.set_position(sent);
+            }
         }
     }
-    Ok((late, begin.unwrap_or_else(|| clock.ticks()), count))
+    Ok((late, begin.unwrap_or_else(|| clock.ticks()), sent))
 }
 
-impl Runner for Pipelined {
-    fn run(
-        self: Box<Self>,
-        commands: &[Command],
+impl Pipelined {
+    /// Sends every command at its time, and waits until the last one is through. The progress
+    /// counts commands. None is sent once `stop` is true.
+    ///
+    /// # Errors
+    /// Those of the feed, threads that cannot be had, and a stage that fails.
+    pub(crate) fn run(
+        self,
+        feed: &mut Feed,
         rate: Rate,
         progress: &ProgressBar,
         stop: &AtomicBool,
-    ) -> Result<Outcome, RunError> {
+    ) -> Result<Outcome, Failure> {
         let clock = Clock::global();
         let times = Sent::new(self.options.capacity);
         let back = Arc::new(Mutex::new(None));
@@ -120,13 +132,13 @@ impl Runner for Pipelined {
                 clock,
                 tally: Tally::default(),
                 end_to_end: Recorder::new(),
-                finished: Finished::new(commands.len() as u64),
+                finished: Finished::new(),
                 slowest: Slowest::new(times.clone()),
                 last_ticks: 0,
             }),
             back: Arc::clone(&back),
         };
-        let all = commands.len() <= ALL_TIMED_COMMANDS_MAX;
+        let all = (feed.count()).is_some_and(|count| count <= ALL_TIMED_COMMANDS_MAX);
         let options = Options {
             sample_every: if all { 1 } else { SAMPLE_EVERY },
             ..self.options
@@ -144,25 +156,24 @@ impl Runner for Pipelined {
         let mut load = OpenLoop::new(clock, rate).yielding(shared);
         let sent = send(
             &mut service,
-            commands,
+            feed,
             &mut load,
             (clock, &times),
             (progress, stop),
-        )?;
-        let (late, begin, sent) = sent;
-        let commands = &commands[..sent];
+        );
+        let (late, begin, sent) = sent?;
         let finished = service
             .join()
             .map_err(|failure| RunError(failure.to_string()))?;
         progress.finish_and_clear();
         let published = back.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(published) = published else {
-            return Err(RunError("the publish stage did not end".to_owned()));
+            return Err(RunError("the publish stage did not end".to_owned()).into());
         };
         let scheduled = rate != Rate::MAX;
         let late = scheduled.then(|| late.snapshot(|ticks| clock.ns(ticks)));
-        let histograms = histograms(&published, &finished.stats);
-        let latency = latency(&published, &finished.stats, late, begin, commands);
+        let histograms = histograms(&published, &finished.stats, late.as_ref());
+        let latency = latency(&published, &finished.stats, late, begin, sent);
         let (results, trades) = published.tally.finish();
         Ok(Outcome {
             state: finished.state,
@@ -176,7 +187,11 @@ impl Runner for Pipelined {
     }
 }
 
-fn histograms(published: &Published, stats: &Stats) -> Vec<(String, Histogram)> {
+fn histograms(
+    published: &Published,
+    stats: &Stats,
+    late: Option<&Histogram>,
+) -> Vec<(String, Histogram)> {
     let clock = published.clock;
     let end_to_end = published.end_to_end.snapshot(|ticks| clock.ns(ticks));
     let stages = stats.stages.iter().flat_map(|stage| {
@@ -186,8 +201,10 @@ fn histograms(published: &Published, stats: &Stats) -> Vec<(String, Histogram)> 
         ]
         .map(|(what, times)| (format!("{}.{what}", stage.name), times.clone()))
     });
+    let sender = late.map(|late| ("send.waited".to_owned(), late.clone()));
     [("end_to_end".to_owned(), end_to_end)]
         .into_iter()
+        .chain(sender)
         .chain(stages)
         .collect()
 }
@@ -197,7 +214,7 @@ fn latency(
     stats: &Stats,
     late: Option<Histogram>,
     begin: u64,
-    commands: &[Command],
+    sent: u64,
 ) -> Latency {
     let clock = published.clock;
     let end = published.last_ticks.max(begin);
@@ -213,7 +230,7 @@ fn latency(
     });
     Latency {
         elapsed_ns,
-        throughput_per_s: commands.len() as f64 * 1e9 / elapsed_ns.max(1) as f64,
+        throughput_per_s: sent as f64 * 1e9 / elapsed_ns.max(1) as f64,
         throughput: published.finished.intervals(begin, end, clock),
         sampled_every: stats.sampled_every,
         end_to_end: distribution(&whole),
@@ -221,7 +238,7 @@ fn latency(
             .into_iter()
             .chain(stats.stages.iter().map(stage))
             .collect(),
-        slowest: published.slowest.facts(clock, stats, commands),
+        slowest: published.slowest.facts(clock, stats),
     }
 }
 
@@ -272,11 +289,15 @@ mod tests {
                     placement: placement.clone(),
                     ..Options::default()
                 };
-                let runner = Box::new(Pipelined::new(State::default(), options));
+                let runner = Pipelined::new(State::default(), options);
                 let (hidden, stop) = (ProgressBar::hidden(), AtomicBool::new(false));
-                let outcome = runner.run(&commands, rate, &hidden, &stop).unwrap();
+                let mut feed = Feed::of(commands.clone());
+                let outcome = runner.run(&mut feed, rate, &hidden, &stop).unwrap();
                 let (name_first, times) = &outcome.histograms[0];
                 assert_eq!((&name_first[..], times.count()), ("end_to_end", 5_000));
+                let (second, times) = &outcome.histograms[1];
+                let is_late = second == "send.waited" && times.count() == 5_000;
+                assert_eq!(is_late, rate != Rate::MAX, "{second}");
                 assert_eq!(outcome.sent, 5_000);
                 assert_eq!(state_hash(&outcome.state), state_hash(&state), "{name}");
                 assert_eq!((outcome.results, outcome.trades), expected, "{name}");

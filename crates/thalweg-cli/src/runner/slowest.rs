@@ -48,6 +48,7 @@ impl Sent {
 #[derive(Clone, Copy, Debug)]
 struct Kept {
     sequence: u64,
+    kind: &'static str,
     due: u64,
     sent: u64,
     done: u64,
@@ -79,21 +80,22 @@ impl Slowest {
 
     /// A command is done, every one of them.
     #[inline]
-    pub(super) fn note(&mut self, sequence: u64, due: u64, done: u64) {
+    pub(super) fn note(&mut self, (sequence, command): (u64, &Command), due: u64, done: u64) {
         let took = done.saturating_sub(due);
         if self.least.is_none_or(|least| took > least) {
-            self.keep(sequence, due, done);
+            self.keep(sequence, kind(command), due, done);
         }
     }
 
     #[cold]
-    fn keep(&mut self, sequence: u64, due: u64, done: u64) {
+    fn keep(&mut self, sequence: u64, kind: &'static str, due: u64, done: u64) {
         let sent = self.sent.of(sequence).clamp(due, done.max(due));
         if self.kept.len() == KEPT {
             self.kept.pop();
         }
         self.kept.push(Kept {
             sequence,
+            kind,
             due,
             sent,
             done,
@@ -104,21 +106,20 @@ impl Slowest {
 
     /// The list with the parts of each: waiting to be sent, and what the pipeline knows of it, or
     /// else all stages together.
-    pub(super) fn facts(&self, clock: Clock, stats: &Stats, commands: &[Command]) -> Vec<Slow> {
+    pub(super) fn facts(&self, clock: Clock, stats: &Stats) -> Vec<Slow> {
         let slow = |kept: &Kept| {
-            let command = commands.get(usize::try_from(kept.sequence).ok()?)?;
             let wait_ns = clock.ns(kept.sent - kept.due);
             let mut parts = vec![SlowPart::new("waiting to be sent".to_owned(), wait_ns)];
             parts.extend(stages(kept, clock, stats));
             parts.retain(|part| part.ns > 0);
-            Some(Slow {
+            Slow {
                 command: kept.sequence + 1,
-                kind: kind(command).to_owned(),
+                kind: kept.kind.to_owned(),
                 end_to_end_ns: clock.ns(kept.took()),
                 parts,
-            })
+            }
         };
-        self.kept.iter().filter_map(slow).collect()
+        self.kept.iter().map(slow).collect()
     }
 }
 
@@ -190,7 +191,7 @@ mod tests {
             } else {
                 50
             };
-            slowest.note(sequence, due, due + took);
+            slowest.note((sequence, &Command::Nop), due, due + took);
         }
         let found: Vec<_> = slowest.kept.iter().map(|kept| kept.sequence).collect();
         let expected: Vec<u64> = (0..10).map(|at| 69 + 70 * (13 - at)).collect();
@@ -211,8 +212,9 @@ mod tests {
         let sent = Sent::new(1);
         let mut slowest = Slowest::new(sent.clone());
         sent.at(0, 9_990);
-        slowest.note(0, 10, 10_000);
+        slowest.note((0, &Command::Reset), 10, 10_000);
         let kept = slowest.kept[0];
         assert_eq!((kept.took(), kept.sent - kept.due), (9_990, 9_980));
+        assert_eq!(kept.kind, "reset");
     }
 }

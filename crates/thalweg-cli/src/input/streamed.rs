@@ -1,0 +1,81 @@
+//! Formats whose lines are commands, so that they can be taken one after another.
+
+use super::error::InputError;
+use super::lines::Lines;
+use super::{Format, orders};
+use thalweg_exchange::Command;
+use thalweg_exchange::stream::{Item, Recorded, StreamError};
+
+/// One of these formats.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Streamed {
+    Orders,
+    Recorded,
+}
+
+impl Streamed {
+    /// The same among all formats.
+    pub(crate) fn format(self) -> Format {
+        match self {
+            Streamed::Orders => Format::Orders,
+            Streamed::Recorded => Format::Recorded,
+        }
+    }
+}
+
+/// Gives the commands of a stream with their lines, in order, until no more are wanted. `begin` is
+/// told before the first whether margin trading was on, where the stream says it.
+///
+/// # Errors
+/// A line that is not of the format, and a stream without commands.
+pub(crate) fn each<T: FnMut(u64, Command) -> bool>(
+    lines: &mut Lines,
+    format: Streamed,
+    begin: impl FnOnce(Option<bool>) -> T,
+) -> Result<(), InputError> {
+    match format {
+        Streamed::Orders => orders::commands(lines, begin(None)),
+        Streamed::Recorded => {
+            let found = recorded(lines, begin).map_err(|error| lines.stream_error(error))?;
+            found.then_some(()).ok_or_else(|| lines.empty())
+        }
+    }
+}
+
+/// Whether there was a command.
+fn recorded<T: FnMut(u64, Command) -> bool>(
+    lines: &mut Lines,
+    begin: impl FnOnce(Option<bool>) -> T,
+) -> Result<bool, StreamError> {
+    let stream = Recorded::new(lines.reader())?;
+    let mut take = begin(Some(stream.margin_trading()));
+    let mut is_found = false;
+    for item in stream {
+        if let (line, Item::Command { command, .. }) = item? {
+            is_found = true;
+            if !take(line, command) {
+                break;
+            }
+        }
+    }
+    Ok(is_found)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::io::Cursor;
+
+    #[test]
+    fn parsers_of_whole_streams_name_the_file() {
+        let told = |text: &'static str| {
+            let mut lines = Lines::new("r.txt", Cursor::new(text));
+            let read = each(&mut lines, Streamed::Recorded, |_| |_, _| true);
+            read.unwrap_err().to_string()
+        };
+        let error = told("# marginTrading=ENABLED\nC,1,NOP\nC,2,FLY\n");
+        assert!(error.starts_with("r.txt:3: "), "{error}");
+        let error = told("# marginTrading=ENABLED\n");
+        assert!(error.contains("empty file"), "{error}");
+    }
+}
