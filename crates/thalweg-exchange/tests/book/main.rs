@@ -13,7 +13,7 @@ use thalweg_exchange::{
     SymbolType, UserHint, UserId,
 };
 
-use self::flow::{Flow, Prices, SYMBOL, prices};
+use self::flow::{Flow, Prices, Random, SYMBOL, prices};
 use self::plain::PlainBook;
 
 const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
@@ -156,6 +156,99 @@ fn a_long_stream_agrees_with_the_plain_book() {
         pair.compare_all();
         assert!(pair.book().order_count() > 300, "world {seed} is empty");
         assert!(seen.len() >= 4, "world {seed}: {seen:?}");
+    }
+}
+
+/// Where a book's window has many levels with gaps between them, it leaves them in many steps, and
+/// each ends anywhere. Random streams come there seldom, and are elsewhere at once.
+#[derive(Debug)]
+struct Leaving {
+    random: Random,
+    side: Action,
+    prices: Vec<i64>,
+    ids: i64,
+}
+
+impl Leaving {
+    fn new(seed: u64, side: Action, levels: u64) -> Self {
+        let mut random = Random(seed);
+        let mut price = 10_000;
+        let mut next = || {
+            price += 1 + random.below(9).cast_signed();
+            price
+        };
+        let prices = (0..levels).map(|_| next()).collect();
+        Self {
+            random,
+            side,
+            prices,
+            ids: 0,
+        }
+    }
+
+    fn rest(&mut self, price: i64) -> Command {
+        self.ids += 1;
+        rest(self.ids, self.side, price, 2)
+    }
+
+    /// Every level, in no order; then prices far from them, which are better, and all that can be
+    /// done to any order.
+    fn next(&mut self, at: usize) -> Command {
+        let levels = self.prices.len();
+        if at < levels {
+            let other = at + self.random.below((levels - at) as u64) as usize;
+            self.prices.swap(at, other);
+            return self.rest(self.prices[at]);
+        }
+        let id = 1 + self.random.below(self.ids.cast_unsigned()).cast_signed();
+        let (uid, order_id) = (UserId(id), OrderId(id));
+        let price = self.prices[self.random.below(levels as u64) as usize];
+        let far = match self.side {
+            Action::Ask => 1_000 + self.random.below(50).cast_signed(),
+            Action::Bid => 90_000 + self.random.below(50).cast_signed(),
+        };
+        match self.random.below(12) {
+            0..5 => self.rest(far),
+            5 => self.rest(price),
+            6..9 => Command::Cancel {
+                uid,
+                symbol: SYMBOL,
+                order_id,
+            },
+            9 => Command::Reduce {
+                uid,
+                symbol: SYMBOL,
+                order_id,
+                by: 1,
+            },
+            10 => Command::Move {
+                uid,
+                symbol: SYMBOL,
+                order_id,
+                price,
+            },
+            _ => place(OrderType::Ioc, self.side.opposite(), far, 3),
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn agrees_with_the_plain_book_while_its_window_leaves_levels_with_gaps(
+        seed: u64,
+        is_bid: bool,
+        levels in 65_u64..400,
+        length in 1_usize..900,
+    ) {
+        let side = if is_bid { Action::Bid } else { Action::Ask };
+        let mut pair = Pair::new(spec(SymbolType::CurrencyPair), Rules::MENDED, 0);
+        let mut leaving = Leaving::new(seed, side, levels);
+        for at in 0..levels as usize + length {
+            pair.execute(&leaving.next(at));
+            if at % 8 == 0 || at % 64 > 60 {
+                pair.compare_all();
+            }
+        }
     }
 }
 

@@ -30,6 +30,11 @@ impl Occupancy {
         ticks.next_multiple_of(WORD as u32)
     }
 
+    /// The greatest width without a tick.
+    pub(super) const fn width_below(tick: u32) -> u32 {
+        tick - tick % WORD as u32
+    }
+
     /// Has so many ticks from now on. No tick that goes has orders.
     pub(super) fn set_width(&mut self, width: u32) {
         debug_assert!(width.is_multiple_of(WORD as u32) && width <= WIDE);

@@ -149,18 +149,20 @@ impl Ladder {
         }
     }
 
-    /// Gives up the highest ticks: so many with orders, or all there are.
+    /// Gives up the highest ticks: so many with orders and a few more, or all there are.
     fn become_narrower(&mut self, levels: u32) {
         let mut tick = self.occupied.last();
-        for _ in 0..levels {
-            if tick == NO_TICK {
-                break;
-            }
+        let (mut gone, mut width) = (0, u32::MAX);
+        // A width is a multiple of some ticks: those that leave it together go together, or one
+        // would be outside the window at a price that is in it.
+        while tick != NO_TICK && (gone < levels || tick >= width) {
             let head = self.nodes[tick].next;
             let price = self.base + i64::from(tick);
             let far = self.add_far(self.nodes[head].action, price);
             self.relocate(tick, far);
             self.occupied.remove(tick);
+            gone += 1;
+            width = Occupancy::width_below(tick);
             tick = self.occupied.down_from(tick);
         }
         let left = if tick == NO_TICK { 0 } else { tick + 1 };
@@ -237,6 +239,10 @@ impl Ladder {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
+    use proptest::prelude::*;
+
     use super::super::super::node::NONE;
     use super::*;
 
@@ -277,6 +283,55 @@ mod tests {
         assert!(ladder.window_level(13_999).is_some());
         let levels = ladder.levels(Action::Bid).map(|level| level.price);
         assert!(levels.eq((10_000..14_000).rev().chain((0..4_000).rev())));
+    }
+
+    proptest! {
+        /// Levels with gaps of any width, so that a step ends anywhere: no far level is ever where
+        /// the window still is, and orders that come and go meanwhile are where they belong.
+        #[test]
+        fn a_window_of_levels_with_gaps_leaves_them_all_behind(
+            gaps in prop::collection::vec(1_i64..12, 65..400),
+            is_bid: bool,
+            commands in prop::collection::vec((any::<prop::sample::Index>(), 0..4_u8), 1..400),
+        ) {
+            let side = if is_bid { Action::Bid } else { Action::Ask };
+            let mut ladder = Ladder::new();
+            ladder.open(WIDE, 0);
+            let prices: Vec<i64> = gaps
+                .into_iter()
+                .scan(0, |price, gap| {
+                    *price += gap;
+                    Some(*price)
+                })
+                .collect();
+            prices.iter().for_each(|&price| rest(&mut ladder, side, price));
+            // Far away, and best.
+            let far = if is_bid { 20_000 } else { -20_000 };
+            let mut model: BTreeMap<i64, u32> = prices.iter().map(|&price| (price, 1)).collect();
+            for (at, kind) in commands {
+                let price = match kind {
+                    0 => far,
+                    _ => prices[at.index(prices.len())],
+                };
+                if kind < 3 {
+                    rest(&mut ladder, side, price);
+                    *model.entry(price).or_default() += 1;
+                } else if let Some(orders) = model.get_mut(&price) {
+                    let level = ladder.level_of(side, price);
+                    ladder.remove(ladder.nodes[level].next);
+                    *orders -= 1;
+                    model.retain(|_, orders| *orders > 0);
+                }
+                in_window(&ladder);
+                let levels = ladder.levels(side).map(|level| (level.price, level.orders));
+                let expected = model.iter().map(|(&price, &orders)| (price, u64::from(orders)));
+                let expected: Vec<_> = match side {
+                    Action::Ask => expected.collect(),
+                    Action::Bid => expected.rev().collect(),
+                };
+                prop_assert_eq!(levels.collect::<Vec<_>>(), expected);
+            }
+        }
     }
 
     #[test]
