@@ -46,7 +46,8 @@ pub fn recorder() -> (Writer, Reader) {
 /// A histogram that one thread writes while others read, without locks or allocation.
 ///
 /// Values are `u64` without a unit (ticks, as a rule), kept to 0.8 % in 38 KiB. Only one thread at
-/// a time may record; more would lose counts, though nothing worse: no reader waits for them.
+/// a time may record; more would leave counts and the sum wrong, though nothing worse: no reader
+/// waits for them.
 /// [`recorder`] makes that rule one that the compiler checks.
 #[derive(Debug)]
 #[repr(align(128))]

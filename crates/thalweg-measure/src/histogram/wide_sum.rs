@@ -1,8 +1,9 @@
 //! A 128-bit sum that one thread writes and others read.
 //!
 //! State: two words. Rules:
-//! 1. One thread at a time adds. Where several do all the same, amounts are lost, and no more:
-//!    each leaves the high word even, so a reader never waits for more than an addition.
+//! 1. One thread at a time adds. Where several do all the same, amounts are lost, or 2^64 too much
+//!    is counted (an old low word is stored behind a carry), and no more: each leaves the high word
+//!    even, so a reader never waits for more than an addition.
 //! 2. The high word counts carries twice, and is odd while one moves from the low word to the high
 //!    one; a reader that sees it odd or changed looks again. (A sequence lock, as in H.-J. Boehm,
 //!    "Can seqlocks get along with programming language memory models?", 2012.)
@@ -95,7 +96,7 @@ mod models {
     /// Against rule 1: two threads add with a carry. A reader that waited for ever would take the
     /// model past its bound of branches.
     #[test]
-    fn two_writers_lose_amounts_and_hang_nobody() {
+    fn two_writers_spoil_the_sum_and_hang_nobody() {
         loom::model(|| {
             let sum = Arc::new(WideSum::new());
             let other = Arc::clone(&sum);
