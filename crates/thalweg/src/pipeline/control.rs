@@ -1,11 +1,12 @@
 //! What all threads of a pipeline share: which threads sleep, and whether a stage has failed.
 
 use std::any::Any;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use super::publish::Stopped;
 use crate::ring::sync::{AtomicBool, AtomicU64, Ordering, fault, order};
-use crate::wait::Signal;
+use crate::wait::{Signal, discard};
 
 /// A stage panicked, and the pipeline has stopped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -89,8 +90,8 @@ impl Control {
         }
     }
 
-    /// Keeps the first failure.
-    pub(super) fn fail(&self, stage: &str, payload: &(dyn Any + Send)) {
+    /// Keeps the first failure. What was thrown is dropped, and may panic again for all it likes.
+    pub(super) fn fail(&self, stage: &str, payload: Box<dyn Any + Send>) {
         let message = payload
             .downcast_ref::<&str>()
             .map(|text| (*text).to_owned())
@@ -100,6 +101,15 @@ impl Control {
             stage: stage.to_owned(),
             message,
         });
+        discard(payload);
+    }
+
+    /// Lets go of something of a stage's. It may panic while it is dropped: that is a failure of
+    /// the stage, and goes no further.
+    pub(super) fn let_go<P>(&self, stage: &str, part: P) {
+        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(part))) {
+            self.fail(stage, payload);
+        }
     }
 
     /// What publishers get.

@@ -321,14 +321,14 @@ impl<T> Crew<T> {
         match outcome {
             Ok(result) => Some(result),
             Err(payload) => {
-                self.fail(control, &*payload);
+                self.fail(control, payload);
                 None
             }
         }
     }
 
     #[cold]
-    fn fail(&mut self, control: &Control, payload: &(dyn std::any::Any + Send)) {
+    fn fail(&mut self, control: &Control, payload: Box<dyn std::any::Any + Send>) {
         if self.current == STEPPING {
             self.current = self.line.behind();
         }
@@ -339,25 +339,15 @@ impl<T> Crew<T> {
     }
 
     /// Lets the stages and the merger go, and wakes everybody, so that the other threads hear of
-    /// it. What a closure holds may panic while it is dropped: that is a failure of its stage, and
-    /// the others go all the same.
+    /// it. What a closure holds may panic while it is dropped, and so may an event, which goes with
+    /// the ring's last end: the others go all the same.
     #[cold]
     pub(super) fn dismiss(&mut self, control: &Control) {
         for placed in self.split_off(0) {
-            let Placed {
-                name,
-                stage,
-                reader,
-            } = placed;
-            if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(stage))) {
-                control.fail(&name, &*payload);
-            }
-            drop(reader);
+            control.let_go(&placed.name, placed.stage);
+            control.let_go(&placed.name, placed.reader);
         }
-        let merge = self.merge.take();
-        if let Err(payload) = catch_unwind(AssertUnwindSafe(|| drop(merge))) {
-            control.fail(MERGING_NAME, &*payload);
-        }
+        control.let_go(MERGING_NAME, self.merge.take());
         control.ring_everybody();
     }
 }

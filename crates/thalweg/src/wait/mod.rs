@@ -29,7 +29,7 @@ pub(crate) use block::{Listed, Listing, block_listed, poll_on, wait_on};
 pub use block::{TimedOut, block};
 pub(crate) use lent::Lent;
 pub use pace::{Mode, Pace};
-pub(crate) use panics::{Panics, wake};
+pub(crate) use panics::{Panics, discard, wake};
 pub use roster::Entry;
 pub(crate) use roster::{Roster, Wait, renew};
 pub use signal::Signal;

@@ -19,7 +19,10 @@ impl Panics {
         match catch_unwind(AssertUnwindSafe(work)) {
             Ok(result) => Some(result),
             Err(payload) => {
-                self.0.get_or_insert(payload);
+                match &self.0 {
+                    None => self.0 = Some(payload),
+                    Some(_) => discard(payload),
+                }
                 None
             }
         }
@@ -30,8 +33,18 @@ impl Panics {
         match self.0 {
             // A second panic while the first unwinds would end the process.
             Some(payload) if !std::thread::panicking() => resume_unwind(payload),
-            _ => {}
+            Some(payload) => discard(payload),
+            None => {}
         }
+    }
+}
+
+/// Drops what a panic threw. It may panic again while it is dropped: that goes no further, and what
+/// it throws then is never dropped, since there need be no end to it.
+pub(crate) fn discard(payload: Box<dyn Any + Send>) {
+    let outcome = catch_unwind(AssertUnwindSafe(|| drop(payload)));
+    if let Err(next) = outcome {
+        std::mem::forget(next);
     }
 }
 
@@ -39,6 +52,63 @@ impl Panics {
 /// the notifier has no part in it, and may hold an element that must not be lost.
 pub(crate) fn wake(waker: Option<Waker>) {
     if let Some(waker) = waker {
-        Panics::default().catch(|| waker.wake());
+        let mut panics = Panics::default();
+        panics.catch(|| waker.wake());
+        panics.0.into_iter().for_each(discard);
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+    use std::panic::panic_any;
+    use std::sync::Arc;
+    use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+    use std::task::Wake;
+
+    /// Is thrown, and throws another one when it is dropped, so many times.
+    struct Thrown(u32, Arc<AtomicU32>);
+
+    impl Drop for Thrown {
+        fn drop(&mut self) {
+            self.1.fetch_add(1, SeqCst);
+            if let Some(more) = self.0.checked_sub(1) {
+                panic_any(Thrown(more, Arc::clone(&self.1)));
+            }
+        }
+    }
+
+    struct Throws(Arc<AtomicU32>);
+
+    impl Wake for Throws {
+        fn wake(self: Arc<Self>) {
+            panic_any(Thrown(2, Arc::clone(&self.0)));
+        }
+    }
+
+    #[test]
+    fn a_waker_that_throws_what_panics_when_it_is_dropped_stops_nobody() {
+        let drops = Arc::new(AtomicU32::new(0));
+        wake(Some(Waker::from(Arc::new(Throws(Arc::clone(&drops))))));
+        assert_eq!(
+            drops.load(SeqCst),
+            1,
+            "and what is thrown then is not dropped"
+        );
+    }
+
+    #[test]
+    fn all_is_done_whatever_is_thrown_and_the_first_goes_on() {
+        let drops = Arc::new(AtomicU32::new(0));
+        let mut panics = Panics::default();
+        for _ in 0..3 {
+            panics.catch(|| panic_any(Thrown(2, Arc::clone(&drops))));
+        }
+        assert_eq!(drops.load(SeqCst), 2, "the second and the third");
+        assert_eq!(panics.catch(|| 7), Some(7));
+        let first = catch_unwind(AssertUnwindSafe(|| panics.resume()));
+        let first = first.expect_err("the first goes on");
+        assert!(first.is::<Thrown>());
+        discard(first);
     }
 }

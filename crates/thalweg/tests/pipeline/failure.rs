@@ -1,5 +1,6 @@
 //! Panics and abandoned pipelines in the places where somebody waits: each of these once hung.
 
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::SeqCst;
@@ -110,6 +111,114 @@ fn what_a_stage_holds_may_panic_in_its_drop_and_that_is_the_stages_failure() {
             assert_eq!(failure.message, "seeded in drop", "{placement}");
             assert_eq!(seen.load(SeqCst), 10, "{placement}");
             assert_eq!(dropped.load(SeqCst), 2, "{placement}: the others go too");
+        }
+    }
+}
+
+/// Is thrown by a panic, and panics itself when it is dropped, with another one.
+struct Thrown(u32);
+
+impl Drop for Thrown {
+    fn drop(&mut self) {
+        if let Some(more) = self.0.checked_sub(1) {
+            panic_any(Thrown(more));
+        }
+    }
+}
+
+/// Throws that when it is dropped.
+struct Thrower;
+
+impl Drop for Thrower {
+    fn drop(&mut self) {
+        panic_any(Thrown(2));
+    }
+}
+
+/// What a panic throws may panic when it is dropped. It once ended the thread half way through
+/// letting its stages go: the others were never woken, and the caller's own panic went on in
+/// `publish`.
+#[test]
+fn what_a_panic_throws_may_panic_in_its_drop_and_everybody_is_told() {
+    let placements = [
+        Placement::inline(),
+        Placement::threads(1),
+        Placement::threads(3),
+        Placement::explicit().on_caller(["b"]).on_thread(["a", "c"]),
+        Placement::explicit().on_thread(["b"]).on_caller(["a", "c"]),
+    ];
+    for placement in placements {
+        for (producers, at_work) in [(0, true), (0, false), (1, true), (1, false)] {
+            let asleep = placement.clone().waiting(Strategy::Park);
+            let dropped = Arc::new(AtomicU64::new(0));
+            let (first, last) = (Tally(Arc::clone(&dropped)), Tally(dropped.clone()));
+            let thrower = (!at_work).then(|| Thrower);
+            let run = move || {
+                let mut pipeline = Pipeline::builder(4, || 0u64)
+                    .stage("a", move |_: &mut u64, _| _ = &first)
+                    .stage("b", move |_, context| {
+                        let _ = &thrower;
+                        if at_work && context.sequence() == 3 {
+                            panic_any(Thrown(2));
+                        }
+                    })
+                    .after("a")
+                    .observe("c", move |_, _| _ = &last)
+                    .after("b")
+                    .producers(producers)
+                    .placement(asleep)
+                    .build()
+                    .unwrap();
+                for _ in 0..10 {
+                    // It may be told of the failure already.
+                    let _ = pipeline.publish(|_| ());
+                }
+                pipeline.join().unwrap_err()
+            };
+            // Whoever drops what is thrown here panics, so nobody may.
+            let failure = ends(|| catch_unwind(AssertUnwindSafe(run)).map_err(std::mem::forget));
+            let failure = failure.expect("the panic goes no further");
+            assert_eq!(failure.stage, "b", "{placement}");
+            assert_eq!(
+                failure.message, "(a payload that is not text)",
+                "{placement}"
+            );
+            assert_eq!(dropped.load(SeqCst), 2, "{placement}: the others go too");
+        }
+    }
+}
+
+#[test]
+fn an_event_may_panic_in_its_drop_and_that_is_a_failure() {
+    let placements = [
+        Placement::inline(),
+        Placement::threads(1),
+        Placement::threads(2),
+        Placement::explicit().on_caller(["a"]).on_thread(["b"]),
+        Placement::explicit().on_thread(["a"]).on_caller(["b"]),
+    ];
+    for placement in placements {
+        for producers in [0, 1] {
+            let asleep = placement.clone().waiting(Strategy::Park);
+            let dropped = Arc::new(AtomicU64::new(0));
+            let (first, last) = (Tally(Arc::clone(&dropped)), Tally(dropped.clone()));
+            let run = move || {
+                let mut pipeline = Pipeline::builder(4, || None)
+                    .stage("a", move |_: &mut Option<Bomb>, _| _ = &first)
+                    .observe("b", move |_, _| _ = &last)
+                    .after("a")
+                    .producers(producers)
+                    .placement(asleep)
+                    .build()
+                    .unwrap();
+                pipeline.publish(|event| *event = Some(Bomb)).unwrap();
+                pipeline.drain().unwrap();
+                pipeline.join().unwrap_err()
+            };
+            let failure = ends(|| catch_unwind(AssertUnwindSafe(run)).map_err(drop));
+            let failure = failure.expect("the panic goes no further");
+            assert_eq!(failure.message, "seeded in drop", "{placement}");
+            assert_eq!(dropped.load(SeqCst), 2, "{placement}: the stages go too");
         }
     }
 }

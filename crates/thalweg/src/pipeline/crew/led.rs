@@ -83,7 +83,7 @@ impl<T> Crew<T> {
         let outcome = catch_unwind(AssertUnwindSafe(|| pass_single::<EACH, T>(single, stages)));
         if let Err(payload) = outcome {
             self.current = STEPPING;
-            self.fail(control, &*payload);
+            self.fail(control, payload);
             return None;
         }
         Some(true)
@@ -106,7 +106,7 @@ impl<T> Crew<T> {
         }));
         if let Err(payload) = outcome {
             self.current = STEPPING;
-            self.fail(control, &*payload);
+            self.fail(control, payload);
             return None;
         }
         self.over(&mut mark);
