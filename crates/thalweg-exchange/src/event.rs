@@ -1,9 +1,11 @@
 //! What a command made happen in a book, and the buffer that collects it.
 
+mod made;
 mod reason;
 
 use std::ops::Deref;
 
+pub(crate) use self::made::Made;
 pub use self::reason::{RejectReason, Removal};
 use crate::command::Action;
 use crate::ids::{OrderId, SymbolId, UserId};

@@ -118,6 +118,12 @@ pub struct Place {
 }
 
 impl Place {
+    /// Whether it has no wishes, and takes up to its price whatever there is.
+    #[inline(always)]
+    pub(crate) const fn takes_plainly(&self) -> bool {
+        self.flags.is_plain() && matches!(self.order_type, OrderType::Gtc | OrderType::Ioc)
+    }
+
     /// A GTC order of so many lots at a limit price, which is its reserve price too.
     #[must_use]
     pub const fn limit(

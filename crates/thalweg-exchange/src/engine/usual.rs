@@ -1,13 +1,13 @@
 //! The usual commands: check, execution and settlement in one go.
 //!
 //! A command that is done here is done whole, as the stages of a pipeline would do it. One that
-//! takes a closer look is left alone, nothing of it done, and goes through the stages. A symbol is
-//! found once, and the risk side and the book are asked for nothing that a usual command does not
-//! need.
+//! takes a closer look is left alone, nothing of it done, and goes through the stages; an order
+//! that trades, from the first maker on that does. A symbol is found once, and the risk side and
+//! the book are asked for nothing that a usual command does not need.
 
 use super::state::State;
-use crate::command::Command;
-use crate::event::Events;
+use crate::command::{Action, Command};
+use crate::event::{Events, Made, UserHint};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -61,18 +61,17 @@ impl State {
         else {
             return None;
         };
-        if !self.risk.passes_move_in_futures(uid, symbol, price) {
-            return None;
-        }
-        let slot = self.risk.pair(symbol)?.slot();
+        let slot = self.risk.passes_move_in_futures(uid, symbol, price)?;
         let (book, _) = self.matching.book_near(slot, symbol)?;
         let moved = book.shift::<false>((uid, order_id), price)?;
+        let standing = book.standing();
         events.clear();
         events.set_moved(moved);
-        events.set_standing(book.standing());
-        let success = ResultCode::Success;
-        self.risk
-            .settle_move((uid, symbol), price, command, success, events);
+        events.set_standing(standing);
+        if !self.risk.settle_calm_move(slot, (price, &moved), &standing) {
+            self.risk
+                .settle_closely(command, ResultCode::Success, events);
+        }
         Some(())
     }
 
@@ -100,14 +99,82 @@ impl State {
             return self.place_otherwise(command, events);
         };
         events.clear();
-        let Some((book, rules)) = self.matching.book_near(slot, place.symbol) else {
+        let Some((book, _)) = self.matching.book_near(slot, place.symbol) else {
             return ResultCode::MatchingInvalidOrderBookId;
         };
         if book.rest_at_once(place, user) {
             return ResultCode::Success;
         }
+        self.place_on(command, (slot, user), events)
+    }
+
+    /// Of an order that was accepted, and does not rest at once.
+    #[inline(never)]
+    fn place_on(
+        &mut self,
+        command: &Command,
+        (slot, user): (u32, UserHint),
+        events: &mut Events,
+    ) -> ResultCode {
+        match command {
+            Command::Place(place) if place.takes_plainly() => match place.action {
+                Action::Ask => self.cross::<false>(command, (slot, user), events),
+                Action::Bid => self.cross::<true>(command, (slot, user), events),
+            },
+            _ => self.place_in_stages(command, (slot, user), events),
+        }
+    }
+
+    #[inline(never)]
+    fn place_in_stages(
+        &mut self,
+        command: &Command,
+        (slot, user): (u32, UserHint),
+        events: &mut Events,
+    ) -> ResultCode {
+        let Command::Place(place) = command else {
+            return self.apply_closely(command, events);
+        };
+        let Some((book, rules)) = self.matching.book_near(slot, place.symbol) else {
+            return ResultCode::MatchingInvalidOrderBookId;
+        };
         let result = book.place_closely(place, user, rules, events);
         self.risk.settle_place(place, command, result, events);
+        result
+    }
+
+    /// An order without wishes that takes up to its price: trades are booked as they happen.
+    #[inline(never)]
+    fn cross<const BUYS: bool>(
+        &mut self,
+        command: &Command,
+        (slot, user): (u32, UserHint),
+        events: &mut Events,
+    ) -> ResultCode {
+        let Command::Place(place) = command else {
+            return self.apply_closely(command, events);
+        };
+        let Some(mut crossing) = self.risk.crossing(slot) else {
+            return self.place_in_stages(command, (slot, user), events);
+        };
+        let Some((book, rules)) = self.matching.book_near(slot, place.symbol) else {
+            return ResultCode::MatchingInvalidOrderBookId;
+        };
+        let pays = |made: Made| crossing.pays::<BUYS>(made);
+        let Some(crossed) = book.cross::<BUYS>(place, rules, events, pays) else {
+            return self.place_in_stages(command, (slot, user), events);
+        };
+        let booked = crossing.booked(place, crossed.left, events);
+        let result = if crossed.left == 0 {
+            book.run_stops(0, rules, events);
+            ResultCode::Success
+        } else {
+            book.end_crossing((place, user), crossed, rules, events)
+        };
+        let is_done = crossing.end::<BUYS>((place, user), &booked, events);
+        if is_done.is_none() {
+            self.risk.settle_crossed(command, (result, events), &booked);
+        }
         result
     }
 
@@ -134,7 +201,7 @@ impl State {
         {
             return ResultCode::Success;
         }
-        self.apply_closely(command, events)
+        self.reduce_otherwise(command, events)
     }
 
     #[inline(never)]
@@ -150,7 +217,58 @@ impl State {
         {
             return ResultCode::Success;
         }
-        self.apply_closely(command, events)
+        self.reduce_otherwise(command, events)
+    }
+
+    #[inline(never)]
+    fn reduce_otherwise(&mut self, command: &Command, events: &mut Events) -> ResultCode {
+        let (owner, (order_id, by)) = match *command {
+            Command::Cancel {
+                uid,
+                symbol,
+                order_id,
+            } => ((uid, symbol), (order_id, i64::MAX)),
+            Command::Reduce {
+                uid,
+                symbol,
+                order_id,
+                by,
+            } if by > 0 => ((uid, symbol), (order_id, by)),
+            _ => return self.apply_closely(command, events),
+        };
+        match self.take_off_in_futures(owner, (order_id, by), command, events) {
+            Some(()) => ResultCode::Success,
+            None => self.apply_closely(command, events),
+        }
+    }
+
+    /// Such a command passes every check.
+    #[inline(always)]
+    fn take_off_in_futures(
+        &mut self,
+        (uid, symbol): (UserId, SymbolId),
+        (order_id, lots): (OrderId, i64),
+        command: &Command,
+        events: &mut Events,
+    ) -> Option<()> {
+        let slot = self.risk.pair(symbol)?.slot();
+        let (book, _) = self.matching.book_near(slot, symbol)?;
+        if !book.is_futures() {
+            return None;
+        }
+        let (found, reduced) = book.reducible((uid, order_id), lots)?;
+        events.clear();
+        book.take_off(found, &reduced, events);
+        let standing = book.standing();
+        events.set_standing(standing);
+        if !self
+            .risk
+            .reduce_in_futures((uid, symbol), &standing, events)
+        {
+            self.risk
+                .settle_closely(command, ResultCode::Success, events);
+        }
+        Some(())
     }
 
     #[inline(always)]
@@ -183,76 +301,4 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::command::{AccountSpec, Action, Place, SymbolSpec};
-    use crate::engine::state::apply;
-    use crate::ids::CurrencyId;
-    use crate::report::state_text::state_hash;
-
-    const SYMBOLS: [SymbolId; 2] = [SymbolId(1), SymbolId(2)];
-
-    fn of(symbols: impl IntoIterator<Item = SymbolId>) -> State {
-        let (mut state, mut events) = (State::default(), Events::new());
-        let pair = |symbol| SymbolSpec::pair(symbol, CurrencyId(1), CurrencyId(2));
-        let account = |uid| AccountSpec {
-            uid: UserId(uid),
-            balances: vec![(CurrencyId(1), 1_000), (CurrencyId(2), 1_000_000)],
-        };
-        for command in [
-            Command::AddSymbols(symbols.into_iter().map(pair).collect()),
-            Command::AddAccounts([1, 2].map(account).into()),
-        ] {
-            assert_eq!(
-                apply(&mut state, &command, &mut events),
-                ResultCode::Success
-            );
-        }
-        state
-    }
-
-    /// Books may lie in other slots than their symbols do where a state was put together of parts.
-    #[test]
-    fn a_book_in_another_slot_than_its_symbol_is_found() {
-        let risk = of(SYMBOLS).risk;
-        let matching = of([SYMBOLS[1], SYMBOLS[0]]).matching;
-        let mut at_once = State { risk, matching };
-        let mut in_stages = at_once.clone();
-        let ids = |uid: i64, order: i64| (UserId(uid), OrderId(order));
-        let (mut some, mut same) = (Events::new(), Events::new());
-        for (order, symbol) in (0..40).map(|order| (order, SYMBOLS[order as usize % 2])) {
-            let (uid, order_id) = ids(1 + order % 2, order);
-            let action = if order % 3 == 0 {
-                Action::Bid
-            } else {
-                Action::Ask
-            };
-            let terms = (100 + order % 5 - 2 * i64::from(order % 3 == 0), 3);
-            for command in [
-                Command::Place(Place::limit((uid, order_id), symbol, action, terms)),
-                Command::Move {
-                    uid,
-                    symbol,
-                    order_id,
-                    price: 104,
-                },
-                Command::Reduce {
-                    uid,
-                    symbol,
-                    order_id,
-                    by: 1,
-                },
-                Command::Cancel {
-                    uid,
-                    symbol,
-                    order_id: OrderId(order - 6),
-                },
-            ] {
-                let result = apply(&mut at_once, &command, &mut some);
-                let expected = in_stages.apply_closely(&command, &mut same);
-                assert_eq!((result, &some), (expected, &same), "{command:?}");
-                assert_eq!(state_hash(&at_once), state_hash(&in_stages), "{command:?}");
-            }
-        }
-    }
-}
+mod tests;

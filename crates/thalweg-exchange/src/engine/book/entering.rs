@@ -106,7 +106,7 @@ impl Book {
     /// Whether a new order is rejected for its id before it trades: else an order would be told of
     /// by the same id as another.
     #[inline(always)]
-    fn is_taken(&mut self, place: &Place, rules: &Rules) -> bool {
+    pub(super) fn is_taken(&mut self, place: &Place, rules: &Rules) -> bool {
         let key = self.key(place.uid, place.order_id);
         rules.refuse_rejected
             && place.size != 0
@@ -155,7 +155,7 @@ impl Book {
 
     /// What is left of a new order rests, or is rejected.
     #[inline(never)]
-    fn end_taking(
+    pub(super) fn end_taking(
         &mut self,
         (place, asked, origin): (&Place, Option<&ConditionalOrder>, Origin),
         taker: &Taker,

@@ -18,6 +18,7 @@ mod amending;
 mod aside;
 mod auction;
 mod careful;
+mod crossing;
 mod entering;
 mod expiry;
 mod iceberg;

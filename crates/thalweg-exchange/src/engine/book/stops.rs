@@ -199,7 +199,7 @@ impl Book {
     /// theirs reach. The end of a command that may trade: gives up what is kept beside the book if
     /// there is nothing in it.
     #[inline(always)]
-    pub(super) fn run_stops(&mut self, first: usize, rules: &Rules, events: &mut Events) {
+    pub(crate) fn run_stops(&mut self, first: usize, rules: &Rules, events: &mut Events) {
         if self.aside.is_some() {
             self.run_stops_aside(first, rules, events);
         }

@@ -8,7 +8,7 @@ use super::ladder::{NO_KEY, mask};
 use super::node::Node;
 use crate::command::{Action, OrderType, Place};
 use crate::command::{OrderFlags, SelfTrade};
-use crate::event::{Event, Events, RejectReason};
+use crate::event::{Event, Events, Made, RejectReason};
 use crate::ids::{OrderId, UserId};
 use crate::rules::Rules;
 
@@ -69,28 +69,35 @@ impl Taker {
 
     /// Tells that it takes lots of a maker, and how many are left of both.
     #[inline(always)]
-    pub(super) fn trade(
-        &self,
-        maker: &Node,
-        (price, size): (i64, i64),
-        (maker_left, left): (i64, i64),
-    ) -> Event {
-        Event::Trade {
-            price,
-            size,
-            maker_order: OrderId(maker.id),
-            maker_uid: UserId(maker.uid),
-            maker_user: maker.user(),
-            maker_filled: maker.filled + size,
-            maker_left,
-            maker_completed: maker_left == 0,
-            taker_completed: left == 0,
-            bidder_hold_price: match self.action {
-                Action::Bid => self.reserve_price,
-                Action::Ask => maker.reserve_price,
-            },
-            taker_action: self.action,
-        }
+    pub(super) fn trade(&self, maker: &Node, terms: (i64, i64), left: (i64, i64)) -> Event {
+        trade((self.action, self.reserve_price), maker, terms, left)
+    }
+}
+
+/// The event of a trade: of the taker's side and reserve price, with a maker, of lots at a price,
+/// and what is left of both.
+#[inline(always)]
+fn trade(
+    (action, reserve_price): (Action, i64),
+    maker: &Node,
+    (price, size): (i64, i64),
+    (maker_left, left): (i64, i64),
+) -> Event {
+    Event::Trade {
+        price,
+        size,
+        maker_order: OrderId(maker.id),
+        maker_uid: UserId(maker.uid),
+        maker_user: maker.user(),
+        maker_filled: maker.filled + size,
+        maker_left,
+        maker_completed: maker_left == 0,
+        taker_completed: left == 0,
+        bidder_hold_price: match action {
+            Action::Bid => reserve_price,
+            Action::Ask => maker.reserve_price,
+        },
+        taker_action: action,
     }
 }
 
@@ -210,35 +217,69 @@ impl Book {
         if self.is_auction() {
             return;
         }
-        let side = taker.action.opposite();
+        let side = taker.action;
         let looks = taker.looks();
-        while taker.left != 0 {
+        loop {
+            let terms = (taker.limit, taker.reserve_price);
+            let lots = &mut taker.left;
+            let met = self.take_plain(side, terms, looks, lots, events, |_| true);
+            let Some(met) = met else { break };
+            if !self.meet(taker, met, events) {
+                break;
+            }
+        }
+    }
+
+    /// Lets lots of an order take from plain makers up to a key, where `pays` says of each that it
+    /// is paid. Gives the first maker that is not, or takes a closer look, and its price; with
+    /// `looks`, any does.
+    #[inline(always)]
+    pub(super) fn take_plain(
+        &mut self,
+        action: Action,
+        (limit, reserve_price): (i64, i64),
+        looks: bool,
+        lots: &mut i64,
+        events: &mut Events,
+        mut pays: impl FnMut(Made) -> bool,
+    ) -> Option<(u32, i64)> {
+        let side = action.opposite();
+        let mut left = *lots;
+        let mut met = None;
+        while left != 0 && met.is_none() {
             let key = self.ladder.find_best_key(side);
-            if key > taker.limit || key == NO_KEY && self.ladder.level_at(side, key).is_none() {
+            if key > limit || key == NO_KEY && self.ladder.level_at(side, key).is_none() {
                 break;
             }
             let price = key ^ mask(side);
             let level = self.ladder.level_of(side, price);
-            let all = taker.left;
-            let first = self.ladder.nodes[level].next;
-            let (mut slot, mut gone, mut left) = (first, 0, all);
-            let mut is_plain = true;
+            let all = left;
+            let (mut slot, mut gone) = (self.ladder.nodes[level].next, 0);
             while left != 0 && slot != level {
                 let maker = &mut self.ladder.nodes[slot];
-                is_plain = maker.marks == 0 && !looks;
-                if !is_plain {
+                let size = left.min(maker.left);
+                let rest = maker.left - size;
+                let made = Made {
+                    price,
+                    size,
+                    uid: UserId(maker.uid),
+                    user: maker.user(),
+                    completed: rest == 0,
+                    reserve_price: maker.reserve_price,
+                };
+                if maker.marks != 0 || looks || !pays(made) {
+                    met = Some((slot, price));
                     break;
                 }
-                if maker.left > left {
-                    maker.left -= left;
-                    events.push_with(|| taker.trade(maker, (price, left), (maker.left, 0)));
-                    maker.filled += left;
-                    left = 0;
-                    break;
-                }
-                let size = maker.left;
                 left -= size;
-                events.push_with(|| taker.trade(maker, (price, size), (0, left)));
+                events.push_with(|| {
+                    trade((action, reserve_price), maker, (price, size), (rest, left))
+                });
+                if rest != 0 {
+                    maker.left = rest;
+                    maker.filled += size;
+                    break;
+                }
                 self.index.remove_slot(maker.key(self.owners), slot);
                 if let Some(owners) = &mut self.ladder.owners {
                     owners.note_gone(slot, maker.uid);
@@ -248,14 +289,12 @@ impl Book {
             }
             let taken = all - left;
             self.ladder.cut(level, (slot, gone), taken, (price, side));
-            taker.left = left;
             if taken != 0 {
                 self.last = Some(price);
             }
-            if left != 0 && !is_plain && !self.meet(taker, (slot, price), events) {
-                break;
-            }
         }
+        *lots = left;
+        met
     }
 
     /// What `size` lots cost over the levels of a side up to a key, or `None` where there are not

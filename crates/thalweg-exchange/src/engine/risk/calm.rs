@@ -21,8 +21,9 @@
 //! which remembers nothing and whose fees are per lot, that is done in place.
 //!
 //! *In futures* a price is calm if it is above zero and inside the band of a symbol that is not
-//! halted: then a move of an active user's order is up to the ledger's bound alone, and a new order
-//! without a budget to that and the margin.
+//! halted: then a move of an active user's order is up to the ledger's bound alone, and where
+//! futures are covered to nothing, as in pairs; and a new order without a budget to that and the
+//! margin.
 
 use super::Risk;
 use super::symbol::Symbol;
@@ -120,21 +121,27 @@ impl Risk {
         if symbol.calm.holds(price) && !self.users.lost_any() {
             return true;
         }
-        self.passes_move_in_futures(uid, id, price)
+        self.passes_move_in_futures(uid, id, price).is_some()
     }
 
-    /// The same of a move in futures alone.
+    /// The same of a move in futures alone; gives the slot of the symbol.
     #[inline(always)]
-    pub(crate) fn passes_move_in_futures(&mut self, uid: UserId, id: SymbolId, price: i64) -> bool {
-        let symbol = self.symbols.near_ref(id);
-        if !symbol.is_some_and(|symbol| symbol.calm_futures.holds(price)) {
-            return false;
+    pub(crate) fn passes_move_in_futures(
+        &mut self,
+        uid: UserId,
+        id: SymbolId,
+        price: i64,
+    ) -> Option<u32> {
+        let (slot, symbol) = self.symbols.near_with_slot(id)?;
+        if !symbol.calm_futures.holds(price) {
+            return None;
         }
-        if self.rules.cover_futures {
-            self.users.near_active(uid).is_some()
+        let passes = if self.rules.cover_futures {
+            !self.users.lost_any() || self.users.near_active(uid).is_some()
         } else {
             self.has_room_for_move(uid, id, price)
-        }
+        };
+        passes.then_some(slot)
     }
 
     /// Whether a move passes without a closer look.
@@ -177,7 +184,7 @@ mod tests {
     use super::*;
     use crate::command::OrderFlags;
     use crate::command::SymbolSpec;
-    use crate::ids::OrderId;
+    use crate::ids::{CurrencyId, OrderId};
     use crate::risk::gate::{Gate, TradingLimits};
     use crate::risk::ledger::Ledger;
     use crate::risk::reference::Exposure;
@@ -220,7 +227,7 @@ mod tests {
                 maker_fee,
                 quote_scale,
                 base_scale: 3,
-                ..SymbolSpec::default()
+                ..SymbolSpec::pair(SymbolId(1), CurrencyId(1), CurrencyId(2))
             };
             let rules = if mended { Rules::MENDED } else { Rules::REFERENCE };
             let mut symbols = Symbols::default();

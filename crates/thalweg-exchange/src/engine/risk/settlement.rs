@@ -176,7 +176,7 @@ impl Risk {
         self.settle_triggered(slot, &events[triggered..]);
     }
 
-    fn reject(&mut self, slot: u32, uid: UserId, action: Action, lots: (i64, i64)) {
+    pub(super) fn reject(&mut self, slot: u32, uid: UserId, action: Action, lots: (i64, i64)) {
         self.give_back(slot, (UserHint::UNKNOWN, uid), action, lots, false);
     }
 

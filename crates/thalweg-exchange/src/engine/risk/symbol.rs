@@ -38,7 +38,7 @@ pub(super) struct Symbol {
     pub(super) currencies: [CurrencyId; 2],
     /// A pair, with fees per lot.
     pub(super) is_plain: bool,
-    /// The same where orders are not remembered either.
+    /// The same of two currencies, where orders are not remembered either.
     pub(super) is_swift: bool,
     /// Which new and moved orders it takes.
     pub(super) gate: Gate,
@@ -159,12 +159,6 @@ impl Symbols {
         self.symbols.get(self.index.near(id)? as usize)
     }
 
-    /// The same, to change it.
-    #[inline(always)]
-    pub(super) fn near_mut(&mut self, id: SymbolId) -> Option<&mut Symbol> {
-        self.symbols.get_mut(self.index.near(id)?)
-    }
-
     /// Adds a symbol, unless its id is known.
     pub(super) fn add(&mut self, spec: &SymbolSpec, ledger: &mut Ledger, rules: &Rules) {
         if self.slot(spec.id).is_some() {
@@ -178,6 +172,8 @@ impl Symbols {
                 NO_CURRENCY
             }
         };
+        let is_plain = pair && !spec.fees_are_of_value();
+        let is_of_two = spec.base_currency != spec.quote_currency;
         let mut symbol = Symbol {
             spec: *spec,
             base: currency(spec.base_currency),
@@ -187,8 +183,8 @@ impl Symbols {
             scales: [0, spec.quote_scale],
             mores: [spec.base_scale, spec.taker_fee],
             currencies: [spec.base_currency, spec.quote_currency],
-            is_plain: pair && !spec.fees_are_of_value(),
-            is_swift: pair && !spec.fees_are_of_value() && !rules.remember_orders(),
+            is_plain,
+            is_swift: is_plain && is_of_two && !rules.remember_orders(),
             gate: Gate::OPEN,
             last: None,
             drains: pair && spec.maker_fee > spec.taker_fee,

@@ -5,26 +5,27 @@
 //! expected, this trade and all that follows are left to [`settlement`](super::settlement), which
 //! takes up what was booked before and comes to the same in 128 bits.
 
+mod crossing;
 #[cfg(test)]
-mod both_ways;
+mod ways;
 
 #[cfg(test)]
-pub(super) use self::both_ways::is_exact;
+pub(super) use self::ways::is_exact;
 use super::Risk;
 use super::futures::reserved_by_move;
 use super::ledger::Currency;
 use super::limits::OwnOrder;
 use super::settlement::Taken;
 use super::symbol::Symbol;
-use super::user::Users;
+use super::user::{User, Users};
 use crate::command::{Action, Command, OrderType, Place};
-use crate::event::{Event, Events};
+use crate::event::{Event, Events, Made};
 use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
 
 /// What a command's order traded, as far as it was booked with the makers, and not with its owner.
 #[derive(Clone, Copy, Default)]
-struct Booked {
+pub(crate) struct Booked {
     trades: usize,
     lots: i64,
     /// Σ price·size.
@@ -176,7 +177,7 @@ impl Risk {
             return true;
         }
         #[cfg(test)]
-        both_ways::note_whole(BUYS);
+        ways::note_whole(BUYS);
         true
     }
 
@@ -189,9 +190,24 @@ impl Risk {
         booked: &Booked,
         events: &[Event],
     ) {
+        let (rejected, events) = match events {
+            [rejected @ Event::Reject { .. }, rest @ ..] => (Some(rejected), rest),
+            _ => (None, events),
+        };
         #[cfg(test)]
-        let booked = &both_ways::note_rest(booked, events);
+        let booked = &ways::note_rest(booked, events);
+        let slot = self.symbols.slot(id).expect("it was found before");
         let mut own = OwnOrder::of(command);
+        if let Some(&Event::Reject {
+            size,
+            bidder_hold_price: hold,
+            ..
+        }) = rejected
+            && let Some(place) = command.place()
+        {
+            own.note_rejected(size);
+            self.reject(slot, uid, place.action, (size, hold));
+        }
         let mut taken = Taken::default();
         if booked.trades > 0
             && let Event::Trade { taker_action, .. } = events[0]
@@ -208,7 +224,6 @@ impl Risk {
             };
             own.note_trade(booked.is_completed);
         }
-        let slot = self.symbols.slot(id).expect("it was found before");
         let rest = &events[booked.trades..];
         self.settle_rest_of_pair(command, (slot, uid), (own, taken), rest);
     }
@@ -224,9 +239,9 @@ fn book_with_maker<const BUYS: bool>(
     let Event::Trade {
         price,
         size,
-        maker_uid,
-        maker_user,
-        maker_completed,
+        maker_uid: uid,
+        maker_user: user,
+        maker_completed: completed,
         taker_completed,
         bidder_hold_price: hold,
         ..
@@ -234,32 +249,16 @@ fn book_with_maker<const BUYS: bool>(
     else {
         return None;
     };
-    let spec = &symbol.spec;
-    let [base, quote] = symbol.currencies;
-    let value = price.checked_mul(size)?;
-    let cost = booked.cost.checked_add(value);
-    #[cfg(test)]
-    let cost = both_ways::sum(cost, booked.cost, value);
-    let cost = cost?;
+    let made = Made {
+        price,
+        size,
+        uid,
+        user,
+        reserve_price: hold,
+        completed,
+    };
     let lots = booked.lots.checked_add(size)?;
-    let user = users.hinted_mut(maker_user, maker_uid)?;
-    if BUYS {
-        let fee = spec.maker_fee.checked_mul(size)?;
-        let amount = value.checked_mul(spec.quote_scale)?.checked_sub(fee)?;
-        user.set_near(user.near_sum(quote, amount)?);
-    } else {
-        let gain = hold.checked_mul(size)?.checked_sub(value)?;
-        let fee = spec.taker_fee.checked_sub(spec.maker_fee)?;
-        let fee = fee.checked_mul(size)?;
-        let back = gain.checked_mul(spec.quote_scale)?.checked_add(fee)?;
-        let goods = spec.base_scale.checked_mul(size)?;
-        let (back, goods) = (user.near_sum(quote, back)?, user.near_sum(base, goods)?);
-        user.set_near(back);
-        user.set_near(goods);
-    }
-    if maker_completed {
-        user.note_closed();
-    }
+    let cost = pay_maker::<BUYS>(users, symbol, &made, booked.cost)?;
     debug_assert!(!BUYS || booked.trades == 0 || booked.hold == hold);
     *booked = Booked {
         trades: booked.trades + 1,
@@ -269,6 +268,50 @@ fn book_with_maker<const BUYS: bool>(
         is_completed: taker_completed,
     };
     Some(())
+}
+
+/// Pays a maker for a trade. Gives what the taker's lots cost with those of this trade.
+#[inline(always)]
+fn pay_maker<const BUYS: bool>(
+    users: &mut Users,
+    symbol: &Symbol,
+    made: &Made,
+    cost: i64,
+) -> Option<i64> {
+    let Made {
+        price,
+        size,
+        uid,
+        user,
+        reserve_price,
+        completed,
+    } = *made;
+    let spec = &symbol.spec;
+    let [base, quote] = symbol.currencies;
+    let value = price.checked_mul(size)?;
+    let sum = cost.checked_add(value);
+    #[cfg(test)]
+    let sum = ways::sum(sum, cost, value);
+    let sum = sum?;
+    let user = users.hinted_mut(user, uid)?;
+    if BUYS {
+        let fee = spec.maker_fee.checked_mul(size)?;
+        let amount = value.checked_mul(spec.quote_scale)?.checked_sub(fee)?;
+        user.set_near(user.near_sum(quote, amount)?);
+    } else {
+        let gain = reserve_price.checked_mul(size)?.checked_sub(value)?;
+        let fee = spec.taker_fee.checked_sub(spec.maker_fee)?;
+        let fee = fee.checked_mul(size)?;
+        let back = gain.checked_mul(spec.quote_scale)?.checked_add(fee)?;
+        let goods = spec.base_scale.checked_mul(size)?;
+        let (back, goods) = (user.near_sum(quote, back)?, user.near_sum(base, goods)?);
+        user.set_near(back);
+        user.set_near(goods);
+    }
+    if completed {
+        user.note_closed();
+    }
+    Some(sum)
 }
 
 #[cold]
@@ -298,19 +341,29 @@ fn book_with_taker<const BUYS: bool>(
     (uid, place): (UserId, Option<&Place>),
     booked: &Booked,
 ) -> Option<()> {
+    let is_gone = match place {
+        Some(place) if place.order_type.is_budget() => return None,
+        Some(place) => place.size == booked.lots,
+        None => booked.is_completed,
+    };
+    let user = users.near_mut(uid)?;
+    pay_taker::<BUYS>((user, total, symbol), booked, is_gone)
+}
+
+/// Pays the taker for all its trades, and the fees.
+#[inline(always)]
+fn pay_taker<const BUYS: bool>(
+    (user, total, symbol): (&mut User, &mut Currency, &Symbol),
+    booked: &Booked,
+    is_gone: bool,
+) -> Option<()> {
     let Booked {
         lots, cost, hold, ..
     } = *booked;
     #[cfg(test)]
-    let cost = both_ways::rounded(cost);
+    let cost = ways::rounded(cost);
     let spec = &symbol.spec;
     let [base, quote] = symbol.currencies;
-    let is_gone = match place {
-        Some(place) if place.order_type.is_budget() => return None,
-        Some(place) => place.size == lots,
-        None => booked.is_completed,
-    };
-    let user = users.near_mut(uid)?;
     let fee = spec.taker_fee.checked_mul(lots)?;
     let fees = spec.maker_fee.checked_mul(lots)?.checked_add(fee)?;
     let fees = total.fees.checked_add(fees)?;

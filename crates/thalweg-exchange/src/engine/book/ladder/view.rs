@@ -13,15 +13,19 @@ impl Ladder {
         }
     }
 
-    /// The slots of the levels of a side, best first. Cost: two binary searches each.
+    /// The slots of the levels of a side, best first. Cost: two binary searches each, when it is
+    /// asked for: behind the last one, the whole window may be searched.
     fn level_slots(&self, side: Action) -> impl Iterator<Item = u32> + '_ {
-        let at = move |key| self.level_at(side, key).map(|level| (key, level));
-        std::iter::successors(at(self.best_key(side)), move |&(key, _)| {
-            (key != NO_KEY)
-                .then(|| at(self.key_after(side, key)))
-                .flatten()
+        let mut last = None;
+        std::iter::from_fn(move || {
+            let key = match last {
+                None => self.best_key(side),
+                Some(NO_KEY) => return None,
+                Some(key) => self.key_after(side, key),
+            };
+            last = Some(key);
+            self.level_at(side, key)
         })
-        .map(|(_, level)| level)
     }
 
     pub(in crate::engine::book) fn levels(&self, side: Action) -> impl Iterator<Item = Level> + '_ {

@@ -122,12 +122,21 @@ impl Risk {
         standing: &Standing,
         reserved: impl FnOnce(&Symbol) -> i128,
     ) -> bool {
-        let Some(symbol) = self.symbols.near_mut(symbol) else {
+        let Some((slot, symbol)) = self.symbols.near_with_slot(symbol) else {
             return false;
         };
-        if !(symbol.is_futures() && self.rules.margin_trading) {
-            return false;
-        }
+        symbol.is_futures() && self.rules.margin_trading && self.stands_at(slot, standing, reserved)
+    }
+
+    /// The same of a symbol of futures that are traded.
+    #[inline(always)]
+    fn stands_at(
+        &mut self,
+        slot: u32,
+        standing: &Standing,
+        reserved: impl FnOnce(&Symbol) -> i128,
+    ) -> bool {
+        let symbol = self.symbols.at_mut(slot);
         if !self.rules.cover_futures {
             if symbol.quote == NO_CURRENCY || !self.share.is_whole() {
                 return false;
@@ -138,10 +147,22 @@ impl Risk {
         true
     }
 
+    /// The same of a move that [passed](Self::passes_move_in_futures).
+    #[inline(always)]
+    pub(crate) fn settle_calm_move(
+        &mut self,
+        slot: u32,
+        (price, moved): (i64, &Moved),
+        standing: &Standing,
+    ) -> bool {
+        let reserved = |_: &Symbol| reserved_by_move(price, Some(moved));
+        self.stands_at(slot, standing, reserved)
+    }
+
     /// Books that one order in futures was reduced or cancelled, if its owner is where the event
     /// says.
     #[inline(always)]
-    pub(in crate::engine::risk) fn reduce_in_futures(
+    pub(crate) fn reduce_in_futures(
         &mut self,
         (uid, symbol): (UserId, SymbolId),
         standing: &Standing,

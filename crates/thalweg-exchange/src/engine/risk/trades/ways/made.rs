@@ -3,7 +3,7 @@
 
 use proptest::prelude::*;
 
-use super::{Both, SIDES};
+use super::{Alike, SIDES};
 use crate::command::{AccountSpec, Place, SymbolSpec};
 use crate::{
     Action, Command, CurrencyId, Event, Events, OrderId, ResultCode, Rules, State, SymbolId,
@@ -89,8 +89,7 @@ pub(super) fn run(case: &Case) -> Result<(), String> {
         maker_fee: case.fees - taker_fee,
         ..spec
     };
-    let state = state(spec);
-    let mut both = Both([state.clone(), state]);
+    let mut all = Alike::new(&state(spec));
     let action = SIDES[case.side];
     let mut events = Events::new();
     for &(maker, size, sells, buys) in &case.trades {
@@ -113,6 +112,5 @@ pub(super) fn run(case: &Case) -> Result<(), String> {
     let order = (TAKER, OrderId(1));
     let place = Place::limit(order, SYMBOL, action, (1, lots + 1));
     let command = Command::Place(place);
-    both.step(|state| state.risk.settle(&command, ResultCode::Success, &events))?;
-    Ok(())
+    all.step(|state| state.risk.settle(&command, ResultCode::Success, &events))
 }

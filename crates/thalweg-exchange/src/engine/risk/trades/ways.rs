@@ -1,17 +1,18 @@
-//! Settling trades in 64 bits and in 128 comes to the same.
+//! Trades that are settled as they happen, after the book in 64 bits, and in 128, come to the same.
 //!
-//! The same commands, and the same events, are settled on two states: on one as ever, on the other
-//! with the 64-bit way switched off. All that the two states show is compared after every step.
+//! The same commands, and the same events, are settled on three states, on one in each way. All
+//! that the states show is compared after every step.
 //!
 //! *Streams* are commands with amounts up to the limits. What is held for an order fits, so nothing
 //! that a real command's trades come to leaves 64 bits: there the 128-bit way is taken for budget
-//! orders, balances that are not near or below zero, users who are gone, and stop orders.
+//! orders, balances that are not near or below zero, users who are gone, stop orders and refills.
 //! *Events made by hand* have values beyond 64 bits, which fees and rebates bring back.
 
 mod made;
 mod streams;
 
 use std::cell::Cell;
+use std::fmt::Debug;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use proptest::prelude::*;
@@ -25,7 +26,20 @@ use crate::{Action, State};
 
 const SIDES: [Action; 2] = [Action::Ask, Action::Bid];
 
-/// What the 64-bit way does wrong.
+/// How trades are settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    /// Those of usual orders as they happen.
+    AtOnce,
+    /// All after the book.
+    InStages,
+    /// The same in 128 bits.
+    Exactly,
+}
+
+const ALL: [Way; 3] = [Way::AtOnce, Way::InStages, Way::Exactly];
+
+/// What the 64-bit ways do wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Fault {
     None,
@@ -37,6 +51,10 @@ enum Fault {
     ForgetsCost,
     /// There, it is lost that the last trade finished the taker.
     ForgetsEnd,
+    /// Of trades that are booked as they happen, the last is booked once more with the rest.
+    PaysAgain,
+    /// What comes behind them is not looked at.
+    EndsEarly,
 }
 
 /// How many settlements of a side went which way.
@@ -52,18 +70,27 @@ struct Ways {
     other: u32,
     /// All makers, but not the taker.
     makers: u32,
+    /// All as they happened.
+    at_once: u32,
+    /// Some as they happened, and then something else.
+    begun: u32,
 }
 
 thread_local! {
-    static EXACT: Cell<bool> = const { Cell::new(false) };
+    static WAY: Cell<Way> = const { Cell::new(Way::AtOnce) };
     static FAULT: Cell<Fault> = const { Cell::new(Fault::None) };
     /// By the taker's side.
     static WAYS: Cell<[Ways; 2]> = Cell::default();
 }
 
-/// Whether the 64-bit way is switched off.
+/// Whether 64 bits are not used.
 pub(in crate::engine::risk) fn is_exact() -> bool {
-    EXACT.get()
+    WAY.get() == Way::Exactly
+}
+
+/// Whether trades are not booked as they happen.
+pub(super) fn is_staged() -> bool {
+    WAY.get() != Way::AtOnce
 }
 
 fn note(side: usize, count: impl FnOnce(&mut Ways)) {
@@ -74,6 +101,22 @@ fn note(side: usize, count: impl FnOnce(&mut Ways)) {
 
 pub(super) fn note_whole(buys: bool) {
     note(usize::from(buys), |ways| ways.whole += 1);
+}
+
+/// Says whether trades that were booked as they happened, so many, are all there is.
+pub(super) fn note_at_once(buys: bool, trades: usize, is_all: bool) -> bool {
+    if trades > 0 {
+        note(usize::from(buys), |ways| match is_all {
+            true => ways.at_once += 1,
+            false => ways.begun += 1,
+        });
+    }
+    is_all || FAULT.get() == Fault::EndsEarly
+}
+
+/// So many trades were booked as they happened.
+pub(super) fn booked(trades: usize) -> usize {
+    trades - usize::from(trades > 0 && FAULT.get() == Fault::PaysAgain)
 }
 
 /// Gives what is taken up, less what the fault loses.
@@ -114,28 +157,35 @@ pub(super) fn rounded(cost: i64) -> i64 {
     }
 }
 
-/// Two states that should be one.
-struct Both([State; 2]);
+/// States that should be one.
+struct Alike([State; 3]);
 
-impl Both {
-    /// Does the same to both, the second in 128 bits; says where they differ.
-    fn step<T>(&mut self, mut step: impl FnMut(&mut State) -> T) -> Result<[T; 2], String> {
-        let [first, second] = &mut self.0;
-        EXACT.set(false);
-        let one = step(first);
-        EXACT.set(true);
-        let other = step(second);
-        EXACT.set(false);
-        let [a, b] = [first, second].map(|state| &*state);
-        let totals = [a, b].map(|state| state.risk.currencies());
-        let users = [a, b].map(|state| state.risk.users());
-        if totals[0] != totals[1] {
-            return Err(format!("{:?}", totals));
+impl Alike {
+    fn new(state: &State) -> Self {
+        Self(ALL.map(|_| state.clone()))
+    }
+
+    /// Does the same to all, each in its way; says where they differ, what was done included.
+    fn step<T: PartialEq + Debug>(
+        &mut self,
+        mut step: impl FnMut(&mut State) -> T,
+    ) -> Result<(), String> {
+        let done = ALL.map(|way| {
+            WAY.set(way);
+            step(&mut self.0[way as usize])
+        });
+        WAY.set(Way::AtOnce);
+        let [exact, others @ ..] = [2, 0, 1].map(|way| {
+            let state = &self.0[way];
+            let shown = (state.risk.users(), state.risk.currencies());
+            (ALL[way], &done[way], shown, state_hash(state))
+        });
+        for other in others {
+            if (other.1, &other.2, other.3) != (exact.1, &exact.2, exact.3) {
+                return Err(format!("{other:?}, not {exact:?}"));
+            }
         }
-        if users[0] != users[1] || state_hash(a) != state_hash(b) {
-            return Err(format!("{:?}", users));
-        }
-        Ok([one, other])
+        Ok(())
     }
 }
 
@@ -154,7 +204,7 @@ fn run_all(cases: usize, fault: Fault) -> ([[Ways; 2]; 2], u32) {
         ways[0] = WAYS.replace(ways[1]);
         let second = catch_unwind(AssertUnwindSafe(|| made::run(&made)));
         ways[1] = WAYS.get();
-        EXACT.set(false);
+        WAY.set(Way::AtOnce);
         FAULT.set(Fault::None);
         found += u32::from(!matches!(first, Ok(Ok(()))));
         found += u32::from(!matches!(second, Ok(Ok(()))));
@@ -164,24 +214,25 @@ fn run_all(cases: usize, fault: Fault) -> ([[Ways; 2]; 2], u32) {
 
 proptest! {
     #[test]
-    fn streams_settle_the_same_both_ways(case in streams::cases()) {
+    fn streams_settle_the_same_every_way(case in streams::cases()) {
         prop_assert_eq!(streams::run(&case), Ok(()));
     }
 
     #[test]
-    fn made_events_settle_the_same_both_ways(case in made::cases()) {
+    fn made_events_settle_the_same_every_way(case in made::cases()) {
         prop_assert_eq!(made::run(&case), Ok(()));
     }
 }
 
 /// The cases take every way often.
 #[test]
-fn both_ways_are_taken() {
+fn every_way_is_taken() {
     let ([streams, made], found) = run_all(1_000, Fault::None);
     assert_eq!(found, 0);
     for ways in streams {
         let all = ways.none.min(ways.some).min(ways.other).min(ways.makers);
-        assert!(ways.whole > 1_000 && all > 60, "{ways:?}");
+        assert!(ways.whole > 1_000 && ways.at_once > 300, "{ways:?}");
+        assert!(all.min(ways.begun) > 60, "{ways:?}");
     }
     for ways in made {
         let all = ways.whole.min(ways.none).min(ways.some);
@@ -197,6 +248,8 @@ fn faults_in_64_bits_are_found() {
         Fault::Rounds,
         Fault::ForgetsCost,
         Fault::ForgetsEnd,
+        Fault::PaysAgain,
+        Fault::EndsEarly,
     ] {
         let (_, found) = run_all(600, fault);
         assert!(found > 0, "{fault:?}");

@@ -1,0 +1,214 @@
+use proptest::prelude::*;
+use proptest::strategy::ValueTree;
+use proptest::test_runner::TestRunner;
+
+use super::*;
+use crate::command::{AccountSpec, OrderFlags, OrderType, Place, SymbolSpec, SymbolType};
+use crate::engine::state::apply;
+use crate::ids::CurrencyId;
+use crate::report::state_text::state_hash;
+use crate::rules::Rules;
+
+const SYMBOLS: [SymbolId; 2] = [SymbolId(1), SymbolId(2)];
+
+fn of(symbols: impl IntoIterator<Item = SymbolId>) -> State {
+    let (mut state, mut events) = (State::default(), Events::new());
+    let pair = |symbol| SymbolSpec::pair(symbol, CurrencyId(1), CurrencyId(2));
+    let account = |uid| AccountSpec {
+        uid: UserId(uid),
+        balances: vec![(CurrencyId(1), 1_000), (CurrencyId(2), 1_000_000)],
+    };
+    for command in [
+        Command::AddSymbols(symbols.into_iter().map(pair).collect()),
+        Command::AddAccounts([1, 2].map(account).into()),
+    ] {
+        assert_eq!(
+            apply(&mut state, &command, &mut events),
+            ResultCode::Success
+        );
+    }
+    state
+}
+
+/// Books may lie in other slots than their symbols do where a state was put together of parts.
+#[test]
+fn a_book_in_another_slot_than_its_symbol_is_found() {
+    let risk = of(SYMBOLS).risk;
+    let matching = of([SYMBOLS[1], SYMBOLS[0]]).matching;
+    let mut at_once = State { risk, matching };
+    let mut in_stages = at_once.clone();
+    let ids = |uid: i64, order: i64| (UserId(uid), OrderId(order));
+    let (mut some, mut same) = (Events::new(), Events::new());
+    for (order, symbol) in (0..40).map(|order| (order, SYMBOLS[order as usize % 2])) {
+        let (uid, order_id) = ids(1 + order % 2, order);
+        let action = if order % 3 == 0 {
+            Action::Bid
+        } else {
+            Action::Ask
+        };
+        let terms = (100 + order % 5 - 2 * i64::from(order % 3 == 0), 3);
+        for command in [
+            Command::Place(Place::limit((uid, order_id), symbol, action, terms)),
+            Command::Move {
+                uid,
+                symbol,
+                order_id,
+                price: 104,
+            },
+            Command::Reduce {
+                uid,
+                symbol,
+                order_id,
+                by: 1,
+            },
+            Command::Cancel {
+                uid,
+                symbol,
+                order_id: OrderId(order - 6),
+            },
+        ] {
+            let result = apply(&mut at_once, &command, &mut some);
+            let expected = in_stages.apply_closely(&command, &mut same);
+            assert_eq!((result, &some), (expected, &same), "{command:?}");
+            assert_eq!(state_hash(&at_once), state_hash(&in_stages), "{command:?}");
+        }
+    }
+}
+
+/// A pair and futures, with users who have enough for some orders.
+fn market(rules: Rules) -> State {
+    let (mut state, mut events) = (State::new(rules), Events::new());
+    let pair = SymbolSpec {
+        taker_fee: 2,
+        maker_fee: 1,
+        margin_buy: 20,
+        margin_sell: 30,
+        ..SymbolSpec::pair(SYMBOLS[0], CurrencyId(1), CurrencyId(2))
+    };
+    let futures = SymbolSpec {
+        id: SYMBOLS[1],
+        symbol_type: SymbolType::Futures,
+        ..pair
+    };
+    let account = |uid| AccountSpec {
+        uid: UserId(uid),
+        balances: vec![(CurrencyId(1), 60), (CurrencyId(2), 3_000)],
+    };
+    for command in [
+        Command::AddSymbols([pair, futures].into()),
+        Command::AddAccounts([1, 2, 3, 4].map(account).into()),
+        Command::SetPriceBand {
+            symbol: SYMBOLS[1],
+            low: 1,
+            high: 200,
+        },
+    ] {
+        apply(&mut state, &command, &mut events);
+    }
+    state
+}
+
+/// What a command does, its user, its symbol, the order that it is about, a price and lots.
+type Step = (u8, i64, usize, i64, i64, i64);
+
+fn step() -> impl Strategy<Value = Step> {
+    (
+        0_u8..12,
+        1_i64..5,
+        0_usize..2,
+        0_i64..12,
+        95_i64..106,
+        0_i64..9,
+    )
+}
+
+fn command((kind, uid, symbol, order, price, lots): Step) -> Command {
+    let (uid, symbol, order_id) = (UserId(uid), SYMBOLS[symbol], OrderId(order));
+    let action = if lots % 2 == 0 {
+        Action::Bid
+    } else {
+        Action::Ask
+    };
+    let order_type = match kind {
+        0 => OrderType::Ioc,
+        1 => OrderType::Fok,
+        _ => OrderType::Gtc,
+    };
+    match kind {
+        0..7 => Command::Place(Place {
+            order_type,
+            reserve_price: price + lots % 3,
+            flags: OrderFlags::NONE,
+            ..Place::limit((uid, order_id), symbol, action, (price, lots))
+        }),
+        7 | 8 => Command::Move {
+            uid,
+            symbol,
+            order_id,
+            price,
+        },
+        9 | 10 => Command::Cancel {
+            uid,
+            symbol,
+            order_id,
+        },
+        _ => Command::Reduce {
+            uid,
+            symbol,
+            order_id,
+            by: lots,
+        },
+    }
+}
+
+/// Runs the same at once and in stages. `fault`: the latter take another order for the fifth when
+/// it is cancelled.
+fn compare(steps: &[Step], rules: Rules, fault: bool) -> Result<usize, TestCaseError> {
+    let mut at_once = market(rules);
+    let mut in_stages = at_once.clone();
+    let (mut some, mut same) = (Events::new(), Events::new());
+    let mut trades = 0;
+    for &step in steps {
+        let mut command = command(step);
+        let result = apply(&mut at_once, &command, &mut some);
+        if let (Command::Cancel { order_id, .. }, true) = (&mut command, fault) {
+            order_id.0 += i64::from(order_id.0 == 5);
+        }
+        let expected = in_stages.apply_closely(&command, &mut same);
+        prop_assert_eq!((result, &some), (expected, &same), "{:?}", command);
+        prop_assert_eq!(at_once.risk.users(), in_stages.risk.users());
+        prop_assert_eq!(at_once.risk.currencies(), in_stages.risk.currencies());
+        prop_assert_eq!(state_hash(&at_once), state_hash(&in_stages));
+        trades += some.len();
+    }
+    Ok(trades)
+}
+
+proptest! {
+    /// In pairs and in futures, under both dialects.
+    #[test]
+    fn usual_commands_come_to_what_the_stages_do(
+        steps in prop::collection::vec(step(), 0..150),
+        is_mended in any::<bool>(),
+    ) {
+        let rules = [Rules::REFERENCE, Rules::default()][usize::from(is_mended)];
+        compare(&steps, rules, false)?;
+    }
+}
+
+/// The property above can fail, and things happen in it.
+#[test]
+fn a_fault_in_stages_is_found() {
+    let mut runner = TestRunner::deterministic();
+    let (mut events, mut found) = (0, 0);
+    for _ in 0..40 {
+        let steps = prop::collection::vec(step(), 150);
+        let steps = steps.new_tree(&mut runner).unwrap().current();
+        events += compare(&steps, Rules::default(), false).unwrap();
+        found += usize::from(compare(&steps, Rules::default(), true).is_err());
+    }
+    assert!(
+        events > 1_000 && found > 10,
+        "{events} events, {found} found"
+    );
+}
