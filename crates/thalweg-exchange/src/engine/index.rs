@@ -28,6 +28,8 @@ const GONE: u64 = u32::MAX as u64;
 /// What an empty place has for a slot.
 const NOWHERE: u32 = u32::MAX;
 const PLACES_MIN: usize = 16;
+/// Places that a guess looks at: of eight, most lie in the line of the first.
+const GUESSES: usize = 8;
 
 /// Maps keys to slot numbers below `u32::MAX - 1`.
 #[derive(Clone, Debug)]
@@ -119,7 +121,7 @@ impl<K: Key> Index<K> {
     }
 
     #[inline]
-    fn hash(&self, key: K) -> u32 {
+    pub(crate) fn hash(&self, key: K) -> u32 {
         key.hash(self.secret)
     }
 
@@ -160,19 +162,27 @@ impl<K: Key> Index<K> {
         }
     }
 
-    /// Where `key` belongs if it is in its first place, without a look at the thing itself: a hint
-    /// for who will soon ask for it.
+    /// Where the key with this hash seems to be, without a look at the thing itself: a hint for who
+    /// will soon ask for it, right but for keys with the same hash and those far from their place.
     #[inline]
-    pub(crate) fn guess(&self, key: K) -> Option<u32> {
-        let hash = self.hash(key);
-        let entry = self.places[hash as usize & (self.places.len() - 1)];
-        (hash_in(entry) == hash && entry != EMPTY).then(|| slot_in(entry))
+    pub(crate) fn guess(&self, hash: u32) -> Option<u32> {
+        let mask = self.places.len() - 1;
+        for step in 0..GUESSES {
+            let entry = self.places[(hash as usize + step) & mask];
+            if entry == EMPTY {
+                break;
+            }
+            if hash_in(entry) == hash {
+                return Some(slot_in(entry));
+            }
+        }
+        None
     }
 
-    /// The first place at which `key` is looked for.
+    /// The first place at which the key with this hash is looked for.
     #[inline]
-    pub(crate) fn first_place(&self, key: K) -> &u64 {
-        &self.places[self.hash(key) as usize & (self.places.len() - 1)]
+    pub(crate) fn first_place(&self, hash: u32) -> &u64 {
+        &self.places[hash as usize & (self.places.len() - 1)]
     }
 
     /// Where to put `key`; `None` if it is here already. One look-up for both questions.
@@ -450,7 +460,7 @@ mod tests {
                 }
                 prop_assert_eq!(index.len(), model.len());
                 for (&key, &slot) in &model {
-                    if let Some(guess) = index.guess(key) {
+                    if let Some(guess) = index.guess(index.hash(key)) {
                         prop_assert_eq!(guess, slot);
                     }
                     prop_assert_eq!(index.find(key, |slot| keys[slot as usize]), Some(slot));

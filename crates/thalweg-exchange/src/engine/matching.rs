@@ -7,7 +7,7 @@ mod shards;
 
 use std::collections::BTreeSet;
 
-pub(crate) use self::ahead::Step;
+pub(crate) use self::ahead::Ahead;
 pub(crate) use self::shards::{Reach, put_in_order};
 use crate::book::Book;
 use crate::command::{Command, Place, SymbolSpec};

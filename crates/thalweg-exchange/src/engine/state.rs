@@ -2,7 +2,7 @@
 
 use crate::command::Command;
 use crate::event::Events;
-use crate::matching::{Matching, Step};
+use crate::matching::{Ahead, Matching};
 use crate::result_code::ResultCode;
 use crate::risk::Risk;
 use crate::rules::Rules;
@@ -58,9 +58,6 @@ pub fn apply(state: &mut State, command: &Command, events: &mut Events) -> Resul
     state.apply_but_moves(command, events)
 }
 
-/// How many commands before its turn a command's memory is asked for, step by step: far enough for
-/// a line to come from memory each time.
-const AHEAD: [(usize, Step); 3] = [(12, Step::Place), (8, Step::Order), (4, Step::Neighbours)];
 /// The largest part of a batch over which a book is taken to stay as large as it was.
 const PART: usize = 4096;
 
@@ -92,10 +89,15 @@ pub fn apply_batch(
     let mut first = 0;
     for part in commands.chunks(PART) {
         if state.matching.is_large(part) || state.risk.is_large() {
-            for at in first..first + part.len() {
-                state.fetch(commands, at);
-                let result = apply(state, &commands[at], events);
-                told(at, result, events);
+            let mut ahead = Ahead::default();
+            let mut at = first;
+            for group in part.chunks(Ahead::ROOM) {
+                state.fetch(group, &mut ahead);
+                for command in group {
+                    let result = apply(state, command, events);
+                    told(at, result, events);
+                    at += 1;
+                }
             }
         } else {
             for (at, command) in part.iter().enumerate() {
@@ -108,16 +110,13 @@ pub fn apply_batch(
 }
 
 impl State {
-    /// Asks for what the commands after the one at `at` will need.
-    #[inline]
-    fn fetch(&self, commands: &[Command], at: usize) {
-        for (ahead, step) in AHEAD {
-            if let Some(command) = commands.get(at + ahead) {
-                self.matching.fetch(command, step);
-                if let (Step::Place, Some(uid)) = (step, command.uid()) {
-                    self.risk.fetch(uid);
-                }
-            }
+    /// Asks for what these commands will need.
+    #[inline(never)]
+    fn fetch(&self, commands: &[Command], ahead: &mut Ahead) {
+        for command in commands {
+            ahead.note(&self.matching, command);
+            self.risk.fetch(command);
         }
+        ahead.ask(&self.matching);
     }
 }

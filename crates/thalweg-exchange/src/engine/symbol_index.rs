@@ -6,6 +6,9 @@ use crate::ids::SymbolId;
 /// Symbols with ids from zero to below this are found in a list, without a hash: at most 256 KiB.
 const SMALL_IDS: usize = 65_536;
 
+/// Symbols of which what is read by every command still lies in a near cache.
+const MANY: usize = 256;
+
 /// No symbol has this slot.
 pub(crate) const NO_SLOT: u32 = u32::MAX;
 
@@ -71,6 +74,12 @@ impl SymbolIndex {
         }
         self.index
             .remove(i64::from(symbol.0), |slot| i64::from(id_of(slot).0))
+    }
+
+    /// Whether there are so many symbols that what belongs to one is in no near cache.
+    #[inline]
+    pub(crate) const fn are_many(&self) -> bool {
+        self.index.len() > MANY
     }
 
     /// Every slot, in no meaningful order: sort before use.

@@ -19,7 +19,11 @@ use crate::execution::Asked;
 #[non_exhaustive]
 pub enum ClientError {
     /// The queue of the service has no room now; the command was not accepted.
-    Full,
+    Full {
+        /// Commands that it has room for: [`SharedOptions::queue`](super::SharedOptions::queue),
+        /// or somewhat more.
+        limit: usize,
+    },
     /// The client has as many commands under way, or replies not dropped, as it may; the command
     /// was not accepted.
     TooManyInFlight {
@@ -36,7 +40,10 @@ pub enum ClientError {
 impl fmt::Display for ClientError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Full => write!(f, "the service is full"),
+            Self::Full { limit } => write!(
+                f,
+                "the service is full: {limit} commands wait in its queue, its limit"
+            ),
             Self::TooManyInFlight { limit } => write!(
                 f,
                 "{limit} commands or replies of this client are in flight, its limit"
@@ -143,7 +150,8 @@ impl Client {
             Ok(()) => Ok(self.ticket(seat, command)),
             Err(TrySendError::Full(_)) => {
                 seat.cancel();
-                Err(ClientError::Full)
+                let limit = self.sender.capacity();
+                Err(ClientError::Full { limit })
             }
             Err(_) => Err(self.not_sent(seat)),
         }

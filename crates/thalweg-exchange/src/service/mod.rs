@@ -64,6 +64,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod ahead;
+mod backlog;
 mod client;
 mod desk;
 #[cfg(test)]
@@ -133,8 +135,20 @@ pub struct Options {
 /// Room for more is given back when the command was published, and its reply read or dropped: few
 /// users could else make every slot keep that of the longest sweep or mass cancel. 4,096 slots keep
 /// 16 MiB. A command with more events allocates anew each time, which is little beside what those
-/// cost.
+/// cost. How many such commands may be in flight: [`EVENTS_IN_FLIGHT`].
 pub const EVENTS_KEPT: usize = 64;
+
+/// Events of long commands that may wait to be published: 2²⁰, 64 MiB.
+///
+/// A command is long if it has more events than its slot [keeps room for](EVENTS_KEPT). While the
+/// long ones that were executed and not yet published have so many events together, no further
+/// command is executed: a publish stage that is slow, on another thread, could else let every slot
+/// hold the events of a sweep. So what commands in flight hold is at most what slots keep, and room
+/// for so many events, and for those of the one command that reached the bound (with shards, of one
+/// a match shard). A list that grows may have room for twice as many as it holds.
+///
+/// [Replies](Reply) that a client keeps hold their events, too, beyond this.
+pub const EVENTS_IN_FLIGHT: usize = 1 << 20;
 
 /// The most [events](Options::events) that each slot may have room for, 64 MiB.
 pub const EVENTS_MAX: usize = 1 << 20;

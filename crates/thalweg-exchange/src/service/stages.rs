@@ -5,12 +5,12 @@ use std::{error, fmt};
 
 use thalweg::pipeline::{BuildError, Builder, Chunk, Flow, Pipeline};
 
+use super::ahead::{Foresight, Outlook};
+use super::backlog::Backlog;
 use super::front::Front;
 use super::ledger::{Checked, Ledger};
 use super::shards::{Shards, match_shard, risk_shard};
-use super::{
-    EVENTS_KEPT, EVENTS_MAX, Options, Outcome, Published, SHARDS_MAX, Service, Slot, Waits, Work,
-};
+use super::{EVENTS_MAX, Options, Outcome, Published, SHARDS_MAX, Service, Slot, Waits, Work};
 use crate::command::Command;
 use crate::digest::Digest;
 use crate::engine::state::State;
@@ -111,19 +111,21 @@ pub(super) fn start(
     let events = options.events;
     let slot = move || Slot::new(events);
     let mut builder = Pipeline::builder(options.capacity, slot);
+    let backlog = Arc::new(Backlog::new(events));
     let is_sharded = options.risk_shards > 1 || options.match_shards > 1;
     if is_sharded {
-        builder = front(builder, &shards, &waits);
+        let front_stage = Front::new(&shards, &waits);
+        builder = front(builder, front_stage, Arc::clone(&backlog));
     }
     builder = risk(builder, &shards);
     builder = if is_sharded {
-        matching(builder.after("front"), &shards)
+        matching(builder.after("front"), &shards, &backlog)
     } else {
-        whole_matching(builder, &shards)
+        whole_matching(builder, &shards, Arc::clone(&backlog))
     };
     builder = settle(builder.after("risk"), &shards);
-    let numbers = (options.risk_shards, events.max(EVENTS_KEPT));
-    let pipeline = publishing(builder, numbers, (first, digest.as_ref()), publish)
+    let slots = (options.risk_shards, backlog);
+    let pipeline = publishing(builder, slots, (first, digest.as_ref()), publish)
         .placement(options.placement)
         .sample_every(options.sample_every)
         .build()?;
@@ -160,12 +162,18 @@ fn seeded(stage: &str, shard: usize, slot: &Slot) {
     super::faults::strike(stage, shard, slot.tag);
 }
 
-fn front(builder: Builder<Slot>, shards: &Arc<Shards>, waits: &Arc<Mutex<Waits>>) -> Builder<Slot> {
-    let mut front = Front::new(shards, waits);
+fn front(builder: Builder<Slot>, mut front: Front, backlog: Arc<Backlog>) -> Builder<Slot> {
     builder.stage_chunks("front", move |chunk| {
         chunk.try_for_each(|slot: &mut Slot, context| {
             seeded("front", 0, slot);
-            front.pass(slot, context.sequence())
+            if backlog.is_full() {
+                return Flow::Retry;
+            }
+            let flow = front.pass(slot, context.sequence());
+            if flow == Flow::Next && slot.work == Work::Done {
+                backlog.add(&slot.events);
+            }
+            flow
         })
     })
 }
@@ -175,8 +183,10 @@ fn risk(builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
     let shards = Arc::clone(shards);
     let check = move |shard| {
         let shards = Arc::clone(&shards);
-        move |chunk: Chunk<'_, Slot>| {
+        let mut foresight = Foresight::default();
+        move |mut chunk: Chunk<'_, Slot>| {
             let mut ledger = shards.risk(shard);
+            foresight.ask(ledger.risk(), &mut chunk);
             chunk.try_for_each(|slot: &mut Slot, context| {
                 seeded("risk", shard, slot);
                 check(&mut ledger, slot, context.sequence())
@@ -191,21 +201,33 @@ fn risk(builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
 }
 
 /// All books, without a lock.
-fn whole_matching(builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
+fn whole_matching(
+    builder: Builder<Slot>,
+    shards: &Arc<Shards>,
+    backlog: Arc<Backlog>,
+) -> Builder<Slot> {
     let mut books = shards.borrow_books();
-    builder.stage("match", move |slot, _| execute(books.get(), slot))
+    let mut outlook = Outlook::default();
+    builder.stage_chunks("match", move |mut chunk| {
+        let books = books.get();
+        outlook.ask(books, &mut chunk);
+        chunk.try_for_each(|slot, _| execute_if_room(books, slot, &backlog))
+    })
 }
 
-fn matching(builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
+fn matching(builder: Builder<Slot>, shards: &Arc<Shards>, backlog: &Arc<Backlog>) -> Builder<Slot> {
     let count = shards.match_shards();
-    let shards = Arc::clone(shards);
+    let (shards, backlog) = (Arc::clone(shards), Arc::clone(backlog));
     let matching = move |shard| {
-        let shards = Arc::clone(&shards);
-        move |chunk: Chunk<'_, Slot>| {
+        let (shards, backlog) = (Arc::clone(&shards), Arc::clone(&backlog));
+        let mut outlook = Outlook::default();
+        move |mut chunk: Chunk<'_, Slot>| {
             let mut books = shards.books(shard);
-            chunk.for_each(|slot: &mut Slot, _| {
+            let books = books.get();
+            outlook.ask(books, &mut chunk);
+            chunk.try_for_each(|slot: &mut Slot, _| {
                 seeded("match", shard, slot);
-                execute(books.get(), slot);
+                execute_if_room(books, slot, &backlog)
             })
         }
     };
@@ -237,7 +259,21 @@ fn pass_or_ask(ledger: &mut Ledger, slot: &Slot, sequence: u64) -> Flow {
     Flow::Next
 }
 
-/// The match stage.
+/// The match stage. What the front stage has executed is not held up: the wait would be for itself.
+#[inline(always)]
+fn execute_if_room(books: &mut Matching, slot: &mut Slot, backlog: &Backlog) -> Flow {
+    let is_command = slot.work == Work::Command;
+    if is_command && backlog.is_full() {
+        return Flow::Retry;
+    }
+    execute(books, slot);
+    if is_command {
+        backlog.add(&slot.events);
+    }
+    Flow::Next
+}
+
+/// The same, without a look at what waits to be published.
 #[inline]
 pub(super) fn execute(books: &mut Matching, slot: &mut Slot) {
     if slot.work != Work::Command {
@@ -308,7 +344,7 @@ impl Drop for Keeper {
 
 fn publishing(
     builder: Builder<Slot>,
-    (risk_shards, events_kept): (usize, usize),
+    (risk_shards, backlog): (usize, Arc<Backlog>),
     (first, digest): (u64, Option<&Arc<Mutex<Digest>>>),
     mut publish: impl FnMut(Published<'_>) + Send + 'static,
 ) -> Builder<Slot> {
@@ -339,7 +375,7 @@ fn publishing(
             result: slot.result,
             events: &slot.events,
         }));
-        slot.events.keep_room_for(events_kept);
+        backlog.take_off(&mut slot.events);
     });
     (0..risk_shards).fold(builder, |builder, shard| {
         builder.after(settle_name(shard, risk_shards))

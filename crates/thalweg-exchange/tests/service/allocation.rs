@@ -6,10 +6,12 @@ use std::sync::{Arc, Mutex};
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::market::{Builder, Epoch, Options};
-use thalweg_exchange::service::{self, EVENTS_KEPT, Service, SharedOptions, SharedService};
+use thalweg_exchange::service::{
+    self, EVENTS_IN_FLIGHT, EVENTS_KEPT, Service, SharedOptions, SharedService,
+};
 use thalweg_exchange::{
-    Action, Command, ConditionalOrder, OrderFlags, OrderId, OrderType, Place, State, SymbolId,
-    UserId,
+    Action, Command, ConditionalOrder, Events, OrderFlags, OrderId, OrderType, Place, ResultCode,
+    State, SymbolId, UserId, apply,
 };
 
 use crate::clients::{market, order};
@@ -91,12 +93,17 @@ fn allocates_nothing(options: SharedOptions) {
 
 /// Four iceberg orders that show one lot in a thousand at a time, and one that takes them all: that
 /// has 8,000 events.
-fn sweep(round: i64) -> [Command; 5] {
+fn sweep(round: i64) -> Vec<Command> {
+    sweep_of(round, 4)
+}
+
+/// The same of so many iceberg orders, 2,000 events each.
+fn sweep_of(round: i64, icebergs: i64) -> Vec<Command> {
     let place = |uid: i64, at: i64, action, size| Place {
         uid: UserId(uid),
         symbol: SymbolId(1),
-        order_id: OrderId(1_000_000 + round * 5 + at),
-        order_type: if at < 4 {
+        order_id: OrderId(1_000_000 + round * (icebergs + 1) + at),
+        order_type: if at < icebergs {
             OrderType::Gtc
         } else {
             OrderType::Ioc
@@ -107,7 +114,6 @@ fn sweep(round: i64) -> [Command; 5] {
         size,
         flags: OrderFlags::NONE,
     };
-    let sweep = Command::Place(place(1, 4, Action::Bid, 4_000));
     let iceberg = |at: i64| {
         let iceberg = ConditionalOrder {
             display: Some(1),
@@ -115,7 +121,15 @@ fn sweep(round: i64) -> [Command; 5] {
         };
         Command::PlaceWith(iceberg.into())
     };
-    [iceberg(0), iceberg(1), iceberg(2), iceberg(3), sweep]
+    let sweep = place(1, icebergs, Action::Bid, 1_000 * icebergs);
+    let icebergs = (0..icebergs).map(iceberg);
+    icebergs.chain([Command::Place(sweep)]).collect()
+}
+
+/// So many takers of 64,000 events each, one right after the other, and the orders for them.
+fn long_ones(count: usize) -> (Vec<Command>, Vec<Command>) {
+    let all = (0..count as i64).flat_map(|round| sweep_of(round, 32));
+    all.partition(|command| matches!(command, Command::PlaceWith(_)))
 }
 
 /// What a slot or a place may keep above what it had at first, in bytes.
@@ -148,6 +162,103 @@ fn slots_give_the_memory_of_long_commands_back() {
     let kept = run(1..1 + SLOTS as i64) - before;
     assert!(longest.load(Ordering::Relaxed) >= 7_990, "{longest:?}");
     assert!(kept <= SLOTS as i64 * KEPT_BYTES, "{kept} bytes");
+}
+
+/// Sweeps of 64,000 events each, three times as many as may be in flight, in one batch. The stages
+/// run on this thread, so without a bound all of them are matched before the first is published.
+#[test]
+fn events_in_flight_are_bounded_however_late_they_are_published() {
+    const SWEEPS: usize = 3 * EVENTS_IN_FLIGHT / 64_000;
+    let options = service::Options {
+        placement: Placement::inline(),
+        capacity: 64,
+        ..service::Options::default()
+    };
+    let [most, longest] = [(); 2].map(|()| Arc::new(AtomicI64::new(0)));
+    let (held_most, seen) = (Arc::clone(&most), Arc::clone(&longest));
+    let mut service = Service::start(State::default(), options, move |outcome| {
+        held_most.fetch_max(held(), Ordering::Relaxed);
+        seen.fetch_max(outcome.events.len() as i64, Ordering::Relaxed);
+    })
+    .expect("good options");
+    service.submit_batch(&market(), |_| 0).expect("it runs");
+    let (makers, takers) = long_ones(SWEEPS);
+    service.submit_batch(&makers, |_| 0).expect("it runs");
+    let before = held();
+    most.store(before, Ordering::Relaxed);
+    service.submit_batch(&takers, |_| 0).expect("it runs");
+    service.join().expect("it runs");
+    let longest = longest.load(Ordering::Relaxed);
+    assert!(longest > 63_900, "{longest}");
+    let bound = 2 * 64 * (EVENTS_IN_FLIGHT as i64 + longest) + 64 * KEPT_BYTES;
+    let most = most.load(Ordering::Relaxed) - before;
+    assert!(most <= bound, "{most} bytes, {bound} are the bound");
+}
+
+/// As many of them on stages that wait for each other's threads.
+#[test]
+fn sweeps_go_through_under_every_placement() {
+    let (makers, takers) = long_ones(18);
+    for (placement, shards) in [
+        (Placement::threads(1), 1),
+        (Placement::threads(4), 1),
+        (Placement::caller_and_threads(2, 1), 1),
+        (Placement::threads(3), 2),
+    ] {
+        let options = service::Options {
+            placement,
+            capacity: 64,
+            risk_shards: shards,
+            match_shards: shards,
+            ..service::Options::default()
+        };
+        let events = Arc::new(AtomicUsize::new(0));
+        let sum = Arc::clone(&events);
+        let mut service = Service::start(State::default(), options, move |outcome| {
+            sum.fetch_add(outcome.events.len(), Ordering::Relaxed);
+        })
+        .expect("good options");
+        service.submit_batch(&market(), |_| 0).expect("it runs");
+        service.submit_batch(&makers, |_| 0).expect("it runs");
+        service.submit_batch(&takers, |_| 0).expect("it runs");
+        service.join().expect("it runs");
+        assert!(events.load(Ordering::Relaxed) > EVENTS_IN_FLIGHT);
+    }
+}
+
+/// What the front stage executed has to pass the match stage, however many events it has.
+#[test]
+fn a_mass_cancel_of_more_than_may_be_in_flight_does_not_wait_for_itself() {
+    let (mut state, mut events) = (State::default(), Events::new());
+    let orders = EVENTS_IN_FLIGHT as i64 + 10;
+    let orders = (0..orders).map(|at| {
+        let ids = (UserId(at % 4), OrderId(at));
+        let terms = (100 + at % 50, 1);
+        Command::Place(Place::limit(ids, SymbolId(1), Action::Ask, terms))
+    });
+    for command in market().into_iter().chain(orders) {
+        let result = apply(&mut state, &command, &mut events);
+        assert_eq!(result, ResultCode::Success);
+    }
+    let options = service::Options {
+        placement: Placement::inline(),
+        match_shards: 2,
+        ..service::Options::default()
+    };
+    let longest = Arc::new(AtomicUsize::new(0));
+    let seen = Arc::clone(&longest);
+    let mut service = Service::start(state, options, move |outcome| {
+        seen.fetch_max(outcome.events.len(), Ordering::Relaxed);
+    })
+    .expect("good options");
+    let all = Command::CancelAll {
+        uid: None,
+        symbol: None,
+    };
+    let commands = [vec![all.clone()], sweep(0), vec![all]].concat();
+    service.submit_batch(&commands, |_| 0).expect("it runs");
+    service.join().expect("it runs");
+    assert_eq!(longest.load(Ordering::Relaxed), EVENTS_IN_FLIGHT + 10);
 }
 
 #[test]

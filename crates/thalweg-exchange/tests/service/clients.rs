@@ -244,8 +244,11 @@ fn a_full_service_says_so_and_loses_nothing_that_it_accepted() {
             Err(error) => break error,
         }
     };
-    assert_eq!(error, ClientError::Full);
-    assert_eq!(error.to_string(), "the service is full");
+    assert_eq!(error, ClientError::Full { limit: 4 });
+    assert_eq!(
+        error.to_string(),
+        "the service is full: 4 commands wait in its queue, its limit"
+    );
     assert!(tickets.len() >= 4);
     let waiting = tickets.remove(0).wait_timeout(Duration::from_millis(1));
     tickets.insert(0, waiting.expect_err("nobody lets it go"));

@@ -12,6 +12,7 @@ mod recording;
 mod allocation;
 mod clients;
 mod endings;
+mod large;
 mod queries;
 mod restart;
 mod shards;

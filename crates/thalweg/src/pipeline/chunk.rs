@@ -74,6 +74,21 @@ impl<'c, T> Chunk<'c, T> {
         self.count
     }
 
+    /// The number of the first event. Events that are offered again have the numbers that they had.
+    pub fn first_sequence(&self) -> u64 {
+        self.reader.next_sequence()
+    }
+
+    /// Calls `look` for every event (of this shard), before any of them is worked on: to ask for
+    /// the memory that they will need, say.
+    #[inline(always)]
+    pub fn look(&mut self, mut look: impl FnMut(&T)) {
+        self.reader.visit_mut(self.count, |_, event| {
+            look(event);
+            true
+        });
+    }
+
     /// Calls `work` for every event (of this shard).
     #[inline(always)]
     pub fn for_each(self, mut work: impl FnMut(&mut T, Context)) -> Handled {

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
-use thalweg::pipeline::{Flow, Pipeline, Placement};
+use thalweg::pipeline::{Chunk, Flow, Pipeline, Placement};
 
 use super::ends;
 
@@ -110,5 +110,53 @@ fn a_shard_that_panics_is_named_and_nobody_hangs() {
         });
         assert_eq!(failure.stage, "check[1]");
         assert!(failure.message.contains("seeded"));
+    }
+}
+
+#[test]
+fn a_stage_looks_at_its_share_of_a_chunk_before_it_works_on_it() {
+    for placement in placements() {
+        let work = |shard| {
+            move |mut chunk: Chunk<'_, (usize, u64)>| {
+                let (first, mut looked) = (chunk.first_sequence(), 0);
+                chunk.look(|event| {
+                    assert_eq!((event.0 % SHARDS, event.1), (shard, 0));
+                    looked += 1;
+                });
+                let end = first + chunk.len() as u64;
+                chunk.for_each(|event, context| {
+                    assert!((first..end).contains(&context.sequence()));
+                    event.1 += 1;
+                    looked -= 1;
+                    assert!(looked >= 0);
+                })
+            }
+        };
+        let route = |event: &(usize, u64)| event.0;
+        let builder = Pipeline::builder(64, || (0, 0));
+        let builder = builder.sharded_chunks("work", SHARDS, route, work);
+        let total = Arc::new(AtomicU64::new(0));
+        let sum = Arc::clone(&total);
+        let mut pipeline = builder
+            .observe("sum", move |event, _| {
+                sum.fetch_add(event.1, SeqCst);
+            })
+            .after("work")
+            .placement(match placement {
+                placement if placement == Placement::threads(6) => Placement::threads(4),
+                placement => placement,
+            })
+            .build()
+            .unwrap();
+        ends(move || {
+            for at in 0..500 {
+                let count = at % 70;
+                let write = |at, event: &mut (usize, u64)| *event = (at * 5, 0);
+                pipeline.publish_batch(count, write).unwrap();
+            }
+            pipeline.join().unwrap()
+        });
+        let expected = (0..500_u64).map(|at| at % 70).sum::<u64>();
+        assert_eq!(total.load(SeqCst), expected);
     }
 }

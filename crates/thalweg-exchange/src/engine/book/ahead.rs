@@ -1,4 +1,4 @@
-//! Asking for the cache lines of an order's neighbourhood a few commands before it is needed.
+//! Asking for the cache lines of an order's neighbourhood some commands before they are needed.
 
 use thalweg::ring::prefetch;
 
@@ -13,37 +13,45 @@ impl Book {
         self.index.is_large()
     }
 
-    /// First: asks for the place in the index where an order's id is looked for.
+    /// Before all: asks for what every command reads of a book.
     #[inline]
-    pub(crate) fn ask_for_place(&self, uid: UserId, order_id: OrderId) {
-        prefetch(self.index.first_place(self.key(uid, order_id)));
+    pub(crate) fn ask_for_itself(&self) {
+        prefetch(&self.spec);
+        prefetch(&self.protection);
+        prefetch(&self.index);
+        prefetch(&self.owners);
+        self.ladder.ask_for_itself();
     }
 
-    /// Then: asks for the order, and for the level of the price that it will have.
+    /// First: asks for the place in the index where an order's id is looked for, and for the level
+    /// of the price that it will have. Gives the hash of the id.
     #[inline]
-    pub(crate) fn ask_for_order(&self, uid: UserId, order_id: OrderId, price: Option<i64>) {
-        let order = self.index.guess(self.key(uid, order_id));
-        let level = price.and_then(|price| self.ladder.window_level(price));
-        for slot in [order, level].into_iter().flatten() {
-            self.fetch(slot);
+    pub(crate) fn ask_for_place(&self, uid: UserId, order_id: OrderId, price: Option<i64>) -> u32 {
+        let hash = self.index.hash(self.key(uid, order_id));
+        prefetch(self.index.first_place(hash));
+        if let Some(price) = price {
+            self.ladder.ask_for_level(price);
         }
+        hash
     }
 
-    /// Last: asks for the orders that stand before and behind it, and for the newest one at that
-    /// price.
+    /// Then: asks for the order, and says where it seems to be.
     #[inline]
-    pub(crate) fn ask_for_neighbours(&self, uid: UserId, order_id: OrderId, price: Option<i64>) {
+    pub(crate) fn ask_for_order(&self, hash: u32) -> Option<u32> {
+        let slot = self.index.guess(hash)?;
+        self.fetch(slot);
+        Some(slot)
+    }
+
+    /// Last: asks for the orders that stand before and behind it, and for the newest one at the
+    /// price that it will have.
+    #[inline]
+    pub(crate) fn ask_for_neighbours(&self, slot: Option<u32>, price: Option<i64>) {
         let nodes = &self.ladder.nodes;
-        let order = self
-            .index
-            .guess(self.key(uid, order_id))
-            .and_then(|slot| nodes.get(slot));
-        if let Some(order) = order {
+        if let Some(order) = slot.and_then(|slot| nodes.get(slot)) {
             self.fetch(order.previous);
             self.fetch(order.next);
-            if let Some(level) = self.ladder.window_level(order.price) {
-                self.fetch(level);
-            }
+            self.ladder.ask_for_level(order.price);
         }
         if let Some(level) = price.and_then(|price| self.ladder.window_level(price)) {
             self.fetch(nodes[level].previous);

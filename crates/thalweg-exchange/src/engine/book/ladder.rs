@@ -21,6 +21,7 @@
 //!
 //! When and how the window moves: `window.rs`.
 
+mod ahead;
 mod best;
 mod far;
 mod spot;

@@ -53,10 +53,16 @@ impl Occupancy {
         self.ticks.len() as u64
     }
 
+    /// What is kept of a tick; of none outside the window.
+    #[inline]
+    pub(super) fn tick(&self, tick: u64) -> Option<&u8> {
+        self.ticks.get(usize::try_from(tick).ok()?)
+    }
+
     /// Whether there are orders at a tick; at none outside the window.
     #[inline]
     pub(super) fn has(&self, tick: u64) -> bool {
-        self.ticks.get(tick as usize).is_some_and(|&tick| tick != 0)
+        self.tick(tick).is_some_and(|&tick| tick != 0)
     }
 
     pub(super) fn count(&self) -> u32 {

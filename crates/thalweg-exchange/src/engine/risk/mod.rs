@@ -111,7 +111,6 @@ use self::user::Users;
 pub use self::user::{User, UserStatus};
 use crate::command::{Command, Place, UserLimits};
 use crate::event::UserHint;
-use crate::ids::UserId;
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
@@ -305,15 +304,22 @@ impl Risk {
         Ok(ResultCode::Success)
     }
 
-    /// True where users are too many for the nearer caches, so that asking ahead pays.
+    /// True where users or symbols are too many for the nearer caches, so that asking ahead pays.
     pub(crate) const fn is_large(&self) -> bool {
-        self.users.is_large()
+        self.users.is_large() || self.symbols.are_many()
     }
 
-    /// Asks for what a command of this user will need soon. Changes nothing.
+    /// Asks for what a command will need soon. Changes nothing.
     #[inline]
-    pub(crate) fn fetch(&self, uid: UserId) {
-        self.users.fetch(uid);
+    pub(crate) fn fetch(&self, command: &Command) {
+        if let Some(uid) = command.uid() {
+            self.users.fetch(uid);
+        }
+        if let Some(symbol) = command.symbol()
+            && self.symbols.are_many()
+        {
+            self.symbols.fetch(symbol);
+        }
     }
 
     /// True where the command must see everything before it settled, even to be accepted: all that

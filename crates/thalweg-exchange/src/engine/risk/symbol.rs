@@ -2,6 +2,8 @@
 
 mod memory;
 
+use thalweg::ring::prefetch;
+
 use super::calm::Calm;
 use super::gate::Gate;
 use super::ledger::Ledger;
@@ -157,6 +159,24 @@ impl Symbols {
     #[inline(always)]
     pub(super) fn near_ref(&self, id: SymbolId) -> Option<&Symbol> {
         self.symbols.get(self.index.near(id)? as usize)
+    }
+
+    /// Whether what is read of a symbol is far away most of the time.
+    #[inline]
+    pub(super) const fn are_many(&self) -> bool {
+        self.index.are_many()
+    }
+
+    /// Asks for what usual orders read of a symbol.
+    #[inline]
+    pub(super) fn fetch(&self, id: SymbolId) {
+        if let Some(symbol) = self.near_ref(id) {
+            prefetch(&symbol.calm);
+            prefetch(&symbol.scales);
+            prefetch(&symbol.gate);
+            prefetch(&symbol.drains);
+            prefetch(&symbol.spec);
+        }
     }
 
     /// Adds a symbol, unless its id is known.
