@@ -9,6 +9,7 @@ mod cores;
 mod engine;
 mod flow;
 mod goals;
+mod large;
 mod mixes;
 mod paced;
 mod peers;
@@ -24,7 +25,6 @@ use flow::Flow;
 use mixes::Resting;
 use peers::Other;
 use service_time::Body;
-use tails::{Room, Tail};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "exchange",
@@ -53,6 +53,7 @@ fn repetitions(case: &str) -> [usize; 2] {
         "one_level_1m",
         "hostile_ids",
         "tails/",
+        "service-1m/",
         "peers/",
     ];
     if large.iter().any(|large| case.contains(large)) {
@@ -232,47 +233,6 @@ impl Session<'_> {
         }
     }
 
-    /// The slowest commands of runs that are meant to have some.
-    fn tails(&mut self) {
-        const MILLION: usize = 1_000_000;
-        let orders = self.count([2 * MILLION, MILLION / 4]);
-        let resting = orders / 2;
-        let one = Some(thalweg_exchange::UserId(1));
-        type Load = Box<dyn FnOnce() -> Tail>;
-        let cases: [(&str, &str, Load); 5] = [
-            (
-                "tails/growing",
-                "2,000,000 orders come to rest on 500 levels a side",
-                Box::new(move || Tail::growing(orders, 500)),
-            ),
-            (
-                "tails/growing_far",
-                "the same on 100,000 levels a side",
-                Box::new(move || Tail::growing(orders, 100_000)),
-            ),
-            (
-                "tails/window",
-                "bids on 4,000 levels, then on 4,000 far above them, and so on",
-                Box::new(|| Tail::rising(20)),
-            ),
-            (
-                "tails/cancel_all",
-                "1,000,000 orders of all users cancelled by one command",
-                Box::new(move || Tail::cancelling(resting, None)),
-            ),
-            (
-                "tails/cancel_all_of_one",
-                "the first time that somebody asks for one of 1,000 users' orders among 1,000,000",
-                Box::new(move || Tail::cancelling(resting, one)),
-            ),
-        ];
-        for (case, heading, load) in cases {
-            let subjects: Boxed<Tail> = vec![Box::new(Room::New), Box::new(Room::ForAll)];
-            let metrics = |_: &Tail| tails::METRICS;
-            self.case((case, heading), metrics, &subjects, || Ok(load()));
-        }
-    }
-
     fn second_core(&mut self) {
         let commands = self.count(COMMANDS);
         for bytes in [false, true] {
@@ -380,6 +340,7 @@ fn run(settings: &Settings) -> Report {
     };
     session.cores();
     session.tails();
+    session.large();
     session.peers();
     session.second_core();
     session.open();

@@ -2,6 +2,7 @@
 
 use super::cores::{self, PLAIN, STAGES, TWO_THREADS};
 use super::engine::{PER_COMMAND, PER_TRADE, Part, RULES};
+use super::large;
 use super::mixes::IDS;
 use super::peers::Other;
 use super::service_time::{self, Body};
@@ -27,6 +28,7 @@ pub(super) fn targets(trials: &[Trial]) -> Vec<Target> {
     let mut targets = core(trials);
     targets.extend(ids(trials));
     targets.extend(service(trials));
+    targets.extend(large(trials));
     targets.extend(against_peers(trials));
     targets.extend(second_core(trials));
     targets.extend(latency(trials));
@@ -103,6 +105,20 @@ fn service(trials: &[Trial]) -> Vec<Target> {
         Target::new(what, Limit::AtMost(500.0), net(), ns),
         Target::new(own, Limit::Shown, clock, ns),
     ]
+}
+
+/// The same service over itself on a small book.
+fn large(trials: &[Trial]) -> Vec<Target> {
+    let of = |name: &str| figure(trials, name, large::INLINE, 0);
+    let ran = large::CASES
+        .into_iter()
+        .filter(|(name, ..)| case(trials, name).is_some());
+    let target = |(name, most, _): (&str, f64, &str)| {
+        let over = of(large::PLAIN).and_then(|plain| Some(of(name)? / plain));
+        let what = format!("{name}: {} over {}", large::INLINE, large::PLAIN);
+        Target::new(what, Limit::AtMost(most), over, crate::report::times)
+    };
+    ran.map(target).collect()
 }
 
 fn against_peers(trials: &[Trial]) -> Vec<Target> {

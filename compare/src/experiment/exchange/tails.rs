@@ -8,7 +8,7 @@
 
 use std::hint::black_box;
 
-use counts::venue::{RESERVE, behind, place, setup};
+use counts::venue::{RESERVE, SYMBOL, behind, place, setup};
 use thalweg_exchange::matching::Matching;
 use thalweg_exchange::{
     Action, Command, Events, OrderId, ResultCode, Rules, State, SymbolType, UserId, apply,
@@ -18,6 +18,7 @@ use thalweg_measure::clock::Clock;
 use thalweg_measure::random::SplitMix;
 
 use super::mixes::Resting;
+use super::{Boxed, Session};
 use crate::experiment::progress_note;
 use crate::runner::{Metric, Run, Subject};
 
@@ -77,6 +78,44 @@ impl Tail {
         }
     }
 
+    /// An auction begins in a book of so many orders, collects some and ends. Its levels fill the
+    /// window.
+    pub(super) fn auction(orders: usize) -> Self {
+        let Self {
+            mut before,
+            commands,
+            ..
+        } = Self::growing(orders, 2_000);
+        before.extend(commands);
+        let symbol = SYMBOL;
+        let mut commands = vec![Command::StartAuction { symbol }];
+        let bids = (0..1_000).map(|at| {
+            let terms = (behind(Action::Bid, 1 + at % 100), 1);
+            Command::Place(place(OrderId(i64::MAX - at), UserId(1), Action::Bid, terms))
+        });
+        commands.extend(bids.clone().take(500));
+        commands.push(Command::Uncross {
+            symbol,
+            reference: None,
+        });
+        commands.extend(bids.skip(500));
+        Self {
+            before,
+            commands,
+            orders,
+        }
+    }
+
+    /// Users who come one by one.
+    pub(super) fn users(users: usize) -> Self {
+        let user = |uid| Command::AddUser { uid: UserId(uid) };
+        Self {
+            before: Vec::new(),
+            commands: (0..users as i64).map(user).collect(),
+            orders: 0,
+        }
+    }
+
     /// One command after so many orders.
     pub(super) fn cancelling(orders: usize, uid: Option<UserId>) -> Self {
         let Self {
@@ -97,6 +136,59 @@ impl Tail {
             before,
             commands: vec![all.clone(), again, all],
             orders,
+        }
+    }
+}
+
+impl Session<'_> {
+    /// The slowest commands of runs that are meant to have some.
+    pub(super) fn tails(&mut self) {
+        const MILLION: usize = 1_000_000;
+        let orders = self.count([2 * MILLION, MILLION / 4]);
+        let resting = orders / 2;
+        let one = Some(thalweg_exchange::UserId(1));
+        type Load = Box<dyn FnOnce() -> Tail>;
+        let cases: [(&str, &str, Load); 7] = [
+            (
+                "tails/growing",
+                "2,000,000 orders come to rest on 500 levels a side",
+                Box::new(move || Tail::growing(orders, 500)),
+            ),
+            (
+                "tails/growing_far",
+                "the same on 100,000 levels a side",
+                Box::new(move || Tail::growing(orders, 100_000)),
+            ),
+            (
+                "tails/window",
+                "bids on 4,000 levels, then on 4,000 far above them, and so on",
+                Box::new(|| Tail::rising(20)),
+            ),
+            (
+                "tails/auction",
+                "an auction in a book of 1,000,000 orders on 2,000 levels a side",
+                Box::new(move || Tail::auction(resting)),
+            ),
+            (
+                "tails/users",
+                "1,000,000 users come one by one",
+                Box::new(move || Tail::users(resting)),
+            ),
+            (
+                "tails/cancel_all",
+                "1,000,000 orders of all users cancelled by one command",
+                Box::new(move || Tail::cancelling(resting, None)),
+            ),
+            (
+                "tails/cancel_all_of_one",
+                "the first time that somebody asks for one of 1,000 users' orders among 1,000,000",
+                Box::new(move || Tail::cancelling(resting, one)),
+            ),
+        ];
+        for (case, heading, load) in cases {
+            let subjects: Boxed<Tail> = vec![Box::new(Room::New), Box::new(Room::ForAll)];
+            let metrics = |_: &Tail| METRICS;
+            self.case((case, heading), metrics, &subjects, || Ok(load()));
         }
     }
 }
@@ -187,6 +279,8 @@ mod tests {
         let tails = [
             Tail::growing(3_000, 500),
             Tail::rising(2),
+            Tail::auction(3_000),
+            Tail::users(3_000),
             Tail::cancelling(3_000, None),
             Tail::cancelling(3_000, one),
         ];

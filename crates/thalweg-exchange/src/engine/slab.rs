@@ -4,8 +4,9 @@ use std::ops;
 
 /// A list of so many entries may be copied when it grows: nobody notices.
 const SHORT: usize = 1024;
-/// Entries for which a longer list has addresses at once.
+/// Entries for which a longer list has addresses at once, if they take no more than so many bytes.
 const AHEAD: usize = if cfg!(unix) { 1 << 24 } else { 1 << 16 };
+const AHEAD_BYTES: usize = AHEAD * 64;
 
 /// Makes room for `more` entries, so that a list that may become long is not copied while it does.
 ///
@@ -16,7 +17,7 @@ const AHEAD: usize = if cfg!(unix) { 1 << 24 } else { 1 << 16 };
 #[inline(never)]
 pub(crate) fn make_room<T>(list: &mut Vec<T>, more: usize) {
     let wanted = list.len() + more;
-    let mut ahead = AHEAD;
+    let mut ahead = AHEAD.min(AHEAD_BYTES / size_of::<T>().max(1));
     while wanted > list.capacity().max(SHORT) && ahead >= 2 * wanted {
         if list.try_reserve_exact(ahead - list.len()).is_ok() {
             return;
@@ -53,6 +54,9 @@ impl<T> Slab<T> {
             .ok()
             .filter(|&slot| slot != u32::MAX)
             .expect("memory for 2^32 - 1 entries runs out before their numbers do");
+        if self.entries.len() == self.entries.capacity() {
+            make_room(&mut self.entries, 1);
+        }
         self.entries.push(value);
         slot
     }
@@ -95,5 +99,35 @@ impl<T> ops::IndexMut<u32> for Slab<T> {
     #[inline]
     fn index_mut(&mut self, slot: u32) -> &mut T {
         &mut self.entries[slot as usize]
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_long_list_is_not_copied_while_it_grows() {
+        let mut slab = Slab::<[u64; 8]>::default();
+        let (mut growths, mut room) = (0, 0);
+        for at in 0..20 * SHORT as u64 {
+            let slot = slab.insert([at; 8]);
+            // While it is short, nobody notices.
+            if slot as usize > SHORT && slab.entries.capacity() != room {
+                growths += 1;
+            }
+            room = slab.entries.capacity();
+        }
+        assert_eq!(growths, 0, "it has addresses at once");
+        (0..10 * SHORT as u32).for_each(|slot| slab.free(slot));
+        let slots: Vec<u32> = (0..10).map(|_| slab.insert([0; 8])).collect();
+        assert!(
+            slots
+                .iter()
+                .rev()
+                .copied()
+                .eq(10 * SHORT as u32 - 10..10 * SHORT as u32)
+        );
+        assert_eq!(slab[5 * SHORT as u32][0], 5 * SHORT as u64);
     }
 }

@@ -125,8 +125,8 @@ impl Book {
         }
         let mut owners = Box::<Owners>::default();
         for side in [Action::Ask, Action::Bid] {
-            let queue = self.ladder.slots(side);
-            queue.for_each(|slot| owners.note_queued(slot, self.ladder.nodes[slot].uid));
+            self.ladder
+                .visit_queues(side, |slot, order| owners.note_queued(slot, order.uid));
         }
         self.ladder.owners = Some(owners);
     }
@@ -146,9 +146,22 @@ impl Book {
             let orders = slots.map(|slot| self.ladder.nodes[slot].resting());
             return orders.map(|order| self.completed(order)).collect();
         }
-        let sides = [Action::Ask, Action::Bid].into_iter();
-        let orders = sides.flat_map(|side| self.orders(side));
-        orders.filter(|order| order.uid == uid).collect()
+        let mut orders = Vec::new();
+        for side in [Action::Ask, Action::Bid] {
+            self.ladder.visit_queues(side, |_, order| {
+                if order.uid == uid.0 {
+                    orders.push(self.completed(order.resting()));
+                }
+            });
+        }
+        // Of each level they came in order of time, and a stable sort leaves that.
+        orders.sort_by_key(|order| {
+            (
+                order.action,
+                order.price ^ super::ladder::mask(order.action),
+            )
+        });
+        orders
     }
 
     /// The slots of an owner's resting orders: asks, then bids, each best price first, then in

@@ -1,5 +1,8 @@
 //! The levels and orders of a side, as seen from outside.
 
+use thalweg::ring::prefetch;
+
+use super::super::node::Node;
 use super::super::{Level, RestingOrder};
 use super::{Ladder, NO_KEY};
 use crate::command::Action;
@@ -47,6 +50,36 @@ impl Ladder {
                 (next != level).then_some(next)
             })
         })
+    }
+
+    /// Visits all orders of a side, with their slots: of each level in order of time, but of many
+    /// levels in turn, so that the memory of their next orders comes together. One queue after the
+    /// other, each order is waited for: of 1,000,000 on 500 levels, 150 ns each.
+    pub(in crate::engine::book) fn visit_queues(
+        &self,
+        side: Action,
+        mut visit: impl FnMut(u32, &Node),
+    ) {
+        const TOGETHER: usize = 32;
+        let mut levels = self.level_slots(side);
+        let mut queues: Vec<(u32, u32)> = Vec::with_capacity(TOGETHER);
+        loop {
+            let new = levels.by_ref().take(TOGETHER - queues.len());
+            queues.extend(new.map(|level| (self.nodes[level].next, level)));
+            if queues.is_empty() {
+                return;
+            }
+            queues.retain_mut(|(slot, level)| {
+                let order = &self.nodes[*slot];
+                visit(*slot, order);
+                *slot = order.next;
+                let is_left = *slot != *level;
+                if is_left {
+                    prefetch(&self.nodes[*slot]);
+                }
+                is_left
+            });
+        }
     }
 
     pub(in crate::engine::book) fn orders(
