@@ -2,8 +2,8 @@
 //!
 //! Prices, sizes and amounts are signed 64-bit integers: a price is in quote units of the symbol
 //! (of a pair, times its quote scale it is money; of futures, it is money), a size is in lots, an
-//! amount is in the smallest unit of its currency. Any value may be sent; what makes no sense is
-//! refused with a [`ResultCode`](crate::ResultCode).
+//! amount is in the smallest unit of its currency. Any value may be sent; an invalid one is refused
+//! with a [`ResultCode`](crate::ResultCode).
 
 mod order;
 mod spec;
@@ -45,7 +45,7 @@ pub enum Command {
         /// The order.
         order_id: OrderId,
     },
-    /// Gives an order another price; it matches as a taker and loses its place in time.
+    /// Changes an order's price; it matches as a taker and loses its time priority.
     Move {
         /// Its owner.
         uid: UserId,
@@ -56,22 +56,22 @@ pub enum Command {
         /// The new limit price.
         price: i64,
     },
-    /// Gives an order another size, price, or both, at once or not at all: what FIX calls
-    /// cancel/replace. Shared, since it is large and rare.
+    /// Changes an order's size, price, or both, atomically (FIX cancel/replace). Shared, since it
+    /// is large and rare.
     ///
-    /// A smaller size at the same price keeps the order's place in time. A larger size or another
-    /// price loses it, and a price at which others wait trades as in [`Move`](Self::Move). What is
-    /// filled stays filled: at a size of that or less, the order is cancelled.
+    /// A smaller size at the same price keeps the order's time priority. A larger size or another
+    /// price loses it, and a price that crosses the book trades as in [`Move`](Self::Move). The new
+    /// size includes what is already filled: at that or less, the order is cancelled.
     ///
     /// Money for further lots is held before anything else happens, at the reserve price, so a
-    /// BID's price stays at or below that. An order that is not as the command says (its side, its
-    /// size before, of a pair's BID its reserve price) is left alone
+    /// BID's price stays at or below that. An order that does not match the command (its side, its
+    /// size before, of a pair's BID its reserve price) is left unchanged
     /// ([`MatchingAmendMismatch`](crate::ResultCode::MatchingAmendMismatch)), as is a post-only
-    /// order that would take. An iceberg order shows as many lots as before at a time; an order
-    /// keeps the time till which it is good. A stop order that waits is not found. Futures must be
-    /// covered ([`Rules::cover_futures`](crate::Rules::cover_futures)).
+    /// order that would take. An iceberg order keeps its display size, and any order its good-till
+    /// time. A stop order that waits is not found. Futures must be covered
+    /// ([`Rules::cover_futures`](crate::Rules::cover_futures)).
     Amend(Arc<Amend>),
-    /// Takes lots off an order; it keeps its place in time.
+    /// Reduces an order by some lots; it keeps its time priority.
     Reduce {
         /// Its owner.
         uid: UserId,
@@ -100,9 +100,8 @@ pub enum Command {
         /// Which total it is booked against.
         kind: AdjustmentKind,
     },
-    /// Pays fees that were collected in a currency out to a user's balance. At most what was
-    /// collected and not paid out yet, or it is refused with
-    /// [`FeesNsf`](crate::ResultCode::FeesNsf).
+    /// Pays collected fees of a currency out to a user's balance. More than what was collected and
+    /// not yet paid out is refused with [`FeesNsf`](crate::ResultCode::FeesNsf).
     PayFees {
         /// To whom.
         uid: UserId,
@@ -110,15 +109,15 @@ pub enum Command {
         currency: CurrencyId,
         /// How much; above zero.
         amount: i64,
-        /// As that of a [`Balance`](Self::Balance), and of one series with those.
+        /// As in [`Balance`](Self::Balance); both commands share one series of ids.
         transaction_id: i64,
     },
-    /// Limits what a user may have and send from now on, or everybody who has no limits of his own.
-    /// What rests already stays.
+    /// Sets the limits of a user, or the default limits of all users without their own. Orders that
+    /// already rest stay.
     SetLimits {
-        /// Whose limits; `None` for those of everybody.
+        /// Whose limits; `None` for the default ones.
         uid: Option<UserId>,
-        /// The limits; `None` to take them away: then those of everybody hold again.
+        /// The limits; `None` to remove them, so that the default ones apply again.
         limits: Option<UserLimits>,
     },
     /// Suspends a user who has no money and no position.
@@ -138,29 +137,28 @@ pub enum Command {
     /// Cancels all orders of a user (or of all), in a symbol (or in all), in ascending order of
     /// symbol; in a book asks, then bids, each as [`Book::orders`](crate::book::Book::orders) gives
     /// them, then stop orders that wait. Each is told by an
-    /// [`Event::Removed`](crate::Event::Removed). Who has no orders, known or not (a suspended user
-    /// without a record may have some), has nothing to cancel: that succeeds. An unknown symbol is
-    /// refused like a cancel there.
+    /// [`Event::Removed`](crate::Event::Removed). It succeeds for a user without orders, known or
+    /// not (a suspended user without a record may have some). An unknown symbol is refused as in
+    /// [`Cancel`](Self::Cancel).
     ///
-    /// Cost: of one user, a look at each of the user's orders and at each book, whoever else has
-    /// how many; the first such command visits all orders, and those that rest cost a little more
-    /// from then on. Of everybody, visits every order of the books that it concerns.
+    /// Cost: for one user, a visit to each of the user's orders and to each book, however many
+    /// orders others have; the first such command visits all orders, and from then on an order that
+    /// rests costs a little more. For all users, a visit to every order of the books concerned.
     CancelAll {
-        /// Whose orders; `None` for everybody's, also of suspended users.
+        /// Whose orders; `None` for those of all users, suspended ones included.
         uid: Option<UserId>,
         /// Where, halted or not; `None` for everywhere.
         symbol: Option<SymbolId>,
     },
-    /// A user's session is gone: cancels the orders of the user that
-    /// [ask for that](crate::OrderFlags::with_cancel_on_disconnect), in all symbols, in the order
-    /// in which [`CancelAll`](Self::CancelAll) would, at the same cost. Who has none, known or not,
-    /// has nothing to cancel: that succeeds. Which sessions a user has, and when one is gone, is
-    /// for those to know who run the gateway.
+    /// Reports that a user's session has ended: cancels those of the user's orders that [ask for
+    /// that](crate::OrderFlags::with_cancel_on_disconnect), in all symbols, in the order in which
+    /// [`CancelAll`](Self::CancelAll) would, at the same cost. It succeeds for a user without such
+    /// orders, known or not. The gateway knows which sessions a user has and when one has ended.
     Disconnect {
         /// Whose.
         uid: UserId,
     },
-    /// What time it is, in a unit of the caller's choice: cancels the orders whose
+    /// Sets the clock, in a unit of the caller's choice: cancels the orders whose
     /// [`good_till`](ConditionalOrder::good_till) has come. A time below the last one is refused.
     Clock {
         /// The time.
@@ -169,7 +167,7 @@ pub enum Command {
     /// New and moved orders must be priced from `low` to `high`, both included, from now on: others
     /// are refused with [`RiskPriceOutsideBand`](crate::ResultCode::RiskPriceOutsideBand) before
     /// anything is held. Budget orders have no limit price: by the default rules they take at no
-    /// price worse than the band. Orders that rest or wait stay. Replaces the band before.
+    /// price worse than the band. Orders that rest or wait stay. Replaces the previous band.
     ///
     /// By the default rules ([`Rules::cover_futures`](crate::Rules::cover_futures)), futures take
     /// no orders without a band, the band is from 1 to
@@ -180,11 +178,11 @@ pub enum Command {
         symbol: SymbolId,
         /// The lowest price; `i64::MIN` for none.
         low: i64,
-        /// The highest price; `i64::MAX` for none. A band without a price is refused.
+        /// The highest price; `i64::MAX` for none. An empty band is refused.
         high: i64,
     },
-    /// How many ticks from the best opposite price a market order takes in a symbol, from now on.
-    /// A symbol that was added has no such bound. Negative ticks are refused
+    /// Sets how many ticks from the best opposite price a market order may take in a symbol. A
+    /// newly added symbol has no such bound. Negative ticks are refused
     /// ([`SymbolInvalidSpec`](crate::ResultCode::SymbolInvalidSpec)).
     SetMarketProtection {
         /// Where.
@@ -194,32 +192,32 @@ pub enum Command {
     },
     /// Halts a symbol: new and moved orders are refused with
     /// [`SymbolHalted`](crate::ResultCode::SymbolHalted), so nothing trades. Orders that rest or
-    /// wait stay; cancels and reductions go on, and time goes on. A symbol that is halted already
-    /// is refused.
+    /// wait stay; cancels, reductions and expiry still work. A symbol that is already halted is
+    /// refused.
     Halt {
         /// Which.
         symbol: SymbolId,
     },
-    /// Ends a halt; its price band, if it has one, holds as before. A symbol that is not halted is
-    /// refused.
+    /// Ends a halt; the symbol's price band, if any, applies as before. A symbol that is not halted
+    /// is refused.
     Unhalt {
         /// Which.
         symbol: SymbolId,
     },
-    /// Starts a call auction in a symbol, for the opening or after a halt, which it ends: from now
-    /// on new, moved and amended orders rest and do not trade, at whatever prices. Orders that
-    /// cannot rest, or must not take, are refused with
-    /// [`SymbolInAuction`](crate::ResultCode::SymbolInAuction); stop orders wait.
-    /// [`Book::indicative`](crate::book::Book::indicative) tells what it would come to.
+    /// Starts a call auction in a symbol, for the opening or to end a halt: from now on new, moved
+    /// and amended orders rest and do not trade, at whatever prices. Orders that cannot rest, or
+    /// must not take, are refused with [`SymbolInAuction`](crate::ResultCode::SymbolInAuction);
+    /// stop orders wait. [`Book::indicative`](crate::book::Book::indicative) gives its indicative
+    /// price.
     ///
     /// Needs rules under which sizes are above zero, and futures are covered.
     StartAuction {
         /// Which.
         symbol: SymbolId,
     },
-    /// Ends a call auction: all orders that can trade do, by price and time, at the one price at
-    /// which most lots trade; of those, the fewest are left over; of those, the nearest to the
-    /// reference. Then the symbol trades as ever, and stop orders are triggered.
+    /// Ends a call auction: orders trade by price and time, all at one price: the one with the
+    /// largest volume, among those the one with the smallest surplus, among those the one nearest
+    /// to the reference. Continuous trading resumes, and stop orders are triggered.
     ///
     /// Buyers get back what they held above the price. Both sides pay the taker fee: neither waited
     /// for the other. Orders outside the price band are removed first. Self-trade prevention does
@@ -227,8 +225,8 @@ pub enum Command {
     Uncross {
         /// Where.
         symbol: SymbolId,
-        /// The reference price, above zero; else that of the last trade, or else the middle of the
-        /// prices that are as good.
+        /// The reference price, above zero; `None` for that of the last trade or, without one, the
+        /// middle of the equally good prices.
         reference: Option<i64>,
     },
     /// Removes a symbol: cancels its orders as [`CancelAll`](Self::CancelAll) does, and forgets the
@@ -259,8 +257,7 @@ impl Command {
         }
     }
 
-    /// The symbol in whose book the command's one order is, or would be; none for commands about
-    /// no single order.
+    /// The symbol of the command's order; none for commands that do not concern a single order.
     #[must_use]
     pub fn symbol(&self) -> Option<SymbolId> {
         match self {
@@ -275,7 +272,7 @@ impl Command {
     }
 
     /// The user who sent the command or whom it concerns; none for batches, `Nop`, `Reset`, and
-    /// commands of those who run the market.
+    /// commands of the market's operator.
     #[must_use]
     pub fn uid(&self) -> Option<UserId> {
         match self {

@@ -1,14 +1,13 @@
-//! A running hash over all commands and all that came of them: two replicas, or two placements,
-//! that began with the same state have done the same if their digests after the same command are
-//! the same.
+//! A running hash over all commands and their outcomes. Two replicas, or two placements, that start
+//! from the same state have done the same if their digests after the same command are equal.
 //!
-//! Every field of a command is in it, whether or not the command was refused: a deposit, a resting
-//! order or a symbol's terms make no event. So are its result, its events and how futures books
-//! stand. They are folded in by multiplications of 64 by 64 bits whose halves are combined, as in
-//! wyhash (Wang Yi, public domain): the fields of a command one after another, those of an event
-//! side by side, both apart from what was before, so that only one multiplication a command and one
-//! an event wait for it. No key, no clock, no order of memory: the same value on every machine and
-//! for any number of threads. Hints about users are no part of it.
+//! It covers every field of a command, refused or not (a deposit, a resting order or a symbol's
+//! terms produce no event), its result, its events, and the best prices of futures books. They are
+//! folded in by multiplications of 64 by 64 bits whose halves are combined, as in wyhash (Wang Yi,
+//! public domain): the fields of a command one after another, those of an event side by side, both
+//! apart from what was before, so that only one multiplication a command and one an event wait for
+//! it. No key, no clock, no order of memory: the same value on every machine and for any number of
+//! threads.
 //!
 //! It finds faults, not forgeries. Whoever can choose a single field of a command, even of one that
 //! is refused, can calculate it so that the digest is that of another history; no other start
@@ -67,7 +66,7 @@ pub struct Digest {
 }
 
 impl Digest {
-    /// Of nothing yet.
+    /// The digest of no command.
     #[must_use]
     pub const fn new() -> Self {
         Self {
@@ -76,7 +75,8 @@ impl Digest {
         }
     }
 
-    /// The digest of so many outcomes, to go on with: both are what it [said](Self::value) then.
+    /// A digest to continue from an earlier one, given its [value](Self::value) and its number of
+    /// outcomes.
     ///
     /// ```
     /// use thalweg_exchange::digest::Digest;
@@ -91,7 +91,7 @@ impl Digest {
         Self { value, outcomes }
     }
 
-    /// Adds one command and what came of it.
+    /// Adds one command and its outcome.
     #[inline]
     pub fn fold(&mut self, command: &Command, result: ResultCode, events: &Events) {
         let mut value = chain(self.value, of_command(command, result));
@@ -114,7 +114,7 @@ impl Digest {
         self.value
     }
 
-    /// How many outcomes are in it.
+    /// The number of outcomes added so far.
     #[must_use]
     pub const fn outcomes(&self) -> u64 {
         self.outcomes

@@ -1,4 +1,4 @@
-//! What a command made happen in a book, and the buffer that collects it.
+//! What a command caused in a book, and the buffer that collects it.
 
 mod made;
 mod reason;
@@ -60,17 +60,17 @@ pub enum Event {
         maker_filled: i64,
         /// Lots that are left of it, hidden ones included.
         maker_left: i64,
-        /// True where the maker is filled and gone. An iceberg order of which hidden lots are left
-        /// is not; a `Refilled` tells that they are shown.
+        /// True if the maker is filled and gone. An iceberg order with hidden lots left is not; a
+        /// `Refilled` event follows when they are shown.
         maker_completed: bool,
-        /// True on the trade that finishes the taker.
+        /// True for the trade that fills the taker completely.
         taker_completed: bool,
         /// Hold price of the buying order.
         bidder_hold_price: i64,
         /// The taker's side: settlement needs it for a moved order.
         taker_action: Action,
     },
-    /// A part of a new order that neither matched nor rests. Comes before the trades.
+    /// Lots of a new order that neither traded nor rest. Comes before the trades.
     Reject {
         /// The order.
         order: OrderId,
@@ -104,9 +104,9 @@ pub enum Event {
         /// The order's side.
         action: Action,
     },
-    /// An order, of any user and in any symbol, that the command took out of its book, or a stop
-    /// order that it took out before it was one of the book: says all that there is to know. An
-    /// order that was moved and met its owner's is removed last, at its new price.
+    /// An order of any user and symbol that the command removed from its book, or a stop order that
+    /// it removed while it waited; with all its details. A moved order that met one of its owner's
+    /// is removed last, at its new price.
     Removed {
         /// Where.
         symbol: SymbolId,
@@ -118,11 +118,10 @@ pub enum Event {
         action: Action,
         /// Its price.
         price: i64,
-        /// Lots that left it, hidden ones included: all that it had, but where it is
-        /// [`Removal::Reduced`] or [`Removal::Decremented`].
-        size: i64,
-        /// Lots that are left: none, but where it is [`Removal::Reduced`] or
+        /// Lots removed, hidden ones included: all it had, except for [`Removal::Reduced`] and
         /// [`Removal::Decremented`].
+        size: i64,
+        /// Lots that are left: none, except for [`Removal::Reduced`] and [`Removal::Decremented`].
         left: i64,
         /// Lots of it that are filled.
         filled: i64,
@@ -170,10 +169,10 @@ pub enum Event {
         /// Its reserve price.
         bidder_hold_price: i64,
     },
-    /// Of an iceberg order, so many lots more are shown now, at the end of the queue: those shown
-    /// were filled, or it was moved; or any order was amended to more lots. Of one that was moved
-    /// or amended, those shown before, less what it took, and these are shown; of one that comes to
-    /// rest it is not told, but what is left of it, up to its display, is shown.
+    /// More lots of an order are shown now, at the end of the queue: the shown lots of an iceberg
+    /// order were filled, or it was moved, or an order was amended to more lots. After a move or an
+    /// amendment, the order shows what it showed before, less what it took, plus these. A new
+    /// iceberg order has no such event: what is left of it, up to its display, is shown.
     Refilled {
         /// The order.
         order: OrderId,
@@ -186,8 +185,8 @@ pub enum Event {
 
 const _: () = assert!(size_of::<Event>() == 64, "a cache line");
 
-/// How the book of a futures symbol stands after a command that succeeded: what settlement, which
-/// knows no books, needs beyond the events.
+/// The best prices of a futures book after a successful command: settlement does not know books and
+/// needs them beside the events.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Standing {
     /// The best price of a resting sell order.
@@ -196,7 +195,7 @@ pub struct Standing {
     pub bid: Option<i64>,
 }
 
-/// How an order stood before a command gave it another price. A move has no event of its own.
+/// An order before a command changed its price. A move has no event of its own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Moved {
     /// Its side.
@@ -219,7 +218,7 @@ pub(crate) struct Reduced {
     pub(crate) completed: bool,
 }
 
-/// The events of one command, in order; a buffer to be used again and again.
+/// The events of one command, in order; a reusable buffer.
 ///
 /// Keeps its memory: after the largest command so far, nothing is allocated.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -271,7 +270,7 @@ impl Events {
         self.standings.clear();
     }
 
-    /// How the command's order stood before it was moved; only after a move that succeeded.
+    /// The command's order before it was moved; only after a successful move.
     #[must_use]
     pub const fn moved(&self) -> Option<&Moved> {
         self.moved.as_ref()
@@ -281,7 +280,7 @@ impl Events {
         self.moved = Some(moved);
     }
 
-    /// How the book stands; only after an order's command in a futures symbol that succeeded.
+    /// The book's best prices; only after a successful order command in a futures symbol.
     #[must_use]
     pub const fn standing(&self) -> Option<&Standing> {
         self.standing.as_ref()
@@ -291,8 +290,8 @@ impl Events {
         self.standing = Some(standing);
     }
 
-    /// How the books stand of those futures symbols from which a command that concerns no single
-    /// order removed something.
+    /// The best prices of the futures books from which a command that does not concern a single
+    /// order removed orders.
     #[must_use]
     pub fn standings(&self) -> &[(SymbolId, Standing)] {
         &self.standings

@@ -1,22 +1,22 @@
 //! Execution reports: what a venue tells users of their own orders.
 //!
-//! [`Event`](crate::Event)s are the engine's own record of a command: settlement needs all of it.
-//! A report is for one user. It names his order, and says what happened to it and how much of it is
-//! filled and left then. Of a trade, each side has a report; both have the same [`TradeId`], and
-//! neither says anything about the other's user, order or reserve price.
+//! [`Event`](crate::Event)s are the engine's own record of a command: settlement needs all of it. A
+//! report is for one user. It names the user's order and says what happened to it, and how much of
+//! it is now filled and left. Each side of a trade gets a report; both have the same [`TradeId`],
+//! and neither reveals the other's user, order or reserve price.
 //!
 //! The words are those of FIX (ExecType, LeavesQty, CumQty); [`Execution`] names the codes.
 //!
 //! *The life of an order* begins with [`Execution::New`] or [`Execution::Rejected`] and ends with
 //! one report that [is final](ExecutionReport::is_final). At each report, lots filled, lots left
-//! and lots cancelled so far are together its size. How much of an iceberg order is shown is no
-//! part of it.
+//! and lots cancelled so far add up to its size. How much of an iceberg order is shown is not
+//! reported.
 //!
 //! Reports come in the order in which things happened, and so an order's rest that is cancelled
 //! comes after its trades. A request that is refused (a cancel, a move, a reduction) has one
 //! report, [`Execution::RequestRejected`]; it says nothing of the order, which may not be there.
 //!
-//! Commands that concern no orders (users, money, symbols) have no reports: their result says all.
+//! Commands that concern no orders (users, money, symbols) have no reports, only a result.
 //!
 //! ```
 //! use thalweg_exchange::execution::{Execution, ExecutionReports};
@@ -91,9 +91,9 @@ pub enum Execution {
         /// True of the order that rested.
         is_maker: bool,
     },
-    /// It has another price now, or fewer lots (`5`).
+    /// Its price or size was changed (`5`).
     Replaced {
-        /// Lots that were taken off it; below zero: so many more were given to it.
+        /// Lots that were taken off it; negative for lots that were added.
         reduced_by: i64,
     },
     /// What was left of it is cancelled (`4`).
@@ -103,7 +103,7 @@ pub enum Execution {
         /// Why.
         why: CancelReason,
     },
-    /// Its time had come, and what was left of it is cancelled (`C`).
+    /// It expired, and what was left of it is cancelled (`C`).
     Expired {
         /// Lots.
         size: i64,
@@ -112,15 +112,15 @@ pub enum Execution {
     Triggered,
     /// It was not accepted (`8`), with the code that says why.
     Rejected(ResultCode),
-    /// What was asked of it is refused, with the code that says why; the order stays as it is, if
-    /// there is one (a message of its own in FIX: OrderCancelReject, 35=9).
+    /// A request about it is refused, with the code that says why; the order, if it exists, is
+    /// unchanged (FIX: OrderCancelReject, 35=9).
     RequestRejected(ResultCode),
 }
 
-/// What one user is told of one order.
+/// A report to one user about one order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ExecutionReport {
-    /// The number of the command that did it, as whoever asked for the reports counts commands.
+    /// The number of the command, as given to [`ExecutionReports::new`].
     pub command: u64,
     /// The order's owner: whom the report is for.
     pub owner: UserId,

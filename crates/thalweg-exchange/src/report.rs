@@ -13,7 +13,7 @@ use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::matching::Matching;
 use crate::risk::{Direction, Risk, User};
 
-/// Where the money of one currency is. In 128 bits: sums over users need not fit 64.
+/// Where the money of one currency is. In 128 bits, since sums over users may exceed 64.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct CurrencyTotal {
     /// The currency.
@@ -184,11 +184,11 @@ pub(crate) fn open_orders(books: &Matching, uid: UserId) -> OpenOrders {
     open
 }
 
-/// All that the exchange knows of one user.
+/// Everything that the exchange knows about one user.
 #[derive(Clone, Debug)]
 pub struct UserReport<'s> {
-    /// Profile, balances and positions; `None` for one who is unknown, or was suspended and has
-    /// got no money since.
+    /// Profile, balances and positions; `None` for an unknown user, and for a suspended one who has
+    /// received no money since.
     pub user: Option<&'s User>,
     /// Resting orders and stop orders that wait.
     pub orders: OpenOrders,

@@ -1,4 +1,4 @@
-//! Orders: new ones, and as they are to be amended.
+//! New orders and amendments.
 
 use crate::command::OrderFlags;
 use crate::ids::{OrderId, SymbolId, UserId};
@@ -85,7 +85,7 @@ impl OrderType {
         matches!(self, Self::IocBudget | Self::FokBudget)
     }
 
-    /// True where the order's price is a limit that the price band is about.
+    /// True if the order's price is a limit, to which the price band applies.
     #[must_use]
     pub const fn has_limit(self) -> bool {
         matches!(self, Self::Gtc | Self::Ioc | Self::Fok)
@@ -99,8 +99,8 @@ pub struct Place {
     pub uid: UserId,
     /// Where.
     pub symbol: SymbolId,
-    /// The client's id for it: unique among its owner's resting orders of the symbol, or among all
-    /// where [`ids_per_user`](crate::Rules::ids_per_user) is off.
+    /// The client's id for it: unique among its owner's resting orders of the symbol, or among
+    /// those of all users where [`ids_per_user`](crate::Rules::ids_per_user) is off.
     pub order_id: OrderId,
     /// How long it lives.
     pub order_type: OrderType,
@@ -124,7 +124,7 @@ impl Place {
         self.flags.is_plain() && matches!(self.order_type, OrderType::Gtc | OrderType::Ioc)
     }
 
-    /// A GTC order of so many lots at a limit price, which is its reserve price too.
+    /// A GTC order with this limit price, which is also its reserve price, and this size.
     #[must_use]
     pub const fn limit(
         (uid, order_id): (UserId, OrderId),
@@ -146,9 +146,9 @@ impl Place {
     }
 }
 
-/// A resting order as it is, and as it is to be, for [`Command::Amend`](crate::Command::Amend). The
-/// side, the reserve price and the size are what the owner knows of it, since money is held before
-/// the book is looked at.
+/// A resting order as it is and as it should become, for [`Command::Amend`](crate::Command::Amend).
+/// The owner states the side, the reserve price and the size, since money is held before the book
+/// is consulted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Amend {
     /// Its owner.
@@ -161,10 +161,10 @@ pub struct Amend {
     pub action: Action,
     /// Its reserve price, which stays; unused for an ASK, and for futures.
     pub reserve_price: i64,
-    /// Its size, what is filled included.
+    /// Its size, including what is filled.
     pub size_before: i64,
     /// The new limit price; the same as before to keep it.
     pub price: i64,
-    /// The new size, what is filled included; not below zero.
+    /// The new size, including what is filled; not below zero.
     pub size: i64,
 }

@@ -1,4 +1,4 @@
-//! What commands of those who run the market say of symbols and users.
+//! Symbols, users and limits, as the market's operator defines them.
 
 #[cfg(doc)]
 use super::Command;
@@ -27,8 +27,8 @@ pub enum FeeUnit {
     /// Millionths of what a trade is worth (code 1): a basis point is 100. At most 1,000,000. Not
     /// under the reference's rules.
     ///
-    /// A fee is rounded up to a unit of the quote currency, a rebate down: of a taker for all
-    /// trades of one command together, of a maker for each trade.
+    /// A fee is rounded up to a unit of the quote currency, a rebate down: a taker's once for all
+    /// trades of a command, a maker's for each trade.
     Millionth = 1,
 }
 
@@ -52,8 +52,7 @@ pub struct SymbolSpec {
     /// Fee of the order that takes, in [`fee_unit`](Self::fee_unit); at least 0.
     pub taker_fee: i64,
     /// Fee of the order that rests, in the same unit. Under the default rules it is not above the
-    /// taker fee, and of a pair it may be a rebate, below 0: as far as taker fee + maker fee are
-    /// not below 0.
+    /// taker fee; in a pair it may be a rebate (below 0) if taker fee + maker fee is not below 0.
     pub maker_fee: i64,
     /// Futures: margin for one bought lot, in quote units.
     pub margin_buy: i64,
@@ -79,7 +78,7 @@ impl SymbolSpec {
     }
 }
 
-/// What a user may have and send; for [`Command::SetLimits`].
+/// How many orders a user may have, and how large; for [`Command::SetLimits`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct UserLimits {
     /// How many orders may rest and wait at once, in all symbols together. A further order that
@@ -89,9 +88,9 @@ pub struct UserLimits {
     /// How many lots a new order may have. A larger one is refused with
     /// [`RiskOrderTooLarge`](crate::ResultCode::RiskOrderTooLarge).
     pub order_size: i64,
-    /// Whether an order id counts once in all symbols together, though its order is long gone, so
-    /// that a command may be sent again after a break. Of the newest [`ID_WINDOW`] ids, up to the
-    /// highest that was accepted, each one is known, and refused with
+    /// Whether an order id may be used only once, in all symbols together and even after its order
+    /// is gone, so that a command can safely be sent again. Of the newest [`ID_WINDOW`] ids, up to
+    /// the highest that was accepted, each one is known, and refused with
     /// [`RiskOrderIdUsed`](crate::ResultCode::RiskOrderIdUsed) the second time; all below are
     /// refused with [`RiskOrderIdTooOld`](crate::ResultCode::RiskOrderIdTooOld). So ids must be
     /// given roughly in ascending order. An order that is refused by the risk check uses no id.

@@ -12,8 +12,8 @@ pub(crate) const fn is_enough(display: i64, size: i64) -> bool {
     display.saturating_mul(LOTS_PER_SHOWN_LOT_MAX) >= size
 }
 
-/// What a taker does when it would meet an order of the same user. The resting order is looked at
-/// when it would be the next to trade; what was traded with others before stands.
+/// What happens when a taker would trade with an order of the same user. It is decided when the
+/// resting order would be the next to trade; earlier trades with others stand.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum SelfTrade {
@@ -32,13 +32,12 @@ pub enum SelfTrade {
     Decrement = 8,
 }
 
-/// Small wishes of an order, in one byte: post-only, what to do about a self-trade, and whether it
-/// goes with its owner's session.
+/// Options of an order, in one byte: post-only, self-trade prevention, and cancel on disconnect.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrderFlags(u8);
 
 impl OrderFlags {
-    /// No wishes.
+    /// No options.
     pub const NONE: Self = Self(0);
     const SELF_TRADE: u8 = 0b1011;
     const POST_ONLY: u8 = 4;
@@ -80,7 +79,7 @@ impl OrderFlags {
         Self(self.0 | Self::WITH_SESSION)
     }
 
-    /// True where the order is cancelled when its owner's session is gone.
+    /// True if the order is cancelled when its owner's session ends.
     #[must_use]
     pub const fn goes_with_session(self) -> bool {
         self.0 & Self::WITH_SESSION != 0
@@ -129,8 +128,8 @@ pub struct ConditionalOrder {
     /// resting or waiting order of its symbol (and owner, where ids are per user) may have its id:
     /// else it is rejected.
     pub trigger: Option<i64>,
-    /// Iceberg: at most so many lots are shown at a time; when they are filled, as many again stand
-    /// at the end of the queue. GTC only; at least 1, and a thousandth of the size.
+    /// Iceberg: at most this many lots are shown at a time; when they are filled, as many more are
+    /// shown at the end of the queue. GTC only; at least 1, and a thousandth of the size.
     pub display: Option<i64>,
     /// Good till time: cancelled by the first [`Command::Clock`](crate::Command::Clock) at or after
     /// this time, in the unit of those commands. GTC only, or while a stop order waits. Refused if

@@ -1,8 +1,8 @@
-//! Does an engine do exactly what a recorded stream says?
+//! Checks that an engine does exactly what a recorded stream says.
 //!
 //! Every line that the stream records is compared with the line that the engine's answer would
-//! print: results, events, changes of balances, checkpoints of the whole state, the final state
-//! and its reports. The first difference is told; a missing or a surplus line is one.
+//! print: results, events, changes of balances, checkpoints of the whole state, the final state and
+//! its reports. The first difference is returned; a missing or a surplus line is one.
 
 mod mirror;
 mod served;

@@ -7,11 +7,11 @@ use crate::result_code::ResultCode;
 #[repr(u8)]
 #[non_exhaustive]
 pub enum RejectReason {
-    /// An IOC order took what there was within its limit, and ends (code 0).
+    /// An IOC order took what was available within its limit, and ends (code 0).
     ImmediateOrCancel = 0,
     /// The next lot would cost more, or bring in less, than the budget allows (code 1).
     Budget = 1,
-    /// It can not be filled whole within its limit or budget (code 2).
+    /// It cannot be filled completely within its limit or budget (code 2).
     FillOrKill = 2,
     /// It is post-only and would take (code 3).
     PostOnly = 3,
@@ -62,21 +62,20 @@ pub enum Removal {
     CancelAll = 0,
     /// It would have traded with its owner's own order (code 1).
     SelfTrade = 1,
-    /// Its time had come (code 2).
+    /// Its good-till time had come (code 2).
     Expired = 2,
     /// Its symbol was removed (code 3).
     SymbolRemoved = 3,
     /// It was a stop order that waited, and its owner cancelled it, or took all its lots off it
     /// (code 4).
     Cancelled = 4,
-    /// It is a stop order that waits, and its owner took so many lots off it: the rest of it waits
-    /// on (code 5).
+    /// Its owner reduced it while it waits as a stop order: the rest still waits (code 5).
     Reduced = 5,
     /// Its price is outside the price band: that which its futures symbol was given, or for a stop
     /// order that was triggered, that of its symbol (code 6).
     OutsideBand = 6,
-    /// Its owner's session is gone, and it
-    /// [asked for that](crate::OrderFlags::with_cancel_on_disconnect) (code 7).
+    /// Its owner's session has ended, and it [asked for
+    /// that](crate::OrderFlags::with_cancel_on_disconnect) (code 7).
     Disconnected = 7,
     /// It met an order of its owner, and both lost so many lots, without a trade: the rest of it
     /// stays (code 8). Where nothing stays, [`SelfTrade`](Self::SelfTrade) tells it.

@@ -18,8 +18,8 @@ use crate::ids::{OrderId, SymbolId, UserId};
 use crate::matching::Matching;
 use crate::result_code::ResultCode;
 
-/// The outcomes do not belong together: some are missing, or come from another state. What the
-/// builder tells afterwards means nothing.
+/// The outcomes do not belong together: some are missing, or come from another state. The builder's
+/// messages are meaningless from then on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum OutOfStep {
@@ -75,7 +75,7 @@ impl fmt::Display for OutOfStep {
 
 impl error::Error for OutOfStep {}
 
-/// Makes market data out of commands, results and events, fed in order and each once.
+/// Makes market data from commands, results and events, which must be fed in order and once each.
 ///
 /// Pure and deterministic: the same outcomes give the same messages. It never looks at the
 /// engine's books, so it can run in the publish stage, on any thread; instead it keeps a shadow of
@@ -135,17 +135,17 @@ impl Builder {
         builder
     }
 
-    /// Takes in what came of a command, and gives the messages about it: trades and order changes
-    /// in the order in which they happened, then the levels that changed, then the best prices if
-    /// those did.
+    /// Takes the outcome of a command and returns its messages: trades and order changes in the
+    /// order in which they happened, then the levels that changed, then the best prices if they
+    /// changed.
     ///
     /// `number` rises by one with each command, refused ones included, from wherever it begins: so
     /// the builder notices an outcome that is missing or comes twice. It is in no message. Commands
     /// that changed no book make no message.
     ///
     /// # Errors
-    /// The outcome cannot follow those before it. Messages already made are lost, and the builder
-    /// is of no more use.
+    /// The outcome cannot follow those before it. Its messages are lost, and the builder cannot be
+    /// used any more.
     pub fn apply(
         &mut self,
         number: u64,

@@ -1,4 +1,4 @@
-//! Whether the messages of a feed are all there, whatever their symbols are.
+//! Detects missing messages of a feed, whatever their symbols.
 
 use std::cmp::Ordering;
 use std::{error, fmt};
@@ -97,8 +97,8 @@ pub(super) fn same_feed(
 /// After an error nothing has changed. If it is a gap or a new epoch, every symbol needs a new
 /// [`Snapshot`](super::Snapshot); the check goes on [after](Self::after) the first of them.
 ///
-/// What is lost at the end of a feed, nobody can see by the messages that came: whatever carries
-/// the feed must tell the number of its last message now and then, also when it is silent.
+/// A loss at the end of a feed does not show in the messages that arrive: the transport must send
+/// the number of the last message from time to time, even when the feed is silent.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct FeedCheck {
     feed: Option<(Epoch, Channels)>,

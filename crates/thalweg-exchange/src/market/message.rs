@@ -1,10 +1,10 @@
-//! What subscribers are told.
+//! The messages that subscribers receive.
 
 use super::Channels;
 use crate::command::Action;
 use crate::ids::SymbolId;
 
-/// Which start of a feed a message is from: what other feeds call its session.
+/// The start of a feed that a message belongs to: its session, in other feeds' terms.
 ///
 /// Whoever starts a [`Builder`](super::Builder) chooses it. It must differ at each start, and
 /// should grow: a count of starts that outlives them, or the time in nanoseconds since 1970. The
@@ -24,11 +24,11 @@ pub struct SymbolSequence(pub u64);
 /// What a feed calls a resting order: a count of those that came to rest in its symbol, from 1, in
 /// its [`Epoch`].
 ///
-/// It is the feed's own, so that nobody sees what a client calls his orders, and two orders never
-/// have the same. All messages about an order have the same, from [`OrderChange::Added`] on. An
-/// order that is moved leaves and comes as a new one, and so do the lots that an order shows after
-/// it hid them: each reference has one place in its queue, behind all lower ones of its price.
-/// Its owner is told of it by [`Builder::reference`](super::Builder::reference), nobody else is.
+/// It is the feed's own, so that clients' order ids stay private, and it is never used twice. All
+/// messages about an order have the same, from [`OrderChange::Added`] on. An order that is moved
+/// leaves and comes as a new one, and so do the lots that an order shows after it hid them: each
+/// reference has one place in its queue, behind all lower ones of its price. Its owner is told of
+/// it by [`Builder::reference`](super::Builder::reference), nobody else is.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct OrderReference(pub u64);
 
@@ -78,7 +78,7 @@ pub enum Body {
     Cleared,
 }
 
-/// What happened to one resting order. Neither who owns it is told, nor what he calls it.
+/// What happened to one resting order; without its owner or the owner's id for it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum OrderChange {
     /// It rests now, at the end of the queue of its price: an order that came, what is left of one

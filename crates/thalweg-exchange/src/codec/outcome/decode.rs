@@ -16,8 +16,7 @@ use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 
 /// Reads the outcome at the beginning of `bytes`, and its events into `events` (cleared first);
-/// with it, its length in bytes: that of its frame, or of all its frames if it is a long one. The
-/// hints about users do not come over.
+/// with it, its length in bytes: that of its frame, or of all its frames if it is a long one.
 ///
 /// # Errors
 /// [`CodecError::Incomplete`] where more bytes could make a frame of it, or a further frame of one
