@@ -203,6 +203,19 @@ fn senseless_and_uncovered_ones_are_refused() {
 }
 
 #[test]
+fn more_lots_at_a_price_that_cannot_be_are_refused_for_the_price() {
+    let (mut world, own) = queue(PAIR);
+    let over = ResultCode::RiskInvalidReserveBidPrice;
+    world.refused(amended(&own, 121, 6), over);
+    // Not for what it would cost.
+    world.refused(amended(&own, 121, 1 << 40), over);
+    let own = ask(2, 4, 130, 5);
+    world.done(Command::Place(own));
+    let under = ResultCode::RiskAskPriceLowerThanFee;
+    world.refused(amended(&own, 1, 6), under);
+}
+
+#[test]
 fn money_for_more_lots_is_asked_for_first() {
     let mut world = World::with_money(Rules::default(), 1_000);
     let own = bid(1, 1, 100, 4);

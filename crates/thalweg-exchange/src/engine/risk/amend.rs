@@ -5,8 +5,7 @@ use super::Risk;
 use super::reference::Exposure;
 use super::symbol::Symbol;
 use super::user::UserStatus;
-use crate::command::OrderFlags;
-use crate::command::{Amend, OrderType, Place};
+use crate::command::{Action, Amend, OrderFlags, OrderType, Place};
 use crate::event::UserHint;
 use crate::result_code::ResultCode;
 
@@ -45,6 +44,7 @@ impl Risk {
             self.symbols.at_mut(slot).note_move(amend.price, &rules);
             return Ok(ResultCode::ValidForMatchingEngine);
         }
+        check_price(amend, symbol)?;
         self.check_further_lots(amend)?;
         let further = Place {
             uid: amend.uid,
@@ -90,6 +90,20 @@ impl Risk {
         } else {
             self.release(slot, owner, amend.action, more, false);
         }
+    }
+}
+
+/// Further lots of an order in a pair could not be held for at a price that matching refuses.
+fn check_price(amend: &Amend, symbol: &Symbol) -> Result<(), ResultCode> {
+    match amend.action {
+        _ if !symbol.is_pair() => Ok(()),
+        Action::Bid if amend.price > amend.reserve_price => {
+            Err(ResultCode::RiskInvalidReserveBidPrice)
+        }
+        Action::Ask if amend.price < symbol.spec.lowest_ask() => {
+            Err(ResultCode::RiskAskPriceLowerThanFee)
+        }
+        _ => Ok(()),
     }
 }
 
