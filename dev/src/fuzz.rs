@@ -13,7 +13,14 @@ use crate::plan::Outcome;
 use crate::testing::rustflags;
 use crate::workspace::{Workspace, run};
 
-const TARGETS: [&str; 4] = ["codec", "engine", "hash", "streams"];
+const TARGETS: [&str; 6] = [
+    "codec",
+    "engine",
+    "hash",
+    "journal_block",
+    "journal_recovery",
+    "streams",
+];
 
 /// What tells libFuzzer which code an input has reached.
 const COVERAGE: &str = "--cfg fuzzing -Cpasses=sancov-module \

@@ -1,0 +1,41 @@
+//! Faults that the crash simulation seeds, to see that it finds them. Outside tests there are none.
+
+/// What this build does wrong on purpose.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Faults {
+    #[cfg(test)]
+    pub(crate) seeded: Option<Seeded>,
+}
+
+/// A fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(test), allow(dead_code, reason = "only tests seed faults"))]
+pub(crate) enum Seeded {
+    /// A commit does not wait for the disk.
+    AcknowledgeBeforeSync,
+    /// A durable write is taken to sync the writes before it too.
+    SyncOnlyTheLastBlock,
+    /// Blocks need not continue those before them.
+    ForgetPreviousSum,
+    /// Blocks of what the file held before count.
+    ForgetEpoch,
+    /// After a failed sync, the next one is trusted.
+    TrustTheNextSync,
+    /// What is read back after a failed sync is taken to be on disk once a sync succeeds.
+    TrustTheCache,
+    /// A segment is left before its last blocks are durable.
+    LeaveUnsynced,
+}
+
+impl Faults {
+    #[cfg(test)]
+    pub(crate) fn has(self, fault: Seeded) -> bool {
+        self.seeded == Some(fault)
+    }
+
+    #[cfg(not(test))]
+    #[inline(always)]
+    pub(crate) const fn has(self, _fault: Seeded) -> bool {
+        false
+    }
+}

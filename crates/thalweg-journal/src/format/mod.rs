@@ -1,0 +1,69 @@
+//! The bytes of a journal: `docs/journal-format.md` in the repository describes them.
+
+mod block;
+mod segment;
+
+pub use block::{BlockHeader, Flaw, Key};
+pub(crate) use segment::BadHeader;
+pub use segment::SegmentHeader;
+
+pub(crate) use block::Layout;
+
+/// Files grow, and blocks begin and end, in steps of this.
+pub const PAGE_BYTES: usize = 4096;
+/// In front of the records of a block.
+pub const BLOCK_HEADER_BYTES: usize = 64;
+/// The version that this library writes, and the newest that it reads.
+pub const VERSION: u32 = 1;
+/// In front of each record whose length is not fixed.
+pub const LENGTH_BYTES: usize = 4;
+
+/// The bytes of a block with padding, for one with `length` bytes.
+pub(crate) const fn padded(length: usize) -> usize {
+    length.next_multiple_of(PAGE_BYTES)
+}
+
+/// A segment's file name.
+pub(crate) fn segment_name(number: u64) -> String {
+    format!("{number:020}.segment")
+}
+
+/// The number in a segment's file name; none for other files.
+pub(crate) fn segment_number(name: &str) -> Option<u64> {
+    let digits = name.strip_suffix(".segment")?;
+    let is_ours = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_ours.then(|| digits.parse().ok()).flatten()
+}
+
+/// A file to be used again, named after the epoch that it had.
+pub(crate) fn spare_name(epoch: u64) -> String {
+    format!("{epoch:020}.spare")
+}
+
+pub(crate) fn is_spare(name: &str) -> bool {
+    name.ends_with(".spare")
+}
+
+/// A segment that is being made.
+pub(crate) const NEW_NAME: &str = "new.part";
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_go_both_ways_and_others_are_none() {
+        assert_eq!(segment_number(&segment_name(17)), Some(17));
+        assert_eq!(segment_number(&segment_name(u64::MAX)), Some(u64::MAX));
+        for other in [
+            "lock",
+            "17.segment",
+            "0000000000000000001x.segment",
+            NEW_NAME,
+        ] {
+            assert_eq!(segment_number(other), None, "{other}");
+        }
+        assert_eq!(segment_number("99999999999999999999.segment"), None);
+        assert!(is_spare(&spare_name(3)));
+    }
+}

@@ -1,0 +1,153 @@
+//! The header of a segment: the first 64 bytes of its first page.
+//!
+//! It is within one sector, which a disk writes whole or not at all; so it can be written in place.
+
+use zerocopy::little_endian::{U32, U64};
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
+
+use super::{PAGE_BYTES, VERSION};
+use crate::lsn::Lsn;
+
+const MAGIC: [u8; 8] = *b"thalwegJ";
+/// The sum is over what comes after it.
+const SUMMED_FROM: usize = 16;
+
+/// What a segment says of itself.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct SegmentHeader {
+    /// The journal, by a number drawn when it was made.
+    pub journal: u64,
+    /// The place of the segment in the journal, and the number in the file's name.
+    pub number: u64,
+    /// How many segments were made before it, files used again included.
+    pub epoch: u64,
+    /// Its first record. None while it is only prepared.
+    pub first: Option<Lsn>,
+    /// The length of the file.
+    pub segment_bytes: u64,
+    /// The size of a record; 0 where records say how long they are.
+    pub record_bytes: u32,
+    /// The checksum of the last block of the segment before it.
+    pub previous_crc: u32,
+}
+
+/// Why a page is not the header of a segment.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum BadHeader {
+    Newer(u32),
+    Damaged(&'static str),
+}
+
+#[derive(FromBytes, IntoBytes, Immutable, KnownLayout, Unaligned)]
+#[repr(C)]
+struct Raw {
+    magic: [u8; 8],
+    version: U32,
+    crc32c: U32,
+    journal: U64,
+    number: U64,
+    epoch: U64,
+    first: U64,
+    segment_bytes: U64,
+    record_bytes: U32,
+    previous_crc: U32,
+}
+
+const RAW_BYTES: usize = size_of::<Raw>();
+const _: () = assert!(RAW_BYTES == 64);
+/// What stands for the first record of a segment that is only prepared.
+const PREPARED: u64 = u64::MAX;
+
+impl SegmentHeader {
+    /// The page that a segment begins with.
+    #[must_use]
+    pub fn encode(&self) -> [u8; PAGE_BYTES] {
+        let mut raw = Raw {
+            magic: MAGIC,
+            version: VERSION.into(),
+            crc32c: 0.into(),
+            journal: self.journal.into(),
+            number: self.number.into(),
+            epoch: self.epoch.into(),
+            first: self.first.map_or(PREPARED, Lsn::number).into(),
+            segment_bytes: self.segment_bytes.into(),
+            record_bytes: self.record_bytes.into(),
+            previous_crc: self.previous_crc.into(),
+        };
+        raw.crc32c = crc32c::crc32c(&raw.as_bytes()[SUMMED_FROM..]).into();
+        let mut page = [0; PAGE_BYTES];
+        page[..RAW_BYTES].copy_from_slice(raw.as_bytes());
+        page
+    }
+
+    pub(crate) fn decode(page: &[u8]) -> Result<SegmentHeader, BadHeader> {
+        let Ok((raw, _)) = Raw::ref_from_prefix(page) else {
+            return Err(BadHeader::Damaged("shorter than a segment's header"));
+        };
+        if raw.magic != MAGIC {
+            return Err(BadHeader::Damaged("does not begin as a segment does"));
+        }
+        // Before the sum: what a newer version sums up is its own affair.
+        if raw.version.get() > VERSION {
+            return Err(BadHeader::Newer(raw.version.get()));
+        }
+        if raw.version.get() == 0
+            || crc32c::crc32c(&raw.as_bytes()[SUMMED_FROM..]) != raw.crc32c.get()
+        {
+            return Err(BadHeader::Damaged("its header is damaged"));
+        }
+        let first = raw.first.get();
+        Ok(SegmentHeader {
+            journal: raw.journal.get(),
+            number: raw.number.get(),
+            epoch: raw.epoch.get(),
+            first: (first != PREPARED).then_some(Lsn::new(first)),
+            segment_bytes: raw.segment_bytes.get(),
+            record_bytes: raw.record_bytes.get(),
+            previous_crc: raw.previous_crc.get(),
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn header() -> SegmentHeader {
+        SegmentHeader {
+            journal: 0x0123_4567_89AB_CDEF,
+            number: 3,
+            epoch: 9,
+            first: Some(Lsn::new(77)),
+            segment_bytes: 1 << 20,
+            record_bytes: 28,
+            previous_crc: 0xDEAD_BEEF,
+        }
+    }
+
+    #[test]
+    fn a_header_goes_both_ways() {
+        for first in [Some(Lsn::new(77)), None] {
+            let header = SegmentHeader { first, ..header() };
+            assert_eq!(SegmentHeader::decode(&header.encode()), Ok(header));
+        }
+    }
+
+    #[test]
+    fn every_changed_bit_is_told() {
+        let page = header().encode();
+        for bit in 0..RAW_BYTES * 8 {
+            let mut page = page;
+            page[bit / 8] ^= 1 << (bit % 8);
+            assert!(SegmentHeader::decode(&page).is_err(), "bit {bit}");
+        }
+        assert!(SegmentHeader::decode(&page[..63]).is_err());
+    }
+
+    #[test]
+    fn a_newer_version_is_told_as_that_whatever_its_sum() {
+        let mut page = header().encode();
+        page[8] = 2;
+        assert_eq!(SegmentHeader::decode(&page), Err(BadHeader::Newer(2)));
+    }
+}

@@ -1,0 +1,297 @@
+//! A journal with one writer.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::sync::Arc;
+
+use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout};
+
+use crate::error::Error;
+use crate::format::{BLOCK_HEADER_BYTES, LENGTH_BYTES};
+use crate::lsn::{Durable, Lsn};
+use crate::options::Options;
+use crate::pages::OpenBlock;
+use crate::reader::Reader;
+use crate::recovery::Recovery;
+use crate::shared::{GroupCommit, Shared};
+use crate::storage::{Storage, Syncing};
+use crate::tail::Tail;
+
+/// A record of fixed size, which is in the journal as it is in memory.
+///
+/// Everything is one that [`zerocopy`] derives these traits for: no padding, and any bytes are a
+/// value. Use `zerocopy`'s little-endian integers where the file should mean the same everywhere.
+pub trait Record: FromBytes + IntoBytes + Immutable + KnownLayout {}
+
+impl<T: FromBytes + IntoBytes + Immutable + KnownLayout> Record for T {}
+
+/// The records of a journal: a [`Record`] type, or `[u8]` for byte strings of any length.
+pub trait Kind {
+    /// The size of a record; 0 if it varies.
+    #[doc(hidden)]
+    const BYTES: u32;
+}
+
+impl<R: Record> Kind for R {
+    const BYTES: u32 = {
+        assert!(size_of::<R>() > 0, "a record has at least one byte");
+        assert!(
+            align_of::<R>() <= BLOCK_HEADER_BYTES,
+            "alignments go up to 64 bytes"
+        );
+        assert!(size_of::<R>() < 1 << 26, "a record has less than 64 MiB");
+        size_of::<R>() as u32
+    };
+}
+
+impl Kind for [u8] {
+    const BYTES: u32 = 0;
+}
+
+/// A log of records on disk, written by one thread.
+///
+/// Records are built in place, in the block that is written next, and get their numbers in order.
+/// They are durable once [`commit`](Journal::commit) has returned; a journal that is dropped
+/// forgets what was not. Several threads share one by [`Journal::share`].
+///
+/// After a failed write or sync it is not known what is on disk. From then on every call gives
+/// [`Error::Stopped`]; who opens the directory again finds out. Where only room for a further
+/// segment is missing, nothing has changed, and the call may be repeated.
+///
+/// # Cost
+/// An append is a compare, zeroing that was done a block at a time, and the stores of its record. A
+/// commit of up to some 4,000 bytes is one write of 4 KiB to a place that has been written before,
+/// with `RWF_DSYNC` on Linux. Neither allocates, unless a segment is full.
+///
+/// ```
+/// use thalweg_journal::{Journal, Lsn, Options, Reader, SimDisk};
+///
+/// # fn main() -> Result<(), thalweg_journal::Error> {
+/// # let disk = SimDisk::new();
+/// // A directory in earnest: `Journal::<[u64; 2]>::open("orders", Options::default())`.
+/// let mut journal = Journal::<[u64; 2], _>::open_in(disk.clone(), Options::default())?;
+/// for number in 0..1000 {
+///     journal.append_with(|slot| *slot = [number, number * number])?;
+/// }
+/// let durable = journal.commit()?;
+/// assert_eq!(durable.get(), Lsn::new(1000));
+///
+/// let mut reader = Reader::open_in(disk, Lsn::new(999))?;
+/// let rest: Result<Vec<(Lsn, [u64; 2])>, _> = reader.records().collect();
+/// assert_eq!(rest?, [(Lsn::new(999), [998, 996_004]), (Lsn::new(1000), [999, 998_001])]);
+/// # Ok(())
+/// # }
+/// ```
+pub struct Journal<K: Kind + ?Sized, S: Storage = crate::DefaultStorage> {
+    tail: Tail<S>,
+    block: OpenBlock,
+    /// The next record.
+    next: Lsn,
+    recovery: Recovery,
+    kind: PhantomData<fn(&K)>,
+}
+
+impl<K: Kind + ?Sized, S: Storage> fmt::Debug for Journal<K, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut told = f.debug_struct("Journal");
+        told.field("place", &self.tail.storage().place());
+        told.field("next", &self.next);
+        told.field("durable", &self.tail.durable().get());
+        told.finish_non_exhaustive()
+    }
+}
+
+#[cfg(unix)]
+impl<K: Kind + ?Sized> Journal<K> {
+    /// Opens the journal in this directory, or makes one. Its end is found, and what a crash left
+    /// unfinished there is cut off: [`Journal::recovery`] tells.
+    ///
+    /// Only the last segment is read; [`Reader`] checks all that it reads.
+    ///
+    /// # Errors
+    /// Another journal writes there; durable records are damaged; the directory holds records of
+    /// another size, a newer format or not all segments; options that cannot be; the file system.
+    pub fn open(
+        directory: impl AsRef<std::path::Path>,
+        options: Options,
+    ) -> Result<Journal<K>, Error> {
+        Journal::open_in(crate::Files::new(directory), options)
+    }
+}
+
+impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
+    /// [`Journal::open`] in any storage.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_in(storage: S, options: Options) -> Result<Journal<K, S>, Error> {
+        let options = options.checked()?;
+        let (bytes, bytes_max) = (K::BYTES as usize, options.record_bytes_max());
+        if bytes > bytes_max {
+            return Err(Error::RecordTooLong { bytes, bytes_max });
+        }
+        let block = OpenBlock::new(options.block_bytes_max as usize);
+        let (tail, recovery) = Tail::open(storage, options, K::BYTES)?;
+        Ok(Journal {
+            next: tail.written().after(1),
+            tail,
+            block,
+            recovery,
+            kind: PhantomData,
+        })
+    }
+
+    /// What was found when it was opened.
+    #[must_use]
+    pub fn recovery(&self) -> &Recovery {
+        &self.recovery
+    }
+
+    /// The number that the next record gets.
+    #[must_use]
+    pub fn next(&self) -> Lsn {
+        self.next
+    }
+
+    /// The last record that is durable.
+    pub fn durable(&self) -> Durable<Lsn> {
+        self.tail.durable()
+    }
+
+    #[inline]
+    fn append_raw(&mut self, bytes: usize, fill: impl FnOnce(&mut [u8])) -> Result<Lsn, Error> {
+        if !self.block.fits(bytes) {
+            self.make_room(bytes)?;
+        }
+        match self.block.claim(bytes) {
+            Some(slot) => fill(slot),
+            None => return Err(self.too_long(bytes)),
+        }
+        self.block.finish();
+        let lsn = self.next;
+        self.next = lsn.after(1);
+        Ok(lsn)
+    }
+
+    #[cold]
+    fn too_long(&self, bytes: usize) -> Error {
+        let bytes_max = self.tail.options().record_bytes_max();
+        Error::RecordTooLong { bytes, bytes_max }
+    }
+
+    /// Writes the block that is full.
+    #[cold]
+    fn make_room(&mut self, bytes: usize) -> Result<(), Error> {
+        if bytes > self.tail.options().record_bytes_max() {
+            return Err(self.too_long(bytes));
+        }
+        self.tail.write(&mut self.block, Syncing::Later)
+    }
+
+    /// Writes what was appended, without waiting for the disk: readers see it then, a crash of the
+    /// program does not take it, one of the machine may.
+    ///
+    /// # Errors
+    /// As [`Journal::commit`].
+    pub fn flush(&mut self) -> Result<(), Error> {
+        self.tail.write(&mut self.block, Syncing::Later)
+    }
+
+    /// Makes everything durable that was appended.
+    ///
+    /// # Errors
+    /// Writing failed, now or earlier: see [`Error::Stopped`]. Or there is no room for another
+    /// segment: then nothing has changed, and it may be tried again.
+    pub fn commit(&mut self) -> Result<Durable<Lsn>, Error> {
+        self.tail.write(&mut self.block, Syncing::Now)?;
+        Ok(self.tail.durable())
+    }
+
+    /// Gives up segments that hold only records before `lsn`, and says which record is the first
+    /// now: that one or an earlier one, since segments go as a whole.
+    ///
+    /// # Errors
+    /// The file system.
+    pub fn retain_from(&mut self, lsn: Lsn) -> Result<Lsn, Error> {
+        self.tail.retain_from(lsn)
+    }
+
+    /// A reader that follows this journal: it gives what is durable, and goes on when there is
+    /// more.
+    ///
+    /// # Errors
+    /// As [`Reader::open`].
+    pub fn follow(&self, from: Lsn) -> Result<Reader<S>, Error> {
+        let watermark = Arc::clone(self.tail.watermark());
+        Reader::following(self.tail.storage().clone(), from, watermark)
+    }
+
+    /// Lets several threads append and commit.
+    #[must_use]
+    pub fn share(self, group: GroupCommit) -> Shared<K, S> {
+        Shared::new(self.tail, self.block, self.next, group)
+    }
+}
+
+impl<R: Record, S: Storage> Journal<R, S> {
+    /// Appends a record that is built in place. The slot is zeroed.
+    ///
+    /// # Errors
+    /// The block was full and could not be written: see [`Journal::commit`].
+    #[inline]
+    pub fn append_with(&mut self, build: impl FnOnce(&mut R)) -> Result<Lsn, Error> {
+        self.append_raw(size_of::<R>(), |slot| build(record_in(slot)))
+    }
+
+    /// Appends a copy. Where the record is made for this, [`Journal::append_with`] is faster.
+    ///
+    /// # Errors
+    /// As there.
+    #[inline]
+    pub fn append(&mut self, record: &R) -> Result<Lsn, Error> {
+        self.append_raw(size_of::<R>(), |slot| {
+            slot.copy_from_slice(record.as_bytes())
+        })
+    }
+}
+
+impl<S: Storage> Journal<[u8], S> {
+    /// Appends a record of so many bytes, built in place. The slot is zeroed.
+    ///
+    /// # Errors
+    /// It is too long, or the block was full and could not be written: see [`Journal::commit`].
+    #[inline]
+    pub fn append_bytes_with(
+        &mut self,
+        bytes: usize,
+        build: impl FnOnce(&mut [u8]),
+    ) -> Result<Lsn, Error> {
+        let room = bytes.saturating_add(LENGTH_BYTES);
+        self.append_raw(room, |slot| build(content_in(slot)))
+    }
+
+    /// Appends a copy of these bytes.
+    ///
+    /// # Errors
+    /// As [`Journal::append_bytes_with`].
+    #[inline]
+    pub fn append_bytes(&mut self, record: &[u8]) -> Result<Lsn, Error> {
+        self.append_bytes_with(record.len(), |slot| slot.copy_from_slice(record))
+    }
+}
+
+/// The record in a slot of its size.
+#[inline]
+pub(crate) fn record_in<R: Record>(slot: &mut [u8]) -> &mut R {
+    R::mut_from_bytes(slot).expect("blocks are aligned, and the slot is as long as the record")
+}
+
+/// Writes the length in front, and gives what is behind it.
+#[inline]
+pub(crate) fn content_in(slot: &mut [u8]) -> &mut [u8] {
+    let (length, content) = slot
+        .split_first_chunk_mut::<LENGTH_BYTES>()
+        .expect("there is room for the length");
+    *length = (content.len() as u32).to_le_bytes();
+    content
+}

@@ -1,0 +1,63 @@
+//! A log of records that keeps its word: what was acknowledged is there after a crash, in order,
+//! and nothing else is. And a buffer to build records in.
+//!
+//! - [`Journal`]: append records in place, commit, get a [`Durable`] number to acknowledge.
+//! - [`Shared`]: the same for several threads, with group commit.
+//! - [`Reader`]: from any record on, of a live journal too; checks all that it reads.
+//! - [`cut()`]: gives up what is damaged.
+//! - [`AppendBuffer`]: a buffer of records that is handed over when it is full; no disk.
+//! - [`Storage`]: where the files are; [`SimDisk`] is a disk for tests, which loses power.
+//!
+//! A commit is one write to a place that was written before, with `RWF_DSYNC` on Linux. The format
+//! is in `docs/journal-format.md` in the repository.
+//!
+//! # Errors
+//! A failed write or sync stops a journal, and every thread that waits hears it: after a failed
+//! sync the system may have forgotten the data, and the next sync says that all is well. Whoever
+//! opens the directory again finds out what is there. An unfinished write at the end is cut off and
+//! told; damage to what was durable is an error that names file, byte and record.
+//!
+//! # Limits
+//! One process writes a journal at a time. Files are for Unix; `io_uring` and `O_DIRECT` are not
+//! used yet. Damage to the last block of a log cannot be told from a write that a crash tore.
+#![forbid(unsafe_code)]
+
+mod append_buffer;
+mod cut;
+mod error;
+mod fault;
+pub mod format;
+mod journal;
+mod lsn;
+mod options;
+mod pages;
+mod prepare;
+mod reader;
+mod recovery;
+mod scan;
+mod shared;
+mod storage;
+mod tail;
+
+#[cfg(test)]
+mod simulation;
+
+pub use append_buffer::AppendBuffer;
+pub use cut::{Cut, cut};
+pub use error::Error;
+pub use journal::{Journal, Kind, Record};
+pub use lsn::{Durable, Lsn};
+pub use options::Options;
+pub use reader::{Block, Reader, Records};
+pub use recovery::{Recovery, Torn};
+pub use shared::{GroupCommit, Shared};
+pub use storage::{Fault, Operation, SimDisk, SimFile, Storage, StorageFile, Syncing};
+#[cfg(unix)]
+pub use storage::{Files, JournalFile};
+
+/// Where a journal is if nothing else is said: in files, where there are any.
+#[cfg(unix)]
+pub type DefaultStorage = Files;
+/// Where a journal is if nothing else is said. There are no files here yet.
+#[cfg(not(unix))]
+pub type DefaultStorage = SimDisk;

@@ -1,0 +1,114 @@
+//! How a journal is laid out.
+
+use std::hash::{BuildHasher, Hasher, RandomState};
+
+use crate::error::Error;
+use crate::fault::Faults;
+use crate::format::{BLOCK_HEADER_BYTES, PAGE_BYTES};
+
+const PAGE: u64 = PAGE_BYTES as u64;
+/// The longest block: its length has to fit, and a reader has to have room for it.
+const BLOCK_BYTES_LIMIT: u64 = 64 << 20;
+const SEGMENT_BYTES_LIMIT: u64 = 1 << 40;
+
+/// Sizes, and what is made ready in advance. What is there already keeps its sizes.
+#[derive(Debug, Clone)]
+pub struct Options {
+    pub(crate) segment_bytes: u64,
+    pub(crate) block_bytes_max: u64,
+    pub(crate) spares_max: usize,
+    pub(crate) in_background: bool,
+    pub(crate) journal: Option<u64>,
+    pub(crate) faults: Faults,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            segment_bytes: 32 << 20,
+            block_bytes_max: 320 << 10,
+            spares_max: 2,
+            in_background: true,
+            journal: None,
+            faults: Faults::default(),
+        }
+    }
+}
+
+impl Options {
+    /// Length of a segment's file in bytes, a multiple of 4,096 [32 MiB]. All of it is written once
+    /// before it is used.
+    #[must_use]
+    pub fn segment_bytes(mut self, bytes: u64) -> Options {
+        self.segment_bytes = bytes;
+        self
+    }
+
+    /// Length of the longest block in bytes, a multiple of 4,096 [320 KiB]. What is appended is
+    /// written, though not synced, when this much has come together. A record has to fit.
+    #[must_use]
+    pub fn block_bytes_max(mut self, bytes: u64) -> Options {
+        self.block_bytes_max = bytes;
+        self
+    }
+
+    /// How many files of segments that are no longer needed are kept to be used again [2].
+    #[must_use]
+    pub fn spares_max(mut self, files: usize) -> Options {
+        self.spares_max = files;
+        self
+    }
+
+    /// Whether a thread makes the next segment ready [true], or the call that needs it.
+    #[must_use]
+    pub fn in_background(mut self, yes: bool) -> Options {
+        self.in_background = yes;
+        self
+    }
+
+    /// The number that tells a new journal's blocks from those of any other [drawn at random].
+    #[must_use]
+    pub fn journal_number(mut self, number: u64) -> Options {
+        self.journal = Some(number);
+        self
+    }
+
+    /// Bytes of the longest record that fits, with its length if that is not fixed.
+    pub(crate) fn record_bytes_max(&self) -> usize {
+        self.block_bytes_max as usize - BLOCK_HEADER_BYTES
+    }
+
+    /// A number for a new journal.
+    pub(crate) fn number(&self) -> u64 {
+        // The standard library's hash keys are random, and it has no other source of chance.
+        self.journal
+            .unwrap_or_else(|| RandomState::new().build_hasher().finish())
+    }
+
+    pub(crate) fn checked(self) -> Result<Options, Error> {
+        let refuse = |what: String| Err(Error::Options { what });
+        for (what, bytes) in [
+            ("segment_bytes", self.segment_bytes),
+            ("block_bytes_max", self.block_bytes_max),
+        ] {
+            if bytes == 0 || bytes % PAGE != 0 {
+                return refuse(format!("{what} is {bytes}, not a multiple of {PAGE}"));
+            }
+        }
+        if self.block_bytes_max > BLOCK_BYTES_LIMIT {
+            let bytes = self.block_bytes_max;
+            return refuse(format!(
+                "block_bytes_max is {bytes}; the limit is {BLOCK_BYTES_LIMIT}"
+            ));
+        }
+        let room = self.block_bytes_max + PAGE;
+        if !(room..=SEGMENT_BYTES_LIMIT).contains(&self.segment_bytes) {
+            let bytes = self.segment_bytes;
+            return refuse(format!(
+                "segment_bytes is {bytes}; blocks of {} bytes need {room} to {SEGMENT_BYTES_LIMIT}",
+                self.block_bytes_max
+            ));
+        }
+        Ok(self)
+    }
+}

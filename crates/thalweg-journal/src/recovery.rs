@@ -1,0 +1,239 @@
+//! What a directory holds, and where its log ends.
+
+use std::collections::VecDeque;
+use std::io;
+
+use crate::error::Error;
+use crate::fault::Faults;
+use crate::format::{PAGE_BYTES, is_spare, padded, segment_name, segment_number};
+use crate::lsn::Lsn;
+use crate::pages::Pages;
+use crate::scan::{Found, Segment, open_segment, read_header};
+use crate::storage::{Storage, StorageFile, Syncing, read_fully, write_fully};
+
+/// A write that a crash took, and that nobody was told to be durable.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Torn {
+    /// The segment.
+    pub file: String,
+    /// Where the unfinished block begins, bytes.
+    pub offset_bytes: u64,
+    /// The first record that it would have held.
+    pub lsn: Lsn,
+}
+
+impl std::fmt::Display for Torn {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let Torn {
+            file,
+            offset_bytes,
+            lsn,
+        } = self;
+        write!(
+            f,
+            "{file}: an unfinished write at byte {offset_bytes} (record {lsn}) was left out"
+        )
+    }
+}
+
+/// What was found when a journal was opened.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Recovery {
+    /// The first record that is kept; if there is none, the one that comes next.
+    pub first: Lsn,
+    /// The last record; the one before `first` if there is none.
+    pub last: Lsn,
+    /// Segments with records, or that are next to have some.
+    pub segments: usize,
+    /// The unfinished write at the end, if there was one.
+    pub torn: Option<Torn>,
+}
+
+/// A segment that is in use.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Known {
+    pub(crate) number: u64,
+    pub(crate) first: Lsn,
+}
+
+/// What the headers in a directory say.
+#[derive(Debug)]
+pub(crate) struct Directory<F> {
+    /// Those in use, in order; at least one.
+    pub(crate) used: VecDeque<Known>,
+    /// Numbers of those that are prepared.
+    pub(crate) prepared: Vec<u64>,
+    /// Epochs above this are free.
+    pub(crate) epoch_max: u64,
+    /// The last one in use.
+    pub(crate) last: Segment<F>,
+}
+
+/// Reads all headers; none if the directory has no segment.
+pub(crate) fn survey<S: Storage>(
+    storage: &S,
+    writable: bool,
+    faults: Faults,
+) -> Result<Option<Directory<S::File>>, Error> {
+    let names = storage.list();
+    let names = names.map_err(|error| Error::io(storage.place(), "be read", error))?;
+    let mut numbers: Vec<u64> = names.iter().filter_map(|n| segment_number(n)).collect();
+    numbers.sort_unstable();
+    if numbers.is_empty() {
+        return Ok(None);
+    }
+    let full = |number| format!("{}/{}", storage.place(), segment_name(number));
+    for pair in numbers.windows(2) {
+        if pair[0] + 1 != pair[1] {
+            return Err(Error::MissingSegment {
+                file: full(pair[0] + 1),
+                next: segment_name(pair[1]),
+            });
+        }
+    }
+    let (mut used, mut prepared) = (VecDeque::new(), Vec::new());
+    let (mut last, mut epoch_max): (Option<Segment<S::File>>, u64) = (None, 0);
+    for number in numbers {
+        let segment = open_segment(storage, number, false, faults)?;
+        let header = segment.header;
+        epoch_max = epoch_max.max(header.epoch);
+        let bad = |why| {
+            let file = full(number);
+            Err(Error::BadSegment { file, why })
+        };
+        if let Some(before) = &last
+            && (before.header.journal, before.header.record_bytes)
+                != (header.journal, header.record_bytes)
+        {
+            return bad("belongs to another journal");
+        }
+        match header.first {
+            None => prepared.push(number),
+            Some(_) if !prepared.is_empty() => return bad("the segment before it was never used"),
+            Some(first) if used.back().is_some_and(|known: &Known| known.first > first) => {
+                return bad("begins before the segment before it");
+            }
+            Some(first) => {
+                used.push_back(Known { number, first });
+                last = Some(segment);
+            }
+        }
+    }
+    epoch_max = epoch_max.max(spare_epoch_max(storage, &names));
+    let Some(mut last) = last else {
+        return Err(Error::BadSegment {
+            file: full(prepared[0]),
+            why: "it was never used, and there is none before it",
+        });
+    };
+    if writable {
+        last = open_segment(storage, last.header.number, true, faults)?;
+    }
+    Ok(Some(Directory {
+        used,
+        prepared,
+        epoch_max,
+        last,
+    }))
+}
+
+/// The last epoch of the files that wait to be used again; 0 if there is none.
+fn spare_epoch_max<S: Storage>(storage: &S, names: &[String]) -> u64 {
+    let spares = names.iter().filter(|name| is_spare(name));
+    let epochs = spares.map(|name| {
+        // What cannot be read of a spare file does not matter: it is made anew or removed.
+        let header = storage.open(name, false);
+        let header = header.ok().and_then(|file| read_header(&file, name).ok());
+        header.map_or(0, |header| header.epoch)
+    });
+    epochs.max().unwrap_or(0)
+}
+
+/// A block that may be in the page cache only.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Doubtful {
+    offset: u64,
+    length: usize,
+    last: Lsn,
+}
+
+/// The end of the last segment.
+#[derive(Debug)]
+pub(crate) struct End {
+    pub(crate) torn: Option<Torn>,
+    doubtful: Vec<Doubtful>,
+    /// Where blocks were begun behind it.
+    unfinished: Vec<u64>,
+}
+
+impl<F: StorageFile> Directory<F> {
+    /// Reads the last segment to its end.
+    ///
+    /// # Errors
+    /// Durable records are damaged, or the disk fails.
+    pub(crate) fn recover(&mut self) -> Result<(Recovery, End), Error> {
+        let end = run_to_end(&mut self.last)?;
+        let first = self.used.front().map_or(Lsn::FIRST, |known| known.first);
+        let recovery = Recovery {
+            first,
+            last: self.last.next.before(),
+            segments: self.used.len(),
+            torn: end.torn.clone(),
+        };
+        Ok((recovery, end))
+    }
+}
+
+/// Passes all blocks of the last segment, and judges its end.
+pub(crate) fn run_to_end<F: StorageFile>(segment: &mut Segment<F>) -> Result<End, Error> {
+    let mut pages = Pages::new(PAGE_BYTES);
+    let mut doubtful: Vec<Doubtful> = Vec::new();
+    loop {
+        let found = segment.find_next(&mut pages)?;
+        if let Found::Next(block) = found {
+            doubtful.retain(|earlier| earlier.last > block.durable);
+            doubtful.push(Doubtful {
+                offset: segment.offset,
+                length: padded(block.length_bytes as usize),
+                last: block.last(),
+            });
+            segment.pass(&block);
+            continue;
+        }
+        let unfinished = segment.judge_end(found)?;
+        let torn = segment.is_torn_here(&unfinished).then(|| Torn {
+            file: segment.name.clone(),
+            offset_bytes: segment.offset,
+            lsn: segment.next,
+        });
+        return Ok(End {
+            torn,
+            doubtful,
+            unfinished,
+        });
+    }
+}
+
+/// Makes durable what was recovered, before anything is said of it.
+///
+/// It may have been in the page cache only: of a program that was killed, or, worse, of a sync that
+/// failed, after which the system takes what it holds for written. So it is not enough to sync:
+/// what no later block vouches for is written once more, over itself.
+pub(crate) fn settle<F: StorageFile>(segment: &Segment<F>, end: &End) -> io::Result<()> {
+    let mut pages = Pages::new(PAGE_BYTES);
+    for block in &end.doubtful {
+        pages.grow(block.length);
+        let bytes = &mut pages.bytes_mut()[..block.length];
+        read_fully(&segment.file, block.offset, bytes)?;
+        write_fully(&segment.file, block.offset, bytes, Syncing::Later)?;
+    }
+    let header = segment.header.encode();
+    write_fully(&segment.file, 0, &header, Syncing::Later)?;
+    for offset in &end.unfinished {
+        // Wiped, so that it is told once.
+        write_fully(&segment.file, *offset, &[0; PAGE_BYTES], Syncing::Later)?;
+    }
+    segment.file.sync()
+}

@@ -1,0 +1,375 @@
+//! Group commit: several threads append, and one of those that wait writes for all.
+//!
+//! Rules
+//! 1. Records are appended under the lock, into the open block, in the order of their numbers.
+//! 2. Whoever takes the tail out of the lock leads. There is one leader, and it alone writes.
+//! 3. A leader puts the tail back and wakes everybody, however it ends: `Leading` sees to that.
+//! 4. Who waits looks again at the durable number, at what stopped the journal, and at whether
+//!    there is a leader; one of the three changes with every wake-up, or it leads itself. So nobody
+//!    waits for a write that nobody makes.
+
+use std::fmt;
+use std::marker::PhantomData;
+use std::mem;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+use crate::error::Error;
+use crate::format::LENGTH_BYTES;
+use crate::journal::{Kind, Record, content_in, record_in};
+use crate::lsn::{Durable, Lsn};
+use crate::pages::OpenBlock;
+use crate::reader::Reader;
+use crate::storage::{Storage, Syncing};
+use crate::tail::{Tail, Watermark};
+
+/// When a group of records is written: as soon as one of the limits is reached and somebody waits.
+///
+/// While a group is being written, the next one gathers in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupCommit {
+    /// How long the first that waits may wait for others to join [0: not at all].
+    pub delay_max: Duration,
+    /// So many records are enough [256].
+    pub records_max: u32,
+    /// So many bytes are enough [64 KiB].
+    pub bytes_max: usize,
+}
+
+impl Default for GroupCommit {
+    fn default() -> GroupCommit {
+        GroupCommit {
+            delay_max: Duration::ZERO,
+            records_max: 256,
+            bytes_max: 64 << 10,
+        }
+    }
+}
+
+impl GroupCommit {
+    fn is_enough(&self, block: &OpenBlock) -> bool {
+        block.count() >= self.records_max || block.length() >= self.bytes_max
+    }
+}
+
+#[derive(Debug)]
+struct State<S: Storage> {
+    open: OpenBlock,
+    /// The other block, unless a leader is writing it.
+    spare: Option<OpenBlock>,
+    /// None while somebody leads.
+    tail: Option<Tail<S>>,
+    next: Lsn,
+    durable: Durable<Lsn>,
+    stopped: Option<Error>,
+    /// Leads, and waits for its group to gather: it is woken when the group is large enough.
+    gathering: bool,
+    /// Somebody's record did not fit.
+    is_full: bool,
+}
+
+#[derive(Debug)]
+struct Inner<S: Storage> {
+    state: Mutex<State<S>>,
+    /// A leader has finished.
+    finished: Condvar,
+    /// The group is large enough.
+    gathered: Condvar,
+    group: GroupCommit,
+    record_bytes_max: usize,
+    storage: S,
+    watermark: Arc<Watermark>,
+}
+
+impl<S: Storage> Inner<S> {
+    fn lock(&self) -> MutexGuard<'_, State<S>> {
+        // A panic of a closure that fills a record leaves the state as it was.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn wait<'s>(&self, state: MutexGuard<'s, State<S>>) -> MutexGuard<'s, State<S>> {
+        let woken = self.finished.wait(state);
+        woken.unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// A journal for several threads; clones are handles to the same one. Made by
+/// [`Journal::share`](crate::Journal::share).
+///
+/// ```
+/// use std::thread;
+/// use thalweg_journal::{GroupCommit, Journal, Options, SimDisk};
+///
+/// # fn main() -> Result<(), thalweg_journal::Error> {
+/// # let disk = SimDisk::new();
+/// let journal = Journal::<u64, _>::open_in(disk, Options::default())?;
+/// let journal = journal.share(GroupCommit::default());
+/// thread::scope(|scope| {
+///     for client in 0..4 {
+///         let journal = journal.clone();
+///         scope.spawn(move || {
+///             let lsn = journal.append_with(|slot| *slot = client)?;
+///             let durable = journal.commit(lsn)?; // waits; one write for all that wait
+///             assert_eq!(durable.get(), lsn);
+///             Ok::<(), thalweg_journal::Error>(())
+///         });
+///     }
+/// });
+/// # Ok(())
+/// # }
+/// ```
+pub struct Shared<K: Kind + ?Sized, S: Storage = crate::DefaultStorage> {
+    inner: Arc<Inner<S>>,
+    kind: PhantomData<fn(&K)>,
+}
+
+impl<K: Kind + ?Sized, S: Storage> Clone for Shared<K, S> {
+    fn clone(&self) -> Self {
+        Shared {
+            inner: Arc::clone(&self.inner),
+            kind: PhantomData,
+        }
+    }
+}
+
+impl<K: Kind + ?Sized, S: Storage> fmt::Debug for Shared<K, S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut told = f.debug_struct("Shared");
+        told.field("place", &self.inner.storage.place());
+        told.field("durable", &self.inner.watermark.get());
+        told.finish_non_exhaustive()
+    }
+}
+
+/// A leader at work (rules 2 and 3).
+struct Leading<'i, S: Storage> {
+    inner: &'i Inner<S>,
+    tail: Option<Tail<S>>,
+    block: OpenBlock,
+    result: Option<Result<(), Error>>,
+}
+
+impl<S: Storage> Drop for Leading<'_, S> {
+    fn drop(&mut self) {
+        let mut state = self.inner.lock();
+        match self.result.take() {
+            Some(Ok(())) => {}
+            Some(Err(error)) => state.stopped = Some(error),
+            // The storage panicked: what it did is not known.
+            None => {
+                let error = std::io::Error::other("the thread that wrote has panicked");
+                let place = self.inner.storage.place();
+                state.stopped = Some(Error::io(place, "be written", error));
+            }
+        }
+        state.tail = self.tail.take();
+        if let Some(tail) = &state.tail {
+            state.durable = tail.durable();
+        }
+        state.spare = Some(mem::replace(&mut self.block, OpenBlock::new(0)));
+        drop(state);
+        self.inner.finished.notify_all();
+    }
+}
+
+impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
+    pub(crate) fn new(tail: Tail<S>, open: OpenBlock, next: Lsn, group: GroupCommit) -> Self {
+        let bytes = tail.options().block_bytes_max as usize;
+        let inner = Inner {
+            group,
+            record_bytes_max: tail.options().record_bytes_max(),
+            storage: tail.storage().clone(),
+            watermark: Arc::clone(tail.watermark()),
+            finished: Condvar::new(),
+            gathered: Condvar::new(),
+            state: Mutex::new(State {
+                open,
+                spare: Some(OpenBlock::new(bytes)),
+                next,
+                durable: tail.durable(),
+                tail: Some(tail),
+                stopped: None,
+                gathering: false,
+                is_full: false,
+            }),
+        };
+        Shared {
+            inner: Arc::new(inner),
+            kind: PhantomData,
+        }
+    }
+
+    /// Takes the open block and the tail, and writes without the lock.
+    fn lead<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State<S>>,
+        sync: Syncing,
+    ) -> MutexGuard<'s, State<S>> {
+        let inner = &*self.inner;
+        if let (Some(tail), Some(spare)) = (state.tail.take(), state.spare.take()) {
+            let block = mem::replace(&mut state.open, spare);
+            state.is_full = false;
+            drop(state);
+            let mut leading = Leading {
+                inner,
+                tail: Some(tail),
+                block,
+                result: None,
+            };
+            if let Some(tail) = &mut leading.tail {
+                leading.result = Some(tail.write(&mut leading.block, sync));
+            }
+            drop(leading);
+            state = inner.lock();
+        }
+        state
+    }
+
+    fn append_raw(&self, bytes: usize, fill: impl FnOnce(&mut [u8])) -> Result<Lsn, Error> {
+        let bytes_max = self.inner.record_bytes_max;
+        if bytes > bytes_max {
+            return Err(Error::RecordTooLong { bytes, bytes_max });
+        }
+        let mut state = self.inner.lock();
+        loop {
+            if let Some(error) = &state.stopped {
+                return Err(error.stopped());
+            }
+            if let Some(slot) = state.open.claim(bytes) {
+                fill(slot);
+                break;
+            }
+            state = match state.tail {
+                Some(_) if !state.gathering => self.lead(state, Syncing::Later),
+                _ => self.wait_while_full(state),
+            };
+        }
+        state.open.finish();
+        let lsn = state.next;
+        state.next = lsn.after(1);
+        if state.gathering && self.inner.group.is_enough(&state.open) {
+            self.inner.gathered.notify_one();
+        }
+        Ok(lsn)
+    }
+
+    /// A leader that gathers has enough now; one that writes will have finished.
+    fn wait_while_full<'s>(
+        &'s self,
+        mut state: MutexGuard<'s, State<S>>,
+    ) -> MutexGuard<'s, State<S>> {
+        state.is_full = true;
+        self.inner.gathered.notify_one();
+        self.inner.wait(state)
+    }
+
+    /// Waits until this record is durable.
+    ///
+    /// # Errors
+    /// It was never appended; or writing failed, and nobody can tell what is on disk: every thread
+    /// that waits hears it.
+    pub fn commit(&self, lsn: Lsn) -> Result<Durable<Lsn>, Error> {
+        let mut state = self.inner.lock();
+        if lsn >= state.next {
+            let (first, last) = (Lsn::FIRST, state.next.before());
+            return Err(Error::NoRecord { lsn, first, last });
+        }
+        loop {
+            if let Some(durable) = state.durable.covering(lsn) {
+                return Ok(durable);
+            }
+            if let Some(error) = &state.stopped {
+                return Err(error.stopped());
+            }
+            state = match state.tail {
+                None => self.inner.wait(state),
+                // Somebody gathers, and then leads or finds a leader: either wakes this thread.
+                Some(_) if state.gathering => self.inner.wait(state),
+                Some(_) => {
+                    let state = self.gather(state);
+                    match state.tail {
+                        // A thread whose record did not fit leads.
+                        None => state,
+                        Some(_) => self.lead(state, Syncing::Now),
+                    }
+                }
+            };
+        }
+    }
+
+    /// Waits for the group of this leader to gather, at most as long as it may.
+    fn gather<'s>(&'s self, mut state: MutexGuard<'s, State<S>>) -> MutexGuard<'s, State<S>> {
+        let group = &self.inner.group;
+        if group.delay_max.is_zero() {
+            return state;
+        }
+        let begin = Instant::now();
+        state.gathering = true;
+        while !(state.is_full || group.is_enough(&state.open)) && state.tail.is_some() {
+            let Some(left) = group.delay_max.checked_sub(begin.elapsed()) else {
+                break;
+            };
+            let woken = self.inner.gathered.wait_timeout(state, left);
+            state = woken.unwrap_or_else(PoisonError::into_inner).0;
+        }
+        state.gathering = false;
+        state
+    }
+
+    /// The last record that is durable.
+    pub fn durable(&self) -> Durable<Lsn> {
+        self.inner.lock().durable
+    }
+
+    /// Gives up segments that hold only records before `lsn`: see
+    /// [`Journal::retain_from`](crate::Journal::retain_from).
+    ///
+    /// # Errors
+    /// The file system.
+    pub fn retain_from(&self, lsn: Lsn) -> Result<Lsn, Error> {
+        let mut state = self.inner.lock();
+        loop {
+            if let Some(error) = &state.stopped {
+                return Err(error.stopped());
+            }
+            match &mut state.tail {
+                Some(tail) => return tail.retain_from(lsn),
+                None => state = self.inner.wait(state),
+            }
+        }
+    }
+
+    /// A reader that follows this journal: see [`Journal::follow`](crate::Journal::follow).
+    ///
+    /// # Errors
+    /// As there.
+    pub fn follow(&self, from: Lsn) -> Result<Reader<S>, Error> {
+        let watermark = Arc::clone(&self.inner.watermark);
+        Reader::following(self.inner.storage.clone(), from, watermark)
+    }
+}
+
+impl<R: Record, S: Storage> Shared<R, S> {
+    /// Appends a record that is built in place, under the lock. The slot is zeroed.
+    ///
+    /// # Errors
+    /// The journal has stopped.
+    pub fn append_with(&self, build: impl FnOnce(&mut R)) -> Result<Lsn, Error> {
+        self.append_raw(size_of::<R>(), |slot| build(record_in(slot)))
+    }
+}
+
+impl<S: Storage> Shared<[u8], S> {
+    /// Appends a record of so many bytes, built in place, under the lock. The slot is zeroed.
+    ///
+    /// # Errors
+    /// It is too long, or the journal has stopped.
+    pub fn append_bytes_with(
+        &self,
+        bytes: usize,
+        build: impl FnOnce(&mut [u8]),
+    ) -> Result<Lsn, Error> {
+        let room = bytes.saturating_add(LENGTH_BYTES);
+        self.append_raw(room, |slot| build(content_in(slot)))
+    }
+}

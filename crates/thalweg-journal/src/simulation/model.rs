@@ -1,0 +1,92 @@
+//! What a journal has promised.
+
+/// SplitMix64.
+#[derive(Debug, Clone)]
+pub(super) struct Random(u64);
+
+impl Random {
+    pub(super) fn new(seed: u64) -> Random {
+        Random(seed.wrapping_mul(0xD129_0D3B_3A5C_9F01) ^ 0x5EED)
+    }
+
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9E37_79B9_7F4A_7C15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ (mixed >> 30)).wrapping_mul(0xBF58_476D_1CE4_E5B9);
+        mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94D0_49BB_1331_11EB);
+        mixed ^ (mixed >> 31)
+    }
+
+    pub(super) fn below(&mut self, limit: u64) -> u64 {
+        self.next() % limit
+    }
+
+    pub(super) fn one_in(&mut self, chances: u64) -> bool {
+        self.below(chances) == 0
+    }
+}
+
+/// A record: its length, and what its bytes are made of. No two are the same.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Entry {
+    pub(super) salt: u64,
+    pub(super) bytes: usize,
+}
+
+impl Entry {
+    pub(super) fn fill(&self, slot: &mut [u8]) {
+        let mut random = Random::new(self.salt);
+        for piece in slot.chunks_mut(8) {
+            piece.copy_from_slice(&random.next().to_le_bytes()[..piece.len()]);
+        }
+    }
+
+    fn is(&self, record: &[u8]) -> bool {
+        let mut expected = vec![0; self.bytes];
+        self.fill(&mut expected);
+        expected == record
+    }
+}
+
+/// What was appended, and what of it was acknowledged. Records count from 1.
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    pub(super) appended: Vec<Entry>,
+    pub(super) acknowledged: usize,
+    /// Records before this one may have been given up.
+    pub(super) kept_from: u64,
+}
+
+impl Model {
+    /// Compares what a reader found, from record `first` on, and goes on from there: what was not
+    /// found is lost for good, and what was found is durable, since it was recovered.
+    pub(super) fn recovered(&mut self, first: u64, records: &[Vec<u8>]) -> Result<(), String> {
+        if first > self.kept_from.max(1) {
+            let kept = self.kept_from;
+            return Err(format!("begins with {first}, and {kept} was to be kept"));
+        }
+        let before = first as usize - 1;
+        let found = before + records.len();
+        if found < self.acknowledged {
+            let lost = self.acknowledged;
+            return Err(format!("ends with {found}, and {lost} was acknowledged"));
+        }
+        if found > self.appended.len() {
+            let last = self.appended.len();
+            return Err(format!("ends with {found}, and {last} was the last"));
+        }
+        for (at, record) in (before..).zip(records) {
+            if !self.appended[at].is(record) {
+                return Err(format!("record {} is another one", at + 1));
+            }
+        }
+        self.end_at(found);
+        Ok(())
+    }
+
+    /// There is nothing behind this record any more.
+    pub(super) fn end_at(&mut self, last: usize) {
+        self.appended.truncate(last);
+        self.acknowledged = last;
+    }
+}

@@ -1,0 +1,191 @@
+//! A real directory.
+
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io;
+use std::os::unix::fs::FileExt;
+use std::path::{Path, PathBuf};
+#[cfg(target_os = "linux")]
+use std::sync::Arc;
+#[cfg(target_os = "linux")]
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::{Storage, StorageFile, Syncing};
+
+/// The name of the file that is locked. It stays when the journal is closed, and means nothing
+/// then: the system takes the lock back from a process that ends, however it ends.
+const LOCK: &str = "lock";
+
+/// A directory of the file system.
+///
+/// A durable write is one `pwritev2` with `RWF_DSYNC` on Linux. Elsewhere, and on a file system
+/// that does not know it, it is a write and a sync (`fdatasync`).
+#[derive(Debug, Clone)]
+pub struct Files {
+    directory: PathBuf,
+    #[cfg(target_os = "linux")]
+    lacks_dsync: Arc<AtomicBool>,
+}
+
+impl Files {
+    /// This directory, which need not be there yet.
+    #[must_use]
+    pub fn new(directory: impl AsRef<Path>) -> Files {
+        Files {
+            directory: directory.as_ref().to_owned(),
+            #[cfg(target_os = "linux")]
+            lacks_dsync: Arc::default(),
+        }
+    }
+
+    fn file(&self, file: File) -> JournalFile {
+        JournalFile {
+            file,
+            #[cfg(target_os = "linux")]
+            lacks_dsync: Arc::clone(&self.lacks_dsync),
+        }
+    }
+}
+
+impl Storage for Files {
+    type File = JournalFile;
+    type Lock = File;
+
+    fn place(&self) -> String {
+        self.directory.display().to_string()
+    }
+
+    fn make(&self) -> io::Result<()> {
+        if self.directory.is_dir() {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.directory)?;
+        match self.directory.parent() {
+            Some(parent) if parent != Path::new("") => File::open(parent)?.sync_all(),
+            _ => File::open(".")?.sync_all(),
+        }
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let entries = match fs::read_dir(&self.directory) {
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
+            entries => entries?,
+        };
+        let mut names = Vec::new();
+        for entry in entries {
+            // A name that is no text is none of ours.
+            names.extend(entry?.file_name().into_string());
+        }
+        Ok(names)
+    }
+
+    fn create(&self, name: &str) -> io::Result<JournalFile> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(true).create_new(true);
+        Ok(self.file(options.open(self.directory.join(name))?))
+    }
+
+    fn open(&self, name: &str, writable: bool) -> io::Result<JournalFile> {
+        let mut options = OpenOptions::new();
+        options.read(true).write(writable);
+        Ok(self.file(options.open(self.directory.join(name))?))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        fs::rename(self.directory.join(from), self.directory.join(to))
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        fs::remove_file(self.directory.join(name))
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        File::open(&self.directory)?.sync_all()
+    }
+
+    fn lock(&self) -> io::Result<Option<File>> {
+        let mut options = OpenOptions::new();
+        options.write(true).create(true).truncate(false);
+        let file = options.open(self.directory.join(LOCK))?;
+        match file.try_lock() {
+            Ok(()) => Ok(Some(file)),
+            Err(TryLockError::WouldBlock) => Ok(None),
+            Err(TryLockError::Error(error)) => Err(error),
+        }
+    }
+}
+
+/// An open file of [`Files`].
+#[derive(Debug)]
+pub struct JournalFile {
+    file: File,
+    #[cfg(target_os = "linux")]
+    lacks_dsync: Arc<AtomicBool>,
+}
+
+impl JournalFile {
+    fn write_then_sync(&self, offset_bytes: u64, data: &[u8]) -> io::Result<usize> {
+        let bytes = self.file.write_at(data, offset_bytes)?;
+        self.file.sync_data()?;
+        Ok(bytes)
+    }
+
+    #[cfg(target_os = "linux")]
+    fn write_durably(&self, offset_bytes: u64, data: &[u8]) -> io::Result<usize> {
+        use rustix::io::{Errno, ReadWriteFlags, pwritev2};
+        // ORDERING: Relaxed, pairs with the store below; it is a hint, and either way is right.
+        if self.lacks_dsync.load(Ordering::Relaxed) {
+            return self.write_then_sync(offset_bytes, data);
+        }
+        let pieces = [io::IoSlice::new(data)];
+        match pwritev2(&self.file, &pieces, offset_bytes, ReadWriteFlags::DSYNC) {
+            Err(Errno::OPNOTSUPP | Errno::NOSYS | Errno::INVAL) => {
+                // ORDERING: Relaxed, pairs with the load above.
+                self.lacks_dsync.store(true, Ordering::Relaxed);
+                self.write_then_sync(offset_bytes, data)
+            }
+            written => Ok(written?),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn write_durably(&self, offset_bytes: u64, data: &[u8]) -> io::Result<usize> {
+        self.write_then_sync(offset_bytes, data)
+    }
+}
+
+impl StorageFile for JournalFile {
+    fn length_bytes(&self) -> io::Result<u64> {
+        Ok(self.file.metadata()?.len())
+    }
+
+    fn read_at(&self, offset_bytes: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.file.read_at(into, offset_bytes)
+    }
+
+    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: Syncing) -> io::Result<usize> {
+        match sync {
+            Syncing::Later => self.file.write_at(data, offset_bytes),
+            Syncing::Now => self.write_durably(offset_bytes, data),
+        }
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync_data()
+    }
+
+    #[cfg(target_os = "linux")]
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        use rustix::fs::{FallocateFlags, fallocate};
+        use rustix::io::Errno;
+        match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
+            // The zeros that are written next do the same, more slowly.
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
+            asked => Ok(asked?),
+        }
+    }
+
+    #[cfg(not(target_os = "linux"))]
+    fn allocate(&self, _bytes: u64) -> io::Result<()> {
+        Ok(())
+    }
+}

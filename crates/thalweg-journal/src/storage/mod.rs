@@ -1,0 +1,150 @@
+//! Where a journal keeps its files: a directory, or a disk that is simulated for tests.
+
+#[cfg(unix)]
+mod files;
+mod sim;
+
+use std::fmt;
+use std::io;
+
+#[cfg(unix)]
+pub use files::{Files, JournalFile};
+pub use sim::{Fault, Operation, SimDisk, SimFile};
+
+/// When a write has to be on disk.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Syncing {
+    /// With the next [`StorageFile::sync`].
+    Later,
+    /// When the call returns. This makes these bytes durable, not those of earlier writes.
+    Now,
+}
+
+/// A directory. Clones are handles to the same one.
+pub trait Storage: Clone + fmt::Debug + Send + Sync + 'static {
+    /// An open file.
+    type File: StorageFile;
+    /// Keeps others out while it lives.
+    type Lock: fmt::Debug + Send;
+
+    /// The directory's name in messages.
+    fn place(&self) -> String;
+
+    /// Makes the directory if it is not there.
+    ///
+    /// # Errors
+    /// It can be neither found nor made.
+    fn make(&self) -> io::Result<()>;
+
+    /// The names of its files, in any order; none where there is no directory.
+    ///
+    /// # Errors
+    /// It cannot be read.
+    fn list(&self) -> io::Result<Vec<String>>;
+
+    /// Makes a new file.
+    ///
+    /// # Errors
+    /// It cannot be made; there is one of this name.
+    fn create(&self, name: &str) -> io::Result<Self::File>;
+
+    /// Opens a file to read, and if `writable` to write.
+    ///
+    /// # Errors
+    /// It cannot be opened.
+    fn open(&self, name: &str, writable: bool) -> io::Result<Self::File>;
+
+    /// Gives a file another name; durable with the next [`Storage::sync_names`].
+    ///
+    /// # Errors
+    /// It cannot be renamed.
+    fn rename(&self, from: &str, to: &str) -> io::Result<()>;
+
+    /// Removes a file; durable with the next [`Storage::sync_names`].
+    ///
+    /// # Errors
+    /// It cannot be removed.
+    fn remove(&self, name: &str) -> io::Result<()>;
+
+    /// Makes the names of all files durable.
+    ///
+    /// # Errors
+    /// The disk fails.
+    fn sync_names(&self) -> io::Result<()>;
+
+    /// Locks the directory; none if somebody else has.
+    ///
+    /// # Errors
+    /// It cannot be locked at all.
+    fn lock(&self) -> io::Result<Option<Self::Lock>>;
+}
+
+/// An open file of a [`Storage`].
+pub trait StorageFile: fmt::Debug + Send + 'static {
+    /// Its length.
+    ///
+    /// # Errors
+    /// The file system fails.
+    fn length_bytes(&self) -> io::Result<u64>;
+
+    /// Reads from `offset_bytes` on; fewer bytes than asked for are no error, and 0 is the end.
+    ///
+    /// # Errors
+    /// The disk fails.
+    fn read_at(&self, offset_bytes: u64, into: &mut [u8]) -> io::Result<usize>;
+
+    /// Writes at `offset_bytes`, and says how many of the bytes: not all is no error.
+    ///
+    /// # Errors
+    /// The disk is full or fails.
+    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: Syncing) -> io::Result<usize>;
+
+    /// Makes all that was written durable, and the length.
+    ///
+    /// # Errors
+    /// The disk fails. What was written is in doubt from then on, also if a later call succeeds.
+    fn sync(&self) -> io::Result<()>;
+
+    /// Asks for room, so that later writes up to there do not find the disk full.
+    ///
+    /// # Errors
+    /// The disk is full.
+    fn allocate(&self, bytes: u64) -> io::Result<()>;
+}
+
+/// Reads until `into` is full or the file ends, and says how much.
+pub(crate) fn read_fully(
+    file: &impl StorageFile,
+    offset_bytes: u64,
+    into: &mut [u8],
+) -> io::Result<usize> {
+    let mut done = 0;
+    while done < into.len() {
+        match file.read_at(offset_bytes + done as u64, &mut into[done..]) {
+            Ok(0) => break,
+            Ok(bytes) => done += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(done)
+}
+
+/// Writes all of `data`, however many calls it takes.
+pub(crate) fn write_fully(
+    file: &impl StorageFile,
+    offset_bytes: u64,
+    data: &[u8],
+    sync: Syncing,
+) -> io::Result<()> {
+    let mut done = 0;
+    while done < data.len() {
+        match file.write_at(offset_bytes + done as u64, &data[done..], sync) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(bytes) => done += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}

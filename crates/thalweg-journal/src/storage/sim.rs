@@ -1,0 +1,372 @@
+//! A disk in memory that loses power.
+//!
+//! What is written is seen at once by those who read, as the page cache shows it, and is on disk
+//! after a sync only. When the power goes, each sector of 512 bytes that was written since has, on
+//! its own, any of the contents that it had since the last sync: so writes are lost, torn between
+//! sectors, and reordered. Changes of names are kept in order up to some point. A failed sync
+//! leaves some of its sectors on disk and forgets the others, and the next sync says that all is
+//! well.
+
+mod fault;
+mod media;
+
+use std::collections::BTreeMap;
+use std::io;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::{Storage, StorageFile, Syncing};
+pub use fault::{Fault, Operation};
+use media::{Chance, Media};
+
+#[derive(Debug, Default)]
+struct State {
+    files: Vec<Media>,
+    names: BTreeMap<String, usize>,
+    durable_names: BTreeMap<String, usize>,
+    /// The names after each change since they were synced last.
+    name_versions: Vec<BTreeMap<String, usize>>,
+    operations: u64,
+    power_fails_at: Option<u64>,
+    has_power: bool,
+    locked: bool,
+    /// Files and locks of an earlier life are dead.
+    life: u64,
+    faults: Vec<(Operation, u64, Fault)>,
+    chance: Chance,
+}
+
+/// A simulated disk with one directory. Clones are handles to the same one.
+#[derive(Debug, Clone)]
+pub struct SimDisk(Arc<Mutex<State>>);
+
+impl Default for SimDisk {
+    fn default() -> SimDisk {
+        SimDisk::new()
+    }
+}
+
+fn no_power() -> io::Error {
+    io::Error::other("the power is off")
+}
+
+impl State {
+    /// Counts an operation; a fault that is due comes back.
+    fn step(&mut self, operation: Operation, life: u64) -> io::Result<Option<Fault>> {
+        if !self.has_power || life != self.life {
+            return Err(no_power());
+        }
+        self.operations += 1;
+        if self.power_fails_at == Some(self.operations) {
+            self.has_power = false;
+        }
+        let mut due = None;
+        self.faults.retain_mut(|(of, countdown, fault)| {
+            if *of != operation || due.is_some() {
+                return true;
+            }
+            if *countdown == 0 {
+                due = Some(*fault);
+                return false;
+            }
+            *countdown -= 1;
+            true
+        });
+        Ok(due)
+    }
+
+    fn plain(&mut self, operation: Operation, life: u64) -> io::Result<()> {
+        match self.step(operation, life)? {
+            Some(fault) => Err(fault.error()),
+            None => Ok(()),
+        }
+    }
+
+    /// What is begun when the power goes may or may not happen, and is not answered.
+    fn answer<T>(&self, value: T) -> io::Result<T> {
+        match self.has_power {
+            true => Ok(value),
+            false => Err(no_power()),
+        }
+    }
+
+    fn change_names(&mut self, change: impl FnOnce(&mut BTreeMap<String, usize>)) {
+        change(&mut self.names);
+        self.name_versions.push(self.names.clone());
+    }
+}
+
+impl SimDisk {
+    /// An empty disk, with power.
+    #[must_use]
+    pub fn new() -> SimDisk {
+        SimDisk(Arc::new(Mutex::new(State {
+            has_power: true,
+            ..State::default()
+        })))
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Operations so far.
+    #[must_use]
+    pub fn operations(&self) -> u64 {
+        self.state().operations
+    }
+
+    /// Turns the power off in the middle of the operation with this number, counted from the first
+    /// of the disk; then every operation fails until [`SimDisk::restart`].
+    pub fn fail_power_at(&self, operation: u64) {
+        self.state().power_fails_at = Some(operation);
+    }
+
+    /// Lets an operation of this kind fail, after `countdown` others of the kind.
+    pub fn fail(&self, operation: Operation, countdown: u64, fault: Fault) {
+        self.state().faults.push((operation, countdown, fault));
+    }
+
+    /// Power goes, if it has not gone yet, and comes back; `seed` decides what is left of that
+    /// which was not durable. Files that are open stay dead. Faults that did not happen are
+    /// forgotten.
+    pub fn restart(&self, seed: u64) {
+        let mut state = self.state();
+        let state = &mut *state;
+        state.chance = Chance::new(seed);
+        for file in &mut state.files {
+            file.lose_power(&mut state.chance);
+        }
+        let kept = state.chance.below(state.name_versions.len() as u64 + 1) as usize;
+        if let Some(names) = kept.checked_sub(1).map(|at| &state.name_versions[at]) {
+            state.durable_names.clone_from(names);
+        }
+        state.names.clone_from(&state.durable_names);
+        state.name_versions.clear();
+        state.faults.clear();
+        state.power_fails_at = None;
+        state.has_power = true;
+        state.locked = false;
+        state.life += 1;
+    }
+
+    /// A file as a reader sees it; none of this name.
+    #[must_use]
+    pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
+        let state = self.state();
+        let file = *state.names.get(name)?;
+        Some(state.files[file].view().to_vec())
+    }
+
+    /// Puts a file there, durable, whatever was there before.
+    pub fn put(&self, name: &str, contents: Vec<u8>) {
+        let mut state = self.state();
+        let file = state.files.len();
+        state.files.push(Media::holding(contents));
+        state.names.insert(name.to_owned(), file);
+        state.durable_names.insert(name.to_owned(), file);
+        for names in &mut state.name_versions {
+            names.insert(name.to_owned(), file);
+        }
+    }
+
+    fn life(&self) -> u64 {
+        self.state().life
+    }
+}
+
+/// Nothing is left open on a disk: a lock ends with it.
+#[derive(Debug)]
+pub struct SimLock {
+    disk: SimDisk,
+    life: u64,
+}
+
+impl Drop for SimLock {
+    fn drop(&mut self) {
+        let mut state = self.disk.state();
+        if state.life == self.life {
+            state.locked = false;
+        }
+    }
+}
+
+impl Storage for SimDisk {
+    type File = SimFile;
+    type Lock = SimLock;
+
+    fn place(&self) -> String {
+        "sim".to_owned()
+    }
+
+    fn make(&self) -> io::Result<()> {
+        Ok(())
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        let mut state = self.state();
+        let life = state.life;
+        state.plain(Operation::Read, life)?;
+        Ok(state.names.keys().cloned().collect())
+    }
+
+    fn create(&self, name: &str) -> io::Result<SimFile> {
+        let mut state = self.state();
+        let life = state.life;
+        state.plain(Operation::Open, life)?;
+        if state.names.contains_key(name) {
+            return Err(io::ErrorKind::AlreadyExists.into());
+        }
+        let file = state.files.len();
+        state.files.push(Media::default());
+        state.change_names(|names| {
+            names.insert(name.to_owned(), file);
+        });
+        let disk = self.clone();
+        state.answer(SimFile { disk, file, life })
+    }
+
+    fn open(&self, name: &str, writable: bool) -> io::Result<SimFile> {
+        let mut state = self.state();
+        let life = state.life;
+        let operation = match writable {
+            true => Operation::Open,
+            false => Operation::Read,
+        };
+        state.plain(operation, life)?;
+        let file = *state.names.get(name).ok_or(io::ErrorKind::NotFound)?;
+        let disk = self.clone();
+        state.answer(SimFile { disk, file, life })
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        let mut state = self.state();
+        let life = state.life;
+        state.plain(Operation::Rename, life)?;
+        let file = *state.names.get(from).ok_or(io::ErrorKind::NotFound)?;
+        state.change_names(|names| {
+            names.remove(from);
+            names.insert(to.to_owned(), file);
+        });
+        state.answer(())
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        let mut state = self.state();
+        let life = state.life;
+        state.plain(Operation::Remove, life)?;
+        if !state.names.contains_key(name) {
+            return Err(io::ErrorKind::NotFound.into());
+        }
+        state.change_names(|names| {
+            names.remove(name);
+        });
+        state.answer(())
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        let mut state = self.state();
+        let life = state.life;
+        state.plain(Operation::SyncNames, life)?;
+        state.answer(())?;
+        let state = &mut *state;
+        state.durable_names.clone_from(&state.names);
+        state.name_versions.clear();
+        Ok(())
+    }
+
+    fn lock(&self) -> io::Result<Option<SimLock>> {
+        let life = self.life();
+        let mut state = self.state();
+        state.plain(Operation::Lock, life)?;
+        if state.locked {
+            return Ok(None);
+        }
+        state.locked = true;
+        drop(state);
+        let disk = self.clone();
+        Ok(Some(SimLock { disk, life }))
+    }
+}
+
+/// An open file of a [`SimDisk`].
+#[derive(Debug)]
+pub struct SimFile {
+    disk: SimDisk,
+    file: usize,
+    life: u64,
+}
+
+impl StorageFile for SimFile {
+    fn length_bytes(&self) -> io::Result<u64> {
+        let mut state = self.disk.state();
+        state.plain(Operation::Read, self.life)?;
+        Ok(state.files[self.file].view().len() as u64)
+    }
+
+    fn read_at(&self, offset_bytes: u64, into: &mut [u8]) -> io::Result<usize> {
+        let mut state = self.disk.state();
+        state.plain(Operation::Read, self.life)?;
+        let view = state.files[self.file].view();
+        let from = usize::try_from(offset_bytes).unwrap_or(usize::MAX);
+        let there = view.get(from..).unwrap_or_default();
+        let bytes = there.len().min(into.len());
+        into[..bytes].copy_from_slice(&there[..bytes]);
+        Ok(bytes)
+    }
+
+    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: Syncing) -> io::Result<usize> {
+        let mut state = self.disk.state();
+        let operation = match sync {
+            Syncing::Later => Operation::Write,
+            Syncing::Now => Operation::WriteNow,
+        };
+        let fault = state.step(operation, self.life)?;
+        let mut data = data;
+        match fault {
+            None => {}
+            Some(Fault::Short) => data = &data[..data.len().min(media::SECTOR_BYTES)],
+            // An I/O error may come after some of it was written.
+            Some(Fault::Io) => {}
+            Some(fault) => return Err(fault.error()),
+        }
+        let state = &mut *state;
+        let media = &mut state.files[self.file];
+        let from = usize::try_from(offset_bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        let sectors = media.write(from, data);
+        if !state.has_power {
+            return Err(no_power());
+        }
+        if fault == Some(Fault::Io) {
+            media.forget_some(Some(sectors), &mut state.chance);
+            return Err(Fault::Io.error());
+        }
+        if sync == Syncing::Now {
+            media.make_durable(Some(sectors));
+        }
+        Ok(data.len())
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        let mut state = self.disk.state();
+        let fault = state.step(Operation::Sync, self.life)?;
+        let state = &mut *state;
+        if !state.has_power {
+            return Err(no_power());
+        }
+        let media = &mut state.files[self.file];
+        if let Some(fault) = fault {
+            media.forget_some(None, &mut state.chance);
+            return Err(fault.error());
+        }
+        media.make_durable(None);
+        Ok(())
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<()> {
+        let mut state = self.disk.state();
+        state.plain(Operation::Allocate, self.life)?;
+        let length = usize::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
+        state.files[self.file].grow(length);
+        state.answer(())
+    }
+}

@@ -1,0 +1,365 @@
+//! The end of a log, where blocks are written: one at a time, by whoever holds it.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::error::Error;
+use crate::fault::Seeded;
+use crate::format::{
+    BlockHeader, NEW_NAME, SegmentHeader, is_spare, padded, segment_name, spare_name,
+};
+use crate::lsn::{Durable, Lsn};
+use crate::options::Options;
+use crate::pages::OpenBlock;
+use crate::prepare::{Preparer, prepare};
+use crate::recovery::{Directory, End, Known, Recovery, settle, survey};
+use crate::scan::{Segment, open_segment};
+use crate::storage::{Storage, StorageFile, Syncing, write_fully};
+
+/// The last durable record, for those who follow a journal in the same process.
+#[derive(Debug, Default)]
+pub(crate) struct Watermark(AtomicU64);
+
+impl Watermark {
+    fn set(&self, lsn: Lsn) {
+        // ORDERING: Release, pairs with the Acquire in get(); what the number promises was written
+        // before it.
+        self.0.store(lsn.number(), Ordering::Release);
+    }
+
+    pub(crate) fn get(&self) -> Lsn {
+        // ORDERING: Acquire, pairs with the Release in set(); who sees the number can read up to
+        // it.
+        Lsn::new(self.0.load(Ordering::Acquire))
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Tail<S: Storage> {
+    storage: S,
+    options: Options,
+    preparer: Preparer<S>,
+    used: VecDeque<Known>,
+    /// Numbers of segments that an earlier run has prepared.
+    prepared: VecDeque<u64>,
+    /// The epoch of the next segment that is made.
+    epoch: u64,
+    segment: Segment<S::File>,
+    durable: Lsn,
+    watermark: Arc<Watermark>,
+    /// Why nothing is written any more.
+    stopped: Option<Error>,
+    _lock: S::Lock,
+}
+
+impl<S: Storage> Tail<S> {
+    /// Locks a directory, makes a journal there if there is none, and finds its end.
+    pub(crate) fn open(
+        storage: S,
+        options: Options,
+        record_bytes: u32,
+    ) -> Result<(Tail<S>, Recovery), Error> {
+        let place = storage.place();
+        let failed = |what| {
+            let place = place.clone();
+            move |error| Error::io(place, what, error)
+        };
+        storage.make().map_err(failed("be made"))?;
+        let lock = storage.lock().map_err(failed("be locked"))?;
+        let lock = lock.ok_or_else(|| Error::InUse {
+            place: place.clone(),
+        })?;
+        let found = survey(&storage, true, options.faults)?;
+        let mut found = match found {
+            Some(found) => found,
+            None => create(&storage, &options, record_bytes)?,
+        };
+        let stored = found.last.header.record_bytes;
+        if stored != record_bytes {
+            let asked = record_bytes;
+            return Err(Error::OtherRecords {
+                place,
+                stored,
+                asked,
+            });
+        }
+        let (recovery, end) = found.recover()?;
+        let mut tail = Tail {
+            preparer: Preparer::new(&storage, options.in_background),
+            storage,
+            options,
+            used: found.used,
+            prepared: found.prepared.into(),
+            epoch: found.epoch_max + 1,
+            durable: found.last.next.before(),
+            segment: found.last,
+            watermark: Arc::default(),
+            stopped: None,
+            _lock: lock,
+        };
+        tail.tidy()?;
+        tail.settle(&end)?;
+        tail.watermark.set(tail.durable);
+        tail.order();
+        Ok((tail, recovery))
+    }
+
+    /// Removes what an earlier run left half done, and prepared segments of another size.
+    fn tidy(&mut self) -> Result<(), Error> {
+        let sizes: Result<Vec<bool>, Error> = self
+            .prepared
+            .iter()
+            .map(|number| {
+                let segment = open_segment(&self.storage, *number, false, self.options.faults)?;
+                Ok(segment.header.segment_bytes == self.options.segment_bytes)
+            })
+            .collect();
+        let mut leftover = vec![NEW_NAME.to_owned()];
+        if sizes?.contains(&false) {
+            // From the last one on, so that there is never a gap.
+            leftover.extend(self.prepared.drain(..).rev().map(segment_name));
+        }
+        for name in leftover {
+            match self.storage.remove(&name) {
+                Err(error) if error.kind() == std::io::ErrorKind::NotFound => continue,
+                removed => removed.map_err(|error| {
+                    Error::io(
+                        format!("{}/{name}", self.storage.place()),
+                        "be removed",
+                        error,
+                    )
+                })?,
+            }
+            self.sync_names()?;
+        }
+        Ok(())
+    }
+
+    fn settle(&mut self, end: &End) -> Result<(), Error> {
+        let settled = match self.options.faults.has(Seeded::TrustTheCache) {
+            true => self.segment.file.sync(),
+            false => settle(&self.segment, end),
+        };
+        settled.map_err(|error| Error::io(&self.segment.name, "be written", error))?;
+        self.sync_names()
+    }
+
+    fn sync_names(&self) -> Result<(), Error> {
+        let synced = self.storage.sync_names();
+        synced.map_err(|error| Error::io(self.storage.place(), "be synced", error))
+    }
+
+    pub(crate) fn storage(&self) -> &S {
+        &self.storage
+    }
+
+    pub(crate) fn options(&self) -> &Options {
+        &self.options
+    }
+
+    pub(crate) fn watermark(&self) -> &Arc<Watermark> {
+        &self.watermark
+    }
+
+    /// The last record that was written, durable or not.
+    pub(crate) fn written(&self) -> Lsn {
+        self.segment.next.before()
+    }
+
+    pub(crate) fn durable(&self) -> Durable<Lsn> {
+        Durable::promise(self.durable)
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match &self.stopped {
+            None => Ok(()),
+            Some(error) => Err(error.stopped()),
+        }
+    }
+
+    fn stop(&mut self, error: Error) -> Error {
+        if !self.options.faults.has(Seeded::TrustTheNextSync) {
+            self.stopped = Some(error.clone());
+        }
+        error
+    }
+
+    /// Writes a block and empties it. With [`Syncing::Now`], it and all before it are durable then.
+    ///
+    /// # Errors
+    /// There is no room for the next segment: nothing has changed, and it may be tried again.
+    /// Or writing failed, and nothing is written any more.
+    pub(crate) fn write(&mut self, block: &mut OpenBlock, sync: Syncing) -> Result<(), Error> {
+        self.check()?;
+        if block.count() == 0 {
+            return match sync {
+                Syncing::Later => Ok(()),
+                Syncing::Now => self.sync(),
+            };
+        }
+        if self.segment.room() < padded(block.length()) as u64 {
+            self.next_segment()?;
+        }
+        let header = BlockHeader {
+            first: self.segment.next,
+            durable: self.durable,
+            count: block.count(),
+            length_bytes: block.length() as u32,
+            previous_crc: self.segment.previous_crc,
+            crc: 0,
+        };
+        let (bytes, crc) = block.seal(&header, self.segment.key());
+        // A durable write says nothing of the writes before it.
+        let is_first =
+            self.durable >= self.written() || self.options.faults.has(Seeded::SyncOnlyTheLastBlock);
+        let one_write = match sync {
+            Syncing::Now if is_first && !self.acknowledges_early() => Syncing::Now,
+            _ => Syncing::Later,
+        };
+        let written = write_fully(&self.segment.file, self.segment.offset, bytes, one_write);
+        if let Err(error) = written {
+            let error = Error::io(&self.segment.name, "be written", error);
+            return Err(self.stop(error));
+        }
+        self.segment.pass(&BlockHeader { crc, ..header });
+        block.clear();
+        match (sync, one_write) {
+            (Syncing::Later, _) => {}
+            (Syncing::Now, Syncing::Now) => self.all_is_durable(),
+            (Syncing::Now, Syncing::Later) => self.sync()?,
+        }
+        Ok(())
+    }
+
+    fn acknowledges_early(&self) -> bool {
+        self.options.faults.has(Seeded::AcknowledgeBeforeSync)
+    }
+
+    fn all_is_durable(&mut self) {
+        self.durable = self.written();
+        self.watermark.set(self.durable);
+    }
+
+    /// Makes all that was written durable.
+    fn sync(&mut self) -> Result<(), Error> {
+        if self.durable < self.written()
+            && !self.acknowledges_early()
+            && let Err(error) = self.segment.file.sync()
+        {
+            let error = Error::io(&self.segment.name, "be synced", error);
+            return Err(self.stop(error));
+        }
+        self.all_is_durable();
+        Ok(())
+    }
+
+    fn header(&self, number: u64, epoch: u64) -> SegmentHeader {
+        SegmentHeader {
+            journal: self.segment.header.journal,
+            number,
+            epoch,
+            first: None,
+            segment_bytes: self.options.segment_bytes,
+            record_bytes: self.segment.header.record_bytes,
+            previous_crc: 0,
+        }
+    }
+
+    /// Lets the next segment be made ready, unless one is.
+    fn order(&mut self) {
+        if self.prepared.is_empty() {
+            let header = self.header(self.segment.header.number + 1, self.epoch);
+            self.preparer.order(header);
+        }
+    }
+
+    /// Goes on in the next segment. Its header says where it begins, and that it is used.
+    fn next_segment(&mut self) -> Result<(), Error> {
+        if !self.options.faults.has(Seeded::LeaveUnsynced) {
+            self.sync()?;
+        }
+        let number = self.segment.header.number + 1;
+        let name = format!("{}/{}", self.storage.place(), segment_name(number));
+        let (file, mut header) = match self.prepared.front() {
+            Some(_) => {
+                let opened = open_segment(&self.storage, number, true, self.options.faults)?;
+                self.prepared.pop_front();
+                (opened.file, opened.header)
+            }
+            None => {
+                let header = self.header(number, self.epoch);
+                let file = self.preparer.take(&header)?;
+                self.epoch += 1;
+                (file, header)
+            }
+        };
+        header.first = Some(self.segment.next);
+        header.previous_crc = self.segment.previous_crc;
+        if let Err(error) = write_fully(&file, 0, &header.encode(), Syncing::Now) {
+            let error = Error::io(&name, "be written", error);
+            return Err(self.stop(error));
+        }
+        self.segment = Segment::new(file, name, header, self.options.faults);
+        let first = self.segment.next;
+        self.used.push_back(Known { number, first });
+        self.order();
+        Ok(())
+    }
+
+    /// Gives up segments that hold only records before `lsn`. The last one is kept in any case.
+    pub(crate) fn retain_from(&mut self, lsn: Lsn) -> Result<Lsn, Error> {
+        self.check()?;
+        while self.used.get(1).is_some_and(|second| second.first <= lsn) {
+            let number = self.used[0].number;
+            self.give_up(number)?;
+            self.used.pop_front();
+        }
+        Ok(self.used[0].first)
+    }
+
+    fn give_up(&mut self, number: u64) -> Result<(), Error> {
+        let name = segment_name(number);
+        let full = format!("{}/{name}", self.storage.place());
+        let spares = self.storage.list();
+        let spares = spares.map_err(|error| Error::io(self.storage.place(), "be read", error))?;
+        let spares = spares.iter().filter(|name| is_spare(name)).count();
+        let done = match spares < self.options.spares_max {
+            true => {
+                let segment = open_segment(&self.storage, number, false, self.options.faults)?;
+                let spare = spare_name(segment.header.epoch);
+                self.storage.rename(&name, &spare)
+            }
+            false => self.storage.remove(&name),
+        };
+        done.map_err(|error| Error::io(full, "be given up", error))?;
+        // One after the other, so that a crash leaves no gap.
+        self.sync_names()
+    }
+}
+
+/// The first segment of a new journal.
+fn create<S: Storage>(
+    storage: &S,
+    options: &Options,
+    record_bytes: u32,
+) -> Result<Directory<S::File>, Error> {
+    let header = SegmentHeader {
+        journal: options.number(),
+        number: 1,
+        epoch: 1,
+        first: Some(Lsn::FIRST),
+        segment_bytes: options.segment_bytes,
+        record_bytes,
+        previous_crc: 0,
+    };
+    let file = prepare(storage, &header)?;
+    let name = format!("{}/{}", storage.place(), segment_name(1));
+    let first = Lsn::FIRST;
+    Ok(Directory {
+        used: VecDeque::from([Known { number: 1, first }]),
+        prepared: Vec::new(),
+        epoch_max: 1,
+        last: Segment::new(file, name, header, options.faults),
+    })
+}

@@ -1,0 +1,186 @@
+//! What recovery says of a journal whose bytes were changed, and what a cut leaves.
+
+use thalweg_journal::{Error, Journal, Lsn, Options, Reader, SimDisk, Torn, cut};
+
+const PAGE: usize = 4096;
+/// Three blocks of a page a segment.
+const SEGMENT_BYTES: u64 = 4 * PAGE as u64;
+
+type SimJournal = Journal<[u64; 2], SimDisk>;
+
+fn open(disk: &SimDisk) -> Result<SimJournal, Error> {
+    let options = Options::default()
+        .segment_bytes(SEGMENT_BYTES)
+        .block_bytes_max(PAGE as u64)
+        .in_background(false);
+    Journal::open_in(disk.clone(), options)
+}
+
+fn segment(number: u64) -> String {
+    format!("{number:020}.segment")
+}
+
+/// Blocks of two records, each committed.
+fn with_blocks(blocks: u64) -> SimDisk {
+    let disk = SimDisk::new();
+    let mut journal = open(&disk).expect("the disk is empty");
+    for number in 0..2 * blocks {
+        let build = |record: &mut [u64; 2]| *record = [number, !number];
+        journal.append_with(build).expect("the disk is well");
+        if number % 2 == 1 {
+            let _ = journal.commit().expect("the disk is well");
+        }
+    }
+    disk
+}
+
+fn damage(disk: &SimDisk, number: u64, byte: usize) {
+    let mut bytes = disk.contents(&segment(number)).expect("it is there");
+    bytes[byte] ^= 1;
+    disk.put(&segment(number), bytes);
+}
+
+/// The records up to the end or the first error.
+fn read(disk: &SimDisk) -> (usize, Result<Option<Torn>, Error>) {
+    let mut reader = match Reader::open_in(disk.clone(), Lsn::ZERO) {
+        Ok(reader) => reader,
+        Err(error) => return (0, Err(error)),
+    };
+    let mut records = 0;
+    for record in reader.records::<[u64; 2]>() {
+        match record {
+            Ok((lsn, record)) => {
+                assert_eq!(lsn, Lsn::new(record[0] + 1));
+                records += 1;
+            }
+            Err(error) => return (records, Err(error)),
+        }
+    }
+    (records, Ok(reader.torn().cloned()))
+}
+
+/// How many records there are, where nothing is wrong.
+fn whole(disk: &SimDisk) -> usize {
+    let (records, end) = read(disk);
+    assert_eq!(end.expect("it is whole"), None);
+    records
+}
+
+#[test]
+fn a_torn_tail_is_cut_and_told_once() {
+    let disk = with_blocks(5);
+    // The second block of the second segment, in its second record.
+    damage(&disk, 2, 2 * PAGE + 64 + 16);
+    let (records, end) = read(&disk);
+    let torn = end.expect("nothing follows").expect("it is told");
+    let expected = format!(
+        "sim/{}: an unfinished write at byte 8192 (record 9) was left out",
+        segment(2)
+    );
+    assert_eq!((records, torn.to_string()), (8, expected));
+    let mut journal = open(&disk).expect("nothing durable is known to be missing");
+    assert_eq!(journal.recovery().torn, Some(torn));
+    assert_eq!(journal.recovery().last, Lsn::new(8));
+    let lsn = journal
+        .append_with(|record| *record = [8, 0])
+        .expect("the disk is well");
+    assert_eq!(lsn, Lsn::new(9));
+    drop(journal);
+    assert_eq!(open(&disk).expect("it is whole").recovery().torn, None);
+}
+
+#[test]
+fn whole_blocks_behind_a_bad_one_mean_damage() {
+    for byte in [0, 8, 16, 24, 32, 36, 40, 60, 64, 95] {
+        let disk = with_blocks(5);
+        damage(&disk, 2, PAGE + byte);
+        let told = open(&disk)
+            .expect_err("records 7 and 8 were durable")
+            .to_string();
+        let expected = format!(
+            "sim/{}: damaged at byte 4096: record 7 was durable and cannot be read: later blocks \
+             are whole and say so",
+            segment(2)
+        );
+        assert_eq!(told, expected, "byte {byte}");
+        let (records, end) = read(&disk);
+        assert_eq!(
+            (records, end.expect_err("damage").to_string()),
+            (6, expected)
+        );
+    }
+}
+
+#[test]
+fn the_padding_of_a_block_is_nobodys() {
+    let disk = with_blocks(5);
+    damage(&disk, 2, PAGE + 96);
+    assert_eq!(read(&disk).0, 10);
+}
+
+#[test]
+fn damage_in_an_earlier_segment_is_found_by_readers() {
+    let disk = with_blocks(8);
+    damage(&disk, 1, 3 * PAGE + 70);
+    open(&disk).expect("only the last segment is read");
+    let (records, end) = read(&disk);
+    let told = end.expect_err("damage").to_string();
+    assert_eq!(records, 4);
+    let why =
+        "record 5 was durable and cannot be read: the next segment begins with a later record";
+    assert!(told.ends_with(why), "{told}");
+}
+
+/// A block that another journal wrote is none of this one, though its checksum is right.
+#[test]
+fn a_record_cannot_pass_for_a_block() {
+    let disk = with_blocks(2);
+    let other = with_blocks(3);
+    let mut bytes = disk.contents(&segment(1)).expect("it is there");
+    let foreign = other.contents(&segment(1)).expect("it is there");
+    bytes[PAGE + 64] ^= 1;
+    bytes[2 * PAGE..].copy_from_slice(&foreign[2 * PAGE..]);
+    disk.put(&segment(1), bytes);
+    // The blocks behind the damage would prove it, were they of this journal.
+    assert!(open(&disk).expect("a torn tail").recovery().torn.is_some());
+}
+
+#[test]
+fn a_cut_removes_damage_and_what_is_behind_it() {
+    let disk = with_blocks(8);
+    damage(&disk, 1, 3 * PAGE + 70);
+    let done = cut(&disk, None).expect("nobody writes");
+    assert_eq!(
+        (done.last, done.offset_bytes),
+        (Lsn::new(4), 3 * PAGE as u64)
+    );
+    assert_eq!(
+        (done.file, done.segments_removed),
+        (format!("sim/{}", segment(1)), 2)
+    );
+    assert_eq!(whole(&disk), 4);
+    let mut journal = open(&disk).expect("it is whole");
+    assert_eq!(journal.next(), Lsn::new(5));
+    journal.append(&[4, 0]).expect("the disk is well");
+    let _ = journal.commit().expect("the disk is well");
+    drop(journal);
+    assert_eq!(whole(&disk), 5);
+}
+
+#[test]
+fn a_cut_is_between_blocks() {
+    let disk = with_blocks(5);
+    let told = cut(&disk, Some(Lsn::new(4))).expect_err("it is the second of its block");
+    assert_eq!(
+        told.to_string(),
+        "record 4 is inside a block: cut at 3 or at 5"
+    );
+    assert_eq!(read(&disk).0, 10);
+    let done = cut(&disk, Some(Lsn::new(7))).expect("the first of a segment");
+    assert_eq!(done.last, Lsn::new(6));
+    assert_eq!(whole(&disk), 6);
+    let done = cut(&disk, Some(Lsn::FIRST)).expect("all of it");
+    assert_eq!(done.last, Lsn::ZERO);
+    assert_eq!(whole(&disk), 0);
+    assert_eq!(open(&disk).expect("it is empty").next(), Lsn::FIRST);
+}

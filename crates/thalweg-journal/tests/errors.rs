@@ -1,0 +1,301 @@
+//! What is said where a journal cannot do its work, and that nothing is lost then.
+
+use thalweg_journal::format::SegmentHeader;
+use thalweg_journal::{Error, Fault, Journal, Lsn, Operation, Options, Reader, SimDisk};
+
+type Record = [u64; 4];
+type SimJournal = Journal<Record, SimDisk>;
+
+const SEGMENT_BYTES: u64 = 16 << 10;
+
+fn options() -> Options {
+    Options::default()
+        .segment_bytes(SEGMENT_BYTES)
+        .block_bytes_max(4096)
+        .in_background(false)
+}
+
+fn open(disk: &SimDisk) -> Result<SimJournal, Error> {
+    Journal::open_in(disk.clone(), options())
+}
+
+/// Appends and commits one record.
+fn add(journal: &mut SimJournal, number: u64) -> Result<Lsn, Error> {
+    journal.append_with(|record| *record = [number; 4])?;
+    Ok(journal.commit()?.get())
+}
+
+/// A closed journal with so many records, each in a block of its own; three to a segment.
+fn with_records(records: u64) -> SimDisk {
+    let disk = SimDisk::new();
+    let mut journal = open(&disk).expect("the disk is empty");
+    for number in 1..=records {
+        add(&mut journal, number).expect("the disk is well");
+    }
+    disk
+}
+
+fn numbers(disk: &SimDisk) -> Vec<u64> {
+    let mut reader = Reader::open_in(disk.clone(), Lsn::ZERO).expect("there is a journal");
+    let records = reader.records::<Record>();
+    records
+        .map(|record| record.expect("it is whole").1[0])
+        .collect()
+}
+
+fn segment(number: u64) -> String {
+    format!("{number:020}.segment")
+}
+
+fn text<T: std::fmt::Debug>(result: Result<T, Error>) -> String {
+    result.expect_err("it should not work").to_string()
+}
+
+#[test]
+fn a_failed_write_stops_the_journal_and_opening_it_again_finds_what_was_acknowledged() {
+    let disk = with_records(2);
+    let mut journal = open(&disk).expect("it is whole");
+    disk.fail(Operation::WriteNow, 0, Fault::Io);
+    let told = text(add(&mut journal, 3));
+    let first = format!("sim/{}: cannot be written: Input/output error", segment(1));
+    assert_eq!(told, first);
+    let stopped = format!("the journal has stopped, open it again: {first}");
+    assert_eq!(text(journal.commit()), stopped);
+    assert_eq!(text(add(&mut journal, 4)), stopped);
+    assert_eq!(text(journal.retain_from(Lsn::FIRST)), stopped);
+    drop(journal);
+    let journal = open(&disk).expect("the disk is well again");
+    let last = journal.recovery().last.number();
+    // The third was not acknowledged: it may be there.
+    assert!(last == 2 || last == 3, "{last}");
+}
+
+#[test]
+fn a_failed_sync_is_not_tried_again() {
+    let disk = with_records(1);
+    let mut journal = open(&disk).expect("it is whole");
+    journal
+        .append_with(|record| record[0] = 2)
+        .expect("there is room");
+    journal.flush().expect("the disk is well");
+    disk.fail(Operation::Sync, 0, Fault::Io);
+    let first = format!("sim/{}: cannot be synced: Input/output error", segment(1));
+    assert_eq!(text(journal.commit()), first);
+    let again = text(journal.commit());
+    assert_eq!(
+        again,
+        format!("the journal has stopped, open it again: {first}")
+    );
+}
+
+#[test]
+fn a_full_disk_is_told_and_changes_nothing() {
+    let disk = with_records(3);
+    let mut journal = open(&disk).expect("it is whole");
+    journal
+        .append_with(|record| *record = [4; 4])
+        .expect("there is room");
+    for _ in 0..2 {
+        disk.fail(Operation::Allocate, 0, Fault::Full);
+        let told = text(journal.commit());
+        assert_eq!(told, "sim/new.part: cannot be written: no storage space");
+    }
+    // There is room again: the same commit works.
+    assert_eq!(journal.commit().expect("there is room").get(), Lsn::new(4));
+    drop(journal);
+    assert_eq!(numbers(&disk), [1, 2, 3, 4]);
+}
+
+#[test]
+fn short_writes_are_continued() {
+    let disk = with_records(1);
+    let mut journal = open(&disk).expect("it is whole");
+    for countdown in 0..3 {
+        disk.fail(Operation::WriteNow, countdown, Fault::Short);
+    }
+    add(&mut journal, 2).expect("a short write is none that failed");
+    drop(journal);
+    disk.restart(1);
+    assert_eq!(numbers(&disk), [1, 2]);
+}
+
+#[test]
+fn a_read_only_directory_is_told() {
+    let disk = SimDisk::new();
+    disk.fail(Operation::Lock, 0, Fault::ReadOnly);
+    let told = text(open(&disk));
+    assert_eq!(
+        told,
+        "sim: cannot be locked: read-only filesystem or storage medium"
+    );
+}
+
+#[test]
+fn a_directory_in_use_is_told() {
+    let disk = with_records(1);
+    let journal = open(&disk).expect("nobody writes there");
+    assert_eq!(text(open(&disk)), "sim: another journal writes here");
+    let told = text(thalweg_journal::cut(&disk, None));
+    assert_eq!(told, "sim: another journal writes here");
+    assert_eq!(numbers(&disk), [1], "reading is allowed");
+    drop(journal);
+    open(&disk).expect("it has gone");
+}
+
+#[test]
+fn a_newer_version_is_told() {
+    let disk = with_records(1);
+    let mut bytes = disk.contents(&segment(1)).expect("it is there");
+    bytes[8] = 2;
+    disk.put(&segment(1), bytes);
+    let expected = format!(
+        "sim/{}: version 2 of the format; this program knows up to 1",
+        segment(1)
+    );
+    assert_eq!(text(open(&disk)), expected);
+    assert_eq!(text(Reader::open_in(disk, Lsn::ZERO)), expected);
+}
+
+#[test]
+fn a_missing_segment_is_told() {
+    let disk = with_records(10);
+    let whole = SimDisk::new();
+    for number in [1, 2, 4] {
+        whole.put(
+            &segment(number),
+            disk.contents(&segment(number)).expect("it is there"),
+        );
+    }
+    let expected = format!(
+        "sim/{}: this segment is missing; the next is {}",
+        segment(3),
+        segment(4)
+    );
+    assert_eq!(text(open(&whole)), expected);
+    assert_eq!(text(Reader::open_in(whole, Lsn::ZERO)), expected);
+}
+
+#[test]
+fn files_that_are_no_segments_of_this_journal_are_told() {
+    let disk = with_records(4);
+    let put = |change: fn(&mut Vec<u8>)| {
+        let changed = SimDisk::new();
+        for number in [1, 2] {
+            let mut bytes = disk.contents(&segment(number)).expect("it is there");
+            if number == 2 {
+                change(&mut bytes);
+            }
+            changed.put(&segment(number), bytes);
+        }
+        let told = text(open(&changed));
+        let (file, what) = told.split_once(": ").expect("a file and what is wrong");
+        assert_eq!(file, format!("sim/{}", segment(2)));
+        what.to_owned()
+    };
+    assert_eq!(
+        put(|bytes| bytes[0] = 0),
+        "does not begin as a segment does"
+    );
+    assert_eq!(put(|bytes| bytes[30] ^= 1), "its header is damaged");
+    assert_eq!(
+        put(|bytes| bytes.truncate(9)),
+        "shorter than a segment's header"
+    );
+    let told = put(|bytes| bytes.truncate(8192));
+    assert_eq!(told, "its length is not what its header says");
+    let other = |change: fn(&mut SegmentHeader)| {
+        let mut header = SegmentHeader {
+            journal: 1,
+            number: 2,
+            epoch: 2,
+            first: Some(Lsn::new(4)),
+            segment_bytes: SEGMENT_BYTES,
+            record_bytes: 32,
+            previous_crc: 0,
+        };
+        change(&mut header);
+        let mut bytes = header.encode().to_vec();
+        bytes.resize(SEGMENT_BYTES as usize, 0);
+        let changed = SimDisk::new();
+        changed.put(
+            &segment(1),
+            disk.contents(&segment(1)).expect("it is there"),
+        );
+        changed.put(&segment(2), bytes);
+        text(open(&changed))
+    };
+    assert!(other(|_| {}).ends_with("belongs to another journal"));
+    let told = other(|header| header.number = 9);
+    assert!(
+        told.ends_with("its header has another number than its name"),
+        "{told}"
+    );
+}
+
+#[test]
+fn other_records_are_told() {
+    let disk = with_records(1);
+    let told = text(Journal::<u64, _>::open_in(disk.clone(), options()));
+    assert_eq!(told, "sim: holds records of 32 bytes, not of 8 bytes");
+    let told = text(Journal::<[u8], _>::open_in(disk.clone(), options()));
+    assert_eq!(told, "sim: holds records of 32 bytes, not of any length");
+    let mut reader = Reader::open_in(disk, Lsn::ZERO).expect("it is whole");
+    let told = text(reader.records::<u64>().next().expect("there is an answer"));
+    assert_eq!(told, "sim: holds records of 32 bytes, not of 8 bytes");
+}
+
+#[test]
+fn records_that_are_too_long_are_told() {
+    let disk = SimDisk::new();
+    let mut journal = Journal::<[u8], _>::open_in(disk.clone(), options()).expect("it is empty");
+    let told = text(journal.append_bytes(&[0; 4029]));
+    assert_eq!(told, "a record of 4033 bytes; the limit is 4032");
+    let told = text(journal.append_bytes_with(usize::MAX, |_| {}));
+    assert!(told.ends_with("the limit is 4032"), "{told}");
+    journal.append_bytes(&[0; 4028]).expect("it fits");
+    let told = text(Journal::<[u64; 600], _>::open_in(SimDisk::new(), options()));
+    assert_eq!(told, "a record of 4800 bytes; the limit is 4032");
+}
+
+#[test]
+fn records_that_are_not_there_are_told() {
+    let disk = with_records(10);
+    let mut journal = open(&disk).expect("it is whole");
+    assert_eq!(
+        journal.retain_from(Lsn::new(6)).expect("the disk is well"),
+        Lsn::new(4)
+    );
+    let told = text(Reader::open_in(disk.clone(), Lsn::new(3)));
+    assert_eq!(told, "no record 3: there are 4 to 10");
+    drop(journal);
+    let told = text(thalweg_journal::cut(&disk, Some(Lsn::new(77))));
+    assert_eq!(told, "no record 77: there are 4 to 10");
+    let told = text(Reader::open_in(SimDisk::new(), Lsn::ZERO));
+    assert_eq!(told, "sim: no journal");
+    assert_eq!(
+        text(thalweg_journal::cut(&SimDisk::new(), None)),
+        "sim: no journal"
+    );
+}
+
+#[test]
+fn options_that_cannot_be_are_told() {
+    let told = |options: Options| text(Journal::<u64, _>::open_in(SimDisk::new(), options));
+    let default = Options::default;
+    assert_eq!(
+        told(default().segment_bytes(1000)),
+        "segment_bytes is 1000, not a multiple of 4096"
+    );
+    assert_eq!(
+        told(default().block_bytes_max(0)),
+        "block_bytes_max is 0, not a multiple of 4096"
+    );
+    assert_eq!(
+        told(default().block_bytes_max(128 << 20)),
+        "block_bytes_max is 134217728; the limit is 67108864"
+    );
+    assert_eq!(
+        told(default().block_bytes_max(8192).segment_bytes(8192)),
+        "segment_bytes is 8192; blocks of 8192 bytes need 12288 to 1099511627776"
+    );
+}

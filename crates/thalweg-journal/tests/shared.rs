@@ -1,0 +1,189 @@
+//! Group commit with several threads, and that everybody hears of a failure.
+
+use std::sync::Barrier;
+use std::thread;
+use std::time::Duration;
+
+use thalweg_journal::{
+    Error, Fault, GroupCommit, Journal, Lsn, Operation, Options, Reader, Shared, SimDisk,
+};
+
+const THREADS: u64 = 6;
+const EACH: u64 = 400;
+
+fn options() -> Options {
+    Options::default()
+        .segment_bytes(64 << 10)
+        .block_bytes_max(4 << 10)
+}
+
+fn shared(disk: &SimDisk, group: GroupCommit) -> Shared<[u64; 2], SimDisk> {
+    let journal = Journal::open_in(disk.clone(), options()).expect("nobody else writes");
+    journal.share(group)
+}
+
+/// Each thread appends and commits its records; what is durable by then is in order, and holds all.
+fn everybody_commits(group: GroupCommit) -> SimDisk {
+    let disk = SimDisk::new();
+    let journal = shared(&disk, group);
+    thread::scope(|scope| {
+        for client in 0..THREADS {
+            let journal = journal.clone();
+            scope.spawn(move || {
+                for number in 0..EACH {
+                    let build = |slot: &mut [u64; 2]| *slot = [client, number];
+                    let lsn = journal.append_with(build).expect("the disk is well");
+                    let durable = journal.commit(lsn).expect("the disk is well");
+                    assert_eq!(durable.get(), lsn);
+                    assert!(journal.durable().get() >= lsn);
+                }
+            });
+        }
+    });
+    assert_eq!(journal.durable().get(), Lsn::new(THREADS * EACH));
+    drop(journal);
+    disk.restart(7);
+    let mut reader = Reader::open_in(disk.clone(), Lsn::ZERO).expect("it is there");
+    let mut next = [0; THREADS as usize];
+    for record in reader.records::<[u64; 2]>() {
+        let [client, number] = record.expect("it is whole").1;
+        assert_eq!(next[client as usize], number);
+        next[client as usize] += 1;
+    }
+    assert_eq!(next, [EACH; THREADS as usize]);
+    disk
+}
+
+#[test]
+fn a_group_needs_no_delay() {
+    everybody_commits(GroupCommit::default());
+}
+
+/// Every client waits, so a group is complete when it has a record of each.
+#[test]
+fn a_group_is_written_when_it_has_enough_records() {
+    let group = GroupCommit {
+        // It would be a long test if the group had to wait for this.
+        delay_max: Duration::from_secs(3600),
+        records_max: 1,
+        ..GroupCommit::default()
+    };
+    everybody_commits(group);
+    let group = GroupCommit {
+        records_max: u32::MAX,
+        bytes_max: 1,
+        ..group
+    };
+    everybody_commits(group);
+}
+
+#[test]
+fn a_delay_ends() {
+    let group = GroupCommit {
+        delay_max: Duration::from_micros(200),
+        records_max: u32::MAX,
+        bytes_max: usize::MAX,
+    };
+    everybody_commits(group);
+}
+
+/// A delay as long as a life, and a group that fills the block: whoever does not get room anymore
+/// ends the wait.
+#[test]
+fn a_full_block_ends_the_delay() {
+    let disk = SimDisk::new();
+    let group = GroupCommit {
+        delay_max: Duration::from_secs(3600),
+        records_max: u32::MAX,
+        bytes_max: usize::MAX,
+    };
+    let journal = shared(&disk, group);
+    let first = journal
+        .append_with(|slot| *slot = [1; 2])
+        .expect("there is room");
+    thread::scope(|scope| {
+        let waiting = scope.spawn(|| journal.commit(first));
+        while !waiting.is_finished() {
+            journal
+                .append_with(|slot| *slot = [2; 2])
+                .expect("the disk is well");
+            thread::yield_now();
+        }
+        let durable = waiting.join().expect("it does not panic");
+        assert_eq!(durable.expect("the disk is well").get(), first);
+    });
+}
+
+/// The sync fails under whoever leads; all who wait hear it, and so does who comes later.
+#[test]
+fn a_failed_sync_is_heard_by_everybody() {
+    for countdown in 0..40 {
+        let disk = SimDisk::new();
+        let journal = shared(&disk, GroupCommit::default());
+        disk.fail(Operation::WriteNow, countdown, Fault::Io);
+        let begin = Barrier::new(THREADS as usize);
+        let (journal, begin) = (&journal, &begin);
+        let ended: Vec<(u64, Error)> = thread::scope(|scope| {
+            let clients = (0..THREADS).map(|client| {
+                scope.spawn(move || {
+                    begin.wait();
+                    let mut acknowledged = 0;
+                    loop {
+                        let appended = journal.append_with(|slot| *slot = [client, 0]);
+                        match appended.and_then(|lsn| journal.commit(lsn)) {
+                            Ok(durable) => acknowledged = durable.get().number(),
+                            Err(error) => return (acknowledged, error),
+                        }
+                    }
+                })
+            });
+            let clients: Vec<_> = clients.collect();
+            let ended = clients.into_iter().map(|client| client.join());
+            ended.map(|end| end.expect("nobody panics")).collect()
+        });
+        for (_, error) in &ended {
+            let text = error.to_string();
+            assert!(
+                text.ends_with("cannot be written: Input/output error"),
+                "{text}"
+            );
+        }
+        let acknowledged = ended.iter().map(|end| end.0).max().unwrap_or(0);
+        disk.restart(countdown);
+        let journal = Journal::<[u64; 2], _>::open_in(disk, options()).expect("it is whole");
+        assert!(journal.recovery().last.number() >= acknowledged);
+    }
+}
+
+#[test]
+fn a_panic_while_a_record_is_built_leaves_the_journal_well() {
+    let disk = SimDisk::new();
+    let journal = shared(&disk, GroupCommit::default());
+    let other = journal.clone();
+    let panicked = thread::spawn(move || {
+        other.append_with(|slot| {
+            slot[0] = 9;
+            panic!("it was asked to");
+        })
+    });
+    assert!(panicked.join().is_err());
+    let lsn = journal.append_with(|slot| slot[1] = 1).expect("it goes on");
+    assert_eq!(lsn, Lsn::FIRST);
+    let _ = journal.commit(lsn).expect("the disk is well");
+    let mut reader = journal.follow(Lsn::ZERO).expect("it is there");
+    let record = reader.records::<[u64; 2]>().next().expect("there is one");
+    assert_eq!(record.expect("it is whole").1, [0, 1]);
+}
+
+#[test]
+fn a_record_that_was_never_appended_is_not_waited_for() {
+    let journal = shared(&SimDisk::new(), GroupCommit::default());
+    let told = journal.commit(Lsn::FIRST).expect_err("there is none");
+    assert_eq!(
+        told.to_string(),
+        "no record 1: there is none, the next is 1"
+    );
+    journal.append_with(|_| {}).expect("there is room");
+    let told = journal.commit(Lsn::new(2)).expect_err("there is one only");
+    assert_eq!(told.to_string(), "no record 2: there are 1 to 1");
+}
