@@ -33,6 +33,7 @@ pages! {
     channels: "src/channels.md",
     pipelines: "src/pipelines.md",
     exchange: "src/exchange.md",
+    journal: "src/journal.md",
     measuring: "src/measuring.md",
     expect: "src/expect.md",
 }
@@ -44,6 +45,7 @@ pages! {
     readme_cli: "../../crates/thalweg-cli/README.md",
     readme_exchange: "../../crates/thalweg-exchange/README.md",
     readme_hash: "../../crates/thalweg-hash/README.md",
+    readme_journal: "../../crates/thalweg-journal/README.md",
     readme_measure: "../../crates/thalweg-measure/README.md",
 }
 

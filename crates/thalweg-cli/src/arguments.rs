@@ -3,6 +3,8 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+#[cfg(unix)]
+pub(crate) mod journal;
 mod sweep;
 mod values;
 use crate::failure::Failure;
@@ -44,6 +46,10 @@ pub(crate) enum Command {
     /// Exit code: 0 fine; 1 if a checksum does not match, or with --strict a line is improperly
     /// formatted; 2 misuse, or a file that cannot be read.
     Hash(Hash),
+    /// Look at a journal: what it holds, whether it is whole; cut its end off
+    #[cfg(unix)]
+    #[command(subcommand)]
+    Journal(journal::Journal),
     /// Print completions for a shell
     ///
     /// For bash: thalweg completions bash > ~/.local/share/bash-completion/completions/thalweg

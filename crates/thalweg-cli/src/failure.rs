@@ -2,6 +2,7 @@
 
 use crate::input::error::InputError;
 use crate::runner::RunError;
+use serde::Serialize;
 use std::ffi::OsStr;
 use std::fmt::{self, Write as _};
 use std::io::{self, Write};
@@ -27,6 +28,8 @@ pub(crate) enum Failure {
     Misuse(String),
     /// A recording cannot be put through the exchange.
     Recording { file: String, what: String },
+    /// A journal cannot be read or cut.
+    Journal(thalweg_journal::Error),
     /// The exchange stopped.
     Run(RunError),
     /// A file could not be written.
@@ -55,6 +58,7 @@ impl fmt::Display for Failure {
         match self {
             Failure::Input(error) => error.fmt(f),
             Failure::Run(error) => error.fmt(f),
+            Failure::Journal(error) => error.fmt(f),
             Failure::Misuse(what) => f.write_str(what),
             Failure::Recording { file, what } => write!(f, "{file}: {what}"),
             Failure::Write { name, source } => {
@@ -83,6 +87,7 @@ impl std::error::Error for Failure {
         match self {
             Failure::Input(error) => Some(error),
             Failure::Run(error) => Some(error),
+            Failure::Journal(error) => Some(error),
             Failure::Write { source, .. } | Failure::Output(source) => Some(source),
             _ => None,
         }
@@ -92,6 +97,12 @@ impl std::error::Error for Failure {
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Failure {
         Failure::Input(error)
+    }
+}
+
+impl From<thalweg_journal::Error> for Failure {
+    fn from(error: thalweg_journal::Error) -> Failure {
+        Failure::Journal(error)
     }
 }
 
@@ -147,6 +158,13 @@ pub(crate) fn print(data: &[u8]) -> Result<(), Failure> {
     out.write_all(data)
         .and_then(|()| out.flush())
         .map_err(Failure::Output)
+}
+
+/// Writes an object or a list to standard output, as JSON.
+pub(crate) fn print_json(rows: &impl Serialize) -> Result<(), Failure> {
+    let json = serde_json::to_string_pretty(rows);
+    let json = json.map_err(|error| Failure::Output(io::Error::other(error)))?;
+    print(format!("{json}\n").as_bytes())
 }
 
 #[cfg(test)]

@@ -106,18 +106,12 @@ fn sums(options: &Hash) -> Result<Finding, Failure> {
         }
     }
     if options.format == Format::Json {
-        print_json(&sums)?;
+        failure::print_json(&sums)?;
     }
     match unread {
         0 => Ok(Finding::Fine),
         files => Err(Failure::Unread { files }),
     }
-}
-
-fn print_json(rows: &impl Serialize) -> Result<(), Failure> {
-    let json = serde_json::to_string_pretty(rows);
-    let json = json.map_err(|error| Failure::Output(io::Error::other(error)))?;
-    failure::print(format!("{json}\n").as_bytes())
 }
 
 /// The hash of an input, and its length in bytes, skipped ones included.
@@ -200,7 +194,7 @@ fn check(list: &Path, options: &Hash) -> Result<Finding, Failure> {
     match options.format {
         _ if options.status => {}
         Format::Text => failure::print(summary(&tally).as_bytes())?,
-        Format::Json => print_json(&verdicts)?,
+        Format::Json => failure::print_json(&verdicts)?,
     }
     match tally {
         Tally {

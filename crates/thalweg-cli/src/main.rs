@@ -9,6 +9,8 @@ mod flow;
 mod hash;
 mod hdr_log;
 mod input;
+#[cfg(unix)]
+mod journal;
 mod limits;
 mod output;
 mod realflow;
@@ -38,6 +40,8 @@ fn main() -> ExitCode {
         Command::Exchange(Exchange::Sweep(options)) => sweep::sweep(&options),
         Command::Exchange(Exchange::Conform(options)) => conform::conform(&options),
         Command::Hash(options) => hash::hash(&options),
+        #[cfg(unix)]
+        Command::Journal(command) => journal::journal(&command),
         Command::Completions { shell } => completions(shell),
         Command::Man { directory } => manual(directory.as_deref()),
     };

@@ -274,6 +274,7 @@ fn help_completions_and_manual_are_there() {
         "thalweg-exchange",
         "thalweg-exchange-run",
         "thalweg-hash",
+        "thalweg-journal-verify",
     ] {
         let text = std::fs::read_to_string(format!("{pages}/{page}.1")).unwrap();
         let name = page.replace('-', "\\-");

@@ -1,0 +1,287 @@
+//! `thalweg journal`.
+
+use std::fmt::Write as _;
+
+use serde::Serialize;
+use thalweg_journal::{Error, Files, Lsn, Reader, Torn, cut};
+
+use crate::arguments::Format;
+use crate::arguments::journal::{Cut, Journal, Place, Show, Verify};
+use crate::failure::{self, Failure, Finding, counted, plural};
+use crate::terminal::Notes;
+
+/// Shows, verifies or cuts a journal.
+///
+/// # Errors
+/// There is none, it cannot be read, or it is in use where it must not be.
+pub(crate) fn journal(command: &Journal) -> Result<Finding, Failure> {
+    match command {
+        Journal::Show(options) => show(options),
+        Journal::Verify(options) => verify(options),
+        Journal::Cut(options) => cut_off(options),
+    }
+}
+
+/// What was read of a journal, as JSON has it.
+#[derive(Debug, Serialize)]
+struct Contents {
+    place: String,
+    record_bytes: u32,
+    /// None where there is no record.
+    first: Option<u64>,
+    last: Option<u64>,
+    blocks: u64,
+    segments: u64,
+    whole: bool,
+    torn: Option<Unfinished>,
+    damage: Option<Damage>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    records: Option<Vec<Row>>,
+}
+
+/// A record.
+#[derive(Debug, Serialize)]
+struct Row {
+    lsn: u64,
+    hex: String,
+}
+
+#[derive(Debug, Serialize)]
+struct Unfinished {
+    file: String,
+    offset_bytes: u64,
+    lsn: u64,
+}
+
+#[derive(Debug, Serialize)]
+struct Damage {
+    file: String,
+    offset_bytes: u64,
+    lsn: u64,
+    why: &'static str,
+    #[serde(skip)]
+    told: String,
+}
+
+impl From<&Torn> for Unfinished {
+    fn from(torn: &Torn) -> Unfinished {
+        Unfinished {
+            file: torn.file.clone(),
+            offset_bytes: torn.offset_bytes,
+            lsn: torn.lsn.number(),
+        }
+    }
+}
+
+/// Reads a journal from a record to its end or its first damage.
+fn read(place: &Place, from: u64, rows_max: Option<u64>) -> Result<Contents, Failure> {
+    let name = failure::shown(place.directory.as_os_str());
+    let mut reader = Reader::open(&place.directory, Lsn::new(from))?;
+    let (_, total) = reader.progress_bytes();
+    let bar = Notes::new(place.quiet).progress_bytes(total, name.clone());
+    let mut contents = Contents {
+        place: name,
+        record_bytes: reader.record_bytes(),
+        first: None,
+        last: None,
+        blocks: 0,
+        segments: 1,
+        whole: true,
+        torn: None,
+        damage: None,
+        records: rows_max.map(|_| Vec::new()),
+    };
+    let mut file = reader.file().to_owned();
+    loop {
+        match reader.next_block() {
+            Ok(None) => break,
+            Ok(Some(block)) => {
+                contents.first.get_or_insert(block.first().number());
+                contents.last = Some(block.last().number());
+                contents.blocks += 1;
+                if let Some(rows) = &mut contents.records {
+                    let room = rows_max.unwrap_or(0) - rows.len() as u64;
+                    let some = block
+                        .bytes()
+                        .take(usize::try_from(room).unwrap_or(usize::MAX));
+                    rows.extend(some.map(|(lsn, bytes)| Row {
+                        lsn: lsn.number(),
+                        hex: hex(bytes),
+                    }));
+                }
+            }
+            Err(error) => {
+                contents.damage = Some(damage(error)?);
+                contents.whole = false;
+                break;
+            }
+        }
+        if reader.file() != file {
+            reader.file().clone_into(&mut file);
+            contents.segments += 1;
+        }
+        bar.set_position(reader.progress_bytes().0);
+    }
+    bar.finish_and_clear();
+    contents.torn = reader.torn().map(Unfinished::from);
+    Ok(contents)
+}
+
+/// What is a finding; other errors are failures.
+fn damage(error: Error) -> Result<Damage, Failure> {
+    let told = error.to_string();
+    match error {
+        Error::Corrupt {
+            file,
+            offset_bytes,
+            lsn,
+            why,
+        } => Ok(Damage {
+            file,
+            offset_bytes,
+            lsn: lsn.number(),
+            why,
+            told,
+        }),
+        error => Err(error.into()),
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    let mut text = String::with_capacity(2 * bytes.len());
+    for byte in bytes {
+        let _ = write!(text, "{byte:02x}");
+    }
+    text
+}
+
+impl Contents {
+    fn summary(&self) -> String {
+        let size = match self.record_bytes {
+            0 => "of any length".to_owned(),
+            bytes => format!("of {}", counted(u64::from(bytes), "byte")),
+        };
+        let state = match self.whole {
+            true => "whole",
+            false => "DAMAGED",
+        };
+        let mut text = match (self.first, self.last) {
+            (Some(first), Some(last)) => format!(
+                "{}: {state}: record{} {first} to {last}, {size}, in {} and {}\n",
+                self.place,
+                plural(last - first + 1),
+                counted(self.blocks, "block"),
+                counted(self.segments, "segment"),
+            ),
+            _ => format!("{}: {state}: no records, {size}\n", self.place),
+        };
+        if let Some(Unfinished {
+            file,
+            offset_bytes,
+            lsn,
+        }) = &self.torn
+        {
+            let _ = writeln!(
+                text,
+                "{file}: an unfinished write at byte {offset_bytes} (record {lsn}); nobody was \
+                 told that it is durable"
+            );
+        }
+        if let Some(damage) = &self.damage {
+            let _ = writeln!(text, "{}", damage.told);
+        }
+        text
+    }
+
+    fn print(&self, format: Format) -> Result<Finding, Failure> {
+        match format {
+            Format::Json => failure::print_json(self)?,
+            Format::Text => {
+                let mut text = String::new();
+                for Row { lsn, hex } in self.records.iter().flatten() {
+                    let _ = writeln!(text, "{lsn} {hex}");
+                }
+                text.push_str(&self.summary());
+                failure::print(text.as_bytes())?;
+            }
+        }
+        Ok(match self.whole {
+            true => Finding::Fine,
+            false => Finding::Negative,
+        })
+    }
+}
+
+fn show(options: &Show) -> Result<Finding, Failure> {
+    let rows_max = options.records.then_some(options.limit);
+    let contents = read(&options.place, options.from, rows_max)?;
+    contents.print(options.place.format)
+}
+
+fn verify(options: &Verify) -> Result<Finding, Failure> {
+    let contents = read(&options.place, 0, None)?;
+    contents.print(options.place.format)
+}
+
+/// What a cut did, as JSON has it.
+#[derive(Debug, Serialize)]
+struct Done {
+    place: String,
+    cut: bool,
+    last: Option<u64>,
+    file: Option<String>,
+    offset_bytes: Option<u64>,
+    segments_removed: usize,
+}
+
+fn cut_off(options: &Cut) -> Result<Finding, Failure> {
+    let place = failure::shown(options.place.directory.as_os_str());
+    if options.damaged && read(&options.place, 0, None)?.whole {
+        let done = Done {
+            place,
+            cut: false,
+            last: None,
+            file: None,
+            offset_bytes: None,
+            segments_removed: 0,
+        };
+        return done.print(options.place.format);
+    }
+    let files = Files::new(&options.place.directory);
+    let done = cut(&files, options.at.map(Lsn::new))?;
+    let done = Done {
+        place,
+        cut: true,
+        last: Some(done.last.number()),
+        file: Some(done.file),
+        offset_bytes: Some(done.offset_bytes),
+        segments_removed: done.segments_removed,
+    };
+    done.print(options.place.format)
+}
+
+impl Done {
+    fn print(&self, format: Format) -> Result<Finding, Failure> {
+        let Done {
+            place,
+            last,
+            file,
+            offset_bytes,
+            segments_removed,
+            ..
+        } = self;
+        match (format, last, file, offset_bytes) {
+            (Format::Json, ..) => failure::print_json(self)?,
+            (Format::Text, Some(last), Some(file), Some(at)) => {
+                let segments = counted(*segments_removed as u64, "segment");
+                let text = format!(
+                    "{place}: cut behind record {last}, in {file} at byte {at}; {segments} \
+                     removed\n"
+                );
+                failure::print(text.as_bytes())?;
+            }
+            _ => failure::print(format!("{place}: no damage, nothing was cut\n").as_bytes())?,
+        }
+        Ok(Finding::Fine)
+    }
+}
