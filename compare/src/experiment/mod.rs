@@ -1,10 +1,12 @@
 //! The experiments, one file each.
 
+mod append;
 mod attribution;
 mod burst;
 mod channels;
 mod exchange;
 mod hash;
+mod journal;
 mod pipeline;
 mod progress;
 mod subjects;
@@ -33,6 +35,8 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     burst::EXPERIMENT,
     exchange::EXPERIMENT,
     hash::EXPERIMENT,
+    append::EXPERIMENT,
+    journal::EXPERIMENT,
 ];
 
 const REPETITIONS: usize = 11;

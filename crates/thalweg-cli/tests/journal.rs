@@ -13,11 +13,11 @@ fn journal(scratch: &Scratch) -> String {
     let options = Options::default()
         .segment_bytes(12 << 10)
         .block_bytes_max(4 << 10);
-    let mut journal = Journal::<[u8; 2]>::open(&place, options).unwrap();
-    for number in 1..=6 {
-        journal.append(&[number, 0xAB]).unwrap();
-        if number % 2 == 0 {
-            let _ = journal.commit().unwrap();
+    let mut journal = Journal::<[u8; 2]>::open(&place, options).expect("nobody else writes");
+    for number in 1..=6_u8 {
+        journal.append(&[number, 0xAB]).expect("there is room");
+        if number.is_multiple_of(2) {
+            let _ = journal.commit().expect("the disk is well");
         }
     }
     place
@@ -25,9 +25,9 @@ fn journal(scratch: &Scratch) -> String {
 
 fn damage(place: &str, segment: u64, byte: usize) {
     let file = format!("{place}/{segment:020}.segment");
-    let mut bytes = std::fs::read(&file).unwrap();
+    let mut bytes = std::fs::read(&file).expect("it was written");
     bytes[byte] ^= 1;
-    std::fs::write(file, bytes).unwrap();
+    std::fs::write(file, bytes).expect("the test's own file");
 }
 
 #[test]

@@ -49,7 +49,7 @@ fn a_journal_allocates_nothing_on_its_way() {
             journal
                 .append_with(|slot| *slot = number)
                 .expect("there is room");
-            if number % 1_000 == 0 {
+            if number.is_multiple_of(1_000) {
                 let _ = journal.commit().expect("the disk is well");
             }
         }

@@ -39,7 +39,7 @@ fn a_journal_is_written_read_and_opened_again() {
                 .append_with(|slot| *slot = next)
                 .expect("there is room");
             next += 1;
-            if next % 500 == 0 {
+            if next.is_multiple_of(500) {
                 let _ = journal.commit().expect("the disk is well");
             }
         }

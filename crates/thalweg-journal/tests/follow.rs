@@ -29,7 +29,7 @@ fn readers_begin_at_any_record() {
         journal
             .append_with(|slot| *slot = number)
             .expect("the disk is well");
-        if number % 700 == 0 {
+        if number.is_multiple_of(700) {
             let _ = journal.commit().expect("the disk is well");
         }
     }
@@ -117,7 +117,7 @@ fn a_follower_on_another_thread_sees_everything_once() {
                 let lsn = journal
                     .append_with(|slot| *slot = number)
                     .expect("the disk is well");
-                if number % 50 == 0 {
+                if number.is_multiple_of(50) {
                     let _ = journal.commit(lsn).expect("the disk is well");
                 }
             }
@@ -143,7 +143,7 @@ fn who_follows_too_slowly_is_told() {
         journal
             .append_with(|slot| *slot = number)
             .expect("the disk is well");
-        if number % 1_000 == 0 {
+        if number.is_multiple_of(1_000) {
             let durable = journal.commit().expect("the disk is well").get();
             journal.retain_from(durable).expect("the disk is well");
         }
@@ -169,7 +169,7 @@ fn segments_are_given_up_as_a_whole_and_used_again() {
         journal
             .append_with(|slot| *slot = number)
             .expect("the disk is well");
-        if number % 500 == 0 {
+        if number.is_multiple_of(500) {
             let durable = journal.commit().expect("the disk is well").get();
             let wanted = Lsn::new(durable.number() - 400);
             let first = journal.retain_from(wanted).expect("the disk is well");

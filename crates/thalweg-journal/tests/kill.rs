@@ -52,7 +52,7 @@ fn child() {
             .expect("there is room");
         next += 1;
         let durable = journal.commit().expect("the disk is well").get();
-        if durable.number() % 8 == 0 {
+        if durable.number().is_multiple_of(8) {
             journal
                 .retain_from(Lsn::new(durable.number().saturating_sub(20_000)))
                 .expect("the disk is well");

@@ -61,7 +61,7 @@ enum End {
 
 pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Told, String> {
     let mut run = Run {
-        is_even: seed % 3 == 0,
+        is_even: seed.is_multiple_of(3),
         random: Random::new(seed),
         disk: SimDisk::new(),
         faults: Faults { seeded },

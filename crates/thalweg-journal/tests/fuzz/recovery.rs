@@ -28,7 +28,7 @@ fn written() -> SimDisk {
     for number in 1..=16_u64 {
         let build = |slot: &mut [u64; 3]| *slot = [number; 3];
         journal.append_with(build).expect("the disk is well");
-        if number % 2 == 0 {
+        if number.is_multiple_of(2) {
             let _ = journal.commit().expect("the disk is well");
         }
     }
