@@ -3,16 +3,17 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+mod hash;
 #[cfg(unix)]
 pub(crate) mod journal;
 mod sweep;
 mod values;
 use crate::failure::Failure;
 use crate::limits::Limit;
+pub(crate) use hash::Hash;
 pub(crate) use sweep::Sweep;
 use thalweg_exchange::State;
 use thalweg_exchange::service::{Options, Service};
-use thalweg_hash::Stride;
 use thalweg_measure::load::Rate;
 pub(crate) use values::Place;
 
@@ -26,7 +27,7 @@ pub(crate) const COMMANDS: u64 = 1_000_000;
 #[command(name = "thalweg", version, propagate_version = true)]
 #[command(
     after_help = "Data goes to standard output, everything else to standard error.\n\
-    Exit codes: 0 fine, 1 a negative finding, 2 misuse or failure.\n\
+    Exit codes: 0 fine, 1 a negative finding, 2 misuse or failure, 130 Ctrl-C, 143 SIGTERM.\n\
     NO_COLOR turns colours off."
 )]
 pub(crate) struct Arguments {
@@ -59,8 +60,8 @@ pub(crate) enum Command {
     },
     /// Write the manual pages of the program and of its commands, a file each
     ///
-    /// Without DIRECTORY, that of the program alone goes to standard output:
-    /// thalweg man | man -l -
+    /// The paths of the pages are listed on standard output. Without DIRECTORY, the page of the
+    /// program alone goes there: thalweg man | man -l -
     Man {
         /// Where the pages go, as thalweg.1, thalweg-exchange-run.1 and so on
         directory: Option<PathBuf>,
@@ -71,44 +72,52 @@ pub(crate) enum Command {
 pub(crate) enum Exchange {
     /// Send a stream of orders through the exchange and show what happened and how long it took
     ///
-    /// The format of FILE is recognised by its content, and gzip by its magic (docs/formats.md):
+    /// FILE may be compressed with gzip. Its format is recognised by its content
+    /// (docs/formats.md):
     ///
     /// our own CSV (docs/orders-csv.md);
     ///
     /// Bitstamp and LOBSTER messages: what happened in a real market;
     ///
-    /// recorded streams: commands to exchange-core 0.5, a Java exchange, and all its answers;
+    /// recorded streams: commands for exchange-core 0.5, a Java exchange, and all of its answers;
     ///
-    /// load streams: the commands of its load generator, with the book that they leave.
+    /// load streams: commands from the load generator of exchange-core 0.5, and the book that they
+    /// leave.
     ///
-    /// Without FILE, what is piped in is read; where nothing is, a realistic flow is made from a
-    /// seed, the same on every machine.
+    /// Without FILE, commands are read from standard input if something is piped in. Otherwise a
+    /// realistic flow is made up from a seed, the same on every machine.
+    ///
+    /// Our own CSV and recorded streams may be of any length: the first million commands are read
+    /// before the run, the others during it. If the sender had to wait for them, the program says
+    /// for how long. All else is kept in memory: at most 20 million messages, or a load stream of
+    /// 1 GiB.
     ///
     /// Latency counts from the moment a command was due, not from when it could be sent: a stall
     /// shows in every command that it delayed. The time that a command waited to be sent is the
     /// wait of the stage "send".
     ///
     /// Recorded market flow is turned into orders, and the exchange's books and trades are
-    /// compared with the recorded ones. Orders older than the recording are learnt from the
-    /// recorded books and counted as such.
+    /// compared with the recorded ones. Orders older than the recording are inferred from the
+    /// recorded books, and counted.
     ///
-    /// Ctrl-C ends the run, and what there is by then is reported.
+    /// Ctrl-C and SIGTERM end the run, and the program reports what it has measured by then.
     ///
-    /// Exit code: 0 fine, also where real flow agrees in part only; 1 if a load stream leaves
-    /// another book than it says, or a limit of --fail-if is passed; 2 misuse or failure; 130 if
-    /// Ctrl-C ended it.
+    /// Exit code: 0 fine, even if market flow agrees only in part; 1 if a load stream leaves a book
+    /// other than the recorded one, or a limit of --fail-if is passed; 2 misuse or failure; 130
+    /// after Ctrl-C, 143 after SIGTERM.
     Run(Box<Run>),
     /// Run the same commands with several placements and rates, and compare the latencies
     ///
-    /// Each placement runs at each rate, one after another, and all must end in the same state.
+    /// Each placement runs at each rate, one after another, and all must end in the same state. All
+    /// commands are kept in memory: 20 million at most.
     ///
-    /// Exit code: 0 fine; 2 misuse or failure; 130 if Ctrl-C ended it, after a table of the runs
-    /// that were over.
+    /// Exit code: 0 fine; 2 misuse or failure; 130 after Ctrl-C and 143 after SIGTERM, with a table
+    /// of the runs that were complete.
     Sweep(Box<Sweep>),
     /// Compare recorded streams with this engine: every result, event, checkpoint and final line
     ///
-    /// A recorded stream holds commands to exchange-core 0.5, a Java exchange, and all that it
-    /// answered. A stream that cannot be read does not keep the others from being compared.
+    /// A recorded stream holds commands for exchange-core 0.5, a Java exchange, and all of its
+    /// answers. If a stream cannot be read, the others are compared all the same.
     Conform(Conform),
 }
 
@@ -125,14 +134,14 @@ Examples:
   thalweg exchange run orders.csv --out results.jsonl
       Results, trades and rejects of every command, final balances and open orders
   thalweg exchange run --rate 1M --fail-if 'p99>50us'
-      Exit code 1 if 1 % of the commands take longer
+      Exit code 1 if more than 1 % of the commands take longer than 50 µs
   zcat stream.txt.gz | thalweg exchange run
       Any format from standard input";
 
 /// Which commands are run.
 #[derive(Debug, Args)]
 pub(crate) struct Intended {
-    /// The stream to run, `-` for standard input; none: a made-up flow
+    /// The stream to run, `-` for standard input [default: a made-up flow]
     pub(crate) file: Option<PathBuf>,
 
     /// Format of FILE
@@ -144,23 +153,27 @@ pub(crate) struct Intended {
     pub(crate) books: Option<PathBuf>,
 
     /// Seed of the made-up flow [default: 1]
-    #[arg(long, value_name = "N", value_parser = values::any, conflicts_with = "file")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = values::any, conflicts_with = "file")]
     pub(crate) seed: Option<u64>,
 
     /// Length of the made-up flow in commands, from 1 to 20M, like 50k [default: 1M]
-    #[arg(long, value_name = "N", value_parser = values::count, conflicts_with = "file")]
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = values::count, conflicts_with = "file")]
     pub(crate) commands: Option<u64>,
 
     /// Rules of the exchange
     #[arg(long, value_enum, default_value_t)]
     pub(crate) rules: RulesName,
 
-    /// Run so many commands, and no more
-    #[arg(long, value_name = "N", value_parser = values::from_one)]
+    /// Run at most N commands
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(value_parser = values::from_one)]
     pub(crate) limit: Option<u64>,
 
-    /// Begin with command N, counted from 1: those before are executed beforehand, unmeasured
-    #[arg(long, value_name = "N", default_value = "1", value_parser = values::from_one)]
+    /// Begin with command N, counting from 1; the commands before it are executed, but not measured
+    #[arg(long, value_name = "N", allow_negative_numbers = true)]
+    #[arg(default_value = "1", value_parser = values::from_one)]
     pub(crate) from: u64,
 }
 
@@ -182,18 +195,20 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) shards: Shards,
 
-    /// Also write what came of every command: results, trades, rejects, final balances and open
+    /// Also write what became of every command: results, trades, rejects, final balances and open
     /// orders (docs/orders-csv.md). OUT ends in .jsonl or .csv; `-` writes JSON lines to standard
-    /// output, and the facts to standard error
+    /// output, and the facts to standard error. More than a million commands are read a second
+    /// time for this: from a file, not from a pipe
     #[arg(long, value_name = "OUT")]
     pub(crate) out: Option<PathBuf>,
 
     /// Exit with 1 if a figure is beyond a limit, like 'p99>50us' or 'throughput<1M'; may be
-    /// repeated
+    /// repeated. Figures are mean, p50, p90, p99, p99.9, p99.99, max, and throughput
     #[arg(long, value_name = "LIMIT")]
     pub(crate) fail_if: Vec<Limit>,
 
-    /// Also write all latencies as a log of HdrHistogram, in nanoseconds, a line for each stage
+    /// Also write all latencies as a log of HdrHistogram, in nanoseconds: end to end, the wait to
+    /// be sent, and each stage
     #[arg(long, value_name = "OUT.hlog")]
     pub(crate) hdr: Option<PathBuf>,
 
@@ -224,12 +239,22 @@ Examples:
 #[derive(Clone, Copy, Debug, Args)]
 pub(crate) struct Shards {
     /// Shards of the risk check and of settlement, by user, from 1 to 64
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        allow_negative_numbers = true
+    )]
     #[arg(value_parser = values::shards)]
     pub(crate) risk_shards: u64,
 
     /// Shards of matching, by symbol, from 1 to 64
-    #[arg(long, value_name = "N", default_value_t = 1)]
+    #[arg(
+        long,
+        value_name = "N",
+        default_value_t = 1,
+        allow_negative_numbers = true
+    )]
     #[arg(value_parser = values::shards)]
     pub(crate) match_shards: u64,
 }
@@ -279,61 +304,6 @@ pub(crate) struct Conform {
     pub(crate) format: Format,
 }
 
-const HASH_EXAMPLES: &str = "\
-Examples:
-  thalweg hash *.iso > SUMS
-      A line for each file, as xxhsum -H64 writes it
-  thalweg hash --check SUMS
-      OK or FAILED for each file of the list
-  thalweg hash --stride 512:8 disk.img
-      Sectors of 512 bytes, without the 8 bytes of protection behind each
-  tar c src | thalweg hash --format json";
-
-/// What `hash` takes.
-#[derive(Debug, Args)]
-#[command(after_help = HASH_EXAMPLES)]
-pub(crate) struct Hash {
-    /// Files to hash, `-` for standard input
-    pub(crate) files: Vec<PathBuf>,
-
-    /// Check the files of a list, as this command or xxhsum -H64 has written it; `-` for standard
-    /// input
-    #[arg(long, short, value_name = "LIST", conflicts_with = "files")]
-    pub(crate) check: Option<PathBuf>,
-
-    /// Seed; the lists of xxhsum are made with 0
-    #[arg(long, value_name = "N", default_value = "0", value_parser = values::any)]
-    pub(crate) seed: u64,
-
-    /// Leave out what lies between sectors: bytes that count, and bytes behind them that do not
-    #[arg(long, value_name = "TAKE:SKIP")]
-    pub(crate) stride: Option<Stride>,
-
-    /// Format of the checksums or findings on standard output
-    #[arg(long, value_enum, default_value_t)]
-    pub(crate) format: Format,
-
-    /// No progress, and no OK for files that match
-    #[arg(long, short)]
-    pub(crate) quiet: bool,
-
-    /// Print nothing: the exit code says it all
-    #[arg(long, requires = "check", conflicts_with = "files")]
-    pub(crate) status: bool,
-
-    /// Exit with 1 if a line of the list is improperly formatted
-    #[arg(long, requires = "check", conflicts_with = "files")]
-    pub(crate) strict: bool,
-
-    /// Name each line of the list that is improperly formatted
-    #[arg(long, short, requires = "check", conflicts_with = "files")]
-    pub(crate) warn: bool,
-
-    /// Pass over files of the list that are not there
-    #[arg(long, requires = "check", conflicts_with = "files")]
-    pub(crate) ignore_missing: bool,
-}
-
 /// A format of an input stream, or its recognition by content.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum FormatIn {
@@ -346,20 +316,20 @@ pub(crate) enum FormatIn {
     Lobster,
     /// Our own CSV (docs/orders-csv.md)
     Orders,
-    /// Commands to exchange-core 0.5, with its answers
+    /// Commands for exchange-core 0.5, with its answers
     Recorded,
-    /// Commands of the load generator of exchange-core 0.5, with the final book
+    /// Commands from the load generator of exchange-core 0.5, with the final book
     Load,
 }
 
 /// A dialect of the exchange.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 pub(crate) enum RulesName {
-    /// Those of exchange-core 0.5 with its known defects fixed, and more (docs/exchange-rules.md)
+    /// exchange-core 0.5 rules with its known defects fixed, and more (docs/exchange-rules.md)
     #[default]
     Default,
-    /// Those of exchange-core 0.5 with its quirks: it answers SUCCESS to an order that it rejects,
-    /// for example
+    /// exchange-core 0.5 rules with its quirks: for example, it answers SUCCESS to an order that
+    /// it rejects
     Reference,
 }
 

@@ -88,9 +88,7 @@ pub(crate) fn conform(options: &Conform) -> Result<Finding, Failure> {
         }
     }
     if options.format == Format::Json {
-        let json = serde_json::to_string_pretty(&verdicts)
-            .map_err(|e| Failure::Output(std::io::Error::other(e)))?;
-        failure::print(format!("{json}\n").as_bytes())?;
+        failure::print_json(&verdicts)?;
     }
     match unread {
         0 => Ok(finding),

@@ -16,6 +16,8 @@ pub(crate) enum Finding {
     Negative,
     /// Exit code 130: Ctrl-C ended it.
     Interrupted,
+    /// Exit code 143: SIGTERM ended it.
+    Terminated,
 }
 
 /// Why a command could not do its work: exit code 2.
@@ -152,6 +154,13 @@ pub(crate) fn shown(name: &OsStr) -> String {
     text
 }
 
+/// The JSON of facts, with a line end.
+pub(crate) fn json(facts: &impl Serialize) -> Result<String, Failure> {
+    let json = serde_json::to_string_pretty(facts);
+    json.map(|text| text + "\n")
+        .map_err(|error| Failure::Output(io::Error::other(error)))
+}
+
 /// Writes data to standard output.
 pub(crate) fn print(data: &[u8]) -> Result<(), Failure> {
     let mut out = io::stdout().lock();
@@ -162,9 +171,7 @@ pub(crate) fn print(data: &[u8]) -> Result<(), Failure> {
 
 /// Writes an object or a list to standard output, as JSON.
 pub(crate) fn print_json(rows: &impl Serialize) -> Result<(), Failure> {
-    let json = serde_json::to_string_pretty(rows);
-    let json = json.map_err(|error| Failure::Output(io::Error::other(error)))?;
-    print(format!("{json}\n").as_bytes())
+    print(json(rows)?.as_bytes())
 }
 
 #[cfg(test)]

@@ -111,7 +111,7 @@ enum Next {
 pub(crate) struct Feed {
     /// The first, which are kept.
     pub(crate) head: Vec<Command>,
-    /// The line of each of these, where they have lines.
+    /// The line of each of these, where they have lines; 0: it has none.
     pub(crate) lines: Vec<u64>,
     is_begun: bool,
     more: Option<More>,

@@ -3,7 +3,7 @@
 use crate::failure::counted;
 use crate::report::facts::Distribution;
 use std::str::FromStr;
-use thalweg_measure::load::whole_number;
+use thalweg_measure::load::{NumberError, whole_number};
 use thalweg_measure::table::Nanoseconds;
 
 const FORM: &str = "a limit is a figure, > or <, and a value, such as 'p99>50us' or \
@@ -45,7 +45,7 @@ impl FromStr for Limit {
         };
         let value = match figure {
             Figure::Throughput => whole_number(value).map_err(|error| error.to_string())?,
-            Figure::Time(_) => time_ns(value).ok_or("a time is a number and ns, us, ms or s")?,
+            Figure::Time(_) => time_ns(value)?,
         };
         Ok(Limit {
             text: text.to_owned(),
@@ -57,30 +57,36 @@ impl FromStr for Limit {
 }
 
 /// A time such as `50us` or `1.5ms` in nanoseconds.
-fn time_ns(text: &str) -> Option<u64> {
+fn time_ns(text: &str) -> Result<u64, String> {
+    const FORM: &str = "a time is a number and ns, us, ms or s";
     let units = [("ns", 0), ("us", 3), ("µs", 3), ("ms", 6), ("s", 9)];
     let (number, zeros) = units
         .into_iter()
-        .find_map(|(unit, zeros)| Some((text.strip_suffix(unit)?.trim_end(), zeros)))?;
-    let is_plain = number.bytes().all(|b| b.is_ascii_digit() || b == b'.');
-    let scaled = is_plain.then(|| whole_number(&format!("{number}e{zeros}")));
-    scaled?.ok()
+        .find_map(|(unit, zeros)| Some((text.strip_suffix(unit)?.trim_end(), zeros)))
+        .ok_or(FORM)?;
+    if !number.bytes().all(|b| b.is_ascii_digit() || b == b'.') {
+        return Err(FORM.to_owned());
+    }
+    whole_number(&format!("{number}e{zeros}")).map_err(|error| match error {
+        NumberError::TooLarge => format!("a time is at most {}s", u64::MAX / 1_000_000_000),
+        _ => FORM.to_owned(),
+    })
+}
+
+/// How many commands it takes for a figure to mean something: enough for one to be beyond the
+/// percentile.
+pub(crate) fn commands_min(figure: &str) -> u64 {
+    match figure {
+        "p50" => 2,
+        "p90" => 10,
+        "p99" => 100,
+        "p99.9" => 1_000,
+        "p99.99" => 10_000,
+        _ => 1,
+    }
 }
 
 impl Limit {
-    /// How many commands it takes for the figure to mean something: enough for one to be beyond
-    /// the percentile.
-    fn commands_min(&self) -> u64 {
-        match self.name() {
-            "p50" => 2,
-            "p90" => 10,
-            "p99" => 100,
-            "p99.9" => 1_000,
-            "p99.99" => 10_000,
-            _ => 1,
-        }
-    }
-
     fn name(&self) -> &str {
         let name = self.text.split(['<', '>']).next();
         name.unwrap_or_default().trim()
@@ -88,7 +94,7 @@ impl Limit {
 
     /// What is said where so many commands are too few to judge by; nothing where they suffice.
     pub(crate) fn too_few(&self, commands: u64) -> Option<String> {
-        let least = self.commands_min();
+        let least = commands_min(self.name());
         (commands < least).then(|| {
             let commands = counted(commands, "command");
             let verb = if commands.ends_with('s') { "are" } else { "is" };
@@ -111,8 +117,7 @@ impl Limit {
             true => found > limit,
             false => found < limit,
         };
-        let name = self.name();
-        failed.then(|| format!("{name} is {shown}: the run fails by {}", self.text))
+        failed.then(|| format!("--fail-if {}: {} is {shown}", self.text, self.name()))
     }
 }
 
@@ -140,11 +145,11 @@ mod tests {
         }
         assert_eq!(
             failed("max>49.999us").unwrap(),
-            "max is 50.0 µs: the run fails by max>49.999us"
+            "--fail-if max>49.999us: max is 50.0 µs"
         );
         assert_eq!(
             failed("throughput < 1001").unwrap(),
-            "throughput is 1000 a second: the run fails by throughput < 1001"
+            "--fail-if throughput < 1001: throughput is 1000 a second"
         );
     }
 
@@ -184,6 +189,7 @@ mod tests {
             );
         }
         assert!(wrong("throughput<fast").contains("such as 250"));
+        assert_eq!(wrong("p99>18446744074s"), "a time is at most 18446744073s");
     }
 
     proptest! {

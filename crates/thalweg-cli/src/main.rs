@@ -49,6 +49,7 @@ fn main() -> ExitCode {
         Ok(Finding::Fine) => ExitCode::SUCCESS,
         Ok(Finding::Negative) => ExitCode::from(1),
         Ok(Finding::Interrupted) => ExitCode::from(130),
+        Ok(Finding::Terminated) => ExitCode::from(143),
         // Whoever reads us has enough: `thalweg … | head` is no failure.
         Err(failure) if failure.is_broken_pipe() => ExitCode::SUCCESS,
         Err(Failure::Told) => ExitCode::from(2),
@@ -62,7 +63,10 @@ fn main() -> ExitCode {
 /// Help and version go to standard output and are fine; everything else is misuse.
 fn misuse(error: &clap::Error) -> ExitCode {
     match error.print() {
-        Err(closed) if closed.kind() != io::ErrorKind::BrokenPipe => ExitCode::from(2),
+        Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
+            let _ = writeln!(io::stderr(), "thalweg: {}", Failure::Output(error));
+            ExitCode::from(2)
+        }
         _ if error.use_stderr() => ExitCode::from(2),
         _ => ExitCode::SUCCESS,
     }
@@ -76,7 +80,7 @@ fn completions(shell: clap_complete::Shell) -> Result<Finding, Failure> {
 }
 
 fn manual(directory: Option<&Path>) -> Result<Finding, Failure> {
-    let mut program = Arguments::command();
+    let mut program = Arguments::command().disable_help_subcommand(directory.is_some());
     program.build();
     let Some(directory) = directory else {
         let mut page = Vec::new();
@@ -86,11 +90,27 @@ fn manual(directory: Option<&Path>) -> Result<Finding, Failure> {
         failure::print(&page)?;
         return Ok(Finding::Fine);
     };
-    let written =
-        fs::create_dir_all(directory).and_then(|()| clap_mangen::generate_to(program, directory));
+    let mut listed = String::new();
+    let made = fs::create_dir_all(directory);
+    let written = made.and_then(|()| pages(program, directory, &mut listed));
     written.map_err(|source| Failure::Write {
         name: failure::shown(directory.as_os_str()),
         source,
     })?;
+    failure::print(listed.as_bytes())?;
     Ok(Finding::Fine)
+}
+
+/// Writes the page of a command and those of the commands below it.
+fn pages(command: clap::Command, directory: &Path, listed: &mut String) -> io::Result<()> {
+    let below = command
+        .get_subcommands()
+        .filter(|below| below.get_name() != "help");
+    let below: Vec<clap::Command> = below.cloned().collect();
+    let page = clap_mangen::Man::new(command).generate_to(directory)?;
+    listed.push_str(&failure::shown(page.as_os_str()));
+    listed.push('\n');
+    below
+        .into_iter()
+        .try_for_each(|command| pages(command, directory, listed))
 }

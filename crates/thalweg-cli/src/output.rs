@@ -2,9 +2,23 @@
 //! written to is told at once.
 
 use crate::failure::{Failure, shown};
-use std::fs::{File, OpenOptions};
+use std::fs::{File, Metadata, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
+
+/// What tells a file from all others, however it is named; a device is not one.
+fn identity(file: &Metadata) -> Option<(u64, u64)> {
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        file.is_file().then(|| (file.dev(), file.ino()))
+    }
+    #[cfg(not(unix))]
+    {
+        let _ = file;
+        None
+    }
+}
 
 /// A file to be written, or standard output. What it held before is there until then.
 #[derive(Debug)]
@@ -43,6 +57,22 @@ impl Output {
     /// Whether it is standard output.
     pub(crate) fn is_standard(&self) -> bool {
         self.file.is_none()
+    }
+
+    fn identity(&self) -> Option<(u64, u64)> {
+        identity(&self.file.as_ref()?.metadata().ok()?)
+    }
+
+    /// Whether writing this would write over the other.
+    pub(crate) fn is_same(&self, other: &Output) -> bool {
+        let is_standard = self.is_standard() && other.is_standard();
+        is_standard || self.identity().is_some() && self.identity() == other.identity()
+    }
+
+    /// Whether writing this would write over the file of that path.
+    pub(crate) fn is_at(&self, path: &Path) -> bool {
+        let file = path.metadata().ok().as_ref().and_then(identity);
+        file.is_some() && self.identity() == file
     }
 
     /// Begins anew: what a file held before is gone.

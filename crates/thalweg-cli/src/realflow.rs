@@ -20,10 +20,18 @@ use thalweg_exchange::Command;
 pub(crate) struct RealFlow {
     /// The commands that the exchange was given, set-up included.
     pub(crate) commands: Vec<Command>,
+    /// The line of the message that each was made for; 0: it was made beforehand.
+    pub(crate) lines: Vec<u64>,
     /// How far the exchange agreed with the recording.
     pub(crate) check: Check,
     /// Hash of the state that the commands led to.
     pub(crate) state_hash: u64,
+}
+
+/// Messages as if they stood in a file, one a line.
+#[cfg(test)]
+fn numbered<T: Copy>(messages: &[T]) -> Vec<(u64, T)> {
+    (1..).zip(messages.iter().copied()).collect()
 }
 
 #[cfg(test)]

@@ -153,7 +153,9 @@ pub(crate) fn write(
         _ if found == hash => Ok(()),
         Some(_) if source.feed.count().is_none() => Err(Failure::Recording {
             file: source.name.clone(),
-            what: "the file has changed since the run, and results are of no use".to_owned(),
+            what:
+                "the file has changed since the run began, and its results are not those of the run"
+                    .to_owned(),
         }),
         _ => Err(Failure::Nondeterminism {
             planned: found,
@@ -196,7 +198,8 @@ fn written(
         }
         _ if count == 0 => {}
         _ => {
-            let lines = source.feed.lines.iter().map(|line| Some(*line));
+            let lines = source.feed.lines.iter();
+            let lines = lines.map(|line| Some(*line).filter(|line| *line > 0));
             let mut lines = lines.chain(iter::repeat(None));
             let head = source.feed.head.iter();
             let _ = head

@@ -1,6 +1,6 @@
 //! `thalweg exchange run`.
 
-use crate::arguments::{Format, RulesName, Run};
+use crate::arguments::{Format, Intended, RulesName, Run};
 use crate::failure::{self, Failure, Finding};
 use crate::output::Output;
 use crate::report::facts::{Book, Commands, Count, Facts, Input, Level};
@@ -8,7 +8,7 @@ use crate::report::{html, text};
 use crate::results::Form;
 use crate::runner::{Outcome, Pipelined, parts};
 use crate::source::{self, Source, Taken};
-use crate::terminal::{self, Notes};
+use crate::terminal::{self, Interruption, Notes};
 use crate::{hdr_log, results};
 use std::ffi::OsStr;
 use std::io::{self, Write};
@@ -50,11 +50,44 @@ impl Outputs {
             ))),
         };
         let form = options.out.as_deref().map(form).transpose()?;
-        Ok(Outputs {
+        let outputs = Outputs {
             report: open(&options.report)?,
             out: open(&options.out)?.zip(form),
             hdr: open(&options.hdr)?,
-        })
+        };
+        outputs.are_apart(&options.input)?;
+        Ok(outputs)
+    }
+
+    fn all(&self) -> impl Iterator<Item = (&'static str, &Output)> {
+        let out = self.out.as_ref().map(|(out, _)| out);
+        let all = [
+            ("--report", self.report.as_ref()),
+            ("--out", out),
+            ("--hdr", self.hdr.as_ref()),
+        ];
+        all.into_iter()
+            .filter_map(|(option, output)| Some((option, output?)))
+    }
+
+    /// Refuses outputs that would be written over an input, or over each other.
+    fn are_apart(&self, input: &Intended) -> Result<(), Failure> {
+        for (at, (option, output)) in self.all().enumerate() {
+            let inputs = [&input.file, &input.books];
+            if inputs.into_iter().flatten().any(|path| output.is_at(path)) {
+                return Err(Failure::Misuse(format!(
+                    "{option} {}: this is the input, and would be written over",
+                    output.name()
+                )));
+            }
+            if let Some((other, _)) = self.all().skip(at + 1).find(|(_, o)| output.is_same(o)) {
+                return Err(Failure::Misuse(format!(
+                    "{option} and {other} both write to {}",
+                    output.name()
+                )));
+            }
+        }
+        Ok(())
     }
 }
 
@@ -77,8 +110,8 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     }
     let runner = Pipelined::new(source.before.clone(), service);
     let progress = notes.progress(source.feed.count(), "running");
-    let stop = terminal::interruption();
-    let outcome = runner.run(&mut source.feed, options.rate, &progress, &stop)?;
+    let signals = Interruption::new();
+    let outcome = runner.run(&mut source.feed, options.rate, &progress, &signals.stop)?;
     let hash = state_hash(&outcome.state).hash;
     let sent = outcome.sent;
     if let Some(planned) = source.state_hash
@@ -99,9 +132,11 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     let (facts, mut finding) = facts(options, source, outcome, hash);
     if let Some(report) = &mut outputs.report {
         report.write(html::page(&facts).as_bytes())?;
-        notes.hint(&format!("report written to {}", report.name()));
+        if !report.is_standard() {
+            notes.hint(&format!("report written to {}", report.name()));
+        }
     }
-    let is_aside = outputs.out.is_some_and(|(out, _)| out.is_standard());
+    let is_aside = outputs.all().any(|(_, output)| output.is_standard());
     print(options.format, &facts, is_aside)?;
     for limit in &options.fail_if {
         let latency = &facts.latency;
@@ -116,25 +151,31 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     if facts.input.interrupted {
         let of = facts.commands.total;
         notes.hint(&format!(
-            "ended by Ctrl-C after {}",
+            "ended by {} after {}",
+            match signals.finding() {
+                Finding::Terminated => "SIGTERM",
+                _ => "Ctrl-C",
+            },
             failure::counted(of, "command")
         ));
-        finding = Finding::Interrupted;
+        finding = signals.finding();
     }
     Ok(finding)
 }
 
-/// Says where the run had to wait for its commands.
+/// Says where the run had to wait for its commands: at a rate always, else from 1 % on.
 fn tell_waited(facts: &Facts, notes: &Notes) {
-    if let Some(waited_ns) = facts.input.waited_ns {
-        let (waited, elapsed) = (waited_ns as f64, facts.latency.elapsed_ns as f64);
+    let (rate, elapsed_ns) = (facts.input.rate_per_s, facts.latency.elapsed_ns);
+    let waited_ns = facts.input.waited_ns;
+    if let Some(ns) = waited_ns.filter(|ns| rate.is_some() || *ns >= elapsed_ns / 100) {
+        let (waited, elapsed) = (ns as f64, elapsed_ns as f64);
         notes.hint(&format!(
-            "the sender waited {} for commands to be read, {:.1} % of the run: {}",
+            "the sender waited {} ({:.1} % of the run) for commands to be read: {}",
             Nanoseconds(waited),
             100.0 * waited / elapsed.max(waited),
-            match facts.input.rate_per_s {
-                Some(_) => "latencies from then on have this wait in them",
-                None => "reading was slower than the exchange then",
+            match rate {
+                Some(_) => "this is part of the latencies",
+                None => "reading was the bottleneck",
             }
         ));
     }
@@ -146,11 +187,7 @@ fn print(format: Format, facts: &Facts, is_aside: bool) -> Result<(), Failure> {
     match format {
         Format::Text => text::write(facts, !is_aside && terminal::colours(), &mut out)
             .map_err(|_| Failure::Output(std::io::Error::other("the text cannot be made")))?,
-        Format::Json => {
-            out = serde_json::to_string_pretty(facts)
-                .map_err(|e| Failure::Output(std::io::Error::other(e)))?;
-            out.push('\n');
-        }
+        Format::Json => out = failure::json(facts)?,
     }
     if is_aside {
         let _ = io::stderr().write_all(out.as_bytes());

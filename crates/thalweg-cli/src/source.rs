@@ -109,6 +109,9 @@ pub(crate) fn load(options: &Intended, taken: Taken, notes: &Notes) -> Result<So
                 "--books needs a FILE of messages to go with".to_owned(),
             ));
         }
+        if options.format_in != FormatIn::Auto {
+            return Err(Failure::Misuse("--format-in needs a FILE".to_owned()));
+        }
         let seed = options.seed.unwrap_or(SEED);
         let commands = flow::commands(seed, options.commands.unwrap_or(COMMANDS));
         let (feed, begin, _) = kept(commands, rules, part(options));
@@ -212,19 +215,20 @@ fn read(
     rules: Rules,
 ) -> Result<Source, Failure> {
     let name = lines.name().to_owned();
-    let source = |commands| {
-        let (feed, begin, is_whole) = kept(commands, rules, part(options));
+    let source = |commands, lines: Vec<u64>| {
+        let (mut feed, begin, is_whole) = kept(commands, rules, part(options));
+        feed.lines = lines.into_iter().skip(begin.passed as usize).collect();
         let source = Source::new(&name, format.name(), feed, begin, options.from);
         source.map(|source| (source, is_whole))
     };
     if format == Format::Load {
         let (commands, final_book) = load_stream(lines)?;
-        let (mut source, is_whole) = source(commands)?;
+        let (mut source, is_whole) = source(commands, Vec::new())?;
         source.final_book = final_book.filter(|_| is_whole);
         return Ok(source);
     }
     let real = real_flow(lines, format, books, rules)?;
-    let (mut source, is_whole) = source(real.commands)?;
+    let (mut source, is_whole) = source(real.commands, real.lines)?;
     source.check = Some(real.check);
     source.state_hash = is_whole.then_some(real.state_hash);
     Ok(source)

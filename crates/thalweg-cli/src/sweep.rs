@@ -2,12 +2,12 @@
 
 use crate::arguments::{Format, Sweep};
 use crate::failure::{self, Failure, Finding};
+use crate::limits::commands_min;
 use crate::runner::{Outcome, Pipelined};
 use crate::source::{self, Taken};
-use crate::terminal::{self, Notes};
+use crate::terminal::{Interruption, Notes};
 use serde::Serialize;
 use std::fmt::Write;
-use std::sync::atomic::Ordering;
 use thalweg_exchange::report::state_text::state_hash;
 use thalweg_measure::load::Rate;
 use thalweg_measure::table::Nanoseconds;
@@ -24,9 +24,13 @@ struct Row {
     throughput_per_s: f64,
     /// Whether the rate was reached.
     reached: bool,
-    p50_ns: u64,
-    p99_ns: u64,
-    p99_9_ns: u64,
+    /// Percentiles are absent where the commands were too few.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p50_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99_ns: Option<u64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    p99_9_ns: Option<u64>,
     max_ns: u64,
 }
 
@@ -42,17 +46,15 @@ pub(crate) fn sweep(options: &Sweep) -> Result<Finding, Failure> {
         .map(|place| options.shards.options(*place));
     let services = services.collect::<Result<Vec<_>, _>>()?;
     let mut source = source::load(&options.input, Taken::Often, &notes)?;
-    let stop = terminal::interruption();
+    let signals = Interruption::new();
     let mut rows = Vec::new();
     let mut planned = source.state_hash;
-    // ORDERING: Relaxed, pairs with the signal's store; nothing else is read because of it.
-    let is_stopped = || stop.load(Ordering::Relaxed);
     for service in services {
-        for rate in options.rate.iter().filter(|_| !is_stopped()) {
+        for rate in options.rate.iter().filter(|_| !signals.has_come()) {
             let runner = Pipelined::new(source.before.clone(), service.clone());
             let progress = notes.progress(source.feed.count(), "running");
             source.feed.rewind();
-            let outcome = runner.run(&mut source.feed, *rate, &progress, &stop)?;
+            let outcome = runner.run(&mut source.feed, *rate, &progress, &signals.stop)?;
             if !source.feed.is_all(outcome.sent) {
                 break;
             }
@@ -66,14 +68,10 @@ pub(crate) fn sweep(options: &Sweep) -> Result<Finding, Failure> {
     }
     match options.format {
         Format::Text => failure::print(table(&rows).as_bytes())?,
-        Format::Json => {
-            let json = serde_json::to_string_pretty(&rows)
-                .map_err(|error| Failure::Output(std::io::Error::other(error)))?;
-            failure::print(format!("{json}\n").as_bytes())?;
-        }
+        Format::Json => failure::print_json(&rows)?,
     }
-    match is_stopped() {
-        true => Ok(Finding::Interrupted),
+    match signals.has_come() {
+        true => Ok(signals.finding()),
         false => Ok(Finding::Fine),
     }
 }
@@ -82,14 +80,15 @@ fn row(outcome: &Outcome, rate: Rate) -> Row {
     let throughput_per_s = outcome.latency.throughput_per_s;
     let times = outcome.histograms[0].1.summary();
     let asked = rate.per_s();
+    let judged = |name, ns| (times.count >= commands_min(name)).then_some(ns);
     Row {
         placement: outcome.placement.clone(),
         rate_per_s: asked,
         throughput_per_s,
         reached: asked.is_none_or(|asked| throughput_per_s >= asked as f64 * REACHED),
-        p50_ns: times.p50,
-        p99_ns: times.p99,
-        p99_9_ns: times.p999,
+        p50_ns: judged("p50", times.p50),
+        p99_ns: judged("p99", times.p99),
+        p99_9_ns: judged("p99.9", times.p999),
         max_ns: times.max,
     }
 }
@@ -104,8 +103,8 @@ fn table(rows: &[Row]) -> String {
             .rate_per_s
             .and_then(|per_s| Rate::per_second(per_s).ok());
         let rate = asked.unwrap_or(Rate::MAX).to_string();
-        let [p50, p99, p999, max] = [row.p50_ns, row.p99_ns, row.p99_9_ns, row.max_ns]
-            .map(|ns| Nanoseconds(ns as f64).to_string());
+        let [p50, p99, p999, max] = [row.p50_ns, row.p99_ns, row.p99_9_ns, Some(row.max_ns)]
+            .map(|ns| ns.map_or("-".to_owned(), |ns| Nanoseconds(ns as f64).to_string()));
         let told = if row.reached {
             ""
         } else {
@@ -131,9 +130,9 @@ mod tests {
             rate_per_s,
             throughput_per_s: 900_000.4,
             reached,
-            p50_ns: 158,
-            p99_ns: 12_000,
-            p99_9_ns: 25_000,
+            p50_ns: Some(158),
+            p99_ns: Some(12_000),
+            p99_9_ns: None,
             max_ns: 1_000_000,
         };
         let text = table(&[row(true, None), row(false, Some(1_000_000))]);
@@ -142,7 +141,7 @@ mod tests {
             lines[1].starts_with("inline            max       900000    158 ns"),
             "{text}"
         );
-        assert!(lines[1].ends_with("1.00 ms"), "{text}");
+        assert!(lines[1].ends_with("12.0 µs         -   1.00 ms"), "{text}");
         assert!(lines[2].contains(" 1M "), "{text}");
         assert!(lines[2].ends_with("1.00 ms  rate not reached"), "{text}");
     }

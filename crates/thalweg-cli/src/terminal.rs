@@ -1,10 +1,12 @@
 //! What people see: colours and progress where there is a terminal, hints on standard error.
 
+use crate::failure::Finding;
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use signal_hook::{consts::SIGINT, flag};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 use std::io::{self, IsTerminal, Write};
 use std::sync::Arc;
-use std::sync::atomic::AtomicBool;
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Whether standard output shows colours: a terminal, and no `NO_COLOR` in the environment.
 pub(crate) fn colours() -> bool {
@@ -29,13 +31,45 @@ pub(crate) fn has_piped_input() -> bool {
     !input.is_terminal()
 }
 
-/// True from the first Ctrl-C on; the second ends the program, with exit code 130.
-pub(crate) fn interruption() -> Arc<AtomicBool> {
-    let stop = Arc::new(AtomicBool::new(false));
-    // Where there are no such signals, Ctrl-C does what it always does.
-    let _ = flag::register_conditional_shutdown(SIGINT, 130, Arc::clone(&stop));
-    let _ = flag::register(SIGINT, Arc::clone(&stop));
-    stop
+/// What ends a run early: Ctrl-C, and the signal that `kill` and `timeout` send.
+#[derive(Debug)]
+pub(crate) struct Interruption {
+    /// True from the first signal on; the second ends the program.
+    pub(crate) stop: Arc<AtomicBool>,
+    signal: Arc<AtomicUsize>,
+}
+
+impl Interruption {
+    /// Waits for signals from now on.
+    pub(crate) fn new() -> Interruption {
+        let stop = Arc::new(AtomicBool::new(false));
+        let signal = Arc::new(AtomicUsize::new(0));
+        for number in [SIGINT, SIGTERM] {
+            let armed = Arc::new(AtomicBool::new(false));
+            // In this order, the first signal is never lost, and the second is told from it. Where
+            // there are no such signals, Ctrl-C does what it always does.
+            let _ = flag::register(number, Arc::clone(&stop));
+            let _ = flag::register_usize(number, Arc::clone(&signal), number as usize);
+            let _ = flag::register_conditional_shutdown(number, 128 + number, Arc::clone(&armed));
+            let _ = flag::register(number, armed);
+        }
+        Interruption { stop, signal }
+    }
+
+    /// Whether a signal has come.
+    pub(crate) fn has_come(&self) -> bool {
+        // ORDERING: Relaxed, pairs with the signal's store; nothing else is read because of it.
+        self.stop.load(Ordering::Relaxed)
+    }
+
+    /// The exit code of a run that it ended.
+    pub(crate) fn finding(&self) -> Finding {
+        // ORDERING: Relaxed, as above.
+        match self.signal.load(Ordering::Relaxed) as i32 {
+            SIGTERM => Finding::Terminated,
+            _ => Finding::Interrupted,
+        }
+    }
 }
 
 /// Standard error for hints and progress; silent if that is wished.

@@ -53,7 +53,7 @@ fn bytes_after_a_gzip() {
     whole.extend_from_slice(b"user,8\n");
     refused(
         &whole,
-        &["input.csv: bytes that are no gzip after", "line 4"],
+        &["input.csv: bytes that are not gzip after", "line 4"],
     );
 }
 

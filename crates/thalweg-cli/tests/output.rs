@@ -268,14 +268,21 @@ fn help_completions_and_manual_are_there() {
     assert!(thalweg(&["man"]).fine().contains(".TH thalweg 1"));
     let scratch = Scratch::new();
     let pages = scratch.path("man1");
-    assert_eq!(thalweg(&["man", &pages]).fine(), "");
-    for page in [
+    let listed = thalweg(&["man", &pages]);
+    let names = [
         "thalweg",
         "thalweg-exchange",
         "thalweg-exchange-run",
+        "thalweg-exchange-sweep",
+        "thalweg-exchange-conform",
         "thalweg-hash",
         "thalweg-journal-verify",
-    ] {
+        "thalweg-completions",
+        "thalweg-man",
+    ];
+    for page in names {
+        let path = format!("{pages}/{page}.1\n");
+        assert!(listed.fine().contains(&path), "{path} is not in {listed:?}");
         let text = std::fs::read_to_string(format!("{pages}/{page}.1")).unwrap();
         let name = page.replace('-', "\\-");
         assert!(text.contains(&name), "{name} is not in {page}.1");

@@ -4,7 +4,7 @@ mod program;
 
 use program::{Ended, Scratch, command, thalweg};
 use std::io::{BufRead, BufReader, Write};
-use std::process::{Command, Stdio};
+use std::process::Stdio;
 
 const ORDERS: &str = "thalweg-orders,1\n\
     # a comment\n\
@@ -59,6 +59,36 @@ fn a_person_sees_their_trades() {
     assert!(lines.iter().all(columns), "{csv}");
     assert!(csv.contains("request_rejected,10,12,,8,1,99,"), "{csv}");
     assert!(csv.contains("rejected,11,13,,7,1,5,sell,4,"), "{csv}");
+}
+
+#[test]
+fn recorded_markets_have_the_lines_of_their_messages() {
+    let scratch = Scratch::new();
+    let out = scratch.path("results.csv");
+    let bitstamp = "# two orders that trade, and what is left is cancelled\n\
+        idx,ts_ms,type,order_id,side,price_cents,amount_1e8\n\
+        0,1,C,65,B,23647,200\n\
+        1,2,C,66,A,23647,100\n\
+        2,3,D,65,B,23647,0\n";
+    let lobster = "1.1,1,65,200,23647,1\n1.2,2,65,50,23647,1\n1.3,4,65,150,23647,1\n";
+    let expected = [
+        (bitstamp, [",3,place,1,1,65,", ",5,cancel,1,1,65,"]),
+        (lobster, [",1,place,1,1,65,", ",2,reduce,1,1,65,"]),
+    ];
+    for (text, commands) in expected {
+        let messages = scratch.file("messages.csv", text.as_bytes());
+        thalweg(&["exchange", "run", &messages, "-q", "--out", &out]).fine();
+        let csv = std::fs::read_to_string(&out).unwrap();
+        assert!(csv.contains("command,1,,symbol,"), "made beforehand: {csv}");
+        for command in commands {
+            assert!(csv.contains(command), "{command} is not in {csv}");
+        }
+    }
+    let csv = std::fs::read_to_string(&out).unwrap();
+    assert!(
+        csv.contains("trade,5,3,,1,1,65,buy,23647,150,0,150,"),
+        "{csv}"
+    );
 }
 
 #[test]
@@ -189,7 +219,7 @@ fn orders_without_end_are_run_until_ctrl_c() {
         .stdout(Stdio::piped())
         .spawn()
         .unwrap();
-    let id = child.id().to_string();
+    let id = child.id();
     let mut stdin = child.stdin.take().unwrap();
     let _ = stdin.write_all(long_orders().as_bytes());
     let more = "cancel,7,1,9\n".repeat(10_000);
@@ -206,8 +236,7 @@ fn orders_without_end_are_run_until_ctrl_c() {
         .parse()
         .unwrap();
     assert!(kilobytes < 250_000, "{kilobytes} kB");
-    let interrupted = Command::new("kill").args(["-INT", &id]).status();
-    assert!(interrupted.unwrap().success());
+    program::signal(id, 2);
     let said = Ended::from(child.wait_with_output().unwrap());
     assert_eq!(said.code, Some(130), "{said:?}");
     let facts: serde_json::Value = serde_json::from_str(&said.stdout).unwrap();
@@ -231,9 +260,8 @@ fn a_limit_that_is_passed_is_a_negative_finding() {
     let said = run(&["--fail-if", "max>1ns", "--fail-if", "p50<1000s"]);
     assert_eq!(said.code, Some(1), "{said:?}");
     for part in [
-        ": the run fails by max>1ns\n",
-        "thalweg: p50 is ",
-        "p50<1000s",
+        "thalweg: --fail-if max>1ns: max is ",
+        "thalweg: --fail-if p50<1000s: p50 is ",
     ] {
         assert!(said.stderr.contains(part), "{part} is not in {said:?}");
     }
@@ -327,23 +355,7 @@ fn ctrl_c_ends_a_run_and_reports_what_there_is() {
         .stderr(Stdio::piped())
         .spawn()
         .unwrap();
-    // Before the program catches it, the signal would end it.
-    let id = child.id().to_string();
-    let began = format!("/proc/{id}/status");
-    let catches = |text: &str| {
-        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
-        caught.is_some_and(|mask| u64::from_str_radix(mask.trim(), 16).unwrap() & 2 != 0)
-    };
-    while !catches(&std::fs::read_to_string(&began).unwrap()) {
-        std::thread::yield_now();
-    }
-    assert!(
-        Command::new("kill")
-            .args(["-INT", &id])
-            .status()
-            .unwrap()
-            .success()
-    );
+    program::signal(child.id(), 2);
     let mut first = String::new();
     let mut results = BufReader::new(child.stdout.take().unwrap());
     results.read_line(&mut first).unwrap();

@@ -59,8 +59,8 @@ pub(crate) fn is_snapshot(line: &[u8]) -> bool {
     line.starts_with(b"after_msgs,")
 }
 
-/// All messages of a file.
-pub(crate) fn messages(lines: &mut Lines) -> Result<Vec<Message>, InputError> {
+/// All messages of a file, with their lines.
+pub(crate) fn messages(lines: &mut Lines) -> Result<Vec<(u64, Message)>, InputError> {
     lines.records(|line| match line.starts_with(b"idx,") {
         true => Ok(None),
         false => message(line).map(Some),
@@ -102,7 +102,7 @@ fn message(line: &[u8]) -> Result<Message, String> {
 /// The snapshots of a file, in ascending order of messages.
 pub(crate) fn snapshots(lines: &mut Lines) -> impl Iterator<Item = Result<Snapshot, InputError>> {
     let mut before = 0;
-    lines.each(move |line| {
+    let snapshots = lines.each(move |line| {
         if is_snapshot(line) {
             return Ok(None);
         }
@@ -115,7 +115,8 @@ pub(crate) fn snapshots(lines: &mut Lines) -> impl Iterator<Item = Result<Snapsh
         }
         before = after;
         Ok(Some(next))
-    })
+    });
+    snapshots.map(|next| next.map(|(_, snapshot)| snapshot))
 }
 
 fn snapshot(line: &[u8]) -> Result<Snapshot, String> {
@@ -152,7 +153,9 @@ mod tests {
     use std::io::Cursor;
 
     fn parse(text: &str) -> Result<Vec<Message>, String> {
-        messages(&mut Lines::new("m.csv", Cursor::new(text.to_owned()))).map_err(|e| e.to_string())
+        let found = messages(&mut Lines::new("m.csv", Cursor::new(text.to_owned())));
+        let found = found.map_err(|error| error.to_string())?;
+        Ok(found.into_iter().map(|(_, message)| message).collect())
     }
 
     #[test]

@@ -47,7 +47,7 @@ impl fmt::Display for InputError {
                 write!(f, "{file}: cannot be opened: {}", reason(source))
             }
             InputError::Read { file, line, source } => {
-                write!(f, "{file}:{line}: cannot be read on: {}", reason(source))
+                write!(f, "{file}:{line}: reading failed: {}", reason(source))
             }
             InputError::Truncated { file, line } => write!(
                 f,
@@ -62,7 +62,7 @@ impl fmt::Display for InputError {
             }
             InputError::Trailing { file, line } => write!(
                 f,
-                "{file}: bytes that are no gzip after the compressed data, which ends in line \
+                "{file}: bytes that are not gzip after the compressed data, which ends in line \
                  {line}; cut them off, or fetch the file again"
             ),
             InputError::TooLarge { file, limit } => write!(
@@ -75,7 +75,8 @@ impl fmt::Display for InputError {
             InputError::UnknownFormat { file, line, first } => write!(
                 f,
                 "{file}:{line}: unknown format, the file begins with {first}; known are bitstamp, \
-                 lobster, orders, recorded and load (--format-in names one)"
+                 lobster, orders (whose first line is `thalweg-orders,1`), recorded and load; \
+                 --format-in names one"
             ),
             InputError::Line { file, line, what } => write!(f, "{file}:{line}: {what}"),
         }

@@ -16,6 +16,13 @@ pub(crate) const RECORDS_MAX: usize = 20_000_000;
 const HEAD_BYTES_MAX: usize = 64 << 20;
 /// How much is looked through for damage, where a line of a gzip file is wrong, in bytes.
 const DAMAGE_BYTES_MAX: u64 = 1 << 30;
+/// How files begin that are compressed otherwise.
+const PACKED: [(&str, &[u8]); 4] = [
+    ("zip", b"PK\x03\x04"),
+    ("bzip2", b"BZh"),
+    ("zstd", b"\x28\xb5\x2f\xfd"),
+    ("xz", b"\xfd7zXZ\0"),
+];
 const BOM: &[u8] = "\u{feff}".as_bytes();
 
 /// The beginning of a stream, read ahead, then an error that reading ahead met, then the rest.
@@ -185,14 +192,14 @@ impl Lines {
         }
     }
 
-    /// Records of the input, one a line of data; `record` gives nothing for a header.
+    /// Records of the input with their lines; `record` gives nothing for a header.
     ///
     /// Ends with an error where a line cannot be read or is no record, and where there is no record
     /// at all.
     pub(super) fn each<T>(
         &mut self,
         mut record: impl FnMut(&[u8]) -> Result<Option<T>, String>,
-    ) -> impl Iterator<Item = Result<T, InputError>> {
+    ) -> impl Iterator<Item = Result<(u64, T), InputError>> {
         let (mut is_empty, mut is_over) = (true, false);
         std::iter::from_fn(move || {
             while !is_over {
@@ -205,7 +212,7 @@ impl Lines {
                 is_over = next.is_err();
                 if let Some(next) = next.transpose() {
                     is_empty = false;
-                    return Some(next);
+                    return Some(next.map(|record| (self.line, record)));
                 }
             }
             None
@@ -219,7 +226,7 @@ impl Lines {
     pub(super) fn records<T>(
         &mut self,
         record: impl FnMut(&[u8]) -> Result<Option<T>, String>,
-    ) -> Result<Vec<T>, InputError> {
+    ) -> Result<Vec<(u64, T)>, InputError> {
         let mut found = Vec::new();
         for next in self.each(record) {
             found.push(next?);
@@ -315,7 +322,12 @@ impl Lines {
         if let Err(damage) = self.intact(line) {
             return damage;
         }
-        let first = excerpt(self.first_data().unwrap_or_default());
+        let first = self.first_data().unwrap_or_default();
+        if let Some((name, _)) = PACKED.iter().find(|(_, magic)| first.starts_with(magic)) {
+            let what = format!("this is compressed with {name}, and only gzip is read: unpack it");
+            return self.line_error(line, what);
+        }
+        let first = excerpt(first);
         InputError::UnknownFormat {
             file: self.name.clone(),
             line,
@@ -429,14 +441,14 @@ mod tests {
                 b"\x1f" => assert!(error.to_string().contains("truncated gzip"), "{error}"),
                 _ => assert_eq!(
                     error.to_string(),
-                    "x.gz: bytes that are no gzip after the compressed data, which ends in line \
+                    "x.gz: bytes that are not gzip after the compressed data, which ends in line \
                      2; cut them off, or fetch the file again"
                 ),
             }
             let nothing = [&gzip(b"# c\n")[..], b"0"].concat();
             let error = Lines::new("x.gz", Cursor::new(nothing)).nothing();
             assert!(
-                error.to_string().contains("bytes that are no gzip"),
+                error.to_string().contains("bytes that are not gzip"),
                 "{error}"
             );
         }
@@ -516,7 +528,7 @@ mod tests {
             });
             found.map_err(|e| e.to_string())
         };
-        assert_eq!(all("head\n#\na\n\nbc\n"), Ok(vec![1, 2]));
+        assert_eq!(all("head\n#\na\n\nbc\n"), Ok(vec![(3, 1), (5, 2)]));
         assert_eq!(all("head\n\na\nbad\nb\n"), Err("x:4: it is bad".to_owned()));
         assert_eq!(all("head\n"), all(""), "a header alone is no data");
     }

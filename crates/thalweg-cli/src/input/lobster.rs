@@ -55,8 +55,8 @@ pub(crate) fn is_row(line: &[u8]) -> bool {
     whole && count % 4 == 0
 }
 
-/// All messages of a file.
-pub(crate) fn messages(lines: &mut Lines) -> Result<Vec<Message>, InputError> {
+/// All messages of a file, with their lines.
+pub(crate) fn messages(lines: &mut Lines) -> Result<Vec<(u64, Message)>, InputError> {
     lines.records(|line| message(line).map(Some))
 }
 
@@ -103,7 +103,8 @@ fn message(line: &[u8]) -> Result<Message, String> {
 
 /// The rows of an order book file.
 pub(crate) fn rows(lines: &mut Lines) -> impl Iterator<Item = Result<Row, InputError>> {
-    lines.each(|line| row(line).map(Some))
+    let rows = lines.each(|line| row(line).map(Some));
+    rows.map(|next| next.map(|(_, row)| row))
 }
 
 fn row(line: &[u8]) -> Result<Row, String> {
@@ -132,7 +133,9 @@ mod tests {
     use std::io::Cursor;
 
     fn parse(text: &str) -> Result<Vec<Message>, String> {
-        messages(&mut Lines::new("m", Cursor::new(text.to_owned()))).map_err(|e| e.to_string())
+        let found = messages(&mut Lines::new("m", Cursor::new(text.to_owned())));
+        let found = found.map_err(|error| error.to_string())?;
+        Ok(found.into_iter().map(|(_, message)| message).collect())
     }
 
     #[test]

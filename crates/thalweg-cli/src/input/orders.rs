@@ -22,7 +22,7 @@ pub(crate) fn commands(
 ) -> Result<(), InputError> {
     match lines.next_data()? {
         None => return Err(lines.empty()),
-        Some(HEADER) => {}
+        Some(line) if line.trim_ascii_end() == HEADER => {}
         Some(other) => {
             let what = format!(
                 "the first line is {}, it must be `{}`",
@@ -269,7 +269,7 @@ fn unless(
     if is_word {
         let word = String::from_utf8_lossy(word);
         return Err(format!(
-            "{name} {} is no number and not `{word}`",
+            "{name} {} is neither a number nor `{word}`",
             excerpt(field)
         ));
     }
@@ -477,7 +477,7 @@ mod tests {
         );
         assert_eq!(
             wrong("cancel_all,everybody,1"),
-            "o:2: user `everybody` is no number and not `all`"
+            "o:2: user `everybody` is neither a number nor `all`"
         );
         assert_eq!(wrong("cancel_all,7"), "o:2: the field symbol is missing");
         assert_eq!(
@@ -486,7 +486,7 @@ mod tests {
         );
         assert_eq!(
             wrong("band,1,5,high"),
-            "o:2: highest price `high` is no number and not `none`"
+            "o:2: highest price `high` is neither a number nor `none`"
         );
         assert_eq!(
             wrong("futures,1,10,20,1,1,3,2,40"),

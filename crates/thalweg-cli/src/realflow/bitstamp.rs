@@ -23,7 +23,7 @@ const LEVELS: usize = 20;
 /// # Errors
 /// Where a message asks for what the exchange refuses, such as sizes beyond any funding.
 pub(crate) fn replay(
-    messages: &[Message],
+    messages: &[(u64, Message)],
     snapshots: Option<impl Iterator<Item = Snapshot>>,
     rules: Rules,
 ) -> Result<RealFlow, DeskError> {
@@ -36,7 +36,8 @@ pub(crate) fn replay(
     let has_books = snapshots.is_some();
     let mut rows = snapshots.into_iter().flatten().peekable();
     let mut first = true;
-    for (position, message) in (0_u64..).zip(messages) {
+    for (position, (line, message)) in (0_u64..).zip(messages) {
+        desk.at(*line);
         let at = |price, size| TradeAt {
             position,
             price,
@@ -63,12 +64,7 @@ pub(crate) fn replay(
         }
     }
     let check = check(&scores, &unknown, has_books, &ours, &recorded);
-    let (commands, state_hash) = desk.finish();
-    Ok(RealFlow {
-        commands,
-        check,
-        state_hash,
-    })
+    Ok(desk.finish(check))
 }
 
 fn step(
@@ -133,6 +129,7 @@ fn check(
 mod tests {
     use super::*;
     use crate::input::rows::Row;
+    use crate::realflow::numbered;
     use thalweg_exchange::Action;
 
     fn message(kind: Kind, order: i64, action: Action, price: i64, amount: i64) -> Message {
@@ -156,7 +153,12 @@ mod tests {
             message(Trade, 900, Action::Ask, 100, 4),
             message(Created, 3, Action::Ask, 100, 1),
         ];
-        let flow = replay(&messages, None::<std::iter::Empty<_>>, Rules::default()).unwrap();
+        let flow = replay(
+            &numbered(&messages),
+            None::<std::iter::Empty<_>>,
+            Rules::default(),
+        )
+        .unwrap();
         assert_eq!(flow.score("trades"), (1, 1));
         assert_eq!(flow.count("trades_not_recorded"), 1);
         // Two set up, three are placed; what the feed repeats needs no command.
@@ -180,7 +182,12 @@ mod tests {
             },
         };
         let snapshots = [snapshot(1, &[(105, 3), (106, 1)]), snapshot(2, &[(106, 1)])];
-        let flow = replay(&messages, Some(snapshots.into_iter()), Rules::default()).unwrap();
+        let flow = replay(
+            &numbered(&messages),
+            Some(snapshots.into_iter()),
+            Rules::default(),
+        )
+        .unwrap();
         assert_eq!(
             flow.score("all_levels"),
             (1, 1),
@@ -200,7 +207,12 @@ mod tests {
             after_messages: 1,
             row,
         }];
-        let flow = replay(&messages, Some(snapshots.into_iter()), Rules::default()).unwrap();
+        let flow = replay(
+            &numbered(&messages),
+            Some(snapshots.into_iter()),
+            Rules::default(),
+        )
+        .unwrap();
         assert_eq!((flow.count("levels_learnt"), flow.commands.len()), (0, 3));
     }
 }

@@ -1,6 +1,8 @@
 //! An exchange with one symbol and one account per side, and the commands it was given.
 
+use super::RealFlow;
 use crate::input::rows::{PriceSize, Row};
+use crate::report::facts::Check;
 use std::fmt;
 use std::sync::Arc;
 use thalweg_exchange::book::{Book, RestingOrder};
@@ -65,6 +67,9 @@ pub(super) struct Desk {
     state: State,
     events: Events,
     commands: Vec<Command>,
+    /// The line that each command was made for, and the one that is at hand.
+    lines: Vec<u64>,
+    line: u64,
     /// Ids of orders that are not in the recording are negative; recorded ones never are.
     last_own: i64,
 }
@@ -76,6 +81,8 @@ impl Desk {
             state: State::new(rules),
             events: Events::new(),
             commands: Vec::new(),
+            lines: Vec::new(),
+            line: 0,
             last_own: 0,
         };
         let symbol = SymbolSpec {
@@ -238,10 +245,20 @@ impl Desk {
         found
     }
 
-    /// The commands that were given, and the hash of the state they led to.
-    pub(super) fn finish(self) -> (Vec<Command>, u64) {
+    /// The commands from now on are made for this line.
+    pub(super) fn at(&mut self, line: u64) {
+        self.line = line;
+    }
+
+    /// The commands that were given, and the state they led to.
+    pub(super) fn finish(self, check: Check) -> RealFlow {
         let hash = state_hash(&self.state).hash;
-        (self.commands, hash)
+        RealFlow {
+            commands: self.commands,
+            lines: self.lines,
+            check,
+            state_hash: hash,
+        }
     }
 
     fn book(&self) -> Option<&Book> {
@@ -251,6 +268,7 @@ impl Desk {
     fn send(&mut self, command: Command) -> ResultCode {
         let code = apply(&mut self.state, &command, &mut self.events);
         self.commands.push(command);
+        self.lines.push(self.line);
         code
     }
 }
@@ -325,7 +343,8 @@ mod tests {
         let mut desk = desk_with(10);
         desk.rest_anonymous(Action::Ask, 105, 3).unwrap();
         desk.reduce(ORDER, 4);
-        let (commands, hash) = desk.finish();
+        let flow = desk.finish(Check::default());
+        let (commands, hash) = (flow.commands, flow.state_hash);
         let (mut state, mut events) = (State::default(), Events::new());
         for command in &commands {
             apply(&mut state, command, &mut events);

@@ -32,7 +32,7 @@ struct Tally {
 /// # Errors
 /// Where a message asks for what the exchange refuses, such as sizes beyond any funding.
 pub(crate) fn replay(
-    messages: &[Message],
+    messages: &[(u64, Message)],
     rows: Option<impl Iterator<Item = Row>>,
     rules: Rules,
 ) -> Result<RealFlow, DeskError> {
@@ -43,10 +43,11 @@ pub(crate) fn replay(
     let mut scores = RowScores::new(0, 0);
     let has_books = rows.is_some();
     let mut rows = rows.into_iter().flatten().peekable();
-    if let (Some(first), Some(message)) = (rows.peek(), messages.first()) {
+    if let (Some(first), Some((_, message))) = (rows.peek(), messages.first()) {
         unknown.learn(&mut desk, &before(first, message), Trust::Exact)?;
     }
-    for message in messages {
+    for (line, message) in messages {
+        desk.at(*line);
         step(&mut desk, &mut unknown, &mut added, &mut tally, message)?;
         let Some(row) = rows.next() else {
             tally.rows_missing += u64::from(has_books);
@@ -60,12 +61,7 @@ pub(crate) fn replay(
         tally.rows_over = rows.count() as u64;
     }
     let check = check(&scores, &unknown, has_books, &tally);
-    let (commands, state_hash) = desk.finish();
-    Ok(RealFlow {
-        commands,
-        check,
-        state_hash,
-    })
+    Ok(desk.finish(check))
 }
 
 /// The first row without what its own message did, so that it can be learnt before it.
@@ -181,6 +177,7 @@ fn check(scores: &RowScores, unknown: &Unknown, rows: bool, tally: &Tally) -> Ch
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::realflow::numbered;
 
     fn message(kind: Kind, order: i64, price: i64, size: i64) -> Message {
         Message {
@@ -221,7 +218,12 @@ mod tests {
             row(&[(100, 3)]),
             row(&[]),
         ];
-        let flow = replay(&messages, Some(rows.into_iter()), Rules::default()).unwrap();
+        let flow = replay(
+            &numbered(&messages),
+            Some(rows.into_iter()),
+            Rules::default(),
+        )
+        .unwrap();
         assert_eq!(flow.score("best_levels"), (7, 7));
         assert_eq!(flow.score("makers"), (2, 2));
         assert_eq!(flow.count("makers_older_than_the_file"), 1);
@@ -236,7 +238,12 @@ mod tests {
             message(Kind::Added, 2, 100, 5),
             message(Kind::Executed, 2, 100, 5),
         ];
-        let flow = replay(&messages, None::<std::iter::Empty<_>>, Rules::default()).unwrap();
+        let flow = replay(
+            &numbered(&messages),
+            None::<std::iter::Empty<_>>,
+            Rules::default(),
+        )
+        .unwrap();
         assert_eq!(flow.score("makers"), (0, 1));
     }
 
@@ -252,7 +259,12 @@ mod tests {
             row(&[(100, 5)]),
             row(&[(101, 5), (100, 5), (90, 2)]),
         ];
-        let flow = replay(&messages, Some(rows.into_iter()), Rules::default()).unwrap();
+        let flow = replay(
+            &numbered(&messages),
+            Some(rows.into_iter()),
+            Rules::default(),
+        )
+        .unwrap();
         assert_eq!(flow.score("all_levels"), (2, 3));
         assert_eq!(flow.count("orders_gone_out_of_view"), 1);
     }

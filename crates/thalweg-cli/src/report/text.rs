@@ -110,9 +110,11 @@ fn book(book: &Book, out: &mut dyn Write) -> fmt::Result {
     }
     writeln!(
         out,
-        "  {} bid levels, {} ask levels",
+        "  {} bid level{}, {} ask level{}",
         grouped(book.bid_levels),
-        grouped(book.ask_levels)
+        plural(book.bid_levels),
+        grouped(book.ask_levels),
+        plural(book.ask_levels)
     )
 }
 

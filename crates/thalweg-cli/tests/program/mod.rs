@@ -69,6 +69,22 @@ impl Ended {
     }
 }
 
+/// Sends a signal once the program catches it, which would end it before.
+pub(crate) fn signal(id: u32, number: u32) {
+    let status = format!("/proc/{id}/status");
+    let catches = |text: &str| {
+        let caught = text.lines().find_map(|line| line.strip_prefix("SigCgt:"));
+        let mask = caught.and_then(|mask| u64::from_str_radix(mask.trim(), 16).ok());
+        mask.is_some_and(|mask| mask >> (number - 1) & 1 == 1)
+    };
+    while !catches(&std::fs::read_to_string(&status).expect("the program runs")) {
+        std::thread::yield_now();
+    }
+    let (number, id) = (format!("-{number}"), id.to_string());
+    let sent = Command::new("kill").args([number, id]).status();
+    assert!(sent.expect("there is such a command").success());
+}
+
 /// A directory of its own for a test, removed at its end.
 pub(crate) struct Scratch {
     directory: PathBuf,

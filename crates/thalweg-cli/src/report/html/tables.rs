@@ -1,5 +1,6 @@
 //! The tables of the page.
 
+use crate::failure::plural;
 use crate::report::facts::{Book, Check, Count, Facts, Latency, Level, Parts, Stage};
 use crate::report::number::{grouped, percent, span};
 use crate::report::svg::escape;
@@ -178,11 +179,13 @@ pub(super) fn book(book: &Book) -> String {
         table(&[name, "lots", "orders"], &rows)
     };
     format!(
-        "<div class=\"side\">\n{}{}</div>\n<p class=\"note\">{} bid levels and {} ask levels in \
-         all</p>\n",
+        "<div class=\"side\">\n{}{}</div>\n<p class=\"note\">{} bid level{} and {} ask level{} \
+         in all</p>\n",
         side("bid", &book.bids),
         side("ask", &book.asks),
         grouped(book.bid_levels),
-        grouped(book.ask_levels)
+        plural(book.bid_levels),
+        grouped(book.ask_levels),
+        plural(book.ask_levels)
     )
 }
