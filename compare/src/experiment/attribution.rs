@@ -131,14 +131,14 @@ impl Subject<Batches> for NearEmpty {
     }
 }
 
-/// How far the sum of the stages' mean waits and services is from the mean end-to-end time, as a
-/// fraction of that; 0 where nothing was sampled.
+/// How far the sum of the mean wait to be sent and the stages' mean waits and services is from the
+/// mean end-to-end time, as a fraction of that; 0 where nothing was sampled.
 fn parts_off(stats: &Stats) -> f64 {
     let parts = stats.stages.iter();
     let sum: f64 = parts
         .map(|stage| stage.queueing_mean_ns + stage.service_mean_ns)
         .sum();
-    off(sum, stats.end_to_end_mean_ns)
+    off(sum + stats.unsent_mean_ns, stats.end_to_end_mean_ns)
 }
 
 fn off(sum: f64, whole: f64) -> f64 {

@@ -11,6 +11,7 @@ use super::control::{CALLER, Control};
 use super::crew::Crew;
 use super::desk::{Desk, EMPTY, HELD};
 use super::meter::Counters;
+use super::stats::Switch;
 use crate::ring::broadcast::Progress;
 use crate::ring::sync::{IS_MODEL, Ordering, yield_now};
 use thalweg_measure::clock::Clock;
@@ -56,7 +57,13 @@ pub(super) struct Auto<T> {
     trial: Trial,
     /// How often stages changed hands.
     pub(super) moves: u64,
+    /// The first of these times: in ticks, with the events so far and how many stages the caller
+    /// has from then on.
+    switched: Vec<(u64, u64, usize)>,
 }
+
+/// How many changes are kept with their times.
+const SWITCHES: usize = 64;
 
 /// Whether a split was worth it: on a machine where the other core is taken, it is not.
 #[derive(Debug)]
@@ -139,6 +146,7 @@ impl<T> Auto<T> {
             windows_on_end: 0,
             trial: Trial::new(),
             moves: 0,
+            switched: Vec::with_capacity(SWITCHES),
         }
     }
 
@@ -274,7 +282,7 @@ impl<T> Auto<T> {
         }
         self.desk.offer(given);
         self.control.ring(&[WORKER]);
-        self.moves += 1;
+        self.moved(crew);
         true
     }
 
@@ -282,7 +290,26 @@ impl<T> Auto<T> {
         crew.flush();
         crew.extend(self.desk.take());
         crew.seat(&[], false);
+        self.moved(crew);
+    }
+
+    fn moved(&mut self, crew: &Crew<T>) {
         self.moves += 1;
+        if self.switched.len() < SWITCHES {
+            let events = self.progress[0].released();
+            let now = Clock::global().ticks();
+            self.switched.push((now, events, crew.len()));
+        }
+    }
+
+    /// When stages changed hands, the first times, counted from `began`.
+    pub(super) fn switches(&self, clock: Clock, began: u64) -> Vec<Switch> {
+        let switch = |&(ticks, events, caller_stages): &(u64, u64, usize)| Switch {
+            at_ns: clock.ns(ticks.saturating_sub(began)),
+            events,
+            caller_stages,
+        };
+        self.switched.iter().map(switch).collect()
     }
 
     /// Whether the worker has, or is about to get, stages.

@@ -6,6 +6,7 @@ use thalweg_measure::histogram::{Reader, Writer, recorder};
 
 use super::graph::Graph;
 use super::slowest::{Slow, Slowest};
+use super::tail::Profile;
 use super::timeline::{Samples, Timeline};
 use crate::ring::broadcast::Progress;
 use crate::ring::sync::{AtomicU64, Ordering};
@@ -35,6 +36,7 @@ pub(super) struct Gauge {
     pub(super) batch: Reader,
     pub(super) end_to_end: Option<Reader>,
     pub(super) slowest: Option<Arc<Mutex<Vec<Slow>>>>,
+    pub(super) profile: Option<Arc<Profile>>,
 }
 
 /// Where the end of the pipeline is noted.
@@ -159,13 +161,16 @@ impl Meter {
             batch: batch_reader,
             end_to_end: None,
             slowest: None,
+            profile: None,
         };
         let end = graph.last.contains(&stage).then(|| {
             let (end_to_end, reader) = recorder();
-            let slowest = Slowest::new(Arc::clone(graph));
+            let profile = Arc::new(Profile::new(graph.after.len()));
+            let slowest = Slowest::new(Arc::clone(graph), Arc::clone(&profile));
             let shared = Arc::new(Mutex::new(slowest.shown()));
             gauge.end_to_end = Some(reader);
             gauge.slowest = Some(Arc::clone(&shared));
+            gauge.profile = Some(profile);
             End {
                 end_to_end,
                 slowest,

@@ -49,6 +49,7 @@ mod publish;
 mod slowest;
 mod stage;
 mod stats;
+mod tail;
 mod thread;
 mod timeline;
 mod watch;
@@ -62,7 +63,7 @@ use crate::ring::sync::yield_now;
 use crate::wait::Waiter;
 use auto::{Auto, WORKER};
 use control::{CALLER, Control};
-use crew::{Crew, ROUND, Round};
+use crew::{Crew, Round};
 use meter::{Gauge, Mark};
 use publish::Intake;
 use timeline::Timeline;
@@ -74,7 +75,7 @@ pub use graph::BuildError;
 pub use lanes::{PRODUCERS_MAX, Producer};
 pub use placement::{ParsePlacementError, Placement};
 pub use publish::{Stopped, TryPublishError};
-pub use stats::{SlowEvent, SlowPart, Spent, StageStats, Stats};
+pub use stats::{Breakdown, PartStats, SlowEvent, SlowPart, Spent, StageStats, Stats, Switch};
 
 /// A running pipeline, and its producer.
 ///
@@ -181,10 +182,14 @@ impl<T> Pipeline<T> {
             _ => {
                 self.make_room()?;
                 // There was room a moment ago, and only this thread uses it up.
-                self.try_publish(write).map_err(|error| match error {
+                let published = self.try_publish(write).map_err(|error| match error {
                     TryPublishError::Stopped(stopped) => stopped,
                     TryPublishError::Full => self.control.stopped(),
-                })
+                });
+                if let Some(direct) = self.intake.direct() {
+                    direct.count_at_once();
+                }
+                published
             }
         }
     }
@@ -215,42 +220,6 @@ impl<T> Pipeline<T> {
             Intake::Closed => return Err(TryPublishError::Stopped(self.control.stopped())),
         };
         self.published(stamp).map_err(TryPublishError::Stopped)
-    }
-
-    /// Writes and publishes `count` events, `write(at, event)` for `at` in `0..count`, in pieces
-    /// that fit; waits while the pipeline is full, for one slot at a time. Cheaper per
-    /// event than one by one.
-    ///
-    /// # Errors
-    /// The pipeline has stopped; some of the events may have gone through some of their stages.
-    pub fn publish_batch(
-        &mut self,
-        count: usize,
-        mut write: impl FnMut(usize, &mut T),
-    ) -> Result<(), Stopped> {
-        if let Intake::Lane(_) = self.intake {
-            return (0..count).try_for_each(|at| self.publish(|event| write(at, event)));
-        }
-        let mut done = 0;
-        while done < count {
-            self.make_room()?;
-            let wanted = (count - done).min(ROUND);
-            let piece = wanted.min(self.intake.room(wanted));
-            let Intake::Direct(direct) = &mut self.intake else {
-                return Err(self.control.stopped());
-            };
-            let stamp = direct.publish(piece, |claim| {
-                for at in 0..piece {
-                    claim.write(at, |event| write(done + at, event));
-                }
-            });
-            match stamp {
-                Ok(stamp) => self.published(stamp)?,
-                Err(_) => return Err(self.control.stopped()),
-            }
-            done += piece;
-        }
-        Ok(())
     }
 
     /// Slots of the ring, in events.
@@ -348,6 +317,9 @@ impl<T> Pipeline<T> {
     #[cold]
     fn wait_for_room(&mut self) -> Result<(), Stopped> {
         let capacity = self.capacity();
+        if let Some(direct) = self.intake.direct() {
+            direct.wait_begins();
+        }
         loop {
             let round = self.run()?;
             if self.intake.room(1) > 0 {
@@ -385,14 +357,12 @@ impl<T> Pipeline<T> {
         self.crew.show();
         let watch = &self.timeline.watch;
         let elapsed = watch.now().saturating_sub(self.began);
-        let moves = self.auto.as_ref().map_or(0, |auto| auto.moves);
-        stats::read(
-            &self.gauges,
-            watch.clock(),
-            elapsed,
-            self.timeline.every(),
-            moves,
-        )
+        let mut stats = stats::read(&self.gauges, watch.clock(), elapsed, self.timeline.every());
+        if let Some(auto) = &self.auto {
+            stats.moves = auto.moves;
+            stats.switches = auto.switches(watch.clock(), self.began);
+        }
+        stats
     }
 
     /// Why the pipeline has stopped, if a stage panicked.

@@ -2,7 +2,9 @@
 
 use std::sync::Arc;
 
+use super::Pipeline;
 use super::control::Failure;
+use super::crew::ROUND;
 use super::lanes::Producer;
 use super::timeline::Timeline;
 use crate::ring::broadcast::{Claim, ClaimError, Publisher};
@@ -35,12 +37,98 @@ errors! {
     }
 }
 
+/// In place of the time from which an event counts: that of the call which publishes it.
+const AT_ONCE: u64 = u64::MAX;
+
+impl<T> Pipeline<T> {
+    /// As [`publish`](Self::publish), of an event that was due at this time, in ticks of
+    /// [`Clock::global`](thalweg_measure::clock::Clock::global): the figures count it from then,
+    /// however late it is published. With several producers it counts from the call all the same.
+    ///
+    /// ```
+    /// use thalweg::pipeline::{Pipeline, Placement};
+    /// use thalweg_measure::{clock::Clock, load::{OpenLoop, Rate}};
+    ///
+    /// let mut pipeline = Pipeline::builder(64, || 0_u64)
+    ///     .stage("double", |event, _| *event *= 2)
+    ///     .placement(Placement::inline())
+    ///     .sample_every(1)
+    ///     .build()?;
+    /// let mut load = OpenLoop::new(Clock::global(), Rate::per_second(100_000)?);
+    /// for number in 0..1_000 {
+    ///     let due = load.next_due();
+    ///     load.wait_until(due);
+    ///     pipeline.publish_due(due, |event| *event = number)?;
+    /// }
+    /// let stats = pipeline.join()?;
+    /// // What the slowest 1 % spent their time on, being late among it.
+    /// let tail = stats.breakdown(0.99).expect("events were sampled");
+    /// assert!(tail.unsent_ns <= tail.end_to_end_ns);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish).
+    #[inline]
+    pub fn publish_due(&mut self, due: u64, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
+        if let Some(direct) = self.intake.direct() {
+            direct.count_from(due);
+        }
+        let published = self.publish(write);
+        if let Some(direct) = self.intake.direct() {
+            direct.count_at_once();
+        }
+        published
+    }
+
+    /// Writes and publishes `count` events, `write(at, event)` for `at` in `0..count`, in pieces
+    /// that fit; waits while the pipeline is full, for one slot at a time. Cheaper per
+    /// event than one by one.
+    ///
+    /// # Errors
+    /// The pipeline has stopped; some of the events may have gone through some of their stages.
+    pub fn publish_batch(
+        &mut self,
+        count: usize,
+        mut write: impl FnMut(usize, &mut T),
+    ) -> Result<(), Stopped> {
+        if let Intake::Lane(_) = self.intake {
+            return (0..count).try_for_each(|at| self.publish(|event| write(at, event)));
+        }
+        let mut done = 0;
+        while done < count {
+            self.make_room()?;
+            let wanted = (count - done).min(ROUND);
+            let piece = wanted.min(self.intake.room(wanted));
+            let Intake::Direct(direct) = &mut self.intake else {
+                return Err(self.control.stopped());
+            };
+            let stamp = direct.publish(piece, |claim| {
+                for at in 0..piece {
+                    claim.write(at, |event| write(done + at, event));
+                }
+            });
+            match stamp {
+                Ok(stamp) => {
+                    direct.count_at_once();
+                    self.published(stamp)?;
+                }
+                Err(_) => return Err(self.control.stopped()),
+            }
+            done += piece;
+        }
+        Ok(())
+    }
+}
+
 /// The ring's publisher with the stamping of sampled events.
 pub(super) struct Direct<T> {
     pub(super) publisher: Publisher<T>,
     timeline: Arc<Timeline>,
     /// The next event to be sampled.
     next_sample: u64,
+    /// From when the next event counts, if it is sampled.
+    due: u64,
 }
 
 impl<T> Direct<T> {
@@ -50,6 +138,27 @@ impl<T> Direct<T> {
             publisher,
             timeline,
             next_sample,
+            due: AT_ONCE,
+        }
+    }
+
+    /// The events of the next call count from when they were due.
+    #[inline]
+    pub(super) fn count_from(&mut self, due: u64) {
+        self.due = due;
+    }
+
+    /// They count from their call again.
+    #[inline]
+    pub(super) fn count_at_once(&mut self) {
+        self.due = AT_ONCE;
+    }
+
+    /// The next events have to wait for room: that counts, where one of them is sampled.
+    pub(super) fn wait_begins(&mut self) {
+        let is_sampled = self.next_sample < self.publisher.next_sequence() + ROUND as u64;
+        if is_sampled && self.due == AT_ONCE {
+            self.due = self.timeline.watch.now();
         }
     }
 
@@ -65,7 +174,7 @@ impl<T> Direct<T> {
     /// written: an event counts from the call that publishes it.
     pub(super) fn stamp(&mut self) -> Option<u64> {
         let end = self.publisher.next_sequence() + 1;
-        stamp(&self.timeline, &mut self.next_sample, end)
+        stamp(&self.timeline, &mut self.next_sample, end, self.due)
     }
 
     /// Writes and publishes `count` events; gives the time if one of them is sampled.
@@ -77,7 +186,7 @@ impl<T> Direct<T> {
     ) -> Result<Option<u64>, ClaimError> {
         let mut claim = self.publisher.claim(count)?;
         let end = claim.first_sequence() + count as u64;
-        let stamp = stamp(&self.timeline, &mut self.next_sample, end);
+        let stamp = stamp(&self.timeline, &mut self.next_sample, end, self.due);
         write(&mut claim);
         claim.commit();
         Ok(stamp)
@@ -86,13 +195,13 @@ impl<T> Direct<T> {
 
 /// Opens the rows of the sampled events before `end`; gives the time if there is one.
 #[inline]
-fn stamp(timeline: &Timeline, next_sample: &mut u64, end: u64) -> Option<u64> {
+fn stamp(timeline: &Timeline, next_sample: &mut u64, end: u64, due: u64) -> Option<u64> {
     if *next_sample >= end {
         return None;
     }
     let now = timeline.watch.now();
     while *next_sample < end {
-        timeline.open(*next_sample, now);
+        timeline.open_due(*next_sample, due, now);
         let block = timeline.block_of(*next_sample);
         *next_sample = timeline.sampled_in(block + 1);
     }
@@ -110,6 +219,15 @@ pub(super) enum Intake<T> {
 }
 
 impl<T> Intake<T> {
+    /// The owner's publisher, where it is the only producer.
+    #[inline]
+    pub(super) fn direct(&mut self) -> Option<&mut Direct<T>> {
+        match self {
+            Intake::Direct(direct) => Some(direct),
+            Intake::Lane(_) | Intake::Closed => None,
+        }
+    }
+
     /// Free slots, at least; looks anew only if fewer than `wanted` are known.
     #[inline]
     pub(super) fn room(&mut self, wanted: usize) -> usize {

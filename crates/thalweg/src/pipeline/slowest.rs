@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::graph::Graph;
+use super::tail::Profile;
 use super::timeline::Row;
 
 /// How many are kept.
@@ -15,6 +16,8 @@ const NONE: u64 = u64::MAX;
 pub(super) struct Slow {
     pub(super) sequence: u64,
     pub(super) total: u64,
+    /// How much of that was before it was published.
+    pub(super) unsent: u64,
     /// What added up to it, per reader of the ring: waited and served; `None` for one that nobody
     /// waited for, because another one beside it took longer.
     pub(super) parts: Vec<Option<(u64, u64)>>,
@@ -38,10 +41,13 @@ pub(super) struct Slowest {
     /// The place of the least slow, and its total.
     least: (usize, u64),
     changed: bool,
+    profile: Arc<Profile>,
+    /// The parts of the event at hand.
+    parts: Vec<Option<(u64, u64)>>,
 }
 
 impl Slowest {
-    pub(super) fn new(graph: Arc<Graph>) -> Self {
+    pub(super) fn new(graph: Arc<Graph>, profile: Arc<Profile>) -> Self {
         let empty = Slow {
             sequence: NONE,
             parts: vec![None; graph.after.len()],
@@ -49,6 +55,8 @@ impl Slowest {
         };
         Self {
             done: vec![0; graph.after.len()],
+            parts: vec![None; graph.after.len()],
+            profile,
             graph,
             list: vec![empty; SLOWEST],
             kept: 0,
@@ -62,7 +70,7 @@ impl Slowest {
         readers.iter().copied().max_by_key(|&at| self.done[at])
     }
 
-    /// Notes a finished event; gives its time from publishing to the end of its last stage.
+    /// Notes a finished event; gives its time from when it was due to the end of its last stage.
     pub(super) fn note(&mut self, sequence: u64, row: Row<'_>) -> u64 {
         for stage in 0..self.done.len() {
             let ready = self.latest(&self.graph.after[stage]);
@@ -70,7 +78,16 @@ impl Slowest {
             self.done[stage] = ready.map_or(0, |at| self.done[at]) + waited + served.unwrap_or(0);
         }
         let last = self.latest(&self.graph.last);
-        let total = last.map_or(0, |last| self.done[last]);
+        let unsent = row.unsent();
+        let total = unsent + last.map_or(0, |last| self.done[last]);
+        self.parts.fill(None);
+        let mut next = last;
+        while let Some(stage) = next {
+            let (waited, served) = row.spent(stage);
+            self.parts[stage] = Some((waited, served.unwrap_or(0)));
+            next = self.latest(&self.graph.after[stage]);
+        }
+        self.profile.note(total, unsent, &self.parts);
         let place = if self.kept < SLOWEST {
             self.kept += 1;
             self.kept - 1
@@ -79,19 +96,11 @@ impl Slowest {
         } else {
             return total;
         };
-        let mut parts = std::mem::take(&mut self.list[place].parts);
-        parts.fill(None);
-        let mut next = last;
-        while let Some(stage) = next {
-            let (waited, served) = row.spent(stage);
-            parts[stage] = Some((waited, served.unwrap_or(0)));
-            next = self.latest(&self.graph.after[stage]);
-        }
-        self.list[place] = Slow {
-            sequence,
-            total,
-            parts,
-        };
+        let slow = &mut self.list[place];
+        slow.sequence = sequence;
+        slow.total = total;
+        slow.unsent = unsent;
+        slow.parts.copy_from_slice(&self.parts);
         let totals = self.list[..self.kept]
             .iter()
             .map(|slow| slow.total)
@@ -115,6 +124,7 @@ impl Slowest {
         for (shown, slow) in shown.iter_mut().zip(&self.list) {
             shown.sequence = slow.sequence;
             shown.total = slow.total;
+            shown.unsent = slow.unsent;
             // Vec's own, which keeps the memory.
             shown.parts.clone_from(&slow.parts);
         }
@@ -134,7 +144,8 @@ mod tests {
             last: [2].into(),
         });
         let timeline = Timeline::new(1024, 0, 3, 1, false);
-        let mut slowest = Slowest::new(graph);
+        let profile = Arc::new(Profile::new(3));
+        let mut slowest = Slowest::new(graph, Arc::clone(&profile));
         for sequence in 0..1000 {
             // Every event waits 1 and is served `slow`, then 2 and 3; beside that it passes by.
             let slow = if sequence % 100 == 7 {
@@ -150,7 +161,7 @@ mod tests {
             row.spend(2, 2, Some(3));
             assert_eq!(slowest.note(sequence, row), (slow + 1).max(beside) + 5);
         }
-        let mut shown = Slowest::new(Arc::clone(&slowest.graph)).shown();
+        let mut shown = Slowest::new(Arc::clone(&slowest.graph), profile).shown();
         assert!(!shown.iter().any(Slow::is_there));
         slowest.show(&mut shown);
         shown.sort_by_key(|slow| slow.sequence);

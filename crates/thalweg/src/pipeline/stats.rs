@@ -8,6 +8,8 @@ use thalweg_measure::table::{Nanoseconds, Table};
 
 use super::meter::Gauge;
 use super::slowest::Slow;
+use super::tail;
+pub use super::tail::{Breakdown, PartStats};
 use crate::ring::sync::Ordering;
 
 /// Where the time of the events went, up to now.
@@ -19,9 +21,9 @@ use crate::ring::sync::Ordering;
 /// stage takes for an event, whatever the batch. What the clock costs, and writing down what it
 /// said, is in no figure.
 ///
-/// For stages in a row the parts add up: an event's waits and services sum to its end-to-end time,
-/// except where clocks of two cores made a wait negative, which counts as 0. Where stages run side
-/// by side, those that the event left last do.
+/// For stages in a row the parts add up: an event's waits and services, and what it waited to be
+/// sent, sum to its end-to-end time, except where clocks of two cores made a wait negative, which
+/// counts as 0. Where stages run side by side, those that the event left last do.
 #[derive(Debug, Clone)]
 #[non_exhaustive]
 pub struct Stats {
@@ -31,14 +33,33 @@ pub struct Stats {
     pub sampled_every: u64,
     /// The stages in the order of the pipeline, shards one by one.
     pub stages: Vec<StageStats>,
-    /// From the call that published it to the end of the last stage, ns, of sampled events.
+    /// From when it was due ([`Pipeline::publish_due`](super::Pipeline::publish_due)), or else from
+    /// the call that published it, to the end of the last stage, ns, of sampled events.
     pub end_to_end_ns: Histogram,
     /// The mean of that from exact sums, ns.
     pub end_to_end_mean_ns: f64,
+    /// The mean of the part of it that an event waited to be sent: from when it was due, or from
+    /// the call that published it, until it had a slot.
+    pub unsent_mean_ns: f64,
     /// The slowest sampled events, slowest first.
     pub slowest: Vec<SlowEvent>,
     /// How often the automatic placement moved stages between threads.
     pub moves: u64,
+    /// When it did, the first 64 times.
+    pub switches: Vec<Switch>,
+    profile: tail::Snapshot,
+}
+
+/// The automatic placement moved stages between the caller and its worker thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub struct Switch {
+    /// Since the pipeline was built, ns.
+    pub at_ns: u64,
+    /// How many events had been through the first stage.
+    pub events: u64,
+    /// How many of the first stages the caller has from then on; the worker has the others.
+    pub caller_stages: usize,
 }
 
 /// One stage's time.
@@ -67,6 +88,19 @@ pub struct StageStats {
     pub utilisation: f64,
 }
 
+impl Stats {
+    /// What the sampled events around a quantile (0 to 1) of the end-to-end time spent it on, in
+    /// the mean: those that took within a factor of 1.5 of each other. `None` without events.
+    pub fn breakdown(&self, quantile: f64) -> Option<Breakdown> {
+        self.profile.around(quantile)
+    }
+
+    /// What all sampled events spent their time on, in the mean.
+    pub fn breakdown_of_all(&self) -> Option<Breakdown> {
+        self.profile.all()
+    }
+}
+
 impl StageStats {
     /// Time at work per event, ns.
     pub fn busy_ns_per_event(&self) -> f64 {
@@ -84,9 +118,11 @@ impl StageStats {
 pub struct SlowEvent {
     /// The event's number.
     pub sequence: u64,
-    /// From publishing to the end of the last stage, ns.
+    /// From when it was due, or the call that published it, to the end of the last stage, ns.
     pub end_to_end_ns: u64,
-    /// What added up to it: each stage that it waited for or was served by, without those that
+    /// How long of that it waited to be sent: until it had a slot, ns.
+    pub unsent_ns: u64,
+    /// What else added up to it: each stage that it waited for or was served by, without those that
     /// were done before others beside them. A shard that had another one's event was waited for.
     pub parts: Vec<SlowPart>,
 }
@@ -148,7 +184,6 @@ pub(super) fn read(
     clock: Clock,
     elapsed_ticks: u64,
     sampled_every: u64,
-    moves: u64,
 ) -> Stats {
     let stages = gauges
         .iter()
@@ -171,17 +206,22 @@ pub(super) fn read(
     }
     slowest.sort_by_key(|slow| (std::cmp::Reverse(slow.total), slow.sequence));
     slowest.truncate(super::slowest::SLOWEST);
+    let profiles = gauges.iter().filter_map(|gauge| gauge.profile.as_deref());
+    let profile = tail::Snapshot::of(profiles, gauges, clock);
     Stats {
         elapsed_ns: clock.ns(elapsed_ticks),
         sampled_every,
         stages,
         end_to_end_ns,
         end_to_end_mean_ns: mean_ns(clock, &ends),
+        unsent_mean_ns: profile.all().map_or(0.0, |all| all.unsent_ns),
         slowest: slowest
             .iter()
             .map(|slow| slow_event(slow, gauges, clock))
             .collect(),
-        moves,
+        moves: 0,
+        switches: Vec::new(),
+        profile,
     }
 }
 
@@ -213,8 +253,26 @@ fn slow_event(slow: &Slow, gauges: &[Gauge], clock: Clock) -> SlowEvent {
     SlowEvent {
         sequence: slow.sequence,
         end_to_end_ns: clock.ns(slow.total),
+        unsent_ns: clock.ns(slow.unsent),
         parts: parts.collect(),
     }
+}
+
+/// What the events around the p99 spent most on.
+fn write_tail(f: &mut fmt::Formatter<'_>, tail: &Breakdown) -> fmt::Result {
+    let mut spent = vec![(tail.unsent_ns, "waiting to be sent".to_owned())];
+    for part in &tail.parts {
+        spent.push((part.queueing_ns, format!("waiting for {:?}", part.stage)));
+        spent.push((part.service_ns, format!("served by {:?}", part.stage)));
+    }
+    spent.sort_by(|(a, _), (b, _)| b.total_cmp(a));
+    write!(f, "the p99 is")?;
+    for (at, (ns, what)) in spent.iter().take(2).enumerate() {
+        let comma = if at == 0 { "" } else { "," };
+        let percent = 100.0 * ns / tail.end_to_end_ns.max(1.0);
+        write!(f, "{comma} {percent:.0} % {what}")?;
+    }
+    writeln!(f)
 }
 
 /// The table of stages, and for the slowest events which stage they waited for.
@@ -263,10 +321,16 @@ impl fmt::Display for Stats {
             Nanoseconds(self.end_to_end_mean_ns),
             self.sampled_every
         )?;
+        if let Some(tail) = self.breakdown(0.99).filter(|_| total.count >= 1_000) {
+            write_tail(f, &tail)?;
+        }
         for slow in self.slowest.iter().take(3) {
             let took = Nanoseconds(slow.end_to_end_ns as f64);
             write!(f, "slow: event {} took {took}", slow.sequence)?;
-            if let Some((stage, spent, ns)) = slow.longest() {
+            let unsent = Nanoseconds(slow.unsent_ns as f64);
+            if slow.unsent_ns * 2 > slow.end_to_end_ns {
+                write!(f, ", {unsent} of it waiting to be sent")?;
+            } else if let Some((stage, spent, ns)) = slow.longest() {
                 let spent = match spent {
                     Spent::Waiting => "waiting for",
                     Spent::Served => "served by",

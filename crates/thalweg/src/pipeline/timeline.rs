@@ -2,9 +2,10 @@
 //!
 //! # State
 //! Events are counted in blocks of `2^shift`; at most one event of a block is sampled. A block has
-//! a row of words: the sampled sequence plus one (0 for none), its publish time, the number of last
-//! stages still to come, and per stage how long the event waited for it and was served, and when it
-//! went on. There are rows for four times the events that the ring holds, and at least four.
+//! a row of words: the sampled sequence plus one (0 for none), when it was due and when it was
+//! published, the number of last stages still to come, and per stage how long the event waited for
+//! it and was served, and when it went on. There are rows for four times the events that the ring
+//! holds, and at least four.
 //!
 //! # Why it works
 //! The words are plain relaxed atomics. The publisher writes a row before it publishes the sampled
@@ -29,7 +30,8 @@ use crate::ring::sync::{AtomicU64, Ordering, order};
 const SEQUENCE: usize = 0;
 const PUBLISHED: usize = 1;
 const OPEN: usize = 2;
-const STAGES: usize = 3;
+const DUE: usize = 3;
+const STAGES: usize = 4;
 const WAITED: usize = 0;
 const SERVED: usize = 1;
 const ENDED: usize = 2;
@@ -142,10 +144,18 @@ impl Timeline {
         }
     }
 
-    /// Opens the row of a sampled event. Only the publisher calls this, before it publishes.
+    /// Opens the row of a sampled event that was due when it is published. Only the publisher calls
+    /// this, before it publishes.
     #[inline]
     pub(super) fn open(&self, sequence: u64, published: u64) {
+        self.open_due(sequence, published, published);
+    }
+
+    /// As [`open`](Self::open), of an event that was due before, or had to wait for room.
+    #[inline]
+    pub(super) fn open_due(&self, sequence: u64, due: u64, published: u64) {
         let row = self.row(self.block_of(sequence));
+        row.set(DUE, due.min(published));
         row.set(PUBLISHED, published);
         row.set(OPEN, self.last_stages);
         row.set(SEQUENCE, sequence + 1);
@@ -243,6 +253,12 @@ impl Row<'_> {
     #[inline]
     pub(super) fn published(&self) -> u64 {
         self.get(PUBLISHED)
+    }
+
+    /// How long before it was published the event was due.
+    #[inline]
+    pub(super) fn unsent(&self) -> u64 {
+        self.published().saturating_sub(self.get(DUE))
     }
 
     #[inline]

@@ -19,7 +19,7 @@ fn the_parts_of_the_time_add_up() {
             let stats = pipeline.join().unwrap();
             let sampled = 20_000 / every;
             assert_eq!(stats.end_to_end_ns.count(), sampled);
-            let mut parts = 0.0;
+            let mut parts = stats.unsent_mean_ns;
             for stage in &stats.stages {
                 assert_eq!(stage.queueing_ns.count(), sampled, "no event is missed");
                 assert_eq!(stage.service_ns.count(), sampled);
@@ -59,6 +59,7 @@ fn the_parts_add_up_where_the_last_stage_releases_within_the_round() {
             let stats = pipeline.join().unwrap();
             let means = stats.stages.iter();
             let parts: f64 = means.map(|s| s.queueing_mean_ns + s.service_mean_ns).sum();
+            let parts = parts + stats.unsent_mean_ns;
             let off = (parts / stats.end_to_end_mean_ns - 1.0).abs();
             let whole = stats.end_to_end_mean_ns;
             assert!(off < 0.005, "{capacity}: parts {parts}, whole {whole}");
@@ -127,4 +128,70 @@ fn the_slowest_event_is_blamed_on_the_stage_that_was_slow() {
         stats.to_string().contains("served by \"sleepy\""),
         "{stats}"
     );
+}
+
+#[test]
+fn waiting_for_room_is_part_of_the_time() {
+    // The stage lets nothing through until the publisher has waited for a while.
+    let gate = std::sync::Arc::new(std::sync::atomic::AtomicBool::new(false));
+    let theirs = std::sync::Arc::clone(&gate);
+    let mut pipeline = Pipeline::builder(4, || 0u64)
+        .stage("gate", move |_, _| {
+            // ORDERING: Relaxed; a flag and nothing else.
+            while !theirs.load(std::sync::atomic::Ordering::Relaxed) {
+                std::thread::yield_now();
+            }
+        })
+        .placement(Placement::threads(1))
+        .sample_every(1)
+        .build()
+        .unwrap();
+    let opener = std::thread::spawn(move || {
+        let begin = std::time::Instant::now();
+        while begin.elapsed().as_millis() < 20 {
+            std::thread::yield_now();
+        }
+        gate.store(true, std::sync::atomic::Ordering::Relaxed);
+    });
+    for _ in 0..8 {
+        pipeline.publish(|_| ()).unwrap();
+    }
+    opener.join().unwrap();
+    let stats = pipeline.join().unwrap();
+    let waited = stats.slowest.iter().find(|slow| slow.unsent_ns > 0);
+    let waited = waited.unwrap_or_else(|| panic!("nobody waited for room: {stats}"));
+    assert!(waited.sequence >= 4, "{stats}");
+    assert!(stats.unsent_mean_ns > 0.0, "{stats}");
+}
+
+#[test]
+fn what_the_automatic_placement_did_is_told() {
+    let mut pipeline = Pipeline::builder(1024, || 0u64)
+        .stage("a", |event: &mut u64, _| *event = busy(*event))
+        .stage("b", |event: &mut u64, _| *event = busy(*event))
+        .after("a")
+        .placement(Placement::auto())
+        .build()
+        .unwrap();
+    let begin = std::time::Instant::now();
+    let mut number = 0;
+    while pipeline.stats().moves == 0 && begin.elapsed().as_secs() < 20 {
+        for _ in 0..10_000 {
+            number += 1;
+            pipeline.publish(|event| *event = number).unwrap();
+        }
+    }
+    let stats = pipeline.join().unwrap();
+    assert_eq!(stats.switches.len() as u64, stats.moves.min(64));
+    let Some(first) = stats.switches.first() else {
+        println!("skipped: the load of 20 s was not enough");
+        return;
+    };
+    assert!(first.caller_stages < 2 && first.events > 0, "{first:?}");
+    assert!(first.at_ns <= stats.elapsed_ns);
+}
+
+/// Some 200 ns.
+fn busy(event: u64) -> u64 {
+    (0..100).fold(event, |x, _| std::hint::black_box(x.wrapping_mul(3)))
 }

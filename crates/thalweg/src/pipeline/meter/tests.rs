@@ -145,3 +145,46 @@ fn an_interrupted_sample_counts_for_no_more_than_the_time_that_went_by() {
     span.owed = 8_000;
     assert_eq!([span.part(6_000), span.part(2_000)], [750, 250]);
 }
+
+#[test]
+fn an_event_counts_from_when_it_was_due() {
+    let clock = Driven::install(8);
+    let stage = clock.clone();
+    let mut pipeline = Pipeline::builder(256, || 0_u64)
+        .sample_every(1)
+        .stage("a", move |_, _| stage.pass(100))
+        .placement(Placement::inline())
+        .build()
+        .expect("a valid pipeline");
+    for number in 0..1_000_u64 {
+        // One in twenty is late by 5,000.
+        let late = if number % 20 == 19 { 5_000 } else { 0 };
+        let due = clock.peek();
+        clock.pass(late);
+        let published = pipeline.publish_due(due, |event| *event = number);
+        published.expect("it runs");
+    }
+    // Those without a due time count from the call, also after one that had one.
+    for _ in 0..1_000 {
+        pipeline.publish(|_| ()).expect("it runs");
+    }
+    let stats = pipeline.join().expect("no panic");
+    assert_eq!(stats.end_to_end_ns.max(), 5_104, "{stats}");
+    assert_eq!(stats.end_to_end_ns.quantile(0.5), 100, "{stats}");
+    let slow = &stats.slowest[0];
+    assert_eq!((slow.end_to_end_ns, slow.unsent_ns), (5_104, 5_004));
+    let tail = stats.breakdown(0.99).expect("every event is sampled");
+    assert_eq!((tail.events, tail.unsent_ns), (50, 5_004.0), "{stats}");
+    assert_eq!(tail.parts[0].service_ns, 100.0);
+    let all = stats.breakdown_of_all().expect("every event is sampled");
+    assert_eq!(all.end_to_end_ns, stats.end_to_end_mean_ns);
+    let text = stats.to_string();
+    assert!(
+        text.contains("the p99 is 98 % waiting to be sent, 2 % served by \"a\""),
+        "{text}"
+    );
+    assert!(
+        text.contains("took 5.10 µs, 5.00 µs of it waiting to be sent"),
+        "{text}"
+    );
+}
