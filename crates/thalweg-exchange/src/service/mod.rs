@@ -68,6 +68,7 @@ mod ahead;
 mod backlog;
 mod client;
 mod desk;
+mod due;
 #[cfg(test)]
 mod faults;
 mod front;
@@ -180,6 +181,8 @@ pub struct Outcome<'o> {
     pub sequence: u64,
     /// The caller's own note, given with the command.
     pub tag: u64,
+    /// When it was due, given with [`submit_due`](Service::submit_due); else 0.
+    pub due: u64,
     /// The command.
     pub command: &'o Command,
     /// Its result.
@@ -201,6 +204,7 @@ impl<'o> Outcome<'o> {
 struct Slot {
     command: Command,
     tag: u64,
+    due: u64,
     checked: Checked,
     result: ResultCode,
     events: Events,
@@ -228,6 +232,7 @@ impl Slot {
     const fn become_command(&mut self, tag: u64) {
         self.work = Work::Command;
         self.tag = tag;
+        self.due = 0;
     }
 
     fn become_query(&mut self, inquiry: &Arc<Inquiry>, tag: u64) {

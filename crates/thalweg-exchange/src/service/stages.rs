@@ -143,6 +143,7 @@ impl Slot {
         Self {
             command: Command::Nop,
             tag: 0,
+            due: 0,
             checked: Checked::NOT_YET,
             result: ResultCode::New,
             events: Events::with_capacity(events),
@@ -371,6 +372,7 @@ fn publishing(
         publish(Published::Outcome(Outcome {
             sequence,
             tag: slot.tag,
+            due: slot.due,
             command: &slot.command,
             result: slot.result,
             events: &slot.events,
