@@ -11,7 +11,7 @@ mod values;
 use crate::failure::Failure;
 use crate::limits::Limit;
 pub(crate) use hash::Hash;
-pub(crate) use sweep::Sweep;
+pub(crate) use sweep::{Pace, Sweep};
 use thalweg_exchange::State;
 use thalweg_exchange::service::{Options, Service};
 use thalweg_measure::load::Rate;

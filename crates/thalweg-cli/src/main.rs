@@ -12,6 +12,7 @@ mod input;
 #[cfg(unix)]
 mod journal;
 mod limits;
+mod machine;
 mod output;
 mod realflow;
 mod report;

@@ -1,5 +1,6 @@
 //! What a run says: one value of facts, and its forms for people, programs and browsers.
 
+pub(crate) mod explanation;
 pub(crate) mod facts;
 pub(crate) mod html;
 pub(crate) mod number;

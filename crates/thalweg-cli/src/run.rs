@@ -2,14 +2,15 @@
 
 use crate::arguments::{Format, Intended, RulesName, Run};
 use crate::failure::{self, Failure, Finding};
+use crate::limits::Limit;
 use crate::output::Output;
-use crate::report::facts::{Book, Commands, Count, Facts, Input, Level};
-use crate::report::{html, text};
+use crate::report::facts::{Book, Commands, Count, Facts, Input, Level, Machine};
+use crate::report::{explanation, html, text};
 use crate::results::Form;
 use crate::runner::{Outcome, Pipelined, parts};
 use crate::source::{self, Source, Taken};
 use crate::terminal::{self, Interruption, Notes};
-use crate::{hdr_log, results};
+use crate::{hdr_log, machine, results};
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -109,9 +110,11 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
         too_few.map_or(Ok(()), |told| Err(Failure::Misuse(told)))?;
     }
     let runner = Pipelined::new(source.before.clone(), service);
+    let mut machine = machine::describe();
     let progress = notes.progress(source.feed.count(), "running");
     let signals = Interruption::new();
     let outcome = runner.run(&mut source.feed, options.rate, &progress, &signals.stop)?;
+    machine.disturbance = outcome.disturbance.clone();
     let hash = state_hash(&outcome.state).hash;
     let sent = outcome.sent;
     if let Some(planned) = source.state_hash
@@ -129,7 +132,8 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     if let Some(hdr) = &mut outputs.hdr {
         hdr_log::write(&outcome.histograms, &outcome.latency, hdr)?;
     }
-    let (facts, mut finding) = facts(options, source, outcome, hash);
+    let (mut facts, mut finding) = facts(options, source, outcome, hash);
+    facts.machine = machine;
     if let Some(report) = &mut outputs.report {
         report.write(html::page(&facts).as_bytes())?;
         if !report.is_standard() {
@@ -138,14 +142,8 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     }
     let is_aside = outputs.all().any(|(_, output)| output.is_standard());
     print(options.format, &facts, is_aside)?;
-    for limit in &options.fail_if {
-        let latency = &facts.latency;
-        if let Some(told) = limit.too_few(facts.commands.total) {
-            let _ = writeln!(io::stderr(), "thalweg: {told}");
-        } else if let Some(failed) = limit.failed(&latency.end_to_end, latency.throughput_per_s) {
-            let _ = writeln!(io::stderr(), "thalweg: {failed}");
-            finding = Finding::Negative;
-        }
+    if tell_failed(&facts, &options.fail_if) {
+        finding = Finding::Negative;
     }
     tell_waited(&facts, &notes);
     if facts.input.interrupted {
@@ -161,6 +159,21 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
         finding = signals.finding();
     }
     Ok(finding)
+}
+
+/// Says which limits of `--fail-if` do not hold, and which cannot be told. True if one fails.
+fn tell_failed(facts: &Facts, limits: &[Limit]) -> bool {
+    let latency = &facts.latency;
+    let mut fails = false;
+    for limit in limits {
+        if let Some(told) = limit.too_few(facts.commands.total) {
+            let _ = writeln!(io::stderr(), "thalweg: {told}");
+        } else if let Some(failed) = limit.failed(&latency.end_to_end, latency.throughput_per_s) {
+            let _ = writeln!(io::stderr(), "thalweg: {failed}");
+            fails = true;
+        }
+    }
+    fails
 }
 
 /// Says where the run had to wait for its commands: at a rate always, else from 1 % on.
@@ -200,6 +213,7 @@ fn facts(options: &Run, source: Source, mut outcome: Outcome, hash: u64) -> (Fac
     let is_whole = source.feed.is_all(outcome.sent);
     for slow in &mut outcome.latency.slowest {
         slow.command += source.from - 1;
+        slow.like = slow.like.map(|like| like + source.from - 1);
     }
     let kinds = source.feed.kinds(outcome.sent).0;
     let mut by_kind: Vec<Count> = kinds.iter().map(|(k, n)| Count::new(*k, *n)).collect();
@@ -218,8 +232,10 @@ fn facts(options: &Run, source: Source, mut outcome: Outcome, hash: u64) -> (Fac
         }
         check = Some(found);
     }
-    let facts = Facts {
+    let mut facts = Facts {
         version: 1,
+        explanation: None,
+        machine: Machine::default(),
         input: Input {
             name: source.name,
             format: source.format,
@@ -245,6 +261,7 @@ fn facts(options: &Run, source: Source, mut outcome: Outcome, hash: u64) -> (Fac
             .flatten(),
         check,
     };
+    facts.explanation = explanation::explain(&facts.input, &facts.latency);
     (facts, finding)
 }
 

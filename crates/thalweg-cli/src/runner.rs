@@ -5,12 +5,13 @@ pub(crate) mod parts;
 mod pipelined;
 mod slowest;
 mod tally;
+mod timeline;
 
 #[cfg(test)]
 pub(crate) use measured::distribution;
 pub(crate) use pipelined::Pipelined;
 
-use crate::report::facts::{Latency, Trades};
+use crate::report::facts::{Disturbance, Latency, Trades};
 use std::collections::BTreeMap;
 use std::fmt;
 use thalweg_exchange::{Command, ResultCode, State};
@@ -29,6 +30,7 @@ pub(crate) struct Outcome {
     pub(crate) histograms: Vec<(String, Histogram)>,
     /// The placement that was asked for.
     pub(crate) placement: String,
+    pub(crate) disturbance: Disturbance,
 }
 
 /// The exchange stopped before the last command.

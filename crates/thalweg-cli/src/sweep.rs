@@ -1,19 +1,18 @@
 //! `thalweg exchange sweep`.
 
-use crate::arguments::{Format, Sweep};
+use crate::arguments::{Format, Pace, Sweep};
 use crate::failure::{self, Failure, Finding};
 use crate::limits::commands_min;
+use crate::report::facts::Slow;
 use crate::runner::{Outcome, Pipelined};
-use crate::source::{self, Taken};
+use crate::source::{self, Source, Taken};
 use crate::terminal::{Interruption, Notes};
 use serde::Serialize;
 use std::fmt::Write;
 use thalweg_exchange::report::state_text::state_hash;
-use thalweg_measure::load::Rate;
+use thalweg_exchange::service::Options;
+use thalweg_measure::load::{PER_S_MAX, Rate};
 use thalweg_measure::table::Nanoseconds;
-
-/// A rate counts as reached from this part of it on.
-const REACHED: f64 = 0.95;
 
 /// One run.
 #[derive(Debug, Serialize)]
@@ -31,7 +30,17 @@ struct Row {
     p99_ns: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     p99_9_ns: Option<u64>,
+    /// The slowest command.
     max_ns: u64,
+    /// End to end of every command.
+    mean_ns: f64,
+    /// The parts of that, of the commands that were timed at every stage: waiting to be sent, and
+    /// waiting and service of every stage.
+    parts_mean_ns: f64,
+    /// Parts of the run in which the stages were at work, added up: 2 is two cores.
+    busy: f64,
+    /// The part of the slowest command's time, 0 to 1, whose stage or queue is known.
+    covered: f64,
 }
 
 /// Runs the same commands with every placement at every rate, one after another.
@@ -47,28 +56,20 @@ pub(crate) fn sweep(options: &Sweep) -> Result<Finding, Failure> {
     let services = services.collect::<Result<Vec<_>, _>>()?;
     let mut source = source::load(&options.input, Taken::Often, &notes)?;
     let signals = Interruption::new();
-    let mut rows = Vec::new();
-    let mut planned = source.state_hash;
-    for service in services {
-        for rate in options.rate.iter().filter(|_| !signals.has_come()) {
-            let runner = Pipelined::new(source.before.clone(), service.clone());
-            let progress = notes.progress(source.feed.count(), "running");
-            source.feed.rewind();
-            let outcome = runner.run(&mut source.feed, *rate, &progress, &signals.stop)?;
-            if !source.feed.is_all(outcome.sent) {
-                break;
-            }
-            let run = state_hash(&outcome.state).hash;
-            let planned = *planned.get_or_insert(run);
-            if planned != run {
-                return Err(Failure::Nondeterminism { planned, run });
-            }
-            rows.push(row(&outcome, *rate));
-        }
+    let mut sweeping = Sweeping {
+        planned: source.state_hash,
+        source: &mut source,
+        rows: Vec::new(),
+        notes,
+        signals: &signals,
+    };
+    for service in &services {
+        sweeping.placement(service, &options.rate)?;
     }
+    let rows = &sweeping.rows;
     match options.format {
-        Format::Text => failure::print(table(&rows).as_bytes())?,
-        Format::Json => failure::print_json(&rows)?,
+        Format::Text => failure::print(table(rows).as_bytes())?,
+        Format::Json => failure::print_json(rows)?,
     }
     match signals.has_come() {
         true => Ok(signals.finding()),
@@ -76,45 +77,139 @@ pub(crate) fn sweep(options: &Sweep) -> Result<Finding, Failure> {
     }
 }
 
+/// The runs so far.
+struct Sweeping<'s> {
+    source: &'s mut Source,
+    /// The hash of the state in which every run must end, once it is known.
+    planned: Option<u64>,
+    rows: Vec<Row>,
+    notes: Notes,
+    signals: &'s Interruption,
+}
+
+impl Sweeping<'_> {
+    /// All rates of a placement.
+    fn placement(&mut self, service: &Options, paces: &[Pace]) -> Result<(), Failure> {
+        let mut max = None;
+        for pace in paces {
+            let rate = match (pace, max) {
+                (Pace::At(rate), _) => *rate,
+                (Pace::TwiceMax, Some(max)) => twice(max),
+                (Pace::TwiceMax, None) => match self.run(service, Rate::MAX)? {
+                    Some(outcome) => twice(*max.insert(outcome.latency.throughput_per_s)),
+                    None => return Ok(()),
+                },
+            };
+            let Some(outcome) = self.run(service, rate)? else {
+                return Ok(());
+            };
+            if rate == Rate::MAX {
+                max = Some(outcome.latency.throughput_per_s);
+            }
+            self.rows.push(row(&outcome, rate));
+        }
+        Ok(())
+    }
+
+    /// One run; none where it was stopped.
+    fn run(&mut self, service: &Options, rate: Rate) -> Result<Option<Outcome>, Failure> {
+        if self.signals.has_come() {
+            return Ok(None);
+        }
+        let runner = Pipelined::new(self.source.before.clone(), service.clone());
+        let feed = &mut self.source.feed;
+        let progress = self.notes.progress(feed.count(), "running");
+        feed.rewind();
+        let outcome = runner.run(feed, rate, &progress, &self.signals.stop)?;
+        if !feed.is_all(outcome.sent) {
+            return Ok(None);
+        }
+        let run = state_hash(&outcome.state).hash;
+        let planned = *self.planned.get_or_insert(run);
+        if planned != run {
+            return Err(Failure::Nondeterminism { planned, run });
+        }
+        Ok(Some(outcome))
+    }
+}
+
+/// Twice this rate, in steps of a thousand.
+fn twice(per_s: f64) -> Rate {
+    let per_s = ((2.0 * per_s / 1_000.0).round() as u64).saturating_mul(1_000);
+    Rate::per_second(per_s.clamp(1_000, PER_S_MAX)).unwrap_or(Rate::MAX)
+}
+
 fn row(outcome: &Outcome, rate: Rate) -> Row {
-    let throughput_per_s = outcome.latency.throughput_per_s;
+    let latency = &outcome.latency;
     let times = outcome.histograms[0].1.summary();
-    let asked = rate.per_s();
     let judged = |name, ns| (times.count >= commands_min(name)).then_some(ns);
+    let mean = latency.breakdowns.iter().find(|found| found.of == "mean");
+    let busy = latency.stages.iter().filter_map(|stage| stage.utilisation);
     Row {
         placement: outcome.placement.clone(),
-        rate_per_s: asked,
-        throughput_per_s,
-        reached: asked.is_none_or(|asked| throughput_per_s >= asked as f64 * REACHED),
+        rate_per_s: rate.per_s(),
+        throughput_per_s: latency.throughput_per_s,
+        reached: latency.rate_reached != Some(false),
         p50_ns: judged("p50", times.p50),
         p99_ns: judged("p99", times.p99),
         p99_9_ns: judged("p99.9", times.p999),
         max_ns: times.max,
+        mean_ns: times.mean,
+        parts_mean_ns: mean.map_or(0.0, |found| found.end_to_end_ns),
+        busy: busy.sum(),
+        covered: latency.slowest.first().map_or(1.0, Slow::covered),
     }
 }
 
 fn table(rows: &[Row]) -> String {
-    let mut text = format!(
-        "{:<12} {:>8} {:>12} {:>9} {:>9} {:>9} {:>9}\n",
-        "placement", "rate", "commands/s", "p50", "p99", "p99.9", "max"
-    );
+    let columns = [
+        "placement",
+        "rate",
+        "commands/s",
+        "p50",
+        "p99",
+        "p99.9",
+        "slowest",
+        "mean",
+        "parts",
+        "busy",
+        "covered",
+    ];
+    let line = |cells: [&str; 11]| {
+        let [first, rest @ ..] = cells;
+        let rest: String = rest.iter().map(|cell| format!(" {cell:>10}")).collect();
+        format!("{first:<10}{rest}")
+    };
+    let mut text = line(columns) + "\n";
     for row in rows {
-        let asked = row
-            .rate_per_s
-            .and_then(|per_s| Rate::per_second(per_s).ok());
-        let rate = asked.unwrap_or(Rate::MAX).to_string();
+        let asked = row.rate_per_s;
+        let rate = asked.and_then(|per_s| Rate::per_second(per_s).ok());
+        let rate = rate.unwrap_or(Rate::MAX).to_string();
         let [p50, p99, p999, max] = [row.p50_ns, row.p99_ns, row.p99_9_ns, Some(row.max_ns)]
             .map(|ns| ns.map_or("-".to_owned(), |ns| Nanoseconds(ns as f64).to_string()));
-        let told = if row.reached {
-            ""
-        } else {
-            "  rate not reached"
-        };
-        let (place, reached) = (&row.placement, row.throughput_per_s);
-        let _ = writeln!(
-            text,
-            "{place:<12} {rate:>8} {reached:>12.0} {p50:>9} {p99:>9} {p999:>9} {max:>9}{told}"
-        );
+        let [mean, parts] = [row.mean_ns, row.parts_mean_ns].map(|ns| Nanoseconds(ns).to_string());
+        let reached = format!("{:.0}", row.throughput_per_s);
+        let [busy, covered] = [row.busy, row.covered].map(|part| format!("{:.0} %", part * 100.0));
+        let cells = [
+            &row.placement,
+            &rate,
+            &reached,
+            &p50,
+            &p99,
+            &p999,
+            &max,
+            &mean,
+            &parts,
+            &busy,
+            &covered,
+        ];
+        let told = ["  rate not reached", ""][usize::from(row.reached)];
+        let _ = writeln!(text, "{}{told}", line(cells.map(String::as_str)));
+    }
+    if !rows.is_empty() {
+        text += "mean: end to end of every command; parts: the same of the commands that were \
+                 timed at each stage, from its parts;\nbusy: stages at work, of one core; \
+                 covered: how much of the slowest command's time has a name\n";
     }
     text
 }
@@ -134,15 +229,34 @@ mod tests {
             p99_ns: Some(12_000),
             p99_9_ns: None,
             max_ns: 1_000_000,
+            mean_ns: 251.5,
+            parts_mean_ns: 248.0,
+            busy: 0.6,
+            covered: 0.99,
         };
         let text = table(&[row(true, None), row(false, Some(1_000_000))]);
         let lines: Vec<&str> = text.lines().collect();
-        assert!(
-            lines[1].starts_with("inline            max       900000    158 ns"),
+        let cells: Vec<&str> = lines[1].split_whitespace().collect();
+        assert_eq!(
+            cells[..5],
+            ["inline", "max", "900000", "158", "ns"],
             "{text}"
         );
-        assert!(lines[1].ends_with("12.0 µs         -   1.00 ms"), "{text}");
+        assert!(
+            lines[1].ends_with("1.00 ms     252 ns     248 ns       60 %       99 %"),
+            "{text}"
+        );
         assert!(lines[2].contains(" 1M "), "{text}");
-        assert!(lines[2].ends_with("1.00 ms  rate not reached"), "{text}");
+        assert!(lines[2].ends_with("99 %  rate not reached"), "{text}");
+        assert!(lines[3].starts_with("mean: "), "{text}");
+    }
+
+    #[test]
+    fn twice_a_rate_is_a_rate() {
+        assert_eq!(twice(5_432_100.0).per_s(), Some(10_864_000));
+        assert_eq!(twice(0.0).per_s(), Some(1_000));
+        assert_eq!(twice(f64::INFINITY).per_s(), Some(PER_S_MAX));
+        assert_eq!("2xmax".parse(), Ok(Pace::TwiceMax));
+        assert_eq!("max".parse(), Ok(Pace::At(Rate::MAX)));
     }
 }

@@ -97,7 +97,7 @@ fn a_browser_shows_it() {
     for text in [
         "Latency by percentile",
         "Where the time goes",
-        "Throughput over time",
+        "The run over time",
         "Slowest commands",
         "Commands and results",
         "Book of symbol 1",

@@ -312,7 +312,7 @@ fn a_sweep_runs_every_placement_at_every_rate() {
         "200k,max",
     ];
     let text = thalweg(&line);
-    let firsts: Vec<String> = (text.fine().lines().skip(1))
+    let firsts: Vec<String> = (text.fine().lines().skip(1).take(6))
         .map(|line| {
             line.split_whitespace()
                 .take(2)
@@ -340,6 +340,21 @@ fn a_sweep_runs_every_placement_at_every_rate() {
         "{rows}"
     );
     assert!(rows[0]["p50_ns"].as_u64().unwrap() <= rows[0]["max_ns"].as_u64().unwrap());
+    // The stages of the slowest are known where every command is timed at each.
+    assert!(rows[1]["covered"].as_f64().unwrap() > 0.5, "{rows}");
+    assert!(rows[1]["busy"].as_f64().unwrap() <= 1.0, "{rows}");
+    let line = [
+        "exchange",
+        "sweep",
+        "--commands",
+        "2000",
+        "--format",
+        "json",
+    ];
+    let options = ["--placement", "inline", "--rate", "2xmax"];
+    let rows = thalweg(&[&line[..], &options].concat()).json();
+    assert_eq!(rows.as_array().unwrap().len(), 1);
+    assert!(rows[0]["rate_per_s"].as_u64().unwrap() >= 1_000, "{rows}");
     thalweg(&[&line[..], &["--placement", "inline,threads:5"]].concat())
         .refused(&["--placement threads:5: ", "1 to 4"]);
 }

@@ -2,13 +2,33 @@
 
 use super::{Format, Intended, Place, Shards};
 use clap::Args;
-use thalweg_measure::load::Rate;
+use std::str::FromStr;
+use thalweg_measure::load::{Rate, RateError};
 
 const SWEEP_EXAMPLES: &str = "\
 Examples:
   thalweg exchange sweep --rate 125k,1M,max
       The made-up flow, inline, with one thread more, and automatic
   thalweg exchange sweep orders.csv --placement inline,threads:2,threads:4 --format json";
+
+/// How fast commands are sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Pace {
+    At(Rate),
+    /// At twice the rate that the placement reaches.
+    TwiceMax,
+}
+
+impl FromStr for Pace {
+    type Err = RateError;
+
+    fn from_str(text: &str) -> Result<Pace, RateError> {
+        match text {
+            "2xmax" => Ok(Pace::TwiceMax),
+            _ => text.parse().map(Pace::At),
+        }
+    }
+}
 
 /// What `exchange sweep` takes.
 #[derive(Debug, Args)]
@@ -17,9 +37,10 @@ pub(crate) struct Sweep {
     #[command(flatten)]
     pub(crate) input: Intended,
 
-    /// Rates, with commas between them: commands a second, like 125k or 1.5M; or max
+    /// Rates, with commas between them: commands a second, like 125k or 1.5M; max; or 2xmax, which
+    /// is twice what the placement reaches
     #[arg(long, default_value = "max", value_delimiter = ',')]
-    pub(crate) rate: Vec<Rate>,
+    pub(crate) rate: Vec<Pace>,
 
     /// Placements, with commas between them: inline, threads:N with N from 1 to 64, or auto
     #[arg(long, default_value = "inline,threads:1,auto")]

@@ -1,11 +1,14 @@
 //! The facts of a run as one self-contained page: pictures, tables and nothing from outside.
 
 mod charts;
+mod parts;
 mod tables;
+mod timeline;
 
 use super::facts::Facts;
 use super::number::{grouped, rate, span};
 use super::svg::escape;
+use super::text;
 
 const STYLE: &str = include_str!("html/style.css");
 
@@ -14,9 +17,9 @@ pub(crate) fn page(facts: &Facts) -> String {
     let title = escape(&format!("thalweg: {}", facts.input.name));
     let body = [
         head(facts),
+        section("Where the time goes", &parts::bars(&facts.latency)),
+        section("The run over time", &timeline::charts(&facts.latency)),
         section("Latency by percentile", &charts::curves(&facts.latency)),
-        section("Where the time goes", &charts::stages(&facts.latency)),
-        section("Throughput over time", &charts::throughput(&facts.latency)),
         section("Times", &tables::times(&facts.latency)),
         facts.parts.as_ref().map_or_else(String::new, |parts| {
             section("Cost of a command", &tables::parts(parts))
@@ -72,29 +75,57 @@ fn head(facts: &Facts) -> String {
         "{}{seed}; rules {}; placement {}; {pace}; state hash {}",
         input.format, input.rules, input.placement, facts.state_hash
     );
-    let total = &facts.latency.end_to_end;
-    let tiles = [
-        ("commands", grouped(facts.commands.total)),
-        ("throughput", rate(facts.latency.throughput_per_s)),
-        ("trades", grouped(facts.trades.count)),
-        ("p50", span(total.p50_ns as f64)),
-        ("p99", span(total.p99_ns as f64)),
-        ("p99.9", span(total.p99_9_ns as f64)),
-    ];
-    let tiles: String = tiles
+    let explanation = facts
+        .explanation
+        .as_ref()
+        .map_or_else(String::new, |found| {
+            format!("<p class=\"why\">{}</p>\n", escape(&found.sentence))
+        });
+    let below: String = text::below(facts)
         .iter()
-        .map(|(name, value)| {
-            format!(
-                "<div class=\"tile\"><b>{}</b><span>{name}</span></div>\n",
-                escape(value)
-            )
-        })
+        .map(|line| format!("<p>{}.</p>\n", escape(line)))
         .collect();
     format!(
-        "<header>\n<h1>{}</h1>\n<p>{}</p>\n<div class=\"tiles\">\n{tiles}</div>\n</header>\n",
+        "<header>\n<h1>{}</h1>\n{explanation}{below}<p>{}</p>\n<p>{}</p>\n{}</header>\n",
         escape(&input.name),
-        escape(&how)
+        escape(&how),
+        escape(&facts.machine.line()),
+        tiles(facts)
     )
+}
+
+/// The figures that most people look for.
+fn tiles(facts: &Facts) -> String {
+    let latency = &facts.latency;
+    let mut tiles = vec![
+        ("commands", grouped(facts.commands.total)),
+        ("reached", rate(latency.throughput_per_s)),
+        ("trades", grouped(facts.trades.count)),
+    ];
+    if let Some(asked) = facts.input.rate_per_s {
+        tiles.insert(1, ("asked for", rate(asked as f64)));
+    }
+    let percentiles = latency.end_to_end.percentiles().into_iter();
+    let told = percentiles.filter(|(name, ..)| *name != "p90");
+    tiles.extend(told.filter_map(|(name, _, ns)| Some((name, span(ns? as f64)))));
+    tiles.push(("slowest", span(latency.end_to_end.max_ns as f64)));
+    let missed = latency.rate_reached == Some(false);
+    let tile = |(name, value): &(&str, String)| {
+        let class = match *name {
+            "reached" if missed => "tile missed",
+            _ => "tile",
+        };
+        let name = match *name {
+            "reached" if missed => "reached: less than asked for",
+            name => name,
+        };
+        format!(
+            "<div class=\"{class}\"><b>{}</b><span>{name}</span></div>\n",
+            escape(value)
+        )
+    };
+    let tiles: String = tiles.iter().map(tile).collect();
+    format!("<div class=\"tiles\">\n{tiles}</div>\n")
 }
 
 #[cfg(test)]
@@ -108,7 +139,12 @@ mod tests {
         for part in [
             "Latency by percentile",
             "Where the time goes",
-            "Throughput over time",
+            "The run over time",
+            "96 % of the p99 is &lt;waiting&gt;.",
+            "The rate of 125.0 k/s was not reached",
+            "The machine was quiet",
+            "Abacus 9000, 2 usable cores",
+            "tile missed",
             "Cost of a command",
             "<td>match</td><td>30.2 ns</td><td>50.42 %</td>",
             "without the pipeline",
@@ -133,7 +169,9 @@ mod tests {
     fn names_cannot_become_markup() {
         let mut facts = facts();
         facts.input.name = "<script>alert(1)</script>".into();
+        facts.latency.families[0].name = "a<b".into();
         facts.latency.stages[0].name = "a<b".into();
+        facts.latency.breakdowns[0].parts[0].what = "in a<b".into();
         facts.commands.by_kind[0].name = "x\"><img>".into();
         let page = page(&facts);
         assert!(!page.contains("<script") && !page.contains("a<b") && !page.contains("<img"));
@@ -148,6 +186,8 @@ mod tests {
         facts.latency.slowest.clear();
         facts.latency.throughput.finished.clear();
         facts.latency.stages.clear();
+        facts.latency.breakdowns.clear();
+        facts.latency.families.clear();
         facts.latency.end_to_end.curve.clear();
         let page = page(&facts);
         for part in [

@@ -1,6 +1,7 @@
 //! The facts of a run as text.
 
-use super::facts::{Book, Check, Distribution, Facts, Latency, Level, Parts, Stage};
+use super::explanation;
+use super::facts::{Book, Check, Distribution, Facts, Latency, Level, Parts, Slow};
 use super::number::{grouped, percent, rate, span};
 use crate::failure::plural;
 use std::fmt::{self, Write};
@@ -11,6 +12,7 @@ pub(crate) fn write(facts: &Facts, bold: bool, out: &mut dyn Write) -> fmt::Resu
         true => writeln!(out, "\n\x1b[1m{title}\x1b[0m"),
         false => writeln!(out, "\n{title}"),
     };
+    top(facts, bold, out)?;
     input(facts, out)?;
     heading(out, "Commands")?;
     commands(facts, out)?;
@@ -28,7 +30,11 @@ pub(crate) fn write(facts: &Facts, bold: bool, out: &mut dyn Write) -> fmt::Resu
         heading(out, "Cost of a command")?;
         parts(found, out)?;
     }
-    Ok(())
+    // Once more at the end, where a terminal is left.
+    match explanation::missed_rate(&facts.input, &facts.latency) {
+        Some(missed) => heading(out, &capital(&missed)),
+        None => Ok(()),
+    }
 }
 
 fn parts(parts: &Parts, out: &mut dyn Write) -> fmt::Result {
@@ -36,6 +42,35 @@ fn parts(parts: &Parts, out: &mut dyn Write) -> fmt::Result {
         writeln!(out, "  {name:<22} {ns:>6.1} ns")?;
     }
     writeln!(out, "  {}", parts.caption())
+}
+
+/// What the run has to say, before all figures.
+fn top(facts: &Facts, bold: bool, out: &mut dyn Write) -> fmt::Result {
+    if let Some(found) = &facts.explanation {
+        match bold {
+            true => writeln!(out, "\x1b[1m{}\x1b[0m", found.sentence)?,
+            false => writeln!(out, "{}", found.sentence)?,
+        }
+    }
+    for line in below(facts) {
+        writeln!(out, "{line}")?;
+    }
+    writeln!(out)
+}
+
+/// What belongs below that sentence: each a sentence of its own, without its full stop.
+pub(super) fn below(facts: &Facts) -> Vec<String> {
+    let missed = explanation::missed_rate(&facts.input, &facts.latency);
+    let disturbed = facts.machine.disturbance.line();
+    let placement = explanation::placement(&facts.latency);
+    let lines = missed.into_iter().chain(placement).chain([disturbed]);
+    lines.map(|line| capital(&line)).collect()
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|first| first.to_ascii_uppercase());
+    first.into_iter().chain(letters).collect()
 }
 
 fn input(facts: &Facts, out: &mut dyn Write) -> fmt::Result {
@@ -52,6 +87,7 @@ fn input(facts: &Facts, out: &mut dyn Write) -> fmt::Result {
         "), rules {}, placement {}, {pace}",
         input.rules, input.placement
     )?;
+    writeln!(out, "{}", facts.machine.line())?;
     writeln!(out, "state hash {}", facts.state_hash)
 }
 
@@ -153,53 +189,77 @@ fn latency(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
         write!(out, " {column:>9}")?;
     }
     writeln!(out)?;
-    for Stage {
-        name,
-        waited,
-        served,
-        ..
-    } in &latency.stages
-    {
-        for (what, times) in [("waited", waited), ("served", served)] {
-            if let Some(times) = times {
-                line(&format!("{name}, {what}"), times, out)?;
-            }
-        }
+    for (name, times) in rows(latency) {
+        line(&name, times, out)?;
     }
-    line("end to end", &latency.end_to_end, out)?;
+    breakdowns(latency, out)?;
     stages(latency, out)?;
     slowest(latency, out)
 }
 
 fn line(name: &str, times: &Distribution, out: &mut dyn Write) -> fmt::Result {
-    write!(out, "  {name:<22}")?;
-    for ns in quantiles(times) {
-        write!(out, " {:>9}", span(ns))?;
+    let mut row = format!("  {name:<22}");
+    for cell in cells(times) {
+        write!(row, " {cell:>9}")?;
     }
-    writeln!(out)
+    writeln!(out, "{row}")
 }
 
-/// The columns of a latency table: p50, p90, p99, p99.9, p99.99, max and mean.
-pub(super) fn quantiles(times: &Distribution) -> [f64; 7] {
-    let t = times;
-    let quantiles = [
-        t.p50_ns,
-        t.p90_ns,
-        t.p99_ns,
-        t.p99_9_ns,
-        t.p99_99_ns,
-        t.max_ns,
-    ];
-    let [p50, p90, p99, p999, p9999, max] = quantiles.map(|ns| ns as f64);
-    [
-        p50,
-        p90,
-        p99,
-        p999,
-        p9999,
-        max,
-        (t.mean_ns * 10.0).round() / 10.0,
-    ]
+/// The rows of a latency table: every part, and end to end. Those where nothing ever took any time
+/// are left out.
+pub(super) fn rows(latency: &Latency) -> Vec<(String, &Distribution)> {
+    let mut rows = Vec::new();
+    for stage in &latency.families {
+        for (what, times) in [("waited", &stage.waited), ("served", &stage.served)] {
+            let times = times.as_ref().filter(|times| times.max_ns > 0);
+            rows.extend(times.map(|times| (format!("{}, {what}", stage.name), times)));
+        }
+    }
+    rows.push(("end to end".to_owned(), &latency.end_to_end));
+    if let Some(first) = &latency.warm_up {
+        rows.push((format!("  first {}", grouped(first.count)), first));
+    }
+    rows
+}
+
+/// The columns of a latency table: the percentiles that can be told, max and mean.
+pub(super) fn cells(times: &Distribution) -> Vec<String> {
+    let percentiles = times.percentiles().into_iter();
+    let told = |ns: Option<u64>| ns.map_or_else(String::new, |ns| span(ns as f64));
+    let mean = (times.mean_ns * 10.0).round() / 10.0;
+    percentiles
+        .map(|(_, _, ns)| told(ns))
+        .chain([span(times.max_ns as f64), span(mean)])
+        .collect()
+}
+
+/// What commands around each percentile spent their time on.
+fn breakdowns(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
+    for found in &latency.breakdowns {
+        let whole = found.end_to_end_ns.max(1e-9);
+        let mut parts: Vec<_> = found.parts.iter().collect();
+        parts.sort_by(|a, b| b.ns.total_cmp(&a.ns));
+        let parts = parts.iter().map(|part| (&part.what, part.ns / whole));
+        // What rounds to nothing is left out.
+        let parts = parts.filter(|(_, share)| *share >= 0.005);
+        let parts: Vec<_> = parts
+            .map(|(what, share)| format!("{:.0} % {what}", share * 100.0))
+            .collect();
+        writeln!(out, "  around the {}: {}", found.of, parts.join(", "))?;
+    }
+    Ok(())
+}
+
+/// The parts of a slow command that make up most of its time.
+pub(super) fn most(slow: &Slow) -> String {
+    let most = slow.most();
+    let parts = most
+        .iter()
+        .map(|part| format!("{} {}", span(part.ns as f64), part.what));
+    let like = slow.like.map_or_else(String::new, |like| {
+        format!(" (as command {}, which was timed)", grouped(like))
+    });
+    parts.collect::<Vec<_>>().join(", ") + &like
 }
 
 fn stages(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
@@ -231,17 +291,13 @@ fn slowest(latency: &Latency, out: &mut dyn Write) -> fmt::Result {
     }
     writeln!(out, "  slowest of all, from when they were due:")?;
     for slow in &latency.slowest {
-        let most = slow.most();
-        let parts = most
-            .iter()
-            .map(|part| format!("{} {}", span(part.ns as f64), part.what));
         writeln!(
             out,
             "    command {} ({}): {}, of that {}",
             grouped(slow.command),
             slow.kind,
             span(slow.end_to_end_ns as f64),
-            parts.collect::<Vec<_>>().join(", ")
+            most(slow)
         )?;
     }
     Ok(())
@@ -276,9 +332,44 @@ mod tests {
             assert!(out.contains(part), "{part} is not in\n{out}");
         }
         assert!(!out.contains('\x1b'));
+        let top = "96 % of the p99 is <waiting>.\n\
+                   The rate of 125.0 k/s was not reached: 125.0 k/s (100 %)\n\
+                   The machine was quiet: an idle loop before and after saw no gap above 10 µs\n\n";
+        assert!(out.starts_with(top), "{out}");
+        for part in [
+            "Abacus 9000, 2 usable cores; thalweg 0.1.0; 2026-11-23 05:40 UTC",
+            "around the p99: 96 % waiting to be sent, 3 % in match, 1 % waiting for risk",
+            "  first 1,000 ",
+        ] {
+            assert!(out.contains(part), "{part} is not in\n{out}");
+        }
+        // Of 1,000 commands one is beyond the p99.9: that is no percentile.
+        let end_to_end = out
+            .lines()
+            .find(|line| line.trim_start().starts_with("end to end"));
+        let end_to_end = end_to_end.expect("it was just there");
+        assert!(
+            !end_to_end.contains("12.0 µs") && end_to_end.contains("3.00 µs"),
+            "{end_to_end}"
+        );
         assert!(
             !out.contains("match, waited"),
             "what was not measured is left out"
+        );
+    }
+
+    #[test]
+    fn a_part_that_took_no_time_has_no_row() {
+        let mut facts = facts();
+        facts.latency.families[1].waited = Some(Distribution {
+            count: 1_000,
+            ..Distribution::default()
+        });
+        let mut out = String::new();
+        write(&facts, false, &mut out).unwrap();
+        assert!(
+            out.contains("match, served") && !out.contains("match, waited"),
+            "{out}"
         );
     }
 

@@ -1,17 +1,11 @@
-//! From measured ticks to facts: distributions, and throughput over time.
+//! From measured ticks to facts: distributions, and what commands spent their time on.
 
-use crate::report::facts::{Distribution, Point, Throughput};
-use thalweg_measure::clock::Clock;
+use crate::report::facts::{Batches, Breakdown, Distribution, Part, Point, Stage};
+use thalweg::pipeline::{self, StageStats, Stats};
 use thalweg_measure::histogram::Histogram;
 
 /// Points of a curve in each halving of what is left of the percentiles.
 const CURVE_POINTS_PER_HALF: u32 = 8;
-/// How many intervals the run is cut into, at most.
-const INTERVALS_MAX: u64 = 100;
-/// How many commands share one reading of the time.
-const COMMANDS_PER_SAMPLE_MIN: u64 = 64;
-/// How many readings are kept, at most.
-const READINGS_MAX: usize = 32 * INTERVALS_MAX as usize;
 
 /// The facts of a histogram of nanoseconds.
 pub(crate) fn distribution(times: &Histogram) -> Distribution {
@@ -47,61 +41,121 @@ pub(crate) fn distribution(times: &Histogram) -> Distribution {
     }
 }
 
-/// When commands finished, read now and then.
-#[derive(Debug)]
-pub(crate) struct Finished {
-    /// A power of two, which doubles when there are too many readings.
-    every: u64,
-    ticks: Vec<u64>,
+/// The facts of a stage, or of one of its shards.
+pub(super) fn stage(stats: &StageStats) -> Stage {
+    let sizes = stats.batch_events.summary();
+    Stage {
+        name: stats.name.clone(),
+        waited: Some(distribution(&stats.queueing_ns)),
+        served: Some(distribution(&stats.service_ns)),
+        batches: (sizes.count > 0).then_some(Batches {
+            count: sizes.count,
+            mean: sizes.mean,
+            p50: sizes.p50,
+            p99: sizes.p99,
+            max: sizes.max,
+        }),
+        utilisation: Some(stats.utilisation),
+    }
 }
 
-impl Finished {
-    pub(crate) fn new() -> Finished {
-        Finished {
-            every: COMMANDS_PER_SAMPLE_MIN,
-            ticks: Vec::with_capacity(READINGS_MAX),
-        }
-    }
+/// The stage of which this is the name, or that of a shard.
+pub(super) fn family(name: &str) -> &str {
+    name.split_once('[').map_or(name, |(family, _)| family)
+}
 
-    /// Command `i`, counted from 0, finished now.
-    #[inline]
-    pub(crate) fn at(&mut self, i: u64, ticks: u64) {
-        if (i + 1) & (self.every - 1) == 0 {
-            self.read(ticks);
+/// The facts of the stages, all shards of one together: times only.
+pub(super) fn families(stats: &Stats) -> Vec<Stage> {
+    let mut found: Vec<(&str, Histogram, Histogram)> = Vec::new();
+    for stage in &stats.stages {
+        let name = family(&stage.name);
+        match found.iter_mut().find(|(other, ..)| *other == name) {
+            Some((_, waited, served)) => {
+                waited.merge(&stage.queueing_ns);
+                served.merge(&stage.service_ns);
+            }
+            None => found.push((name, stage.queueing_ns.clone(), stage.service_ns.clone())),
         }
     }
+    let stage = |(name, waited, served): &(&str, Histogram, Histogram)| Stage {
+        name: (*name).to_owned(),
+        waited: Some(distribution(waited)),
+        served: Some(distribution(served)),
+        batches: None,
+        utilisation: None,
+    };
+    found.iter().map(stage).collect()
+}
 
-    #[cold]
-    fn read(&mut self, ticks: u64) {
-        self.ticks.push(ticks);
-        if self.ticks.len() == READINGS_MAX {
-            self.every *= 2;
-            let mut is_kept = true;
-            self.ticks.retain(|_| {
-                is_kept = !is_kept;
-                is_kept
-            });
-        }
-    }
+/// The part before a command has a slot.
+pub(super) const UNSENT: &str = "waiting to be sent";
 
-    /// Commands finished in each interval between two moments.
-    pub(crate) fn intervals(&self, begin: u64, end: u64, clock: Clock) -> Throughput {
-        let intervals = (self.ticks.len() as u64 / 8).min(INTERVALS_MAX);
-        let span = end.saturating_sub(begin);
-        if intervals < 2 || span < intervals {
-            return Throughput::default();
-        }
-        let width = span.div_ceil(intervals);
-        let mut finished = vec![0; intervals as usize];
-        for &at in &self.ticks {
-            let interval = at.saturating_sub(begin) / width;
-            finished[interval.min(intervals - 1) as usize] += self.every;
-        }
-        Throughput {
-            interval_ns: clock.ns(width),
-            finished,
-        }
+/// What each part is called, in the order in which a command goes through them; shards together.
+pub(super) fn named(unsent_ns: f64, stages: &[(&str, f64, f64)]) -> Vec<Part> {
+    let mut parts = vec![Part {
+        what: UNSENT.to_owned(),
+        ns: unsent_ns,
+    }];
+    let mut add = |what: String, ns: f64| match parts.iter_mut().find(|p| p.what == what) {
+        Some(part) => part.ns += ns,
+        None => parts.push(Part { what, ns }),
+    };
+    for (stage, waited, served) in stages {
+        add(format!("waiting for {}", family(stage)), *waited);
+        add(format!("in {}", family(stage)), *served);
     }
+    parts.retain(|part| part.ns > 0.0);
+    parts
+}
+
+/// Takes off what being timed adds to a command where the sender runs all stages: the typical timed
+/// command against the typical one. Before a command is timed, the processor has to finish what
+/// came before it; so the command's slot is fetched from memory with nothing beside it, where else
+/// that is hidden by earlier work. It is all in the wait for the first stage. Gives what it is, ns.
+pub(super) fn take_off_being_timed(stats: &mut Stats, all: &Histogram) -> u64 {
+    let typical = |times: &Histogram| times.quantile(0.5);
+    let added = typical(&stats.end_to_end_ns).saturating_sub(typical(all));
+    let less = |times: &Histogram| {
+        let mut less = Histogram::new();
+        for (ns, count) in times.recorded() {
+            less.record_n(ns.saturating_sub(added), count);
+        }
+        less
+    };
+    if let Some(first) = stats.stages.first_mut() {
+        first.queueing_ns = less(&first.queueing_ns);
+    }
+    stats.end_to_end_ns = less(&stats.end_to_end_ns);
+    added
+}
+
+/// What commands spent their time on, by percentile, as far as enough were timed; without what
+/// being timed added.
+pub(super) fn breakdowns(stats: &Stats, added_ns: u64) -> Vec<Breakdown> {
+    let breakdown = |of: &str, found: Option<pipeline::Breakdown>| {
+        let found = found?;
+        let stages = found.parts.iter();
+        let mut stages: Vec<_> = stages
+            .map(|part| (part.stage.as_str(), part.queueing_ns, part.service_ns))
+            .collect();
+        let (_, first, _) = stages.first_mut()?;
+        let added = first.min(added_ns as f64);
+        *first -= added;
+        Some(Breakdown {
+            of: of.to_owned(),
+            commands: found.events,
+            end_to_end_ns: found.end_to_end_ns - added,
+            parts: named(found.unsent_ns, &stages),
+        })
+    };
+    let times = distribution(&stats.end_to_end_ns);
+    let told = times.percentiles().into_iter();
+    let told = told.filter(|(_, _, ns)| ns.is_some());
+    [breakdown("mean", stats.breakdown_of_all())]
+        .into_iter()
+        .chain(told.map(|(name, quantile, _)| breakdown(name, stats.breakdown(quantile))))
+        .flatten()
+        .collect()
 }
 
 #[cfg(test)]
@@ -121,29 +175,54 @@ mod tests {
     }
 
     #[test]
-    fn intervals_count_every_sampled_command() {
-        let mut finished = Finished::new();
-        for i in 0..6_400 {
-            finished.at(i, 1_000 + i * 10);
+    fn what_being_timed_adds_is_taken_off_the_first_wait() {
+        // Every command is timed, so what is added is known: nothing, or what is made up here.
+        let run = || {
+            let mut pipeline = pipeline::Pipeline::builder(64, || ())
+                .stage("a", |(), _| ())
+                .placement(pipeline::Placement::inline())
+                .sample_every(1)
+                .build()
+                .expect("a valid pipeline");
+            for _ in 0..100 {
+                pipeline.publish(|()| ()).expect("it runs");
+            }
+            pipeline.join().expect("no panic")
+        };
+        let mut stats = run();
+        stats.stages[0].queueing_ns = Histogram::new();
+        stats.stages[0].queueing_ns.record_n(130, 100);
+        stats.end_to_end_ns = Histogram::new();
+        stats.end_to_end_ns.record_n(400, 100);
+        let mut all = Histogram::new();
+        all.record_n(300, 10_000);
+        assert_eq!(take_off_being_timed(&mut stats, &all), 100);
+        assert_eq!(stats.stages[0].queueing_ns.max(), 30);
+        assert_eq!(stats.end_to_end_ns.max(), 300);
+        // Nothing is taken off twice, nor where timed commands were the quicker ones.
+        assert_eq!(take_off_being_timed(&mut stats, &all), 0);
+        // A part is not less than nothing, and the parts add up still.
+        for found in breakdowns(&run(), 1_000_000_000) {
+            let sum: f64 = found.parts.iter().map(|part| part.ns).sum();
+            assert!(found.parts.iter().all(|part| part.what != "waiting for a"));
+            assert!((sum - found.end_to_end_ns).abs() < 1e-6, "{found:?}");
         }
-        let flow = finished.intervals(1_000, 65_000, Clock::with_os());
-        assert_eq!(flow.finished.iter().sum::<u64>(), 6_400);
-        assert_eq!(flow.finished.len(), 12);
-        let few = Finished::new().intervals(0, 1_000, Clock::with_os());
-        assert!(few.finished.is_empty(), "too short to say");
     }
 
     #[test]
-    fn readings_of_a_long_run_are_thinned_out() {
-        let mut finished = Finished::new();
-        let count = 64 * 10_000;
-        (0..count).for_each(|i| finished.at(i, i));
-        assert!(finished.ticks.len() < READINGS_MAX);
-        let every = finished.every;
-        let expected = (1..=count / every).map(|n| n * every - 1);
-        assert!(finished.ticks.iter().copied().eq(expected), "every {every}");
-        let flow = finished.intervals(0, count, Clock::with_os());
-        let all = flow.finished.iter().sum::<u64>();
-        assert!(all <= count && all > count - every, "{all} of {count}");
+    fn shards_are_one_part() {
+        let stages = [
+            ("risk[0]", 1.0, 2.0),
+            ("risk[1]", 10.0, 0.0),
+            ("match", 0.0, 5.0),
+        ];
+        let found = named(0.0, &stages);
+        let found: Vec<_> = found.iter().map(|part| (&part.what[..], part.ns)).collect();
+        let expected = [
+            ("waiting for risk", 11.0),
+            ("in risk", 2.0),
+            ("in match", 5.0),
+        ];
+        assert_eq!(found, expected);
     }
 }

@@ -1,19 +1,21 @@
 //! The runner that people get: the exchange service, its stages placed on threads as asked.
 
-use super::measured::{Finished, distribution};
-use super::slowest::{Sent, Slowest};
+use super::measured::{breakdowns, distribution, families, stage, take_off_being_timed};
+use super::slowest::Slowest;
 use super::tally::Tally;
+use super::timeline::Timeline;
 use super::{Outcome, RunError};
 use crate::failure::Failure;
 use crate::feed::Feed;
-use crate::report::facts::{Batches, Latency, Stage};
+use crate::machine::Watch;
+use crate::report::facts::{Latency, Stage, Switch, latency::is_reached};
 use indicatif::ProgressBar;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
-use thalweg::pipeline::{StageStats, Stats};
+use thalweg::pipeline::Stats;
 use thalweg::wait::cores;
 use thalweg_exchange::service::{Options, Service};
-use thalweg_exchange::{State, service};
+use thalweg_exchange::{Command, State, service};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
 use thalweg_measure::load::{OpenLoop, Rate};
@@ -22,6 +24,8 @@ use thalweg_measure::load::{OpenLoop, Rate};
 const ALL_TIMED_COMMANDS_MAX: usize = 20_000;
 /// One command in so many; timing each would cost 100 ns a command.
 const SAMPLE_EVERY: u64 = 64;
+/// How many of the commands that waited for a slot are remembered.
+const BLOCKED: usize = 256;
 /// How often the progress moves on.
 const PROGRESS_COMMANDS: u64 = 8_192;
 
@@ -45,19 +49,40 @@ struct Published {
     tally: Tally,
     /// From when a command was due to now, in ticks; of every command, not of samples.
     end_to_end: Recorder,
-    finished: Finished,
+    /// The same of the first commands.
+    warm_up: Recorder,
+    warm_up_commands: u64,
+    timeline: Timeline,
     slowest: Slowest,
     last_ticks: u64,
 }
 
 impl Published {
+    fn new(clock: Clock, warm_up_commands: u64) -> Published {
+        Published {
+            clock,
+            tally: Tally::default(),
+            end_to_end: Recorder::new(),
+            warm_up: Recorder::new(),
+            warm_up_commands,
+            timeline: Timeline::new(clock),
+            slowest: Slowest::new(),
+            last_ticks: 0,
+        }
+    }
+
     #[inline]
     fn take(&mut self, outcome: &service::Outcome<'_>) {
         let now = self.clock.ticks();
-        self.end_to_end.record(now.saturating_sub(outcome.tag));
-        self.finished.at(outcome.sequence, now);
+        let took = now.saturating_sub(outcome.due);
+        self.end_to_end.record(took);
+        if outcome.sequence < self.warm_up_commands {
+            self.warm_up.record(took);
+        }
+        self.timeline.note(outcome.due, now);
+        // The note is when the command was handed over.
         let command = (outcome.sequence, outcome.command);
-        self.slowest.note(command, outcome.tag, now);
+        self.slowest.note(command, (outcome.due, outcome.tag, now));
         self.last_ticks = now;
         self.tally.count(outcome.result, outcome.events);
     }
@@ -75,19 +100,33 @@ impl Drop for Loan {
     }
 }
 
-/// Sends every command at its time; gives how late each was handed over, the first due time, and
-/// how many were sent.
+/// What the sender saw of a run.
+struct Sending {
+    /// How late each command was handed over.
+    late: Recorder,
+    /// When the first one was due.
+    begin: u64,
+    count: u64,
+    /// As fast as it goes: those that waited longest for a slot.
+    blocked: Slowest,
+}
+
+/// Sends every command at its time. `is_blocked` says that handing over is nothing but waiting for
+/// a slot.
 fn send(
     service: &mut Service,
     feed: &mut Feed,
     load: &mut OpenLoop<Clock>,
-    (clock, times): (Clock, &Sent),
+    (clock, is_blocked): (Clock, bool),
     (progress, stop): (&ProgressBar, &AtomicBool),
-) -> Result<(Recorder, u64, u64), Failure> {
+) -> Result<Sending, Failure> {
     let late = Recorder::new();
     let mut begin = None;
     let mut sent = 0;
+    let mut blocked = Slowest::of(BLOCKED);
     'feed: while let Some(commands) = feed.next(stop)? {
+        // What the feed takes to read is no wait for a slot.
+        let mut before: Option<(u64, &Command, u64)> = None;
         for command in commands {
             // ORDERING: Relaxed, pairs with the signal's store; nothing else is read because of
             // it.
@@ -96,11 +135,15 @@ fn send(
             }
             let due = load.next_due();
             begin.get_or_insert(due);
+            // As fast as it goes, a command is due when the one before has its slot.
+            if let Some((sequence, command, sent)) = before {
+                blocked.note((sequence, command), (sent, sent, due));
+            }
             let now = load.wait_until(due);
             late.record(now.saturating_sub(due));
-            times.at(sent, now);
+            before = is_blocked.then_some((sent, command, now));
             service
-                .submit(command, due)
+                .submit_due(command, due, now)
                 .map_err(|stopped| RunError(stopped.to_string()))?;
             sent += 1;
             if sent.is_multiple_of(PROGRESS_COMMANDS) {
@@ -108,7 +151,12 @@ fn send(
             }
         }
     }
-    Ok((late, begin.unwrap_or_else(|| clock.ticks()), sent))
+    Ok(Sending {
+        late,
+        begin: begin.unwrap_or_else(|| clock.ticks()),
+        count: sent,
+        blocked,
+    })
 }
 
 impl Pipelined {
@@ -125,19 +173,14 @@ impl Pipelined {
         stop: &AtomicBool,
     ) -> Result<Outcome, Failure> {
         let clock = Clock::global();
-        let times = Sent::new(self.options.capacity);
+        // Every slot is used for the first time.
+        let slots = self.options.capacity.next_power_of_two() as u64;
         let back = Arc::new(Mutex::new(None));
         let mut loan = Loan {
-            published: Some(Published {
-                clock,
-                tally: Tally::default(),
-                end_to_end: Recorder::new(),
-                finished: Finished::new(),
-                slowest: Slowest::new(times.clone()),
-                last_ticks: 0,
-            }),
+            published: Some(Published::new(clock, slots)),
             back: Arc::clone(&back),
         };
+        let mut watch = Watch::begin();
         let all = (feed.count()).is_some_and(|count| count <= ALL_TIMED_COMMANDS_MAX);
         let options = Options {
             sample_every: if all { 1 } else { SAMPLE_EVERY },
@@ -154,14 +197,14 @@ impl Pipelined {
         // The sender spins between commands, unless the stages need its core.
         let shared = cores::usable().count() < 2;
         let mut load = OpenLoop::new(clock, rate).yielding(shared);
-        let sent = send(
-            &mut service,
-            feed,
-            &mut load,
-            (clock, &times),
-            (progress, stop),
-        );
-        let (late, begin, sent) = sent?;
+        // Where no stage is the sender's, and it waits for no due time.
+        let is_blocked = rate == Rate::MAX && placement.starts_with("threads");
+        let how = (clock, is_blocked);
+        let sending = send(&mut service, feed, &mut load, how, (progress, stop))?;
+        let sent = sending.count;
+        let stopped = |stopped: &dyn std::fmt::Display| RunError(stopped.to_string());
+        service.drain().map_err(|error| stopped(&error))?;
+        watch.done();
         let finished = service
             .join()
             .map_err(|failure| RunError(failure.to_string()))?;
@@ -170,10 +213,15 @@ impl Pipelined {
         let Some(published) = published else {
             return Err(RunError("the publish stage did not end".to_owned()).into());
         };
-        let scheduled = rate != Rate::MAX;
-        let late = scheduled.then(|| late.snapshot(|ticks| clock.ns(ticks)));
-        let histograms = histograms(&published, &finished.stats, late.as_ref());
-        let latency = latency(&published, &finished.stats, late, begin, sent);
+        let mut stats = finished.stats;
+        let added_ns = being_timed(&published, &mut stats, &placement);
+        let late = (rate != Rate::MAX).then(|| sending.late.snapshot(|ticks| clock.ns(ticks)));
+        let histograms = histograms(&published, &stats, late);
+        let mut latency = latency(&published, &stats, (rate, &sending, added_ns));
+        if placement == "auto" {
+            latency.switches = Some(switches(&stats));
+            latency.switch_count = Some(stats.moves);
+        }
         let (results, trades) = published.tally.finish();
         Ok(Outcome {
             state: finished.state,
@@ -183,14 +231,25 @@ impl Pipelined {
             sent,
             histograms,
             placement,
+            disturbance: watch.end(),
         })
     }
+}
+
+/// What being timed adds to a command; it is taken off.
+fn being_timed(published: &Published, stats: &mut Stats, placement: &str) -> u64 {
+    if placement != "inline" {
+        return 0;
+    }
+    let clock = published.clock;
+    let all = published.end_to_end.snapshot(|ticks| clock.ns(ticks));
+    take_off_being_timed(stats, &all)
 }
 
 fn histograms(
     published: &Published,
     stats: &Stats,
-    late: Option<&Histogram>,
+    late: Option<Histogram>,
 ) -> Vec<(String, Histogram)> {
     let clock = published.clock;
     let end_to_end = published.end_to_end.snapshot(|ticks| clock.ns(ticks));
@@ -201,7 +260,7 @@ fn histograms(
         ]
         .map(|(what, times)| (format!("{}.{what}", stage.name), times.clone()))
     });
-    let sender = late.map(|late| ("send.waited".to_owned(), late.clone()));
+    let sender = late.map(|late| ("send.waited".to_owned(), late));
     [("end_to_end".to_owned(), end_to_end)]
         .into_iter()
         .chain(sender)
@@ -212,51 +271,54 @@ fn histograms(
 fn latency(
     published: &Published,
     stats: &Stats,
-    late: Option<Histogram>,
-    begin: u64,
-    sent: u64,
+    (rate, sending, added_ns): (Rate, &Sending, u64),
 ) -> Latency {
     let clock = published.clock;
-    let end = published.last_ticks.max(begin);
-    let elapsed_ns = clock.ns(end - begin);
-    let whole = published.end_to_end.snapshot(|ticks| clock.ns(ticks));
+    let elapsed_ns = clock.ns(published.last_ticks.saturating_sub(sending.begin));
+    let late = sending.late.snapshot(|ticks| clock.ns(ticks));
+    let [whole, warm_up] = [&published.end_to_end, &published.warm_up]
+        .map(|times| distribution(&times.snapshot(|ticks| clock.ns(ticks))));
     // Only at a rate is there a moment from which a command waits to be sent.
-    let sender = late.map(|late| Stage {
+    let sender = rate.per_s().map(|_| Stage {
         name: "send".to_owned(),
         waited: Some(distribution(&late)),
         served: None,
         batches: None,
         utilisation: None,
     });
+    let throughput_per_s = sending.count as f64 * 1e9 / elapsed_ns.max(1) as f64;
+    let with_sender = |stages: Vec<Stage>| sender.iter().cloned().chain(stages).collect();
     Latency {
         elapsed_ns,
-        throughput_per_s: sent as f64 * 1e9 / elapsed_ns.max(1) as f64,
-        throughput: published.finished.intervals(begin, end, clock),
+        throughput_per_s,
+        rate_reached: rate
+            .per_s()
+            .map(|asked| is_reached(asked, throughput_per_s)),
+        throughput: published.timeline.facts(rate, sending.count, clock),
         sampled_every: stats.sampled_every,
-        end_to_end: distribution(&whole),
-        stages: sender
-            .into_iter()
-            .chain(stats.stages.iter().map(stage))
-            .collect(),
-        slowest: published.slowest.facts(clock, stats),
+        warm_up: (whole.count > warm_up.count).then_some(warm_up),
+        end_to_end: whole,
+        breakdowns: breakdowns(stats, added_ns),
+        being_timed_ns: (added_ns > 0).then_some(added_ns),
+        families: with_sender(families(stats)),
+        stages: with_sender(stats.stages.iter().map(stage).collect()),
+        switches: None,
+        switch_count: None,
+        slowest: published.slowest.facts(clock, stats, &sending.blocked),
     }
 }
 
-fn stage(stats: &StageStats) -> Stage {
-    let sizes = stats.batch_events.summary();
-    Stage {
-        name: stats.name.clone(),
-        waited: Some(distribution(&stats.queueing_ns)),
-        served: Some(distribution(&stats.service_ns)),
-        batches: Some(Batches {
-            count: sizes.count,
-            mean: sizes.mean,
-            p50: sizes.p50,
-            p99: sizes.p99,
-            max: sizes.max,
-        }),
-        utilisation: Some(stats.utilisation),
-    }
+fn switches(stats: &Stats) -> Vec<Switch> {
+    let worker = |from: usize| {
+        let stages = stats.stages.iter().skip(from);
+        stages.map(|stage| stage.name.clone()).collect()
+    };
+    let switch = |switch: &thalweg::pipeline::Switch| Switch {
+        at_ns: switch.at_ns,
+        commands: switch.events,
+        worker: worker(switch.caller_stages),
+    };
+    stats.switches.iter().map(switch).collect()
 }
 
 #[cfg(test)]
@@ -311,6 +373,17 @@ mod tests {
                     latency.slowest[0].end_to_end_ns, latency.end_to_end.max_ns,
                     "{name}"
                 );
+                let of: Vec<&str> = latency.breakdowns.iter().map(|b| &b.of[..]).collect();
+                assert_eq!(of, ["mean", "p50", "p90", "p99"], "{name}");
+                for found in &latency.breakdowns {
+                    let parts: f64 = found.parts.iter().map(|part| part.ns).sum();
+                    assert!((parts / found.end_to_end_ns - 1.0).abs() < 1e-9, "{name}");
+                }
+                let warm_up = latency.warm_up.as_ref().map(|times| times.count);
+                assert_eq!(warm_up, Some(4_096), "{name}");
+                assert_eq!(latency.switches.is_some(), name == "auto");
+                let over_time: u64 = latency.throughput.finished.iter().sum();
+                assert_eq!(over_time, 5_000, "{name}");
                 for slow in &latency.slowest {
                     let parts: u64 = slow.parts.iter().map(|part| part.ns).sum();
                     assert!(parts * 100 >= slow.end_to_end_ns * 95, "{name}: {slow:?}");

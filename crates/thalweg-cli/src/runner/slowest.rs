@@ -1,48 +1,18 @@
 //! The slowest commands of a run, all of them looked at, and where each spent its time.
 
 use super::kind;
-use crate::report::facts::{Slow, SlowPart};
-use crate::report::number::{grouped, span};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
-use thalweg::pipeline::{SlowEvent, Spent, Stats};
+use super::measured::{UNSENT, named};
+use crate::report::facts::{Part, Slow, SlowPart};
+use thalweg::pipeline::{SlowEvent, Stats};
 use thalweg_exchange::Command;
 use thalweg_measure::clock::Clock;
 
 /// How many are kept.
 const KEPT: usize = 10;
 /// So many commands from each other, two had the same to wait for.
-const NEAR: u64 = 64;
-
-/// When each command in flight was handed over, in ticks: written by the sender, read by the
-/// publish stage before it lets go of the command. There is room for twice as many as can be in
-/// flight, so that the sender does not come round before that.
-#[derive(Clone, Debug)]
-pub(super) struct Sent(Arc<[AtomicU64]>);
-
-impl Sent {
-    /// For at most `capacity` commands in flight.
-    pub(super) fn new(capacity: usize) -> Sent {
-        let slots = 2 * capacity.next_power_of_two();
-        Sent((0..slots).map(|_| AtomicU64::new(0)).collect())
-    }
-
-    fn slot(&self, sequence: u64) -> &AtomicU64 {
-        &self.0[sequence as usize & (self.0.len() - 1)]
-    }
-
-    /// Before the command is handed over.
-    #[inline]
-    pub(super) fn at(&self, sequence: u64, ticks: u64) {
-        // ORDERING: Relaxed; the pipeline orders it before the command's stages.
-        self.slot(sequence).store(ticks, Ordering::Relaxed);
-    }
-
-    fn of(&self, sequence: u64) -> u64 {
-        // ORDERING: Relaxed, as in `at`.
-        self.slot(sequence).load(Ordering::Relaxed)
-    }
-}
+const NEAR: u64 = 128;
+/// And if they took about as long in the stages, to such a part of it.
+const ALIKE: f64 = 0.1;
 
 /// One of the slowest, in ticks.
 #[derive(Clone, Copy, Debug)]
@@ -63,106 +33,133 @@ impl Kept {
 /// The slowest so far.
 #[derive(Debug)]
 pub(super) struct Slowest {
-    sent: Sent,
+    room: usize,
     kept: Vec<Kept>,
     /// A command that took no longer than this is none of them.
     least: Option<u64>,
 }
 
 impl Slowest {
-    pub(super) fn new(sent: Sent) -> Slowest {
+    pub(super) fn new() -> Slowest {
+        Slowest::of(KEPT)
+    }
+
+    /// So many of the slowest.
+    pub(super) fn of(room: usize) -> Slowest {
         Slowest {
-            sent,
-            kept: Vec::with_capacity(KEPT),
+            room,
+            kept: Vec::with_capacity(room),
             least: None,
         }
     }
 
-    /// A command is done, every one of them.
+    /// A command is done, every one of them: when it was due, handed over, and done.
     #[inline]
-    pub(super) fn note(&mut self, (sequence, command): (u64, &Command), due: u64, done: u64) {
+    pub(super) fn note(
+        &mut self,
+        (sequence, command): (u64, &Command),
+        (due, sent, done): (u64, u64, u64),
+    ) {
         let took = done.saturating_sub(due);
         if self.least.is_none_or(|least| took > least) {
-            self.keep(sequence, kind(command), due, done);
+            self.keep(Kept {
+                sequence,
+                kind: kind(command),
+                due,
+                sent: sent.clamp(due, done.max(due)),
+                done,
+            });
         }
     }
 
     #[cold]
-    fn keep(&mut self, sequence: u64, kind: &'static str, due: u64, done: u64) {
-        let sent = self.sent.of(sequence).clamp(due, done.max(due));
-        if self.kept.len() == KEPT {
+    fn keep(&mut self, kept: Kept) {
+        if self.kept.len() == self.room {
             self.kept.pop();
         }
-        self.kept.push(Kept {
-            sequence,
-            kind,
-            due,
-            sent,
-            done,
-        });
-        self.kept.sort_by_key(|kept| std::cmp::Reverse(kept.took()));
-        self.least = self.kept.get(KEPT - 1).map(Kept::took);
+        let at = self
+            .kept
+            .partition_point(|other| other.took() >= kept.took());
+        self.kept.insert(at, kept);
+        self.least = self.kept.get(self.room - 1).map(Kept::took);
     }
 
-    /// The list with the parts of each: waiting to be sent, and what the pipeline knows of it, or
-    /// else all stages together.
-    pub(super) fn facts(&self, clock: Clock, stats: &Stats) -> Vec<Slow> {
+    /// The list with the parts of each: what the pipeline knows of it, or of one that was in flight
+    /// at the same time and took as long in the stages; or else waiting to be sent, and all stages
+    /// together. `blocked` are the commands that waited longest for a slot.
+    pub(super) fn facts(&self, clock: Clock, stats: &Stats, blocked: &Slowest) -> Vec<Slow> {
         let slow = |kept: &Kept| {
-            let wait_ns = clock.ns(kept.sent - kept.due);
-            let mut parts = vec![SlowPart::new("waiting to be sent".to_owned(), wait_ns)];
-            parts.extend(stages(kept, clock, stats));
+            let took_ns = clock.ns(kept.took());
+            let near = nearest(stats.slowest.iter().map(|e| e.sequence), kept.sequence);
+            let timed = near.map(|at| &stats.slowest[at]);
+            let blocked = blocked.kept.iter().find(|b| b.sequence == kept.sequence);
+            let blocked = blocked.map_or(0, Kept::took);
+            let mut unsent_ns = clock.ns(kept.sent - kept.due + blocked).min(took_ns);
+            if let Some(event) = timed.filter(|event| event.sequence == kept.sequence) {
+                unsent_ns = event.unsent_ns;
+            }
+            let timed =
+                timed.filter(|event| is_alike(event, kept.sequence, took_ns - unsent_ns, took_ns));
+            let mut parts = match timed {
+                Some(event) => parts_of(event, unsent_ns, took_ns),
+                None => untimed(unsent_ns, took_ns, stats),
+            };
             parts.retain(|part| part.ns > 0);
+            let like = timed.filter(|event| event.sequence != kept.sequence);
             Slow {
                 command: kept.sequence + 1,
                 kind: kept.kind.to_owned(),
-                end_to_end_ns: clock.ns(kept.took()),
+                end_to_end_ns: took_ns,
                 parts,
+                like: like.map(|event| event.sequence + 1),
             }
         };
         self.kept.iter().map(slow).collect()
     }
 }
 
-fn stages(kept: &Kept, clock: Clock, stats: &Stats) -> Vec<SlowPart> {
-    let ns = clock.ns(kept.done.saturating_sub(kept.sent));
-    let sampled = stats.slowest.iter().find(|e| e.sequence == kept.sequence);
-    if let Some(event) = sampled {
-        let parts = event.parts.iter().flat_map(|part| {
-            [
-                SlowPart::new(format!("waiting for {}", part.stage), part.queueing_ns),
-                SlowPart::new(format!("in {}", part.stage), part.service_ns),
-            ]
-        });
-        let mut parts: Vec<SlowPart> = parts.collect();
-        // The pipeline leaves out what the clock costs and what it takes to write down.
-        let known: u64 = parts.iter().map(|part| part.ns).sum();
-        parts.push(SlowPart::new(
-            "being measured".to_owned(),
-            ns.saturating_sub(known),
-        ));
-        return parts;
-    }
+/// Whether this is the event itself, or one that took as long in the stages.
+fn is_alike(event: &SlowEvent, sequence: u64, staged_ns: u64, took_ns: u64) -> bool {
+    let staged = event.end_to_end_ns.saturating_sub(event.unsent_ns);
+    let off = staged.abs_diff(staged_ns) as f64;
+    event.sequence == sequence || off <= took_ns as f64 * ALIKE
+}
+
+fn parts_of(event: &SlowEvent, unsent_ns: u64, took_ns: u64) -> Vec<SlowPart> {
+    let stages = event.parts.iter();
+    let stages: Vec<_> = stages
+        .map(|part| {
+            let (waited, served) = (part.queueing_ns as f64, part.service_ns as f64);
+            (part.stage.as_str(), waited, served)
+        })
+        .collect();
+    let named = named(0.0, &stages);
+    let known: f64 = named.iter().map(|part| part.ns).sum();
+    // One that took a little longer is like it; what is missing is the clock's cost, and what it
+    // takes to write down.
+    let scale = ((took_ns - unsent_ns) as f64 / known.max(1.0)).min(1.0);
+    let part = |part: Part| SlowPart::new(part.what, (part.ns * scale) as u64);
+    let unsent = SlowPart::new(UNSENT.to_owned(), unsent_ns);
+    let stages = named.into_iter().map(part);
+    let mut parts: Vec<SlowPart> = [unsent].into_iter().chain(stages).collect();
+    let known: u64 = parts.iter().map(|part| part.ns).sum();
+    let rest = took_ns.saturating_sub(known);
+    parts.push(SlowPart::unknown("being measured".to_owned(), rest));
+    parts
+}
+
+fn untimed(unsent_ns: u64, took_ns: u64, stats: &Stats) -> Vec<SlowPart> {
     let name = |stage: Option<&thalweg::pipeline::StageStats>| {
         stage.map_or("", |stage| stage.name.as_str()).to_owned()
     };
     let (first, last) = (name(stats.stages.first()), name(stats.stages.last()));
-    let near = nearest(stats.slowest.iter().map(|e| e.sequence), kept.sequence);
-    let like = near.and_then(|at| like(&stats.slowest[at]));
-    vec![SlowPart::new(
-        format!("from {first} to {last}{}", like.unwrap_or_default()),
-        ns,
-    )]
-}
-
-/// What a slow command nearby, which was timed at each stage, has most of.
-fn like(event: &SlowEvent) -> Option<String> {
-    let (stage, spent, ns) = event.longest()?;
-    let spent = match spent {
-        Spent::Waiting => "waiting for",
-        Spent::Served => "in",
-    };
-    let (command, took) = (grouped(event.sequence + 1), span(ns as f64));
-    Some(format!(" (command {command}: {took} {spent} {stage})"))
+    vec![
+        SlowPart::new(UNSENT.to_owned(), unsent_ns),
+        SlowPart::unknown(
+            format!("from {first} to {last}"),
+            took_ns.saturating_sub(unsent_ns),
+        ),
+    ]
 }
 
 /// The place of the number next to this one, if there is one so near that both were in flight
@@ -179,19 +176,16 @@ mod tests {
 
     #[test]
     fn the_slowest_of_all_are_kept_with_when_they_were_sent() {
-        let sent = Sent::new(100);
-        assert_eq!(sent.0.len(), 256);
-        let mut slowest = Slowest::new(sent.clone());
+        let mut slowest = Slowest::new();
         for sequence in 0..1_000 {
             let due = 1_000 * sequence;
-            sent.at(sequence, due + 7);
             // All take 50, but for every 70th, which takes 100 and more.
             let took = if sequence % 70 == 69 {
                 100 + sequence
             } else {
                 50
             };
-            slowest.note((sequence, &Command::Nop), due, due + took);
+            slowest.note((sequence, &Command::Nop), (due, due + 7, due + took));
         }
         let found: Vec<_> = slowest.kept.iter().map(|kept| kept.sequence).collect();
         let expected: Vec<u64> = (0..10).map(|at| 69 + 70 * (13 - at)).collect();
@@ -209,12 +203,47 @@ mod tests {
 
     #[test]
     fn one_that_was_sent_late_is_slow_however_quick_the_stages_are() {
-        let sent = Sent::new(1);
-        let mut slowest = Slowest::new(sent.clone());
-        sent.at(0, 9_990);
-        slowest.note((0, &Command::Reset), 10, 10_000);
+        let mut slowest = Slowest::new();
+        slowest.note((0, &Command::Reset), (10, 9_990, 10_000));
         let kept = slowest.kept[0];
         assert_eq!((kept.took(), kept.sent - kept.due), (9_990, 9_980));
         assert_eq!(kept.kind, "reset");
+    }
+
+    #[test]
+    fn parts_have_names_or_do_not_cover_anything() {
+        let slow = Slow {
+            command: 1,
+            kind: "place".into(),
+            end_to_end_ns: 1_000,
+            parts: vec![
+                SlowPart::new("waiting to be sent".into(), 900),
+                SlowPart::unknown("from risk to publish".into(), 100),
+            ],
+            like: None,
+        };
+        assert!((slow.covered() - 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn only_one_that_took_as_long_in_the_stages_speaks_for_another() {
+        let mut pipeline = thalweg::pipeline::Pipeline::builder(64, || ())
+            .stage("a", |(), _| ())
+            .placement(thalweg::pipeline::Placement::inline())
+            .sample_every(1)
+            .build()
+            .expect("a valid pipeline");
+        pipeline.publish_due(1, |()| ()).expect("it runs");
+        let stats = pipeline.join().expect("no panic");
+        let event = &stats.slowest[0];
+        let staged = event.end_to_end_ns - event.unsent_ns;
+        let took = 10 * staged.max(1_000);
+        assert!(is_alike(event, 0, took, took), "it is the event itself");
+        assert!(is_alike(event, 7, staged + took / 10, took));
+        assert!(!is_alike(event, 7, staged + took / 5, took));
+        // What the other waited to be sent is its own.
+        let parts = parts_of(event, took - staged, took);
+        assert_eq!(parts[0], SlowPart::new(UNSENT.into(), took - staged));
+        assert_eq!(parts.iter().map(|part| part.ns).sum::<u64>(), took);
     }
 }

@@ -4,7 +4,7 @@ use crate::failure::plural;
 use crate::report::facts::{Book, Check, Count, Facts, Latency, Level, Parts, Stage};
 use crate::report::number::{grouped, percent, span};
 use crate::report::svg::escape;
-use crate::report::text::quantiles;
+use crate::report::text::{cells, most, rows};
 
 /// A table; every cell is escaped here, and so is every heading.
 fn table<R: AsRef<[String]>>(headings: &[&str], rows: &[R]) -> String {
@@ -24,22 +24,21 @@ fn table<R: AsRef<[String]>>(headings: &[&str], rows: &[R]) -> String {
 
 /// Waiting and service times of every stage, and what keeps it busy.
 pub(super) fn times(latency: &Latency) -> String {
-    let mut rows = Vec::new();
-    let mut add = |name: String, times| {
+    let row = |(name, times)| {
         let mut row = vec![name];
-        row.extend(quantiles(times).map(span));
-        rows.push(row);
+        row.extend(cells(times));
+        row
     };
-    for stage in &latency.stages {
-        for (what, times) in [("waited", &stage.waited), ("served", &stage.served)] {
-            if let Some(times) = times {
-                add(format!("{}, {what}", stage.name), times);
-            }
-        }
-    }
-    add("end to end".to_owned(), &latency.end_to_end);
+    let rows: Vec<_> = rows(latency).into_iter().map(row).collect();
     let headings = ["", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean"];
-    table(&headings, &rows) + &batches(latency)
+    format!(
+        "<p class=\"note\">End to end is of every command. The parts are of one command in {}, \
+         which was timed at each stage. Percentiles with fewer than 10 times beyond them are left \
+         out, and so are parts that took no time.</p>\n{}{}",
+        latency.sampled_every,
+        table(&headings, &rows),
+        batches(latency)
+    )
 }
 
 /// How busy each stage was and in what batches it worked, as far as that was measured.
@@ -75,7 +74,10 @@ fn batches(latency: &Latency) -> String {
         row.resize(shown, String::new());
         row
     };
-    let rows: Vec<Vec<String>> = latency.stages.iter().map(row).collect();
+    // The sender is no stage: it is never busy, and has no batches.
+    let stages = latency.stages.iter();
+    let stages = stages.filter(|stage| stage.batches.is_some() || stage.utilisation.is_some());
+    let rows: Vec<Vec<String>> = stages.map(row).collect();
     format!("<br>\n{}", table(&headings[..shown], &rows))
 }
 
@@ -101,18 +103,15 @@ pub(super) fn slowest(latency: &Latency) -> String {
         .slowest
         .iter()
         .map(|slow| {
-            let most = slow.most();
-            let parts = most
-                .iter()
-                .map(|part| format!("{} {}", span(part.ns as f64), part.what));
             [
                 format!("{} ({})", grouped(slow.command), slow.kind),
                 span(slow.end_to_end_ns as f64),
-                parts.collect::<Vec<_>>().join(", "),
+                most(slow),
             ]
         })
         .collect();
-    table(&["command", "since it was due", "of that"], &rows)
+    let table = table(&["command", "since it was due", "of that"], &rows);
+    format!("<div class=\"slowest\">\n{table}</div>\n")
 }
 
 /// What was asked, how it was answered, what was traded.

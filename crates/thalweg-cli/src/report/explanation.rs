@@ -1,0 +1,334 @@
+//! Where the tail of a run comes from, in one sentence.
+
+use super::facts::{Breakdown, Input, Latency, Part};
+use super::number::{rate, span};
+use serde::Serialize;
+
+/// What most of a percentile is.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Explanation {
+    pub(crate) sentence: String,
+    /// Which percentile it is about: p99 where enough commands were run, or else a lower one.
+    pub(crate) percentile: String,
+    pub(crate) end_to_end_ns: u64,
+    /// The largest part, and which share of the whole it is, 0 to 1.
+    pub(crate) most: String,
+    pub(crate) share: f64,
+}
+
+/// A part of at least this share is named alone.
+const ALONE: f64 = 0.5;
+/// Else so many are named.
+const TOGETHER: usize = 3;
+
+/// Explains the p99, or the highest percentile below that can be told.
+pub(crate) fn explain(input: &Input, latency: &Latency) -> Option<Explanation> {
+    let told = latency.end_to_end.percentiles().into_iter().take(3);
+    let told = told.filter_map(|(name, _, ns)| Some((name, ns?)));
+    let mut told = told.filter_map(|(name, ns)| {
+        let mut breakdowns = latency.breakdowns.iter();
+        Some((ns, breakdowns.find(|found| found.of == name)?))
+    });
+    let (ns, breakdown) = told.next_back()?;
+    let parts = largest(breakdown);
+    let (most, share) = *parts.first()?;
+    let of = &breakdown.of;
+    let whole = span(ns as f64);
+    let sentence = if share >= ALONE {
+        let why = why(most, input, latency);
+        format!(
+            "{} of the {of} ({whole}) is {}{why}.",
+            percent(share),
+            most.what
+        )
+    } else {
+        let named = parts.iter().take(TOGETHER);
+        let named: Vec<_> = named
+            .map(|(part, share)| format!("{} {}", percent(*share), part.what))
+            .collect();
+        format!(
+            "The {of} ({whole}) has no single cause: {}.",
+            named.join(", ")
+        )
+    };
+    Some(Explanation {
+        sentence,
+        percentile: of.clone(),
+        end_to_end_ns: ns,
+        most: most.what.clone(),
+        share,
+    })
+}
+
+/// The parts with their shares, largest first.
+fn largest(breakdown: &Breakdown) -> Vec<(&Part, f64)> {
+    let whole = breakdown.end_to_end_ns.max(1e-9);
+    let parts = breakdown.parts.iter();
+    let mut parts: Vec<_> = parts.map(|part| (part, part.ns / whole)).collect();
+    parts.sort_by(|(_, a), (_, b)| b.total_cmp(a));
+    parts
+}
+
+fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// What is known of the reason.
+fn why(most: &Part, input: &Input, latency: &Latency) -> String {
+    if most.what == "waiting to be sent" {
+        return unsent(input, latency);
+    }
+    if let Some(stage) = most.what.strip_prefix("waiting for ") {
+        // Of the shards, the busiest.
+        let shards = latency.stages.iter();
+        let shards = shards.filter(|s| s.name == stage || s.name.starts_with(&format!("{stage}[")));
+        let busy = shards.filter_map(|s| s.utilisation).fold(0.0, f64::max);
+        return match busy {
+            busy if busy >= 0.01 => format!(", which is busy {} of the time", percent(busy)),
+            _ => String::new(),
+        };
+    }
+    String::new()
+}
+
+fn unsent(input: &Input, latency: &Latency) -> String {
+    let reached = rate(latency.throughput_per_s);
+    match (input.rate_per_s, latency.rate_reached) {
+        (Some(asked), Some(false)) => {
+            let asked = rate(asked as f64);
+            format!(": the engine was asked for {asked} and reached {reached}")
+        }
+        (Some(_), _) => {
+            let mut stages = latency.stages.iter();
+            let late = stages.find(|stage| stage.name == "send");
+            let late = late.and_then(|stage| stage.waited.as_ref());
+            let late = late.map_or(0, |times| times.max_ns);
+            format!(
+                ": the rate was reached, but the sender was held up and late by up to {}",
+                span(late as f64)
+            )
+        }
+        (None, _) => {
+            let busiest = latency
+                .stages
+                .iter()
+                .filter_map(|stage| Some((&stage.name, stage.utilisation?)))
+                .max_by(|(_, a), (_, b)| a.total_cmp(b));
+            let busiest = busiest.map_or_else(String::new, |(name, busy)| {
+                format!(
+                    "; the busiest stage is {name}, {} of the time",
+                    percent(busy)
+                )
+            });
+            format!(": without a rate the sender waits for a free slot{busiest}")
+        }
+    }
+}
+
+/// What the automatic placement did, in a line; none for other placements.
+pub(crate) fn placement(latency: &Latency) -> Option<String> {
+    let switches = latency.switches.as_ref()?;
+    let count = latency.switch_count.unwrap_or(0);
+    if switches.is_empty() {
+        return Some("auto kept all stages on the sender's thread".to_owned());
+    }
+    let shown = switches.iter().take(3).map(|switch| {
+        let at = format!(
+            "after {} (command {})",
+            span(switch.at_ns as f64),
+            super::number::grouped(switch.commands)
+        );
+        match switch.worker.as_slice() {
+            [] => format!("{at} it took all stages back"),
+            worker => format!("{at} it moved {} to a second thread", worker.join(", ")),
+        }
+    });
+    let shown: Vec<_> = shown.collect();
+    let more = match count.saturating_sub(3) {
+        0 => String::new(),
+        1 => "; then it moved stages once more".to_owned(),
+        more => format!("; then it moved stages {more} more times"),
+    };
+    Some(format!(
+        "auto began on the sender's thread; {}{more}",
+        shown.join("; ")
+    ))
+}
+
+/// That a rate was not reached; none where it was, or none was asked for.
+pub(crate) fn missed_rate(input: &Input, latency: &Latency) -> Option<String> {
+    let asked = input
+        .rate_per_s
+        .filter(|_| latency.rate_reached == Some(false))?;
+    Some(format!(
+        "the rate of {} was not reached: {} ({})",
+        rate(asked as f64),
+        rate(latency.throughput_per_s),
+        percent(latency.throughput_per_s / asked as f64)
+    ))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::report::facts::sample::facts;
+    use crate::report::facts::{Facts, Switch};
+
+    fn sentence(change: impl FnOnce(&mut Facts)) -> String {
+        let mut facts = facts();
+        change(&mut facts);
+        let found = explain(&facts.input, &facts.latency).expect("there are enough commands");
+        found.sentence
+    }
+
+    /// Makes the p99 consist of these parts.
+    fn tail(facts: &mut Facts, parts: &[(&str, f64)]) {
+        let tail = facts.latency.breakdowns.last_mut().expect("it has a p99");
+        tail.end_to_end_ns = parts.iter().map(|(_, ns)| ns).sum();
+        let part = |&(what, ns): &(&str, f64)| Part {
+            what: what.to_owned(),
+            ns,
+        };
+        tail.parts = parts.iter().map(part).collect();
+    }
+
+    #[test]
+    fn a_rate_that_was_not_reached_is_the_reason_for_waiting_to_be_sent() {
+        let told = sentence(|facts| {
+            facts.input.rate_per_s = Some(20_000_000);
+            facts.latency.throughput_per_s = 5_500_000.0;
+        });
+        assert_eq!(
+            told,
+            "96 % of the p99 (3.00 µs) is waiting to be sent: the engine was asked for 20.00 M/s \
+             and reached 5.50 M/s."
+        );
+    }
+
+    #[test]
+    fn a_sender_that_was_held_up_is_told_though_the_rate_was_reached() {
+        let told = sentence(|facts| {
+            let mut sender = facts.latency.stages[0].clone();
+            sender.name = "send".into();
+            facts.latency.stages.insert(0, sender);
+            facts.latency.rate_reached = Some(true);
+        });
+        assert!(
+            told.ends_with(
+                "is waiting to be sent: the rate was reached, but the sender was held up and late \
+                 by up to 10.8 µs."
+            ),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn without_a_rate_the_sender_waits_for_the_busiest_stage() {
+        let told = sentence(|facts| {
+            facts.input.rate_per_s = None;
+            facts.latency.rate_reached = None;
+        });
+        assert!(
+            told.ends_with(
+                ": without a rate the sender waits for a free slot; the busiest stage is risk, 25 \
+                 % of the time."
+            ),
+            "{told}"
+        );
+    }
+
+    #[test]
+    fn the_stage_that_was_waited_for_and_how_busy_it_was_is_told() {
+        let told = sentence(|facts| {
+            tail(facts, &[("waiting for risk", 800.0), ("in match", 200.0)]);
+        });
+        let expected = "80 % of the p99 (3.00 µs) is waiting for risk, which is busy 25 % of the \
+                        time.";
+        assert_eq!(told, expected);
+        // Of several shards, the busiest counts.
+        let told = sentence(|facts| {
+            let mut busy = facts.latency.stages[0].clone();
+            facts.latency.stages[0].name = "risk[0]".into();
+            busy.name = "risk[1]".into();
+            busy.utilisation = Some(0.97);
+            facts.latency.stages.push(busy);
+            tail(facts, &[("waiting for risk", 800.0), ("in match", 200.0)]);
+        });
+        assert!(told.ends_with("which is busy 97 % of the time."), "{told}");
+    }
+
+    #[test]
+    fn a_stage_that_takes_long_is_told() {
+        let told = sentence(|facts| {
+            tail(facts, &[("waiting for risk", 10.0), ("in match", 990.0)]);
+        });
+        assert_eq!(told, "99 % of the p99 (3.00 µs) is in match.");
+    }
+
+    #[test]
+    fn where_no_part_is_most_of_it_the_largest_are_told() {
+        let told = sentence(|facts| {
+            let parts = [
+                ("in risk", 200.0),
+                ("in match", 400.0),
+                ("in settle", 300.0),
+            ];
+            tail(facts, &[&parts[..], &[("in publish", 100.0)]].concat());
+        });
+        assert_eq!(
+            told,
+            "The p99 (3.00 µs) has no single cause: 40 % in match, 30 % in settle, 20 % in risk."
+        );
+    }
+
+    #[test]
+    fn of_few_commands_a_lower_percentile_is_explained_and_of_none_nothing() {
+        let mut facts = facts();
+        facts.latency.end_to_end.count = 900;
+        let found = explain(&facts.input, &facts.latency).expect("the p50 can be told");
+        assert_eq!((&found.percentile[..], found.end_to_end_ns), ("p50", 600));
+        assert_eq!(found.sentence, "83 % of the p50 (600 ns) is in match.");
+        facts.latency.end_to_end.count = 0;
+        assert_eq!(explain(&facts.input, &facts.latency), None);
+    }
+
+    #[test]
+    fn a_missed_rate_is_told_with_what_was_reached() {
+        let facts = facts();
+        let mut latency = facts.latency.clone();
+        latency.throughput_per_s = 27_500.0;
+        assert_eq!(
+            missed_rate(&facts.input, &latency).as_deref(),
+            Some("the rate of 125.0 k/s was not reached: 27.5 k/s (22 %)")
+        );
+        latency.rate_reached = Some(true);
+        assert_eq!(missed_rate(&facts.input, &latency), None);
+    }
+
+    #[test]
+    fn what_auto_chose_is_told() {
+        let mut latency = facts().latency;
+        assert_eq!(placement(&latency), None, "it was not automatic");
+        latency.switches = Some(Vec::new());
+        let kept = placement(&latency).expect("it was automatic");
+        assert_eq!(kept, "auto kept all stages on the sender's thread");
+        let switch = |at_ns, commands, worker: &[&str]| Switch {
+            at_ns,
+            commands,
+            worker: worker.iter().map(|&stage| stage.to_owned()).collect(),
+        };
+        latency.switches = Some(vec![
+            switch(52_000_000, 110_203, &["match", "settle"]),
+            switch(80_000_000, 150_000, &[]),
+        ]);
+        latency.switch_count = Some(5);
+        assert_eq!(
+            placement(&latency).as_deref(),
+            Some(
+                "auto began on the sender's thread; after 52.0 ms (command 110,203) it moved \
+                 match, settle to a second thread; after 80.0 ms (command 150,000) it took all \
+                 stages back; then it moved stages 2 more times"
+            )
+        );
+    }
+}

@@ -1,0 +1,286 @@
+//! The facts of a run that are times.
+
+use serde::Serialize;
+
+/// How long it took.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Latency {
+    pub(crate) elapsed_ns: u64,
+    pub(crate) throughput_per_s: f64,
+    /// Whether the rate that was asked for was reached; absent where none was asked for.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) rate_reached: Option<bool>,
+    /// What happened in each interval of the run.
+    pub(crate) throughput: Throughput,
+    /// One command in so many was timed at every stage; end to end, every command was.
+    pub(crate) sampled_every: u64,
+    /// From the moment a command was due (at a rate) or handed over (at max) to its last stage.
+    pub(crate) end_to_end: Distribution,
+    /// The first of these, which touch every slot of the pipeline for the first time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) warm_up: Option<Distribution>,
+    /// What being timed at every stage adds to a command, which is taken off the wait for the first
+    /// stage; absent where nothing is taken off.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) being_timed_ns: Option<u64>,
+    /// What commands spent their time on: all of them, and those around some percentiles.
+    pub(crate) breakdowns: Vec<Breakdown>,
+    pub(crate) stages: Vec<Stage>,
+    /// The same with the shards of a stage together, which is what people look at.
+    #[serde(skip)]
+    pub(crate) families: Vec<Stage>,
+    /// When the automatic placement moved stages between threads; absent for other placements.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) switches: Option<Vec<Switch>>,
+    /// How often it did: `switches` holds the first 64.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) switch_count: Option<u64>,
+    /// The slowest of all commands, slowest first.
+    pub(crate) slowest: Vec<Slow>,
+}
+
+/// A part of the rate that counts as all of it.
+const REACHED: f64 = 0.95;
+
+/// Whether a rate was reached.
+pub(crate) fn is_reached(asked_per_s: u64, reached_per_s: f64) -> bool {
+    reached_per_s >= asked_per_s as f64 * REACHED
+}
+
+/// The run over time, in intervals of the same length; the last one may have ended early.
+#[derive(Clone, Debug, Default, Serialize)]
+pub(crate) struct Throughput {
+    pub(crate) interval_ns: u64,
+    /// Commands finished in each.
+    pub(crate) finished: Vec<u64>,
+    /// End to end of those, to about 20 %; none where there were too few of them to say.
+    pub(crate) p50_ns: Vec<Option<u64>>,
+    pub(crate) p99_ns: Vec<Option<u64>>,
+    /// Commands that were due and not done at the end of each; as fast as it goes, in the mean.
+    pub(crate) backlog: Vec<u64>,
+}
+
+/// What some commands spent their time on, in the mean. The parts add up to the whole.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Breakdown {
+    /// `mean` of all, or the percentile that they are around: `p50`, `p90`, `p99`, `p99.9`.
+    pub(crate) of: String,
+    /// How many commands were timed for it.
+    pub(crate) commands: u64,
+    pub(crate) end_to_end_ns: f64,
+    pub(crate) parts: Vec<Part>,
+}
+
+/// A part of a breakdown, named as that of a slow command.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Part {
+    pub(crate) what: String,
+    pub(crate) ns: f64,
+}
+
+/// Stages moved between the sender's thread and the worker thread.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
+pub(crate) struct Switch {
+    /// Since the exchange was started.
+    pub(crate) at_ns: u64,
+    /// Commands that had passed the first stage.
+    pub(crate) commands: u64,
+    /// The stages on the worker thread from then on; none: all are with the sender.
+    pub(crate) worker: Vec<String>,
+}
+
+/// So many times must be beyond a percentile for it to be told.
+const BEYOND: f64 = 10.0;
+
+/// A distribution of times. Percentiles that too few times are beyond are not told.
+#[derive(Clone, Debug, Default, PartialEq, Serialize)]
+#[serde(into = "Told")]
+pub(crate) struct Distribution {
+    pub(crate) count: u64,
+    pub(crate) mean_ns: f64,
+    pub(crate) p50_ns: u64,
+    pub(crate) p90_ns: u64,
+    pub(crate) p99_ns: u64,
+    pub(crate) p99_9_ns: u64,
+    pub(crate) p99_99_ns: u64,
+    pub(crate) max_ns: u64,
+    /// Points of the curve, quantile rising from 0 towards 1.
+    pub(crate) curve: Vec<Point>,
+}
+
+impl Distribution {
+    /// Whether there are enough times to tell this quantile.
+    pub(crate) fn tells(&self, quantile: f64) -> bool {
+        // 10,000 times a thousandth is a little less than 10.
+        self.count as f64 * (1.0 - quantile) > BEYOND - 1e-6 || quantile <= 0.5 && self.count > 0
+    }
+
+    /// The percentiles by name and quantile, where there are enough times to tell them.
+    pub(crate) fn percentiles(&self) -> [(&'static str, f64, Option<u64>); 5] {
+        [
+            ("p50", 0.5, self.p50_ns),
+            ("p90", 0.9, self.p90_ns),
+            ("p99", 0.99, self.p99_ns),
+            ("p99.9", 0.999, self.p99_9_ns),
+            ("p99.99", 0.9999, self.p99_99_ns),
+        ]
+        .map(|(name, quantile, ns)| (name, quantile, self.tells(quantile).then_some(ns)))
+    }
+}
+
+/// A distribution as programs see it.
+#[derive(Serialize)]
+struct Told {
+    count: u64,
+    mean_ns: f64,
+    #[serde(flatten)]
+    percentiles: std::collections::BTreeMap<String, u64>,
+    max_ns: u64,
+    curve: Vec<Point>,
+}
+
+impl From<Distribution> for Told {
+    fn from(times: Distribution) -> Told {
+        let told = times.percentiles().into_iter();
+        let key = |name: &str| format!("{}_ns", name.replace('.', "_"));
+        Told {
+            count: times.count,
+            mean_ns: times.mean_ns,
+            percentiles: told.filter_map(|(p, _, ns)| Some((key(p), ns?))).collect(),
+            max_ns: times.max_ns,
+            curve: times.curve,
+        }
+    }
+}
+
+/// One point of a curve by quantile.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Point {
+    pub(crate) quantile: f64,
+    pub(crate) ns: u64,
+}
+
+/// One stage.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Stage {
+    pub(crate) name: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) waited: Option<Distribution>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) served: Option<Distribution>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) batches: Option<Batches>,
+    /// Part of the elapsed time in which the stage served, from 0 to 1.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) utilisation: Option<f64>,
+}
+
+/// How many commands a stage took at a time.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub(crate) struct Batches {
+    pub(crate) count: u64,
+    pub(crate) mean: f64,
+    pub(crate) p50: u64,
+    pub(crate) p99: u64,
+    pub(crate) max: u64,
+}
+
+/// One of the slowest commands.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct Slow {
+    /// Position in the stream, from 1.
+    pub(crate) command: u64,
+    pub(crate) kind: String,
+    /// From the moment it was due.
+    pub(crate) end_to_end_ns: u64,
+    /// What added up to that.
+    pub(crate) parts: Vec<SlowPart>,
+    /// The parts are in the proportion of this command's, which was in flight at the same time and
+    /// took as long; it was timed at each stage.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) like: Option<u64>,
+}
+
+impl Slow {
+    /// The share of the time, 0 to 1, whose stage or queue is known.
+    pub(crate) fn covered(&self) -> f64 {
+        let named = self.parts.iter().filter(|part| !part.is_unknown);
+        let named: u64 = named.map(|part| part.ns).sum();
+        (named as f64 / self.end_to_end_ns.max(1) as f64).min(1.0)
+    }
+
+    /// The longest parts, as many as make up 95 % of the whole, longest first.
+    pub(crate) fn most(&self) -> Vec<&SlowPart> {
+        let mut parts: Vec<&SlowPart> = self.parts.iter().collect();
+        parts.sort_by_key(|part| std::cmp::Reverse(part.ns));
+        let mut sum = 0;
+        let is_left = |part: &&SlowPart| {
+            let is_left = sum * 100 < self.end_to_end_ns * 95;
+            sum += part.ns;
+            is_left
+        };
+        parts.into_iter().take_while(is_left).collect()
+    }
+}
+
+/// A part of a slow command's time.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub(crate) struct SlowPart {
+    /// `waiting to be sent`, `waiting for match`, `in match`; stages together where the command was
+    /// not timed at each: `from risk to publish`.
+    pub(crate) what: String,
+    pub(crate) ns: u64,
+    /// Which stage it was is not known.
+    #[serde(skip)]
+    pub(crate) is_unknown: bool,
+}
+
+impl SlowPart {
+    pub(crate) fn new(what: String, ns: u64) -> SlowPart {
+        SlowPart {
+            what,
+            ns,
+            is_unknown: false,
+        }
+    }
+
+    /// A part of which the stage is not known.
+    pub(crate) fn unknown(what: String, ns: u64) -> SlowPart {
+        SlowPart {
+            is_unknown: true,
+            ..SlowPart::new(what, ns)
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_needs_ten_times_beyond_it() {
+        let json = |count| {
+            let times = Distribution {
+                count,
+                p50_ns: 1,
+                ..Distribution::default()
+            };
+            serde_json::to_value(times).expect("as the program and its formats promise")
+        };
+        let keys = ["p50_ns", "p90_ns", "p99_ns", "p99_9_ns", "p99_99_ns"];
+        for (count, told) in [
+            (0, 0),
+            (1, 1),
+            (99, 1),
+            (100, 2),
+            (1_000, 3),
+            (10_000, 4),
+            (100_000, 5),
+        ] {
+            let json = json(count);
+            let found = keys.iter().filter(|key| json.get(**key).is_some());
+            assert_eq!(found.count(), told, "{json}");
+            assert_eq!(json["max_ns"], 0);
+        }
+    }
+}

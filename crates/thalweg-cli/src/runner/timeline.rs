@@ -1,0 +1,232 @@
+//! A run over time: how many commands finished in each interval, and how long they took.
+
+use crate::report::facts::Throughput;
+use thalweg_measure::clock::Clock;
+use thalweg_measure::load::Rate;
+
+/// Beyond so many intervals, two become one.
+const INTERVALS_MAX: usize = 120;
+/// The length of an interval at first.
+const INTERVAL_NS: u64 = 62_500;
+/// Groups of times, four an octave, up to 2^40 ticks.
+const GROUPS: usize = 160;
+/// Of fewer commands in an interval no p99 is told.
+const P99_COMMANDS_MIN: u64 = 100;
+
+/// The group of a time in ticks.
+fn group(ticks: u64) -> usize {
+    let ticks = ticks.max(4);
+    let octave = ticks.ilog2();
+    let quarter = (ticks >> (octave - 2)) & 3;
+    ((4 * octave) as usize + quarter as usize).min(GROUPS - 1)
+}
+
+/// The middle of a group, in ticks.
+fn middle(group: usize) -> u64 {
+    let (octave, quarter) = (group / 4, group as u64 % 4);
+    ((8 + 2 * quarter + 1) << octave) / 8
+}
+
+/// What finished in an interval.
+#[derive(Clone, Debug)]
+struct Interval {
+    count: u64,
+    sum_ticks: u64,
+    groups: [u32; GROUPS],
+}
+
+impl Interval {
+    const EMPTY: Interval = Interval {
+        count: 0,
+        sum_ticks: 0,
+        groups: [0; GROUPS],
+    };
+
+    fn merge(&mut self, other: &Interval) {
+        self.count += other.count;
+        self.sum_ticks = self.sum_ticks.saturating_add(other.sum_ticks);
+        for (n, more) in self.groups.iter_mut().zip(&other.groups) {
+            *n = n.saturating_add(*more);
+        }
+    }
+
+    fn quantile(&self, quantile: f64) -> Option<u64> {
+        let rank = (self.count as f64 * quantile).ceil().max(1.0) as u64;
+        let mut below = 0;
+        let found = self.groups.iter().position(|&n| {
+            below += u64::from(n);
+            below >= rank
+        });
+        found.map(middle)
+    }
+}
+
+/// Every command of a run, by when it finished. No allocation after `new`.
+#[derive(Debug)]
+pub(super) struct Timeline {
+    width: u64,
+    /// When the present interval ends; none before the first command.
+    end: Option<u64>,
+    intervals: Vec<Interval>,
+}
+
+impl Timeline {
+    pub(super) fn new(clock: Clock) -> Timeline {
+        Timeline {
+            width: clock.ticks_from_ns(INTERVAL_NS).max(1),
+            end: None,
+            intervals: Vec::with_capacity(INTERVALS_MAX + 1),
+        }
+    }
+
+    /// A command that was due at `due` is done.
+    #[inline]
+    pub(super) fn note(&mut self, due: u64, now: u64) {
+        if self.end.is_none_or(|end| now >= end) {
+            self.go_on(due, now);
+        }
+        if let Some(interval) = self.intervals.last_mut() {
+            let took = now.saturating_sub(due);
+            interval.count += 1;
+            interval.sum_ticks = interval.sum_ticks.saturating_add(took);
+            interval.groups[group(took)] += 1;
+        }
+    }
+
+    /// Goes on to the interval of this moment.
+    #[cold]
+    fn go_on(&mut self, due: u64, now: u64) {
+        let mut end = *self.end.get_or_insert(due);
+        while end <= now {
+            if self.intervals.len() == INTERVALS_MAX {
+                self.halve();
+            }
+            self.intervals.push(Interval::EMPTY);
+            end = end.saturating_add(self.width);
+        }
+        self.end = Some(end);
+    }
+
+    fn halve(&mut self) {
+        for at in 0..INTERVALS_MAX / 2 {
+            let mut both = self.intervals[2 * at].clone();
+            both.merge(&self.intervals[2 * at + 1]);
+            self.intervals[at] = both;
+        }
+        self.intervals.truncate(INTERVALS_MAX / 2);
+        self.width *= 2;
+    }
+
+    /// The facts, where `commands` were sent at this rate.
+    pub(super) fn facts(&self, rate: Rate, commands: u64, clock: Clock) -> Throughput {
+        let interval_ns = clock.ns(self.width);
+        if self.intervals.len() < 2 {
+            return Throughput::default();
+        }
+        let mut done = 0;
+        let backlog = self.intervals.iter().zip(1_u64..).map(|(interval, at)| {
+            done += interval.count;
+            match rate.per_s() {
+                Some(per_s) => {
+                    let due = u128::from(at * interval_ns) * u128::from(per_s) / 1_000_000_000;
+                    (due.min(u128::from(commands)) as u64).saturating_sub(done)
+                }
+                // Little's law.
+                None => interval.sum_ticks / self.width,
+            }
+        });
+        let quantile = |quantile: f64, commands_min: u64| {
+            let intervals = self.intervals.iter();
+            let told = intervals.map(move |interval| {
+                let ticks = interval.quantile(quantile);
+                ticks.filter(|_| interval.count >= commands_min)
+            });
+            told.map(|ticks| ticks.map(|ticks| clock.ns(ticks)))
+                .collect()
+        };
+        Throughput {
+            interval_ns,
+            backlog: backlog.collect(),
+            finished: self.intervals.iter().map(|i| i.count).collect(),
+            p50_ns: quantile(0.5, 1),
+            p99_ns: quantile(0.99, P99_COMMANDS_MIN),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn run(commands: u64, gap: u64, took: impl Fn(u64) -> u64) -> (Timeline, Clock) {
+        let clock = Clock::with_os();
+        let mut timeline = Timeline::new(clock);
+        for i in 0..commands {
+            let due = 5_000 + i * gap;
+            timeline.note(due, due + took(i));
+        }
+        (timeline, clock)
+    }
+
+    #[test]
+    fn groups_hold_their_middles() {
+        for ticks in [4, 5, 100, 12_345, 1 << 30] {
+            let middle = middle(group(ticks)) as f64;
+            assert!(
+                (middle / ticks as f64 - 1.0).abs() < 0.2,
+                "{ticks}: {middle}"
+            );
+        }
+        assert_eq!(group(0), 8);
+        assert_eq!(group(u64::MAX), GROUPS - 1);
+    }
+
+    #[test]
+    fn every_command_is_in_an_interval_however_long_the_run() {
+        for commands in [200, 10_000, 1_000_000] {
+            let (timeline, clock) = run(commands, 1_000, |_| 700);
+            let per_s = Rate::per_second(1_000_000).unwrap();
+            let found = timeline.facts(per_s, commands, clock);
+            assert_eq!(found.finished.iter().sum::<u64>(), commands);
+            let n = found.finished.len();
+            assert!((2..=INTERVALS_MAX).contains(&n), "{n}");
+            assert!(n as u64 * found.interval_ns >= commands * 1_000);
+            let p50 = found.p50_ns[0].unwrap();
+            assert!((600..800).contains(&p50), "{p50}");
+            assert!(found.backlog.iter().all(|&n| n <= 1), "{:?}", found.backlog);
+        }
+    }
+
+    #[test]
+    fn a_backlog_grows_where_commands_are_due_faster_than_they_finish() {
+        // One every 1,000 ns, done every 2,000.
+        let clock = Clock::with_os();
+        let mut timeline = Timeline::new(clock);
+        for i in 0..1_000 {
+            timeline.note(i * 1_000, (i + 1) * 2_000);
+        }
+        let per_s = Rate::per_second(1_000_000).unwrap();
+        let found = timeline.facts(per_s, 1_000, clock);
+        let half = found.backlog.len() / 2;
+        assert!((480..=520).contains(&found.backlog[half - 1]), "{found:?}");
+        assert_eq!(found.backlog.last(), Some(&0));
+        // As fast as it goes, half of the time is spent on average.
+        let found = timeline.facts(Rate::MAX, 1_000, clock);
+        assert!(found.backlog[half] > 200, "{found:?}");
+    }
+
+    #[test]
+    fn a_pause_is_intervals_without_commands_and_few_commands_have_no_p99() {
+        let clock = Clock::with_os();
+        let mut timeline = Timeline::new(clock);
+        timeline.note(0, 100);
+        timeline.note(1_000_000_000, 1_000_000_300);
+        let found = timeline.facts(Rate::MAX, 2, clock);
+        assert_eq!(found.finished.iter().sum::<u64>(), 2);
+        assert_eq!((found.finished[0], found.finished[1]), (1, 0));
+        assert_eq!(found.p50_ns[1], None);
+        assert!(found.p99_ns.iter().all(Option::is_none));
+        let (one, clock) = run(1, 1, |_| 5);
+        assert!(one.facts(Rate::MAX, 1, clock).finished.is_empty());
+    }
+}
