@@ -52,7 +52,8 @@ impl Options {
         self
     }
 
-    /// How many files of segments that are no longer needed are kept to be used again [2].
+    /// How many files of segments that are no longer needed are kept to be used again; 2 unless
+    /// told otherwise.
     #[must_use]
     pub fn spares_max(mut self, files: usize) -> Options {
         self.spares_max = files;

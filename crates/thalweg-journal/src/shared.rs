@@ -30,7 +30,7 @@ use crate::tail::{Tail, Watermark};
 pub struct GroupCommit {
     /// How long the first that waits may wait for others to join [0: not at all].
     pub delay_max: Duration,
-    /// So many records are enough [256].
+    /// So many records are enough; by default 256.
     pub records_max: u32,
     /// So many bytes are enough [64 KiB].
     pub bytes_max: usize,
