@@ -6,6 +6,7 @@
 //! behind one pointer.
 
 mod balances;
+mod debug;
 mod kept;
 mod positions;
 mod share;
@@ -39,7 +40,7 @@ pub enum UserStatus {
 const NEAR: usize = 3;
 
 /// A user. Suspending removes the record; a later fill or cancel makes it again, suspended.
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 #[repr(align(64))]
 pub struct User {
     /// The user's id.
