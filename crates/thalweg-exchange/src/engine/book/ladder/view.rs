@@ -54,7 +54,7 @@ impl Ladder {
 
     /// Visits all orders of a side, with their slots: of each level in order of time, but of many
     /// levels in turn, so that the memory of their next orders comes together. One queue after the
-    /// other, each order is waited for: of 1,000,000 on 500 levels, 150 ns each.
+    /// other, each order is waited for.
     pub(in crate::engine::book) fn visit_queues(
         &self,
         side: Action,
