@@ -271,5 +271,5 @@ fn misuse_is_told() {
     }
     let list = compare(&["--list"]);
     assert!(list.status.success());
-    assert_eq!(text(&list.stdout).lines().count(), 7);
+    assert_eq!(text(&list.stdout).lines().count(), 9);
 }
