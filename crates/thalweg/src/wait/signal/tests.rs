@@ -159,7 +159,7 @@ fn turns(mode: Mode) -> u64 {
         let mut pace = Pace::new(mode);
         for turn in (me..TURNS).step_by(2) {
             let mine = || (shared.0.load(SeqCst) == turn).then_some(());
-            block(&shared.1[me as usize], &mut pace, None, mine).unwrap();
+            block(&shared.1[me as usize], &mut pace, None, mine).expect("no deadline");
             shared.0.store(turn + 1, SeqCst);
             shared.1[1 - me as usize].notify_one();
         }
