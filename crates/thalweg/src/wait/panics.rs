@@ -39,13 +39,20 @@ impl Panics {
     }
 }
 
-/// Drops what a panic threw. It may panic again while it is dropped: that goes no further, and what
-/// it throws then is never dropped, since there need be no end to it.
-pub(crate) fn discard(payload: Box<dyn Any + Send>) {
-    let outcome = catch_unwind(AssertUnwindSafe(|| drop(payload)));
-    if let Err(next) = outcome {
-        std::mem::forget(next);
+/// What is thrown while something thrown is dropped is dropped too, so many times.
+const THROWN_MAX: u32 = 16;
+
+/// Drops what a panic threw. It may panic again while it is dropped: that goes no further. What it
+/// throws then is dropped as well, but not for ever, since there need be no end to it: after 16
+/// of them the last one leaks.
+pub(crate) fn discard(mut payload: Box<dyn Any + Send>) {
+    for _ in 0..THROWN_MAX {
+        match catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+            Ok(()) => return,
+            Err(next) => payload = next,
+        }
     }
+    std::mem::forget(payload);
 }
 
 /// Wakes. If the waker panics, that goes no further: it has been reported (by the panic hook), and
@@ -90,11 +97,7 @@ mod tests {
     fn a_waker_that_throws_what_panics_when_it_is_dropped_stops_nobody() {
         let drops = Arc::new(AtomicU32::new(0));
         wake(Some(Waker::from(Arc::new(Throws(Arc::clone(&drops))))));
-        assert_eq!(
-            drops.load(SeqCst),
-            1,
-            "and what is thrown then is not dropped"
-        );
+        assert_eq!(drops.load(SeqCst), 3, "what is thrown then is dropped, too");
     }
 
     #[test]
@@ -104,7 +107,7 @@ mod tests {
         for _ in 0..3 {
             panics.catch(|| panic_any(Thrown(2, Arc::clone(&drops))));
         }
-        assert_eq!(drops.load(SeqCst), 2, "the second and the third");
+        assert_eq!(drops.load(SeqCst), 6, "all of the second and the third");
         assert_eq!(panics.catch(|| 7), Some(7));
         let first = catch_unwind(AssertUnwindSafe(|| panics.resume()));
         let first = first.expect_err("the first goes on");
