@@ -3,6 +3,7 @@
 //! Every book had room for all that a case will place before it is counted, so nothing grows.
 
 mod crowded;
+mod scattered;
 
 use std::hint::black_box;
 
@@ -53,6 +54,7 @@ pub(super) fn add(cases: &mut Cases) {
     add("mix-1024-beside-good-till", || mix(Some(good_till())));
     add("mix-batch-64", batch);
     crowded::add(cases);
+    scattered::add(cases);
 }
 
 /// An exchange with one symbol and rich users.
@@ -211,10 +213,9 @@ const fn cancel_all_of(uid: UserId) -> Command {
 fn cancel_all(others: u64) -> Work {
     let mut exchange = Exchange::with_room(SymbolType::CurrencyPair, ROUNDS);
     let users = USERS as u64;
-    let others = (1..)
-        .filter(move |number| number % users != 0)
-        .take(others as usize);
-    others.for_each(|number| exchange.apply(&ask(number)));
+    let numbers = (1..).filter(|number| number % users != 0);
+    let numbers = numbers.take(others as usize);
+    numbers.for_each(|number| exchange.apply(&ask(number)));
     let all = cancel_all_of(uid(0));
     rounds(move |_| {
         (0..10).for_each(|number| exchange.apply(&ask(number * users)));
