@@ -15,7 +15,7 @@ pub(crate) enum Seeded {
     AcknowledgeBeforeSync,
     /// A durable write is taken to sync the writes before it too.
     SyncOnlyTheLastBlock,
-    /// Blocks need not continue those before them.
+    /// Blocks need not continue those before them, and stale ones are not wiped either.
     ForgetPreviousSum,
     /// Blocks of what the file held before count.
     ForgetEpoch,
@@ -25,6 +25,12 @@ pub(crate) enum Seeded {
     TrustTheCache,
     /// A segment is left before its last blocks are durable.
     LeaveUnsynced,
+    /// Whole blocks that overtook one that the crash took stay behind the end.
+    LeaveStaleBlocks,
+    /// A new segment is used before its name is durable.
+    LeaveNameUnsynced,
+    /// Several segments are given up before the first of them is durably gone.
+    GiveUpAtOnce,
 }
 
 impl Faults {

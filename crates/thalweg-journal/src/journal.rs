@@ -185,7 +185,16 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
         if bytes > self.tail.options().record_bytes_max() {
             return Err(self.too_long(bytes));
         }
-        self.tail.write(&mut self.block, Syncing::Later)
+        self.write(Syncing::Later)
+    }
+
+    fn write(&mut self, sync: Syncing) -> Result<(), Error> {
+        let written = self.tail.write(&mut self.block, sync);
+        if self.tail.check().is_err() {
+            // So that the next append comes here as well.
+            self.block.close();
+        }
+        written
     }
 
     /// Writes what was appended, without waiting for the disk: readers see it then, a crash of the
@@ -194,7 +203,7 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
     /// # Errors
     /// As [`Journal::commit`].
     pub fn flush(&mut self) -> Result<(), Error> {
-        self.tail.write(&mut self.block, Syncing::Later)
+        self.write(Syncing::Later)
     }
 
     /// Makes everything durable that was appended.
@@ -203,7 +212,7 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
     /// Writing failed, now or earlier: see [`Error::Stopped`]. Or there is no room for another
     /// segment: then nothing has changed, and it may be tried again.
     pub fn commit(&mut self) -> Result<Durable<Lsn>, Error> {
-        self.tail.write(&mut self.block, Syncing::Now)?;
+        self.write(Syncing::Now)?;
         Ok(self.tail.durable())
     }
 

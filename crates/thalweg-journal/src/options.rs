@@ -4,12 +4,9 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 
 use crate::error::Error;
 use crate::fault::Faults;
-use crate::format::{BLOCK_HEADER_BYTES, PAGE_BYTES};
+use crate::format::{BLOCK_BYTES_LIMIT, BLOCK_HEADER_BYTES, PAGE_BYTES, SEGMENT_BYTES_LIMIT};
 
 const PAGE: u64 = PAGE_BYTES as u64;
-/// The longest block: its length has to fit, and a reader has to have room for it.
-const BLOCK_BYTES_LIMIT: u64 = 64 << 20;
-const SEGMENT_BYTES_LIMIT: u64 = 1 << 40;
 
 /// Sizes, and what is made ready in advance. What is there already keeps its sizes.
 #[derive(Debug, Clone)]

@@ -118,6 +118,12 @@ impl OpenBlock {
         (&self.pages.bytes()[..padded(used)], crc)
     }
 
+    /// Nothing fits any more.
+    pub(crate) fn close(&mut self) {
+        let bytes = self.pages.bytes().len();
+        (self.used, self.claimed) = (bytes, bytes);
+    }
+
     /// Empty again.
     pub(crate) fn clear(&mut self) {
         let used = self.claimed.max(self.used);

@@ -5,7 +5,9 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use crate::error::Error;
+use crate::fault::{Faults, Seeded};
 use crate::format::{NEW_NAME, SegmentHeader, is_spare, segment_name};
+use crate::options::Options;
 use crate::scan::read_header;
 use crate::storage::{Storage, StorageFile, Syncing, write_fully};
 
@@ -14,7 +16,11 @@ const PIECE_BYTES: u64 = 1 << 20;
 
 /// Makes the segment that `header` describes, and gives it open to write. A file that was used
 /// before is taken if there is one of the same length.
-pub(crate) fn prepare<S: Storage>(storage: &S, header: &SegmentHeader) -> Result<S::File, Error> {
+pub(crate) fn prepare<S: Storage>(
+    storage: &S,
+    header: &SegmentHeader,
+    faults: Faults,
+) -> Result<S::File, Error> {
     let place = storage.place();
     let name = segment_name(header.number);
     let failed = |what| {
@@ -25,9 +31,11 @@ pub(crate) fn prepare<S: Storage>(storage: &S, header: &SegmentHeader) -> Result
         Some(file) => file,
         None => new(storage, header)?,
     };
-    storage
-        .sync_names()
-        .map_err(failed("be made durable in its directory"))?;
+    if !faults.has(Seeded::LeaveNameUnsynced) {
+        storage
+            .sync_names()
+            .map_err(failed("be made durable in its directory"))?;
+    }
     Ok(file)
 }
 
@@ -47,6 +55,9 @@ fn spare<S: Storage>(storage: &S, header: &SegmentHeader) -> Result<Option<S::Fi
             removed.map_err(|error| Error::io(&full, "be removed", error))?;
             continue;
         }
+        // The file may still have its old name on disk, and must not get another header under it.
+        let synced = storage.sync_names();
+        synced.map_err(|error| Error::io(&place, "be synced", error))?;
         write_fully(&file, 0, &header.encode(), Syncing::Now)
             .map_err(|error| Error::io(&full, "be written", error))?;
         let renamed = storage.rename(spare, &name);
@@ -97,7 +108,7 @@ type Prepared<S> = Result<<S as Storage>::File, Error>;
 /// Who makes the next segment ready: the caller when it asks, or a thread ahead of it.
 #[derive(Debug)]
 pub(crate) enum Preparer<S: Storage> {
-    Here(S),
+    Here(S, Faults),
     Thread {
         storage: S,
         orders: Option<Sender<SegmentHeader>>,
@@ -109,18 +120,18 @@ pub(crate) enum Preparer<S: Storage> {
 }
 
 impl<S: Storage> Preparer<S> {
-    pub(crate) fn new(storage: &S, in_background: bool) -> Preparer<S> {
-        let here = Preparer::Here(storage.clone());
-        if !in_background {
+    pub(crate) fn new(storage: &S, options: &Options) -> Preparer<S> {
+        let here = Preparer::Here(storage.clone(), options.faults);
+        if !options.in_background {
             return here;
         }
         let (orders, inbox) = channel::<SegmentHeader>();
         let (outbox, done) = channel();
-        let place = storage.clone();
+        let (place, faults) = (storage.clone(), options.faults);
         let thread = thread::Builder::new().name("thalweg-journal".to_owned());
         let thread = thread.spawn(move || {
             for header in inbox {
-                if outbox.send(prepare(&place, &header)).is_err() {
+                if outbox.send(prepare(&place, &header, faults)).is_err() {
                     return;
                 }
             }
@@ -154,8 +165,8 @@ impl<S: Storage> Preparer<S> {
 
     /// The segment, now.
     pub(crate) fn take(&mut self, header: &SegmentHeader) -> Result<S::File, Error> {
-        let storage = match self {
-            Preparer::Here(storage) => storage,
+        let (storage, faults) = match self {
+            Preparer::Here(storage, faults) => (&*storage, *faults),
             Preparer::Thread {
                 storage,
                 done,
@@ -167,11 +178,11 @@ impl<S: Storage> Preparer<S> {
                 {
                     return Ok(file);
                 }
-                storage
+                (&*storage, Faults::default())
             }
         };
         // Not ordered, or it failed: what made it fail may be over, and is told otherwise.
-        prepare(storage, header)
+        prepare(storage, header, faults)
     }
 }
 

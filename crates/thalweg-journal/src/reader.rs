@@ -11,7 +11,7 @@ use crate::journal::Record;
 use crate::lsn::Lsn;
 use crate::pages::Pages;
 use crate::recovery::{Directory, Torn, run_to_end, survey};
-use crate::scan::{Found, Segment, is_absent, open_segment};
+use crate::scan::{Behind, Found, Segment, is_absent, open_segment};
 use crate::storage::Storage;
 use crate::tail::Watermark;
 use records::past;
@@ -208,7 +208,7 @@ impl<S: Storage> Reader<S> {
             Some(next) => self
                 .segment
                 .check_successor(&next.header)
-                .map(|()| Vec::new()),
+                .map(|()| Behind::default()),
             None if self.watermark.is_some() => Err(self.segment.corrupt("it is not there")),
             None => self.segment.judge_end(found),
         };
@@ -219,8 +219,7 @@ impl<S: Storage> Reader<S> {
             }
             self.check_kept()?;
         }
-        let unfinished = verdict?;
-        let is_torn = self.segment.is_torn_here(&unfinished);
+        let is_torn = verdict?.is_torn;
         self.bytes += self.segment.room();
         let Some(next) = next else {
             self.check_kept()?;
@@ -263,8 +262,18 @@ fn steady_survey<S: Storage>(storage: &S, faults: Faults) -> Result<Directory<S:
                 let place = storage.place();
                 return Err(Error::NoJournal { place });
             }
-            Err(error) if is_absent(&error) && tries < SURVEYS_MAX => {}
+            Err(error) if may_pass(&error) && tries < SURVEYS_MAX => {}
             Err(error) => return Err(error),
         }
     }
+}
+
+/// Whether a writer may be the cause: what it renames meanwhile may be missed in a list of names,
+/// and a header that it writes may be seen half.
+fn may_pass(error: &Error) -> bool {
+    is_absent(error)
+        || matches!(
+            error,
+            Error::MissingSegment { .. } | Error::BadSegment { .. }
+        )
 }

@@ -5,10 +5,10 @@ use std::io;
 
 use crate::error::Error;
 use crate::fault::Faults;
-use crate::format::{PAGE_BYTES, is_spare, padded, segment_name, segment_number};
+use crate::format::{NUMBER_LIMIT, PAGE_BYTES, is_spare, padded, segment_name, segment_number};
 use crate::lsn::Lsn;
 use crate::pages::Pages;
-use crate::scan::{Found, Segment, open_segment, read_header};
+use crate::scan::{Behind, Found, Segment, open_segment, read_header};
 use crate::storage::{Storage, StorageFile, Syncing, read_fully, write_fully};
 
 /// A write that a crash took, and that nobody was told to be durable.
@@ -140,7 +140,7 @@ pub(crate) fn survey<S: Storage>(
 }
 
 /// The last epoch of the files that wait to be used again; 0 if there is none.
-fn spare_epoch_max<S: Storage>(storage: &S, names: &[String]) -> u64 {
+pub(crate) fn spare_epoch_max<S: Storage>(storage: &S, names: &[String]) -> u64 {
     let spares = names.iter().filter(|name| is_spare(name));
     let epochs = spares.map(|name| {
         // What cannot be read of a spare file does not matter: it is made anew or removed.
@@ -164,11 +164,24 @@ struct Doubtful {
 pub(crate) struct End {
     pub(crate) torn: Option<Torn>,
     doubtful: Vec<Doubtful>,
-    /// Where blocks were begun behind it.
-    unfinished: Vec<u64>,
+    /// Where blocks begin behind it that are no part of the log.
+    begun: Vec<u64>,
 }
 
 impl<F: StorageFile> Directory<F> {
+    /// Whether there are numbers left for further records and segments.
+    pub(crate) fn check_room(&self) -> Result<(), Error> {
+        let header = &self.last.header;
+        let used = header.first.map_or(0, Lsn::number);
+        if used.max(header.number).max(self.epoch_max) < NUMBER_LIMIT / 2 {
+            return Ok(());
+        }
+        Err(Error::BadSegment {
+            file: self.last.name.clone(),
+            why: "its numbers leave no room for further records",
+        })
+    }
+
     /// Reads the last segment to its end.
     ///
     /// # Errors
@@ -202,8 +215,8 @@ pub(crate) fn run_to_end<F: StorageFile>(segment: &mut Segment<F>) -> Result<End
             segment.pass(&block);
             continue;
         }
-        let unfinished = segment.judge_end(found)?;
-        let torn = segment.is_torn_here(&unfinished).then(|| Torn {
+        let Behind { is_torn, begun } = segment.judge_end(found)?;
+        let torn = is_torn.then(|| Torn {
             file: segment.name.clone(),
             offset_bytes: segment.offset,
             lsn: segment.next,
@@ -211,7 +224,7 @@ pub(crate) fn run_to_end<F: StorageFile>(segment: &mut Segment<F>) -> Result<End
         return Ok(End {
             torn,
             doubtful,
-            unfinished,
+            begun,
         });
     }
 }
@@ -231,8 +244,9 @@ pub(crate) fn settle<F: StorageFile>(segment: &Segment<F>, end: &End) -> io::Res
     }
     let header = segment.header.encode();
     write_fully(&segment.file, 0, &header, Syncing::Later)?;
-    for offset in &end.unfinished {
-        // Wiped, so that it is told once.
+    for offset in &end.begun {
+        // Wiped: an unfinished one is told once, and a whole one would be part of the log again
+        // behind a block with the same bytes as the one that the crash took.
         write_fully(&segment.file, *offset, &[0; PAGE_BYTES], Syncing::Later)?;
     }
     segment.file.sync()

@@ -50,6 +50,15 @@ pub(crate) enum Found {
     Strange,
 }
 
+/// What is behind the end of a log.
+#[derive(Debug, Default)]
+pub(crate) struct Behind {
+    /// A block was begun at the very end, and is not whole.
+    pub(crate) is_torn: bool,
+    /// Where blocks of this segment begin that are no part of the log, whole or not.
+    pub(crate) begun: Vec<u64>,
+}
+
 /// Reads a segment's header.
 pub(crate) fn open_segment<S: Storage>(
     storage: &S,
@@ -176,15 +185,14 @@ impl<F: StorageFile> Segment<F> {
         block.first == self.next && (follows || self.faults.has(Seeded::ForgetPreviousSum))
     }
 
-    /// Looks at all that is behind the end. Where blocks of this segment were begun and are not
-    /// whole, offsets are given.
+    /// Looks at all that is behind the end.
     ///
     /// # Errors
     /// A whole block proves that the next record was durable.
-    fn look_behind(&self) -> Result<Vec<u64>, Error> {
+    fn look_behind(&self) -> Result<Behind, Error> {
         let mut window = vec![0; SEARCH_BYTES];
         let mut pages = Pages::new(PAGE_BYTES);
-        let mut unfinished = Vec::new();
+        let mut behind = Behind::default();
         let mut offset = self.offset;
         while offset < self.header.segment_bytes {
             let bytes = self.read(offset, &mut window)?;
@@ -202,31 +210,31 @@ impl<F: StorageFile> Segment<F> {
                     Ok(block) if block.durable >= self.next => {
                         return Err(self.corrupt("later blocks are whole and say so"));
                     }
+                    Ok(_) if self.leaves_stale_blocks() => continue,
                     Ok(_) => {}
-                    Err(_) => unfinished.push(offset),
+                    Err(_) => behind.is_torn |= offset == self.offset,
                 }
+                behind.begun.push(offset);
             }
             offset += bytes as u64;
         }
-        Ok(unfinished)
+        Ok(behind)
     }
 
-    /// Judges the end of the last segment, where `found` is what is there instead of a block: the
-    /// offsets of unfinished blocks, the first of them here if a write was torn here. Nothing was
-    /// lost that was durable.
+    fn leaves_stale_blocks(&self) -> bool {
+        self.faults.has(Seeded::LeaveStaleBlocks) || self.faults.has(Seeded::ForgetPreviousSum)
+    }
+
+    /// Judges the end of the last segment, where `found` is what is there instead of a block.
+    /// Nothing was lost that was durable.
     ///
     /// # Errors
     /// Something was.
-    pub(crate) fn judge_end(&self, found: Found) -> Result<Vec<u64>, Error> {
+    pub(crate) fn judge_end(&self, found: Found) -> Result<Behind, Error> {
         if found == Found::Strange {
             return Err(self.corrupt("its checksum is right and its records cannot be"));
         }
         self.look_behind()
-    }
-
-    /// Whether a block was begun where the next one should be.
-    pub(crate) fn is_torn_here(&self, unfinished: &[u64]) -> bool {
-        unfinished.first() == Some(&self.offset)
     }
 
     /// What is said of damage where the next block should be.

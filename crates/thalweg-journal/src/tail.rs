@@ -13,8 +13,8 @@ use crate::lsn::{Durable, Lsn};
 use crate::options::Options;
 use crate::pages::OpenBlock;
 use crate::prepare::{Preparer, prepare};
-use crate::recovery::{Directory, End, Known, Recovery, settle, survey};
-use crate::scan::{Segment, open_segment};
+use crate::recovery::{Directory, End, Known, Recovery, settle, spare_epoch_max, survey};
+use crate::scan::{Segment, is_absent, open_segment};
 use crate::storage::{Storage, StorageFile, Syncing, write_fully};
 
 /// The last durable record, for those who follow a journal in the same process.
@@ -75,6 +75,7 @@ impl<S: Storage> Tail<S> {
             Some(found) => found,
             None => create(&storage, &options, record_bytes)?,
         };
+        found.check_room()?;
         let stored = found.last.header.record_bytes;
         if stored != record_bytes {
             let asked = record_bytes;
@@ -86,7 +87,7 @@ impl<S: Storage> Tail<S> {
         }
         let (recovery, end) = found.recover()?;
         let mut tail = Tail {
-            preparer: Preparer::new(&storage, options.in_background),
+            preparer: Preparer::new(&storage, &options),
             storage,
             options,
             used: found.used,
@@ -326,15 +327,26 @@ impl<S: Storage> Tail<S> {
         let spares = spares.iter().filter(|name| is_spare(name)).count();
         let done = match spares < self.options.spares_max {
             true => {
-                let segment = open_segment(&self.storage, number, false, self.options.faults)?;
-                let spare = spare_name(segment.header.epoch);
-                self.storage.rename(&name, &spare)
+                open_segment(&self.storage, number, false, self.options.faults).and_then(|old| {
+                    let renamed = self.storage.rename(&name, &spare_name(old.header.epoch));
+                    renamed.map_err(|error| Error::io(&full, "be given up", error))
+                })
             }
-            false => self.storage.remove(&name),
+            false => {
+                let removed = self.storage.remove(&name);
+                removed.map_err(|error| Error::io(&full, "be given up", error))
+            }
         };
-        done.map_err(|error| Error::io(full, "be given up", error))?;
+        match done {
+            // It went the last time, and the names could not be synced.
+            Err(error) if is_absent(&error) => {}
+            done => done?,
+        }
         // One after the other, so that a crash leaves no gap.
-        self.sync_names()
+        match self.options.faults.has(Seeded::GiveUpAtOnce) {
+            true => Ok(()),
+            false => self.sync_names(),
+        }
     }
 }
 
@@ -344,22 +356,25 @@ fn create<S: Storage>(
     options: &Options,
     record_bytes: u32,
 ) -> Result<Directory<S::File>, Error> {
+    let names = storage.list();
+    let names = names.map_err(|error| Error::io(storage.place(), "be read", error))?;
+    let epoch = spare_epoch_max(storage, &names) + 1;
     let header = SegmentHeader {
         journal: options.number(),
         number: 1,
-        epoch: 1,
+        epoch,
         first: Some(Lsn::FIRST),
         segment_bytes: options.segment_bytes,
         record_bytes,
         previous_crc: 0,
     };
-    let file = prepare(storage, &header)?;
+    let file = prepare(storage, &header, options.faults)?;
     let name = format!("{}/{}", storage.place(), segment_name(1));
     let first = Lsn::FIRST;
     Ok(Directory {
         used: VecDeque::from([Known { number: 1, first }]),
         prepared: Vec::new(),
-        epoch_max: 1,
+        epoch_max: epoch,
         last: Segment::new(file, name, header, options.faults),
     })
 }

@@ -184,3 +184,29 @@ fn a_cut_is_between_blocks() {
     assert_eq!(whole(&disk), 0);
     assert_eq!(open(&disk).expect("it is empty").next(), Lsn::FIRST);
 }
+
+/// A crash takes one block and keeps the one behind it; a client sends the record of the first
+/// again. What was said to be lost stays lost.
+#[test]
+fn a_lost_block_does_not_come_back_behind_the_same_bytes() {
+    let disk = with_blocks(1);
+    let append = |numbers: std::ops::Range<u64>, journal: &mut SimJournal| {
+        for number in numbers {
+            let lsn = journal.append(&[number, !number]);
+            lsn.expect("the disk is well");
+        }
+        journal.flush().expect("the disk is well");
+    };
+    let mut journal = open(&disk).expect("it is whole");
+    append(2..4, &mut journal);
+    append(4..6, &mut journal);
+    drop(journal);
+    let mut bytes = disk.contents(&segment(1)).expect("it is there");
+    bytes[2 * PAGE..3 * PAGE].fill(0);
+    disk.put(&segment(1), bytes);
+    let mut journal = open(&disk).expect("records 3 to 6 were not durable");
+    assert_eq!(journal.recovery().last, Lsn::new(2));
+    append(2..4, &mut journal);
+    drop(journal);
+    assert_eq!(whole(&disk), 4);
+}

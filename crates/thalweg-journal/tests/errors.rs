@@ -107,6 +107,57 @@ fn a_full_disk_is_told_and_changes_nothing() {
 }
 
 #[test]
+fn nothing_can_be_appended_to_a_journal_that_has_stopped() {
+    let disk = with_records(1);
+    let mut journal = open(&disk).expect("it is whole");
+    disk.fail(Operation::WriteNow, 0, Fault::Io);
+    text(add(&mut journal, 2));
+    let told = text(journal.append(&[3; 4]));
+    assert!(told.starts_with("the journal has stopped"), "{told}");
+}
+
+/// Numbers near the end of all numbers, with a checksum that is right.
+#[test]
+fn numbers_that_run_over_are_told() {
+    let told = |change: fn(&mut SegmentHeader)| {
+        let mut header = SegmentHeader {
+            journal: 1,
+            number: 1,
+            epoch: 1,
+            first: Some(Lsn::FIRST),
+            segment_bytes: SEGMENT_BYTES,
+            record_bytes: 32,
+            previous_crc: 0,
+        };
+        change(&mut header);
+        let mut bytes = header.encode().to_vec();
+        bytes.resize(SEGMENT_BYTES as usize, 0);
+        let disk = SimDisk::new();
+        disk.put(&segment(header.number), bytes);
+        let read = Reader::open_in(disk.clone(), Lsn::ZERO)
+            .and_then(|mut reader| reader.next_block().map(|_| ()));
+        let told = text(open(&disk));
+        let what = told.split_once(": ").expect("a file and what is wrong").1;
+        (what.to_owned(), read.is_ok())
+    };
+    let beyond = ("its header has numbers beyond the limits".to_owned(), false);
+    assert_eq!(told(|header| header.number = u64::MAX), beyond);
+    assert_eq!(told(|header| header.epoch = u64::MAX), beyond);
+    assert_eq!(
+        told(|header| header.first = Some(Lsn::new(u64::MAX - 1))),
+        beyond
+    );
+    // Still read, and not written any more.
+    let full = (
+        "its numbers leave no room for further records".to_owned(),
+        true,
+    );
+    assert_eq!(told(|header| header.number = 1 << 61), full);
+    assert_eq!(told(|header| header.epoch = 1 << 61), full);
+    assert_eq!(told(|header| header.first = Some(Lsn::new(1 << 61))), full);
+}
+
+#[test]
 fn short_writes_are_continued() {
     let disk = with_records(1);
     let mut journal = open(&disk).expect("it is whole");

@@ -3,7 +3,7 @@
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{BLOCK_HEADER_BYTES, LENGTH_BYTES};
+use super::{BLOCK_BYTES_LIMIT, BLOCK_HEADER_BYTES, LENGTH_BYTES};
 use crate::lsn::Lsn;
 
 const MAGIC: [u8; 4] = *b"tlwB";
@@ -96,7 +96,8 @@ impl Layout {
             return Err(Flaw::Unwritten);
         }
         let length = raw.length_bytes.get();
-        if u64::from(length) > room || (length as usize) <= BLOCK_HEADER_BYTES {
+        let length_max = room.min(BLOCK_BYTES_LIMIT);
+        if u64::from(length) > length_max || (length as usize) <= BLOCK_HEADER_BYTES {
             return Err(Flaw::Torn);
         }
         let length = length as usize;
@@ -260,6 +261,17 @@ mod tests {
         assert_eq!(other(|key| key.epoch += 1), Flaw::Unwritten);
         assert_eq!(other(|key| key.record_bytes = 12), Flaw::Strange);
         assert_eq!(other(|key| key.record_bytes = 0), Flaw::Strange);
+    }
+
+    /// Bytes that say that they are 4 GiB long are not given so much memory.
+    #[test]
+    fn a_length_beyond_the_limit_is_none() {
+        let mut page = block();
+        let longest = (BLOCK_BYTES_LIMIT as u32, BLOCK_BYTES_LIMIT as u32 + 1);
+        page[36..40].copy_from_slice(&longest.0.to_le_bytes());
+        assert!(Layout::of(&page, &KEY, u64::MAX, false).is_ok());
+        page[36..40].copy_from_slice(&longest.1.to_le_bytes());
+        assert_eq!(Layout::of(&page, &KEY, u64::MAX, false), Err(Flaw::Torn));
     }
 
     #[test]

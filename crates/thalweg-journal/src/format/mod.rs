@@ -18,6 +18,13 @@ pub const VERSION: u32 = 1;
 /// In front of each record whose length is not fixed.
 pub const LENGTH_BYTES: usize = 4;
 
+/// The longest block: its length has to fit, and a reader has to have room for it.
+pub(crate) const BLOCK_BYTES_LIMIT: u64 = 64 << 20;
+pub(crate) const SEGMENT_BYTES_LIMIT: u64 = 1 << 40;
+/// Records, segments and epochs are numbered below this. A journal that has used up half of it is
+/// not written any more, so that numbers never run over.
+pub(crate) const NUMBER_LIMIT: u64 = 1 << 62;
+
 /// The bytes of a block with padding, for one with `length` bytes.
 pub(crate) const fn padded(length: usize) -> usize {
     length.next_multiple_of(PAGE_BYTES)
@@ -30,7 +37,11 @@ pub(crate) fn segment_name(number: u64) -> String {
 
 /// The number in a segment's file name; none for other files.
 pub(crate) fn segment_number(name: &str) -> Option<u64> {
-    let digits = name.strip_suffix(".segment")?;
+    number_before(name, ".segment")
+}
+
+fn number_before(name: &str, ending: &str) -> Option<u64> {
+    let digits = name.strip_suffix(ending)?;
     let is_ours = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
     is_ours.then(|| digits.parse().ok()).flatten()
 }
@@ -41,7 +52,7 @@ pub(crate) fn spare_name(epoch: u64) -> String {
 }
 
 pub(crate) fn is_spare(name: &str) -> bool {
-    name.ends_with(".spare")
+    number_before(name, ".spare").is_some()
 }
 
 /// A segment that is being made.
@@ -65,5 +76,6 @@ mod tests {
         }
         assert_eq!(segment_number("99999999999999999999.segment"), None);
         assert!(is_spare(&spare_name(3)));
+        assert!(!is_spare("wheel.spare"), "somebody else's file");
     }
 }

@@ -5,7 +5,7 @@
 use zerocopy::little_endian::{U32, U64};
 use zerocopy::{FromBytes, Immutable, IntoBytes, KnownLayout, Unaligned};
 
-use super::{PAGE_BYTES, VERSION};
+use super::{NUMBER_LIMIT, PAGE_BYTES, SEGMENT_BYTES_LIMIT, VERSION};
 use crate::lsn::Lsn;
 
 const MAGIC: [u8; 8] = *b"thalwegJ";
@@ -97,11 +97,19 @@ impl SegmentHeader {
             return Err(BadHeader::Damaged("its header is damaged"));
         }
         let first = raw.first.get();
+        let first = (first != PREPARED).then_some(Lsn::new(first));
+        let used = first.map_or(0, Lsn::number);
+        let greatest = raw.number.get().max(raw.epoch.get()).max(used);
+        if greatest >= NUMBER_LIMIT || raw.segment_bytes.get() > SEGMENT_BYTES_LIMIT {
+            return Err(BadHeader::Damaged(
+                "its header has numbers beyond the limits",
+            ));
+        }
         Ok(SegmentHeader {
             journal: raw.journal.get(),
             number: raw.number.get(),
             epoch: raw.epoch.get(),
-            first: (first != PREPARED).then_some(Lsn::new(first)),
+            first,
             segment_bytes: raw.segment_bytes.get(),
             record_bytes: raw.record_bytes.get(),
             previous_crc: raw.previous_crc.get(),
@@ -142,6 +150,25 @@ mod tests {
             assert!(SegmentHeader::decode(&page).is_err(), "bit {bit}");
         }
         assert!(SegmentHeader::decode(&page[..63]).is_err());
+    }
+
+    #[test]
+    fn numbers_beyond_the_limits_are_told() {
+        let changes: [fn(&mut SegmentHeader); 4] = [
+            |header| header.number = NUMBER_LIMIT,
+            |header| header.epoch = u64::MAX,
+            |header| header.first = Some(Lsn::new(u64::MAX - 1)),
+            |header| header.segment_bytes = SEGMENT_BYTES_LIMIT + 4096,
+        ];
+        for change in changes {
+            let mut header = header();
+            change(&mut header);
+            let why = "its header has numbers beyond the limits";
+            assert_eq!(
+                SegmentHeader::decode(&header.encode()),
+                Err(BadHeader::Damaged(why))
+            );
+        }
     }
 
     #[test]

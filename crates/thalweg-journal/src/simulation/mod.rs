@@ -93,3 +93,18 @@ fn trust_in_the_page_cache_after_a_failed_sync_is_found() {
 fn a_segment_left_unsynced_is_found() {
     finds(Seeded::LeaveUnsynced);
 }
+
+#[test]
+fn stale_blocks_behind_the_end_are_found() {
+    finds(Seeded::LeaveStaleBlocks);
+}
+
+#[test]
+fn a_segment_whose_name_is_not_durable_is_found() {
+    finds(Seeded::LeaveNameUnsynced);
+}
+
+#[test]
+fn segments_given_up_at_once_are_found() {
+    finds(Seeded::GiveUpAtOnce);
+}

@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// A record: its length, and what its bytes are made of. No two are the same.
+/// A record: its length, and what its bytes are made of. In most runs no two are the same.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) salt: u64,

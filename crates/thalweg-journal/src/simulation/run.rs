@@ -43,6 +43,8 @@ impl Told {
 struct Run {
     /// Each block holds one short record, so that a block fits where another one was.
     is_even: bool,
+    /// All records are the same, as those of a client that tries again.
+    is_same: bool,
     random: Random,
     disk: SimDisk,
     faults: Faults,
@@ -62,6 +64,8 @@ enum End {
 pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Told, String> {
     let mut run = Run {
         is_even: seed.is_multiple_of(3),
+        // Where the chain of sums is all that keeps stale blocks out, it needs blocks that differ.
+        is_same: seed.is_multiple_of(6) && seeded != Some(Seeded::ForgetPreviousSum),
         random: Random::new(seed),
         disk: SimDisk::new(),
         faults: Faults { seeded },
@@ -196,7 +200,10 @@ impl Run {
                 _ => self.random.below(100),
             };
             let entry = Entry {
-                salt: self.random.next(),
+                salt: match self.is_same {
+                    true => 0,
+                    false => self.random.next(),
+                },
                 bytes: bytes as usize,
             };
             journal.append_bytes_with(entry.bytes, |slot| entry.fill(slot))?;

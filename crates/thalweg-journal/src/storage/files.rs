@@ -2,7 +2,7 @@
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io;
-use std::os::unix::fs::FileExt;
+use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
 #[cfg(target_os = "linux")]
 use std::sync::Arc;
@@ -10,6 +10,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::{Storage, StorageFile, Syncing};
+use crate::format::segment_number;
 
 /// The name of the file that is locked. It stays when the journal is closed, and means nothing
 /// then: the system takes the lock back from a process that ends, however it ends.
@@ -37,6 +38,31 @@ impl Files {
         }
     }
 
+    /// Makes the directory and what is missing above it. Until there is a journal in it, the names
+    /// of all of them are synced: a program that was killed may have made some of them before.
+    fn make_with(&self, mut sync: impl FnMut(&Path) -> io::Result<()>) -> io::Result<()> {
+        if self
+            .list()
+            .is_ok_and(|names| names.iter().any(|name| segment_number(name).is_some()))
+        {
+            return Ok(());
+        }
+        fs::create_dir_all(&self.directory)?;
+        let place = fs::canonicalize(&self.directory)?;
+        let device = fs::metadata(&place)?.dev();
+        for above in place.ancestors().skip(1) {
+            if fs::metadata(above)?.dev() != device {
+                break;
+            }
+            match sync(above) {
+                // Somebody else made what is in a directory that this user may not read.
+                Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
+                synced => synced?,
+            }
+        }
+        Ok(())
+    }
+
     fn file(&self, file: File) -> JournalFile {
         JournalFile {
             file,
@@ -55,14 +81,7 @@ impl Storage for Files {
     }
 
     fn make(&self) -> io::Result<()> {
-        if self.directory.is_dir() {
-            return Ok(());
-        }
-        fs::create_dir_all(&self.directory)?;
-        match self.directory.parent() {
-            Some(parent) if parent != Path::new("") => File::open(parent)?.sync_all(),
-            _ => File::open(".")?.sync_all(),
-        }
+        self.make_with(|above| File::open(above)?.sync_all())
     }
 
     fn list(&self) -> io::Result<Vec<String>> {
@@ -187,5 +206,42 @@ impl StorageFile for JournalFile {
     #[cfg(not(target_os = "linux"))]
     fn allocate(&self, _bytes: u64) -> io::Result<()> {
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of a directory whose name is not durable, a crash takes the journal with all that it
+    /// acknowledged.
+    #[test]
+    fn the_names_of_all_directories_above_are_durable() {
+        let base = std::env::temp_dir().join(format!("thalweg-made-{}", std::process::id()));
+        let files = Files::new(base.join("a/b/c"));
+        let synced = || {
+            let mut synced = Vec::new();
+            let made = files.make_with(|above| {
+                synced.push(above.to_owned());
+                Ok(())
+            });
+            made.expect("it can be made");
+            synced
+        };
+        for _ in 0..2 {
+            // The second time as by a program whose predecessor was killed.
+            let synced = synced();
+            let base = fs::canonicalize(&base).expect("it was made");
+            let expected = [&*base.join("a/b"), &base.join("a"), &base];
+            assert_eq!(synced[..3], expected);
+            assert!(synced.len() > 3, "the place where it was made");
+        }
+        let name = crate::format::segment_name(1);
+        fs::write(files.directory.join(name), "").expect("the test's own folder");
+        assert!(
+            synced().is_empty(),
+            "once there is a journal, they are durable"
+        );
+        fs::remove_dir_all(base).expect("it was made here");
     }
 }

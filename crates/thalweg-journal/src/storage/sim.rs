@@ -3,28 +3,26 @@
 //! What is written is seen at once by those who read, as the page cache shows it, and is on disk
 //! after a sync only. When the power goes, each sector of 512 bytes that was written since has, on
 //! its own, any of the contents that it had since the last sync: so writes are lost, torn between
-//! sectors, and reordered. Changes of names are kept in order up to some point. A failed sync
-//! leaves some of its sectors on disk and forgets the others, and the next sync says that all is
-//! well.
+//! sectors, and reordered. So are changes of names, among each other and with the files' contents.
+//! A failed sync leaves some of its sectors on disk and forgets the others, and the next sync says
+//! that all is well.
 
 mod fault;
 mod media;
+mod names;
 
-use std::collections::BTreeMap;
 use std::io;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use super::{Storage, StorageFile, Syncing};
 pub use fault::{Fault, Operation};
 use media::{Chance, Media};
+use names::Names;
 
 #[derive(Debug, Default)]
 struct State {
     files: Vec<Media>,
-    names: BTreeMap<String, usize>,
-    durable_names: BTreeMap<String, usize>,
-    /// The names after each change since they were synced last.
-    name_versions: Vec<BTreeMap<String, usize>>,
+    names: Names,
     operations: u64,
     power_fails_at: Option<u64>,
     has_power: bool,
@@ -88,11 +86,6 @@ impl State {
             false => Err(no_power()),
         }
     }
-
-    fn change_names(&mut self, change: impl FnOnce(&mut BTreeMap<String, usize>)) {
-        change(&mut self.names);
-        self.name_versions.push(self.names.clone());
-    }
 }
 
 impl SimDisk {
@@ -136,12 +129,7 @@ impl SimDisk {
         for file in &mut state.files {
             file.lose_power(&mut state.chance);
         }
-        let kept = state.chance.below(state.name_versions.len() as u64 + 1) as usize;
-        if let Some(names) = kept.checked_sub(1).map(|at| &state.name_versions[at]) {
-            state.durable_names.clone_from(names);
-        }
-        state.names.clone_from(&state.durable_names);
-        state.name_versions.clear();
+        state.names.lose_power(&mut state.chance);
         state.faults.clear();
         state.power_fails_at = None;
         state.has_power = true;
@@ -153,20 +141,16 @@ impl SimDisk {
     #[must_use]
     pub fn contents(&self, name: &str) -> Option<Vec<u8>> {
         let state = self.state();
-        let file = *state.names.get(name)?;
+        let file = state.names.get(name)?;
         Some(state.files[file].view().to_vec())
     }
 
-    /// Puts a file there, durable, whatever was there before.
+    /// Puts a file there, durable as all names are then, whatever was there before.
     pub fn put(&self, name: &str, contents: Vec<u8>) {
         let mut state = self.state();
         let file = state.files.len();
         state.files.push(Media::holding(contents));
-        state.names.insert(name.to_owned(), file);
-        state.durable_names.insert(name.to_owned(), file);
-        for names in &mut state.name_versions {
-            names.insert(name.to_owned(), file);
-        }
+        state.names.put(name, file);
     }
 
     fn life(&self) -> u64 {
@@ -206,21 +190,19 @@ impl Storage for SimDisk {
         let mut state = self.state();
         let life = state.life;
         state.plain(Operation::Read, life)?;
-        Ok(state.names.keys().cloned().collect())
+        Ok(state.names.all().cloned().collect())
     }
 
     fn create(&self, name: &str) -> io::Result<SimFile> {
         let mut state = self.state();
         let life = state.life;
         state.plain(Operation::Open, life)?;
-        if state.names.contains_key(name) {
+        if state.names.get(name).is_some() {
             return Err(io::ErrorKind::AlreadyExists.into());
         }
         let file = state.files.len();
         state.files.push(Media::default());
-        state.change_names(|names| {
-            names.insert(name.to_owned(), file);
-        });
+        state.names.make(name, file);
         let disk = self.clone();
         state.answer(SimFile { disk, file, life })
     }
@@ -233,7 +215,7 @@ impl Storage for SimDisk {
             false => Operation::Read,
         };
         state.plain(operation, life)?;
-        let file = *state.names.get(name).ok_or(io::ErrorKind::NotFound)?;
+        let file = state.names.get(name).ok_or(io::ErrorKind::NotFound)?;
         let disk = self.clone();
         state.answer(SimFile { disk, file, life })
     }
@@ -242,11 +224,8 @@ impl Storage for SimDisk {
         let mut state = self.state();
         let life = state.life;
         state.plain(Operation::Rename, life)?;
-        let file = *state.names.get(from).ok_or(io::ErrorKind::NotFound)?;
-        state.change_names(|names| {
-            names.remove(from);
-            names.insert(to.to_owned(), file);
-        });
+        let file = state.names.get(from).ok_or(io::ErrorKind::NotFound)?;
+        state.names.rename(from, to, file);
         state.answer(())
     }
 
@@ -254,12 +233,8 @@ impl Storage for SimDisk {
         let mut state = self.state();
         let life = state.life;
         state.plain(Operation::Remove, life)?;
-        if !state.names.contains_key(name) {
-            return Err(io::ErrorKind::NotFound.into());
-        }
-        state.change_names(|names| {
-            names.remove(name);
-        });
+        let file = state.names.get(name).ok_or(io::ErrorKind::NotFound)?;
+        state.names.remove(name, file);
         state.answer(())
     }
 
@@ -268,9 +243,7 @@ impl Storage for SimDisk {
         let life = state.life;
         state.plain(Operation::SyncNames, life)?;
         state.answer(())?;
-        let state = &mut *state;
-        state.durable_names.clone_from(&state.names);
-        state.name_versions.clear();
+        state.names.make_durable();
         Ok(())
     }
 

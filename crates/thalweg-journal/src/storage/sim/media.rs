@@ -31,15 +31,15 @@ impl Chance {
 
 /// How much of what was on the way arrives.
 #[derive(Debug, Clone, Copy)]
-enum Luck {
+pub(super) enum Luck {
     Nothing,
     Everything,
-    /// Each sector on its own, with a chance of so many in eight.
+    /// Each sector or name on its own, with a chance of so many in eight.
     Sectors(u64),
 }
 
 impl Luck {
-    fn of(chance: &mut Chance) -> Luck {
+    pub(super) fn of(chance: &mut Chance) -> Luck {
         match chance.below(8) {
             0 => Luck::Nothing,
             1 => Luck::Everything,
@@ -47,7 +47,7 @@ impl Luck {
         }
     }
 
-    fn has(self, chance: &mut Chance) -> bool {
+    pub(super) fn has(self, chance: &mut Chance) -> bool {
         match self {
             Luck::Nothing => false,
             Luck::Everything => true,

@@ -1,0 +1,105 @@
+//! Segments that are given up, and files that are used again.
+
+use thalweg_journal::{Error, Fault, Journal, Lsn, Operation, Options, SimDisk, Storage};
+
+type Record = [u64; 4];
+type SimJournal = Journal<Record, SimDisk>;
+
+/// Three blocks of a page a segment.
+fn options() -> Options {
+    Options::default()
+        .segment_bytes(16 << 10)
+        .block_bytes_max(4096)
+        .in_background(false)
+}
+
+fn open(disk: &SimDisk) -> Result<SimJournal, Error> {
+    Journal::open_in(disk.clone(), options())
+}
+
+/// Appends and commits one record.
+fn add(journal: &mut SimJournal, number: u64) -> Result<Lsn, Error> {
+    journal.append_with(|record| *record = [number; 4])?;
+    Ok(journal.commit()?.get())
+}
+
+/// A closed journal of seven records in three segments.
+fn closed() -> SimDisk {
+    let disk = SimDisk::new();
+    let mut journal = open(&disk).expect("the disk is empty");
+    for number in 1..=7 {
+        add(&mut journal, number).expect("the disk is well");
+    }
+    disk
+}
+
+fn segment(number: u64) -> String {
+    format!("{number:020}.segment")
+}
+
+/// The name of a segment that is given up could not be synced. Its file is not used again before it
+/// is, or else a crash would leave another segment under the old name.
+#[test]
+fn a_segment_is_durably_gone_before_its_file_is_used_again() {
+    for (operations, seed) in (1..40).flat_map(|at| (0..8).map(move |seed| (at, seed))) {
+        let disk = closed();
+        let mut journal = open(&disk).expect("it is whole");
+        disk.fail(Operation::SyncNames, 0, Fault::Io);
+        let told = journal
+            .retain_from(Lsn::new(4))
+            .expect_err("the disk fails");
+        let expected = "sim: cannot be synced: Input/output error";
+        assert_eq!(told.to_string(), expected);
+        disk.fail_power_at(disk.operations() + operations);
+        let mut last = 7;
+        while let Ok(lsn) = add(&mut journal, last + 1) {
+            last = lsn.number();
+        }
+        drop(journal);
+        disk.restart(seed);
+        let journal = open(&disk).expect("a crash is no damage");
+        assert!(journal.recovery().last.number() >= last);
+    }
+}
+
+#[test]
+fn retention_that_failed_can_be_tried_again() {
+    let disk = closed();
+    let mut journal = open(&disk).expect("it is whole");
+    disk.fail(Operation::SyncNames, 0, Fault::Io);
+    let told = journal.retain_from(Lsn::new(7));
+    told.expect_err("the disk fails");
+    let first = journal.retain_from(Lsn::new(7)).expect("the disk is well");
+    assert_eq!(first, Lsn::new(7));
+}
+
+/// Somebody has deleted the segments, and left a file that was one.
+#[test]
+fn a_new_journal_does_not_take_old_blocks_for_its_own() {
+    let disk = SimDisk::new();
+    let open = || Journal::<Record, _>::open_in(disk.clone(), options().journal_number(1));
+    let mut journal = open().expect("the disk is empty");
+    for number in 1..=4 {
+        add(&mut journal, number).expect("the disk is well");
+    }
+    journal.retain_from(Lsn::new(4)).expect("the disk is well");
+    drop(journal);
+    disk.remove(&segment(2)).expect("it is there");
+    let journal = open().expect("there is a spare file only");
+    assert_eq!(
+        (journal.next(), &journal.recovery().torn),
+        (Lsn::FIRST, &None)
+    );
+}
+
+/// Files of others that end like ours are not touched.
+#[test]
+fn files_of_others_are_left_alone() {
+    let disk = SimDisk::new();
+    disk.put("wheel.spare", vec![1; 64]);
+    let mut journal = open(&disk).expect("there is no journal");
+    for number in 1..=7 {
+        add(&mut journal, number).expect("the disk is well");
+    }
+    assert_eq!(disk.contents("wheel.spare"), Some(vec![1; 64]));
+}
