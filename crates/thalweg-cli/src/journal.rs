@@ -26,7 +26,8 @@ pub(crate) fn journal(command: &Journal) -> Result<Finding, Failure> {
 #[derive(Debug, Serialize)]
 struct Contents {
     place: String,
-    record_bytes: u32,
+    /// 0 where it varies; none where no segment could be read.
+    record_bytes: Option<u32>,
     /// None where there is no record.
     first: Option<u64>,
     last: Option<u64>,
@@ -57,7 +58,8 @@ struct Unfinished {
 struct Damage {
     file: String,
     offset_bytes: u64,
-    lsn: u64,
+    /// The first record that cannot be read; none where a segment is damaged or missing as a whole.
+    lsn: Option<u64>,
     why: &'static str,
     #[serde(skip)]
     told: String,
@@ -76,21 +78,29 @@ impl From<&Torn> for Unfinished {
 /// Reads a journal from a record to its end or its first damage.
 fn read(place: &Place, from: u64, rows_max: Option<u64>) -> Result<Contents, Failure> {
     let name = failure::shown(place.directory.as_os_str());
-    let mut reader = Reader::open(&place.directory, Lsn::new(from))?;
-    let (_, total) = reader.progress_bytes();
-    let bar = Notes::new(place.quiet).progress_bytes(total, name.clone());
     let mut contents = Contents {
-        place: name,
-        record_bytes: reader.record_bytes(),
+        place: name.clone(),
+        record_bytes: None,
         first: None,
         last: None,
         blocks: 0,
-        segments: 1,
+        segments: 0,
         whole: true,
         torn: None,
         damage: None,
         records: rows_max.map(|_| Vec::new()),
     };
+    let mut reader = match Reader::open(&place.directory, Lsn::new(from)) {
+        Ok(reader) => reader,
+        Err(error) => {
+            contents.damaged(error)?;
+            return Ok(contents);
+        }
+    };
+    let (_, total) = reader.progress_bytes();
+    let bar = Notes::new(place.quiet).progress_bytes(total, name);
+    contents.record_bytes = Some(reader.record_bytes());
+    contents.segments = 1;
     let mut file = reader.file().to_owned();
     loop {
         match reader.next_block() {
@@ -111,8 +121,7 @@ fn read(place: &Place, from: u64, rows_max: Option<u64>) -> Result<Contents, Fai
                 }
             }
             Err(error) => {
-                contents.damage = Some(damage(error)?);
-                contents.whole = false;
+                contents.damaged(error)?;
                 break;
             }
         }
@@ -127,26 +136,6 @@ fn read(place: &Place, from: u64, rows_max: Option<u64>) -> Result<Contents, Fai
     Ok(contents)
 }
 
-/// What is a finding; other errors are failures.
-fn damage(error: Error) -> Result<Damage, Failure> {
-    let told = error.to_string();
-    match error {
-        Error::Corrupt {
-            file,
-            offset_bytes,
-            lsn,
-            why,
-        } => Ok(Damage {
-            file,
-            offset_bytes,
-            lsn: lsn.number(),
-            why,
-            told,
-        }),
-        error => Err(error.into()),
-    }
-}
-
 fn hex(bytes: &[u8]) -> String {
     let mut text = String::with_capacity(2 * bytes.len());
     for byte in bytes {
@@ -156,10 +145,36 @@ fn hex(bytes: &[u8]) -> String {
 }
 
 impl Contents {
+    /// Damage is a finding; other errors are failures.
+    fn damaged(&mut self, error: Error) -> Result<(), Failure> {
+        let told = error.to_string();
+        let (file, offset_bytes, lsn, why) = match error {
+            Error::Corrupt {
+                file,
+                offset_bytes,
+                lsn,
+                why,
+            } => (file, offset_bytes, Some(lsn.number()), why),
+            Error::BadSegment { file, why } => (file, 0, None, why),
+            Error::MissingSegment { file, .. } => (file, 0, None, "this segment is missing"),
+            error => return Err(error.into()),
+        };
+        self.whole = false;
+        self.damage = Some(Damage {
+            file,
+            offset_bytes,
+            lsn,
+            why,
+            told,
+        });
+        Ok(())
+    }
+
     fn summary(&self) -> String {
         let size = match self.record_bytes {
-            0 => "of any length".to_owned(),
-            bytes => format!("of {}", counted(u64::from(bytes), "byte")),
+            None => String::new(),
+            Some(0) => ", of any length".to_owned(),
+            Some(bytes) => format!(", of {}", counted(u64::from(bytes), "byte")),
         };
         let state = match self.whole {
             true => "whole",
@@ -167,13 +182,13 @@ impl Contents {
         };
         let mut text = match (self.first, self.last) {
             (Some(first), Some(last)) => format!(
-                "{}: {state}: record{} {first} to {last}, {size}, in {} and {}\n",
+                "{}: {state}: record{} {first} to {last}{size}, in {} and {}\n",
                 self.place,
                 plural(last - first + 1),
                 counted(self.blocks, "block"),
                 counted(self.segments, "segment"),
             ),
-            _ => format!("{}: {state}: no records, {size}\n", self.place),
+            _ => format!("{}: {state}: no records{size}\n", self.place),
         };
         if let Some(Unfinished {
             file,

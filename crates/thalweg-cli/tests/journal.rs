@@ -103,6 +103,66 @@ fn damage_is_a_finding_and_can_be_cut_off() {
     assert_eq!(thalweg(&["journal", "show", &place]).fine(), text);
 }
 
+/// A header that is damaged and a segment that is missing are findings too.
+#[test]
+fn a_segment_that_is_bad_or_missing_is_a_finding_and_can_be_cut_off() {
+    for is_missing in [false, true] {
+        let scratch = Scratch::new();
+        let place = journal(&scratch);
+        let options = Options::default()
+            .segment_bytes(12 << 10)
+            .block_bytes_max(4 << 10);
+        let mut grown = Journal::<[u8; 2]>::open(&place, options).expect("it is whole");
+        for number in 7..=10 {
+            grown.append(&[number, 0xAB]).expect("there is room");
+            let _ = grown.commit().expect("the disk is well");
+        }
+        drop(grown);
+        let second = format!("{place}/00000000000000000002.segment");
+        let why = match is_missing {
+            true => {
+                std::fs::remove_file(&second).expect("the test's own file");
+                "this segment is missing"
+            }
+            false => {
+                damage(&place, 2, 20);
+                "its header is damaged"
+            }
+        };
+        for command in ["show", "verify"] {
+            let told = thalweg(&["journal", command, &place]);
+            assert_eq!(told.code, Some(1), "{told:?}");
+            let begin = format!("{place}: DAMAGED: no records\n{second}: {why}");
+            assert!(told.stdout.starts_with(&begin), "{told:?}");
+        }
+        let json = thalweg(&["journal", "verify", &place, "--format", "json"]).stdout;
+        let json: serde_json::Value = serde_json::from_str(&json).unwrap();
+        assert_eq!(
+            (&json["whole"], &json["damage"]["why"]),
+            (&false.into(), &why.into())
+        );
+        let cut = thalweg(&["journal", "cut", "--damaged", &place]);
+        let told = "cut behind record 4, in ";
+        assert!(cut.fine().contains(told), "{cut:?}");
+        let verified = thalweg(&["journal", "verify", &place]);
+        assert!(
+            verified.fine().contains("whole: records 1 to 4"),
+            "{verified:?}"
+        );
+    }
+}
+
+#[test]
+fn a_directory_without_a_journal_is_left_as_it_is() {
+    let scratch = Scratch::new();
+    let place = scratch.path("other");
+    std::fs::create_dir(&place).expect("the test's own folder");
+    std::fs::write(format!("{place}/notes.txt"), "").expect("the test's own folder");
+    thalweg(&["journal", "cut", "--at", "1", &place]).refused(&[&format!("{place}: no journal")]);
+    let names = std::fs::read_dir(&place).expect("the test's own folder");
+    assert_eq!(names.count(), 1);
+}
+
 #[test]
 fn what_cannot_be_done_is_told() {
     let scratch = Scratch::new();

@@ -5,7 +5,7 @@ use crate::fault::Faults;
 use crate::format::{PAGE_BYTES, is_spare, segment_name, spare_name};
 use crate::lsn::Lsn;
 use crate::pages::Pages;
-use crate::recovery::{Directory, survey};
+use crate::recovery::segment_numbers;
 use crate::scan::{Found, Segment, open_segment};
 use crate::storage::{Storage, StorageFile, Syncing, write_fully};
 
@@ -29,14 +29,16 @@ pub struct Cut {
 }
 
 /// Cuts a journal that nobody writes: before record `at`, which must be the first of a block, or
-/// without it before the first damage.
+/// without it before the first damage: in a block, or a segment that is missing or is none of this
+/// journal.
 ///
 /// What is behind the cut is lost, and its record numbers are given again. Later segments go from
 /// the last one on, and then the rest of the segment with the cut is overwritten; so a cut that was
-/// interrupted can be repeated.
+/// interrupted can be repeated. Until then, the journal may be said to be damaged at that place.
 ///
 /// # Errors
-/// Another journal writes there; there is no record `at`, or it is inside a block; the file system.
+/// Another journal writes there; there is no record `at`, or it is inside a block; the first
+/// segment is damaged, so that nothing would be left; one is of a newer version; the file system.
 pub fn cut<S: Storage>(storage: &S, at: Option<Lsn>) -> Result<Cut, Error> {
     cut_with(storage, at, Faults::default())
 }
@@ -47,31 +49,27 @@ pub(crate) fn cut_with<S: Storage>(
     faults: Faults,
 ) -> Result<Cut, Error> {
     let place = storage.place();
+    // Before the lock, which would leave a file in a directory that is none of ours.
+    if segment_numbers(storage)?.is_empty() {
+        return Err(Error::NoJournal { place });
+    }
     let lock = storage.lock();
     let lock = lock.map_err(|error| Error::io(&place, "be locked", error))?;
     let Some(_lock) = lock else {
         return Err(Error::InUse { place });
     };
-    let Some(directory) = survey(storage, true, faults)? else {
-        return Err(Error::NoJournal { place });
-    };
-    let segment = find(storage, &directory, at, faults)?;
-    let behind = (directory.used.iter().map(|known| known.number))
-        .chain(directory.prepared.iter().copied())
-        .filter(|number| *number > segment.header.number);
-    let behind: Vec<u64> = behind.collect();
-    for number in behind.iter().rev() {
-        give_up(storage, *number, faults)?;
+    let numbers = segment_numbers(storage)?;
+    let segment = find(storage, &numbers, at, faults)?;
+    let behind = numbers.iter().rev();
+    let mut segments_removed = 0;
+    for number in behind.take_while(|number| **number > segment.header.number) {
+        segments_removed += usize::from(give_up(storage, *number, faults)?);
     }
     wipe(&segment).map_err(|error| Error::io(&segment.name, "be written", error))?;
     Ok(Cut {
         last: segment.next.before(),
         offset_bytes: segment.offset,
-        segments_removed: directory.used.len()
-            - 1
-            - (directory.used.iter())
-                .position(|known| known.number == segment.header.number)
-                .unwrap_or(0),
+        segments_removed,
         file: segment.name,
     })
 }
@@ -79,16 +77,24 @@ pub(crate) fn cut_with<S: Storage>(
 /// The segment with the cut, at that place.
 fn find<S: Storage>(
     storage: &S,
-    directory: &Directory<S::File>,
+    numbers: &[u64],
     at: Option<Lsn>,
     faults: Faults,
 ) -> Result<Segment<S::File>, Error> {
     let mut pages = Pages::new(PAGE_BYTES);
-    let first = directory.used[0].first;
-    let mut numbers = directory.used.iter().map(|known| known.number).peekable();
-    let mut found = None;
-    while let Some(number) = numbers.next() {
-        let mut segment = open_segment(storage, number, true, faults)?;
+    let mut first = Lsn::ZERO;
+    let mut found: Option<Segment<S::File>> = None;
+    for number in numbers {
+        let mut segment = match open_segment(storage, *number, true, faults) {
+            Ok(segment) if goes_on(found.as_ref(), &segment) => segment,
+            Err(error) if found.is_none() || !matches!(error, Error::BadSegment { .. }) => {
+                return Err(error);
+            }
+            _ => break,
+        };
+        if found.is_none() {
+            first = segment.next;
+        }
         while let Found::Next(block) = segment.find_next(&mut pages)? {
             if at == Some(segment.next) {
                 return Ok(segment);
@@ -102,17 +108,7 @@ fn find<S: Storage>(
             }
             segment.pass(&block);
         }
-        let goes_on = match numbers.peek() {
-            None => false,
-            Some(next) => {
-                let next = open_segment(storage, *next, false, faults)?;
-                segment.check_successor(&next.header).is_ok()
-            }
-        };
-        if !goes_on {
-            found = Some(segment);
-            break;
-        }
+        found = Some(segment);
     }
     let place = || storage.place();
     let segment = found.ok_or_else(|| Error::NoJournal { place: place() })?;
@@ -125,18 +121,32 @@ fn find<S: Storage>(
     }
 }
 
-fn give_up<S: Storage>(storage: &S, number: u64, faults: Faults) -> Result<(), Error> {
+/// Whether a segment has records, and continues the one before it, which ends where it is.
+fn goes_on<F: StorageFile>(before: Option<&Segment<F>>, segment: &Segment<F>) -> bool {
+    let of = |segment: &Segment<F>| (segment.header.journal, segment.header.record_bytes);
+    let is_next = |before: &Segment<F>| {
+        before.header.number + 1 == segment.header.number
+            && of(before) == of(segment)
+            && before.check_successor(&segment.header).is_ok()
+    };
+    segment.header.first.is_some() && before.is_none_or(is_next)
+}
+
+/// Removes a segment, or keeps its file to be used again; says whether it may have had records.
+fn give_up<S: Storage>(storage: &S, number: u64, faults: Faults) -> Result<bool, Error> {
     let name = segment_name(number);
     let full = format!("{}/{name}", storage.place());
     let spares = storage.list();
     let spares = spares.map_err(|error| Error::io(storage.place(), "be read", error))?;
     let has_room = spares.iter().filter(|name| is_spare(name)).count() < SPARES_MAX;
-    let done = match open_segment(storage, number, false, faults) {
-        Ok(segment) if has_room => storage.rename(&name, &spare_name(segment.header.epoch)),
+    let header = open_segment(storage, number, false, faults).map(|segment| segment.header);
+    let done = match &header {
+        Ok(header) if has_room => storage.rename(&name, &spare_name(header.epoch)),
         _ => storage.remove(&name),
     };
     done.and_then(|()| storage.sync_names())
-        .map_err(|error| Error::io(full, "be given up", error))
+        .map_err(|error| Error::io(full, "be given up", error))?;
+    Ok(!header.is_ok_and(|header| header.first.is_none()))
 }
 
 fn wipe<F: StorageFile>(segment: &Segment<F>) -> std::io::Result<()> {

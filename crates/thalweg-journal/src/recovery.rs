@@ -71,16 +71,28 @@ pub(crate) struct Directory<F> {
     pub(crate) last: Segment<F>,
 }
 
+/// The numbers of all segments, in order.
+pub(crate) fn segment_numbers<S: Storage>(storage: &S) -> Result<Vec<u64>, Error> {
+    let mut numbers: Vec<u64> = names(storage)?
+        .iter()
+        .filter_map(|n| segment_number(n))
+        .collect();
+    numbers.sort_unstable();
+    Ok(numbers)
+}
+
+fn names<S: Storage>(storage: &S) -> Result<Vec<String>, Error> {
+    let names = storage.list();
+    names.map_err(|error| Error::io(storage.place(), "be read", error))
+}
+
 /// Reads all headers; none if the directory has no segment.
 pub(crate) fn survey<S: Storage>(
     storage: &S,
     writable: bool,
     faults: Faults,
 ) -> Result<Option<Directory<S::File>>, Error> {
-    let names = storage.list();
-    let names = names.map_err(|error| Error::io(storage.place(), "be read", error))?;
-    let mut numbers: Vec<u64> = names.iter().filter_map(|n| segment_number(n)).collect();
-    numbers.sort_unstable();
+    let numbers = segment_numbers(storage)?;
     if numbers.is_empty() {
         return Ok(None);
     }
@@ -121,7 +133,7 @@ pub(crate) fn survey<S: Storage>(
             }
         }
     }
-    epoch_max = epoch_max.max(spare_epoch_max(storage, &names));
+    epoch_max = epoch_max.max(spare_epoch_max(storage)?);
     let Some(mut last) = last else {
         return Err(Error::BadSegment {
             file: full(prepared[0]),
@@ -140,15 +152,15 @@ pub(crate) fn survey<S: Storage>(
 }
 
 /// The last epoch of the files that wait to be used again; 0 if there is none.
-pub(crate) fn spare_epoch_max<S: Storage>(storage: &S, names: &[String]) -> u64 {
-    let spares = names.iter().filter(|name| is_spare(name));
-    let epochs = spares.map(|name| {
+pub(crate) fn spare_epoch_max<S: Storage>(storage: &S) -> Result<u64, Error> {
+    let names = names(storage)?;
+    let epochs = names.iter().filter(|name| is_spare(name)).map(|name| {
         // What cannot be read of a spare file does not matter: it is made anew or removed.
         let header = storage.open(name, false);
         let header = header.ok().and_then(|file| read_header(&file, name).ok());
         header.map_or(0, |header| header.epoch)
     });
-    epochs.max().unwrap_or(0)
+    Ok(epochs.max().unwrap_or(0))
 }
 
 /// A block that may be in the page cache only.

@@ -356,9 +356,7 @@ fn create<S: Storage>(
     options: &Options,
     record_bytes: u32,
 ) -> Result<Directory<S::File>, Error> {
-    let names = storage.list();
-    let names = names.map_err(|error| Error::io(storage.place(), "be read", error))?;
-    let epoch = spare_epoch_max(storage, &names) + 1;
+    let epoch = spare_epoch_max(storage)? + 1;
     let header = SegmentHeader {
         journal: options.number(),
         number: 1,

@@ -1,6 +1,6 @@
 //! What recovery says of a journal whose bytes were changed, and what a cut leaves.
 
-use thalweg_journal::{Error, Journal, Lsn, Options, Reader, SimDisk, Torn, cut};
+use thalweg_journal::{Error, Journal, Lsn, Options, Reader, SimDisk, Storage, Torn, cut};
 
 const PAGE: usize = 4096;
 /// Three blocks of a page a segment.
@@ -209,4 +209,30 @@ fn a_lost_block_does_not_come_back_behind_the_same_bytes() {
     append(2..4, &mut journal);
     drop(journal);
     assert_eq!(whole(&disk), 4);
+}
+
+/// A header that is damaged, or a segment that is not there: what is before it is kept.
+#[test]
+fn a_cut_is_made_before_a_segment_that_is_bad_or_missing() {
+    let bad = with_blocks(8);
+    damage(&bad, 2, 20);
+    let missing = with_blocks(8);
+    missing.remove(&segment(2)).expect("it is there");
+    for (disk, removed) in [(bad, 2), (missing, 1)] {
+        let before = open(&disk).expect_err("damage").to_string();
+        let done = cut(&disk, None).expect("nobody writes");
+        assert_eq!(
+            (done.last, done.segments_removed),
+            (Lsn::new(6), removed),
+            "{before}"
+        );
+        assert_eq!(whole(&disk), 6);
+        assert_eq!(open(&disk).expect("it is whole").next(), Lsn::new(7));
+    }
+    let first = with_blocks(8);
+    damage(&first, 1, 20);
+    let told = cut(&first, None)
+        .expect_err("nothing would be left")
+        .to_string();
+    assert_eq!(told, format!("sim/{}: its header is damaged", segment(1)));
 }

@@ -22,6 +22,8 @@ pub(crate) enum Journal {
     Verify(Verify),
     /// Cut the end off a journal that nobody writes: behind a cut everything is lost
     ///
+    /// If it is interrupted, repeat it: until then the journal may be said to be damaged there.
+    ///
     /// Exit code: 0 fine, also where there was no damage to cut; 2 misuse or failure.
     Cut(Cut),
 }
