@@ -34,6 +34,7 @@ pub enum FeeUnit {
 
 /// A symbol and its terms.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)] // What names the symbol and its kind comes first: see `Book`.
 pub struct SymbolSpec {
     /// The symbol's id.
     pub id: SymbolId,

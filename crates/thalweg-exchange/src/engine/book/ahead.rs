@@ -16,10 +16,8 @@ impl Book {
     /// Before all: asks for what every command reads of a book.
     #[inline]
     pub(crate) fn ask_for_itself(&self) {
-        prefetch(&self.spec);
-        prefetch(&self.protection);
+        prefetch(&self.ask_floor);
         prefetch(&self.index);
-        prefetch(&self.owners);
         self.ladder.ask_for_itself();
     }
 

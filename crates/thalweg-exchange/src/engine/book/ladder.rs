@@ -28,6 +28,8 @@ mod spot;
 mod view;
 mod window;
 
+use std::mem::offset_of;
+
 use super::node::{NONE, Node, Nodes};
 use super::occupancy::{NO_TICK, Occupancy};
 use super::owners::Owners;
@@ -43,33 +45,37 @@ pub(super) const fn mask(side: Action) -> i64 {
     -(side as i64)
 }
 
-/// The levels of both sides, and the nodes that they and the orders are.
+/// The levels of both sides, and the nodes that they and the orders are. First what every command
+/// reads.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Ladder {
     pub(super) nodes: Nodes,
     /// The price of tick 0.
     base: i64,
     occupied: Occupancy,
-    /// The price of tick 0 when the window has moved, if it does.
-    target: i64,
+    bound: [i64; 2],
+    far_best: [i64; 2],
     /// A tick that was occupied when it was looked at.
     seen: u32,
-    bound: [i64; 2],
-    far: [Far; 2],
-    far_best: [i64; 2],
     /// Far commands to go before the window may move.
     patience: u32,
     /// How often they went.
     impatience: u32,
-    /// The nodes of a wide window, while they are made.
-    wide: Option<Box<Nodes>>,
-    /// Whose orders rest, once somebody asked.
-    pub(super) owners: Option<Box<Owners>>,
     /// True while there is no window, since the book may be crossed.
     is_shut: bool,
     /// True while the window leaves its old place.
     is_leaving: bool,
+    /// Whose orders rest, once somebody asked.
+    pub(super) owners: Option<Box<Owners>>,
+    /// The nodes of a wide window, while they are made.
+    wide: Option<Box<Nodes>>,
+    /// The price of tick 0 when the window has moved, if it does.
+    target: i64,
+    far: [Far; 2],
 }
+
+const _: () = assert!(offset_of!(Ladder, bound) == 64 && offset_of!(Ladder, target) == 128);
 
 impl Ladder {
     pub(super) const fn new() -> Self {

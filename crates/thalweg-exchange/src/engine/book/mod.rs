@@ -36,6 +36,8 @@ mod taking;
 mod view;
 mod widening;
 
+use std::mem::offset_of;
+
 use self::aside::{Aside, WAITS};
 pub use self::auction::Indicative;
 use self::ladder::Ladder;
@@ -49,27 +51,33 @@ use crate::result_code::ResultCode;
 use crate::rules::Rules;
 
 /// An order book. Read here; changed only through the engine.
+///
+/// What every command reads lies in four lines: with many symbols each of them comes from memory.
 #[derive(Clone, Debug)]
+#[repr(C, align(64))]
 pub struct Book {
-    spec: SymbolSpec,
     /// An ask must not be moved under it, nor a bid above its reserve price where `bids_bounded`.
     ask_floor: i64,
-    bids_bounded: bool,
-    /// The lowest and the highest price at which a budget order takes, where those are bounded.
-    band: (i64, i64),
-    /// How far from the best opposite price a market order takes.
-    protection: i64,
-    /// Of the last trade.
-    last: Option<i64>,
-    ladder: Ladder,
-    index: Index<OrderKey>,
     /// All ones where an order's id is its owner's alone, else zero.
     owners: i64,
     /// Only while orders hide lots, expire, or wait.
     aside: Option<Box<Aside>>,
     /// When matching looks for orders that expire.
     due: i64,
+    bids_bounded: bool,
+    spec: SymbolSpec,
+    /// The lowest and the highest price at which a budget order takes, where those are bounded.
+    band: (i64, i64),
+    index: Index<OrderKey>,
+    /// How far from the best opposite price a market order takes.
+    protection: i64,
+    /// Of the last trade.
+    last: Option<i64>,
+    ladder: Ladder,
 }
+
+const _: () = assert!(offset_of!(Book, spec) + offset_of!(SymbolSpec, id) < 64);
+const _: () = assert!(offset_of!(Book, index).is_multiple_of(64));
 
 impl Book {
     /// A book with room for `orders` resting orders, so that nothing is allocated for them later

@@ -3,6 +3,9 @@
 use super::{EMPTY, GONE, Index, Key, Old, hash_in, slot_in};
 use crate::engine::slab::make_room;
 
+/// A table of so many places is made and filled at once: its 4 KiB take about a microsecond, and a
+/// small book is never between two tables.
+const SHORT: usize = 512;
 /// Places that are made at each insertion: what is being left is never much more than half full.
 const PLACES_MADE: usize = 64;
 /// Places whose memory is given back at each insertion.
@@ -44,6 +47,14 @@ impl<K: Key> Index<K> {
 
     fn make_next(&mut self) {
         let all = 2 * self.places.len();
+        if all <= SHORT {
+            let next = vec![EMPTY; all].into();
+            let last: Box<[u64]> = std::mem::replace(&mut self.places, next);
+            let entries = last.iter().filter(|&&entry| entry != EMPTY);
+            entries.for_each(|&entry| self.put(entry));
+            self.limit = all / 2;
+            return;
+        }
         if self.spare.is_empty() {
             make_room(&mut self.spare, all);
         }

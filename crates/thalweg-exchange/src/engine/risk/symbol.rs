@@ -2,6 +2,8 @@
 
 mod memory;
 
+use std::mem::offset_of;
+
 use thalweg::ring::prefetch;
 
 use super::calm::Calm;
@@ -21,18 +23,13 @@ pub(super) const NO_CURRENCY: u32 = u32::MAX;
 
 /// A symbol, its currencies' slots in the ledger, and what was seen of it.
 ///
-/// Everything below `spec` but the last prices changes only when a command is checked and accepted.
+/// All but `spec` and the last prices changes only when a command is checked and accepted.
+/// Its first line is what a usual command of a pair reads.
 #[derive(Clone, Copy, Debug)]
+#[repr(C, align(64))]
 pub(super) struct Symbol {
-    pub(super) spec: SymbolSpec,
-    /// Slots in the ledger; of a pair from the beginning, of futures only the quote currency's, and
-    /// from their first order on.
-    pub(super) base: u32,
-    pub(super) quote: u32,
     /// Prices that need no closer look, of a pair.
     pub(super) calm: Calm,
-    /// The same of futures, as long as margin trading is on.
-    pub(super) calm_futures: Calm,
     /// What an order of each side holds for a lot of a pair with fees per lot: its reserve price
     /// times the first, and the second, of the third.
     scales: [i64; 2],
@@ -42,17 +39,26 @@ pub(super) struct Symbol {
     pub(super) is_plain: bool,
     /// The same of two currencies, where orders are not remembered either.
     pub(super) is_swift: bool,
-    /// Which new and moved orders it takes.
-    pub(super) gate: Gate,
-    /// Futures: the best prices after the last command that succeeded. Written by settlement.
-    pub(super) last: Option<LastPrices>,
     /// Sticky: from here on a settlement in this symbol may lower a balance.
     pub(super) drains: bool,
     /// Whether orders are remembered: where later ones could lose more than they hold by them.
     pub(super) remembers: bool,
+    /// Slots in the ledger; of a pair from the beginning, of futures only the quote currency's, and
+    /// from their first order on.
+    pub(super) base: u32,
+    pub(super) quote: u32,
+    /// The same as `calm` of futures, as long as margin trading is on.
+    pub(super) calm_futures: Calm,
+    /// Which new and moved orders it takes.
+    pub(super) gate: Gate,
+    pub(super) spec: SymbolSpec,
+    /// Futures: the best prices after the last command that succeeded. Written by settlement.
+    pub(super) last: Option<LastPrices>,
     /// What is remembered of them.
     pub(super) seen: Seen,
 }
+
+const _: () = assert!(offset_of!(Symbol, quote) == 64);
 
 impl Symbol {
     pub(super) const fn is_pair(&self) -> bool {
@@ -172,10 +178,7 @@ impl Symbols {
     pub(super) fn fetch(&self, id: SymbolId) {
         if let Some(symbol) = self.near_ref(id) {
             prefetch(&symbol.calm);
-            prefetch(&symbol.scales);
-            prefetch(&symbol.gate);
-            prefetch(&symbol.drains);
-            prefetch(&symbol.spec);
+            prefetch(&symbol.quote);
         }
     }
 

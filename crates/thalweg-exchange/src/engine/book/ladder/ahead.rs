@@ -9,10 +9,7 @@ impl Ladder {
     #[inline]
     pub(in crate::engine::book) fn ask_for_itself(&self) {
         prefetch(&self.nodes);
-        prefetch(&self.base);
         prefetch(&self.bound);
-        prefetch(&self.far_best);
-        prefetch(&self.owners);
     }
 
     /// Asks for the level of a price in the window.
