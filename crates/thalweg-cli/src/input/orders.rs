@@ -1,6 +1,6 @@
 //! Our own CSV of commands; `docs/orders-csv.md` describes it.
 
-mod wishes;
+mod conditions;
 
 use super::error::{InputError, excerpt};
 use super::fields::{Fields, number};
@@ -64,7 +64,7 @@ fn command(line: &[u8], transaction: i64) -> Result<Command, String> {
         },
         b"place" => {
             let place = place(&mut fields)?;
-            wishes::order(&mut fields, place)?
+            conditions::order(&mut fields, place)?
         }
         b"cancel" => {
             let (uid, symbol, order_id) = order(&mut fields)?;

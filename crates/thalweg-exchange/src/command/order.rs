@@ -118,7 +118,7 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether it has no wishes, and takes up to its price whatever there is.
+    /// Whether it has no conditions, and takes up to its price whatever there is.
     #[inline(always)]
     pub(crate) const fn takes_plainly(&self) -> bool {
         self.flags.is_plain() && matches!(self.order_type, OrderType::Gtc | OrderType::Ioc)

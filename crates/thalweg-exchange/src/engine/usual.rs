@@ -143,7 +143,7 @@ impl State {
         result
     }
 
-    /// An order without wishes that takes up to its price: trades are booked as they happen.
+    /// An order without conditions that takes up to its price: trades are booked as they happen.
     #[inline(never)]
     fn cross<const BUYS: bool>(
         &mut self,

@@ -7,7 +7,7 @@ use thalweg::channel::{TrySendError, mpsc};
 use thalweg::pipeline::Failure;
 use thalweg::wait::Pace;
 
-use super::desk::{Desk, Seat};
+use super::inbox::{Inbox, Seat};
 use super::office::{Office, tag};
 use super::query::{Answered, Inquiry, Query, QueryTicket};
 use super::ticket::{Reply, Ticket};
@@ -77,7 +77,7 @@ pub(super) enum Request {
 #[derive(Debug)]
 pub struct Client {
     sender: mpsc::Sender<Request>,
-    desk: Arc<Desk>,
+    inbox: Arc<Inbox>,
     office: Arc<Office>,
     pace: Pace,
 }
@@ -86,7 +86,7 @@ impl Client {
     pub(super) fn new(sender: mpsc::Sender<Request>, office: Arc<Office>) -> Self {
         Self {
             sender,
-            desk: office.open(),
+            inbox: office.open(),
             pace: Pace::new(office.mode()),
             office,
         }
@@ -96,18 +96,18 @@ impl Client {
     /// numbers of clients that are gone are used again.
     #[must_use]
     pub fn number(&self) -> u32 {
-        self.desk.number()
+        self.inbox.number()
     }
 
     /// How many commands may be in flight: [`SharedOptions::in_flight`](super::SharedOptions).
     #[must_use]
     pub fn in_flight_max(&self) -> usize {
-        self.desk.places()
+        self.inbox.places()
     }
 
     fn reserve(&self, command: &Command) -> Result<(Seat, Request), ClientError> {
-        let seat = self.desk.take()?;
-        let tag = tag(self.desk.number(), seat.place());
+        let seat = self.inbox.take()?;
+        let tag = tag(self.inbox.number(), seat.place());
         Ok((seat, Request::Command(command.clone(), tag)))
     }
 
@@ -169,10 +169,10 @@ impl Client {
         tickets: &mut Vec<Ticket>,
     ) -> Result<(), ClientError> {
         let mut refused = None;
-        let (desk, mode) = (&self.desk, self.office.mode());
-        let requests = commands.iter().map_while(|command| match desk.take() {
+        let (inbox, mode) = (&self.inbox, self.office.mode());
+        let requests = commands.iter().map_while(|command| match inbox.take() {
             Ok(seat) => {
-                let tag = tag(desk.number(), seat.place());
+                let tag = tag(inbox.number(), seat.place());
                 tickets.push(Ticket::new(seat, mode, Asked::of(command)));
                 Some(Request::Command(command.clone(), tag))
             }
@@ -273,8 +273,8 @@ impl Client {
     }
 
     fn reserve_query(&self, query: Query) -> Result<(Arc<Inquiry>, (Seat, Request)), ClientError> {
-        let seat = self.desk.take()?;
-        let tag = tag(self.desk.number(), seat.place());
+        let seat = self.inbox.take()?;
+        let tag = tag(self.inbox.number(), seat.place());
         let inquiry = Inquiry::new(query);
         let request = Request::Query(Arc::clone(&inquiry), tag);
         Ok((inquiry, (seat, request)))
@@ -305,7 +305,7 @@ impl Clone for Client {
 
 impl Drop for Client {
     fn drop(&mut self) {
-        self.office.leave(self.desk.number());
+        self.office.leave(self.inbox.number());
     }
 }
 

@@ -67,11 +67,11 @@
 mod ahead;
 mod backlog;
 mod client;
-mod desk;
 mod due;
 #[cfg(test)]
 mod faults;
 mod front;
+mod inbox;
 mod ledger;
 mod office;
 mod query;

@@ -1,18 +1,18 @@
-//! All desks of a service, and what the publish stage and the end of the service do with them.
+//! All inboxes of a service, and what the publish stage and the end of the service do with them.
 
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 
 use thalweg::wait::Mode;
 
 use super::client::ClientError;
-use super::desk::{Desk, End};
+use super::inbox::{End, Inbox};
 use crate::event::Events;
 use crate::result_code::ResultCode;
 
-/// The desks of all clients.
+/// The inboxes of all clients.
 #[derive(Debug)]
 pub(super) struct Office {
-    desks: Mutex<Desks>,
+    inboxes: Mutex<Inboxes>,
     end: End,
     places: usize,
     events: usize,
@@ -20,9 +20,9 @@ pub(super) struct Office {
 }
 
 #[derive(Debug, Default)]
-struct Desks {
+struct Inboxes {
     /// By number; one is made once and never goes.
-    all: Vec<Arc<Desk>>,
+    all: Vec<Arc<Inbox>>,
     /// Those whose client is gone.
     left: Vec<u32>,
 }
@@ -30,7 +30,7 @@ struct Desks {
 impl Office {
     pub(super) fn new(places: usize, events: usize, mode: Mode) -> Self {
         Self {
-            desks: Mutex::default(),
+            inboxes: Mutex::default(),
             end: Arc::new(OnceLock::new()),
             places,
             events,
@@ -38,31 +38,31 @@ impl Office {
         }
     }
 
-    fn desks(&self) -> MutexGuard<'_, Desks> {
-        self.desks.lock().unwrap_or_else(PoisonError::into_inner)
+    fn inboxes(&self) -> MutexGuard<'_, Inboxes> {
+        self.inboxes.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) const fn mode(&self) -> Mode {
         self.mode
     }
 
-    /// A desk for a new client: one that was left and is vacant, or a new one.
-    pub(super) fn open(&self) -> Arc<Desk> {
-        let mut desks = self.desks();
-        let Desks { all, left } = &mut *desks;
+    /// An inbox for a new client: one that was left and is vacant, or a new one.
+    pub(super) fn open(&self) -> Arc<Inbox> {
+        let mut inboxes = self.inboxes();
+        let Inboxes { all, left } = &mut *inboxes;
         let is_vacant = |&number: &u32| all[number as usize].is_vacant();
         if let Some(at) = left.iter().position(is_vacant) {
             let number = left.swap_remove(at);
             return Arc::clone(&all[number as usize]);
         }
         let number = u32::try_from(all.len()).expect("memory runs out before clients do");
-        let desk = Arc::new(Desk::new(number, self.places, self.events, &self.end));
-        all.push(Arc::clone(&desk));
-        desk
+        let inbox = Arc::new(Inbox::new(number, self.places, self.events, &self.end));
+        all.push(Arc::clone(&inbox));
+        inbox
     }
 
-    pub(super) fn leave(&self, desk: u32) {
-        self.desks().left.push(desk);
+    pub(super) fn leave(&self, inbox: u32) {
+        self.inboxes().left.push(inbox);
     }
 
     /// Why nothing is taken any more.
@@ -75,22 +75,22 @@ impl Office {
     pub(super) fn end(&self, reason: ClientError) {
         // A second one changes nothing.
         let _ = self.end.set(reason);
-        let desks = self.desks().all.clone();
-        desks.iter().for_each(|desk| desk.end());
+        let inboxes = self.inboxes().all.clone();
+        inboxes.iter().for_each(|inbox| inbox.end());
     }
 }
 
 /// What goes with a command through the pipeline: where its answer belongs.
-pub(super) const fn tag(desk: u32, place: u32) -> u64 {
-    (desk as u64) << 32 | place as u64
+pub(super) const fn tag(inbox: u32, place: u32) -> u64 {
+    (inbox as u64) << 32 | place as u64
 }
 
-/// The publish stage's way to the desks.
+/// The publish stage's way to the inboxes.
 #[derive(Debug)]
 pub(super) struct Answering {
     office: Arc<Office>,
     /// Those known so far, by number; a new one is looked up once, under the lock.
-    known: Vec<Arc<Desk>>,
+    known: Vec<Arc<Inbox>>,
 }
 
 impl Answering {
@@ -107,11 +107,12 @@ impl Answering {
     }
 
     pub(super) fn answer(&mut self, tag: u64, done: (u64, ResultCode), events: &Events) {
-        let desk = Self::client(tag) as usize;
-        if desk >= self.known.len() {
-            let desks = self.office.desks();
-            self.known.extend_from_slice(&desks.all[self.known.len()..]);
+        let inbox = Self::client(tag) as usize;
+        if inbox >= self.known.len() {
+            let inboxes = self.office.inboxes();
+            self.known
+                .extend_from_slice(&inboxes.all[self.known.len()..]);
         }
-        self.known[desk].lay(tag as u32, Some(done), events);
+        self.known[inbox].lay(tag as u32, Some(done), events);
     }
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 use thalweg::wait::{Entry, Mode, Pace, block};
 
 use super::client::ClientError;
-use super::desk::Seat;
+use super::inbox::Seat;
 use crate::event::{Event, Events};
 use crate::execution::{Asked, ExecutionReport, ExecutionReports};
 use crate::result_code::ResultCode;

@@ -176,7 +176,7 @@ impl Flow {
             self.below(6)
         };
         let modes = self.of(&[0, 0, 1, 2, 3, 8]);
-        let wishes = self.of(&[0, 0, 0, 4, 16]);
+        let conditions = self.of(&[0, 0, 0, 4, 16]);
         Place {
             uid: self.uid(),
             symbol: self.symbol(),
@@ -186,7 +186,7 @@ impl Flow {
             price,
             reserve_price: price.saturating_add(more),
             size,
-            flags: OrderFlags::from_code(modes | wishes).expect("a code"),
+            flags: OrderFlags::from_code(modes | conditions).expect("a code"),
         }
     }
 

@@ -80,11 +80,11 @@ fn order(mix: Mix) -> impl Strategy<Value = Command> {
             .filter_map(OrderFlags::from_code)
             .collect::<Vec<_>>(),
     );
-    let wishes = (flags, one_of(2..16), one_of(1..4), one_of(0..40));
-    let wishes = prop::option::weighted(0.4, wishes);
-    (commands::command(mix), wishes).prop_map(|(command, wishes)| {
+    let conditions = (flags, one_of(2..16), one_of(1..4), one_of(0..40));
+    let conditions = prop::option::weighted(0.4, conditions);
+    (commands::command(mix), conditions).prop_map(|(command, conditions)| {
         let (Command::Place(mut place), Some((flags, trigger, display, good_till))) =
-            (command.clone(), wishes)
+            (command.clone(), conditions)
         else {
             return command;
         };

@@ -264,7 +264,7 @@ fn a_full_service_says_so_and_loses_nothing_that_it_accepted() {
 }
 
 #[test]
-fn the_desk_of_a_client_that_is_gone_is_used_again() {
+fn the_inbox_of_a_client_that_is_gone_is_used_again() {
     let service = SharedService::start(State::default(), SharedOptions::default(), |_| ())
         .expect("good options");
     let first = service.client();

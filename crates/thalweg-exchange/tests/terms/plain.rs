@@ -18,7 +18,7 @@ fn wrapped(command: &Command) -> Command {
     }
 }
 
-/// Without wishes.
+/// Without conditions.
 fn stripped(command: &Command) -> Command {
     match command {
         Command::Place(place) => Command::Place(thalweg_exchange::Place {

@@ -6,8 +6,8 @@ use super::auto::{Auto, WORKER};
 use super::builder::Make;
 use super::control::{CALLER, Control};
 use super::crew::{Crew, Placed};
-use super::desk::Desk;
 use super::graph::{BuildError, Graph};
+use super::hand_over::HandOver;
 use super::lanes::{Merger, Producer};
 use super::meter::{Gauge, Meter};
 use super::placement::{Machine, Plan};
@@ -158,10 +158,10 @@ impl<T: Send + Sync + 'static> Assembly<T> {
     }
 
     /// The watcher of an automatic placement.
-    fn watcher(&self, desk: &Arc<Desk<T>>) -> Auto<T> {
+    fn watcher(&self, hand_over: &Arc<HandOver<T>>) -> Auto<T> {
         let counters = self.gauges.iter().map(|gauge| Arc::clone(&gauge.counters));
         Auto::new(
-            Arc::clone(desk),
+            Arc::clone(hand_over),
             Arc::clone(&self.control),
             counters.collect(),
             self.gauges
@@ -190,10 +190,10 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         }
         let mut auto = None;
         if is_auto {
-            let desk = Arc::new(Desk::default());
-            auto = Some(self.watcher(&desk));
+            let hand_over = Arc::new(HandOver::default());
+            auto = Some(self.watcher(&hand_over));
             let crew = Crew::on_call(&self.timeline, &self.control);
-            threads.push((crew, machine.left_by_caller(), Some(desk)));
+            threads.push((crew, machine.left_by_caller(), Some(hand_over)));
         }
         let mut pipeline = Pipeline {
             intake,
@@ -211,8 +211,8 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         };
         pipeline.find_out();
         pipeline.waiter.prepare();
-        for (at, (crew, cores, desk)) in threads.into_iter().enumerate() {
-            let is_worker = desk.is_some();
+        for (at, (crew, cores, hand_over)) in threads.into_iter().enumerate() {
+            let is_worker = hand_over.is_some();
             debug_assert!(!is_worker || at + 1 == WORKER);
             // A worker without stages sleeps; it must be woken for the first ones.
             let strategy = if is_worker {
@@ -227,7 +227,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
                 bell: at + 1,
                 control,
                 waiter,
-                desk,
+                hand_over,
             };
             pipeline.threads.push(spawn(at, thread, cores)?);
         }

@@ -1,7 +1,7 @@
 //! The placement that follows the load: all stages on the caller while its core has time to spare,
 //! the later ones on a worker thread while it has not.
 //!
-//! The stages change hands between two turns, through a [`Desk`]. Their readers, closures and
+//! The stages change hands between two turns, through a [`HandOver`]. Their readers, closures and
 //! meters go with them, so nothing is lost or repeated, and the results are those of any other
 //! placement.
 
@@ -9,7 +9,7 @@ use std::sync::Arc;
 
 use super::control::{CALLER, Control};
 use super::crew::Crew;
-use super::desk::{Desk, EMPTY, HELD};
+use super::hand_over::{EMPTY, HELD, HandOver};
 use super::meter::Counters;
 use super::stats::Switch;
 use crate::ring::broadcast::Progress;
@@ -39,7 +39,7 @@ const PUT_OFF_MAX: u32 = 12_800;
 
 /// The caller's side.
 pub(super) struct Auto<T> {
-    desk: Arc<Desk<T>>,
+    hand_over: Arc<HandOver<T>>,
     control: Arc<Control>,
     counters: Vec<Arc<Counters>>,
     /// How far each stage is.
@@ -126,14 +126,14 @@ pub(super) const WORKER: usize = 1;
 
 impl<T> Auto<T> {
     pub(super) fn new(
-        desk: Arc<Desk<T>>,
+        hand_over: Arc<HandOver<T>>,
         control: Arc<Control>,
         counters: Vec<Arc<Counters>>,
         progress: Vec<Progress>,
     ) -> Self {
         let clock = Clock::global();
         Self {
-            desk,
+            hand_over,
             control,
             busy_before: vec![0; counters.len()],
             busy: vec![0; counters.len()],
@@ -179,7 +179,7 @@ impl<T> Auto<T> {
         // A model knows no load: the stages change hands at each look.
         if IS_MODEL {
             self.costs.fill(1);
-            return match self.desk.state() {
+            return match self.hand_over.state() {
                 EMPTY => self.give_away(crew),
                 HELD => self.call_back(crew),
                 _ => false,
@@ -190,7 +190,7 @@ impl<T> Auto<T> {
         let all: u64 = self.busy.iter().sum();
         // A window that was cut long by something else counts for what it was.
         let events = events * self.window_ticks / elapsed.max(1);
-        match self.desk.state() {
+        match self.hand_over.state() {
             EMPTY => self.watch_alone(all * 100 > elapsed * HOT_PERCENT, events, crew),
             HELD => self.watch_split(all * 100 < elapsed * COOL_PERCENT, events, crew),
             _ => false,
@@ -233,12 +233,12 @@ impl<T> Auto<T> {
     /// Waits until the worker has nothing left to do; gives whether it gave the stages back. One
     /// that gets nowhere may wait for what the caller does next, so it keeps them.
     fn call_back(&mut self, crew: &mut Crew<T>) -> bool {
-        self.desk.recall();
+        self.hand_over.recall();
         self.control.ring(&[WORKER]);
         let clock = Clock::global();
         let passed = || self.progress.iter().map(Progress::released).sum::<u64>();
         let (mut before, mut since, mut looks) = (passed(), clock.ticks(), 0);
-        let is_back = self.desk.wait(|| {
+        let is_back = self.hand_over.wait(|| {
             yield_now();
             let now = passed();
             if now != before {
@@ -246,7 +246,7 @@ impl<T> Auto<T> {
             }
             looks += 1;
             let is_patient = match IS_MODEL {
-                true => looks < MODEL_LOOKS || crate::ring::sync::fault::is("desk_patient"),
+                true => looks < MODEL_LOOKS || crate::ring::sync::fault::is("hand_over_patient"),
                 false => clock.ticks().saturating_sub(since) < self.window_ticks,
             };
             // A worker whose stage panics returns nothing.
@@ -274,13 +274,13 @@ impl<T> Auto<T> {
             placed.stage.seat([CALLER].into(), false, is_alone, true);
         }
         #[cfg(shuttle)]
-        let is_seated = crate::ring::sync::fault::is("desk_seat");
+        let is_seated = crate::ring::sync::fault::is("hand_over_seat");
         #[cfg(not(shuttle))]
         let is_seated = false;
         if !is_seated {
             crew.seat(&[WORKER], false);
         }
-        self.desk.offer(given);
+        self.hand_over.offer(given);
         self.control.ring(&[WORKER]);
         self.moved(crew);
         true
@@ -288,7 +288,7 @@ impl<T> Auto<T> {
 
     fn take_back(&mut self, crew: &mut Crew<T>) {
         crew.flush();
-        crew.extend(self.desk.take());
+        crew.extend(self.hand_over.take());
         crew.seat(&[], false);
         self.moved(crew);
     }
@@ -314,12 +314,12 @@ impl<T> Auto<T> {
 
     /// Whether the worker has, or is about to get, stages.
     pub(super) fn is_split(&self) -> bool {
-        self.desk.state() != EMPTY
+        self.hand_over.state() != EMPTY
     }
 
     /// No more changes: a worker without stages may go. One that has stages ends with them.
     pub(super) fn close(&mut self) {
-        if self.desk.close() {
+        if self.hand_over.close() {
             self.control.ring(&[WORKER]);
         }
     }

@@ -97,7 +97,7 @@ impl<T> Crew<T> {
     }
 
     /// A crew whose stages may be called back: a stage without company keeps to the round too, so
-    /// that it looks at the desk after each.
+    /// that it looks at the hand-over after each.
     pub(super) fn on_call(timeline: &Arc<Timeline>, control: &Arc<Control>) -> Self {
         Self {
             limit_alone: ROUND,

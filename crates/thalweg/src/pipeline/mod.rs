@@ -37,9 +37,9 @@ mod builder;
 mod chunk;
 mod control;
 mod crew;
-mod desk;
 mod ending;
 mod graph;
+mod hand_over;
 mod lanes;
 mod meter;
 #[cfg(all(test, loom))]

@@ -9,9 +9,9 @@ use loom::thread;
 use super::chunk::Context;
 use super::control::{CALLER, Control};
 use super::crew::{Crew, Placed};
-use super::desk::Desk;
 use super::ending::are_level;
 use super::graph::Graph;
+use super::hand_over::HandOver;
 use super::lanes::{Merger, Producer};
 use super::meter::{Mark, Meter};
 use super::stage::Member;
@@ -180,15 +180,15 @@ fn a_stage_is_called_back() {
     let (meter, _) = Meter::new(Arc::clone(&name), reader.progress(), rows, 0, &graph.into());
     let work = Look(|_: &u32, _: Context| ());
     let stage = Box::new(Member::new(work, meter, 1, Arc::clone(&control)));
-    let desk = Arc::new(Desk::default());
-    desk.offer(vec![Placed {
+    let hand_over = Arc::new(HandOver::default());
+    hand_over.offer(vec![Placed {
         name,
         stage,
         reader,
     }]);
     let mut crew = Crew::new(&timeline, &control);
-    desk.exchange(&mut crew);
-    let theirs = Arc::clone(&desk);
+    hand_over.exchange(&mut crew);
+    let theirs = Arc::clone(&hand_over);
     let worker = thread::spawn(move || {
         while !crew.is_empty() {
             theirs.exchange(&mut crew);
@@ -197,13 +197,13 @@ fn a_stage_is_called_back() {
         }
     });
     publisher.publish(|event| *event = 1).expect("room");
-    desk.recall();
-    let is_back = desk.wait(|| {
+    hand_over.recall();
+    let is_back = hand_over.wait(|| {
         thread::yield_now();
         true
     });
     assert!(is_back);
-    let placed = desk.take();
+    let placed = hand_over.take();
     assert_eq!(placed[0].reader.next_sequence(), 1, "it has the event done");
     worker.join().unwrap();
 }
@@ -211,7 +211,7 @@ fn a_stage_is_called_back() {
 #[test]
 fn a_stage_that_is_called_back_has_nothing_left_to_do() {
     loom::model(a_stage_is_called_back);
-    for fault in ["recall", "recalled", "desk_undone"] {
+    for fault in ["recall", "recalled", "hand_over_undone"] {
         assert!(fault::caught(fault, a_stage_is_called_back), "{fault}");
     }
 }

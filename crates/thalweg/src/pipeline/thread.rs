@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use super::control::Control;
 use super::crew::{Crew, Round};
-use super::desk::Desk;
+use super::hand_over::HandOver;
 use super::meter::Mark;
 use crate::ring::sync::{spin_hint, yield_now};
 use crate::wait::Waiter;
@@ -22,7 +22,7 @@ pub(super) struct Thread<T> {
     pub(super) control: Arc<Control>,
     pub(super) waiter: Waiter,
     /// Where stages are handed over, if the placement may change.
-    pub(super) desk: Option<Arc<Desk<T>>>,
+    pub(super) hand_over: Option<Arc<HandOver<T>>>,
 }
 
 impl<T> Thread<T> {
@@ -30,14 +30,14 @@ impl<T> Thread<T> {
         let control = Arc::clone(&self.control);
         self.waiter.prepare();
         loop {
-            if let Some(desk) = &self.desk {
-                desk.exchange(&mut self.crew);
+            if let Some(hand_over) = &self.hand_over {
+                hand_over.exchange(&mut self.crew);
                 if self.crew.is_empty() {
-                    if desk.is_closed() || control.failure().is_some() {
+                    if hand_over.is_closed() || control.failure().is_some() {
                         return;
                     }
                     self.waiter.until(control.bell(self.bell), || {
-                        desk.has_news() || control.failure().is_some()
+                        hand_over.has_news() || control.failure().is_some()
                     });
                     continue;
                 }
@@ -80,9 +80,13 @@ impl<T> Thread<T> {
             bell,
             control,
             waiter,
-            desk,
+            hand_over,
         } = self;
-        let news = || desk.as_ref().is_some_and(|desk| desk.has_news());
+        let news = || {
+            hand_over
+                .as_ref()
+                .is_some_and(|hand_over| hand_over.has_news())
+        };
         waiter.until(control.bell(*bell), || crew.is_ready() || news());
     }
 }

@@ -63,7 +63,7 @@ fn auto_gives_stages_away_under_load_and_takes_them_back() {
 }
 
 #[test]
-fn auto_never_leaves_stages_on_the_desk_when_the_ring_is_full() {
+fn auto_never_leaves_stages_in_the_hand_over_when_the_ring_is_full() {
     // A small ring, flat out, with the other core taken: splits fail and are undone again and
     // again, while the caller waits for room most of the time.
     let stop = Arc::new(AtomicU64::new(0));

@@ -19,9 +19,9 @@ faults! {
     abandon_full: lanes::an_abandoned_pipeline_waits_for_room;
     abandon_order: lanes::an_owner_may_publish_and_go_at_once;
     abandon_unseen: lanes::an_abandoned_pipeline_serves_its_owners_events;
-    desk_patient: handover::results_are_drained_while_stages_change_hands;
-    desk_seat: handover::answers_while_stages_change_hands;
-    desk_undone: handover::results_are_drained_while_stages_change_hands;
+    hand_over_patient: handover::results_are_drained_while_stages_change_hands;
+    hand_over_seat: handover::answers_while_stages_change_hands;
+    hand_over_undone: handover::results_are_drained_while_stages_change_hands;
     end_of_one: handover::a_thread_whose_first_stage_is_done_sleeps;
     failure_untold: panics::the_caller_asleep_for_room_hears_of_it;
     lane_unrung: lanes::living_producers_are_all_served;

@@ -1,4 +1,4 @@
-//! From the caller to its stage threads and back: answers, room, and the desk of `auto`.
+//! From the caller to its stage threads and back: answers, room, and the hand-over of `auto`.
 
 use crate::{answering, explore};
 use shuttle::sync::mpsc::sync_channel;

@@ -2,8 +2,8 @@
 //! their owner's orders or have a budget, and orders that are moved or amended to where they may
 //! take.
 //!
-//! Without wishes, this does exactly what the plain way does: the tests run the same orders through
-//! both.
+//! Without conditions, this does exactly what the plain way does: the tests run the same orders
+//! through both.
 
 use super::Book;
 use super::aside::WAITS;

@@ -1,4 +1,4 @@
-//! New orders without wishes that trade.
+//! New orders without conditions that trade.
 
 use super::Book;
 use super::ladder::mask;

@@ -1,4 +1,4 @@
-//! New orders without wishes that rest at once.
+//! New orders without conditions that rest at once.
 
 use super::Book;
 use super::ladder::mask;

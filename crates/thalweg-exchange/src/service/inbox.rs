@@ -16,7 +16,7 @@
 //!
 //! # Why it works
 //! Between rule 1 and rule 2 nobody else locks the answer, so the publish stage never waits for a
-//! client, but for a new one's desk being made when it first answers on it. A client that takes a
+//! client, but for a new one's inbox being made when it first answers on it. A client that takes a
 //! place while the service ends either has the lock before rule 4, which then sees it pending, or
 //! after, and sees the end: nobody waits for ever. A pending place leaves that phase by one
 //! compare-exchange, so it is answered once.
@@ -62,7 +62,7 @@ impl Place {
 
 /// One client's places.
 #[derive(Debug)]
-pub(super) struct Desk {
+pub(super) struct Inbox {
     number: u32,
     places: Box<[Place]>,
     /// Bit n of word w: place 64 w + n is free.
@@ -72,7 +72,7 @@ pub(super) struct Desk {
     end: End,
 }
 
-impl Desk {
+impl Inbox {
     pub(super) fn new(number: u32, places: usize, events: usize, end: &End) -> Self {
         let place = || Place {
             phase: AtomicU8::new(FREE),
@@ -134,7 +134,7 @@ impl Desk {
         slot.phase.store(PENDING, Ordering::Release);
         drop(answer);
         Ok(Seat {
-            desk: Arc::clone(self),
+            inbox: Arc::clone(self),
             place,
             is_read: false,
         })
@@ -205,7 +205,7 @@ impl Desk {
 /// A place that was taken, for as long as somebody waits for its answer or reads it.
 #[derive(Debug)]
 pub(super) struct Seat {
-    desk: Arc<Desk>,
+    inbox: Arc<Inbox>,
     place: usize,
     /// Whether the answer was collected.
     is_read: bool,
@@ -213,7 +213,7 @@ pub(super) struct Seat {
 
 impl Seat {
     fn slot(&self) -> &Place {
-        &self.desk.places[self.place]
+        &self.inbox.places[self.place]
     }
 
     /// What the command carries, so that its answer finds back.
@@ -237,7 +237,7 @@ impl Seat {
         match answer.done {
             Some((sequence, result)) => Ok((sequence, result, std::mem::take(&mut answer.events))),
             None => {
-                let end = self.desk.end.get();
+                let end = self.inbox.end.get();
                 Err(end.cloned().unwrap_or(ClientError::Closed))
             }
         }
@@ -245,7 +245,7 @@ impl Seat {
 
     /// Gives a buffer of events back.
     pub(super) fn give_back(&self, mut events: Events) {
-        events.keep_room_for(self.desk.events_kept);
+        events.keep_room_for(self.inbox.events_kept);
         self.slot().answer().events = events;
     }
 
@@ -272,9 +272,9 @@ impl Drop for Seat {
                 self.slot()
                     .answer()
                     .events
-                    .keep_room_for(self.desk.events_kept);
+                    .keep_room_for(self.inbox.events_kept);
             }
-            self.desk.free(self.place);
+            self.inbox.free(self.place);
         }
     }
 }

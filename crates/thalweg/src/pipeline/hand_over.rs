@@ -7,27 +7,27 @@
 use super::crew::{Crew, Placed};
 use crate::ring::sync::{AtomicU32, Mutex, fault, lock, order};
 
-/// Nothing on the desk; the worker has no stages.
+/// Nothing in the hand-over; the worker has no stages.
 pub(super) const EMPTY: u32 = 0;
-/// Stages on the desk for the worker.
+/// Stages in the hand-over for the worker.
 const OFFERED: u32 = 1;
 /// The worker has stages.
 pub(super) const HELD: u32 = 2;
 /// The caller wants them back.
 const RECALLED: u32 = 3;
-/// Stages on the desk for the caller.
+/// Stages in the hand-over for the caller.
 const RETURNED: u32 = 4;
 /// There will be no more.
 const CLOSED: u32 = 5;
 
 /// The caller moves `state` on from `EMPTY`, `HELD` and `RETURNED`, the worker from `OFFERED`; from
 /// `RECALLED` both do, under the lock of the tray.
-pub(super) struct Desk<T> {
+pub(super) struct HandOver<T> {
     state: AtomicU32,
     tray: Mutex<Vec<Placed<T>>>,
 }
 
-impl<T> Default for Desk<T> {
+impl<T> Default for HandOver<T> {
     fn default() -> Self {
         Self {
             state: AtomicU32::new(EMPTY),
@@ -36,7 +36,7 @@ impl<T> Default for Desk<T> {
     }
 }
 
-impl<T> Desk<T> {
+impl<T> HandOver<T> {
     pub(super) fn state(&self) -> u32 {
         // ORDERING: Acquire (order::recalled), pairs with the Release in `set`: a worker that is
         // called sees all that its stages have to do. (The stages are under the tray's lock.)
@@ -48,7 +48,7 @@ impl<T> Desk<T> {
         self.state.store(state, order::recall());
     }
 
-    /// Whether the worker should come to the desk.
+    /// Whether the worker should come to the hand_over.
     pub(super) fn has_news(&self) -> bool {
         matches!(self.state(), OFFERED | RECALLED | CLOSED)
     }
@@ -57,7 +57,7 @@ impl<T> Desk<T> {
         self.state() == CLOSED
     }
 
-    /// The caller gives stages away. Only where the desk is empty.
+    /// The caller gives stages away. Only where the hand_over is empty.
     pub(super) fn offer(&self, given: Vec<Placed<T>>) {
         *lock(&self.tray) = given;
         self.set(OFFERED);
@@ -90,7 +90,7 @@ impl<T> Desk<T> {
         returned
     }
 
-    /// The caller says that there will be no more, if the desk is empty; gives whether it is.
+    /// The caller says that there will be no more, if the hand_over is empty; gives whether it is.
     pub(super) fn close(&self) -> bool {
         let is_empty = self.state() == EMPTY;
         if is_empty {
@@ -107,7 +107,7 @@ impl<T> Desk<T> {
                 crew.extend(lock(&self.tray).drain(..));
                 self.set(HELD);
             }
-            RECALLED if !crew.is_undone() || fault::is("desk_undone") => self.give_back(crew),
+            RECALLED if !crew.is_undone() || fault::is("hand_over_undone") => self.give_back(crew),
             _ => {}
         }
     }

@@ -7,7 +7,7 @@ use thalweg_exchange::{Command, ConditionalOrder, OrderFlags, Place, SelfTrade};
 
 /// The words so far. Each may come once.
 #[derive(Default)]
-struct Wishes {
+struct Conditions {
     post_only: Option<()>,
     self_trade: Option<SelfTrade>,
     stop: Option<i64>,
@@ -17,7 +17,7 @@ struct Wishes {
 
 /// Reads the reserve price, if there is one, and the words after it; gives the whole command.
 pub(super) fn order(fields: &mut Fields<'_>, mut place: Place) -> Result<Command, String> {
-    let mut wishes = Wishes::default();
+    let mut conditions = Conditions::default();
     let mut is_first = true;
     while fields.more() {
         let field = fields.text("reserve price")?;
@@ -25,14 +25,14 @@ pub(super) fn order(fields: &mut Fields<'_>, mut place: Place) -> Result<Command
         if is_first && !is_word {
             place.reserve_price = number(field, "reserve price", 1)?;
         } else {
-            wishes.read(field)?;
+            conditions.read(field)?;
         }
         is_first = false;
     }
-    Ok(wishes.order(place))
+    Ok(conditions.order(place))
 }
 
-impl Wishes {
+impl Conditions {
     fn read(&mut self, field: &[u8]) -> Result<(), String> {
         let (word, value) = match field.iter().position(|&b| b == b'=') {
             Some(at) => (&field[..at], Some(&field[at + 1..])),
@@ -82,8 +82,8 @@ impl Wishes {
     }
 }
 
-fn once<T>(wish: &mut Option<T>, name: &str, value: T) -> Result<(), String> {
-    match wish.replace(value) {
+fn once<T>(condition: &mut Option<T>, name: &str, value: T) -> Result<(), String> {
+    match condition.replace(value) {
         None => Ok(()),
         Some(_) => Err(format!("{name} is given twice")),
     }
