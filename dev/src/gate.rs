@@ -46,6 +46,11 @@ const AFTER: &[Step] = &[
         run: tsan,
     },
     Step {
+        name: "journal",
+        summary: "a journal's writer is killed 50 times, and its simulated disk 100,000 times",
+        run: journal,
+    },
+    Step {
         name: "fuzz",
         summary: "the fuzz targets find nothing in a few seconds, and their seeded faults (C++)",
         run: fuzz::step,
@@ -157,6 +162,22 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
         .env("CARGO_TARGET_DIR", workspace.target.join("tsan"));
     run_watched(&mut command, |line| tally.see(line))?;
     at_least_one(tally).map(Outcome::Repeated)
+}
+
+/// The two tests of a journal that `cargo dev test` runs too, for longer.
+fn journal(workspace: &Workspace) -> Result<Outcome, String> {
+    let which = "--lib --test kill -- nothing_acknowledged what_a_killed";
+    let command = format!("test --package thalweg-journal --all-features {which}");
+    let mut command = workspace.cargo(&command);
+    command
+        .env("THALWEG_JOURNAL_KILLS", "50")
+        .env("THALWEG_JOURNAL_CRASHES", "100000");
+    let mut tally = Tally::default();
+    run_watched(&mut command, |line| tally.see(line))?;
+    match tally.passed {
+        2 => Ok(Outcome::Repeated(tally)),
+        passed => Err(format!("{passed} of the 2 tests were found")),
+    }
 }
 
 /// The platform that a compiler is for, by what it says of itself.

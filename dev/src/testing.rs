@@ -30,7 +30,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "shuttle",
-        summary: "channels and pipelines with many ends, under schedules chosen at random",
+        summary: "channels, pipelines and a shared journal, under schedules chosen at random",
         run: shuttle,
     },
 ];
@@ -48,22 +48,28 @@ fn workspace(workspace: &Workspace) -> Result<Outcome, String> {
 }
 
 fn loom(workspace: &Workspace) -> Result<Outcome, String> {
-    let mut command = modelled(workspace, "loom", "--lib");
+    let mut command = modelled(workspace, "loom", "--package thalweg --lib");
     command.env("LOOM_MAX_PREEMPTIONS", LOOM_PREEMPTIONS_MAX);
     tests(&mut command)
 }
 
 fn shuttle(workspace: &Workspace) -> Result<Outcome, String> {
-    tests(&mut modelled(
-        workspace,
-        "shuttle",
-        "--test channel_shuttle --test pipeline_shuttle",
-    ))
+    let mut tally = Tally::default();
+    for which in [
+        "--package thalweg --test channel_shuttle --test pipeline_shuttle",
+        "--package thalweg-journal --lib shared::models",
+    ] {
+        let mut command = modelled(workspace, "shuttle", which);
+        let mut these = Tally::default();
+        run_watched(&mut command, |line| these.see(line))?;
+        tally.passed += at_least_one(these)?.passed;
+    }
+    Ok(Outcome::Tests(tally))
 }
 
-/// The tests of the library that `which` names, with everything concurrent taken from `model`.
+/// The tests that `which` names, with everything concurrent taken from `model`.
 fn modelled(workspace: &Workspace, model: &str, which: &str) -> Command {
-    let mut command = workspace.cargo("test --package thalweg --release");
+    let mut command = workspace.cargo("test --release");
     command
         .args(which.split(' '))
         .env("RUSTFLAGS", rustflags(&format!("--cfg {model}")))

@@ -29,6 +29,12 @@ pub(crate) enum Seeded {
     LeaveStaleBlocks,
     /// A new segment is used before its name is durable.
     LeaveNameUnsynced,
+    /// A leader wakes one of those that wait, and not all.
+    TellOne,
+    /// Nobody tells a leader that gathers that a record did not fit.
+    FullUntold,
+    /// Nobody tells a leader that gathers that the group is large enough.
+    EnoughUntold,
     /// Several segments are given up before the first of them is durably gone.
     GiveUpAtOnce,
 }

@@ -12,7 +12,8 @@
 //! is in `docs/journal-format.md` in the repository.
 //!
 //! # Errors
-//! A failed write or sync stops a journal, and every thread that waits hears it: after a failed
+//! Where there is no room for a further segment, nothing has changed, and a call may be repeated. A
+//! failed write or sync stops a journal, and every thread that waits hears it: after a failed
 //! sync the system may have forgotten the data, and the next sync says that all is well. Whoever
 //! opens the directory again finds out what is there. An unfinished write at the end is cut off and
 //! told; damage to what was durable is an error that names file, byte and record.

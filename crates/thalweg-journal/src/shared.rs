@@ -7,14 +7,26 @@
 //! 4. Who waits looks again at the durable number, at what stopped the journal, and at whether
 //!    there is a leader; one of the three changes with every wake-up, or it leads itself. So nobody
 //!    waits for a write that nobody makes.
+//! 5. Where there is no room for a further segment, the leader leaves its block to the next leader,
+//!    and everybody who waits by then is told. A leader finds either a spare block or such a one.
+
+mod group;
+#[cfg(all(test, shuttle))]
+mod models;
 
 use std::fmt;
 use std::marker::PhantomData;
 use std::mem;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::{Duration, Instant};
+use std::sync::{Arc, PoisonError};
+#[cfg(not(shuttle))]
+use std::sync::{Condvar, Mutex, MutexGuard};
+use std::time::Instant;
+
+#[cfg(shuttle)]
+use shuttle::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::error::Error;
+use crate::fault::{Faults, Seeded};
 use crate::format::LENGTH_BYTES;
 use crate::journal::{Kind, Record, content_in, record_in};
 use crate::lsn::{Durable, Lsn};
@@ -22,41 +34,18 @@ use crate::pages::OpenBlock;
 use crate::reader::Reader;
 use crate::storage::{Storage, Syncing};
 use crate::tail::{Tail, Watermark};
-
-/// When a group of records is written: as soon as one of the limits is reached and somebody waits.
-///
-/// While a group is being written, the next one gathers in any case.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct GroupCommit {
-    /// How long the first that waits may wait for others to join [0: not at all].
-    pub delay_max: Duration,
-    /// So many records are enough; by default 256.
-    pub records_max: u32,
-    /// So many bytes are enough [64 KiB].
-    pub bytes_max: usize,
-}
-
-impl Default for GroupCommit {
-    fn default() -> GroupCommit {
-        GroupCommit {
-            delay_max: Duration::ZERO,
-            records_max: 256,
-            bytes_max: 64 << 10,
-        }
-    }
-}
-
-impl GroupCommit {
-    fn is_enough(&self, block: &OpenBlock) -> bool {
-        block.count() >= self.records_max || block.length() >= self.bytes_max
-    }
-}
+pub use group::GroupCommit;
 
 #[derive(Debug)]
 struct State<S: Storage> {
     open: OpenBlock,
     /// The other block, unless a leader is writing it.
     spare: Option<OpenBlock>,
+    /// The other block, if there was no room for it: its records come before those of `open`.
+    unwritten: Option<OpenBlock>,
+    /// Why there was none, and how often.
+    refused: Option<Error>,
+    refusals: u64,
     /// None while somebody leads.
     tail: Option<Tail<S>>,
     next: Lsn,
@@ -68,6 +57,17 @@ struct State<S: Storage> {
     is_full: bool,
 }
 
+impl<S: Storage> State<S> {
+    /// What went wrong for good, or since there were so many refusals.
+    fn check(&self, refusals: u64) -> Result<(), Error> {
+        match (&self.stopped, &self.refused) {
+            (Some(error), _) => Err(error.stopped()),
+            (None, Some(error)) if self.refusals > refusals => Err(error.clone()),
+            _ => Ok(()),
+        }
+    }
+}
+
 #[derive(Debug)]
 struct Inner<S: Storage> {
     state: Mutex<State<S>>,
@@ -76,6 +76,7 @@ struct Inner<S: Storage> {
     /// The group is large enough.
     gathered: Condvar,
     group: GroupCommit,
+    faults: Faults,
     record_bytes_max: usize,
     storage: S,
     watermark: Arc<Watermark>,
@@ -152,8 +153,16 @@ struct Leading<'i, S: Storage> {
 impl<S: Storage> Drop for Leading<'_, S> {
     fn drop(&mut self) {
         let mut state = self.inner.lock();
+        let block = mem::replace(&mut self.block, OpenBlock::new(0));
+        state.tail = self.tail.take();
+        let is_well = state.tail.as_ref().is_some_and(|tail| tail.check().is_ok());
         match self.result.take() {
-            Some(Ok(())) => {}
+            Some(Ok(())) => state.spare = Some(block),
+            Some(Err(error)) if is_well => {
+                state.refused = Some(error);
+                state.refusals += 1;
+                state.unwritten = Some(block);
+            }
             Some(Err(error)) => state.stopped = Some(error),
             // The storage panicked: what it did is not known.
             None => {
@@ -162,13 +171,14 @@ impl<S: Storage> Drop for Leading<'_, S> {
                 state.stopped = Some(Error::io(place, "be written", error));
             }
         }
-        state.tail = self.tail.take();
         if let Some(tail) = &state.tail {
             state.durable = tail.durable();
         }
-        state.spare = Some(mem::replace(&mut self.block, OpenBlock::new(0)));
         drop(state);
-        self.inner.finished.notify_all();
+        match self.inner.faults.has(Seeded::TellOne) {
+            true => self.inner.finished.notify_one(),
+            false => self.inner.finished.notify_all(),
+        }
     }
 }
 
@@ -177,6 +187,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
         let bytes = tail.options().block_bytes_max as usize;
         let inner = Inner {
             group,
+            faults: tail.options().faults,
             record_bytes_max: tail.options().record_bytes_max(),
             storage: tail.storage().clone(),
             watermark: Arc::clone(tail.watermark()),
@@ -185,6 +196,9 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
             state: Mutex::new(State {
                 open,
                 spare: Some(OpenBlock::new(bytes)),
+                unwritten: None,
+                refused: None,
+                refusals: 0,
                 next,
                 durable: tail.durable(),
                 tail: Some(tail),
@@ -199,30 +213,33 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
         }
     }
 
-    /// Takes the open block and the tail, and writes without the lock.
+    /// Takes the tail and the block that is due, and writes without the lock.
     fn lead<'s>(
         &'s self,
         mut state: MutexGuard<'s, State<S>>,
         sync: Syncing,
     ) -> MutexGuard<'s, State<S>> {
         let inner = &*self.inner;
-        if let (Some(tail), Some(spare)) = (state.tail.take(), state.spare.take()) {
-            let block = mem::replace(&mut state.open, spare);
-            state.is_full = false;
-            drop(state);
-            let mut leading = Leading {
-                inner,
-                tail: Some(tail),
-                block,
-                result: None,
-            };
-            if let Some(tail) = &mut leading.tail {
-                leading.result = Some(tail.write(&mut leading.block, sync));
+        let block = match (state.unwritten.take(), state.spare.take()) {
+            (Some(block), _) => block,
+            (None, Some(spare)) => {
+                state.is_full = false;
+                mem::replace(&mut state.open, spare)
             }
-            drop(leading);
-            state = inner.lock();
+            (None, None) => return state,
+        };
+        let mut leading = Leading {
+            inner,
+            tail: state.tail.take(),
+            block,
+            result: None,
+        };
+        drop(state);
+        if let Some(tail) = &mut leading.tail {
+            leading.result = Some(tail.write(&mut leading.block, sync));
         }
-        state
+        drop(leading);
+        inner.lock()
     }
 
     fn append_raw(&self, bytes: usize, fill: impl FnOnce(&mut [u8])) -> Result<Lsn, Error> {
@@ -231,10 +248,9 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
             return Err(Error::RecordTooLong { bytes, bytes_max });
         }
         let mut state = self.inner.lock();
+        let refusals = state.refusals;
         loop {
-            if let Some(error) = &state.stopped {
-                return Err(error.stopped());
-            }
+            state.check(refusals)?;
             if let Some(slot) = state.open.claim(bytes) {
                 fill(slot);
                 break;
@@ -247,7 +263,8 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
         state.open.finish();
         let lsn = state.next;
         state.next = lsn.after(1);
-        if state.gathering && self.inner.group.is_enough(&state.open) {
+        let is_enough = self.inner.group.is_enough(&state.open);
+        if state.gathering && is_enough && !self.inner.faults.has(Seeded::EnoughUntold) {
             self.inner.gathered.notify_one();
         }
         Ok(lsn)
@@ -259,28 +276,30 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
         mut state: MutexGuard<'s, State<S>>,
     ) -> MutexGuard<'s, State<S>> {
         state.is_full = true;
-        self.inner.gathered.notify_one();
+        if !self.inner.faults.has(Seeded::FullUntold) {
+            self.inner.gathered.notify_one();
+        }
         self.inner.wait(state)
     }
 
     /// Waits until this record is durable.
     ///
     /// # Errors
-    /// It was never appended; or writing failed, and nobody can tell what is on disk: every thread
-    /// that waits hears it.
+    /// It was never appended. Or writing failed, and nobody can tell what is on disk: every thread
+    /// that waits hears it, and the journal has stopped. Or there is no room for another segment:
+    /// every thread that waits hears that too, nothing has changed, and it may be tried again.
     pub fn commit(&self, lsn: Lsn) -> Result<Durable<Lsn>, Error> {
         let mut state = self.inner.lock();
         if lsn >= state.next {
             let (first, last) = (Lsn::FIRST, state.next.before());
             return Err(Error::NoRecord { lsn, first, last });
         }
+        let refusals = state.refusals;
         loop {
             if let Some(durable) = state.durable.covering(lsn) {
                 return Ok(durable);
             }
-            if let Some(error) = &state.stopped {
-                return Err(error.stopped());
-            }
+            state.check(refusals)?;
             state = match state.tail {
                 None => self.inner.wait(state),
                 // Somebody gathers, and then leads or finds a leader: either wakes this thread.
@@ -300,7 +319,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
     /// Waits for the group of this leader to gather, at most as long as it may.
     fn gather<'s>(&'s self, mut state: MutexGuard<'s, State<S>>) -> MutexGuard<'s, State<S>> {
         let group = &self.inner.group;
-        if group.delay_max.is_zero() {
+        if group.delay_max.is_zero() || state.unwritten.is_some() {
             return state;
         }
         let begin = Instant::now();
@@ -329,9 +348,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
     pub fn retain_from(&self, lsn: Lsn) -> Result<Lsn, Error> {
         let mut state = self.inner.lock();
         loop {
-            if let Some(error) = &state.stopped {
-                return Err(error.stopped());
-            }
+            state.check(u64::MAX)?;
             match &mut state.tail {
                 Some(tail) => return tail.retain_from(lsn),
                 None => state = self.inner.wait(state),
@@ -350,10 +367,11 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
 }
 
 impl<R: Record, S: Storage> Shared<R, S> {
-    /// Appends a record that is built in place, under the lock. The slot is zeroed.
+    /// Appends a record that is built in place, under the lock. The slot is zeroed. `build` must
+    /// not use this journal, which would wait for itself.
     ///
     /// # Errors
-    /// The journal has stopped.
+    /// The journal has stopped, or there is no room for another segment: see [`Shared::commit`].
     pub fn append_with(&self, build: impl FnOnce(&mut R)) -> Result<Lsn, Error> {
         self.append_raw(size_of::<R>(), |slot| build(record_in(slot)))
     }
@@ -361,9 +379,10 @@ impl<R: Record, S: Storage> Shared<R, S> {
 
 impl<S: Storage> Shared<[u8], S> {
     /// Appends a record of so many bytes, built in place, under the lock. The slot is zeroed.
+    /// `build` must not use this journal, which would wait for itself.
     ///
     /// # Errors
-    /// It is too long, or the journal has stopped.
+    /// It is too long; or as [`Shared::append_with`].
     pub fn append_bytes_with(
         &self,
         bytes: usize,

@@ -9,6 +9,8 @@ use std::fs;
 use std::io::{BufRead, BufReader, Write, stdout};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use std::thread;
+use std::time::{Duration, Instant};
 
 use thalweg_journal::{Journal, Lsn, Options, Reader};
 
@@ -92,8 +94,17 @@ fn what_a_killed_writer_acknowledged_is_there() {
     for kill in 0..kills {
         let mut child = begin(&place);
         let mut lines = BufReader::new(child.stdout.take().expect("it is piped")).lines();
-        // Killed at another moment each time, and never at the end of a line's work.
-        let mut wanted = 30 + kill * 37 % 200;
+        // Killed at another moment each time, and now and then while it opens the journal.
+        let mut wanted = match kill % 5 {
+            4 => {
+                let begin = Instant::now();
+                while begin.elapsed() < Duration::from_millis(u64::from(kill % 20)) {
+                    thread::yield_now();
+                }
+                0
+            }
+            _ => 30 + kill * 37 % 200,
+        };
         while wanted > 0 {
             let line = lines
                 .next()

@@ -22,6 +22,18 @@ fn shared(disk: &SimDisk, group: GroupCommit) -> Shared<[u64; 2], SimDisk> {
     journal.share(group)
 }
 
+/// All records of all threads are there, those of each thread in order.
+fn each_in_order(disk: &SimDisk) {
+    let mut reader = Reader::open_in(disk.clone(), Lsn::ZERO).expect("it is there");
+    let mut next = [0; THREADS as usize];
+    for record in reader.records::<[u64; 2]>() {
+        let [client, number] = record.expect("it is whole").1;
+        assert_eq!(next[client as usize], number);
+        next[client as usize] += 1;
+    }
+    assert_eq!(next, [EACH; THREADS as usize]);
+}
+
 /// Each thread appends and commits its records; what is durable by then is in order, and holds all.
 fn everybody_commits(group: GroupCommit) -> SimDisk {
     let disk = SimDisk::new();
@@ -43,14 +55,7 @@ fn everybody_commits(group: GroupCommit) -> SimDisk {
     assert_eq!(journal.durable().get(), Lsn::new(THREADS * EACH));
     drop(journal);
     disk.restart(7);
-    let mut reader = Reader::open_in(disk.clone(), Lsn::ZERO).expect("it is there");
-    let mut next = [0; THREADS as usize];
-    for record in reader.records::<[u64; 2]>() {
-        let [client, number] = record.expect("it is whole").1;
-        assert_eq!(next[client as usize], number);
-        next[client as usize] += 1;
-    }
-    assert_eq!(next, [EACH; THREADS as usize]);
+    each_in_order(&disk);
     disk
 }
 
@@ -152,6 +157,55 @@ fn a_failed_sync_is_heard_by_everybody() {
         disk.restart(countdown);
         let journal = Journal::<[u64; 2], _>::open_in(disk, options()).expect("it is whole");
         assert!(journal.recovery().last.number() >= acknowledged);
+    }
+}
+
+/// The disk is full now and then: whoever hears it tries again, and nothing is lost or twice there.
+#[test]
+fn a_full_disk_is_told_and_the_journal_goes_on_when_there_is_room() {
+    for delay_max in [Duration::ZERO, Duration::from_micros(100)] {
+        let disk = SimDisk::new();
+        let options = options().segment_bytes(12 << 10).in_background(false);
+        let journal = Journal::<[u64; 2], _>::open_in(disk.clone(), options);
+        let journal = journal.expect("the disk is empty").share(GroupCommit {
+            delay_max,
+            ..GroupCommit::default()
+        });
+        for full in 0..60 {
+            disk.fail(Operation::Allocate, full % 7, Fault::Full);
+        }
+        let full = "sim/new.part: cannot be written: no storage space";
+        let again = |told: Error| assert_eq!(told.to_string(), full);
+        let refused: u64 = thread::scope(|scope| {
+            let clients = (0..THREADS).map(|client| {
+                let journal = &journal;
+                scope.spawn(move || {
+                    let mut refused = 0;
+                    for number in 0..EACH {
+                        let build = |slot: &mut [u64; 2]| *slot = [client, number];
+                        let lsn = loop {
+                            match journal.append_with(build) {
+                                Ok(lsn) => break lsn,
+                                Err(told) => again(told),
+                            }
+                            refused += 1;
+                        };
+                        while let Err(told) = journal.commit(lsn) {
+                            again(told);
+                            refused += 1;
+                        }
+                    }
+                    refused
+                })
+            });
+            let clients: Vec<_> = clients.collect();
+            let refused = clients.into_iter().map(|client| client.join());
+            refused.map(|refused| refused.expect("nobody panics")).sum()
+        });
+        assert!(refused > 0);
+        drop(journal);
+        disk.restart(3);
+        each_in_order(&disk);
     }
 }
 

@@ -1,0 +1,34 @@
+//! When a group is large enough.
+
+use std::time::Duration;
+
+use crate::pages::OpenBlock;
+
+/// When a group of records is written: as soon as one of the limits is reached and somebody waits.
+///
+/// While a group is being written, the next one gathers in any case.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct GroupCommit {
+    /// How long the first that waits may wait for others to join [0: not at all].
+    pub delay_max: Duration,
+    /// So many records are enough; by default 256.
+    pub records_max: u32,
+    /// So many bytes are enough [64 KiB].
+    pub bytes_max: usize,
+}
+
+impl Default for GroupCommit {
+    fn default() -> GroupCommit {
+        GroupCommit {
+            delay_max: Duration::ZERO,
+            records_max: 256,
+            bytes_max: 64 << 10,
+        }
+    }
+}
+
+impl GroupCommit {
+    pub(super) fn is_enough(&self, block: &OpenBlock) -> bool {
+        block.count() >= self.records_max || block.length() >= self.bytes_max
+    }
+}
