@@ -210,6 +210,17 @@ fn latency_table(trial: &Trial) -> Table {
     table
 }
 
+fn tenths_or_rounded(value: f64) -> String {
+    match value {
+        10_000.0.. => ns(value),
+        _ => small_ns(value),
+    }
+}
+
+fn two_decimals(value: f64) -> String {
+    format!("{value:.2}")
+}
+
 /// One line a subject and metric.
 fn figure_table(trial: &Trial) -> Table {
     let mut table = Table::new([
@@ -224,10 +235,10 @@ fn figure_table(trial: &Trial) -> Table {
     ]);
     for series in &trial.series {
         for (at, metric) in trial.metrics.iter().enumerate() {
-            let show = if metric.unit == "ns" {
-                small_ns
-            } else {
-                per_second
+            let show = match metric.unit {
+                "ns" => tenths_or_rounded,
+                "requests" => two_decimals,
+                _ => per_second,
             };
             let spread = series.spread(at, metric.better);
             table.row([

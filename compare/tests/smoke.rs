@@ -255,6 +255,37 @@ fn hashes_are_those_of_the_reference_and_tell_their_goals() {
 }
 
 #[test]
+fn records_come_into_the_buffer_and_into_every_log() {
+    let output = compare(&[&["append"], &TINY[..]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let report = text(&output.stdout);
+    let told = "28 bytes in place over 28 bytes by value";
+    assert!(report.contains(told), "{report}");
+    assert!(!report.contains("skipped"), "{report}");
+
+    let cases = "unsynced,commit/256,commit/4096/okaywal,producers/2";
+    let arguments = ["journal", "--quick", "--cases", cases];
+    let output = compare(&[&arguments[..], &["--format", "json"], &TINY[..]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows = text(&output.stdout);
+    for (case, subject) in [
+        ("unsynced", "thalweg-journal"),
+        ("unsynced", "BufWriter 64 KiB, no checksum"),
+        ("commit/256", "thalweg-journal"),
+        ("commit/256", "growing file + fdatasync"),
+        ("commit/256", "commitlog"),
+        ("commit/256", "fjall"),
+        ("commit/256", "redb"),
+        ("commit/4096", "okaywal"),
+        ("producers/2", "ring to a journal's thread"),
+        ("producers/2", "Shared"),
+    ] {
+        let row = format!(r#""case":"{case}","subject":"{subject}","metric":""#);
+        assert!(rows.contains(&row), "{row}\n{rows}");
+    }
+}
+
+#[test]
 fn misuse_is_told() {
     let unknown = compare(&["pipelines"]);
     assert_eq!(unknown.status.code(), Some(2));

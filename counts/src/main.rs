@@ -9,6 +9,7 @@
 mod channel;
 mod exchange;
 mod hash;
+mod journal;
 mod measure;
 mod ring;
 mod wire;
@@ -68,6 +69,7 @@ fn cases() -> Cases {
     channel::add(&mut cases);
     exchange::add(&mut cases);
     hash::add(&mut cases);
+    journal::add(&mut cases);
     measure::add(&mut cases);
     wire::add(&mut cases);
     cases

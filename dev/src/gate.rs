@@ -292,11 +292,9 @@ mod tests {
         let found = published(root).unwrap();
         let thalweg = ("thalweg".to_owned(), PathBuf::from("crates/thalweg"));
         assert!(found.contains(&thalweg), "{found:?}");
-        assert!(
-            !found
-                .iter()
-                .any(|(name, _)| ["dev", "compare", "counts", "guide"].contains(&name.as_str()))
-        );
+        assert!(!found.iter().any(|(name, _)| {
+            ["dev", "thalweg-compare", "counts", "guide"].contains(&name.as_str())
+        }));
     }
 
     #[test]

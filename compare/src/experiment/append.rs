@@ -1,13 +1,16 @@
-//! Records of 28 and of 32 bytes into a buffer, made elsewhere and copied, or built in place.
+//! Records of 28 and of 32 bytes into a buffer: copied, handed over by value, or built in place.
 //!
-//! A copy of 28 bytes is two stores of 16 bytes that overlap. Where it is read back at once, a load
-//! of 16 bytes needs both of them, and a processor that cannot forward from two stores waits until
+//! A copy of 28 bytes is two stores of 16 bytes that overlap, and where it is read back at once, a
+//! load of 16 bytes needs both of them. A processor that cannot forward from two stores waits until
 //! they are in the cache. A copy of 32 bytes is two stores that do not overlap, and loads of the
-//! same places are forwarded. `llvm-mca` shows no difference: it has no model of store forwarding.
+//! same places are forwarded. A record that is built field by field and handed over by value is
+//! written by narrow stores and read by wide loads, whatever its size. `llvm-mca` shows none of
+//! this: it has no model of store forwarding.
 
 use std::hint::black_box;
 use std::time::Instant;
 
+use counts::records::{Fields, Packed, Padded};
 use thalweg_journal::AppendBuffer;
 
 use super::{Experiment, Settings, progress_note};
@@ -17,7 +20,7 @@ use crate::target::{Limit, Target};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "append",
-    shows: "records of 28 and 32 bytes into a buffer: copied by value, or built in place",
+    shows: "records of 28 and 32 bytes into a buffer: copied, by value, or built in place",
     run,
 };
 
@@ -32,144 +35,141 @@ const METRICS: &[Metric] = &[Metric::lower("time", "ns")];
 const TIME: usize = 0;
 
 const CASE: &str = "append";
-const COPIED_28: &str = "28 bytes by value";
-const COPIED_32: &str = "32 bytes by value";
+const COPIED_28: &str = "28 bytes copied, read back at once";
+const COPIED_32: &str = "32 bytes copied, read back at once";
+const VALUE_28: &str = "28 bytes by value";
+const VALUE_32: &str = "32 bytes by value";
 const BUILT_28: &str = "28 bytes in place";
 const BUILT_32: &str = "32 bytes in place";
+const CALLED_28: &str = "28 bytes in place, by a call";
+const CALLED_32: &str = "32 bytes in place, by a call";
 
-/// 28 bytes, side by side.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C, packed)]
-struct Packed {
-    user: u64,
-    price: u64,
-    order: u64,
-    lots: u32,
+/// How a record comes into the buffer.
+trait Way<T: Fields> {
+    fn append<F: FnMut(&mut [T])>(buffer: &mut AppendBuffer<T, F>, same: &T, number: u64);
 }
 
-/// The same, and 4 bytes more.
-#[derive(Debug, Clone, Copy, Default)]
-#[repr(C, packed)]
-struct Padded {
-    fields: Packed,
-    zero: u32,
-}
+/// A whole record is copied, and the copy is read at once: all that the compiler knows of it is
+/// where it is.
+struct Copied;
 
-const _: () = assert!(size_of::<Packed>() == 28 && size_of::<Padded>() == 32);
-
-trait Fields: Copy + Default + 'static {
-    fn set(&mut self, number: u64);
-    fn number(&self) -> u64;
-}
-
-impl Fields for Packed {
+impl<T: Fields> Way<T> for Copied {
     #[inline(always)]
-    fn set(&mut self, number: u64) {
-        self.user = number;
-        self.price = number ^ 7;
-        self.order = number + 1;
-        self.lots = number as u32;
-    }
-
-    #[inline(always)]
-    fn number(&self) -> u64 {
-        self.user
+    fn append<F: FnMut(&mut [T])>(buffer: &mut AppendBuffer<T, F>, same: &T, _: u64) {
+        let copy = black_box(*same);
+        buffer.append_with(|slot| *slot = copy);
     }
 }
 
-impl Fields for Padded {
-    #[inline(always)]
-    fn set(&mut self, number: u64) {
-        self.fields.set(number);
-        self.zero = 0;
-    }
+/// A record is made, and handed over to a `push` that is not inlined.
+struct ByValue;
 
+#[inline(never)]
+fn push<T: Fields, F: FnMut(&mut [T])>(buffer: &mut AppendBuffer<T, F>, record: T) {
+    buffer.append_with(|slot| *slot = record);
+}
+
+impl<T: Fields> Way<T> for ByValue {
     #[inline(always)]
-    fn number(&self) -> u64 {
-        self.fields.number()
+    fn append<F: FnMut(&mut [T])>(buffer: &mut AppendBuffer<T, F>, _: &T, number: u64) {
+        let mut record = T::default();
+        record.set(number);
+        push(buffer, record);
     }
+}
+
+/// The fields are set where the record stays.
+struct InPlace;
+
+impl<T: Fields> Way<T> for InPlace {
+    #[inline(always)]
+    fn append<F: FnMut(&mut [T])>(buffer: &mut AppendBuffer<T, F>, _: &T, number: u64) {
+        buffer.append_with(|slot| slot.set(number));
+    }
+}
+
+/// The same in a function that is not inlined, as `push` is not.
+struct InPlaceByCall;
+
+impl<T: Fields> Way<T> for InPlaceByCall {
+    #[inline(never)]
+    fn append<F: FnMut(&mut [T])>(buffer: &mut AppendBuffer<T, F>, _: &T, number: u64) {
+        buffer.append_with(|slot| slot.set(number));
+    }
+}
+
+/// Appends so many records; `full` is shown every full buffer.
+fn append<T: Fields, W: Way<T>>(records: u64, mut full: impl FnMut(&[T])) {
+    let mut buffer = AppendBuffer::new(RECORDS, T::default, |records: &mut [T]| full(records));
+    let mut same = T::default();
+    same.set(records);
+    // From here on it is memory, not fields in registers.
+    let same = black_box(&same);
+    for number in 0..records {
+        W::append(&mut buffer, same, number);
+    }
+    buffer.flush();
+}
+
+/// Appends so many records, none of which can be left out; gives how many came, and the time, ns.
+fn timed<T: Fields, W: Way<T>>(records: u64) -> (u64, f64) {
+    let mut came = 0;
+    let begin = Instant::now();
+    append::<T, W>(records, |full| came += black_box(full).len() as u64);
+    (came, begin.elapsed().as_nanos() as f64)
 }
 
 struct Load {
     records: u64,
 }
 
-struct Way {
+struct Timed {
     name: &'static str,
     append: fn(u64) -> (u64, f64),
 }
 
-impl Subject<Load> for Way {
+impl Subject<Load> for Timed {
     fn name(&self) -> String {
         self.name.to_owned()
     }
 
     fn run(&self, load: &Load) -> Result<Run, String> {
         (self.append)(load.records / 8);
-        let (sum, ns) = (self.append)(load.records);
-        if sum != load.records * (load.records - 1) / 2 {
-            return Err("records were lost".to_owned());
-        }
+        let (came, ns) = (self.append)(load.records);
         Ok(Run {
             values: vec![ns / load.records as f64],
             disturbance: 0.0,
-            lost: 0,
+            lost: load.records - came,
             cut: false,
         })
     }
 }
 
-/// Sums up what is handed over, so that nothing of it can be left out, and times all.
-fn timed<T: Fields>(records: u64, mut append: impl FnMut(&mut dyn FnMut(&[T]), u64)) -> (u64, f64) {
-    let mut sum = 0;
-    let begin = Instant::now();
-    append(
-        &mut |full| {
-            let full = black_box(full);
-            sum += full.iter().map(T::number).sum::<u64>();
-        },
-        records,
-    );
-    (sum, begin.elapsed().as_nanos() as f64)
-}
-
-/// A record is made, handed over by value, and stored: as a `push(record)` does that is not
-/// inlined.
-fn copied<T: Fields>(records: u64) -> (u64, f64) {
-    timed::<T>(records, |full, records| {
-        let mut buffer = AppendBuffer::new(RECORDS, T::default, |records: &mut [T]| full(records));
-        let mut record = T::default();
-        for number in 0..records {
-            record.set(number);
-            let copy = black_box(record);
-            buffer.append_with(|slot| *slot = copy);
-        }
-        buffer.flush();
-    })
-}
-
-/// The fields are set where the record stays.
-fn built<T: Fields>(records: u64) -> (u64, f64) {
-    timed::<T>(records, |full, records| {
-        let mut buffer = AppendBuffer::new(RECORDS, T::default, |records: &mut [T]| full(records));
-        for number in 0..records {
-            buffer.append_with(|slot| slot.set(black_box(number)));
-        }
-        buffer.flush();
-    })
-}
-
 fn subjects() -> Vec<Box<dyn Subject<Load>>> {
-    let way = |name, append: fn(u64) -> (u64, f64)| -> Box<dyn Subject<Load>> {
-        Box::new(Way { name, append })
+    let subject = |name, append: fn(u64) -> (u64, f64)| -> Box<dyn Subject<Load>> {
+        Box::new(Timed { name, append })
     };
     vec![
-        way(COPIED_28, copied::<Packed>),
-        way(COPIED_32, copied::<Padded>),
-        way(BUILT_28, built::<Packed>),
-        way(BUILT_32, built::<Padded>),
+        subject(COPIED_28, timed::<Packed, Copied>),
+        subject(COPIED_32, timed::<Padded, Copied>),
+        subject(VALUE_28, timed::<Packed, ByValue>),
+        subject(VALUE_32, timed::<Padded, ByValue>),
+        subject(BUILT_28, timed::<Packed, InPlace>),
+        subject(BUILT_32, timed::<Padded, InPlace>),
+        subject(CALLED_28, timed::<Packed, InPlaceByCall>),
+        subject(CALLED_32, timed::<Padded, InPlaceByCall>),
     ]
 }
+
+/// The first is at least so many times as fast as the second. A copy of 28 bytes may stall: by how
+/// much is a matter of the processor.
+const GOALS: [([&str; 2], Limit); 5] = [
+    ([BUILT_28, VALUE_28], Limit::AtLeast(5.0)),
+    ([BUILT_28, BUILT_32], Limit::AtLeast(1.0 / 1.3)),
+    ([COPIED_32, COPIED_28], Limit::Shown),
+    ([CALLED_28, VALUE_28], Limit::Shown),
+    ([CALLED_32, VALUE_32], Limit::Shown),
+];
 
 fn run(settings: &Settings) -> Report {
     let mut report = Report::new(EXPERIMENT.name);
@@ -189,13 +189,8 @@ fn run(settings: &Settings) -> Report {
         &trial,
     );
     let mut targets = Vec::new();
-    for (sides, at_least) in [
-        ([BUILT_28, COPIED_28], 5.0),
-        ([BUILT_28, BUILT_32], 1.0 / 1.3),
-        ([COPIED_32, COPIED_28], 1.0),
-    ] {
+    for (sides, limit) in GOALS {
         let ratio = report.compare(&trial, sides, TIME);
-        let limit = Limit::AtLeast(at_least);
         targets.push(Target::ratio("time of a record", sides, limit, ratio));
     }
     report.targets(&targets, settings);
@@ -206,11 +201,32 @@ fn run(settings: &Settings) -> Report {
 mod tests {
     use super::*;
 
+    fn check<T: Fields + PartialEq + std::fmt::Debug, W: Way<T>>(repeats: bool) {
+        let (records, mut came) = (10_000, 0);
+        append::<T, W>(records, |full| {
+            for record in full {
+                let mut wanted = T::default();
+                wanted.set(if repeats { records } else { came });
+                assert_eq!(*record, wanted);
+                came += 1;
+            }
+        });
+        assert_eq!(came, records);
+    }
+
     #[test]
     fn every_way_hands_over_every_record() {
+        check::<Packed, Copied>(true);
+        check::<Padded, Copied>(true);
+        check::<Packed, ByValue>(false);
+        check::<Padded, ByValue>(false);
+        check::<Packed, InPlace>(false);
+        check::<Padded, InPlace>(false);
+        check::<Packed, InPlaceByCall>(false);
+        check::<Padded, InPlaceByCall>(false);
         for subject in subjects() {
-            let ran = subject.run(&Load { records: 10_000 });
-            assert!(ran.is_ok(), "{}: {ran:?}", subject.name());
+            let ran = subject.run(&Load { records: 1_000 });
+            assert_eq!(ran.map(|run| run.lost), Ok(0), "{}", subject.name());
         }
     }
 }

@@ -1,16 +1,24 @@
-//! Records of 64 bytes into a log: not synced, and in commits of 1, 256 and 4,096.
+//! Records of 64 bytes into a log: not synced, in commits of 1, 256 and 4,096, and from several
+//! threads.
 //!
-//! Every subject writes to a directory of its own under the system's one for temporary files, and
-//! to a new log in each run. Ours is in one segment, which is prepared before the clock starts: in
-//! a program a thread prepares the next one, or a file is used again.
+//! Every subject writes to a directory of its own under the system's one for temporary files
+//! (`TMPDIR` names another one), and to a new log in each run. Ours is in one segment, which is
+//! prepared before the clock starts: in a program a thread prepares the next one, or a file is used
+//! again. Where the system counts what the disk is asked for, that is shown per commit: a log that
+//! asks for no flush has made nothing durable.
 
-use std::fs::{self, File};
-use std::io::{BufWriter, Write};
+mod device;
+mod logs;
+mod peers;
+mod producers;
+
+use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
 
-use thalweg_journal::{Journal, Options};
 use thalweg_measure::statistics::quantile;
+
+use device::Device;
 
 use super::{Experiment, Settings, progress_note};
 use crate::report::Report;
@@ -19,7 +27,7 @@ use crate::target::{Limit, Target};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "journal",
-    shows: "records into a log: not synced, and in commits of 1, 256 and 4,096",
+    shows: "records into a log: not synced, in commits, and from several threads",
     run,
 };
 
@@ -29,15 +37,24 @@ const REPETITIONS: [usize; 2] = [11, 5];
 const QUICK_PART: u64 = 10;
 
 type Record = [u64; 8];
-const BUFFER_BYTES: usize = 64 << 10;
-const SEGMENT_BYTES: u64 = 48 << 20;
+const RECORD_BYTES: u64 = size_of::<Record>() as u64;
 
+/// The last two where the system counts them.
 const METRICS: &[Metric] = &[
     Metric::lower("time of a record", "ns"),
     Metric::lower("commit p50", "ns"),
     Metric::lower("commit p99", "ns"),
+    Metric::lower("writes to the disk a commit", "requests"),
+    Metric::lower("flushes of the disk a commit", "requests"),
 ];
 const TIME: usize = 0;
+
+fn metrics() -> &'static [Metric] {
+    match Device::of(&std::env::temp_dir()) {
+        Some(_) => METRICS,
+        None => &METRICS[..3],
+    }
+}
 
 const OURS: &str = "thalweg-journal";
 const BUFFERED: &str = "BufWriter 64 KiB, no checksum";
@@ -95,63 +112,8 @@ fn record(number: u64) -> Record {
     std::array::from_fn(|at| number + at as u64)
 }
 
-struct Ours {
-    journal: Journal<Record>,
-    is_synced: bool,
-}
-
-impl Log for Ours {
-    fn group(&mut self, first: u64, group: u64) -> Result<(), String> {
-        let told = |error: thalweg_journal::Error| error.to_string();
-        for number in first..first + group {
-            self.journal
-                .append_with(|slot| *slot = record(number))
-                .map_err(told)?;
-        }
-        if self.is_synced {
-            let _ = self.journal.commit().map_err(told)?;
-        }
-        Ok(())
-    }
-}
-
-struct Buffered(BufWriter<File>);
-
-impl Log for Buffered {
-    fn group(&mut self, first: u64, group: u64) -> Result<(), String> {
-        for number in first..first + group {
-            let record = record(number);
-            for word in record {
-                let written = self.0.write_all(&word.to_le_bytes());
-                written.map_err(|error| error.to_string())?;
-            }
-        }
-        Ok(())
-    }
-}
-
-/// A block with a checksum in front, and a sync.
-struct Growing {
-    file: File,
-    block: Vec<u8>,
-}
-
-impl Log for Growing {
-    fn group(&mut self, first: u64, group: u64) -> Result<(), String> {
-        self.block.resize(8, 0);
-        for number in first..first + group {
-            let record = record(number);
-            for word in record {
-                self.block.extend_from_slice(&word.to_le_bytes());
-            }
-        }
-        let sum = crc32c::crc32c(&self.block[8..]);
-        self.block[..4].copy_from_slice(&sum.to_le_bytes());
-        let written = self.file.write_all(&self.block);
-        let synced = written.and_then(|()| self.file.sync_data());
-        self.block.clear();
-        synced.map_err(|error| error.to_string())
-    }
+fn bytes_of(record: &Record) -> [[u8; 8]; 8] {
+    record.map(u64::to_le_bytes)
 }
 
 type Opened = Result<Box<dyn Log>, String>;
@@ -159,34 +121,6 @@ type Opened = Result<Box<dyn Log>, String>;
 struct Way {
     name: &'static str,
     open: fn(&Path, &Load) -> Opened,
-}
-
-fn ours(place: &Path, load: &Load) -> Opened {
-    let options = Options::default()
-        .segment_bytes(SEGMENT_BYTES)
-        .in_background(false);
-    let journal = Journal::open(place, options).map_err(|error| error.to_string())?;
-    let is_synced = load.is_synced;
-    Ok(Box::new(Ours { journal, is_synced }))
-}
-
-fn file(place: &Path) -> Result<File, String> {
-    fs::create_dir_all(place)
-        .and_then(|()| File::create(place.join("log")))
-        .map_err(|error| error.to_string())
-}
-
-fn buffered(place: &Path, _: &Load) -> Opened {
-    let file = file(place)?;
-    Ok(Box::new(Buffered(BufWriter::with_capacity(
-        BUFFER_BYTES,
-        file,
-    ))))
-}
-
-fn growing(place: &Path, _: &Load) -> Opened {
-    let (file, block) = (file(place)?, Vec::new());
-    Ok(Box::new(Growing { file, block }))
 }
 
 /// A directory that goes when its run ends.
@@ -217,6 +151,8 @@ impl Subject<Load> for Way {
         let place = Scratch::new(self.name);
         let mut log = (self.open)(&place.0, load)?;
         let mut times = Vec::with_capacity(load.groups as usize);
+        let device = Device::of(&std::env::temp_dir());
+        let before = device.as_ref().and_then(Device::asked);
         let begin = Instant::now();
         for group in 0..load.groups {
             let begin = Instant::now();
@@ -225,8 +161,15 @@ impl Subject<Load> for Way {
         }
         let ns = begin.elapsed().as_nanos() as f64;
         let of = |q| quantile(&times, q).unwrap_or(f64::NAN);
+        let mut values = vec![ns / (load.group * load.groups) as f64, of(0.5), of(0.99)];
+        let after = device.as_ref().and_then(Device::asked);
+        if let (Some(before), Some(after)) = (before, after) {
+            let a_commit = |now: u64, then: u64| (now - then) as f64 / load.groups as f64;
+            values.push(a_commit(after.writes, before.writes));
+            values.push(a_commit(after.flushes, before.flushes));
+        }
         Ok(Run {
-            values: vec![ns / (load.group * load.groups) as f64, of(0.5), of(0.99)],
+            values,
             disturbance: 0.0,
             lost: 0,
             cut: false,
@@ -235,23 +178,21 @@ impl Subject<Load> for Way {
 }
 
 fn subjects(is_synced: bool) -> Vec<Box<dyn Subject<Load>>> {
-    let other = match is_synced {
-        true => Way {
-            name: GROWING,
-            open: growing,
-        },
-        false => Way {
-            name: BUFFERED,
-            open: buffered,
-        },
+    let way = |name, open: fn(&Path, &Load) -> Opened| -> Box<dyn Subject<Load>> {
+        Box::new(Way { name, open })
     };
-    vec![
-        Box::new(Way {
-            name: OURS,
-            open: ours,
-        }),
-        Box::new(other),
-    ]
+    let ours = way(OURS, logs::ours);
+    match is_synced {
+        false => vec![ours, way(BUFFERED, logs::buffered)],
+        true => vec![
+            ours,
+            way(GROWING, logs::growing),
+            way("okaywal", peers::okaywal),
+            way("commitlog", peers::commitlog),
+            way("fjall", peers::fjall),
+            way("redb", peers::redb),
+        ],
+    }
 }
 
 /// So many times the throughput of the other one.
@@ -284,7 +225,7 @@ fn run(settings: &Settings) -> Report {
             groups: load.groups.div_ceil(parts),
             ..load
         };
-        let trial: Trial = interleave(case, METRICS, &wanted, &load, repetitions);
+        let trial: Trial = interleave(case, metrics(), &wanted, &load, repetitions);
         report.figures(&format!("{case}: {} records a commit", load.group), &trial);
         let sides = match load.is_synced {
             true => [OURS, GROWING],
@@ -298,7 +239,11 @@ fn run(settings: &Settings) -> Report {
             Limit::AtLeast(goal(case)),
             ratio,
         ));
+        for peer in wanted.iter().map(|subject| subject.name()).skip(2) {
+            report.compare(&trial, [OURS, &peer], TIME);
+        }
     }
+    producers::run(&mut report, settings, repetitions);
     report.targets(&targets, settings);
     report
 }
@@ -317,7 +262,7 @@ mod tests {
             };
             for subject in subjects(is_synced) {
                 let ran = subject.run(&load).expect("the disk is well");
-                assert_eq!(ran.values.len(), METRICS.len(), "{}", subject.name());
+                assert_eq!(ran.values.len(), metrics().len(), "{}", subject.name());
             }
         }
     }

@@ -229,7 +229,11 @@ pub(super) mod tests {
         let depends = "[dev-dependencies]\ndisruptor = \"4\"\n";
         vec![
             Case::rejects("peer-dependency", 5, path, &manifest("thalweg", depends)),
-            Case::accepts("peer-dependency", path, &manifest("compare", depends)),
+            Case::accepts(
+                "peer-dependency",
+                path,
+                &manifest("thalweg-compare", depends),
+            ),
             Case::accepts("peer-dependency", path, &manifest("thalweg", "")),
         ]
     }

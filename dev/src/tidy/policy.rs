@@ -58,7 +58,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ),
     ("thalweg-doctor", &["thalweg-measure"]),
     ("thalweg-cli", EVERY_LIBRARY),
-    ("compare", MEASURED),
+    ("thalweg-compare", MEASURED),
     ("counts", EVERY_LIBRARY),
     ("fuzz", EVERY_LIBRARY),
     ("guide", EVERY_LIBRARY),
@@ -91,20 +91,24 @@ const EVERY_LIBRARY: &[&str] = &[
 pub(crate) const WITHOUT_DEPENDENCIES: &str = "dev";
 
 /// The crates that show peers beside this project, and the peers that only they may depend on.
-pub(crate) const COMPARING: &[&str] = &["compare", "guide"];
+pub(crate) const COMPARING: &[&str] = &["thalweg-compare", "guide"];
 pub(crate) const PEERS: &[&str] = &[
     "async-channel",
+    "commitlog",
     "crossbeam",
     "crossbeam-channel",
     "crossbeam-queue",
     "crossfire",
     "disruptor",
+    "fjall",
     "flume",
     "gil",
     "heapless",
     "kanal",
     "nexus-queue",
+    "okaywal",
     "omango",
+    "redb",
     "ringbuf",
     "rtrb",
     "thingbuf",
