@@ -148,7 +148,7 @@ fn errors_name_the_line_the_field_and_the_limit() {
     let long = "R".repeat((1 << 20) + 1);
     assert_eq!(
         refused(&long),
-        "line 2: longer than the limit of 1048576 bytes"
+        "line 2: the line is longer than the limit of 1048576 bytes"
     );
 }
 

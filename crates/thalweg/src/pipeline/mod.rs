@@ -65,7 +65,7 @@ use auto::{Auto, WORKER};
 use control::{CALLER, Control};
 use crew::{Crew, Round};
 use meter::{Gauge, Mark};
-use publish::Intake;
+use publish::{AT_ONCE, Intake};
 use timeline::Timeline;
 
 pub use builder::{Builder, SAMPLE_EVERY, SAMPLE_EVERY_MAX};
@@ -130,6 +130,12 @@ impl<T> Pipeline<T> {
     /// its stages.
     #[inline]
     pub fn publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
+        self.publish_from(AT_ONCE, write)
+    }
+
+    /// Publishes an event that counts from `due`.
+    #[inline(always)]
+    fn publish_from(&mut self, due: u64, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
         match &mut self.intake {
             Intake::Direct(direct) if self.is_alone && direct.is_plain() => {
                 let published = direct.publisher.put(write);
@@ -139,12 +145,16 @@ impl<T> Pipeline<T> {
                     None => Err(self.control.stopped()),
                 }
             }
-            _ => self.publish_otherwise(write),
+            _ => self.publish_otherwise(due, write),
         }
     }
 
     #[inline(never)]
-    fn publish_otherwise(&mut self, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
+    fn publish_otherwise(
+        &mut self,
+        mut due: u64,
+        write: impl FnOnce(&mut T),
+    ) -> Result<(), Stopped> {
         match &mut self.intake {
             Intake::Direct(direct) if self.crew.is_ready_to_step() && direct.is_plain() => {
                 let published = direct.publisher.put(write);
@@ -161,8 +171,9 @@ impl<T> Pipeline<T> {
             Intake::Direct(direct)
                 if self.crew.is_ready_to_step() && direct.publisher.has_room() =>
             {
-                let stamp = direct.stamp();
+                let stamp = direct.stamp(due);
                 let published = direct.publisher.put(write);
+                let stamp = stamp.map(|stamp| stamp.written(&mut direct.next_sample));
                 self.control.ring(&self.first_bells);
                 match self.crew.step_measured(&published, &self.control) {
                     Some(true) if self.control.failure().is_none() => {
@@ -174,22 +185,19 @@ impl<T> Pipeline<T> {
                 }
             }
             Intake::Direct(direct) if direct.publisher.has_room() => {
-                match direct.publish(1, |claim| claim.write(0, write)) {
+                match direct.publish(1, due, |claim| claim.write(0, write)) {
                     Ok(stamp) => self.published(stamp),
                     Err(_) => Err(self.control.stopped()),
                 }
             }
             _ => {
-                self.make_room()?;
+                self.make_room(&mut due)?;
                 // There was room a moment ago, and only this thread uses it up.
-                let published = self.try_publish(write).map_err(|error| match error {
-                    TryPublishError::Stopped(stopped) => stopped,
-                    TryPublishError::Full => self.control.stopped(),
-                });
-                if let Some(direct) = self.intake.direct() {
-                    direct.count_at_once();
-                }
-                published
+                self.try_publish_from(due, write)
+                    .map_err(|error| match error {
+                        TryPublishError::Stopped(stopped) => stopped,
+                        TryPublishError::Full => self.control.stopped(),
+                    })
             }
         }
     }
@@ -200,13 +208,21 @@ impl<T> Pipeline<T> {
     /// [`TryPublishError::Full`] (`write` is not called), or [`TryPublishError::Stopped`].
     #[inline]
     pub fn try_publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), TryPublishError> {
+        self.try_publish_from(AT_ONCE, write)
+    }
+
+    fn try_publish_from(
+        &mut self,
+        due: u64,
+        write: impl FnOnce(&mut T),
+    ) -> Result<(), TryPublishError> {
         if self.intake.room(1) == 0 {
             // It may be the caller's own stages that the room waits for.
             self.run().map_err(TryPublishError::Stopped)?;
             self.intake.any_room();
         }
         let stamp = match &mut self.intake {
-            Intake::Direct(direct) => match direct.publish(1, |claim| claim.write(0, write)) {
+            Intake::Direct(direct) => match direct.publish(1, due, |claim| claim.write(0, write)) {
                 Ok(stamp) => stamp,
                 Err(ClaimError::Full) if self.control.failure().is_none() => {
                     return Err(TryPublishError::Full);
@@ -306,19 +322,19 @@ impl<T> Pipeline<T> {
 
     /// Waits until a slot is free.
     #[inline]
-    fn make_room(&mut self) -> Result<(), Stopped> {
+    fn make_room(&mut self, due: &mut u64) -> Result<(), Stopped> {
         if self.intake.room(1) > 0 {
             Ok(())
         } else {
-            self.wait_for_room()
+            self.wait_for_room(due)
         }
     }
 
     #[cold]
-    fn wait_for_room(&mut self) -> Result<(), Stopped> {
+    fn wait_for_room(&mut self, due: &mut u64) -> Result<(), Stopped> {
         let capacity = self.capacity();
         if let Some(direct) = self.intake.direct() {
-            direct.wait_begins();
+            direct.wait_begins(due);
         }
         loop {
             let round = self.run()?;

@@ -38,7 +38,7 @@ errors! {
 }
 
 /// In place of the time from which an event counts: that of the call which publishes it.
-const AT_ONCE: u64 = u64::MAX;
+pub(super) const AT_ONCE: u64 = u64::MAX;
 
 impl<T> Pipeline<T> {
     /// As [`publish`](Self::publish), of an event that was due at this time, in ticks of
@@ -71,14 +71,7 @@ impl<T> Pipeline<T> {
     /// As [`publish`](Self::publish).
     #[inline]
     pub fn publish_due(&mut self, due: u64, write: impl FnOnce(&mut T)) -> Result<(), Stopped> {
-        if let Some(direct) = self.intake.direct() {
-            direct.count_from(due);
-        }
-        let published = self.publish(write);
-        if let Some(direct) = self.intake.direct() {
-            direct.count_at_once();
-        }
-        published
+        self.publish_from(due, write)
     }
 
     /// Writes and publishes `count` events, `write(at, event)` for `at` in `0..count`, in pieces
@@ -97,22 +90,20 @@ impl<T> Pipeline<T> {
         }
         let mut done = 0;
         while done < count {
-            self.make_room()?;
+            let mut due = AT_ONCE;
+            self.make_room(&mut due)?;
             let wanted = (count - done).min(ROUND);
             let piece = wanted.min(self.intake.room(wanted));
             let Intake::Direct(direct) = &mut self.intake else {
                 return Err(self.control.stopped());
             };
-            let stamp = direct.publish(piece, |claim| {
+            let stamp = direct.publish(piece, due, |claim| {
                 for at in 0..piece {
                     claim.write(at, |event| write(done + at, event));
                 }
             });
             match stamp {
-                Ok(stamp) => {
-                    direct.count_at_once();
-                    self.published(stamp)?;
-                }
+                Ok(stamp) => self.published(stamp)?,
                 Err(_) => return Err(self.control.stopped()),
             }
             done += piece;
@@ -121,14 +112,29 @@ impl<T> Pipeline<T> {
     }
 }
 
+/// Sampled events have their rows, and are not written yet.
+#[derive(Clone, Copy)]
+pub(super) struct Stamp {
+    now: u64,
+    next_sample: u64,
+}
+
+impl Stamp {
+    /// They are written: gives the time, and goes on to the next event to be sampled. Not before,
+    /// since a `write` may panic, and a later call has the same event then.
+    #[inline]
+    pub(super) fn written(self, next_sample: &mut u64) -> u64 {
+        *next_sample = self.next_sample;
+        self.now
+    }
+}
+
 /// The ring's publisher with the stamping of sampled events.
 pub(super) struct Direct<T> {
     pub(super) publisher: Publisher<T>,
     timeline: Arc<Timeline>,
     /// The next event to be sampled.
-    next_sample: u64,
-    /// From when the next event counts, if it is sampled.
-    due: u64,
+    pub(super) next_sample: u64,
 }
 
 impl<T> Direct<T> {
@@ -138,27 +144,14 @@ impl<T> Direct<T> {
             publisher,
             timeline,
             next_sample,
-            due: AT_ONCE,
         }
     }
 
-    /// The events of the next call count from when they were due.
-    #[inline]
-    pub(super) fn count_from(&mut self, due: u64) {
-        self.due = due;
-    }
-
-    /// They count from their call again.
-    #[inline]
-    pub(super) fn count_at_once(&mut self) {
-        self.due = AT_ONCE;
-    }
-
     /// The next events have to wait for room: that counts, where one of them is sampled.
-    pub(super) fn wait_begins(&mut self) {
+    pub(super) fn wait_begins(&self, due: &mut u64) {
         let is_sampled = self.next_sample < self.publisher.next_sequence() + ROUND as u64;
-        if is_sampled && self.due == AT_ONCE {
-            self.due = self.timeline.watch.now();
+        if is_sampled && *due == AT_ONCE {
+            *due = self.timeline.watch.now();
         }
     }
 
@@ -170,11 +163,10 @@ impl<T> Direct<T> {
         self.publisher.has_room() && self.publisher.next_sequence() + 1 < self.next_sample
     }
 
-    /// Opens the row of the next event if it is sampled, and gives the time then. Before it is
-    /// written: an event counts from the call that publishes it.
-    pub(super) fn stamp(&mut self) -> Option<u64> {
+    /// Opens the row of the next event if it is sampled.
+    pub(super) fn stamp(&self, due: u64) -> Option<Stamp> {
         let end = self.publisher.next_sequence() + 1;
-        stamp(&self.timeline, &mut self.next_sample, end, self.due)
+        stamp(&self.timeline, self.next_sample, end, due)
     }
 
     /// Writes and publishes `count` events; gives the time if one of them is sampled.
@@ -182,30 +174,32 @@ impl<T> Direct<T> {
     pub(super) fn publish(
         &mut self,
         count: usize,
+        due: u64,
         write: impl FnOnce(&mut Claim<'_, T>),
     ) -> Result<Option<u64>, ClaimError> {
         let mut claim = self.publisher.claim(count)?;
         let end = claim.first_sequence() + count as u64;
-        let stamp = stamp(&self.timeline, &mut self.next_sample, end, self.due);
+        let stamp = stamp(&self.timeline, self.next_sample, end, due);
         write(&mut claim);
         claim.commit();
-        Ok(stamp)
+        Ok(stamp.map(|stamp| stamp.written(&mut self.next_sample)))
     }
 }
 
-/// Opens the rows of the sampled events before `end`; gives the time if there is one.
+/// Opens the rows of the sampled events from `next_sample` and before `end`, if there are any.
+/// Before they are written: an event counts from when it was due, or from the call.
 #[inline]
-fn stamp(timeline: &Timeline, next_sample: &mut u64, end: u64, due: u64) -> Option<u64> {
-    if *next_sample >= end {
+fn stamp(timeline: &Timeline, mut next_sample: u64, end: u64, due: u64) -> Option<Stamp> {
+    if next_sample >= end {
         return None;
     }
     let now = timeline.watch.now();
-    while *next_sample < end {
-        timeline.open_due(*next_sample, due, now);
-        let block = timeline.block_of(*next_sample);
-        *next_sample = timeline.sampled_in(block + 1);
+    while next_sample < end {
+        timeline.open_due(next_sample, due, now);
+        let block = timeline.block_of(next_sample);
+        next_sample = timeline.sampled_in(block + 1);
     }
-    Some(now)
+    Some(Stamp { now, next_sample })
 }
 
 /// How the owner's events get into the ring.

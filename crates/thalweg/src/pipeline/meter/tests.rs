@@ -1,5 +1,7 @@
 //! The arithmetic of the figures, on a clock that only the stages and the looks at it move.
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
 use super::*;
 use crate::pipeline::watch::driven::Driven;
 use crate::pipeline::{Builder, Pipeline, Placement, Stats};
@@ -187,4 +189,37 @@ fn an_event_counts_from_when_it_was_due() {
         text.contains("took 5.10 µs, 5.00 µs of it waiting to be sent"),
         "{text}"
     );
+}
+
+#[test]
+fn a_write_that_panics_leaves_no_time_for_the_next_event() {
+    let clock = Driven::install(8);
+    // Which event is sampled hangs on its number: with one in 2, some are and some are not.
+    for every in [1, 2] {
+        let stage = clock.clone();
+        let mut pipeline = Pipeline::builder(256, || ())
+            .sample_every(every)
+            .stage("a", move |(), _| stage.pass(100))
+            .placement(Placement::inline())
+            .build()
+            .expect("a valid pipeline");
+        for _ in 0..200 {
+            let due = clock.peek();
+            clock.pass(5_000);
+            for way in 0..3 {
+                let panicked = catch_unwind(AssertUnwindSafe(|| match way {
+                    0 => pipeline.publish(|()| panic!("a writer")),
+                    1 => pipeline.publish_due(due, |()| panic!("a writer")),
+                    _ => pipeline.publish_batch(2, |_, ()| panic!("a writer")),
+                }));
+                assert!(panicked.is_err());
+                clock.pass(50_000);
+                pipeline.publish(|()| ()).expect("it runs");
+            }
+        }
+        let stats = pipeline.join().expect("no panic");
+        assert_eq!(stats.stages[0].events, 600);
+        assert_eq!(stats.end_to_end_ns.count(), 600 / every);
+        assert_eq!(stats.end_to_end_ns.max(), 100, "{stats}");
+    }
 }
