@@ -203,7 +203,8 @@ pub(crate) struct Run {
     pub(crate) out: Option<PathBuf>,
 
     /// Exit with 1 if a figure is beyond a limit, like 'p99>50us' or 'throughput<1M'; may be
-    /// repeated. Figures are mean, p50, p90, p99, p99.9, p99.99, max, and throughput
+    /// repeated. Figures are mean, p50, p90, p99, p99.9, p99.99, max, and throughput. A percentile
+    /// above the median takes ten commands beyond it: p99 1,000, p99.9 10,000
     #[arg(long, value_name = "LIMIT")]
     pub(crate) fail_if: Vec<Limit>,
 

@@ -2,6 +2,7 @@
 
 mod measured;
 pub(crate) mod parts;
+mod passage;
 mod pipelined;
 mod slowest;
 mod tally;

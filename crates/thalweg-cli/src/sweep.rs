@@ -2,7 +2,6 @@
 
 use crate::arguments::{Format, Pace, Sweep};
 use crate::failure::{self, Failure, Finding};
-use crate::limits::commands_min;
 use crate::report::facts::Slow;
 use crate::runner::{Outcome, Pipelined};
 use crate::source::{self, Source, Taken};
@@ -34,8 +33,8 @@ struct Row {
     max_ns: u64,
     /// End to end of every command.
     mean_ns: f64,
-    /// The parts of that, of the commands that were timed at every stage: waiting to be sent, and
-    /// waiting and service of every stage.
+    /// The parts of that: waiting to be sent, and waiting and service of every stage; of every
+    /// command where the sender runs all stages, else of those that were timed at each.
     parts_mean_ns: f64,
     /// Parts of the run in which the stages were at work, added up: 2 is two cores.
     busy: f64,
@@ -141,8 +140,8 @@ fn twice(per_s: f64) -> Rate {
 
 fn row(outcome: &Outcome, rate: Rate) -> Row {
     let latency = &outcome.latency;
-    let times = outcome.histograms[0].1.summary();
-    let judged = |name, ns| (times.count >= commands_min(name)).then_some(ns);
+    let times = &latency.end_to_end;
+    let [p50, _, p99, p99_9, _] = times.percentiles().map(|(_, _, ns)| ns);
     let mean = latency.breakdowns.iter().find(|found| found.of == "mean");
     let busy = latency.stages.iter().filter_map(|stage| stage.utilisation);
     Row {
@@ -150,11 +149,11 @@ fn row(outcome: &Outcome, rate: Rate) -> Row {
         rate_per_s: rate.per_s(),
         throughput_per_s: latency.throughput_per_s,
         reached: latency.rate_reached != Some(false),
-        p50_ns: judged("p50", times.p50),
-        p99_ns: judged("p99", times.p99),
-        p99_9_ns: judged("p99.9", times.p999),
-        max_ns: times.max,
-        mean_ns: times.mean,
+        p50_ns: p50,
+        p99_ns: p99,
+        p99_9_ns: p99_9,
+        max_ns: times.max_ns,
+        mean_ns: times.mean_ns,
         parts_mean_ns: mean.map_or(0.0, |found| found.end_to_end_ns),
         busy: busy.sum(),
         covered: latency.slowest.first().map_or(1.0, Slow::covered),
@@ -207,8 +206,8 @@ fn table(rows: &[Row]) -> String {
         let _ = writeln!(text, "{}{told}", line(cells.map(String::as_str)));
     }
     if !rows.is_empty() {
-        text += "mean: end to end of every command; parts: the same of the commands that were \
-                 timed at each stage, from its parts;\nbusy: stages at work, of one core; \
+        text += "mean: end to end of every command; parts: the same from its parts, with \
+                 threads of the commands timed at each stage;\nbusy: stages at work, of one core; \
                  covered: how much of the slowest command's time has a name\n";
     }
     text

@@ -266,10 +266,10 @@ fn a_limit_that_is_passed_is_a_negative_finding() {
         assert!(said.stderr.contains(part), "{part} is not in {said:?}");
     }
     assert!(!said.stderr.contains("max>1000s"), "{said:?}");
-    // Of 2,000 commands, the slowest is no p99.99.
-    run(&["--fail-if", "p99.9>1000s"]).fine();
-    run(&["--fail-if", "p99.99>1us"]).refused(&[
-        "--fail-if p99.99>1us: 2000 commands are too few to judge p99.99 by, it takes 10000",
+    // Of 2,000 commands, two are beyond the p99.9.
+    run(&["--fail-if", "p99>1000s"]).fine();
+    run(&["--fail-if", "p99.9>1us"]).refused(&[
+        "--fail-if p99.9>1us: 2000 commands are too few to judge p99.9 by, it takes 10000",
     ]);
     run(&["--fail-if", "p98>1us"]).refused(&["--fail-if", "'p99>50us'", "p99.9"]);
 }
@@ -340,11 +340,13 @@ fn a_sweep_runs_every_placement_at_every_rate() {
         "{rows}"
     );
     assert!(rows[0]["p50_ns"].as_u64().unwrap() <= rows[0]["max_ns"].as_u64().unwrap());
-    // The stages of the slowest are known where every command is timed at each, unless the machine
-    // took the processor away between two stages.
-    let line_max = [&line[..4], &["--rate", "max"], &options].concat();
-    let covered = || thalweg(&line_max).json()[0]["covered"].as_f64().unwrap();
-    assert!((0..8).any(|_| covered() > 0.5));
+    // The sender runs all stages, which note when they are done with each command: whatever held
+    // the slowest up is in one of its parts, and the parts of all add up to what all took.
+    for row in rows.as_array().unwrap() {
+        assert!(row["covered"].as_f64().unwrap() >= 0.95, "{row}");
+        let [mean, parts] = ["mean_ns", "parts_mean_ns"].map(|key| row[key].as_f64().unwrap());
+        assert!((parts / mean - 1.0).abs() < 0.01, "{row}");
+    }
     assert!(rows[1]["busy"].as_f64().unwrap() <= 1.0, "{rows}");
     let line = [
         "exchange",

@@ -108,43 +108,18 @@ pub(super) fn named(unsent_ns: f64, stages: &[(&str, f64, f64)]) -> Vec<Part> {
     parts
 }
 
-/// Takes off what being timed adds to a command where the sender runs all stages: the typical timed
-/// command against the typical one. Before a command is timed, the processor has to finish what
-/// came before it; so the command's slot is fetched from memory with nothing beside it, where else
-/// that is hidden by earlier work. It is all in the wait for the first stage. Gives what it is, ns.
-pub(super) fn take_off_being_timed(stats: &mut Stats, all: &Histogram) -> u64 {
-    let typical = |times: &Histogram| times.quantile(0.5);
-    let added = typical(&stats.end_to_end_ns).saturating_sub(typical(all));
-    let less = |times: &Histogram| {
-        let mut less = Histogram::new();
-        for (ns, count) in times.recorded() {
-            less.record_n(ns.saturating_sub(added), count);
-        }
-        less
-    };
-    if let Some(first) = stats.stages.first_mut() {
-        first.queueing_ns = less(&first.queueing_ns);
-    }
-    stats.end_to_end_ns = less(&stats.end_to_end_ns);
-    added
-}
-
-/// What commands spent their time on, by percentile, as far as enough were timed; without what
-/// being timed added.
-pub(super) fn breakdowns(stats: &Stats, added_ns: u64) -> Vec<Breakdown> {
+/// What commands spent their time on, by percentile, as far as enough were timed.
+pub(super) fn breakdowns(stats: &Stats) -> Vec<Breakdown> {
     let breakdown = |of: &str, found: Option<pipeline::Breakdown>| {
         let found = found?;
         let stages = found.parts.iter();
-        let mut stages: Vec<_> = stages
+        let stages: Vec<_> = stages
             .map(|part| (part.stage.as_str(), part.queueing_ns, part.service_ns))
             .collect();
-        let (_, first, _) = stages.first_mut()?;
-        let added = first.min(added_ns as f64);
-        *first -= added;
         Some(Breakdown {
             of: of.to_owned(),
             commands: found.events,
-            end_to_end_ns: found.end_to_end_ns - added,
+            end_to_end_ns: found.end_to_end_ns,
             parts: named(found.unsent_ns, &stages),
         })
     };
@@ -172,41 +147,6 @@ mod tests {
         let last = found.curve.last().unwrap();
         assert_eq!((last.quantile, last.ns), (0.999, 1_000));
         assert!(distribution(&Histogram::new()).curve.is_empty());
-    }
-
-    #[test]
-    fn what_being_timed_adds_is_taken_off_the_first_wait() {
-        // Every command is timed, so what is added is known: nothing, or what is made up here.
-        let run = || {
-            let mut pipeline = pipeline::Pipeline::builder(64, || ())
-                .stage("a", |(), _| ())
-                .placement(pipeline::Placement::inline())
-                .sample_every(1)
-                .build()
-                .expect("a valid pipeline");
-            for _ in 0..100 {
-                pipeline.publish(|()| ()).expect("it runs");
-            }
-            pipeline.join().expect("no panic")
-        };
-        let mut stats = run();
-        stats.stages[0].queueing_ns = Histogram::new();
-        stats.stages[0].queueing_ns.record_n(130, 100);
-        stats.end_to_end_ns = Histogram::new();
-        stats.end_to_end_ns.record_n(400, 100);
-        let mut all = Histogram::new();
-        all.record_n(300, 10_000);
-        assert_eq!(take_off_being_timed(&mut stats, &all), 100);
-        assert_eq!(stats.stages[0].queueing_ns.max(), 30);
-        assert_eq!(stats.end_to_end_ns.max(), 300);
-        // Nothing is taken off twice, nor where timed commands were the quicker ones.
-        assert_eq!(take_off_being_timed(&mut stats, &all), 0);
-        // A part is not less than nothing, and the parts add up still.
-        for found in breakdowns(&run(), 1_000_000_000) {
-            let sum: f64 = found.parts.iter().map(|part| part.ns).sum();
-            assert!(found.parts.iter().all(|part| part.what != "waiting for a"));
-            assert!((sum - found.end_to_end_ns).abs() < 1e-6, "{found:?}");
-        }
     }
 
     #[test]

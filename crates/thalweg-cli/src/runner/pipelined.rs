@@ -1,6 +1,7 @@
 //! The runner that people get: the exchange service, its stages placed on threads as asked.
 
-use super::measured::{breakdowns, distribution, families, stage, take_off_being_timed};
+use super::measured::{breakdowns, distribution, families, stage};
+use super::passage::{Moments, Passage};
 use super::slowest::Slowest;
 use super::tally::Tally;
 use super::timeline::Timeline;
@@ -8,7 +9,7 @@ use super::{Outcome, RunError};
 use crate::failure::Failure;
 use crate::feed::Feed;
 use crate::machine::Watch;
-use crate::report::facts::{Latency, Stage, Switch, latency::is_reached};
+use crate::report::facts::{Disturbance, Latency, Stage, Switch, latency::is_reached};
 use indicatif::ProgressBar;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -53,19 +54,23 @@ struct Published {
     warm_up: Recorder,
     warm_up_commands: u64,
     timeline: Timeline,
+    /// Where the sender runs all stages, unless they move.
+    passage: Option<Passage>,
     slowest: Slowest,
     last_ticks: u64,
 }
 
 impl Published {
-    fn new(clock: Clock, warm_up_commands: u64) -> Published {
+    fn new(clock: Clock, capacity: usize, passage: Option<Passage>) -> Published {
         Published {
             clock,
             tally: Tally::default(),
             end_to_end: Recorder::new(),
             warm_up: Recorder::new(),
-            warm_up_commands,
+            // Every slot is used for the first time.
+            warm_up_commands: capacity.next_power_of_two() as u64,
             timeline: Timeline::new(clock),
+            passage,
             slowest: Slowest::new(),
             last_ticks: 0,
         }
@@ -80,9 +85,19 @@ impl Published {
             self.warm_up.record(took);
         }
         self.timeline.note(outcome.due, now);
-        // The note is when the command was handed over.
+        let moments = Moments {
+            due: outcome.due,
+            // The note is when the command was handed over.
+            sent: outcome.tag,
+            checked: outcome.checked_at,
+            matched: outcome.matched_at,
+            done: now,
+        };
+        if let Some(passage) = &mut self.passage {
+            passage.note(outcome.sequence, &moments);
+        }
         let command = (outcome.sequence, outcome.command);
-        self.slowest.note(command, (outcome.due, outcome.tag, now));
+        self.slowest.note(command, moments);
         self.last_ticks = now;
         self.tally.count(outcome.result, outcome.events);
     }
@@ -117,7 +132,7 @@ fn send(
     service: &mut Service,
     feed: &mut Feed,
     load: &mut OpenLoop<Clock>,
-    (clock, is_blocked): (Clock, bool),
+    (clock, is_paced, is_blocked): (Clock, bool, bool),
     (progress, stop): (&ProgressBar, &AtomicBool),
 ) -> Result<Sending, Failure> {
     let late = Recorder::new();
@@ -137,10 +152,21 @@ fn send(
             begin.get_or_insert(due);
             // As fast as it goes, a command is due when the one before has its slot.
             if let Some((sequence, command, sent)) = before {
-                blocked.note((sequence, command), (sent, sent, due));
+                let (due, done) = (sent, due);
+                let moments = Moments {
+                    due,
+                    sent,
+                    done,
+                    ..Moments::default()
+                };
+                blocked.note((sequence, command), moments);
             }
-            let now = load.wait_until(due);
-            late.record(now.saturating_sub(due));
+            // As fast as it goes, a command is due now.
+            let mut now = due;
+            if is_paced {
+                now = load.wait_until(due);
+                late.record(now.saturating_sub(due));
+            }
             before = is_blocked.then_some((sent, command, now));
             service
                 .submit_due(command, due, now)
@@ -159,6 +185,16 @@ fn send(
     })
 }
 
+/// One command in so many is timed by the pipeline.
+fn sample_every(is_short: bool, is_inline: bool) -> u64 {
+    match (is_short, is_inline) {
+        // The stages note when they are done with each command.
+        (_, true) => thalweg::pipeline::SAMPLE_EVERY,
+        (true, false) => 1,
+        (false, false) => SAMPLE_EVERY,
+    }
+}
+
 impl Pipelined {
     /// Sends every command at its time, and waits until the last one is through. The progress
     /// counts commands. None is sent once `stop` is true.
@@ -173,20 +209,22 @@ impl Pipelined {
         stop: &AtomicBool,
     ) -> Result<Outcome, Failure> {
         let clock = Clock::global();
-        // Every slot is used for the first time.
-        let slots = self.options.capacity.next_power_of_two() as u64;
+        let placement = self.options.placement.to_string();
+        let is_inline = placement == "inline";
+        let is_short = (feed.count()).is_some_and(|count| count <= ALL_TIMED_COMMANDS_MAX);
+        let is_auto = placement == "auto";
+        let passage = (is_inline || is_auto).then(|| Passage::new(is_short));
         let back = Arc::new(Mutex::new(None));
         let mut loan = Loan {
-            published: Some(Published::new(clock, slots)),
+            published: Some(Published::new(clock, self.options.capacity, passage)),
             back: Arc::clone(&back),
         };
         let mut watch = Watch::begin();
-        let all = (feed.count()).is_some_and(|count| count <= ALL_TIMED_COMMANDS_MAX);
         let options = Options {
-            sample_every: if all { 1 } else { SAMPLE_EVERY },
+            sample_every: sample_every(is_short, is_inline),
+            is_timed: true,
             ..self.options
         };
-        let placement = options.placement.to_string();
         let publish = move |outcome: service::Outcome<'_>| {
             if let Some(published) = &mut loan.published {
                 published.take(&outcome);
@@ -199,51 +237,58 @@ impl Pipelined {
         let mut load = OpenLoop::new(clock, rate).yielding(shared);
         // Where no stage is the sender's, and it waits for no due time.
         let is_blocked = rate == Rate::MAX && placement.starts_with("threads");
-        let how = (clock, is_blocked);
+        let how = (clock, rate != Rate::MAX, is_blocked);
         let sending = send(&mut service, feed, &mut load, how, (progress, stop))?;
-        let sent = sending.count;
-        let stopped = |stopped: &dyn std::fmt::Display| RunError(stopped.to_string());
-        service.drain().map_err(|error| stopped(&error))?;
+        (service.drain()).map_err(|stopped| RunError(stopped.to_string()))?;
         watch.done();
-        let finished = service
-            .join()
-            .map_err(|failure| RunError(failure.to_string()))?;
+        let finished = (service.join()).map_err(|failure| RunError(failure.to_string()))?;
         progress.finish_and_clear();
         let published = back.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(published) = published else {
             return Err(RunError("the publish stage did not end".to_owned()).into());
         };
-        let mut stats = finished.stats;
-        let added_ns = being_timed(&published, &mut stats, &placement);
-        let late = (rate != Rate::MAX).then(|| sending.late.snapshot(|ticks| clock.ns(ticks)));
-        let histograms = histograms(&published, &stats, late);
-        let mut latency = latency(&published, &stats, (rate, &sending, added_ns));
-        if placement == "auto" {
-            latency.switches = Some(switches(&stats));
-            latency.switch_count = Some(stats.moves);
+        let switched = (finished.stats.moves, switches(&finished.stats));
+        let mut outcome = outcome(published, finished, rate, &sending);
+        if is_auto {
+            let (moves, switches) = switched;
+            outcome.latency.switches = Some(switches);
+            outcome.latency.switch_count = Some(moves);
         }
-        let (results, trades) = published.tally.finish();
-        Ok(Outcome {
-            state: finished.state,
-            results,
-            trades,
-            latency,
-            sent,
-            histograms,
-            placement,
-            disturbance: watch.end(),
-        })
+        outcome.placement = placement;
+        outcome.disturbance = watch.end();
+        Ok(outcome)
     }
 }
 
-/// What being timed adds to a command; it is taken off.
-fn being_timed(published: &Published, stats: &mut Stats, placement: &str) -> u64 {
-    if placement != "inline" {
-        return 0;
+/// What came of a run, but for the placement and what the machine did.
+fn outcome(
+    mut published: Published,
+    finished: service::Finished,
+    rate: Rate,
+    sending: &Sending,
+) -> Outcome {
+    let (clock, mut stats) = (published.clock, finished.stats);
+    if stats.moves > 0 {
+        // Stages were on another thread for a while, which took commands up together.
+        published.passage = None;
     }
-    let clock = published.clock;
-    let all = published.end_to_end.snapshot(|ticks| clock.ns(ticks));
-    take_off_being_timed(stats, &all)
+    if let Some(passage) = &published.passage {
+        passage.fill_in(&mut stats, elapsed(&published, sending), clock);
+    }
+    let late = (rate != Rate::MAX).then(|| sending.late.snapshot(|ticks| clock.ns(ticks)));
+    let histograms = histograms(&published, &stats, late);
+    let latency = latency(&published, &stats, rate, sending);
+    let (results, trades) = published.tally.finish();
+    Outcome {
+        state: finished.state,
+        results,
+        trades,
+        latency,
+        sent: sending.count,
+        histograms,
+        placement: String::new(),
+        disturbance: Disturbance::default(),
+    }
 }
 
 fn histograms(
@@ -268,13 +313,14 @@ fn histograms(
         .collect()
 }
 
-fn latency(
-    published: &Published,
-    stats: &Stats,
-    (rate, sending, added_ns): (Rate, &Sending, u64),
-) -> Latency {
+/// From when the first command was due until the last one was done, in ticks.
+fn elapsed(published: &Published, sending: &Sending) -> u64 {
+    published.last_ticks.saturating_sub(sending.begin)
+}
+
+fn latency(published: &Published, stats: &Stats, rate: Rate, sending: &Sending) -> Latency {
     let clock = published.clock;
-    let elapsed_ns = clock.ns(published.last_ticks.saturating_sub(sending.begin));
+    let elapsed_ns = clock.ns(elapsed(published, sending));
     let late = sending.late.snapshot(|ticks| clock.ns(ticks));
     let [whole, warm_up] = [&published.end_to_end, &published.warm_up]
         .map(|times| distribution(&times.snapshot(|ticks| clock.ns(ticks))));
@@ -286,6 +332,11 @@ fn latency(
         batches: None,
         utilisation: None,
     });
+    let first = stats.stages.first().map_or("", |stage| &stage.name);
+    let told = match &published.passage {
+        Some(passage) => passage.breakdowns(first, &whole, clock),
+        None => breakdowns(stats),
+    };
     let throughput_per_s = sending.count as f64 * 1e9 / elapsed_ns.max(1) as f64;
     let with_sender = |stages: Vec<Stage>| sender.iter().cloned().chain(stages).collect();
     Latency {
@@ -295,16 +346,20 @@ fn latency(
             .per_s()
             .map(|asked| is_reached(asked, throughput_per_s)),
         throughput: published.timeline.facts(rate, sending.count, clock),
-        sampled_every: stats.sampled_every,
+        sampled_every: (published.passage.as_ref()).map_or(stats.sampled_every, Passage::every),
         warm_up: (whole.count > warm_up.count).then_some(warm_up),
         end_to_end: whole,
-        breakdowns: breakdowns(stats, added_ns),
-        being_timed_ns: (added_ns > 0).then_some(added_ns),
+        breakdowns: told,
         families: with_sender(families(stats)),
         stages: with_sender(stats.stages.iter().map(stage).collect()),
         switches: None,
         switch_count: None,
-        slowest: published.slowest.facts(clock, stats, &sending.blocked),
+        slowest: {
+            let noted = published.passage.is_some();
+            published
+                .slowest
+                .facts(clock, (stats, noted), &sending.blocked)
+        },
     }
 }
 
@@ -384,6 +439,13 @@ mod tests {
                 assert_eq!(latency.switches.is_some(), name == "auto");
                 let over_time: u64 = latency.throughput.finished.iter().sum();
                 assert_eq!(over_time, 5_000, "{name}");
+                let is_moved = latency.switch_count.is_some_and(|count| count > 0);
+                if name == "inline" || name == "auto" && !is_moved {
+                    let mean = latency.breakdowns[0].end_to_end_ns;
+                    let off = mean / latency.end_to_end.mean_ns - 1.0;
+                    assert!(off.abs() < 0.01, "{mean}: {latency:?}");
+                    assert!(latency.slowest.iter().all(|slow| slow.covered() > 0.95));
+                }
                 for slow in &latency.slowest {
                     let parts: u64 = slow.parts.iter().map(|part| part.ns).sum();
                     assert!(parts * 100 >= slow.end_to_end_ns * 95, "{name}: {slow:?}");

@@ -2,6 +2,7 @@
 
 use super::kind;
 use super::measured::{UNSENT, named};
+use super::passage::Moments;
 use crate::report::facts::{Part, Slow, SlowPart};
 use thalweg::pipeline::{SlowEvent, Stats};
 use thalweg_exchange::Command;
@@ -19,14 +20,12 @@ const ALIKE: f64 = 0.1;
 struct Kept {
     sequence: u64,
     kind: &'static str,
-    due: u64,
-    sent: u64,
-    done: u64,
+    moments: Moments,
 }
 
 impl Kept {
     fn took(&self) -> u64 {
-        self.done.saturating_sub(self.due)
+        self.moments.took()
     }
 }
 
@@ -53,21 +52,18 @@ impl Slowest {
         }
     }
 
-    /// A command is done, every one of them: when it was due, handed over, and done.
+    /// A command is done, every one of them.
     #[inline]
-    pub(super) fn note(
-        &mut self,
-        (sequence, command): (u64, &Command),
-        (due, sent, done): (u64, u64, u64),
-    ) {
-        let took = done.saturating_sub(due);
-        if self.least.is_none_or(|least| took > least) {
+    pub(super) fn note(&mut self, (sequence, command): (u64, &Command), moments: Moments) {
+        if self.least.is_none_or(|least| moments.took() > least) {
+            let (due, done) = (moments.due, moments.done);
             self.keep(Kept {
                 sequence,
                 kind: kind(command),
-                due,
-                sent: sent.clamp(due, done.max(due)),
-                done,
+                moments: Moments {
+                    sent: moments.sent.clamp(due, done.max(due)),
+                    ..moments
+                },
             });
         }
     }
@@ -85,24 +81,38 @@ impl Slowest {
     }
 
     /// The list with the parts of each: what the pipeline knows of it, or of one that was in flight
-    /// at the same time and took as long in the stages; or else waiting to be sent, and all stages
-    /// together. `blocked` are the commands that waited longest for a slot.
-    pub(super) fn facts(&self, clock: Clock, stats: &Stats, blocked: &Slowest) -> Vec<Slow> {
+    /// at the same time and took as long in the stages; or else what the stages noted, or waiting
+    /// to be sent and all stages together. `blocked` are the commands that waited longest for a
+    /// slot. `noted`: the sender runs all stages, and what they noted of each command is all.
+    pub(super) fn facts(
+        &self,
+        clock: Clock,
+        (stats, noted): (&Stats, bool),
+        blocked: &Slowest,
+    ) -> Vec<Slow> {
+        let first = stats.stages.first().map_or("", |stage| &stage.name);
         let slow = |kept: &Kept| {
+            let own = kept.moments.named(first, !noted);
             let took_ns = clock.ns(kept.took());
-            let near = nearest(stats.slowest.iter().map(|e| e.sequence), kept.sequence);
+            let near = stats.slowest.iter().filter(|_| !noted);
+            let near = nearest(near.map(|e| e.sequence), kept.sequence);
             let timed = near.map(|at| &stats.slowest[at]);
             let blocked = blocked.kept.iter().find(|b| b.sequence == kept.sequence);
             let blocked = blocked.map_or(0, Kept::took);
-            let mut unsent_ns = clock.ns(kept.sent - kept.due + blocked).min(took_ns);
+            let mut unsent_ns = clock
+                .ns(kept.moments.sent - kept.moments.due + blocked)
+                .min(took_ns);
             if let Some(event) = timed.filter(|event| event.sequence == kept.sequence) {
                 unsent_ns = event.unsent_ns;
             }
             let timed =
                 timed.filter(|event| is_alike(event, kept.sequence, took_ns - unsent_ns, took_ns));
-            let mut parts = match timed {
-                Some(event) => parts_of(event, unsent_ns, took_ns),
-                None => untimed(unsent_ns, took_ns, stats),
+            let mut parts = match (timed, own) {
+                (Some(event), _) => parts_of(event, unsent_ns, took_ns),
+                (None, Some(own)) => own
+                    .map(|(what, ticks)| SlowPart::new(what, clock.ns(ticks)))
+                    .into(),
+                (None, None) => untimed(unsent_ns, took_ns, stats),
             };
             parts.retain(|part| part.ns > 0);
             let like = timed.filter(|event| event.sequence != kept.sequence);
@@ -174,6 +184,15 @@ fn nearest(numbers: impl Iterator<Item = u64>, number: u64) -> Option<usize> {
 mod tests {
     use super::*;
 
+    fn moments(due: u64, sent: u64, done: u64) -> Moments {
+        Moments {
+            due,
+            sent,
+            done,
+            ..Moments::default()
+        }
+    }
+
     #[test]
     fn the_slowest_of_all_are_kept_with_when_they_were_sent() {
         let mut slowest = Slowest::new();
@@ -185,13 +204,16 @@ mod tests {
             } else {
                 50
             };
-            slowest.note((sequence, &Command::Nop), (due, due + 7, due + took));
+            slowest.note((sequence, &Command::Nop), moments(due, due + 7, due + took));
         }
         let found: Vec<_> = slowest.kept.iter().map(|kept| kept.sequence).collect();
         let expected: Vec<u64> = (0..10).map(|at| 69 + 70 * (13 - at)).collect();
         assert_eq!(found, expected);
         let kept = slowest.kept[0];
-        assert_eq!((kept.took(), kept.sent - kept.due), (1_079, 7));
+        assert_eq!(
+            (kept.took(), kept.moments.sent - kept.moments.due),
+            (1_079, 7)
+        );
     }
 
     #[test]
@@ -204,9 +226,12 @@ mod tests {
     #[test]
     fn one_that_was_sent_late_is_slow_however_quick_the_stages_are() {
         let mut slowest = Slowest::new();
-        slowest.note((0, &Command::Reset), (10, 9_990, 10_000));
+        slowest.note((0, &Command::Reset), moments(10, 9_990, 10_000));
         let kept = slowest.kept[0];
-        assert_eq!((kept.took(), kept.sent - kept.due), (9_990, 9_980));
+        assert_eq!(
+            (kept.took(), kept.moments.sent - kept.moments.due),
+            (9_990, 9_980)
+        );
         assert_eq!(kept.kind, "reset");
     }
 

@@ -1,6 +1,6 @@
 //! A run over time: how many commands finished in each interval, and how long they took.
 
-use crate::report::facts::Throughput;
+use crate::report::facts::{Throughput, latency::times_min};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::load::Rate;
 
@@ -9,12 +9,11 @@ const INTERVALS_MAX: usize = 120;
 /// The length of an interval at first.
 const INTERVAL_NS: u64 = 62_500;
 /// Groups of times, four an octave, up to 2^40 ticks.
-const GROUPS: usize = 160;
-/// Of fewer commands in an interval no p99 is told.
-const P99_COMMANDS_MIN: u64 = 100;
+pub(super) const GROUPS: usize = 160;
 
 /// The group of a time in ticks.
-fn group(ticks: u64) -> usize {
+#[inline]
+pub(super) fn group(ticks: u64) -> usize {
     let ticks = ticks.max(4);
     let octave = ticks.ilog2();
     let quarter = (ticks >> (octave - 2)) & 3;
@@ -135,11 +134,11 @@ impl Timeline {
                 None => interval.sum_ticks / self.width,
             }
         });
-        let quantile = |quantile: f64, commands_min: u64| {
+        let quantile = |quantile: f64| {
             let intervals = self.intervals.iter();
             let told = intervals.map(move |interval| {
                 let ticks = interval.quantile(quantile);
-                ticks.filter(|_| interval.count >= commands_min)
+                ticks.filter(|_| interval.count >= times_min(quantile))
             });
             told.map(|ticks| ticks.map(|ticks| clock.ns(ticks)))
                 .collect()
@@ -148,8 +147,8 @@ impl Timeline {
             interval_ns,
             backlog: backlog.collect(),
             finished: self.intervals.iter().map(|i| i.count).collect(),
-            p50_ns: quantile(0.5, 1),
-            p99_ns: quantile(0.99, P99_COMMANDS_MIN),
+            p50_ns: quantile(0.5),
+            p99_ns: quantile(0.99),
         }
     }
 }

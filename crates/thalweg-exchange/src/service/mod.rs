@@ -79,20 +79,21 @@ mod shards;
 mod shared;
 #[cfg(test)]
 mod simulation;
+mod slot;
 mod stages;
 mod ticket;
 mod waits;
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg::pipeline::{Failure, Pipeline, Placement, SAMPLE_EVERY, Stats, Stopped};
 
 pub use self::client::{Client, ClientError};
-use self::ledger::Checked;
 use self::query::Inquiry;
 pub use self::query::{Answer, Answered, Query, QueryTicket};
 use self::shards::Shards;
 pub use self::shared::{IN_FLIGHT_MAX, SharedOptions, SharedService, StartError};
+use self::slot::{Slot, Work};
 pub use self::stages::OptionsError;
 pub use self::ticket::{Reply, Ticket};
 pub use self::waits::Waits;
@@ -113,6 +114,10 @@ pub struct Options {
     /// One command in so many is timed at every stage; see
     /// [`Builder::sample_every`](thalweg::pipeline::Builder::sample_every).
     pub sample_every: u64,
+    /// Whether every command that a stage takes up alone has it noted when it was checked and when
+    /// it was matched: [`Outcome::checked_at`], [`Outcome::matched_at`]. Costs two reads of the
+    /// clock a command, some 10 ns each.
+    pub is_timed: bool,
     /// Events for which a slot has room from the start, 64 bytes each: a command with more of them
     /// allocates. Room for so many, or for [`EVENTS_KEPT`], is kept. 0 to [`EVENTS_MAX`].
     pub events: usize,
@@ -165,6 +170,7 @@ impl Default for Options {
             capacity: 4096,
             placement: Placement::auto(),
             sample_every: SAMPLE_EVERY,
+            is_timed: false,
             events: 8,
             risk_shards: 1,
             match_shards: 1,
@@ -185,6 +191,12 @@ pub struct Outcome<'o> {
     pub due: u64,
     /// The command.
     pub command: &'o Command,
+    /// When the risk stage was done with it, in ticks of
+    /// [`Clock::global`](thalweg_measure::clock::Clock::global), and when the match stage was; 0
+    /// unless [`Options::is_timed`], and where the stage had several commands together.
+    pub checked_at: u64,
+    /// See [`checked_at`](Self::checked_at).
+    pub matched_at: u64,
     /// Its result.
     pub result: ResultCode,
     /// Its events, in order.
@@ -196,50 +208,6 @@ impl<'o> Outcome<'o> {
     #[must_use]
     pub fn reports(&self) -> ExecutionReports<'o> {
         ExecutionReports::new(self.sequence, self.command, self.result, self.events)
-    }
-}
-
-/// A command on its way through the stages.
-#[derive(Debug)]
-struct Slot {
-    command: Command,
-    tag: u64,
-    due: u64,
-    checked: Checked,
-    result: ResultCode,
-    events: Events,
-    work: Work,
-    /// What is asked, where this is a query, as long as somebody waits for the answer.
-    inquiry: Weak<Inquiry>,
-}
-
-/// What the stages have to do with a slot.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Work {
-    /// To execute its command.
-    Command,
-    /// Nothing: the front stage executed it as a whole.
-    Done,
-    /// To answer its query.
-    Query,
-    /// Nothing: the front stage answered it as a whole.
-    Answered,
-}
-
-impl Slot {
-    /// Becomes a command, with the note of whoever sent it.
-    #[inline]
-    const fn become_command(&mut self, tag: u64) {
-        self.work = Work::Command;
-        self.tag = tag;
-        self.due = 0;
-    }
-
-    fn become_query(&mut self, inquiry: &Arc<Inquiry>, tag: u64) {
-        self.command = Command::Nop;
-        self.work = Work::Query;
-        self.inquiry = Arc::downgrade(inquiry);
-        self.tag = tag;
     }
 }
 

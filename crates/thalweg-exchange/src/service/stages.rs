@@ -1,22 +1,21 @@
 //! The stages of a service, and how they are put together.
 
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::{error, fmt};
 
 use thalweg::pipeline::{BuildError, Builder, Chunk, Flow, Pipeline};
+use thalweg_measure::clock::Clock;
 
 use super::ahead::{Foresight, Outlook};
 use super::backlog::Backlog;
 use super::front::Front;
 use super::ledger::{Checked, Ledger};
 use super::shards::{Shards, match_shard, risk_shard};
-use super::{EVENTS_MAX, Options, Outcome, Published, SHARDS_MAX, Service, Slot, Waits, Work};
-use crate::command::Command;
+use super::slot::{Slot, Work, for_one, time};
+use super::{EVENTS_MAX, Options, Outcome, Published, SHARDS_MAX, Service, Waits};
 use crate::digest::Digest;
 use crate::engine::state::State;
-use crate::event::Events;
 use crate::matching::Matching;
-use crate::result_code::ResultCode;
 
 /// Why a [`Service`] was not started.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -117,11 +116,12 @@ pub(super) fn start(
         let front_stage = Front::new(&shards, &waits);
         builder = front(builder, front_stage, Arc::clone(&backlog));
     }
-    builder = risk(builder, &shards);
+    let clock = options.is_timed.then(Clock::global);
+    builder = risk(builder, &shards, clock);
     builder = if is_sharded {
-        matching(builder.after("front"), &shards, &backlog)
+        matching(builder.after("front"), &shards, &backlog, clock)
     } else {
-        whole_matching(builder, &shards, Arc::clone(&backlog))
+        whole_matching(builder, &shards, Arc::clone(&backlog), clock)
     };
     builder = settle(builder.after("risk"), &shards);
     let slots = (options.risk_shards, backlog);
@@ -135,22 +135,6 @@ pub(super) fn start(
         waits,
         digest,
     })
-}
-
-impl Slot {
-    /// A slot for events of this number.
-    pub(super) fn new(events: usize) -> Self {
-        Self {
-            command: Command::Nop,
-            tag: 0,
-            due: 0,
-            checked: Checked::NOT_YET,
-            result: ResultCode::New,
-            events: Events::with_capacity(events),
-            work: Work::Command,
-            inquiry: Weak::new(),
-        }
-    }
 }
 
 /// Nothing but in tests.
@@ -179,18 +163,21 @@ fn front(builder: Builder<Slot>, mut front: Front, backlog: Arc<Backlog>) -> Bui
     })
 }
 
-fn risk(builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
+fn risk(builder: Builder<Slot>, shards: &Arc<Shards>, clock: Option<Clock>) -> Builder<Slot> {
     let count = shards.risk_shards();
     let shards = Arc::clone(shards);
     let check = move |shard| {
         let shards = Arc::clone(&shards);
         let mut foresight = Foresight::default();
         move |mut chunk: Chunk<'_, Slot>| {
+            let clock = for_one(clock, &chunk);
             let mut ledger = shards.risk(shard);
             foresight.ask(ledger.risk(), &mut chunk);
             chunk.try_for_each(|slot: &mut Slot, context| {
                 seeded("risk", shard, slot);
-                check(&mut ledger, slot, context.sequence())
+                let flow = check(&mut ledger, slot, context.sequence());
+                slot.checked_at = time(clock);
+                flow
             })
         }
     };
@@ -206,29 +193,43 @@ fn whole_matching(
     builder: Builder<Slot>,
     shards: &Arc<Shards>,
     backlog: Arc<Backlog>,
+    clock: Option<Clock>,
 ) -> Builder<Slot> {
     let mut books = shards.borrow_books();
     let mut outlook = Outlook::default();
     builder.stage_chunks("match", move |mut chunk| {
+        let clock = for_one(clock, &chunk);
         let books = books.get();
         outlook.ask(books, &mut chunk);
-        chunk.try_for_each(|slot, _| execute_if_room(books, slot, &backlog))
+        chunk.try_for_each(|slot, _| {
+            let flow = execute_if_room(books, slot, &backlog);
+            slot.matched_at = time(clock);
+            flow
+        })
     })
 }
 
-fn matching(builder: Builder<Slot>, shards: &Arc<Shards>, backlog: &Arc<Backlog>) -> Builder<Slot> {
+fn matching(
+    builder: Builder<Slot>,
+    shards: &Arc<Shards>,
+    backlog: &Arc<Backlog>,
+    clock: Option<Clock>,
+) -> Builder<Slot> {
     let count = shards.match_shards();
     let (shards, backlog) = (Arc::clone(shards), Arc::clone(backlog));
     let matching = move |shard| {
         let (shards, backlog) = (Arc::clone(&shards), Arc::clone(&backlog));
         let mut outlook = Outlook::default();
         move |mut chunk: Chunk<'_, Slot>| {
+            let clock = for_one(clock, &chunk);
             let mut books = shards.books(shard);
             let books = books.get();
             outlook.ask(books, &mut chunk);
             chunk.try_for_each(|slot: &mut Slot, _| {
                 seeded("match", shard, slot);
-                execute_if_room(books, slot, &backlog)
+                let flow = execute_if_room(books, slot, &backlog);
+                slot.matched_at = time(clock);
+                flow
             })
         }
     };
@@ -373,6 +374,8 @@ fn publishing(
             sequence,
             tag: slot.tag,
             due: slot.due,
+            checked_at: slot.checked_at,
+            matched_at: slot.matched_at,
             command: &slot.command,
             result: slot.result,
             events: &slot.events,

@@ -101,7 +101,10 @@ impl fmt::Display for StreamErrorKind {
             Self::Io(error) => write!(f, "cannot read on: {error}"),
             Self::NotText => write!(f, "not ASCII text"),
             Self::LineTooLong { limit_bytes } => {
-                write!(f, "the line is longer than the limit of {limit_bytes} bytes")
+                write!(
+                    f,
+                    "the line is longer than the limit of {limit_bytes} bytes"
+                )
             }
             Self::NoHeader { expected } => {
                 write!(f, "the first line must be a comment with '{expected}'")

@@ -17,6 +17,7 @@ mod queries;
 mod restart;
 mod shards;
 mod tasks;
+mod times;
 
 use std::fs::File;
 use std::io::BufReader;

@@ -12,17 +12,13 @@ pub(crate) struct Latency {
     pub(crate) rate_reached: Option<bool>,
     /// What happened in each interval of the run.
     pub(crate) throughput: Throughput,
-    /// One command in so many was timed at every stage; end to end, every command was.
+    /// One command in so many is in the stages' distributions; end to end, every command is.
     pub(crate) sampled_every: u64,
     /// From the moment a command was due (at a rate) or handed over (at max) to its last stage.
     pub(crate) end_to_end: Distribution,
     /// The first of these, which touch every slot of the pipeline for the first time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) warm_up: Option<Distribution>,
-    /// What being timed at every stage adds to a command, which is taken off the wait for the first
-    /// stage; absent where nothing is taken off.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub(crate) being_timed_ns: Option<u64>,
     /// What commands spent their time on: all of them, and those around some percentiles.
     pub(crate) breakdowns: Vec<Breakdown>,
     pub(crate) stages: Vec<Stage>,
@@ -89,8 +85,32 @@ pub(crate) struct Switch {
     pub(crate) worker: Vec<String>,
 }
 
-/// So many times must be beyond a percentile for it to be told.
+/// So many times must be beyond a percentile for it to be told, or judged; the median is told of
+/// any number.
 const BEYOND: f64 = 10.0;
+
+/// The percentiles that are told, by name and quantile.
+const PERCENTILES: [(&str, f64); 5] = [
+    ("p50", 0.5),
+    ("p90", 0.9),
+    ("p99", 0.99),
+    ("p99.9", 0.999),
+    ("p99.99", 0.9999),
+];
+
+/// Of how many times a quantile is told at least.
+pub(crate) fn times_min(quantile: f64) -> u64 {
+    match quantile {
+        ..=0.5 => 1,
+        _ => (BEYOND / (1.0 - quantile)).round() as u64,
+    }
+}
+
+/// The same of a figure by its name; 1 of what is no percentile.
+pub(crate) fn commands_min(figure: &str) -> u64 {
+    let found = PERCENTILES.iter().find(|(name, _)| *name == figure);
+    found.map_or(1, |&(_, quantile)| times_min(quantile))
+}
 
 /// A distribution of times. Percentiles that too few times are beyond are not told.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
@@ -111,20 +131,23 @@ pub(crate) struct Distribution {
 impl Distribution {
     /// Whether there are enough times to tell this quantile.
     pub(crate) fn tells(&self, quantile: f64) -> bool {
-        // 10,000 times a thousandth is a little less than 10.
-        self.count as f64 * (1.0 - quantile) > BEYOND - 1e-6 || quantile <= 0.5 && self.count > 0
+        self.count >= times_min(quantile)
     }
 
     /// The percentiles by name and quantile, where there are enough times to tell them.
     pub(crate) fn percentiles(&self) -> [(&'static str, f64, Option<u64>); 5] {
-        [
-            ("p50", 0.5, self.p50_ns),
-            ("p90", 0.9, self.p90_ns),
-            ("p99", 0.99, self.p99_ns),
-            ("p99.9", 0.999, self.p99_9_ns),
-            ("p99.99", 0.9999, self.p99_99_ns),
+        let mut all = [
+            self.p50_ns,
+            self.p90_ns,
+            self.p99_ns,
+            self.p99_9_ns,
+            self.p99_99_ns,
         ]
-        .map(|(name, quantile, ns)| (name, quantile, self.tells(quantile).then_some(ns)))
+        .into_iter();
+        PERCENTILES.map(|(name, quantile)| {
+            let ns = all.next().filter(|_| self.tells(quantile));
+            (name, quantile, ns)
+        })
     }
 }
 
@@ -273,8 +296,11 @@ mod tests {
             (1, 1),
             (99, 1),
             (100, 2),
+            (999, 2),
             (1_000, 3),
+            (9_999, 3),
             (10_000, 4),
+            (99_999, 4),
             (100_000, 5),
         ] {
             let json = json(count);
@@ -282,5 +308,7 @@ mod tests {
             assert_eq!(found.count(), told, "{json}");
             assert_eq!(json["max_ns"], 0);
         }
+        let least = ["p50", "p90", "p99", "p99.9", "p99.99", "max"].map(commands_min);
+        assert_eq!(least, [1, 100, 1_000, 10_000, 100_000, 1]);
     }
 }

@@ -85,7 +85,6 @@ fn latency() -> Latency {
         },
         rate_reached: Some(false),
         warm_up: Some(times(900)),
-        being_timed_ns: None,
         breakdowns: vec![breakdown("p50", 0.0), breakdown("p99", 1_440.0)],
         families: vec![risk.clone(), matching.clone()],
         switches: None,

@@ -32,8 +32,8 @@ pub(super) fn times(latency: &Latency) -> String {
     let rows: Vec<_> = rows(latency).into_iter().map(row).collect();
     let headings = ["", "p50", "p90", "p99", "p99.9", "p99.99", "max", "mean"];
     format!(
-        "<p class=\"note\">End to end is of every command. The parts are of one command in {}, \
-         which was timed at each stage. Percentiles with fewer than 10 times beyond them are left \
+        "<p class=\"note\">End to end is of every command. The parts are of one command in {}. \
+         Percentiles with fewer than 10 times beyond them are left \
          out, and so are parts that took no time.</p>\n{}{}",
         latency.sampled_every,
         table(&headings, &rows),

@@ -1,0 +1,87 @@
+//! What goes through the stages.
+
+use std::sync::{Arc, Weak};
+
+use thalweg::pipeline::Chunk;
+use thalweg_measure::clock::Clock;
+
+use super::ledger::Checked;
+use super::query::Inquiry;
+use crate::command::Command;
+use crate::event::Events;
+use crate::result_code::ResultCode;
+
+/// A command on its way through the stages.
+#[derive(Debug)]
+pub(super) struct Slot {
+    pub(super) command: Command,
+    pub(super) tag: u64,
+    pub(super) due: u64,
+    pub(super) checked_at: u64,
+    pub(super) matched_at: u64,
+    pub(super) checked: Checked,
+    pub(super) result: ResultCode,
+    pub(super) events: Events,
+    pub(super) work: Work,
+    /// What is asked, where this is a query, as long as somebody waits for the answer.
+    pub(super) inquiry: Weak<Inquiry>,
+}
+
+/// What the stages have to do with a slot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Work {
+    /// To execute its command.
+    Command,
+    /// Nothing: the front stage executed it as a whole.
+    Done,
+    /// To answer its query.
+    Query,
+    /// Nothing: the front stage answered it as a whole.
+    Answered,
+}
+
+impl Slot {
+    /// A slot for events of this number.
+    pub(super) fn new(events: usize) -> Self {
+        Self {
+            command: Command::Nop,
+            tag: 0,
+            due: 0,
+            checked_at: 0,
+            matched_at: 0,
+            checked: Checked::NOT_YET,
+            result: ResultCode::New,
+            events: Events::with_capacity(events),
+            work: Work::Command,
+            inquiry: Weak::new(),
+        }
+    }
+
+    /// Becomes a command, with the note of whoever sent it.
+    #[inline]
+    pub(super) const fn become_command(&mut self, tag: u64) {
+        self.work = Work::Command;
+        self.tag = tag;
+        self.due = 0;
+        (self.checked_at, self.matched_at) = (0, 0);
+    }
+
+    pub(super) fn become_query(&mut self, inquiry: &Arc<Inquiry>, tag: u64) {
+        self.command = Command::Nop;
+        self.work = Work::Query;
+        self.inquiry = Arc::downgrade(inquiry);
+        self.tag = tag;
+    }
+}
+
+/// The clock, where a chunk is a single command.
+#[inline(always)]
+pub(super) fn for_one(clock: Option<Clock>, chunk: &Chunk<'_, Slot>) -> Option<Clock> {
+    clock.filter(|_| chunk.len() == 1)
+}
+
+/// The time, where it is to be noted.
+#[inline(always)]
+pub(super) fn time(clock: Option<Clock>) -> u64 {
+    clock.map_or(0, Clock::ticks)
+}
