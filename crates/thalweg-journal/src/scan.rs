@@ -5,13 +5,14 @@
 //! whole block that does not is one whose write overtook an earlier one that the crash took; nobody
 //! was told that it is durable, and it is no part of the log.
 
+use std::collections::BTreeMap;
 use std::io;
 
 use crate::error::Error;
 use crate::fault::{Faults, Seeded};
 use crate::format::BadHeader;
 use crate::format::{
-    BlockHeader, Flaw, Key, Layout, PAGE_BYTES, SegmentHeader, padded, segment_name,
+    BlockHeader, Flaw, Key, Layout, PAGE_BYTES, SUMMED_FROM, SegmentHeader, padded, segment_name,
 };
 use crate::lsn::Lsn;
 use crate::pages::Pages;
@@ -154,7 +155,7 @@ impl<F: StorageFile> Segment<F> {
         let read = self.read(offset, &mut pages.bytes_mut()[..PAGE_BYTES])?;
         let layout = Layout::of(&pages.bytes()[..read], &self.key, room, self.any_epoch());
         let length = match layout {
-            Ok(Layout { length }) => length,
+            Ok(Layout { length, .. }) => length,
             Err(flaw) => return Ok(Err(flaw)),
         };
         if length > read {
@@ -191,8 +192,8 @@ impl<F: StorageFile> Segment<F> {
     /// A whole block proves that the next record was durable.
     fn look_behind(&self) -> Result<Behind, Error> {
         let mut window = vec![0; SEARCH_BYTES];
-        let mut pages = Pages::new(PAGE_BYTES);
         let mut behind = Behind::default();
+        let mut claims = Vec::new();
         let mut offset = self.offset;
         while offset < self.header.segment_bytes {
             let bytes = self.read(offset, &mut window)?;
@@ -202,23 +203,72 @@ impl<F: StorageFile> Segment<F> {
             for (at, page) in window[..bytes].chunks(PAGE_BYTES).enumerate() {
                 let offset = offset + (at * PAGE_BYTES) as u64;
                 let room = self.header.segment_bytes - offset;
-                let layout = Layout::of(page, &self.key, room, self.any_epoch());
-                if layout == Err(Flaw::Unwritten) {
-                    continue;
-                }
-                match self.whole_at(offset, &mut pages)? {
-                    Ok(block) if block.durable >= self.next => {
-                        return Err(self.corrupt("later blocks are whole and say so"));
-                    }
-                    Ok(_) if self.leaves_stale_blocks() => continue,
-                    Ok(_) => {}
-                    Err(_) => behind.is_torn |= offset == self.offset,
+                match Layout::of(page, &self.key, room, self.any_epoch()) {
+                    Err(Flaw::Unwritten) => continue,
+                    Ok(layout) if layout.durable >= self.next => claims.push((offset, layout)),
+                    _ => {}
                 }
                 behind.begun.push(offset);
             }
             offset += bytes as u64;
         }
+        if self.proves(&claims)? {
+            return Err(self.corrupt("later blocks are whole and say so"));
+        }
+        let mut pages = Pages::new(PAGE_BYTES);
+        behind.is_torn = behind.begun.first() == Some(&self.offset)
+            && self.whole_at(self.offset, &mut pages)?.is_err();
+        if self.leaves_stale_blocks() {
+            let mut torn = Vec::new();
+            for offset in behind.begun {
+                if self.whole_at(offset, &mut pages)?.is_err() {
+                    torn.push(offset);
+                }
+            }
+            behind.begun = torn;
+        }
         Ok(behind)
+    }
+
+    /// Whether one of these blocks is whole, which say that the next record was durable.
+    ///
+    /// Records may hold what looks like blocks, of any length and on every page. So that this takes
+    /// no longer than reading once, their sums come from one over everything, taken at each end.
+    fn proves(&self, claims: &[(u64, Layout)]) -> Result<bool, Error> {
+        let ends = |(offset, layout): &(u64, Layout)| {
+            [offset + SUMMED_FROM as u64, offset + layout.length as u64]
+        };
+        let mut sums: BTreeMap<u64, u32> =
+            claims.iter().flat_map(ends).map(|end| (end, 0)).collect();
+        let mut window = vec![0; SEARCH_BYTES];
+        let (mut at, mut sum) = (self.offset, 0);
+        let mut loaded = at..at;
+        for (end, sum_at_end) in &mut sums {
+            while at < *end {
+                if at == loaded.end {
+                    let bytes = self.read(at, &mut window)?;
+                    if bytes == 0 {
+                        return Ok(false);
+                    }
+                    loaded = at..at + bytes as u64;
+                }
+                let to = loaded.end.min(*end);
+                let [from, upto] = [at, to].map(|at| (at - loaded.start) as usize);
+                sum = crc32c::crc32c_append(sum, &window[from..upto]);
+                at = to;
+            }
+            *sum_at_end = sum;
+        }
+        let mut pages = Pages::new(PAGE_BYTES);
+        for claim in claims {
+            let [before, with] = ends(claim).map(|end| sums[&end]);
+            if claim.1.is_sum_of(before, with, &self.key)
+                && self.whole_at(claim.0, &mut pages)?.is_ok()
+            {
+                return Ok(true);
+            }
+        }
+        Ok(false)
     }
 
     fn leaves_stale_blocks(&self) -> bool {

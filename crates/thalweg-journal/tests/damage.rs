@@ -236,3 +236,38 @@ fn a_cut_is_made_before_a_segment_that_is_bad_or_missing() {
         .to_string();
     assert_eq!(told, format!("sim/{}: its header is damaged", segment(1)));
 }
+
+/// Records that look like blocks, on every page behind the end, as long as the file: what a hostile
+/// client may have written before a crash, and what a file that is used again may hold.
+#[test]
+fn what_looks_like_blocks_everywhere_takes_no_longer_to_read() {
+    const SEGMENT_BYTES: usize = 4 << 20;
+    let disk = SimDisk::new();
+    let options = || {
+        Options::default()
+            .segment_bytes(SEGMENT_BYTES as u64)
+            .in_background(false)
+    };
+    let journal = Journal::<[u64; 2], _>::open_in(disk.clone(), options());
+    let mut journal = journal.expect("the disk is empty");
+    journal.append(&[1, 2]).expect("there is room");
+    let _ = journal.commit().expect("the disk is well");
+    drop(journal);
+    let mut bytes = disk.contents(&segment(1)).expect("it is there");
+    for page in (2 * PAGE..SEGMENT_BYTES).step_by(PAGE) {
+        bytes.copy_within(PAGE..PAGE + 64, page);
+        // Durable, and the length.
+        bytes[page + 24] = 2;
+        let length = (SEGMENT_BYTES - page) as u32;
+        bytes[page + 36..page + 40].copy_from_slice(&length.to_le_bytes());
+    }
+    disk.put(&segment(1), bytes);
+    let before = disk.operations();
+    let journal = Journal::<[u64; 2], _>::open_in(disk.clone(), options());
+    let journal = journal.expect("none of them is whole");
+    assert!(journal.recovery().torn.is_some());
+    let pages = (SEGMENT_BYTES / PAGE) as u64;
+    // Each is wiped, which is one write; reads are of 256 KiB.
+    let operations = disk.operations() - before;
+    assert!(operations < pages + pages / 10, "{operations}");
+}

@@ -8,7 +8,7 @@ use crate::lsn::Lsn;
 
 const MAGIC: [u8; 4] = *b"tlwB";
 /// The sum is over what comes after it.
-const SUMMED_FROM: usize = 8;
+pub(crate) const SUMMED_FROM: usize = 8;
 
 /// What the blocks of one segment have in common.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -84,6 +84,9 @@ const _: () = assert!(size_of::<Raw>() == BLOCK_HEADER_BYTES);
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Layout {
     pub(crate) length: usize,
+    /// What it says was durable.
+    pub(crate) durable: Lsn,
+    crc: u32,
 }
 
 impl Layout {
@@ -100,8 +103,18 @@ impl Layout {
         if u64::from(length) > length_max || (length as usize) <= BLOCK_HEADER_BYTES {
             return Err(Flaw::Torn);
         }
-        let length = length as usize;
-        Ok(Layout { length })
+        Ok(Layout {
+            length: length as usize,
+            durable: Lsn::new(raw.durable.get()),
+            crc: raw.crc32c.get(),
+        })
+    }
+
+    /// Whether its checksum is right, by the sums of what is before each end of what it covers.
+    pub(crate) fn is_sum_of(&self, before: u32, with: u32, key: &Key) -> bool {
+        let bytes = self.length - SUMMED_FROM;
+        let own = with ^ crc32c::crc32c_combine(before, 0, bytes);
+        self.crc == crc32c::crc32c_combine(key.seed, own, bytes)
     }
 }
 
@@ -123,7 +136,7 @@ impl BlockHeader {
         key: &Key,
         any_epoch: bool,
     ) -> Result<BlockHeader, Flaw> {
-        let Layout { length } = Layout::of(bytes, key, bytes.len() as u64, any_epoch)?;
+        let Layout { length, .. } = Layout::of(bytes, key, bytes.len() as u64, any_epoch)?;
         let Ok((raw, _)) = Raw::ref_from_prefix(bytes) else {
             return Err(Flaw::Unwritten);
         };
@@ -234,6 +247,19 @@ mod tests {
         assert_eq!((header.first, header.last()), (Lsn::new(11), Lsn::new(13)));
         assert_eq!((header.durable.number(), header.previous_crc), (10, 99));
         assert_eq!(header.length_bytes, 88);
+    }
+
+    #[test]
+    fn a_sum_is_checked_from_those_of_a_longer_text() {
+        let mut text = b"what is before it".to_vec();
+        let begin = text.len() + SUMMED_FROM;
+        text.extend(block());
+        let layout = Layout::of(&block(), &KEY, 4096, false).expect("it is one");
+        let before = crc32c::crc32c(&text[..begin]);
+        let with = crc32c::crc32c(&text);
+        assert!(layout.is_sum_of(before, with, &KEY));
+        assert!(!layout.is_sum_of(before, with ^ 1, &KEY));
+        assert!(!layout.is_sum_of(before ^ 1, with, &KEY));
     }
 
     #[test]

@@ -7,7 +7,7 @@ pub use block::{BlockHeader, Flaw, Key};
 pub(crate) use segment::BadHeader;
 pub use segment::SegmentHeader;
 
-pub(crate) use block::Layout;
+pub(crate) use block::{Layout, SUMMED_FROM};
 
 /// Files grow, and blocks begin and end, in steps of this.
 pub const PAGE_BYTES: usize = 4096;

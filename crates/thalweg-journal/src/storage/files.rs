@@ -22,6 +22,9 @@ const LOCK: &str = "lock";
 /// that does not know it, it is a write and a sync (`fdatasync`).
 #[derive(Debug, Clone)]
 pub struct Files {
+    /// As it was given, for messages.
+    place: PathBuf,
+    /// From the root on, since a program may change its working directory.
     directory: PathBuf,
     #[cfg(target_os = "linux")]
     lacks_dsync: Arc<AtomicBool>,
@@ -31,8 +34,11 @@ impl Files {
     /// This directory, which need not be there yet.
     #[must_use]
     pub fn new(directory: impl AsRef<Path>) -> Files {
+        let place = directory.as_ref().to_owned();
         Files {
-            directory: directory.as_ref().to_owned(),
+            // Without a working directory, or without a name, the system says what is wrong.
+            directory: std::path::absolute(&place).unwrap_or_else(|_| place.clone()),
+            place,
             #[cfg(target_os = "linux")]
             lacks_dsync: Arc::default(),
         }
@@ -77,7 +83,7 @@ impl Storage for Files {
     type Lock = File;
 
     fn place(&self) -> String {
-        self.directory.display().to_string()
+        self.place.display().to_string()
     }
 
     fn make(&self) -> io::Result<()> {

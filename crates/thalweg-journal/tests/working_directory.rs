@@ -1,0 +1,34 @@
+//! A program that changes its working directory, as daemons do. Alone in its process.
+
+#![cfg(unix)]
+
+use std::env;
+use std::fs;
+use std::path::Path;
+
+use thalweg_journal::{Journal, Lsn, Options, Reader};
+
+#[test]
+fn a_journal_stays_where_it_was_opened() {
+    let base = Path::new(env!("CARGO_TARGET_TMPDIR")).join("working-directory");
+    let _ = fs::remove_dir_all(&base);
+    fs::create_dir_all(base.join("elsewhere")).expect("the test's own folder");
+    env::set_current_dir(&base).expect("it was made");
+    let options = Options::default()
+        .segment_bytes(16 << 10)
+        .block_bytes_max(4 << 10);
+    let mut journal = Journal::<u64>::open("log", options).expect("nobody else writes");
+    env::set_current_dir("elsewhere").expect("it was made");
+    for number in 0..10_000 {
+        journal
+            .append_with(|slot| *slot = number)
+            .expect("further segments are made where the first is");
+    }
+    let _ = journal.commit().expect("the disk is well");
+    let follower = journal.follow(Lsn::ZERO);
+    assert!(follower.is_ok(), "{follower:?}");
+    drop(journal);
+    let mut reader = Reader::open("../log", Lsn::ZERO).expect("it is there");
+    assert_eq!(reader.records::<u64>().count(), 10_000);
+    assert_eq!(fs::read_dir(".").expect("it was made").count(), 0);
+}
