@@ -93,8 +93,8 @@ impl Clock {
     /// The same clock with a rate measured from its calibration to now: the longer ago that was,
     /// the more exact (an hour leaves parts in 10^11 of reading error). Takes a few microseconds.
     /// [`Clock::global`] keeps its rate, so that spans measured by it stay comparable. A rate that
-    /// is off by more than a thousandth is not taken: one of the clocks was stopped meanwhile, as
-    /// where the machine slept.
+    /// is off by more than 20 ppm is not taken: one of the clocks was stopped meanwhile, as where
+    /// the machine slept, or was being set.
     #[must_use]
     pub fn refined(self) -> Clock {
         let begin = CALIBRATION.get().and_then(|calibration| calibration.begin);
