@@ -8,11 +8,11 @@
 
 use std::hint::black_box;
 
-use counts::venue::{RESERVE, SYMBOL, behind, place, setup};
+use counts::venue::{BASE, QUOTE, RESERVE, SYMBOL, behind, place, setup};
 use thalweg_exchange::matching::Matching;
 use thalweg_exchange::{
-    Action, Command, Events, OrderId, ResultCode, Rules, State, SymbolType, UserId, apply,
-    repeat_secrets,
+    Action, Command, Events, OrderId, ResultCode, Rules, State, SymbolId, SymbolSpec, SymbolType,
+    UserId, apply, repeat_secrets,
 };
 use thalweg_measure::clock::Clock;
 use thalweg_measure::random::SplitMix;
@@ -116,6 +116,26 @@ impl Tail {
         }
     }
 
+    /// Symbols that are added one by one.
+    pub(super) fn symbols(symbols: i32) -> Self {
+        let add = |id| {
+            let spec = SymbolSpec {
+                id: SymbolId(id),
+                base_currency: BASE,
+                quote_currency: QUOTE,
+                base_scale: 1,
+                quote_scale: 1,
+                ..SymbolSpec::default()
+            };
+            Command::AddSymbols([spec].into())
+        };
+        Self {
+            before: Vec::new(),
+            commands: (0..symbols).map(add).collect(),
+            orders: 0,
+        }
+    }
+
     /// One command after so many orders.
     pub(super) fn cancelling(orders: usize, uid: Option<UserId>) -> Self {
         let Self {
@@ -148,7 +168,7 @@ impl Session<'_> {
         let resting = orders / 2;
         let one = Some(thalweg_exchange::UserId(1));
         type Load = Box<dyn FnOnce() -> Tail>;
-        let cases: [(&str, &str, Load); 7] = [
+        let cases: [(&str, &str, Load); 8] = [
             (
                 "tails/growing",
                 "2,000,000 orders come to rest on 500 levels a side",
@@ -173,6 +193,11 @@ impl Session<'_> {
                 "tails/users",
                 "1,000,000 users come one by one",
                 Box::new(move || Tail::users(resting)),
+            ),
+            (
+                "tails/symbols",
+                "10,000 symbols are added one by one",
+                Box::new(|| Tail::symbols(10_000)),
             ),
             (
                 "tails/cancel_all",
@@ -281,6 +306,7 @@ mod tests {
             Tail::rising(2),
             Tail::auction(3_000),
             Tail::users(3_000),
+            Tail::symbols(3_000),
             Tail::cancelling(3_000, None),
             Tail::cancelling(3_000, one),
         ];

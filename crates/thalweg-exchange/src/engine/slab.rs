@@ -2,8 +2,8 @@
 
 use std::ops;
 
-/// A list of so many entries may be copied when it grows: nobody notices.
-const SHORT: usize = 1024;
+/// A list of so many bytes may be copied when it grows: nobody notices.
+const SHORT_BYTES: usize = 1 << 16;
 /// Entries for which a longer list has addresses at once, if they take no more than so many bytes.
 const AHEAD: usize = if cfg!(unix) { 1 << 24 } else { 1 << 16 };
 const AHEAD_BYTES: usize = AHEAD * 64;
@@ -17,8 +17,9 @@ const AHEAD_BYTES: usize = AHEAD * 64;
 #[inline(never)]
 pub(crate) fn make_room<T>(list: &mut Vec<T>, more: usize) {
     let wanted = list.len() + more;
-    let mut ahead = AHEAD.min(AHEAD_BYTES / size_of::<T>().max(1));
-    while wanted > list.capacity().max(SHORT) && ahead >= 2 * wanted {
+    let [short, most] = [SHORT_BYTES, AHEAD_BYTES].map(|bytes| bytes / size_of::<T>().max(1));
+    let mut ahead = AHEAD.min(most);
+    while wanted > list.capacity().max(short) && ahead >= 2 * wanted {
         if list.try_reserve_exact(ahead - list.len()).is_ok() {
             return;
         }
@@ -106,28 +107,41 @@ impl<T> ops::IndexMut<u32> for Slab<T> {
 mod tests {
     use super::*;
 
-    #[test]
-    fn a_long_list_is_not_copied_while_it_grows() {
-        let mut slab = Slab::<[u64; 8]>::default();
-        let (mut growths, mut room) = (0, 0);
-        for at in 0..20 * SHORT as u64 {
-            let slot = slab.insert([at; 8]);
-            // While it is short, nobody notices.
-            if slot as usize > SHORT && slab.entries.capacity() != room {
-                growths += 1;
+    /// The most entries that were copied.
+    fn copied<const WORDS: usize>() -> usize {
+        let mut slab = Slab::<[u64; WORDS]>::default();
+        let (mut most, mut room) = (0, 0);
+        for at in 0..20_000 {
+            slab.insert([at; WORDS]);
+            if slab.entries.capacity() != room {
+                most = most.max(room);
             }
             room = slab.entries.capacity();
         }
-        assert_eq!(growths, 0, "it has addresses at once");
-        (0..10 * SHORT as u32).for_each(|slot| slab.free(slot));
-        let slots: Vec<u32> = (0..10).map(|_| slab.insert([0; 8])).collect();
+        most
+    }
+
+    #[test]
+    fn a_long_list_is_not_copied_while_it_grows() {
+        let bytes = [
+            8 * copied::<1>(),
+            64 * copied::<8>(),
+            8_000 * copied::<1_000>(),
+        ];
         assert!(
-            slots
-                .iter()
-                .rev()
-                .copied()
-                .eq(10 * SHORT as u32 - 10..10 * SHORT as u32)
+            bytes.iter().all(|&bytes| bytes <= SHORT_BYTES),
+            "it has addresses at once: {bytes:?}"
         );
-        assert_eq!(slab[5 * SHORT as u32][0], 5 * SHORT as u64);
+    }
+
+    #[test]
+    fn slots_are_used_again() {
+        const SLOTS: u32 = 10_000;
+        let mut slab = Slab::<u64>::default();
+        (0..2 * SLOTS).for_each(|at| assert_eq!(slab.insert(at.into()), at));
+        (0..SLOTS).for_each(|slot| slab.free(slot));
+        let slots: Vec<u32> = (0..10).map(|_| slab.insert(0)).collect();
+        assert!(slots.into_iter().rev().eq(SLOTS - 10..SLOTS));
+        assert_eq!(slab[SLOTS / 2], u64::from(SLOTS / 2));
     }
 }
