@@ -22,6 +22,7 @@ mod stops;
 #[allow(dead_code)] // seeded faults need the rest
 mod totals;
 mod watch;
+mod windows;
 mod world;
 
 use world::text;

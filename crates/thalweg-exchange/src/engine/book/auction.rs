@@ -6,7 +6,9 @@
 //! *The price* is that at which most lots trade; of those, where the fewest are left over on the
 //! side that has too many; of those, the one nearest to a reference. Lots that could be bought fall
 //! with the price and lots that could be sold rise with it, so the prices that are as good as the
-//! best are all in a row: one of them is nearest, and no tie is left.
+//! best are all in a row: one of them is nearest, and no tie is left. It is found by matching the
+//! lots of both sides, best price first, until they do not cross any more: what is left then at the
+//! best prices decides, and no level is looked at but those that trade and two more of a side.
 //!
 //! *The uncross*: orders whose price is outside the band are taken out first; no price of the band
 //! would uncross them. Then the best buyer meets the best seller, by price and time, until the
@@ -18,8 +20,8 @@
 //!
 //! Then stop orders are triggered, by the last price too, in a market that goes on as ever.
 
-use super::Book;
 use super::ladder::mask;
+use super::{Book, Level};
 use crate::command::Action;
 use crate::event::{Event, Events, Removal};
 use crate::ids::{OrderId, UserId};
@@ -36,27 +38,71 @@ pub struct Indicative {
     pub surplus: i64,
 }
 
-/// Prices from `low` to `high` between which no order has a limit, and what could be bought and
-/// sold there.
+/// Lots of one side at a price.
 #[derive(Clone, Copy, Debug)]
-struct Stretch {
-    low: i64,
-    high: i64,
-    bought: i128,
-    sold: i128,
+struct Lots {
+    price: i128,
+    lots: i128,
 }
 
-impl Stretch {
-    const fn volume(&self) -> i128 {
-        if self.bought < self.sold {
-            self.bought
-        } else {
-            self.sold
-        }
+/// What is left at the best prices of both sides after all that can trade did.
+#[derive(Clone, Copy, Debug)]
+struct Left {
+    ask: Option<Lots>,
+    bid: Option<Lots>,
+}
+
+/// More than any lots, and beyond all prices.
+const NO_LOTS: i128 = i128::MAX;
+const ABOVE: i128 = i64::MAX as i128 + 1;
+const BELOW: i128 = i64::MIN as i128 - 1;
+
+impl Left {
+    fn ask_price(&self) -> i128 {
+        self.ask.map_or(ABOVE, |ask| ask.price)
     }
 
-    const fn surplus(&self) -> i128 {
-        self.bought - self.sold
+    fn bid_price(&self) -> i128 {
+        self.bid.map_or(BELOW, |bid| bid.price)
+    }
+
+    /// The lowest and the highest price of the smallest surplus, of those between the worst ask and
+    /// the worst bid that traded: at these, all of it trades.
+    fn prices(
+        &self,
+        (low, high): (i128, i128),
+        next_ask: impl FnOnce() -> Option<Lots>,
+        next_bid: impl FnOnce() -> Option<Lots>,
+    ) -> (i128, i128) {
+        let (ask, bid) = (self.ask_price(), self.bid_price());
+        let balanced = (low.max(bid + 1), high.min(ask - 1));
+        if balanced.0 <= balanced.1 {
+            return balanced;
+        }
+        // Somebody is left over at every price: buyers up to `bid`, sellers from `ask` on.
+        let bought = self.bid.filter(|bid| bid.price >= low);
+        let sold = self.ask.filter(|ask| ask.price <= high);
+        let [bought, sold] = [bought, sold].map(|left| left.map_or(NO_LOTS, |left| left.lots));
+        let first = if bought <= sold {
+            low.max(next_bid().map_or(BELOW, |next| next.price) + 1)
+        } else {
+            ask
+        };
+        let last = if sold <= bought {
+            high.min(next_ask().map_or(ABOVE, |next| next.price) - 1)
+        } else {
+            bid
+        };
+        (first, last)
+    }
+
+    /// Lots left over at one of these prices; below zero, of those who sell.
+    fn surplus(&self, price: i128) -> i128 {
+        match (self.ask, self.bid) {
+            (_, Some(bid)) if price <= bid.price => bid.lots,
+            (Some(ask), _) if price >= ask.price => -ask.lots,
+            _ => 0,
+        }
     }
 }
 
@@ -79,65 +125,72 @@ impl Book {
     /// `reference`; without one, to the last trade, or else in the middle of the prices that are as
     /// good. `None` where nothing would trade.
     ///
-    /// Cost: a look at each level that would trade, and at each order that hides lots.
+    /// Cost: a look at each level that would trade and at two more of each side, and where orders
+    /// hide lots, at the orders there.
     #[must_use]
     pub fn indicative(&self, reference: Option<i64>) -> Option<Indicative> {
-        let (ask, bid) = (self.best(Action::Ask)?.price, self.best(Action::Bid)?.price);
-        let sides = [self.curve(Action::Ask, bid), self.curve(Action::Bid, ask)];
-        let stretches = stretches(&sides);
-        let best = stretches
-            .iter()
-            .map(|stretch| (-stretch.volume(), stretch.surplus().abs()))
-            .min()?;
-        let is_best =
-            |stretch: &&Stretch| (-stretch.volume(), stretch.surplus().abs()) == best && best.0 < 0;
-        let low = stretches.iter().find(is_best)?.low;
-        let last = stretches.iter().rfind(is_best)?;
-        let middle = low + (last.high - low) / 2;
-        let reference = reference.or(self.last).unwrap_or(middle);
-        let price = reference.clamp(low, last.high);
-        let here = |stretch: &&Stretch| stretch.low <= price && price <= stretch.high;
-        let at = stretches.iter().find(here)?;
+        let [mut asks, mut bids] = [Action::Ask, Action::Bid].map(|side| self.lots_in_band(side));
+        let (mut ask, mut bid) = (asks.next(), bids.next());
+        let (mut volume, mut worst) = (0, None);
+        while let (Some(seller), Some(buyer)) = (&mut ask, &mut bid)
+            && seller.price <= buyer.price
+        {
+            let lots = seller.lots.min(buyer.lots);
+            volume += lots;
+            worst = Some((seller.price, buyer.price));
+            seller.lots -= lots;
+            buyer.lots -= lots;
+            let (is_sold, is_bought) = (seller.lots == 0, buyer.lots == 0);
+            if is_sold {
+                ask = asks.next();
+            }
+            if is_bought {
+                bid = bids.next();
+            }
+        }
+        let left = Left { ask, bid };
+        let (low, high) = left.prices(worst?, || asks.next(), || bids.next());
+        let middle = low + (high - low) / 2;
+        let reference = reference.or(self.last).map_or(middle, i128::from);
+        let price = reference.clamp(low, high);
         Some(Indicative {
-            price,
-            volume: i64::try_from(at.volume()).ok()?,
-            surplus: i64::try_from(at.surplus()).ok()?,
+            price: i64::try_from(price).ok()?,
+            volume: i64::try_from(volume).ok()?,
+            surplus: i64::try_from(left.surplus(price)).ok()?,
         })
     }
 
-    /// Lots of each price of a side inside the band, hidden ones included, best first, up to a
-    /// price of the other.
-    fn curve(&self, side: Action, limit: i64) -> Vec<(i64, i128)> {
-        let is_in = |price: i64| price ^ mask(side) <= limit ^ mask(side);
-        let (low, high) = self.band;
-        let levels = self.levels(side, usize::MAX);
-        let levels = levels.take_while(|level| is_in(level.price));
-        // Orders outside the band will not be there any more.
-        let levels = levels.filter(|level| (low..=high).contains(&level.price));
-        let mut curve: Vec<(i64, i128)> = levels
-            .map(|level| (level.price, level.volume.into()))
-            .collect();
-        let terms = self.aside.iter().flat_map(|aside| &aside.terms);
-        for (&order, terms) in terms.filter(|(_, terms)| terms.hidden > 0) {
-            let Some(slot) = self.find(order) else {
-                continue;
-            };
-            let node = &self.ladder.nodes[slot];
-            let key = |price: i64| price ^ mask(side);
-            let at = curve.binary_search_by_key(&key(node.price), |&(price, _)| key(price));
-            if let (true, Ok(at)) = (node.action == side, at) {
-                curve[at].1 += i128::from(terms.hidden);
-            }
+    /// Lots of each price of a side inside the band, hidden ones included, best first: orders
+    /// outside will not be there any more.
+    fn lots_in_band(&self, side: Action) -> impl Iterator<Item = Lots> + '_ {
+        let levels = self.ladder.levels_within(side, self.band);
+        levels.map(move |(slot, level)| Lots {
+            price: level.price.into(),
+            lots: i128::from(level.volume) + self.hidden_at(slot, side, &level),
+        })
+    }
+
+    /// Lots that the orders of a level hide.
+    fn hidden_at(&self, slot: u32, side: Action, level: &Level) -> i128 {
+        let Some(aside) = &self.aside else {
+            return 0;
+        };
+        if level.orders < aside.terms.len() as u64 {
+            let orders = self.ladder.queue(slot);
+            return orders.map(|order| i128::from(self.hidden(order))).sum();
         }
-        curve
+        let hidden = aside.terms.iter().filter(|(_, terms)| terms.hidden > 0);
+        let here = hidden.filter(|&(&order, _)| {
+            let order = self.find(order).map(|slot| &self.ladder.nodes[slot]);
+            order.is_some_and(|order| (order.action, order.price) == (side, level.price))
+        });
+        here.map(|(_, terms)| i128::from(terms.hidden)).sum()
     }
 
     /// Ends the auction: what can trade does, at one price.
     #[cold]
     pub(crate) fn uncross(&mut self, reference: Option<i64>, rules: &Rules, events: &mut Events) {
-        let (low, high) = self.band;
-        let is_outside = |price| price < low || price > high;
-        self.remove_resting(Removal::OutsideBand, events, is_outside);
+        self.remove_resting(Removal::OutsideBand, events, Some(self.band));
         let first = events.len();
         if let Some(found) = self.indicative(reference) {
             self.trade_at(found.price, found.volume, events);
@@ -201,40 +254,4 @@ impl Book {
         let level = self.ladder.level_of(side, key ^ mask(side));
         self.ladder.nodes[level].next
     }
-}
-
-/// The prices from the best ask to the best bid, in ascending order; none where they do not cross.
-fn stretches([asks, bids]: &[Vec<(i64, i128)>; 2]) -> Vec<Stretch> {
-    let mut prices: Vec<i64> = asks.iter().chain(bids).map(|&(price, _)| price).collect();
-    prices.sort_unstable();
-    prices.dedup();
-    let (mut asks, mut bids) = (asks.iter().peekable(), bids.iter().rev().peekable());
-    let mut bought: i128 = bids.clone().map(|&(_, lots)| lots).sum();
-    let mut sold = 0;
-    let mut all = Vec::with_capacity(2 * prices.len());
-    for (at, &price) in prices.iter().enumerate() {
-        while let Some((_, lots)) = asks.next_if(|ask| ask.0 <= price) {
-            sold += lots;
-        }
-        all.push(Stretch {
-            low: price,
-            high: price,
-            bought,
-            sold,
-        });
-        while let Some((_, lots)) = bids.next_if(|bid| bid.0 <= price) {
-            bought -= lots;
-        }
-        if let Some(&next) = prices.get(at + 1)
-            && next - price > 1
-        {
-            all.push(Stretch {
-                low: price + 1,
-                high: next - 1,
-                bought,
-                sold,
-            });
-        }
-    }
-    all
 }

@@ -1,14 +1,15 @@
 //! The price levels of both sides: a window of ticks around the best prices, and sorted lists
 //! for the rest.
 //!
-//! *State*: a bid and an ask never rest at one price but in an auction, while there is no window,
-//! so both sides share it; its levels are the first slots of the nodes, a map tells which have
-//! orders. Levels outside it are nodes like orders, found through a list per side (`far`). *Rules*:
+//! *State*: a bid and an ask never rest at one price but in an auction, while there is no window
+//! (see `parked`), so both sides share it; its levels are the first slots of the nodes, a map tells
+//! which have orders. Levels outside it are nodes like orders, found through a list per side
+//! (`far`). *Rules*:
 //! (1) a tick is occupied exactly while its level has orders; a far level exists exactly while it
 //! has orders; (2) no far level has a price of the window; (3) the book is never crossed: whatever
 //! could match has matched before an order is appended, but in an auction; (4) `bound` of a side is
 //! no worse than its best key, and every order of the other side is beyond it; `far_best` is the
-//! least far key, or [`NO_KEY`].
+//! least key outside the window, or [`NO_KEY`].
 //!
 //! *Why a bound and not the best price*: nobody but a taker needs the best price, and most orders
 //! do not take. Whoever does not reach the bound does not reach the best price either; who reaches
@@ -24,6 +25,8 @@
 mod ahead;
 mod best;
 mod far;
+mod outside;
+mod parked;
 mod spot;
 mod view;
 mod window;
@@ -38,6 +41,9 @@ use far::Far;
 
 /// The key of no price, and of the last one.
 pub(super) const NO_KEY: i64 = i64::MAX;
+
+/// Nothing is parked.
+const CLOSED: [Occupancy; 2] = [Occupancy::closed(), Occupancy::closed()];
 
 /// Turns prices into keys and back.
 #[inline]
@@ -73,6 +79,8 @@ pub(super) struct Ladder {
     /// The price of tick 0 when the window has moved, if it does.
     target: i64,
     far: [Far; 2],
+    /// Ticks of each side that the window had before it was shut, and whose levels are still there.
+    parked: [Occupancy; 2],
 }
 
 const _: () = assert!(offset_of!(Ladder, bound) == 64 && offset_of!(Ladder, target) == 128);
@@ -83,6 +91,7 @@ impl Ladder {
             nodes: Nodes::new(),
             base: 0,
             occupied: Occupancy::closed(),
+            parked: CLOSED,
             target: 0,
             seen: NO_TICK,
             bound: [NO_KEY; 2],
@@ -119,12 +128,6 @@ impl Ladder {
         } else {
             self.far_level_of(side, price)
         }
-    }
-
-    #[cold]
-    fn far_level_of(&self, side: Action, price: i64) -> u32 {
-        let key = price ^ mask(side);
-        self.far[side as usize].get(key).unwrap_or(NONE)
     }
 
     /// The slot of the level with this key, if that side has one.
@@ -183,7 +186,7 @@ impl Ladder {
             action: side,
             ..
         } = self.nodes[slot];
-        if self.occupied.width() == 0 && !self.is_shut {
+        if self.occupied.width() == 0 && !self.is_shut && !self.is_parked() {
             // The first order of all: there are no levels yet.
             self.occupied.set_width(self.nodes.levels());
             self.base = self.base_around(price);
@@ -218,26 +221,6 @@ impl Ladder {
         }
         self.seen = self.occupied.from(0);
         self.seen == NO_TICK
-    }
-
-    /// Makes a far level without orders.
-    fn add_far(&mut self, side: Action, price: i64) -> u32 {
-        let key = price ^ mask(side);
-        let level = self.nodes.insert(Node::level(NONE, price));
-        self.nodes[level] = Node::level(level, price);
-        self.far[side as usize].insert(key, level);
-        let best = &mut self.far_best[side as usize];
-        *best = (*best).min(key);
-        level
-    }
-
-    fn remove_far(&mut self, side: Action, key: i64, level: u32) {
-        self.far[side as usize].remove(key);
-        self.nodes.free(level);
-        if self.far_best[side as usize] == key {
-            let first = self.far[side as usize].first();
-            self.far_best[side as usize] = first.map_or(NO_KEY, |(key, _)| key);
-        }
     }
 
     /// Takes an order out of its queue, with what is left of its size. The links and `left` of the
@@ -293,19 +276,6 @@ impl Ladder {
         queue.left -= left;
         queue.tag -= 1;
         *tick = u8::from(queue.tag != 0);
-    }
-
-    /// Takes an order off a far level, after its neighbours were linked to each other.
-    #[cold]
-    #[inline(never)]
-    fn unlink_far(&mut self, left: i64, (price, side): (i64, Action)) {
-        let level = self.far_level_of(side, price);
-        let queue = &mut self.nodes[level];
-        queue.left -= left;
-        queue.tag -= 1;
-        if queue.tag == 0 {
-            self.close(level, price, side);
-        }
     }
 
     /// Takes the first orders out of a level's queue, `gone` of them, before the order `first`, or
@@ -384,11 +354,9 @@ impl Ladder {
     /// Forgets a level that has no orders any more.
     #[inline]
     fn close(&mut self, level: u32, price: i64, side: Action) {
-        if level < self.nodes.levels() {
-            self.occupied.remove(level);
-        } else {
-            self.remove_far(side, price ^ mask(side), level);
-            self.patience = self.patience.saturating_sub(1);
+        match self.occupied.as_mut_slice().get_mut(level as usize) {
+            Some(tick) => *tick = 0,
+            None => self.close_outside(level, price, side),
         }
     }
 }

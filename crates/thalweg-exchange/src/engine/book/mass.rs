@@ -12,7 +12,7 @@ impl Book {
     pub(crate) fn remove_outside(&mut self, (low, high): (i64, i64), events: &mut Events) {
         let is_outside = |price: i64| price < low || price > high;
         let why = Removal::OutsideBand;
-        self.remove_resting(why, events, is_outside);
+        self.remove_resting(why, events, Some((low, high)));
         // The worst price of a market order may be outside.
         self.remove_all_waiting(why, events, |place| {
             place.order_type.has_limit() && is_outside(place.price)
@@ -25,7 +25,7 @@ impl Book {
     ///
     /// Cost: looks up each order, and tells each: no part of it can wait for a later command.
     pub(crate) fn remove_all(&mut self, why: Removal, events: &mut Events) {
-        self.remove_resting(why, events, |_| true);
+        self.remove_resting(why, events, None);
         self.remove_all_waiting(why, events, |_| true);
         self.tidy();
     }
@@ -51,17 +51,19 @@ impl Book {
         self.tidy();
     }
 
-    /// Takes out the resting orders that `is_meant`, by price.
+    /// Takes out all resting orders, or those that are priced outside a band. Cost: those orders.
     pub(super) fn remove_resting(
         &mut self,
         why: Removal,
         events: &mut Events,
-        is_meant: impl Fn(i64) -> bool,
+        band: Option<(i64, i64)>,
     ) {
         let mut slots = Vec::new();
         for side in [Action::Ask, Action::Bid] {
-            let resting = self.ladder.slots(side);
-            slots.extend(resting.filter(|&slot| is_meant(self.ladder.nodes[slot].price)));
+            match band {
+                Some(band) => slots.extend(self.ladder.slots_outside(side, band)),
+                None => slots.extend(self.ladder.slots(side)),
+            }
         }
         events.reserve_exact(slots.len());
         for slot in slots {

@@ -3,6 +3,8 @@
 //! Bytes and not bits: a move sets one and clears one, which with bits costs ten instructions more.
 //! The search for the next one reads eight at a time, and is rare.
 
+use std::ops::Range;
+
 use super::node::WIDE;
 
 /// No tick.
@@ -77,6 +79,17 @@ impl Occupancy {
     #[inline]
     pub(super) fn remove(&mut self, tick: u32) {
         self.ticks[tick as usize] = 0;
+    }
+
+    /// Takes these ticks from another set, which has none of them where it is closed.
+    pub(super) fn take(&mut self, from: &mut Self, ticks: Range<u32>) {
+        let ticks = ticks.start as usize..ticks.end as usize;
+        let Some(from) = from.ticks.get_mut(ticks.clone()) else {
+            return;
+        };
+        for (tick, from) in self.ticks[ticks].iter_mut().zip(from) {
+            *tick |= std::mem::take(from);
+        }
     }
 
     /// The eight ticks of a word, the lowest in the lowest byte.

@@ -1,6 +1,6 @@
 //! The best price of a side, and the next.
 
-use super::super::occupancy::NO_TICK;
+use super::super::occupancy::{NO_TICK, Occupancy};
 use super::{Ladder, NO_KEY, mask};
 use crate::command::Action;
 
@@ -62,25 +62,48 @@ impl Ladder {
         if key == NO_KEY {
             return NO_KEY;
         }
+        self.key_from(side, key + 1)
+    }
+
+    /// The key of a level of this side from `key` on, which is no better than the best one;
+    /// [`NO_KEY`] for the end.
+    pub(super) fn key_from(&self, side: Action, key: i64) -> i64 {
         let far = &self.far[side as usize];
-        let far = far.first_from(key + 1).map_or(NO_KEY, |(key, _)| key);
-        far.min(self.window_key_from(side, key + 1))
+        let far = far.first_from(key).map_or(NO_KEY, |(key, _)| key);
+        let outside = if self.is_parked() {
+            far.min(self.parked_key_from(side, key))
+        } else {
+            far
+        };
+        outside.min(self.window_key_from(side, key))
+    }
+
+    #[cold]
+    #[inline(never)]
+    pub(super) fn parked_key_from(&self, side: Action, key: i64) -> i64 {
+        self.key_in(&self.parked[side as usize], side, key)
     }
 
     /// The best key of the window from `key` on, where nothing of the other side rests at `key` or
     /// beyond; [`NO_KEY`] for none.
     fn window_key_from(&self, side: Action, key: i64) -> i64 {
+        self.key_in(&self.occupied, side, key)
+    }
+
+    /// The best key of these ticks from `key` on; [`NO_KEY`] for none.
+    #[inline(always)]
+    fn key_in(&self, ticks: &Occupancy, side: Action, key: i64) -> i64 {
         let price = key ^ mask(side);
         let offset = self.offset(price);
-        let tick = if offset < self.occupied.width() {
+        let tick = if offset < ticks.width() {
             match side {
-                Action::Ask => self.occupied.from(offset as u32),
-                Action::Bid => self.occupied.down_from(offset as u32),
+                Action::Ask => ticks.from(offset as u32),
+                Action::Bid => ticks.down_from(offset as u32),
             }
         } else {
             match side {
-                Action::Ask if price < self.base => self.occupied.from(0),
-                Action::Bid if price > self.base => self.occupied.last(),
+                Action::Ask if price < self.base => ticks.from(0),
+                Action::Bid if price > self.base => ticks.last(),
                 _ => NO_TICK,
             }
         };

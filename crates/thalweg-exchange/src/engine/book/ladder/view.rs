@@ -4,8 +4,16 @@ use thalweg::ring::prefetch;
 
 use super::super::node::Node;
 use super::super::{Level, RestingOrder};
-use super::{Ladder, NO_KEY};
+use super::{Ladder, NO_KEY, mask};
 use crate::command::Action;
+
+/// The keys of the best and the worst price of a band.
+const fn keys_of(side: Action, (low, high): (i64, i64)) -> (i64, i64) {
+    match side {
+        Action::Ask => (low, high),
+        Action::Bid => (high ^ mask(side), low ^ mask(side)),
+    }
+}
 
 impl Ladder {
     fn price_of(&self, level: u32) -> i64 {
@@ -19,10 +27,18 @@ impl Ladder {
     /// The slots of the levels of a side, best first. Cost: two binary searches each, when it is
     /// asked for: behind the last one, the whole window may be searched.
     fn level_slots(&self, side: Action) -> impl Iterator<Item = u32> + '_ {
+        self.level_slots_from(side, i64::MIN)
+    }
+
+    /// The same from a key on.
+    fn level_slots_from(&self, side: Action, first: i64) -> impl Iterator<Item = u32> + '_ {
         let mut last = None;
         std::iter::from_fn(move || {
             let key = match last {
-                None => self.best_key(side),
+                None => match self.best_key(side) {
+                    best if best < first => self.key_from(side, first),
+                    best => best,
+                },
                 Some(NO_KEY) => return None,
                 Some(key) => self.key_after(side, key),
             };
@@ -32,23 +48,55 @@ impl Ladder {
     }
 
     pub(in crate::engine::book) fn levels(&self, side: Action) -> impl Iterator<Item = Level> + '_ {
-        self.level_slots(side).map(|level| {
-            let node = &self.nodes[level];
-            Level {
-                price: self.price_of(level),
-                volume: node.left,
-                orders: node.tag.into(),
-            }
-        })
+        self.level_slots(side).map(|slot| self.level_in(slot))
+    }
+
+    /// The levels of a side inside a band of prices, best first, with their slots.
+    pub(in crate::engine::book) fn levels_within(
+        &self,
+        side: Action,
+        band: (i64, i64),
+    ) -> impl Iterator<Item = (u32, Level)> + '_ {
+        let (first, last) = keys_of(side, band);
+        let levels = self.level_slots_from(side, first);
+        let levels = levels.map(|slot| (slot, self.level_in(slot)));
+        levels.take_while(move |(_, level)| level.price ^ mask(side) <= last)
+    }
+
+    fn level_in(&self, slot: u32) -> Level {
+        let node = &self.nodes[slot];
+        Level {
+            price: self.price_of(slot),
+            volume: node.left,
+            orders: node.tag.into(),
+        }
     }
 
     /// The slots of the orders of a side, best price first, then in order of time.
     pub(in crate::engine::book) fn slots(&self, side: Action) -> impl Iterator<Item = u32> + '_ {
-        self.level_slots(side).flat_map(move |level| {
-            std::iter::successors(Some(self.nodes[level].next), move |&slot| {
-                let next = self.nodes[slot].next;
-                (next != level).then_some(next)
-            })
+        let levels = self.level_slots(side);
+        levels.flat_map(|level| self.queue(level))
+    }
+
+    /// The same of the orders outside a band of prices. Cost: those orders, and a look at one more.
+    pub(in crate::engine::book) fn slots_outside(
+        &self,
+        side: Action,
+        band: (i64, i64),
+    ) -> impl Iterator<Item = u32> + '_ {
+        let (first, last) = keys_of(side, band);
+        let better = self.level_slots(side);
+        let better = better.take_while(move |&level| self.price_of(level) ^ mask(side) < first);
+        let worse = last.checked_add(1).into_iter();
+        let worse = worse.flat_map(move |key| self.level_slots_from(side, key));
+        better.chain(worse).flat_map(|level| self.queue(level))
+    }
+
+    /// The slots of the orders of a level, in order of time.
+    pub(in crate::engine::book) fn queue(&self, level: u32) -> impl Iterator<Item = u32> + '_ {
+        std::iter::successors(Some(self.nodes[level].next), move |&slot| {
+            let next = self.nodes[slot].next;
+            (next != level).then_some(next)
         })
     }
 

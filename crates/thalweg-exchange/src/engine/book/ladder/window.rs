@@ -12,14 +12,14 @@
 
 use super::super::node::{FEW, NARROW, Node, Nodes, WIDE};
 use super::super::occupancy::{NO_TICK, Occupancy};
-use super::{Ladder, mask};
+use super::{CLOSED, Ladder, mask};
 use crate::command::Action;
 
 /// Far commands before a window may move, beside one for each level in it, twice.
 pub(super) const PATIENCE: u32 = 64;
 
 /// Levels that leave the window at once, or enter it.
-const STEP: u32 = 64;
+pub(super) const STEP: u32 = 64;
 
 /// A narrow window becomes wide when it would have moved so often for far commands.
 const MOVES_OF_NARROW: u32 = 8;
@@ -65,7 +65,7 @@ impl Ladder {
 
     /// The price around which the window belongs: of one best price, or between both where they
     /// are not too far apart.
-    fn center(&self) -> Option<i64> {
+    pub(super) fn center(&self) -> Option<i64> {
         match [Action::Ask, Action::Bid].map(|side| self.best_price(side)) {
             [Some(ask), Some(bid)] if self.fits(bid, ask) => Some(bid + (ask - bid) / 2),
             [Some(one), _] | [None, Some(one)] => Some(one),
@@ -84,19 +84,25 @@ impl Ladder {
     pub(super) fn consider_moving(&mut self) {
         self.impatience += u32::from(self.patience == 0);
         self.be_patient();
-        let is_near = |price| self.offset(price) < self.occupied.width();
-        let stays = match (self.best_price(Action::Ask), self.best_price(Action::Bid)) {
-            (Some(ask), Some(bid)) if self.fits(bid, ask) => is_near(ask) && is_near(bid),
-            (Some(ask), Some(bid)) => is_near(ask) || is_near(bid),
-            (Some(one), None) | (None, Some(one)) => is_near(one),
-            (None, None) => true,
-        };
-        if !stays && let Some(center) = self.center() {
+        if !self.stays(self.occupied.width())
+            && let Some(center) = self.center()
+        {
             self.move_around(center);
         }
     }
 
-    fn move_around(&mut self, center: i64) {
+    /// Whether a window of so many ticks is where it belongs.
+    pub(super) fn stays(&self, width: u64) -> bool {
+        let is_near = |price| self.offset(price) < width;
+        match (self.best_price(Action::Ask), self.best_price(Action::Bid)) {
+            (Some(ask), Some(bid)) if self.fits(bid, ask) => is_near(ask) && is_near(bid),
+            (Some(ask), Some(bid)) => is_near(ask) || is_near(bid),
+            (Some(one), None) | (None, Some(one)) => is_near(one),
+            (None, None) => true,
+        }
+    }
+
+    pub(super) fn move_around(&mut self, center: i64) {
         self.target = self.base_around(center);
         self.is_leaving = true;
         self.go_on();
@@ -115,8 +121,12 @@ impl Ladder {
     #[cold]
     pub(super) fn go_on(&mut self) {
         if self.is_leaving {
-            self.become_narrower(STEP);
-            if self.occupied.width() > 0 {
+            if self.is_parked() {
+                self.leave_parked();
+            } else {
+                self.become_narrower();
+            }
+            if self.occupied.width() > 0 || self.is_parked() {
                 return;
             }
             self.base = self.target;
@@ -128,38 +138,21 @@ impl Ladder {
         }
     }
 
-    /// Does without the window: all levels are far ones, so each side has its own. Cost: moves all
-    /// levels, as the next order may cross the book.
-    #[cold]
-    pub(in crate::engine::book) fn shut(&mut self) {
-        self.is_shut = true;
-        self.is_leaving = false;
-        self.become_narrower(u32::MAX);
-        self.bound = self.far_best;
+    /// Makes the level of a tick a far one.
+    pub(super) fn make_far(&mut self, side: Action, tick: u32) {
+        let far = self.add_far(side, self.base + i64::from(tick));
+        self.relocate(tick, far);
     }
 
-    /// Has a window again, around the best prices of a book that is not crossed.
-    #[cold]
-    pub(in crate::engine::book) fn reopen(&mut self) {
-        self.is_shut = false;
-        self.bound = self.far_best;
-        // Without orders, the first one will open it.
-        if let Some(center) = self.center() {
-            self.move_around(center);
-        }
-    }
-
-    /// Gives up the highest ticks: so many with orders and a few more, or all there are.
-    fn become_narrower(&mut self, levels: u32) {
+    /// Gives up the highest ticks: [`STEP`] with orders and a few more.
+    fn become_narrower(&mut self) {
         let mut tick = self.occupied.last();
         let (mut gone, mut width) = (0, u32::MAX);
         // A width is a multiple of some ticks: those that leave it together go together, or one
         // would be outside the window at a price that is in it.
-        while tick != NO_TICK && (gone < levels || tick >= width) {
+        while tick != NO_TICK && (gone < STEP || tick >= width) {
             let head = self.nodes[tick].next;
-            let price = self.base + i64::from(tick);
-            let far = self.add_far(self.nodes[head].action, price);
-            self.relocate(tick, far);
+            self.make_far(self.nodes[head].action, tick);
             self.occupied.remove(tick);
             gone += 1;
             width = Occupancy::width_below(tick);
@@ -181,8 +174,15 @@ impl Ladder {
                 all
             };
             self.occupied.set_width(last);
-            came += self.bring_in(Action::Ask, first, last);
-            came += self.bring_in(Action::Bid, first, last);
+            for side in [Action::Ask, Action::Bid] {
+                let parked = &mut self.parked[side as usize];
+                self.occupied.take(parked, first..last);
+                self.renew_far_best(side);
+                came += self.bring_in(side, first, last);
+            }
+        }
+        if self.occupied.width() == u64::from(all) {
+            self.parked = CLOSED;
         }
     }
 
@@ -192,7 +192,7 @@ impl Ladder {
         (ends[0].min(ends[1]), ends[0].max(ends[1]))
     }
 
-    fn is_any_far_in(&self, first: u32, end: u32) -> bool {
+    pub(super) fn is_any_far_in(&self, first: u32, end: u32) -> bool {
         [Action::Ask, Action::Bid].into_iter().any(|side| {
             let (low, high) = self.keys(side, first, end);
             let next = self.far[side as usize].first_from(low);
