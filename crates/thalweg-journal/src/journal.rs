@@ -226,7 +226,7 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
     }
 
     /// A reader that follows this journal: it gives what is durable, and goes on when there is
-    /// more.
+    /// more. It does not wait; [`Reader::is_final`] tells when there will be no more.
     ///
     /// # Errors
     /// As [`Reader::open`].

@@ -39,6 +39,7 @@ mod scan;
 mod shared;
 mod storage;
 mod tail;
+mod watermark;
 
 #[cfg(test)]
 mod simulation;

@@ -64,6 +64,13 @@ impl fmt::Display for Lsn {
 /// # }
 /// ```
 ///
+/// Nor can one be made by hand:
+///
+/// ```compile_fail,E0423
+/// # use thalweg_journal::{Durable, Lsn};
+/// let forged = Durable(Lsn::new(7));
+/// ```
+///
 /// After the commit there is one:
 ///
 /// ```

@@ -50,7 +50,11 @@ fn spare<S: Storage>(storage: &S, header: &SegmentHeader) -> Result<Option<S::Fi
         let file = storage.open(spare, true);
         let file = file.map_err(|error| Error::io(&full, "be opened", error))?;
         let old = read_header(&file, &full);
-        if !old.is_ok_and(|old| old.segment_bytes == header.segment_bytes) {
+        // Its blocks are of its epoch at most; they must be older than those that are to come.
+        let fits = |old: SegmentHeader| {
+            old.segment_bytes == header.segment_bytes && old.epoch < header.epoch
+        };
+        if !old.is_ok_and(fits) {
             let removed = storage.remove(spare);
             removed.map_err(|error| Error::io(&full, "be removed", error))?;
             continue;

@@ -13,7 +13,7 @@ use crate::pages::Pages;
 use crate::recovery::{Directory, Torn, run_to_end, survey};
 use crate::scan::{Behind, Found, Segment, is_absent, open_segment};
 use crate::storage::Storage;
-use crate::tail::Watermark;
+use crate::watermark::Watermark;
 use records::past;
 pub use records::{Block, Records};
 
@@ -128,7 +128,32 @@ impl<S: Storage> Reader<S> {
         self.segment.next.max(self.from)
     }
 
-    /// The unfinished write at the end, once that was reached.
+    /// Whether the end is final, once [`Reader::next_block`] gives none. For a reader that follows:
+    /// whether the journal was dropped or has stopped. Ask before the block, not after it, or what
+    /// became durable in between is missed:
+    ///
+    /// ```
+    /// # use thalweg_journal::{Error, Reader, Storage};
+    /// # fn example<S: Storage>(reader: &mut Reader<S>) -> Result<(), Error> {
+    /// loop {
+    ///     let is_final = reader.is_final();
+    ///     while let Some(block) = reader.next_block()? {
+    ///         println!("records up to {}", block.last());
+    ///     }
+    ///     if is_final {
+    ///         return Ok(());
+    ///     }
+    ///     std::thread::yield_now();
+    /// }
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        self.watermark.as_ref().is_none_or(|mark| mark.is_closed())
+    }
+
+    /// The unfinished write at the end, once that was reached. Of a journal that is written
+    /// meanwhile, the write under way may be taken for one.
     #[must_use]
     pub fn torn(&self) -> Option<&Torn> {
         self.torn.as_ref()

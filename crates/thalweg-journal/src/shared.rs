@@ -33,7 +33,8 @@ use crate::lsn::{Durable, Lsn};
 use crate::pages::OpenBlock;
 use crate::reader::Reader;
 use crate::storage::{Storage, Syncing};
-use crate::tail::{Tail, Watermark};
+use crate::tail::Tail;
+use crate::watermark::Watermark;
 pub use group::GroupCommit;
 
 #[derive(Debug)]
@@ -169,6 +170,7 @@ impl<S: Storage> Drop for Leading<'_, S> {
                 let error = std::io::Error::other("the thread that wrote has panicked");
                 let place = self.inner.storage.place();
                 state.stopped = Some(Error::io(place, "be written", error));
+                self.inner.watermark.close();
             }
         }
         if let Some(tail) = &state.tail {

@@ -2,7 +2,6 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::error::Error;
 use crate::fault::Seeded;
@@ -16,24 +15,7 @@ use crate::prepare::{Preparer, prepare};
 use crate::recovery::{Directory, End, Known, Recovery, settle, spare_epoch_max, survey};
 use crate::scan::{Segment, is_absent, open_segment};
 use crate::storage::{Storage, StorageFile, Syncing, write_fully};
-
-/// The last durable record, for those who follow a journal in the same process.
-#[derive(Debug, Default)]
-pub(crate) struct Watermark(AtomicU64);
-
-impl Watermark {
-    fn set(&self, lsn: Lsn) {
-        // ORDERING: Release, pairs with the Acquire in get(); what the number promises was written
-        // before it.
-        self.0.store(lsn.number(), Ordering::Release);
-    }
-
-    pub(crate) fn get(&self) -> Lsn {
-        // ORDERING: Acquire, pairs with the Release in set(); who sees the number can read up to
-        // it.
-        Lsn::new(self.0.load(Ordering::Acquire))
-    }
-}
+use crate::watermark::Watermark;
 
 #[derive(Debug)]
 pub(crate) struct Tail<S: Storage> {
@@ -182,6 +164,7 @@ impl<S: Storage> Tail<S> {
     fn stop(&mut self, error: Error) -> Error {
         if !self.options.faults.has(Seeded::TrustTheNextSync) {
             self.stopped = Some(error.clone());
+            self.watermark.close();
         }
         error
     }
@@ -347,6 +330,12 @@ impl<S: Storage> Tail<S> {
             true => Ok(()),
             false => self.sync_names(),
         }
+    }
+}
+
+impl<S: Storage> Drop for Tail<S> {
+    fn drop(&mut self) {
+        self.watermark.close();
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::thread;
 
-use thalweg_journal::{Error, GroupCommit, Journal, Lsn, Options, Reader, SimDisk};
+use thalweg_journal::{
+    Error, Fault, GroupCommit, Journal, Lsn, Operation, Options, Reader, SimDisk,
+};
 
 fn options() -> Options {
     Options::default()
@@ -186,4 +188,36 @@ fn segments_are_given_up_as_a_whole_and_used_again() {
         numbers(&mut reader),
         (kept.number()..=60_000).collect::<Vec<u64>>()
     );
+}
+
+/// Whoever follows a journal that is dropped, or has stopped, gets the rest and is told of the end.
+#[test]
+fn a_follower_learns_that_there_will_be_no_more() {
+    for stops in [false, true] {
+        let disk = SimDisk::new();
+        let mut journal = open(&disk);
+        let mut follower = journal.follow(Lsn::ZERO).expect("it is there");
+        assert!(!follower.is_final());
+        journal.append(&1).expect("there is room");
+        let _ = journal.commit().expect("the disk is well");
+        journal.append(&2).expect("there is room");
+        let journal = match stops {
+            true => {
+                disk.fail(Operation::WriteNow, 0, Fault::Io);
+                journal.commit().expect_err("the disk fails");
+                Some(journal)
+            }
+            false => {
+                drop(journal);
+                None
+            }
+        };
+        assert!(follower.is_final());
+        assert_eq!(numbers(&mut follower), [1]);
+        drop(journal);
+    }
+    let disk = SimDisk::new();
+    drop(open(&disk));
+    let reader = Reader::open_in(disk, Lsn::ZERO).expect("it is there");
+    assert!(reader.is_final(), "it does not follow");
 }

@@ -103,3 +103,31 @@ fn files_of_others_are_left_alone() {
     }
     assert_eq!(disk.contents("wheel.spare"), Some(vec![1; 64]));
 }
+
+/// The header of a spare file cannot be read while the epochs are counted, and can be later.
+#[test]
+fn a_file_with_blocks_of_the_same_epoch_is_not_used_again() {
+    let mut opened = 0;
+    for countdown in 0..40 {
+        let disk = closed();
+        let mut journal = open(&disk).expect("it is whole");
+        for number in 8..=9 {
+            add(&mut journal, number).expect("the disk is well");
+        }
+        drop(journal);
+        // The third segment becomes a spare file, and has the highest epoch.
+        thalweg_journal::cut(&disk, Some(Lsn::new(4))).expect("nobody writes");
+        disk.fail(Operation::Read, countdown, Fault::Io);
+        let Ok(mut journal) = open(&disk) else {
+            continue;
+        };
+        if (4..=7).all(|number| add(&mut journal, number).is_ok()) {
+            opened += 1;
+            drop(journal);
+            disk.restart(1);
+            let journal = open(&disk).expect("old blocks prove nothing");
+            assert_eq!(journal.next(), Lsn::new(8));
+        }
+    }
+    assert!(opened > 0);
+}

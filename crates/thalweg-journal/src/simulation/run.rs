@@ -127,13 +127,17 @@ impl Run {
     }
 
     fn plan_error(&mut self) {
-        let (operation, fault) = match self.random.below(7) {
+        let (operation, fault) = match self.random.below(11) {
             0 => (Operation::WriteNow, Fault::Io),
             1 => (Operation::Sync, Fault::Io),
             2 => (Operation::Write, Fault::Io),
             3 => (Operation::Allocate, Fault::Full),
             4 => (Operation::WriteNow, Fault::Short),
             5 => (Operation::Write, Fault::Short),
+            6 => (Operation::Read, Fault::Io),
+            7 => (Operation::Open, Fault::Io),
+            8 => (Operation::Rename, Fault::Io),
+            9 => (Operation::Remove, Fault::Io),
             _ => (Operation::SyncNames, Fault::Io),
         };
         let countdown = self.random.below(6);
