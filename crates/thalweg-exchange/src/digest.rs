@@ -171,7 +171,6 @@ fn of_event(event: &Event) -> u64 {
             size,
             maker_order,
             maker_uid,
-            maker_user: _,
             maker_filled,
             maker_left,
             maker_completed,
@@ -203,7 +202,6 @@ fn of_event(event: &Event) -> u64 {
             filled,
             completed,
             bidder_hold_price,
-            user: _,
             action,
         } => {
             let what = bits(3, [action as u8 == 1, completed, false]);
@@ -243,7 +241,6 @@ fn of_rare_event(event: &Event) -> u64 {
         Event::Triggered {
             order,
             uid,
-            user: _,
             action,
             price,
             size,
@@ -255,7 +252,6 @@ fn of_rare_event(event: &Event) -> u64 {
         Event::Uncrossed {
             order,
             uid,
-            user: _,
             action,
             price,
             size,
@@ -308,7 +304,7 @@ const fn of_moved(moved: &Moved) -> u64 {
 mod tests {
     use super::*;
     use crate::command::Action;
-    use crate::event::{RejectReason, Removal, UserHint};
+    use crate::event::{RejectReason, Removal};
     use crate::ids::{OrderId, SymbolId, UserId};
 
     fn trade(price: i64, maker: i64) -> Event {
@@ -317,7 +313,6 @@ mod tests {
             size: 5,
             maker_order: OrderId(maker),
             maker_uid: UserId(11),
-            maker_user: UserHint(3),
             maker_filled: 5,
             maker_left: 0,
             maker_completed: true,
@@ -398,7 +393,6 @@ mod tests {
                     filled: size,
                     completed,
                     bidder_hold_price,
-                    user: UserHint::UNKNOWN,
                     action,
                 });
             }
@@ -411,7 +405,6 @@ mod tests {
             add(Event::Triggered {
                 order,
                 uid: UserId(1),
-                user: UserHint::UNKNOWN,
                 action: Action::Bid,
                 price,
                 size,
@@ -444,7 +437,6 @@ mod tests {
             events(&[Event::Uncrossed {
                 order: OrderId(order),
                 uid: UserId(uid),
-                user: UserHint::UNKNOWN,
                 action,
                 price,
                 size,
@@ -489,16 +481,6 @@ mod tests {
         let each = [trade(1, 1), trade(2, 2)].map(|event| (success, events(&[event])));
         assert_ne!(of_all(&[(success, both)]), of_all(&each));
         assert_ne!(of_all(&[]), of_all(std::slice::from_ref(&one)));
-    }
-
-    #[test]
-    fn hints_make_no_difference() {
-        let mut other = trade(1, 2);
-        if let Event::Trade { maker_user, .. } = &mut other {
-            *maker_user = UserHint::UNKNOWN;
-        }
-        let of = |event| of_all(&[(ResultCode::Success, events(&[event]))]);
-        assert_eq!(of(trade(1, 2)), of(other));
     }
 
     /// What every machine and every later version must say.

@@ -5,38 +5,10 @@ mod reason;
 
 use std::ops::Deref;
 
-pub(crate) use self::made::Made;
+pub(crate) use self::made::{Hints, Made, UserHint};
 pub use self::reason::{RejectReason, Removal};
 use crate::command::Action;
 use crate::ids::{OrderId, SymbolId, UserId};
-
-/// Where the risk side keeps an order's owner, as it said itself when the order was placed.
-///
-/// Saves a look-up and proves nothing: whoever uses it must see that the user of that slot is the
-/// one whose id stands beside it. Two hints are always equal, since a hint is no part of what
-/// happened: events are equal whether or not hints were given.
-#[derive(Clone, Copy, Debug)]
-pub struct UserHint(pub u32);
-
-impl UserHint {
-    /// Nothing is known.
-    pub const UNKNOWN: Self = Self(u32::MAX);
-}
-
-impl Default for UserHint {
-    /// [`UserHint::UNKNOWN`].
-    fn default() -> Self {
-        Self::UNKNOWN
-    }
-}
-
-impl PartialEq for UserHint {
-    fn eq(&self, _: &Self) -> bool {
-        true
-    }
-}
-
-impl Eq for UserHint {}
 
 /// One thing that happened in a book.
 ///
@@ -54,8 +26,6 @@ pub enum Event {
         maker_order: OrderId,
         /// Its owner.
         maker_uid: UserId,
-        /// Where the owner is kept.
-        maker_user: UserHint,
         /// Lots of the maker that are filled by now, these included.
         maker_filled: i64,
         /// Lots that are left of it, hidden ones included.
@@ -99,8 +69,6 @@ pub enum Event {
         completed: bool,
         /// The order's reserve price.
         bidder_hold_price: i64,
-        /// Where the order's owner is kept.
-        user: UserHint,
         /// The order's side.
         action: Action,
     },
@@ -137,8 +105,6 @@ pub enum Event {
         order: OrderId,
         /// Its owner.
         uid: UserId,
-        /// Where the owner is kept.
-        user: UserHint,
         /// Its side.
         action: Action,
         /// Its limit price.
@@ -156,8 +122,6 @@ pub enum Event {
         order: OrderId,
         /// Its owner.
         uid: UserId,
-        /// Where the owner is kept.
-        user: UserHint,
         /// Its side: it buys.
         action: Action,
         /// Its limit price.
@@ -221,13 +185,26 @@ pub(crate) struct Reduced {
 /// The events of one command, in order; a reusable buffer.
 ///
 /// Keeps its memory: after the largest command so far, nothing is allocated.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Debug, Default)]
 pub struct Events {
     list: Vec<Event>,
     moved: Option<Moved>,
     standing: Option<Standing>,
     standings: Vec<(SymbolId, Standing)>,
+    /// Where the owner of each event's order may be kept, for settlement: of no event in particular
+    /// where nobody said so, and as long as the list has room.
+    hints: Vec<UserHint>,
 }
+
+impl PartialEq for Events {
+    /// Hints are no part of what happened.
+    fn eq(&self, other: &Self) -> bool {
+        let told = |of: &Self| (of.moved, of.standing);
+        self.list == other.list && told(self) == told(other) && self.standings == other.standings
+    }
+}
+
+impl Eq for Events {}
 
 impl Events {
     /// An empty buffer.
@@ -238,6 +215,7 @@ impl Events {
             moved: None,
             standing: None,
             standings: Vec::new(),
+            hints: Vec::new(),
         }
     }
 
@@ -246,6 +224,7 @@ impl Events {
     pub fn with_capacity(events: usize) -> Self {
         Self {
             list: Vec::with_capacity(events),
+            hints: vec![UserHint::UNKNOWN; events],
             ..Self::new()
         }
     }
@@ -309,6 +288,25 @@ impl Events {
     /// Makes room for so many more events, and no more.
     pub(crate) fn reserve_exact(&mut self, events: usize) {
         self.list.reserve_exact(events);
+        self.make_room_for_hints();
+    }
+
+    fn make_room_for_hints(&mut self) {
+        self.hints.resize(self.list.capacity(), UserHint::UNKNOWN);
+    }
+
+    /// Notes where the owner of the next event's order is kept.
+    #[inline(always)]
+    pub(crate) fn hint_next(&mut self, user: UserHint) {
+        if let Some(hint) = self.hints.get_mut(self.list.len()) {
+            *hint = user;
+        }
+    }
+
+    /// What was noted, by event; of some events nothing, or nonsense.
+    #[inline(always)]
+    pub(crate) fn hints(&self) -> Hints<'_> {
+        Hints(&self.hints)
     }
 
     /// Forgets the events of a buffer that has memory for more than so many, and all of that which
@@ -326,6 +324,8 @@ impl Events {
     fn shrink(&mut self, events: usize) {
         self.clear();
         self.list.shrink_to(events);
+        self.hints.truncate(events);
+        self.hints.shrink_to_fit();
         self.standings.shrink_to(events);
     }
 
@@ -355,10 +355,14 @@ impl Events {
     #[inline(never)]
     fn push_and_grow(&mut self, event: Event) {
         self.list.push(event);
+        self.make_room_for_hints();
     }
 
     /// Adds an event where the event at `at` is, before it. Cost: moves the rest.
     pub(crate) fn insert(&mut self, at: usize, event: Event) {
+        if let Some(hints) = self.hints.get_mut(at..=self.list.len()) {
+            hints.rotate_right(1);
+        }
         self.list.insert(at, event);
     }
 

@@ -43,7 +43,7 @@ pub use command::{
 pub use engine::index::repeat_secrets;
 pub use engine::state::{State, apply, apply_batch};
 pub use engine::{book, matching, risk};
-pub use event::{Event, Events, Moved, RejectReason, Removal, UserHint};
+pub use event::{Event, Events, Moved, RejectReason, Removal};
 pub use ids::{CurrencyId, OrderId, SymbolId, UserId};
 pub use result_code::ResultCode;
 pub use rules::Rules;

@@ -233,7 +233,6 @@ fn put_event<'o>(event: &Event, out: &'o mut [u8]) -> &'o mut [u8] {
             size,
             maker_order,
             maker_uid,
-            maker_user: _,
             maker_filled,
             maker_left,
             maker_completed,
@@ -268,7 +267,6 @@ fn put_event<'o>(event: &Event, out: &'o mut [u8]) -> &'o mut [u8] {
             filled,
             completed,
             bidder_hold_price,
-            user: _,
             action,
         } => {
             let bits = action as u8 | u8::from(completed) << 1;
@@ -306,7 +304,6 @@ fn put_rare<'o>(event: &Event, out: &'o mut [u8]) -> &'o mut [u8] {
         Event::Triggered {
             order,
             uid,
-            user: _,
             action,
             price,
             size,
@@ -319,7 +316,6 @@ fn put_rare<'o>(event: &Event, out: &'o mut [u8]) -> &'o mut [u8] {
         Event::Uncrossed {
             order,
             uid,
-            user: _,
             action,
             price,
             size,

@@ -118,10 +118,14 @@ pub struct Place {
 }
 
 impl Place {
-    /// Whether it has no conditions, and takes up to its price whatever there is.
+    /// Whether it has no conditions, and takes what there is up to its price, or all or nothing.
     #[inline(always)]
     pub(crate) const fn takes_plainly(&self) -> bool {
-        self.flags.is_plain() && matches!(self.order_type, OrderType::Gtc | OrderType::Ioc)
+        self.flags.is_plain()
+            && matches!(
+                self.order_type,
+                OrderType::Gtc | OrderType::Ioc | OrderType::Fok
+            )
     }
 
     /// A GTC order with this limit price, which is also its reserve price, and this size.

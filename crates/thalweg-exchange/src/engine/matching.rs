@@ -88,7 +88,7 @@ impl Matching {
     /// The same for a caller that knows where the command's user is kept: a new order keeps the
     /// hint, and its events bring it back.
     #[inline]
-    pub fn execute_for(
+    pub(crate) fn execute_for(
         &mut self,
         command: &Command,
         checked: ResultCode,

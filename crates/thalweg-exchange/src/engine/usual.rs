@@ -98,6 +98,19 @@ impl State {
         let Some(user) = pair.hold(place) else {
             return self.place_otherwise(command, events);
         };
+        self.place_accepted(command, (slot, user), events)
+    }
+
+    #[inline(always)]
+    fn place_accepted(
+        &mut self,
+        command: &Command,
+        (slot, user): (u32, UserHint),
+        events: &mut Events,
+    ) -> ResultCode {
+        let Command::Place(place) = command else {
+            return self.apply_closely(command, events);
+        };
         events.clear();
         let Some((book, _)) = self.matching.book_near(slot, place.symbol) else {
             return ResultCode::MatchingInvalidOrderBookId;
@@ -184,6 +197,14 @@ impl State {
             return self.apply_closely(command, events);
         };
         let (checked, user) = self.risk.check_other(command);
+        if checked == ResultCode::ValidForMatchingEngine
+            && let Some(slot) = self
+                .risk
+                .pair(place.symbol)
+                .and_then(|pair| pair.swift_slot())
+        {
+            return self.place_accepted(command, (slot, user), events);
+        }
         events.clear();
         let result = self.matching.place(place, checked, user, events);
         self.risk.settle_place(place, command, result, events);
@@ -263,7 +284,7 @@ impl State {
         events.set_standing(standing);
         if !self
             .risk
-            .reduce_in_futures((uid, symbol), &standing, events)
+            .reduce_in_futures((uid, symbol), &standing, (events, reduced.user))
         {
             self.risk
                 .settle_closely(command, ResultCode::Success, events);

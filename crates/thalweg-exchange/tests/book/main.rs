@@ -10,7 +10,7 @@ use thalweg_exchange::book::{Book, Level, RestingOrder};
 use thalweg_exchange::matching::Matching;
 use thalweg_exchange::{
     Action, Command, Event, Events, OrderId, OrderType, Place, ResultCode, Rules, SymbolSpec,
-    SymbolType, UserHint, UserId,
+    SymbolType, UserId,
 };
 
 use self::flow::{Flow, Prices, Random, SYMBOL, prices};
@@ -333,34 +333,4 @@ fn a_budget_buys_whole_lots_and_the_rest_is_rejected_first() {
     pair.execute(&place(OrderType::IocBudget, Action::Bid, 303, 3));
     assert_eq!(summary(&pair.events), [("trade", 101, 3)]);
     assert!(pair.events.iter().any(is_completed));
-}
-
-#[test]
-fn events_bring_the_hint_of_the_order_back() {
-    let mut matching = Matching::new(Rules::MENDED);
-    let mut events = Events::new();
-    let add = Command::AddSymbols([spec(SymbolType::CurrencyPair)].into());
-    matching.execute(&add, ResultCode::Success, &mut events);
-    let mut execute = |command: &Command, hint| {
-        let checked = ResultCode::ValidForMatchingEngine;
-        matching.execute_for(command, checked, UserHint(hint), &mut events);
-        events.first().copied()
-    };
-    execute(&rest(1, Action::Ask, 100, 5), 77);
-    let move_order = Command::Move {
-        uid: UserId(1),
-        symbol: SYMBOL,
-        order_id: OrderId(1),
-        price: 8_000_000,
-    };
-    execute(&move_order, 5);
-    let trade = execute(&place(OrderType::Ioc, Action::Bid, 8_000_000, 2), 6);
-    assert!(matches!(trade, Some(Event::Trade { maker_user, .. }) if maker_user.0 == 77));
-    let cancel = Command::Cancel {
-        uid: UserId(1),
-        symbol: SYMBOL,
-        order_id: OrderId(1),
-    };
-    let reduced = execute(&cancel, 5);
-    assert!(matches!(reduced, Some(Event::Reduce { user, .. }) if user.0 == 77));
 }

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashMap, VecDeque};
 use thalweg_exchange::book::{Level, RestingOrder};
 use thalweg_exchange::{
     Action, Command, Event, OrderId, OrderType, Place, RejectReason, ResultCode, Rules, SymbolSpec,
-    SymbolType, UserHint, UserId,
+    SymbolType, UserId,
 };
 
 #[derive(Debug)]
@@ -281,7 +281,6 @@ impl PlainBook {
                 size,
                 maker_order: maker.order_id,
                 maker_uid: maker.uid,
-                maker_user: UserHint::UNKNOWN,
                 maker_filled: maker.filled + size,
                 maker_left: maker.size - maker.filled - size,
                 maker_completed,
@@ -358,7 +357,6 @@ impl PlainBook {
             filled: order.filled,
             completed: size == left,
             bidder_hold_price: order.reserve_price,
-            user: UserHint::UNKNOWN,
             action: order.action,
         });
         ResultCode::Success

@@ -15,7 +15,7 @@ use thalweg_exchange::market::{
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
     Events, FeeUnit, OrderFlags, OrderId, OrderType, Place, RejectReason, Removal, ResultCode,
-    SelfTrade, SymbolId, SymbolSpec, SymbolType, UserHint, UserId, UserLimits,
+    SelfTrade, SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
 };
 
 fn hex(bytes: &[u8]) -> String {
@@ -291,7 +291,6 @@ fn outcomes() {
             size: 2,
             maker_order: OrderId(3),
             maker_uid: UserId(4),
-            maker_user: UserHint(77),
             maker_filled: 6,
             maker_left: 7,
             maker_completed: true,
@@ -307,7 +306,6 @@ fn outcomes() {
             filled: 5,
             completed: true,
             bidder_hold_price: 4,
-            user: UserHint::UNKNOWN,
             action: Action::Ask,
         },
         Event::Reject {

@@ -13,7 +13,7 @@ use thalweg_exchange::market::{
 use thalweg_exchange::{
     AccountSpec, Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, Event,
     Events, FeeUnit, OrderFlags, OrderId, OrderType, Place, RejectReason, Removal, ResultCode,
-    SymbolId, SymbolSpec, SymbolType, UserHint, UserId, UserLimits,
+    SymbolId, SymbolSpec, SymbolType, UserId, UserLimits,
 };
 
 /// Numbers of every size, and the extreme ones often.
@@ -242,25 +242,20 @@ pub(crate) fn command() -> impl Strategy<Value = Command> {
     ]
 }
 
-fn hint() -> impl Strategy<Value = UserHint> {
-    any::<u32>().prop_map(UserHint)
-}
-
 fn usual_event() -> impl Strategy<Value = Event> {
     let numbers = (number(), number(), number());
-    let flags = (any::<bool>(), any::<bool>(), action(), hint());
+    let flags = (any::<bool>(), any::<bool>(), action());
     let why = prop::sample::select(RejectReason::ALL.to_vec());
     let more = (flags, why, number(), number());
     (0..3, numbers, order_id(), uid(), more).prop_map(
         |(kind, (price, size, bidder_hold_price), maker_order, maker_uid, more)| {
-            let ((completed, taker_completed, action, user), why, filled, left) = more;
+            let ((completed, taker_completed, action), why, filled, left) = more;
             match kind {
                 0 => Event::Trade {
                     price,
                     size,
                     maker_order,
                     maker_uid,
-                    maker_user: user,
                     maker_filled: filled,
                     maker_left: left,
                     maker_completed: completed,
@@ -283,7 +278,6 @@ fn usual_event() -> impl Strategy<Value = Event> {
                     filled,
                     completed,
                     bidder_hold_price,
-                    user,
                     action,
                 },
             }
@@ -293,7 +287,7 @@ fn usual_event() -> impl Strategy<Value = Event> {
 
 fn rare_event() -> impl Strategy<Value = Event> {
     let numbers = (number(), number(), number(), number(), number());
-    let whose = (symbol(), order_id(), uid(), hint());
+    let whose = (symbol(), order_id(), uid());
     (
         0..4,
         numbers,
@@ -301,7 +295,7 @@ fn rare_event() -> impl Strategy<Value = Event> {
         action(),
         prop::sample::select(Removal::ALL.to_vec()),
     )
-        .prop_map(|(kind, numbers, (symbol, order, uid, user), action, why)| {
+        .prop_map(|(kind, numbers, (symbol, order, uid), action, why)| {
             let (price, size, bidder_hold_price, left, filled) = numbers;
             match kind {
                 0 => Event::Removed {
@@ -319,7 +313,6 @@ fn rare_event() -> impl Strategy<Value = Event> {
                 1 => Event::Triggered {
                     order,
                     uid,
-                    user,
                     action,
                     price,
                     size,
@@ -328,7 +321,6 @@ fn rare_event() -> impl Strategy<Value = Event> {
                 3 => Event::Uncrossed {
                     order,
                     uid,
-                    user,
                     action,
                     price,
                     size,

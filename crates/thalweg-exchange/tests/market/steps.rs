@@ -3,7 +3,7 @@
 use proptest::prelude::*;
 use thalweg_exchange::market::{Builder, Epoch, Options, OutOfStep};
 use thalweg_exchange::{
-    Action, Command, Event, Events, OrderId, Removal, ResultCode, State, UserHint, UserId, apply,
+    Action, Command, Event, Events, OrderId, Removal, ResultCode, State, UserId, apply,
 };
 
 use crate::counting::held;
@@ -64,14 +64,13 @@ fn event() -> impl Strategy<Value = Event> {
     let bits = (any::<bool>(), any::<bool>());
     (0..6, whose, side, (number(), number()), why, bits).prop_map(
         |(kind, (uid, order), action, (price, size), why, (completed, taker_completed))| {
-            let (user, bidder_hold_price) = (UserHint::UNKNOWN, 1);
+            let bidder_hold_price = 1;
             match kind {
                 0 | 1 => Event::Trade {
                     price,
                     size,
                     maker_order: order,
                     maker_uid: uid,
-                    maker_user: user,
                     maker_filled: 1,
                     maker_left: 1,
                     maker_completed: completed,
@@ -87,7 +86,6 @@ fn event() -> impl Strategy<Value = Event> {
                     filled: 1,
                     completed,
                     bidder_hold_price,
-                    user,
                     action,
                 },
                 3 => Event::Removed {
@@ -105,7 +103,6 @@ fn event() -> impl Strategy<Value = Event> {
                 4 => Event::Triggered {
                     order,
                     uid,
-                    user,
                     action,
                     price,
                     size,

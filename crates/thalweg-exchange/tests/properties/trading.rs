@@ -2,7 +2,7 @@
 
 use thalweg_exchange::{
     Action, CurrencyId, Event, OrderId, OrderType, Place, RejectReason, ResultCode, SymbolId,
-    SymbolSpec, SymbolType, UserHint, UserId,
+    SymbolSpec, SymbolType, UserId,
 };
 
 use crate::model::{Answer, Model, Order};
@@ -327,7 +327,6 @@ impl Model {
                 size,
                 maker_order: met.order_id,
                 maker_uid: met.uid,
-                maker_user: UserHint::UNKNOWN,
                 maker_filled,
                 maker_left,
                 maker_completed,
@@ -436,7 +435,6 @@ impl Model {
             filled,
             completed,
             bidder_hold_price,
-            user: UserHint::UNKNOWN,
             action,
         }])
     }

@@ -49,7 +49,6 @@ fn uncrossed(place: &Place, size: i64) -> Event {
     Event::Uncrossed {
         order: place.order_id,
         uid: place.uid,
-        user: thalweg_exchange::UserHint::UNKNOWN,
         action: place.action,
         price: place.price,
         size,

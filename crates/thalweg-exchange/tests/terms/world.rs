@@ -6,7 +6,7 @@ use thalweg_exchange::report::state_text::write_state;
 use thalweg_exchange::{
     AccountSpec, Action, Amend, Command, ConditionalOrder, CurrencyId, Event, Events, OrderFlags,
     OrderId, OrderType, Place, RejectReason, Removal, ResultCode, Rules, State, SymbolId,
-    SymbolSpec, SymbolType, UserHint, UserId, apply,
+    SymbolSpec, SymbolType, UserId, apply,
 };
 
 pub(crate) const PAIR: SymbolId = SymbolId(1);
@@ -253,7 +253,6 @@ pub(crate) fn trade(
         size,
         maker_order: OrderId(maker.1),
         maker_uid: UserId(maker.0),
-        maker_user: UserHint::UNKNOWN,
         maker_filled: 0,
         maker_left: 0,
         maker_completed,
@@ -351,7 +350,6 @@ pub(crate) fn reduce(place: &Place, size: i64, completed: bool) -> Event {
         filled: 0,
         completed,
         bidder_hold_price: place.reserve_price,
-        user: UserHint::UNKNOWN,
         action: place.action,
     }
 }
@@ -360,7 +358,6 @@ pub(crate) fn triggered(place: &Place) -> Event {
     Event::Triggered {
         order: place.order_id,
         uid: place.uid,
-        user: UserHint::UNKNOWN,
         action: place.action,
         price: place.price,
         size: place.size,

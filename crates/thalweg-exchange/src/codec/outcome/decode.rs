@@ -11,7 +11,7 @@ use super::{
 use crate::codec::error::CodecError;
 use crate::codec::fields::{Reader, action, int, long, nothing};
 use crate::codec::frame::{FRAME_BYTES_MAX, HEAD_BYTES, Head, kind};
-use crate::event::{Event, Events, Moved, RejectReason, Removal, Standing, UserHint};
+use crate::event::{Event, Events, Moved, RejectReason, Removal, Standing};
 use crate::ids::{OrderId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -231,7 +231,6 @@ fn result_code(code: i32) -> Option<ResultCode> {
 fn event(fields: &mut Reader<'_>) -> Result<Event, CodecError> {
     let at = fields.at();
     let kind = fields.byte()?;
-    let user = UserHint::UNKNOWN;
     Ok(match kind {
         TRADE => {
             let bits = fields.small("the bits of a trade", BID | COMPLETED | TAKER_COMPLETED)?;
@@ -242,7 +241,6 @@ fn event(fields: &mut Reader<'_>) -> Result<Event, CodecError> {
                 size,
                 maker_order: OrderId(order),
                 maker_uid: UserId(uid),
-                maker_user: user,
                 maker_filled,
                 maker_left,
                 maker_completed: bits & COMPLETED != 0,
@@ -279,7 +277,6 @@ fn event(fields: &mut Reader<'_>) -> Result<Event, CodecError> {
                 filled,
                 completed: bits & COMPLETED != 0,
                 bidder_hold_price,
-                user,
                 action: action(bits),
             }
         }
@@ -297,7 +294,6 @@ fn rare(kind: u8, at: usize, fields: &mut Reader<'_>) -> Result<Event, CodecErro
             Event::Triggered {
                 order: OrderId(order),
                 uid: UserId(uid),
-                user: UserHint::UNKNOWN,
                 action: action(bits),
                 price,
                 size,
@@ -310,7 +306,6 @@ fn rare(kind: u8, at: usize, fields: &mut Reader<'_>) -> Result<Event, CodecErro
             Event::Uncrossed {
                 order: OrderId(order),
                 uid: UserId(uid),
-                user: UserHint::UNKNOWN,
                 action: action(bits),
                 price,
                 size,

@@ -214,7 +214,6 @@ impl Book {
             events.push(Event::Uncrossed {
                 order: OrderId(buyer.id),
                 uid: UserId(buyer.uid),
-                user: buyer.user(),
                 action: buyer.action,
                 price: buyer.price,
                 size: all,
@@ -228,12 +227,12 @@ impl Book {
                 let seller = self.ladder.nodes[slot];
                 let size = missing.min(seller.left);
                 missing -= size;
+                events.hint_next(seller.user());
                 events.push(Event::Trade {
                     price,
                     size,
                     maker_order: OrderId(seller.id),
                     maker_uid: UserId(seller.uid),
-                    maker_user: seller.user(),
                     maker_filled: seller.filled + size,
                     maker_left: seller.left + self.hidden(slot) - size,
                     maker_completed: size == seller.left && self.hidden(slot) == 0,

@@ -97,6 +97,7 @@ impl Book {
             self.reduce_hidden_first(slot, size);
         }
         self.tidy();
+        events.hint_next(order.user());
         events.push(Event::Reduce {
             order: OrderId(order.id),
             price: order.price,
@@ -105,7 +106,6 @@ impl Book {
             filled: order.filled,
             completed,
             bidder_hold_price: order.reserve_price,
-            user: order.user(),
             action: order.action,
         });
         ResultCode::Success
@@ -169,6 +169,7 @@ impl Book {
         taker.left -= size;
         self.last = Some(price);
         let left = maker.left + self.hidden(slot) - size;
+        events.hint_next(maker.user());
         events.push_with(|| taker.trade(&maker, (price, size), (left, taker.left)));
         self.fill(slot, size, events);
         size == maker.left

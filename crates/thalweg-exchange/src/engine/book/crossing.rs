@@ -3,7 +3,7 @@
 use super::Book;
 use super::ladder::mask;
 use super::taking::Taker;
-use crate::command::{Action, Place};
+use crate::command::{Action, OrderType, Place};
 use crate::event::{Events, Made, UserHint};
 use crate::result_code::ResultCode;
 use crate::rules::Rules;
@@ -28,14 +28,19 @@ impl Book {
         place: &Place,
         rules: &Rules,
         events: &mut Events,
-        pays: impl FnMut(Made) -> bool,
+        mut pays: impl FnMut(Made) -> bool,
     ) -> Option<Crossed> {
         if self.is_auction() || self.is_taken(place, rules) {
             return None;
         }
+        if place.order_type == OrderType::Fok && self.limit_of(place, rules).is_err() {
+            let (left, goes_on) = (place.size, false);
+            return Some(Crossed { left, goes_on });
+        }
         let action = if BUYS { Action::Bid } else { Action::Ask };
         let terms = (place.price ^ mask(action.opposite()), place.reserve_price);
         let mut left = place.size;
+        let pays = |made, _: &mut Events| pays(made);
         let met = self.take_plain(action, terms, false, &mut left, events, pays);
         let goes_on = met.is_some();
         Some(Crossed { left, goes_on })

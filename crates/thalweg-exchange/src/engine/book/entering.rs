@@ -117,7 +117,7 @@ impl Book {
     /// The worst key that an order takes which has a budget, or the market's price, or must be
     /// filled whole; or why it may not even take.
     #[inline(never)]
-    fn limit_of(&mut self, place: &Place, rules: &Rules) -> Result<i64, RejectReason> {
+    pub(super) fn limit_of(&mut self, place: &Place, rules: &Rules) -> Result<i64, RejectReason> {
         match place.order_type {
             OrderType::Market => Ok(self.market_limit(place)),
             OrderType::IocBudget if rules.fill_ioc_budget => Ok(self.budget_limit(place, rules)),
@@ -184,6 +184,7 @@ impl Book {
                 RejectReason::DuplicateId
             }
             OrderType::IocBudget => self.why_budget_ended(place, rules),
+            OrderType::Fok => RejectReason::FillOrKill,
             _ => RejectReason::ImmediateOrCancel,
         };
         reject(place, left + dropped, why, (first, rules), events)

@@ -273,7 +273,6 @@ impl Book {
             filled: order.filled,
             completed: reduced.completed,
             bidder_hold_price: reduced.reserve_price,
-            user: reduced.user,
             action: reduced.action,
         });
         if reduced.completed {
@@ -310,6 +309,8 @@ impl Book {
         }
         order.left -= by;
         let (side, price) = (order.action, order.price);
+        events.hint_next(order.user());
+        events.hint_next(order.user());
         events.push_with(|| Event::Reduce {
             order: order_id,
             price,
@@ -318,7 +319,6 @@ impl Book {
             filled: order.filled,
             completed: false,
             bidder_hold_price: order.reserve_price,
-            user: order.user(),
             action: side,
         });
         let level = self.ladder.level_of(side, price);

@@ -263,7 +263,6 @@ impl Book {
         events.push(Event::Triggered {
             order: place.order_id,
             uid: place.uid,
-            user: next.user,
             action: place.action,
             price: place.price,
             size: place.size,

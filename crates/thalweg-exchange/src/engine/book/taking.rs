@@ -88,7 +88,6 @@ fn trade(
         size,
         maker_order: OrderId(maker.id),
         maker_uid: UserId(maker.uid),
-        maker_user: maker.user(),
         maker_filled: maker.filled + size,
         maker_left,
         maker_completed: maker_left == 0,
@@ -222,7 +221,10 @@ impl Book {
         loop {
             let terms = (taker.limit, taker.reserve_price);
             let lots = &mut taker.left;
-            let met = self.take_plain(side, terms, looks, lots, events, |_| true);
+            let met = self.take_plain(side, terms, looks, lots, events, |made, events| {
+                events.hint_next(made.user);
+                true
+            });
             let Some(met) = met else { break };
             if !self.meet(taker, met, events) {
                 break;
@@ -241,7 +243,7 @@ impl Book {
         looks: bool,
         lots: &mut i64,
         events: &mut Events,
-        mut pays: impl FnMut(Made) -> bool,
+        mut pays: impl FnMut(Made, &mut Events) -> bool,
     ) -> Option<(u32, i64)> {
         let side = action.opposite();
         let mut left = *lots;
@@ -267,7 +269,7 @@ impl Book {
                     completed: rest == 0,
                     reserve_price: maker.reserve_price,
                 };
-                if maker.marks != 0 || looks || !pays(made) {
+                if maker.marks != 0 || looks || !pays(made, events) {
                     met = Some((slot, price));
                     break;
                 }

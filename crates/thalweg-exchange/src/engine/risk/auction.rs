@@ -9,7 +9,7 @@ use super::Risk;
 use super::gate::TradingLimits;
 use super::settlement::Owner;
 use crate::command::Action;
-use crate::event::{Event, Events};
+use crate::event::{Event, Events, UserHint};
 use crate::ids::SymbolId;
 use crate::result_code::ResultCode;
 
@@ -66,26 +66,24 @@ impl Risk {
         let Some(slot) = self.symbols.slot(symbol) else {
             return;
         };
-        let mut buyer = None;
+        let (mut buyer, hints) = (None, events.hints());
         for (at, event) in events.iter().enumerate() {
             match *event {
                 Event::Uncrossed {
                     uid,
-                    user,
                     bidder_hold_price,
                     ..
-                } => buyer = Some(((user, uid), bidder_hold_price)),
+                } => buyer = Some(((UserHint::UNKNOWN, uid), bidder_hold_price)),
                 Event::Trade {
                     price,
                     size,
                     maker_uid,
-                    maker_user,
                     maker_completed,
                     taker_completed,
                     ..
                 } => {
                     let (buyer, hold) = buyer.expect("a buyer is told before his trades");
-                    let seller = (maker_user, maker_uid);
+                    let seller = (hints.at(at), maker_uid);
                     if self.symbols.at(slot).is_pair() {
                         self.sell_in_auction(slot, seller, (price, size), maker_completed);
                         self.buy_in_auction(slot, buyer, (price, size, hold), taker_completed);

@@ -9,7 +9,7 @@ use super::Risk;
 use super::limits::OwnOrder;
 use crate::command::{Command, OrderType, Place};
 use crate::command::{ConditionalOrder, OrderFlags, is_enough};
-use crate::event::Event;
+use crate::event::{Event, Hints};
 use crate::result_code::ResultCode;
 
 type Checked = Result<ResultCode, ResultCode>;
@@ -135,9 +135,9 @@ impl Risk {
                 flags: OrderFlags::NONE,
             });
             if is_futures {
-                self.settle_events(&command, (slot, uid), own, (told, None));
+                self.settle_events(&command, (slot, uid), own, (told, Hints::NONE, None));
             } else {
-                self.settle_pair(&command, (slot, uid), own, told);
+                self.settle_pair(&command, (slot, uid), own, (told, Hints::NONE));
             }
             events = next;
         }

@@ -12,7 +12,7 @@ use super::settlement::Owner;
 use super::symbol::{NO_CURRENCY, Symbol, Symbols};
 use super::user::User;
 use crate::command::{Action, Command, OrderType, Place, SymbolSpec};
-use crate::event::{Event, Events, Moved, UserHint};
+use crate::event::{Event, Events, Hints, Moved, UserHint};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -186,7 +186,12 @@ impl Risk {
             symbol.last = Some(LastPrices::of(standing));
         }
         let own = OwnOrder::of(command);
-        self.settle_events(command, (slot, uid), own, (events, events.moved()));
+        self.settle_events(
+            command,
+            (slot, uid),
+            own,
+            (events, events.hints(), events.moved()),
+        );
     }
 
     pub(super) fn settle_events(
@@ -194,7 +199,7 @@ impl Risk {
         command: &Command,
         (slot, uid): (u32, UserId),
         mut own: OwnOrder,
-        (events, moved): (&[Event], Option<&Moved>),
+        (events, hints, moved): (&[Event], Hints<'_>, Option<&Moved>),
     ) {
         let mut tally = Tally::default();
         let mut gone = 0;
@@ -206,7 +211,6 @@ impl Risk {
                     price,
                     size,
                     maker_uid,
-                    maker_user,
                     maker_completed,
                     taker_completed,
                     taker_action,
@@ -218,7 +222,7 @@ impl Risk {
                     let lots = (size, price);
                     let side = (taker, taker_action, true, false);
                     taker.0 = self.trade(slot, side, lots, &mut tally);
-                    let maker = (maker_user, maker_uid);
+                    let maker = (hints.at(at), maker_uid);
                     let side = (maker, taker_action.opposite(), false, maker_completed);
                     self.trade(slot, side, lots, &mut tally);
                     gone += size;
@@ -234,11 +238,10 @@ impl Risk {
                     price,
                     size,
                     completed,
-                    user,
                     action,
                     ..
                 } => {
-                    self.release(slot, (user, uid), action, size, completed);
+                    self.release(slot, (hints.at(at), uid), action, size, completed);
                     tally.reserved -= self.symbols.at(slot).reserved(price, size);
                 }
                 Event::Removed { .. } => self.settle_removed_by(&mut own, uid, event),

@@ -174,7 +174,7 @@ impl Risk {
     /// order's events ([`Matching::execute_for`](crate::matching::Matching::execute_for)), which
     /// spares settlement a look-up.
     #[inline]
-    pub fn check_hinted(&mut self, command: &Command) -> (ResultCode, UserHint) {
+    pub(crate) fn check_hinted(&mut self, command: &Command) -> (ResultCode, UserHint) {
         match *command {
             Command::Move {
                 uid, symbol, price, ..
@@ -227,7 +227,7 @@ impl Risk {
             }
         }
         let (Ok(code) | Err(code)) = checked;
-        (code, owner.unwrap_or_default())
+        (code, owner.unwrap_or(UserHint::UNKNOWN))
     }
 
     /// Brings the balances that an accepted order in a pair is about near: the next one of its

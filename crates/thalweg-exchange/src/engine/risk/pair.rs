@@ -8,7 +8,7 @@ use super::limits::CalmLimits;
 use super::symbol::{Symbol, Symbols};
 use super::user::{User, Users};
 use crate::command::Place;
-use crate::event::{Event, Reduced, UserHint};
+use crate::event::{Event, Events, Reduced, UserHint};
 use crate::ids::{CurrencyId, SymbolId, UserId};
 use crate::rules::Rules;
 
@@ -73,18 +73,17 @@ impl Risk {
     pub(super) fn reduce_calmly(
         &mut self,
         (uid, symbol): (UserId, SymbolId),
-        events: &[Event],
+        events: &Events,
     ) -> Option<()> {
         let [
             Event::Reduce {
                 size,
                 completed,
                 bidder_hold_price: reserve_price,
-                user,
                 action,
                 ..
             },
-        ] = *events
+        ] = *events.as_slice()
         else {
             return None;
         };
@@ -92,7 +91,7 @@ impl Risk {
             return None;
         }
         let reduced = Reduced {
-            user,
+            user: events.hints().at(0),
             action,
             size,
             reserve_price,
@@ -117,6 +116,12 @@ impl Pair<'_> {
     #[inline(always)]
     pub(crate) const fn takes_moves_to(&self, price: i64) -> bool {
         self.terms.symbol.calm.holds(price) && !self.users.lost_any()
+    }
+
+    /// Where the symbol is, if it is a swift one.
+    #[inline(always)]
+    pub(crate) fn swift_slot(&self) -> Option<u32> {
+        self.terms.symbol.is_swift.then_some(self.slot)
     }
 
     /// Whether it is a pair with fees per lot.

@@ -4,7 +4,7 @@ use super::Risk;
 use super::limits::OwnOrder;
 use super::reference::gets_nothing_back;
 use crate::command::{Action, Command, Place, SymbolSpec};
-use crate::event::{Event, Events, UserHint};
+use crate::event::{Event, Events, Hints, UserHint};
 use crate::ids::UserId;
 use crate::result_code::ResultCode;
 
@@ -34,7 +34,7 @@ impl Risk {
     /// Books the events of a command: what its checks held is paid, or given back.
     ///
     /// `result` is what matching answered. Cost: nothing for a pair's command without events, else
-    /// one look at the record of each trade's maker, found by the event's hint; no allocation
+    /// one look at the record of each trade's maker, found by a hint; no allocation
     /// unless a user gets money in a fourth currency for the first time.
     ///
     /// # Panics
@@ -86,7 +86,7 @@ impl Risk {
         };
         if self.symbols.at(slot).is_pair() {
             let own = OwnOrder::of(command);
-            self.settle_pair(command, (slot, uid), own, events);
+            self.settle_pair(command, (slot, uid), own, (events, events.hints()));
         } else if self.symbols.at(slot).is_futures() && self.rules.margin_trading {
             self.settle_futures(command, (slot, uid), events);
         }
@@ -98,14 +98,19 @@ impl Risk {
         command: &Command,
         (slot, uid): (u32, UserId),
         own: OwnOrder,
-        events: &[Event],
+        (events, hints): (&[Event], Hints<'_>),
     ) {
         let place = command.place();
         let budget = place.filter(|place| self.rules.holds_budget(place));
         if events.is_empty() && budget.is_none_or(gets_nothing_back) {
             return;
         }
-        self.settle_rest_of_pair(command, (slot, uid), (own, Taken::default()), events);
+        self.settle_rest_of_pair(
+            command,
+            (slot, uid),
+            (own, Taken::default()),
+            (events, hints),
+        );
     }
 
     /// The same after what was taken already.
@@ -115,7 +120,7 @@ impl Risk {
         command: &Command,
         (slot, uid): (u32, UserId),
         (mut own, mut taken): (OwnOrder, Taken),
-        events: &[Event],
+        (events, hints): (&[Event], Hints<'_>),
     ) {
         let place = command.place();
         let budget = place.filter(|place| self.rules.holds_budget(place));
@@ -127,7 +132,6 @@ impl Risk {
                     price,
                     size,
                     maker_uid,
-                    maker_user,
                     maker_completed,
                     taker_completed,
                     bidder_hold_price: hold,
@@ -136,7 +140,7 @@ impl Risk {
                 } => {
                     taken.note(price, size, hold, taker_action);
                     own.note_trade(taker_completed);
-                    let maker = (maker_user, maker_uid);
+                    let maker = (hints.at(at), maker_uid);
                     let trade = (price, size, hold, maker_completed);
                     self.settle_a_maker((slot, by_value), maker, taker_action, trade, &mut taken);
                 }
@@ -157,12 +161,11 @@ impl Risk {
                     size,
                     completed,
                     bidder_hold_price,
-                    user,
                     action,
                     ..
                 } => {
                     let lots = (size, bidder_hold_price);
-                    self.give_back(slot, (user, uid), action, lots, completed);
+                    self.give_back(slot, (hints.at(at), uid), action, lots, completed);
                 }
                 Event::Removed { .. } => self.settle_removed_by(&mut own, uid, event),
                 Event::Triggered { .. } => {

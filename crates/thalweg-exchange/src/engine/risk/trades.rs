@@ -19,7 +19,7 @@ use super::settlement::Taken;
 use super::symbol::Symbol;
 use super::user::{User, Users};
 use crate::command::{Action, Command, OrderType, Place};
-use crate::event::{Event, Events, Made};
+use crate::event::{Event, Events, Made, UserHint};
 use crate::ids::{SymbolId, UserId};
 use crate::result_code::ResultCode;
 
@@ -114,7 +114,8 @@ impl Risk {
                 self.settle_closely(command, result, events);
             };
         };
-        if !self.reduce_in_futures(owner, standing, events) {
+        let hint = events.hints().at(0);
+        if !self.reduce_in_futures(owner, standing, (events, hint)) {
             self.settle_closely(command, result, events);
         }
     }
@@ -127,7 +128,7 @@ impl Risk {
         owner: (UserId, SymbolId),
         place: Option<&Place>,
         command: &Command,
-        events: &[Event],
+        events: &Events,
     ) -> bool {
         #[cfg(test)]
         if is_exact() {
@@ -149,7 +150,7 @@ impl Risk {
         (uid, id): (UserId, SymbolId),
         place: Option<&Place>,
         command: &Command,
-        events: &[Event],
+        events: &Events,
     ) -> bool {
         let Some(symbol) = self.symbols.near_ref(id) else {
             return false;
@@ -161,10 +162,11 @@ impl Risk {
         }
         let users = &mut self.users;
         let mut booked = Booked::default();
+        let hints = events.hints();
         for event in events {
+            let event = (event, hints.at(booked.trades));
             if book_with_maker::<BUYS>(users, symbol, event, &mut booked).is_none()
-                && (!bring_maker_near(users, symbol, event)
-                    || book_with_maker_again::<BUYS>(users, symbol, event, &mut booked).is_none())
+                && book_with_maker_again::<BUYS>(users, symbol, event, &mut booked).is_none()
             {
                 self.settle_rest((uid, id), command, &booked, events);
                 return true;
@@ -188,11 +190,12 @@ impl Risk {
         (uid, id): (UserId, SymbolId),
         command: &Command,
         booked: &Booked,
-        events: &[Event],
+        events: &Events,
     ) {
-        let (rejected, events) = match events {
-            [rejected @ Event::Reject { .. }, rest @ ..] => (Some(rejected), rest),
-            _ => (None, events),
+        let hints = events.hints();
+        let (rejected, events, hints) = match events.as_slice() {
+            [rejected @ Event::Reject { .. }, rest @ ..] => (Some(rejected), rest, hints.from(1)),
+            events => (None, events, hints),
         };
         #[cfg(test)]
         let booked = &ways::note_rest(booked, events);
@@ -224,7 +227,7 @@ impl Risk {
             };
             own.note_trade(booked.is_completed);
         }
-        let rest = &events[booked.trades..];
+        let rest = (&events[booked.trades..], hints.from(booked.trades));
         self.settle_rest_of_pair(command, (slot, uid), (own, taken), rest);
     }
 }
@@ -233,14 +236,13 @@ impl Risk {
 fn book_with_maker<const BUYS: bool>(
     users: &mut Users,
     symbol: &Symbol,
-    event: &Event,
+    (event, user): (&Event, UserHint),
     booked: &mut Booked,
 ) -> Option<()> {
     let Event::Trade {
         price,
         size,
         maker_uid: uid,
-        maker_user: user,
         maker_completed: completed,
         taker_completed,
         bidder_hold_price: hold,
@@ -314,24 +316,21 @@ fn pay_maker<const BUYS: bool>(
     Some(sum)
 }
 
+/// The same of a maker whose balances were not near, and are now.
 #[cold]
 #[inline(never)]
 fn book_with_maker_again<const BUYS: bool>(
     users: &mut Users,
     symbol: &Symbol,
-    event: &Event,
+    event: (&Event, UserHint),
     booked: &mut Booked,
 ) -> Option<()> {
+    let Event::Trade { maker_uid, .. } = *event.0 else {
+        return None;
+    };
+    let is_new = users.bring_near(maker_uid, symbol.currencies);
+    let event = is_new.then_some(event)?;
     book_with_maker::<BUYS>(users, symbol, event, booked)
-}
-
-/// Whether the maker's balances were not near, and are now.
-#[cold]
-fn bring_maker_near(users: &mut Users, symbol: &Symbol, event: &Event) -> bool {
-    match *event {
-        Event::Trade { maker_uid, .. } => users.bring_near(maker_uid, symbol.currencies),
-        _ => false,
-    }
 }
 
 /// Of an order with a limit.

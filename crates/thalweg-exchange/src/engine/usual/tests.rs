@@ -212,3 +212,43 @@ fn a_fault_in_stages_is_found() {
         "{events} events, {found} found"
     );
 }
+
+/// What is settled in stages finds owners by hints, which are no part of what happened.
+#[test]
+fn events_bring_the_hint_of_the_order_back() {
+    let mut matching = of(SYMBOLS).matching;
+    let mut events = Events::with_capacity(4);
+    let symbol = SYMBOLS[0];
+    let mut execute = |command: &Command, hint| {
+        let checked = ResultCode::ValidForMatchingEngine;
+        matching.execute_for(command, checked, UserHint(hint), &mut events);
+        events.clone()
+    };
+    let place = |order, action, size| {
+        let order = (UserId(order), OrderId(order));
+        Place::limit(order, symbol, action, (100, size))
+    };
+    execute(&Command::Place(place(1, Action::Ask, 5)), 77);
+    execute(&Command::Place(place(2, Action::Ask, 5)), 78);
+    // The reject is put before the trades, whose hints go along.
+    let taker = Place {
+        order_type: OrderType::Ioc,
+        ..place(3, Action::Bid, 11)
+    };
+    let taken = execute(&Command::Place(taker), 6);
+    assert_eq!(taken.len(), 3);
+    assert_eq!([1, 2].map(|at| taken.hints().at(at).0), [77, 78]);
+    let same: Events = taken.iter().copied().collect();
+    assert_eq!(same, taken);
+    execute(&Command::Place(place(4, Action::Ask, 5)), 79);
+    for by in [2, i64::MAX] {
+        let (uid, order_id) = (UserId(4), OrderId(4));
+        let reduce = Command::Reduce {
+            uid,
+            symbol,
+            order_id,
+            by,
+        };
+        assert_eq!(execute(&reduce, 5).hints().at(0).0, 79);
+    }
+}

@@ -8,7 +8,7 @@ use super::super::position::{LastPrices, Position};
 use super::super::symbol::{NO_CURRENCY, Symbol};
 use super::super::user::{User, UserStatus};
 use crate::command::Place;
-use crate::event::{Event, Moved, Standing};
+use crate::event::{Event, Moved, Standing, UserHint};
 use crate::ids::{SymbolId, UserId};
 
 /// What more is reserved for an order that rests elsewhere, and for as many lots as before.
@@ -159,21 +159,20 @@ impl Risk {
         self.stands_at(slot, standing, reserved)
     }
 
-    /// Books that one order in futures was reduced or cancelled, if its owner is where the event
+    /// Books that one order in futures was reduced or cancelled, if its owner is where the hint
     /// says.
     #[inline(always)]
     pub(crate) fn reduce_in_futures(
         &mut self,
         (uid, symbol): (UserId, SymbolId),
         standing: &Standing,
-        events: &[Event],
+        (events, hint): (&[Event], UserHint),
     ) -> bool {
         let [
             Event::Reduce {
                 price,
                 size,
                 completed,
-                user: hint,
                 action,
                 ..
             },

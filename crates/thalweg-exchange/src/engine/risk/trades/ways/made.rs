@@ -5,9 +5,10 @@ use proptest::prelude::*;
 
 use super::{Alike, SIDES};
 use crate::command::{AccountSpec, Place, SymbolSpec};
+use crate::event::UserHint;
 use crate::{
     Action, Command, CurrencyId, Event, Events, OrderId, ResultCode, Rules, State, SymbolId,
-    UserHint, UserId, apply,
+    UserId, apply,
 };
 
 #[derive(Clone, Debug)]
@@ -91,15 +92,15 @@ pub(super) fn run(case: &Case) -> Result<(), String> {
     };
     let mut all = Alike::new(&state(spec));
     let action = SIDES[case.side];
-    let mut events = Events::new();
+    let mut events = Events::with_capacity(8);
     for &(maker, size, sells, buys) in &case.trades {
         let (price, hold) = prices(action, &per_price, (sells, buys), 1_000);
+        events.hint_next(UserHint(maker as u32 - 1));
         events.push(Event::Trade {
             price,
             size,
             maker_order: OrderId(maker),
             maker_uid: UserId(maker),
-            maker_user: UserHint(maker as u32 - 1),
             maker_filled: size,
             maker_left: 1,
             maker_completed: false,

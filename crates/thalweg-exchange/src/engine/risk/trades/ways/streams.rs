@@ -230,7 +230,8 @@ pub(super) fn run(case: &Case) -> Result<(), String> {
     for number in 1..=case.steps.len() {
         for command in market.commands(&case.steps[..number], &all.0[0]) {
             all.step(|state| {
-                let mut events = Events::new();
+                // With room for hints.
+                let mut events = Events::with_capacity(8);
                 (apply(state, &command, &mut events), events)
             })?;
         }
