@@ -20,7 +20,7 @@
 //!
 //! # Limits
 //! One process writes a journal at a time. Files are for Unix; `io_uring` and `O_DIRECT` are not
-//! used yet. Damage to the blocks of the last commit cannot be told from a write that a crash tore.
+//! used. Damage to the blocks of the last commit cannot be told from a write that a crash tore.
 #![forbid(unsafe_code)]
 
 mod append_buffer;
