@@ -48,17 +48,21 @@ const AT_ONCE: GroupCommit = GroupCommit {
     bytes_max: usize::MAX,
 };
 
-fn shared(
-    disk: &SimDisk,
-    group: GroupCommit,
-    seeded: Option<Seeded>,
-) -> Arc<Shared<Record, SimDisk>> {
+fn options(seeded: Option<Seeded>) -> Options {
     let mut options = Options::default()
         .segment_bytes(8 << 10)
         .block_bytes_max(4 << 10)
         .in_background(false);
     options.faults = Faults { seeded };
-    let journal = Journal::open_in(disk.clone(), options).expect("the disk is empty");
+    options
+}
+
+fn shared(
+    disk: &SimDisk,
+    group: GroupCommit,
+    seeded: Option<Seeded>,
+) -> Arc<Shared<Record, SimDisk>> {
+    let journal = Journal::open_in(disk.clone(), options(seeded)).expect("the disk is empty");
     Arc::new(journal.share(group))
 }
 
@@ -175,6 +179,35 @@ fn a_full_disk_is_heard_and_passes(seeded: Option<Seeded>) {
     each_once(&disk, &[0, 1, 2]);
 }
 
+/// The power fails at some operation of the disk; what was acknowledged by then is there.
+fn what_was_acknowledged_is_there(seeded: Option<Seeded>) {
+    for operation in 1..8 {
+        let disk = SimDisk::new();
+        let journal = shared(&disk, AT_ONCE, seeded);
+        disk.fail_power_at(disk.operations() + operation * 3);
+        together(
+            &journal,
+            |number, journal| {
+                while add(number, journal).is_ok() {}
+            },
+        );
+        let acknowledged = journal.durable().get();
+        drop(journal);
+        disk.restart(operation);
+        let journal = Journal::<Record, _>::open_in(disk, options(None));
+        let last = journal.expect("a crash is no damage").recovery().last;
+        assert!(last >= acknowledged, "{acknowledged}, and {last} is there");
+    }
+}
+
+#[test]
+fn an_acknowledgement_before_the_sync_is_found() {
+    finds(
+        Seeded::AcknowledgeBeforeSync,
+        what_was_acknowledged_is_there,
+    );
+}
+
 #[test]
 fn everybody_who_waits_is_answered() {
     for model in [
@@ -183,6 +216,7 @@ fn everybody_who_waits_is_answered() {
         a_full_block_ends_the_wait,
         a_failed_write_is_heard,
         a_full_disk_is_heard_and_passes,
+        what_was_acknowledged_is_there,
     ] {
         explore(model, None);
     }

@@ -201,8 +201,8 @@ impl StorageFile for JournalFile {
     #[cfg(target_os = "linux")]
     fn allocate(&self, bytes: u64) -> io::Result<()> {
         use rustix::fs::{FallocateFlags, fallocate};
-        use rustix::io::Errno;
-        match fallocate(&self.file, FallocateFlags::empty(), 0, bytes) {
+        use rustix::io::{Errno, retry_on_intr};
+        match retry_on_intr(|| fallocate(&self.file, FallocateFlags::empty(), 0, bytes)) {
             // The zeros that are written next do the same, more slowly.
             Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
             asked => Ok(asked?),
