@@ -92,13 +92,18 @@ impl Slowest {
     ) -> Vec<Slow> {
         let first = stats.stages.first().map_or("", |stage| &stage.name);
         let slow = |kept: &Kept| {
-            let own = kept.moments.named(first, !noted);
             let took_ns = clock.ns(kept.took());
             let near = stats.slowest.iter().filter(|_| !noted);
             let near = nearest(near.map(|e| e.sequence), kept.sequence);
             let timed = near.map(|at| &stats.slowest[at]);
             let blocked = blocked.kept.iter().find(|b| b.sequence == kept.sequence);
             let blocked = blocked.map_or(0, Kept::took);
+            let sent = kept.moments.sent + blocked;
+            let own = Moments {
+                sent,
+                ..kept.moments
+            }
+            .named(first, !noted);
             let mut unsent_ns = clock
                 .ns(kept.moments.sent - kept.moments.due + blocked)
                 .min(took_ns);
@@ -248,6 +253,37 @@ mod tests {
             like: None,
         };
         assert!((slow.covered() - 0.9).abs() < 1e-9);
+    }
+
+    #[test]
+    fn what_the_stages_noted_names_the_parts_of_one_that_was_not_timed() {
+        let pipeline = thalweg::pipeline::Pipeline::builder(64, || ())
+            .stage("risk", |(), _| ())
+            .placement(thalweg::pipeline::Placement::inline())
+            .build()
+            .expect("a valid pipeline");
+        let stats = pipeline.join().expect("no panic");
+        let [mut slowest, mut blocked] = [Slowest::new(), Slowest::of(1)];
+        let noted = Moments {
+            checked: 1_500,
+            matched: 1_900,
+            ..moments(1_000, 1_000, 2_000)
+        };
+        slowest.note((7, &Command::Nop), noted);
+        // It waited for a slot for 300 of that.
+        blocked.note((7, &Command::Nop), moments(1_000, 1_000, 1_300));
+        let found = slowest.facts(Clock::with_os(), (&stats, false), &blocked);
+        let parts: Vec<_> = (found[0].parts.iter())
+            .map(|part| (&part.what[..], part.ns))
+            .collect();
+        let expected = [
+            (UNSENT, 300),
+            ("waiting for and in risk", 200),
+            ("waiting for and in match", 400),
+            ("waiting for and in settle", 100),
+        ];
+        assert_eq!(parts, expected);
+        assert!((found[0].covered() - 1.0).abs() < 1e-9);
     }
 
     #[test]

@@ -74,6 +74,7 @@ mod front;
 mod inbox;
 mod ledger;
 mod office;
+mod publishing;
 mod query;
 mod shards;
 mod shared;
@@ -82,6 +83,7 @@ mod simulation;
 mod slot;
 mod stages;
 mod ticket;
+mod times;
 mod waits;
 
 use std::sync::{Arc, Mutex, PoisonError};
@@ -114,9 +116,9 @@ pub struct Options {
     /// One command in so many is timed at every stage; see
     /// [`Builder::sample_every`](thalweg::pipeline::Builder::sample_every).
     pub sample_every: u64,
-    /// Whether every command that a stage takes up alone has it noted when it was checked and when
-    /// it was matched: [`Outcome::checked_at`], [`Outcome::matched_at`]. Costs two reads of the
-    /// clock a command, some 10 ns each.
+    /// Whether every command has it noted when it was checked and when it was matched:
+    /// [`Outcome::checked_at`], [`Outcome::matched_at`]. Costs two reads of the clock, some 10 ns
+    /// each, for every command that stages take up alone, and for every chunk of several.
     pub is_timed: bool,
     /// Events for which a slot has room from the start, 64 bytes each: a command with more of them
     /// allocates. Room for so many, or for [`EVENTS_KEPT`], is kept. 0 to [`EVENTS_MAX`].
@@ -193,7 +195,8 @@ pub struct Outcome<'o> {
     pub command: &'o Command,
     /// When the risk stage was done with it, in ticks of
     /// [`Clock::global`](thalweg_measure::clock::Clock::global), and when the match stage was; 0
-    /// unless [`Options::is_timed`], and where the stage had several commands together.
+    /// unless [`Options::is_timed`]. Of commands that the stage had together, when it was done with
+    /// all of them; 0 where they were one of several shards'.
     pub checked_at: u64,
     /// See [`checked_at`](Self::checked_at).
     pub matched_at: u64,

@@ -2,9 +2,6 @@
 
 use std::sync::{Arc, Weak};
 
-use thalweg::pipeline::Chunk;
-use thalweg_measure::clock::Clock;
-
 use super::ledger::Checked;
 use super::query::Inquiry;
 use crate::command::Command;
@@ -72,16 +69,4 @@ impl Slot {
         self.inquiry = Arc::downgrade(inquiry);
         self.tag = tag;
     }
-}
-
-/// The clock, where a chunk is a single command.
-#[inline(always)]
-pub(super) fn for_one(clock: Option<Clock>, chunk: &Chunk<'_, Slot>) -> Option<Clock> {
-    clock.filter(|_| chunk.len() == 1)
-}
-
-/// The time, where it is to be noted.
-#[inline(always)]
-pub(super) fn time(clock: Option<Clock>) -> u64 {
-    clock.map_or(0, Clock::ticks)
 }

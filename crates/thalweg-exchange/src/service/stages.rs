@@ -1,19 +1,19 @@
 //! The stages of a service, and how they are put together.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex};
 use std::{error, fmt};
 
 use thalweg::pipeline::{BuildError, Builder, Chunk, Flow, Pipeline};
-use thalweg_measure::clock::Clock;
 
 use super::ahead::{Foresight, Outlook};
 use super::backlog::Backlog;
 use super::front::Front;
 use super::ledger::{Checked, Ledger};
+use super::publishing::{Slots, publishing};
 use super::shards::{Shards, match_shard, risk_shard};
-use super::slot::{Slot, Work, for_one, time};
-use super::{EVENTS_MAX, Options, Outcome, Published, SHARDS_MAX, Service, Waits};
-use crate::digest::Digest;
+use super::slot::{Slot, Work};
+use super::times::Times;
+use super::{EVENTS_MAX, Options, Published, SHARDS_MAX, Service, Waits};
 use crate::engine::state::State;
 use crate::matching::Matching;
 
@@ -116,15 +116,22 @@ pub(super) fn start(
         let front_stage = Front::new(&shards, &waits);
         builder = front(builder, front_stage, Arc::clone(&backlog));
     }
-    let clock = options.is_timed.then(Clock::global);
-    builder = risk(builder, &shards, clock);
+    let times = [options.risk_shards, options.match_shards]
+        .map(|shards| Times::new(options.is_timed, shards, options.capacity));
+    let readers = times.each_ref().map(Times::reader);
+    let [risk_times, match_times] = times;
+    builder = risk(builder, &shards, risk_times);
     builder = if is_sharded {
-        matching(builder.after("front"), &shards, &backlog, clock)
+        matching(builder.after("front"), &shards, &backlog, match_times)
     } else {
-        whole_matching(builder, &shards, Arc::clone(&backlog), clock)
+        whole_matching(builder, &shards, Arc::clone(&backlog), match_times)
     };
     builder = settle(builder.after("risk"), &shards);
-    let slots = (options.risk_shards, backlog);
+    let slots = Slots {
+        risk_shards: options.risk_shards,
+        backlog,
+        times: readers,
+    };
     let pipeline = publishing(builder, slots, (first, digest.as_ref()), publish)
         .placement(options.placement)
         .sample_every(options.sample_every)
@@ -163,22 +170,23 @@ fn front(builder: Builder<Slot>, mut front: Front, backlog: Arc<Backlog>) -> Bui
     })
 }
 
-fn risk(builder: Builder<Slot>, shards: &Arc<Shards>, clock: Option<Clock>) -> Builder<Slot> {
+fn risk(builder: Builder<Slot>, shards: &Arc<Shards>, times: Times) -> Builder<Slot> {
     let count = shards.risk_shards();
     let shards = Arc::clone(shards);
     let check = move |shard| {
-        let shards = Arc::clone(&shards);
+        let (shards, times) = (Arc::clone(&shards), times.clone());
         let mut foresight = Foresight::default();
         move |mut chunk: Chunk<'_, Slot>| {
-            let clock = for_one(clock, &chunk);
+            let noting = times.begin(&chunk);
             let mut ledger = shards.risk(shard);
             foresight.ask(ledger.risk(), &mut chunk);
-            chunk.try_for_each(|slot: &mut Slot, context| {
+            let handled = chunk.try_for_each(|slot: &mut Slot, context| {
                 seeded("risk", shard, slot);
                 let flow = check(&mut ledger, slot, context.sequence());
-                slot.checked_at = time(clock);
+                slot.checked_at = noting.time();
                 flow
-            })
+            });
+            times.end(&noting, handled)
         }
     };
     if count == 1 {
@@ -193,19 +201,20 @@ fn whole_matching(
     builder: Builder<Slot>,
     shards: &Arc<Shards>,
     backlog: Arc<Backlog>,
-    clock: Option<Clock>,
+    times: Times,
 ) -> Builder<Slot> {
     let mut books = shards.borrow_books();
     let mut outlook = Outlook::default();
     builder.stage_chunks("match", move |mut chunk| {
-        let clock = for_one(clock, &chunk);
+        let noting = times.begin(&chunk);
         let books = books.get();
         outlook.ask(books, &mut chunk);
-        chunk.try_for_each(|slot, _| {
+        let handled = chunk.try_for_each(|slot, _| {
             let flow = execute_if_room(books, slot, &backlog);
-            slot.matched_at = time(clock);
+            slot.matched_at = noting.time();
             flow
-        })
+        });
+        times.end(&noting, handled)
     })
 }
 
@@ -213,24 +222,26 @@ fn matching(
     builder: Builder<Slot>,
     shards: &Arc<Shards>,
     backlog: &Arc<Backlog>,
-    clock: Option<Clock>,
+    times: Times,
 ) -> Builder<Slot> {
     let count = shards.match_shards();
     let (shards, backlog) = (Arc::clone(shards), Arc::clone(backlog));
     let matching = move |shard| {
         let (shards, backlog) = (Arc::clone(&shards), Arc::clone(&backlog));
+        let times = times.clone();
         let mut outlook = Outlook::default();
         move |mut chunk: Chunk<'_, Slot>| {
-            let clock = for_one(clock, &chunk);
+            let noting = times.begin(&chunk);
             let mut books = shards.books(shard);
             let books = books.get();
             outlook.ask(books, &mut chunk);
-            chunk.try_for_each(|slot: &mut Slot, _| {
+            let handled = chunk.try_for_each(|slot: &mut Slot, _| {
                 seeded("match", shard, slot);
                 let flow = execute_if_room(books, slot, &backlog);
-                slot.matched_at = time(clock);
+                slot.matched_at = noting.time();
                 flow
-            })
+            });
+            times.end(&noting, handled)
         }
     };
     if count == 1 {
@@ -324,65 +335,10 @@ fn settle(mut builder: Builder<Slot>, shards: &Arc<Shards>) -> Builder<Slot> {
     builder
 }
 
-fn settle_name(shard: usize, of: usize) -> String {
+pub(super) fn settle_name(shard: usize, of: usize) -> String {
     if of == 1 {
         "settle".into()
     } else {
         format!("settle[{shard}]")
     }
-}
-
-/// A digest, told when the stage that keeps it ends.
-struct Keeper {
-    digest: Digest,
-    told: Arc<Mutex<Digest>>,
-}
-
-impl Drop for Keeper {
-    fn drop(&mut self) {
-        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = self.digest;
-    }
-}
-
-fn publishing(
-    builder: Builder<Slot>,
-    (risk_shards, backlog): (usize, Arc<Backlog>),
-    (first, digest): (u64, Option<&Arc<Mutex<Digest>>>),
-    mut publish: impl FnMut(Published<'_>) + Send + 'static,
-) -> Builder<Slot> {
-    let mut keeper = digest.map(|told| Keeper {
-        digest: *told.lock().unwrap_or_else(PoisonError::into_inner),
-        told: Arc::clone(told),
-    });
-    let mut queries = 0;
-    // It has the slot for itself, to give memory back.
-    let builder = builder.stage("publish", move |slot: &mut Slot, context| {
-        // Queries have no numbers.
-        let sequence = first + context.sequence() - queries;
-        if matches!(slot.work, Work::Query | Work::Answered) {
-            queries += 1;
-            if let Some(inquiry) = slot.inquiry.upgrade() {
-                inquiry.set_sequence(sequence);
-            }
-            publish(Published::Answer { tag: slot.tag });
-            return;
-        }
-        if let Some(keeper) = &mut keeper {
-            keeper.digest.fold(&slot.command, slot.result, &slot.events);
-        }
-        publish(Published::Outcome(Outcome {
-            sequence,
-            tag: slot.tag,
-            due: slot.due,
-            checked_at: slot.checked_at,
-            matched_at: slot.matched_at,
-            command: &slot.command,
-            result: slot.result,
-            events: &slot.events,
-        }));
-        backlog.take_off(&mut slot.events);
-    });
-    (0..risk_shards).fold(builder, |builder, shard| {
-        builder.after(settle_name(shard, risk_shards))
-    })
 }

@@ -53,7 +53,7 @@ fn a_command_by_itself_has_it_noted_when_it_was_checked_and_matched() {
 }
 
 #[test]
-fn nothing_is_noted_of_commands_together_nor_where_nobody_asked() {
+fn commands_together_have_the_time_of_all_unless_there_are_shards_or_nobody_asked() {
     let together = |service: &mut Service| {
         // What is in the slots from commands by themselves is gone.
         one_by_one(service);
@@ -63,8 +63,27 @@ fn nothing_is_noted_of_commands_together_nor_where_nobody_asked() {
         }
     };
     let times = noted(inline(true, 1), together);
+    let mut before = 0;
+    for chunk in times[1_000..].chunks(64) {
+        // A chunk is 64 commands at most; here it may begin anywhere.
+        for [_, checked, matched, now] in chunk {
+            assert!(before <= *checked && checked <= matched && matched <= now);
+            before = *checked;
+        }
+        assert!(chunk.iter().all(|times| times[1] != 0));
+    }
+    let times = noted(inline(true, 2), together);
     assert!(times[..1_000].iter().all(|times| times[1] != 0));
     assert!(times[1_000..].iter().all(|times| times[..3] == [0; 3]));
+    let threads = Options {
+        placement: Placement::threads(2),
+        ..inline(true, 1)
+    };
+    for [_, checked, matched, now] in noted(threads, together) {
+        assert!(checked != 0 && matched != 0);
+        // The clocks of two cores may differ a little.
+        assert!(checked <= matched + 10_000 && matched <= now + 10_000);
+    }
     let times = noted(inline(false, 1), one_by_one);
     assert!(times.iter().all(|times| times[1..3] == [0; 2]));
 }

@@ -53,7 +53,8 @@ pub struct Chunk<'c, T> {
 pub struct Handled(usize);
 
 impl Handled {
-    pub(super) fn count(&self) -> usize {
+    /// How many of the chunk's events are done: all, but for those that are to be offered again.
+    pub fn count(&self) -> usize {
         self.0
     }
 }
