@@ -56,10 +56,8 @@ impl Files {
         fs::create_dir_all(&self.directory)?;
         let place = fs::canonicalize(&self.directory)?;
         let device = fs::metadata(&place)?.dev();
-        for above in place.ancestors().skip(1) {
-            if fs::metadata(above)?.dev() != device {
-                break;
-            }
+        let is_here = |above: &&Path| fs::metadata(above).is_ok_and(|of| of.dev() == device);
+        for above in place.ancestors().skip(1).take_while(is_here) {
             match sync(above) {
                 // Somebody else made what is in a directory that this user may not read.
                 Err(error) if error.kind() == io::ErrorKind::PermissionDenied => {}
