@@ -127,6 +127,27 @@ fn surplus_and_then_the_reference_decide() {
     );
 }
 
+/// Three lots trade from 95 to 105. Up to 99 buyers are left over, from 100 on sellers.
+#[test]
+fn somebody_is_left_over_at_every_price() {
+    for (bought, sold, cases) in [
+        (2, 2, [(96, 98, 2), (99, 99, 2), (104, 103, -2)]),
+        (1, 2, [(96, 98, 1), (99, 99, 1), (104, 99, 1)]),
+        (2, 1, [(96, 100, -1), (101, 101, -1), (104, 103, -1)]),
+    ] {
+        let mut world = collecting(PAIR);
+        let bids = [bid(1, 1, 105, 3), bid(1, 2, 99, bought), bid(1, 3, 97, 9)];
+        let asks = [ask(2, 4, 95, 3), ask(2, 5, 100, sold), ask(2, 6, 104, 9)];
+        for place in bids.into_iter().chain(asks) {
+            world.done(Command::Place(place));
+        }
+        for (reference, price, surplus) in cases {
+            let told = indicative(&world, PAIR, Some(reference));
+            assert_eq!(told, found(price, 3, surplus), "at {reference}");
+        }
+    }
+}
+
 #[test]
 fn nothing_to_trade() {
     let mut world = collecting(PAIR);

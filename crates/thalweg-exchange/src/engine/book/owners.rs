@@ -11,6 +11,8 @@
 //! on; until then the book pays for the question whether there are any. Whoever asks on an empty
 //! exchange never waits for that.
 
+use thalweg::ring::prefetch;
+
 use super::node::NONE;
 use super::{Book, RestingOrder};
 use crate::command::Action;
@@ -55,15 +57,27 @@ impl Owners {
     pub(super) fn note_queued(&mut self, slot: u32, owner: i64) {
         let at = slot as usize;
         if at >= self.links.len() {
-            let more = at + 1 - self.links.len();
-            make_room(&mut self.links, more);
-            self.links.resize(at + 1, Link::NOTHING);
+            self.make_links(at + 1);
         }
         self.arrivals += 1;
         let is_new = self.links[at].arrival == 0;
         self.links[at].arrival = self.arrivals;
         if is_new {
             self.add(slot, owner);
+        }
+    }
+
+    /// Makes links of so many slots.
+    fn make_links(&mut self, slots: usize) {
+        let more = slots.saturating_sub(self.links.len());
+        make_room(&mut self.links, more);
+        self.links.resize(slots, Link::NOTHING);
+    }
+
+    /// Orders that rest, those of one queue in order of time.
+    fn note_all(&mut self, orders: &mut Vec<(u32, i64)>) {
+        for (slot, owner) in orders.drain(..) {
+            self.note_queued(slot, owner);
         }
     }
 
@@ -123,11 +137,21 @@ impl Book {
         if self.ladder.owners.is_some() {
             return;
         }
+        const TOGETHER: usize = 64;
         let mut owners = Box::<Owners>::default();
+        owners.make_links(self.ladder.nodes.as_mut_slice().len());
+        // Links lie as orders do, anywhere: those of many orders are asked for together.
+        let mut together: Vec<(u32, i64)> = Vec::with_capacity(TOGETHER);
         for side in [Action::Ask, Action::Bid] {
-            self.ladder
-                .visit_queues(side, |slot, order| owners.note_queued(slot, order.uid));
+            self.ladder.visit_queues(side, |slot, order| {
+                prefetch(&owners.links[slot as usize]);
+                together.push((slot, order.uid));
+                if together.len() == TOGETHER {
+                    owners.note_all(&mut together);
+                }
+            });
         }
+        owners.note_all(&mut together);
         self.ladder.owners = Some(owners);
     }
 
