@@ -1,69 +1,31 @@
 //! Futures: the check of orders against margin, and settlement into positions.
 
 mod calm;
+mod uncovered;
 
-pub(super) use self::calm::reserved_by_move;
+use self::uncovered::Totals;
+pub(super) use self::uncovered::{free_margin, reserved_by_move};
 
 use super::Risk;
-use super::ledger::Currency;
 use super::limits::OwnOrder;
-use super::position::{LastPrices, Position, Stake};
+use super::position::{LastPrices, Position};
 use super::settlement::Owner;
-use super::symbol::{NO_CURRENCY, Symbol, Symbols};
-use super::user::User;
-use crate::command::{Action, Command, OrderType, Place, SymbolSpec};
+use super::symbol::NO_CURRENCY;
+use crate::command::{Action, Command, Place, SymbolSpec};
 use crate::event::{Event, Events, Hints, Moved, UserHint};
-use crate::ids::{CurrencyId, SymbolId, UserId};
+use crate::ids::UserId;
 use crate::result_code::ResultCode;
 
 type Checked = Result<ResultCode, ResultCode>;
 
 const OVERFLOW: ResultCode = ResultCode::RiskArithmeticOverflow;
 
-impl Symbol {
-    /// What is reserved for resting futures lots: see the `ledger` module.
-    #[inline]
-    pub(super) fn reserved(&self, price: i64, lots: i64) -> i128 {
-        let more = self.fee_max().unsigned_abs() + 1;
-        match price.unsigned_abs().checked_add(more) {
-            Some(per_lot) => i128::from(per_lot) * i128::from(lots),
-            None => (i128::from(price.unsigned_abs()) + i128::from(more)) * i128::from(lots),
-        }
-    }
-
-    /// The same for lots of a new order: one that cannot rest trades at prices of others only.
-    pub(super) fn reserved_for_new(&self, place: &Place, lots: i64) -> i128 {
-        let price = match place.order_type {
-            OrderType::Gtc => place.price,
-            _ => 0,
-        };
-        self.reserved(price, lots)
-    }
-
-    /// What more is reserved for the command's own order, after `gone` of its lots are gone.
-    fn reserved_by(&self, command: &Command, gone: i64, moved: Option<&Moved>) -> i128 {
-        match *command {
-            Command::Place(ref place) => self.reserved_for_new(place, place.size - gone),
-            Command::PlaceWith(ref order) => {
-                self.reserved(order.place.price, order.place.size - gone)
-            }
-            Command::Move { price, .. } => {
-                let before = moved.expect("matching tells it with a move");
-                self.reserved(price, before.left - gone) - self.reserved(before.price, before.left)
-            }
-            _ => 0,
-        }
-    }
-}
-
-/// What a command changes of a currency's totals, to be booked once.
+/// What a command's trades come to.
 #[derive(Default)]
 struct Tally {
-    stake: Stake,
-    reserved: i128,
-    fees: i128,
     /// Lots that the taker opened, and what they are worth in units of price.
     opened: (i128, i128),
+    uncovered: Totals,
 }
 
 impl Tally {
@@ -83,24 +45,6 @@ impl Tally {
             spec.fee_on_opened(is_taker, lots, price)
         }
     }
-}
-
-/// Σ over a user's positions in a currency of estimated profit − required margin, without one
-/// symbol; refused where one of them leaves 64 bits.
-pub(super) fn free_margin(
-    user: &User,
-    symbols: &Symbols,
-    currency: CurrencyId,
-    except: Option<SymbolId>,
-) -> Result<i128, ResultCode> {
-    let mut free = 0;
-    for position in user.positions() {
-        if position.currency == currency && Some(position.symbol) != except {
-            let symbol = symbols.at(position.slot);
-            free += position.free_margin(&symbol.spec, symbol.last_prices())?;
-        }
-    }
-    Ok(free)
 }
 
 impl Risk {
@@ -125,40 +69,6 @@ impl Risk {
         let new = || Position::new(&symbol.spec, slot);
         *user.position_or(place.symbol, new).pending(place.action) += place.size;
         Ok(ResultCode::ValidForMatchingEngine)
-    }
-
-    fn margin_covers(&self, place: &Place, slot: u32, user: &User) -> Result<(), ResultCode> {
-        if place.size < 0 {
-            return Err(ResultCode::RiskSizeNotPositive);
-        }
-        let symbol = self.symbols.at(slot);
-        let spec = &symbol.spec;
-        let new = Position::new(spec, slot);
-        let position = user.position(place.symbol).unwrap_or(&new);
-        if let Some(margin) = position.margin_with(spec, place.action, place.size)? {
-            let currency = spec.quote_currency;
-            let others = free_margin(user, &self.symbols, currency, Some(place.symbol))?;
-            let own = position.estimated_profit(spec, symbol.last_prices());
-            let own = i64::try_from(own).map_err(|_| OVERFLOW)?;
-            if margin > i128::from(user.balance(currency)) + others + i128::from(own) {
-                return Err(ResultCode::RiskNsf);
-            }
-        }
-        if self.has_room(symbol, symbol.reserved_for_new(place, place.size)) {
-            Ok(())
-        } else {
-            Err(OVERFLOW)
-        }
-    }
-
-    /// Whether so much more may be reserved in the quote currency of a futures symbol.
-    #[inline]
-    fn has_room(&self, symbol: &Symbol, more: i128) -> bool {
-        if symbol.quote == NO_CURRENCY {
-            self.ledger.has_room_in(symbol.spec.quote_currency, more)
-        } else {
-            self.ledger.get(symbol.quote).has_room(more)
-        }
     }
 
     /// The check of a move in a futures symbol: no margin is asked for, but what could be moved
@@ -217,8 +127,6 @@ impl Risk {
                     ..
                 } => {
                     own.note_trade(taker_completed);
-                    let symbol = self.symbols.at(slot);
-                    tally.reserved -= symbol.reserved(price, size);
                     let lots = (size, price);
                     let side = (taker, taker_action, true, false);
                     taker.0 = self.trade(slot, side, lots, &mut tally);
@@ -235,15 +143,11 @@ impl Risk {
                     gone += size;
                 }
                 Event::Reduce {
-                    price,
                     size,
                     completed,
                     action,
                     ..
-                } => {
-                    self.release(slot, (hints.at(at), uid), action, size, completed);
-                    tally.reserved -= self.symbols.at(slot).reserved(price, size);
-                }
+                } => self.release(slot, (hints.at(at), uid), action, size, completed),
                 Event::Removed { .. } => self.settle_removed_by(&mut own, uid, event),
                 Event::Triggered { .. } => {
                     triggered = at;
@@ -254,29 +158,16 @@ impl Risk {
         }
         self.note_own_closed(&own, gone, taker);
         if !self.rules.cover_futures {
-            self.note_tally(command, (slot, uid), gone, (tally, moved));
+            let events = &events[..triggered];
+            self.note_uncovered(
+                command,
+                (slot, uid),
+                (gone, moved),
+                (tally.uncovered, events),
+            );
         }
         if triggered < events.len() {
             self.settle_triggered(slot, &events[triggered..]);
-        }
-    }
-
-    /// Books what was tallied, where futures are bounded by the ledger.
-    fn note_tally(
-        &mut self,
-        command: &Command,
-        (slot, uid): (u32, UserId),
-        gone: i64,
-        (mut tally, moved): (Tally, Option<&Moved>),
-    ) {
-        let symbol = self.symbols.at(slot);
-        if self.share.owns(uid) {
-            tally.reserved += symbol.reserved_by(command, gone, moved);
-        } else {
-            tally.reserved = 0;
-        }
-        if symbol.quote != NO_CURRENCY {
-            self.ledger.get_mut(symbol.quote).note(&tally);
         }
     }
 
@@ -309,45 +200,21 @@ impl Risk {
         if is_gone {
             user.note_closed();
         }
-        let position = user.position_or(spec.id, || Position::new(spec, slot));
-        if self.rules.cover_futures {
+        let is_empty = if self.rules.cover_futures {
+            let position = user.position_or(spec.id, || Position::new(spec, slot));
             let opened = position.trade(action, lots, price, true);
             let gain = std::mem::take(&mut position.profit);
             let is_empty = position.is_empty();
-            self.settle_covered(
-                slot,
-                place,
-                gain,
-                tally.fee_on_opened(spec, is_taker, opened, price),
-            );
-            if is_empty {
-                self.remove_if_empty(slot, place);
-            }
-            return UserHint(place);
-        }
-        tally.stake -= position.stake();
-        let opened = position.trade(action, lots, price, self.rules.realise_partial_close);
-        tally.stake += position.stake();
-        let is_empty = position.is_empty();
-        let fee = spec.fee_on_opened(is_taker, opened, price);
-        if fee != 0 {
-            tally.fees += fee;
-            let balance = user.balance_mut(spec.quote_currency);
-            self.ledger.pay_exactly(symbol.quote, balance, -fee);
-        }
+            let fee = tally.fee_on_opened(spec, is_taker, opened, price);
+            self.settle_covered(slot, place, gain, fee);
+            is_empty
+        } else {
+            let side = (action, is_taker);
+            self.trade_uncovered((slot, place), side, (lots, price), &mut tally.uncovered)
+        };
         if is_empty {
             self.remove_if_empty(slot, place);
         }
         UserHint(place)
-    }
-}
-
-impl Currency {
-    fn note(&mut self, tally: &Tally) {
-        self.note_stake(Stake::default(), tally.stake);
-        if tally.fees != 0 {
-            self.add_fees(tally.fees);
-        }
-        self.reserved += tally.reserved;
     }
 }

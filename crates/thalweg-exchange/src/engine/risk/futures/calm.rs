@@ -7,17 +7,10 @@ use super::super::calm::is_plain;
 use super::super::position::{LastPrices, Position};
 use super::super::symbol::{NO_CURRENCY, Symbol};
 use super::super::user::{User, UserStatus};
+use super::reserved_by_move;
 use crate::command::Place;
 use crate::event::{Event, Moved, Standing, UserHint};
 use crate::ids::{SymbolId, UserId};
-
-/// What more is reserved for an order that rests elsewhere, and for as many lots as before.
-#[inline(always)]
-pub(in crate::engine::risk) fn reserved_by_move(price: i64, moved: Option<&Moved>) -> i128 {
-    let before = moved.expect("matching tells it with a move");
-    let [from, to] = [before.price, price].map(|price| i128::from(price.unsigned_abs()));
-    (to - from) * i128::from(before.left)
-}
 
 impl Risk {
     /// Accepts a new order in futures of an owner who has no record in another symbol, if that
@@ -66,28 +59,6 @@ impl Risk {
         *position.pending(place.action) += place.size;
         user.open += 1;
         Some(owner)
-    }
-
-    /// Whether what a move to a calm price could reserve has room, if its owner is found without
-    /// the index and may trade.
-    #[inline(never)]
-    pub(in crate::engine::risk) fn has_room_for_move(
-        &mut self,
-        uid: UserId,
-        symbol: SymbolId,
-        price: i64,
-    ) -> bool {
-        let (Some(symbol), Some((_, user))) =
-            (self.symbols.near_ref(symbol), self.users.near_active(uid))
-        else {
-            return false;
-        };
-        let Some(position) = user.position(symbol.spec.id) else {
-            return true;
-        };
-        let lots = position.pending_buy.max(position.pending_sell);
-        let reserved = symbol.reserved(price, lots);
-        symbol.quote != NO_CURRENCY && self.ledger.get(symbol.quote).has_room(reserved)
     }
 
     #[inline]
