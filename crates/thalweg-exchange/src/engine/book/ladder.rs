@@ -42,9 +42,6 @@ use far::Far;
 /// The key of no price, and of the last one.
 pub(super) const NO_KEY: i64 = i64::MAX;
 
-/// Nothing is parked.
-const CLOSED: [Occupancy; 2] = [Occupancy::closed(), Occupancy::closed()];
-
 /// Turns prices into keys and back.
 #[inline]
 pub(super) const fn mask(side: Action) -> i64 {
@@ -80,7 +77,7 @@ pub(super) struct Ladder {
     target: i64,
     far: [Far; 2],
     /// Ticks of each side that the window had before it was shut, and whose levels are still there.
-    parked: [Occupancy; 2],
+    parked: Option<Box<[Occupancy; 2]>>,
 }
 
 const _: () = assert!(offset_of!(Ladder, bound) == 64 && offset_of!(Ladder, target) == 128);
@@ -91,7 +88,7 @@ impl Ladder {
             nodes: Nodes::new(),
             base: 0,
             occupied: Occupancy::closed(),
-            parked: CLOSED,
+            parked: None,
             target: 0,
             seen: NO_TICK,
             bound: [NO_KEY; 2],

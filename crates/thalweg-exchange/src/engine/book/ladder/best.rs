@@ -81,7 +81,10 @@ impl Ladder {
     #[cold]
     #[inline(never)]
     pub(super) fn parked_key_from(&self, side: Action, key: i64) -> i64 {
-        self.key_in(&self.parked[side as usize], side, key)
+        let parked = self.parked.as_ref();
+        parked.map_or(NO_KEY, |parked| {
+            self.key_in(&parked[side as usize], side, key)
+        })
     }
 
     /// The best key of the window from `key` on, where nothing of the other side rests at `key` or

@@ -8,7 +8,9 @@ impl Ladder {
     #[cold]
     pub(super) fn far_level_of(&self, side: Action, price: i64) -> u32 {
         let offset = self.offset(price);
-        if self.parked[side as usize].has(offset) {
+        if let Some(parked) = &self.parked
+            && parked[side as usize].has(offset)
+        {
             return offset as u32;
         }
         let key = price ^ mask(side);
@@ -56,7 +58,9 @@ impl Ladder {
     #[inline(never)]
     pub(super) fn close_outside(&mut self, level: u32, price: i64, side: Action) {
         if level < self.nodes.levels() {
-            self.parked[side as usize].remove(level);
+            if let Some(parked) = &mut self.parked {
+                parked[side as usize].remove(level);
+            }
             self.note_no_far(side, price ^ mask(side));
         } else {
             self.remove_far(side, price ^ mask(side), level);

@@ -11,15 +11,15 @@
 //! it. If the window belongs elsewhere, parked levels become far ones in steps before.
 
 use super::super::occupancy::{NO_TICK, Occupancy};
+use super::Ladder;
 use super::window::STEP;
-use super::{CLOSED, Ladder};
 use crate::command::Action;
 
 impl Ladder {
     /// Whether levels are left that the window had when it was shut.
     #[inline]
     pub(super) const fn is_parked(&self) -> bool {
-        self.parked[0].width() | self.parked[1].width() != 0
+        self.parked.is_some()
     }
 
     /// Does without the window: each side has levels of its own, new ones are far ones, and those
@@ -35,7 +35,9 @@ impl Ladder {
             Some(ask) => self.offset(ask).min(width.into()) as u32,
             None => width,
         };
-        let [asks, bids] = &mut self.parked;
+        let [asks, bids] = &mut **self
+            .parked
+            .get_or_insert_with(|| Box::new([Occupancy::closed(), Occupancy::closed()]));
         for (parked, ticks) in [(asks, first_ask..width), (bids, 0..first_ask)] {
             parked.set_width(self.nodes.levels());
             parked.take(&mut self.occupied, ticks);
@@ -53,7 +55,7 @@ impl Ladder {
         self.bound = [Action::Ask, Action::Bid].map(|side| self.best_key(side));
         match self.center() {
             // The first order will open it.
-            None => self.parked = CLOSED,
+            None => self.parked = None,
             Some(_) if self.stays(self.nodes.levels().into()) => self.go_on(),
             Some(center) => self.move_around(center),
         }
@@ -61,21 +63,23 @@ impl Ladder {
 
     /// Makes [`STEP`] parked levels far ones.
     pub(super) fn leave_parked(&mut self) {
-        let mut gone = 0;
+        let Some(mut parked) = self.parked.take() else {
+            return;
+        };
+        let (mut gone, mut is_left) = (0, false);
         for side in [Action::Ask, Action::Bid] {
-            let mut tick = self.parked[side as usize].last();
+            let ticks = &mut parked[side as usize];
+            let mut tick = ticks.last();
             while tick != NO_TICK && gone < STEP {
                 self.make_far(side, tick);
-                let parked = &mut self.parked[side as usize];
-                parked.remove(tick);
-                parked.set_width(Occupancy::width_for(tick));
-                tick = parked.last();
+                ticks.remove(tick);
+                ticks.set_width(Occupancy::width_for(tick));
+                tick = ticks.last();
                 gone += 1;
             }
-            if tick == NO_TICK {
-                self.parked[side as usize].set_width(0);
-            }
+            is_left |= tick != NO_TICK;
         }
+        self.parked = is_left.then_some(parked);
     }
 }
 
@@ -184,7 +188,9 @@ mod tests {
                 });
                 let prices: Vec<i64> = prices.filter(|price| !band.contains(price)).collect();
                 assert_eq!(outside, prices, "{side:?} outside {band:?}");
-                let parked = &ladder.parked[side as usize];
+                let closed = Occupancy::closed();
+                let parked = ladder.parked.as_ref();
+                let parked = parked.map_or(&closed, |parked| &parked[side as usize]);
                 for tick in (0..parked.width()).filter(|&tick| parked.has(tick)) {
                     assert!(tick >= ladder.occupied.width(), "parked in the window");
                     let price = ladder.base + tick.cast_signed();
@@ -305,7 +311,8 @@ mod tests {
     }
 
     fn parked(twin: &Twin) -> u32 {
-        twin.ladder.parked.iter().map(Occupancy::count).sum()
+        let parked = twin.ladder.parked.iter().flat_map(|parked| parked.iter());
+        parked.map(Occupancy::count).sum()
     }
 
     #[test]

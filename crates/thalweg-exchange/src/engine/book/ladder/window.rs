@@ -12,7 +12,7 @@
 
 use super::super::node::{FEW, NARROW, Node, Nodes, WIDE};
 use super::super::occupancy::{NO_TICK, Occupancy};
-use super::{CLOSED, Ladder, mask};
+use super::{Ladder, mask};
 use crate::command::Action;
 
 /// Far commands before a window may move, beside one for each level in it, twice.
@@ -175,14 +175,15 @@ impl Ladder {
             };
             self.occupied.set_width(last);
             for side in [Action::Ask, Action::Bid] {
-                let parked = &mut self.parked[side as usize];
-                self.occupied.take(parked, first..last);
+                if let Some(parked) = &mut self.parked {
+                    self.occupied.take(&mut parked[side as usize], first..last);
+                }
                 self.renew_far_best(side);
                 came += self.bring_in(side, first, last);
             }
         }
         if self.occupied.width() == u64::from(all) {
-            self.parked = CLOSED;
+            self.parked = None;
         }
     }
 
