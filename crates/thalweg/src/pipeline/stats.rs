@@ -3,8 +3,8 @@
 use std::fmt;
 
 use thalweg_measure::clock::Clock;
-use thalweg_measure::histogram::{Histogram, Reader};
-use thalweg_measure::table::{Nanoseconds, Table};
+use thalweg_measure::histogram::{Histogram, Reader, Summary};
+use thalweg_measure::table::{Cell, Nanoseconds, Table};
 
 use super::meter::Gauge;
 use super::slowest::Slow;
@@ -275,7 +275,22 @@ fn write_tail(f: &mut fmt::Formatter<'_>, tail: &Breakdown) -> fmt::Result {
     writeln!(f)
 }
 
-/// The table of stages, and for the slowest events which stage they waited for.
+/// p50, p99, p99.9 and p99.99; "-" for one above the median with fewer than ten times beyond it.
+fn percentiles(spent: &Summary) -> [String; 4] {
+    let all = [
+        (spent.p50, 1),
+        (spent.p99, 1_000),
+        (spent.p999, 10_000),
+        (spent.p9999, 100_000),
+    ];
+    all.map(|(ns, least)| match spent.count >= least {
+        true => Nanoseconds(ns as f64).to_string(),
+        false => "-".to_owned(),
+    })
+}
+
+/// The table of stages, and for the slowest events which stage they waited for. A percentile with
+/// fewer than ten times beyond it is "-".
 impl fmt::Display for Stats {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let mut table = Table::new([
@@ -297,9 +312,7 @@ impl fmt::Display for Stats {
         for stage in &self.stages {
             let mut row = vec![stage.name.as_str().into(), stage.events.into()];
             for spent in [&stage.queueing_ns, &stage.service_ns] {
-                let spent = spent.summary();
-                let quantiles = [spent.p50, spent.p99, spent.p999, spent.p9999];
-                row.extend(quantiles.map(|ns| Nanoseconds(ns as f64).into()));
+                row.extend(percentiles(&spent.summary()).map(Cell::Number));
             }
             row.extend([
                 Nanoseconds(stage.queueing_mean_ns).into(),
@@ -311,13 +324,12 @@ impl fmt::Display for Stats {
         }
         write!(f, "{table}")?;
         let total = self.end_to_end_ns.summary();
-        let [p50, p99, p999, p9999, max] =
-            [total.p50, total.p99, total.p999, total.p9999, total.max]
-                .map(|ns| Nanoseconds(ns as f64));
+        let [p50, p99, p999, p9999] = percentiles(&total);
         writeln!(
             f,
-            "end to end: p50 {p50}, p99 {p99}, p99.9 {p999}, p99.99 {p9999}, max {max}, mean {} \
+            "end to end: p50 {p50}, p99 {p99}, p99.9 {p999}, p99.99 {p9999}, max {}, mean {} \
              (one event in {} sampled)",
+            Nanoseconds(total.max as f64),
             Nanoseconds(self.end_to_end_mean_ns),
             self.sampled_every
         )?;
@@ -340,5 +352,27 @@ impl fmt::Display for Stats {
             writeln!(f)?;
         }
         Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_percentile_takes_ten_times_beyond_it() {
+        let told = |count| {
+            percentiles(&Summary {
+                count,
+                ..Summary::default()
+            })
+            .map(|percentile| percentile != "-")
+        };
+        assert_eq!(told(0), [false; 4]);
+        assert_eq!(told(1), [true, false, false, false]);
+        assert_eq!(told(999), [true, false, false, false]);
+        assert_eq!(told(1_000), [true, true, false, false]);
+        assert_eq!(told(10_000), [true, true, true, false]);
+        assert_eq!(told(100_000), [true; 4]);
     }
 }
