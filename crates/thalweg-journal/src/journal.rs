@@ -190,7 +190,7 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
 
     fn write(&mut self, sync: Syncing) -> Result<(), Error> {
         let written = self.tail.write(&mut self.block, sync);
-        if self.tail.check().is_err() {
+        if written.is_err() && self.tail.check().is_err() {
             // So that the next append comes here as well.
             self.block.close();
         }

@@ -1,0 +1,57 @@
+//! Losses of power while a thread makes the next segment ready. Which of its operations comes before
+//! which of the writer's is up to the system, so a seed does not repeat a run.
+
+use thalweg_journal::{Fault, Journal, Lsn, Operation, Options, Reader, SimDisk};
+
+const CRASHES: u64 = 400;
+
+fn open(disk: &SimDisk) -> Journal<[u64; 8], SimDisk> {
+    let options = Options::default()
+        .segment_bytes(16 << 10)
+        .block_bytes_max(4 << 10);
+    Journal::open_in(disk.clone(), options).expect("a crash is no damage")
+}
+
+/// Writes until the power fails, and says what was acknowledged last.
+fn write(journal: &mut Journal<[u64; 8], SimDisk>) -> Lsn {
+    loop {
+        let number = journal.next().number();
+        let appended = journal.append_with(|slot| *slot = [number; 8]);
+        let committed = appended.and_then(|_| journal.commit());
+        if committed.is_err() && journal.commit().is_err() {
+            return journal.durable().get();
+        }
+        if number.is_multiple_of(5) {
+            let kept = Lsn::new(number.saturating_sub(9));
+            // It may fail with the power; the next commit tells.
+            let _ = journal.retain_from(kept);
+        }
+    }
+}
+
+#[test]
+fn what_was_acknowledged_survives_with_a_thread_at_work() {
+    let disk = SimDisk::new();
+    let mut rolled = 0;
+    for crash in 0..CRASHES {
+        let mut journal = open(&disk);
+        disk.fail_power_at(disk.operations() + 1 + crash * 7 % 120);
+        if crash.is_multiple_of(3) {
+            disk.fail(Operation::Allocate, crash % 4, Fault::Full);
+        }
+        let first = journal.recovery().first;
+        let acknowledged = write(&mut journal);
+        drop(journal);
+        disk.restart(crash);
+        let mut reader = Reader::open_in(disk.clone(), Lsn::ZERO).expect("it is there");
+        rolled += u64::from(reader.next() > first);
+        let mut last = reader.next().number() - 1;
+        for record in reader.records::<[u64; 8]>() {
+            let (lsn, record) = record.expect("a crash is no damage");
+            last += 1;
+            assert_eq!((lsn.number(), record), (last, [last; 8]));
+        }
+        assert!(last >= acknowledged.number(), "{acknowledged} of {last}");
+    }
+    assert!(rolled > CRASHES / 10, "{rolled}");
+}
