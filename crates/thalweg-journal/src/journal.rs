@@ -188,13 +188,21 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
         self.write(Syncing::Later)
     }
 
+    #[inline(always)]
     fn write(&mut self, sync: Syncing) -> Result<(), Error> {
-        let written = self.tail.write(&mut self.block, sync);
-        if written.is_err() && self.tail.check().is_err() {
-            // So that the next append comes here as well.
+        match self.tail.write(&mut self.block, sync) {
+            Ok(()) => Ok(()),
+            Err(error) => Err(self.failed(error)),
+        }
+    }
+
+    #[cold]
+    fn failed(&mut self, error: Error) -> Error {
+        if self.tail.check().is_err() {
+            // So that the next append hears it as well.
             self.block.close();
         }
-        written
+        error
     }
 
     /// Writes what was appended, without waiting for the disk: readers see it then, a crash of the

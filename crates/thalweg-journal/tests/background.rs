@@ -1,5 +1,5 @@
-//! Losses of power while a thread makes the next segment ready. Which of its operations comes before
-//! which of the writer's is up to the system, so a seed does not repeat a run.
+//! Losses of power while a thread makes the next segment ready. Which of its operations comes
+//! before which of the writer's is up to the system, so a seed does not repeat a run.
 
 use thalweg_journal::{Fault, Journal, Lsn, Operation, Options, Reader, SimDisk};
 
