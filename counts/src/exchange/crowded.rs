@@ -6,10 +6,13 @@ use std::hint::black_box;
 use counts::venue::{RESERVE, behind, setup};
 use thalweg_exchange::report::user_report;
 use thalweg_exchange::{
-    Action, Command, ConditionalOrder, OrderType, Place, SymbolId, SymbolSpec, SymbolType,
+    Action, Command, ConditionalOrder, OrderType, Place, ResultCode, SymbolId, SymbolSpec,
+    SymbolType, apply,
 };
 
-use super::{Cases, Exchange, ROUNDS, USERS, Work, cancel_all_of, place, rounds, stop, uid};
+use super::{
+    Cases, Exchange, LEVELS, ROUNDS, USERS, Work, cancel_all_of, place, rounds, stop, uid,
+};
 
 /// Orders that are in the way.
 const CROWD: u64 = 10_000;
@@ -19,6 +22,10 @@ pub(super) fn add(cases: &mut Cases) {
         cases.insert(format!("exchange/{name}"), work);
     };
     add("fok-1-of-10k", fill_or_kill);
+    add("fok-refused-of-10k-beside-stop", || refused(OrderType::Fok));
+    add("fok-budget-refused-of-10k-beside-stop", || {
+        refused(OrderType::FokBudget)
+    });
     add("user-report-beside-10k-stops", report_of_one);
     add("place-rest-10k-symbols", place_anywhere);
 }
@@ -41,6 +48,28 @@ fn fill_or_kill() -> Work {
         }));
         assert_eq!(exchange.events.len(), 1);
         next += 1;
+    })
+}
+
+/// A bid for more than 10,000 orders of 64 levels have, or with a budget for two of them, beside a
+/// stop order that waits.
+fn refused(order_type: OrderType) -> Work {
+    let mut exchange = Exchange::new(SymbolType::CurrencyPair);
+    for number in 0..CROWD {
+        let price = behind(Action::Ask, 1 + (number % LEVELS) as i64);
+        let ask = place(number, Action::Ask, price, 1);
+        exchange.apply(&Command::Place(ask));
+    }
+    exchange.apply(&Command::PlaceWith(stop().into()));
+    let taker = place(CROWD, Action::Bid, RESERVE, CROWD as i64 + 1);
+    let taker = Command::Place(Place {
+        order_type,
+        ..taker
+    });
+    rounds(move |_| {
+        let Exchange { state, events } = &mut exchange;
+        let code = apply(state, black_box(&taker), events);
+        assert_eq!(code, ResultCode::MatchingRejectedFillOrKill);
     })
 }
 

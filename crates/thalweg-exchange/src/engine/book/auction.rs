@@ -171,7 +171,7 @@ impl Book {
     }
 
     /// Lots that the orders of a level hide.
-    fn hidden_at(&self, slot: u32, side: Action, level: &Level) -> i128 {
+    pub(super) fn hidden_at(&self, slot: u32, side: Action, level: &Level) -> i128 {
         let Some(aside) = &self.aside else {
             return 0;
         };

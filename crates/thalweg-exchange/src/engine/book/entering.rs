@@ -4,8 +4,8 @@ use super::Book;
 use super::ladder::mask;
 use super::node::Node;
 use super::taking::Taker;
+use crate::command::ConditionalOrder;
 use crate::command::{Action, OrderType, Place};
-use crate::command::{ConditionalOrder, SelfTrade};
 use crate::engine::index::Vacancy;
 use crate::event::{Event, Events, RejectReason, UserHint};
 use crate::result_code::ResultCode;
@@ -126,31 +126,21 @@ impl Book {
             OrderType::FokBudget => {
                 let budget = i128::from(place.price);
                 let limit = self.budget_limit(place, rules);
-                let fits = self
-                    .cost(place, limit)
-                    .is_some_and(|cost| match place.action {
-                        Action::Bid => cost <= budget,
-                        Action::Ask => cost >= budget,
-                    });
+                let is_good = |cost| match place.action {
+                    Action::Bid => cost <= budget,
+                    Action::Ask => cost >= budget,
+                };
+                let fits = self.is_filled(place, limit, is_good);
                 fits.then_some(limit).ok_or(RejectReason::FillOrKill)
             }
             _ => {
                 let limit = place.price ^ mask(place.action.opposite());
                 // Without a size, there is nothing to fill. And a quirk again.
                 let may_fill = rules.fill_fok && place.size > 0;
-                let fits = may_fill && self.cost(place, limit).is_some();
+                let fits = may_fill && self.is_filled(place, limit, |_| true);
                 fits.then_some(limit).ok_or(RejectReason::FillOrKill)
             }
         }
-    }
-
-    /// What it costs to fill a new order whole at prices up to `limit`; `None` where there are not
-    /// enough lots.
-    fn cost(&self, place: &Place, limit: i64) -> Option<i128> {
-        if self.aside.is_some() || place.flags.self_trade() != SelfTrade::Allow {
-            return self.careful_cost(place, limit);
-        }
-        self.plain_cost(place.action.opposite(), limit, place.size)
     }
 
     /// What is left of a new order rests, or is rejected.

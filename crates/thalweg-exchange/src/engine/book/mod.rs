@@ -21,6 +21,7 @@ mod careful;
 mod crossing;
 mod entering;
 mod expiry;
+mod filling;
 mod iceberg;
 mod ladder;
 mod mass;

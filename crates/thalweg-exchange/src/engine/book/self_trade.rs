@@ -17,50 +17,51 @@
 //! order that is not filled.
 
 use super::Book;
-use super::ladder::mask;
-use crate::command::Place;
-use crate::command::SelfTrade;
+use crate::command::{Place, SelfTrade};
 
 impl Book {
-    /// What it costs to fill a new order whole at prices up to `limit`, as far as it would go: or
-    /// `None` where it would not be filled.
+    /// Whether a new order that must not meet its owner's would be filled whole at prices up to
+    /// `limit`, at a cost that `is_good`.
     ///
-    /// Cost: visits the orders that would be met. In 128 bits, and saturating.
-    pub(super) fn careful_cost(&self, place: &Place, limit: i64) -> Option<i128> {
+    /// Cost: visits the orders that would be met.
+    pub(super) fn others_fill(
+        &self,
+        place: &Place,
+        limit: i64,
+        is_good: impl Fn(i128) -> bool,
+    ) -> bool {
         let side = place.action.opposite();
         let mode = place.flags.self_trade();
-        let mut orders = self.orders(side).peekable();
         let mut missing = i128::from(place.size);
         let mut cost = 0_i128;
-        while let Some(price) = orders.peek().map(|order| order.price) {
-            if price ^ mask(side) > limit {
-                break;
+        for (slot, level) in self.ladder.levels_between(side, (i64::MIN, limit)) {
+            let value = |lots: i128| lots.saturating_mul(level.price.into());
+            if !is_good(cost.saturating_add(value(missing))) {
+                return false;
             }
             // Lots that can be had at this price: those shown in turn, then the hidden ones.
             let (mut lots, mut hidden, mut is_blocked) = (0_i128, 0_i128, false);
+            let mut orders = self.ladder.queue(slot);
             while missing > lots
-                && let Some(order) = orders.next_if(|order| order.price == price)
+                && let Some(slot) = orders.next()
             {
-                if mode != SelfTrade::Allow && order.uid == place.uid {
+                let order = &self.ladder.nodes[slot];
+                if mode != SelfTrade::Allow && order.uid == place.uid.0 {
                     is_blocked |= mode != SelfTrade::CancelMaker;
                 } else if !is_blocked {
-                    lots += i128::from(order.size - order.filled - order.hidden);
-                    hidden += i128::from(order.hidden);
+                    lots += i128::from(order.left);
+                    hidden += i128::from(self.hidden(slot));
                 }
             }
             if !is_blocked {
                 lots += hidden;
             }
-            let value = |lots: i128| lots.saturating_mul(price.into());
-            if missing <= lots {
-                return Some(cost.saturating_add(value(missing)));
-            }
-            if is_blocked {
-                break;
+            if missing <= lots || is_blocked {
+                return missing <= lots;
             }
             missing -= lots;
             cost = cost.saturating_add(value(lots));
         }
-        None
+        false
     }
 }

@@ -298,22 +298,4 @@ impl Book {
         *lots = left;
         met
     }
-
-    /// What `size` lots cost over the levels of a side up to a key, or `None` where there are not
-    /// enough.
-    ///
-    /// Cost: one step per level. In 128 bits, and saturating.
-    pub(super) fn plain_cost(&self, side: Action, limit: i64, mut size: i64) -> Option<i128> {
-        let mut cost = 0_i128;
-        let levels = self.levels(side, usize::MAX);
-        for level in levels.take_while(|level| level.price ^ mask(side) <= limit) {
-            let value = |lots: i64| i128::from(lots) * i128::from(level.price);
-            if size <= level.volume {
-                return Some(cost.saturating_add(value(size)));
-            }
-            size -= level.volume;
-            cost = cost.saturating_add(value(level.volume));
-        }
-        None
-    }
 }

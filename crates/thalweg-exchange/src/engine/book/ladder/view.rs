@@ -57,7 +57,15 @@ impl Ladder {
         side: Action,
         band: (i64, i64),
     ) -> impl Iterator<Item = (u32, Level)> + '_ {
-        let (first, last) = keys_of(side, band);
+        self.levels_between(side, keys_of(side, band))
+    }
+
+    /// The same between two keys.
+    pub(in crate::engine::book) fn levels_between(
+        &self,
+        side: Action,
+        (first, last): (i64, i64),
+    ) -> impl Iterator<Item = (u32, Level)> + '_ {
         let levels = self.level_slots_from(side, first);
         let levels = levels.map(|slot| (slot, self.level_in(slot)));
         levels.take_while(move |(_, level)| level.price ^ mask(side) <= last)
