@@ -37,8 +37,16 @@ fn text_has_no_escapes_off_a_terminal() {
 
 #[test]
 fn json_has_units_in_its_keys() {
-    let line = [&SHORT[..], &["--rate", "200k", "--format", "json"]].concat();
-    let facts = thalweg(&line).json();
+    // Inline, three stages know the time of every command.
+    let inline = [
+        "--placement",
+        "inline",
+        "--rate",
+        "200k",
+        "--format",
+        "json",
+    ];
+    let facts = thalweg(&[&SHORT[..], &inline].concat()).json();
     assert_eq!(facts["version"], 1);
     assert_eq!(facts["input"]["rate_per_s"], 200_000);
     assert_eq!(facts["commands"]["total"], 3_000);
@@ -51,8 +59,19 @@ fn json_has_units_in_its_keys() {
     let stages = latency["stages"].as_array().unwrap();
     let names: Vec<&str> = stages.iter().filter_map(|s| s["name"].as_str()).collect();
     assert_eq!(names, ["send", "risk", "match", "settle", "publish"]);
-    assert!(stages.iter().all(|s| s["waited"]["p90_ns"].is_u64()));
-    assert!(stages[1..].iter().all(|s| s["served"]["p90_ns"].is_u64()));
+    let has_p90 = |spent: &serde_json::Value| spent["p90_ns"].is_u64();
+    assert!(has_p90(&stages[0]["waited"]));
+    assert!(stages[1..4].iter().all(|s| has_p90(&s["served"])));
+    for stage in stages {
+        for spent in [stage.get("waited"), stage.get("served")]
+            .into_iter()
+            .flatten()
+        {
+            // A p90 takes ten times beyond it.
+            let is_told = spent["count"].as_u64().unwrap() >= 100;
+            assert_eq!(has_p90(spent), is_told, "{}", stage["name"]);
+        }
+    }
     assert!(
         stages[0].get("served").is_none(),
         "what is not measured is left out"
