@@ -221,3 +221,34 @@ fn a_position_of_any_size_can_be_closed() {
         assert_eq!(user.positions(), [], "{}", user.uid);
     }
 }
+
+/// An order remembers where its owner was kept, and somebody else is there now.
+#[test]
+fn who_gets_the_place_of_a_removed_user_gets_nothing_of_his_orders() {
+    for (comes_back, is_cancelled) in [(false, false), (true, false), (false, true), (true, true)] {
+        let mut market = Market::new(Rules::default());
+        let [owner, other] = [2, 50].map(UserId);
+        market.pay(1, MONEY, 10_000);
+        market.pay(owner.0, GOODS, 5);
+        market.done(&sell(owner.0, 7, PAIR, 100, 5));
+        // All that the owner has is held for the order.
+        market.done(&Command::Suspend { uid: owner });
+        market.done(&Command::AddUser { uid: other });
+        market.pay(other.0, GOODS, 1);
+        market.pay(other.0, MONEY, 1);
+        if comes_back {
+            market.done(&Command::AddUser { uid: owner });
+        }
+        market.done(&match is_cancelled {
+            true => cancelled(owner.0, 7, PAIR),
+            false => buy(1, 8, PAIR, 100, 5),
+        });
+        let has = |uid: UserId| [GOODS, MONEY].map(|currency| market.balance(uid.0, currency));
+        let expected = if is_cancelled {
+            [5, 0]
+        } else {
+            [0, 5 * (100 - 1)]
+        };
+        assert_eq!([has(owner), has(other)], [expected, [1, 1]]);
+    }
+}

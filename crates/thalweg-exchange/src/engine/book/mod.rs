@@ -311,7 +311,6 @@ impl Book {
         order.left -= by;
         let (side, price) = (order.action, order.price);
         events.hint_next(order.user());
-        events.hint_next(order.user());
         events.push_with(|| Event::Reduce {
             order: order_id,
             price,
