@@ -101,7 +101,7 @@ fn produce(
     let mut on_the_way: VecDeque<Sent> = VecDeque::with_capacity(window);
     let mut number = 0;
     loop {
-        let goes_on = begin.elapsed() < span;
+        let goes_on = number == 0 || begin.elapsed() < span;
         if on_the_way.len() == window || !goes_on {
             let Some((sent, acknowledged)) = on_the_way.pop_front() else {
                 return Ok(times);
@@ -155,7 +155,8 @@ fn one_by_one(
     mut append: impl FnMut(u64) -> Result<(), String>,
 ) -> Times {
     let mut times = Vec::new();
-    while begin.elapsed() < span {
+    // One record at least, however late the thread has started.
+    while times.is_empty() || begin.elapsed() < span {
         let sent = Instant::now();
         append(times.len() as u64)?;
         times.push(sent.elapsed().as_nanos() as f64);
@@ -249,9 +250,19 @@ mod tests {
             producers: 3,
             span: Duration::from_millis(5),
         };
-        for subject in subjects() {
-            let ran = subject.run(&load).expect("the disk is well");
-            assert!(ran.values.iter().all(|value| *value > 0.0), "{ran:?}");
+        let too_late = Load {
+            producers: 2,
+            span: Duration::ZERO,
+        };
+        for (subject, load) in subjects()
+            .iter()
+            .flat_map(|way| [(way, &load), (way, &too_late)])
+        {
+            let ran = subject.run(load).expect("the disk is well");
+            let [time, p50, p99] = ran.values[..] else {
+                panic!("{ran:?}")
+            };
+            assert!(time >= 0.0 && 0.0 < p50 && p50 <= p99, "{ran:?}");
         }
     }
 }
