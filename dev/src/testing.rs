@@ -44,7 +44,8 @@ fn tidiness(workspace: &Workspace) -> Result<Outcome, String> {
 }
 
 fn workspace(workspace: &Workspace) -> Result<Outcome, String> {
-    tests(&mut workspace.cargo("test --workspace --all-features"))
+    // All that fails is told, not only what the first program with a failure found.
+    tests(&mut workspace.cargo("test --workspace --all-features --no-fail-fast"))
 }
 
 fn loom(workspace: &Workspace) -> Result<Outcome, String> {
