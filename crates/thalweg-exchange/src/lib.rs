@@ -33,6 +33,7 @@ pub mod report;
 pub mod result_code;
 pub mod rules;
 pub mod service;
+pub mod session;
 pub mod stream;
 
 pub use command::{

@@ -1,0 +1,141 @@
+//! Who sends commands, and how each is executed once.
+//!
+//! A *session* is one program of one holder. It outlives its connections: it ends with neither a
+//! broken cable nor a restart of the exchange. Each of its commands has a [`ClientSequence`], above
+//! all before it; a command that comes again, because its answer was lost, is recognised by that
+//! and not executed again. Each user's execution reports are numbered from 1 ([`ReportNumber`]), so
+//! that a program that comes back can say which one it saw last.
+
+mod refusal;
+
+use std::fmt;
+
+pub use self::refusal::Refusal;
+
+/// What the holder of a key may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(u8)]
+pub enum Role {
+    /// Trades for one user (code 1): commands about its own orders.
+    Trade = 1,
+    /// Looks on (code 2): market data, and the reports and the account of one user. No commands.
+    Read = 2,
+    /// Runs the market (code 3): commands about users, money and symbols.
+    Admin = 3,
+}
+
+impl Role {
+    /// Every role, in the order of its code.
+    pub const ALL: [Self; 3] = [Self::Trade, Self::Read, Self::Admin];
+
+    /// The role with this code.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            1 => Some(Self::Trade),
+            2 => Some(Self::Read),
+            3 => Some(Self::Admin),
+            _ => None,
+        }
+    }
+
+    /// `trade`, `read` or `admin`.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Trade => "trade",
+            Self::Read => "read",
+            Self::Admin => "admin",
+        }
+    }
+}
+
+impl fmt::Display for Role {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.name())
+    }
+}
+
+/// Which session: a holder runs several programs under numbers of its own choice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct SessionKey {
+    /// What it may do.
+    pub role: Role,
+    /// The user, or of an admin session the id of its key.
+    pub holder: i64,
+    /// Which of the holder's programs.
+    pub number: u32,
+}
+
+impl fmt::Display for SessionKey {
+    /// Such as `trade session 2 of 7001`.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self {
+            role,
+            holder,
+            number,
+        } = self;
+        write!(f, "{role} session {number} of {holder}")
+    }
+}
+
+macro_rules! number {
+    ($(#[$doc:meta])* $name:ident) => {
+        $(#[$doc])*
+        #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub struct $name(pub u64);
+
+        impl $name {
+            /// The one after it.
+            #[must_use]
+            pub const fn next(self) -> Self {
+                Self(self.0 + 1)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                self.0.fmt(f)
+            }
+        }
+    };
+}
+
+number! {
+    /// The number that a session gives a command: at least 1, above those of all its commands
+    /// before; numbers may be left out. 0 stands for none yet.
+    ClientSequence
+}
+number! {
+    /// The number of an execution report among those of its user: from 1, without gaps. 0 stands
+    /// for none yet.
+    ReportNumber
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn roles_are_found_by_their_codes() {
+        for code in 0..=u8::MAX {
+            let role = Role::from_code(code);
+            assert_eq!(
+                role.map(|role| role as u8),
+                (1..=3).contains(&code).then_some(code)
+            );
+        }
+        assert_eq!(Role::ALL.map(|role| role as u8), [1, 2, 3]);
+    }
+
+    #[test]
+    fn a_session_is_told_by_its_role_number_and_holder() {
+        let key = SessionKey {
+            role: Role::Trade,
+            holder: 7001,
+            number: 2,
+        };
+        assert_eq!(key.to_string(), "trade session 2 of 7001");
+        assert_eq!(ClientSequence(8).next().to_string(), "9");
+    }
+}
