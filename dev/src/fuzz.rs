@@ -13,12 +13,13 @@ use crate::plan::Outcome;
 use crate::testing::rustflags;
 use crate::workspace::{Workspace, run};
 
-const TARGETS: [&str; 6] = [
+const TARGETS: [&str; 7] = [
     "codec",
     "engine",
     "hash",
     "journal_block",
     "journal_recovery",
+    "session",
     "streams",
 ];
 

@@ -16,11 +16,11 @@ pub use self::refusal::Refusal;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(u8)]
 pub enum Role {
-    /// Trades for one user (code 1): commands about its own orders.
+    /// Trades for one user (code 1): [`TradeCommand`](crate::codec::session::TradeCommand)s.
     Trade = 1,
     /// Looks on (code 2): market data, and the reports and the account of one user. No commands.
     Read = 2,
-    /// Runs the market (code 3): commands about users, money and symbols.
+    /// Runs the market (code 3): [`AdminCommand`](crate::codec::session::AdminCommand)s.
     Admin = 3,
 }
 

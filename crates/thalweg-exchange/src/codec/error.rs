@@ -118,6 +118,39 @@ pub enum CodecError {
         /// Bytes after that.
         bytes: usize,
     },
+    /// A number is below its least value.
+    BelowLeast {
+        /// The field.
+        what: &'static str,
+        /// Where it is.
+        at: usize,
+        /// What it is.
+        value: u64,
+        /// The least value.
+        min: u64,
+    },
+    /// A list that must ascend does not.
+    NotAscending {
+        /// What it is a list of.
+        what: &'static str,
+        /// Where the item is that is not above the one before it.
+        at: usize,
+    },
+    /// A text is not UTF-8.
+    NotText {
+        /// The text.
+        what: &'static str,
+        /// Where it ceases to be.
+        at: usize,
+    },
+    /// A frame within another one does not begin as it should: another kind or version, or a length
+    /// that is not that of the rest.
+    WrongHead {
+        /// What should begin there.
+        what: &'static str,
+        /// Where.
+        at: usize,
+    },
     /// The buffer is too small for the frame. Nothing was written.
     NoRoom {
         /// Bytes of the frame.
@@ -212,11 +245,55 @@ impl CodecError {
                     "the frame's fields end at byte {at}, and {bytes} bytes follow"
                 )
             }
+            _ => self.fmt_of_session(f),
+        }
+    }
+
+    /// What is wrong with a frame of a session; and want of room.
+    fn fmt_of_session(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::BelowLeast {
+                what,
+                at,
+                value,
+                min,
+            } => write!(f, "{what} at byte {at} is {value}, the least is {min}"),
+            Self::NotAscending { what, at } => {
+                write!(f, "{what} at byte {at} is not above the one before it")
+            }
+            Self::NotText { what, at } => write!(f, "{what} is no UTF-8 from byte {at} on"),
+            Self::WrongHead { what, at } => {
+                write!(f, "at byte {at} begins something else than {what}")
+            }
             Self::NoRoom { needed, have } => {
                 write!(f, "the frame needs {needed} bytes, the buffer has {have}")
             }
             _ => Ok(()),
         }
+    }
+
+    /// The same of a frame that begins at byte `by` of another one, where `frame` should be.
+    pub(super) const fn within(self, frame: &'static str, by: usize) -> Self {
+        let mut moved = self;
+        match &mut moved {
+            Self::OwnByte { at, .. }
+            | Self::OutOfRange { at, .. }
+            | Self::UnknownCode { at, .. }
+            | Self::TooMany { at, .. }
+            | Self::Surplus { at, .. }
+            | Self::BelowLeast { at, .. } => *at += by,
+            Self::EndsEarly { at, length, .. } => {
+                *at += by;
+                *length += by;
+            }
+            _ => {
+                moved = Self::WrongHead {
+                    what: frame,
+                    at: by,
+                }
+            }
+        }
+        moved
     }
 }
 

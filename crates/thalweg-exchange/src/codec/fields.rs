@@ -197,6 +197,28 @@ impl<'f> Reader<'f> {
         Ok(count)
     }
 
+    /// A number that must be at least `min`.
+    pub(super) fn at_least(&mut self, what: &'static str, min: u64) -> Result<u64, CodecError> {
+        let at = self.at;
+        let value = self.long()? as u64;
+        if value >= min {
+            return Ok(value);
+        }
+        Err(CodecError::BelowLeast {
+            what,
+            at,
+            value,
+            min,
+        })
+    }
+
+    /// All bytes that are left.
+    pub(super) fn rest(&mut self) -> &'f [u8] {
+        let rest = self.frame.get(self.at..).unwrap_or_default();
+        self.at = self.frame.len();
+        rest
+    }
+
     /// Nothing may follow.
     pub(super) const fn end(&self) -> Result<(), CodecError> {
         match self.left() {
@@ -227,6 +249,11 @@ impl<'f> Writer<'f> {
     pub(super) fn bytes<const N: usize>(&mut self, bytes: [u8; N]) {
         self.frame[self.at..self.at + N].copy_from_slice(&bytes);
         self.at += N;
+    }
+
+    pub(super) fn slice(&mut self, bytes: &[u8]) {
+        self.frame[self.at..self.at + bytes.len()].copy_from_slice(bytes);
+        self.at += bytes.len();
     }
 
     #[inline]

@@ -1,7 +1,7 @@
 //! The head of a frame, and the kinds.
 
 use super::error::CodecError;
-use super::{command, message, outcome, report, snapshot};
+use super::{command, message, outcome, report, session, snapshot};
 
 /// The version of the layout of commands, at byte 5 of their frames.
 pub const VERSION: u8 = 1;
@@ -13,6 +13,9 @@ pub const OUTCOME_VERSION: u8 = 3;
 /// they have an [`Epoch`](crate::market::Epoch), from 3 on [channels](crate::market::Channels) and
 /// no number of a command; logs of commands stay readable.
 pub const MESSAGE_VERSION: u8 = 3;
+/// The version of the layout of the frames of a session, at byte 5. The version of the protocol,
+/// which hello and welcome agree on, is another number.
+pub const SESSION_VERSION: u8 = 1;
 /// The longest frame, in bytes: 16 MiB.
 pub const FRAME_BYTES_MAX: usize = 1 << 24;
 pub(super) const HEAD_BYTES: usize = 8;
@@ -62,6 +65,21 @@ pub(crate) mod kind {
     pub(crate) const CLEARED: u8 = 168;
 
     pub(crate) const SNAPSHOT: u8 = 192;
+
+    pub(crate) const HELLO: u8 = 208;
+    pub(crate) const WELCOME: u8 = 209;
+    pub(crate) const SUBMIT: u8 = 210;
+    pub(crate) const ANSWER: u8 = 211;
+    pub(crate) const REFUSED: u8 = 212;
+    pub(crate) const NUMBERED_REPORT: u8 = 213;
+    pub(crate) const REPORT_GAP: u8 = 214;
+    pub(crate) const HEARTBEAT: u8 = 215;
+    pub(crate) const SUBSCRIBE: u8 = 216;
+    pub(crate) const UNSUBSCRIBE: u8 = 217;
+    pub(crate) const CONFLATED: u8 = 218;
+    pub(crate) const QUERY: u8 = 219;
+    pub(crate) const QUERY_ANSWER: u8 = 220;
+    pub(crate) const BYE: u8 = 221;
 }
 
 /// What a frame is about.
@@ -74,8 +92,10 @@ pub enum Family {
     Outcome,
     /// A market [`Message`](crate::market::Message): kinds 160 to 191.
     Message,
-    /// A [`Snapshot`](crate::market::Snapshot): kinds from 192.
+    /// A [`Snapshot`](crate::market::Snapshot): kinds 192 to 207.
     Snapshot,
+    /// A frame of a [session](super::session): kinds from 208.
+    Session,
 }
 
 impl Family {
@@ -84,7 +104,8 @@ impl Family {
             0..128 => Self::Command,
             128..160 => Self::Outcome,
             160..192 => Self::Message,
-            192.. => Self::Snapshot,
+            192..208 => Self::Snapshot,
+            208.. => Self::Session,
         }
     }
 
@@ -93,6 +114,7 @@ impl Family {
             Self::Command => VERSION,
             Self::Outcome => OUTCOME_VERSION,
             Self::Message | Self::Snapshot => MESSAGE_VERSION,
+            Self::Session => SESSION_VERSION,
         }
     }
 }
@@ -113,7 +135,8 @@ pub struct Frame {
 /// # Errors
 /// A head that is not all there, or one that no frame begins with: its version or kind is not
 /// known, or its length or own bytes are not of its kind. Where the number of items of a batch or a
-/// snapshot is there, the length must be one of so many.
+/// snapshot is there, the length must be one of so many; where the head of the command in a submit
+/// is there, that must be the head of one.
 pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
     let head = Head::read(bytes)?;
     let family = Family::of(head.kind());
@@ -124,6 +147,7 @@ pub fn peek(bytes: &[u8]) -> Result<Frame, CodecError> {
         Family::Outcome => drop(outcome::check(head)?),
         Family::Message => drop(message::check(head)?),
         Family::Snapshot => drop(snapshot::check(bytes, head)?),
+        Family::Session => drop(session::check(bytes, head)?),
     }
     Ok(Frame {
         family,

@@ -1,4 +1,5 @@
-//! The wire form: commands, what came of them, market messages and snapshots, as bytes.
+//! The wire form: commands, what came of them, market messages, snapshots, and the frames of a
+//! connection, as bytes.
 //!
 //! For gateways, journals and replicas. A *frame* is one of them: eight bytes of head, then fields
 //! of fixed size and place, little-endian, nothing aligned. `docs/exchange-codec.md` has the
@@ -8,7 +9,7 @@
 //! |---|---|---|
 //! | 0 | 4 | length of the frame in bytes, these included |
 //! | 4 | 1 | kind |
-//! | 5 | 1 | version: [`VERSION`], [`OUTCOME_VERSION`] or [`MESSAGE_VERSION`], by family |
+//! | 5 | 1 | version of its [`Family`], such as [`VERSION`] or [`OUTCOME_VERSION`] |
 //! | 6 | 2 | two bytes of the kind's own: small fields, 0 where there are none |
 //!
 //! Frames stand one after another; [`peek`] says how long the first is, and of which [`Family`],
@@ -42,13 +43,15 @@ mod frame;
 mod message;
 mod outcome;
 mod report;
+pub mod session;
 mod snapshot;
 
 pub use self::command::{command_bytes, decode_command, decode_command_into, encode_command};
 pub use self::error::CodecError;
 pub(crate) use self::frame::kind;
 pub use self::frame::{
-    FRAME_BYTES_MAX, Family, Frame, MESSAGE_VERSION, OUTCOME_VERSION, VERSION, peek,
+    FRAME_BYTES_MAX, Family, Frame, MESSAGE_VERSION, OUTCOME_VERSION, SESSION_VERSION, VERSION,
+    peek,
 };
 pub use self::message::{MESSAGE_BYTES_MAX, decode_message, encode_message, message_bytes};
 pub use self::outcome::{Outcome, decode_outcome, encode_outcome, outcome_bytes};

@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use thalweg_exchange::codec::session::{decode_client_frame, decode_server_frame};
 use thalweg_exchange::codec::{
     CodecError, command_bytes, decode_command, decode_message, decode_outcome, decode_snapshot,
     encode_command, peek,
@@ -124,6 +125,8 @@ fn peek_knows_kinds_and_their_lengths() {
                 decode_outcome(&head, &mut events).err(),
                 decode_message(&head).err(),
                 decode_snapshot(&head, &mut Snapshot::default()).err(),
+                decode_client_frame(&head).err(),
+                decode_server_frame(&head).err(),
             ];
             let is_incomplete = |error: &CodecError| matches!(error, CodecError::Incomplete { .. });
             let is_awaited = said.iter().flatten().any(is_incomplete);
@@ -131,8 +134,8 @@ fn peek_knows_kinds_and_their_lengths() {
             let is_peeked = peek(&head).is_ok() && kind != 130;
             assert_eq!(is_peeked, is_awaited, "kind {kind}");
             assert!(
-                !is_awaited || kind == 128,
-                "only outcomes have such a length"
+                !is_awaited || matches!(kind, 128 | 210),
+                "only outcomes and commands of a session have such a length"
             );
         }
     }

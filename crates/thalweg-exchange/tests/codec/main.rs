@@ -9,10 +9,10 @@ mod values;
 use proptest::prelude::*;
 use thalweg_exchange::codec::{
     CodecError, FRAME_BYTES_MAX, Family, MESSAGE_BYTES_MAX, MESSAGE_VERSION, OUTCOME_VERSION,
-    Outcome, REPORT_BYTES, SINGLE_COMMAND_BYTES_MAX, VERSION, command_bytes, decode_command,
-    decode_message, decode_outcome, decode_report, decode_snapshot, encode_command, encode_message,
-    encode_outcome, encode_report, encode_snapshot, message_bytes, outcome_bytes, peek,
-    snapshot_bytes,
+    Outcome, REPORT_BYTES, SESSION_VERSION, SINGLE_COMMAND_BYTES_MAX, VERSION, command_bytes,
+    decode_command, decode_message, decode_outcome, decode_report, decode_snapshot, encode_command,
+    encode_message, encode_outcome, encode_report, encode_snapshot, message_bytes, outcome_bytes,
+    peek, snapshot_bytes,
 };
 use thalweg_exchange::market::Snapshot;
 use thalweg_exchange::{Command, Events};
@@ -240,7 +240,8 @@ proptest! {
             let known = match kind {
                 0..128 => VERSION,
                 128..160 => OUTCOME_VERSION,
-                160.. => MESSAGE_VERSION,
+                160..208 => MESSAGE_VERSION,
+                208.. => SESSION_VERSION,
             };
             prop_assert!(peek(&framed).is_err() || version == known);
         }

@@ -8,7 +8,11 @@ mod plain;
 mod engine;
 mod frames;
 mod language;
+#[path = "../session/samples.rs"]
+#[allow(dead_code)] // made for the tests of sessions; this file needs a part of it
+mod samples;
 mod seeds;
+mod session;
 mod streams;
 
 use std::path::Path;
@@ -19,9 +23,10 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 /// The target's name, what it checks, and an input to begin with.
 type Target = (&'static str, fn(&[u8], bool), fn() -> Vec<u8>);
 
-const TARGETS: [Target; 3] = [
+const TARGETS: [Target; 4] = [
     ("codec", frames::check, seeds::frames),
     ("engine", engine::check, seeds::orders),
+    ("session", session::check, seeds::sessions),
     ("streams", streams::check, seeds::lines),
 ];
 

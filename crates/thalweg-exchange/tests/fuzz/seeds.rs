@@ -3,6 +3,12 @@
 use thalweg_exchange::codec::{command_bytes, encode_command};
 
 use super::language::{Words, setup};
+use super::samples::{client_frames, server_frames};
+
+/// Frames of every kind that a connection carries.
+pub(crate) fn sessions() -> Vec<u8> {
+    [client_frames(), server_frames()].concat().concat()
+}
 
 /// Frames of many kinds, one after another.
 pub(crate) fn frames() -> Vec<u8> {

@@ -1,0 +1,213 @@
+//! What a session may ask for, by its role.
+
+use std::sync::Arc;
+use std::{error, fmt};
+
+use crate::command::{Amend, Command, ConditionalOrder, Place};
+use crate::ids::{OrderId, SymbolId, UserId};
+use crate::session::Role;
+
+/// A command that a role has not; given back.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NotForRole {
+    /// The role.
+    pub role: Role,
+    /// The command.
+    pub command: Command,
+}
+
+impl fmt::Display for NotForRole {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "a session with role {} has no such command", self.role)
+    }
+}
+
+impl error::Error for NotForRole {}
+
+/// A command about the orders of one user: a new one, its change, its cancel. Nothing else can be
+/// put in here, and so nothing else comes out.
+///
+/// ```
+/// use thalweg_exchange::codec::session::TradeCommand;
+/// use thalweg_exchange::{Command, UserId};
+///
+/// assert!(TradeCommand::try_from(Command::AddUser { uid: UserId(7) }).is_err());
+/// assert_eq!(TradeCommand::cancel_all(UserId(7), None).user(), UserId(7));
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TradeCommand {
+    command: Command,
+    user: UserId,
+}
+
+impl TradeCommand {
+    /// Takes an order out of its book.
+    #[must_use]
+    pub const fn cancel(uid: UserId, symbol: SymbolId, order_id: OrderId) -> Self {
+        let command = Command::Cancel {
+            uid,
+            symbol,
+            order_id,
+        };
+        Self { command, user: uid }
+    }
+
+    /// Changes an order's price.
+    #[must_use]
+    pub const fn move_to(uid: UserId, symbol: SymbolId, order_id: OrderId, price: i64) -> Self {
+        let command = Command::Move {
+            uid,
+            symbol,
+            order_id,
+            price,
+        };
+        Self { command, user: uid }
+    }
+
+    /// Takes lots off an order.
+    #[must_use]
+    pub const fn reduce(uid: UserId, symbol: SymbolId, order_id: OrderId, by: i64) -> Self {
+        let command = Command::Reduce {
+            uid,
+            symbol,
+            order_id,
+            by,
+        };
+        Self { command, user: uid }
+    }
+
+    /// Cancels all orders of the user, in a symbol or everywhere.
+    #[must_use]
+    pub const fn cancel_all(user: UserId, symbol: Option<SymbolId>) -> Self {
+        let uid = Some(user);
+        let command = Command::CancelAll { uid, symbol };
+        Self { command, user }
+    }
+
+    /// Whose orders it is about.
+    #[must_use]
+    pub const fn user(&self) -> UserId {
+        self.user
+    }
+
+    /// The command.
+    #[must_use]
+    pub const fn as_command(&self) -> &Command {
+        &self.command
+    }
+
+    /// The command, as the exchange takes it.
+    #[must_use]
+    pub fn into_command(self) -> Command {
+        self.command
+    }
+}
+
+impl From<Place> for TradeCommand {
+    fn from(place: Place) -> Self {
+        Self {
+            user: place.uid,
+            command: Command::Place(place),
+        }
+    }
+}
+
+impl From<ConditionalOrder> for TradeCommand {
+    fn from(order: ConditionalOrder) -> Self {
+        Self {
+            user: order.place.uid,
+            command: Command::PlaceWith(Arc::new(order)),
+        }
+    }
+}
+
+impl From<Amend> for TradeCommand {
+    fn from(amend: Amend) -> Self {
+        Self {
+            user: amend.uid,
+            command: Command::Amend(Arc::new(amend)),
+        }
+    }
+}
+
+impl TryFrom<Command> for TradeCommand {
+    type Error = NotForRole;
+
+    fn try_from(command: Command) -> Result<Self, NotForRole> {
+        let user = match &command {
+            Command::Place(place) => Some(place.uid),
+            Command::PlaceWith(order) => Some(order.place.uid),
+            Command::Amend(amend) => Some(amend.uid),
+            Command::Cancel { uid, .. }
+            | Command::Move { uid, .. }
+            | Command::Reduce { uid, .. } => Some(*uid),
+            Command::CancelAll { uid, .. } => *uid,
+            _ => None,
+        };
+        match user {
+            Some(user) => Ok(Self { command, user }),
+            None => Err(NotForRole {
+                role: Role::Trade,
+                command,
+            }),
+        }
+    }
+}
+
+/// A command of the market's operator: users, money, symbols, halts, and the cancel of anybody's
+/// orders. No orders, and neither [`Disconnect`](Command::Disconnect) nor
+/// [`Clock`](Command::Clock), which are the server's own, nor [`Reset`](Command::Reset).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct AdminCommand(Command);
+
+impl AdminCommand {
+    /// The command.
+    #[must_use]
+    pub const fn as_command(&self) -> &Command {
+        &self.0
+    }
+
+    /// The command, as the exchange takes it.
+    #[must_use]
+    pub fn into_command(self) -> Command {
+        self.0
+    }
+}
+
+impl TryFrom<Command> for AdminCommand {
+    type Error = NotForRole;
+
+    fn try_from(command: Command) -> Result<Self, NotForRole> {
+        match command {
+            Command::Cancel { .. }
+            | Command::CancelAll { .. }
+            | Command::AddUser { .. }
+            | Command::Balance { .. }
+            | Command::PayFees { .. }
+            | Command::SetLimits { .. }
+            | Command::Suspend { .. }
+            | Command::Resume { .. }
+            | Command::AddSymbols(_)
+            | Command::AddAccounts(_)
+            | Command::SetPriceBand { .. }
+            | Command::SetMarketProtection { .. }
+            | Command::Halt { .. }
+            | Command::Unhalt { .. }
+            | Command::StartAuction { .. }
+            | Command::Uncross { .. }
+            | Command::RemoveSymbol { .. }
+            | Command::Nop => Ok(Self(command)),
+            Command::Place(_)
+            | Command::PlaceWith(_)
+            | Command::Move { .. }
+            | Command::Amend(_)
+            | Command::Reduce { .. }
+            | Command::Disconnect { .. }
+            | Command::Clock { .. }
+            | Command::Reset => Err(NotForRole {
+                role: Role::Admin,
+                command,
+            }),
+        }
+    }
+}

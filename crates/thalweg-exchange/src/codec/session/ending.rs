@@ -1,0 +1,146 @@
+//! The last frame of a connection.
+
+use std::fmt;
+
+use super::super::error::CodecError;
+use super::super::fields::{Reader, Writer};
+use super::super::frame::{HEAD_BYTES, kind};
+
+/// The longest text of a bye, in bytes.
+pub const BYE_TEXT_BYTES_MAX: usize = 512;
+
+macro_rules! endings {
+    ($($(#[$doc:meta])* $name:ident = $code:literal, $text:literal, $returns:literal;)*) => {
+        /// Why a connection ends.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        #[non_exhaustive]
+        pub enum Ending {
+            $($(#[$doc])* $name = $code,)*
+        }
+
+        impl Ending {
+            /// Every reason, in the order of its code.
+            pub const ALL: &[Self] = &[$(Self::$name,)*];
+
+            /// The same words each time, without what differs from case to case.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self {
+                    $(Self::$name => $text,)*
+                }
+            }
+
+            /// Whether a client should connect again by itself: it may well succeed.
+            #[must_use]
+            pub const fn may_return(self) -> bool {
+                match self {
+                    $(Self::$name => $returns,)*
+                }
+            }
+        }
+    };
+}
+
+endings! {
+    /// The side that says it is done (code 1).
+    Done = 1, "nothing more to say", false;
+    /// The server stops, and may come back (code 2).
+    Shutdown = 2, "the server stops", true;
+    /// A frame could not be read (code 3); the text says where.
+    BadFrame = 3, "a frame that cannot be read", false;
+    /// A frame is longer than the server takes (code 4).
+    FrameTooLong = 4, "a frame that is too long", false;
+    /// No such holder, no such key, or not of this role: which of these is not told (code 5).
+    WrongKey = 5, "the key does not open this session", false;
+    /// The other side speaks none of the versions (code 6).
+    Version = 6, "no version of the protocol in common", false;
+    /// A first frame that is no hello, a second hello, or none in time (code 7).
+    NoHello = 7, "one hello must come first, in time", true;
+    /// A newer connection of the same session took its place (code 8).
+    Replaced = 8, "a newer connection has this session", false;
+    /// The client reads too slowly, and too much waits for it (code 9). It may resume.
+    SlowReader = 9, "too much waits to be read", true;
+    /// Nothing came for too long (code 10).
+    Silent = 10, "nothing was heard for too long", true;
+    /// There are too many connections (code 11).
+    Connections = 11, "too many connections", true;
+    /// There are too many sessions of this holder, or in all (code 12).
+    Sessions = 12, "too many sessions", false;
+    /// This listener does not serve the role (code 13).
+    Listener = 13, "this listener does not serve that role", false;
+    /// The exchange had to stop (code 14): what was answered is durable.
+    Failed = 14, "the exchange had to stop", true;
+}
+
+impl Ending {
+    /// The reason with this code.
+    #[must_use]
+    pub fn from_code(code: u8) -> Option<Self> {
+        Self::ALL
+            .iter()
+            .copied()
+            .find(|ending| *ending as u8 == code)
+    }
+}
+
+impl fmt::Display for Ending {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(self.text())
+    }
+}
+
+/// Why the sender closes the connection (kind 221).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Bye<'b> {
+    /// The reason.
+    pub why: Ending,
+    /// More about this case, for people; may be empty. Up to [`BYE_TEXT_BYTES_MAX`] are sent.
+    pub text: &'b str,
+}
+
+impl fmt::Display for Bye<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self.text {
+            "" => self.why.fmt(f),
+            text => write!(f, "{}: {text}", self.why),
+        }
+    }
+}
+
+impl<'b> Bye<'b> {
+    /// As much of the text as is sent: whole characters.
+    fn sent(&self) -> &'b str {
+        &self.text[..self.text.floor_char_boundary(BYE_TEXT_BYTES_MAX)]
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        HEAD_BYTES + self.sent().len()
+    }
+
+    pub(super) fn write(&self, out: &mut Writer<'_>) {
+        out.head(self.bytes(), kind::BYE, self.why as u8);
+        out.slice(self.sent().as_bytes());
+    }
+
+    pub(super) fn read(own: [u8; 2], fields: &mut Reader<'b>) -> Result<Self, CodecError> {
+        let why = ending(own)?;
+        let at = fields.at();
+        match str::from_utf8(fields.rest()) {
+            Ok(text) => Ok(Self { why, text }),
+            Err(error) => Err(CodecError::NotText {
+                what: "the text of a bye",
+                at: at + error.valid_up_to(),
+            }),
+        }
+    }
+}
+
+/// The reason of a bye's own bytes, which must name one.
+pub(super) fn ending(own: [u8; 2]) -> Result<Ending, CodecError> {
+    Ending::from_code(own[0]).ok_or(CodecError::UnknownCode {
+        what: "the reason of a bye",
+        at: 6,
+        code: own[0].into(),
+    })
+}

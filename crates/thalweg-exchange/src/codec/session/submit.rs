@@ -1,0 +1,187 @@
+//! A command on its way into the exchange.
+
+use std::{error, fmt};
+
+use super::super::command::{command_bytes, decode_command, encode_command};
+use super::super::error::CodecError;
+use super::super::fields::{Reader, Writer, put_longs};
+use super::super::frame::{FRAME_BYTES_MAX, Family, HEAD_BYTES, Head, kind, peek, room_for};
+use super::command::{AdminCommand, TradeCommand};
+use crate::command::Command;
+use crate::ids::UserId;
+use crate::session::{ClientSequence, Refusal};
+
+/// Bytes of a submit before its command's frame.
+pub const SUBMIT_HEAD_BYTES: usize = HEAD_BYTES + 8;
+/// A submit of a command without fields.
+pub(super) const SUBMIT_BYTES_MIN: usize = SUBMIT_HEAD_BYTES + HEAD_BYTES;
+const WHAT: &str = "the frame of a command";
+
+/// A command and its sequence (kind 210).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Submit<'b> {
+    /// Its number in its session; at least 1.
+    pub sequence: ClientSequence,
+    frame: &'b [u8],
+}
+
+/// Why a submit gives no command for a role.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum SubmitError {
+    /// The bytes are no command. Positions count from the beginning of the submit.
+    Frame(CodecError),
+    /// They are one that this session may not send.
+    Refused(Refusal),
+}
+
+impl fmt::Display for SubmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Frame(error) => error.fmt(f),
+            Self::Refused(refusal) => refusal.fmt(f),
+        }
+    }
+}
+
+impl error::Error for SubmitError {}
+
+impl<'b> Submit<'b> {
+    /// The frame of the command; its head was looked at, not its fields.
+    #[must_use]
+    pub const fn frame(&self) -> &'b [u8] {
+        self.frame
+    }
+
+    /// The command, whoever may send it.
+    ///
+    /// # Errors
+    /// What is wrong with its fields.
+    pub fn command(&self) -> Result<Command, CodecError> {
+        match decode_command(self.frame) {
+            Ok((command, _)) => Ok(command),
+            Err(error) => Err(error.within(WHAT, SUBMIT_HEAD_BYTES)),
+        }
+    }
+
+    /// The command of a trade session of `user`.
+    ///
+    /// # Errors
+    /// Wrong bytes; [`Refusal::Role`] for a command that traders have not, and
+    /// [`Refusal::NotYourUser`] for one about another user.
+    pub fn trade(&self, user: UserId) -> Result<TradeCommand, SubmitError> {
+        let command = self.command().map_err(SubmitError::Frame)?;
+        let command = TradeCommand::try_from(command);
+        let command = command.map_err(|_| SubmitError::Refused(Refusal::Role))?;
+        if command.user() == user {
+            Ok(command)
+        } else {
+            Err(SubmitError::Refused(Refusal::NotYourUser))
+        }
+    }
+
+    /// The command of an admin session.
+    ///
+    /// # Errors
+    /// Wrong bytes, and [`Refusal::Role`].
+    pub fn admin(&self) -> Result<AdminCommand, SubmitError> {
+        let command = self.command().map_err(SubmitError::Frame)?;
+        AdminCommand::try_from(command).map_err(|_| SubmitError::Refused(Refusal::Role))
+    }
+
+    pub(super) const fn bytes(&self) -> usize {
+        SUBMIT_HEAD_BYTES + self.frame.len()
+    }
+
+    pub(super) fn write(&self, out: &mut Writer<'_>) {
+        out.bytes(
+            Head::new(self.bytes(), kind::SUBMIT, [0; 2])
+                .0
+                .to_le_bytes(),
+        );
+        out.long(self.sequence.0 as i64);
+        out.slice(self.frame);
+    }
+
+    pub(super) fn read(fields: &mut Reader<'b>) -> Result<Self, CodecError> {
+        let sequence = sequence(fields)?;
+        let frame = fields.rest();
+        match peek(frame) {
+            Ok(of) if of.family == Family::Command && of.bytes == frame.len() => {
+                Ok(Self { sequence, frame })
+            }
+            Ok(_) => Err(CodecError::WrongHead {
+                what: WHAT,
+                at: SUBMIT_HEAD_BYTES,
+            }),
+            Err(error) => Err(error.within(WHAT, SUBMIT_HEAD_BYTES)),
+        }
+    }
+}
+
+/// What is wrong with the head of a submit's command, as soon as that is there.
+pub(super) fn check(bytes: &[u8], length: usize) -> Result<(), CodecError> {
+    let (what, at) = (WHAT, SUBMIT_HEAD_BYTES);
+    let have = bytes.len().min(length);
+    let Some(within) = bytes
+        .get(at..have)
+        .filter(|bytes| bytes.len() >= HEAD_BYTES)
+    else {
+        return Ok(());
+    };
+    match peek(within) {
+        Ok(of) if of.family == Family::Command && of.bytes == length - at => Ok(()),
+        Ok(_) => Err(CodecError::WrongHead { what, at }),
+        Err(error) => Err(error.within(what, at)),
+    }
+}
+
+/// A sequence that stands for a command.
+pub(super) fn sequence(fields: &mut Reader<'_>) -> Result<ClientSequence, CodecError> {
+    let sequence = fields.at_least("the client sequence", 1)?;
+    Ok(ClientSequence(sequence))
+}
+
+/// How long the frame of a command with its sequence is, in bytes.
+#[must_use]
+pub fn submit_bytes(command: &Command) -> usize {
+    SUBMIT_HEAD_BYTES + command_bytes(command)
+}
+
+/// Writes a command with its sequence at the beginning of `out`; the result is the length of the
+/// frame in bytes.
+///
+/// # Errors
+/// [`CodecError::NoRoom`], or of a batch [`CodecError::TooLong`], or a sequence of 0; nothing is
+/// written then.
+pub fn encode_submit(
+    sequence: ClientSequence,
+    command: &Command,
+    out: &mut [u8],
+) -> Result<usize, CodecError> {
+    let length = submit_bytes(command);
+    if length > FRAME_BYTES_MAX {
+        return Err(CodecError::TooLong { length });
+    }
+    not_zero("the client sequence", sequence.0)?;
+    let out = room_for(out, length)?;
+    let (head, frame) = out
+        .split_first_chunk_mut::<SUBMIT_HEAD_BYTES>()
+        .ok_or(CodecError::TooShort { length })?;
+    encode_command(command, frame)?;
+    let of = Head::new(length, kind::SUBMIT, [0; 2]);
+    put_longs(head, 0, [of.0 as i64, sequence.0 as i64]);
+    Ok(length)
+}
+
+/// The error of a number at byte 8 that must not be 0, before it is written.
+pub(super) const fn not_zero(what: &'static str, value: u64) -> Result<(), CodecError> {
+    if value != 0 {
+        return Ok(());
+    }
+    Err(CodecError::BelowLeast {
+        what,
+        at: HEAD_BYTES,
+        value,
+        min: 1,
+    })
+}

@@ -1,0 +1,126 @@
+//! Lists of symbols to hear of.
+
+use std::fmt;
+
+use super::super::error::CodecError;
+use super::super::fields::{Reader, Writer};
+use super::super::frame::HEAD_BYTES;
+use crate::ids::SymbolId;
+
+/// The most symbols of one subscription.
+pub const SYMBOLS_MAX: usize = 4_096;
+const SYMBOL_BYTES: usize = 4;
+pub(super) const SYMBOLS_BYTES_MAX: usize = HEAD_BYTES + SYMBOLS_MAX * SYMBOL_BYTES;
+/// The own byte of a list of all.
+const ALL: u8 = 1;
+
+/// Symbols in ascending order, each once; or all of them, also those still to come.
+#[derive(Clone, Copy)]
+pub struct Symbols<'b>(List<'b>);
+
+#[derive(Clone, Copy)]
+enum List<'b> {
+    All,
+    Ids(&'b [SymbolId]),
+    Bytes(&'b [[u8; SYMBOL_BYTES]]),
+}
+
+impl<'b> Symbols<'b> {
+    /// Every symbol.
+    pub const ALL: Self = Self(List::All);
+
+    /// These, if they ascend, and are at least one and at most [`SYMBOLS_MAX`].
+    #[must_use]
+    pub fn of(symbols: &'b [SymbolId]) -> Option<Self> {
+        let is_right =
+            (1..=SYMBOLS_MAX).contains(&symbols.len()) && symbols.is_sorted_by(|a, b| a < b);
+        is_right.then_some(Self(List::Ids(symbols)))
+    }
+
+    /// Whether it is every symbol.
+    #[must_use]
+    pub const fn is_all(&self) -> bool {
+        matches!(self.0, List::All)
+    }
+
+    /// The symbols that are named: none where it is every symbol.
+    pub fn iter(&self) -> impl Iterator<Item = SymbolId> + use<'b> {
+        let (ids, bytes): (&[SymbolId], &[[u8; SYMBOL_BYTES]]) = match self.0 {
+            List::All => (&[], &[]),
+            List::Ids(ids) => (ids, &[]),
+            List::Bytes(bytes) => (&[], bytes),
+        };
+        let read = |bytes: &[u8; SYMBOL_BYTES]| SymbolId(i32::from_le_bytes(*bytes));
+        ids.iter().copied().chain(bytes.iter().map(read))
+    }
+
+    fn len(&self) -> usize {
+        match self.0 {
+            List::All => 0,
+            List::Ids(ids) => ids.len(),
+            List::Bytes(bytes) => bytes.len(),
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        HEAD_BYTES + self.len() * SYMBOL_BYTES
+    }
+
+    pub(super) fn write(&self, kind: u8, out: &mut Writer<'_>) {
+        out.head(self.bytes(), kind, self.is_all().into());
+        self.iter().for_each(|symbol| out.int(symbol.0));
+    }
+
+    pub(super) fn read(own: [u8; 2], fields: &mut Reader<'b>) -> Result<Self, CodecError> {
+        let first = fields.at();
+        let bytes = fields.rest().as_chunks().0;
+        if own[0] == ALL {
+            return Ok(Self::ALL);
+        }
+        let list = Self(List::Bytes(bytes));
+        let mut last = None;
+        for (index, symbol) in list.iter().enumerate() {
+            if last >= Some(symbol) {
+                return Err(CodecError::NotAscending {
+                    what: "a symbol",
+                    at: first + index * SYMBOL_BYTES,
+                });
+            }
+            last = Some(symbol);
+        }
+        Ok(list)
+    }
+}
+
+impl PartialEq for Symbols<'_> {
+    fn eq(&self, other: &Self) -> bool {
+        self.is_all() == other.is_all() && self.iter().eq(other.iter())
+    }
+}
+
+impl Eq for Symbols<'_> {}
+
+impl fmt::Debug for Symbols<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if self.is_all() {
+            return f.write_str("all symbols");
+        }
+        f.debug_list()
+            .entries(self.iter().map(|symbol| symbol.0))
+            .finish()
+    }
+}
+
+/// The length of a list that is next below `length`; and what it must be for all.
+pub(super) const fn length_up_to(length: usize, own: u8) -> usize {
+    if own == ALL {
+        return HEAD_BYTES;
+    }
+    let most = if length < SYMBOLS_BYTES_MAX {
+        length
+    } else {
+        SYMBOLS_BYTES_MAX
+    };
+    let symbols = (most - HEAD_BYTES) / SYMBOL_BYTES;
+    HEAD_BYTES + if symbols == 0 { 1 } else { symbols } * SYMBOL_BYTES
+}

@@ -1,0 +1,204 @@
+//! Which commands a session can express.
+
+use std::sync::Arc;
+
+use thalweg_exchange::codec::session::{
+    AdminCommand, ClientFrame, SubmitError, TradeCommand, decode_client_frame,
+};
+use thalweg_exchange::session::{Refusal, Role};
+use thalweg_exchange::{
+    Action, AdjustmentKind, Amend, Command, ConditionalOrder, CurrencyId, OrderId, SymbolId, UserId,
+};
+
+use crate::samples::{place, submit};
+
+const ME: UserId = UserId(7);
+const SYMBOL: SymbolId = SymbolId(1);
+
+/// What only a trader may send.
+fn of_traders() -> Vec<Command> {
+    let (uid, symbol, order_id) = (ME, SYMBOL, OrderId(9));
+    let conditional = ConditionalOrder {
+        trigger: Some(5),
+        ..ConditionalOrder::from(place())
+    };
+    let amend = Amend {
+        uid,
+        symbol,
+        order_id,
+        action: Action::Bid,
+        price: 1,
+        reserve_price: 2,
+        size_before: 3,
+        size: 4,
+    };
+    vec![
+        Command::Place(place()),
+        Command::PlaceWith(Arc::new(conditional)),
+        Command::Amend(Arc::new(amend)),
+        TradeCommand::move_to(uid, symbol, order_id, 3).into_command(),
+        TradeCommand::reduce(uid, symbol, order_id, 3).into_command(),
+    ]
+}
+
+/// What only the operator may send, about users and money.
+fn of_clerks() -> Vec<Command> {
+    let (uid, currency) = (ME, CurrencyId(1));
+    let (amount, transaction_id) = (2, 3);
+    vec![
+        Command::AddUser { uid },
+        Command::Balance {
+            uid,
+            currency,
+            amount,
+            transaction_id,
+            kind: AdjustmentKind::Adjustment,
+        },
+        Command::PayFees {
+            uid,
+            currency,
+            amount,
+            transaction_id,
+        },
+        Command::SetLimits {
+            uid: Some(uid),
+            limits: None,
+        },
+        Command::Suspend { uid },
+        Command::Resume { uid },
+        Command::AddAccounts(Arc::new([])),
+        Command::Nop,
+    ]
+}
+
+/// The same, about symbols.
+fn of_supervisors() -> Vec<Command> {
+    let symbol = SYMBOL;
+    let (uid, reference) = (None, None);
+    vec![
+        Command::AddSymbols(Arc::new([])),
+        Command::CancelAll { uid, symbol: None },
+        Command::SetPriceBand {
+            symbol,
+            low: 1,
+            high: 2,
+        },
+        Command::SetMarketProtection { symbol, ticks: 1 },
+        Command::Halt { symbol },
+        Command::Unhalt { symbol },
+        Command::StartAuction { symbol },
+        Command::Uncross { symbol, reference },
+        Command::RemoveSymbol { symbol },
+    ]
+}
+
+/// Every command, and who may send it: a trader, the operator, nobody.
+fn commands() -> Vec<(Command, Option<Role>)> {
+    let nobodys = vec![
+        Command::Disconnect { uid: ME },
+        Command::Clock { time: 1 },
+        Command::Reset,
+    ];
+    [
+        (of_traders(), Some(Role::Trade)),
+        (of_clerks(), Some(Role::Admin)),
+        (of_supervisors(), Some(Role::Admin)),
+        (nobodys, None),
+    ]
+    .into_iter()
+    .flat_map(|(commands, role)| commands.into_iter().map(move |command| (command, role)))
+    .collect()
+}
+
+fn as_sent(command: &Command) -> [Result<Command, SubmitError>; 2] {
+    let frame = submit(1, command);
+    let decoded = decode_client_frame(&frame).expect("a good frame").0;
+    let ClientFrame::Submit(submit) = decoded else {
+        panic!("a submit, and not {decoded:?}");
+    };
+    assert_eq!(submit.command().as_ref(), Ok(command));
+    let admin = submit.admin().map(AdminCommand::into_command);
+    [submit.trade(ME).map(TradeCommand::into_command), admin]
+}
+
+#[test]
+fn each_command_is_of_one_role_or_of_none() {
+    let refused = Err(SubmitError::Refused(Refusal::Role));
+    for (command, role) in commands() {
+        let [trade, admin] = as_sent(&command);
+        let of = |of| {
+            if role == Some(of) {
+                Ok(command.clone())
+            } else {
+                refused.clone()
+            }
+        };
+        assert_eq!(trade, of(Role::Trade), "{command:?}");
+        assert_eq!(admin, of(Role::Admin), "{command:?}");
+    }
+}
+
+#[test]
+fn cancels_are_of_both() {
+    for cancel in [
+        TradeCommand::cancel(ME, SYMBOL, OrderId(9)),
+        TradeCommand::cancel_all(ME, Some(SYMBOL)),
+        TradeCommand::cancel_all(ME, None),
+    ] {
+        let command = cancel.into_command();
+        assert_eq!(as_sent(&command), [Ok(command.clone()), Ok(command)]);
+    }
+}
+
+#[test]
+fn a_trader_acts_for_one_user() {
+    let other = UserId(8);
+    let theirs = Err(SubmitError::Refused(Refusal::NotYourUser));
+    for command in [
+        TradeCommand::cancel(other, SYMBOL, OrderId(9)),
+        TradeCommand::move_to(other, SYMBOL, OrderId(9), 1),
+        TradeCommand::reduce(other, SYMBOL, OrderId(9), 1),
+        TradeCommand::cancel_all(other, None),
+        TradeCommand::from(thalweg_exchange::Place {
+            uid: other,
+            ..place()
+        }),
+    ] {
+        assert_eq!(as_sent(&command.into_command())[0], theirs);
+    }
+}
+
+#[test]
+fn a_command_of_another_role_is_given_back() {
+    let command = Command::AddUser { uid: ME };
+    let error = TradeCommand::try_from(command.clone()).expect_err("not a trader's");
+    assert_eq!(
+        error.to_string(),
+        "a session with role trade has no such command"
+    );
+    assert_eq!(error.command, command);
+    let error = AdminCommand::try_from(Command::Reset).expect_err("nobody's");
+    assert_eq!(
+        error.to_string(),
+        "a session with role admin has no such command"
+    );
+}
+
+#[test]
+fn a_command_with_wrong_fields_says_where_in_the_submit() {
+    let mut frame = submit(
+        1,
+        &Command::CancelAll {
+            uid: None,
+            symbol: None,
+        },
+    );
+    frame[24] = 1;
+    let decoded = decode_client_frame(&frame).expect("its heads are good").0;
+    let ClientFrame::Submit(submit) = decoded else {
+        panic!("a submit, and not {decoded:?}");
+    };
+    let text = "the symbol of a mass cancel in all at byte 24 is 1, the greatest is 0";
+    assert_eq!(submit.admin().expect_err("a fault").to_string(), text);
+    assert_eq!(submit.trade(ME).expect_err("a fault").to_string(), text);
+}
