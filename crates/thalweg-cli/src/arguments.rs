@@ -6,6 +6,8 @@ use std::path::PathBuf;
 mod hash;
 #[cfg(unix)]
 pub(crate) mod journal;
+#[cfg(unix)]
+pub(crate) mod serve;
 mod sweep;
 mod values;
 use crate::failure::Failure;
@@ -119,6 +121,10 @@ pub(crate) enum Exchange {
     /// A recorded stream holds commands for exchange-core 0.5, a Java exchange, and all of its
     /// answers. If a stream cannot be read, the others are compared all the same.
     Conform(Conform),
+    /// The keys with which programs connect to a served exchange
+    #[cfg(unix)]
+    #[command(subcommand)]
+    Key(serve::Key),
 }
 
 const RUN_EXAMPLES: &str = "\

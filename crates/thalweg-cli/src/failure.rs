@@ -32,6 +32,9 @@ pub(crate) enum Failure {
     Recording { file: String, what: String },
     /// A journal cannot be read or cut.
     Journal(thalweg_journal::Error),
+    /// Keys cannot be made, read or written.
+    #[cfg(unix)]
+    Keys(thalweg_server::keys::KeysError),
     /// The exchange stopped.
     Run(RunError),
     /// A file could not be written.
@@ -61,6 +64,8 @@ impl fmt::Display for Failure {
             Failure::Input(error) => error.fmt(f),
             Failure::Run(error) => error.fmt(f),
             Failure::Journal(error) => error.fmt(f),
+            #[cfg(unix)]
+            Failure::Keys(error) => error.fmt(f),
             Failure::Misuse(what) => f.write_str(what),
             Failure::Recording { file, what } => write!(f, "{file}: {what}"),
             Failure::Write { name, source } => {
@@ -90,6 +95,8 @@ impl std::error::Error for Failure {
             Failure::Input(error) => Some(error),
             Failure::Run(error) => Some(error),
             Failure::Journal(error) => Some(error),
+            #[cfg(unix)]
+            Failure::Keys(error) => Some(error),
             Failure::Write { source, .. } | Failure::Output(source) => Some(source),
             _ => None,
         }

@@ -11,6 +11,8 @@ mod hdr_log;
 mod input;
 #[cfg(unix)]
 mod journal;
+#[cfg(unix)]
+mod key;
 mod limits;
 mod machine;
 mod output;
@@ -40,6 +42,8 @@ fn main() -> ExitCode {
         Command::Exchange(Exchange::Run(options)) => run::run(&options),
         Command::Exchange(Exchange::Sweep(options)) => sweep::sweep(&options),
         Command::Exchange(Exchange::Conform(options)) => conform::conform(&options),
+        #[cfg(unix)]
+        Command::Exchange(Exchange::Key(command)) => key::key(&command),
         Command::Hash(options) => hash::hash(&options),
         #[cfg(unix)]
         Command::Journal(command) => journal::journal(&command),

@@ -3,7 +3,9 @@
 //! Reads the subset of TOML that a Cargo manifest is written in: sections, and `key = value` with
 //! the value's first line.
 
-use super::policy::{ARROWS, COMPARING, LICENCE, LICENCE_FILES, PEERS, WITHOUT_DEPENDENCIES};
+use super::policy::{
+    ARROWS, COMPARING, LICENCE, LICENCE_FILES, PEERS, PEERS_AT_WORK, WITHOUT_DEPENDENCIES,
+};
 use super::rule::{Findings, Rule};
 use super::source::{Source, Tree};
 
@@ -143,7 +145,9 @@ fn crate_order(tree: &Tree, findings: &mut Findings) {
 fn peer_dependency(tree: &Tree, findings: &mut Findings) {
     for (file, name, manifest) in crates(tree).filter(|krate| !COMPARING.contains(&krate.1)) {
         for (dependency, line) in manifest.dependencies() {
-            if PEERS.contains(&dependency) {
+            let at_work =
+                |(peer, crates): &(&str, &[&str])| *peer == dependency && crates.contains(&name);
+            if PEERS.contains(&dependency) && !PEERS_AT_WORK.iter().any(at_work) {
                 let allowed = COMPARING.join(" and ");
                 let message = format!("`{name}` depends on `{dependency}`, only {allowed} may");
                 findings.add(&file.path, line, message);

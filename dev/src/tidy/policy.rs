@@ -57,6 +57,10 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
         &["thalweg", "thalweg-measure", "thalweg-journal"],
     ),
     ("thalweg-doctor", &["thalweg-measure"]),
+    (
+        "thalweg-server",
+        &["thalweg", "thalweg-exchange", "thalweg-measure"],
+    ),
     ("thalweg-cli", EVERY_LIBRARY),
     ("thalweg-compare", MEASURED),
     ("counts", EVERY_LIBRARY),
@@ -84,6 +88,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "thalweg-journal",
     "thalweg-task",
     "thalweg-exchange",
+    "thalweg-server",
     "thalweg-doctor",
 ];
 
@@ -117,6 +122,12 @@ pub(crate) const PEERS: &[&str] = &[
     "xxhash-c",
     "xxhash-rust",
 ];
+
+/// Peers that others depend on as well, for a job of their own: sockets.
+pub(crate) const PEERS_AT_WORK: &[(&str, &[&str])] = &[(
+    "tokio",
+    &["thalweg-client", "thalweg-server", "thalweg-cli"],
+)];
 
 /// Names of files and folders that say nothing about what is inside.
 pub(crate) const EMPTY_NAMES: &[&str] = &[

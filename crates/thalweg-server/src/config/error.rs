@@ -1,0 +1,98 @@
+//! What can be wrong with a configuration.
+
+use std::net::SocketAddr;
+use std::{error, fmt, io};
+
+/// Why a configuration is of no use.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ConfigError {
+    /// The file cannot be read.
+    Read {
+        /// Its name.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line says something that is not known.
+    Parse {
+        /// The file's name.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// A number is out of range.
+    Range {
+        /// The file's name.
+        file: String,
+        /// Section and name of the option.
+        option: &'static str,
+        /// What it is.
+        value: u64,
+        /// The least that is possible.
+        min: u64,
+        /// The most that is possible.
+        max: u64,
+    },
+    /// There are no keys, and others than this machine could connect.
+    Open {
+        /// Section and name of the option.
+        option: &'static str,
+        /// What it is.
+        address: SocketAddr,
+    },
+}
+
+impl ConfigError {
+    pub(super) fn parse(file: &str, text: &str, error: &toml::de::Error) -> Self {
+        Self::Parse {
+            file: file.to_owned(),
+            line: line_of(text, error),
+            what: error.message().trim_end().to_owned(),
+        }
+    }
+}
+
+/// The line, from 1, that a TOML error is about.
+pub(crate) fn line_of(text: &str, error: &toml::de::Error) -> usize {
+    let at = error.span().map_or(0, |span| span.start).min(text.len());
+    1 + text.as_bytes()[..at]
+        .iter()
+        .filter(|b| **b == b'\n')
+        .count()
+}
+
+impl fmt::Display for ConfigError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Read { file, source } => write!(f, "{file}: cannot be read: {source}"),
+            Self::Parse { file, line, what } => write!(f, "{file}:{line}: {what}"),
+            Self::Range {
+                file,
+                option,
+                value,
+                min,
+                max,
+            } => write!(
+                f,
+                "{file}: {option} is {value}; {min} to {max} are possible"
+            ),
+            Self::Open { option, address } => write!(
+                f,
+                "{option} is {address}, which other machines reach, and there are no keys: set \
+                 keys.file, or listen on a loopback address"
+            ),
+        }
+    }
+}
+
+impl error::Error for ConfigError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Read { source, .. } => Some(source),
+            _ => None,
+        }
+    }
+}

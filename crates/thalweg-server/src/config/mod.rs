@@ -1,0 +1,400 @@
+//! What the server is told: a TOML file in which every option has a default.
+
+mod error;
+mod fields;
+mod range;
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+
+use serde::{Deserialize, Serialize};
+
+pub use self::error::ConfigError;
+pub(crate) use self::error::line_of;
+use self::fields::{address_or_none, path_or_none};
+use self::range::Range;
+
+/// The default configuration with a comment for each option, as `--print-config` prints it.
+pub const DEFAULT_TEXT: &str = include_str!("default.toml");
+
+macro_rules! section {
+    ($(#[$doc:meta])* $name:ident {
+        $($(#[$field_doc:meta])* $field:ident: $type:ty = $default:expr,)*
+    }) => {
+        $(#[$doc])*
+        #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+        #[serde(deny_unknown_fields, default)]
+        pub struct $name {
+            $($(#[$field_doc])* pub $field: $type,)*
+        }
+
+        impl Default for $name {
+            fn default() -> Self {
+                Self { $($field: $default,)* }
+            }
+        }
+    };
+}
+
+/// How log lines look.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// A JSON object a line.
+    Json,
+}
+
+/// From which level on lines are logged.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+#[allow(missing_docs, reason = "the names say it")]
+pub enum LogLevel {
+    Error,
+    Warn,
+    Info,
+    Debug,
+    Trace,
+}
+
+/// By which rules the exchange trades.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum RulesName {
+    /// `Rules::default()`.
+    Default,
+    /// `Rules::REFERENCE`.
+    Reference,
+}
+
+/// When a command counts as durable.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum SyncName {
+    /// When it is on disk.
+    Always,
+    /// When the system has it.
+    Never,
+}
+
+section! {
+    /// The configuration. Fields are documented in [`DEFAULT_TEXT`].
+    Config {
+        /// `[trade]`
+        trade: Trade = Trade::default(),
+        /// `[admin]`
+        admin: Admin = Admin::default(),
+        /// `[http]`
+        http: Http = Http::default(),
+        /// `[keys]`
+        keys: KeysPlace = KeysPlace::default(),
+        /// `[server]`
+        server: Threads = Threads::default(),
+        /// `[sessions]`
+        sessions: Sessions = Sessions::default(),
+        /// `[market]`
+        market: Market = Market::default(),
+        /// `[exchange]`
+        exchange: Exchange = Exchange::default(),
+        /// `[journal]`
+        journal: Journal = Journal::default(),
+        /// `[snapshots]`
+        snapshots: Snapshots = Snapshots::default(),
+    }
+}
+
+section! {
+    /// `[trade]`
+    Trade {
+        /// Where trade and read sessions connect.
+        listen: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 7411)),
+    }
+}
+
+section! {
+    /// `[admin]`
+    Admin {
+        /// Where admin sessions connect, if anywhere.
+        #[serde(with = "address_or_none")]
+        listen: Option<SocketAddr> = Some(SocketAddr::from(([127, 0, 0, 1], 7412))),
+        /// Where lines about their commands go beside the log.
+        #[serde(with = "path_or_none")]
+        audit_file: Option<PathBuf> = None,
+    }
+}
+
+section! {
+    /// `[http]`
+    Http {
+        /// Where metrics are served, if anywhere.
+        #[serde(with = "address_or_none")]
+        listen: Option<SocketAddr> = Some(SocketAddr::from(([127, 0, 0, 1], 7413))),
+    }
+}
+
+section! {
+    /// `[keys]`
+    KeysPlace {
+        /// The file of the keys, if there are any.
+        #[serde(with = "path_or_none")]
+        file: Option<PathBuf> = None,
+    }
+}
+
+section! {
+    /// `[server]`
+    Threads {
+        /// Threads for connections.
+        worker_threads: usize = 1,
+        /// Connections at once.
+        connections_max: usize = 8192,
+        /// How log lines look.
+        log: LogFormat = LogFormat::Text,
+        /// Which are logged.
+        log_level: LogLevel = LogLevel::Info,
+    }
+}
+
+section! {
+    /// `[sessions]`
+    Sessions {
+        /// Time for a hello.
+        hello_ms: u64 = 5_000,
+        /// Time that a wrong key costs.
+        wrong_key_ms: u64 = 200,
+        /// Heartbeats of clients that ask for no other time.
+        heartbeat_ms: u32 = 5_000,
+        /// The shortest that a client may ask for.
+        heartbeat_min_ms: u32 = 100,
+        /// The longest frame of a trade or read session.
+        frame_bytes_max: u32 = 1 << 16,
+        /// The longest frame of an admin session.
+        admin_frame_bytes_max: u32 = 1 << 24,
+        /// What may wait for a slow client.
+        out_bytes_max: usize = 4 << 20,
+        /// How long a client may take nothing.
+        stall_ms: u64 = 30_000,
+        /// Commands a second; 0 for no limit.
+        rate_per_s: u32 = 200_000,
+        /// Commands at once.
+        rate_burst: u32 = 50_000,
+        /// Sessions of a holder.
+        per_holder: u32 = 16,
+        /// Sessions of all.
+        remembered_max: u32 = 1 << 16,
+        /// Answers kept of a session, and commands under way.
+        answers_kept: u32 = 1024,
+        /// Reports kept of a user.
+        reports_kept: u32 = 1024,
+        /// Reports kept of all users.
+        reports_max: u32 = 1 << 22,
+        /// Open orders of a user; 0 for no limit from here.
+        open_orders_max: u32 = 0,
+    }
+}
+
+section! {
+    /// `[market]`
+    Market {
+        /// Whether trades are told.
+        trades: bool = true,
+        /// Whether best prices are told.
+        best: bool = true,
+        /// Levels a side in a snapshot; 0 for all.
+        snapshot_levels: usize = 1_000,
+        /// Chunks that wait for readers.
+        ring_chunks: usize = 256,
+    }
+}
+
+section! {
+    /// `[exchange]`
+    Exchange {
+        /// The rules of a new exchange.
+        rules: RulesName = RulesName::Default,
+        /// Commands in flight.
+        capacity: usize = 4096,
+        /// Requests that wait.
+        queue: usize = 1024,
+        /// How often the clock is set.
+        clock_ms: u64 = 1_000,
+    }
+}
+
+section! {
+    /// `[journal]`
+    Journal {
+        /// When a command is durable.
+        sync: SyncName = SyncName::Always,
+        /// The length of a segment.
+        segment_bytes: u64 = 64 << 20,
+    }
+}
+
+section! {
+    /// `[snapshots]`
+    Snapshots {
+        /// After so many bytes.
+        every_bytes: u64 = 256 << 20,
+        /// After so long.
+        every_s: u64 = 600,
+        /// How many are kept.
+        kept: usize = 2,
+    }
+}
+
+impl Config {
+    /// Reads a configuration from a file.
+    ///
+    /// # Errors
+    /// The file cannot be read, or says something that is not possible; the error names the line.
+    pub fn read(path: &Path) -> Result<Self, ConfigError> {
+        let name = path.display().to_string();
+        let text = fs::read_to_string(path).map_err(|source| ConfigError::Read {
+            file: name.clone(),
+            source,
+        })?;
+        Self::parse(&name, &text)
+    }
+
+    /// Reads a configuration from `text`; errors call it `file`.
+    ///
+    /// # Errors
+    /// As [`read`](Self::read).
+    pub fn parse(file: &str, text: &str) -> Result<Self, ConfigError> {
+        let config: Self = toml::from_str(text).map_err(|e| ConfigError::parse(file, text, &e))?;
+        config.check(file)?;
+        Ok(config)
+    }
+
+    /// Whether all is within its limits. Of a configuration that was not read from a file, too.
+    ///
+    /// # Errors
+    /// [`ConfigError::Range`], or [`ConfigError::Open`] where anybody could connect as anybody.
+    pub fn check(&self, file: &str) -> Result<(), ConfigError> {
+        for Range {
+            option,
+            value,
+            min,
+            max,
+        } in self.ranges()
+        {
+            if !(min..=max).contains(&value) {
+                let file = file.to_owned();
+                return Err(ConfigError::Range {
+                    file,
+                    option,
+                    value,
+                    min,
+                    max,
+                });
+            }
+        }
+        if self.keys.file.is_none() {
+            self.is_closed()?;
+        }
+        Ok(())
+    }
+
+    /// Without keys, only programs of this machine may come.
+    fn is_closed(&self) -> Result<(), ConfigError> {
+        let places = [
+            ("trade.listen", Some(self.trade.listen)),
+            ("admin.listen", self.admin.listen),
+        ];
+        for (option, address) in places {
+            if let Some(address) = address.filter(|address| !address.ip().is_loopback()) {
+                return Err(ConfigError::Open { option, address });
+            }
+        }
+        Ok(())
+    }
+}
+
+/// The longest time between heartbeats that a client may ask for: an hour.
+pub(crate) const HEARTBEAT_MS_MAX: u64 = 3_600_000;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Section and name of every option.
+    fn names(value: &serde_json::Value) -> Vec<String> {
+        let sections = value.as_object().expect("sections");
+        let options = sections.iter().flat_map(|(section, options)| {
+            let options = options.as_object().expect("options");
+            options.keys().map(move |name| format!("{section}.{name}"))
+        });
+        let mut names: Vec<String> = options.collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn the_printed_configuration_is_the_default_and_names_every_option() {
+        let parsed = Config::parse("default", DEFAULT_TEXT).expect("it parses");
+        assert_eq!(parsed, Config::default());
+        let all = serde_json::to_value(Config::default()).expect("it has a JSON form");
+        let table: toml::Table = DEFAULT_TEXT.parse().expect("it is TOML");
+        let told = serde_json::to_value(table).expect("it has a JSON form");
+        assert_eq!(names(&told), names(&all));
+    }
+
+    #[test]
+    fn an_empty_file_is_the_default() {
+        assert_eq!(
+            Config::parse("empty", "").expect("it parses"),
+            Config::default()
+        );
+    }
+
+    #[track_caller]
+    fn refused(text: &str, told: &str) {
+        let error = Config::parse("serve.toml", text).expect_err("it is refused");
+        assert_eq!(error.to_string(), told);
+    }
+
+    #[test]
+    fn what_is_not_known_or_possible_is_refused_with_its_line() {
+        refused(
+            "[trade]\n\nport = 7\n",
+            "serve.toml:3: unknown field `port`, expected `listen`",
+        );
+        refused(
+            "[trade]\nlisten = \"home\"\n",
+            "serve.toml:2: invalid socket address syntax",
+        );
+        refused(
+            "[journal]\nsync = \"often\"\n",
+            "serve.toml:2: unknown variant `often`, expected `always` or `never`",
+        );
+        refused(
+            "[server]\nworker_threads = 0\n",
+            "serve.toml: server.worker_threads is 0; 1 to 64 are possible",
+        );
+        refused(
+            "[sessions]\nheartbeat_ms = 50\n",
+            "serve.toml: sessions.heartbeat_ms is 50; 100 to 3600000 are possible",
+        );
+    }
+
+    #[test]
+    fn without_keys_only_loopback_addresses_are_served() {
+        refused(
+            "[trade]\nlisten = \"0.0.0.0:7411\"\n",
+            "trade.listen is 0.0.0.0:7411, which other machines reach, and there are no keys: set \
+             keys.file, or listen on a loopback address",
+        );
+        refused(
+            "[admin]\nlisten = \"[::]:7412\"\n",
+            "admin.listen is [::]:7412, which other machines reach, and there are no keys: set \
+             keys.file, or listen on a loopback address",
+        );
+        let with_keys = "[trade]\nlisten = \"0.0.0.0:7411\"\n[keys]\nfile = \"keys.toml\"\n";
+        let config = Config::parse("serve.toml", with_keys).expect("it is fine");
+        assert_eq!(config.keys.file, Some(PathBuf::from("keys.toml")));
+        assert!(Config::parse("serve.toml", "[admin]\nlisten = \"[::1]:9\"\n").is_ok());
+    }
+}

@@ -1,0 +1,77 @@
+//! Which numbers a configuration may have.
+
+use super::{Config, HEARTBEAT_MS_MAX};
+
+/// A number, and what it may be.
+pub(super) struct Range {
+    pub(super) option: &'static str,
+    pub(super) value: u64,
+    pub(super) min: u64,
+    pub(super) max: u64,
+}
+
+const fn range(option: &'static str, value: u64, min: u64, max: u64) -> Range {
+    Range {
+        option,
+        value,
+        min,
+        max,
+    }
+}
+
+impl Config {
+    /// The numbers that have limits.
+    pub(super) fn ranges(&self) -> impl Iterator<Item = Range> {
+        self.sizes().into_iter().chain(self.of_sessions())
+    }
+
+    fn sizes(&self) -> [Range; 7] {
+        let connections = self.server.connections_max as u64;
+        let ring = self.market.ring_chunks as u64;
+        let capacity = self.exchange.capacity as u64;
+        [
+            range(
+                "server.worker_threads",
+                self.server.worker_threads as u64,
+                1,
+                64,
+            ),
+            range("server.connections_max", connections, 1, 1 << 20),
+            range("market.ring_chunks", ring, 2, 1 << 16),
+            range("exchange.capacity", capacity, 1, 1 << 30),
+            range("exchange.queue", self.exchange.queue as u64, 1, 1 << 20),
+            range("exchange.clock_ms", self.exchange.clock_ms, 0, 3_600_000),
+            range("snapshots.kept", self.snapshots.kept as u64, 1, 100),
+        ]
+    }
+
+    fn of_sessions(&self) -> [Range; 10] {
+        let s = &self.sessions;
+        let frame_max = thalweg_exchange::codec::FRAME_BYTES_MAX as u64;
+        let (frame, of_admin) = (s.frame_bytes_max.into(), s.admin_frame_bytes_max.into());
+        let least = s.heartbeat_min_ms.into();
+        let heartbeat = s.heartbeat_ms.into();
+        [
+            range("sessions.hello_ms", s.hello_ms, 1, 600_000),
+            range("sessions.wrong_key_ms", s.wrong_key_ms, 0, 60_000),
+            range("sessions.heartbeat_min_ms", least, 1, HEARTBEAT_MS_MAX),
+            range("sessions.heartbeat_ms", heartbeat, least, HEARTBEAT_MS_MAX),
+            range("sessions.frame_bytes_max", frame, 1024, frame_max),
+            range("sessions.admin_frame_bytes_max", of_admin, 1024, frame_max),
+            range(
+                "sessions.out_bytes_max",
+                s.out_bytes_max as u64,
+                1 << 14,
+                1 << 32,
+            ),
+            range("sessions.stall_ms", s.stall_ms, 1, 3_600_000),
+            range(
+                "sessions.rate_burst",
+                s.rate_burst.into(),
+                1,
+                u32::MAX.into(),
+            ),
+            range("sessions.answers_kept", s.answers_kept.into(), 1, 1 << 20),
+        ]
+    }
+}

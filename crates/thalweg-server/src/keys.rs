@@ -1,0 +1,228 @@
+//! Who may connect: keys bound to a user or an administrator and a role.
+//!
+//! A key is 32 random bytes in hexadecimal behind `twk_`. The file has its SHA-256 only: whoever
+//! reads the file cannot connect with it. A fast hash is enough for that, since nobody guesses 256
+//! random bits; a password would need a slow one, so there are none.
+//!
+//! A key that is offered is compared with every key of the file, to the end and in constant time,
+//! so how long it takes says nothing about how much of it was right, or of whom.
+
+mod file;
+
+use std::{error, fmt, io};
+
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use subtle::ConstantTimeEq;
+use thalweg_exchange::session::Role;
+
+pub use self::file::{append, read};
+
+/// What every key begins with, so that one is recognised where it does not belong.
+pub const PREFIX: &str = "twk_";
+/// The most keys that a file may have: each is compared with at each hello.
+pub const KEYS_MAX: usize = 100_000;
+const SECRET_BYTES: usize = 32;
+
+/// SHA-256 of a key.
+pub type KeyHash = [u8; 32];
+
+/// A key as the file has it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Key {
+    /// A name for people, which the log and the audit lines have.
+    pub name: String,
+    /// What its holder may do.
+    pub role: Role,
+    /// The user; of an admin key, the administrator.
+    pub holder: i64,
+    /// The hash of the key.
+    pub hash: KeyHash,
+}
+
+/// All keys of a file.
+#[derive(Clone, Debug, Default)]
+pub struct Keys {
+    keys: Vec<Key>,
+}
+
+/// Why there are no keys.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum KeysError {
+    /// The file cannot be read or written.
+    File {
+        /// Its name.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// A line of it is wrong.
+    Parse {
+        /// The file's name.
+        file: String,
+        /// The line, from 1.
+        line: usize,
+        /// What is wrong with it.
+        what: String,
+    },
+    /// The file has too many.
+    TooMany {
+        /// Its name.
+        file: String,
+        /// How many.
+        keys: usize,
+    },
+    /// The system has no random numbers.
+    Random(getrandom::Error),
+}
+
+impl fmt::Display for KeysError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::File { file, source } => write!(f, "{file}: {source}"),
+            Self::Parse { file, line, what } => write!(f, "{file}:{line}: {what}"),
+            Self::TooMany { file, keys } => {
+                write!(f, "{file} has {keys} keys; {KEYS_MAX} are possible")
+            }
+            Self::Random(error) => write!(f, "no random numbers for a key: {error}"),
+        }
+    }
+}
+
+impl error::Error for KeysError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::File { source, .. } => Some(source),
+            Self::Random(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+/// The hash of a key, as files have it.
+#[must_use]
+pub fn hash(key: &[u8]) -> KeyHash {
+    Sha256::digest(key).into()
+}
+
+/// A new key of 256 random bits.
+///
+/// # Errors
+/// [`KeysError::Random`].
+pub fn generate() -> Result<String, KeysError> {
+    let mut secret = [0; SECRET_BYTES];
+    getrandom::fill(&mut secret).map_err(KeysError::Random)?;
+    Ok(format!("{PREFIX}{}", hex(&secret)))
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+impl Keys {
+    /// These keys.
+    #[must_use]
+    pub fn new(keys: Vec<Key>) -> Self {
+        Self { keys }
+    }
+
+    /// How many there are.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.keys.len()
+    }
+
+    /// Whether there are none.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.keys.is_empty()
+    }
+
+    /// The key that opens a session of this role for this holder: it must be of that holder, and of
+    /// that role; a trade key may read, too.
+    #[must_use]
+    pub fn admit(&self, key: &[u8], role: Role, holder: i64) -> Option<&Key> {
+        let hash = hash(key);
+        let mut found = None;
+        for candidate in &self.keys {
+            if bool::from(candidate.hash.ct_eq(&hash)) {
+                found = Some(candidate);
+            }
+        }
+        found.filter(|key| key.holder == holder && may(key.role, role))
+    }
+
+    /// Whether a key of this hash, role and holder is still there.
+    #[must_use]
+    pub fn holds(&self, key: &Key) -> bool {
+        let is_it = |other: &&Key| {
+            (other.hash, other.role, other.holder) == (key.hash, key.role, key.holder)
+        };
+        self.keys.iter().any(|other| is_it(&other))
+    }
+}
+
+fn may(has: Role, asks: Role) -> bool {
+    has == asks || has == Role::Trade && asks == Role::Read
+}
+
+/// A key as it stands in the file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Entry {
+    name: String,
+    role: String,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    user: Option<i64>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    admin: Option<i64>,
+    sha256: String,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn key(secret: &str, role: Role, holder: i64) -> Key {
+        Key {
+            name: "test".into(),
+            role,
+            holder,
+            hash: hash(secret.as_bytes()),
+        }
+    }
+
+    #[test]
+    fn the_hash_is_sha_256() {
+        let told = "ba7816bf8f01cfea414140de5dae2223b00361a396177a9cb410ff61f20015ad";
+        assert_eq!(hex(&hash(b"abc")), told);
+    }
+
+    #[test]
+    fn a_key_opens_its_role_for_its_holder_only() {
+        let keys = Keys::new(vec![
+            key("a", Role::Trade, 7),
+            key("b", Role::Read, 7),
+            key("c", Role::Admin, 7),
+        ]);
+        let opens = |secret: &str, holder| -> Vec<Role> {
+            let admitted = |role: &Role| keys.admit(secret.as_bytes(), *role, holder).is_some();
+            Role::ALL.into_iter().filter(admitted).collect()
+        };
+        assert_eq!(opens("a", 7), [Role::Trade, Role::Read]);
+        assert_eq!(opens("b", 7), [Role::Read]);
+        assert_eq!(opens("c", 7), [Role::Admin]);
+        for (secret, holder) in [("a", 8), ("d", 7), ("", 7), ("aa", 7)] {
+            assert_eq!(opens(secret, holder), []);
+        }
+    }
+
+    #[test]
+    fn new_keys_differ_and_have_256_bits() {
+        let [a, b] = [generate(), generate()].map(|key| key.expect("there is randomness"));
+        assert_ne!(a, b);
+        assert_eq!(a.len(), PREFIX.len() + 2 * SECRET_BYTES);
+        assert!(a.starts_with(PREFIX));
+    }
+}

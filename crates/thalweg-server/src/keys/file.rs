@@ -1,0 +1,210 @@
+//! The file of the keys: TOML, a table `[[key]]` for each.
+
+use std::fs::{self, OpenOptions};
+use std::io::{self, Write};
+use std::path::Path;
+
+use serde::Deserialize;
+use thalweg_exchange::session::Role;
+use toml::Spanned;
+
+use super::{Entry, KEYS_MAX, Key, KeyHash, Keys, KeysError, hex};
+use crate::config::line_of;
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+struct Listed {
+    key: Vec<Spanned<Entry>>,
+}
+
+/// Reads the keys of a file.
+///
+/// # Errors
+/// The file cannot be read; or a line of it is wrong, which the error names. Two entries with one
+/// hash are refused: which of them would count?
+pub fn read(path: &Path) -> Result<Keys, KeysError> {
+    let file = path.display().to_string();
+    let text = fs::read_to_string(path).map_err(|source| KeysError::File {
+        file: file.clone(),
+        source,
+    })?;
+    parse(&file, &text)
+}
+
+fn parse(file: &str, text: &str) -> Result<Keys, KeysError> {
+    let at = |line: usize, what: String| KeysError::Parse {
+        file: file.to_owned(),
+        line,
+        what,
+    };
+    let listed: Listed = toml::from_str(text)
+        .map_err(|error| at(line_of(text, &error), error.message().trim_end().to_owned()))?;
+    if listed.key.len() > KEYS_MAX {
+        return Err(KeysError::TooMany {
+            file: file.to_owned(),
+            keys: listed.key.len(),
+        });
+    }
+    let mut keys: Vec<Key> = Vec::with_capacity(listed.key.len());
+    let mut hashes = std::collections::BTreeSet::new();
+    for entry in &listed.key {
+        let before = &text.as_bytes()[..entry.span().start];
+        let line = 1 + before.iter().filter(|byte| **byte == b'\n').count();
+        let key = entry.get_ref().key().map_err(|what| at(line, what))?;
+        if !hashes.insert(key.hash) {
+            let what = format!("key `{}` has the hash of a key before it", key.name);
+            return Err(at(line, what));
+        }
+        keys.push(key);
+    }
+    Ok(Keys::new(keys))
+}
+
+impl Entry {
+    fn key(&self) -> Result<Key, String> {
+        let name = &self.name;
+        let role = Role::ALL.into_iter().find(|role| role.name() == self.role);
+        let role = role.ok_or_else(|| {
+            format!(
+                "key `{name}` has role `{}`; there are trade, read and admin",
+                self.role
+            )
+        })?;
+        let holder = match (role, self.user, self.admin) {
+            (Role::Admin, None, Some(admin)) => admin,
+            (Role::Trade | Role::Read, Some(user), None) => user,
+            (Role::Admin, ..) => return Err(format!("key `{name}` needs `admin` and no `user`")),
+            _ => return Err(format!("key `{name}` needs `user` and no `admin`")),
+        };
+        let hash = hash_of(&self.sha256)
+            .ok_or_else(|| format!("key `{name}`: sha256 is not 64 hexadecimal digits"))?;
+        let name = name.clone();
+        Ok(Key {
+            name,
+            role,
+            holder,
+            hash,
+        })
+    }
+}
+
+fn hash_of(text: &str) -> Option<KeyHash> {
+    let mut hash = KeyHash::default();
+    let digits = text.as_bytes();
+    if digits.len() != 2 * hash.len() {
+        return None;
+    }
+    let value = |digit: u8| char::from(digit).to_digit(16).map(|value| value as u8);
+    for (byte, pair) in hash.iter_mut().zip(digits.chunks_exact(2)) {
+        *byte = value(pair[0])? << 4 | value(pair[1])?;
+    }
+    Some(hash)
+}
+
+/// Adds a key to a file, which is made if it is not there, readable by its owner alone.
+///
+/// # Errors
+/// The file cannot be read or written, is wrong already, or has this hash; it is as before then.
+pub fn append(path: &Path, key: &Key) -> Result<(), KeysError> {
+    let file = path.display().to_string();
+    let failed = |source| KeysError::File {
+        file: file.clone(),
+        source,
+    };
+    let text = match fs::read_to_string(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => String::new(),
+        read => read.map_err(failed)?,
+    };
+    let mut entry = String::new();
+    if !text.is_empty() && !text.ends_with('\n') {
+        entry.push('\n');
+    }
+    let holder = if key.role == Role::Admin {
+        "admin"
+    } else {
+        "user"
+    };
+    let name = toml::Value::String(key.name.clone());
+    entry.push_str(&format!(
+        "[[key]]\nname = {name}\nrole = \"{}\"\n{holder} = {}\nsha256 = \"{}\"\n\n",
+        key.role,
+        key.holder,
+        hex(&key.hash)
+    ));
+    parse(&file, &format!("{text}{entry}"))?;
+    let mut options = OpenOptions::new();
+    options.append(true).create(true);
+    #[cfg(unix)]
+    std::os::unix::fs::OpenOptionsExt::mode(&mut options, 0o600);
+    let mut out = options.open(path).map_err(failed)?;
+    out.write_all(entry.as_bytes()).map_err(failed)?;
+    out.sync_all().map_err(failed)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::hash;
+    use super::*;
+
+    fn entry(name: &str, rest: &str) -> String {
+        format!("[[key]]\nname = \"{name}\"\n{rest}\n")
+    }
+
+    fn hashed(secret: &str) -> String {
+        format!("sha256 = \"{}\"", hex(&hash(secret.as_bytes())))
+    }
+
+    #[track_caller]
+    fn refused(text: &str, told: &str) {
+        let error = parse("keys.toml", text).expect_err("it is refused");
+        assert_eq!(error.to_string(), told);
+    }
+
+    #[test]
+    fn keys_are_read() {
+        let text = entry("a", &format!("role = \"trade\"\nuser = 7\n{}", hashed("s")))
+            + &entry(
+                "b",
+                &format!("role = \"admin\"\nadmin = 1\n{}", hashed("t")),
+            );
+        let keys = parse("keys.toml", &text).expect("they are fine");
+        let key = keys.admit(b"s", Role::Trade, 7).expect("it is there");
+        assert_eq!(key.name, "a");
+        assert!(keys.admit(b"t", Role::Admin, 1).is_some());
+        assert!(parse("keys.toml", "").expect("no key is fine").is_empty());
+    }
+
+    #[test]
+    fn wrong_entries_are_told_with_their_line() {
+        let hash = hashed("s");
+        let first = entry("a", &format!("role = \"trade\"\nuser = 7\n{hash}"));
+        refused(
+            &(first.clone() + &entry("b", &format!("role = \"boss\"\nuser = 7\n{hash}"))),
+            "keys.toml:6: key `b` has role `boss`; there are trade, read and admin",
+        );
+        refused(
+            &(first.clone() + &entry("b", &format!("role = \"read\"\nuser = 8\n{hash}"))),
+            "keys.toml:6: key `b` has the hash of a key before it",
+        );
+        refused(
+            &entry("a", &format!("role = \"admin\"\nuser = 7\n{hash}")),
+            "keys.toml:1: key `a` needs `admin` and no `user`",
+        );
+        refused(
+            &entry("a", &format!("role = \"trade\"\n{hash}")),
+            "keys.toml:1: key `a` needs `user` and no `admin`",
+        );
+        refused(
+            &entry("a", "role = \"read\"\nuser = 7\nsha256 = \"12\""),
+            "keys.toml:1: key `a`: sha256 is not 64 hexadecimal digits",
+        );
+        refused(
+            &entry("a", "rôle = 1"),
+            "keys.toml:3: invalid unquoted key, expected letters, numbers, `-`, `_`",
+        );
+        refused(
+            "[[key]]\nname = \"a\"\n",
+            "keys.toml:1: missing field `role`",
+        );
+    }
+}
