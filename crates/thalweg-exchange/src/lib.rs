@@ -34,6 +34,7 @@ pub mod result_code;
 pub mod rules;
 pub mod service;
 pub mod session;
+pub mod snapshot;
 pub mod stream;
 
 pub use command::{

@@ -54,7 +54,12 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("thalweg-task", &["thalweg"]),
     (
         "thalweg-exchange",
-        &["thalweg", "thalweg-measure", "thalweg-journal"],
+        &[
+            "thalweg",
+            "thalweg-measure",
+            "thalweg-hash",
+            "thalweg-journal",
+        ],
     ),
     ("thalweg-doctor", &["thalweg-measure"]),
     (

@@ -3,6 +3,7 @@
 mod ahead;
 mod conditional;
 mod operations;
+mod saved;
 mod shards;
 
 use std::collections::BTreeSet;

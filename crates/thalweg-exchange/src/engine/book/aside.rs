@@ -70,6 +70,12 @@ impl Aside {
         }
     }
 
+    /// The same of an order of a snapshot; whoever comes later has a later arrival.
+    pub(super) fn restore_expiry(&mut self, time: Option<i64>, turn: u32, order: OrderKey) {
+        self.arrivals = self.arrivals.max(turn.into());
+        self.note_expiry(time, turn.into(), order);
+    }
+
     pub(super) fn forget_expiry(&mut self, time: Option<i64>, arrival: u64) {
         if let Some(time) = time {
             self.expiries.remove(&(time, arrival));

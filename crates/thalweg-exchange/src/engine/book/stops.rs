@@ -44,11 +44,30 @@ pub(super) struct Waiting {
     order: ConditionalOrder,
     trigger: i64,
     user: UserHint,
+    /// Which of those with the same trigger came first.
     arrival: u64,
+    /// Which of the orders that expire at the same time did.
+    turn: u64,
     slot: u32,
 }
 
 impl Waiting {
+    pub(super) const fn new(
+        order: ConditionalOrder,
+        (trigger, arrival): (i64, u64),
+        turn: u64,
+        (user, slot): (UserHint, u32),
+    ) -> Self {
+        Self {
+            order,
+            trigger,
+            user,
+            arrival,
+            turn,
+            slot,
+        }
+    }
+
     /// Where it is in its side's tree: what is reached first comes first.
     fn key(&self) -> (i64, u64) {
         (self.trigger ^ mask(self.side().opposite()), self.arrival)
@@ -95,7 +114,7 @@ impl Stops {
         self.waiting.len()
     }
 
-    fn insert(&mut self, order: OrderKey, waiting: Waiting) {
+    pub(super) fn insert(&mut self, order: OrderKey, waiting: Waiting) {
         self.triggers[waiting.side() as usize].insert(waiting.key(), order);
         self.waiting.insert(order, waiting);
     }
@@ -156,13 +175,7 @@ impl Book {
         let aside = self.aside_mut();
         let arrival = aside.next_arrival();
         aside.note_expiry(order.good_till, arrival, id);
-        let waiting = Waiting {
-            order: *order,
-            trigger,
-            user,
-            arrival,
-            slot,
-        };
+        let waiting = Waiting::new(*order, (trigger, arrival), arrival, (user, slot));
         aside.stops.insert(id, waiting);
         self.widen_if_used();
         ResultCode::Success
@@ -253,7 +266,7 @@ impl Book {
     #[cold]
     fn execute_stop(&mut self, next: &Waiting, rules: &Rules, events: &mut Events) -> ResultCode {
         let good_till = next.order.good_till;
-        self.aside_mut().forget_expiry(good_till, next.arrival);
+        self.aside_mut().forget_expiry(good_till, next.turn);
         let place = &next.order.place;
         let (low, high) = self.band;
         if place.order_type.has_limit() && !(low..=high).contains(&place.price) {
@@ -268,7 +281,7 @@ impl Book {
             size: place.size,
             bidder_hold_price: place.reserve_price,
         });
-        let origin = (next.user, Some(next.arrival));
+        let origin = (next.user, Some(next.turn));
         self.enter_with(&next.order, origin, rules, events)
     }
 
@@ -296,7 +309,7 @@ impl Book {
     pub(super) fn remove_waiting(&mut self, order: OrderKey, why: Removal, events: &mut Events) {
         if let Some(waiting) = self.take_waiting(order) {
             let good_till = waiting.order.good_till;
-            self.aside_mut().forget_expiry(good_till, waiting.arrival);
+            self.aside_mut().forget_expiry(good_till, waiting.turn);
             waiting.tell_removed((waiting.order.place.size, 0), why, events);
         }
     }

@@ -83,7 +83,7 @@ impl Matching {
         slots.into_iter().map(take).collect()
     }
 
-    fn put(&mut self, book: Book) {
+    pub(super) fn put(&mut self, book: Book) {
         let symbol = book.spec().id;
         let slot = self.books.insert(book);
         self.index.insert(symbol, slot);

@@ -282,7 +282,7 @@ impl Risk {
     }
 
     /// Whether somebody could lose more than there is. Cost: visits every user.
-    fn is_anybody_short(&self, currency: CurrencyId) -> bool {
+    pub(super) fn is_anybody_short(&self, currency: CurrencyId) -> bool {
         self.users.iter().any(|user| {
             let loss = covers(user, &self.symbols, currency, None).loss;
             user.has_futures() && loss > i128::from(user.balance(currency))

@@ -60,6 +60,10 @@ impl Gate {
         Self { low, high, limits }
     }
 
+    pub(super) const fn limits(&self) -> TradingLimits {
+        self.limits
+    }
+
     /// The lowest price that passes; above [`Self::high`] where none does.
     pub(super) const fn low(&self) -> i64 {
         self.low
@@ -113,7 +117,7 @@ impl Risk {
     /// What new and moved orders of a symbol are held to; `None` where there is no such symbol.
     #[must_use]
     pub fn limits(&self, symbol: SymbolId) -> Option<TradingLimits> {
-        self.symbols.get(symbol).map(|symbol| symbol.gate.limits)
+        self.symbols.get(symbol).map(|symbol| symbol.gate.limits())
     }
 
     /// The limits of all symbols that have any, by ascending id. Cost: visits every symbol.

@@ -12,7 +12,7 @@ const WORDS: usize = (ID_WINDOW / BITS) as usize;
 
 /// The ids of one user.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Ids {
+pub(crate) struct Ids {
     highest: i64,
     /// By the lowest bits of the id; of ids outside the window none is set.
     used: [u64; WORDS],
@@ -33,6 +33,26 @@ impl Ids {
         Self { highest, used }
     }
 
+    /// The ids as [`Self::parts`] gave them; `None` where they were none: the highest one is used,
+    /// and no bit stands for an id below all numbers.
+    pub(crate) fn from_parts(highest: i64, used: [u64; WORDS]) -> Option<Self> {
+        let ids = Self { highest, used };
+        let steps_down = highest.abs_diff(i64::MIN);
+        let mut below = steps_down.saturating_add(1)..ID_WINDOW;
+        let is_none = below.all(|back| !ids.has(highest.wrapping_sub_unsigned(back)));
+        (ids.has(highest) && is_none).then_some(ids)
+    }
+
+    /// The highest id, and the bits of the window: that of an id is at its lowest ten bits.
+    pub(crate) const fn parts(&self) -> (i64, &[u64; WORDS]) {
+        (self.highest, &self.used)
+    }
+
+    const fn has(&self, id: i64) -> bool {
+        let (word, bit) = place(id);
+        self.used[word] & bit != 0
+    }
+
     /// Refuses an id that was used, or that is too old to know.
     pub(super) const fn check(&self, OrderId(id): OrderId) -> Result<(), ResultCode> {
         if id > self.highest {
@@ -41,11 +61,10 @@ impl Ids {
         if self.highest.abs_diff(id) >= ID_WINDOW {
             return Err(ResultCode::RiskOrderIdTooOld);
         }
-        let (word, bit) = place(id);
-        if self.used[word] & bit == 0 {
-            Ok(())
-        } else {
+        if self.has(id) {
             Err(ResultCode::RiskOrderIdUsed)
+        } else {
+            Ok(())
         }
     }
 
@@ -69,11 +88,7 @@ impl Ids {
 
     /// The highest id, and which of those below are used: bit 0 is the highest itself.
     pub(super) fn told(&self) -> (i64, String) {
-        let is_used = |back: u64| {
-            let id = self.highest.wrapping_sub_unsigned(back);
-            let (word, bit) = place(id);
-            self.used[word] & bit != 0
-        };
+        let is_used = |back: u64| self.has(self.highest.wrapping_sub_unsigned(back));
         let digit =
             |at: u64| (0..4).fold(0, |sum, bit| sum | u32::from(is_used(at * 4 + bit)) << bit);
         let digits = (0..ID_WINDOW / 4).map(digit);

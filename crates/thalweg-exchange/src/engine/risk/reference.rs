@@ -18,16 +18,16 @@ pub(super) struct Exposure {
 }
 
 /// What is remembered of a symbol's orders.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Seen {
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Seen {
     /// Sticky: an order of negative size was accepted.
-    inverted: bool,
+    pub(crate) inverted: bool,
     /// The largest order so far, in lots.
-    size_max: i64,
+    pub(crate) size_max: i64,
     /// All lots ever ordered.
-    lots_total: i128,
+    pub(crate) lots_total: i128,
     /// The largest price, reserve price or budget so far, by magnitude.
-    price_max: u64,
+    pub(crate) price_max: u64,
 }
 
 impl Seen {

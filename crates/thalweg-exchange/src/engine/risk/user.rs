@@ -9,6 +9,7 @@ mod balances;
 mod debug;
 mod kept;
 mod positions;
+mod saved;
 mod share;
 mod terms;
 mod waiting;

@@ -1,0 +1,184 @@
+//! A book in the parts that a state snapshot writes ([`snapshot`](crate::snapshot)), and made again
+//! from these.
+//!
+//! Of what orders are kept by, slots, window, far and parked levels and lists of owners are none of
+//! its parts, since no result hangs on them. Of arrivals only their order counts, and that only
+//! among orders that expire at one time, which is their *turn*, and among stop orders with one
+//! trigger, which stand in that order.
+
+use super::aside::{Terms, WAITS};
+use super::ladder::Ladder;
+use super::node::{FEW, NARROW, NONE, Node, WIDE};
+use super::stops::Waiting;
+use super::{Book, Level, RestingOrder};
+use crate::command::{Action, ConditionalOrder, SymbolSpec};
+use crate::engine::index::{Index, OrderKey};
+use crate::event::UserHint;
+use crate::ids::{OrderId, UserId};
+use crate::rules::Rules;
+
+/// A book without its orders.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outline {
+    pub(crate) band: (i64, i64),
+    pub(crate) protection: i64,
+    pub(crate) last: Option<i64>,
+    pub(crate) is_auction: bool,
+    /// Resting and waiting ones.
+    pub(crate) orders: usize,
+}
+
+/// The turns of a book's orders among those that expire at the same time, from 0.
+#[derive(Debug)]
+pub(crate) struct Turns {
+    owners: i64,
+    turns: Vec<(OrderKey, u32)>,
+}
+
+impl Turns {
+    /// The turn of an order that expires.
+    pub(crate) fn of(&self, uid: UserId, id: OrderId) -> u32 {
+        let key = OrderKey {
+            owner: uid.0 & self.owners,
+            id: id.0,
+        };
+        let found = self.turns.binary_search_by_key(&key, |&(key, _)| key);
+        found.map_or(0, |at| self.turns[at].1)
+    }
+}
+
+impl Book {
+    /// When which order has its turn.
+    pub(crate) fn turns(&self) -> Turns {
+        let expiries = self.aside.iter().flat_map(|aside| &aside.expiries);
+        let (mut last, mut turn) = (None, 0);
+        let number = |(&(time, _), &key)| {
+            turn = if last == Some(time) { turn + 1 } else { 0 };
+            last = Some(time);
+            (key, turn)
+        };
+        let mut turns: Vec<(OrderKey, u32)> = expiries.map(number).collect();
+        turns.sort_unstable();
+        let owners = self.owners;
+        Turns { owners, turns }
+    }
+
+    /// The levels of a side, best first, with their slots.
+    pub(crate) fn saved_levels(&self, side: Action) -> impl Iterator<Item = (u32, Level)> + '_ {
+        self.ladder.levels_between(side, (i64::MIN, i64::MAX))
+    }
+
+    /// The orders of the level in a slot, in order of time.
+    pub(crate) fn saved_orders(&self, level: u32) -> impl Iterator<Item = RestingOrder> + '_ {
+        let slots = self.ladder.queue(level);
+        slots.map(|slot| {
+            let order = &self.ladder.nodes[slot];
+            if order.marks == 0 {
+                order.resting()
+            } else {
+                self.completed(order.resting())
+            }
+        })
+    }
+
+    /// A book without orders, with room for as many as it will have.
+    pub(crate) fn outlined(spec: SymbolSpec, rules: &Rules, outline: &Outline) -> Self {
+        let mut ladder = Ladder::new();
+        if outline.orders > 0 {
+            // The first order of all places the window.
+            let levels = if outline.orders > FEW { WIDE } else { NARROW };
+            ladder.nodes.open(levels, outline.orders.max(FEW));
+        }
+        let mut book = Self {
+            band: outline.band,
+            protection: outline.protection,
+            last: outline.last,
+            ladder,
+            index: Index::with_capacity(outline.orders),
+            ..Self::with_capacity(spec, rules, 0)
+        };
+        if outline.is_auction {
+            book.start_auction();
+        }
+        book
+    }
+
+    /// Puts an order at the end of its queue; false where an order of its id is here.
+    pub(crate) fn restore_resting(
+        &mut self,
+        order: &RestingOrder,
+        turn: u32,
+        user: UserHint,
+    ) -> bool {
+        let key = self.key(order.uid, order.order_id);
+        let Some(vacancy) = self.vacancy(key) else {
+            return false;
+        };
+        let slot = self.ladder.nodes.insert(Node {
+            uid: order.uid.0,
+            id: order.order_id.0,
+            reserve_price: order.reserve_price,
+            left: order.size - order.filled - order.hidden,
+            filled: order.filled,
+            tag: user.0,
+            action: order.action,
+            flags: order.flags,
+            ..Node::level(NONE, order.price)
+        });
+        self.index.fill(vacancy, slot);
+        self.ladder.append(slot);
+        if order.hidden > 0 || order.good_till.is_some() {
+            let terms = Terms {
+                arrival: turn.into(),
+                display: order.display.unwrap_or_default(),
+                hidden: order.hidden,
+                good_till: order.good_till,
+            };
+            self.aside_mut().restore_expiry(order.good_till, turn, key);
+            self.set_terms(slot, terms);
+        }
+        true
+    }
+
+    /// Lets a stop order wait, behind those with its trigger; false where an order of its id is
+    /// here.
+    pub(crate) fn restore_waiting(
+        &mut self,
+        order: &ConditionalOrder,
+        (trigger, turn): (i64, u32),
+        user: UserHint,
+    ) -> bool {
+        let place = &order.place;
+        let key = self.key(place.uid, place.order_id);
+        let Some(vacancy) = self.vacancy(key) else {
+            return false;
+        };
+        let slot = self.ladder.nodes.insert(Node {
+            marks: WAITS,
+            ..Node::new(place, user)
+        });
+        self.index.fill(vacancy, slot);
+        let aside = self.aside_mut();
+        aside.restore_expiry(order.good_till, turn, key);
+        let arrival = aside.next_arrival();
+        let waiting = Waiting::new(*order, (trigger, arrival), turn.into(), (user, slot));
+        aside.stops.insert(key, waiting);
+        true
+    }
+
+    /// Whether the turns of orders that expire at one time are 0, 1 and so on, of `count` orders in
+    /// all.
+    pub(crate) fn has_turns(&self, count: usize) -> bool {
+        let expiries = self.aside.iter().flat_map(|aside| &aside.expiries);
+        let (mut last, mut turn, mut found) = (None, 0, 0);
+        for (&(time, given), _) in expiries {
+            turn = if last == Some(time) { turn + 1 } else { 0 };
+            last = Some(time);
+            found += 1;
+            if given != turn {
+                return false;
+            }
+        }
+        found == count
+    }
+}

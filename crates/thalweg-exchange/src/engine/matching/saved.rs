@@ -1,0 +1,17 @@
+//! The books made again from a state snapshot; see [`snapshot`](crate::snapshot).
+
+use super::Matching;
+use crate::book::Book;
+use crate::rules::Rules;
+
+impl Matching {
+    /// The rules that hold.
+    pub(crate) const fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
+    /// Adds a book of a symbol that has none.
+    pub(crate) fn restore(&mut self, book: Book) {
+        self.put(book);
+    }
+}

@@ -1,0 +1,174 @@
+//! What can be wrong with the bytes of a state.
+
+use std::{error, fmt};
+
+use super::{MAGIC, STATE_VERSION};
+
+/// Why bytes were not decoded. Positions count from 0 at the beginning of the bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SnapshotError {
+    /// The bytes do not begin as a state does.
+    NotAState {
+        /// How they begin.
+        found: [u8; 4],
+    },
+    /// The state is of a version that is not known here.
+    UnknownVersion {
+        /// Its version.
+        version: u32,
+    },
+    /// The bytes end within a field.
+    EndsEarly {
+        /// The field, or the first of some.
+        what: &'static str,
+        /// Where it begins.
+        at: usize,
+        /// How many bytes it has.
+        bytes: usize,
+        /// How many there are in all.
+        length: usize,
+    },
+    /// The bytes go on after the state.
+    Surplus {
+        /// Where it ends.
+        at: usize,
+        /// Bytes after that.
+        bytes: usize,
+    },
+    /// A list is said to be longer than the bytes that are left can hold.
+    TooMany {
+        /// What it is a list of.
+        what: &'static str,
+        /// Where its length is.
+        at: usize,
+        /// Its length.
+        count: usize,
+        /// The most that there is room for.
+        max: usize,
+    },
+    /// A number is less or more than it may be, given what stands before it.
+    OutOfRange {
+        /// Which number.
+        what: &'static str,
+        /// Where it is, or what it belongs to.
+        at: usize,
+        /// What it is.
+        value: i128,
+        /// The least that it may be.
+        min: i128,
+        /// The most that it may be.
+        max: i128,
+    },
+    /// An entry of a sorted list does not belong after the one before it.
+    OutOfOrder {
+        /// What it is a list of.
+        what: &'static str,
+        /// Where the entry is.
+        at: usize,
+        /// What it is sorted by.
+        value: i64,
+        /// That of the entry before.
+        before: i64,
+    },
+    /// An order has the id of another one.
+    Twice {
+        /// Where the order is.
+        at: usize,
+        /// Its id.
+        order: i64,
+    },
+    /// Something refers to what is not there.
+    Unknown {
+        /// What should be there.
+        what: &'static str,
+        /// Where it is referred to.
+        at: usize,
+        /// Its id.
+        id: i64,
+    },
+    /// Something must not be there.
+    Forbidden {
+        /// What.
+        what: &'static str,
+        /// Where.
+        at: usize,
+        /// Why not, such as `futures are not traded`.
+        why: &'static str,
+    },
+}
+
+impl fmt::Display for SnapshotError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::NotAState { found } => write!(
+                f,
+                "the bytes at 0 are {found:02x?}, a state begins with {MAGIC:02x?}"
+            ),
+            Self::UnknownVersion { version } => write!(
+                f,
+                "the version at byte 4 is {version}, only {STATE_VERSION} is known"
+            ),
+            Self::EndsEarly {
+                what,
+                at,
+                bytes,
+                length,
+            } => write!(
+                f,
+                "{what} at byte {at} needs {bytes} bytes, the state ends after {length}"
+            ),
+            Self::Surplus { at, bytes } => {
+                write!(f, "the state ends at byte {at}, {bytes} more are there")
+            }
+            Self::TooMany {
+                what,
+                at,
+                count,
+                max,
+            } => write!(
+                f,
+                "the number of {what} at byte {at} is {count}, there is room for {max}"
+            ),
+            _ => self.fmt_of_meaning(f),
+        }
+    }
+}
+
+impl SnapshotError {
+    fn fmt_of_meaning(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match *self {
+            Self::OutOfRange {
+                what,
+                at,
+                value,
+                min,
+                max,
+            } => write!(
+                f,
+                "{what} at byte {at} is {value}, it may be from {min} to {max}"
+            ),
+            Self::OutOfOrder {
+                what,
+                at,
+                value,
+                before,
+            } => write!(f, "{what} at byte {at}: {value} may not follow {before}"),
+            Self::Twice { at, order } => {
+                write!(
+                    f,
+                    "the order at byte {at} has the id {order} of another one"
+                )
+            }
+            Self::Unknown { what, at, id } => {
+                write!(f, "there is no {what} {id}, which byte {at} refers to")
+            }
+            Self::Forbidden { what, at, why } => {
+                write!(f, "there is {what} at byte {at}, and {why}")
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+impl error::Error for SnapshotError {}

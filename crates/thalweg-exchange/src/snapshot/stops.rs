@@ -1,0 +1,186 @@
+//! Stop orders: asks, then bids, each what is reached first before the others, then as they came.
+
+use super::SnapshotError;
+use super::orders::{Owned, decode_flags};
+use super::reader::{Reader, within};
+use super::symbols::forbid;
+use super::writer::Writer;
+use crate::book::Turns;
+use crate::command::{Action, ConditionalOrder, OrderType, Place, is_enough};
+use crate::ids::{OrderId, UserId};
+
+/// One without further conditions.
+pub(super) const BYTES: usize = 52;
+
+const BID: u8 = 1;
+const HIDES: u8 = 2;
+const EXPIRES: u8 = 4;
+
+pub(super) fn encode(stop: &ConditionalOrder, turns: &Turns, out: &mut Writer<'_>) {
+    let ConditionalOrder {
+        place,
+        trigger,
+        display,
+        good_till,
+    } = stop;
+    out.longs([
+        place.uid.0,
+        place.order_id.0,
+        trigger.unwrap_or(0),
+        place.price,
+        place.reserve_price,
+        place.size,
+    ]);
+    out.byte(place.order_type as u8);
+    out.byte(place.flags.code());
+    let side = if place.action == Action::Bid { BID } else { 0 };
+    let hides = if display.is_some() { HIDES } else { 0 };
+    let expires = if good_till.is_some() { EXPIRES } else { 0 };
+    out.byte(side | hides | expires);
+    if let Some(display) = display {
+        out.long(*display);
+    }
+    if let Some(time) = good_till {
+        out.long(*time);
+        let turn = turns.of(place.uid, place.order_id);
+        out.bytes(turn.to_le_bytes());
+    }
+}
+
+pub(super) fn decode(
+    fields: &mut Reader<'_>,
+    count: usize,
+    owned: &mut Owned<'_>,
+) -> Result<(), SnapshotError> {
+    let mut last = None;
+    for _ in 0..count {
+        let at = fields.at();
+        let (order, trigger, turn) = decode_one(fields, owned)?;
+        // What is reached first comes first: of asks the highest, of bids the lowest trigger.
+        let key = match order.place.action {
+            Action::Ask => (order.place.action, !trigger),
+            Action::Bid => (order.place.action, trigger),
+        };
+        if let Some((before, before_trigger)) = last.replace((key, trigger))
+            && before > key
+        {
+            return Err(SnapshotError::OutOfOrder {
+                what: "stop orders",
+                at,
+                value: trigger,
+                before: before_trigger,
+            });
+        }
+        check(&order, trigger, at, owned)?;
+        let place = &order.place;
+        let terms = (place.action, place.price, place.reserve_price);
+        let owner = owned.own(at, place.uid, terms, place.size)?;
+        if !owned.book.restore_waiting(&order, (trigger, turn), owner) {
+            let order = place.order_id.0;
+            return Err(SnapshotError::Twice { at, order });
+        }
+    }
+    Ok(())
+}
+
+/// The order, its trigger, and its turn among those that expire at the same time.
+fn decode_one(
+    fields: &mut Reader<'_>,
+    owned: &mut Owned<'_>,
+) -> Result<(ConditionalOrder, i64, u32), SnapshotError> {
+    let [uid, id, trigger, price, reserve_price, size] = fields.longs("a stop order")?;
+    let type_at = fields.at();
+    let code = fields.byte("a stop order's type")?;
+    let order_type = OrderType::ALL.get(usize::from(code)).copied();
+    let may_wait =
+        |kind: &OrderType| matches!(kind, OrderType::Gtc | OrderType::Ioc | OrderType::Market);
+    let order_type = order_type.filter(may_wait);
+    forbid(
+        order_type.is_none(),
+        type_at,
+        "a stop order",
+        "its type does not wait",
+    )?;
+    let flags = decode_flags(fields)?;
+    let bits = fields.small("a stop order's bits", BID | HIDES | EXPIRES)?;
+    let mut display = None;
+    if bits & HIDES != 0 {
+        display = Some(fields.long("lots shown at a time")?);
+    }
+    let (mut good_till, mut turn) = (None, 0);
+    if bits & EXPIRES != 0 {
+        let at = fields.at();
+        let time = fields.long("the time until which an order lives")?;
+        owned.terms.check_good_till(at, time)?;
+        (good_till, turn) = (Some(time), fields.word("an order's turn")?);
+        owned.expiring += 1;
+    }
+    let place = Place {
+        uid: UserId(uid),
+        symbol: owned.book.spec().id,
+        order_id: OrderId(id),
+        order_type: order_type.unwrap_or(OrderType::Gtc),
+        action: if bits & BID == 0 {
+            Action::Ask
+        } else {
+            Action::Bid
+        },
+        price,
+        reserve_price,
+        size,
+        flags,
+    };
+    let order = ConditionalOrder {
+        place,
+        trigger: Some(trigger),
+        display,
+        good_till,
+    };
+    Ok((order, trigger, turn))
+}
+
+fn check(
+    order: &ConditionalOrder,
+    trigger: i64,
+    at: usize,
+    owned: &Owned<'_>,
+) -> Result<(), SnapshotError> {
+    let place = &order.place;
+    within("a trigger", at + 16, trigger, 1, i64::MAX)?;
+    let (least, most) = if place.order_type.has_limit() {
+        owned.terms.prices(place.action)
+    } else {
+        (1, i64::MAX)
+    };
+    within(
+        "a stop order's price",
+        at + 24,
+        place.price,
+        least.max(1),
+        most,
+    )?;
+    within("a stop order's size", at + 40, place.size, 1, i64::MAX)?;
+    let is_limit = place.order_type == OrderType::Gtc;
+    let why = "it does not rest";
+    forbid(
+        place.flags.is_post_only() && !is_limit,
+        at,
+        "a post-only order",
+        why,
+    )?;
+    if let Some(display) = order.display {
+        forbid(!is_limit, at, "an iceberg order", why)?;
+        within("lots shown at a time", at + 51, display, 1, i64::MAX)?;
+        let why = "it shows less than a thousandth";
+        forbid(!is_enough(display, place.size), at, "an iceberg order", why)?;
+    }
+    if let Some(price) = owned.terms.passed {
+        // A trade at its trigger or beyond would have set it off.
+        let (least, most) = match place.action {
+            Action::Ask => (i64::MIN, price.saturating_sub(1)),
+            Action::Bid => (price.saturating_add(1), i64::MAX),
+        };
+        within("the trigger of what waits", at + 16, trigger, least, most)?;
+    }
+    Ok(())
+}

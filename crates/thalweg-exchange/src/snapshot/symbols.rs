@@ -1,0 +1,271 @@
+//! Symbols: their terms, what orders are held to, and what is remembered of them.
+
+use super::SnapshotError;
+use super::reader::{Reader, ascends, within};
+use super::writer::Writer;
+use crate::book::Book;
+use crate::command::{FeeUnit, SymbolSpec, SymbolType};
+use crate::ids::{CurrencyId, SymbolId};
+use crate::matching::Matching;
+use crate::risk::{FUTURES_PRICE_MAX, Risk, SavedSymbol, Seen, TradingLimits};
+use crate::rules::Rules;
+
+const BYTES: usize = 127;
+
+/// Bits of what is the matter with a symbol.
+const HALTED: u8 = 1;
+const AUCTION: u8 = 2;
+const HAS_LAST_PRICES: u8 = 4;
+const HAS_TRADED: u8 = 8;
+const DRAINS: u8 = 16;
+const INVERTED: u8 = 32;
+
+/// A symbol as its bytes have it.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Listed {
+    pub(super) at: usize,
+    pub(super) saved: SavedSymbol,
+    pub(super) protection: i64,
+    /// The price of the last trade.
+    pub(super) traded_at: Option<i64>,
+}
+
+impl Listed {
+    pub(super) const fn is_pair(&self) -> bool {
+        matches!(self.saved.spec.symbol_type, SymbolType::CurrencyPair)
+    }
+
+    pub(super) const fn is_futures(&self) -> bool {
+        matches!(self.saved.spec.symbol_type, SymbolType::Futures)
+    }
+}
+
+pub(super) fn book_of<'s>(symbol: &SavedSymbol, books: &'s Matching) -> &'s Book {
+    let book = books.book(symbol.spec.id);
+    book.expect("both parts of a state have the same symbols")
+}
+
+pub(super) fn encode(symbols: &[SavedSymbol], books: &Matching, out: &mut Writer<'_>) {
+    assert!(
+        symbols.len() == books.books().len(),
+        "both parts of a state have the same symbols"
+    );
+    out.count(symbols.len());
+    for symbol in symbols {
+        encode_one(symbol, book_of(symbol, books), out);
+    }
+}
+
+fn encode_one(symbol: &SavedSymbol, book: &Book, out: &mut Writer<'_>) {
+    let SavedSymbol {
+        spec, limits, seen, ..
+    } = symbol;
+    out.int(spec.id.0);
+    out.byte(spec.symbol_type as u8);
+    out.byte(spec.fee_unit as u8);
+    out.int(spec.base_currency.0);
+    out.int(spec.quote_currency.0);
+    out.longs([
+        spec.base_scale,
+        spec.quote_scale,
+        spec.taker_fee,
+        spec.maker_fee,
+        spec.margin_buy,
+        spec.margin_sell,
+    ]);
+    let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
+    out.byte(
+        bit(limits.halted, HALTED)
+            | bit(limits.auction, AUCTION)
+            | bit(symbol.has_last_prices, HAS_LAST_PRICES)
+            | bit(book.last_price().is_some(), HAS_TRADED)
+            | bit(symbol.drains, DRAINS)
+            | bit(seen.inverted, INVERTED),
+    );
+    out.longs([
+        limits.low,
+        limits.high,
+        book.market_protection(),
+        book.last_price().unwrap_or(0),
+        seen.size_max,
+    ]);
+    out.wide(seen.lots_total);
+    out.bytes(seen.price_max.to_le_bytes());
+}
+
+pub(super) fn decode(
+    fields: &mut Reader<'_>,
+    risk: &mut Risk,
+) -> Result<Vec<Listed>, SnapshotError> {
+    let count = fields.count("symbols", BYTES)?;
+    let mut symbols = Vec::with_capacity(count);
+    let mut last = None;
+    for _ in 0..count {
+        let at = fields.at();
+        let spec = decode_spec(fields)?;
+        ascends("symbols", at, &mut last, spec.id.0)?;
+        check_spec(&spec, at, risk)?;
+        let symbol = decode_rest(fields, at, spec)?;
+        check_limits(&symbol, risk.rules())?;
+        check_memory(&symbol, risk.rules())?;
+        risk.restore_symbol(&symbol.saved);
+        symbols.push(symbol);
+    }
+    Ok(symbols)
+}
+
+fn decode_spec(fields: &mut Reader<'_>) -> Result<SymbolSpec, SnapshotError> {
+    let id = SymbolId(fields.int("a symbol")?);
+    let symbol_type = match fields.small("a symbol's type", 2)? {
+        0 => SymbolType::CurrencyPair,
+        1 => SymbolType::Futures,
+        _ => SymbolType::Option,
+    };
+    let fee_unit = match fields.small("a fee unit", 1)? {
+        0 => FeeUnit::PerLot,
+        _ => FeeUnit::Millionth,
+    };
+    let base_currency = CurrencyId(fields.int("a base currency")?);
+    let quote_currency = CurrencyId(fields.int("a quote currency")?);
+    let [
+        base_scale,
+        quote_scale,
+        taker_fee,
+        maker_fee,
+        margin_buy,
+        margin_sell,
+    ] = fields.longs("a base scale")?;
+    Ok(SymbolSpec {
+        id,
+        symbol_type,
+        base_currency,
+        quote_currency,
+        base_scale,
+        quote_scale,
+        taker_fee,
+        maker_fee,
+        margin_buy,
+        margin_sell,
+        fee_unit,
+    })
+}
+
+fn check_spec(spec: &SymbolSpec, at: usize, risk: &Risk) -> Result<(), SnapshotError> {
+    if let Err(code) = risk.check_saved_spec(spec) {
+        return Err(SnapshotError::Forbidden {
+            what: "a symbol",
+            at,
+            why: code.name(),
+        });
+    }
+    let is_pair = spec.symbol_type == SymbolType::CurrencyPair;
+    for currency in [spec.base_currency, spec.quote_currency] {
+        if is_pair && risk.currency_slot(currency).is_none() {
+            return Err(SnapshotError::Unknown {
+                what: "currency",
+                at,
+                id: currency.0.into(),
+            });
+        }
+    }
+    Ok(())
+}
+
+fn decode_rest(
+    fields: &mut Reader<'_>,
+    at: usize,
+    spec: SymbolSpec,
+) -> Result<Listed, SnapshotError> {
+    let bits = fields.small("a symbol's bits", 2 * INVERTED - 1)?;
+    let has = |bit: u8| bits & bit != 0;
+    let [low, high] = fields.longs("a lowest price")?;
+    let protection_at = fields.at();
+    let protection = fields.long("a market protection")?;
+    within(
+        "a market protection",
+        protection_at,
+        protection,
+        0,
+        i64::MAX,
+    )?;
+    let traded_at = fields.optional("a last price", has(HAS_TRADED))?;
+    let size_max = fields.long("the largest order")?;
+    let lots_total = fields.wide("all lots")?;
+    let price_max = u64::from_le_bytes(fields.take("the largest price")?);
+    let limits = TradingLimits {
+        halted: has(HALTED),
+        auction: has(AUCTION),
+        low,
+        high,
+    };
+    let seen = Seen {
+        inverted: has(INVERTED),
+        size_max,
+        lots_total,
+        price_max,
+    };
+    let saved = SavedSymbol {
+        spec,
+        limits,
+        has_last_prices: has(HAS_LAST_PRICES),
+        drains: has(DRAINS),
+        seen,
+    };
+    Ok(Listed {
+        at,
+        saved,
+        protection,
+        traded_at,
+    })
+}
+
+/// A band and an auction that the symbol can have.
+fn check_limits(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
+    let Listed { at, saved, .. } = *symbol;
+    let TradingLimits {
+        auction, low, high, ..
+    } = saved.limits;
+    within("the highest price of a symbol", at, high, low, i64::MAX)?;
+    let is_covered = symbol.is_futures() && rules.margin_trading && rules.cover_futures;
+    let has_band = (low, high) != (i64::MIN, i64::MAX);
+    if is_covered && has_band {
+        within("the lowest price of futures", at, low, 1, FUTURES_PRICE_MAX)?;
+        let max = FUTURES_PRICE_MAX;
+        within("the highest price of futures", at, high, 1, max)?;
+    }
+    let may_be_auction = rules.refuse_not_positive && (symbol.is_pair() || is_covered);
+    forbid(auction && !may_be_auction, at, "an auction", "it has none")?;
+    let is_traded = symbol.is_futures() && rules.margin_trading;
+    let why = "the symbol is no traded future";
+    forbid(saved.has_last_prices && !is_traded, at, "last prices", why)
+}
+
+/// Nothing is remembered but where rules leave the reference's quirks.
+fn check_memory(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
+    let Listed { at, saved, .. } = *symbol;
+    let SavedSymbol {
+        spec, drains, seen, ..
+    } = saved;
+    within("the largest order", at, seen.size_max, 0, i64::MAX)?;
+    within("all lots", at, seen.lots_total, 0, i128::MAX)?;
+    let must_drain = symbol.is_pair() && spec.maker_fee > spec.taker_fee;
+    let min = u8::from(must_drain);
+    let max = u8::from(must_drain || rules.remember_orders());
+    within("whether a symbol drains", at, u8::from(drains), min, max)?;
+    let why = "the rules remember none";
+    let is_forbidden = !rules.remember_orders() && seen != Seen::default();
+    forbid(is_forbidden, at, "memory of orders", why)
+}
+
+/// The error of what must not be there.
+pub(super) const fn forbid(
+    is_there: bool,
+    at: usize,
+    what: &'static str,
+    why: &'static str,
+) -> Result<(), SnapshotError> {
+    if is_there {
+        return Err(SnapshotError::Forbidden { what, at, why });
+    }
+    Ok(())
+}
