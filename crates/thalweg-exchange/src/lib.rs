@@ -24,6 +24,7 @@ pub mod codec;
 pub mod command;
 pub mod conformance;
 pub mod digest;
+pub mod durable;
 pub mod engine;
 pub mod event;
 pub mod execution;

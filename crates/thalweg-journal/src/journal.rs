@@ -147,6 +147,13 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
         &self.recovery
     }
 
+    /// The number that tells this journal from any other:
+    /// [`Options::journal_number`](crate::Options::journal_number).
+    #[must_use]
+    pub fn identity(&self) -> u64 {
+        self.tail.journal()
+    }
+
     /// The number that the next record gets.
     #[must_use]
     pub fn next(&self) -> Lsn {

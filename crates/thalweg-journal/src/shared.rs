@@ -10,6 +10,7 @@
 //! 5. Where there is no room for a further segment, the leader leaves its block to the next leader,
 //!    and everybody who waits by then is told. A leader finds either a spare block or such a one.
 
+mod flushing;
 mod group;
 #[cfg(all(test, shuttle))]
 mod models;

@@ -141,6 +141,11 @@ impl<S: Storage> Tail<S> {
         &self.options
     }
 
+    /// The number of the journal.
+    pub(crate) fn journal(&self) -> u64 {
+        self.segment.header.journal
+    }
+
     pub(crate) fn watermark(&self) -> &Arc<Watermark> {
         &self.watermark
     }

@@ -19,7 +19,7 @@ use std::marker::PhantomData;
 
 pub use self::key::repeat_secrets;
 use self::key::secrets;
-pub(crate) use self::key::{Key, OrderKey};
+pub(crate) use self::key::{Key, OrderKey, fold};
 
 /// A place without a slot. Others hold the slot plus one, and above it the hash.
 const EMPTY: u64 = 0;

@@ -66,6 +66,7 @@
 
 mod ahead;
 mod backlog;
+mod chunks;
 mod client;
 mod due;
 #[cfg(test)]
@@ -90,11 +91,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use thalweg::pipeline::{Failure, Pipeline, Placement, SAMPLE_EVERY, Stats, Stopped};
 
+pub(crate) use self::chunks::{Begun, Publisher, start_chunks};
 pub use self::client::{Client, ClientError};
-use self::query::Inquiry;
+pub(crate) use self::query::Inquiry;
 pub use self::query::{Answer, Answered, Query, QueryTicket};
 use self::shards::Shards;
 pub use self::shared::{IN_FLIGHT_MAX, SharedOptions, SharedService, StartError};
+pub(crate) use self::slot::Note;
 use self::slot::{Slot, Work};
 pub use self::stages::OptionsError;
 pub use self::ticket::{Reply, Ticket};

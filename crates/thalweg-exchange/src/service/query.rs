@@ -71,7 +71,7 @@ pub struct Answered {
 
 /// A query on its way, and what is known of its answer.
 #[derive(Debug)]
-pub(super) struct Inquiry {
+pub(crate) struct Inquiry {
     query: Query,
     part: Mutex<Part>,
 }
@@ -86,7 +86,7 @@ struct Part {
 }
 
 impl Inquiry {
-    pub(super) fn new(query: Query) -> Arc<Self> {
+    pub(crate) fn new(query: Query) -> Arc<Self> {
         let part = Mutex::default();
         Arc::new(Self { query, part })
     }
@@ -130,7 +130,7 @@ impl Inquiry {
     }
 
     /// The answer, once the publish stage had it.
-    pub(super) fn answered(&self) -> Answered {
+    pub(crate) fn answered(&self) -> Answered {
         let Part {
             user,
             totals,

@@ -22,6 +22,27 @@ pub(super) struct Slot {
     pub(super) work: Work,
     /// What is asked, where this is a query, as long as somebody waits for the answer.
     pub(super) inquiry: Weak<Inquiry>,
+    pub(super) note: Note,
+}
+
+/// What a durable exchange has to know of a command when it is published.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Note {
+    /// The place of the session that sent it.
+    pub(crate) session: u32,
+    /// By what it is known to be the same if it comes again.
+    pub(crate) check: u32,
+    /// The number that its session gave it.
+    pub(crate) sequence: u64,
+}
+
+impl Note {
+    /// Of a command that no session sent.
+    pub(crate) const NONE: Self = Self {
+        session: u32::MAX,
+        check: 0,
+        sequence: 0,
+    };
 }
 
 /// What the stages have to do with a slot.
@@ -51,6 +72,7 @@ impl Slot {
             events: Events::with_capacity(events),
             work: Work::Command,
             inquiry: Weak::new(),
+            note: Note::NONE,
         }
     }
 
@@ -61,6 +83,12 @@ impl Slot {
         self.tag = tag;
         self.due = 0;
         (self.checked_at, self.matched_at) = (0, 0);
+    }
+
+    /// Whether it is no command.
+    #[inline(always)]
+    pub(super) const fn is_query(&self) -> bool {
+        matches!(self.work, Work::Query | Work::Answered)
     }
 
     pub(super) fn become_query(&mut self, inquiry: &Arc<Inquiry>, tag: u64) {

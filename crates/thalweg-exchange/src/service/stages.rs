@@ -9,7 +9,7 @@ use super::ahead::{Foresight, Outlook};
 use super::backlog::Backlog;
 use super::front::Front;
 use super::ledger::{Checked, Ledger};
-use super::publishing::{Slots, publishing};
+use super::publishing::{Publishing, Slots, publishing};
 use super::shards::{Shards, match_shard, risk_shard};
 use super::slot::{Slot, Work};
 use super::times::Times;
@@ -84,6 +84,18 @@ pub(super) fn start(
     options: Options,
     publish: impl FnMut(Published<'_>) + Send + 'static,
 ) -> Result<Service, OptionsError> {
+    let shards = options.risk_shards;
+    start_with(state, options, move |builder, stage| {
+        publishing(builder, shards, stage, publish)
+    })
+}
+
+/// Starts a service whose publish stage `publish` declares.
+pub(super) fn start_with(
+    state: State,
+    options: Options,
+    publish: impl FnOnce(Builder<Slot>, Publishing) -> Builder<Slot>,
+) -> Result<Service, OptionsError> {
     for (part, asked) in [
         ("risk", options.risk_shards),
         ("match", options.match_shards),
@@ -128,11 +140,11 @@ pub(super) fn start(
     };
     builder = settle(builder.after("risk"), &shards);
     let slots = Slots {
-        risk_shards: options.risk_shards,
         backlog,
         times: readers,
     };
-    let pipeline = publishing(builder, slots, (first, digest.as_ref()), publish)
+    let stage = Publishing::new(slots, first, digest.as_ref());
+    let pipeline = publish(builder, stage)
         .placement(options.placement)
         .sample_every(options.sample_every)
         .build()?;

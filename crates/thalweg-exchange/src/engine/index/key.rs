@@ -36,7 +36,7 @@ pub(crate) trait Key: Copy + Eq {
 }
 
 #[inline(always)]
-fn fold(one: u64, other: u64) -> u32 {
+pub(crate) fn fold(one: u64, other: u64) -> u32 {
     let product = u128::from(one) * u128::from(other);
     ((product as u64) ^ ((product >> 64) as u64)) as u32
 }

@@ -1,0 +1,269 @@
+//! Why an exchange was not opened, did not take a command, or has stopped.
+
+use std::sync::Arc;
+use std::{error, fmt};
+
+use thalweg::pipeline::{Failure, Stopped};
+use thalweg_journal::{Error as JournalError, Lsn};
+
+use super::record::RecordError;
+use crate::service::OptionsError;
+use crate::session::Refusal;
+
+/// Why an exchange was not opened.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum OpenError {
+    /// The journal cannot be opened or read.
+    Journal(JournalError),
+    /// The directory holds other files, and no exchange.
+    NotOurs {
+        /// The directory.
+        place: String,
+        /// One of its files.
+        file: String,
+    },
+    /// A record of the journal is no command of an exchange.
+    Record {
+        /// The directory.
+        place: String,
+        /// Which record.
+        lsn: Lsn,
+        /// What is wrong with it.
+        why: RecordError,
+    },
+    /// The journal begins after the newest whole snapshot ends.
+    Gap {
+        /// The directory.
+        place: String,
+        /// The number of the first command that is missing.
+        missing: u64,
+        /// The number of the first command that is there.
+        first: u64,
+    },
+    /// Options that are out of range.
+    Limit {
+        /// Which.
+        what: &'static str,
+        /// What was asked for.
+        asked: u64,
+        /// The least that is possible.
+        least: u64,
+        /// The most that is possible.
+        most: u64,
+    },
+    /// Options that the service refuses.
+    Service(OptionsError),
+}
+
+impl fmt::Display for OpenError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Journal(error) => error.fmt(f),
+            Self::NotOurs { place, file } => write!(
+                f,
+                "{place}: no exchange is here, and the directory is not empty: {file}"
+            ),
+            Self::Record { place, lsn, why } => {
+                write!(
+                    f,
+                    "{place}: record {lsn} is no command of an exchange: {why}"
+                )
+            }
+            Self::Gap {
+                place,
+                missing,
+                first,
+            } => write!(
+                f,
+                "{place}: commands from {missing} on are missing: the journal begins with {first}, \
+                 and no whole snapshot reaches so far"
+            ),
+            Self::Limit {
+                what,
+                asked,
+                least,
+                most,
+            } => write!(f, "{what} is {asked}; {least} to {most} are possible"),
+            Self::Service(error) => error.fmt(f),
+        }
+    }
+}
+
+impl error::Error for OpenError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Journal(error) => Some(error),
+            Self::Record { why, .. } => Some(why),
+            Self::Service(error) => Some(error),
+            _ => None,
+        }
+    }
+}
+
+impl From<JournalError> for OpenError {
+    fn from(error: JournalError) -> Self {
+        Self::Journal(error)
+    }
+}
+
+impl From<OptionsError> for OpenError {
+    fn from(error: OptionsError) -> Self {
+        Self::Service(error)
+    }
+}
+
+/// Why an exchange has stopped. It takes no commands any more, and answers none: what came of
+/// those that have no answer is found out by whoever opens the directory again.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Failed {
+    /// A write or a sync of the journal failed.
+    Journal(Arc<JournalError>),
+    /// A stage has panicked, which means a fault in this crate or in `publish`.
+    Stage(Stopped),
+    /// It was closed while the disk was full: some commands could not be made durable.
+    NoRoom(Arc<JournalError>),
+}
+
+impl fmt::Display for Failed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Journal(error) => write!(f, "the exchange has stopped: {error}"),
+            Self::Stage(stopped) => write!(f, "the exchange has stopped: {stopped}"),
+            Self::NoRoom(error) => write!(
+                f,
+                "the exchange was closed while commands waited for room on the disk: {error}"
+            ),
+        }
+    }
+}
+
+impl error::Error for Failed {}
+
+impl From<Stopped> for Failed {
+    fn from(stopped: Stopped) -> Self {
+        Self::Stage(stopped)
+    }
+}
+
+impl From<Failure> for Failed {
+    fn from(failure: Failure) -> Self {
+        let failure = Some(failure);
+        Self::Stage(Stopped { failure })
+    }
+}
+
+/// Why a command was not taken.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum SubmitError {
+    /// For a reason that the client is told. Of these:
+    /// [`InFlight`](Refusal::InFlight), [`Sessions`](Refusal::Sessions),
+    /// [`DiskFull`](Refusal::DiskFull), [`Role`](Refusal::Role),
+    /// [`SequenceReused`](Refusal::SequenceReused), [`AnswerGone`](Refusal::AnswerGone),
+    /// [`NotExecuted`](Refusal::NotExecuted).
+    Refused(Refusal),
+    /// The client sequence is 0; they begin with 1.
+    SequenceZero,
+    /// The command's record is longer than a block of the journal.
+    TooLong {
+        /// Its length.
+        bytes: usize,
+        /// The limit, which the journal's options set.
+        bytes_max: usize,
+    },
+    /// The exchange has stopped.
+    Failed(Failed),
+}
+
+impl fmt::Display for SubmitError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(refusal) => refusal.fmt(f),
+            Self::SequenceZero => write!(f, "the client sequence is 0; they begin with 1"),
+            Self::TooLong { bytes, bytes_max } => write!(
+                f,
+                "the command takes {bytes} bytes in the journal; the limit is {bytes_max}"
+            ),
+            Self::Failed(failed) => failed.fmt(f),
+        }
+    }
+}
+
+impl error::Error for SubmitError {}
+
+impl From<Refusal> for SubmitError {
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(refusal)
+    }
+}
+
+impl From<Failed> for SubmitError {
+    fn from(failed: Failed) -> Self {
+        Self::Failed(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_name_what_is_wrong_where_and_the_limit() {
+        let place = || "/srv/exchange".to_owned();
+        let opening = [
+            OpenError::Record {
+                place: place(),
+                lsn: Lsn::new(9),
+                why: RecordError::TooShort { bytes: 3 },
+            },
+            OpenError::Gap {
+                place: place(),
+                missing: 4,
+                first: 8,
+            },
+            OpenError::Limit {
+                what: "answers_kept",
+                asked: 0,
+                least: 1,
+                most: 5,
+            },
+        ];
+        assert_eq!(
+            opening.map(|error| error.to_string()),
+            [
+                "/srv/exchange: record 9 is no command of an exchange: it has 3 bytes, a command \
+                 has 24 at least",
+                "/srv/exchange: commands from 4 on are missing: the journal begins with 8, and no \
+                 whole snapshot reaches so far",
+                "answers_kept is 0; 1 to 5 are possible",
+            ]
+        );
+        let full = Arc::new(JournalError::InUse { place: place() });
+        let bytes_max = 7;
+        let submitting = [
+            SubmitError::Refused(Refusal::DiskFull),
+            SubmitError::SequenceZero,
+            SubmitError::TooLong {
+                bytes: 8,
+                bytes_max,
+            },
+            SubmitError::Failed(Failed::Journal(Arc::clone(&full))),
+            SubmitError::Failed(Failed::NoRoom(full)),
+            SubmitError::Failed(Failed::Stage(Stopped { failure: None })),
+        ];
+        assert_eq!(
+            submitting.map(|error| error.to_string()),
+            [
+                "the journal's disk is full",
+                "the client sequence is 0; they begin with 1",
+                "the command takes 8 bytes in the journal; the limit is 7",
+                "the exchange has stopped: /srv/exchange: another journal writes here",
+                "the exchange was closed while commands waited for room on the disk: \
+                 /srv/exchange: another journal writes here",
+                "the exchange has stopped: the pipeline has stopped",
+            ]
+        );
+    }
+}

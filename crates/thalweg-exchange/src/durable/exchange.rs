@@ -1,0 +1,207 @@
+//! The owner's end of a durable exchange.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use thalweg::pipeline::Stopped;
+use thalweg::wait::Pace;
+use thalweg_journal::{DefaultStorage, Error as JournalError, Lsn, Shared, Storage};
+
+use super::admission::Admission;
+use super::error::Failed;
+use super::gate::Gate;
+use super::options::{Options, SyncMode};
+use super::publishing::Inquiries;
+use super::stats::{JournalStats, Meters, Stats};
+use super::tables::Reports;
+use crate::service::{self, Service};
+
+/// What an exchange leaves when it is closed.
+#[derive(Debug)]
+pub struct Finished {
+    /// How many commands it has executed, ever.
+    pub commands: u64,
+    /// State, digest and figures of the service.
+    pub service: service::Finished,
+}
+
+/// A durable exchange: see the [module](super). One thread owns it.
+#[derive(Debug)]
+pub struct Exchange<S: Storage = DefaultStorage> {
+    /// `None` once it is closed.
+    pub(super) service: Option<Service>,
+    pub(super) journal: Shared<[u8], S>,
+    pub(super) identity: u64,
+    pub(super) gate: Arc<Gate>,
+    pub(super) meters: Arc<Meters>,
+    pub(super) reports: Reports,
+    pub(super) inquiries: Inquiries,
+    pub(super) admission: Admission,
+    pub(super) options: Options,
+    pub(super) owner: Owner,
+}
+
+/// What only the owner's thread uses.
+#[derive(Debug)]
+pub(super) struct Owner {
+    /// The number of the next command.
+    pub(super) number: u64,
+    /// Commands and bytes since it was opened.
+    pub(super) commands: u64,
+    pub(super) bytes: u64,
+    /// Whether something was appended since the last flush.
+    pub(super) is_unflushed: bool,
+    /// When the journal is asked for room again.
+    pub(super) refused_until: Option<Instant>,
+    pub(super) pace: Pace,
+    pub(super) buffer: Vec<u8>,
+}
+
+impl<S: Storage> Exchange<S> {
+    pub(super) fn capacity(&self) -> usize {
+        self.service.as_ref().map_or(0, Service::capacity)
+    }
+
+    pub(super) fn service_mut(&mut self) -> Result<&mut Service, Failed> {
+        let none = || Failed::Stage(Stopped { failure: None });
+        self.service.as_mut().ok_or_else(none)
+    }
+
+    /// A stage has panicked.
+    #[cold]
+    pub(super) fn stopped(&self, stopped: Stopped) -> Failed {
+        self.gate.fail(Failed::Stage(stopped.clone()));
+        // Where the journal failed before, that is why.
+        self.gate
+            .failed()
+            .cloned()
+            .unwrap_or(Failed::Stage(stopped))
+    }
+
+    /// Forgets what was published.
+    #[inline]
+    pub(super) fn refresh(&mut self) {
+        self.admission.pass(self.gate.passed());
+    }
+
+    /// Runs the stages of this thread on what there is for them.
+    pub(super) fn drive(&mut self) -> Result<(), Failed> {
+        let driven = self.service_mut()?.drive();
+        driven.map_err(|stopped| self.stopped(stopped))?;
+        self.gate.check()?;
+        self.refresh();
+        Ok(())
+    }
+
+    /// Runs the stages of this thread on what is under way, and gives whether anything is still in
+    /// flight. For an owner that has nothing to submit: commands may else wait for the next one.
+    /// Does not wait for the disk, unless the publish stage is on this thread.
+    ///
+    /// # Errors
+    /// The exchange has stopped.
+    pub fn idle(&mut self) -> Result<bool, Failed> {
+        self.gate.check()?;
+        self.drive()?;
+        let is_busy = self.admission.in_flight() > 0;
+        if !is_busy && self.options.sync == SyncMode::Never && self.owner.is_unflushed {
+            self.flush()?;
+        }
+        Ok(is_busy)
+    }
+
+    /// Has the system write what was appended. Where there is no room, it stays where it is.
+    fn flush(&mut self) -> Result<(), Failed> {
+        self.owner.is_unflushed = false;
+        match self.journal.flush() {
+            Err(error @ JournalError::Stopped { .. }) => {
+                let failed = Failed::Journal(Arc::new(error));
+                self.gate.fail(failed.clone());
+                Err(failed)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Waits until everything that was submitted is durable and published; while the disk is full,
+    /// until it has room.
+    ///
+    /// # Errors
+    /// The exchange has stopped.
+    pub fn drain(&mut self) -> Result<(), Failed> {
+        while self.idle()? {
+            let passed = self.gate.passed();
+            let gate = &self.gate;
+            let is_over = || gate.passed() != passed || gate.failed().is_some();
+            gate.wait(&mut self.owner.pace, is_over);
+        }
+        Ok(())
+    }
+
+    /// A handle to the sessions and the reports, for other threads.
+    #[must_use]
+    pub fn reports(&self) -> Reports {
+        self.reports.clone()
+    }
+
+    /// The number of the next command.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.owner.number
+    }
+
+    /// The number of the journal, by which one exchange is told from another.
+    #[must_use]
+    pub fn identity(&self) -> u64 {
+        self.identity
+    }
+
+    /// Figures. Takes some 100 µs on the calling thread.
+    #[must_use]
+    pub fn stats(&self) -> Option<Stats> {
+        let stages = self.service.as_ref()?.stats();
+        Some(Stats {
+            number: self.owner.number,
+            in_flight: self.admission.in_flight(),
+            sessions: self.admission.sessions(),
+            journal: JournalStats {
+                commands: self.owner.commands,
+                bytes: self.owner.bytes,
+                commits: self.meters.commits(),
+                commit_ns: self.meters.wait_ns(),
+                group: self.meters.group(),
+                lacks_room: self.gate.lacks_room(),
+            },
+            stages,
+        })
+    }
+
+    /// Executes and publishes what was taken, makes it durable, and ends.
+    ///
+    /// # Errors
+    /// The exchange has stopped; with [`Failed::NoRoom`] since the disk is full. Commands that were
+    /// not published may then be in the journal or not.
+    pub fn close(mut self) -> Result<Finished, Failed> {
+        self.gate.close();
+        self.drain()?;
+        let service = self.service.take();
+        let none = Failed::Stage(Stopped { failure: None });
+        let finished = service.ok_or(none)?.join()?;
+        if self.owner.number > 0 {
+            let committed = self.journal.commit(Lsn::new(self.owner.number));
+            committed
+                .map(drop)
+                .map_err(|error| Failed::Journal(Arc::new(error)))?;
+        }
+        Ok(Finished {
+            commands: self.owner.number,
+            service: finished,
+        })
+    }
+}
+
+impl<S: Storage> Drop for Exchange<S> {
+    fn drop(&mut self) {
+        // The publish stage may wait for room.
+        self.gate.close();
+    }
+}

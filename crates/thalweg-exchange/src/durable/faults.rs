@@ -1,0 +1,29 @@
+//! Faults that the simulation seeds, to see that it finds them. Outside tests there are none.
+
+/// What this build does wrong on purpose.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Faults {
+    #[cfg(test)]
+    pub(super) seeded: Option<Seeded>,
+}
+
+/// A fault.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[cfg_attr(not(test), allow(dead_code, reason = "only tests seed faults"))]
+pub(super) enum Seeded {
+    /// Commands are published before they are durable.
+    PublishUnsynced,
+}
+
+impl Faults {
+    #[cfg(test)]
+    pub(super) fn has(self, fault: Seeded) -> bool {
+        self.seeded == Some(fault)
+    }
+
+    #[cfg(not(test))]
+    #[inline(always)]
+    pub(super) const fn has(self, _fault: Seeded) -> bool {
+        false
+    }
+}

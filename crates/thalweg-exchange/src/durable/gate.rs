@@ -1,0 +1,116 @@
+//! What the owner's thread and the publish stage tell each other.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
+use std::time::{Duration, Instant};
+
+use thalweg::wait::{Mode, Pace, Signal, block};
+
+use super::error::Failed;
+
+/// How long the owner sleeps at most before it looks at its own stages again, which may wait for
+/// those of other threads.
+const NAP: Duration = Duration::from_millis(1);
+
+/// A word on a line of its own.
+#[derive(Debug, Default)]
+#[repr(align(128))]
+struct Passed(AtomicU64);
+
+#[derive(Debug)]
+pub(super) struct Gate {
+    passed: Passed,
+    /// The disk is full, and commands wait for it.
+    lacks_room: AtomicBool,
+    /// The owner closes: nobody waits for room any more.
+    is_closing: Mutex<bool>,
+    closing: Condvar,
+    failed: OnceLock<Failed>,
+    /// Where the owner waits for the publish stage.
+    moved: Signal,
+}
+
+impl Gate {
+    pub(super) fn new() -> Self {
+        Self {
+            passed: Passed::default(),
+            lacks_room: AtomicBool::new(false),
+            is_closing: Mutex::new(false),
+            closing: Condvar::new(),
+            failed: OnceLock::new(),
+            moved: Signal::new(),
+        }
+    }
+
+    /// Everything before this position of the ring is published.
+    pub(super) fn set_passed(&self, position: u64) {
+        // ORDERING: Release, pairs with the Acquire in passed(): what was noted of the commands
+        // comes before.
+        self.passed.0.store(position, Ordering::Release);
+        self.moved.notify_one();
+    }
+
+    pub(super) fn passed(&self) -> u64 {
+        // ORDERING: Acquire, pairs with the Release in set_passed().
+        self.passed.0.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_lacks_room(&self, yes: bool) {
+        // ORDERING: Relaxed; a flag by which nothing else is read.
+        if self.lacks_room.swap(yes, Ordering::Relaxed) != yes {
+            self.moved.notify_one();
+        }
+    }
+
+    #[inline]
+    pub(super) fn lacks_room(&self) -> bool {
+        // ORDERING: Relaxed, as in set_lacks_room().
+        self.lacks_room.load(Ordering::Relaxed)
+    }
+
+    /// The first reason counts.
+    pub(super) fn fail(&self, failed: Failed) {
+        let _ = self.failed.set(failed);
+        self.moved.notify_one();
+    }
+
+    #[inline]
+    pub(super) fn failed(&self) -> Option<&Failed> {
+        self.failed.get()
+    }
+
+    pub(super) fn check(&self) -> Result<(), Failed> {
+        self.failed().map_or(Ok(()), |failed| Err(failed.clone()))
+    }
+
+    pub(super) fn close(&self) {
+        *self
+            .is_closing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = true;
+        self.closing.notify_all();
+    }
+
+    /// Waits for a while, or until the owner closes; gives whether it has.
+    pub(super) fn pause(&self, pause: Duration) -> bool {
+        let is_closing = self
+            .is_closing
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let woken = self
+            .closing
+            .wait_timeout_while(is_closing, pause, |is_closing| !*is_closing);
+        *woken.unwrap_or_else(PoisonError::into_inner).0
+    }
+
+    /// The owner waits until `is_over`, or for a nap.
+    pub(super) fn wait(&self, pace: &mut Pace, mut is_over: impl FnMut() -> bool) {
+        let deadline = Instant::now().checked_add(NAP);
+        let _ = block(&self.moved, pace, deadline, || is_over().then_some(()));
+    }
+}
+
+/// How the owner waits.
+pub(super) fn pace() -> Pace {
+    Pace::new(Mode::Balanced)
+}

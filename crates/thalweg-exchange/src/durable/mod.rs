@@ -1,0 +1,82 @@
+//! A durable exchange: what was answered survives, and nothing happens twice.
+//!
+//! An [`Exchange`] is a [`service`](crate::service) with a journal. Every command that changes
+//! state is in the journal before it enters the pipeline. Risk, match and settle run ahead of the
+//! disk; the publish stage, on a thread of its own, makes a chunk durable and only then lets
+//! anybody hear of it. One commit covers all that came meanwhile, so groups grow with the load.
+//!
+//! - *After a crash*, [`Exchange::open`] executes the journal again, which gives the same state,
+//!   the same answers and the same reports.
+//! - *Exactly once.* Each command of a [session](crate::session) has a sequence; one that comes
+//!   again is not executed again but gets its first answer ([`Admitted`]). Sequences and answers
+//!   hang on the journal alone, so that holds across crashes.
+//! - *Reports* of each user are numbered without gaps, and the last are kept: [`Reports::resume`].
+//! - *A full disk* refuses commands and loses nothing; there is room again when there is. *A failed
+//!   write or sync* stops the exchange, and nothing is answered any more ([`Failed`]).
+//!
+//! What is in the journal is in `docs/durable-format.md`.
+//!
+//! ```
+//! use std::sync::mpsc;
+//! use thalweg_exchange::durable::{Admitted, Exchange, Options, Origin, Published, SimDisk};
+//! use thalweg_exchange::session::{ClientSequence, Role, SessionKey};
+//! use thalweg_exchange::{Command, ResultCode, UserId};
+//!
+//! // `Exchange::open(directory, …)` has it in files.
+//! let disk = SimDisk::new();
+//! let (sender, receiver) = mpsc::channel();
+//! let (mut exchange, recovered) = Exchange::open_in(disk, Options::default(), move |published| {
+//!     if let Published::Outcome(executed) = published {
+//!         let _ = sender.send((executed.outcome.sequence, executed.outcome.result));
+//!     }
+//! })?;
+//! assert_eq!(recovered.commands, 0);
+//!
+//! let key = SessionKey { role: Role::Admin, holder: 1, number: 0 };
+//! let origin = Origin::Session { key, sequence: ClientSequence(1) };
+//! let command = Command::AddUser { uid: UserId(7) };
+//! assert_eq!(exchange.submit(origin, &command, 0)?, Admitted::New { number: 0 });
+//! exchange.drain()?;
+//! assert_eq!(receiver.recv()?, (0, ResultCode::Success));
+//! // The answer was lost, and the command is sent again.
+//! let again = exchange.submit(origin, &command, 0)?;
+//! assert!(matches!(again, Admitted::Repeat(first) if first.result == ResultCode::Success));
+//! exchange.close()?;
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+
+mod admission;
+mod error;
+mod exchange;
+mod faults;
+mod gate;
+mod opening;
+mod options;
+mod publishing;
+mod record;
+mod replay;
+mod reports;
+mod sessions;
+mod stats;
+mod submission;
+mod tables;
+
+#[cfg(unix)]
+pub use thalweg_journal::Files;
+pub use thalweg_journal::{
+    DefaultStorage, Error as JournalError, Lsn, Options as JournalOptions, SimDisk, Storage, Torn,
+};
+
+pub use self::error::{Failed, OpenError, SubmitError};
+pub use self::exchange::{Exchange, Finished};
+pub use self::opening::Recovered;
+pub use self::options::{
+    KEPT_MAX, Options, REPORTS_LEAST, SessionLimits, SnapshotOptions, SyncMode,
+};
+pub use self::publishing::{Executed, Published};
+pub use self::record::{Origin, RECORD_VERSION, RecordError};
+pub use self::reports::Resumed;
+pub use self::sessions::{FirstAnswer, SessionState};
+pub use self::stats::{JournalStats, Stats};
+pub use self::submission::{Admitted, Request};
+pub use self::tables::{NumberedReport, Reports};

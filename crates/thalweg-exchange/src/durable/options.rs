@@ -1,0 +1,119 @@
+//! How a durable exchange runs.
+
+use std::time::Duration;
+
+use thalweg::pipeline::Placement;
+
+use crate::rules::Rules;
+use crate::service;
+
+/// Whether an answer waits for the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum SyncMode {
+    /// What was answered survives a loss of power.
+    #[default]
+    Always,
+    /// What was answered may be lost: all of a block that is not full where the program is killed,
+    /// and more where the machine is. For measurements, and for those who say so.
+    Never,
+}
+
+/// When a snapshot is written, and how many are kept.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotOptions {
+    /// After so many bytes of commands [256 MiB].
+    pub every_bytes: u64,
+    /// After this time, if there were commands [10 min].
+    pub every: Duration,
+    /// Snapshots that are kept, at least 1; the journal is kept from the oldest of them on [2].
+    pub kept: usize,
+}
+
+impl Default for SnapshotOptions {
+    fn default() -> Self {
+        Self {
+            every_bytes: 256 << 20,
+            every: Duration::from_secs(600),
+            kept: 2,
+        }
+    }
+}
+
+/// What is kept for programs that come back.
+///
+/// It is part of the durable state, so another exchange on the same journal with other limits gives
+/// other answers to commands that were repeated late, and nothing else.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SessionLimits {
+    /// Answers of a session that are kept, and the most commands of a session in flight; 1 to
+    /// [`KEPT_MAX`] [1,024]. 24 bytes each.
+    pub answers_kept: u32,
+    /// Execution reports of a user that are kept; 1 to [`KEPT_MAX`] [1,024]. 80 bytes each.
+    pub reports_kept: u32,
+    /// Execution reports that are kept of all users together [2²⁰]. Where there are so many, a user
+    /// who has [`REPORTS_LEAST`] keeps no more than he has.
+    pub reports_max: u32,
+    /// Sessions of a holder: their numbers are below this [16].
+    pub sessions_per_user: u32,
+    /// Sessions of all holders [16,384].
+    pub sessions_max: u32,
+}
+
+/// The most answers of a session, and reports of a user, that may be kept.
+pub const KEPT_MAX: u32 = 1 << 20;
+
+/// Reports that every user keeps, however many others keep.
+pub const REPORTS_LEAST: u32 = 16;
+
+impl Default for SessionLimits {
+    fn default() -> Self {
+        Self {
+            answers_kept: 1024,
+            reports_kept: 1024,
+            reports_max: 1 << 20,
+            sessions_per_user: 16,
+            sessions_max: 1 << 14,
+        }
+    }
+}
+
+/// How a durable [`Exchange`](super::Exchange) runs.
+#[derive(Clone, Debug)]
+pub struct Options {
+    /// The pipeline. Its digest and its first number are those of the journal, whatever is said
+    /// here. The publish stage waits for the disk, so it should have a thread of its own, as it has
+    /// by default; where it is on the caller, every submission waits for the disk.
+    pub service: service::Options,
+    /// The journal's files.
+    pub journal: thalweg_journal::Options,
+    /// Whether an answer waits for the disk.
+    pub sync: SyncMode,
+    /// When a snapshot is written.
+    pub snapshot: SnapshotOptions,
+    /// What is kept for programs that come back.
+    pub sessions: SessionLimits,
+    /// The rules of a new exchange; one that is there already has its own.
+    pub rules: Rules,
+    /// How long the publish stage waits before it asks again for room on a full disk [100 ms]. With
+    /// 0 it does not wait, and has to be driven again: for simulations.
+    pub room_pause: Duration,
+}
+
+impl Default for Options {
+    /// Risk, match and settle on the caller's thread, publish on one of its own; every answer waits
+    /// for the disk.
+    fn default() -> Self {
+        Self {
+            service: service::Options {
+                placement: Placement::caller_and_threads(3, 1),
+                ..service::Options::default()
+            },
+            journal: thalweg_journal::Options::default(),
+            sync: SyncMode::default(),
+            snapshot: SnapshotOptions::default(),
+            sessions: SessionLimits::default(),
+            rules: Rules::default(),
+            room_pause: Duration::from_millis(100),
+        }
+    }
+}

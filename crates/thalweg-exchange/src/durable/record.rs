@@ -1,0 +1,305 @@
+//! A command in the journal: who sent it, and the codec's frame of it.
+//!
+//! `docs/durable-format.md` has the table.
+
+use std::fmt;
+
+use thalweg_hash::xxh64;
+
+use crate::codec::{CodecError, command_bytes, decode_command_into, encode_command};
+use crate::command::Command;
+use crate::session::{ClientSequence, Role, SessionKey};
+
+/// The version of records, at byte 0.
+pub const RECORD_VERSION: u8 = 1;
+/// What stands before the frame.
+const HEAD_BYTES: usize = 24;
+
+/// Who sent a command.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// The exchange itself: its clock, or a user whose connection broke. Executed once by being in
+    /// the journal, and never sent again.
+    Engine,
+    /// A program, which may send it again.
+    Session {
+        /// Which.
+        key: SessionKey,
+        /// The number that it gave the command.
+        sequence: ClientSequence,
+    },
+}
+
+impl Origin {
+    /// The session's key; none of the exchange itself.
+    #[must_use]
+    pub const fn key(&self) -> Option<SessionKey> {
+        match self {
+            Self::Engine => None,
+            Self::Session { key, .. } => Some(*key),
+        }
+    }
+}
+
+/// Why a record of a journal is none of an exchange.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum RecordError {
+    /// It is shorter than what stands before the frame.
+    TooShort {
+        /// Its length in bytes.
+        bytes: usize,
+    },
+    /// It is of a version that is not known here.
+    Version {
+        /// Its version.
+        version: u8,
+    },
+    /// A field before the frame has a value that it cannot have.
+    Field {
+        /// The field.
+        what: &'static str,
+        /// Where it is.
+        at: usize,
+        /// What it is.
+        value: u64,
+    },
+    /// The frame cannot be read.
+    Frame(CodecError),
+    /// The record goes on after the frame.
+    Surplus {
+        /// Bytes after it.
+        bytes: usize,
+    },
+    /// Its session has executed this sequence, or a higher one, before.
+    Repeated {
+        /// The sequence.
+        sequence: u64,
+        /// The last one of the session before.
+        last: u64,
+    },
+}
+
+impl fmt::Display for RecordError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::TooShort { bytes } => {
+                write!(
+                    f,
+                    "it has {bytes} bytes, a command has {HEAD_BYTES} at least"
+                )
+            }
+            Self::Version { version } => write!(
+                f,
+                "its version is {version}, only {RECORD_VERSION} is known"
+            ),
+            Self::Field { what, at, value } => {
+                write!(f, "{what} at byte {at} is {value}, which cannot be")
+            }
+            Self::Frame(error) => write!(f, "the frame at byte {HEAD_BYTES}: {error}"),
+            Self::Surplus { bytes } => write!(f, "{bytes} bytes follow its frame"),
+            Self::Repeated { sequence, last } => write!(
+                f,
+                "its sequence is {sequence}, and the session executed {last} before"
+            ),
+        }
+    }
+}
+
+impl std::error::Error for RecordError {}
+
+/// How long the record of a command is, in bytes.
+pub(super) fn record_bytes(command: &Command) -> usize {
+    HEAD_BYTES + command_bytes(command)
+}
+
+/// By what a command that comes again is known to be the same: part of the hash of its frame.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(super) struct Check(pub(super) u32);
+
+impl Check {
+    fn of(frame: &[u8]) -> Self {
+        Self(xxh64(0, frame) as u32)
+    }
+
+    /// Of a command that is not in a record.
+    pub(super) fn of_command(command: &Command, buffer: &mut Vec<u8>) -> Result<Self, CodecError> {
+        buffer.resize(command_bytes(command), 0);
+        let bytes = encode_command(command, buffer)?;
+        Ok(Self::of(&buffer[..bytes]))
+    }
+}
+
+/// Writes a record over `out`, which has [`record_bytes`].
+#[inline]
+pub(super) fn encode(
+    origin: Origin,
+    command: &Command,
+    out: &mut [u8],
+) -> Result<Check, CodecError> {
+    let too_short = CodecError::NoRoom {
+        needed: HEAD_BYTES,
+        have: out.len(),
+    };
+    let (head, frame) = out.split_first_chunk_mut::<HEAD_BYTES>().ok_or(too_short)?;
+    *head = match origin {
+        Origin::Engine => head_of(0, 0, 0, 0),
+        Origin::Session { key, sequence } => {
+            let code = if key.role == Role::Admin { 2 } else { 1 };
+            head_of(code, key.number, key.holder, sequence.0)
+        }
+    };
+    let bytes = encode_command(command, frame)?;
+    Ok(Check::of(&frame[..bytes]))
+}
+
+#[inline]
+fn head_of(code: u8, number: u32, holder: i64, sequence: u64) -> [u8; HEAD_BYTES] {
+    let mut head = [0; HEAD_BYTES];
+    head[0] = RECORD_VERSION;
+    head[1] = code;
+    head[4..8].copy_from_slice(&number.to_le_bytes());
+    head[8..16].copy_from_slice(&holder.to_le_bytes());
+    head[16..].copy_from_slice(&sequence.to_le_bytes());
+    head
+}
+
+/// Reads a record.
+#[inline]
+pub(super) fn decode_into(
+    bytes: &[u8],
+    command: &mut Command,
+) -> Result<(Origin, Check), RecordError> {
+    let too_short = RecordError::TooShort { bytes: bytes.len() };
+    let (head, frame) = bytes.split_first_chunk::<HEAD_BYTES>().ok_or(too_short)?;
+    let origin = origin_of(head)?;
+    let length = decode_command_into(frame, command).map_err(RecordError::Frame)?;
+    if length != frame.len() {
+        let bytes = frame.len() - length;
+        return Err(RecordError::Surplus { bytes });
+    }
+    Ok((origin, Check::of(frame)))
+}
+
+#[inline]
+fn origin_of(head: &[u8; HEAD_BYTES]) -> Result<Origin, RecordError> {
+    let long = |at: usize| {
+        let mut bytes = [0; 8];
+        bytes.copy_from_slice(&head[at..at + 8]);
+        u64::from_le_bytes(bytes)
+    };
+    let wrong = |what, at, value| Err(RecordError::Field { what, at, value });
+    let (first, holder, sequence) = (long(0), long(8), long(16));
+    let [version, code, zero, nought, ..] = *head;
+    let number = (first >> 32) as u32;
+    if version != RECORD_VERSION {
+        return Err(RecordError::Version { version });
+    }
+    if zero != 0 || nought != 0 {
+        return wrong("the reserved field", 2, first >> 16 & 0xFFFF);
+    }
+    let role = match code {
+        0 if number != 0 => return wrong("the session of none", 4, number.into()),
+        0 if holder != 0 => return wrong("the holder of no session", 8, holder),
+        0 if sequence != 0 => return wrong("the sequence of no session", 16, sequence),
+        0 => return Ok(Origin::Engine),
+        1 => Role::Trade,
+        2 => Role::Admin,
+        code => return wrong("the origin", 1, code.into()),
+    };
+    if sequence == 0 {
+        return wrong("the client sequence", 16, 0);
+    }
+    let key = SessionKey {
+        role,
+        holder: holder as i64,
+        number,
+    };
+    let sequence = ClientSequence(sequence);
+    Ok(Origin::Session { key, sequence })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::ids::UserId;
+
+    fn session(role: Role) -> Origin {
+        Origin::Session {
+            key: SessionKey {
+                role,
+                holder: -7,
+                number: 9,
+            },
+            sequence: ClientSequence(0x1122),
+        }
+    }
+
+    fn encoded(origin: Origin, command: &Command) -> Vec<u8> {
+        let mut bytes = vec![0xFF; record_bytes(command)];
+        let check = encode(origin, command, &mut bytes).expect("there is room");
+        let mut buffer = Vec::new();
+        assert_eq!(Check::of_command(command, &mut buffer), Ok(check));
+        let mut decoded = Command::Nop;
+        let read = decode_into(&bytes, &mut decoded);
+        assert_eq!(read, Ok((origin, check)));
+        assert_eq!(&decoded, command);
+        bytes
+    }
+
+    #[test]
+    fn records_are_these_bytes() {
+        let command = Command::AddUser { uid: UserId(7) };
+        let bytes = encoded(session(Role::Trade), &command);
+        let head = [
+            1, 1, 0, 0, 9, 0, 0, 0, 0xF9, 255, 255, 255, 255, 255, 255, 255, 0x22, 0x11, 0, 0, 0,
+            0, 0, 0,
+        ];
+        assert_eq!(bytes[..24], head);
+        assert_eq!(
+            bytes[24..],
+            [16, 0, 0, 0, 10, 1, 0, 0, 7, 0, 0, 0, 0, 0, 0, 0]
+        );
+        assert_eq!(encoded(session(Role::Admin), &command)[1], 2);
+        assert_eq!(
+            encoded(Origin::Engine, &Command::Nop)[..24],
+            head_of(0, 0, 0, 0)
+        );
+    }
+
+    #[test]
+    fn what_is_no_record_is_refused_and_says_why() {
+        let good = encoded(session(Role::Trade), &Command::Nop);
+        let refused = |bytes: &[u8]| {
+            let read = decode_into(bytes, &mut Command::Nop);
+            read.expect_err("it is refused").to_string()
+        };
+        let with = |at: usize, value: u8| {
+            let mut bytes = good.clone();
+            bytes[at] = value;
+            refused(&bytes)
+        };
+        assert_eq!(
+            refused(&good[..23]),
+            "it has 23 bytes, a command has 24 at least"
+        );
+        assert_eq!(with(0, 2), "its version is 2, only 1 is known");
+        assert_eq!(with(1, 3), "the origin at byte 1 is 3, which cannot be");
+        assert_eq!(
+            with(1, 0),
+            "the session of none at byte 4 is 9, which cannot be"
+        );
+        assert_eq!(
+            with(3, 1),
+            "the reserved field at byte 2 is 256, which cannot be"
+        );
+        let mut unnumbered = good.clone();
+        unnumbered[16..24].fill(0);
+        let text = "the client sequence at byte 16 is 0, which cannot be";
+        assert_eq!(refused(&unnumbered), text);
+        let text = "the frame at byte 24: the kind at byte 4 is 99, which is no known command";
+        assert_eq!(with(28, 99), text);
+        let longer = [good.as_slice(), &[0; 3]].concat();
+        assert_eq!(refused(&longer), "3 bytes follow its frame");
+    }
+}

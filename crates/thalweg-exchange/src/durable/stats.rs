@@ -1,0 +1,65 @@
+//! Figures of a durable exchange.
+
+use thalweg::pipeline;
+use thalweg_measure::clock::Clock;
+use thalweg_measure::histogram::{Histogram, Recorder};
+
+/// What the publish stage records of its commits.
+#[derive(Debug, Default)]
+pub(super) struct Meters {
+    wait_ticks: Recorder,
+    group: Recorder,
+}
+
+impl Meters {
+    /// Of the publish stage only.
+    pub(super) fn note_commit(&self, commands: u64, ticks: u64) {
+        self.wait_ticks.record(ticks);
+        self.group.record(commands);
+    }
+
+    pub(super) fn commits(&self) -> u64 {
+        self.wait_ticks.count()
+    }
+
+    pub(super) fn wait_ns(&self) -> Histogram {
+        let clock = Clock::global();
+        self.wait_ticks.snapshot(|ticks| clock.ns(ticks))
+    }
+
+    pub(super) fn group(&self) -> Histogram {
+        self.group.snapshot(|commands| commands)
+    }
+}
+
+/// Figures of the journal since the exchange was opened.
+#[derive(Clone, Debug)]
+pub struct JournalStats {
+    /// Commands that were journaled.
+    pub commands: u64,
+    /// Bytes of their records.
+    pub bytes: u64,
+    /// Commits: waits of the publish stage for the disk.
+    pub commits: u64,
+    /// How long they took, in nanoseconds.
+    pub commit_ns: Histogram,
+    /// How many commands each made durable.
+    pub group: Histogram,
+    /// Whether commands wait for room on the disk, and new ones are refused.
+    pub lacks_room: bool,
+}
+
+/// Figures of a durable [`Exchange`](super::Exchange).
+#[derive(Clone, Debug)]
+pub struct Stats {
+    /// The number of the next command.
+    pub number: u64,
+    /// Commands and queries in flight: submitted, and not published yet.
+    pub in_flight: usize,
+    /// Sessions that have sent commands, ever.
+    pub sessions: usize,
+    /// Of the journal.
+    pub journal: JournalStats,
+    /// Where the time went, stage by stage.
+    pub stages: pipeline::Stats,
+}

@@ -1,0 +1,327 @@
+//! How commands come into a durable exchange: known ones are answered, new ones go into the journal
+//! and then into the pipeline.
+
+use std::sync::{Arc, PoisonError};
+use std::time::Instant;
+
+use thalweg_journal::{Error as JournalError, Storage};
+
+use super::admission::{Kind, Place};
+use super::error::{Failed, SubmitError};
+use super::exchange::Exchange;
+use super::record::{Check, Origin, encode, record_bytes};
+use super::sessions::{FirstAnswer, SessionSlot};
+use crate::codec::FRAME_BYTES_MAX;
+use crate::command::Command;
+use crate::service::{Inquiry, Note, Query};
+use crate::session::{Refusal, SessionKey};
+
+/// Commands that go into the pipeline together.
+const ROUND: usize = 64;
+
+/// A command on its way into the exchange.
+#[derive(Clone, Copy, Debug)]
+pub struct Request<'c> {
+    /// Who sent it.
+    pub origin: Origin,
+    /// The command.
+    pub command: &'c Command,
+    /// The caller's own note, which comes back with the outcome.
+    pub tag: u64,
+}
+
+/// What a command that was taken is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Admitted {
+    /// A new one: its outcome will be published, or was by now.
+    New {
+        /// Its number.
+        number: u64,
+    },
+    /// One that was executed before: nothing will be published.
+    Repeat(FirstAnswer),
+    /// One that is in flight: its outcome will be published, with the tag that it had when it came
+    /// first.
+    Pending {
+        /// Its number.
+        number: u64,
+    },
+}
+
+/// A command that is in the journal and not in the pipeline yet.
+type Taken = (usize, u64, Note);
+
+impl<S: Storage> Exchange<S> {
+    /// Takes a command, unless it was taken before: writes it into the journal, and has the
+    /// pipeline execute it. Waits while the pipeline is full, not for the disk; but for commands
+    /// that are executed where a stage behind waits for it.
+    ///
+    /// Its outcome may be published before this returns.
+    ///
+    /// # Errors
+    /// See [`SubmitError`]; but for [`SubmitError::Failed`], nothing has changed.
+    pub fn submit(
+        &mut self,
+        origin: Origin,
+        command: &Command,
+        tag: u64,
+    ) -> Result<Admitted, SubmitError> {
+        match self.admit(origin, command)? {
+            Ok((number, note)) => {
+                let submitted = self.service_mut()?.submit_noted(command, tag, note);
+                submitted.map_err(|stopped| self.stopped(stopped))?;
+                Ok(Admitted::New { number })
+            }
+            Err(known) => Ok(known),
+        }
+    }
+
+    /// Takes commands together, in order, which costs less for each: `told(at, what)` says once of
+    /// each what came of it.
+    pub fn submit_many(
+        &mut self,
+        requests: &[Request<'_>],
+        mut told: impl FnMut(usize, Result<Admitted, SubmitError>),
+    ) {
+        let mut taken: Vec<Taken> = Vec::with_capacity(ROUND.min(requests.len()));
+        for (at, request) in requests.iter().enumerate() {
+            if taken.len() == ROUND || self.admission.in_flight() >= self.capacity() {
+                self.send(requests, &mut taken);
+            }
+            let admitted = self.admit(request.origin, request.command);
+            told(
+                at,
+                admitted.map(|admitted| match admitted {
+                    Ok((number, note)) => {
+                        taken.push((at, request.tag, note));
+                        Admitted::New { number }
+                    }
+                    Err(known) => known,
+                }),
+            );
+        }
+        self.send(requests, &mut taken);
+    }
+
+    /// A failure is told by the next call.
+    fn send(&mut self, requests: &[Request<'_>], taken: &mut Vec<Taken>) {
+        if taken.is_empty() {
+            return;
+        }
+        if let Some(service) = &mut self.service {
+            let sent = service.submit_all_noted(taken.len(), |at| {
+                let (request, tag, note) = taken[at];
+                (requests[request].command, tag, note)
+            });
+            if let Err(stopped) = sent {
+                self.stopped(stopped);
+            }
+        }
+        taken.clear();
+    }
+
+    /// Asks something: the answer is published, behind everything that was submitted before.
+    ///
+    /// # Errors
+    /// [`Refusal::DiskFull`] while commands wait for room on the disk, since the answer would have
+    /// to wait for them; or the exchange has stopped.
+    pub fn query(&mut self, query: Query, tag: u64) -> Result<(), SubmitError> {
+        self.gate.check()?;
+        self.make_room()?;
+        let inquiry = Inquiry::new(query);
+        let mut inquiries = self
+            .inquiries
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        inquiries.push_back(Arc::clone(&inquiry));
+        drop(inquiries);
+        self.admission.take_other();
+        let submitted = self.service_mut()?.submit_inquiry(&inquiry, tag);
+        submitted.map_err(|stopped| self.stopped(stopped).into())
+    }
+
+    /// Takes a command into the journal, or says what is known of it.
+    #[inline]
+    fn admit(
+        &mut self,
+        origin: Origin,
+        command: &Command,
+    ) -> Result<Result<(u64, Note), Admitted>, SubmitError> {
+        self.gate.check()?;
+        let place = match origin {
+            Origin::Engine => None,
+            Origin::Session { key, sequence } => {
+                if sequence.0 == 0 {
+                    return Err(SubmitError::SequenceZero);
+                }
+                match self.admission.kind(key, sequence.0)? {
+                    Kind::New(place) => Some((place, key, sequence.0)),
+                    Kind::Old(slot) => return self.repeat(slot, sequence.0, command).map(Err),
+                }
+            }
+        };
+        self.make_room()?;
+        if let Some((place, ..)) = place
+            && self.admission.is_full(place)
+        {
+            self.refresh();
+            if self.admission.is_full(place) {
+                return Err(self.admission.too_many().into());
+            }
+        }
+        let check = self.append(origin, command)?;
+        let number = self.owner.number;
+        self.owner.number += 1;
+        let Some((place, key, sequence)) = place else {
+            self.admission.take_other();
+            return Ok(Ok((number, Note::NONE)));
+        };
+        let slot = match place {
+            Place::Known(slot) => slot,
+            Place::New => self.open_session(key),
+        };
+        self.admission.take(slot, sequence, check, number);
+        let note = Note {
+            session: slot.0,
+            check: check.0,
+            sequence,
+        };
+        Ok(Ok((number, note)))
+    }
+
+    /// A new session, whose first command is in the journal.
+    #[cold]
+    fn open_session(&mut self, key: SessionKey) -> SessionSlot {
+        let slot = self.admission.open(key);
+        let same = self.reports.lock().sessions.open(key);
+        debug_assert_eq!(slot, same, "both tables have the order of the journal");
+        slot
+    }
+
+    /// A command that was taken before, or that comes behind a later one.
+    #[cold]
+    fn repeat(
+        &mut self,
+        slot: SessionSlot,
+        sequence: u64,
+        command: &Command,
+    ) -> Result<Admitted, SubmitError> {
+        let frame_bytes = record_bytes(command);
+        let too_long = |_| SubmitError::TooLong {
+            bytes: frame_bytes,
+            bytes_max: FRAME_BYTES_MAX,
+        };
+        let check = Check::of_command(command, &mut self.owner.buffer).map_err(too_long)?;
+        // In this order: what is not in the tables yet will be published.
+        let first = self
+            .reports
+            .lock()
+            .sessions
+            .first_answer(slot, sequence, check);
+        match first {
+            Some(Ok(first)) => Ok(Admitted::Repeat(first)),
+            Some(Err(refusal)) => Err(refusal.into()),
+            None => {
+                let number = self.admission.in_flight_of(slot, sequence, check)?;
+                Ok(Admitted::Pending { number })
+            }
+        }
+    }
+
+    /// Writes a command into the journal.
+    #[inline]
+    fn append(&mut self, origin: Origin, command: &Command) -> Result<Check, SubmitError> {
+        let bytes = record_bytes(command);
+        if bytes > FRAME_BYTES_MAX {
+            let bytes_max = FRAME_BYTES_MAX;
+            return Err(SubmitError::TooLong { bytes, bytes_max });
+        }
+        if self.owner.refused_until.is_some() {
+            self.ask_again()?;
+        }
+        let mut check = Check::default();
+        let appended = self.journal.append_bytes_with(bytes, |out| {
+            check = encode(origin, command, out).expect("the frame has room, and is not too long");
+        });
+        match appended {
+            Ok(lsn) => {
+                debug_assert_eq!(lsn.number(), self.owner.number + 1);
+                self.owner.commands += 1;
+                self.owner.bytes += bytes as u64;
+                self.owner.is_unflushed = true;
+                Ok(check)
+            }
+            Err(error) => Err(self.not_appended(error)),
+        }
+    }
+
+    #[cold]
+    fn not_appended(&mut self, error: JournalError) -> SubmitError {
+        match error {
+            JournalError::RecordTooLong { bytes, bytes_max } => {
+                SubmitError::TooLong { bytes, bytes_max }
+            }
+            JournalError::Stopped { .. } => {
+                let failed = Failed::Journal(Arc::new(error));
+                self.gate.fail(failed.clone());
+                SubmitError::Failed(failed)
+            }
+            _ => {
+                let pause = self.options.room_pause;
+                self.owner.refused_until = Instant::now().checked_add(pause);
+                Refusal::DiskFull.into()
+            }
+        }
+    }
+
+    /// Whether it is time to ask the journal for room again, which it did not have.
+    #[cold]
+    fn ask_again(&mut self) -> Result<(), SubmitError> {
+        match self.owner.refused_until {
+            Some(until) if Instant::now() < until => Err(Refusal::DiskFull.into()),
+            _ => {
+                self.owner.refused_until = None;
+                Ok(())
+            }
+        }
+    }
+
+    /// Waits for room in the pipeline.
+    ///
+    /// # Errors
+    /// The disk is full, or the exchange has stopped.
+    #[inline]
+    fn make_room(&mut self) -> Result<(), SubmitError> {
+        if self.gate.lacks_room() {
+            return self.find_room();
+        }
+        let in_flight = self.admission.in_flight();
+        if in_flight.is_multiple_of(ROUND) {
+            self.refresh();
+        }
+        if in_flight >= self.capacity() {
+            return self.find_room();
+        }
+        Ok(())
+    }
+
+    #[cold]
+    fn find_room(&mut self) -> Result<(), SubmitError> {
+        loop {
+            self.drive()?;
+            if self.gate.lacks_room() {
+                return Err(Refusal::DiskFull.into());
+            }
+            let capacity = self.capacity();
+            let in_flight = self.admission.in_flight();
+            if in_flight < capacity {
+                return Ok(());
+            }
+            let passed = self.gate.passed();
+            let gate = &self.gate;
+            let is_over =
+                || gate.passed() != passed || gate.lacks_room() || gate.failed().is_some();
+            gate.wait(&mut self.owner.pace, is_over);
+        }
+    }
+}

@@ -1,0 +1,130 @@
+//! What is durable beside the state: sessions with their answers, and reports.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use super::options::SessionLimits;
+use super::record::{Check, Origin, RecordError};
+use super::reports::{Frame, ReportTable, Resumed};
+use super::sessions::{Answer, SessionSlot, SessionState, Sessions};
+use crate::codec::{REPORT_BYTES, encode_report};
+use crate::execution::ExecutionReport;
+use crate::ids::UserId;
+use crate::service::{Note, Outcome};
+use crate::session::{ClientSequence, ReportNumber, SessionKey};
+
+/// An execution report with its number among those of its owner.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct NumberedReport {
+    /// The number.
+    pub number: ReportNumber,
+    /// The report; [`owner`](ExecutionReport::owner) is whom it is for.
+    pub report: ExecutionReport,
+    /// The codec's frame of it.
+    pub frame: [u8; REPORT_BYTES],
+}
+
+/// The tables.
+#[derive(Clone, Debug)]
+pub(super) struct Tables {
+    pub(super) sessions: Sessions,
+    pub(super) reports: ReportTable,
+}
+
+impl Tables {
+    pub(super) fn new(limits: &SessionLimits) -> Self {
+        Self {
+            sessions: Sessions::new(limits),
+            reports: ReportTable::new(limits),
+        }
+    }
+
+    /// The note of a command out of the journal.
+    pub(super) fn note_of(&mut self, origin: Origin, check: Check) -> Result<Note, RecordError> {
+        let Origin::Session { key, sequence } = origin else {
+            return Ok(Note::NONE);
+        };
+        let slot = self.sessions.open(key);
+        let last = self.sessions.last_executed(slot);
+        if sequence.0 <= last {
+            let sequence = sequence.0;
+            return Err(RecordError::Repeated { sequence, last });
+        }
+        Ok(Note {
+            session: slot.0,
+            check: check.0,
+            sequence: sequence.0,
+        })
+    }
+
+    /// Who sent the command of a note.
+    pub(super) fn origin_of(&self, note: Note) -> Origin {
+        if note.session == Note::NONE.session {
+            return Origin::Engine;
+        }
+        Origin::Session {
+            key: self.sessions.key(SessionSlot(note.session)),
+            sequence: ClientSequence(note.sequence),
+        }
+    }
+
+    /// A command was executed: keeps its answer, and numbers and keeps its reports.
+    #[inline]
+    pub(super) fn note(
+        &mut self,
+        outcome: &Outcome<'_>,
+        note: Note,
+        mut told: impl FnMut(ReportNumber, &ExecutionReport, &Frame),
+    ) {
+        if note.session != Note::NONE.session {
+            let answer = Answer {
+                sequence: note.sequence,
+                number: outcome.sequence,
+                result: outcome.result,
+                check: Check(note.check),
+            };
+            self.sessions.note(SessionSlot(note.session), answer);
+        }
+        for report in outcome.reports() {
+            let mut frame = [0; REPORT_BYTES];
+            encode_report(&report, &mut frame).expect("a frame has room for a report");
+            let number = self.reports.push(report.owner, &frame);
+            told(number, &report, &frame);
+        }
+    }
+}
+
+/// A handle to the sessions and the reports, for any thread: what it tells is durable.
+#[derive(Clone, Debug)]
+pub struct Reports(Arc<Mutex<Tables>>);
+
+impl Reports {
+    pub(super) fn new(tables: Tables) -> Self {
+        Self(Arc::new(Mutex::new(tables)))
+    }
+
+    pub(super) fn lock(&self) -> MutexGuard<'_, Tables> {
+        // Whoever panics with the lock stops the exchange.
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Appends the frames of a user's reports after this one to `out`, as far as they are kept,
+    /// [`REPORT_BYTES`] each. With [`ReportNumber`]`(u64::MAX)`, none.
+    ///
+    /// A report may come twice to whoever also gets those that are published: from here, and right
+    /// after, by `publish`. Numbers tell.
+    pub fn resume(&self, user: UserId, after: ReportNumber, out: &mut Vec<u8>) -> Resumed {
+        self.lock().reports.resume(user, after, out)
+    }
+
+    /// The number that the user's next report gets.
+    #[must_use]
+    pub fn next(&self, user: UserId) -> ReportNumber {
+        self.lock().reports.next(user)
+    }
+
+    /// What is known of a session; of one that never sent a command, that there is none.
+    #[must_use]
+    pub fn session(&self, key: SessionKey) -> SessionState {
+        self.lock().sessions.state(key)
+    }
+}

@@ -1,0 +1,458 @@
+//! A durable exchange from outside: answers after a restart, repeats, resumed reports, full disks,
+//! failed syncs; on a simulated disk and in a directory.
+
+use std::sync::{Arc, Mutex, mpsc};
+use std::time::Duration;
+
+use thalweg::pipeline::Placement;
+use thalweg_exchange::durable::{
+    Admitted, Exchange, Failed, JournalOptions, OpenError, Options, Origin, Published, Recovered,
+    SessionLimits, SimDisk, Storage, SubmitError, SyncMode,
+};
+use thalweg_exchange::service::{self, Answer, Query};
+use thalweg_exchange::session::{ClientSequence, Refusal, ReportNumber, Role, SessionKey};
+use thalweg_exchange::{
+    AccountSpec, Action, Command, CurrencyId, OrderFlags, OrderId, OrderType, Place, ResultCode,
+    SymbolId, SymbolSpec, UserId,
+};
+use thalweg_journal::{Fault, Operation};
+
+/// What was published, in a form that is easy to compare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Heard {
+    /// Number, tag, result, and the reports: whose, which number.
+    Outcome(u64, u64, ResultCode, Vec<(i64, u64)>),
+    Answer(u64),
+    Failed(String),
+}
+
+#[derive(Clone, Debug, Default)]
+struct Ear(Arc<Mutex<Vec<Heard>>>);
+
+impl Ear {
+    fn closure(&self) -> impl FnMut(Published<'_>) + Send + 'static {
+        let heard = Arc::clone(&self.0);
+        move |published| {
+            let one = match published {
+                Published::Outcome(executed) => {
+                    let told = executed.reports.iter();
+                    let told = told.map(|told| (told.report.owner.0, told.number.0));
+                    let outcome = executed.outcome;
+                    Heard::Outcome(
+                        outcome.sequence,
+                        outcome.tag,
+                        outcome.result,
+                        told.collect(),
+                    )
+                }
+                Published::Answer { tag, answered } => {
+                    assert!(matches!(answered.answer, Answer::User(_)));
+                    Heard::Answer(tag)
+                }
+                Published::Failed(failed) => Heard::Failed(failed.to_string()),
+                _ => return,
+            };
+            heard.lock().expect("nobody panics").push(one);
+        }
+    }
+
+    fn take(&self) -> Vec<Heard> {
+        std::mem::take(&mut *self.0.lock().expect("nobody panics"))
+    }
+}
+
+fn options(placement: Placement) -> Options {
+    Options {
+        service: service::Options {
+            placement,
+            ..service::Options::default()
+        },
+        journal: JournalOptions::default()
+            .segment_bytes(64 << 10)
+            .block_bytes_max(16 << 10)
+            .in_background(false),
+        room_pause: Duration::ZERO,
+        ..Options::default()
+    }
+}
+
+fn inline() -> Options {
+    options(Placement::inline())
+}
+
+fn open<S: Storage>(storage: S, options: Options) -> (Exchange<S>, Recovered, Ear) {
+    let ear = Ear::default();
+    let opened = Exchange::open_in(storage, options, ear.closure());
+    let (exchange, recovered) = opened.expect("it opens");
+    (exchange, recovered, ear)
+}
+
+fn key(holder: i64) -> SessionKey {
+    SessionKey {
+        role: Role::Trade,
+        holder,
+        number: 0,
+    }
+}
+
+fn by(holder: i64, sequence: u64) -> Origin {
+    Origin::Session {
+        key: key(holder),
+        sequence: ClientSequence(sequence),
+    }
+}
+
+fn order(uid: i64, id: i64, action: Action) -> Command {
+    Command::Place(Place {
+        uid: UserId(uid),
+        symbol: SymbolId(1),
+        order_id: OrderId(id),
+        order_type: OrderType::Gtc,
+        action,
+        price: 10,
+        reserve_price: 10,
+        size: 1,
+        flags: OrderFlags::NONE,
+    })
+}
+
+/// Users 1 to 4 with money in both currencies, and a pair.
+fn market<S: Storage>(exchange: &mut Exchange<S>) {
+    let account = |uid| AccountSpec {
+        uid: UserId(uid),
+        balances: vec![(CurrencyId(1), 1 << 30), (CurrencyId(2), 1 << 30)],
+    };
+    let symbol = SymbolSpec {
+        id: SymbolId(1),
+        base_currency: CurrencyId(1),
+        quote_currency: CurrencyId(2),
+        base_scale: 1,
+        quote_scale: 1,
+        ..SymbolSpec::default()
+    };
+    for command in [
+        Command::AddAccounts((1..=4).map(account).collect()),
+        Command::AddSymbols([symbol].into()),
+    ] {
+        let admitted = exchange.submit(Origin::Engine, &command, 0);
+        assert!(matches!(admitted, Ok(Admitted::New { .. })), "{admitted:?}");
+    }
+    exchange.drain().expect("it goes on");
+}
+
+const DONE: ResultCode = ResultCode::Success;
+
+#[test]
+fn what_was_answered_is_there_after_a_restart_and_repeats_have_their_first_answer() {
+    for placement in [
+        Placement::inline(),
+        Placement::caller_and_threads(3, 1),
+        Placement::threads(2),
+    ] {
+        let disk = SimDisk::new();
+        let (mut exchange, recovered, ear) = open(disk.clone(), options(placement.clone()));
+        assert_eq!(recovered.commands, 0);
+        market(&mut exchange);
+        let sell = order(1, 7, Action::Ask);
+        let buy = order(2, 7, Action::Bid);
+        exchange.submit(by(1, 5), &sell, 11).expect("taken");
+        exchange.submit(by(2, 1), &buy, 12).expect("taken");
+        exchange.query(Query::User(UserId(1)), 13).expect("asked");
+        exchange.drain().expect("it goes on");
+        let trade = Heard::Outcome(3, 12, DONE, vec![(2, 1), (2, 2), (1, 2)]);
+        let rest = Heard::Outcome(2, 11, DONE, vec![(1, 1)]);
+        let heard = ear.take();
+        assert_eq!(heard[2..], [rest, trade, Heard::Answer(13)], "{placement}");
+        drop(exchange);
+        disk.restart(1);
+
+        let (mut exchange, recovered, ear) = open(disk, options(placement));
+        assert_eq!((recovered.commands, recovered.replayed), (4, 4));
+        let again = exchange.submit(by(1, 5), &sell, 0).expect("known");
+        assert!(matches!(again, Admitted::Repeat(first) if first.number == 2));
+        assert_eq!(
+            refusal(&mut exchange, by(1, 5), &buy),
+            Refusal::SequenceReused
+        );
+        assert_eq!(
+            refusal(&mut exchange, by(1, 4), &sell),
+            Refusal::NotExecuted
+        );
+        let reports = exchange.reports();
+        assert_eq!(reports.session(key(1)).last_executed, ClientSequence(5));
+        let mut frames = Vec::new();
+        let resumed = reports.resume(UserId(1), ReportNumber(0), &mut frames);
+        assert_eq!(
+            (resumed.first, resumed.next),
+            (ReportNumber(1), ReportNumber(3))
+        );
+        assert_eq!(frames.len(), 160);
+        exchange
+            .submit(by(1, 6), &order(1, 8, Action::Ask), 21)
+            .expect("new");
+        let finished = exchange.close().expect("it ends");
+        assert_eq!(finished.commands, 5);
+        assert_eq!(ear.take(), [Heard::Outcome(4, 21, DONE, vec![(1, 3)])]);
+    }
+}
+
+#[test]
+fn the_digest_goes_on_as_if_nothing_had_happened() {
+    let run = |restarts: bool| {
+        let disk = SimDisk::new();
+        let (mut exchange, ..) = open(disk.clone(), inline());
+        market(&mut exchange);
+        for sequence in 1..=100 {
+            let side = if sequence % 2 == 0 {
+                Action::Bid
+            } else {
+                Action::Ask
+            };
+            let command = order(1 + sequence % 3, sequence, side);
+            exchange
+                .submit(by(1, sequence as u64), &command, 0)
+                .expect("taken");
+            if restarts && sequence % 9 == 0 {
+                drop(exchange);
+                disk.restart(sequence as u64);
+                let opened = open(disk.clone(), inline());
+                assert_eq!(opened.1.commands, 2 + sequence as u64);
+                exchange = opened.0;
+            }
+        }
+        let finished = exchange.close().expect("it ends");
+        finished.service.digest.expect("there is one")
+    };
+    assert_eq!(run(true), run(false));
+}
+
+fn refusal<S: Storage>(exchange: &mut Exchange<S>, origin: Origin, command: &Command) -> Refusal {
+    match exchange.submit(origin, command, 0) {
+        Err(SubmitError::Refused(refusal)) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
+
+#[test]
+fn commands_in_flight_are_known_and_bounded() {
+    let (go, wait) = mpsc::channel();
+    let ear = Ear::default();
+    let mut hear = ear.closure();
+    let disk = SimDisk::new();
+    let sessions = SessionLimits {
+        answers_kept: 3,
+        ..SessionLimits::default()
+    };
+    let placement = Placement::caller_and_threads(3, 1);
+    let options = Options {
+        sessions,
+        ..options(placement)
+    };
+    let opened = Exchange::open_in(disk, options, move |published| {
+        if let Published::Outcome(_) = published {
+            wait.recv().expect("the test goes on");
+        }
+        hear(published);
+    });
+    let (mut exchange, _) = opened.expect("it opens");
+    for (number, sequence) in (0..).zip([2, 4, 5]) {
+        let admitted = exchange.submit(by(1, sequence), &Command::Nop, sequence);
+        assert_eq!(admitted.expect("taken"), Admitted::New { number });
+    }
+    // The first may have been noted by now, and its answer is not published all the same.
+    let again = exchange.submit(by(1, 5), &Command::Nop, 9).expect("known");
+    assert!(matches!(
+        again,
+        Admitted::Pending { number: 2 } | Admitted::Repeat(_)
+    ));
+    assert_eq!(
+        refusal(&mut exchange, by(1, 5), &Command::Reset),
+        Refusal::SequenceReused
+    );
+    assert_eq!(
+        refusal(&mut exchange, by(1, 3), &Command::Nop),
+        Refusal::NotExecuted
+    );
+    let limit = Refusal::InFlight { limit: 3 };
+    assert_eq!(refusal(&mut exchange, by(1, 6), &Command::Nop), limit);
+    exchange
+        .submit(by(2, 1), &Command::Nop, 6)
+        .expect("another session");
+    (0..4).for_each(|_| go.send(()).expect("it waits"));
+    exchange.drain().expect("it goes on");
+    let tags = ear.take().into_iter().map(|heard| match heard {
+        Heard::Outcome(_, tag, ..) => tag,
+        other => panic!("{other:?}"),
+    });
+    assert_eq!(tags.collect::<Vec<_>>(), [2, 4, 5, 6]);
+    let admitted = exchange.submit(by(1, 6), &Command::Nop, 0);
+    assert!(matches!(admitted, Ok(Admitted::New { number: 4 })));
+    go.send(()).expect("it waits");
+    exchange.close().expect("it ends");
+}
+
+#[test]
+fn sessions_are_bounded_and_readers_send_nothing() {
+    let sessions = SessionLimits {
+        sessions_per_user: 2,
+        sessions_max: 2,
+        ..SessionLimits::default()
+    };
+    let bounded = Options {
+        sessions,
+        ..inline()
+    };
+    let (mut exchange, ..) = open(SimDisk::new(), bounded);
+    let first = |key| Origin::Session {
+        key,
+        sequence: ClientSequence(1),
+    };
+    let limit = Refusal::Sessions { limit: 2 };
+    let third_of_user = SessionKey {
+        number: 2,
+        ..key(1)
+    };
+    assert_eq!(
+        refusal(&mut exchange, first(third_of_user), &Command::Nop),
+        limit
+    );
+    let reader = SessionKey {
+        role: Role::Read,
+        ..key(1)
+    };
+    assert_eq!(
+        refusal(&mut exchange, first(reader), &Command::Nop),
+        Refusal::Role
+    );
+    for holder in [1, 2] {
+        exchange
+            .submit(by(holder, 1), &Command::Nop, 0)
+            .expect("a session");
+    }
+    assert_eq!(refusal(&mut exchange, by(3, 1), &Command::Nop), limit);
+    exchange
+        .submit(by(1, 2), &Command::Nop, 0)
+        .expect("it is there");
+    let zero = exchange.submit(by(1, 0), &Command::Nop, 0);
+    assert!(matches!(zero, Err(SubmitError::SequenceZero)));
+}
+
+#[test]
+fn a_full_disk_refuses_commands_until_it_has_room_and_loses_none() {
+    for placement in [Placement::inline(), Placement::caller_and_threads(3, 1)] {
+        let disk = SimDisk::new();
+        let (mut exchange, _, ear) = open(disk.clone(), options(placement.clone()));
+        let (mut taken, mut refused) = (0, 0);
+        (0..8).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
+        // 32 bytes each: several segments.
+        for sequence in 1..=6_000 {
+            match exchange.submit(by(sequence as i64 % 8, sequence), &Command::Nop, 0) {
+                Ok(Admitted::New { number }) => {
+                    assert_eq!(number, taken);
+                    taken += 1;
+                }
+                Err(SubmitError::Refused(Refusal::DiskFull)) => refused += 1,
+                other => panic!("{other:?}"),
+            }
+        }
+        exchange.drain().expect("it goes on");
+        assert!(refused > 0, "{placement}");
+        let numbers = ear.take().into_iter().map(|heard| match heard {
+            Heard::Outcome(number, ..) => number,
+            other => panic!("{other:?}"),
+        });
+        assert!(numbers.eq(0..taken));
+        drop(exchange);
+        disk.restart(5);
+        assert_eq!(open(disk, options(placement)).1.commands, taken);
+    }
+}
+
+#[test]
+fn a_close_does_not_wait_for_room() {
+    let disk = SimDisk::new();
+    let patient = Options {
+        room_pause: Duration::from_secs(3600),
+        ..options(Placement::caller_and_threads(3, 1))
+    };
+    let (mut exchange, _, ear) = open(disk.clone(), patient);
+    let mut sequence = 0;
+    disk.fail(Operation::Allocate, 0, Fault::Full);
+    loop {
+        sequence += 1;
+        match exchange.submit(by(sequence as i64 % 8, sequence), &Command::Nop, 0) {
+            Ok(_) => {}
+            Err(SubmitError::Refused(Refusal::DiskFull)) => break,
+            other => panic!("{other:?}"),
+        }
+    }
+    let waits = exchange.stats().expect("it runs").journal.lacks_room;
+    let closed = exchange.close();
+    assert_eq!(closed.is_err(), waits, "{closed:?}");
+    if let Err(failed) = closed {
+        assert!(matches!(failed, Failed::NoRoom(_)), "{failed}");
+        assert!(matches!(ear.take().last(), Some(Heard::Failed(_))));
+    }
+}
+
+#[test]
+fn a_failed_sync_stops_everything_and_nothing_more_is_answered() {
+    let disk = SimDisk::new();
+    let (mut exchange, _, ear) = open(disk.clone(), inline());
+    market(&mut exchange);
+    ear.take();
+    disk.fail(Operation::WriteNow, 0, Fault::Io);
+    let _ = exchange.submit(by(1, 1), &order(1, 1, Action::Ask), 0);
+    let failed = exchange.drain().expect_err("it has stopped");
+    assert!(matches!(failed, Failed::Journal(_)), "{failed}");
+    let heard = ear.take();
+    assert!(matches!(&heard[..], [Heard::Failed(_)]), "{heard:?}");
+    let refused = exchange.submit(by(1, 2), &Command::Nop, 0);
+    assert!(matches!(
+        refused,
+        Err(SubmitError::Failed(Failed::Journal(_)))
+    ));
+    assert_eq!(ear.take(), []);
+}
+
+#[test]
+fn unsynced_answers_do_not_wait_and_are_durable_after_a_close() {
+    let disk = SimDisk::new();
+    let unsynced = || Options {
+        sync: SyncMode::Never,
+        ..inline()
+    };
+    let (mut exchange, _, ear) = open(disk.clone(), unsynced());
+    market(&mut exchange);
+    let commits = exchange.stats().expect("it runs").journal.commits;
+    assert_eq!((ear.take().len(), commits), (2, 0));
+    exchange.close().expect("it ends");
+    disk.restart(3);
+    assert_eq!(open(disk, unsynced()).1.commands, 2);
+}
+
+#[test]
+fn a_directory_of_something_else_is_refused() {
+    let directory = std::env::temp_dir().join(format!("thalweg-durable-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).expect("a directory");
+    std::fs::write(directory.join("thesis.txt"), "mine").expect("a file");
+    let refused = Exchange::open(&directory, inline(), |_| ()).expect_err("not ours");
+    assert!(matches!(refused, OpenError::NotOurs { .. }));
+    let place = directory.display();
+    assert_eq!(
+        refused.to_string(),
+        format!("{place}: no exchange is here, and the directory is not empty: thesis.txt")
+    );
+    std::fs::remove_file(directory.join("thesis.txt")).expect("it is there");
+    let (mut exchange, _) = Exchange::open(&directory, inline(), |_| ()).expect("ours now");
+    market(&mut exchange);
+    let second = Exchange::open(&directory, inline(), |_| ()).expect_err("in use");
+    assert_eq!(
+        second.to_string(),
+        format!("{place}: another journal writes here")
+    );
+    exchange.close().expect("it ends");
+    let (_, recovered) = Exchange::open(&directory, inline(), |_| ()).expect("ours");
+    assert_eq!(recovered.commands, 2);
+    std::fs::remove_dir_all(&directory).expect("it is there");
+}

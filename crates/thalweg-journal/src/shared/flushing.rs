@@ -1,0 +1,46 @@
+//! Writing without waiting for the disk.
+
+use super::Shared;
+use crate::error::Error;
+use crate::journal::Kind;
+use crate::storage::{Storage, Syncing};
+
+impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
+    /// Writes what was appended, without waiting for the disk: see
+    /// [`Journal::flush`](crate::Journal::flush). Where another thread is writing, what was
+    /// appended since stays for the next write.
+    ///
+    /// # Errors
+    /// As [`Shared::commit`].
+    pub fn flush(&self) -> Result<(), Error> {
+        let state = self.inner.lock();
+        let refusals = state.refusals;
+        state.check(u64::MAX)?;
+        if state.tail.is_none() || state.gathering {
+            return Ok(());
+        }
+        self.lead(state, Syncing::Later).check(refusals)
+    }
+}
+
+#[cfg(all(test, not(shuttle)))]
+mod tests {
+    use crate::{GroupCommit, Journal, Lsn, Options, Reader, SimDisk};
+
+    #[test]
+    fn what_was_flushed_is_there_for_readers_and_not_durable() -> Result<(), crate::Error> {
+        let disk = SimDisk::new();
+        let journal = Journal::<u64, _>::open_in(disk.clone(), Options::default())?;
+        let journal = journal.share(GroupCommit::default());
+        journal.flush()?;
+        let read =
+            || Reader::open_in(disk.clone(), Lsn::ZERO).map(|mut r| r.records::<u64>().count());
+        let lsn = journal.append_with(|slot| *slot = 7)?;
+        assert_eq!(read()?, 0);
+        journal.flush()?;
+        assert_eq!(read()?, 1);
+        assert_eq!(journal.durable().get(), Lsn::ZERO);
+        assert_eq!(journal.commit(lsn)?.get(), lsn);
+        Ok(())
+    }
+}
