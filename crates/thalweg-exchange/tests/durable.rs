@@ -456,3 +456,31 @@ fn a_directory_of_something_else_is_refused() {
     assert_eq!(recovered.commands, 2);
     std::fs::remove_dir_all(&directory).expect("it is there");
 }
+
+#[test]
+fn the_recovered_state_is_told_before_anything_else() {
+    let disk = SimDisk::new();
+    let told = Arc::new(Mutex::new(Vec::new()));
+    let start = || {
+        let told = Arc::clone(&told);
+        let closure = move |published: Published<'_>| {
+            let one = match published {
+                Published::Started { state, number } => {
+                    Some((number, state.risk.user(UserId(7)).is_some()))
+                }
+                Published::Outcome(_) => None,
+                _ => return,
+            };
+            told.lock().expect("nobody panics").push(one);
+        };
+        let opened = Exchange::open_in(disk.clone(), inline(), closure);
+        opened.expect("it opens").0
+    };
+    let mut exchange = start();
+    let add = Command::AddUser { uid: UserId(7) };
+    exchange.submit(Origin::Engine, &add, 0).expect("it runs");
+    exchange.close().expect("the disk is well");
+    start().close().expect("the disk is well");
+    let told = told.lock().expect("nobody panics").clone();
+    assert_eq!(told, [Some((0, false)), None, Some((1, true))]);
+}

@@ -100,9 +100,13 @@ impl<S: Storage> Exchange<S> {
         (journal, identity): (Shared<[u8], S>, u64),
         image: Image,
         options: Options,
-        publish: impl FnMut(Published<'_>) + Send + 'static,
+        mut publish: impl FnMut(Published<'_>) + Send + 'static,
         faults: Faults,
     ) -> Result<Self, OpenError> {
+        publish(Published::Started {
+            state: &image.state,
+            number: image.number,
+        });
         let gate = Arc::new(Gate::new());
         let meters = Arc::new(Meters::default());
         let admission = Admission::new(&image.tables.sessions, options.sessions);

@@ -15,6 +15,7 @@ use super::options::SyncMode;
 use super::record::Origin;
 use super::stats::Meters;
 use super::tables::{NumberedReport, Reports};
+use crate::engine::state::State;
 use crate::service::{Answered, Begun, Inquiry, Note, Outcome, Publisher};
 
 /// A command that was executed and is durable.
@@ -32,6 +33,14 @@ pub struct Executed<'e> {
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum Published<'p> {
+    /// The exchange is open, and has executed nothing since: told once, first, on the thread that
+    /// opens it.
+    Started {
+        /// What it goes on from.
+        state: &'p State,
+        /// The number of the next command.
+        number: u64,
+    },
     /// A command was executed.
     Outcome(Executed<'p>),
     /// A query was answered.
