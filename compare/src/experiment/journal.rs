@@ -1,5 +1,5 @@
-//! Records of 64 bytes into a log: not synced, in commits of 1, 256 and 4,096, and from several
-//! threads.
+//! Records of 64 bytes into a log: not synced, in commits of 1, 256 and 4,096, as a load of many
+//! segments, and from several threads.
 //!
 //! Every subject writes to a directory of its own under the system's one for temporary files
 //! (`TMPDIR` names another one), and to a new log in each run. Ours is in one segment, which is
@@ -8,6 +8,7 @@
 //! asks for no flush has made nothing durable.
 
 mod device;
+mod load;
 mod logs;
 mod peers;
 mod producers;
@@ -27,7 +28,7 @@ use crate::target::{Limit, Target};
 
 pub(crate) const EXPERIMENT: Experiment = Experiment {
     name: "journal",
-    shows: "records into a log: not synced, in commits, and from several threads",
+    shows: "records into a log: not synced, in commits, as a load, and from several threads",
     run,
 };
 
@@ -243,6 +244,7 @@ fn run(settings: &Settings) -> Report {
             report.compare(&trial, [OURS, &peer], TIME);
         }
     }
+    load::run(&mut report, settings, repetitions, &mut targets);
     producers::run(&mut report, settings, repetitions);
     report.targets(&targets, settings);
     report

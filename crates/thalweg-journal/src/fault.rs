@@ -25,6 +25,10 @@ pub(crate) enum Seeded {
     TrustTheCache,
     /// A segment is left before its last blocks are durable.
     LeaveUnsynced,
+    /// A commit does not wait for segments that were left before they were durable.
+    ForgetLeft,
+    /// A flush does not wait for the header of the segment that it wrote to.
+    FlushWithoutHeader,
     /// Whole blocks that overtook one that the crash took stay behind the end.
     LeaveStaleBlocks,
     /// A new segment is used before its name is durable.

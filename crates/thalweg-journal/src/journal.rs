@@ -52,7 +52,8 @@ impl Kind for [u8] {
 ///
 /// Records are built in place, in the block that is written next, and get their numbers in order.
 /// They are durable once [`commit`](Journal::commit) has returned; a journal that is dropped
-/// forgets what was not. Several threads share one by [`Journal::share`].
+/// forgets what was not. A load may be 32 segments ahead of the disk; a program that is killed
+/// loses these too, unless it has flushed. Several threads share one by [`Journal::share`].
 ///
 /// After a failed write or sync it is not known what is on disk. From then on every call gives
 /// [`Error::Stopped`]; who opens the directory again finds out. Where only room for a further
@@ -213,12 +214,14 @@ impl<K: Kind + ?Sized, S: Storage> Journal<K, S> {
     }
 
     /// Writes what was appended, without waiting for the disk: readers see it then, a crash of the
-    /// program does not take it, one of the machine may.
+    /// program does not take it, one of the machine may. Where a segment has filled up since, it
+    /// waits until the disk has that.
     ///
     /// # Errors
     /// As [`Journal::commit`].
     pub fn flush(&mut self) -> Result<(), Error> {
-        self.write(Syncing::Later)
+        let flushed = self.tail.flush(&mut self.block);
+        flushed.map_err(|error| self.failed(error))
     }
 
     /// Makes everything durable that was appended.

@@ -29,6 +29,7 @@ mod error;
 mod fault;
 pub mod format;
 mod journal;
+mod leave;
 mod lsn;
 mod options;
 mod pages;

@@ -7,6 +7,10 @@ use crate::fault::Faults;
 use crate::format::{BLOCK_BYTES_LIMIT, BLOCK_HEADER_BYTES, PAGE_BYTES, SEGMENT_BYTES_LIMIT};
 
 const PAGE: u64 = PAGE_BYTES as u64;
+/// Segments that a load may leave before they are durable.
+const LEFT_MAX: usize = 32;
+/// How many of those rest before a thread makes the first of them durable.
+const RESTING_MAX: usize = 24;
 
 /// Sizes, and what is made ready in advance. What is there already keeps its sizes.
 #[derive(Debug, Clone)]
@@ -15,6 +19,8 @@ pub struct Options {
     pub(crate) block_bytes_max: u64,
     pub(crate) spares_max: usize,
     pub(crate) in_background: bool,
+    /// Segments that may wait to be durable without a thread: none outside tests.
+    pub(crate) left_here_max: usize,
     pub(crate) journal: Option<u64>,
     pub(crate) faults: Faults,
 }
@@ -26,6 +32,7 @@ impl Default for Options {
             block_bytes_max: 320 << 10,
             spares_max: 2,
             in_background: true,
+            left_here_max: 0,
             journal: None,
             faults: Faults::default(),
         }
@@ -34,7 +41,7 @@ impl Default for Options {
 
 impl Options {
     /// Length of a segment's file in bytes, a multiple of 4,096 [32 MiB]. All of it is written once
-    /// before it is used.
+    /// before it is used, unless a load that nobody commits is faster than that.
     #[must_use]
     pub fn segment_bytes(mut self, bytes: u64) -> Options {
         self.segment_bytes = bytes;
@@ -74,6 +81,18 @@ impl Options {
     /// Bytes of the longest record that fits, with its length if that is not fixed.
     pub(crate) fn record_bytes_max(&self) -> usize {
         self.block_bytes_max as usize - BLOCK_HEADER_BYTES
+    }
+
+    /// Segments that may wait to be durable after they were left.
+    pub(crate) fn left_max(&self) -> usize {
+        match self.in_background {
+            true => LEFT_MAX,
+            false => self.left_here_max,
+        }
+    }
+
+    pub(crate) fn resting_max(&self) -> Option<usize> {
+        self.in_background.then_some(RESTING_MAX)
     }
 
     /// A number for a new journal.

@@ -1,12 +1,18 @@
 //! Segments are made ready before they are needed: all their bytes written and on disk, so that a
 //! later write changes data only and no metadata of the file system.
+//!
+//! A load that nobody commits has no use for that, and is faster than a disk that writes everything
+//! twice. For it, the zeros stay in the page cache, where its blocks replace them; and if it has to
+//! wait for a segment, the rest of them is left out. A file reads as zeros all the same.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{self, JoinHandle};
 
 use crate::error::Error;
 use crate::fault::{Faults, Seeded};
-use crate::format::{NEW_NAME, SegmentHeader, is_spare, segment_name};
+use crate::format::{NEW_NAME, PAGE_BYTES, SegmentHeader, is_spare, part_name, segment_name};
 use crate::options::Options;
 use crate::scan::read_header;
 use crate::storage::{Storage, StorageFile, Syncing, write_fully};
@@ -14,37 +20,77 @@ use crate::storage::{Storage, StorageFile, Syncing, write_fully};
 /// Zeros are written in pieces of this.
 const PIECE_BYTES: u64 = 1 << 20;
 
-/// Makes the segment that `header` describes, and gives it open to write. A file that was used
-/// before is taken if there is one of the same length.
+/// For whom a segment is made ready.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Demand<'a> {
+    /// A load that leaves segments before they are durable.
+    pub(crate) is_load: bool,
+    /// Set where somebody waits for it. Without, it is made while the caller waits.
+    pub(crate) asked: Option<&'a AtomicBool>,
+}
+
+impl Demand<'_> {
+    /// Of a caller that will commit, and waits.
+    pub(crate) const USUAL: Demand<'static> = Demand {
+        is_load: false,
+        asked: None,
+    };
+
+    fn is_hurried(&self) -> bool {
+        // ORDERING: Relaxed, pairs with the store in take(); a hint that changes no contents.
+        let is_asked = |asked: &AtomicBool| asked.load(Ordering::Relaxed);
+        self.asked.map_or(self.is_load, is_asked)
+    }
+}
+
+/// A segment that is ready, open to write.
+#[derive(Debug)]
+pub(crate) struct Prepared<F> {
+    pub(crate) file: F,
+    /// Opened once more, where the file has no segment's name yet and nothing of it is durable:
+    /// a load has no time to wait for that.
+    pub(crate) part: Option<F>,
+}
+
+/// Makes the segment that `header` describes. A file that was used before is taken if there is one
+/// of the same length.
 pub(crate) fn prepare<S: Storage>(
     storage: &S,
     header: &SegmentHeader,
+    demand: Demand<'_>,
     faults: Faults,
-) -> Result<S::File, Error> {
+) -> Result<Prepared<S::File>, Error> {
     let place = storage.place();
     let name = segment_name(header.number);
     let failed = |what| {
         let file = format!("{place}/{name}");
         move |error| Error::io(file, what, error)
     };
-    let file = match spare(storage, header)? {
-        Some(file) => file,
-        None => new(storage, header)?,
+    let prepared = match spare(storage, header, demand)? {
+        Some(prepared) => prepared,
+        None => new(storage, header, demand)?,
     };
-    if !faults.has(Seeded::LeaveNameUnsynced) {
+    if prepared.part.is_none() && !faults.has(Seeded::LeaveNameUnsynced) {
         storage
             .sync_names()
             .map_err(failed("be made durable in its directory"))?;
     }
-    Ok(file)
+    Ok(prepared)
 }
 
 /// Uses a file again. Its blocks have another epoch from here on.
-fn spare<S: Storage>(storage: &S, header: &SegmentHeader) -> Result<Option<S::File>, Error> {
+fn spare<S: Storage>(
+    storage: &S,
+    header: &SegmentHeader,
+    demand: Demand<'_>,
+) -> Result<Option<Prepared<S::File>>, Error> {
     let place = storage.place();
     let names = storage.list();
     let names = names.map_err(|error| Error::io(&place, "be read", error))?;
-    let name = segment_name(header.number);
+    let name = match demand.is_load {
+        true => part_name(header.number),
+        false => segment_name(header.number),
+    };
     for spare in names.iter().filter(|name| is_spare(name)) {
         let full = format!("{place}/{spare}");
         let file = storage.open(spare, true);
@@ -66,48 +112,87 @@ fn spare<S: Storage>(storage: &S, header: &SegmentHeader) -> Result<Option<S::Fi
             .map_err(|error| Error::io(&full, "be written", error))?;
         let renamed = storage.rename(spare, &name);
         renamed.map_err(|error| Error::io(&full, "be renamed", error))?;
-        return Ok(Some(file));
+        let mut part = None;
+        if demand.is_load {
+            let opened = storage.open(&name, true);
+            part = Some(opened.map_err(|error| Error::io(&full, "be opened", error))?);
+            // The file gets a third name soon, and must not keep the first one beside that.
+            let synced = storage.sync_names();
+            synced.map_err(|error| Error::io(&place, "be synced", error))?;
+        }
+        return Ok(Some(Prepared { file, part }));
     }
     Ok(None)
 }
 
-fn new<S: Storage>(storage: &S, header: &SegmentHeader) -> Result<S::File, Error> {
-    let full = format!("{}/{NEW_NAME}", storage.place());
+fn new<S: Storage>(
+    storage: &S,
+    header: &SegmentHeader,
+    demand: Demand<'_>,
+) -> Result<Prepared<S::File>, Error> {
+    let part = match demand.is_load {
+        true => part_name(header.number),
+        false => NEW_NAME.to_owned(),
+    };
+    let full = format!("{}/{part}", storage.place());
     let failed = |what| {
         let full = full.clone();
         move |error| Error::io(full, what, error)
     };
     let names = storage.list().map_err(failed("be looked for"))?;
-    if names.iter().any(|name| name == NEW_NAME) {
-        storage.remove(NEW_NAME).map_err(failed("be removed"))?;
+    if names.contains(&part) {
+        storage.remove(&part).map_err(failed("be removed"))?;
     }
-    let file = storage.create(NEW_NAME).map_err(failed("be made"))?;
-    let written = fill(&file, header).map_err(failed("be written"));
-    if written.is_err() {
+    let file = storage.create(&part).map_err(failed("be made"))?;
+    let filled = fill(&file, header, demand).and_then(|is_durable| match is_durable {
+        true => Ok(None),
+        false => storage.open(&part, true).map(Some),
+    });
+    let filled = filled.map_err(failed("be written"));
+    if filled.is_err() {
         // Half a segment is of no use to anybody, and takes room on a disk that may be full.
-        let _ = storage.remove(NEW_NAME);
+        let _ = storage.remove(&part);
     }
-    written?;
-    let renamed = storage.rename(NEW_NAME, &segment_name(header.number));
-    renamed.map_err(failed("be renamed"))?;
-    Ok(file)
+    let second = filled?;
+    if second.is_none() {
+        let renamed = storage.rename(&part, &segment_name(header.number));
+        renamed.map_err(failed("be renamed"))?;
+    }
+    Ok(Prepared { file, part: second })
 }
 
-fn fill(file: &impl StorageFile, header: &SegmentHeader) -> std::io::Result<()> {
+/// Writes the header and zeros, and says whether the file is durable.
+fn fill(
+    file: &impl StorageFile,
+    header: &SegmentHeader,
+    demand: Demand<'_>,
+) -> std::io::Result<bool> {
     let bytes = header.segment_bytes;
-    file.allocate(bytes)?;
+    // Where room is not reserved, only zeros make sure that a block finds some.
+    let may_stop = file.allocate(bytes)?;
+    write_fully(file, 0, &header.encode(), Syncing::Later)?;
+    if may_stop && !demand.is_load && demand.asked.is_some() {
+        // Before there are zeros that would have to be written: from here on it can be used.
+        file.sync()?;
+    }
+    let is_hurried = || may_stop && demand.is_hurried();
     let zeros = vec![0; PIECE_BYTES.min(bytes) as usize];
-    let mut offset = 0;
-    while offset < bytes {
+    let mut offset = PAGE_BYTES as u64;
+    while offset < bytes && !is_hurried() {
         let piece = (bytes - offset).min(PIECE_BYTES);
         write_fully(file, offset, &zeros[..piece as usize], Syncing::Later)?;
         offset += piece;
     }
-    write_fully(file, 0, &header.encode(), Syncing::Later)?;
-    file.sync()
+    if may_stop && demand.is_load {
+        return Ok(false);
+    }
+    if !is_hurried() {
+        file.sync()?;
+    }
+    Ok(true)
 }
 
-type Prepared<S> = Result<<S as Storage>::File, Error>;
+type Answer<S> = Result<Prepared<<S as Storage>::File>, Error>;
 
 /// Who makes the next segment ready: the caller when it asks, or a thread ahead of it.
 #[derive(Debug)]
@@ -115,10 +200,12 @@ pub(crate) enum Preparer<S: Storage> {
     Here(S, Faults),
     Thread {
         storage: S,
-        orders: Option<Sender<SegmentHeader>>,
-        done: Receiver<Prepared<S>>,
+        orders: Option<Sender<(SegmentHeader, bool)>>,
+        done: Receiver<Answer<S>>,
         /// What the thread is at, or has done.
         ordered: Option<SegmentHeader>,
+        /// A load waits for it.
+        asked: Arc<AtomicBool>,
         thread: Option<JoinHandle<()>>,
     },
 }
@@ -129,13 +216,20 @@ impl<S: Storage> Preparer<S> {
         if !options.in_background {
             return here;
         }
-        let (orders, inbox) = channel::<SegmentHeader>();
+        let (orders, inbox) = channel::<(SegmentHeader, bool)>();
         let (outbox, done) = channel();
+        let asked = Arc::new(AtomicBool::new(false));
+        let heard = Arc::clone(&asked);
         let (place, faults) = (storage.clone(), options.faults);
         let thread = thread::Builder::new().name("thalweg-journal".to_owned());
         let thread = thread.spawn(move || {
-            for header in inbox {
-                if outbox.send(prepare(&place, &header, faults)).is_err() {
+            for (header, is_load) in inbox {
+                let asked = Some(&*heard);
+                let demand = Demand { is_load, asked };
+                if outbox
+                    .send(prepare(&place, &header, demand, faults))
+                    .is_err()
+                {
                     return;
                 }
             }
@@ -146,6 +240,7 @@ impl<S: Storage> Preparer<S> {
                 orders: Some(orders),
                 done,
                 ordered: None,
+                asked,
                 thread: Some(thread),
             },
             // Without a thread it works as well, only later.
@@ -153,40 +248,46 @@ impl<S: Storage> Preparer<S> {
         }
     }
 
-    /// Asks for a segment that will be needed.
-    pub(crate) fn order(&mut self, header: SegmentHeader) {
+    /// Asks for a segment that will be needed, by a load or by one who commits.
+    pub(crate) fn order(&mut self, header: SegmentHeader, is_load: bool) {
         if let Preparer::Thread {
             orders: Some(orders),
             ordered,
+            asked,
             ..
         } = self
             && ordered.is_none()
-            && orders.send(header).is_ok()
         {
-            *ordered = Some(header);
+            // ORDERING: Relaxed, pairs with the load in is_hurried(); sending it publishes it.
+            asked.store(false, Ordering::Relaxed);
+            *ordered = orders.send((header, is_load)).is_ok().then_some(header);
         }
     }
 
     /// The segment, now.
-    pub(crate) fn take(&mut self, header: &SegmentHeader) -> Result<S::File, Error> {
+    pub(crate) fn take(&mut self, header: &SegmentHeader, is_load: bool) -> Answer<S> {
         let (storage, faults) = match self {
             Preparer::Here(storage, faults) => (&*storage, *faults),
             Preparer::Thread {
                 storage,
                 done,
                 ordered,
+                asked,
                 ..
             } => {
+                // ORDERING: Relaxed, pairs with the load in is_hurried(); a hint.
+                asked.store(is_load, Ordering::Relaxed);
                 if ordered.take().as_ref() == Some(header)
-                    && let Ok(Ok(file)) = done.recv()
+                    && let Ok(Ok(prepared)) = done.recv()
                 {
-                    return Ok(file);
+                    return Ok(prepared);
                 }
                 (&*storage, Faults::default())
             }
         };
         // Not ordered, or it failed: what made it fail may be over, and is told otherwise.
-        prepare(storage, header, faults)
+        let asked = None;
+        prepare(storage, header, Demand { is_load, asked }, faults)
     }
 }
 

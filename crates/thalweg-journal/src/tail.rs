@@ -1,17 +1,20 @@
 //! The end of a log, where blocks are written: one at a time, by whoever holds it.
 
+mod roll;
+
 use std::collections::VecDeque;
 use std::sync::Arc;
 
 use crate::error::Error;
 use crate::fault::Seeded;
 use crate::format::{
-    BlockHeader, NEW_NAME, SegmentHeader, is_spare, padded, segment_name, spare_name,
+    BlockHeader, SegmentHeader, is_part, is_spare, padded, segment_name, spare_name,
 };
+use crate::leave::Leaver;
 use crate::lsn::{Durable, Lsn};
 use crate::options::Options;
 use crate::pages::OpenBlock;
-use crate::prepare::{Preparer, prepare};
+use crate::prepare::{Demand, Prepared, Preparer, prepare};
 use crate::recovery::{Directory, End, Known, Recovery, settle, spare_epoch_max, survey};
 use crate::scan::{Segment, is_absent, open_segment};
 use crate::storage::{Storage, StorageFile, Syncing, write_fully};
@@ -22,6 +25,7 @@ pub(crate) struct Tail<S: Storage> {
     storage: S,
     options: Options,
     preparer: Preparer<S>,
+    leaver: Leaver<S>,
     used: VecDeque<Known>,
     /// Numbers of segments that an earlier run has prepared.
     prepared: VecDeque<u64>,
@@ -70,6 +74,7 @@ impl<S: Storage> Tail<S> {
         let (recovery, end) = found.recover()?;
         let mut tail = Tail {
             preparer: Preparer::new(&storage, &options),
+            leaver: Leaver::new(options.resting_max()),
             storage,
             options,
             used: found.used,
@@ -84,7 +89,7 @@ impl<S: Storage> Tail<S> {
         tail.tidy()?;
         tail.settle(&end)?;
         tail.watermark.set(tail.durable);
-        tail.order();
+        tail.order(false);
         Ok((tail, recovery))
     }
 
@@ -98,7 +103,9 @@ impl<S: Storage> Tail<S> {
                 Ok(segment.header.segment_bytes == self.options.segment_bytes)
             })
             .collect();
-        let mut leftover = vec![NEW_NAME.to_owned()];
+        let names = self.storage.list();
+        let names = names.map_err(|error| Error::io(self.storage.place(), "be read", error))?;
+        let mut leftover: Vec<String> = names.into_iter().filter(|name| is_part(name)).collect();
         if sizes?.contains(&false) {
             // From the last one on, so that there is never a gap.
             leftover.extend(self.prepared.drain(..).rev().map(segment_name));
@@ -181,6 +188,9 @@ impl<S: Storage> Tail<S> {
     /// Or writing failed, and nothing is written any more.
     pub(crate) fn write(&mut self, block: &mut OpenBlock, sync: Syncing) -> Result<(), Error> {
         self.check()?;
+        if self.leaver.waiting() > 0 {
+            self.settle_left(usize::MAX)?;
+        }
         if block.count() == 0 {
             return match sync {
                 Syncing::Later => Ok(()),
@@ -232,73 +242,24 @@ impl<S: Storage> Tail<S> {
 
     /// Makes all that was written durable.
     fn sync(&mut self) -> Result<(), Error> {
-        if self.durable < self.written()
-            && !self.acknowledges_early()
-            && let Err(error) = self.segment.file.sync()
-        {
-            let error = Error::io(&self.segment.name, "be synced", error);
-            return Err(self.stop(error));
+        if self.durable < self.written() && !self.acknowledges_early() {
+            if !self.options.faults.has(Seeded::ForgetLeft) {
+                self.settle_left(0)?;
+            }
+            if let Err(error) = self.segment.file.sync() {
+                let error = Error::io(&self.segment.name, "be synced", error);
+                return Err(self.stop(error));
+            }
         }
         self.all_is_durable();
-        Ok(())
-    }
-
-    fn header(&self, number: u64, epoch: u64) -> SegmentHeader {
-        SegmentHeader {
-            journal: self.segment.header.journal,
-            number,
-            epoch,
-            first: None,
-            segment_bytes: self.options.segment_bytes,
-            record_bytes: self.segment.header.record_bytes,
-            previous_crc: 0,
-        }
-    }
-
-    /// Lets the next segment be made ready, unless one is.
-    fn order(&mut self) {
-        if self.prepared.is_empty() {
-            let header = self.header(self.segment.header.number + 1, self.epoch);
-            self.preparer.order(header);
-        }
-    }
-
-    /// Goes on in the next segment. Its header says where it begins, and that it is used.
-    fn next_segment(&mut self) -> Result<(), Error> {
-        if !self.options.faults.has(Seeded::LeaveUnsynced) {
-            self.sync()?;
-        }
-        let number = self.segment.header.number + 1;
-        let name = format!("{}/{}", self.storage.place(), segment_name(number));
-        let (file, mut header) = match self.prepared.front() {
-            Some(_) => {
-                let opened = open_segment(&self.storage, number, true, self.options.faults)?;
-                self.prepared.pop_front();
-                (opened.file, opened.header)
-            }
-            None => {
-                let header = self.header(number, self.epoch);
-                let file = self.preparer.take(&header)?;
-                self.epoch += 1;
-                (file, header)
-            }
-        };
-        header.first = Some(self.segment.next);
-        header.previous_crc = self.segment.previous_crc;
-        if let Err(error) = write_fully(&file, 0, &header.encode(), Syncing::Now) {
-            let error = Error::io(&name, "be written", error);
-            return Err(self.stop(error));
-        }
-        self.segment = Segment::new(file, name, header, self.options.faults);
-        let first = self.segment.next;
-        self.used.push_back(Known { number, first });
-        self.order();
         Ok(())
     }
 
     /// Gives up segments that hold only records before `lsn`. The last one is kept in any case.
     pub(crate) fn retain_from(&mut self, lsn: Lsn) -> Result<Lsn, Error> {
         self.check()?;
+        // What follows a segment that is given up must be a used one.
+        self.settle_left(0)?;
         while self.used.get(1).is_some_and(|second| second.first <= lsn) {
             let number = self.used[0].number;
             self.give_up(number)?;
@@ -340,6 +301,10 @@ impl<S: Storage> Tail<S> {
 
 impl<S: Storage> Drop for Tail<S> {
     fn drop(&mut self) {
+        if self.stopped.is_none() {
+            // Nobody was promised it, so nobody needs to hear of an error.
+            let _ = self.settle_left(0);
+        }
         self.watermark.close();
     }
 }
@@ -360,7 +325,7 @@ fn create<S: Storage>(
         record_bytes,
         previous_crc: 0,
     };
-    let file = prepare(storage, &header, options.faults)?;
+    let Prepared { file, .. } = prepare(storage, &header, Demand::USUAL, options.faults)?;
     let name = format!("{}/{}", storage.place(), segment_name(1));
     let first = Lsn::FIRST;
     Ok(Directory {

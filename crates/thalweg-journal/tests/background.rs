@@ -12,13 +12,17 @@ fn open(disk: &SimDisk) -> Journal<[u64; 8], SimDisk> {
     Journal::open_in(disk.clone(), options).expect("a crash is no damage")
 }
 
-/// Writes until the power fails, and says what was acknowledged last.
-fn write(journal: &mut Journal<[u64; 8], SimDisk>) -> Lsn {
+/// Writes until the power fails, and says what was acknowledged last. Every so many records are
+/// committed.
+fn write(journal: &mut Journal<[u64; 8], SimDisk>, group: u64) -> Lsn {
     loop {
         let number = journal.next().number();
         let appended = journal.append_with(|slot| *slot = [number; 8]);
-        let committed = appended.and_then(|_| journal.commit());
-        if committed.is_err() && journal.commit().is_err() {
+        let is_done = match appended {
+            Ok(_) if !number.is_multiple_of(group) => true,
+            appended => appended.and_then(|_| journal.commit()).is_ok(),
+        };
+        if !is_done && journal.commit().is_err() {
             return journal.durable().get();
         }
         if number.is_multiple_of(5) {
@@ -35,12 +39,17 @@ fn what_was_acknowledged_survives_with_a_thread_at_work() {
     let mut rolled = 0;
     for crash in 0..CRASHES {
         let mut journal = open(&disk);
-        disk.fail_power_at(disk.operations() + 1 + crash * 7 % 120);
+        // Every other time as a load, which leaves up to 32 segments before they are durable.
+        let (group, within) = match crash.is_multiple_of(2) {
+            true => (1, 120),
+            false => (189 * (1 + crash % 50), 1_200),
+        };
+        disk.fail_power_at(disk.operations() + 1 + crash * 77 % within);
         if crash.is_multiple_of(3) {
             disk.fail(Operation::Allocate, crash % 4, Fault::Full);
         }
         let first = journal.recovery().first;
-        let acknowledged = write(&mut journal);
+        let acknowledged = write(&mut journal, group);
         drop(journal);
         disk.restart(crash);
         let mut reader = Reader::open_in(disk.clone(), Lsn::ZERO).expect("it is there");

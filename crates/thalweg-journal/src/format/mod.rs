@@ -58,6 +58,16 @@ pub(crate) fn is_spare(name: &str) -> bool {
 /// A segment that is being made.
 pub(crate) const NEW_NAME: &str = "new.part";
 
+/// A segment that a load writes to while what is before it is not durable yet.
+pub(crate) fn part_name(number: u64) -> String {
+    format!("{number:020}.part")
+}
+
+/// What is worthless once nobody writes.
+pub(crate) fn is_part(name: &str) -> bool {
+    name == NEW_NAME || number_before(name, ".part").is_some()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -77,5 +87,7 @@ mod tests {
         assert_eq!(segment_number("99999999999999999999.segment"), None);
         assert!(is_spare(&spare_name(3)));
         assert!(!is_spare("wheel.spare"), "somebody else's file");
+        assert!(is_part(&part_name(3)) && is_part(NEW_NAME));
+        assert!(!is_part("wheel.part"), "somebody else's file");
     }
 }

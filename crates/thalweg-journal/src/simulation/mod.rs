@@ -54,9 +54,9 @@ fn nothing_acknowledged_is_lost_and_nothing_is_invented() {
 }
 
 fn finds(fault: Seeded) {
-    let found = (0..RUNS_FOR_FAULT).find_map(|seed| run(seed, Some(fault)).err());
-    let what = found.unwrap_or_else(|| panic!("{fault:?} was not found"));
-    println!("{fault:?}: {what}");
+    let found = (0..RUNS_FOR_FAULT).find_map(|seed| Some((seed, run(seed, Some(fault)).err()?)));
+    let (seed, what) = found.unwrap_or_else(|| panic!("{fault:?} was not found"));
+    println!("{fault:?}, seed {seed}: {what}");
 }
 
 #[test]
@@ -107,4 +107,14 @@ fn a_segment_whose_name_is_not_durable_is_found() {
 #[test]
 fn segments_given_up_at_once_are_found() {
     finds(Seeded::GiveUpAtOnce);
+}
+
+#[test]
+fn a_commit_that_forgets_segments_that_were_left_is_found() {
+    finds(Seeded::ForgetLeft);
+}
+
+#[test]
+fn a_flush_before_the_header_is_found() {
+    finds(Seeded::FlushWithoutHeader);
 }

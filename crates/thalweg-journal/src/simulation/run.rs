@@ -45,6 +45,10 @@ struct Run {
     is_even: bool,
     /// All records are the same, as those of a client that tries again.
     is_same: bool,
+    /// Segments that may be left before they are durable.
+    left_max: usize,
+    /// Records that are there if only the program ends.
+    flushed: usize,
     random: Random,
     disk: SimDisk,
     faults: Faults,
@@ -66,6 +70,8 @@ pub(super) fn run(seed: u64, seeded: Option<Seeded>) -> Result<Told, String> {
         is_even: seed.is_multiple_of(3),
         // Where the chain of sums is all that keeps stale blocks out, it needs blocks that differ.
         is_same: seed.is_multiple_of(6) && seeded != Some(Seeded::ForgetPreviousSum),
+        left_max: (seed % 4) as usize,
+        flushed: 0,
         random: Random::new(seed),
         disk: SimDisk::new(),
         faults: Faults { seeded },
@@ -87,6 +93,7 @@ impl Run {
             .journal_number(7)
             .in_background(false);
         options.faults = self.faults;
+        options.left_here_max = self.left_max;
         options
     }
 
@@ -98,6 +105,7 @@ impl Run {
 
     fn restart(&mut self) {
         self.disk.restart(self.random.next());
+        self.flushed = 0;
         self.told.crashes += 1;
     }
 
@@ -155,10 +163,12 @@ impl Run {
         };
         self.told.torn += u64::from(journal.recovery().torn.is_some());
         let last = journal.recovery().last.number() as usize;
-        if last < self.model.acknowledged || last > self.model.appended.len() {
+        if last < self.flushed.max(self.model.acknowledged) || last > self.model.appended.len() {
             let (acknowledged, appended) = (self.model.acknowledged, self.model.appended.len());
+            let flushed = self.flushed;
             return Err(format!(
-                "opened with {last} records; {acknowledged} acknowledged, {appended} appended"
+                "opened with {last} records; {acknowledged} acknowledged, {flushed} flushed, \
+                 {appended} appended"
             ));
         }
         self.told.records_lost += (self.model.appended.len() - last) as u64;
@@ -168,7 +178,7 @@ impl Run {
             let done = match self.random.below(40) {
                 0..=24 => self.append(&mut journal),
                 25..=33 => self.commit(&mut journal),
-                34..=36 => journal.flush(),
+                34..=36 => self.flush(&mut journal),
                 37..=38 => self.retain(&mut journal),
                 _ => return Ok(End::Dropped),
             };
@@ -213,15 +223,23 @@ impl Run {
             journal.append_bytes_with(entry.bytes, |slot| entry.fill(slot))?;
             self.model.appended.push(entry);
         }
-        match self.is_even {
-            true => journal.flush(),
+        // Some are written only when a segment is full of them.
+        match self.is_even && !self.random.one_in(4) {
+            true => self.flush(journal),
             false => Ok(()),
         }
+    }
+
+    fn flush(&mut self, journal: &mut Journal<[u8], SimDisk>) -> Result<(), Error> {
+        journal.flush()?;
+        self.flushed = self.model.appended.len();
+        Ok(())
     }
 
     fn commit(&mut self, journal: &mut Journal<[u8], SimDisk>) -> Result<(), Error> {
         let durable = journal.commit()?;
         self.model.acknowledged = durable.get().number() as usize;
+        self.flushed = self.model.acknowledged;
         Ok(())
     }
 

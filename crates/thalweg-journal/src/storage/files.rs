@@ -197,19 +197,19 @@ impl StorageFile for JournalFile {
     }
 
     #[cfg(target_os = "linux")]
-    fn allocate(&self, bytes: u64) -> io::Result<()> {
+    fn allocate(&self, bytes: u64) -> io::Result<bool> {
         use rustix::fs::{FallocateFlags, fallocate};
         use rustix::io::{Errno, retry_on_intr};
         match retry_on_intr(|| fallocate(&self.file, FallocateFlags::empty(), 0, bytes)) {
             // The zeros that are written next do the same, more slowly.
-            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(()),
-            asked => Ok(asked?),
+            Err(Errno::OPNOTSUPP | Errno::NOSYS) => Ok(false),
+            asked => asked.map(|()| true).map_err(io::Error::from),
         }
     }
 
     #[cfg(not(target_os = "linux"))]
-    fn allocate(&self, _bytes: u64) -> io::Result<()> {
-        Ok(())
+    fn allocate(&self, _bytes: u64) -> io::Result<bool> {
+        Ok(false)
     }
 }
 

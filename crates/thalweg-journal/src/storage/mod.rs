@@ -105,11 +105,12 @@ pub trait StorageFile: fmt::Debug + Send + 'static {
     /// The disk fails. What was written is in doubt from then on, also if a later call succeeds.
     fn sync(&self) -> io::Result<()>;
 
-    /// Asks for room, so that later writes up to there do not find the disk full.
+    /// Asks for room, so that later writes up to there do not find the disk full. Says whether
+    /// there is: then the file has this length, and what was not written reads as zeros.
     ///
     /// # Errors
     /// The disk is full.
-    fn allocate(&self, bytes: u64) -> io::Result<()>;
+    fn allocate(&self, bytes: u64) -> io::Result<bool>;
 }
 
 /// Reads until `into` is full or the file ends, and says how much.

@@ -335,11 +335,11 @@ impl StorageFile for SimFile {
         Ok(())
     }
 
-    fn allocate(&self, bytes: u64) -> io::Result<()> {
+    fn allocate(&self, bytes: u64) -> io::Result<bool> {
         let mut state = self.disk.state();
         state.plain(Operation::Allocate, self.life)?;
         let length = usize::try_from(bytes).map_err(|_| io::ErrorKind::FileTooLarge)?;
         state.files[self.file].grow(length);
-        state.answer(())
+        state.answer(true)
     }
 }

@@ -1,0 +1,177 @@
+//! Segments that were left before all of their blocks were durable: a load is not held up by the
+//! disk at the end of each.
+//!
+//! A segment is there only once everything before it is durable. So one that follows a segment that
+//! is not gets its blocks while it has another name, under which it is worthless after a crash. The
+//! segment that was left is synced later; then the header is written that says where the next one
+//! begins, and that gets its name. A commit and a flush wait for it.
+
+use std::collections::VecDeque;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{self, JoinHandle};
+
+use crate::error::Error;
+use crate::fault::{Faults, Seeded};
+use crate::format::{SegmentHeader, part_name, segment_name};
+use crate::lsn::Lsn;
+use crate::storage::{Storage, StorageFile, Syncing, write_fully};
+
+/// A file, and its name in messages.
+#[derive(Debug)]
+pub(crate) struct Named<F> {
+    pub(crate) file: F,
+    pub(crate) name: String,
+}
+
+/// A segment that was left, with the one behind it.
+#[derive(Debug)]
+pub(crate) struct Left<S: Storage> {
+    pub(crate) storage: S,
+    pub(crate) segment: Named<S::File>,
+    /// Its last record.
+    pub(crate) last: Lsn,
+    pub(crate) next: Named<S::File>,
+    /// What the next one's header is to say.
+    pub(crate) header: SegmentHeader,
+    pub(crate) faults: Faults,
+}
+
+impl<S: Storage> Left<S> {
+    /// Makes the segment durable, and the next one a used one. Gives the last durable record.
+    fn finish(self) -> Result<Lsn, Error> {
+        let Left {
+            segment,
+            next,
+            storage,
+            ..
+        } = self;
+        if !self.faults.has(Seeded::LeaveUnsynced) {
+            let synced = segment.file.sync();
+            synced.map_err(|error| Error::io(segment.name, "be synced", error))?;
+        }
+        // Neither are the next one's length and name durable.
+        write_fully(&next.file, 0, &self.header.encode(), Syncing::Later)
+            .and_then(|()| next.file.sync())
+            .map_err(|error| Error::io(&next.name, "be written", error))?;
+        let number = self.header.number;
+        let renamed = storage.rename(&part_name(number), &segment_name(number));
+        renamed.map_err(|error| Error::io(next.name, "be renamed", error))?;
+        let synced = storage.sync_names();
+        synced.map_err(|error| Error::io(storage.place(), "be synced", error))?;
+        Ok(self.last)
+    }
+}
+
+#[derive(Debug)]
+struct Worker<S: Storage> {
+    inbox: Option<Sender<Left<S>>>,
+    done: Receiver<Result<Lsn, Error>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl<S: Storage> Worker<S> {
+    /// None where the system has no thread left.
+    fn spawn() -> Option<Worker<S>> {
+        let (inbox, orders) = channel::<Left<S>>();
+        let (outbox, done) = channel();
+        let work = move || {
+            for left in orders {
+                let finished = left.finish();
+                // No header is written behind a segment that may not be durable.
+                let is_over = finished.is_err();
+                if outbox.send(finished).is_err() || is_over {
+                    return;
+                }
+            }
+        };
+        let thread = thread::Builder::new().name("thalweg-journal".to_owned());
+        let thread = thread.spawn(work).ok()?;
+        Some(Worker {
+            inbox: Some(inbox),
+            done,
+            thread: Some(thread),
+        })
+    }
+}
+
+impl<S: Storage> Drop for Worker<S> {
+    fn drop(&mut self) {
+        self.inbox = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic of the storage was seen by whoever waited for it.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Finishes segments that were left, in order: when somebody waits for them, or in a thread where
+/// there are too many.
+///
+/// Not at once, since a load has better use for the cores: measured in
+/// `docs/notes/results-journal.md`.
+#[derive(Debug)]
+pub(crate) struct Leaver<S: Storage> {
+    /// How many may rest before the thread takes the first; none has it where there is no thread.
+    resting_max: Option<usize>,
+    resting: VecDeque<Left<S>>,
+    worker: Option<Worker<S>>,
+    /// Those that the thread has, and whose end nobody has heard of.
+    handed_over: usize,
+}
+
+impl<S: Storage> Leaver<S> {
+    pub(crate) fn new(resting_max: Option<usize>) -> Leaver<S> {
+        Leaver {
+            resting_max,
+            resting: VecDeque::new(),
+            worker: None,
+            handed_over: 0,
+        }
+    }
+
+    /// Segments that are not finished, or of which nobody has heard yet that they are.
+    #[inline]
+    pub(crate) fn waiting(&self) -> usize {
+        self.resting.len() + self.handed_over
+    }
+
+    pub(crate) fn leave(&mut self, left: Left<S>) {
+        self.resting.push_back(left);
+        if self.resting_max.is_none_or(|max| self.resting.len() <= max) {
+            return;
+        }
+        if self.worker.is_none() {
+            self.worker = Worker::spawn();
+        }
+        if let Some(inbox) = self
+            .worker
+            .as_ref()
+            .and_then(|worker| worker.inbox.as_ref())
+            && let Some(first) = self.resting.pop_front()
+        {
+            // A thread that has ended has failed, and its error is yet to be heard.
+            let _ = inbox.send(first);
+            self.handed_over += 1;
+        }
+    }
+
+    /// The last record of the next segment that is durable. If it `must_wait`, there is an answer
+    /// as long as one is waiting.
+    pub(crate) fn finished(&mut self, must_wait: bool) -> Option<Result<Lsn, Error>> {
+        let Some(worker) = self.worker.as_ref().filter(|_| self.handed_over > 0) else {
+            return must_wait
+                .then(|| self.resting.pop_front())??
+                .finish()
+                .into();
+        };
+        let finished = match must_wait {
+            false => worker.done.try_recv().ok()?,
+            true => worker.done.recv().unwrap_or_else(|_| {
+                let error = std::io::Error::other("the thread that syncs has panicked");
+                Err(Error::io("a segment", "be synced", error))
+            }),
+        };
+        self.handed_over -= 1;
+        Some(finished)
+    }
+}

@@ -1,0 +1,135 @@
+//! From one segment to the next.
+
+use super::Tail;
+use crate::error::Error;
+use crate::fault::Seeded;
+use crate::format::{SegmentHeader, part_name, segment_name};
+use crate::leave::{Left, Named};
+use crate::pages::OpenBlock;
+use crate::prepare::Prepared;
+use crate::recovery::Known;
+use crate::scan::{Segment, open_segment};
+use crate::storage::{Storage, Syncing, write_fully};
+
+impl<S: Storage> Tail<S> {
+    /// Writes a block, so that it is there if the program ends: none of those before it may be in a
+    /// segment whose header does not say so yet.
+    pub(crate) fn flush(&mut self, block: &mut OpenBlock) -> Result<(), Error> {
+        self.write(block, Syncing::Later)?;
+        match self.options.faults.has(Seeded::FlushWithoutHeader) {
+            true => Ok(()),
+            false => self.settle_left(0),
+        }
+    }
+
+    /// Hears of segments that have become durable since they were left, and waits until at most so
+    /// many have not.
+    #[cold]
+    pub(super) fn settle_left(&mut self, left_max: usize) -> Result<(), Error> {
+        while let Some(finished) = self.leaver.finished(self.leaver.waiting() > left_max) {
+            match finished {
+                Ok(last) => {
+                    self.durable = self.durable.max(last);
+                    self.watermark.set(self.durable);
+                }
+                Err(error) => return Err(self.stop(error)),
+            }
+        }
+        Ok(())
+    }
+
+    fn header(&self, number: u64, epoch: u64) -> SegmentHeader {
+        SegmentHeader {
+            journal: self.segment.header.journal,
+            number,
+            epoch,
+            first: None,
+            segment_bytes: self.options.segment_bytes,
+            record_bytes: self.segment.header.record_bytes,
+            previous_crc: 0,
+        }
+    }
+
+    /// Lets the next segment be made ready, unless one is.
+    pub(super) fn order(&mut self, is_load: bool) {
+        if self.prepared.is_empty() {
+            let header = self.header(self.segment.header.number + 1, self.epoch);
+            self.preparer.order(header, is_load);
+        }
+    }
+
+    /// The next segment, and its header, which says that it is prepared. For a load, it has no
+    /// segment's name: its blocks must be worthless after a crash until it is a used one.
+    fn next_file(&mut self, is_load: bool) -> Result<(Prepared<S::File>, SegmentHeader), Error> {
+        let number = self.segment.header.number + 1;
+        if self.prepared.is_empty() {
+            let header = self.header(number, self.epoch);
+            let taken = self.preparer.take(&header, is_load)?;
+            self.epoch += 1;
+            if !is_load || taken.part.is_some() {
+                return Ok((taken, header));
+            }
+            self.prepared.push_back(number);
+        }
+        let Segment {
+            file, name, header, ..
+        } = open_segment(&self.storage, number, true, self.options.faults)?;
+        let mut part = None;
+        if is_load {
+            let short = segment_name(number);
+            let second = self.storage.open(&short, true);
+            part = Some(second.map_err(|error| Error::io(&name, "be opened", error))?);
+            if let Err(error) = self.storage.rename(&short, &part_name(number)) {
+                return Err(self.stop(Error::io(name, "be renamed", error)));
+            }
+            if !self.options.faults.has(Seeded::LeaveNameUnsynced)
+                && let Err(error) = self.sync_names()
+            {
+                return Err(self.stop(error));
+            }
+        }
+        self.prepared.pop_front();
+        Ok((Prepared { file, part }, header))
+    }
+
+    /// Goes on in the next segment. Its header says where it begins, and that it is used, once this
+    /// one is durable.
+    pub(super) fn next_segment(&mut self) -> Result<(), Error> {
+        if self.prepared.len() > 1 {
+            // If the first of them lost its name, there would be a gap before the second.
+            self.sync()?;
+        }
+        let is_load = self.durable < self.written();
+        let (Prepared { file, part }, mut header) = self.next_file(is_load)?;
+        let number = header.number;
+        let name = format!("{}/{}", self.storage.place(), segment_name(number));
+        header.first = Some(self.segment.next);
+        header.previous_crc = self.segment.previous_crc;
+        let next = Segment::new(file, name.clone(), header, self.options.faults);
+        let segment = std::mem::replace(&mut self.segment, next);
+        let first = self.segment.next;
+        if let Some(file) = part {
+            self.leaver.leave(Left {
+                storage: self.storage.clone(),
+                last: first.before(),
+                segment: Named {
+                    file: segment.file,
+                    name: segment.name,
+                },
+                next: Named { file, name },
+                header,
+                faults: self.options.faults,
+            });
+            let left_max = self.options.left_max();
+            self.settle_left(if is_load { left_max } else { 0 })?;
+        } else if let Err(error) =
+            write_fully(&self.segment.file, 0, &header.encode(), Syncing::Now)
+        {
+            let error = Error::io(&name, "be written", error);
+            return Err(self.stop(error));
+        }
+        self.used.push_back(Known { number, first });
+        self.order(is_load);
+        Ok(())
+    }
+}
