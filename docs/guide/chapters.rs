@@ -14,11 +14,11 @@ macro_rules! pages {
     };
 }
 
-/// Programs, each run as a documentation test.
+/// Programs, each a documentation test: run, or compiled alone.
 macro_rules! programs {
-    ($files:ident: $($name:ident: $file:literal,)*) => {
+    ($files:ident, $how:literal: $($name:ident: $file:literal,)*) => {
         $(
-            #[doc = concat!("```\n", include_str!($file), "\n```")]
+            #[doc = concat!("```", $how, "\n", include_str!($file), "\n```")]
             pub mod $name {}
         )*
 
@@ -43,14 +43,16 @@ pages! {
     readme: "../../README.md",
     readme_thalweg: "../../crates/thalweg/README.md",
     readme_cli: "../../crates/thalweg-cli/README.md",
+    readme_client: "../../crates/thalweg-client/README.md",
     readme_exchange: "../../crates/thalweg-exchange/README.md",
     readme_hash: "../../crates/thalweg-hash/README.md",
     readme_journal: "../../crates/thalweg-journal/README.md",
     readme_measure: "../../crates/thalweg-measure/README.md",
+    readme_server: "../../crates/thalweg-server/README.md",
 }
 
 programs! {
-    EXAMPLES:
+    EXAMPLES, "":
     example_channel: "../../crates/thalweg/examples/channel.rs",
     example_gateway: "../../crates/thalweg/examples/gateway.rs",
     example_pipeline: "../../crates/thalweg/examples/pipeline.rs",
@@ -61,9 +63,15 @@ programs! {
     example_tokio_tasks: "examples/tokio_tasks.rs",
 }
 
+// These need a server.
+programs! {
+    SERVED, "no_run":
+    example_client: "../../crates/thalweg-client/examples/trade.rs",
+}
+
 #[cfg(test)]
 mod tests {
-    use super::{CHAPTERS, EXAMPLES, READMES};
+    use super::{CHAPTERS, EXAMPLES, READMES, SERVED};
     use std::collections::BTreeSet;
     use std::fs;
     use std::path::Path;
@@ -108,9 +116,11 @@ mod tests {
     }
 
     #[test]
-    fn every_example_is_run() {
+    fn every_example_is_run_or_compiled() {
         let crates = "../../crates";
-        assert_eq!(found(crates, "examples", ".rs"), listed(EXAMPLES, crates));
+        let mut run = listed(EXAMPLES, crates);
+        run.append(&mut listed(SERVED, crates));
+        assert_eq!(found(crates, "examples", ".rs"), run);
         let own = found("..", "examples", ".rs");
         assert_eq!(own.len(), listed(EXAMPLES, "examples/").len(), "{own:?}");
     }

@@ -62,6 +62,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
         ],
     ),
     ("thalweg-doctor", &["thalweg-measure"]),
+    ("thalweg-client", &["thalweg-exchange"]),
     (
         "thalweg-server",
         &["thalweg", "thalweg-exchange", "thalweg-measure"],
@@ -93,6 +94,7 @@ const EVERY_LIBRARY: &[&str] = &[
     "thalweg-journal",
     "thalweg-task",
     "thalweg-exchange",
+    "thalweg-client",
     "thalweg-server",
     "thalweg-doctor",
 ];

@@ -1,0 +1,34 @@
+//! Buys in an exchange that listens on 127.0.0.1:7411, and says what becomes of the order.
+//! `cargo run -p thalweg-client --example trade -- 1001`
+
+use thalweg_client::exchange::{Action, OrderFlags, OrderId, OrderType, Place, SymbolId, UserId};
+use thalweg_client::{Event, Options, TradeClient};
+
+#[tokio::main(flavor = "current_thread")]
+async fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let user: i64 = std::env::args().nth(1).unwrap_or("1001".into()).parse()?;
+    let options = Options::new("127.0.0.1:7411", user);
+    let (client, mut events) = TradeClient::connect(options).await?;
+    let order = Place {
+        uid: UserId(user),
+        symbol: SymbolId(1),
+        order_id: OrderId(client.welcome().next_command as i64),
+        order_type: OrderType::Ioc,
+        action: Action::Bid,
+        price: 100,
+        reserve_price: 100,
+        size: 1,
+        flags: OrderFlags::NONE,
+    };
+    let ticket = client.submit(order).await?;
+    println!("{}", ticket.await);
+    client.close().await;
+    while let Some(event) = events.next().await {
+        match event {
+            Event::Report(report) => println!("report {}: {:?}", report.number, report.report.kind),
+            Event::Closed(why) => println!("{why}"),
+            _ => {}
+        }
+    }
+    Ok(())
+}

@@ -1,0 +1,294 @@
+//! What is said on a connection and what it means, without the connection: bytes come in, bytes go
+//! out.
+//!
+//! *Rules.*
+//! 1. A sequence is saved as used before a frame has it, so that no start of the program uses it
+//!    again for another command.
+//! 2. A command stays in [`Pending`] until its answer or refusal is read, and is written to every
+//!    connection anew. The exchange executes it once.
+//! 3. Of reports only the next one is passed on; the hello of the next connection asks for those
+//!    after it.
+
+mod hearing;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::convert::Infallible;
+use std::sync::Arc;
+
+use thalweg_exchange::Command;
+use thalweg_exchange::codec::session::{
+    Bye, ClientFrame, Ending, HELLO_BYTES_MAX, Hello, KeyBytes, QueryAnswer, QueryFrame,
+    SessionQuery, Welcome, client_frame_bytes, encode_client_frame, encode_submit, submit_bytes,
+};
+use thalweg_exchange::session::{ClientSequence, ReportNumber, Role};
+use tokio::sync::oneshot;
+
+use crate::event::{Event, Seen};
+use crate::lost::Lost;
+use crate::options::Options;
+use crate::outcome::{Done, Outcome};
+use crate::pending::Pending;
+use crate::store::{Remembered, SessionStore};
+use crate::wanted::Wanted;
+
+/// The version of the protocol that is spoken here.
+const VERSION: u16 = 1;
+/// So many sequences are saved as used at a time.
+const RESERVED: u64 = 1_024;
+/// Queries without an answer at most.
+const QUERIES_MAX: usize = 64;
+/// Commands are written while fewer bytes than this wait to be.
+const OUT_BYTES_ENOUGH: usize = 1 << 18;
+
+/// What a user asks of the client.
+#[derive(Debug)]
+pub(crate) enum Request {
+    Submit(Command, Done),
+    Query(SessionQuery, oneshot::Sender<QueryAnswer>),
+    Subscribe(Wanted),
+    Unsubscribe(Wanted),
+    /// The sender is dropped when all is done.
+    Close(oneshot::Sender<Infallible>),
+}
+
+struct Asked {
+    query: SessionQuery,
+    answer: oneshot::Sender<QueryAnswer>,
+}
+
+/// A session's side of the talk.
+pub(crate) struct Dialogue {
+    role: Role,
+    options: Options,
+    store: Box<dyn SessionStore>,
+    remembered: Remembered,
+    seen: Arc<Seen>,
+    /// The last sequence that was used.
+    sequence: ClientSequence,
+    /// The last report that was passed on.
+    report: Option<ReportNumber>,
+    pending: Pending,
+    queries: BTreeMap<u64, Asked>,
+    queries_asked: u64,
+    wanted: Wanted,
+    /// That of the last connection that had one.
+    welcome: Option<Welcome>,
+    is_open: bool,
+    input: Vec<u8>,
+    out: Vec<u8>,
+    events: VecDeque<Event>,
+}
+
+impl Dialogue {
+    pub(crate) fn new(
+        role: Role,
+        options: Options,
+        mut store: Box<dyn SessionStore>,
+        seen: Arc<Seen>,
+    ) -> Result<Self, Lost> {
+        let remembered = store.load().map_err(Lost::Store)?;
+        Ok(Self {
+            role,
+            store,
+            remembered,
+            seen,
+            sequence: remembered.last_sequence,
+            report: remembered.last_report.or(options.reports_after),
+            pending: Pending::default(),
+            queries: BTreeMap::new(),
+            queries_asked: 0,
+            wanted: Wanted::default(),
+            welcome: None,
+            is_open: false,
+            input: Vec::new(),
+            out: Vec::new(),
+            events: VecDeque::new(),
+            options,
+        })
+    }
+
+    pub(crate) const fn options(&self) -> &Options {
+        &self.options
+    }
+
+    /// What the server said when the connection was made; of the last one that it welcomed.
+    pub(crate) const fn welcome(&self) -> Option<&Welcome> {
+        self.welcome.as_ref()
+    }
+
+    /// Whether the present connection was welcomed.
+    pub(crate) const fn is_open(&self) -> bool {
+        self.is_open
+    }
+
+    /// Whether nothing is without an answer.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending.open() == 0 && self.queries.is_empty()
+    }
+
+    /// Whether it takes one more request.
+    pub(crate) fn has_room(&self) -> bool {
+        self.pending.open() < self.options.in_flight_max && self.queries.len() < QUERIES_MAX
+    }
+
+    /// Bytes to be written.
+    pub(crate) fn out(&self) -> &[u8] {
+        &self.out
+    }
+
+    /// So many of them were written.
+    pub(crate) fn wrote(&mut self, bytes: usize) {
+        self.out.drain(..bytes);
+        self.write_pending();
+    }
+
+    pub(crate) const fn events(&mut self) -> &mut VecDeque<Event> {
+        &mut self.events
+    }
+
+    /// A connection is there: says hello.
+    pub(crate) fn connected(&mut self) {
+        self.lost();
+        let heartbeat_ms = u32::try_from(self.options.heartbeat.as_millis()).unwrap_or(u32::MAX);
+        let key = std::mem::take(&mut self.options.key);
+        let hello = Hello {
+            version_min: VERSION,
+            version_max: VERSION,
+            role: self.role,
+            holder: self.options.holder,
+            number: self.options.number,
+            last_report: self.report,
+            heartbeat_ms,
+            cancels_on_disconnect: self.options.cancels_on_disconnect,
+            market_data_only: self.options.without_reports,
+            key: KeyBytes(&key),
+        };
+        self.out.reserve(HELLO_BYTES_MAX);
+        self.write(&ClientFrame::Hello(hello));
+        self.options.key = key;
+    }
+
+    /// The connection is gone.
+    pub(crate) fn lost(&mut self) {
+        self.is_open = false;
+        self.input.clear();
+        self.out.clear();
+        self.pending.rewind();
+    }
+
+    fn write(&mut self, frame: &ClientFrame<'_>) {
+        let at = self.out.len();
+        self.out.resize(at + client_frame_bytes(frame), 0);
+        // There is room, and what could be too long was checked before.
+        if encode_client_frame(frame, &mut self.out[at..]).is_err() {
+            self.out.truncate(at);
+        }
+    }
+
+    pub(crate) fn heartbeat(&mut self) {
+        self.write(&ClientFrame::Heartbeat);
+    }
+
+    /// Says why it goes.
+    pub(crate) fn bye(&mut self, why: Ending, text: &str) {
+        self.write(&ClientFrame::Bye(Bye { why, text }));
+    }
+
+    fn write_pending(&mut self) {
+        if !self.is_open {
+            return;
+        }
+        let allowed = self
+            .welcome
+            .map_or(0, |welcome| welcome.in_flight_max as usize);
+        while self.out.len() < OUT_BYTES_ENOUGH
+            && let Some(frame) = self.pending.write_next(allowed.max(1))
+        {
+            self.out.extend_from_slice(frame);
+        }
+    }
+
+    /// Takes what a user asks; [`Request::Close`] is for the connection.
+    pub(crate) fn take(&mut self, request: Request) -> Result<(), Lost> {
+        match request {
+            Request::Submit(command, done) => self.submit(&command, done)?,
+            Request::Query(query, answer) => {
+                self.queries_asked += 1;
+                let id = self.queries_asked;
+                self.queries.insert(id, Asked { query, answer });
+                if self.is_open {
+                    self.write(&ClientFrame::Query(QueryFrame { id, query }));
+                }
+            }
+            Request::Subscribe(more) => {
+                self.wanted.add(&more);
+                self.write_symbols(&more, true);
+            }
+            Request::Unsubscribe(fewer) => {
+                self.wanted.remove(&fewer);
+                self.write_symbols(&fewer, false);
+            }
+            Request::Close(_) => {}
+        }
+        Ok(())
+    }
+
+    fn write_symbols(&mut self, wanted: &Wanted, is_more: bool) {
+        if !self.is_open {
+            return;
+        }
+        wanted.lists(|list| {
+            self.write(&if is_more {
+                ClientFrame::Subscribe(list)
+            } else {
+                ClientFrame::Unsubscribe(list)
+            });
+        });
+    }
+
+    fn submit(&mut self, command: &Command, done: Done) -> Result<(), Lost> {
+        let bytes = submit_bytes(command);
+        let bytes_max = self
+            .welcome
+            .map_or(usize::MAX, |welcome| welcome.frame_bytes_max as usize);
+        let mut frame = vec![0; bytes.min(bytes_max)].into_boxed_slice();
+        let sequence = self.sequence.next();
+        if bytes > bytes_max || encode_submit(sequence, command, &mut frame).is_err() {
+            done.tell(Outcome::TooLong { bytes, bytes_max });
+            return Ok(());
+        }
+        if sequence > self.remembered.last_sequence {
+            self.remembered.last_sequence = ClientSequence(sequence.0 + RESERVED);
+            if let Err(error) = self.store.save(&self.remembered) {
+                done.tell(Outcome::NotSent);
+                return Err(Lost::Store(error));
+            }
+        }
+        self.sequence = sequence;
+        self.pending.push(sequence, frame, done);
+        self.write_pending();
+        Ok(())
+    }
+
+    /// Saves which report the user has seen, if that is news.
+    pub(crate) fn save_seen(&mut self) -> Result<(), Lost> {
+        let seen = ReportNumber(self.seen.get());
+        if self
+            .remembered
+            .last_report
+            .is_some_and(|saved| saved >= seen)
+            || seen.0 == 0
+        {
+            return Ok(());
+        }
+        self.remembered.last_report = Some(seen);
+        self.store.save(&self.remembered).map_err(Lost::Store)
+    }
+
+    /// Nothing comes any more: everybody who waits is told.
+    pub(crate) fn give_up(&mut self) {
+        self.lost();
+        self.pending.give_up();
+        self.queries.clear();
+    }
+}

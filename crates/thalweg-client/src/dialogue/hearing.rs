@@ -1,0 +1,186 @@
+//! What the server says, and what follows from it.
+
+use thalweg_exchange::codec::session::{
+    Bye, ClientFrame, NumberedReport, QueryFrame, ReportGap, ServerFrame, Welcome,
+    decode_server_frame,
+};
+use thalweg_exchange::codec::{CodecError, Family, decode_message, decode_snapshot, peek};
+use thalweg_exchange::market::Snapshot;
+use thalweg_exchange::session::{ClientSequence, Refusal, ReportNumber};
+
+use super::Dialogue;
+use crate::event::Event;
+use crate::lost::Lost;
+use crate::outcome::Outcome;
+
+impl Dialogue {
+    /// Takes what came.
+    pub(crate) fn received(&mut self, bytes: &[u8]) -> Result<(), Lost> {
+        let mut input = std::mem::take(&mut self.input);
+        input.extend_from_slice(bytes);
+        let mut at = 0;
+        let result = loop {
+            match self.frame(&input[at..]) {
+                Ok(0) => break Ok(()),
+                Ok(length) => at += length,
+                Err(lost) => break Err(lost),
+            }
+        };
+        input.drain(..at);
+        self.input = input;
+        self.write_pending();
+        result
+    }
+
+    /// Takes one frame, if it is all there; its length.
+    fn frame(&mut self, bytes: &[u8]) -> Result<usize, Lost> {
+        let frame = match peek(bytes) {
+            Ok(frame) if frame.bytes <= bytes.len() => frame,
+            Ok(_) | Err(CodecError::Incomplete { .. }) => return Ok(0),
+            Err(error) => return Err(Lost::Frame(error)),
+        };
+        match frame.family {
+            Family::Session => {
+                let (said, _) = decode_server_frame(bytes).map_err(Lost::Frame)?;
+                self.heard(said)?;
+            }
+            Family::Message => {
+                let (message, _) = decode_message(bytes).map_err(Lost::Frame)?;
+                self.market(Event::Market(message))?;
+            }
+            Family::Snapshot => {
+                let mut snapshot = Box::<Snapshot>::default();
+                decode_snapshot(bytes, &mut snapshot).map_err(Lost::Frame)?;
+                self.market(Event::Snapshot(snapshot))?;
+            }
+            Family::Command | Family::Outcome => {
+                let what = "a command or an outcome";
+                return Err(Lost::OutOfPlace { what });
+            }
+        }
+        Ok(frame.bytes)
+    }
+
+    fn market(&mut self, event: Event) -> Result<(), Lost> {
+        if !self.is_open {
+            let what = "market data before the welcome";
+            return Err(Lost::OutOfPlace { what });
+        }
+        self.events.push_back(event);
+        Ok(())
+    }
+
+    fn heard(&mut self, said: ServerFrame<'_>) -> Result<(), Lost> {
+        match said {
+            ServerFrame::Bye(Bye { why, text }) => {
+                let text = text.to_owned();
+                return Err(Lost::Bye { why, text });
+            }
+            ServerFrame::Welcome(welcome) if !self.is_open => return self.welcomed(welcome),
+            ServerFrame::Welcome(_) => {
+                return Err(Lost::OutOfPlace {
+                    what: "a second welcome",
+                });
+            }
+            _ if !self.is_open => {
+                let what = "something before the welcome";
+                return Err(Lost::OutOfPlace { what });
+            }
+            ServerFrame::Answer(answer) => {
+                let outcome = Outcome::Executed {
+                    sequence: answer.sequence,
+                    number: answer.number,
+                    result: answer.result,
+                    is_repeated: answer.is_repeated,
+                };
+                self.pending.settle(answer.sequence, outcome);
+            }
+            ServerFrame::Refused(refused) => {
+                let sequence = refused.sequence;
+                let outcome = match refused.why {
+                    Refusal::AnswerGone => Outcome::Unknown { sequence },
+                    why => Outcome::Refused { sequence, why },
+                };
+                self.pending.settle(sequence, outcome);
+            }
+            ServerFrame::Report(report) => self.reported(report),
+            ServerFrame::ReportGap(gap) => self.missed(gap),
+            ServerFrame::Conflated(conflated) => {
+                self.events.push_back(Event::Conflated(conflated));
+            }
+            ServerFrame::QueryAnswer(answer) => {
+                if let Some(asked) = self.queries.remove(&answer.id) {
+                    // Nobody may want to know any more.
+                    drop(asked.answer.send(answer));
+                }
+            }
+            ServerFrame::Heartbeat => {}
+        }
+        Ok(())
+    }
+
+    fn welcomed(&mut self, welcome: Welcome) -> Result<(), Lost> {
+        let (remembered, found) = (self.remembered.exchange, welcome.exchange);
+        if let Some(remembered) = remembered.filter(|known| *known != found) {
+            return Err(Lost::OtherExchange { remembered, found });
+        }
+        self.begin_after(&welcome);
+        let last = ReportNumber(welcome.next_report.0.saturating_sub(1));
+        // An exchange that runs without syncing may have forgotten some in a crash.
+        self.report = Some(self.report.map_or(last, |report| report.min(last)));
+        self.remembered.last_report = self.remembered.last_report.or(self.report);
+        self.remembered.exchange = Some(found);
+        self.store.save(&self.remembered).map_err(Lost::Store)?;
+        self.welcome = Some(welcome);
+        self.is_open = true;
+        self.events.push_back(Event::Connected(Box::new(welcome)));
+        let wanted = std::mem::take(&mut self.wanted);
+        self.write_symbols(&wanted, true);
+        self.wanted = wanted;
+        let again: Vec<_> = self
+            .queries
+            .iter()
+            .map(|(id, asked)| (*id, asked.query))
+            .collect();
+        for (id, query) in again {
+            self.write(&ClientFrame::Query(QueryFrame { id, query }));
+        }
+        Ok(())
+    }
+
+    /// Where the sequences of this life begin. A session that does not remember its own may have
+    /// commands of an earlier life still under way: their sequences follow the last executed one.
+    fn begin_after(&mut self, welcome: &Welcome) {
+        let executed = welcome.last_executed;
+        if self.welcome.is_none() && self.sequence < executed {
+            self.sequence = ClientSequence(executed.0 + u64::from(welcome.in_flight_max));
+        }
+        self.sequence = self.sequence.max(executed);
+    }
+
+    fn reported(&mut self, report: NumberedReport) {
+        let next = self.report.unwrap_or_default().next();
+        if report.number < next {
+            return;
+        }
+        if report.number > next {
+            self.missed(ReportGap {
+                from: next,
+                to: ReportNumber(report.number.0 - 1),
+            });
+        }
+        self.report = Some(report.number);
+        self.events.push_back(Event::Report(report));
+    }
+
+    fn missed(&mut self, gap: ReportGap) {
+        let next = self.report.unwrap_or_default().next();
+        if gap.to < next {
+            return;
+        }
+        self.report = Some(gap.to);
+        let from = gap.from.max(next);
+        self.events
+            .push_back(Event::ReportGap(ReportGap { from, ..gap }));
+    }
+}

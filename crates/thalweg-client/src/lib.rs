@@ -1,0 +1,40 @@
+//! A client of a thalweg exchange: pipelined, resumed after a break, each command executed once.
+//!
+//! A [`Client`] is one session. It sends commands without waiting for their answers; each has a
+//! [`Ticket`] for what [becomes](Outcome) of it. [`Events`] has the rest: execution reports, market
+//! data, lost and new connections. When a connection is lost the client connects again by itself,
+//! sends again what has no answer, and asks for the reports that it missed. [`blocking`] has the
+//! same for threads.
+//!
+//! What a session may do is a type: a [`TradeClient`] sends
+//! [`TradeCommand`]s about the orders of one user, an [`AdminClient`] [`AdminCommand`]s, a
+//! [`ReadClient`] nothing. Every queue is bounded.
+//!
+//! `docs/exchange-protocol.md` has the protocol. `examples/trade.rs`:
+//!
+//! ```no_run
+#![doc = include_str!("../examples/trade.rs")]
+//! ```
+#![forbid(unsafe_code)]
+
+pub mod blocking;
+mod client;
+mod connection;
+mod dialogue;
+mod event;
+mod lost;
+mod options;
+mod outcome;
+mod pending;
+mod store;
+mod wanted;
+
+pub use client::{AdminClient, Client, NoCommand, ReadClient, SessionCommand, TradeClient};
+pub use event::{Event, Events};
+pub use lost::Lost;
+pub use options::Options;
+pub use outcome::{Closed, Outcome, Ticket};
+pub use store::{FileStore, MemoryStore, Remembered, SessionStore};
+pub use thalweg_exchange as exchange;
+#[doc(no_inline)]
+pub use thalweg_exchange::codec::session::{AdminCommand, SessionQuery, TradeCommand};

@@ -1,0 +1,207 @@
+//! Why there is no connection.
+
+use std::time::Duration;
+use std::{error, fmt, io};
+
+use thalweg_exchange::codec::CodecError;
+use thalweg_exchange::codec::session::{Ending, KEY_BYTES_MAX};
+
+/// Why a connection could not be made, or was lost.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Lost {
+    /// Nobody listens there, or cannot be reached.
+    Connect {
+        /// Where.
+        address: String,
+        /// What the system says.
+        error: io::Error,
+    },
+    /// No welcome came in time.
+    NoWelcome {
+        /// From where.
+        address: String,
+        /// How long was waited.
+        after: Duration,
+    },
+    /// Reading or writing failed.
+    Broken(io::Error),
+    /// The server closed the connection without a word.
+    Closed,
+    /// The server said why it closes the connection.
+    Bye {
+        /// The reason.
+        why: Ending,
+        /// More about it.
+        text: String,
+    },
+    /// Nothing came, not even a heartbeat.
+    Silent {
+        /// For how long.
+        after: Duration,
+    },
+    /// The server sent what is no frame, or none for now.
+    Frame(CodecError),
+    /// The server sent a frame that has no place there.
+    OutOfPlace {
+        /// Which.
+        what: &'static str,
+    },
+    /// The store is of another exchange: its sequences and reports mean nothing here.
+    OtherExchange {
+        /// The one that the store is of.
+        remembered: u64,
+        /// The one that answers.
+        found: u64,
+    },
+    /// The session's store could not be read or written.
+    Store(io::Error),
+    /// The key is longer than any.
+    KeyTooLong {
+        /// Its length.
+        bytes: usize,
+    },
+    /// The user of the client closed it.
+    Done,
+}
+
+impl Lost {
+    /// Whether it makes sense to connect again: the other side may come back.
+    #[must_use]
+    pub fn may_return(&self) -> bool {
+        match self {
+            Self::Connect { .. }
+            | Self::NoWelcome { .. }
+            | Self::Broken(_)
+            | Self::Closed
+            | Self::Silent { .. } => true,
+            Self::Bye { why, .. } => why.may_return(),
+            _ => false,
+        }
+    }
+}
+
+impl fmt::Display for Lost {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Connect { address, error } => write!(f, "cannot connect to {address}: {error}"),
+            Self::NoWelcome { address, after } => {
+                write!(
+                    f,
+                    "{address} gives no answer for {after:?}; is it an exchange?"
+                )
+            }
+            Self::Broken(error) => write!(f, "the connection is broken: {error}"),
+            Self::Closed => f.write_str("the exchange closed the connection without a word"),
+            Self::Bye { why, text } if text.is_empty() => {
+                write!(f, "the exchange closed the connection: {why}")
+            }
+            Self::Bye { why, text } => {
+                write!(f, "the exchange closed the connection: {why}: {text}")
+            }
+            Self::Silent { after } => write!(f, "nothing came from the exchange for {after:?}"),
+            Self::Frame(error) => write!(f, "a frame of the exchange is wrong: {error}"),
+            Self::OutOfPlace { what } => write!(f, "the exchange sent {what}, out of place"),
+            Self::OtherExchange { remembered, found } => write!(
+                f,
+                "the session's store is of exchange {remembered:016x}, and this is {found:016x}"
+            ),
+            Self::Store(error) => write!(f, "the session's store: {error}"),
+            Self::KeyTooLong { bytes } => {
+                write!(f, "a key of {bytes} bytes, the limit is {KEY_BYTES_MAX}")
+            }
+            Self::Done => f.write_str("the client was closed"),
+        }
+    }
+}
+
+impl error::Error for Lost {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_say_what_and_where() {
+        let refused = || io::Error::from(io::ErrorKind::ConnectionRefused);
+        let address = || "127.0.0.1:7411".to_owned();
+        let after = Duration::from_secs(3);
+        for (lost, text) in [
+            (
+                Lost::Connect {
+                    address: address(),
+                    error: refused(),
+                },
+                "cannot connect to 127.0.0.1:7411: connection refused",
+            ),
+            (
+                Lost::NoWelcome {
+                    address: address(),
+                    after,
+                },
+                "127.0.0.1:7411 gives no answer for 3s; is it an exchange?",
+            ),
+            (
+                Lost::Broken(refused()),
+                "the connection is broken: connection refused",
+            ),
+            (
+                Lost::Silent { after },
+                "nothing came from the exchange for 3s",
+            ),
+        ] {
+            assert_eq!(lost.to_string(), text);
+        }
+    }
+
+    #[test]
+    fn texts_say_what_came_instead() {
+        let bye = |text: &str| Lost::Bye {
+            why: Ending::SlowReader,
+            text: text.to_owned(),
+        };
+        let error = CodecError::TooShort { length: 3 };
+        for (lost, text) in [
+            (
+                Lost::Closed,
+                "the exchange closed the connection without a word",
+            ),
+            (
+                bye(""),
+                "the exchange closed the connection: too much waits to be read",
+            ),
+            (
+                bye("4 MiB"),
+                "the exchange closed the connection: too much waits to be read: 4 MiB",
+            ),
+            (
+                Lost::Frame(error),
+                "a frame of the exchange is wrong: the length at byte 0 is 3, a frame has 8 bytes \
+                 at least",
+            ),
+            (
+                Lost::OutOfPlace { what: "a welcome" },
+                "the exchange sent a welcome, out of place",
+            ),
+            (
+                Lost::OtherExchange {
+                    remembered: 1,
+                    found: 255,
+                },
+                "the session's store is of exchange 0000000000000001, and this is \
+                 00000000000000ff",
+            ),
+            (
+                Lost::Store(io::ErrorKind::StorageFull.into()),
+                "the session's store: no storage space",
+            ),
+            (
+                Lost::KeyTooLong { bytes: 300 },
+                "a key of 300 bytes, the limit is 256",
+            ),
+            (Lost::Done, "the client was closed"),
+        ] {
+            assert_eq!(lost.to_string(), text);
+        }
+    }
+}

@@ -1,0 +1,96 @@
+//! What a client wants of a connection.
+
+use std::time::Duration;
+
+use thalweg_exchange::codec::session::KEY_BYTES_MAX;
+use thalweg_exchange::session::ReportNumber;
+
+use crate::lost::Lost;
+
+/// Where to connect to, as whom, and how much may wait.
+#[derive(Clone)]
+#[non_exhaustive]
+pub struct Options {
+    /// Host and port, such as `127.0.0.1:7411`.
+    pub address: String,
+    /// The user, or of an admin session the id of its key.
+    pub holder: i64,
+    /// Which of the holder's sessions: each program that runs at the same time has its own.
+    pub number: u32,
+    /// The key; empty where the exchange asks for none. At most 256 bytes.
+    pub key: Vec<u8>,
+    /// From which report on, where the [store](crate::SessionStore) remembers none: `None` for
+    /// those that come from now on, 0 for all that are kept.
+    pub reports_after: Option<ReportNumber>,
+    /// No reports at all.
+    pub without_reports: bool,
+    /// Whether the user's orders that ask for it are cancelled when the connection is lost.
+    pub cancels_on_disconnect: bool,
+    /// How long either side may be silent; the server has the last word.
+    pub heartbeat: Duration,
+    /// How long a connection may take, its welcome included.
+    pub connect_timeout: Duration,
+    /// Commands without an answer at most; further ones wait in `submit`. The server may allow
+    /// fewer.
+    pub in_flight_max: usize,
+    /// Events that wait to be read at most. Where so many wait, nothing more is read from the
+    /// connection, answers included.
+    pub events_max: usize,
+    /// The first wait before another attempt to connect; it doubles each time, up to
+    /// [`retry_max`](Self::retry_max). Half of it is random, so that many clients do not come back
+    /// together.
+    pub retry_min: Duration,
+    /// The longest wait before another attempt.
+    pub retry_max: Duration,
+    /// After so many attempts in a row the client gives up; `None` for never.
+    pub attempts_max: Option<u32>,
+}
+
+impl Options {
+    /// No key, session 0, reports from now on, 1,024 commands in flight, 65,536 events, a heartbeat
+    /// a second, waits of 20 ms to 2 s, and no end of attempts.
+    #[must_use]
+    pub fn new(address: impl Into<String>, holder: i64) -> Self {
+        Self {
+            address: address.into(),
+            holder,
+            number: 0,
+            key: Vec::new(),
+            reports_after: None,
+            without_reports: false,
+            cancels_on_disconnect: false,
+            heartbeat: Duration::from_secs(1),
+            connect_timeout: Duration::from_secs(5),
+            in_flight_max: 1_024,
+            events_max: 65_536,
+            retry_min: Duration::from_millis(20),
+            retry_max: Duration::from_secs(2),
+            attempts_max: None,
+        }
+    }
+
+    /// Limits that make sense: at least one of everything, a key that fits.
+    pub(crate) fn checked(mut self) -> Result<Self, Lost> {
+        if self.key.len() > KEY_BYTES_MAX {
+            return Err(Lost::KeyTooLong {
+                bytes: self.key.len(),
+            });
+        }
+        self.in_flight_max = self.in_flight_max.max(1);
+        self.events_max = self.events_max.max(1);
+        self.retry_max = self.retry_max.max(self.retry_min);
+        Ok(self)
+    }
+}
+
+impl std::fmt::Debug for Options {
+    /// Without the key.
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        let mut shown = f.debug_struct("Options");
+        shown.field("address", &self.address);
+        shown
+            .field("holder", &self.holder)
+            .field("number", &self.number);
+        shown.finish_non_exhaustive()
+    }
+}

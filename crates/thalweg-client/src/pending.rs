@@ -1,0 +1,206 @@
+//! Commands that have no answer yet, in the order of their sequences.
+
+use std::collections::VecDeque;
+
+use thalweg_exchange::session::ClientSequence;
+
+use crate::outcome::{Done, Outcome};
+
+/// One of them; one that was answered stays until all before it were.
+#[derive(Debug)]
+struct Entry {
+    sequence: u64,
+    frame: Box<[u8]>,
+    done: Option<Done>,
+    was_written: bool,
+}
+
+/// The commands under way, and those that wait to be written.
+#[derive(Debug, Default)]
+pub(crate) struct Pending {
+    entries: VecDeque<Entry>,
+    /// How many of the first were written to the present connection.
+    written: usize,
+    /// How many of those have no answer.
+    under_way: usize,
+    /// How many have no answer.
+    open: usize,
+}
+
+impl Pending {
+    /// How many have no answer.
+    pub(crate) const fn open(&self) -> usize {
+        self.open
+    }
+
+    /// Takes one more; its sequence is above all others.
+    pub(crate) fn push(&mut self, sequence: ClientSequence, frame: Box<[u8]>, done: Done) {
+        debug_assert!(
+            self.entries
+                .back()
+                .is_none_or(|last| last.sequence < sequence.0)
+        );
+        self.open += 1;
+        self.entries.push_back(Entry {
+            sequence: sequence.0,
+            frame,
+            done: Some(done),
+            was_written: false,
+        });
+    }
+
+    /// A new connection: all without an answer are to be written again.
+    pub(crate) const fn rewind(&mut self) {
+        self.written = 0;
+        self.under_way = 0;
+    }
+
+    /// The next frame to be written, if fewer than `limit` are under way.
+    pub(crate) fn write_next(&mut self, limit: usize) -> Option<&[u8]> {
+        while self.entries.get(self.written)?.done.is_none() {
+            self.written += 1;
+        }
+        if self.under_way >= limit {
+            return None;
+        }
+        let entry = self.entries.get_mut(self.written)?;
+        entry.was_written = true;
+        self.written += 1;
+        self.under_way += 1;
+        Some(&entry.frame)
+    }
+
+    /// Tells what became of a command. Of one that nobody waits for, nothing happens.
+    pub(crate) fn settle(&mut self, sequence: ClientSequence, outcome: Outcome) {
+        let found = self
+            .entries
+            .binary_search_by_key(&sequence.0, |entry| entry.sequence);
+        let Ok(at) = found else { return };
+        let Some(done) = self.entries[at].done.take() else {
+            return;
+        };
+        self.open -= 1;
+        if at < self.written {
+            self.under_way -= 1;
+        }
+        while self
+            .entries
+            .front()
+            .is_some_and(|entry| entry.done.is_none())
+        {
+            self.entries.pop_front();
+            self.written = self.written.saturating_sub(1);
+        }
+        done.tell(outcome);
+    }
+
+    /// No answer will come any more.
+    pub(crate) fn give_up(&mut self) {
+        for entry in std::mem::take(self).entries {
+            let sequence = ClientSequence(entry.sequence);
+            let outcome = match entry.was_written {
+                true => Outcome::Unknown { sequence },
+                false => Outcome::NotSent,
+            };
+            if let Some(done) = entry.done {
+                done.tell(outcome);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::{Arc, Mutex};
+
+    use super::*;
+
+    type Told = Arc<Mutex<Vec<(u64, Outcome)>>>;
+
+    fn with(sequences: &[u64]) -> (Pending, Told) {
+        let mut pending = Pending::default();
+        let told = Told::default();
+        for &sequence in sequences {
+            let told = Arc::clone(&told);
+            let done = Box::new(move |outcome| {
+                told.lock().expect("no panic").push((sequence, outcome));
+            });
+            let frame = Box::new([sequence as u8]);
+            pending.push(ClientSequence(sequence), frame, Done::Call(done));
+        }
+        (pending, told)
+    }
+
+    fn written(pending: &mut Pending, limit: usize) -> Vec<u8> {
+        let mut frames = Vec::new();
+        while let Some(frame) = pending.write_next(limit) {
+            frames.extend_from_slice(frame);
+        }
+        frames
+    }
+
+    fn told(told: &Told) -> Vec<u64> {
+        told.lock()
+            .expect("no panic")
+            .iter()
+            .map(|(sequence, _)| *sequence)
+            .collect()
+    }
+
+    fn settle(pending: &mut Pending, sequence: u64) {
+        pending.settle(ClientSequence(sequence), Outcome::NotSent);
+    }
+
+    #[test]
+    fn no_more_than_the_limit_are_under_way() {
+        let (mut pending, _) = with(&[3, 5, 6, 9]);
+        assert_eq!(written(&mut pending, 2), [3, 5]);
+        assert_eq!(written(&mut pending, 2), []);
+        settle(&mut pending, 5);
+        assert_eq!(written(&mut pending, 2), [6]);
+        settle(&mut pending, 3);
+        settle(&mut pending, 6);
+        assert_eq!(written(&mut pending, 2), [9]);
+        assert_eq!(pending.open(), 1);
+    }
+
+    #[test]
+    fn a_new_connection_gets_all_that_have_no_answer() {
+        let (mut pending, answered) = with(&[3, 5, 6, 9]);
+        assert_eq!(written(&mut pending, 3), [3, 5, 6]);
+        settle(&mut pending, 5);
+        pending.rewind();
+        assert_eq!(written(&mut pending, 2), [3, 6]);
+        // An answer that comes twice, and one that nobody waits for.
+        settle(&mut pending, 5);
+        settle(&mut pending, 4);
+        settle(&mut pending, 3);
+        assert_eq!(written(&mut pending, 2), [9]);
+        assert_eq!(told(&answered), [5, 3]);
+        assert_eq!(pending.open(), 2);
+    }
+
+    #[test]
+    fn one_that_was_not_written_is_settled_too() {
+        let (mut pending, answered) = with(&[1, 2, 3]);
+        assert_eq!(written(&mut pending, 1), [1]);
+        settle(&mut pending, 2);
+        settle(&mut pending, 1);
+        assert_eq!(written(&mut pending, 1), [3]);
+        assert_eq!(told(&answered), [2, 1]);
+    }
+
+    #[test]
+    fn what_was_written_once_is_unknown_and_the_rest_not_sent() {
+        let (mut pending, answered) = with(&[1, 2]);
+        assert_eq!(written(&mut pending, 1), [1]);
+        pending.rewind();
+        pending.give_up();
+        let sequence = ClientSequence(1);
+        assert_eq!(
+            *answered.lock().expect("no panic"),
+            [(1, Outcome::Unknown { sequence }), (2, Outcome::NotSent)]
+        );
+        assert_eq!(pending.open(), 0);
+    }
+}

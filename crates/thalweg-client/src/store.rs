@@ -1,0 +1,225 @@
+//! What a session remembers beyond a connection.
+
+use std::fs::{self, File};
+use std::io::{self, Write};
+use std::path::{Path, PathBuf};
+
+use thalweg_exchange::session::{ClientSequence, ReportNumber};
+
+/// What a session remembers.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Remembered {
+    /// Of which exchange; `None` before the first connection.
+    pub exchange: Option<u64>,
+    /// No sequence above this one was ever used.
+    pub last_sequence: ClientSequence,
+    /// The last report that the user has seen; `None` for none.
+    pub last_report: Option<ReportNumber>,
+}
+
+/// Where a session keeps what it must not forget. A client saves sequences *before* it uses them,
+/// many at a time, and reports after they were seen.
+///
+/// A session whose program may be killed and started again needs one that survives, or a session
+/// number of its own for each start.
+pub trait SessionStore: Send {
+    /// What was saved last; the default value if nothing was.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being read: the client does not connect then.
+    fn load(&mut self) -> io::Result<Remembered>;
+
+    /// Saves it; when this returns, [`load`](Self::load) gives it, also after a restart.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being saved: the client closes then.
+    fn save(&mut self, remembered: &Remembered) -> io::Result<()>;
+}
+
+/// Remembers as long as it lives.
+#[derive(Clone, Debug, Default)]
+pub struct MemoryStore(Remembered);
+
+impl SessionStore for MemoryStore {
+    fn load(&mut self) -> io::Result<Remembered> {
+        Ok(self.0)
+    }
+
+    fn save(&mut self, remembered: &Remembered) -> io::Result<()> {
+        self.0 = *remembered;
+        Ok(())
+    }
+}
+
+/// Remembers in a small file of text, which is replaced as a whole.
+#[derive(Clone, Debug)]
+pub struct FileStore {
+    path: PathBuf,
+}
+
+const HEADING: &str = "thalweg session 1";
+
+impl FileStore {
+    /// A store in this file, which need not be there yet.
+    #[must_use]
+    pub fn new(path: impl Into<PathBuf>) -> Self {
+        Self { path: path.into() }
+    }
+
+    fn named(path: &Path, error: &io::Error) -> io::Error {
+        io::Error::new(error.kind(), format!("{}: {error}", path.display()))
+    }
+
+    fn wrong(&self, line: usize) -> io::Error {
+        let path = self.path.display();
+        let message = format!("{path}:{line}: not what a session's store has there");
+        io::Error::new(io::ErrorKind::InvalidData, message)
+    }
+
+    fn parse(&self, text: &str) -> io::Result<Remembered> {
+        let mut lines = text.lines();
+        if lines.next() != Some(HEADING) {
+            return Err(self.wrong(1));
+        }
+        let mut field = |line: usize, name: &str| {
+            let value = lines
+                .next()
+                .and_then(|text| text.strip_prefix(name)?.strip_prefix(' '));
+            value.ok_or(self.wrong(line))
+        };
+        let exchange = match field(2, "exchange")? {
+            "none" => None,
+            hex => Some(u64::from_str_radix(hex, 16).map_err(|_| self.wrong(2))?),
+        };
+        let last_sequence = field(3, "sequence")?.parse().map_err(|_| self.wrong(3))?;
+        let last_report = match field(4, "report")? {
+            "none" => None,
+            number => Some(ReportNumber(number.parse().map_err(|_| self.wrong(4))?)),
+        };
+        Ok(Remembered {
+            exchange,
+            last_sequence: ClientSequence(last_sequence),
+            last_report,
+        })
+    }
+}
+
+impl SessionStore for FileStore {
+    fn load(&mut self) -> io::Result<Remembered> {
+        match fs::read_to_string(&self.path) {
+            Ok(text) => self.parse(&text),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Remembered::default()),
+            Err(error) => Err(Self::named(&self.path, &error)),
+        }
+    }
+
+    fn save(&mut self, remembered: &Remembered) -> io::Result<()> {
+        let none = || "none".to_owned();
+        let exchange = remembered
+            .exchange
+            .map_or_else(none, |number| format!("{number:016x}"));
+        let sequence = remembered.last_sequence;
+        let report = remembered
+            .last_report
+            .map_or_else(none, |number| number.to_string());
+        let text =
+            format!("{HEADING}\nexchange {exchange}\nsequence {sequence}\nreport {report}\n");
+        let mut part = self.path.clone().into_os_string();
+        part.push(".part");
+        let part = PathBuf::from(part);
+        let written = File::create(&part).and_then(|mut file| {
+            file.write_all(text.as_bytes())?;
+            file.sync_all()
+        });
+        written.map_err(|error| Self::named(&part, &error))?;
+        fs::rename(&part, &self.path).map_err(|error| Self::named(&self.path, &error))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    struct Folder(PathBuf);
+
+    impl Folder {
+        fn new(name: &str) -> Self {
+            let id = std::process::id();
+            let path = std::env::temp_dir().join(format!("thalweg-client-{name}-{id}"));
+            fs::create_dir_all(&path).expect("a folder");
+            Self(path)
+        }
+    }
+
+    impl Drop for Folder {
+        fn drop(&mut self) {
+            let _ = fs::remove_dir_all(&self.0);
+        }
+    }
+
+    #[test]
+    fn a_file_remembers() {
+        let folder = Folder::new("remembers");
+        let path = folder.0.join("session");
+        assert_eq!(
+            FileStore::new(&path).load().expect("no file is none"),
+            Remembered::default()
+        );
+        for remembered in [
+            Remembered::default(),
+            Remembered {
+                exchange: Some(u64::MAX),
+                last_sequence: ClientSequence(7),
+                last_report: Some(ReportNumber(0)),
+            },
+        ] {
+            FileStore::new(&path)
+                .save(&remembered)
+                .expect("it is written");
+            assert_eq!(
+                FileStore::new(&path).load().expect("it is there"),
+                remembered
+            );
+        }
+    }
+
+    #[test]
+    fn a_wrong_file_is_named_with_its_line() {
+        let folder = Folder::new("wrong");
+        let path = folder.0.join("session");
+        for (text, line) in [
+            ("", 1),
+            ("thalweg session 2\n", 1),
+            ("thalweg session 1\nexchange x\n", 2),
+            ("thalweg session 1\nexchange none\nsequence -1\n", 3),
+            ("thalweg session 1\nexchange none\nsequence 1\nreport\n", 4),
+        ] {
+            fs::write(&path, text).expect("it is written");
+            let error = FileStore::new(&path).load().expect_err("it is wrong");
+            let expected = format!(
+                "{}:{line}: not what a session's store has there",
+                path.display()
+            );
+            assert_eq!(error.to_string(), expected);
+        }
+        let error = FileStore::new(&folder.0)
+            .load()
+            .expect_err("it is a folder");
+        assert!(
+            error
+                .to_string()
+                .starts_with(&folder.0.display().to_string()),
+            "{error}"
+        );
+        let nowhere = folder.0.join("no").join("session");
+        let error = FileStore::new(&nowhere)
+            .save(&Remembered::default())
+            .expect_err("nowhere");
+        assert!(
+            error
+                .to_string()
+                .starts_with(&nowhere.display().to_string()),
+            "{error}"
+        );
+    }
+}

@@ -1,0 +1,270 @@
+//! How a session ends, and what cannot begin.
+
+use std::time::Duration;
+
+use thalweg_client::exchange::codec::session::{Ending, ServerFrame};
+use thalweg_client::exchange::session::{ClientSequence, Refusal};
+use thalweg_client::exchange::{AccountSpec, Command, CurrencyId, UserId};
+use thalweg_client::{
+    AdminClient, AdminCommand, Event, Lost, Options, Outcome, SessionQuery, TradeClient,
+};
+
+use crate::mock::{Fault, Mock, bye, bytes_of, welcome};
+use crate::{ME, cancel, options};
+
+async fn refused(plan: Vec<Fault>) -> String {
+    let mock = Mock::new(plan);
+    let lost = TradeClient::connect(options(&mock))
+        .await
+        .expect_err("it is refused");
+    lost.to_string()
+}
+
+#[tokio::test]
+async fn nobody_listens() {
+    let mock = Mock::new([]);
+    let options = options(&mock);
+    let address = mock.address;
+    drop(mock);
+    let lost = TradeClient::connect(options)
+        .await
+        .expect_err("nobody is there");
+    let text = lost.to_string();
+    assert!(
+        text.starts_with(&format!("cannot connect to {address}: ")),
+        "{text}"
+    );
+    assert!(lost.may_return());
+}
+
+#[tokio::test]
+async fn a_hello_that_is_answered_by_something_else() {
+    for (answer, text) in [
+        (
+            bye(Ending::WrongKey, ""),
+            "the exchange closed the connection: the key does not open this session",
+        ),
+        (
+            Vec::new(),
+            "the exchange closed the connection without a word",
+        ),
+        (
+            b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec(),
+            "a frame of the exchange is wrong: the version at byte 5 is 49, only 1 is known",
+        ),
+        (
+            bytes_of(&ServerFrame::Heartbeat),
+            "the exchange sent something before the welcome, out of place",
+        ),
+    ] {
+        assert_eq!(refused(vec![Fault::Reject(answer)]).await, text);
+    }
+}
+
+#[tokio::test]
+async fn a_key_that_is_too_long_is_not_sent() {
+    let mock = Mock::new([]);
+    let mut options = options(&mock);
+    options.key = vec![0; 257];
+    let lost = TradeClient::connect(options)
+        .await
+        .expect_err("it is too long");
+    assert_eq!(lost.to_string(), "a key of 257 bytes, the limit is 256");
+    assert_eq!(mock.world().hellos, 0);
+}
+
+#[tokio::test]
+async fn no_welcome_in_time() {
+    // It accepts, and says nothing.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("it has one").to_string();
+    let mut options = Options::new(address.clone(), ME.0);
+    options.connect_timeout = Duration::from_millis(10);
+    let lost = TradeClient::connect(options).await.expect_err("no welcome");
+    let text = format!("{address} gives no answer for 10ms; is it an exchange?");
+    assert_eq!(lost.to_string(), text);
+}
+
+#[tokio::test]
+async fn a_refused_command_is_told_so_and_the_next_one_is_executed() {
+    let mock = Mock::new([Fault::Refuse(Refusal::Rate { limit: 5 })]);
+    let (client, _events) = TradeClient::connect(options(&mock))
+        .await
+        .expect("it listens");
+    let outcome = client.submit(cancel(1)).await.expect("it is open").await;
+    let why = Refusal::Rate { limit: 5 };
+    let sequence = ClientSequence(1);
+    assert_eq!(outcome, Outcome::Refused { sequence, why });
+    assert!(mock.executed().is_empty());
+}
+
+#[tokio::test]
+async fn an_answer_that_is_gone_leaves_it_unknown() {
+    let mock = Mock::new([Fault::Refuse(Refusal::AnswerGone)]);
+    let (client, _events) = TradeClient::connect(options(&mock))
+        .await
+        .expect("it listens");
+    let outcome = client.submit(cancel(1)).await.expect("it is open").await;
+    let sequence = ClientSequence(1);
+    assert_eq!(outcome, Outcome::Unknown { sequence });
+}
+
+#[tokio::test]
+async fn a_goodbye_for_good_ends_the_session() {
+    let mock = Mock::new([Fault::Say(bye(Ending::Replaced, "from 10.0.0.9"))]);
+    let (client, mut events) = TradeClient::connect(options(&mock))
+        .await
+        .expect("it listens");
+    let mut last = None;
+    while let Some(event) = events.next().await {
+        last = Some(event);
+    }
+    let Some(Event::Closed(lost)) = last else {
+        panic!("{last:?}");
+    };
+    let text = "the exchange closed the connection: a newer connection has this session: from \
+                10.0.0.9";
+    assert_eq!(lost.to_string(), text);
+    let error = client.submit(cancel(1)).await.expect_err("it is closed");
+    assert_eq!(error.to_string(), "the client is closed");
+    assert!(client.query(SessionQuery::Account(ME)).await.is_err());
+    assert_eq!(mock.world().hellos, 1);
+}
+
+#[tokio::test]
+async fn a_goodbye_for_now_does_not() {
+    let mock = Mock::new([Fault::Say(bye(Ending::Shutdown, ""))]);
+    let (client, mut events) = TradeClient::connect(options(&mock))
+        .await
+        .expect("it listens");
+    let outcome = client.submit(cancel(1)).await.expect("it is open").await;
+    assert!(matches!(outcome, Outcome::Executed { .. }), "{outcome}");
+    assert!(matches!(events.next().await, Some(Event::Connected(_))));
+    assert!(matches!(
+        events.next().await,
+        Some(Event::Lost(Lost::Bye { .. }))
+    ));
+    assert!(matches!(events.next().await, Some(Event::Connected(_))));
+    assert_eq!(mock.world().hellos, 2);
+}
+
+#[tokio::test]
+async fn a_frame_that_is_wrong_ends_the_session() {
+    let mock = Mock::new([Fault::Say(vec![3, 0, 0, 0, 215, 1, 0, 0])]);
+    let (_client, mut events) = TradeClient::connect(options(&mock))
+        .await
+        .expect("it listens");
+    assert!(matches!(events.next().await, Some(Event::Connected(_))));
+    assert!(matches!(
+        events.next().await,
+        Some(Event::Closed(Lost::Frame(_)))
+    ));
+    assert!(events.next().await.is_none());
+    while mock.world().byes.is_empty() {
+        std::thread::yield_now();
+    }
+    assert_eq!(mock.world().byes, [Ending::BadFrame]);
+}
+
+#[tokio::test]
+async fn a_second_welcome_is_out_of_place() {
+    let again = bytes_of(&ServerFrame::Welcome(welcome()));
+    let mock = Mock::new([Fault::Say(again)]);
+    let (_client, mut events) = TradeClient::connect(options(&mock))
+        .await
+        .expect("it listens");
+    assert!(matches!(events.next().await, Some(Event::Connected(_))));
+    assert!(matches!(
+        events.next().await,
+        Some(Event::Closed(Lost::OutOfPlace { .. }))
+    ));
+}
+
+/// The client is dropped while its command has no answer, and another one was never sent.
+#[tokio::test]
+async fn who_gives_up_does_not_know() {
+    let mock = Mock::new([Fault::Silent]);
+    mock.world().welcome.in_flight_max = 1;
+    let (client, _events) = TradeClient::connect(options(&mock))
+        .await
+        .expect("it listens");
+    let first = client.submit(cancel(1)).await.expect("it is open");
+    let second = client.submit(cancel(2)).await.expect("it is open");
+    while mock.executed().is_empty() {
+        tokio::task::yield_now().await;
+    }
+    drop(client);
+    let sequence = ClientSequence(1);
+    assert_eq!(first.await, Outcome::Unknown { sequence });
+    assert_eq!(second.await, Outcome::NotSent);
+    assert_eq!(mock.executed(), [1]);
+}
+
+#[tokio::test]
+async fn attempts_come_to_an_end() {
+    let mock = Mock::new([Fault::AfterReading(50)]);
+    let mut options = options(&mock);
+    options.attempts_max = Some(3);
+    let (client, mut events) = TradeClient::connect(options).await.expect("it listens");
+    drop(mock);
+    let outcome = match client.submit(cancel(1)).await {
+        Ok(ticket) => ticket.await,
+        Err(_) => Outcome::NotSent,
+    };
+    assert!(
+        matches!(outcome, Outcome::Unknown { .. } | Outcome::NotSent),
+        "{outcome}"
+    );
+    let mut lost = 0;
+    while let Some(event) = events.next().await {
+        lost += usize::from(matches!(event, Event::Lost(_)));
+    }
+    assert_eq!(lost, 3);
+}
+
+#[tokio::test]
+async fn silence_is_noticed() {
+    let mock = Mock::new([Fault::Silent]);
+    mock.world().welcome.heartbeat_ms = 20;
+    let (client, mut events) = TradeClient::connect(options(&mock))
+        .await
+        .expect("it listens");
+    let ticket = client.submit(cancel(1)).await.expect("it is open");
+    assert!(matches!(events.next().await, Some(Event::Connected(_))));
+    match events.next().await {
+        Some(Event::Lost(lost)) => {
+            assert_eq!(lost.to_string(), "nothing came from the exchange for 60ms");
+        }
+        other => panic!("{other:?}"),
+    }
+    // It was executed, and the next connection tells.
+    assert!(matches!(
+        ticket.await,
+        Outcome::Executed {
+            is_repeated: true,
+            ..
+        }
+    ));
+}
+
+#[tokio::test]
+async fn a_command_that_is_too_long_is_not_sent() {
+    let mock = Mock::new([]);
+    mock.world().welcome.frame_bytes_max = 100;
+    let (client, _events) = AdminClient::connect(options(&mock))
+        .await
+        .expect("it listens");
+    let balances = vec![(CurrencyId(1), 2); 9];
+    let uid = UserId(1);
+    let accounts = Command::AddAccounts([AccountSpec { uid, balances }].into());
+    let accounts = AdminCommand::try_from(accounts).expect("an operator's");
+    let outcome = client.submit(accounts).await.expect("it is open").await;
+    let (bytes, bytes_max) = (148, 100);
+    assert_eq!(outcome, Outcome::TooLong { bytes, bytes_max });
+    let nop = AdminCommand::try_from(Command::Nop).expect("an operator's");
+    let outcome = client.submit(nop).await.expect("it is open").await;
+    assert!(
+        matches!(outcome, Outcome::Executed { number: 0, .. }),
+        "{outcome}"
+    );
+}

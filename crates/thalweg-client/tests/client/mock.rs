@@ -1,0 +1,388 @@
+//! A server that keeps its promises, on connections that do not: it breaks them where it is told
+//! to, loses answers, gives them twice, says what it should not.
+
+use std::collections::{BTreeMap, VecDeque};
+use std::io::{self, Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::sync::{Arc, Mutex, MutexGuard};
+use std::thread::JoinHandle;
+
+use thalweg_client::exchange::codec::CodecError;
+use thalweg_client::exchange::codec::session::{
+    Answer, Bye, ClientFrame, Ending, Hello, NumberedReport, QueryAnswer, Refused, Said,
+    ServerFrame, Submit, Welcome, decode_client_frame, encode_server_frame, server_frame_bytes,
+};
+use thalweg_client::exchange::execution::{Execution, ExecutionReport};
+use thalweg_client::exchange::market::{Channels, Epoch};
+use thalweg_client::exchange::session::{ClientSequence, Refusal, ReportNumber};
+use thalweg_client::exchange::{Command, OrderId, ResultCode, SymbolId, UserId};
+
+/// What goes wrong on a connection.
+#[derive(Clone, Debug)]
+pub(crate) enum Fault {
+    /// It breaks after so many bytes of the client.
+    AfterReading(usize),
+    /// It breaks after so many bytes to the client.
+    AfterWriting(usize),
+    /// Commands are executed, and nobody is told; it breaks after so many.
+    Mute(usize),
+    /// Every answer comes twice.
+    Echo,
+    /// After the welcome comes this, and then all is well.
+    Say(Vec<u8>),
+    /// After the welcome nothing comes, ever.
+    Silent,
+    /// Instead of a welcome comes this.
+    Reject(Vec<u8>),
+    /// Every command is refused.
+    Refuse(Refusal),
+}
+
+/// What the exchange holds.
+pub(crate) struct World {
+    pub(crate) plan: VecDeque<Fault>,
+    pub(crate) welcome: Welcome,
+    /// Each command that was executed, and its sequence.
+    pub(crate) executed: Vec<(ClientSequence, Command)>,
+    answers: BTreeMap<ClientSequence, Answer>,
+    /// How many connections said hello.
+    pub(crate) hellos: usize,
+    /// Symbols asked for on the last connection.
+    pub(crate) subscribed: Vec<(bool, Vec<SymbolId>)>,
+    /// How many bytes came and went on the last connection.
+    pub(crate) bytes: [usize; 2],
+    /// Connections that began, and those that ended.
+    pub(crate) begun: usize,
+    pub(crate) ended: usize,
+    /// Why clients said that they go.
+    pub(crate) byes: Vec<Ending>,
+}
+
+impl World {
+    fn reports(&self) -> u64 {
+        self.executed.len() as u64
+    }
+
+    /// Executes each sequence once.
+    fn submit(&mut self, submit: &Submit<'_>) -> (ServerFrame<'static>, Option<u64>) {
+        let sequence = submit.sequence;
+        let last = self.answers.keys().next_back().copied().unwrap_or_default();
+        if let Some(answer) = self.answers.get(&sequence) {
+            let is_repeated = true;
+            return (
+                ServerFrame::Answer(Answer {
+                    is_repeated,
+                    ..*answer
+                }),
+                None,
+            );
+        }
+        if sequence <= last {
+            let why = Refusal::NotExecuted;
+            return (ServerFrame::Refused(Refused { sequence, why }), None);
+        }
+        let number = self.reports();
+        let answer = Answer {
+            sequence,
+            number,
+            result: ResultCode::Success,
+            is_repeated: false,
+        };
+        self.answers.insert(sequence, answer);
+        self.executed
+            .push((sequence, submit.command().expect("a command")));
+        (ServerFrame::Answer(answer), Some(number + 1))
+    }
+}
+
+/// The frame of a report.
+pub(crate) fn report(number: u64) -> ServerFrame<'static> {
+    ServerFrame::Report(NumberedReport {
+        number: ReportNumber(number),
+        report: ExecutionReport {
+            command: number - 1,
+            owner: UserId(7),
+            symbol: SymbolId(1),
+            order: OrderId(number as i64),
+            side: None,
+            price: 0,
+            left: 0,
+            filled: 0,
+            kind: Execution::RequestRejected(ResultCode::Success),
+        },
+    })
+}
+
+pub(crate) fn bytes_of(frame: &ServerFrame<'_>) -> Vec<u8> {
+    let mut out = vec![0; server_frame_bytes(frame)];
+    encode_server_frame(frame, &mut out).expect("there is room");
+    out
+}
+
+/// A server on a port of its own.
+pub(crate) struct Mock {
+    pub(crate) address: SocketAddr,
+    world: Arc<Mutex<World>>,
+    thread: Option<JoinHandle<()>>,
+    is_over: Arc<Mutex<bool>>,
+}
+
+impl Mock {
+    pub(crate) fn new(plan: impl IntoIterator<Item = Fault>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it has one");
+        let world = Arc::new(Mutex::new(World {
+            plan: plan.into_iter().collect(),
+            welcome: welcome(),
+            executed: Vec::new(),
+            answers: BTreeMap::new(),
+            hellos: 0,
+            subscribed: Vec::new(),
+            bytes: [0; 2],
+            begun: 0,
+            ended: 0,
+            byes: Vec::new(),
+        }));
+        let is_over = Arc::new(Mutex::new(false));
+        let (shared, over) = (Arc::clone(&world), Arc::clone(&is_over));
+        let thread = std::thread::spawn(move || {
+            let mut connections = Vec::new();
+            for stream in listener.incoming() {
+                if *over.lock().expect("no panic") {
+                    break;
+                }
+                let Ok(stream) = stream else { continue };
+                let world = Arc::clone(&shared);
+                connections.push(std::thread::spawn(move || {
+                    Served::new(stream, world).serve()
+                }));
+            }
+        });
+        Self {
+            address,
+            world,
+            thread: Some(thread),
+            is_over,
+        }
+    }
+
+    pub(crate) fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().expect("no panic")
+    }
+
+    /// The sequences of what was executed.
+    pub(crate) fn executed(&self) -> Vec<u64> {
+        self.world()
+            .executed
+            .iter()
+            .map(|(sequence, _)| sequence.0)
+            .collect()
+    }
+}
+
+impl Drop for Mock {
+    fn drop(&mut self) {
+        *self.is_over.lock().expect("no panic") = true;
+        drop(TcpStream::connect(self.address));
+        if let Some(thread) = self.thread.take() {
+            let ended = thread.join();
+            assert!(ended.is_ok() || std::thread::panicking());
+        }
+    }
+}
+
+pub(crate) fn welcome() -> Welcome {
+    Welcome {
+        version: 1,
+        heartbeat_ms: 0,
+        holder: 7,
+        last_executed: ClientSequence(0),
+        next_report: ReportNumber(1),
+        next_command: 0,
+        in_flight_max: 16,
+        frame_bytes_max: 1 << 16,
+        rate_max: 0,
+        epoch: Epoch(1),
+        channels: Channels::default(),
+        exchange: 0xABC,
+    }
+}
+
+/// One connection.
+struct Served {
+    stream: TcpStream,
+    world: Arc<Mutex<World>>,
+    fault: Option<Fault>,
+    read: usize,
+    written: usize,
+    muted: usize,
+}
+
+fn broken() -> io::Error {
+    io::Error::from(io::ErrorKind::BrokenPipe)
+}
+
+impl Served {
+    fn new(stream: TcpStream, world: Arc<Mutex<World>>) -> Self {
+        let fault = {
+            let mut world = world.lock().expect("no panic");
+            world.begun += 1;
+            world.plan.pop_front()
+        };
+        Self {
+            stream,
+            world,
+            fault,
+            read: 0,
+            written: 0,
+            muted: 0,
+        }
+    }
+
+    fn world(&self) -> MutexGuard<'_, World> {
+        self.world.lock().expect("no panic")
+    }
+
+    fn serve(mut self) {
+        // However it ends, the connection is closed then.
+        let _ = self.talk();
+        let bytes = [self.read, self.written];
+        let mut world = self.world();
+        world.bytes = bytes;
+        world.ended += 1;
+    }
+
+    fn talk(&mut self) -> io::Result<()> {
+        self.stream.set_nodelay(true)?;
+        let mut input = Vec::new();
+        loop {
+            let mut at = 0;
+            loop {
+                match decode_client_frame(&input[at..]) {
+                    Ok((frame, length)) => {
+                        self.hear(frame)?;
+                        at += length;
+                    }
+                    Err(CodecError::Incomplete { .. }) => break,
+                    Err(error) => panic!("the client sent a wrong frame: {error}"),
+                }
+            }
+            input.drain(..at);
+            let mut some = [0; 512];
+            let room = match self.fault {
+                Some(Fault::AfterReading(max)) => some.len().min(max - self.read),
+                _ => some.len(),
+            };
+            let bytes = self.stream.read(&mut some[..room])?;
+            if bytes == 0 {
+                return Ok(());
+            }
+            self.read += bytes;
+            input.extend_from_slice(&some[..bytes]);
+        }
+    }
+
+    fn say(&mut self, frame: &ServerFrame<'_>) -> io::Result<()> {
+        self.write(&bytes_of(frame))
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> io::Result<()> {
+        let room = match self.fault {
+            Some(Fault::AfterWriting(max)) => max - self.written,
+            _ => bytes.len(),
+        };
+        let part = &bytes[..bytes.len().min(room)];
+        self.stream.write_all(part)?;
+        self.written += part.len();
+        if part.len() < bytes.len() {
+            Err(broken())
+        } else {
+            Ok(())
+        }
+    }
+
+    fn hear(&mut self, frame: ClientFrame<'_>) -> io::Result<()> {
+        match frame {
+            ClientFrame::Hello(hello) => self.greet(&hello),
+            ClientFrame::Submit(submit) => self.execute(&submit),
+            ClientFrame::Query(query) => {
+                let (id, number) = (query.id, self.world().reports());
+                let said = Said::UnknownUser;
+                self.say(&ServerFrame::QueryAnswer(QueryAnswer { id, number, said }))
+            }
+            ClientFrame::Subscribe(symbols) | ClientFrame::Unsubscribe(symbols) => {
+                let asked = (symbols.is_all(), symbols.iter().collect());
+                self.world().subscribed.push(asked);
+                Ok(())
+            }
+            ClientFrame::Heartbeat if matches!(self.fault, Some(Fault::Silent)) => Ok(()),
+            ClientFrame::Heartbeat => self.say(&ServerFrame::Heartbeat),
+            ClientFrame::Bye(bye) => {
+                self.world().byes.push(bye.why);
+                Err(broken())
+            }
+        }
+    }
+
+    fn greet(&mut self, hello: &Hello<'_>) -> io::Result<()> {
+        if let Some(Fault::Reject(bytes)) = self.fault.clone() {
+            self.write(&bytes)?;
+            return Err(broken());
+        }
+        let (welcome, missed) = {
+            let mut world = self.world();
+            world.hellos += 1;
+            world.subscribed.clear();
+            let next = world.reports() + 1;
+            let mut welcome = world.welcome;
+            welcome.next_report = ReportNumber(next);
+            welcome.last_executed = world
+                .answers
+                .keys()
+                .next_back()
+                .copied()
+                .unwrap_or_default();
+            let last = hello.last_report.map_or(next - 1, |report| report.0);
+            (welcome, last + 1..next)
+        };
+        self.say(&ServerFrame::Welcome(welcome))?;
+        for number in missed {
+            self.say(&report(number))?;
+        }
+        if let Some(Fault::Say(bytes)) = self.fault.clone() {
+            self.write(&bytes)?;
+        }
+        Ok(())
+    }
+
+    fn execute(&mut self, submit: &Submit<'_>) -> io::Result<()> {
+        if let Some(Fault::Refuse(why)) = self.fault {
+            let sequence = submit.sequence;
+            return self.say(&ServerFrame::Refused(Refused { sequence, why }));
+        }
+        let (answer, reported) = self.world().submit(submit);
+        match self.fault {
+            Some(Fault::Mute(max)) => {
+                self.muted += 1;
+                return if self.muted < max {
+                    Ok(())
+                } else {
+                    Err(broken())
+                };
+            }
+            Some(Fault::Silent) => return Ok(()),
+            Some(Fault::Echo) => self.say(&answer)?,
+            _ => {}
+        }
+        self.say(&answer)?;
+        match reported {
+            Some(number) => self.say(&report(number)),
+            None => Ok(()),
+        }
+    }
+}
+
+/// The frame with which a server goes.
+pub(crate) fn bye(why: Ending, text: &str) -> Vec<u8> {
+    bytes_of(&ServerFrame::Bye(Bye { why, text }))
+}

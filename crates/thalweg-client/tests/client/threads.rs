@@ -1,0 +1,68 @@
+//! The client for threads.
+
+use std::sync::mpsc;
+
+use thalweg_client::blocking::TradeClient;
+use thalweg_client::exchange::codec::session::Said;
+use thalweg_client::{Event, Lost, Outcome, SessionQuery};
+
+use crate::mock::{Fault, Mock};
+use crate::{ME, cancel, options};
+
+#[test]
+fn a_thread_trades_over_a_connection_that_breaks() {
+    let mock = Mock::new([Fault::AfterWriting(300), Fault::Mute(3)]);
+    let (client, mut events) = TradeClient::connect(options(&mock)).expect("it listens");
+    assert_eq!(client.welcome().exchange, 0xABC);
+    let tickets: Vec<_> = (0..20)
+        .map(|order| client.submit(cancel(order)).expect("it is open"))
+        .collect();
+    for (ticket, expected) in tickets.into_iter().zip(0..) {
+        match ticket.wait() {
+            Outcome::Executed { number, .. } => assert_eq!(number, expected),
+            other => panic!("{other}"),
+        }
+    }
+    let (sender, told) = mpsc::channel();
+    let tell = move |outcome| sender.send(outcome).expect("it is awaited");
+    client.submit_with(cancel(20), tell).expect("it is open");
+    assert!(matches!(
+        told.recv(),
+        Ok(Outcome::Executed { number: 20, .. })
+    ));
+    let answer = client.query(SessionQuery::Account(ME)).expect("it is open");
+    assert_eq!((answer.number, answer.said), (21, Said::UnknownUser));
+    let mut reports = 0;
+    while reports < 21 {
+        let event = events.next().expect("the client lives");
+        reports += u64::from(matches!(event, Event::Report(_)));
+    }
+    client.close();
+    let last = events.next();
+    assert!(matches!(last, Some(Event::Closed(Lost::Done))), "{last:?}");
+    assert!(events.next().is_none());
+    assert_eq!(mock.executed().len(), 21);
+}
+
+#[test]
+fn a_client_that_is_dropped_tells_its_tickets() {
+    let mock = Mock::new([Fault::Silent]);
+    let (client, events) = TradeClient::connect(options(&mock)).expect("it listens");
+    let ticket = client.submit(cancel(1)).expect("it is open");
+    while mock.executed().is_empty() {
+        std::thread::yield_now();
+    }
+    drop(client);
+    assert!(matches!(ticket.wait(), Outcome::Unknown { .. }));
+    drop(events);
+}
+
+#[test]
+fn what_cannot_begin_says_why() {
+    let mock = Mock::new([Fault::Reject(Vec::new())]);
+    let lost = TradeClient::connect(options(&mock)).expect_err("it is closed");
+    assert_eq!(
+        lost.to_string(),
+        "the exchange closed the connection without a word"
+    );
+}
