@@ -7,6 +7,7 @@ use thalweg::pipeline::{Failure, Stopped};
 use thalweg_journal::{Error as JournalError, Lsn};
 
 use super::record::RecordError;
+use super::snapshots::{Skipped, SnapshotFailed, SnapshotFlaw};
 use crate::service::OptionsError;
 use crate::session::Refusal;
 
@@ -41,6 +42,39 @@ pub enum OpenError {
         /// The number of the first command that is there.
         first: u64,
     },
+    /// A snapshot of another version, or of another exchange.
+    Snapshot {
+        /// The file.
+        file: String,
+        /// What is the matter.
+        why: SnapshotFlaw,
+    },
+    /// No snapshot is whole.
+    NoSnapshot {
+        /// Those that are there.
+        skipped: Vec<Skipped>,
+    },
+    /// There is a journal and no snapshot, so that nobody knows the rules.
+    NoRules {
+        /// The directory.
+        place: String,
+    },
+    /// There are snapshots and no journal.
+    NoJournal {
+        /// The directory.
+        place: String,
+    },
+    /// The journal ends before the newest snapshot.
+    Behind {
+        /// The directory.
+        place: String,
+        /// Commands in the journal.
+        commands: u64,
+        /// Commands in the snapshot.
+        snapshot: u64,
+    },
+    /// The first snapshot of a new exchange could not be written.
+    First(SnapshotFailed),
     /// Options that are out of range.
     Limit {
         /// Which.
@@ -79,6 +113,29 @@ impl fmt::Display for OpenError {
                 "{place}: commands from {missing} on are missing: the journal begins with {first}, \
                  and no whole snapshot reaches so far"
             ),
+            Self::Snapshot { file, why } => write!(f, "{file}: {why}"),
+            Self::NoSnapshot { skipped } => {
+                write!(f, "no snapshot is whole")?;
+                skipped.iter().try_for_each(|one| write!(f, "; {one}"))
+            }
+            Self::NoRules { place } => write!(
+                f,
+                "{place}: there is a journal and no snapshot: it is none of an exchange, or its \
+                 snapshots were removed"
+            ),
+            Self::NoJournal { place } => {
+                write!(f, "{place}: there are snapshots and no journal")
+            }
+            Self::Behind {
+                place,
+                commands,
+                snapshot,
+            } => write!(
+                f,
+                "{place}: the journal ends after {commands} commands, the newest snapshot has \
+                 {snapshot}"
+            ),
+            Self::First(failed) => failed.fmt(f),
             Self::Limit {
                 what,
                 asked,

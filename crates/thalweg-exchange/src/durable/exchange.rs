@@ -9,9 +9,10 @@ use thalweg_journal::{DefaultStorage, Error as JournalError, Lsn, Shared, Storag
 
 use super::admission::Admission;
 use super::error::Failed;
-use super::gate::Gate;
+use super::gate::{Gate, pace};
 use super::options::{Options, SyncMode};
 use super::publishing::Inquiries;
+use super::snapshots::{SnapshotFailed, SnapshotMade, Snapshots};
 use super::stats::{JournalStats, Meters, Stats};
 use super::tables::Reports;
 use crate::service::{self, Service};
@@ -23,6 +24,9 @@ pub struct Finished {
     pub commands: u64,
     /// State, digest and figures of the service.
     pub service: service::Finished,
+    /// The last snapshot; none where there was one of the same commands. If it was not written,
+    /// everything is in the journal all the same.
+    pub snapshot: Result<Option<SnapshotMade>, SnapshotFailed>,
 }
 
 /// A durable exchange: see the [module](super). One thread owns it.
@@ -38,6 +42,7 @@ pub struct Exchange<S: Storage = DefaultStorage> {
     pub(super) inquiries: Inquiries,
     pub(super) admission: Admission,
     pub(super) options: Options,
+    pub(super) snapshots: Snapshots<S>,
     pub(super) owner: Owner,
 }
 
@@ -55,6 +60,21 @@ pub(super) struct Owner {
     pub(super) refused_until: Option<Instant>,
     pub(super) pace: Pace,
     pub(super) buffer: Vec<u8>,
+}
+
+impl Owner {
+    /// Of an exchange whose next command has this number.
+    pub(super) fn new(number: u64) -> Self {
+        Self {
+            number,
+            commands: 0,
+            bytes: 0,
+            is_unflushed: false,
+            refused_until: None,
+            pace: pace(),
+            buffer: Vec::new(),
+        }
+    }
 }
 
 impl<S: Storage> Exchange<S> {
@@ -102,6 +122,9 @@ impl<S: Storage> Exchange<S> {
     pub fn idle(&mut self) -> Result<bool, Failed> {
         self.gate.check()?;
         self.drive()?;
+        if self.snapshots.is_due_now() {
+            self.snapshot_now();
+        }
         let is_busy = self.admission.in_flight() > 0;
         if !is_busy && self.options.sync == SyncMode::Never && self.owner.is_unflushed {
             self.flush()?;
@@ -135,6 +158,12 @@ impl<S: Storage> Exchange<S> {
             gate.wait(&mut self.owner.pace, is_over);
         }
         Ok(())
+    }
+
+    /// Has a snapshot made of what is published by now, if there is anything new: see
+    /// [`Stats::snapshots`] for what came of it.
+    pub fn snapshot_now(&mut self) {
+        self.snapshots.ask(self.gate.published(), self.owner.bytes);
     }
 
     /// A handle to the sessions and the reports, for other threads.
@@ -171,11 +200,12 @@ impl<S: Storage> Exchange<S> {
                 group: self.meters.group(),
                 lacks_room: self.gate.lacks_room(),
             },
+            snapshots: self.snapshots.stats(),
             stages,
         })
     }
 
-    /// Executes and publishes what was taken, makes it durable, and ends.
+    /// Executes and publishes what was taken, makes it durable, writes a snapshot, and ends.
     ///
     /// # Errors
     /// The exchange has stopped; with [`Failed::NoRoom`] since the disk is full. Commands that were
@@ -192,9 +222,15 @@ impl<S: Storage> Exchange<S> {
                 .map(drop)
                 .map_err(|error| Failed::Journal(Arc::new(error)))?;
         }
+        self.snapshots.end();
+        let tables = self.reports.lock();
+        let digest = finished.digest.unwrap_or_default();
+        let snapshot = self.snapshots.writer.last(&finished.state, &tables, digest);
+        drop(tables);
         Ok(Finished {
             commands: self.owner.number,
             service: finished,
+            snapshot,
         })
     }
 }

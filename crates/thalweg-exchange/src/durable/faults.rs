@@ -13,6 +13,12 @@ pub(super) struct Faults {
 pub(super) enum Seeded {
     /// Commands are published before they are durable.
     PublishUnsynced,
+    /// A snapshot has no sessions and no reports.
+    ForgetSessions,
+    /// The journal is given up to the newest snapshot, not the oldest that is kept.
+    RetainTooLittle,
+    /// The journal is never given up.
+    RetainTooMuch,
 }
 
 impl Faults {

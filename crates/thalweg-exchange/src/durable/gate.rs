@@ -7,6 +7,7 @@ use std::time::{Duration, Instant};
 use thalweg::wait::{Mode, Pace, Signal, block};
 
 use super::error::Failed;
+use crate::digest::Digest;
 
 /// How long the owner sleeps at most before it looks at its own stages again, which may wait for
 /// those of other threads.
@@ -20,6 +21,8 @@ struct Passed(AtomicU64);
 #[derive(Debug)]
 pub(super) struct Gate {
     passed: Passed,
+    /// Of all that was published.
+    published: Mutex<Digest>,
     /// The disk is full, and commands wait for it.
     lacks_room: AtomicBool,
     /// The owner closes: nobody waits for room any more.
@@ -31,9 +34,10 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(published: Digest) -> Self {
         Self {
             passed: Passed::default(),
+            published: Mutex::new(published),
             lacks_room: AtomicBool::new(false),
             is_closing: Mutex::new(false),
             closing: Condvar::new(),
@@ -53,6 +57,20 @@ impl Gate {
     pub(super) fn passed(&self) -> u64 {
         // ORDERING: Acquire, pairs with the Release in set_passed().
         self.passed.0.load(Ordering::Acquire)
+    }
+
+    pub(super) fn set_published(&self, digest: Digest) {
+        *self
+            .published
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner) = digest;
+    }
+
+    pub(super) fn published(&self) -> Digest {
+        *self
+            .published
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn set_lacks_room(&self, yes: bool) {

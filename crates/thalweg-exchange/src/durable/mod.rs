@@ -11,6 +11,8 @@
 //!   again is not executed again but gets its first answer ([`Admitted`]). Sequences and answers
 //!   hang on the journal alone, so that holds across crashes.
 //! - *Reports* of each user are numbered without gaps, and the last are kept: [`Reports::resume`].
+//! - *Snapshots* are made beside the exchange, which does not stop for them; recovery begins with
+//!   the newest whole one ([`SnapshotOptions`]). [`Exchange::close`] writes the last.
 //! - *A full disk* refuses commands and loses nothing; there is room again when there is. *A failed
 //!   write or sync* stops the exchange, and nothing is answered any more ([`Failed`]).
 //!
@@ -57,6 +59,7 @@ mod record;
 mod replay;
 mod reports;
 mod sessions;
+mod snapshots;
 mod stats;
 mod submission;
 mod tables;
@@ -77,6 +80,10 @@ pub use self::publishing::{Executed, Published};
 pub use self::record::{Origin, RECORD_VERSION, RecordError};
 pub use self::reports::Resumed;
 pub use self::sessions::{FirstAnswer, SessionState};
+pub use self::snapshots::{
+    SNAPSHOT_VERSION, Skipped, SnapshotFailed, SnapshotFlaw, SnapshotHeader, SnapshotMade,
+    SnapshotStats,
+};
 pub use self::stats::{JournalStats, Stats};
 pub use self::submission::{Admitted, Request};
 pub use self::tables::{NumberedReport, Reports};

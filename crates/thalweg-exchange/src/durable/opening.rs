@@ -3,20 +3,20 @@
 use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
-use thalweg_journal::{Journal, Lsn, Reader, Recovery, Shared, Storage, Torn};
+use thalweg_journal::{Journal, Lsn, Reader, Recovery, Storage, Torn};
 
 use super::admission::Admission;
 use super::error::OpenError;
 use super::exchange::{Exchange, Owner};
 use super::faults::Faults;
-use super::gate::{Gate, pace};
+use super::gate::Gate;
 use super::options::{KEPT_MAX, Options};
 use super::publishing::{ChunkNotes, Committing, Published};
 use super::replay::{Image, Replayer};
+use super::snapshots::{Skipped, SnapshotHeader, Snapshots, Writer, newest, snapshot_commands};
 use super::stats::Meters;
-use super::tables::{Reports, Tables};
+use super::tables::Reports;
 use crate::digest::Digest;
-use crate::engine::state::State;
 use crate::service::{self, start_chunks};
 
 /// What was found when an exchange was opened.
@@ -28,6 +28,10 @@ pub struct Recovered {
     pub replayed: u64,
     /// The digest of all of them and of what came of them.
     pub digest: Digest,
+    /// The snapshot from which on they were executed; none of a new exchange.
+    pub snapshot: Option<SnapshotHeader>,
+    /// Newer ones that are damaged.
+    pub skipped: Vec<Skipped>,
     /// The unfinished write at the end of the journal, if there was one.
     pub torn: Option<Torn>,
     /// How long it took.
@@ -76,38 +80,67 @@ impl<S: Storage> Exchange<S> {
         let journal = Journal::<[u8], S>::open_in(storage.clone(), options.journal.clone())?;
         let identity = journal.identity();
         let recovery = journal.recovery().clone();
-        let mut image = Image {
-            state: State::new(options.rules),
-            tables: Tables::new(&options.sessions),
-            digest: Digest::new(),
-            number: 0,
+        let found = newest(&storage, identity, &options.sessions)?;
+        let is_new = found.is_none() && recovery.last == Lsn::ZERO;
+        let (mut image, snapshot, skipped) = match found {
+            Some(found) => (found.image, Some(found.header), found.skipped),
+            None if is_new => (Image::new(&options), None, Vec::new()),
+            None => {
+                let place = storage.place();
+                return Err(OpenError::NoRules { place });
+            }
         };
-        let replayed = replay(&storage, &recovery, &mut image)?;
+        let from = image.number;
+        let bytes = replay(&storage, &recovery, &mut image)?;
         let recovered = Recovered {
             commands: image.number,
-            replayed,
+            replayed: image.number - from,
             digest: image.digest,
+            snapshot,
+            skipped,
             torn: recovery.torn,
             took: began.elapsed(),
         };
-        let journal = journal.share(thalweg_journal::GroupCommit::default());
-        let exchange = Self::start((journal, identity), image, options, publish, faults)?;
+        let writer = Writer {
+            storage,
+            journal: journal.share(thalweg_journal::GroupCommit::default()),
+            identity,
+            limits: options.sessions,
+            kept: options.snapshot.kept,
+            faults,
+            damaged: Arc::default(),
+            is_closing: Arc::default(),
+        };
+        writer.note_damaged(&recovered.skipped);
+        if is_new {
+            // It has the rules.
+            let first = writer.last(&image.state, &image.tables, image.digest);
+            first.map_err(OpenError::First)?;
+        }
+        let mut snapshots = Snapshots::new(writer, options.snapshot, from);
+        snapshots.count(bytes);
+        let exchange = Self::start(snapshots, image, options, publish)?;
         Ok((exchange, recovered))
     }
 
     /// Goes on after the image.
     fn start(
-        (journal, identity): (Shared<[u8], S>, u64),
+        snapshots: Snapshots<S>,
         image: Image,
         options: Options,
         mut publish: impl FnMut(Published<'_>) + Send + 'static,
-        faults: Faults,
     ) -> Result<Self, OpenError> {
         publish(Published::Started {
             state: &image.state,
             number: image.number,
         });
-        let gate = Arc::new(Gate::new());
+        let Writer {
+            journal,
+            identity,
+            faults,
+            ..
+        } = snapshots.writer.clone();
+        let gate = Arc::new(Gate::new(image.digest));
         let meters = Arc::new(Meters::default());
         let admission = Admission::new(&image.tables.sessions, options.sessions);
         let reports = Reports::new(image.tables);
@@ -140,20 +173,13 @@ impl<S: Storage> Exchange<S> {
             inquiries,
             admission,
             options,
-            owner: Owner {
-                number: image.number,
-                commands: 0,
-                bytes: 0,
-                is_unflushed: false,
-                refused_until: None,
-                pace: pace(),
-                buffer: Vec::new(),
-            },
+            snapshots,
+            owner: Owner::new(image.number),
         })
     }
 }
 
-/// Executes what comes after the image; gives how many commands.
+/// Executes what comes after the image; gives how many bytes the commands have.
 fn replay<S: Storage>(
     storage: &S,
     recovery: &Recovery,
@@ -161,6 +187,13 @@ fn replay<S: Storage>(
 ) -> Result<u64, OpenError> {
     let place = storage.place();
     let (first, last) = (recovery.first.number(), recovery.last.number());
+    if last < image.number {
+        return Err(OpenError::Behind {
+            place,
+            commands: last,
+            snapshot: image.number,
+        });
+    }
     if first > image.number + 1 {
         return Err(OpenError::Gap {
             place,
@@ -173,11 +206,8 @@ fn replay<S: Storage>(
     }
     let mut reader = Reader::open_in(storage.clone(), Lsn::new(image.number + 1))?;
     let mut replayer = Replayer::default();
-    let mut replayed = 0;
-    while let Some(commands) = replayer.block(image, &mut reader, &place)? {
-        replayed += commands;
-    }
-    Ok(replayed)
+    while replayer.block(image, &mut reader, last, &place)?.is_some() {}
+    Ok(replayer.bytes())
 }
 
 fn check_limits(options: &Options) -> Result<(), OpenError> {
@@ -209,13 +239,13 @@ fn check_ours<S: Storage>(storage: &S) -> Result<(), OpenError> {
     if names.iter().any(|name| name.ends_with(".segment")) {
         return Ok(());
     }
-    let is_ours =
-        |name: &&String| ["lock", "new.part"].contains(&name.as_str()) || name.ends_with(".spare");
-    match names.iter().find(|name| !is_ours(name)) {
-        Some(file) => Err(OpenError::NotOurs {
-            place,
-            file: file.clone(),
-        }),
-        None => Ok(()),
-    }
+    let is_other =
+        |name: &String| name != "lock" && !name.ends_with(".part") && !name.ends_with(".spare");
+    let Some(file) = names.into_iter().find(is_other) else {
+        return Ok(());
+    };
+    Err(match snapshot_commands(&file) {
+        Some(_) => OpenError::NoJournal { place },
+        None => OpenError::NotOurs { place, file },
+    })
 }

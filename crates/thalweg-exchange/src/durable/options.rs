@@ -25,8 +25,10 @@ pub struct SnapshotOptions {
     pub every_bytes: u64,
     /// After this time, if there were commands [10 min].
     pub every: Duration,
-    /// Snapshots that are kept, at least 1; the journal is kept from the oldest of them on [2].
+    /// Snapshots that are kept, 1 to 1,024; the journal is kept from the oldest of them on [2].
     pub kept: usize,
+    /// Whether a thread makes them [true], or the call that finds one due.
+    pub in_background: bool,
 }
 
 impl Default for SnapshotOptions {
@@ -35,6 +37,7 @@ impl Default for SnapshotOptions {
             every_bytes: 256 << 20,
             every: Duration::from_secs(600),
             kept: 2,
+            in_background: true,
         }
     }
 }

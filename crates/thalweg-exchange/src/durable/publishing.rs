@@ -15,6 +15,7 @@ use super::options::SyncMode;
 use super::record::Origin;
 use super::stats::Meters;
 use super::tables::{NumberedReport, Reports};
+use crate::digest::Digest;
 use crate::engine::state::State;
 use crate::service::{Answered, Begun, Inquiry, Note, Outcome, Publisher};
 
@@ -204,9 +205,10 @@ impl<S: Storage, P: FnMut(Published<'_>) + Send + 'static> Publisher for Committ
         }
     }
 
-    fn end(&mut self, position: u64) {
-        if self.gate.failed().is_none() {
+    fn end(&mut self, position: u64, digest: Option<Digest>) {
+        if let Some(digest) = digest {
             (self.publish)(Published::ChunkEnd);
+            self.gate.set_published(digest);
         }
         self.gate.set_passed(position);
     }

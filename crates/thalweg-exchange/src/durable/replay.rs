@@ -3,6 +3,7 @@
 use thalweg_journal::{Lsn, Reader, Storage};
 
 use super::error::OpenError;
+use super::options::Options;
 use super::record::{Check, Origin, RecordError, decode_into};
 use super::tables::Tables;
 use crate::command::Command;
@@ -26,24 +27,44 @@ pub(super) struct Image {
 pub(super) struct Replayer {
     commands: Vec<Command>,
     senders: Vec<(Origin, Check)>,
+    bytes: u64,
     events: Events,
 }
 
+impl Image {
+    /// Nothing, under the rules of a new exchange.
+    pub(super) fn new(options: &Options) -> Self {
+        Self {
+            state: State::new(options.rules),
+            tables: Tables::new(&options.sessions),
+            digest: Digest::new(),
+            number: 0,
+        }
+    }
+}
+
 impl Replayer {
-    /// Executes the next block of a journal; gives how many commands, none at its end.
-    ///
-    /// Commands of the block before the image's number are left out.
+    /// Bytes of the records that were executed.
+    pub(super) const fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// Executes the commands below `until` of the next block; gives how many, none at the end of
+    /// the journal.
     pub(super) fn block<S: Storage>(
         &mut self,
         image: &mut Image,
         reader: &mut Reader<S>,
+        until: u64,
         place: &str,
     ) -> Result<Option<u64>, OpenError> {
         let Some(block) = reader.next_block()? else {
             return Ok(None);
         };
         let mut count = 0;
-        for (lsn, bytes) in block.bytes() {
+        // The command with number n is record n + 1.
+        let below = |(lsn, _): &(Lsn, &[u8])| lsn.number() <= until;
+        for (lsn, bytes) in block.bytes().take_while(below) {
             if count == self.commands.len() {
                 self.commands.push(Command::Nop);
                 self.senders.push((Origin::Engine, Check::default()));
@@ -54,6 +75,7 @@ impl Replayer {
                 why,
             };
             self.senders[count] = decode_into(bytes, &mut self.commands[count]).map_err(refused)?;
+            self.bytes += bytes.len() as u64;
             count += 1;
         }
         self.apply(image, count)

@@ -63,7 +63,6 @@ impl ReportTable {
         }
     }
 
-    #[cfg(test)]
     pub(super) fn list(&self) -> &[UserReports] {
         &self.list
     }

@@ -4,6 +4,8 @@ use thalweg::pipeline;
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
 
+use super::snapshots::SnapshotStats;
+
 /// What the publish stage records of its commits.
 #[derive(Debug, Default)]
 pub(super) struct Meters {
@@ -60,6 +62,8 @@ pub struct Stats {
     pub sessions: usize,
     /// Of the journal.
     pub journal: JournalStats,
+    /// Of the snapshots.
+    pub snapshots: SnapshotStats,
     /// Where the time went, stage by stage.
     pub stages: pipeline::Stats,
 }

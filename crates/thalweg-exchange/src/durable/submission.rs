@@ -18,6 +18,8 @@ use crate::session::{Refusal, SessionKey};
 
 /// Commands that go into the pipeline together.
 const ROUND: usize = 64;
+/// Commands after which an owner who is never idle looks whether a snapshot is due by time.
+const LOOK_EVERY: u64 = 4096;
 
 /// A command on its way into the exchange.
 #[derive(Clone, Copy, Debug)]
@@ -249,6 +251,11 @@ impl<S: Storage> Exchange<S> {
                 self.owner.commands += 1;
                 self.owner.bytes += bytes as u64;
                 self.owner.is_unflushed = true;
+                let is_due = self.snapshots.is_due_by(self.owner.bytes)
+                    || lsn.number().is_multiple_of(LOOK_EVERY) && self.snapshots.is_due_now();
+                if is_due {
+                    self.snapshot_now();
+                }
                 Ok(check)
             }
             Err(error) => Err(self.not_appended(error)),

@@ -128,3 +128,75 @@ impl Reports {
         self.lock().sessions.state(key)
     }
 }
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+    use crate::command::Command;
+    use crate::digest::Digest;
+    use crate::engine::state::{State, apply};
+    use crate::event::Events;
+    use crate::ids::{OrderId, SymbolId};
+    use crate::session::Role;
+
+    /// A state and tables after three commands: of the exchange itself, and two of a session, which
+    /// are refused, and reported.
+    pub(in crate::durable) fn filled() -> (State, Tables, Digest) {
+        let mut state = State::default();
+        let mut tables = Tables::new(&SessionLimits::default());
+        let (mut digest, mut events) = (Digest::new(), Events::new());
+        let key = SessionKey {
+            role: Role::Trade,
+            holder: 7,
+            number: 1,
+        };
+        for number in 0..3 {
+            let command = match number {
+                0 => Command::AddUser { uid: UserId(7) },
+                number => Command::Cancel {
+                    uid: UserId(7),
+                    symbol: SymbolId(1),
+                    order_id: OrderId(number),
+                },
+            };
+            let result = apply(&mut state, &command, &mut events);
+            digest.fold(&command, result, &events);
+            let origin = match number {
+                0 => Origin::Engine,
+                number => Origin::Session {
+                    key,
+                    sequence: ClientSequence(1 + number as u64 * 2),
+                },
+            };
+            let note = tables.note_of(origin, Check(9)).expect("they rise");
+            let outcome = Outcome {
+                sequence: number as u64,
+                tag: 0,
+                due: 0,
+                checked_at: 0,
+                matched_at: 0,
+                command: &command,
+                result,
+                events: &events,
+            };
+            tables.note(&outcome, note, |_, _, _| ());
+        }
+        (state, tables, digest)
+    }
+
+    #[test]
+    fn a_sequence_is_not_executed_twice() {
+        let (_, mut tables, _) = filled();
+        let key = tables.sessions.list()[0].key;
+        let again = |sequence| Origin::Session {
+            key,
+            sequence: ClientSequence(sequence),
+        };
+        let refused = tables
+            .note_of(again(5), Check(9))
+            .expect_err("it was executed");
+        let text = "its sequence is 5, and the session executed 5 before";
+        assert_eq!(refused.to_string(), text);
+        assert!(tables.note_of(again(6), Check(9)).is_ok());
+    }
+}

@@ -10,6 +10,7 @@ use super::query::Inquiry;
 use super::slot::{Note, Slot};
 use super::{Options, OptionsError, Outcome, Published, Service, stages};
 use crate::command::Command;
+use crate::digest::Digest;
 use crate::engine::state::State;
 
 /// What a publisher says to a chunk.
@@ -38,8 +39,8 @@ pub(crate) trait Publisher: Send + 'static {
     /// Publishes that a query was answered, in order.
     fn answer(&mut self, tag: u64);
 
-    /// Everything before this position of the ring is published.
-    fn end(&mut self, position: u64);
+    /// Everything before this position of the ring is published, with this digest.
+    fn end(&mut self, position: u64, digest: Option<Digest>);
 }
 
 /// Starts a service with such a publisher.
@@ -72,7 +73,7 @@ fn publish_chunk(
         Begun::Later => return chunk.try_for_each(|_, _| Flow::Retry),
         Begun::Discard => {
             let handled = chunk.for_each(|slot, _| stage.discard(slot));
-            publisher.end(position_end);
+            publisher.end(position_end, None);
             return handled;
         }
     }
@@ -92,7 +93,7 @@ fn publish_chunk(
     let handled = chunk.for_each(|slot, context| {
         stage.pass(slot, context.sequence(), &mut publish);
     });
-    publisher.end(position_end);
+    publisher.end(position_end, stage.digest());
     handled
 }
 

@@ -69,6 +69,11 @@ impl Publishing {
         self.first + position - self.queries
     }
 
+    /// The digest of all that was published.
+    pub(super) fn digest(&self) -> Option<Digest> {
+        self.keeper.as_ref().map(|keeper| keeper.digest)
+    }
+
     /// Passes a slot; it is published with its times, unless it was discarded.
     #[inline(always)]
     pub(super) fn pass(

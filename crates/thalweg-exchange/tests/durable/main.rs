@@ -1,144 +1,24 @@
 //! A durable exchange from outside: answers after a restart, repeats, resumed reports, full disks,
 //! failed syncs; on a simulated disk and in a directory.
 
+mod golden;
+mod snapshots;
+mod world;
+
 use std::sync::{Arc, Mutex, mpsc};
 use std::time::Duration;
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, Failed, JournalOptions, OpenError, Options, Origin, Published, Recovered,
-    SessionLimits, SimDisk, Storage, SubmitError, SyncMode,
+    Admitted, Exchange, Failed, OpenError, Options, Origin, Published, SessionLimits, SimDisk,
+    SubmitError, SyncMode,
 };
-use thalweg_exchange::service::{self, Answer, Query};
+use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, ReportNumber, Role, SessionKey};
-use thalweg_exchange::{
-    AccountSpec, Action, Command, CurrencyId, OrderFlags, OrderId, OrderType, Place, ResultCode,
-    SymbolId, SymbolSpec, UserId,
-};
+use thalweg_exchange::{Action, Command, ResultCode, UserId};
 use thalweg_journal::{Fault, Operation};
 
-/// What was published, in a form that is easy to compare.
-#[derive(Clone, Debug, PartialEq, Eq)]
-enum Heard {
-    /// Number, tag, result, and the reports: whose, which number.
-    Outcome(u64, u64, ResultCode, Vec<(i64, u64)>),
-    Answer(u64),
-    Failed(String),
-}
-
-#[derive(Clone, Debug, Default)]
-struct Ear(Arc<Mutex<Vec<Heard>>>);
-
-impl Ear {
-    fn closure(&self) -> impl FnMut(Published<'_>) + Send + 'static {
-        let heard = Arc::clone(&self.0);
-        move |published| {
-            let one = match published {
-                Published::Outcome(executed) => {
-                    let told = executed.reports.iter();
-                    let told = told.map(|told| (told.report.owner.0, told.number.0));
-                    let outcome = executed.outcome;
-                    Heard::Outcome(
-                        outcome.sequence,
-                        outcome.tag,
-                        outcome.result,
-                        told.collect(),
-                    )
-                }
-                Published::Answer { tag, answered } => {
-                    assert!(matches!(answered.answer, Answer::User(_)));
-                    Heard::Answer(tag)
-                }
-                Published::Failed(failed) => Heard::Failed(failed.to_string()),
-                _ => return,
-            };
-            heard.lock().expect("nobody panics").push(one);
-        }
-    }
-
-    fn take(&self) -> Vec<Heard> {
-        std::mem::take(&mut *self.0.lock().expect("nobody panics"))
-    }
-}
-
-fn options(placement: Placement) -> Options {
-    Options {
-        service: service::Options {
-            placement,
-            ..service::Options::default()
-        },
-        journal: JournalOptions::default()
-            .segment_bytes(64 << 10)
-            .block_bytes_max(16 << 10)
-            .in_background(false),
-        room_pause: Duration::ZERO,
-        ..Options::default()
-    }
-}
-
-fn inline() -> Options {
-    options(Placement::inline())
-}
-
-fn open<S: Storage>(storage: S, options: Options) -> (Exchange<S>, Recovered, Ear) {
-    let ear = Ear::default();
-    let opened = Exchange::open_in(storage, options, ear.closure());
-    let (exchange, recovered) = opened.expect("it opens");
-    (exchange, recovered, ear)
-}
-
-fn key(holder: i64) -> SessionKey {
-    SessionKey {
-        role: Role::Trade,
-        holder,
-        number: 0,
-    }
-}
-
-fn by(holder: i64, sequence: u64) -> Origin {
-    Origin::Session {
-        key: key(holder),
-        sequence: ClientSequence(sequence),
-    }
-}
-
-fn order(uid: i64, id: i64, action: Action) -> Command {
-    Command::Place(Place {
-        uid: UserId(uid),
-        symbol: SymbolId(1),
-        order_id: OrderId(id),
-        order_type: OrderType::Gtc,
-        action,
-        price: 10,
-        reserve_price: 10,
-        size: 1,
-        flags: OrderFlags::NONE,
-    })
-}
-
-/// Users 1 to 4 with money in both currencies, and a pair.
-fn market<S: Storage>(exchange: &mut Exchange<S>) {
-    let account = |uid| AccountSpec {
-        uid: UserId(uid),
-        balances: vec![(CurrencyId(1), 1 << 30), (CurrencyId(2), 1 << 30)],
-    };
-    let symbol = SymbolSpec {
-        id: SymbolId(1),
-        base_currency: CurrencyId(1),
-        quote_currency: CurrencyId(2),
-        base_scale: 1,
-        quote_scale: 1,
-        ..SymbolSpec::default()
-    };
-    for command in [
-        Command::AddAccounts((1..=4).map(account).collect()),
-        Command::AddSymbols([symbol].into()),
-    ] {
-        let admitted = exchange.submit(Origin::Engine, &command, 0);
-        assert!(matches!(admitted, Ok(Admitted::New { .. })), "{admitted:?}");
-    }
-    exchange.drain().expect("it goes on");
-}
+use world::{Ear, Heard, by, inline, key, market, open, options, order, refusal};
 
 const DONE: ResultCode = ResultCode::Success;
 
@@ -224,13 +104,6 @@ fn the_digest_goes_on_as_if_nothing_had_happened() {
         finished.service.digest.expect("there is one")
     };
     assert_eq!(run(true), run(false));
-}
-
-fn refusal<S: Storage>(exchange: &mut Exchange<S>, origin: Origin, command: &Command) -> Refusal {
-    match exchange.submit(origin, command, 0) {
-        Err(SubmitError::Refused(refusal)) => refusal,
-        other => panic!("{other:?}"),
-    }
 }
 
 #[test]

@@ -1,0 +1,243 @@
+//! Snapshots in a directory: found, read, written, given up.
+
+use std::fmt;
+use std::io;
+use std::sync::Arc;
+
+use thalweg_journal::{Error as JournalError, Storage, StorageFile, Syncing};
+
+use super::file::{HEADER_BYTES, SnapshotFlaw, SnapshotHeader, decode};
+use crate::durable::error::OpenError;
+use crate::durable::options::SessionLimits;
+use crate::durable::replay::Image;
+
+/// A snapshot that is being written; worthless after a crash.
+pub(crate) const PART_NAME: &str = "snapshot.part";
+/// Written and made durable in pieces of this, so that commits do not have to wait for all of it.
+const PIECE_BYTES: usize = 1 << 20;
+
+/// The name of the snapshot after so many commands.
+pub(crate) fn snapshot_name(commands: u64) -> String {
+    format!("snapshot-{commands:020}.thw")
+}
+
+/// The number in a snapshot's name; none for other files.
+pub(crate) fn snapshot_commands(name: &str) -> Option<u64> {
+    let digits = name.strip_prefix("snapshot-")?.strip_suffix(".thw")?;
+    let is_ours = digits.len() == 20 && digits.bytes().all(|byte| byte.is_ascii_digit());
+    is_ours.then(|| digits.parse().ok()).flatten()
+}
+
+/// A snapshot that was passed over.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Skipped {
+    /// The file.
+    pub file: String,
+    /// How many commands it holds, by its name.
+    pub commands: u64,
+    /// What is wrong with it.
+    pub why: SnapshotFlaw,
+}
+
+impl fmt::Display for Skipped {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: damaged, passed over: {}", self.file, self.why)
+    }
+}
+
+/// The newest whole snapshot.
+pub(crate) struct Found {
+    pub(crate) image: Image,
+    pub(crate) header: SnapshotHeader,
+    /// Those that are newer and damaged.
+    pub(crate) skipped: Vec<Skipped>,
+}
+
+pub(crate) fn io_error<S: Storage>(
+    storage: &S,
+    name: &str,
+    what: &'static str,
+) -> impl FnOnce(io::Error) -> JournalError {
+    let file = format!("{}/{name}", storage.place());
+    move |source| JournalError::Io {
+        file,
+        what,
+        source: Arc::new(source),
+    }
+}
+
+/// By how many commands they hold, ascending.
+pub(crate) fn list<S: Storage>(storage: &S) -> Result<Vec<u64>, JournalError> {
+    let names = storage.list().map_err(io_error(storage, "", "be listed"))?;
+    let mut commands: Vec<u64> = names
+        .iter()
+        .filter_map(|name| snapshot_commands(name))
+        .collect();
+    commands.sort_unstable();
+    Ok(commands)
+}
+
+/// All bytes of a file.
+pub(crate) fn read<S: Storage>(storage: &S, name: &str) -> io::Result<Vec<u8>> {
+    let file = storage.open(name, false)?;
+    let bytes = usize::try_from(file.length_bytes()?).map_err(|_| io::ErrorKind::FileTooLarge)?;
+    let mut all = vec![0; bytes];
+    let mut done = 0;
+    while done < bytes {
+        match file.read_at(done as u64, &mut all[done..]) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    all.truncate(done);
+    Ok(all)
+}
+
+/// What a snapshot says of itself, if its file is as long as it says.
+pub(crate) fn header<S: Storage>(storage: &S, name: &str) -> Result<SnapshotHeader, SnapshotFlaw> {
+    let unreadable = |error: io::Error| SnapshotFlaw::Io(error.to_string());
+    let file = storage.open(name, false).map_err(unreadable)?;
+    let mut bytes = [0; HEADER_BYTES];
+    let mut done = 0;
+    while done < HEADER_BYTES {
+        match file.read_at(done as u64, &mut bytes[done..]) {
+            Ok(0) => break,
+            Ok(read) => done += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(unreadable(error)),
+        }
+    }
+    let header = SnapshotHeader::decode(&bytes[..done])?;
+    let (bytes, expected) = (
+        file.length_bytes().map_err(unreadable)?,
+        header.file_bytes(),
+    );
+    match bytes == expected {
+        true => Ok(header),
+        false => Err(SnapshotFlaw::Length { bytes, expected }),
+    }
+}
+
+/// Reads the newest whole snapshot; none where there is no snapshot at all.
+///
+/// # Errors
+/// The directory cannot be read; a snapshot is of another version; all are damaged.
+pub(crate) fn newest<S: Storage>(
+    storage: &S,
+    journal: u64,
+    limits: &SessionLimits,
+) -> Result<Option<Found>, OpenError> {
+    let mut skipped = Vec::new();
+    for commands in list(storage)?.into_iter().rev() {
+        let name = snapshot_name(commands);
+        let full = format!("{}/{name}", storage.place());
+        let read = read(storage, &name).map_err(|error| SnapshotFlaw::Io(error.to_string()));
+        let whole = read.and_then(|bytes| decode(&bytes, limits));
+        let whole = whole.and_then(|(image, header)| check(commands, journal, image, header));
+        match whole {
+            Ok((image, header)) => {
+                return Ok(Some(Found {
+                    image,
+                    header,
+                    skipped,
+                }));
+            }
+            Err(why @ (SnapshotFlaw::Version { .. } | SnapshotFlaw::OtherJournal { .. })) => {
+                return Err(OpenError::Snapshot { file: full, why });
+            }
+            Err(why) => skipped.push(Skipped {
+                file: full,
+                commands,
+                why,
+            }),
+        }
+    }
+    match skipped.is_empty() {
+        true => Ok(None),
+        false => Err(OpenError::NoSnapshot { skipped }),
+    }
+}
+
+/// Whether a snapshot is what its name says, of this exchange.
+fn check(
+    commands: u64,
+    journal: u64,
+    image: Image,
+    header: SnapshotHeader,
+) -> Result<(Image, SnapshotHeader), SnapshotFlaw> {
+    if header.journal != journal {
+        let journal = header.journal;
+        return Err(SnapshotFlaw::OtherJournal { journal });
+    }
+    if header.commands != commands {
+        let (what, at, value) = ("the number of commands", 24, header.commands);
+        return Err(SnapshotFlaw::Field { what, at, value });
+    }
+    Ok((image, header))
+}
+
+/// Writes a snapshot, and makes it durable under its name.
+pub(crate) fn write<S: Storage>(
+    storage: &S,
+    commands: u64,
+    bytes: &[u8],
+) -> Result<(), JournalError> {
+    let failed = |what| io_error(storage, PART_NAME, what);
+    remove(storage, PART_NAME).map_err(failed("be removed"))?;
+    let file = storage.create(PART_NAME).map_err(failed("be made"))?;
+    let written = (bytes.chunks(PIECE_BYTES).enumerate())
+        .try_for_each(|(at, piece)| write_piece(&file, at * PIECE_BYTES, piece))
+        .and_then(|()| file.sync());
+    if written.is_err() {
+        // Half a snapshot is of no use, and takes room on a disk that may be full.
+        let _ = storage.remove(PART_NAME);
+    }
+    written.map_err(failed("be written"))?;
+    let renamed = storage.rename(PART_NAME, &snapshot_name(commands));
+    renamed.map_err(failed("be renamed"))?;
+    storage
+        .sync_names()
+        .map_err(failed("be made durable in its directory"))
+}
+
+fn write_piece(file: &impl StorageFile, offset: usize, piece: &[u8]) -> io::Result<()> {
+    let mut done = 0;
+    while done < piece.len() {
+        match file.write_at((offset + done) as u64, &piece[done..], Syncing::Now) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(bytes) => done += bytes,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+/// Removes a file, if it is there.
+pub(crate) fn remove<S: Storage>(storage: &S, name: &str) -> io::Result<()> {
+    match storage.remove(name) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
+        removed => removed,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_go_both_ways_and_others_are_none() {
+        for commands in [0, 17, u64::MAX] {
+            assert_eq!(snapshot_commands(&snapshot_name(commands)), Some(commands));
+        }
+        for other in [
+            PART_NAME,
+            "snapshot-17.thw",
+            "snapshot-0000000000000000001x.thw",
+        ] {
+            assert_eq!(snapshot_commands(other), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,403 @@
+//! A snapshot as bytes: the state, sessions and reports after so many commands.
+//!
+//! `docs/durable-format.md` has the tables.
+
+use std::fmt;
+
+use thalweg_hash::xxh64;
+
+use super::saved::{encode_reports, encode_sessions, restore_reports, restore_sessions};
+use crate::digest::Digest;
+use crate::durable::options::SessionLimits;
+use crate::durable::replay::Image;
+use crate::durable::tables::Tables;
+use crate::engine::state::State;
+use crate::snapshot::{SnapshotError, decode_state, encode_state};
+
+/// The version of snapshot files.
+pub const SNAPSHOT_VERSION: u32 = 1;
+const MAGIC: [u8; 8] = *b"thalwegS";
+pub(crate) const HEADER_BYTES: usize = 128;
+const HEADER_SUM_AT: usize = 120;
+const SUM_BYTES: usize = 8;
+
+/// What a snapshot says of itself.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SnapshotHeader {
+    /// The number of the journal that it belongs to.
+    pub journal: u64,
+    /// How many commands it holds; the number of the next one.
+    pub commands: u64,
+    /// The digest of all of them.
+    pub digest: Digest,
+    /// The hash of the state.
+    pub state_hash: u64,
+    /// Bytes of the state.
+    pub state_bytes: u64,
+    /// Bytes of the sessions.
+    pub sessions_bytes: u64,
+    /// Bytes of the reports.
+    pub reports_bytes: u64,
+    /// What was kept for programs that come back.
+    pub sessions: SessionLimits,
+}
+
+/// What is wrong with a snapshot.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum SnapshotFlaw {
+    /// It does not begin as a snapshot does.
+    Magic,
+    /// It is of a version that is not known here.
+    Version {
+        /// Its version.
+        version: u32,
+    },
+    /// Its length is not what its header says; or it is too short to have one.
+    Length {
+        /// Its length in bytes.
+        bytes: u64,
+        /// What it should be, at least.
+        expected: u64,
+    },
+    /// A checksum does not agree.
+    Sum {
+        /// Of what: `header` or `file`.
+        what: &'static str,
+    },
+    /// The state has not the hash that the header gives.
+    StateHash,
+    /// The state cannot be read.
+    State(SnapshotError),
+    /// A field has a value that it cannot have.
+    Field {
+        /// Which.
+        what: &'static str,
+        /// Where in its part (the header, the sessions, the reports) it begins, bytes.
+        at: usize,
+        /// What it is.
+        value: u64,
+    },
+    /// A list ends before its last entry does.
+    EndsEarly {
+        /// Of what.
+        what: &'static str,
+        /// Where in its part.
+        at: usize,
+    },
+    /// The file cannot be read: why.
+    Io(String),
+    /// It belongs to another journal.
+    OtherJournal {
+        /// The journal's number, that it gives.
+        journal: u64,
+    },
+}
+
+impl fmt::Display for SnapshotFlaw {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Magic => write!(f, "it does not begin as a snapshot does"),
+            Self::Version { version } => write!(
+                f,
+                "version {version} of the format; this program knows {SNAPSHOT_VERSION}"
+            ),
+            Self::Length { bytes, expected } => {
+                write!(f, "it has {bytes} bytes instead of {expected}")
+            }
+            Self::Sum { what } => write!(f, "the checksum of the {what} does not agree"),
+            Self::StateHash => write!(f, "its state has another hash than its header gives"),
+            Self::State(error) => write!(f, "its state: {error}"),
+            Self::Field { what, at, value } => {
+                write!(f, "{what} at byte {at} is {value}, which cannot be")
+            }
+            Self::EndsEarly { what, at } => write!(f, "{what} end at byte {at}, too early"),
+            Self::Io(why) => write!(f, "it cannot be read: {why}"),
+            Self::OtherJournal { journal } => {
+                write!(f, "it belongs to another journal, {journal:016x}")
+            }
+        }
+    }
+}
+
+impl std::error::Error for SnapshotFlaw {}
+
+/// Of which exchange, and when.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Moment {
+    pub(crate) journal: u64,
+    pub(crate) digest: Digest,
+    pub(crate) sessions: SessionLimits,
+}
+
+/// All bytes of a snapshot, and its header.
+pub(crate) fn encode(state: &State, tables: &Tables, moment: Moment) -> (Vec<u8>, SnapshotHeader) {
+    let mut out = vec![0; HEADER_BYTES];
+    encode_state(state, &mut out);
+    let state_end = out.len();
+    encode_sessions(&tables.sessions, &mut out);
+    let sessions_end = out.len();
+    encode_reports(&tables.reports, &mut out);
+    let header = SnapshotHeader {
+        journal: moment.journal,
+        commands: moment.digest.outcomes(),
+        digest: moment.digest,
+        state_hash: xxh64(0, &out[HEADER_BYTES..state_end]),
+        state_bytes: (state_end - HEADER_BYTES) as u64,
+        sessions_bytes: (sessions_end - state_end) as u64,
+        reports_bytes: (out.len() - sessions_end) as u64,
+        sessions: moment.sessions,
+    };
+    out[..HEADER_BYTES].copy_from_slice(&header.encode());
+    let sum = xxh64(0, &out);
+    out.extend_from_slice(&sum.to_le_bytes());
+    (out, header)
+}
+
+/// Reads a snapshot; tables keep what these limits say.
+pub(crate) fn decode(
+    bytes: &[u8],
+    limits: &SessionLimits,
+) -> Result<(Image, SnapshotHeader), SnapshotFlaw> {
+    let header = SnapshotHeader::decode(bytes)?;
+    let expected = header.file_bytes();
+    if bytes.len() as u64 != expected {
+        let bytes = bytes.len() as u64;
+        return Err(SnapshotFlaw::Length { bytes, expected });
+    }
+    let (content, sum) = bytes.split_at(bytes.len() - SUM_BYTES);
+    if sum != xxh64(0, content).to_le_bytes() {
+        return Err(SnapshotFlaw::Sum { what: "file" });
+    }
+    let (state, rest) = content[HEADER_BYTES..].split_at(header.state_bytes as usize);
+    let (sessions, reports) = rest.split_at(header.sessions_bytes as usize);
+    if xxh64(0, state) != header.state_hash {
+        return Err(SnapshotFlaw::StateHash);
+    }
+    let mut tables = Tables::new(limits);
+    restore_sessions(sessions, header.commands, &mut tables.sessions)?;
+    restore_reports(reports, &mut tables.reports)?;
+    let image = Image {
+        state: decode_state(state).map_err(SnapshotFlaw::State)?,
+        tables,
+        digest: header.digest,
+        number: header.commands,
+    };
+    Ok((image, header))
+}
+
+impl SnapshotHeader {
+    /// How long the file is, by its header.
+    pub(crate) fn file_bytes(&self) -> u64 {
+        let parts = [self.state_bytes, self.sessions_bytes, self.reports_bytes];
+        let fixed = (HEADER_BYTES + SUM_BYTES) as u64;
+        parts.into_iter().fold(fixed, u64::saturating_add)
+    }
+
+    fn encode(&self) -> [u8; HEADER_BYTES] {
+        let mut out = [0; HEADER_BYTES];
+        out[..8].copy_from_slice(&MAGIC);
+        out[8..12].copy_from_slice(&SNAPSHOT_VERSION.to_le_bytes());
+        let longs = [
+            self.journal,
+            self.commands,
+            self.digest.value(),
+            self.state_hash,
+            self.state_bytes,
+            self.sessions_bytes,
+            self.reports_bytes,
+        ];
+        for (field, value) in out[16..72].as_chunks_mut().0.iter_mut().zip(longs) {
+            *field = value.to_le_bytes();
+        }
+        let limits = [
+            self.sessions.answers_kept,
+            self.sessions.reports_kept,
+            self.sessions.reports_max,
+            self.sessions.sessions_per_user,
+            self.sessions.sessions_max,
+        ];
+        for (field, value) in out[72..92].as_chunks_mut().0.iter_mut().zip(limits) {
+            *field = value.to_le_bytes();
+        }
+        let sum = xxh64(0, &out[..HEADER_SUM_AT]);
+        out[HEADER_SUM_AT..].copy_from_slice(&sum.to_le_bytes());
+        out
+    }
+
+    /// Reads what a snapshot says of itself, without a look at the rest.
+    ///
+    /// # Errors
+    /// What is wrong with the header.
+    pub(crate) fn decode(bytes: &[u8]) -> Result<Self, SnapshotFlaw> {
+        let too_short = SnapshotFlaw::Length {
+            bytes: bytes.len() as u64,
+            expected: (HEADER_BYTES + SUM_BYTES) as u64,
+        };
+        let header = bytes.first_chunk::<HEADER_BYTES>().ok_or(too_short)?;
+        if header[..8] != MAGIC {
+            return Err(SnapshotFlaw::Magic);
+        }
+        let int = |at: usize| {
+            let [a, b, c, d] = [0, 1, 2, 3].map(|byte| header[at + byte]);
+            u32::from_le_bytes([a, b, c, d])
+        };
+        let long = |at: usize| u64::from(int(at)) | u64::from(int(at + 4)) << 32;
+        let version = int(8);
+        if version != SNAPSHOT_VERSION {
+            return Err(SnapshotFlaw::Version { version });
+        }
+        if long(HEADER_SUM_AT) != xxh64(0, &header[..HEADER_SUM_AT]) {
+            return Err(SnapshotFlaw::Sum { what: "header" });
+        }
+        let reserved = [12, 92, 96, 100, 104, 108, 112, 116];
+        if let Some(at) = reserved.into_iter().find(|at| int(*at) != 0) {
+            let (what, value) = ("the reserved field", int(at).into());
+            return Err(SnapshotFlaw::Field { what, at, value });
+        }
+        Ok(Self {
+            journal: long(16),
+            commands: long(24),
+            digest: Digest::from_parts(long(32), long(24)),
+            state_hash: long(40),
+            state_bytes: long(48),
+            sessions_bytes: long(56),
+            reports_bytes: long(64),
+            sessions: SessionLimits {
+                answers_kept: int(72),
+                reports_kept: int(76),
+                reports_max: int(80),
+                sessions_per_user: int(84),
+                sessions_max: int(88),
+            },
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::durable::tables::tests::filled;
+
+    fn whole() -> Vec<u8> {
+        let (state, tables, digest) = filled();
+        let moment = Moment {
+            journal: 0x77,
+            digest,
+            sessions: SessionLimits::default(),
+        };
+        encode(&state, &tables, moment).0
+    }
+
+    /// Puts other bytes at a place, and makes both checksums agree again.
+    fn with(at: usize, bytes: &[u8]) -> Vec<u8> {
+        let mut forged = whole();
+        forged[at..at + bytes.len()].copy_from_slice(bytes);
+        let sum = xxh64(0, &forged[..HEADER_SUM_AT]);
+        forged[HEADER_SUM_AT..HEADER_BYTES].copy_from_slice(&sum.to_le_bytes());
+        let end = forged.len() - SUM_BYTES;
+        let sum = xxh64(0, &forged[..end]);
+        forged[end..].copy_from_slice(&sum.to_le_bytes());
+        forged
+    }
+
+    fn refused(bytes: &[u8]) -> String {
+        let decoded = decode(bytes, &SessionLimits::default());
+        decoded.map(|_| ()).expect_err("it is refused").to_string()
+    }
+
+    #[test]
+    fn what_is_read_gives_the_same_bytes_again() {
+        let bytes = whole();
+        let (image, header) = decode(&bytes, &SessionLimits::default()).expect("it is whole");
+        let moment = Moment {
+            journal: header.journal,
+            digest: image.digest,
+            sessions: header.sessions,
+        };
+        assert_eq!(encode(&image.state, &image.tables, moment).0, bytes);
+        assert_eq!(image.number, 3);
+        assert_eq!(image.tables.sessions.list().len(), 1);
+    }
+
+    #[test]
+    fn every_byte_counts() {
+        let bytes = whole();
+        for at in 0..bytes.len() {
+            let mut damaged = bytes.clone();
+            damaged[at] ^= 1;
+            refused(&damaged);
+            refused(&bytes[..at]);
+        }
+    }
+
+    #[test]
+    fn a_forged_snapshot_is_refused_and_says_why() {
+        let header = SnapshotHeader::decode(&whole()).expect("it is whole");
+        let sessions = HEADER_BYTES + header.state_bytes as usize;
+        let reports = sessions + header.sessions_bytes as usize;
+        let long = |value: u64| value.to_le_bytes();
+        let text = "the reserved field at byte 100 is 1, which cannot be";
+        assert_eq!(refused(&with(100, &[1])), text);
+        let length = whole().len();
+        let text = format!("it has {length} bytes instead of {}", length + 1);
+        assert_eq!(refused(&with(64, &long(header.reports_bytes + 1))), text);
+        let text = "its state has another hash than its header gives";
+        assert_eq!(refused(&with(40, &long(1))), text);
+        let of_sessions = [
+            (4, 2, "the role at byte 4 is 2, which cannot be"),
+            (0, 2, "the sessions end at byte 88, too early"),
+            (
+                0,
+                0,
+                "the surplus of a part at byte 4 is 84, which cannot be",
+            ),
+            (20, 9, "the last sequence at byte 84 is 9, which cannot be"),
+            (20, 0, "the last sequence at byte 28 is 0, which cannot be"),
+            (
+                28,
+                4,
+                "the sequence of an answer at byte 60 is 3, which cannot be",
+            ),
+            (
+                40,
+                5,
+                "the sequence of an answer at byte 84 is 5, which cannot be",
+            ),
+            (
+                48,
+                2,
+                "the number of an answer at byte 84 is 2, which cannot be",
+            ),
+            (
+                72,
+                3,
+                "the number of an answer at byte 84 is 3, which cannot be",
+            ),
+            (
+                80,
+                7,
+                "the result of an answer at byte 80 is 4294964231, which cannot be",
+            ),
+        ];
+        for (at, byte, text) in of_sessions {
+            assert_eq!(refused(&with(sessions + at, &[byte])), text, "{at}");
+        }
+        let of_reports = [
+            (
+                4,
+                8,
+                "the frame of a report at byte 24 is 129, which cannot be",
+            ),
+            (
+                12,
+                1,
+                "the number of the next report at byte 20 is 1, which cannot be",
+            ),
+            (20, 9, "the reports end at byte 184, too early"),
+        ];
+        for (at, byte, text) in of_reports {
+            assert_eq!(refused(&with(reports + at, &[byte])), text, "{at}");
+        }
+    }
+}

@@ -1,0 +1,158 @@
+//! Snapshots of all that is durable, made beside the exchange and without stopping it.
+//!
+//! A thread reads the newest whole snapshot, executes the journal after it as recovery does, up to
+//! a command of which the live exchange gave its digest, compares, and writes the next. So each
+//! snapshot is read before the one after the next is relied on, by the code that would read it
+//! after a crash. When the new one is durable, all but the newest few go, and the journal before
+//! the oldest of these.
+
+mod disk;
+mod file;
+mod outcome;
+mod saved;
+mod writer;
+
+use std::sync::atomic::Ordering;
+use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::{self, JoinHandle};
+use std::time::Instant;
+
+use thalweg_journal::Storage;
+
+pub use self::disk::Skipped;
+pub(super) use self::disk::{newest, snapshot_commands};
+pub use self::file::{SNAPSHOT_VERSION, SnapshotFlaw, SnapshotHeader};
+pub use self::outcome::{SnapshotFailed, SnapshotMade, SnapshotStats};
+pub(super) use self::writer::Writer;
+use super::options::SnapshotOptions;
+use crate::digest::Digest;
+
+/// Who makes snapshots: a thread, or the owner where it is asked.
+#[derive(Debug)]
+pub(super) struct Snapshots<S: Storage> {
+    pub(super) writer: Writer<S>,
+    stats: Arc<Mutex<SnapshotStats>>,
+    orders: Option<SyncSender<Digest>>,
+    thread: Option<JoinHandle<()>>,
+    options: SnapshotOptions,
+    /// When the next one is due, by bytes and by time.
+    due_bytes: u64,
+    due_at: Option<Instant>,
+    /// Commands of the last one that was asked for.
+    asked: u64,
+}
+
+impl<S: Storage> Snapshots<S> {
+    /// After a snapshot of so many commands.
+    pub(super) fn new(writer: Writer<S>, options: SnapshotOptions, commands: u64) -> Self {
+        let stats = Arc::new(Mutex::new(SnapshotStats::default()));
+        let (orders, inbox) = sync_channel(1);
+        let (orders, thread) = match options.in_background {
+            false => (None, None),
+            true => {
+                let (writer, stats) = (writer.clone(), Arc::clone(&stats));
+                let thread = thread::Builder::new().name("snapshot".into());
+                let thread = thread.spawn(move || run(&writer, &inbox, &stats));
+                // Without a thread it works as well, only slower for the owner.
+                match thread {
+                    Ok(thread) => (Some(orders), Some(thread)),
+                    Err(_) => (None, None),
+                }
+            }
+        };
+        Self {
+            writer,
+            stats,
+            orders,
+            thread,
+            options,
+            due_bytes: options.every_bytes,
+            due_at: Instant::now().checked_add(options.every),
+            asked: commands,
+        }
+    }
+
+    /// So many bytes of commands came after the last snapshot before the exchange was opened.
+    pub(super) fn count(&mut self, bytes: u64) {
+        self.due_bytes = self.due_bytes.saturating_sub(bytes);
+    }
+
+    /// Whether so many bytes since the exchange was opened make one due.
+    #[inline]
+    pub(super) fn is_due_by(&self, bytes: u64) -> bool {
+        bytes >= self.due_bytes
+    }
+
+    pub(super) fn is_due_now(&self) -> bool {
+        self.due_at.is_some_and(|due| Instant::now() >= due)
+    }
+
+    /// Has one made of what is published by now.
+    pub(super) fn ask(&mut self, published: Digest, bytes: u64) {
+        self.due_bytes = bytes.saturating_add(self.options.every_bytes);
+        self.due_at = Instant::now().checked_add(self.options.every);
+        if published.outcomes() <= self.asked {
+            return;
+        }
+        match &self.orders {
+            // One that waits, while another is being made, is enough.
+            Some(orders) => {
+                if orders.try_send(published).is_ok() {
+                    self.asked = published.outcomes();
+                }
+            }
+            None => {
+                self.asked = published.outcomes();
+                make_one(&self.writer, published, &self.stats);
+            }
+        }
+    }
+
+    pub(super) fn stats(&self) -> SnapshotStats {
+        lock(&self.stats).clone()
+    }
+
+    /// Ends the thread; what it is at is left.
+    pub(super) fn end(&mut self) {
+        // ORDERING: Relaxed, pairs with the load in make(); a wish.
+        self.writer.is_closing.store(true, Ordering::Relaxed);
+        self.orders = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there has taken nothing with it.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<S: Storage> Drop for Snapshots<S> {
+    fn drop(&mut self) {
+        self.end();
+    }
+}
+
+fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
+    of.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+fn run<S: Storage>(writer: &Writer<S>, orders: &Receiver<Digest>, stats: &Mutex<SnapshotStats>) {
+    for published in orders {
+        lock(stats).is_running = true;
+        make_one(writer, published, stats);
+        lock(stats).is_running = false;
+    }
+}
+
+fn make_one<S: Storage>(writer: &Writer<S>, published: Digest, stats: &Mutex<SnapshotStats>) {
+    let made = writer.make(published);
+    let mut stats = lock(stats);
+    match made {
+        Ok(Some(made)) => {
+            stats.made += 1;
+            stats.last = Some(made);
+            stats.failed = None;
+        }
+        Ok(None) => stats.failed = None,
+        Err(failed) => stats.failed = Some(failed),
+    }
+}

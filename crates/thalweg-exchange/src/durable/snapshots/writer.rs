@@ -1,0 +1,174 @@
+//! Makes a snapshot, and gives up what it replaces.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Instant;
+
+use thalweg_journal::{Lsn, Shared, Storage};
+
+use super::disk::{self, Skipped, list, newest, snapshot_name};
+use super::file::{self, Moment};
+use super::{SnapshotFailed, SnapshotMade, lock};
+use crate::digest::Digest;
+use crate::durable::error::OpenError;
+use crate::durable::faults::{Faults, Seeded};
+use crate::durable::options::SessionLimits;
+use crate::durable::replay::{Image, Replayer};
+use crate::durable::tables::Tables;
+use crate::engine::state::State;
+
+/// What writes snapshots.
+#[derive(Debug)]
+pub(in crate::durable) struct Writer<S: Storage> {
+    pub(in crate::durable) storage: S,
+    pub(in crate::durable) journal: Shared<[u8], S>,
+    pub(in crate::durable) identity: u64,
+    pub(in crate::durable) limits: SessionLimits,
+    pub(in crate::durable) kept: usize,
+    pub(in crate::durable) faults: Faults,
+    /// Snapshots that are known to be damaged, by how many commands they hold.
+    pub(in crate::durable) damaged: Arc<Mutex<BTreeSet<u64>>>,
+    /// No further work is wanted.
+    pub(in crate::durable) is_closing: Arc<AtomicBool>,
+}
+
+impl<S: Storage> Clone for Writer<S> {
+    fn clone(&self) -> Self {
+        Self {
+            storage: self.storage.clone(),
+            journal: self.journal.clone(),
+            damaged: Arc::clone(&self.damaged),
+            is_closing: Arc::clone(&self.is_closing),
+            ..*self
+        }
+    }
+}
+
+impl<S: Storage> Writer<S> {
+    /// Makes the snapshot after so many commands as the digest has. None where there is one that
+    /// is as new.
+    pub(super) fn make(&self, live: Digest) -> Result<Option<SnapshotMade>, SnapshotFailed> {
+        let began = Instant::now();
+        let commands = live.outcomes();
+        // What is not synced may be ahead of the disk.
+        let _durable = self.journal.commit(Lsn::new(commands))?;
+        let place = self.storage.place();
+        let found = newest(&self.storage, self.identity, &self.limits)?;
+        let found = found.ok_or_else(|| OpenError::NoRules {
+            place: place.clone(),
+        })?;
+        self.note_damaged(&found.skipped);
+        let mut image = found.image;
+        if image.number >= commands {
+            return Ok(None);
+        }
+        let mut reader = self.journal.follow(Lsn::new(image.number + 1))?;
+        let mut replayer = Replayer::default();
+        while image.number < commands {
+            // ORDERING: Relaxed; a wish, by which nothing else is read.
+            if self.is_closing.load(Ordering::Relaxed) {
+                return Err(SnapshotFailed::Closed);
+            }
+            let is_final = reader.is_final();
+            let executed = replayer.block(&mut image, &mut reader, commands, &place)?;
+            // It is durable, so it is there, unless the journal has stopped.
+            if executed.is_none() && is_final {
+                return Err(SnapshotFailed::Closed);
+            }
+        }
+        if image.digest != live {
+            return Err(SnapshotFailed::Digest {
+                commands,
+                live,
+                replayed: image.digest,
+            });
+        }
+        let Image { state, tables, .. } = &image;
+        self.write(state, tables, live, began).map(Some)
+    }
+
+    /// Writes the last snapshot of an exchange, unless there is one that is as new.
+    pub(in crate::durable) fn last(
+        &self,
+        state: &State,
+        tables: &Tables,
+        digest: Digest,
+    ) -> Result<Option<SnapshotMade>, SnapshotFailed> {
+        let commands = digest.outcomes();
+        if self.is_whole(commands) {
+            return Ok(None);
+        }
+        self.write(state, tables, digest, Instant::now()).map(Some)
+    }
+
+    /// Writes the snapshot of this state, and gives up older ones and the journal before them.
+    pub(in crate::durable) fn write(
+        &self,
+        state: &State,
+        tables: &Tables,
+        digest: Digest,
+        began: Instant,
+    ) -> Result<SnapshotMade, SnapshotFailed> {
+        let moment = Moment {
+            journal: self.identity,
+            digest,
+            sessions: self.limits,
+        };
+        let none = Tables::new(&self.limits);
+        let tables = match self.faults.has(Seeded::ForgetSessions) {
+            true => &none,
+            false => tables,
+        };
+        let (bytes, header) = file::encode(state, tables, moment);
+        file::decode(&bytes, &self.limits).map_err(SnapshotFailed::Unreadable)?;
+        disk::write(&self.storage, header.commands, &bytes)?;
+        lock(&self.damaged).remove(&header.commands);
+        self.give_up(header.commands)?;
+        Ok(SnapshotMade {
+            commands: header.commands,
+            state_hash: header.state_hash,
+            bytes: bytes.len() as u64,
+            took: began.elapsed(),
+        })
+    }
+
+    /// Gives up all snapshots but this one and the newest before it, and the journal before those.
+    fn give_up(&self, newest: u64) -> Result<(), SnapshotFailed> {
+        let mut whole: Vec<u64> = Vec::new();
+        for commands in list(&self.storage)?.into_iter().rev() {
+            let is_kept = whole.len() < self.kept
+                && commands <= newest
+                && (commands == newest || self.is_whole(commands));
+            if is_kept {
+                whole.push(commands);
+                continue;
+            }
+            let name = snapshot_name(commands);
+            let removed = disk::remove(&self.storage, &name);
+            removed.map_err(disk::io_error(&self.storage, &name, "be removed"))?;
+        }
+        let oldest = match self.faults.has(Seeded::RetainTooLittle) {
+            true => newest,
+            false => whole.last().copied().unwrap_or(0),
+        };
+        if self.faults.has(Seeded::RetainTooMuch) {
+            return Ok(());
+        }
+        self.journal.retain_from(Lsn::new(oldest + 1))?;
+        Ok(())
+    }
+
+    /// Those are no longer kept, once there is a new one.
+    pub(in crate::durable) fn note_damaged(&self, skipped: &[Skipped]) {
+        lock(&self.damaged).extend(skipped.iter().map(|one| one.commands));
+    }
+
+    /// Whether the header of a snapshot is that of one of ours, and the file as long as it says.
+    fn is_whole(&self, commands: u64) -> bool {
+        let name = snapshot_name(commands);
+        !lock(&self.damaged).contains(&commands)
+            && disk::header(&self.storage, &name)
+                .is_ok_and(|header| header.commands == commands && header.journal == self.identity)
+    }
+}

@@ -1,0 +1,149 @@
+//! A small market, who hears what is published, and options for a disk that is simulated.
+
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use thalweg::pipeline::Placement;
+use thalweg_exchange::durable::{
+    Admitted, Exchange, JournalOptions, Options, Origin, Published, Recovered, Storage, SubmitError,
+};
+use thalweg_exchange::service::{self, Answer};
+use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
+use thalweg_exchange::{
+    AccountSpec, Action, Command, CurrencyId, OrderFlags, OrderId, OrderType, Place, ResultCode,
+    SymbolId, SymbolSpec, UserId,
+};
+
+/// What was published, in a form that is easy to compare.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Heard {
+    /// Number, tag, result, and the reports: whose, which number.
+    Outcome(u64, u64, ResultCode, Vec<(i64, u64)>),
+    Answer(u64),
+    Failed(String),
+}
+
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Ear(Arc<Mutex<Vec<Heard>>>);
+
+impl Ear {
+    pub(crate) fn closure(&self) -> impl FnMut(Published<'_>) + Send + 'static {
+        let heard = Arc::clone(&self.0);
+        move |published| {
+            let one = match published {
+                Published::Outcome(executed) => {
+                    let told = executed.reports.iter();
+                    let told = told.map(|told| (told.report.owner.0, told.number.0));
+                    let outcome = executed.outcome;
+                    Heard::Outcome(
+                        outcome.sequence,
+                        outcome.tag,
+                        outcome.result,
+                        told.collect(),
+                    )
+                }
+                Published::Answer { tag, answered } => {
+                    assert!(matches!(answered.answer, Answer::User(_)));
+                    Heard::Answer(tag)
+                }
+                Published::Failed(failed) => Heard::Failed(failed.to_string()),
+                _ => return,
+            };
+            heard.lock().expect("nobody panics").push(one);
+        }
+    }
+
+    pub(crate) fn take(&self) -> Vec<Heard> {
+        std::mem::take(&mut *self.0.lock().expect("nobody panics"))
+    }
+}
+
+pub(crate) fn options(placement: Placement) -> Options {
+    Options {
+        service: service::Options {
+            placement,
+            ..service::Options::default()
+        },
+        journal: JournalOptions::default()
+            .segment_bytes(64 << 10)
+            .block_bytes_max(16 << 10)
+            .in_background(false),
+        room_pause: Duration::ZERO,
+        ..Options::default()
+    }
+}
+
+pub(crate) fn inline() -> Options {
+    options(Placement::inline())
+}
+
+pub(crate) fn open<S: Storage>(storage: S, options: Options) -> (Exchange<S>, Recovered, Ear) {
+    let ear = Ear::default();
+    let opened = Exchange::open_in(storage, options, ear.closure());
+    let (exchange, recovered) = opened.expect("it opens");
+    (exchange, recovered, ear)
+}
+
+pub(crate) fn key(holder: i64) -> SessionKey {
+    SessionKey {
+        role: Role::Trade,
+        holder,
+        number: 0,
+    }
+}
+
+pub(crate) fn by(holder: i64, sequence: u64) -> Origin {
+    Origin::Session {
+        key: key(holder),
+        sequence: ClientSequence(sequence),
+    }
+}
+
+pub(crate) fn order(uid: i64, id: i64, action: Action) -> Command {
+    Command::Place(Place {
+        uid: UserId(uid),
+        symbol: SymbolId(1),
+        order_id: OrderId(id),
+        order_type: OrderType::Gtc,
+        action,
+        price: 10,
+        reserve_price: 10,
+        size: 1,
+        flags: OrderFlags::NONE,
+    })
+}
+
+/// Users 1 to 4 with money in both currencies, and a pair.
+pub(crate) fn market<S: Storage>(exchange: &mut Exchange<S>) {
+    let account = |uid| AccountSpec {
+        uid: UserId(uid),
+        balances: vec![(CurrencyId(1), 1 << 30), (CurrencyId(2), 1 << 30)],
+    };
+    let symbol = SymbolSpec {
+        id: SymbolId(1),
+        base_currency: CurrencyId(1),
+        quote_currency: CurrencyId(2),
+        base_scale: 1,
+        quote_scale: 1,
+        ..SymbolSpec::default()
+    };
+    for command in [
+        Command::AddAccounts((1..=4).map(account).collect()),
+        Command::AddSymbols([symbol].into()),
+    ] {
+        let admitted = exchange.submit(Origin::Engine, &command, 0);
+        assert!(matches!(admitted, Ok(Admitted::New { .. })), "{admitted:?}");
+    }
+    exchange.drain().expect("it goes on");
+}
+
+pub(crate) fn refusal<S: Storage>(
+    exchange: &mut Exchange<S>,
+    origin: Origin,
+    command: &Command,
+) -> Refusal {
+    match exchange.submit(origin, command, 0) {
+        Err(SubmitError::Refused(refusal)) => refusal,
+        other => panic!("{other:?}"),
+    }
+}
