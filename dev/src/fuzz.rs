@@ -13,13 +13,14 @@ use crate::plan::Outcome;
 use crate::testing::rustflags;
 use crate::workspace::{Workspace, run};
 
-const TARGETS: [&str; 7] = [
+const TARGETS: [&str; 8] = [
     "codec",
     "engine",
     "hash",
     "journal_block",
     "journal_recovery",
     "session",
+    "state",
     "streams",
 ];
 

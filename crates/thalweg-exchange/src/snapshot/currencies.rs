@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use super::SnapshotError;
+use super::field::{Field, told};
 use super::money::Money;
 use super::reader::{Reader, ascends, within};
 use super::writer::Writer;
@@ -23,7 +24,12 @@ pub(super) fn encode(state: &State, out: &mut Writer<'_>) {
         let room = room.expect("the ledger's rule keeps it inside 64 bits");
         out.int(currency.id.0);
         out.byte(u8::from(state.risk.looks_for_short(currency)));
-        out.longs([currency.fees, currency.adjustments, currency.suspends, room]);
+        out.longs([
+            currency.fees,
+            currency.adjustments,
+            currency.suspends,
+            told(Field::Room, room),
+        ]);
     }
 }
 

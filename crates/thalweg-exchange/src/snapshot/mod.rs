@@ -40,6 +40,9 @@ mod accounts;
 mod books;
 mod currencies;
 mod error;
+mod field;
+#[cfg(test)]
+mod forgotten;
 mod head;
 mod money;
 mod orders;

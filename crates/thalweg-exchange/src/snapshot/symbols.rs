@@ -1,6 +1,7 @@
 //! Symbols: their terms, what orders are held to, and what is remembered of them.
 
 use super::SnapshotError;
+use super::field::{Field, told};
 use super::reader::{Reader, ascends, within};
 use super::writer::Writer;
 use crate::book::Book;
@@ -73,24 +74,25 @@ fn encode_one(symbol: &SavedSymbol, book: &Book, out: &mut Writer<'_>) {
         spec.margin_buy,
         spec.margin_sell,
     ]);
+    let traded_at = told(Field::LastTrade, book.last_price());
     let bit = |is_set: bool, bit: u8| if is_set { bit } else { 0 };
     out.byte(
-        bit(limits.halted, HALTED)
+        bit(told(Field::Halt, limits.halted), HALTED)
             | bit(limits.auction, AUCTION)
             | bit(symbol.has_last_prices, HAS_LAST_PRICES)
-            | bit(book.last_price().is_some(), HAS_TRADED)
+            | bit(traded_at.is_some(), HAS_TRADED)
             | bit(symbol.drains, DRAINS)
             | bit(seen.inverted, INVERTED),
     );
     out.longs([
         limits.low,
         limits.high,
-        book.market_protection(),
-        book.last_price().unwrap_or(0),
+        told(Field::Protection, book.market_protection()),
+        traded_at.unwrap_or(0),
         seen.size_max,
     ]);
     out.wide(seen.lots_total);
-    out.bytes(seen.price_max.to_le_bytes());
+    out.bytes(told(Field::LargestPrice, seen.price_max).to_le_bytes());
 }
 
 pub(super) fn decode(

@@ -13,6 +13,7 @@ mod language;
 mod samples;
 mod seeds;
 mod session;
+mod state;
 mod streams;
 
 use std::path::Path;
@@ -23,10 +24,11 @@ use proptest::test_runner::{RngAlgorithm, TestRng, TestRunner};
 /// The target's name, what it checks, and an input to begin with.
 type Target = (&'static str, fn(&[u8], bool), fn() -> Vec<u8>);
 
-const TARGETS: [Target; 4] = [
+const TARGETS: [Target; 5] = [
     ("codec", frames::check, seeds::frames),
     ("engine", engine::check, seeds::orders),
     ("session", session::check, seeds::sessions),
+    ("state", state::check, seeds::states),
     ("streams", streams::check, seeds::lines),
 ];
 

@@ -1,6 +1,8 @@
 //! Inputs to begin with: what is good, so that a change of it is nearly good.
 
 use thalweg_exchange::codec::{command_bytes, encode_command};
+use thalweg_exchange::snapshot::encode_state;
+use thalweg_exchange::{Command, Events, State, apply};
 
 use super::language::{Words, setup};
 use super::samples::{client_frames, server_frames};
@@ -46,4 +48,19 @@ pub(crate) fn lines() -> Vec<u8> {
       C,5,MOVE,40,5,1,7\nC,6,REDUCE,40,5,1,3\nC,7,ADD_USER,7\nC,8,SUSPEND,7\nC,9,RESUME,7\n\
       C,10,BALANCE,7,20,1000000,3,0\nC,11,NOP\nC,12,RESET\nK,12,3,00000000000000aa\n"
         .to_vec()
+}
+
+/// The bytes of a state that a bit of everything led to.
+pub(crate) fn states() -> Vec<u8> {
+    let letters: Vec<u8> = (0..600_u32).map(|at| (at * at * 7 >> 3) as u8).collect();
+    let mut commands = setup().to_vec();
+    commands.extend(Words::new(&letters).commands(false));
+    commands.retain(|command| *command != Command::Reset);
+    let mut state = State::default();
+    for command in &commands {
+        apply(&mut state, command, &mut Events::new());
+    }
+    let mut bytes = vec![0];
+    encode_state(&state, &mut bytes);
+    bytes
 }

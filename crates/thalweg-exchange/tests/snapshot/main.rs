@@ -20,5 +20,8 @@ mod stream;
 #[allow(dead_code)] // seeded faults need the rest
 mod totals;
 
+mod long;
 mod random;
 mod twins;
+mod ways;
+mod wide;
