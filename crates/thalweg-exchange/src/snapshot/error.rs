@@ -164,7 +164,7 @@ impl SnapshotError {
                 write!(f, "there is no {what} {id}, which byte {at} refers to")
             }
             Self::Forbidden { what, at, why } => {
-                write!(f, "there is {what} at byte {at}, and {why}")
+                write!(f, "{what} at byte {at}: {why}")
             }
             _ => Ok(()),
         }

@@ -227,19 +227,32 @@ fn check_limits(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
     let TradingLimits {
         auction, low, high, ..
     } = saved.limits;
-    within("the highest price of a symbol", at, high, low, i64::MAX)?;
+    let [bits_at, low_at, high_at] = [at + 62, at + 63, at + 71];
+    within(
+        "the highest price of a symbol",
+        high_at,
+        high,
+        low,
+        i64::MAX,
+    )?;
     let is_covered = symbol.is_futures() && rules.margin_trading && rules.cover_futures;
     let has_band = (low, high) != (i64::MIN, i64::MAX);
     if is_covered && has_band {
-        within("the lowest price of futures", at, low, 1, FUTURES_PRICE_MAX)?;
         let max = FUTURES_PRICE_MAX;
-        within("the highest price of futures", at, high, 1, max)?;
+        within("the lowest price of futures", low_at, low, 1, max)?;
+        within("the highest price of futures", high_at, high, 1, max)?;
     }
     let may_be_auction = rules.refuse_not_positive && (symbol.is_pair() || is_covered);
-    forbid(auction && !may_be_auction, at, "an auction", "it has none")?;
+    let why = "the symbol has none";
+    forbid(auction && !may_be_auction, bits_at, "an auction", why)?;
     let is_traded = symbol.is_futures() && rules.margin_trading;
     let why = "the symbol is no traded future";
-    forbid(saved.has_last_prices && !is_traded, at, "last prices", why)
+    forbid(
+        saved.has_last_prices && !is_traded,
+        bits_at,
+        "last prices",
+        why,
+    )
 }
 
 /// Nothing is remembered but where rules leave the reference's quirks.
@@ -248,15 +261,21 @@ fn check_memory(symbol: &Listed, rules: &Rules) -> Result<(), SnapshotError> {
     let SavedSymbol {
         spec, drains, seen, ..
     } = saved;
-    within("the largest order", at, seen.size_max, 0, i64::MAX)?;
-    within("all lots", at, seen.lots_total, 0, i128::MAX)?;
+    within("the largest order", at + 95, seen.size_max, 0, i64::MAX)?;
+    within("all lots", at + 103, seen.lots_total, 0, i128::MAX)?;
     let must_drain = symbol.is_pair() && spec.maker_fee > spec.taker_fee;
     let min = u8::from(must_drain);
     let max = u8::from(must_drain || rules.remember_orders());
-    within("whether a symbol drains", at, u8::from(drains), min, max)?;
+    within(
+        "whether a symbol drains",
+        at + 62,
+        u8::from(drains),
+        min,
+        max,
+    )?;
     let why = "the rules remember none";
     let is_forbidden = !rules.remember_orders() && seen != Seen::default();
-    forbid(is_forbidden, at, "memory of orders", why)
+    forbid(is_forbidden, at + 95, "memory of orders", why)
 }
 
 /// The error of what must not be there.

@@ -7,6 +7,9 @@ mod clerk;
 #[path = "../properties/commands.rs"]
 #[allow(dead_code)] // made for the properties; this file needs a part of it
 mod commands;
+#[path = "../market/counting.rs"]
+#[allow(dead_code)] // made for the market; this file needs a part of it
+mod counting;
 #[path = "../accounts/flow.rs"]
 mod flow;
 #[path = "../properties/open_orders.rs"]
@@ -20,8 +23,12 @@ mod stream;
 #[allow(dead_code)] // seeded faults need the rest
 mod totals;
 
+mod bazaar;
+mod hostile;
 mod long;
+mod old;
 mod random;
+mod refused;
 mod twins;
 mod ways;
 mod wide;

@@ -1,0 +1,340 @@
+//! What is wrong with bytes is told: what, where, and what it may be.
+
+use thalweg_exchange::Rules;
+use thalweg_exchange::snapshot::{SnapshotError, decode_state};
+
+use crate::bazaar::state;
+use crate::twins::bytes;
+
+/// The error of a state with these bytes changed, which are there once.
+#[track_caller]
+fn error(from: &[u8], to: &[u8]) -> String {
+    refusal(&changed(&bytes(&state(Rules::default())), from, to)).to_string()
+}
+
+#[track_caller]
+fn refusal(bytes: &[u8]) -> SnapshotError {
+    decode_state(bytes).map(drop).expect_err("it is refused")
+}
+
+#[track_caller]
+fn changed(bytes: &[u8], from: &[u8], to: &[u8]) -> Vec<u8> {
+    let places: Vec<usize> = (0..bytes.len())
+        .filter(|&at| bytes[at..].starts_with(from))
+        .collect();
+    let &[at] = places.as_slice() else {
+        panic!("{from:?} is at {places:?}");
+    };
+    [&bytes[..at], to, &bytes[at + from.len()..]].concat()
+}
+
+/// The same of a 64-bit number.
+#[track_caller]
+fn other(from: i64, to: i64) -> String {
+    error(&from.to_le_bytes(), &to.to_le_bytes())
+}
+
+/// The bytes of some numbers, one after another.
+fn longs<const N: usize>(numbers: [i64; N]) -> Vec<u8> {
+    numbers.map(i64::to_le_bytes).concat()
+}
+
+/// The beginning of a level.
+fn level(price: i64, orders: u32) -> Vec<u8> {
+    [&price.to_le_bytes()[..], &orders.to_le_bytes()].concat()
+}
+
+#[track_caller]
+fn tells(from: &[u8], to: &[u8], expected: &str) {
+    assert_eq!(error(from, to), expected);
+}
+
+#[test]
+fn what_levels_must_obey_is_told() {
+    let from = level(66_001, 1);
+    for (to, expected) in [
+        (
+            level(70_008, 1),
+            "a level's price at byte 930 is 70007, it may be from 70009 to 9223372036854775807",
+        ),
+        (
+            level(35, 1),
+            "a level's price at byte 876 is 35, it may be from 36 to 9223372036854775807",
+        ),
+        (
+            level(66_001, 0),
+            "a level without orders at byte 884: none is kept",
+        ),
+    ] {
+        tells(&from, &to, expected);
+    }
+    let crossed = "a level's price at byte 1112 is 66001, it may be from 1 to 66000";
+    tells(&level(60_013, 1), &level(66_001, 1), crossed);
+    let outside = "a level's price at byte 1359 is 30011, it may be from 30012 to 40009";
+    let [from, to] = [[20_011, 40_009], [30_012, 40_009]].map(longs);
+    tells(&from, &to, outside);
+}
+
+#[test]
+fn what_orders_must_obey_is_told() {
+    for (from, to, expected) in [
+        (
+            [1002, 2003],
+            [1009, 2003],
+            "there is no user 1009, which byte 942 refers to",
+        ),
+        (
+            [1001, 2010],
+            [1003, 2010],
+            "an order at byte 1371: its owner has no record in futures",
+        ),
+        (
+            [1001, 2004],
+            [1002, 2003],
+            "the order at byte 984 has the id 2003 of another one",
+        ),
+        (
+            [7, 4],
+            [0, 4],
+            "what is left of an order at byte 912 is 0, it may be from 1 to 9223372036854775807",
+        ),
+        (
+            [7, 4],
+            [7, -4],
+            "what is filled of an order at byte 912 is -4, it may be from 0 to 9223372036854775807",
+        ),
+        (
+            [7, 4],
+            [7, i64::MAX],
+            "an order at byte 912: it has more lots than 64 bits",
+        ),
+        (
+            [31, 0],
+            [i64::MAX - 5, 0],
+            "an order at byte 942: its hold has more than 64 bits",
+        ),
+        (
+            [7, 4],
+            [8, 4],
+            "money beyond what was paid in at byte 38 is 3, it may be from 0 to 0",
+        ),
+        (
+            [36, 17],
+            [0, 17],
+            "hidden lots at byte 1026 is 0, it may be from 1 to 9223372036854775807",
+        ),
+        (
+            [36, 17],
+            [36, 16],
+            "what is left to show at byte 1026 is 17, it may be from 1 to 16",
+        ),
+        (
+            [36, 17],
+            [36_000, 17],
+            "an iceberg order at byte 1026: it shows less than a thousandth",
+        ),
+    ] {
+        tells(&longs(from), &longs(to), expected);
+    }
+}
+
+#[test]
+fn what_expires_in_the_wrong_order_or_too_late_is_told() {
+    let over = "the time until which it lives is over";
+    assert_eq!(
+        other(600_029, 500_009),
+        format!("an order at byte 1331: {over}")
+    );
+    assert_eq!(
+        other(500_009, 600_029),
+        format!("an order at byte 1042: {over}")
+    );
+    let turn = |turn: u32| [&longs([600_011])[..], &turn.to_le_bytes()].concat();
+    let why = "an order's turn at byte 864: those of one time are not 0, 1, 2 and so on";
+    tells(&turn(1), &turn(0), why);
+}
+
+#[test]
+fn what_stop_orders_must_obey_is_told() {
+    for (from, to, expected) in [
+        (
+            [2006, 50_021],
+            [2006, 50_001],
+            "stop orders at byte 1229: 50009 may not follow 50001",
+        ),
+        (
+            [2006, 50_021],
+            [2006, 66_001],
+            "the trigger of what waits at byte 1194 is 66001, it may be from \
+             -9223372036854775808 to 66000",
+        ),
+        (
+            [2007, 50_009],
+            [2007, 0],
+            "a trigger at byte 1245 is 0, it may be from 1 to 9223372036854775807",
+        ),
+        (
+            [50_009, 50_007],
+            [50_009, 35],
+            "a stop order's price at byte 1253 is 35, it may be from 36 to 9223372036854775807",
+        ),
+        (
+            [90_023, 90_023],
+            [90_023, 90_022],
+            "a reserve price at byte 1280 is 90022, it may be from 90023 to 9223372036854775807",
+        ),
+    ] {
+        tells(&longs(from), &longs(to), expected);
+    }
+}
+
+#[test]
+fn what_symbols_and_users_must_obey_is_told() {
+    for (from, to, expected) in [
+        (
+            [20_011, 40_009],
+            [20_011, 20_010],
+            "the highest price of a symbol at byte 314 is 20010, it may be from 20011 to \
+             9223372036854775807",
+        ),
+        (
+            [20_011, 40_009],
+            [0, 40_009],
+            "the lowest price of futures at byte 306 is 0, it may be from 1 to 68719476736",
+        ),
+        (
+            [5_003, 4_003],
+            [-5_003, 4_003],
+            "a symbol at byte 243: SYMBOL_INVALID_SPEC",
+        ),
+    ] {
+        tells(&longs(from), &longs(to), expected);
+    }
+    let protection = "a market protection at byte 195 is -1, it may be from 0 to \
+                      9223372036854775807";
+    assert_eq!(other(313, -1), protection);
+    let id = "a transaction id at byte 826 is -1, it may be from 0 to 9223372036854775807";
+    assert_eq!(other(3_000_000_019, -1), id);
+}
+
+/// The bytes with these put at a place.
+fn put(at: usize, new: &[u8]) -> Vec<u8> {
+    let mut bytes = bytes(&state(Rules::default()));
+    bytes[at..at + new.len()].copy_from_slice(new);
+    bytes
+}
+
+#[test]
+fn what_users_have_must_add_up() {
+    // The first record in futures: 13 bought for 390,143, and one of as many sold.
+    const BALANCES_AT: usize = 523;
+    const RECORD_AT: usize = 551;
+    let int = |id: i32| id.to_le_bytes().to_vec();
+    for (at, new, expected) in [
+        (
+            BALANCES_AT,
+            int(103),
+            "there is no currency 103, which byte 523 refers to",
+        ),
+        (
+            BALANCES_AT + 12,
+            int(101),
+            "balances at byte 535: 101 may not follow 101",
+        ),
+        (
+            BALANCES_AT + 4,
+            longs([0]),
+            "a balance of 0 at byte 527: none is kept",
+        ),
+        (
+            BALANCES_AT + 4,
+            longs([-1]),
+            "a balance at byte 527 is -1, it may be from 0 to 9223372036854775807",
+        ),
+        (
+            BALANCES_AT + 4,
+            longs([5]),
+            "money beyond what was paid in at byte 38 is -6999999752, it may be from 0 to 0",
+        ),
+        (
+            RECORD_AT,
+            int(11),
+            "there is no futures symbol 11, which byte 551 refers to",
+        ),
+        (
+            RECORD_AT + 4,
+            vec![2],
+            "a position's direction at byte 555 is 2, it may be from -1 to 1",
+        ),
+        (
+            RECORD_AT + 4,
+            vec![0],
+            "open lots at byte 556 is 13, it may be from 0 to 0",
+        ),
+        (
+            RECORD_AT + 5,
+            longs([12]),
+            "lots bought beyond those sold at byte 551 is -1, it may be from 0 to 0",
+        ),
+        (
+            RECORD_AT + 13,
+            longs([12]),
+            "what was paid for open lots at byte 564 is 12, it may be from 13 to 893353197568",
+        ),
+        (
+            RECORD_AT + 21,
+            longs([1]),
+            "profit of a position at byte 572 is 1, it may be from 0 to 0",
+        ),
+    ] {
+        assert_eq!(refusal(&put(at, &new)).to_string(), expected);
+    }
+}
+
+#[test]
+fn what_is_no_state_is_told() {
+    for (at, new, expected) in [
+        (
+            0,
+            b"LOAD".to_vec(),
+            "the bytes at 0 are [4c, 4f, 41, 44], a state begins with [54, 57, 58, 53]",
+        ),
+        (4, vec![2], "the version at byte 4 is 2, only 1 is known"),
+        (
+            10,
+            vec![255],
+            "the rules at byte 8 is 16744447, it may be from 0 to 32767",
+        ),
+        (
+            12,
+            vec![0],
+            "the clock at byte 13 is 500009, it may be from 0 to 0",
+        ),
+        (
+            33,
+            vec![2],
+            "whether ids count once at byte 33 is 2, it may be from 0 to 1",
+        ),
+        (
+            34,
+            vec![255; 4],
+            "the number of currencies at byte 34 is 4294967295, there is room for 37",
+        ),
+    ] {
+        assert_eq!(refusal(&put(at, &new)).to_string(), expected);
+    }
+    let whole = bytes(&state(Rules::default()));
+    let longer = [&whole[..], &[0]].concat();
+    let surplus = "the state ends at byte 1429, 1 more are there";
+    assert_eq!(refusal(&longer).to_string(), surplus);
+    let short = "levels at byte 1425 needs 4 bytes, the state ends after 1428";
+    assert_eq!(refusal(&whole[..whole.len() - 1]).to_string(), short);
+    for end in 0..whole.len() {
+        let error = refusal(&whole[..end]);
+        let is_short = matches!(
+            error,
+            SnapshotError::EndsEarly { .. } | SnapshotError::TooMany { .. }
+        );
+        assert!(is_short, "{end}: {error}");
+    }
+}
