@@ -2,7 +2,10 @@
 
 use thalweg_exchange::codec::{command_bytes, encode_command};
 use thalweg_exchange::snapshot::encode_state;
-use thalweg_exchange::{Command, Events, State, apply};
+use thalweg_exchange::{
+    Action, Command, ConditionalOrder, Events, OrderId, Place, ResultCode, State, SymbolId, UserId,
+    UserLimits, apply,
+};
 
 use super::language::{Words, setup};
 use super::samples::{client_frames, server_frames};
@@ -50,15 +53,54 @@ pub(crate) fn lines() -> Vec<u8> {
         .to_vec()
 }
 
-/// The bytes of a state that a bit of everything led to.
+/// The bytes of a state with users, limits, a clock and a band; with orders that rest, hide lots,
+/// wait and expire, and with positions.
 pub(crate) fn states() -> Vec<u8> {
-    let letters: Vec<u8> = (0..600_u32).map(|at| (at * at * 7 >> 3) as u8).collect();
+    let limit = |symbol, uid, id, action, lots| {
+        let owner = (UserId(uid), OrderId(id));
+        Place::limit(owner, SymbolId(symbol), action, lots)
+    };
+    let with = |place: Place, trigger: Option<i64>, till: Option<i64>| {
+        let order = ConditionalOrder {
+            trigger,
+            display: Some(2),
+            good_till: till,
+            ..place.into()
+        };
+        Command::PlaceWith(order.into())
+    };
     let mut commands = setup().to_vec();
-    commands.extend(Words::new(&letters).commands(false));
-    commands.retain(|command| *command != Command::Reset);
+    commands.extend([
+        Command::SetPriceBand {
+            symbol: SymbolId(2),
+            low: 5,
+            high: 90,
+        },
+        Command::Clock { time: 3 },
+        Command::SetLimits {
+            uid: Some(UserId(1)),
+            limits: Some(UserLimits {
+                ids_once: true,
+                ..UserLimits::NONE
+            }),
+        },
+        Command::Place(limit(0, 0, 1, Action::Ask, (50, 5))),
+        Command::Place(limit(0, 1, 2, Action::Bid, (50, 2))),
+        with(limit(0, 2, 3, Action::Ask, (52, 7)), None, Some(9)),
+        with(limit(0, 2, 4, Action::Bid, (40, 7)), None, Some(9)),
+        with(limit(0, 0, 5, Action::Bid, (60, 4)), Some(58), None),
+        Command::Place(limit(2, 0, 6, Action::Ask, (30, 4))),
+        Command::Place(limit(2, 1, 7, Action::Bid, (30, 3))),
+        Command::StartAuction {
+            symbol: SymbolId(1),
+        },
+        Command::Place(limit(1, 0, 8, Action::Ask, (30, 4))),
+        Command::Place(limit(1, 1, 9, Action::Bid, (35, 3))),
+    ]);
     let mut state = State::default();
     for command in &commands {
-        apply(&mut state, command, &mut Events::new());
+        let result = apply(&mut state, command, &mut Events::new());
+        assert_eq!(result, ResultCode::Success, "{command:?}");
     }
     let mut bytes = vec![0];
     encode_state(&state, &mut bytes);

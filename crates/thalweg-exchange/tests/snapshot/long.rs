@@ -88,7 +88,7 @@ struct Reopening {
 impl Engine for Reopening {
     fn execute(&mut self, command: &Command, events: &mut Events) -> ResultCode {
         self.commands += 1;
-        if self.commands % self.step == 0 {
+        if self.commands.is_multiple_of(self.step) {
             self.state = reopened(&self.state).expect("it comes back");
         }
         apply(&mut self.state, command, events)
