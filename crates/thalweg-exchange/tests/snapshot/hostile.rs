@@ -39,7 +39,7 @@ proptest! {
         changes in prop::collection::vec((any::<prop::sample::Index>(), any::<u8>()), 1..6),
         cut in prop::option::weighted(0.2, any::<prop::sample::Index>()),
     ) {
-        let [mended, reference] = [Rules::default(), Rules::REFERENCE].map(|rules| state(rules));
+        let [mended, reference] = [Rules::default(), Rules::REFERENCE].map(state);
         for mut bytes in [bytes(&mended), bytes(&reference), large()] {
             for (at, byte) in &changes {
                 let at = at.index(bytes.len());
