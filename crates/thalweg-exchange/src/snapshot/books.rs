@@ -8,7 +8,7 @@ use super::reader::{Reader, within};
 use super::symbols::{Listed, forbid};
 use super::writer::Writer;
 use super::{orders, stops};
-use crate::book::{Book, Outline};
+use crate::book::{Book, Outline, Saved};
 use crate::command::{Action, SymbolType};
 use crate::risk::Risk;
 
@@ -19,14 +19,14 @@ pub(super) fn encode(book: &Book, out: &mut Writer<'_>) {
     out.count(book.order_count());
     out.count(book.waiting().count());
     for side in [Action::Ask, Action::Bid] {
-        out.count(book.saved_levels(side).count());
-        for (slot, level) in book.saved_levels(side) {
-            out.long(level.price);
-            out.bytes((level.orders as u32).to_le_bytes());
-            for order in book.saved_orders(slot) {
-                orders::encode(&order, &turns, out);
+        out.count(book.count_levels(side));
+        book.visit_saved(side, |saved| match saved {
+            Saved::Level(level) => {
+                out.long(level.price);
+                out.bytes((level.orders as u32).to_le_bytes());
             }
-        }
+            Saved::Order(order) => orders::encode(order, &turns, out),
+        });
     }
     for stop in book.waiting() {
         stops::encode(stop, &turns, out);

@@ -44,7 +44,7 @@ use self::aside::{Aside, WAITS};
 pub use self::auction::Indicative;
 use self::ladder::Ladder;
 use self::node::{Node, WIDE};
-pub(crate) use self::saved::{Outline, Turns};
+pub(crate) use self::saved::{Outline, Saved, Turns};
 pub use self::view::{Level, RestingOrder};
 use crate::command::{Action, SymbolSpec, SymbolType};
 use crate::engine::index::{Found, Index, OrderKey, Vacancy};
