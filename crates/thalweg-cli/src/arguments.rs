@@ -121,6 +121,24 @@ pub(crate) enum Exchange {
     /// A recorded stream holds commands for exchange-core 0.5, a Java exchange, and all of its
     /// answers. If a stream cannot be read, the others are compared all the same.
     Conform(Conform),
+    /// Serve an exchange over TCP: durable, with keys, private reports, market data and metrics
+    ///
+    /// DIR holds the exchange: its journal and its snapshots. A new one is made if it is not there,
+    /// and an older one goes on where it was, also after a crash.
+    ///
+    /// Programs connect by a binary protocol (docs/exchange-protocol.md), with keys that
+    /// `thalweg exchange key new` makes. Without keys, only loopback addresses are served, and
+    /// everybody there may be anybody. Traffic is in the clear: keep it within a network that you
+    /// trust.
+    ///
+    /// When clients are served, the addresses are printed on standard output; the log goes to
+    /// standard error. Ctrl-C and SIGTERM end it in order: no new orders, all answers, a last
+    /// snapshot. SIGHUP reads the keys again. docs/serving.md is for operators.
+    ///
+    /// Exit code: 0 ended by Ctrl-C or SIGTERM; 2 misuse or failure, such as a disk that fails;
+    /// 130 and 143 where that came before clients were served, or a second time.
+    #[cfg(unix)]
+    Serve(Box<serve::Serve>),
     /// The keys with which programs connect to a served exchange
     #[cfg(unix)]
     #[command(subcommand)]

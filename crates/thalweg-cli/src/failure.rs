@@ -35,6 +35,9 @@ pub(crate) enum Failure {
     /// Keys cannot be made, read or written.
     #[cfg(unix)]
     Keys(thalweg_server::keys::KeysError),
+    /// An exchange cannot be served, or not any more.
+    #[cfg(unix)]
+    Serve(thalweg_server::ServeError),
     /// The exchange stopped.
     Run(RunError),
     /// A file could not be written.
@@ -66,6 +69,8 @@ impl fmt::Display for Failure {
             Failure::Journal(error) => error.fmt(f),
             #[cfg(unix)]
             Failure::Keys(error) => error.fmt(f),
+            #[cfg(unix)]
+            Failure::Serve(error) => error.fmt(f),
             Failure::Misuse(what) => f.write_str(what),
             Failure::Recording { file, what } => write!(f, "{file}: {what}"),
             Failure::Write { name, source } => {
@@ -97,6 +102,8 @@ impl std::error::Error for Failure {
             Failure::Journal(error) => Some(error),
             #[cfg(unix)]
             Failure::Keys(error) => Some(error),
+            #[cfg(unix)]
+            Failure::Serve(error) => Some(error),
             Failure::Write { source, .. } | Failure::Output(source) => Some(source),
             _ => None,
         }

@@ -21,6 +21,8 @@ mod report;
 mod results;
 mod run;
 mod runner;
+#[cfg(unix)]
+mod serve;
 mod source;
 mod sweep;
 mod terminal;
@@ -42,6 +44,8 @@ fn main() -> ExitCode {
         Command::Exchange(Exchange::Run(options)) => run::run(&options),
         Command::Exchange(Exchange::Sweep(options)) => sweep::sweep(&options),
         Command::Exchange(Exchange::Conform(options)) => conform::conform(&options),
+        #[cfg(unix)]
+        Command::Exchange(Exchange::Serve(options)) => serve::serve(&options),
         #[cfg(unix)]
         Command::Exchange(Exchange::Key(command)) => key::key(&command),
         Command::Hash(options) => hash::hash(&options),

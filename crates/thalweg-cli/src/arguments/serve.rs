@@ -1,7 +1,61 @@
 //! `thalweg exchange key` and `serve`.
 
 use clap::{Args, Subcommand, ValueEnum};
+use std::net::SocketAddr;
 use std::path::PathBuf;
+
+use super::Format;
+
+const SERVE_EXAMPLES: &str = "\
+Examples:
+  thalweg exchange serve --demo
+      A market that trades by itself, with keys to try, on loopback addresses
+  thalweg exchange serve --print-config > serve.toml
+      The configuration with its defaults and comments, to be changed
+  thalweg exchange serve /var/lib/thalweg --config serve.toml
+      An exchange in that directory
+  curl -s http://127.0.0.1:7413/metrics
+      Its figures, for Prometheus";
+
+#[derive(Debug, Args)]
+#[command(after_help = SERVE_EXAMPLES)]
+pub(crate) struct Serve {
+    /// The directory of the exchange; of a demo [default: thalweg-demo among temporary files]
+    #[arg(value_name = "DIR", required_unless_present_any = ["print_config", "demo"])]
+    pub(crate) directory: Option<PathBuf>,
+
+    /// The configuration, TOML [default: what --print-config prints]
+    #[arg(long, value_name = "FILE")]
+    pub(crate) config: Option<PathBuf>,
+
+    /// Print the default configuration with a comment for each option, and end
+    #[arg(long)]
+    pub(crate) print_config: bool,
+
+    /// Make test users, symbols and a flow of made-up orders, and print keys
+    #[arg(long, conflicts_with_all = ["keys", "print_config"])]
+    pub(crate) demo: bool,
+
+    /// The keys, in place of keys.file of the configuration
+    #[arg(long, value_name = "FILE")]
+    pub(crate) keys: Option<PathBuf>,
+
+    /// Where trade and read sessions connect, in place of trade.listen; port 0 for any that is free
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) trade: Option<SocketAddr>,
+
+    /// Where admin sessions connect, in place of admin.listen
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) admin: Option<SocketAddr>,
+
+    /// Where metrics are served, in place of http.listen
+    #[arg(long, value_name = "ADDRESS")]
+    pub(crate) http: Option<SocketAddr>,
+
+    /// Format of the addresses on standard output
+    #[arg(long, value_enum, default_value_t)]
+    pub(crate) format: Format,
+}
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum Key {

@@ -174,6 +174,8 @@ section! {
         admin_frame_bytes_max: u32 = 1 << 24,
         /// What may wait for a slow client.
         out_bytes_max: usize = 4 << 20,
+        /// What the system may hold for it; 0 for what it likes.
+        socket_bytes: u32 = 1 << 18,
         /// How long a client may take nothing.
         stall_ms: u64 = 30_000,
         /// Commands a second; 0 for no limit.
@@ -183,13 +185,13 @@ section! {
         /// Sessions of a holder.
         per_holder: u32 = 16,
         /// Sessions of all.
-        remembered_max: u32 = 1 << 16,
+        remembered_max: u32 = 1 << 14,
         /// Answers kept of a session, and commands under way.
         answers_kept: u32 = 1024,
         /// Reports kept of a user.
         reports_kept: u32 = 1024,
         /// Reports kept of all users.
-        reports_max: u32 = 1 << 22,
+        reports_max: u32 = 1 << 20,
         /// Open orders of a user; 0 for no limit from here.
         open_orders_max: u32 = 0,
     }
@@ -229,7 +231,7 @@ section! {
         /// When a command is durable.
         sync: SyncName = SyncName::Always,
         /// The length of a segment.
-        segment_bytes: u64 = 64 << 20,
+        segment_bytes: u64 = 32 << 20,
     }
 }
 

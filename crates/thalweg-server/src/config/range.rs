@@ -45,7 +45,7 @@ impl Config {
         ]
     }
 
-    fn of_sessions(&self) -> [Range; 10] {
+    fn of_sessions(&self) -> [Range; 11] {
         let s = &self.sessions;
         let frame_max = thalweg_exchange::codec::FRAME_BYTES_MAX as u64;
         let (frame, of_admin) = (s.frame_bytes_max.into(), s.admin_frame_bytes_max.into());
@@ -64,6 +64,7 @@ impl Config {
                 1 << 14,
                 1 << 32,
             ),
+            range("sessions.socket_bytes", s.socket_bytes.into(), 0, 1 << 30),
             range("sessions.stall_ms", s.stall_ms, 1, 3_600_000),
             range(
                 "sessions.rate_burst",

@@ -1,0 +1,209 @@
+//! One connection: reads commands, writes what its session is told.
+//!
+//! Reader and writer are two futures of one task. The reader hands commands to the exchange's
+//! thread, and while that has no room reads nothing. The writer takes what waits in the outbox,
+//! and market data when nothing does; so private answers come before the market's.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use thalweg_exchange::codec::session::{Bye, Ending, ServerFrame};
+use thalweg_exchange::codec::session::{encode_server_frame, server_frame_bytes};
+use tokio::io::AsyncWriteExt;
+use tokio::net::TcpStream;
+use tokio::net::tcp::OwnedWriteHalf;
+
+use crate::feed::Subscription;
+use crate::figures::raise;
+use crate::greeting::{Door, greet};
+use crate::outbox::{End, Taken};
+use crate::reading::Reading;
+use crate::request::Request;
+use crate::session::Session;
+use crate::shared::{Seat, Shared};
+
+/// How long a bye may take to be written.
+const BYE_TIME: Duration = Duration::from_millis(500);
+
+/// Serves a connection to its end.
+pub(crate) async fn serve(
+    shared: Arc<Shared>,
+    door: Door,
+    stream: TcpStream,
+    peer: SocketAddr,
+    seat: Seat,
+) {
+    // Without it, answers wait for acknowledgements of the ones before.
+    let _ = stream.set_nodelay(true);
+    let (mut from, mut to) = stream.into_split();
+    let mut bytes = Vec::new();
+    let session = match greet(&shared, door, &mut from, &mut bytes).await {
+        Ok(Some(session)) => session,
+        Ok(None) => return,
+        Err(unwelcome) => {
+            raise(&shared.figures.hellos_refused, 1);
+            let why = unwelcome.why.text();
+            tracing::warn!(%peer, why, text = unwelcome.text, "a hello was refused");
+            let (why, text) = (unwelcome.why, unwelcome.text);
+            shared.figures.end(why);
+            return part(
+                &mut to,
+                &End {
+                    why,
+                    text,
+                    is_told: true,
+                },
+            )
+            .await;
+        }
+    };
+    let key = session.key;
+    tracing::info!(%peer, session = %key, key = session.key_name(), "connected");
+    let reading = Reading::new(Arc::clone(&shared), Arc::clone(&session), bytes);
+    let mut writing = Writing::new(&shared, &session, to);
+    {
+        let read = reading.run(from);
+        tokio::pin!(read);
+        tokio::select! {
+            () = &mut read => writing.finish().await,
+            () = writing.run() => {}
+        }
+    }
+    let why = session.outbox.ending().unwrap_or(Ending::Done);
+    shared.figures.end(why);
+    tracing::info!(%peer, session = %key, why = why.text(), "disconnected");
+    if let Some(user) = shared.roster.leave(&session) {
+        // The exchange's thread is there as long as connections are.
+        let _ = shared.requests().send_async(Request::Gone(user)).await;
+    }
+    drop(seat);
+}
+
+/// Says bye and closes.
+async fn part(to: &mut OwnedWriteHalf, end: &End) {
+    if end.is_told {
+        let bye = ServerFrame::Bye(Bye {
+            why: end.why,
+            text: &end.text,
+        });
+        let mut bytes = vec![0; server_frame_bytes(&bye)];
+        if encode_server_frame(&bye, &mut bytes).is_ok() {
+            let _ = tokio::time::timeout(BYE_TIME, to.write_all(&bytes)).await;
+        }
+    }
+    let _ = tokio::time::timeout(BYE_TIME, to.shutdown()).await;
+}
+
+/// The writer's half.
+struct Writing {
+    shared: Arc<Shared>,
+    session: Arc<Session>,
+    to: OwnedWriteHalf,
+    market: Subscription,
+    bytes: Vec<u8>,
+    /// When something was written last.
+    wrote: Instant,
+}
+
+impl Writing {
+    fn new(shared: &Arc<Shared>, session: &Arc<Session>, to: OwnedWriteHalf) -> Self {
+        Self {
+            shared: Arc::clone(shared),
+            session: Arc::clone(session),
+            to,
+            market: Subscription::new(Arc::clone(&shared.feed)),
+            bytes: Vec::new(),
+            wrote: Instant::now(),
+        }
+    }
+
+    /// Writes until the session ends, and says bye.
+    async fn run(&mut self) {
+        let mut beat = tokio::time::interval(self.session.heartbeat);
+        beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
+        loop {
+            match self.session.outbox.take(&mut self.bytes) {
+                Taken::Bytes => {
+                    raise(&self.shared.figures.bytes_out, self.bytes.len() as u64);
+                    if self.write().await.is_err() {
+                        return;
+                    }
+                    continue;
+                }
+                Taken::End(end) => return part(&mut self.to, &end).await,
+                Taken::Nothing => {}
+            }
+            if let Some(interest) = self.session.interest(self.market.version()) {
+                self.market.serve(interest);
+            }
+            self.bytes.clear();
+            tokio::select! {
+                biased;
+                () = self.session.outbox.ready() => continue,
+                () = self.market.next(&mut self.bytes) => {
+                    raise(&self.shared.figures.market_bytes_out, self.bytes.len() as u64);
+                }
+                _ = beat.tick() => self.beat(),
+            }
+            if self.write().await.is_err() {
+                return;
+            }
+        }
+    }
+
+    /// A heartbeat, if nothing was written for so long; the end, if nothing was heard.
+    fn beat(&mut self) {
+        let now = Instant::now();
+        let heartbeat = self.session.heartbeat;
+        if self.session.silent_for(now) >= heartbeat * 3 {
+            let text = format!("nothing for {} ms", (heartbeat * 3).as_millis());
+            self.session.outbox.end(Ending::Silent, text);
+        } else if now.duration_since(self.wrote) >= heartbeat / 2 {
+            self.session.outbox.push(&ServerFrame::Heartbeat);
+            self.session.outbox.wake();
+        }
+    }
+
+    /// Writes the bytes at hand; what the socket does not take at once may take a time.
+    async fn write(&mut self) -> Result<(), ()> {
+        if self.bytes.is_empty() {
+            return Ok(());
+        }
+        let outbox = &self.session.outbox;
+        let written = self.to.try_write(&self.bytes).unwrap_or(0);
+        let rest = &self.bytes[written..];
+        if !rest.is_empty() {
+            let limit = Duration::from_millis(self.shared.config.sessions.stall_ms);
+            match tokio::time::timeout(limit, self.to.write_all(rest)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(_)) => {
+                    outbox.end_silently(Ending::Done);
+                    return Err(());
+                }
+                Err(_) => {
+                    // In the middle of a frame there is no place for a bye.
+                    outbox.end_silently(Ending::SlowReader);
+                    return Err(());
+                }
+            }
+        }
+        self.wrote = Instant::now();
+        Ok(())
+    }
+
+    /// After the reader: what waits, the bye, and the end.
+    async fn finish(&mut self) {
+        let rest = async {
+            loop {
+                match self.session.outbox.take(&mut self.bytes) {
+                    Taken::Bytes if self.write().await.is_err() => return,
+                    Taken::Bytes => {}
+                    Taken::End(end) => return part(&mut self.to, &end).await,
+                    Taken::Nothing => return,
+                }
+            }
+        };
+        let _ = tokio::time::timeout(BYE_TIME, rest).await;
+    }
+}

@@ -1,0 +1,297 @@
+//! The thread that owns the exchange.
+
+use std::collections::{BTreeSet, HashMap};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use thalweg::channel::{Mpsc, Receiver, RecvTimeoutError};
+use thalweg_exchange::codec::session::{Answer, Ending, QueryAnswer, Refused, Said, ServerFrame};
+use thalweg_exchange::durable::{
+    Admitted, Exchange, Failed, Finished, Origin, Request as Submission, Storage, SubmitError,
+};
+use thalweg_exchange::session::{ClientSequence, Refusal, Role};
+use thalweg_exchange::{Command, UserId, UserLimits};
+
+use crate::audit::{Audit, AuditLine};
+use crate::figures::Figures;
+use crate::request::Request;
+use crate::session::Session;
+
+/// Requests that are taken together.
+const BATCH: usize = 64;
+/// When commands of the server's own that were refused are tried again.
+const RETRY: Duration = Duration::from_millis(100);
+
+/// Queries on their way: whose, and under which number of the client.
+#[derive(Debug, Default)]
+pub(crate) struct Inquiries {
+    asked: Mutex<HashMap<u64, (Arc<Session>, u64)>>,
+}
+
+impl Inquiries {
+    fn put(&self, tag: u64, session: &Arc<Session>, id: u64) {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.insert(tag, (Arc::clone(session), id));
+    }
+
+    /// Who asked, once.
+    pub(crate) fn take(&self, tag: u64) -> Option<(Arc<Session>, u64)> {
+        let mut asked = self.asked.lock().unwrap_or_else(PoisonError::into_inner);
+        asked.remove(&tag)
+    }
+}
+
+/// See the [module](self).
+pub(crate) struct Driver<S: Storage> {
+    exchange: Exchange<S>,
+    requests: Receiver<Request, Mpsc>,
+    inquiries: Arc<Inquiries>,
+    figures: Arc<Figures>,
+    audit: Audit,
+    /// Users whose session has ended while the journal had no room.
+    owed: BTreeSet<UserId>,
+    is_draining: bool,
+    next_tag: u64,
+}
+
+impl<S: Storage> Driver<S> {
+    pub(crate) fn new(
+        exchange: Exchange<S>,
+        requests: Receiver<Request, Mpsc>,
+        inquiries: Arc<Inquiries>,
+        figures: Arc<Figures>,
+        audit: Audit,
+    ) -> Self {
+        Self {
+            exchange,
+            requests,
+            inquiries,
+            figures,
+            audit,
+            owed: BTreeSet::new(),
+            is_draining: false,
+            next_tag: 0,
+        }
+    }
+
+    /// Does what is asked until it is asked to stop, or nobody can ask any more.
+    ///
+    /// # Errors
+    /// The exchange has stopped.
+    pub(crate) fn run(mut self) -> Result<Finished, Failed> {
+        let mut batch = Vec::with_capacity(BATCH);
+        loop {
+            if self.requests.try_recv_many(&mut batch, BATCH).is_err() {
+                self.exchange.idle()?;
+                match self.wait() {
+                    Ok(request) => batch.extend(request),
+                    Err(()) => return self.exchange.close(),
+                }
+            }
+            for request in batch.drain(..) {
+                if matches!(request, Request::Stop) {
+                    self.settle_owed()?;
+                    return self.exchange.close();
+                }
+                self.serve(request)?;
+            }
+        }
+    }
+
+    /// The next request, or none where something is to be tried again.
+    fn wait(&mut self) -> Result<Option<Request>, ()> {
+        if self.owed.is_empty() {
+            return self.requests.recv().map(Some).map_err(drop);
+        }
+        match self.requests.recv_timeout(RETRY) {
+            Ok(request) => Ok(Some(request)),
+            Err(RecvTimeoutError::Timeout) => {
+                // What fails for good is found out by the next call.
+                let _ = self.settle_owed();
+                Ok(None)
+            }
+            Err(_) => Err(()),
+        }
+    }
+
+    fn serve(&mut self, request: Request) -> Result<(), Failed> {
+        match request {
+            Request::Commands { session, commands } => self.submit(&session, &commands),
+            Request::Query { session, id, query } => {
+                let tag = self.next_tag;
+                self.next_tag += 1;
+                self.inquiries.put(tag, &session, id);
+                match self.exchange.query(query, tag) {
+                    Err(SubmitError::Failed(failed)) => Err(failed),
+                    Err(error) => {
+                        self.inquiries.take(tag);
+                        let why = refusal_of(&error).unwrap_or(Refusal::DiskFull);
+                        self.refuse_query(&session, id, why);
+                        Ok(())
+                    }
+                    Ok(()) => Ok(()),
+                }
+            }
+            Request::Gone(user) => {
+                self.owed.insert(user);
+                self.settle_owed()
+            }
+            Request::Clock(time) => self.own(&Command::Clock { time }).map(drop),
+            Request::OpenOrdersMax(open_orders) => {
+                let limits = UserLimits {
+                    open_orders,
+                    ..UserLimits::NONE
+                };
+                let limits = Some(limits);
+                self.own(&Command::SetLimits { uid: None, limits })
+                    .map(drop)
+            }
+            Request::Stats(to) => {
+                if let Some(stats) = self.exchange.stats() {
+                    let _ = to.send(Box::new(stats));
+                }
+                Ok(())
+            }
+            Request::Drain(told) => {
+                self.is_draining = true;
+                self.exchange.drain()?;
+                let _ = told.send(());
+                Ok(())
+            }
+            Request::Stop => Ok(()),
+        }
+    }
+
+    /// A command of the server's own; false where it was refused for now.
+    fn own(&mut self, command: &Command) -> Result<bool, Failed> {
+        match self.exchange.submit(Origin::Engine, command, 0) {
+            Ok(_) => Ok(true),
+            Err(SubmitError::Failed(failed)) => Err(failed),
+            Err(error) => {
+                tracing::warn!(%error, ?command, "a command of the server was refused");
+                Ok(false)
+            }
+        }
+    }
+
+    fn settle_owed(&mut self) -> Result<(), Failed> {
+        while let Some(uid) = self.owed.pop_first() {
+            if !self.own(&Command::Disconnect { uid })? {
+                self.owed.insert(uid);
+                break;
+            }
+        }
+        Ok(())
+    }
+
+    fn submit(
+        &mut self,
+        session: &Arc<Session>,
+        commands: &[(ClientSequence, Command)],
+    ) -> Result<(), Failed> {
+        let Self {
+            exchange,
+            figures,
+            audit,
+            is_draining,
+            ..
+        } = self;
+        let mut teller = Teller {
+            session,
+            figures,
+            audit,
+        };
+        if *is_draining {
+            for (sequence, command) in commands {
+                teller.refuse(*sequence, command, Refusal::Draining);
+            }
+            session.outbox.wake();
+            return Ok(());
+        }
+        let key = session.key;
+        let submissions: Vec<Submission<'_>> = commands
+            .iter()
+            .map(|(sequence, command)| Submission {
+                origin: Origin::Session {
+                    key,
+                    sequence: *sequence,
+                },
+                command,
+                tag: session.id,
+            })
+            .collect();
+        let mut failed = None;
+        exchange.submit_many(&submissions, |at, told| {
+            let (sequence, command) = &commands[at];
+            failed = teller.tell(*sequence, command, told).or(failed.take());
+        });
+        session.outbox.wake();
+        failed.map_or(Ok(()), Err)
+    }
+
+    fn refuse_query(&self, session: &Session, id: u64, why: Refusal) {
+        self.figures.refuse(why);
+        session.answer_query(&QueryAnswer {
+            id,
+            number: self.exchange.number(),
+            said: Said::Refused(why),
+        });
+    }
+}
+
+/// The refusal of an error that the client is told.
+fn refusal_of(error: &SubmitError) -> Option<Refusal> {
+    match error {
+        SubmitError::Refused(why) => Some(*why),
+        _ => None,
+    }
+}
+
+/// Tells a session what came of its commands where they are not executed now.
+struct Teller<'t> {
+    session: &'t Session,
+    figures: &'t Figures,
+    audit: &'t Audit,
+}
+
+impl Teller<'_> {
+    /// The failure, if the exchange has stopped.
+    fn tell(
+        &mut self,
+        sequence: ClientSequence,
+        command: &Command,
+        told: Result<Admitted, SubmitError>,
+    ) -> Option<Failed> {
+        match told {
+            // Its outcome will be published.
+            Ok(Admitted::New { .. } | Admitted::Pending { .. }) => {}
+            Ok(Admitted::Repeat(first)) => {
+                self.session.outbox.push(&ServerFrame::Answer(Answer {
+                    sequence,
+                    number: first.number,
+                    result: first.result,
+                    is_repeated: true,
+                }));
+            }
+            Err(SubmitError::Refused(why)) => self.refuse(sequence, command, why),
+            Err(SubmitError::Failed(failed)) => return Some(failed),
+            Err(error) => {
+                let text = format!("command {sequence}: {error}");
+                self.session.outbox.end(Ending::FrameTooLong, text);
+            }
+        }
+        None
+    }
+
+    fn refuse(&mut self, sequence: ClientSequence, command: &Command, why: Refusal) {
+        self.figures.refuse(why);
+        let refused = ServerFrame::Refused(Refused { sequence, why });
+        self.session.outbox.push(&refused);
+        if self.session.key.role == Role::Admin {
+            let key = self.session.key;
+            let name = self.session.key_name();
+            self.audit
+                .write(AuditLine::refused(key, name, sequence, command, why));
+        }
+    }
+}

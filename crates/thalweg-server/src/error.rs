@@ -1,0 +1,132 @@
+//! Why a server does not start, or has ended.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::{error, fmt, io};
+
+use thalweg_exchange::durable::{Failed, OpenError};
+
+use crate::config::ConfigError;
+use crate::keys::KeysError;
+
+/// See the [module](self).
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum ServeError {
+    /// The configuration.
+    Config(ConfigError),
+    /// The keys.
+    Keys(KeysError),
+    /// An address cannot be listened on.
+    Listen {
+        /// For whom: `trade`, `admin` or `http`.
+        what: &'static str,
+        /// The address.
+        address: SocketAddr,
+        /// Why.
+        source: io::Error,
+    },
+    /// The audit file cannot be written to.
+    Audit {
+        /// Its name; empty if it is the thread that cannot be started.
+        file: String,
+        /// Why.
+        source: io::Error,
+    },
+    /// The exchange does not open.
+    Open(OpenError),
+    /// The exchange has stopped.
+    Failed(Failed),
+    /// A thread of the server has panicked, which means a fault in this crate.
+    Panicked,
+}
+
+impl ServeError {
+    pub(crate) fn audit(file: Option<&Path>, source: io::Error) -> Self {
+        let file = file.map_or_else(String::new, |file| file.display().to_string());
+        Self::Audit { file, source }
+    }
+}
+
+impl fmt::Display for ServeError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Config(error) => error.fmt(f),
+            Self::Keys(error) => error.fmt(f),
+            Self::Listen {
+                what,
+                address,
+                source,
+            } => write!(
+                f,
+                "{what}.listen: {address} cannot be listened on: {source}"
+            ),
+            Self::Audit { file, source } => {
+                write!(f, "admin.audit_file: {file} cannot be written: {source}")
+            }
+            Self::Open(error) => error.fmt(f),
+            Self::Failed(failed) => failed.fmt(f),
+            Self::Panicked => f.write_str("a thread of the server has panicked"),
+        }
+    }
+}
+
+impl error::Error for ServeError {
+    fn source(&self) -> Option<&(dyn error::Error + 'static)> {
+        match self {
+            Self::Config(error) => Some(error),
+            Self::Keys(error) => Some(error),
+            Self::Listen { source, .. } | Self::Audit { source, .. } => Some(source),
+            Self::Open(error) => Some(error),
+            Self::Failed(failed) => Some(failed),
+            Self::Panicked => None,
+        }
+    }
+}
+
+impl From<ConfigError> for ServeError {
+    fn from(error: ConfigError) -> Self {
+        Self::Config(error)
+    }
+}
+
+impl From<KeysError> for ServeError {
+    fn from(error: KeysError) -> Self {
+        Self::Keys(error)
+    }
+}
+
+impl From<OpenError> for ServeError {
+    fn from(error: OpenError) -> Self {
+        Self::Open(error)
+    }
+}
+
+impl From<Failed> for ServeError {
+    fn from(failed: Failed) -> Self {
+        Self::Failed(failed)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn texts_name_the_option() {
+        let address = SocketAddr::from(([127, 0, 0, 1], 7411));
+        let source = || io::Error::other("no");
+        let listen = ServeError::Listen {
+            what: "trade",
+            address,
+            source: source(),
+        };
+        let told = "trade.listen: 127.0.0.1:7411 cannot be listened on: no";
+        assert_eq!(listen.to_string(), told);
+        let audit = ServeError::audit(Some(Path::new("/a/b")), source());
+        assert_eq!(
+            audit.to_string(),
+            "admin.audit_file: /a/b cannot be written: no"
+        );
+    }
+}

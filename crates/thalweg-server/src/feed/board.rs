@@ -1,0 +1,129 @@
+//! The books as the feed's readers know them, and the ring.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use thalweg_exchange::codec::{decode_message, decode_snapshot, encode_snapshot, snapshot_bytes};
+use thalweg_exchange::market::{Channels, FeedSequence, Replica, Snapshot};
+use thalweg_exchange::{Action, SymbolId};
+use tokio::sync::broadcast;
+
+use super::ChunkReceiver;
+use super::chunk::{Chunk, marks};
+
+#[derive(Debug)]
+struct Entry {
+    replica: Replica,
+    /// The snapshot as it was made last, if nothing changed since.
+    made: Option<Made>,
+}
+
+/// A snapshot that readers share, and the number of its last message of the symbol.
+#[derive(Clone, Debug)]
+pub(super) struct Made {
+    pub(super) bytes: Arc<[u8]>,
+    pub(super) as_of: u64,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(super) struct Board {
+    channels: Channels,
+    levels: usize,
+    entries: BTreeMap<SymbolId, Entry>,
+    /// The number of the last message of the feed.
+    pub(super) sequence: u64,
+    ring: broadcast::Sender<Chunk>,
+    scratch: Snapshot,
+}
+
+impl Board {
+    pub(super) fn new(channels: Channels, levels: usize, ring_chunks: usize) -> Self {
+        Self {
+            channels,
+            levels: if levels == 0 { usize::MAX } else { levels },
+            entries: BTreeMap::new(),
+            sequence: 0,
+            ring: broadcast::Sender::new(ring_chunks),
+            scratch: Snapshot::default(),
+        }
+    }
+
+    /// Takes the next messages in, and sends them to the readers.
+    pub(super) fn follow(&mut self, bytes: &[u8], is_restart: bool) {
+        for mark in marks(bytes) {
+            self.sequence = self.sequence.max(mark.number);
+            let symbol = mark.symbol;
+            let entry = self.entries.entry(symbol).or_insert_with(|| Entry {
+                replica: Replica::new(symbol),
+                made: None,
+            });
+            entry.made = None;
+            let followed = if mark.is_snapshot {
+                let read = decode_snapshot(mark.frame, &mut self.scratch).map_err(drop);
+                read.and_then(|_| entry.replica.restart(&self.scratch).map_err(drop))
+            } else {
+                let read = decode_message(mark.frame).map_err(drop);
+                read.and_then(|(message, _)| entry.replica.apply(&message).map_err(drop))
+            };
+            if followed.is_err() {
+                tracing::error!(
+                    symbol = symbol.0,
+                    number = mark.number,
+                    "market data is broken"
+                );
+            }
+        }
+        // Nobody may be there.
+        let _ = self.ring.send(Chunk::new(bytes, self.sequence, is_restart));
+    }
+
+    /// From now on.
+    pub(super) fn listen(&self) -> ChunkReceiver {
+        self.ring.subscribe()
+    }
+
+    pub(super) fn readers(&self) -> usize {
+        self.ring.receiver_count()
+    }
+
+    pub(super) fn symbols(&self) -> impl Iterator<Item = SymbolId> + '_ {
+        self.entries.keys().copied()
+    }
+
+    /// The book of a symbol, if there is one.
+    pub(super) fn snapshot(&mut self, symbol: SymbolId) -> Option<Made> {
+        let (sequence, channels, levels) = (self.sequence, self.channels, self.levels);
+        let entry = self.entries.get_mut(&symbol)?;
+        if let Some(made) = &entry.made {
+            return Some(made.clone());
+        }
+        let into = &mut self.scratch;
+        let replica = &entry.replica;
+        into.symbol = symbol;
+        into.epoch = replica.epoch()?;
+        into.channels = channels;
+        into.sequence = FeedSequence(sequence);
+        into.as_of = replica.sequence();
+        let sides = [
+            (Action::Ask, &mut into.asks, &mut into.asks_cut),
+            (Action::Bid, &mut into.bids, &mut into.bids_cut),
+        ];
+        for (side, into, is_cut) in sides {
+            let all = replica.levels(side);
+            *is_cut = all.len() > levels;
+            into.clear();
+            into.extend(all.take(levels));
+        }
+        into.selling.clear();
+        into.buying.clear();
+        let mut bytes = vec![0; snapshot_bytes(into)];
+        encode_snapshot(into, &mut bytes).ok()?;
+        let made = Made {
+            bytes: bytes.into(),
+            as_of: replica.sequence().0,
+        };
+        entry.made = Some(made.clone());
+        Some(made)
+    }
+}

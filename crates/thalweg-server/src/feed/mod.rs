@@ -1,0 +1,135 @@
+//! Market data for any number of readers, from one thread that must not wait.
+//!
+//! ```text
+//! publish thread: Tape ──(bytes, bounded)──▶ run(): Board ──(chunks, a ring)──▶ Subscriptions
+//! ```
+//!
+//! The publish thread makes messages of outcomes and leaves them, encoded, in the inlet. The feed's
+//! task takes all that is there, follows it with a replica of each book, and sends it on in chunks
+//! that all readers share. A reader that is further behind than the ring is long starts again from
+//! snapshots of the replicas, and is told what it missed.
+//!
+//! *Bounds.* The inlet holds [`INLET_BYTES_MAX`]: beyond that the tape drops messages and puts
+//! snapshots in their place as soon as there is room, and every reader is conflated. The ring holds
+//! a number of chunks. A reader holds one write, and references to shared snapshots.
+
+mod board;
+mod chunk;
+mod subscription;
+mod tape;
+
+use std::sync::atomic::AtomicU64;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+use thalweg_exchange::market::{Channels, Epoch};
+use tokio::sync::{Notify, broadcast};
+
+use self::board::Board;
+use self::chunk::{Chunk, Pieces};
+pub(crate) use self::subscription::Subscription;
+pub(crate) use self::tape::Tape;
+
+/// Bytes that wait for the feed's task.
+pub(crate) const INLET_BYTES_MAX: usize = 16 << 20;
+/// A chunk ends with the command that makes it so long, or longer.
+const CHUNK_BYTES: usize = 1 << 16;
+
+#[derive(Debug, Default)]
+struct Inlet {
+    bytes: Vec<u8>,
+    /// The bytes begin with snapshots, in place of messages that were dropped.
+    is_restart: bool,
+}
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Feed {
+    pub(crate) epoch: Epoch,
+    pub(crate) channels: Channels,
+    inlet: Mutex<Inlet>,
+    filled: Notify,
+    board: Mutex<Board>,
+    /// How often a reader was told that it missed messages.
+    pub(crate) conflations: AtomicU64,
+}
+
+impl Feed {
+    /// `levels` a side are in a snapshot; `ring_chunks` wait for readers.
+    pub(crate) fn new(epoch: Epoch, channels: Channels, levels: usize, ring_chunks: usize) -> Self {
+        Self {
+            epoch,
+            channels,
+            inlet: Mutex::default(),
+            filled: Notify::new(),
+            board: Mutex::new(Board::new(channels, levels, ring_chunks)),
+            conflations: AtomicU64::new(0),
+        }
+    }
+
+    fn inlet(&self) -> MutexGuard<'_, Inlet> {
+        self.inlet.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn board(&self) -> MutexGuard<'_, Board> {
+        self.board.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Leaves bytes for the task, if there is room. Bytes that begin anew take the place of
+    /// nothing: they must find the inlet empty.
+    fn leave(&self, bytes: &mut Vec<u8>, is_restart: bool) -> bool {
+        let mut inlet = self.inlet();
+        let waiting = inlet.bytes.len();
+        if is_restart && waiting > 0 || waiting + bytes.len() > INLET_BYTES_MAX && !is_restart {
+            return false;
+        }
+        inlet.is_restart |= is_restart;
+        if waiting == 0 {
+            std::mem::swap(&mut inlet.bytes, bytes);
+        } else {
+            inlet.bytes.extend_from_slice(bytes);
+        }
+        bytes.clear();
+        drop(inlet);
+        self.filled.notify_one();
+        true
+    }
+
+    /// Takes what is there and hands it to the readers. True if there was something.
+    pub(crate) fn turn(&self, bytes: &mut Vec<u8>) -> bool {
+        bytes.clear();
+        let is_restart = {
+            let mut inlet = self.inlet();
+            std::mem::swap(&mut inlet.bytes, bytes);
+            std::mem::take(&mut inlet.is_restart)
+        };
+        let was_there = !bytes.is_empty();
+        let mut is_restart = is_restart;
+        for piece in Pieces::of(bytes, CHUNK_BYTES) {
+            self.board().follow(piece, std::mem::take(&mut is_restart));
+        }
+        was_there
+    }
+
+    /// The feed's task: it ends with the runtime.
+    pub(crate) async fn run(&self) {
+        let mut bytes = Vec::new();
+        loop {
+            self.filled.notified().await;
+            while self.turn(&mut bytes) {
+                // One turn after another would keep the readers from theirs.
+                tokio::task::yield_now().await;
+            }
+        }
+    }
+
+    /// Bytes that wait for the task, and readers.
+    pub(crate) fn figures(&self) -> (usize, usize) {
+        (self.inlet().bytes.len(), self.board().readers())
+    }
+}
+
+/// What a reader hears from the ring.
+type ChunkReceiver = broadcast::Receiver<Chunk>;
+
+#[cfg(test)]
+mod tests;

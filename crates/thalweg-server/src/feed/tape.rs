@@ -1,0 +1,142 @@
+//! The publish thread's end of the feed: outcomes become messages.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use thalweg_exchange::codec::{MESSAGE_BYTES_MAX, encode_message, encode_snapshot, snapshot_bytes};
+use thalweg_exchange::market::{Builder, Options, OutOfStep, Snapshot};
+use thalweg_exchange::service::Outcome;
+use thalweg_exchange::{Command, ResultCode, State, SymbolId};
+
+use super::{Feed, INLET_BYTES_MAX};
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Tape {
+    builder: Builder,
+    feed: Arc<Feed>,
+    symbols: BTreeSet<SymbolId>,
+    /// What was made since the last hand-over.
+    bytes: Vec<u8>,
+    /// Messages were dropped, and snapshots are owed.
+    is_behind: bool,
+    /// Whether the snapshots that are owed are the first ones.
+    is_first: bool,
+    snapshot: Snapshot,
+}
+
+impl Tape {
+    /// Goes on from a state: the books' snapshots are what the feed begins with.
+    pub(crate) fn new(state: &State, feed: Arc<Feed>) -> Self {
+        let options = Options {
+            channels: feed.channels,
+            ..Options::default()
+        };
+        let books = state.matching.books();
+        Self {
+            builder: Builder::from_books(&state.matching, feed.epoch, options),
+            symbols: books.iter().map(|book| book.spec().id).collect(),
+            feed,
+            bytes: Vec::new(),
+            is_behind: true,
+            is_first: true,
+            snapshot: Snapshot::default(),
+        }
+    }
+
+    /// Takes the next outcome in.
+    ///
+    /// # Errors
+    /// An outcome is missing: the tape cannot be used any more.
+    pub(crate) fn take(&mut self, outcome: &Outcome<'_>) -> Result<(), OutOfStep> {
+        let Outcome {
+            sequence,
+            command,
+            result,
+            events,
+            ..
+        } = *outcome;
+        let messages = self.builder.apply(sequence, command, result, events)?;
+        if !self.is_behind {
+            for message in messages {
+                let mut frame = [0; MESSAGE_BYTES_MAX];
+                if let Ok(length) = encode_message(message, &mut frame) {
+                    self.bytes.extend_from_slice(&frame[..length]);
+                }
+            }
+        }
+        if result == ResultCode::Success {
+            self.note_symbols(command);
+        }
+        if self.bytes.len() > INLET_BYTES_MAX {
+            self.fall_behind();
+        }
+        Ok(())
+    }
+
+    /// The messages that are here are lost, and memory for so many is given back.
+    fn fall_behind(&mut self) {
+        self.bytes = Vec::new();
+        self.is_behind = true;
+    }
+
+    fn note_symbols(&mut self, command: &Command) {
+        match command {
+            Command::AddSymbols(specs) => {
+                for spec in specs.iter() {
+                    if self.symbols.insert(spec.id) && !self.is_behind {
+                        self.add_snapshot(spec.id);
+                    }
+                }
+            }
+            Command::RemoveSymbol { symbol } => drop(self.symbols.remove(symbol)),
+            Command::Reset => self.symbols.clear(),
+            _ => {}
+        }
+    }
+
+    fn add_snapshot(&mut self, symbol: SymbolId) {
+        if !self
+            .builder
+            .snapshot(symbol, usize::MAX, &mut self.snapshot)
+        {
+            return;
+        }
+        let at = self.bytes.len();
+        self.bytes.resize(at + snapshot_bytes(&self.snapshot), 0);
+        if encode_snapshot(&self.snapshot, &mut self.bytes[at..]).is_err() {
+            self.bytes.truncate(at);
+        }
+    }
+
+    /// Hands over what there is. Never waits.
+    pub(crate) fn hand_over(&mut self) {
+        if self.is_behind {
+            return self.catch_up();
+        }
+        if !self.bytes.is_empty() && !self.feed.leave(&mut self.bytes, false) {
+            self.fall_behind();
+        }
+    }
+
+    /// Snapshots of all books in place of what was dropped, once the inlet is empty.
+    fn catch_up(&mut self) {
+        if !self.feed.inlet().bytes.is_empty() {
+            return;
+        }
+        self.bytes.clear();
+        for symbol in std::mem::take(&mut self.symbols) {
+            self.add_snapshot(symbol);
+            self.symbols.insert(symbol);
+        }
+        let is_lost = !std::mem::take(&mut self.is_first);
+        self.is_behind = false;
+        // Only this thread fills the inlet; so it is empty still.
+        let _ = self.bytes.is_empty() || self.feed.leave(&mut self.bytes, is_lost);
+    }
+
+    #[cfg(test)]
+    pub(super) fn bytes_kept(&self) -> usize {
+        self.bytes.capacity()
+    }
+}

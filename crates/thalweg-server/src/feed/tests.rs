@@ -1,0 +1,301 @@
+use std::sync::Arc;
+
+use thalweg_exchange::codec::{decode_message, decode_snapshot, session::decode_server_frame};
+use thalweg_exchange::codec::{encode_snapshot, snapshot_bytes};
+use thalweg_exchange::market::Snapshot;
+use thalweg_exchange::service::Outcome;
+use thalweg_exchange::{
+    AccountSpec, Command, CurrencyId, Events, OrderId, Place, ResultCode, State, SymbolId,
+    SymbolSpec, UserId, apply,
+};
+
+use super::*;
+use crate::session::Interest;
+use thalweg_exchange::codec::session::ServerFrame;
+use thalweg_exchange::market::Replica;
+use thalweg_exchange::{Action, OrderFlags, OrderType};
+
+/// An exchange whose outcomes go to a tape.
+struct Market {
+    state: State,
+    events: Events,
+    number: u64,
+    tape: Tape,
+    feed: Arc<Feed>,
+    bytes: Vec<u8>,
+}
+
+impl Market {
+    fn new(ring_chunks: usize) -> Self {
+        let channels = Channels {
+            orders: false,
+            ..Channels::default()
+        };
+        let feed = Arc::new(Feed::new(Epoch(9), channels, 0, ring_chunks));
+        let state = State::default();
+        let mut market = Self {
+            tape: Tape::new(&state, Arc::clone(&feed)),
+            state,
+            events: Events::new(),
+            number: 0,
+            feed,
+            bytes: Vec::new(),
+        };
+        let pair = |id| SymbolSpec::pair(SymbolId(id), CurrencyId(10 + id), CurrencyId(20));
+        market.run(Command::AddSymbols(Arc::new([pair(1), pair(2)])));
+        let account = AccountSpec {
+            uid: UserId(7),
+            balances: vec![(CurrencyId(20), 1 << 50)],
+        };
+        market.run(Command::AddAccounts(Arc::new([account])));
+        market
+    }
+
+    fn run(&mut self, command: Command) {
+        let result = apply(&mut self.state, &command, &mut self.events);
+        assert_eq!(result, ResultCode::Success, "{command:?}");
+        let outcome = Outcome {
+            sequence: self.number,
+            tag: 0,
+            due: 0,
+            command: &command,
+            checked_at: 0,
+            matched_at: 0,
+            result,
+            events: &self.events,
+        };
+        self.tape.take(&outcome).expect("outcomes come in order");
+        self.number += 1;
+    }
+
+    /// Bids of one lot each, at prices that differ.
+    fn bids(&mut self, symbol: i32, count: i64) {
+        for _ in 0..count {
+            let price = 1 + self.number as i64;
+            self.run(Command::Place(Place {
+                uid: UserId(7),
+                symbol: SymbolId(symbol),
+                order_id: OrderId(price),
+                action: Action::Bid,
+                order_type: OrderType::Gtc,
+                price,
+                reserve_price: price,
+                size: 1,
+                flags: OrderFlags::NONE,
+            }));
+        }
+    }
+
+    /// Hands over and lets the task have its turn.
+    fn turn(&mut self) {
+        self.tape.hand_over();
+        self.feed.turn(&mut self.bytes);
+    }
+
+    /// The best bid is that of the engine, and there are as many levels.
+    fn same(&self, replica: &Replica) {
+        let book = self
+            .state
+            .matching
+            .book(replica.symbol())
+            .expect("it is there");
+        let of_engine: Vec<_> = book.levels(Action::Bid, usize::MAX).collect();
+        let of_reader: Vec<_> = replica.levels(Action::Bid).collect();
+        assert_eq!(of_reader, of_engine);
+    }
+}
+
+/// What a subscriber knows.
+struct Reader {
+    subscription: Subscription,
+    replicas: Vec<Replica>,
+    conflated: Vec<(Option<SymbolId>, u64)>,
+    messages: u64,
+}
+
+impl Reader {
+    fn new(market: &Market, symbols: &[i32]) -> Self {
+        let mut subscription = Subscription::new(Arc::clone(&market.feed));
+        subscription.serve(Interest {
+            all: symbols.is_empty(),
+            symbols: symbols.iter().map(|id| SymbolId(*id)).collect(),
+            version: 1,
+        });
+        Self {
+            subscription,
+            replicas: Vec::new(),
+            conflated: Vec::new(),
+            messages: 0,
+        }
+    }
+
+    /// Reads all that is there.
+    fn read(&mut self) {
+        let runtime = tokio::runtime::Builder::new_current_thread().build();
+        let runtime = runtime.expect("a runtime of one thread");
+        let mut out = Vec::new();
+        loop {
+            out.clear();
+            let next = self.subscription.next(&mut out);
+            let polled = runtime.block_on(async {
+                tokio::select! { biased; () = next => true, () = std::future::ready(()) => false }
+            });
+            if !polled {
+                return;
+            }
+            self.take(&out);
+        }
+    }
+
+    fn take(&mut self, mut bytes: &[u8]) {
+        while !bytes.is_empty() {
+            let mut snapshot = Snapshot::default();
+            let length = if let Ok((message, length)) = decode_message(bytes) {
+                self.messages += 1;
+                let replica = self.replica(message.symbol);
+                replica.apply(&message).expect("no message is missing");
+                length
+            } else if let Ok(length) = decode_snapshot(bytes, &mut snapshot) {
+                let replica = self.replica(snapshot.symbol);
+                replica.restart(&snapshot).expect("it has levels");
+                length
+            } else {
+                let (frame, length) = decode_server_frame(bytes).expect("it is a frame");
+                let ServerFrame::Conflated(told) = frame else {
+                    panic!("{frame:?}");
+                };
+                self.conflated.push((told.symbol, told.missed));
+                length
+            };
+            bytes = &bytes[length..];
+        }
+    }
+
+    fn replica(&mut self, symbol: SymbolId) -> &mut Replica {
+        let at = self
+            .replicas
+            .iter()
+            .position(|replica| replica.symbol() == symbol);
+        let at = at.unwrap_or_else(|| {
+            self.replicas.push(Replica::new(symbol));
+            self.replicas.len() - 1
+        });
+        &mut self.replicas[at]
+    }
+}
+
+#[test]
+fn a_subscriber_gets_snapshots_and_all_messages_after_them() {
+    let mut market = Market::new(16);
+    market.bids(1, 5);
+    market.turn();
+    let mut all = Reader::new(&market, &[]);
+    let mut second = Reader::new(&market, &[2]);
+    market.bids(1, 3);
+    market.bids(2, 2);
+    market.turn();
+    for reader in [&mut all, &mut second] {
+        reader.read();
+        assert_eq!(reader.conflated, []);
+    }
+    assert_eq!(all.replicas.len(), 2);
+    all.replicas.iter().for_each(|replica| market.same(replica));
+    assert_eq!(second.replicas.len(), 1);
+    market.same(&second.replicas[0]);
+    // A level and the best price, for each order.
+    assert_eq!((all.messages, second.messages), (10, 4));
+}
+
+#[test]
+fn a_symbol_that_is_added_later_is_in_a_subscription_to_all() {
+    let mut market = Market::new(16);
+    market.turn();
+    let mut reader = Reader::new(&market, &[]);
+    let third = SymbolSpec::pair(SymbolId(3), CurrencyId(13), CurrencyId(20));
+    market.run(Command::AddSymbols(Arc::new([third])));
+    market.bids(3, 2);
+    market.turn();
+    reader.read();
+    market.same(reader.replica(SymbolId(3)));
+}
+
+#[test]
+fn a_reader_behind_the_ring_is_told_exactly_what_it_missed_and_goes_on() {
+    let mut market = Market::new(2);
+    market.turn();
+    let mut all = Reader::new(&market, &[]);
+    let mut first = Reader::new(&market, &[1]);
+    all.read();
+    first.read();
+    for _ in 0..10 {
+        market.bids(1, 1);
+        market.bids(2, 1);
+        market.turn();
+    }
+    all.read();
+    first.read();
+    // The ring has the last two turns, but who starts again does so from the board.
+    assert_eq!(all.conflated, [(None, 40)]);
+    assert_eq!(first.conflated, [(Some(SymbolId(1)), 20)]);
+    assert_eq!((all.messages, first.messages), (0, 0));
+    market.bids(1, 1);
+    market.turn();
+    all.read();
+    first.read();
+    assert_eq!((all.messages, first.messages), (2, 2));
+    all.replicas.iter().for_each(|replica| market.same(replica));
+    market.same(&first.replicas[0]);
+}
+
+#[test]
+fn a_task_without_a_turn_costs_bounded_memory_and_everybody_is_told() {
+    let mut market = Market::new(16);
+    market.turn();
+    let mut reader = Reader::new(&market, &[]);
+    reader.read();
+    let fill = vec![0; INLET_BYTES_MAX];
+    // The task gets no turn, and the inlet is full.
+    assert!(market.feed.leave(&mut fill.clone(), false));
+    market.bids(1, 3);
+    market.tape.hand_over();
+    assert_eq!(market.feed.inlet().bytes.len(), INLET_BYTES_MAX);
+    market.bids(1, 3);
+    market.tape.hand_over();
+    assert!(
+        market.tape.bytes_kept() < 1 << 12,
+        "what is dropped takes no memory"
+    );
+    // There is room again.
+    market.feed.inlet().bytes.clear();
+    market.bids(1, 1);
+    market.turn();
+    reader.read();
+    assert_eq!(reader.conflated, [(None, 14)]);
+    market.same(reader.replica(SymbolId(1)));
+    market.bids(1, 1);
+    market.turn();
+    reader.read();
+    market.same(reader.replica(SymbolId(1)));
+}
+
+#[test]
+fn pieces_end_with_a_command() {
+    let mut market = Market::new(16);
+    market.turn();
+    market.bids(1, 50);
+    market.tape.hand_over();
+    let bytes = market.feed.inlet().bytes.clone();
+    let pieces: Vec<&[u8]> = Pieces::of(&bytes, 200).collect();
+    assert!(pieces.len() > 10, "{}", pieces.len());
+    assert_eq!(pieces.concat(), bytes);
+    for piece in pieces {
+        let last = chunk::marks(piece).last().expect("it is not empty");
+        let is_last = decode_message(last.frame).is_ok_and(|(message, _)| message.is_last);
+        assert!(is_last || last.is_snapshot);
+    }
+    let mut snapshot = Snapshot::default();
+    snapshot.channels.orders = false;
+    let mut frame = vec![0; snapshot_bytes(&snapshot)];
+    encode_snapshot(&snapshot, &mut frame).expect("there is room");
+    assert!(chunk::Mark::first(&frame).is_some_and(|mark| mark.is_snapshot));
+}

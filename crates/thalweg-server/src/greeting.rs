@@ -1,0 +1,215 @@
+//! Hello and welcome: who a connection is, and whether it may be that.
+
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use thalweg_exchange::codec::CodecError;
+use thalweg_exchange::codec::SESSION_VERSION;
+use thalweg_exchange::codec::session::{
+    ClientFrame, Ending, HELLO_BYTES_MAX, Hello, ServerFrame, Welcome, decode_client_frame,
+};
+use thalweg_exchange::session::{ReportNumber, Role, SessionKey};
+use tokio::io::{AsyncRead, AsyncReadExt};
+
+use crate::config::HEARTBEAT_MS_MAX;
+use crate::keys::Key;
+use crate::publisher::resume;
+use crate::session::{Session, Terms};
+use crate::shared::Shared;
+
+/// Which roles a listener serves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Door {
+    /// Trade and read.
+    Trade,
+    /// Admin.
+    Admin,
+}
+
+impl Door {
+    fn serves(self, role: Role) -> bool {
+        (self == Self::Admin) == (role == Role::Admin)
+    }
+}
+
+/// Why a connection was not welcomed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Unwelcome {
+    pub(crate) why: Ending,
+    pub(crate) text: String,
+}
+
+impl Unwelcome {
+    fn new(why: Ending, text: impl Into<String>) -> Self {
+        let text = text.into();
+        Self { why, text }
+    }
+}
+
+/// A hello that may be welcomed.
+#[derive(Debug)]
+struct Guest {
+    key: SessionKey,
+    shown: Option<Arc<Key>>,
+    last_report: Option<ReportNumber>,
+    heartbeat_ms: u32,
+    cancels_on_disconnect: bool,
+    wants_reports: bool,
+}
+
+/// Reads a hello and enters the session. `bytes` keeps what came after it. `None` where the other
+/// side is gone.
+pub(crate) async fn greet(
+    shared: &Arc<Shared>,
+    door: Door,
+    stream: &mut (impl AsyncRead + Unpin),
+    bytes: &mut Vec<u8>,
+) -> Result<Option<Arc<Session>>, Unwelcome> {
+    let limit = Duration::from_millis(shared.config.sessions.hello_ms);
+    let guest = tokio::time::timeout(limit, hear(shared, door, stream, bytes)).await;
+    let guest = match guest {
+        Ok(heard) => heard,
+        Err(_) => {
+            let text = format!("none came within {} ms", limit.as_millis());
+            return Err(Unwelcome::new(Ending::NoHello, text));
+        }
+    };
+    match guest {
+        Ok(Some(guest)) => enter(shared, guest).map(Some),
+        Ok(None) => Ok(None),
+        Err(unwelcome) => {
+            if unwelcome.why == Ending::WrongKey {
+                // Whoever guesses waits.
+                let pause = Duration::from_millis(shared.config.sessions.wrong_key_ms);
+                tokio::time::sleep(pause).await;
+            }
+            Err(unwelcome)
+        }
+    }
+}
+
+async fn hear(
+    shared: &Shared,
+    door: Door,
+    stream: &mut (impl AsyncRead + Unpin),
+    bytes: &mut Vec<u8>,
+) -> Result<Option<Guest>, Unwelcome> {
+    bytes.reserve(2 * HELLO_BYTES_MAX);
+    loop {
+        let (frame, length) = match decode_client_frame(bytes) {
+            Err(CodecError::Incomplete { needed, .. }) if needed <= HELLO_BYTES_MAX => {
+                match stream.read_buf(bytes).await {
+                    Ok(0) | Err(_) => return Ok(None),
+                    Ok(_) => continue,
+                }
+            }
+            Err(CodecError::Incomplete { needed, .. }) => {
+                let text = format!("{needed} bytes; a hello has {HELLO_BYTES_MAX} at most");
+                return Err(Unwelcome::new(Ending::FrameTooLong, text));
+            }
+            Err(error) => {
+                let text = format!("frame at byte 0: {error}");
+                return Err(Unwelcome::new(Ending::BadFrame, text));
+            }
+            Ok(read) => read,
+        };
+        let ClientFrame::Hello(hello) = frame else {
+            return Err(Unwelcome::new(Ending::NoHello, ""));
+        };
+        let guest = examine(shared, door, &hello)?;
+        bytes.drain(..length);
+        return Ok(Some(guest));
+    }
+}
+
+fn examine(shared: &Shared, door: Door, hello: &Hello<'_>) -> Result<Guest, Unwelcome> {
+    let ours = u16::from(SESSION_VERSION);
+    if !(hello.version_min..=hello.version_max).contains(&ours) {
+        let text = format!("this server speaks version {ours}");
+        return Err(Unwelcome::new(Ending::Version, text));
+    }
+    if !door.serves(hello.role) {
+        return Err(Unwelcome::new(Ending::Listener, ""));
+    }
+    let shown = match shared.keys() {
+        None => None,
+        Some(keys) => {
+            let key = keys.admit(hello.key.0, hello.role, hello.holder);
+            let wrong = || Unwelcome::new(Ending::WrongKey, "");
+            Some(Arc::new(key.ok_or_else(wrong)?.clone()))
+        }
+    };
+    let limit = shared.config.sessions.per_holder;
+    if hello.role != Role::Read && hello.number >= limit {
+        let text = format!("session number {}: numbers are below {limit}", hello.number);
+        return Err(Unwelcome::new(Ending::Sessions, text));
+    }
+    Ok(Guest {
+        key: SessionKey {
+            role: hello.role,
+            holder: hello.holder,
+            number: hello.number,
+        },
+        shown,
+        last_report: hello.last_report,
+        heartbeat_ms: heartbeat_ms(shared, hello.heartbeat_ms),
+        cancels_on_disconnect: hello.cancels_on_disconnect && hello.role == Role::Trade,
+        wants_reports: !hello.market_data_only && hello.role != Role::Admin,
+    })
+}
+
+fn heartbeat_ms(shared: &Shared, asked: u32) -> u32 {
+    let sessions = &shared.config.sessions;
+    match asked {
+        0 => sessions.heartbeat_ms,
+        asked => asked.clamp(sessions.heartbeat_min_ms, HEARTBEAT_MS_MAX as u32),
+    }
+}
+
+fn enter(shared: &Arc<Shared>, guest: Guest) -> Result<Arc<Session>, Unwelcome> {
+    let sessions = &shared.config.sessions;
+    let session = Arc::new(Session::new(
+        Terms {
+            id: shared.next_id(),
+            key: guest.key,
+            shown: guest.shown,
+            cancels_on_disconnect: guest.cancels_on_disconnect,
+            wants_reports: guest.wants_reports,
+            heartbeat: Duration::from_millis(guest.heartbeat_ms.into()),
+            out_bytes_max: sessions.out_bytes_max,
+        },
+        Instant::now(),
+    ));
+    let (Some(reports), Some(opened)) = (shared.reports.get(), shared.opened.get()) else {
+        return Err(Unwelcome::new(Ending::Shutdown, "the exchange is not open"));
+    };
+    let entered = shared.roster.enter(&session, || {
+        let user = session.user();
+        let state = reports.session(guest.key);
+        let frame_bytes_max = match guest.key.role {
+            Role::Admin => sessions.admin_frame_bytes_max,
+            _ => sessions.frame_bytes_max,
+        };
+        session.outbox.push(&ServerFrame::Welcome(Welcome {
+            version: u16::from(SESSION_VERSION),
+            heartbeat_ms: guest.heartbeat_ms,
+            holder: guest.key.holder,
+            last_executed: state.last_executed,
+            next_report: user.map_or(ReportNumber(1), |user| reports.next(user)),
+            next_command: opened.commands,
+            in_flight_max: sessions.answers_kept,
+            frame_bytes_max,
+            rate_max: sessions.rate_per_s,
+            epoch: shared.feed.epoch,
+            channels: shared.feed.channels,
+            exchange: opened.exchange,
+        }));
+        if let Some(user) = user.filter(|_| guest.wants_reports) {
+            resume(&session, reports, user, guest.last_report);
+        }
+    });
+    if !entered {
+        return Err(Unwelcome::new(Ending::Shutdown, ""));
+    }
+    Ok(session)
+}

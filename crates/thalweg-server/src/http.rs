@@ -1,0 +1,102 @@
+//! The small HTTP listener: `/metrics`, `/healthz`, `/readyz`.
+
+use std::convert::Infallible;
+use std::sync::Arc;
+use std::time::Duration;
+
+use http_body_util::Full;
+use hyper::body::{Bytes, Incoming};
+use hyper::header::{ALLOW, CONTENT_TYPE, HeaderValue};
+use hyper::service::service_fn;
+use hyper::{Method, Request, Response, StatusCode};
+use hyper_util::rt::{TokioIo, TokioTimer};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::Semaphore;
+
+use crate::metrics::Metrics;
+
+/// Connections at once; further ones wait.
+const CONNECTIONS_MAX: usize = 32;
+/// How long a client may take for its request's head.
+const HEAD_TIME: Duration = Duration::from_secs(5);
+/// How long a connection may last, whatever it does.
+const CONNECTION_TIME: Duration = Duration::from_secs(60);
+const TEXT: &str = "text/plain; charset=utf-8";
+/// What `prometheus_client` writes.
+const OPEN_METRICS: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+
+/// Serves until it is aborted.
+pub(crate) async fn listen(listener: TcpListener, metrics: Arc<Metrics>) {
+    let seats = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    loop {
+        // It is never closed.
+        let Ok(seat) = Arc::clone(&seats).acquire_owned().await else {
+            return;
+        };
+        let Ok((stream, _)) = listener.accept().await else {
+            tokio::time::sleep(Duration::from_millis(100)).await;
+            continue;
+        };
+        let metrics = Arc::clone(&metrics);
+        tokio::spawn(async move {
+            let _ = tokio::time::timeout(CONNECTION_TIME, serve(stream, metrics)).await;
+            drop(seat);
+        });
+    }
+}
+
+async fn serve(stream: TcpStream, metrics: Arc<Metrics>) {
+    let answer = service_fn(move |request| answer(request, Arc::clone(&metrics)));
+    let served = hyper::server::conn::http1::Builder::new()
+        .timer(TokioTimer::new())
+        .header_read_timeout(HEAD_TIME)
+        .serve_connection(TokioIo::new(stream), answer)
+        .await;
+    if let Err(error) = served {
+        tracing::debug!(%error, "an HTTP connection ended badly");
+    }
+}
+
+async fn answer(
+    request: Request<Incoming>,
+    metrics: Arc<Metrics>,
+) -> Result<Response<Full<Bytes>>, Infallible> {
+    if !matches!(*request.method(), Method::GET | Method::HEAD) {
+        let mut response = text(StatusCode::METHOD_NOT_ALLOWED, "only GET and HEAD\n");
+        let allowed = HeaderValue::from_static("GET, HEAD");
+        response.headers_mut().insert(ALLOW, allowed);
+        return Ok(response);
+    }
+    Ok(match request.uri().path() {
+        "/healthz" if metrics.is_healthy() => text(StatusCode::OK, "ok\n"),
+        "/healthz" => text(StatusCode::SERVICE_UNAVAILABLE, "failed\n"),
+        "/readyz" => {
+            let (is_ready, name) = metrics.readiness();
+            let status = match is_ready {
+                true => StatusCode::OK,
+                false => StatusCode::SERVICE_UNAVAILABLE,
+            };
+            text(status, format!("{name}\n"))
+        }
+        "/metrics" => match metrics.text().await {
+            Ok(body) => of_type(StatusCode::OK, OPEN_METRICS, body),
+            Err(_) => text(StatusCode::INTERNAL_SERVER_ERROR, "no metrics\n"),
+        },
+        _ => text(
+            StatusCode::NOT_FOUND,
+            "there are /metrics, /healthz and /readyz\n",
+        ),
+    })
+}
+
+fn text(status: StatusCode, body: impl Into<String>) -> Response<Full<Bytes>> {
+    of_type(status, TEXT, body.into())
+}
+
+fn of_type(status: StatusCode, kind: &'static str, body: String) -> Response<Full<Bytes>> {
+    let mut response = Response::new(Full::new(Bytes::from(body)));
+    *response.status_mut() = status;
+    let kind = HeaderValue::from_static(kind);
+    response.headers_mut().insert(CONTENT_TYPE, kind);
+    response
+}

@@ -1,0 +1,66 @@
+//! Takes connections and gives each a task.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use thalweg_exchange::codec::session::{Bye, Ending, ServerFrame};
+use thalweg_exchange::codec::session::{encode_server_frame, server_frame_bytes};
+use tokio::net::{TcpListener, TcpStream};
+use tokio::task::JoinSet;
+
+use crate::connection::serve;
+use crate::figures::raise;
+use crate::greeting::Door;
+use crate::shared::Shared;
+
+/// How long the listener rests where the system gives it no connection, such as for want of file
+/// descriptors.
+const PAUSE: Duration = Duration::from_millis(100);
+
+/// Takes connections until the server drains, and waits until they have ended.
+pub(crate) async fn listen(shared: Arc<Shared>, door: Door, listener: TcpListener) {
+    let mut connections = JoinSet::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((stream, peer)) => {
+                    raise(&shared.figures.accepted, 1);
+                    match shared.seat() {
+                        Some(seat) => {
+                            let shared = Arc::clone(&shared);
+                            connections.spawn(serve(shared, door, stream, peer, seat));
+                        }
+                        None => refuse(&shared, &stream),
+                    }
+                }
+                Err(error) => {
+                    tracing::error!(%error, "a connection could not be taken");
+                    tokio::time::sleep(PAUSE).await;
+                }
+            },
+            Some(ended) = connections.join_next() => {
+                if let Err(error) = ended {
+                    tracing::error!(%error, "a connection's task has ended badly");
+                }
+            }
+            () = shared.stage.over() => break,
+        }
+    }
+    drop(listener);
+    while connections.join_next().await.is_some() {}
+}
+
+/// There are too many: it is told so, if its socket takes that at once.
+fn refuse(shared: &Shared, stream: &TcpStream) {
+    let limit = shared.config.server.connections_max;
+    shared.figures.end(Ending::Connections);
+    let text = format!("{limit} are served");
+    let bye = ServerFrame::Bye(Bye {
+        why: Ending::Connections,
+        text: &text,
+    });
+    let mut bytes = vec![0; server_frame_bytes(&bye)];
+    if encode_server_frame(&bye, &mut bytes).is_ok() {
+        let _ = stream.try_write(&bytes);
+    }
+}

@@ -1,0 +1,410 @@
+//! What `/metrics` says, by the names and types of Prometheus.
+
+use std::fmt;
+use std::sync::Arc;
+use std::time::Duration;
+
+use prometheus_client::collector::Collector;
+use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, MetricEncoder, text::encode};
+use prometheus_client::metrics::MetricType;
+use prometheus_client::metrics::counter::ConstCounter;
+use prometheus_client::metrics::gauge::ConstGauge;
+use prometheus_client::registry::{Registry, Unit};
+use thalweg_exchange::durable::Stats;
+use thalweg_exchange::session::Role;
+use thalweg_measure::histogram::Histogram;
+use tokio::sync::oneshot;
+
+use crate::figures::read;
+use crate::request::Request;
+use crate::shared::Shared;
+use crate::stage::Stage;
+
+/// How long the exchange's thread may take to tell its figures: it has orders to execute.
+const STATS_TIME: Duration = Duration::from_secs(1);
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Metrics {
+    shared: Arc<Shared>,
+}
+
+impl Metrics {
+    pub(crate) const fn new(shared: Arc<Shared>) -> Self {
+        Self { shared }
+    }
+
+    /// False once the exchange has stopped by itself.
+    pub(crate) fn is_healthy(&self) -> bool {
+        self.shared.stage.get() != Stage::Failed
+    }
+
+    /// Whether clients are served, and the name of the stage.
+    pub(crate) fn readiness(&self) -> (bool, &'static str) {
+        let stage = self.shared.stage.get();
+        (stage == Stage::Ready, stage.name())
+    }
+
+    /// The page.
+    pub(crate) async fn text(&self) -> Result<String, fmt::Error> {
+        let page = Page {
+            shared: Arc::clone(&self.shared),
+            stats: self.stats().await,
+        };
+        let mut registry = Registry::with_prefix("thalweg");
+        registry.register_collector(Box::new(page));
+        let mut text = String::new();
+        encode(&mut text, &registry)?;
+        Ok(text)
+    }
+
+    /// The exchange's figures; none before it is open, or while its thread has no time.
+    async fn stats(&self) -> Option<Box<Stats>> {
+        self.shared.opened.get()?;
+        let (told, stats) = oneshot::channel();
+        let mut requests = self.shared.requests();
+        let ask = async move {
+            requests.send_async(Request::Stats(told)).await.ok()?;
+            stats.await.ok()
+        };
+        tokio::time::timeout(STATS_TIME, ask).await.ok().flatten()
+    }
+}
+
+#[derive(Debug)]
+struct Page {
+    shared: Arc<Shared>,
+    stats: Option<Box<Stats>>,
+}
+
+/// Upper bounds of histograms of times, in nanoseconds.
+const BOUNDS_NS: [u64; 15] = [
+    100,
+    300,
+    1_000,
+    3_000,
+    10_000,
+    30_000,
+    100_000,
+    300_000,
+    1_000_000,
+    3_000_000,
+    10_000_000,
+    30_000_000,
+    100_000_000,
+    1_000_000_000,
+    10_000_000_000,
+];
+/// Of histograms of counts.
+const BOUNDS_COUNT: [u64; 10] = [1, 2, 4, 8, 16, 32, 64, 256, 1_024, 4_096];
+
+type Labels = [(&'static str, String); 1];
+
+fn label(name: &'static str, value: impl Into<String>) -> Labels {
+    [(name, value.into())]
+}
+
+/// Writes one page of metrics.
+struct Writer<'w>(DescriptorEncoder<'w>);
+
+impl Writer<'_> {
+    fn family<'s>(
+        &'s mut self,
+        name: &'s str,
+        help: &str,
+        unit: Option<&'s Unit>,
+        kind: MetricType,
+    ) -> Result<MetricEncoder<'s>, fmt::Error> {
+        self.0.encode_descriptor(name, help, unit, kind)
+    }
+
+    fn counter(&mut self, name: &str, help: &str, value: u64) -> fmt::Result {
+        let encoder = self.family(name, help, None, MetricType::Counter)?;
+        ConstCounter::new(value).encode(encoder)
+    }
+
+    fn gauge(&mut self, name: &str, help: &str, value: f64) -> fmt::Result {
+        let encoder = self.family(name, help, None, MetricType::Gauge)?;
+        ConstGauge::new(value).encode(encoder)
+    }
+
+    fn counters(
+        &mut self,
+        (name, help): (&str, &str),
+        label_name: &'static str,
+        values: impl Iterator<Item = (String, u64)>,
+    ) -> fmt::Result {
+        let mut encoder = self.family(name, help, None, MetricType::Counter)?;
+        for (text, value) in values {
+            let labels = label(label_name, text);
+            let metric = encoder.encode_family(&labels)?;
+            ConstCounter::new(value).encode(metric)?;
+        }
+        Ok(())
+    }
+
+    fn gauges(
+        &mut self,
+        (name, help): (&str, &str),
+        label_name: &'static str,
+        values: impl Iterator<Item = (String, f64)>,
+    ) -> fmt::Result {
+        let mut encoder = self.family(name, help, None, MetricType::Gauge)?;
+        for (text, value) in values {
+            let labels = label(label_name, text);
+            let metric = encoder.encode_family(&labels)?;
+            ConstGauge::new(value).encode(metric)?;
+        }
+        Ok(())
+    }
+
+    /// Histograms of nanoseconds, as seconds.
+    fn seconds<'h>(
+        &mut self,
+        (name, help): (&str, &str),
+        label_name: &'static str,
+        values: impl Iterator<Item = (String, &'h Histogram)>,
+    ) -> fmt::Result {
+        let unit = Unit::Seconds;
+        let mut encoder = self.family(name, help, Some(&unit), MetricType::Histogram)?;
+        for (text, histogram) in values {
+            let labels = label(label_name, text);
+            let metric = encoder.encode_family(&labels)?;
+            histogram_of(metric, histogram, &BOUNDS_NS, 1e9)?;
+        }
+        Ok(())
+    }
+}
+
+/// Buckets as the encoder wants them: each with what is in it alone.
+fn histogram_of(
+    mut metric: MetricEncoder<'_>,
+    histogram: &Histogram,
+    bounds: &[u64],
+    unit: f64,
+) -> fmt::Result {
+    let buckets = buckets(histogram, bounds);
+    let buckets: Vec<(f64, u64)> = buckets
+        .into_iter()
+        .map(|(bound, count)| (bound.map_or(f64::MAX, |bound| bound as f64 / unit), count))
+        .collect();
+    let sum = histogram.sum() as f64 / unit;
+    metric.encode_histogram::<Labels>(sum, histogram.count(), &buckets, None)
+}
+
+/// How many values are at most each bound, and above the one before; the last has no bound.
+fn buckets(histogram: &Histogram, bounds: &[u64]) -> Vec<(Option<u64>, u64)> {
+    let bounds = bounds.iter().map(|bound| Some(*bound)).chain([None]);
+    let mut buckets: Vec<(Option<u64>, u64)> = bounds.map(|bound| (bound, 0)).collect();
+    for (value, count) in histogram.recorded() {
+        let holds = |(bound, _): &&mut (Option<u64>, u64)| bound.is_none_or(|max| value <= max);
+        if let Some((_, bucket)) = buckets.iter_mut().find(holds) {
+            *bucket += count;
+        }
+    }
+    buckets
+}
+
+impl Collector for Page {
+    fn encode(&self, encoder: DescriptorEncoder<'_>) -> fmt::Result {
+        let mut to = Writer(encoder);
+        self.server(&mut to)?;
+        self.market(&mut to)?;
+        let Some(stats) = &self.stats else {
+            return Ok(());
+        };
+        exchange(stats, &mut to)?;
+        journal(stats, &mut to)?;
+        stages(stats, &mut to)
+    }
+}
+
+impl Page {
+    fn server(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let shared = &self.shared;
+        let figures = &shared.figures;
+        let is_ready = f64::from(shared.stage.get() == Stage::Ready);
+        to.gauge("ready", "1 while clients are served.", is_ready)?;
+        let sessions = Role::ALL.iter().zip(shared.roster.counts());
+        to.gauges(
+            ("sessions", "Sessions that are connected."),
+            "role",
+            sessions.map(|(role, count)| (role.name().to_owned(), count as f64)),
+        )?;
+        let connections = shared.connections() as f64;
+        to.gauge("connections", "Connections that are open.", connections)?;
+        let max = shared.config.server.connections_max as f64;
+        to.gauge("connections_max", "Connections that may be open.", max)?;
+        to.counter(
+            "connections_accepted",
+            "Connections that came.",
+            read(&figures.accepted),
+        )?;
+        to.counter(
+            "hellos_refused",
+            "Connections that were not welcomed.",
+            read(&figures.hellos_refused),
+        )?;
+        to.counters(
+            ("connections_ended", "Connections that ended, by reason."),
+            "reason",
+            figures
+                .endings()
+                .map(|(why, count)| (format!("{why:?}"), count)),
+        )?;
+        to.counters(
+            (
+                "refusals",
+                "Commands and queries that were refused, by reason.",
+            ),
+            "reason",
+            figures
+                .refusals()
+                .map(|(why, count)| (why.to_owned(), count)),
+        )?;
+        let (waiting, room) = shared.queue();
+        to.gauge(
+            "queue_requests",
+            "Requests that wait for the exchange.",
+            waiting as f64,
+        )?;
+        to.gauge("queue_requests_max", "Requests that may wait.", room as f64)?;
+        let bytes = shared.roster.bytes_waiting() as f64;
+        to.gauge(
+            "out_bytes",
+            "Bytes of answers and reports that wait for clients.",
+            bytes,
+        )?;
+        to.counter(
+            "received_bytes",
+            "Bytes from clients.",
+            read(&figures.bytes_in),
+        )?;
+        to.counter(
+            "sent_bytes",
+            "Bytes of answers and reports to clients.",
+            read(&figures.bytes_out),
+        )?;
+        let lines = read(&figures.audit_lines);
+        to.counter("audit_lines", "Commands of administrators.", lines)
+    }
+
+    fn market(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let (inlet, readers) = self.shared.feed.figures();
+        let figures = &self.shared.figures;
+        to.gauge(
+            "market_readers",
+            "Connections with market data.",
+            readers as f64,
+        )?;
+        to.gauge(
+            "market_inlet_bytes",
+            "Market data that was not sent on yet.",
+            inlet as f64,
+        )?;
+        to.counter(
+            "market_sent_bytes",
+            "Bytes of market data to clients.",
+            read(&figures.market_bytes_out),
+        )?;
+        to.counter(
+            "market_conflations",
+            "How often a reader was told that it missed messages.",
+            read(&self.shared.feed.conflations),
+        )
+    }
+}
+
+fn exchange(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
+    to.counter(
+        "commands",
+        "Commands that the exchange took, ever.",
+        stats.number,
+    )?;
+    let in_flight = stats.in_flight as f64;
+    to.gauge(
+        "in_flight",
+        "Commands and queries in the pipeline.",
+        in_flight,
+    )?;
+    let known = stats.sessions as f64;
+    to.gauge(
+        "sessions_remembered",
+        "Sessions that have sent commands, ever.",
+        known,
+    )
+}
+
+fn journal(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
+    let journal = &stats.journal;
+    to.counter(
+        "journal_commands",
+        "Commands journaled since the start.",
+        journal.commands,
+    )?;
+    to.counter("journal_bytes", "Bytes of them.", journal.bytes)?;
+    to.counter("journal_commits", "Waits for the disk.", journal.commits)?;
+    let lacks = f64::from(journal.lacks_room);
+    to.gauge(
+        "journal_full",
+        "1 while the disk has no room, and commands are refused.",
+        lacks,
+    )?;
+    let unit = Unit::Seconds;
+    let help = "How long a commit took.";
+    let family = to.family("journal_commit", help, Some(&unit), MetricType::Histogram)?;
+    histogram_of(family, &journal.commit_ns, &BOUNDS_NS, 1e9)?;
+    let help = "Commands that a commit made durable.";
+    let family = to.family("journal_group_commands", help, None, MetricType::Histogram)?;
+    histogram_of(family, &journal.group, &BOUNDS_COUNT, 1.0)
+}
+
+fn stages(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
+    let stages = &stats.stages.stages;
+    let of_stages = || stages.iter().map(|stage| (stage.name.clone(), stage));
+    to.counters(
+        ("stage_events", "Events that have passed a stage."),
+        "stage",
+        of_stages().map(|(name, stage)| (name, stage.events)),
+    )?;
+    to.gauges(
+        (
+            "stage_utilisation",
+            "How much of its time a stage was at work, 0 to 1.",
+        ),
+        "stage",
+        of_stages().map(|(name, stage)| (name, stage.utilisation)),
+    )?;
+    to.seconds(
+        ("stage_wait", "How long sampled events waited for a stage."),
+        "stage",
+        of_stages().map(|(name, stage)| (name, &stage.queueing_ns)),
+    )?;
+    to.seconds(
+        (
+            "stage_service",
+            "How long a stage was at work for sampled events.",
+        ),
+        "stage",
+        of_stages().map(|(name, stage)| (name, &stage.service_ns)),
+    )?;
+    let unit = Unit::Seconds;
+    let help = "How long sampled events took from submission to publishing.";
+    let family = to.family("pipeline", help, Some(&unit), MetricType::Histogram)?;
+    histogram_of(family, &stats.stages.end_to_end_ns, &BOUNDS_NS, 1e9)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn buckets_hold_every_value_once() {
+        let mut histogram = Histogram::new();
+        for value in [1, 2, 3, 4, 5_000] {
+            histogram.record(value);
+        }
+        let told = buckets(&histogram, &[2, 4, 8]);
+        assert_eq!(told, [(Some(2), 2), (Some(4), 2), (Some(8), 0), (None, 1)]);
+    }
+}

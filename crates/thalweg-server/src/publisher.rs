@@ -1,0 +1,157 @@
+//! The publish thread's part: what the exchange tells goes to those whom it concerns.
+
+use std::sync::Arc;
+
+use thalweg_exchange::UserId;
+use thalweg_exchange::codec::session::{
+    AccountView, Answer, Ending, OpenOrder, QueryAnswer, ReportGap, Said, ServerFrame,
+};
+use thalweg_exchange::durable::{Executed, NumberedReport, Origin, Published, Reports};
+use thalweg_exchange::service::{Answer as Told, Answered};
+use thalweg_exchange::session::{ReportNumber, Role};
+
+use crate::audit::{Audit, AuditLine};
+use crate::driver::Inquiries;
+use crate::feed::{Feed, Tape};
+use crate::outbox::ReportFate;
+use crate::roster::{Present, Roster};
+use crate::session::Session;
+use crate::stage::{Stage, StageSwitch};
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Publisher {
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) inquiries: Arc<Inquiries>,
+    pub(crate) stage: Arc<StageSwitch>,
+    pub(crate) audit: Audit,
+    pub(crate) feed: Arc<Feed>,
+    /// `None` before the exchange has told its books, and after an outcome was missing.
+    pub(crate) tape: Option<Tape>,
+    /// Where reports are fetched that a session lacks; once the exchange is open.
+    pub(crate) reports: Arc<std::sync::OnceLock<Reports>>,
+    /// Sessions to be woken at the end of the chunk.
+    pub(crate) touched: Vec<Arc<Session>>,
+}
+
+impl Publisher {
+    /// What the exchange calls.
+    pub(crate) fn take(&mut self, published: Published<'_>) {
+        match published {
+            Published::Started { state, .. } => {
+                let mut tape = Tape::new(state, Arc::clone(&self.feed));
+                tape.hand_over();
+                self.tape = Some(tape);
+            }
+            Published::Outcome(executed) => self.outcome(&executed),
+            Published::Answer { tag, answered } => self.answer(tag, answered),
+            Published::ChunkEnd => self.end_chunk(),
+            Published::Failed(failed) => {
+                tracing::error!(error = %failed, "the exchange has stopped");
+                self.stage.set(Stage::Failed);
+                self.roster.close(Ending::Failed, "");
+            }
+            _ => {}
+        }
+    }
+
+    fn outcome(&mut self, executed: &Executed<'_>) {
+        let outcome = &executed.outcome;
+        if let Some(tape) = &mut self.tape
+            && let Err(error) = tape.take(outcome)
+        {
+            tracing::error!(%error, "there is no market data any more");
+            self.tape = None;
+        }
+        let roster = Arc::clone(&self.roster);
+        let present = roster.present();
+        if let Origin::Session { key, sequence } = executed.origin {
+            let session = present.session(key);
+            if let Some(session) = session {
+                session.outbox.push(&ServerFrame::Answer(Answer {
+                    sequence,
+                    number: outcome.sequence,
+                    result: outcome.result,
+                    is_repeated: false,
+                }));
+                self.touch(session);
+            }
+            if key.role == Role::Admin {
+                let name = session.and_then(|session| session.key_name());
+                let command = outcome.command;
+                let line = AuditLine::executed(key, name, sequence, command, outcome.sequence);
+                self.audit.write(line.with_result(outcome.result));
+            }
+        }
+        for report in executed.reports {
+            self.report(&present, report);
+        }
+    }
+
+    fn report(&mut self, present: &Present<'_>, report: &NumberedReport) {
+        let user = report.report.owner;
+        for session in present.of_user(user) {
+            if let ReportFate::Early(next) = session.outbox.report(report.number, &report.frame) {
+                let last_seen = ReportNumber(next.0 - 1);
+                if let Some(reports) = self.reports.get() {
+                    resume(session, reports, user, Some(last_seen));
+                }
+            }
+            self.touch(session);
+        }
+    }
+
+    fn touch(&mut self, session: &Arc<Session>) {
+        // Most often one session has many outcomes in a row.
+        let is_last = |last: &Arc<Session>| Arc::ptr_eq(last, session);
+        if !self.touched.last().is_some_and(is_last) {
+            self.touched.push(Arc::clone(session));
+        }
+    }
+
+    fn end_chunk(&mut self) {
+        for session in self.touched.drain(..) {
+            session.outbox.wake();
+        }
+        if let Some(tape) = &mut self.tape {
+            tape.hand_over();
+        }
+    }
+
+    fn answer(&mut self, tag: u64, answered: Answered) {
+        let Some((session, id)) = self.inquiries.take(tag) else {
+            return;
+        };
+        let number = answered.sequence;
+        let said = match answered.answer {
+            Told::User(user) => Said::Account(AccountView::from(&user)),
+            Told::OpenOrders(orders) => Said::OpenOrders {
+                orders: OpenOrder::all(&orders),
+                is_cut: false,
+            },
+            Told::Book(book) => Said::Book(book),
+            Told::UnknownUser(_) => Said::UnknownUser,
+            // Nothing else was asked.
+            _ => Said::UnknownSymbol,
+        };
+        session.answer_query(&QueryAnswer { id, number, said });
+    }
+}
+
+/// Gives a session the reports after the last that it saw, or those from now on, and makes the next
+/// one the next. Reports that are gone are told.
+pub(crate) fn resume(
+    session: &Session,
+    reports: &Reports,
+    user: UserId,
+    last_seen: Option<ReportNumber>,
+) {
+    let mut frames = Vec::new();
+    let after = last_seen.unwrap_or(ReportNumber(u64::MAX));
+    let resumed = reports.resume(user, after, &mut frames);
+    if let Some((from, to)) = resumed.gap {
+        let gap = ServerFrame::ReportGap(ReportGap { from, to });
+        session.outbox.push(&gap);
+    }
+    session.outbox.push_reports(resumed.first, &frames);
+}

@@ -1,0 +1,78 @@
+//! How fast a session may send: a bucket of tokens that fills with time.
+
+use std::time::{Duration, Instant};
+
+/// A bucket that holds `burst` tokens at most and gains `per_s` of them a second.
+#[derive(Debug)]
+pub(crate) struct TokenBucket {
+    /// 0 for no limit.
+    per_s: u32,
+    burst_ns: u64,
+    /// Tokens as the time in which they came, so that nothing is lost by rounding.
+    filled_ns: u64,
+    last: Instant,
+}
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+impl TokenBucket {
+    /// A full bucket.
+    pub(crate) fn new(per_s: u32, burst: u32, now: Instant) -> Self {
+        // A token is a second's nanoseconds; each nanosecond brings `per_s` of them.
+        let burst_ns = u64::from(burst) * SECOND_NS;
+        Self {
+            per_s,
+            burst_ns,
+            filled_ns: burst_ns,
+            last: now,
+        }
+    }
+
+    /// Takes tokens, if there are so many, or the bucket is full and holds no more.
+    pub(crate) fn take(&mut self, tokens: u32, now: Instant) -> bool {
+        if self.per_s == 0 {
+            return true;
+        }
+        let since = now.saturating_duration_since(self.last);
+        self.last = self.last.max(now);
+        let since_ns = since.min(Duration::from_secs(3_600)).as_nanos() as u64;
+        let gained = since_ns.saturating_mul(self.per_s.into());
+        self.filled_ns = self.filled_ns.saturating_add(gained).min(self.burst_ns);
+        let price = (u64::from(tokens) * SECOND_NS).min(self.burst_ns);
+        if self.filled_ns < price {
+            return false;
+        }
+        self.filled_ns -= price;
+        true
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_burst_passes_and_then_as_many_as_come_in_time() {
+        let start = Instant::now();
+        let mut bucket = TokenBucket::new(10, 3, start);
+        let after = |ms| start + Duration::from_millis(ms);
+        let taken: Vec<bool> = (0..5).map(|_| bucket.take(1, after(0))).collect();
+        assert_eq!(taken, [true, true, true, false, false]);
+        assert!(!bucket.take(1, after(99)));
+        assert!(bucket.take(1, after(100)));
+        assert!(!bucket.take(1, after(199)));
+        // Time that goes back brings nothing, and takes nothing.
+        assert!(!bucket.take(1, after(0)));
+        assert!(bucket.take(1, after(200)));
+        // No more than the burst is saved up; what costs more than that passes when it is full.
+        assert!(bucket.take(100, after(60_000)));
+        assert!(!bucket.take(1, after(60_000)));
+    }
+
+    #[test]
+    fn nothing_a_second_is_no_limit() {
+        let start = Instant::now();
+        let mut bucket = TokenBucket::new(0, 1, start);
+        assert!((0..1000).all(|_| bucket.take(1, start)));
+    }
+}

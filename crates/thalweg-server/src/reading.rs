@@ -1,0 +1,245 @@
+//! What a client sends, frame by frame.
+
+use std::sync::Arc;
+use std::time::Instant;
+
+use thalweg_exchange::codec::CodecError;
+use thalweg_exchange::codec::session::{
+    ClientFrame, Ending, QueryAnswer, QueryFrame, Refused, Said, ServerFrame, SessionQuery, Submit,
+    SubmitError, decode_client_frame,
+};
+use thalweg_exchange::service::Query;
+use thalweg_exchange::session::{ClientSequence, Refusal, Role};
+use thalweg_exchange::{Command, UserId};
+use tokio::io::AsyncReadExt;
+use tokio::net::tcp::OwnedReadHalf;
+
+use crate::figures::raise;
+use crate::rate::TokenBucket;
+use crate::request::{COMMANDS_MAX, Request, Requests};
+use crate::session::{QUERIES_MAX, Session};
+use crate::shared::Shared;
+
+/// Room for reading that a connection begins with, and comes back to.
+const ROOM_BYTES: usize = 1 << 13;
+/// Tokens that a query costs: one that goes through a book costs as much as many commands.
+const QUERY_TOKENS: u32 = 100;
+/// Levels a side of a book that a query gives.
+const QUERY_LEVELS_MAX: u32 = 10_000;
+
+/// See the [module](self).
+pub(crate) struct Reading {
+    shared: Arc<Shared>,
+    session: Arc<Session>,
+    requests: Requests,
+    bytes: Vec<u8>,
+    /// Where in the connection `bytes` begins.
+    at: u64,
+    frame_bytes_max: usize,
+    rate: TokenBucket,
+    commands: Vec<(ClientSequence, Command)>,
+}
+
+/// Why reading ends: a reason and its text, which the client is told; or it is gone.
+type Stop = Option<(Ending, String)>;
+
+impl Reading {
+    /// Goes on with bytes that came behind the hello.
+    pub(crate) fn new(shared: Arc<Shared>, session: Arc<Session>, bytes: Vec<u8>) -> Self {
+        let limits = &shared.config.sessions;
+        let frame_bytes_max = match session.key.role {
+            Role::Admin => limits.admin_frame_bytes_max,
+            _ => limits.frame_bytes_max,
+        };
+        let rate = TokenBucket::new(limits.rate_per_s, limits.rate_burst, Instant::now());
+        Self {
+            requests: shared.requests(),
+            shared,
+            session,
+            bytes,
+            at: 0,
+            frame_bytes_max: frame_bytes_max as usize,
+            rate,
+            commands: Vec::new(),
+        }
+    }
+
+    /// Reads to the end of the connection, or to what must end it, and ends the session.
+    pub(crate) async fn run(mut self, mut from: OwnedReadHalf) {
+        let stop = loop {
+            match self.take_all().await {
+                Ok(needed) => {
+                    let room = needed.max(ROOM_BYTES).saturating_sub(self.bytes.len());
+                    self.bytes.reserve(room.max(1));
+                }
+                Err(stop) => break stop,
+            }
+            match from.read_buf(&mut self.bytes).await {
+                Ok(0) | Err(_) => break None,
+                Ok(count) => raise(&self.shared.figures.bytes_in, count as u64),
+            }
+            self.session.hear(Instant::now());
+        };
+        match stop {
+            Some((why, text)) => self.session.outbox.end(why, text),
+            None => self.session.outbox.end_silently(Ending::Done),
+        }
+    }
+
+    /// Takes all whole frames that are there. Gives how many bytes the next one needs.
+    async fn take_all(&mut self) -> Result<usize, Stop> {
+        let mut done = 0;
+        // Taken out, so that frames can borrow of it.
+        let bytes = std::mem::take(&mut self.bytes);
+        let outcome = loop {
+            let rest = &bytes[done..];
+            match decode_client_frame(rest) {
+                Ok((frame, length)) => {
+                    if length > self.frame_bytes_max {
+                        break Err(self.too_long(done, length));
+                    }
+                    if let Err(stop) = self.take(&frame, done).await {
+                        break Err(stop);
+                    }
+                    done += length;
+                }
+                Err(CodecError::Incomplete { needed, .. }) if needed <= self.frame_bytes_max => {
+                    break Ok(needed);
+                }
+                Err(CodecError::Incomplete { needed, .. }) => {
+                    break Err(self.too_long(done, needed));
+                }
+                Err(error) => break Err(self.bad_frame(done, &error)),
+            }
+        };
+        // What came before a frame that cannot be read is executed.
+        let sent = self.send_commands().await;
+        self.bytes = bytes;
+        self.bytes.drain(..done);
+        self.at += done as u64;
+        if self.bytes.is_empty() && self.bytes.capacity() > 4 * ROOM_BYTES {
+            self.bytes.shrink_to(ROOM_BYTES);
+        }
+        self.session.outbox.wake();
+        sent.and(outcome)
+    }
+
+    fn bad_frame(&self, done: usize, error: &CodecError) -> Stop {
+        let at = self.at + done as u64;
+        Some((
+            Ending::BadFrame,
+            format!("frame at byte {at} after the hello: {error}"),
+        ))
+    }
+
+    fn too_long(&self, done: usize, bytes: usize) -> Stop {
+        let (at, limit) = (self.at + done as u64, self.frame_bytes_max);
+        let text =
+            format!("frame at byte {at} after the hello: {bytes} bytes, the limit is {limit}");
+        Some((Ending::FrameTooLong, text))
+    }
+
+    async fn take(&mut self, frame: &ClientFrame<'_>, at: usize) -> Result<(), Stop> {
+        match frame {
+            ClientFrame::Submit(submit) => self.submit(submit, at).await,
+            ClientFrame::Query(query) => self.query(query).await,
+            ClientFrame::Subscribe(symbols) => {
+                let fits = self.session.subscribe(symbols);
+                let text = "too many symbols are subscribed";
+                fits.then_some(())
+                    .ok_or(Some((Ending::BadFrame, text.to_owned())))
+            }
+            ClientFrame::Unsubscribe(symbols) => {
+                self.session.unsubscribe(symbols);
+                Ok(())
+            }
+            ClientFrame::Heartbeat => Ok(()),
+            ClientFrame::Bye(_) => Err(None),
+            ClientFrame::Hello(_) => Err(Some((Ending::NoHello, "a second hello".to_owned()))),
+        }
+    }
+
+    async fn submit(&mut self, submit: &Submit<'_>, at: usize) -> Result<(), Stop> {
+        let sequence = submit.sequence;
+        let command = match self.session.key.role {
+            Role::Trade => {
+                let user = UserId(self.session.key.holder);
+                submit.trade(user).map(|command| command.into_command())
+            }
+            Role::Admin => submit.admin().map(|command| command.into_command()),
+            Role::Read => Err(SubmitError::Refused(Refusal::Role)),
+        };
+        let refusal = match command {
+            Ok(_) if !self.rate.take(1, Instant::now()) => Refusal::Rate {
+                limit: self.shared.config.sessions.rate_per_s,
+            },
+            Ok(command) => {
+                self.commands.push((sequence, command));
+                if self.commands.len() == COMMANDS_MAX {
+                    self.send_commands().await?;
+                }
+                return Ok(());
+            }
+            Err(SubmitError::Refused(why)) => why,
+            Err(SubmitError::Frame(error)) => return Err(self.bad_frame(at, &error)),
+        };
+        self.shared.figures.refuse(refusal);
+        let why = refusal;
+        let refused = ServerFrame::Refused(Refused { sequence, why });
+        self.session.outbox.push(&refused);
+        Ok(())
+    }
+
+    /// Hands over the commands at hand; waits while the exchange has no room.
+    async fn send_commands(&mut self) -> Result<(), Stop> {
+        if self.commands.is_empty() {
+            return Ok(());
+        }
+        let request = Request::Commands {
+            session: Arc::clone(&self.session),
+            commands: std::mem::take(&mut self.commands),
+        };
+        self.send(request).await
+    }
+
+    async fn send(&mut self, request: Request) -> Result<(), Stop> {
+        let sent = self.requests.send_async(request).await;
+        sent.map_err(|_| Some((Ending::Shutdown, String::new())))
+    }
+
+    async fn query(&mut self, frame: &QueryFrame) -> Result<(), Stop> {
+        let id = frame.id;
+        let begun = self.session.begin_query();
+        let limits = &self.shared.config.sessions;
+        let own = |user: UserId| self.session.user().is_none_or(|own| own == user);
+        let asked = match frame.query {
+            SessionQuery::Account(user) if own(user) => Ok(Query::User(user)),
+            SessionQuery::OpenOrders(user) if own(user) => Ok(Query::OpenOrders(user)),
+            SessionQuery::Book { symbol, depth } => {
+                let depth = depth.min(QUERY_LEVELS_MAX) as usize;
+                Ok(Query::Book { symbol, depth })
+            }
+            _ => Err(Refusal::NotYourUser),
+        };
+        let refusal = match asked {
+            Err(why) => why,
+            Ok(_) if !begun => Refusal::InFlight { limit: QUERIES_MAX },
+            Ok(_) if !self.rate.take(QUERY_TOKENS, Instant::now()) => Refusal::Rate {
+                limit: limits.rate_per_s,
+            },
+            Ok(query) => {
+                // It is about what was sent before it.
+                self.send_commands().await?;
+                let session = Arc::clone(&self.session);
+                return self.send(Request::Query { session, id, query }).await;
+            }
+        };
+        self.shared.figures.refuse(refusal);
+        self.session.answer_query(&QueryAnswer {
+            id,
+            number: 0,
+            said: Said::Refused(refusal),
+        });
+        Ok(())
+    }
+}

@@ -1,0 +1,46 @@
+//! What the exchange's thread is asked to do.
+
+use std::sync::Arc;
+
+use thalweg::channel::{Mpsc, Sender};
+use thalweg_exchange::durable::Stats;
+use thalweg_exchange::service::Query;
+use thalweg_exchange::session::ClientSequence;
+use thalweg_exchange::{Command, UserId};
+use tokio::sync::oneshot;
+
+use crate::session::Session;
+
+/// Commands of one session that a request has at most.
+pub(crate) const COMMANDS_MAX: usize = 64;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) enum Request {
+    /// Commands of a session, in order.
+    Commands {
+        session: Arc<Session>,
+        commands: Vec<(ClientSequence, Command)>,
+    },
+    /// A question of a session.
+    Query {
+        session: Arc<Session>,
+        id: u64,
+        query: Query,
+    },
+    /// The last connection is gone of a user whose orders may go with it.
+    Gone(UserId),
+    /// What time it is.
+    Clock(i64),
+    /// The limits of users without their own.
+    OpenOrdersMax(u32),
+    /// Figures, if somebody waits for them still.
+    Stats(oneshot::Sender<Box<Stats>>),
+    /// From now on commands are refused; told when those before are published.
+    Drain(oneshot::Sender<()>),
+    /// The end: a last snapshot.
+    Stop,
+}
+
+/// The way to the exchange's thread.
+pub(crate) type Requests = Sender<Request, Mpsc>;

@@ -1,0 +1,150 @@
+//! Which sessions are connected, and for whom.
+//!
+//! A session has one connection: a newer one takes its place. Under the roster's lock a newcomer
+//! gets its welcome and the reports that it missed, and is entered; so the publish thread, which
+//! asks the roster for each outcome, neither overtakes a welcome nor leaves a gap.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use thalweg_exchange::UserId;
+use thalweg_exchange::codec::session::Ending;
+use thalweg_exchange::session::{Role, SessionKey};
+
+use crate::keys::Keys;
+use crate::session::Session;
+
+#[derive(Debug, Default)]
+struct Tables {
+    by_key: HashMap<SessionKey, Arc<Session>>,
+    /// Those that want reports.
+    by_user: HashMap<UserId, Vec<Arc<Session>>>,
+    /// Connections of a user that ask for cancel on disconnect.
+    cancelling: HashMap<UserId, usize>,
+    is_closed: bool,
+}
+
+/// See the [module](self).
+#[derive(Debug, Default)]
+pub(crate) struct Roster {
+    tables: Mutex<Tables>,
+}
+
+/// The roster while the publish thread delivers.
+pub(crate) struct Present<'r>(MutexGuard<'r, Tables>);
+
+impl Present<'_> {
+    pub(crate) fn session(&self, key: SessionKey) -> Option<&Arc<Session>> {
+        self.0.by_key.get(&key)
+    }
+
+    pub(crate) fn of_user(&self, user: UserId) -> &[Arc<Session>] {
+        self.0.by_user.get(&user).map_or(&[], Vec::as_slice)
+    }
+}
+
+impl Roster {
+    fn tables(&self) -> MutexGuard<'_, Tables> {
+        self.tables.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn present(&self) -> Present<'_> {
+        Present(self.tables())
+    }
+
+    /// Enters a connection after `welcome`, in place of an older one of the same session. False
+    /// where nobody is entered any more.
+    pub(crate) fn enter(&self, session: &Arc<Session>, welcome: impl FnOnce()) -> bool {
+        let mut tables = self.tables();
+        if tables.is_closed {
+            return false;
+        }
+        if let Some(older) = tables.by_key.insert(session.key, Arc::clone(session)) {
+            tables.forget_reports(&older);
+            older.outbox.end(Ending::Replaced, "");
+        }
+        if let Some(user) = session.user() {
+            if session.wants_reports {
+                let of_user = tables.by_user.entry(user).or_default();
+                of_user.push(Arc::clone(session));
+            }
+            if session.cancels_on_disconnect {
+                *tables.cancelling.entry(user).or_default() += 1;
+            }
+        }
+        welcome();
+        true
+    }
+
+    /// A connection is gone. The user whose orders go with it, if it was the last that asked for
+    /// that.
+    pub(crate) fn leave(&self, session: &Session) -> Option<UserId> {
+        let mut tables = self.tables();
+        let is_it = |other: &Arc<Session>| other.id == session.id;
+        if tables.by_key.get(&session.key).is_some_and(is_it) {
+            tables.by_key.remove(&session.key);
+            tables.forget_reports(session);
+        }
+        let user = session.user().filter(|_| session.cancels_on_disconnect)?;
+        let count = tables.cancelling.get_mut(&user)?;
+        *count -= 1;
+        if *count > 0 {
+            return None;
+        }
+        tables.cancelling.remove(&user);
+        Some(user)
+    }
+
+    /// Ends all connections, and enters none from now on.
+    pub(crate) fn close(&self, why: Ending, text: &str) {
+        let mut tables = self.tables();
+        tables.is_closed = true;
+        for session in tables.by_key.values() {
+            session.outbox.end(why, text);
+        }
+    }
+
+    /// Ends the connections whose keys are not there any more; gives how many.
+    pub(crate) fn withdraw(&self, keys: &Keys) -> usize {
+        let tables = self.tables();
+        let is_out =
+            |session: &&Arc<Session>| session.shown.as_ref().is_none_or(|key| !keys.holds(key));
+        let out = tables.by_key.values().filter(is_out);
+        out.map(|session| {
+            session
+                .outbox
+                .end(Ending::WrongKey, "the key was withdrawn")
+        })
+        .count()
+    }
+
+    /// How many are connected in each role, in the order of [`Role::ALL`].
+    pub(crate) fn counts(&self) -> [usize; 3] {
+        let tables = self.tables();
+        Role::ALL.map(|role| tables.by_key.keys().filter(|key| key.role == role).count())
+    }
+
+    /// Bytes that wait to be written, of all together.
+    pub(crate) fn bytes_waiting(&self) -> usize {
+        let tables = self.tables();
+        tables
+            .by_key
+            .values()
+            .map(|session| session.outbox.bytes())
+            .sum()
+    }
+}
+
+impl Tables {
+    fn forget_reports(&mut self, session: &Session) {
+        let Some(user) = session.user() else {
+            return;
+        };
+        if let Some(of_user) = self.by_user.get_mut(&user) {
+            of_user.retain(|other| other.id != session.id);
+            if of_user.is_empty() {
+                self.by_user.remove(&user);
+            }
+        }
+    }
+}

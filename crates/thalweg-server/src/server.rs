@@ -1,0 +1,384 @@
+//! The server from its start to its end.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use thalweg::channel;
+use thalweg::pipeline::Placement;
+use thalweg_exchange::codec::session::Ending;
+use thalweg_exchange::durable::{
+    Exchange, Failed, Finished, JournalOptions, OpenError, Options, Recovered, SessionLimits,
+    SnapshotOptions, SyncMode,
+};
+use thalweg_exchange::market::{Channels, Epoch};
+use thalweg_exchange::{Rules, service};
+use tokio::net::{TcpListener, TcpSocket};
+use tokio::sync::oneshot;
+use tokio::task::JoinHandle;
+
+use crate::audit::Audit;
+use crate::config::{Config, RulesName, SyncName};
+use crate::driver::{Driver, Inquiries};
+use crate::error::ServeError;
+use crate::feed::Feed;
+use crate::greeting::Door;
+use crate::keys;
+use crate::listener::listen;
+use crate::publisher::Publisher;
+use crate::request::{Request, Requests};
+use crate::shared::{Opened, Shared};
+use crate::stage::Stage;
+use crate::wall_clock::WallClock;
+use crate::{http, metrics};
+
+/// How long connections may take to end once they were told bye.
+const PARTING: Duration = Duration::from_secs(3);
+
+/// A server that runs. It must be [stopped](Self::stop): dropping it ends its tasks and leaves the
+/// exchange to recover.
+#[derive(Debug)]
+pub struct Server {
+    shared: Arc<Shared>,
+    addresses: Addresses,
+    recovered: Recovered,
+    listeners: Vec<JoinHandle<()>>,
+    /// They end with the server, wherever they are.
+    helpers: Vec<JoinHandle<()>>,
+    driver: thread::JoinHandle<Result<Finished, Failed>>,
+    audit: thread::JoinHandle<()>,
+}
+
+/// Where a server listens.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Addresses {
+    /// For trade and read sessions.
+    pub trade: SocketAddr,
+    /// For admin sessions.
+    pub admin: Option<SocketAddr>,
+    /// For metrics.
+    pub http: Option<SocketAddr>,
+}
+
+impl Server {
+    /// Starts a server on the exchange in `directory`, and returns when it is ready for clients.
+    /// Metrics are served from the beginning.
+    ///
+    /// # Errors
+    /// A configuration that is not possible, keys that cannot be read, an address that cannot be
+    /// listened on, an exchange that does not open.
+    pub async fn start(config: Config, directory: &Path) -> Result<Self, ServeError> {
+        config.check("the configuration")?;
+        let keys = config.keys.file.as_deref().map(keys::read).transpose()?;
+        let (requests, received) = channel::mpsc(config.exchange.queue);
+        let feed = Arc::new(new_feed(&config));
+        let shared = Arc::new(Shared::new(config, keys, requests, feed));
+        let config = &shared.config;
+        let audit_file = config.admin.audit_file.as_deref();
+        let (audit, audit_thread) = Audit::start(audit_file, Arc::clone(&shared.figures))
+            .map_err(|source| ServeError::audit(audit_file, source))?;
+        let doors = Doors::open(config)?;
+        let addresses = doors.addresses()?;
+        let mut helpers = Vec::new();
+        if let Some(listener) = doors.http {
+            let metrics = metrics::Metrics::new(Arc::clone(&shared));
+            helpers.push(tokio::spawn(http::listen(listener, Arc::new(metrics))));
+        }
+        let (driver, opening) = open(&shared, directory, received, audit);
+        // The sender tells or is dropped by a thread that has panicked.
+        let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
+        let feed = Arc::clone(&shared.feed);
+        helpers.push(tokio::spawn(async move { feed.run().await }));
+        helpers.push(tokio::spawn(set_clock(Arc::clone(&shared))));
+        let limit = shared.config.sessions.open_orders_max;
+        if limit > 0 {
+            let _ = shared
+                .requests()
+                .send_async(Request::OpenOrdersMax(limit))
+                .await;
+        }
+        let served = [(Door::Trade, Some(doors.trade)), (Door::Admin, doors.admin)];
+        let listeners = served.into_iter().filter_map(|(door, listener)| {
+            Some(tokio::spawn(listen(Arc::clone(&shared), door, listener?)))
+        });
+        let listeners = listeners.collect();
+        shared.stage.set(Stage::Ready);
+        tracing::info!(
+            commands = recovered.commands,
+            replayed = recovered.replayed,
+            took_ms = recovered.took.as_millis() as u64,
+            "the exchange is open"
+        );
+        Ok(Self {
+            shared,
+            addresses,
+            recovered,
+            listeners,
+            helpers,
+            driver,
+            audit: audit_thread,
+        })
+    }
+
+    /// Where it listens: with the ports that the system chose, where the configuration says 0.
+    #[must_use]
+    pub const fn addresses(&self) -> Addresses {
+        self.addresses
+    }
+
+    /// What was found in the directory.
+    #[must_use]
+    pub const fn recovered(&self) -> &Recovered {
+        &self.recovered
+    }
+
+    /// Waits until the exchange has stopped by itself: a failed disk, say.
+    pub async fn failed(&self) {
+        self.shared.stage.failed().await;
+    }
+
+    /// Reads the keys again; connections whose keys are gone end. Where the file cannot be read, or
+    /// is wrong, the keys are as before, which the log tells.
+    pub fn reload_keys(&self) {
+        let Some(file) = &self.shared.config.keys.file else {
+            return;
+        };
+        match keys::read(file) {
+            Ok(keys) => {
+                let count = keys.len();
+                let ended = self.shared.change_keys(keys);
+                tracing::info!(keys = count, ended, "keys were read again");
+            }
+            Err(error) => tracing::error!(%error, "keys are as before"),
+        }
+    }
+
+    /// Takes no new orders, answers those that were taken, says bye to everybody, writes a last
+    /// snapshot and ends.
+    ///
+    /// # Errors
+    /// The exchange has stopped, before or meanwhile.
+    pub async fn stop(self) -> Result<Finished, ServeError> {
+        let shared = self.shared;
+        shared.stage.set(Stage::Draining);
+        let mut requests: Requests = shared.requests();
+        let (told, drained) = oneshot::channel();
+        if requests.send_async(Request::Drain(told)).await.is_ok() {
+            let _ = drained.await;
+        }
+        shared.roster.close(Ending::Shutdown, "");
+        let deadline = tokio::time::Instant::now() + PARTING;
+        for mut listener in self.listeners {
+            if tokio::time::timeout_at(deadline, &mut listener)
+                .await
+                .is_err()
+            {
+                listener.abort();
+            }
+        }
+        let _ = requests.send_async(Request::Stop).await;
+        let joined = tokio::task::spawn_blocking(move || self.driver.join());
+        let finished = joined.await.map_err(|_| ServeError::Panicked)?;
+        self.helpers.iter().for_each(JoinHandle::abort);
+        let finished = finished.map_err(|_| ServeError::Panicked)??;
+        // Its lines are written when the last thread that makes some has ended.
+        let _ = tokio::task::spawn_blocking(move || self.audit.join()).await;
+        tracing::info!(commands = finished.commands, "the exchange is closed");
+        Ok(finished)
+    }
+}
+
+fn new_feed(config: &Config) -> Feed {
+    let market = &config.market;
+    let channels = Channels {
+        trades: market.trades,
+        orders: false,
+        levels: true,
+        best: market.best,
+    };
+    // Each start needs an epoch of its own, and time has not been the same before.
+    let now = SystemTime::now().duration_since(UNIX_EPOCH);
+    let epoch = Epoch(now.unwrap_or_default().as_nanos() as u64);
+    Feed::new(epoch, channels, market.snapshot_levels, market.ring_chunks)
+}
+
+/// Connections that the system may hold before they are taken.
+const BACKLOG: u32 = 1024;
+
+/// Listens; each connection has a send buffer of so many bytes, if not 0.
+fn bind(
+    what: &'static str,
+    address: SocketAddr,
+    socket_bytes: u32,
+) -> Result<TcpListener, ServeError> {
+    let listen = || {
+        let socket = match address {
+            SocketAddr::V4(_) => TcpSocket::new_v4()?,
+            SocketAddr::V6(_) => TcpSocket::new_v6()?,
+        };
+        // A server that starts again finds connections of the one before.
+        socket.set_reuseaddr(true)?;
+        if socket_bytes > 0 {
+            socket.set_send_buffer_size(socket_bytes)?;
+        }
+        socket.bind(address)?;
+        socket.listen(BACKLOG)
+    };
+    listen().map_err(|source| ServeError::Listen {
+        what,
+        address,
+        source,
+    })
+}
+
+/// The listeners of a server.
+struct Doors {
+    trade: TcpListener,
+    admin: Option<TcpListener>,
+    http: Option<TcpListener>,
+}
+
+impl Doors {
+    fn open(config: &Config) -> Result<Self, ServeError> {
+        let bytes = config.sessions.socket_bytes;
+        let admin = config.admin.listen;
+        let http = config.http.listen;
+        Ok(Self {
+            trade: bind("trade", config.trade.listen, bytes)?,
+            admin: admin.map(|at| bind("admin", at, bytes)).transpose()?,
+            http: http.map(|at| bind("http", at, 0)).transpose()?,
+        })
+    }
+
+    fn addresses(&self) -> Result<Addresses, ServeError> {
+        let admin = self.admin.as_ref();
+        let http = self.http.as_ref();
+        Ok(Addresses {
+            trade: local("trade", &self.trade)?,
+            admin: admin.map(|at| local("admin", at)).transpose()?,
+            http: http.map(|at| local("http", at)).transpose()?,
+        })
+    }
+}
+
+fn local(what: &'static str, listener: &TcpListener) -> Result<SocketAddr, ServeError> {
+    let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
+    let address = listener.local_addr();
+    address.map_err(|source| ServeError::Listen {
+        what,
+        address: unknown,
+        source,
+    })
+}
+
+type Opening = oneshot::Receiver<Result<Recovered, OpenError>>;
+
+/// Starts the thread that opens the exchange and owns it.
+fn open(
+    shared: &Arc<Shared>,
+    directory: &Path,
+    received: channel::Receiver<Request, channel::Mpsc>,
+    audit: Audit,
+) -> (thread::JoinHandle<Result<Finished, Failed>>, Opening) {
+    let (told, opening) = oneshot::channel();
+    let shared = Arc::clone(shared);
+    let directory = directory.to_owned();
+    let inquiries = Arc::<Inquiries>::default();
+    let mut publisher = Publisher {
+        roster: Arc::clone(&shared.roster),
+        inquiries: Arc::clone(&inquiries),
+        stage: Arc::clone(&shared.stage),
+        audit: audit.clone(),
+        feed: Arc::clone(&shared.feed),
+        tape: None,
+        reports: Arc::clone(&shared.reports),
+        touched: Vec::new(),
+    };
+    let run = move || {
+        let options = options(&shared.config);
+        let opened = Exchange::open(directory, options, move |published| {
+            publisher.take(published)
+        });
+        let (exchange, recovered) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                // Nobody waits any more where the start was given up.
+                let _ = told.send(Err(error));
+                return Err(Failed::Stage(thalweg::pipeline::Stopped { failure: None }));
+            }
+        };
+        let _ = shared.reports.set(exchange.reports());
+        let _ = shared.opened.set(Opened {
+            exchange: exchange.identity(),
+            commands: exchange.number(),
+        });
+        let figures = Arc::clone(&shared.figures);
+        let driver = Driver::new(exchange, received, inquiries, figures, audit);
+        let _ = told.send(Ok(recovered));
+        let ended = driver.run();
+        if let Err(failed) = &ended {
+            tracing::error!(error = %failed, "the exchange has stopped");
+            shared.stage.set(Stage::Failed);
+            shared.roster.close(Ending::Failed, "");
+        }
+        ended
+    };
+    let thread = thread::Builder::new().name("exchange".into());
+    let thread = thread.spawn(run).expect("the system gives one more thread");
+    (thread, opening)
+}
+
+fn options(config: &Config) -> Options {
+    let sessions = &config.sessions;
+    Options {
+        service: service::Options {
+            capacity: config.exchange.capacity,
+            placement: Placement::caller_and_threads(3, 1),
+            ..service::Options::default()
+        },
+        journal: JournalOptions::default().segment_bytes(config.journal.segment_bytes),
+        sync: match config.journal.sync {
+            SyncName::Always => SyncMode::Always,
+            SyncName::Never => SyncMode::Never,
+        },
+        snapshot: SnapshotOptions {
+            every_bytes: config.snapshots.every_bytes,
+            every: Duration::from_secs(config.snapshots.every_s),
+            kept: config.snapshots.kept,
+            ..SnapshotOptions::default()
+        },
+        sessions: SessionLimits {
+            answers_kept: sessions.answers_kept,
+            reports_kept: sessions.reports_kept,
+            reports_max: sessions.reports_max,
+            sessions_per_user: sessions.per_holder,
+            sessions_max: sessions.remembered_max,
+        },
+        rules: match config.exchange.rules {
+            RulesName::Default => Rules::default(),
+            RulesName::Reference => Rules::REFERENCE,
+        },
+        ..Options::default()
+    }
+}
+
+/// Tells the exchange the time, now and then.
+async fn set_clock(shared: Arc<Shared>) {
+    let every = Duration::from_millis(shared.config.exchange.clock_ms);
+    if every.is_zero() {
+        return;
+    }
+    let mut requests = shared.requests();
+    let mut clock = WallClock::new(SystemTime::now(), Instant::now());
+    let mut tick = tokio::time::interval(every);
+    tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
+    loop {
+        tick.tick().await;
+        let time = clock.tell(SystemTime::now(), Instant::now());
+        if requests.send_async(Request::Clock(time)).await.is_err() {
+            return;
+        }
+    }
+}

@@ -1,0 +1,121 @@
+//! What all connections of a server have in common.
+
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
+
+use thalweg_exchange::durable::Reports;
+
+use crate::config::Config;
+use crate::feed::Feed;
+use crate::figures::Figures;
+use crate::keys::Keys;
+use crate::request::Requests;
+use crate::roster::Roster;
+use crate::stage::StageSwitch;
+
+/// See the [module](self).
+#[derive(Debug)]
+pub(crate) struct Shared {
+    pub(crate) config: Config,
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) figures: Arc<Figures>,
+    pub(crate) feed: Arc<Feed>,
+    pub(crate) stage: Arc<StageSwitch>,
+    pub(crate) reports: Arc<OnceLock<Reports>>,
+    /// `None` where no keys are needed.
+    keys: RwLock<Option<Arc<Keys>>>,
+    /// Each connection has a clone.
+    requests: Mutex<Requests>,
+    /// The number of the journal, and of the next command when the server started.
+    pub(crate) opened: OnceLock<Opened>,
+    connections: AtomicUsize,
+    next_id: AtomicU64,
+}
+
+/// What is known of the exchange once it is open.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Opened {
+    pub(crate) exchange: u64,
+    pub(crate) commands: u64,
+}
+
+/// A place among the connections that may be open at once; given back when dropped.
+#[derive(Debug)]
+pub(crate) struct Seat {
+    shared: Arc<Shared>,
+}
+
+impl Drop for Seat {
+    fn drop(&mut self) {
+        // ORDERING: Relaxed, pairs with seat(); a count alone.
+        self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+impl Shared {
+    pub(crate) fn new(
+        config: Config,
+        keys: Option<Keys>,
+        requests: Requests,
+        feed: Arc<Feed>,
+    ) -> Self {
+        Self {
+            config,
+            roster: Arc::default(),
+            figures: Arc::default(),
+            feed,
+            stage: Arc::new(StageSwitch::new()),
+            reports: Arc::default(),
+            keys: RwLock::new(keys.map(Arc::new)),
+            requests: Mutex::new(requests),
+            opened: OnceLock::new(),
+            connections: AtomicUsize::new(0),
+            next_id: AtomicU64::new(1),
+        }
+    }
+
+    pub(crate) fn keys(&self) -> Option<Arc<Keys>> {
+        let keys = self.keys.read().unwrap_or_else(PoisonError::into_inner);
+        keys.clone()
+    }
+
+    /// Other keys from now on; gives how many connections end by that.
+    pub(crate) fn change_keys(&self, keys: Keys) -> usize {
+        let out = self.roster.withdraw(&keys);
+        let mut place = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+        *place = Some(Arc::new(keys));
+        out
+    }
+
+    pub(crate) fn requests(&self) -> Requests {
+        let requests = self.requests.lock();
+        requests.unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// How full the way to the exchange is: requests that wait, and room for how many.
+    pub(crate) fn queue(&self) -> (usize, usize) {
+        let requests = self.requests.lock();
+        let requests = requests.unwrap_or_else(PoisonError::into_inner);
+        (requests.len(), requests.capacity())
+    }
+
+    /// A place for a connection, if there is one.
+    pub(crate) fn seat(self: &Arc<Self>) -> Option<Seat> {
+        // ORDERING: Relaxed, pairs with Seat's drop; a count alone.
+        let before = self.connections.fetch_add(1, Ordering::Relaxed);
+        let seat = Seat {
+            shared: Arc::clone(self),
+        };
+        (before < self.config.server.connections_max).then_some(seat)
+    }
+
+    pub(crate) fn connections(&self) -> usize {
+        // ORDERING: Relaxed, pairs with seat().
+        self.connections.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn next_id(&self) -> u64 {
+        // ORDERING: Relaxed, pairs with nothing; only the numbers must differ.
+        self.next_id.fetch_add(1, Ordering::Relaxed)
+    }
+}

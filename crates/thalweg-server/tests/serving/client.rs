@@ -1,0 +1,259 @@
+//! A client that says and hears single frames.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use thalweg_exchange::codec::session::{
+    Answer, Bye, ClientFrame, Conflated, Ending, Hello, KeyBytes, NumberedReport, QueryAnswer,
+    QueryFrame, Refused, ReportGap, ServerFrame, SessionQuery, Symbols, Welcome,
+    client_frame_bytes, decode_server_frame, encode_client_frame, encode_submit, submit_bytes,
+};
+use thalweg_exchange::codec::{CodecError, decode_message, decode_snapshot};
+use thalweg_exchange::market::{Message, Snapshot};
+use thalweg_exchange::session::{ClientSequence, ReportNumber, Role};
+use thalweg_exchange::{
+    Action, Command, OrderFlags, OrderId, OrderType, Place, ResultCode, SymbolId, UserId,
+};
+
+/// What a server said.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Heard {
+    Welcome(Welcome),
+    Answer(Answer),
+    Refused(Refused),
+    Report(NumberedReport),
+    ReportGap(ReportGap),
+    Conflated(Conflated),
+    QueryAnswer(QueryAnswer),
+    Heartbeat,
+    Bye(Ending, String),
+    Message(Message),
+    Snapshot(Box<Snapshot>),
+    /// The connection is closed.
+    Closed,
+}
+
+/// A hello of a session without a key.
+pub(crate) fn hello(role: Role, holder: i64) -> Hello<'static> {
+    Hello {
+        version_min: 1,
+        version_max: 1,
+        role,
+        holder,
+        number: 0,
+        last_report: Some(ReportNumber(0)),
+        heartbeat_ms: 0,
+        cancels_on_disconnect: false,
+        market_data_only: false,
+        key: KeyBytes(b""),
+    }
+}
+
+/// The bytes of a frame.
+pub(crate) fn bytes_of(frame: &ClientFrame<'_>) -> Vec<u8> {
+    let mut bytes = vec![0; client_frame_bytes(frame)];
+    encode_client_frame(frame, &mut bytes).expect("there is room");
+    bytes
+}
+
+/// The bytes of a command.
+pub(crate) fn submit_of(sequence: u64, command: &Command) -> Vec<u8> {
+    let mut bytes = vec![0; submit_bytes(command)];
+    encode_submit(ClientSequence(sequence), command, &mut bytes).expect("there is room");
+    bytes
+}
+
+/// A plain order in symbol 1.
+pub(crate) fn order(user: i64, id: i64, action: Action, price: i64, size: i64) -> Command {
+    Command::Place(Place {
+        uid: UserId(user),
+        symbol: SymbolId(1),
+        order_id: OrderId(id),
+        action,
+        order_type: OrderType::Gtc,
+        price,
+        reserve_price: price,
+        size,
+        flags: OrderFlags::NONE,
+    })
+}
+
+#[derive(Debug)]
+pub(crate) struct Client {
+    pub(crate) stream: TcpStream,
+    bytes: Vec<u8>,
+}
+
+impl Client {
+    /// A connection without a hello.
+    pub(crate) fn silent(to: SocketAddr) -> Client {
+        let stream = TcpStream::connect(to).expect("the server listens");
+        stream.set_nodelay(true).expect("a socket has the option");
+        let minute = Some(Duration::from_secs(60));
+        stream.set_read_timeout(minute).expect("a socket has it");
+        let bytes = Vec::new();
+        Client { stream, bytes }
+    }
+
+    /// A connection that has said hello.
+    pub(crate) fn greeting(to: SocketAddr, hello: Hello<'_>) -> Client {
+        let mut client = Client::silent(to);
+        client.say(&ClientFrame::Hello(hello));
+        client
+    }
+
+    /// A session that was welcomed.
+    #[track_caller]
+    pub(crate) fn connect(to: SocketAddr, hello: Hello<'_>) -> (Client, Welcome) {
+        let mut client = Client::greeting(to, hello);
+        match client.hear() {
+            Heard::Welcome(welcome) => (client, welcome),
+            other => panic!("a welcome was expected, not {other:?}"),
+        }
+    }
+
+    pub(crate) fn say(&mut self, frame: &ClientFrame<'_>) {
+        self.write(&bytes_of(frame));
+    }
+
+    pub(crate) fn write(&mut self, bytes: &[u8]) {
+        self.stream.write_all(bytes).expect("the server reads");
+    }
+
+    pub(crate) fn submit(&mut self, sequence: u64, command: &Command) {
+        self.write(&submit_of(sequence, command));
+    }
+
+    pub(crate) fn query(&mut self, id: u64, query: SessionQuery) {
+        self.say(&ClientFrame::Query(QueryFrame { id, query }));
+    }
+
+    pub(crate) fn subscribe(&mut self, symbols: &[i32]) {
+        let ids: Vec<SymbolId> = symbols.iter().map(|id| SymbolId(*id)).collect();
+        let symbols = Symbols::of(&ids).unwrap_or(Symbols::ALL);
+        self.say(&ClientFrame::Subscribe(symbols));
+    }
+
+    /// What comes next.
+    #[track_caller]
+    pub(crate) fn hear(&mut self) -> Heard {
+        self.hear_cut().expect("it was closed within a frame")
+    }
+
+    /// The same; `None` where the connection ends within a frame.
+    #[track_caller]
+    pub(crate) fn hear_cut(&mut self) -> Option<Heard> {
+        loop {
+            if let Some((heard, length)) = decode(&self.bytes) {
+                self.bytes.drain(..length);
+                return Some(heard);
+            }
+            let mut more = [0; 1 << 14];
+            match self.stream.read(&mut more) {
+                Ok(0) if !self.bytes.is_empty() => return None,
+                Ok(0) => return Some(Heard::Closed),
+                Ok(count) => self.bytes.extend_from_slice(&more[..count]),
+                Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
+                    return Some(Heard::Closed);
+                }
+                Err(error) => panic!("nothing came: {error}"),
+            }
+        }
+    }
+
+    /// The next answer; reports and heartbeats before it are passed over.
+    #[track_caller]
+    pub(crate) fn answer(&mut self) -> Answer {
+        loop {
+            match self.hear() {
+                Heard::Answer(answer) => return answer,
+                Heard::Report(_) | Heard::Heartbeat => {}
+                other => panic!("an answer was expected, not {other:?}"),
+            }
+        }
+    }
+
+    /// The next answer is of this command, which succeeded now.
+    #[track_caller]
+    pub(crate) fn succeeds(&mut self, sequence: u64) -> u64 {
+        let answer = self.answer();
+        let told = (answer.sequence.0, answer.result, answer.is_repeated);
+        assert_eq!(told, (sequence, ResultCode::Success, false));
+        answer.number
+    }
+
+    #[track_caller]
+    pub(crate) fn refused(&mut self) -> Refused {
+        loop {
+            match self.hear() {
+                Heard::Refused(refused) => return refused,
+                Heard::Report(_) | Heard::Heartbeat => {}
+                other => panic!("a refusal was expected, not {other:?}"),
+            }
+        }
+    }
+
+    #[track_caller]
+    pub(crate) fn report(&mut self) -> NumberedReport {
+        loop {
+            match self.hear() {
+                Heard::Report(report) => return report,
+                Heard::Answer(_) | Heard::Heartbeat => {}
+                other => panic!("a report was expected, not {other:?}"),
+            }
+        }
+    }
+
+    /// The bye that ends it; whatever else comes before is passed over.
+    #[track_caller]
+    pub(crate) fn bye(&mut self) -> (Ending, String) {
+        loop {
+            match self.hear() {
+                Heard::Bye(why, text) => {
+                    assert_eq!(self.hear(), Heard::Closed, "after a bye");
+                    return (why, text);
+                }
+                Heard::Closed => panic!("it was closed without a bye"),
+                _ => {}
+            }
+        }
+    }
+}
+
+fn decode(bytes: &[u8]) -> Option<(Heard, usize)> {
+    match bytes.get(4)? {
+        160..192 => match decode_message(bytes) {
+            Ok((message, length)) => Some((Heard::Message(message), length)),
+            Err(CodecError::Incomplete { .. }) => None,
+            Err(error) => panic!("no message: {error}"),
+        },
+        192..208 => {
+            let mut snapshot = Box::new(Snapshot::default());
+            match decode_snapshot(bytes, &mut snapshot) {
+                Ok(length) => Some((Heard::Snapshot(snapshot), length)),
+                Err(CodecError::Incomplete { .. }) => None,
+                Err(error) => panic!("no snapshot: {error}"),
+            }
+        }
+        _ => match decode_server_frame(bytes) {
+            Ok((frame, length)) => Some((owned(frame), length)),
+            Err(CodecError::Incomplete { .. }) => None,
+            Err(error) => panic!("no frame of a server: {error}"),
+        },
+    }
+}
+
+fn owned(frame: ServerFrame<'_>) -> Heard {
+    match frame {
+        ServerFrame::Welcome(welcome) => Heard::Welcome(welcome),
+        ServerFrame::Answer(answer) => Heard::Answer(answer),
+        ServerFrame::Refused(refused) => Heard::Refused(refused),
+        ServerFrame::Report(report) => Heard::Report(report),
+        ServerFrame::ReportGap(gap) => Heard::ReportGap(gap),
+        ServerFrame::Conflated(conflated) => Heard::Conflated(conflated),
+        ServerFrame::QueryAnswer(answer) => Heard::QueryAnswer(answer),
+        ServerFrame::Heartbeat => Heard::Heartbeat,
+        ServerFrame::Bye(Bye { why, text }) => Heard::Bye(why, text.to_owned()),
+    }
+}

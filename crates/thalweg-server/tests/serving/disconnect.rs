@@ -1,0 +1,92 @@
+//! Orders that go with their session.
+
+use thalweg_exchange::codec::session::{ClientFrame, Hello};
+use thalweg_exchange::event::Removal;
+use thalweg_exchange::execution::{CancelReason, Execution};
+use thalweg_exchange::session::Role;
+use thalweg_exchange::{Action, Command, OrderFlags};
+
+use crate::client::{Client, hello, order};
+use crate::house::House;
+
+/// An order that is cancelled on disconnect.
+fn bound(user: i64, id: i64) -> Command {
+    let Command::Place(mut place) = order(user, id, Action::Bid, 10, 1) else {
+        unreachable!("it is an order");
+    };
+    place.flags = OrderFlags::NONE.with_cancel_on_disconnect();
+    Command::Place(place)
+}
+
+fn asking(user: i64, number: u32) -> Hello<'static> {
+    Hello {
+        number,
+        cancels_on_disconnect: true,
+        ..hello(Role::Trade, user)
+    }
+}
+
+#[test]
+fn the_last_session_that_asked_for_it_takes_the_orders_along() {
+    let house = House::with_market(|_| {});
+    let (mut reader, _) = Client::connect(house.trade_address(), hello(Role::Read, 1));
+    let (mut first, _) = Client::connect(house.trade_address(), asking(1, 0));
+    let (second, _) = Client::connect(house.trade_address(), asking(1, 1));
+    let number = 2;
+    let plain = Hello {
+        number,
+        ..hello(Role::Trade, 1)
+    };
+    let (mut third, _) = Client::connect(house.trade_address(), plain);
+    first.submit(1, &bound(1, 1));
+    first.submit(2, &order(1, 2, Action::Bid, 10, 1));
+    first.succeeds(1);
+    first.succeeds(2);
+    assert_eq!(
+        [reader.report(), reader.report()].map(|told| told.report.order.0),
+        [1, 2]
+    );
+    // One of two goes, by a bye: nothing happens.
+    second
+        .stream
+        .shutdown(std::net::Shutdown::Both)
+        .expect("it is open");
+    drop(second);
+    third.submit(1, &order(1, 3, Action::Bid, 10, 1));
+    third.succeeds(1);
+    assert_eq!(reader.report().report.order.0, 3);
+    // The last one goes: the order that asked for it, and no other.
+    first.say(&ClientFrame::Bye(thalweg_exchange::codec::session::Bye {
+        why: thalweg_exchange::codec::session::Ending::Done,
+        text: "",
+    }));
+    let told = reader.report().report;
+    let why = CancelReason::Removed(Removal::Disconnected);
+    assert_eq!(
+        (told.order.0, told.kind),
+        (1, Execution::Cancelled { size: 1, why })
+    );
+    third.submit(2, &order(1, 4, Action::Bid, 10, 1));
+    third.succeeds(2);
+    assert_eq!(reader.report().report.order.0, 4);
+}
+
+#[test]
+fn a_connection_that_is_replaced_by_one_that_asks_again_keeps_the_orders() {
+    let house = House::with_market(|_| {});
+    let (mut reader, _) = Client::connect(house.trade_address(), hello(Role::Read, 1));
+    let (mut older, _) = Client::connect(house.trade_address(), asking(1, 0));
+    older.submit(1, &bound(1, 1));
+    older.succeeds(1);
+    let (mut newer, _) = Client::connect(house.trade_address(), asking(1, 0));
+    let _ = older.bye();
+    newer.submit(2, &bound(1, 2));
+    newer.succeeds(2);
+    assert_eq!(
+        [reader.report(), reader.report()].map(|told| told.report.order.0),
+        [1, 2]
+    );
+    drop(newer);
+    let orders = [reader.report(), reader.report()].map(|told| told.report.order.0);
+    assert_eq!(orders, [1, 2]);
+}

@@ -1,0 +1,205 @@
+//! Who is welcomed, and what others are told.
+
+use thalweg_exchange::codec::session::{ClientFrame, Ending, Hello, KeyBytes};
+use thalweg_exchange::session::{ReportNumber, Role};
+use thalweg_server::keys;
+
+use crate::client::{Client, Heard, bytes_of, hello};
+use crate::house::{House, scratch};
+
+#[test]
+fn a_welcome_tells_what_the_client_needs() {
+    let house = House::with_market(|config| config.sessions.answers_kept = 77);
+    let (_client, welcome) = house.trade(7);
+    assert_eq!((welcome.version, welcome.holder), (1, 7));
+    assert_eq!(welcome.last_executed.0, 0);
+    assert_eq!(welcome.next_report, ReportNumber(1));
+    assert_eq!(
+        (welcome.in_flight_max, welcome.frame_bytes_max),
+        (77, 65_536)
+    );
+    assert_eq!(welcome.channels.code(), 13);
+    assert_ne!(welcome.exchange, 0);
+}
+
+#[test]
+fn a_key_opens_only_what_it_is_for_and_a_wrong_one_learns_nothing() {
+    let file = scratch().with_extension("toml");
+    let mut made = Vec::new();
+    for (role, holder) in [(Role::Trade, 7), (Role::Read, 8), (Role::Admin, 1)] {
+        let key = keys::generate().expect("there is randomness");
+        let entry = keys::Key {
+            name: format!("{role} {holder}"),
+            role,
+            holder,
+            hash: keys::hash(key.as_bytes()),
+        };
+        keys::append(&file, &entry).expect("it can be written");
+        made.push(key);
+    }
+    let house = House::new(|config| {
+        config.keys.file = Some(file.clone());
+        config.sessions.wrong_key_ms = 1;
+    });
+    let with = |role, holder, key: &str| {
+        let to = match role {
+            Role::Admin => house.addresses().admin.expect("it was asked for"),
+            _ => house.trade_address(),
+        };
+        let key = KeyBytes(key.as_bytes());
+        Client::greeting(
+            to,
+            Hello {
+                key,
+                ..hello(role, holder)
+            },
+        )
+        .hear()
+    };
+    let [trade, read, admin] = [0, 1, 2].map(|at: usize| made[at].as_str());
+    for (role, holder, key) in [
+        (Role::Trade, 7, trade),
+        (Role::Read, 7, trade),
+        (Role::Read, 8, read),
+        (Role::Admin, 1, admin),
+    ] {
+        assert!(
+            matches!(with(role, holder, key), Heard::Welcome(_)),
+            "{role} {holder}"
+        );
+    }
+    let cut = &trade[..trade.len() - 1];
+    for (role, holder, key) in [
+        (Role::Trade, 8, read),
+        (Role::Trade, 8, trade),
+        (Role::Trade, 7, ""),
+        (Role::Trade, 7, cut),
+        (Role::Read, 9, read),
+        (Role::Admin, 1, trade),
+        (Role::Admin, 2, admin),
+    ] {
+        // The same whatever was wrong.
+        let told = Heard::Bye(Ending::WrongKey, String::new());
+        assert_eq!(with(role, holder, key), told, "{role} {holder}");
+    }
+    std::fs::remove_file(&file).expect("it is there");
+}
+
+#[test]
+fn a_key_that_is_taken_away_ends_its_session_and_lets_nobody_in() {
+    let file = scratch().with_extension("toml");
+    let text = keys::generate().expect("there is randomness");
+    let entry = keys::Key {
+        name: "seven".to_owned(),
+        role: Role::Trade,
+        holder: 7,
+        hash: keys::hash(text.as_bytes()),
+    };
+    keys::append(&file, &entry).expect("it can be written");
+    let house = House::new(|config| {
+        config.keys.file = Some(file.clone());
+        config.sessions.wrong_key_ms = 1;
+    });
+    let key = KeyBytes(text.as_bytes());
+    let asked = Hello {
+        key,
+        ..hello(Role::Trade, 7)
+    };
+    let (mut client, _) = Client::connect(house.trade_address(), asked);
+    // A file that is wrong changes nothing.
+    std::fs::write(&file, "[[key]]").expect("it can be written");
+    house.server().reload_keys();
+    client.submit(
+        1,
+        &crate::client::order(7, 1, thalweg_exchange::Action::Bid, 10, 1),
+    );
+    let _ = client.answer();
+    std::fs::write(&file, "").expect("it can be written");
+    house.server().reload_keys();
+    assert_eq!(client.bye().0, Ending::WrongKey);
+    let told = Client::greeting(house.trade_address(), asked).bye();
+    assert_eq!(told, (Ending::WrongKey, String::new()));
+    std::fs::remove_file(&file).expect("it is there");
+}
+
+#[test]
+fn each_listener_serves_its_roles() {
+    let house = House::new(|_| {});
+    let admin = house.addresses().admin.expect("it was asked for");
+    for (to, role) in [
+        (house.trade_address(), Role::Admin),
+        (admin, Role::Trade),
+        (admin, Role::Read),
+    ] {
+        let (why, _) = Client::greeting(to, hello(role, 1)).bye();
+        assert_eq!(why, Ending::Listener, "{role}");
+    }
+}
+
+#[test]
+fn what_is_no_hello_ends_with_a_reason() {
+    let house = House::new(|config| config.sessions.hello_ms = 200);
+    let to = house.trade_address();
+    let told = |bytes: &[u8]| {
+        let mut client = Client::silent(to);
+        client.write(bytes);
+        client.bye()
+    };
+    let heartbeat = bytes_of(&ClientFrame::Heartbeat);
+    assert_eq!(told(&heartbeat).0, Ending::NoHello);
+    let (why, text) = told(&[0; 8]);
+    assert_eq!(why, Ending::BadFrame);
+    assert!(text.starts_with("frame at byte 0: "), "{text}");
+    let newer = Hello {
+        version_min: 2,
+        version_max: 9,
+        ..hello(Role::Trade, 1)
+    };
+    let (why, text) = told(&bytes_of(&ClientFrame::Hello(newer)));
+    assert_eq!(
+        (why, text.as_str()),
+        (Ending::Version, "this server speaks version 1")
+    );
+    let number = 16;
+    let beyond = Hello {
+        number,
+        ..hello(Role::Trade, 1)
+    };
+    let (why, text) = told(&bytes_of(&ClientFrame::Hello(beyond)));
+    assert_eq!(why, Ending::Sessions);
+    assert_eq!(text, "session number 16: numbers are below 16");
+    // Nothing at all, and half of it.
+    let whole = bytes_of(&ClientFrame::Hello(hello(Role::Trade, 1)));
+    for bytes in [&[][..], &whole[..20]] {
+        let (why, text) = told(bytes);
+        assert_eq!(
+            (why, text.as_str()),
+            (Ending::NoHello, "none came within 200 ms")
+        );
+    }
+}
+
+#[test]
+fn a_newer_connection_takes_the_session_over() {
+    let house = House::with_market(|_| {});
+    let (mut older, _) = house.trade(7);
+    let (mut newer, _) = house.trade(7);
+    assert_eq!(older.bye().0, Ending::Replaced);
+    newer.submit(
+        1,
+        &crate::client::order(7, 1, thalweg_exchange::Action::Bid, 10, 1),
+    );
+    newer.succeeds(1);
+    // Another session of the same user stays.
+    let number = 1;
+    let other = Hello {
+        number,
+        ..hello(Role::Trade, 7)
+    };
+    let (_other, _) = Client::connect(house.trade_address(), other);
+    newer.submit(
+        2,
+        &crate::client::order(7, 2, thalweg_exchange::Action::Bid, 10, 1),
+    );
+    newer.succeeds(2);
+}

@@ -1,0 +1,199 @@
+//! Bytes that mean harm, while others are served.
+
+use std::io::Write;
+use std::net::Shutdown;
+
+use thalweg_exchange::codec::session::{ClientFrame, Ending, Hello};
+use thalweg_exchange::session::{Refusal, Role};
+use thalweg_exchange::{Action, ResultCode};
+use thalweg_measure::random::SplitMix;
+
+use crate::client::{Client, Heard, bytes_of, hello, order, submit_of};
+use crate::house::House;
+
+#[test]
+fn bytes_that_come_one_by_one_are_a_session_too() {
+    let house = House::with_market(|_| {});
+    let mut client = Client::silent(house.trade_address());
+    let mut bytes = bytes_of(&ClientFrame::Hello(hello(Role::Trade, 1)));
+    bytes.extend(submit_of(1, &order(1, 1, Action::Bid, 10, 1)));
+    bytes.extend(submit_of(2, &order(1, 2, Action::Bid, 10, 1)));
+    for byte in bytes {
+        client.write(&[byte]);
+    }
+    assert!(matches!(client.hear(), Heard::Welcome(_)));
+    client.succeeds(1);
+    client.succeeds(2);
+}
+
+#[test]
+fn frames_that_cannot_be_read_end_the_session_with_their_place() {
+    let house = House::with_market(|_| {});
+    let good = submit_of(1, &order(1, 1, Action::Bid, 10, 1));
+    let cases: [(&str, Vec<u8>, Ending); 5] = [
+        ("no length", vec![0; 8], Ending::BadFrame),
+        (
+            "an unknown kind",
+            [&[8, 0, 0, 0, 255, 1, 0, 0][..]].concat(),
+            Ending::BadFrame,
+        ),
+        (
+            "too long",
+            [&70_000_u32.to_le_bytes()[..], &[210, 1, 0, 0]].concat(),
+            Ending::BadFrame,
+        ),
+        (
+            "a second hello",
+            bytes_of(&ClientFrame::Hello(hello(Role::Trade, 1))),
+            Ending::NoHello,
+        ),
+        (
+            "a wrong order type",
+            wrong_order_type(&good),
+            Ending::BadFrame,
+        ),
+    ];
+    for (what, bytes, expected) in cases {
+        let (mut client, welcome) = house.trade(1);
+        let sequence = welcome.last_executed.0 + 1;
+        let before = submit_of(sequence, &order(1, sequence as i64, Action::Bid, 10, 1));
+        client.write(&before);
+        client.succeeds(sequence);
+        client.write(&bytes);
+        let (why, text) = client.bye();
+        let is_long = what == "too long" && why == Ending::FrameTooLong;
+        assert!(why == expected || is_long, "{what}: {why:?} {text}");
+        if why != Ending::NoHello {
+            let place = format!("frame at byte {} after the hello: ", before.len());
+            assert!(text.starts_with(&place), "{what}: {text}");
+        }
+        house.serves();
+    }
+}
+
+fn wrong_order_type(good: &[u8]) -> Vec<u8> {
+    let mut bytes = good.to_vec();
+    // The first own byte of the command.
+    bytes[16 + 6] = 7;
+    bytes
+}
+
+#[test]
+fn a_frame_above_the_limit_is_refused_before_it_is_read() {
+    let house = House::with_market(|config| {
+        config.sessions.frame_bytes_max = 1024;
+        config.sessions.admin_frame_bytes_max = 4096;
+    });
+    let many = crate::house::accounts(100..300);
+    let bytes = submit_of(9, &many);
+    assert!(bytes.len() > 4096);
+    let (mut admin, _) = house.admin();
+    // Its head alone is enough.
+    admin.write(&bytes[..32]);
+    let (why, text) = admin.bye();
+    assert_eq!(why, Ending::FrameTooLong);
+    let told = format!(
+        "frame at byte 0 after the hello: {} bytes, the limit is 4096",
+        bytes.len()
+    );
+    assert_eq!(text, told);
+    house.serves();
+}
+
+#[test]
+fn random_bytes_never_harm_anybody_else() {
+    let house = House::with_market(|config| config.sessions.hello_ms = 100);
+    let mut random = SplitMix::new(7);
+    let (mut other, _) = house.trade(2);
+    for round in 1..=100 {
+        let mut bytes: Vec<u8> = match round % 3 {
+            0 => Vec::new(),
+            1 => bytes_of(&ClientFrame::Hello(hello(Role::Trade, 1))),
+            _ => {
+                let mut hello = bytes_of(&ClientFrame::Hello(hello(Role::Trade, 1)));
+                let at = random.below(hello.len() as u64) as usize;
+                hello[at] ^= 1 << random.below(8);
+                hello
+            }
+        };
+        let count = random.below(2_000);
+        let mut noise: Vec<u8> = (0..count).map(|_| random.below(256) as u8).collect();
+        if let Some(head) = noise.first_chunk_mut::<8>() {
+            // A head that is nearly right goes deeper.
+            *head = [40, 0, 0, 0, 208 + random.below(14) as u8, 1, 0, 0];
+        }
+        bytes.extend(noise);
+        let mut client = Client::silent(house.trade_address());
+        let _ = client.stream.write_all(&bytes);
+        let _ = client.stream.shutdown(Shutdown::Write);
+        while !matches!(client.hear_cut(), None | Some(Heard::Closed)) {}
+        other.submit(round, &order(2, round as i64, Action::Bid, 10, 1));
+        other.succeeds(round);
+    }
+}
+
+#[test]
+fn a_flood_is_held_back_and_others_get_their_answers() {
+    let house = House::with_market(|config| {
+        config.sessions.rate_per_s = 0;
+        config.sessions.answers_kept = 64;
+        config.exchange.queue = 4;
+    });
+    const FLOOD: u64 = 50_000;
+    let (flood, _) = house.trade(1);
+    let mut to = flood.stream.try_clone().expect("a socket can be cloned");
+    let writer = std::thread::spawn(move || {
+        for sequence in 1..=FLOOD {
+            let bytes = submit_of(sequence, &order(1, sequence as i64, Action::Bid, 10, 1));
+            to.write_all(&bytes).expect("the server reads on");
+        }
+    });
+    let mut flood = flood;
+    let (mut other, _) = house.trade(2);
+    let (mut executed, mut refused) = (0_u64, 0_u64);
+    let mut sequence = 0;
+    while executed + refused < FLOOD {
+        match flood.hear() {
+            Heard::Answer(answer) => {
+                assert_eq!(answer.result, ResultCode::Success);
+                executed += 1;
+            }
+            Heard::Refused(told) => {
+                assert_eq!(told.why, Refusal::InFlight { limit: 64 });
+                refused += 1;
+            }
+            Heard::Report(_) => {}
+            other => panic!("{other:?}"),
+        }
+        if (executed + refused).is_multiple_of(1_000) {
+            sequence += 1;
+            other.submit(sequence, &order(2, sequence as i64, Action::Bid, 10, 1));
+            other.succeeds(sequence);
+        }
+    }
+    writer.join().expect("it wrote everything");
+    assert!(executed > 0, "{executed} executed, {refused} refused");
+}
+
+#[test]
+fn a_client_that_never_reads_market_data_or_answers_is_bounded() {
+    let house = House::with_market(|config| {
+        config.sessions.stall_ms = 200;
+        config.sessions.rate_per_s = 0;
+    });
+    let asked = Hello {
+        number: 3,
+        ..hello(Role::Trade, 1)
+    };
+    let (mut silent, _) = Client::connect(house.trade_address(), asked);
+    let mut sequence = 0;
+    // It sends, and reads no answer, until it is cut.
+    loop {
+        sequence += 1;
+        let bytes = submit_of(sequence, &order(1, sequence as i64, Action::Bid, 10, 1));
+        if silent.stream.write_all(&bytes).is_err() {
+            break;
+        }
+    }
+    house.serves();
+}

@@ -1,0 +1,169 @@
+//! A server of a test, in a directory of its own.
+
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use thalweg_exchange::codec::session::Welcome;
+use thalweg_exchange::session::Role;
+use thalweg_exchange::{AccountSpec, Command, CurrencyId, SymbolId, SymbolSpec, UserId};
+use thalweg_server::config::Config;
+use thalweg_server::{Addresses, ServeError, Server};
+use tokio::runtime::{Builder, Runtime};
+
+use crate::client::{Client, hello};
+
+pub(crate) struct House {
+    runtime: Runtime,
+    server: Option<Server>,
+    config: Config,
+    directory: PathBuf,
+}
+
+/// A directory for a test, removed with its house.
+pub(crate) fn scratch() -> PathBuf {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    // ORDERING: Relaxed, pairs with nothing; only the numbers must differ.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    let name = format!("serving-{}-{number}", std::process::id());
+    let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(name);
+    let _ = std::fs::remove_dir_all(&directory);
+    directory
+}
+
+/// Any free ports, no clock, and heartbeats that no test waits for by chance.
+pub(crate) fn config() -> Config {
+    let any = SocketAddr::from(([127, 0, 0, 1], 0));
+    let mut config = Config::default();
+    config.trade.listen = any;
+    config.admin.listen = Some(any);
+    config.http.listen = Some(any);
+    config.exchange.clock_ms = 0;
+    config.sessions.heartbeat_ms = 600_000;
+    config.journal.segment_bytes = 4 << 20;
+    config
+}
+
+impl House {
+    /// A server that is ready, without users and symbols.
+    pub(crate) fn new(change: impl FnOnce(&mut Config)) -> House {
+        let mut config = config();
+        change(&mut config);
+        let runtime = Builder::new_multi_thread()
+            .worker_threads(1)
+            .enable_all()
+            .build()
+            .expect("a runtime");
+        let mut house = House {
+            runtime,
+            server: None,
+            config,
+            directory: scratch(),
+        };
+        house.start();
+        house
+    }
+
+    /// With symbol 1, and users 1 to 9 who have money.
+    pub(crate) fn with_market(change: impl FnOnce(&mut Config)) -> House {
+        let house = House::new(change);
+        let (mut admin, _) = house.admin();
+        admin.submit(1, &symbols(&[1]));
+        admin.submit(2, &accounts(1..=9));
+        admin.succeeds(1);
+        admin.succeeds(2);
+        house
+    }
+
+    pub(crate) fn start(&mut self) {
+        let started = self.try_start();
+        self.server = Some(started.expect("the server starts"));
+    }
+
+    /// Another server with the same configuration and directory.
+    pub(crate) fn try_start(&self) -> Result<Server, ServeError> {
+        let start = Server::start(self.config.clone(), &self.directory);
+        self.runtime.block_on(start)
+    }
+
+    pub(crate) fn server(&self) -> &Server {
+        self.server.as_ref().expect("it runs")
+    }
+
+    pub(crate) fn stop(&mut self) {
+        let server = self.server.take().expect("it runs");
+        self.runtime
+            .block_on(server.stop())
+            .expect("it stops in order");
+    }
+
+    pub(crate) fn addresses(&self) -> Addresses {
+        self.server().addresses()
+    }
+
+    pub(crate) fn trade_address(&self) -> SocketAddr {
+        self.addresses().trade
+    }
+
+    pub(crate) fn trade(&self, user: i64) -> (Client, Welcome) {
+        Client::connect(self.trade_address(), hello(Role::Trade, user))
+    }
+
+    pub(crate) fn admin(&self) -> (Client, Welcome) {
+        let address = self.addresses().admin.expect("it was asked for");
+        Client::connect(address, hello(Role::Admin, 1))
+    }
+
+    /// A page of the HTTP listener: its status and its body.
+    pub(crate) fn get(&self, path: &str) -> (u16, String) {
+        use std::io::{Read, Write};
+        let address = self.addresses().http.expect("it was asked for");
+        let mut stream = std::net::TcpStream::connect(address).expect("it listens");
+        let request = format!("GET {path} HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n");
+        stream.write_all(request.as_bytes()).expect("it reads");
+        let mut text = String::new();
+        stream.read_to_string(&mut text).expect("it answers");
+        let (head, body) = text.split_once("\r\n\r\n").expect("a head and a body");
+        let status = head.split(' ').nth(1).and_then(|code| code.parse().ok());
+        (status.expect("a status"), body.to_owned())
+    }
+
+    /// Other clients are served: a command of user 9 goes through.
+    #[track_caller]
+    pub(crate) fn serves(&self) {
+        let (mut client, welcome) = self.trade(9);
+        let sequence = welcome.last_executed.0 + 1;
+        let user = UserId(9);
+        let symbol = None;
+        let cancel_all = Command::CancelAll {
+            uid: Some(user),
+            symbol,
+        };
+        client.submit(sequence, &cancel_all);
+        client.succeeds(sequence);
+    }
+}
+
+impl Drop for House {
+    fn drop(&mut self) {
+        if let Some(server) = self.server.take() {
+            let _ = self.runtime.block_on(server.stop());
+        }
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+pub(crate) fn symbols(ids: &[i32]) -> Command {
+    let pair = |id: &i32| SymbolSpec::pair(SymbolId(*id), CurrencyId(10), CurrencyId(20));
+    Command::AddSymbols(ids.iter().map(pair).collect())
+}
+
+pub(crate) fn accounts(users: impl Iterator<Item = i64>) -> Command {
+    let account = |user| AccountSpec {
+        uid: UserId(user),
+        balances: vec![(CurrencyId(10), 1 << 40), (CurrencyId(20), 1 << 50)],
+    };
+    let accounts: Vec<AccountSpec> = users.map(account).collect();
+    Command::AddAccounts(Arc::from(accounts))
+}

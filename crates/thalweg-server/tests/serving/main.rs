@@ -1,0 +1,17 @@
+//! A server in this process, spoken to over loopback sockets, frame by frame.
+//!
+//! A client that waits for what never comes fails after a minute, and says what it waited for: that
+//! is no bound on how fast the server is.
+
+#![cfg(unix)]
+
+mod client;
+mod disconnect;
+mod greeting;
+mod hostile;
+mod house;
+mod many;
+mod market;
+mod operations;
+mod orders;
+mod resume;

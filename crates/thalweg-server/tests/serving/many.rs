@@ -1,0 +1,107 @@
+//! Many connections that do nothing, and connections that are half open.
+
+use std::net::TcpStream;
+
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use thalweg_exchange::codec::session::{ClientFrame, Ending};
+use thalweg_exchange::session::Role;
+
+use crate::client::{Client, bytes_of, hello};
+use crate::house::House;
+
+/// As many connections as are wanted and the system lets this process have, which holds both ends.
+fn possible(wanted: usize) -> usize {
+    let limit = getrlimit(Resource::Nofile);
+    let maximum = limit.maximum.unwrap_or(1 << 20);
+    let raised = Rlimit {
+        current: Some(maximum),
+        maximum: limit.maximum,
+    };
+    setrlimit(Resource::Nofile, raised).expect("up to its maximum it can be raised");
+    let possible = (maximum as usize).saturating_sub(500) / 2;
+    if possible < wanted {
+        println!("{possible} connections instead of {wanted}: {maximum} files may be open");
+    }
+    possible.min(wanted)
+}
+
+#[test]
+fn thousands_of_idle_connections_leave_the_others_alone() {
+    let count = possible(5_000);
+    let house = House::with_market(|config| {
+        config.sessions.hello_ms = 600_000;
+        config.server.connections_max = count + 100;
+    });
+    let to = house.trade_address();
+    // One third says nothing, one third half of a hello, and one third is welcomed.
+    let whole = bytes_of(&ClientFrame::Hello(hello(Role::Read, 1)));
+    let mut idle = Vec::new();
+    let mut welcomed = Vec::new();
+    for at in 0..count {
+        match at % 3 {
+            0 => idle.push(Client::silent(to)),
+            1 => {
+                let mut client = Client::silent(to);
+                client.write(&whole[..whole.len() / 2]);
+                idle.push(client);
+            }
+            _ => {
+                let mut hello = hello(Role::Read, 1);
+                hello.number = at as u32;
+                welcomed.push(Client::connect(to, hello).0);
+            }
+        }
+    }
+    for _ in 0..20 {
+        house.serves();
+    }
+    let (_, page) = house.get("/metrics");
+    let told = format!("thalweg_sessions{{role=\"read\"}} {}.0", welcomed.len());
+    assert!(page.contains(&told), "{told} is not among the figures");
+    // All are still there.
+    for mut client in idle.into_iter().chain(welcomed) {
+        client
+            .stream
+            .set_nonblocking(true)
+            .expect("a socket can be");
+        let mut byte = [0];
+        let read = std::io::Read::read(&mut client.stream, &mut byte);
+        let error = read.expect_err("nothing was said");
+        assert_eq!(error.kind(), std::io::ErrorKind::WouldBlock);
+    }
+}
+
+#[test]
+fn one_connection_too_many_is_told() {
+    let house = House::new(|config| config.server.connections_max = 3);
+    let to = house.trade_address();
+    let held: Vec<Client> = (0..3).map(|_| Client::silent(to)).collect();
+    let (why, text) = Client::silent(to).bye();
+    assert_eq!((why, text.as_str()), (Ending::Connections, "3 are served"));
+    drop(held);
+    // There is room again, as soon as the server has noticed.
+    while !matches!(
+        Client::greeting(to, hello(Role::Read, 1)).hear(),
+        crate::client::Heard::Welcome(_)
+    ) {
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn connections_that_vanish_leave_nothing_behind() {
+    let house = House::with_market(|_| {});
+    for _ in 0..200 {
+        drop(TcpStream::connect(house.trade_address()).expect("it listens"));
+        let (client, _) = house.trade(3);
+        drop(client);
+    }
+    loop {
+        let (_, page) = house.get("/metrics");
+        if page.contains("\nthalweg_connections 0.0\n") {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    house.serves();
+}

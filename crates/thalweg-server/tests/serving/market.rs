@@ -1,0 +1,147 @@
+//! Market data over the wire.
+
+use thalweg_exchange::codec::session::Hello;
+use thalweg_exchange::market::{Body, Replica};
+use thalweg_exchange::session::Role;
+use thalweg_exchange::{Action, SymbolId};
+
+use crate::client::{Client, Heard, hello, order};
+use crate::house::{House, symbols};
+
+fn reader(house: &House, number: u32, wanted: &[i32]) -> Client {
+    let asked = Hello {
+        number,
+        market_data_only: true,
+        ..hello(Role::Read, 9)
+    };
+    let (mut client, _) = Client::connect(house.trade_address(), asked);
+    client.subscribe(wanted);
+    client
+}
+
+#[test]
+fn a_subscriber_gets_a_snapshot_and_the_numbered_changes_after_it() {
+    let mut house = House::with_market(|_| {});
+    let (mut client, _) = house.trade(1);
+    client.submit(1, &order(1, 1, Action::Bid, 10, 4));
+    client.succeeds(1);
+    // The books of a server that starts again are those of before.
+    house.stop();
+    house.start();
+    let (mut client, _) = house.trade(1);
+    let mut reader = reader(&house, 0, &[]);
+    let Heard::Snapshot(snapshot) = reader.hear() else {
+        panic!("a snapshot was expected");
+    };
+    assert_eq!((snapshot.symbol, snapshot.bids[0].volume), (SymbolId(1), 4));
+    let mut replica = Replica::from_snapshot(&snapshot).expect("it has levels");
+    client.submit(2, &order(1, 2, Action::Bid, 10, 3));
+    client.submit(3, &order(1, 3, Action::Ask, 10, 5));
+    let mut trades = 0;
+    while replica
+        .levels(Action::Bid)
+        .next()
+        .is_none_or(|best| best.volume != 2)
+    {
+        let Heard::Message(message) = reader.hear() else {
+            panic!("a message was expected");
+        };
+        replica.apply(&message).expect("no message is missing");
+        trades += u32::from(matches!(message.body, Body::Trade { .. }));
+    }
+    assert_eq!(trades, 2);
+    // A symbol that is added later.
+    let (mut admin, welcome) = house.admin();
+    admin.submit(welcome.last_executed.0 + 1, &symbols(&[2]));
+    loop {
+        match reader.hear() {
+            Heard::Snapshot(snapshot) => break assert_eq!(snapshot.symbol, SymbolId(2)),
+            Heard::Message(_) => {}
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+/// So often 50 orders are told: many times what the ring and a stalled reader's socket hold.
+const ROUNDS: usize = 80;
+
+#[test]
+fn stalled_readers_are_conflated_or_cut_and_the_others_hear_everything() {
+    let house = House::with_market(|config| {
+        config.market.ring_chunks = 8;
+        config.sessions.rate_per_s = 0;
+        config.sessions.socket_bytes = 1 << 14;
+    });
+    let mut stalled: Vec<Client> = (0..50).map(|number| reader(&house, number, &[])).collect();
+    let mut others: Vec<Client> = (50..100)
+        .map(|number| reader(&house, number, &[1]))
+        .collect();
+    for client in &stalled {
+        let small = rustix::net::sockopt::set_socket_recv_buffer_size(&client.stream, 1 << 12);
+        small.expect("a socket has the option");
+    }
+    // All are there before the first order.
+    for client in stalled.iter_mut().chain(&mut others) {
+        assert!(matches!(client.hear(), Heard::Snapshot(_)));
+    }
+    let (mut trader, _) = house.trade(1);
+    let mut replicas: Vec<Replica> = others.iter().map(|_| Replica::new(SymbolId(1))).collect();
+    let mut sequence = 0;
+    for _ in 0..ROUNDS {
+        for _ in 0..50 {
+            sequence += 1;
+            let price = 1 + (sequence % 97) as i64;
+            trader.submit(sequence, &order(1, sequence as i64, Action::Bid, price, 1));
+        }
+        (sequence - 49..=sequence).for_each(|at| _ = trader.succeeds(at));
+        for (client, replica) in others.iter_mut().zip(&mut replicas) {
+            follow(client, replica, sequence as i64);
+        }
+        assert!(figure(&house, "thalweg_market_inlet_bytes") <= f64::from(16 << 20));
+    }
+    house.serves();
+    // Who begins to read is told, gets the book, and goes on.
+    let client = &mut stalled[0];
+    let mut replica = Replica::new(SymbolId(1));
+    let mut told = 0;
+    let last = sequence as i64;
+    while replica
+        .levels(Action::Bid)
+        .map(|level| level.volume)
+        .sum::<i64>()
+        < last
+    {
+        match client.hear() {
+            Heard::Message(message) => {
+                let _ = replica.apply(&message);
+            }
+            Heard::Conflated(conflated) => told += conflated.missed,
+            Heard::Snapshot(snapshot) => replica.restart(&snapshot).expect("it has levels"),
+            other => panic!("{other:?}"),
+        }
+    }
+    assert!(told > 0, "a stalled reader heard everything");
+    assert!(figure(&house, "thalweg_market_conflations_total") >= 1.0);
+}
+
+/// Lots that a reader sees on offer to sellers.
+fn lots(replica: &Replica) -> i64 {
+    replica.levels(Action::Bid).map(|level| level.volume).sum()
+}
+
+/// A reader that reads hears every message, with none missing, until it sees so many lots.
+fn follow(client: &mut Client, replica: &mut Replica, until: i64) {
+    while lots(replica) < until {
+        match client.hear() {
+            Heard::Message(message) => replica.apply(&message).expect("no message is missing"),
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+fn figure(house: &House, name: &str) -> f64 {
+    let (_, page) = house.get("/metrics");
+    let line = page.lines().find_map(|line| line.strip_prefix(name));
+    line.and_then(|rest| rest.trim().parse().ok())
+        .unwrap_or_else(|| panic!("{name} is not among the figures"))
+}

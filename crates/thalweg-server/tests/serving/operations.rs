@@ -1,0 +1,84 @@
+//! What an operator sees.
+
+use thalweg_exchange::codec::session::Ending;
+use thalweg_exchange::{Action, ResultCode};
+use thalweg_server::ServeError;
+
+use crate::client::{hello, order};
+use crate::house::House;
+
+#[test]
+fn health_readiness_and_figures_are_served() {
+    let house = House::with_market(|_| {});
+    let (mut client, _) = house.trade(1);
+    client.submit(1, &order(1, 1, Action::Bid, 10, 1));
+    client.succeeds(1);
+    client.submit(2, &order(2, 1, Action::Bid, 10, 1));
+    let _ = client.refused();
+    assert_eq!(house.get("/healthz"), (200, "ok\n".to_owned()));
+    assert_eq!(house.get("/readyz"), (200, "ready\n".to_owned()));
+    assert_eq!(house.get("/").0, 404);
+    let (status, page) = house.get("/metrics");
+    assert_eq!(status, 200);
+    for line in [
+        "# TYPE thalweg_commands counter",
+        "thalweg_commands_total 3",
+        "thalweg_sessions{role=\"trade\"} 1.0",
+        "thalweg_refusals_total{reason=\"NOT_YOUR_USER\"} 1",
+        "thalweg_journal_commands_total 3",
+        "thalweg_journal_full 0.0",
+        "# TYPE thalweg_journal_commit_seconds histogram",
+        "# UNIT thalweg_journal_commit_seconds seconds",
+        "thalweg_stage_events_total{stage=\"risk\"} 3",
+        "# TYPE thalweg_stage_service_seconds histogram",
+        "thalweg_queue_requests_max 1024.0",
+        "thalweg_ready 1.0",
+        "# EOF",
+    ] {
+        assert!(
+            page.lines().any(|told| told == line),
+            "`{line}` is not in\n{page}"
+        );
+    }
+}
+
+#[test]
+fn a_second_server_on_the_same_directory_is_refused() {
+    let house = House::with_market(|_| {});
+    let error = house.try_start().expect_err("the directory is in use");
+    assert!(matches!(error, ServeError::Open(_)), "{error}");
+    house.serves();
+}
+
+#[test]
+fn a_server_that_stops_answers_what_it_took_and_says_bye() {
+    let mut house = House::with_market(|_| {});
+    let (mut client, _) = house.trade(1);
+    for id in 1..=500 {
+        client.submit(id, &order(1, id as i64, Action::Bid, 10, 1));
+    }
+    client.succeeds(1);
+    house.stop();
+    // Answers and refusals in order, then the bye.
+    let (mut answered, mut why) = (1, None);
+    while why.is_none() {
+        match client.hear_cut() {
+            Some(crate::client::Heard::Answer(answer)) => {
+                answered += 1;
+                assert_eq!(
+                    (answer.sequence.0, answer.result),
+                    (answered, ResultCode::Success)
+                );
+            }
+            Some(crate::client::Heard::Bye(reason, _)) => why = Some(reason),
+            Some(crate::client::Heard::Report(_) | crate::client::Heard::Refused(_)) => {}
+            other => panic!("{other:?} after {answered} answers"),
+        }
+    }
+    assert_eq!(why, Some(Ending::Shutdown));
+    // What was answered is there, and nothing else of the session was executed.
+    house.start();
+    let trade = hello(thalweg_exchange::session::Role::Trade, 1);
+    let (_, welcome) = crate::client::Client::connect(house.trade_address(), trade);
+    assert_eq!(welcome.last_executed.0, answered);
+}
