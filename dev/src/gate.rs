@@ -47,7 +47,7 @@ const AFTER: &[Step] = &[
     },
     Step {
         name: "journal",
-        summary: "a journal's writer is killed 50 times, and its simulated disk 100,000 times",
+        summary: "a journal is killed 50 times, its disk crashes 100,000 times, an exchange 20,000",
         run: journal,
     },
     Step {
@@ -164,7 +164,8 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
     at_least_one(tally).map(Outcome::Repeated)
 }
 
-/// The two tests of a journal that `cargo dev test` runs too, for longer.
+/// The two tests of a journal that `cargo dev test` runs too, for longer, and the one of a durable
+/// exchange.
 fn journal(workspace: &Workspace) -> Result<Outcome, String> {
     let which = "--lib --test kill -- nothing_acknowledged what_a_killed";
     let command = format!("test --package thalweg-journal --all-features {which}");
@@ -174,9 +175,14 @@ fn journal(workspace: &Workspace) -> Result<Outcome, String> {
         .env("THALWEG_JOURNAL_CRASHES", "100000");
     let mut tally = Tally::default();
     run_watched(&mut command, |line| tally.see(line))?;
+    let which = "--lib -- durable::simulation::what_was_answered";
+    let mut command = workspace.cargo(&format!("test --package thalweg-exchange {which}"));
+    // Some six lives each.
+    command.env("THALWEG_EXCHANGE_SEEDS", "3500");
+    run_watched(&mut command, |line| tally.see(line))?;
     match tally.passed {
-        2 => Ok(Outcome::Repeated(tally)),
-        passed => Err(format!("{passed} of the 2 tests were found")),
+        3 => Ok(Outcome::Repeated(tally)),
+        passed => Err(format!("{passed} of the 3 tests were found")),
     }
 }
 

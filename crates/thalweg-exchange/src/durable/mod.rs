@@ -59,6 +59,8 @@ mod record;
 mod replay;
 mod reports;
 mod sessions;
+#[cfg(test)]
+mod simulation;
 mod snapshots;
 mod stats;
 mod submission;

@@ -1,0 +1,91 @@
+//! What is heard of an exchange, and what happened in a run.
+
+use std::ops::AddAssign;
+use std::sync::{Arc, Mutex};
+
+use super::model::Heard;
+use crate::durable::publishing::Published;
+use crate::snapshot::state_hash;
+
+/// How much happened.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Told {
+    pub(super) crashes: u64,
+    pub(super) crashes_in_open: u64,
+    pub(super) stopped: u64,
+    pub(super) closed: u64,
+    pub(super) lost: u64,
+    pub(super) kept_unanswered: u64,
+    pub(super) repeated: u64,
+    pub(super) sent_again: u64,
+    pub(super) refused_full: u64,
+    pub(super) snapshots: u64,
+    pub(super) fallbacks: u64,
+}
+
+impl Told {
+    pub(super) fn counts(&self) -> [(&'static str, u64); 11] {
+        [
+            ("crashes", self.crashes),
+            ("crashes in open", self.crashes_in_open),
+            ("stopped", self.stopped),
+            ("closed", self.closed),
+            ("lost", self.lost),
+            ("kept though unanswered", self.kept_unanswered),
+            ("repeated", self.repeated),
+            ("sent again and new", self.sent_again),
+            ("refused by a full disk", self.refused_full),
+            ("snapshots", self.snapshots),
+            ("fallbacks", self.fallbacks),
+        ]
+    }
+}
+
+impl AddAssign for Told {
+    fn add_assign(&mut self, other: Self) {
+        self.crashes += other.crashes;
+        self.crashes_in_open += other.crashes_in_open;
+        self.stopped += other.stopped;
+        self.closed += other.closed;
+        self.lost += other.lost;
+        self.kept_unanswered += other.kept_unanswered;
+        self.repeated += other.repeated;
+        self.sent_again += other.sent_again;
+        self.refused_full += other.refused_full;
+        self.snapshots += other.snapshots;
+        self.fallbacks += other.fallbacks;
+    }
+}
+
+/// What the publish closure has heard.
+#[derive(Clone, Debug, Default)]
+pub(super) struct Ear(Arc<Mutex<(Option<u64>, Vec<Heard>)>>);
+
+impl Ear {
+    pub(super) fn closure(&self) -> impl FnMut(Published<'_>) + Send + 'static {
+        let heard = Arc::clone(&self.0);
+        move |published| {
+            let mut heard = heard.lock().expect("nobody panics");
+            match published {
+                Published::Started { state, .. } => heard.0 = Some(state_hash(state)),
+                Published::Outcome(executed) => heard.1.push(Heard {
+                    number: executed.outcome.sequence,
+                    origin: executed.origin,
+                    result: executed.outcome.result,
+                    reports: (executed.reports.iter())
+                        .map(|told| (told.report.owner, told.number.0, told.frame))
+                        .collect(),
+                }),
+                _ => {}
+            }
+        }
+    }
+
+    pub(super) fn hash(&self) -> Option<u64> {
+        self.0.lock().expect("nobody panics").0
+    }
+
+    pub(super) fn take(&self) -> Vec<Heard> {
+        std::mem::take(&mut self.0.lock().expect("nobody panics").1)
+    }
+}

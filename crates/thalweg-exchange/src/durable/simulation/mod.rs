@@ -1,0 +1,73 @@
+//! Crashes, seeded, through the whole exchange: sessions that send, hear, lose power, send again
+//! and resume, on a simulated disk; and a model that knows what was answered.
+//!
+//! A run is a number of lives of one exchange, each of which ends by a crash in the midst of some
+//! operation of the disk (opening, appending, a snapshot, the retention), by an error of the disk,
+//! or by being closed. Then every command that was answered has to be there once, any other once or
+//! not at all, in order; answers to what is sent again have to be the first ones; reports have to
+//! be numbered without gaps, and equal whenever they are seen; and the state has to have the hash
+//! of the same commands, executed without a break. The same runs find every fault that is seeded.
+//!
+//! `THALWEG_EXCHANGE_SEEDS=100000 cargo test -p thalweg-exchange --release --lib durable::sim` runs
+//! longer.
+
+mod hearing;
+mod model;
+mod run;
+mod traffic;
+
+use super::faults::Seeded;
+use hearing::Told;
+use run::run;
+
+/// In the tests that always run.
+const SEEDS: u64 = 600;
+/// Runs that a seeded fault has to be found in.
+const RUNS_FOR_FAULT: u64 = 400;
+
+fn seeds_wanted() -> u64 {
+    let asked = std::env::var("THALWEG_EXCHANGE_SEEDS").ok();
+    asked.map_or(SEEDS, |text| text.parse().expect("a number of seeds"))
+}
+
+#[test]
+fn what_was_answered_survives_and_nothing_happens_twice() {
+    let (wanted, mut told) = (seeds_wanted(), Told::default());
+    for seed in 0..wanted {
+        match run(seed, None) {
+            Ok(one) => told += one,
+            Err(what) => panic!("seed {seed}: {what}"),
+        }
+    }
+    println!("{told:?}");
+    // Each of these happened, or the runs show less than they seem to.
+    for (what, count) in told.counts() {
+        assert!(count > wanted / 20, "{what}: {told:?}");
+    }
+}
+
+fn finds(fault: Seeded) {
+    let found = (0..RUNS_FOR_FAULT).find_map(|seed| Some((seed, run(seed, Some(fault)).err()?)));
+    let (seed, what) = found.unwrap_or_else(|| panic!("{fault:?} was not found"));
+    println!("{fault:?}, seed {seed}: {what}");
+}
+
+#[test]
+fn an_answer_before_the_commit_is_found() {
+    finds(Seeded::PublishUnsynced);
+}
+
+#[test]
+fn a_snapshot_without_sessions_is_found() {
+    finds(Seeded::ForgetSessions);
+}
+
+#[test]
+fn a_journal_that_is_given_up_too_far_is_found() {
+    finds(Seeded::RetainTooLittle);
+}
+
+#[test]
+fn a_journal_that_is_never_given_up_is_found() {
+    finds(Seeded::RetainTooMuch);
+}

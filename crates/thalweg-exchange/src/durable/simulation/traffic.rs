@@ -1,0 +1,108 @@
+//! What the simulated clients send.
+
+use thalweg_measure::random::SplitMix;
+
+use crate::command::{
+    AccountSpec, Action, AdjustmentKind, Command, OrderFlags, OrderType, Place, SymbolSpec,
+};
+use crate::ids::{CurrencyId, OrderId, SymbolId, UserId};
+use crate::session::{Role, SessionKey};
+
+pub(super) const USERS: u64 = 4;
+
+/// Two trade sessions of each user, and one of an administrator.
+pub(super) fn sessions() -> Vec<SessionKey> {
+    let trade = |at: u64| SessionKey {
+        role: Role::Trade,
+        holder: 1 + (at / 2) as i64,
+        number: (at % 2) as u32,
+    };
+    let admin = SessionKey {
+        role: Role::Admin,
+        holder: 1,
+        number: 0,
+    };
+    (0..USERS * 2).map(trade).chain([admin]).collect()
+}
+
+/// Users with money, and a pair to trade.
+pub(super) fn beginning() -> [Command; 2] {
+    let account = |uid| AccountSpec {
+        uid: UserId(uid),
+        balances: vec![(CurrencyId(1), 1 << 40), (CurrencyId(2), 1 << 40)],
+    };
+    let pair = SymbolSpec {
+        id: SymbolId(1),
+        base_currency: CurrencyId(1),
+        quote_currency: CurrencyId(2),
+        base_scale: 1,
+        quote_scale: 1,
+        ..SymbolSpec::default()
+    };
+    [
+        Command::AddAccounts((1..=USERS as i64).map(account).collect()),
+        Command::AddSymbols([pair].into()),
+    ]
+}
+
+pub(super) fn command(random: &mut SplitMix, key: SessionKey) -> Command {
+    match key.role {
+        Role::Admin => administration(random),
+        _ => trading(random, UserId(key.holder)),
+    }
+}
+
+fn administration(random: &mut SplitMix) -> Command {
+    let uid = UserId(1 + random.below(USERS + 1) as i64);
+    match random.below(3) {
+        0 => Command::AddUser { uid },
+        1 => Command::Suspend { uid },
+        _ => Command::Balance {
+            uid,
+            currency: CurrencyId(1),
+            amount: 1 + random.below(1000) as i64,
+            transaction_id: random.below(1 << 20) as i64,
+            kind: AdjustmentKind::Adjustment,
+        },
+    }
+}
+
+fn trading(random: &mut SplitMix, uid: UserId) -> Command {
+    let symbol = SymbolId(1);
+    let order_id = OrderId(random.below(40) as i64);
+    let price = 95 + random.below(10) as i64;
+    match random.below(10) {
+        0..=5 => Command::Place(Place {
+            uid,
+            symbol,
+            order_id,
+            order_type: match random.below(5) {
+                0 => OrderType::Ioc,
+                _ => OrderType::Gtc,
+            },
+            action: match random.below(2) {
+                0 => Action::Ask,
+                _ => Action::Bid,
+            },
+            price,
+            reserve_price: price,
+            size: 1 + random.below(9) as i64,
+            flags: OrderFlags::NONE,
+        }),
+        6 | 7 => Command::Cancel {
+            uid,
+            symbol,
+            order_id,
+        },
+        8 => Command::Move {
+            uid,
+            symbol,
+            order_id,
+            price,
+        },
+        _ => Command::CancelAll {
+            uid: Some(uid),
+            symbol: None,
+        },
+    }
+}
