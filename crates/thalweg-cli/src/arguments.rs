@@ -3,6 +3,7 @@
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
+pub(crate) mod connect;
 mod hash;
 #[cfg(unix)]
 pub(crate) mod journal;
@@ -139,6 +140,22 @@ pub(crate) enum Exchange {
     /// 130 and 143 where that came before clients were served, or a second time.
     #[cfg(unix)]
     Serve(Box<serve::Serve>),
+    /// Send commands to a served exchange; answers and reports are shown as they come
+    ///
+    /// Commands are sent without waiting for their answers. A connection that is lost is made
+    /// again, and what has no answer is sent again: each command is executed once.
+    ///
+    /// Exit code: 0 if every command succeeded; 1 if one was refused or failed; 2 misuse or
+    /// failure: nobody listens, the key does not fit, a line is wrong, or commands have no answer.
+    Send(Box<connect::Send>),
+    /// Load a served exchange with orders at a rate, and measure how long acknowledgements take
+    ///
+    /// Each session places orders around a price, trades some, and cancels what it placed. Latency
+    /// counts from when a command was due to its durable acknowledgement. The facts say whether
+    /// the exchange or this program was the limit.
+    ///
+    /// Exit code: 0 fine; 1 if a command has no answer or was refused; 2 misuse or failure.
+    Load(Box<connect::Load>),
     /// The keys with which programs connect to a served exchange
     #[cfg(unix)]
     #[command(subcommand)]

@@ -38,6 +38,10 @@ pub(crate) enum Failure {
     /// An exchange cannot be served, or not any more.
     #[cfg(unix)]
     Serve(thalweg_server::ServeError),
+    /// A session with a served exchange cannot be made, or was lost for good.
+    Client(thalweg_client::Lost),
+    /// So many commands have no answer, and will get none.
+    Unanswered(String),
     /// The exchange stopped.
     Run(RunError),
     /// A file could not be written.
@@ -66,6 +70,13 @@ impl fmt::Display for Failure {
         match self {
             Failure::Input(error) => error.fmt(f),
             Failure::Run(error) => error.fmt(f),
+            Failure::Client(error) => error.fmt(f),
+            Failure::Unanswered(commands) => {
+                write!(
+                    f,
+                    "{commands} without an answer: executed once or not at all"
+                )
+            }
             Failure::Journal(error) => error.fmt(f),
             #[cfg(unix)]
             Failure::Keys(error) => error.fmt(f),
@@ -99,6 +110,7 @@ impl std::error::Error for Failure {
         match self {
             Failure::Input(error) => Some(error),
             Failure::Run(error) => Some(error),
+            Failure::Client(error) => Some(error),
             Failure::Journal(error) => Some(error),
             #[cfg(unix)]
             Failure::Keys(error) => Some(error),

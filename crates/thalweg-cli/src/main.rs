@@ -14,6 +14,7 @@ mod journal;
 #[cfg(unix)]
 mod key;
 mod limits;
+mod load;
 mod machine;
 mod output;
 mod realflow;
@@ -21,8 +22,10 @@ mod report;
 mod results;
 mod run;
 mod runner;
+mod send;
 #[cfg(unix)]
 mod serve;
+mod session;
 mod source;
 mod sweep;
 mod terminal;
@@ -44,6 +47,8 @@ fn main() -> ExitCode {
         Command::Exchange(Exchange::Run(options)) => run::run(&options),
         Command::Exchange(Exchange::Sweep(options)) => sweep::sweep(&options),
         Command::Exchange(Exchange::Conform(options)) => conform::conform(&options),
+        Command::Exchange(Exchange::Send(asked)) => send::send(&asked),
+        Command::Exchange(Exchange::Load(asked)) => load::load(&asked),
         #[cfg(unix)]
         Command::Exchange(Exchange::Serve(options)) => serve::serve(&options),
         #[cfg(unix)]

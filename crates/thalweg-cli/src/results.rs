@@ -3,92 +3,20 @@
 //! `docs/orders-csv.md` describes the columns. The commands are executed once more for it, so that
 //! writing does not delay the run that is measured; the states at the end are compared.
 
+mod record;
+
+use self::record::COLUMNS;
+pub(crate) use self::record::Record;
 use crate::failure::Failure;
 use crate::input::lines::Lines;
 use crate::input::streamed::each;
 use crate::output::Output;
-use crate::runner::kind;
 use crate::source::Source;
 use std::io::{self, BufWriter, Write};
 use std::iter;
-use thalweg_exchange::execution::{CancelReason, Execution, ExecutionReport, ExecutionReports};
+use thalweg_exchange::execution::ExecutionReports;
 use thalweg_exchange::report::state_text::state_hash;
-use thalweg_exchange::{
-    Action, Command, Events, Place, RejectReason, Removal, State, SymbolId, apply,
-};
-
-/// The names of the columns, and of the keys.
-const COLUMNS: [&str; 17] = [
-    "record", "command", "line", "name", "user", "symbol", "order", "side", "price", "size",
-    "left", "filled", "trade", "role", "result", "currency", "amount",
-];
-
-/// One line; what does not apply is left out.
-#[derive(Clone, Debug, Default)]
-struct Record {
-    record: &'static str,
-    command: Option<u64>,
-    line: Option<u64>,
-    name: Option<&'static str>,
-    user: Option<i64>,
-    symbol: Option<i32>,
-    order: Option<i64>,
-    side: Option<Action>,
-    price: Option<i64>,
-    size: Option<i64>,
-    left: Option<i64>,
-    filled: Option<i64>,
-    trade: Option<String>,
-    role: Option<&'static str>,
-    result: Option<&'static str>,
-    currency: Option<i32>,
-    amount: Option<i64>,
-}
-
-impl Record {
-    /// The values, in the order of the columns; whether each is a number.
-    fn values(&self) -> [Option<(String, bool)>; COLUMNS.len()] {
-        fn number(value: Option<impl ToString>) -> Option<(String, bool)> {
-            value.map(|value| (value.to_string(), true))
-        }
-        let text = |value: Option<&str>| value.map(|value| (value.to_owned(), false));
-        let side = |side| if side == Action::Bid { "buy" } else { "sell" };
-        [
-            text(Some(self.record)),
-            number(self.command),
-            number(self.line),
-            text(self.name),
-            number(self.user),
-            number(self.symbol),
-            number(self.order),
-            text(self.side.map(side)),
-            number(self.price),
-            number(self.size),
-            number(self.left),
-            number(self.filled),
-            text(self.trade.as_deref()),
-            text(self.role),
-            text(self.result),
-            number(self.currency),
-            number(self.amount),
-        ]
-    }
-
-    fn of_order(record: &'static str, symbol: SymbolId, place: &Place) -> Record {
-        Record {
-            record,
-            user: Some(place.uid.0),
-            symbol: Some(symbol.0),
-            order: Some(place.order_id.0),
-            side: Some(place.action),
-            price: Some(place.price),
-            size: Some(place.size),
-            left: Some(place.size),
-            filled: Some(0),
-            ..Record::default()
-        }
-    }
-}
+use thalweg_exchange::{Action, Command, Events, State, apply};
 
 /// How records are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -112,22 +40,13 @@ impl<W: Write> Writer<W> {
     }
 
     fn write(&mut self, record: &Record) -> io::Result<()> {
-        let mut text = String::new();
-        for (name, value) in COLUMNS.iter().zip(record.values()) {
-            let before = if text.is_empty() { "" } else { "," };
-            text += match (self.form, &value) {
-                (Form::Csv, Some((value, _))) => format!("{before}{value}"),
-                (Form::Csv, None) => before.to_owned(),
-                (_, Some((value, true))) => format!("{before}\"{name}\":{value}"),
-                (_, Some((value, false))) => format!("{before}\"{name}\":\"{value}\""),
-                (_, None) => String::new(),
-            }
-            .as_str();
+        if self.form == Form::JsonLines {
+            return writeln!(self.out, "{}", record.json(None));
         }
-        match self.form {
-            Form::Csv => writeln!(self.out, "{text}"),
-            Form::JsonLines => writeln!(self.out, "{{{text}}}"),
-        }
+        let values = record
+            .values()
+            .map(|value| value.map_or_else(String::new, |value| value.0));
+        writeln!(self.out, "{}", values.join(","))
     }
 }
 
@@ -230,123 +149,14 @@ impl<W: Write> Again<W> {
         self.number += 1;
         let result = apply(&mut self.state, command, &mut self.events);
         self.writer.write(&Record {
-            record: "command",
             command: Some(number),
-            line,
-            name: Some(name(command)),
-            user: command.uid().map(|uid| uid.0),
-            symbol: command.symbol().map(|symbol| symbol.0),
-            order: order(command),
             result: Some(result.name()),
-            ..Record::default()
+            ..Record::of_command(command, line)
         })?;
         for report in ExecutionReports::new(number, command, result, &self.events) {
-            self.writer.write(&reported(&report, line))?;
+            self.writer.write(&Record::of_report(&report, line))?;
         }
         Ok(())
-    }
-}
-
-/// The command as the orders format has it; else its name in the facts.
-fn name(command: &Command) -> &'static str {
-    match kind(command) {
-        "add_user" => "user",
-        "balance" => "deposit",
-        "add_symbols" => "symbol",
-        "place_with" => "place",
-        "set_price_band" => "band",
-        "set_market_protection" => "protection",
-        "start_auction" => "auction",
-        "remove_symbol" => "remove",
-        other => other,
-    }
-}
-
-fn order(command: &Command) -> Option<i64> {
-    match command {
-        Command::Cancel { order_id, .. }
-        | Command::Move { order_id, .. }
-        | Command::Reduce { order_id, .. } => Some(order_id.0),
-        Command::Amend(amend) => Some(amend.order_id.0),
-        other => other.place().map(|place| place.order_id.0),
-    }
-}
-
-fn reported(report: &ExecutionReport, line: Option<u64>) -> Record {
-    let mut record = Record {
-        command: Some(report.command),
-        line,
-        user: Some(report.owner.0),
-        symbol: Some(report.symbol.0),
-        order: Some(report.order.0),
-        side: report.side,
-        price: Some(report.price),
-        left: Some(report.left),
-        filled: Some(report.filled),
-        ..Record::default()
-    };
-    match report.kind {
-        Execution::New => record.record = "new",
-        Execution::Trade {
-            id,
-            price,
-            size,
-            is_maker,
-        } => {
-            record.record = "trade";
-            record.price = Some(price);
-            record.size = Some(size);
-            record.trade = Some(id.to_string());
-            record.role = Some(if is_maker { "maker" } else { "taker" });
-        }
-        Execution::Replaced { reduced_by } => {
-            record.record = "replaced";
-            record.size = Some(reduced_by);
-        }
-        Execution::Cancelled { size, why } => {
-            record.record = "cancelled";
-            record.size = Some(size);
-            record.result = Some(reason(why));
-        }
-        Execution::Expired { size } => {
-            record.record = "expired";
-            record.size = Some(size);
-        }
-        Execution::Triggered => record.record = "triggered",
-        Execution::Rejected(code) => {
-            record.record = "rejected";
-            record.result = Some(code.name());
-        }
-        Execution::RequestRejected(code) => {
-            record.record = "request_rejected";
-            record.result = Some(code.name());
-        }
-        _ => record.record = "other",
-    }
-    record
-}
-
-fn reason(why: CancelReason) -> &'static str {
-    match why {
-        CancelReason::Requested | CancelReason::Removed(Removal::Cancelled) => "requested",
-        CancelReason::Left(why) => match why {
-            RejectReason::ImmediateOrCancel => "immediate_or_cancel",
-            RejectReason::Budget => "budget",
-            RejectReason::FillOrKill => "fill_or_kill",
-            RejectReason::PostOnly => "post_only",
-            RejectReason::DuplicateId => "duplicate_id",
-            RejectReason::SelfTrade => "self_trade",
-            _ => "other",
-        },
-        CancelReason::Removed(why) => match why {
-            Removal::CancelAll => "cancel_all",
-            Removal::SelfTrade => "self_trade",
-            Removal::Expired => "expired",
-            Removal::SymbolRemoved => "symbol_removed",
-            Removal::OutsideBand => "outside_band",
-            Removal::Disconnected => "disconnected",
-            Removal::Cancelled | Removal::Reduced | Removal::Decremented => "reduced",
-        },
     }
 }
 

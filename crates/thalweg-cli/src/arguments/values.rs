@@ -1,5 +1,6 @@
 //! Values of the command line: counts and placements.
 
+use std::time::Duration;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::service::SHARDS_MAX;
 use thalweg_measure::load::{NumberError, whole_number};
@@ -46,6 +47,19 @@ pub(super) fn from_one(text: &str) -> Result<u64, String> {
     match whole_number(text) {
         Ok(0) => Err("the least is 1".to_owned()),
         other => other.map_err(|error| error.to_string()),
+    }
+}
+
+/// A time from a millisecond to a day.
+pub(super) fn time(text: &str) -> Result<Duration, String> {
+    let units = [("ms", 1), ("s", 1_000), ("m", 60_000), ("h", 3_600_000)];
+    let ms = units.iter().find_map(|(unit, ms)| {
+        let number = whole_number(text.strip_suffix(unit)?.trim_ascii_end()).ok()?;
+        number.checked_mul(*ms)
+    });
+    match ms {
+        Some(ms @ 1..=86_400_000) => Ok(Duration::from_millis(ms)),
+        _ => Err("a time is a whole number of ms, s, m or h, up to 24h, like 10s".to_owned()),
     }
 }
 

@@ -47,7 +47,7 @@ pub(crate) fn commands(
 }
 
 /// One line. A deposit takes `transaction` as its id, which rises through the file.
-fn command(line: &[u8], transaction: i64) -> Result<Command, String> {
+pub(crate) fn command(line: &[u8], transaction: i64) -> Result<Command, String> {
     let mut fields = Fields::new(line);
     let command = match fields.text("command")? {
         b"symbol" => symbol(&mut fields, SymbolType::CurrencyPair)?,

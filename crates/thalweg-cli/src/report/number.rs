@@ -26,7 +26,7 @@ pub(crate) fn span(ns: f64) -> String {
 }
 
 /// A rate with three significant digits, such as `1.25 M/s`.
-pub(super) fn rate(per_s: f64) -> String {
+pub(crate) fn rate(per_s: f64) -> String {
     match per_s {
         r if r >= 999_500.0 => format!("{:.2} M/s", r / 1e6),
         r if r >= 999.5 => format!("{:.1} k/s", r / 1e3),
@@ -35,7 +35,7 @@ pub(super) fn rate(per_s: f64) -> String {
 }
 
 /// A part of a whole as a percentage: rounded, but to 0 or 100 only where it is that.
-pub(super) fn percent(part: f64) -> String {
+pub(crate) fn percent(part: f64) -> String {
     let rounded = (part * 10_000.0).round() / 100.0;
     let percent = match part {
         0.0 | 1.0.. => rounded,

@@ -38,13 +38,16 @@ pub(crate) enum Fault {
     Refuse(Refusal),
 }
 
+/// A holder and the number of a session.
+type Session = (i64, u32);
+
 /// What the exchange holds.
 pub(crate) struct World {
     pub(crate) plan: VecDeque<Fault>,
     pub(crate) welcome: Welcome,
     /// Each command that was executed, and its sequence.
     pub(crate) executed: Vec<(ClientSequence, Command)>,
-    answers: BTreeMap<ClientSequence, Answer>,
+    answers: BTreeMap<(Session, ClientSequence), Answer>,
     /// How many connections said hello.
     pub(crate) hellos: usize,
     /// Symbols asked for on the last connection.
@@ -63,11 +66,19 @@ impl World {
         self.executed.len() as u64
     }
 
-    /// Executes each sequence once.
-    fn submit(&mut self, submit: &Submit<'_>) -> (ServerFrame<'static>, Option<u64>) {
+    fn last_executed(&self, of: Session) -> ClientSequence {
+        let all = (of, ClientSequence(0))..=(of, ClientSequence(u64::MAX));
+        self.answers
+            .range(all)
+            .next_back()
+            .map_or(ClientSequence(0), |((_, last), _)| *last)
+    }
+
+    /// Executes each sequence of a session once.
+    fn submit(&mut self, of: Session, submit: &Submit<'_>) -> (ServerFrame<'static>, Option<u64>) {
         let sequence = submit.sequence;
-        let last = self.answers.keys().next_back().copied().unwrap_or_default();
-        if let Some(answer) = self.answers.get(&sequence) {
+        let last = self.last_executed(of);
+        if let Some(answer) = self.answers.get(&(of, sequence)) {
             let is_repeated = true;
             return (
                 ServerFrame::Answer(Answer {
@@ -88,7 +99,7 @@ impl World {
             result: ResultCode::Success,
             is_repeated: false,
         };
-        self.answers.insert(sequence, answer);
+        self.answers.insert((of, sequence), answer);
         self.executed
             .push((sequence, submit.command().expect("a command")));
         (ServerFrame::Answer(answer), Some(number + 1))
@@ -216,6 +227,8 @@ struct Served {
     read: usize,
     written: usize,
     muted: usize,
+    session: Session,
+    wants_reports: bool,
 }
 
 fn broken() -> io::Error {
@@ -236,6 +249,8 @@ impl Served {
             read: 0,
             written: 0,
             muted: 0,
+            session: (0, 0),
+            wants_reports: true,
         }
     }
 
@@ -329,6 +344,8 @@ impl Served {
             self.write(&bytes)?;
             return Err(broken());
         }
+        self.session = (hello.holder, hello.number);
+        self.wants_reports = !hello.market_data_only;
         let (welcome, missed) = {
             let mut world = self.world();
             world.hellos += 1;
@@ -336,12 +353,7 @@ impl Served {
             let next = world.reports() + 1;
             let mut welcome = world.welcome;
             welcome.next_report = ReportNumber(next);
-            welcome.last_executed = world
-                .answers
-                .keys()
-                .next_back()
-                .copied()
-                .unwrap_or_default();
+            welcome.last_executed = world.last_executed(self.session);
             let last = hello.last_report.map_or(next - 1, |report| report.0);
             (welcome, last + 1..next)
         };
@@ -360,7 +372,7 @@ impl Served {
             let sequence = submit.sequence;
             return self.say(&ServerFrame::Refused(Refused { sequence, why }));
         }
-        let (answer, reported) = self.world().submit(submit);
+        let (answer, reported) = self.world().submit(self.session, submit);
         match self.fault {
             Some(Fault::Mute(max)) => {
                 self.muted += 1;
@@ -376,8 +388,8 @@ impl Served {
         }
         self.say(&answer)?;
         match reported {
-            Some(number) => self.say(&report(number)),
-            None => Ok(()),
+            Some(number) if self.wants_reports => self.say(&report(number)),
+            _ => Ok(()),
         }
     }
 }

@@ -1,0 +1,115 @@
+//! What a session sends: orders around a price, of which it keeps a few.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+
+use thalweg_client::TradeCommand;
+use thalweg_exchange::{
+    AccountSpec, Action, Command, CurrencyId, OrderFlags, OrderId, OrderType, Place, SymbolId,
+    SymbolSpec, SymbolType, UserId,
+};
+use thalweg_measure::random::SplitMix;
+
+use crate::arguments::connect::Load;
+
+/// Orders that a session leaves in the book.
+const RESTING: usize = 16;
+/// How far from the middle orders are, in ticks.
+const TICKS: u64 = 50;
+const LOTS: i64 = 5;
+const BASE: CurrencyId = CurrencyId(1_000_001);
+const QUOTE: CurrencyId = CurrencyId(1_000_002);
+/// Of each currency, for each user.
+const MONEY: i64 = 1 << 50;
+
+/// The orders of one session.
+#[derive(Debug)]
+pub(super) struct Orders {
+    user: UserId,
+    symbol: SymbolId,
+    price: i64,
+    next_id: i64,
+    resting: VecDeque<OrderId>,
+    random: SplitMix,
+}
+
+impl Orders {
+    /// Ids begin where no earlier load has any: each is above a number of the exchange then. Each
+    /// session has a residue of its own, as several may be of one user.
+    pub(super) fn new(asked: &Load, holder: i64, next_command: u64, session: u32) -> Self {
+        Self {
+            user: UserId(holder),
+            symbol: SymbolId(asked.symbol),
+            price: asked.price,
+            next_id: (next_command as i64) << 11 | i64::from(session),
+            resting: VecDeque::with_capacity(RESTING + 1),
+            random: SplitMix::new(session.into()),
+        }
+    }
+
+    /// Cancels the oldest once there are enough; else places another one, one in eight to trade.
+    pub(super) fn next(&mut self) -> TradeCommand {
+        if self.resting.len() >= RESTING
+            && let Some(oldest) = self.resting.pop_front()
+        {
+            return TradeCommand::cancel(self.user, self.symbol, oldest);
+        }
+        self.next_id += 1 << 11;
+        let order_id = OrderId(self.next_id);
+        let random = self.random.next_u64();
+        let takes = random.is_multiple_of(8);
+        let distance = 1 + (random >> 8) as i64 % TICKS as i64;
+        let action = if random >> 40 & 1 == 0 {
+            Action::Ask
+        } else {
+            Action::Bid
+        };
+        let sign = if (action == Action::Bid) == takes {
+            1
+        } else {
+            -1
+        };
+        let price = self.price + sign * distance;
+        if !takes {
+            self.resting.push_back(order_id);
+        }
+        TradeCommand::from(Place {
+            uid: self.user,
+            symbol: self.symbol,
+            order_id,
+            order_type: if takes {
+                OrderType::Ioc
+            } else {
+                OrderType::Gtc
+            },
+            action,
+            price,
+            reserve_price: price,
+            size: LOTS,
+            flags: OrderFlags::NONE,
+        })
+    }
+}
+
+/// A pair without fees, and users with money in both currencies. Those that are there stay.
+pub(super) fn set_up(asked: &Load, users: impl Iterator<Item = i64>) -> Vec<Command> {
+    let symbol = SymbolSpec {
+        id: SymbolId(asked.symbol),
+        symbol_type: SymbolType::CurrencyPair,
+        base_currency: BASE,
+        quote_currency: QUOTE,
+        base_scale: 1,
+        quote_scale: 1,
+        ..SymbolSpec::default()
+    };
+    let account = |uid| AccountSpec {
+        uid: UserId(uid),
+        balances: vec![(BASE, MONEY), (QUOTE, MONEY)],
+    };
+    let mut accounts: Vec<AccountSpec> = users.map(account).collect();
+    accounts.dedup_by_key(|account| account.uid);
+    vec![
+        Command::AddSymbols(Arc::new([symbol])),
+        Command::AddAccounts(accounts.into()),
+    ]
+}

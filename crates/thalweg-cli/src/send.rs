@@ -1,0 +1,210 @@
+//! `thalweg exchange send`: commands go out as they are read, answers and reports are shown as they
+//! come.
+//!
+//! Three threads: this one reads and submits; one waits for the answers in order, of which the
+//! client lets only so many be missing; one shows events.
+
+mod shown;
+
+use std::io;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+
+use thalweg_client::blocking::{Client, Events, Ticket};
+use thalweg_client::{
+    Event, FileStore, Lost, MemoryStore, Options, Outcome, SessionCommand, SessionQuery,
+};
+use thalweg_exchange::codec::session::{AdminCommand, NotForRole, TradeCommand};
+use thalweg_exchange::{Command, ResultCode, UserId};
+
+use self::shown::Shown;
+use crate::arguments::connect::Send;
+use crate::failure::{Failure, Finding, counted};
+use crate::input::lines::Lines;
+use crate::input::orders;
+use crate::session;
+use crate::terminal::{Notes, has_piped_input};
+
+/// Answers that are awaited at most; the client holds back further commands.
+const AWAITED_MAX: usize = 1_024;
+
+pub(crate) fn send(asked: &Send) -> Result<Finding, Failure> {
+    let (address, holder) = match (asked.admin, asked.user) {
+        (Some(admin), _) => ("127.0.0.1:7412", admin),
+        (None, user) => ("127.0.0.1:7411", user.unwrap_or_default()),
+    };
+    let address = asked.connect.as_deref().unwrap_or(address);
+    let mut options = session::options(address, holder, asked.key_file.as_deref())?;
+    options.number = asked.session;
+    options.attempts_max = asked.attempts;
+    options.in_flight_max = AWAITED_MAX;
+    // Opened before it connects: a file that is not there is told at once.
+    let path = asked.file.as_deref().unwrap_or(Path::new("-"));
+    let is_terminal = path.as_os_str() == "-" && !has_piped_input();
+    let notes = Notes::new(asked.quiet);
+    if is_terminal {
+        notes.hint("commands, one a line, as docs/orders-csv.md has them; Ctrl-D ends");
+    }
+    match asked.admin {
+        Some(_) => run::<AdminCommand>(asked, options, path, is_terminal, notes),
+        None => run::<TradeCommand>(asked, options, path, is_terminal, notes),
+    }
+}
+
+/// A command, and its line.
+type Sent = (u64, Command, Ticket);
+
+fn run<C>(
+    asked: &Send,
+    options: Options,
+    path: &Path,
+    is_terminal: bool,
+    notes: Notes,
+) -> Result<Finding, Failure>
+where
+    C: SessionCommand + TryFrom<Command, Error = NotForRole>,
+{
+    let file = match path.as_os_str() == "-" {
+        true => None,
+        false => Some(Lines::open(path)?),
+    };
+    let user = UserId(options.holder);
+    let connected = match &asked.store {
+        Some(store) => Client::<C>::connect_with(options, FileStore::new(store)),
+        None => Client::<C>::connect_with(options, MemoryStore::default()),
+    };
+    let (client, events) = connected.map_err(Failure::Client)?;
+    let shown = Arc::new(Mutex::new(Shown::new(asked.format)));
+    let (tickets, awaited) = sync_channel(AWAITED_MAX);
+    thread::scope(|scope| {
+        let answers = Arc::clone(&shown);
+        let answers = scope.spawn(move || show_answers(&awaited, &answers));
+        let reports = Arc::clone(&shown);
+        let reports = scope.spawn(move || show_events(events, &reports, notes));
+        let lines = file.map_or_else(|| Lines::open(path), Ok);
+        let read = lines.map_err(Failure::from).and_then(|mut lines| {
+            submit_all(&client, &mut lines, is_terminal, notes, |sent| {
+                tickets.send(sent).is_ok()
+            })
+        });
+        drop(tickets);
+        let answered = answers.join().unwrap_or(Err(Failure::Told));
+        // Its answer comes after the reports of all commands before it.
+        drop(client.query(SessionQuery::Account(user)));
+        client.close();
+        let ended = reports.join().unwrap_or(Err(Failure::Told));
+        read?;
+        // Why the rest has no answer comes first.
+        ended?;
+        Ok(if answered? {
+            Finding::Negative
+        } else {
+            Finding::Fine
+        })
+    })
+}
+
+/// Reads and submits until the input ends, or `take` takes no more.
+fn submit_all<C>(
+    client: &Client<C>,
+    lines: &mut Lines,
+    is_terminal: bool,
+    notes: Notes,
+    mut take: impl FnMut(Sent) -> bool,
+) -> Result<(), Failure>
+where
+    C: SessionCommand + TryFrom<Command, Error = NotForRole>,
+{
+    let mut count = 0;
+    // Deposits of a later start have higher ids: each takes a number of the exchange.
+    let first = client.welcome().next_command as i64;
+    while let Some(line) = lines.next_data()? {
+        if line.trim_ascii_end() == orders::HEADER {
+            continue;
+        }
+        let command = orders::command(line, first.saturating_add(count + 1));
+        let command = command.and_then(|command| {
+            C::try_from(command.clone())
+                .map(|allowed| (command, allowed))
+                .map_err(|error| error.to_string())
+        });
+        let (command, allowed) = match command {
+            Ok(both) => both,
+            Err(what) if is_terminal => {
+                notes.hint(&what);
+                continue;
+            }
+            Err(what) => return Err(lines.wrong(what).into()),
+        };
+        count += 1;
+        let Ok(ticket) = client.submit(allowed) else {
+            break;
+        };
+        if !take((lines.line(), command, ticket)) {
+            break;
+        }
+    }
+    match count {
+        0 if !is_terminal => Err(lines.empty().into()),
+        _ => Ok(()),
+    }
+}
+
+/// Shows what becomes of commands, in order; whether one of them did not succeed.
+fn show_answers(awaited: &Receiver<Sent>, shown: &Mutex<Shown>) -> Result<bool, Failure> {
+    let mut failed = false;
+    let mut unknown = 0;
+    for (line, command, ticket) in awaited {
+        let outcome = ticket.wait();
+        failed |= outcome.result() != Some(ResultCode::Success);
+        unknown += u64::from(outcome.result().is_none() && !is_refused(&outcome));
+        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        shown
+            .answer(line, &command, &outcome)
+            .map_err(Failure::Output)?;
+    }
+    match unknown {
+        0 => Ok(failed),
+        n => Err(Failure::Unanswered(counted(n, "command"))),
+    }
+}
+
+const fn is_refused(outcome: &Outcome) -> bool {
+    matches!(outcome, Outcome::Refused { .. })
+}
+
+/// Shows reports, and tells of lost connections.
+fn show_events(mut events: Events, shown: &Mutex<Shown>, notes: Notes) -> Result<(), Failure> {
+    let mut result = Ok(());
+    let mut is_lost = false;
+    while let Some(event) = events.next() {
+        let mut shown = shown.lock().unwrap_or_else(PoisonError::into_inner);
+        let written: io::Result<()> = match event {
+            Event::Report(report) => shown.report(&report),
+            Event::ReportGap(gap) => shown.gap(&gap),
+            Event::Lost(lost) => {
+                if !is_lost {
+                    notes.hint(&format!("{lost}; trying again"));
+                }
+                is_lost = true;
+                Ok(())
+            }
+            Event::Connected(_) => {
+                if std::mem::take(&mut is_lost) {
+                    notes.hint("connected again");
+                }
+                Ok(())
+            }
+            Event::Closed(Lost::Done) => Ok(()),
+            Event::Closed(lost) => {
+                result = Err(Failure::Client(lost));
+                Ok(())
+            }
+            _ => Ok(()),
+        };
+        written.map_err(Failure::Output)?;
+    }
+    result
+}
