@@ -1,6 +1,9 @@
 //! `thalweg journal`.
 
+mod rows;
+
 use std::fmt::Write as _;
+use std::io::{self, IsTerminal};
 
 use serde::Serialize;
 use thalweg_journal::{Error, Files, Lsn, Reader, Torn, cut};
@@ -9,6 +12,7 @@ use crate::arguments::Format;
 use crate::arguments::journal::{Cut, Journal, Place, Show, Verify};
 use crate::failure::{self, Failure, Finding, counted, plural};
 use crate::terminal::Notes;
+use rows::Rows;
 
 /// Shows, verifies or cuts a journal.
 ///
@@ -36,15 +40,6 @@ struct Contents {
     whole: bool,
     torn: Option<Unfinished>,
     damage: Option<Damage>,
-    #[serde(skip_serializing_if = "Option::is_none")]
-    records: Option<Vec<Row>>,
-}
-
-/// A record.
-#[derive(Debug, Serialize)]
-struct Row {
-    lsn: u64,
-    hex: String,
 }
 
 #[derive(Debug, Serialize)]
@@ -75,8 +70,8 @@ impl From<&Torn> for Unfinished {
     }
 }
 
-/// Reads a journal from a record to its end or its first damage.
-fn read(place: &Place, from: u64, rows_max: Option<u64>) -> Result<Contents, Failure> {
+/// Reads a journal from a record to its end or its first damage. The rows take its records.
+fn read(place: &Place, from: u64, mut rows: Option<&mut Rows>) -> Result<Contents, Failure> {
     let name = failure::shown(place.directory.as_os_str());
     let mut contents = Contents {
         place: name.clone(),
@@ -88,7 +83,6 @@ fn read(place: &Place, from: u64, rows_max: Option<u64>) -> Result<Contents, Fai
         whole: true,
         torn: None,
         damage: None,
-        records: rows_max.map(|_| Vec::new()),
     };
     let mut reader = match Reader::open(&place.directory, Lsn::new(from)) {
         Ok(reader) => reader,
@@ -98,7 +92,9 @@ fn read(place: &Place, from: u64, rows_max: Option<u64>) -> Result<Contents, Fai
         }
     };
     let (_, total) = reader.progress_bytes();
-    let bar = Notes::new(place.quiet).progress_bytes(total, name);
+    // It would be drawn between the rows.
+    let is_quiet = place.quiet || rows.is_some() && io::stdout().is_terminal();
+    let bar = Notes::new(is_quiet).progress_bytes(total, name);
     contents.record_bytes = Some(reader.record_bytes());
     contents.segments = 1;
     let mut file = reader.file().to_owned();
@@ -109,15 +105,8 @@ fn read(place: &Place, from: u64, rows_max: Option<u64>) -> Result<Contents, Fai
                 contents.first.get_or_insert(block.first().number());
                 contents.last = Some(block.last().number());
                 contents.blocks += 1;
-                if let Some(rows) = &mut contents.records {
-                    let room = rows_max.unwrap_or(0) - rows.len() as u64;
-                    let some = block
-                        .bytes()
-                        .take(usize::try_from(room).unwrap_or(usize::MAX));
-                    rows.extend(some.map(|(lsn, bytes)| Row {
-                        lsn: lsn.number(),
-                        hex: hex(bytes),
-                    }));
+                if let Some(rows) = &mut rows {
+                    rows.take(block.bytes().map(|(lsn, bytes)| (lsn.number(), bytes)))?;
                 }
             }
             Err(error) => {
@@ -134,14 +123,6 @@ fn read(place: &Place, from: u64, rows_max: Option<u64>) -> Result<Contents, Fai
     bar.finish_and_clear();
     contents.torn = reader.torn().map(Unfinished::from);
     Ok(contents)
-}
-
-fn hex(bytes: &[u8]) -> String {
-    let mut text = String::with_capacity(2 * bytes.len());
-    for byte in bytes {
-        let _ = write!(text, "{byte:02x}");
-    }
-    text
 }
 
 impl Contents {
@@ -208,34 +189,36 @@ impl Contents {
         text
     }
 
-    fn print(&self, format: Format) -> Result<Finding, Failure> {
-        match format {
-            Format::Json => failure::print_json(self)?,
-            Format::Text => {
-                let mut text = String::new();
-                for Row { lsn, hex } in self.records.iter().flatten() {
-                    let _ = writeln!(text, "{lsn} {hex}");
-                }
-                text.push_str(&self.summary());
-                failure::print(text.as_bytes())?;
-            }
-        }
-        Ok(match self.whole {
+    fn finding(&self) -> Finding {
+        match self.whole {
             true => Finding::Fine,
             false => Finding::Negative,
-        })
+        }
     }
 }
 
 fn show(options: &Show) -> Result<Finding, Failure> {
-    let rows_max = options.records.then_some(options.limit);
-    let contents = read(&options.place, options.from, rows_max)?;
-    contents.print(options.place.format)
+    if !options.records {
+        return look(&options.place, options.from);
+    }
+    let mut rows = Rows::new(options.place.format, options.limit);
+    let contents = read(&options.place, options.from, Some(&mut rows))?;
+    rows.end(&contents, &contents.summary())?;
+    Ok(contents.finding())
 }
 
 fn verify(options: &Verify) -> Result<Finding, Failure> {
-    let contents = read(&options.place, 0, None)?;
-    contents.print(options.place.format)
+    look(&options.place, 0)
+}
+
+/// Reads all, and prints what there is in number.
+fn look(place: &Place, from: u64) -> Result<Finding, Failure> {
+    let contents = read(place, from, None)?;
+    match place.format {
+        Format::Json => failure::print_json(&contents)?,
+        Format::Text => failure::print(contents.summary().as_bytes())?,
+    }
+    Ok(contents.finding())
 }
 
 /// What a cut did, as JSON has it.

@@ -45,12 +45,88 @@ fn a_whole_journal_is_shown_and_verified() {
     let json = thalweg(&["journal", "show", &place, "--records", "--format", "json"]).json();
     assert_eq!((&json["first"], &json["last"]), (&1.into(), &6.into()));
     assert_eq!(json["records"][5]["hex"], "06ab");
+    let none = ["--records", "--limit", "0", "--format", "json"];
+    let json = thalweg(&[&["journal", "show", &place][..], &none].concat()).json();
+    assert_eq!(
+        (&json["records"], &json["last"]),
+        (&[(); 0][..].into(), &6.into())
+    );
     assert_eq!(json["torn"], serde_json::Value::Null);
     let told = format!("{place}: no damage, nothing was cut\n");
     assert_eq!(
         thalweg(&["journal", "cut", "--damaged", &place]).fine(),
         told
     );
+}
+
+/// However many records are asked for, the program holds a few of them at a time.
+#[cfg(target_os = "linux")]
+#[test]
+fn records_are_printed_as_they_are_read() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::process::Stdio;
+
+    const RECORDS: u64 = 16 << 10;
+    let scratch = Scratch::new();
+    let place = scratch.path("log");
+    let mut journal = Journal::<[u8; 1024]>::open(&place, Options::default()).expect("it is new");
+    for number in 0..RECORDS {
+        journal
+            .append(&[number as u8; 1024])
+            .expect("there is room");
+    }
+    let _ = journal.commit().expect("the disk is well");
+    drop(journal);
+    for format in ["text", "json"] {
+        let arguments = [
+            "journal",
+            "show",
+            &place,
+            "--records",
+            "--format",
+            format,
+            "--limit",
+        ];
+        let mut show = program::command(&[&arguments[..], &["18446744073709551615"]].concat());
+        let mut show = show
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("it can be started");
+        let mut out = BufReader::new(show.stdout.take().expect("it is piped"));
+        let mut lines = out.by_ref().lines().map(|line| line.expect("it is UTF-8"));
+        let heads = if format == "json" { 2 } else { 0 };
+        // The rest is more than a pipe and a buffer take: the program waits with most of it done.
+        let first = lines
+            .by_ref()
+            .take(RECORDS as usize - 500)
+            .collect::<Vec<_>>();
+        assert!(
+            first[heads + 9].contains(&"09".repeat(1024)),
+            "{}",
+            first[heads + 9]
+        );
+        let status = std::fs::read_to_string(format!("/proc/{}/status", show.id()));
+        let status = status.expect("the program waits");
+        let peak = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+        let peak = peak.expect("Linux tells it").trim().trim_end_matches(" kB");
+        let peak_bytes = peak.parse::<u64>().expect("it is a number") << 10;
+        assert!(
+            peak_bytes < RECORDS * 1024,
+            "{format}: {peak_bytes} bytes held"
+        );
+        let end = lines.collect::<Vec<_>>().join("\n");
+        assert!(end.contains(&RECORDS.to_string()), "{end}");
+        assert!(show.wait().expect("it ends").success());
+        if format == "json" {
+            let all = first.join("\n") + "\n" + &end;
+            let all: serde_json::Value = serde_json::from_str(&all).expect("it is JSON");
+            let rows = all["records"].as_array().expect("a list");
+            assert_eq!(
+                (rows.len(), &all["last"]),
+                (RECORDS as usize, &RECORDS.into())
+            );
+        }
+    }
 }
 
 #[test]
