@@ -1,39 +1,10 @@
 //! What is said where a journal cannot do its work, and that nothing is lost then.
 
+mod sim_journal;
+
+use sim_journal::{Record, SEGMENT_BYTES, add, open, options, segment, with_records};
 use thalweg_journal::format::SegmentHeader;
 use thalweg_journal::{Error, Fault, Journal, Lsn, Operation, Options, Reader, SimDisk};
-
-type Record = [u64; 4];
-type SimJournal = Journal<Record, SimDisk>;
-
-const SEGMENT_BYTES: u64 = 16 << 10;
-
-fn options() -> Options {
-    Options::default()
-        .segment_bytes(SEGMENT_BYTES)
-        .block_bytes_max(4096)
-        .in_background(false)
-}
-
-fn open(disk: &SimDisk) -> Result<SimJournal, Error> {
-    Journal::open_in(disk.clone(), options())
-}
-
-/// Appends and commits one record.
-fn add(journal: &mut SimJournal, number: u64) -> Result<Lsn, Error> {
-    journal.append_with(|record| *record = [number; 4])?;
-    Ok(journal.commit()?.get())
-}
-
-/// A closed journal with so many records, each in a block of its own; three to a segment.
-fn with_records(records: u64) -> SimDisk {
-    let disk = SimDisk::new();
-    let mut journal = open(&disk).expect("the disk is empty");
-    for number in 1..=records {
-        add(&mut journal, number).expect("the disk is well");
-    }
-    disk
-}
 
 fn numbers(disk: &SimDisk) -> Vec<u64> {
     let mut reader = Reader::open_in(disk.clone(), Lsn::ZERO).expect("there is a journal");
@@ -41,10 +12,6 @@ fn numbers(disk: &SimDisk) -> Vec<u64> {
     records
         .map(|record| record.expect("it is whole").1[0])
         .collect()
-}
-
-fn segment(number: u64) -> String {
-    format!("{number:020}.segment")
 }
 
 fn text<T: std::fmt::Debug>(result: Result<T, Error>) -> String {

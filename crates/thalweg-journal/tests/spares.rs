@@ -1,48 +1,16 @@
 //! Segments that are given up, and files that are used again.
 
-use thalweg_journal::{Error, Fault, Journal, Lsn, Operation, Options, SimDisk, Storage};
+mod sim_journal;
 
-type Record = [u64; 4];
-type SimJournal = Journal<Record, SimDisk>;
-
-/// Three blocks of a page a segment.
-fn options() -> Options {
-    Options::default()
-        .segment_bytes(16 << 10)
-        .block_bytes_max(4096)
-        .in_background(false)
-}
-
-fn open(disk: &SimDisk) -> Result<SimJournal, Error> {
-    Journal::open_in(disk.clone(), options())
-}
-
-/// Appends and commits one record.
-fn add(journal: &mut SimJournal, number: u64) -> Result<Lsn, Error> {
-    journal.append_with(|record| *record = [number; 4])?;
-    Ok(journal.commit()?.get())
-}
-
-/// A closed journal of seven records in three segments.
-fn closed() -> SimDisk {
-    let disk = SimDisk::new();
-    let mut journal = open(&disk).expect("the disk is empty");
-    for number in 1..=7 {
-        add(&mut journal, number).expect("the disk is well");
-    }
-    disk
-}
-
-fn segment(number: u64) -> String {
-    format!("{number:020}.segment")
-}
+use sim_journal::{Record, add, open, options, segment, with_records};
+use thalweg_journal::{Fault, Journal, Lsn, Operation, SimDisk, Storage};
 
 /// The name of a segment that is given up could not be synced. Its file is not used again before it
 /// is, or else a crash would leave another segment under the old name.
 #[test]
 fn a_segment_is_durably_gone_before_its_file_is_used_again() {
     for (operations, seed) in (1..40).flat_map(|at| (0..8).map(move |seed| (at, seed))) {
-        let disk = closed();
+        let disk = with_records(7);
         let mut journal = open(&disk).expect("it is whole");
         disk.fail(Operation::SyncNames, 0, Fault::Io);
         let told = journal
@@ -64,7 +32,7 @@ fn a_segment_is_durably_gone_before_its_file_is_used_again() {
 
 #[test]
 fn retention_that_failed_can_be_tried_again() {
-    let disk = closed();
+    let disk = with_records(7);
     let mut journal = open(&disk).expect("it is whole");
     disk.fail(Operation::SyncNames, 0, Fault::Io);
     let told = journal.retain_from(Lsn::new(7));
@@ -109,7 +77,7 @@ fn files_of_others_are_left_alone() {
 fn a_file_with_blocks_of_the_same_epoch_is_not_used_again() {
     let mut opened = 0;
     for countdown in 0..40 {
-        let disk = closed();
+        let disk = with_records(7);
         let mut journal = open(&disk).expect("it is whole");
         for number in 8..=9 {
             add(&mut journal, number).expect("the disk is well");
