@@ -293,12 +293,27 @@ impl<S: Storage> Preparer<S> {
 
 impl<S: Storage> Drop for Preparer<S> {
     fn drop(&mut self) {
-        if let Preparer::Thread { orders, thread, .. } = self {
-            *orders = None;
-            if let Some(thread) = thread.take() {
-                // It has no panic of its own; one of the storage was seen by whoever waited for it.
-                let _ = thread.join();
-            }
+        let Preparer::Thread {
+            storage,
+            orders,
+            done,
+            ordered,
+            thread,
+            ..
+        } = self
+        else {
+            return;
+        };
+        *orders = None;
+        if let Some(thread) = thread.take() {
+            // It has no panic of its own; one of the storage was seen by whoever waited for it.
+            let _ = thread.join();
+        }
+        if let Some(header) = ordered
+            && let Ok(Ok(Prepared { part: Some(_), .. })) = done.try_recv()
+        {
+            // Worthless from here on. If it stays, whoever opens the journal next removes it.
+            let _ = storage.remove(&part_name(header.number));
         }
     }
 }

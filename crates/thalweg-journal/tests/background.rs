@@ -1,7 +1,7 @@
 //! Losses of power while a thread makes the next segment ready. Which of its operations comes
 //! before which of the writer's is up to the system, so a seed does not repeat a run.
 
-use thalweg_journal::{Fault, Journal, Lsn, Operation, Options, Reader, SimDisk};
+use thalweg_journal::{Fault, Journal, Lsn, Operation, Options, Reader, SimDisk, Storage};
 
 const CRASHES: u64 = 400;
 
@@ -63,4 +63,21 @@ fn what_was_acknowledged_survives_with_a_thread_at_work() {
         assert!(last >= acknowledged.number(), "{acknowledged} of {last}");
     }
     assert!(rolled > CRASHES / 10, "{rolled}");
+}
+
+/// The thread has a segment ready for the load, under a name that is no segment's.
+#[test]
+fn what_is_ready_for_a_load_goes_when_the_journal_closes() {
+    let disk = SimDisk::new();
+    let mut journal = open(&disk);
+    // Three blocks of 63 records a segment: five are full, and the open block is lost.
+    for number in 0..1_000 {
+        let appended = journal.append_with(|slot| *slot = [number; 8]);
+        let _ = appended.expect("the disk is well");
+    }
+    drop(journal);
+    let mut names = disk.list().expect("the disk is well");
+    names.sort();
+    let segments = (1..=5).map(|number| format!("{number:020}.segment"));
+    assert_eq!(names, segments.collect::<Vec<_>>());
 }
