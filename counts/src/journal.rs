@@ -107,8 +107,8 @@ impl StorageFile for Nothing {
     fn sync(&self) -> io::Result<()> {
         Ok(())
     }
-    fn allocate(&self, _: u64) -> io::Result<()> {
-        Ok(())
+    fn allocate(&self, _: u64) -> io::Result<bool> {
+        Ok(true)
     }
 }
 

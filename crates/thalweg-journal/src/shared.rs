@@ -48,8 +48,8 @@ struct State<S: Storage> {
     /// Why there was none, and how often.
     refused: Option<Error>,
     refusals: u64,
-    /// None while somebody leads.
-    tail: Option<Tail<S>>,
+    /// None while somebody leads. Boxed, since every leader moves it twice.
+    tail: Option<Box<Tail<S>>>,
     next: Lsn,
     durable: Durable<Lsn>,
     stopped: Option<Error>,
@@ -147,7 +147,7 @@ impl<K: Kind + ?Sized, S: Storage> fmt::Debug for Shared<K, S> {
 /// A leader at work (rules 2 and 3).
 struct Leading<'i, S: Storage> {
     inner: &'i Inner<S>,
-    tail: Option<Tail<S>>,
+    tail: Option<Box<Tail<S>>>,
     block: OpenBlock,
     result: Option<Result<(), Error>>,
 }
@@ -204,7 +204,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
                 refusals: 0,
                 next,
                 durable: tail.durable(),
-                tail: Some(tail),
+                tail: Some(Box::new(tail)),
                 stopped: None,
                 gathering: false,
                 is_full: false,
@@ -220,7 +220,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
     fn lead<'s>(
         &'s self,
         mut state: MutexGuard<'s, State<S>>,
-        sync: Syncing,
+        write: impl FnOnce(&mut Tail<S>, &mut OpenBlock) -> Result<(), Error>,
     ) -> MutexGuard<'s, State<S>> {
         let inner = &*self.inner;
         let block = match (state.unwritten.take(), state.spare.take()) {
@@ -239,7 +239,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
         };
         drop(state);
         if let Some(tail) = &mut leading.tail {
-            leading.result = Some(tail.write(&mut leading.block, sync));
+            leading.result = Some(write(tail, &mut leading.block));
         }
         drop(leading);
         inner.lock()
@@ -259,7 +259,9 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
                 break;
             }
             state = match state.tail {
-                Some(_) if !state.gathering => self.lead(state, Syncing::Later),
+                Some(_) if !state.gathering => {
+                    self.lead(state, |tail, block| tail.write(block, Syncing::Later))
+                }
                 _ => self.wait_while_full(state),
             };
         }
@@ -312,7 +314,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
                     match state.tail {
                         // A thread whose record did not fit leads.
                         None => state,
-                        Some(_) => self.lead(state, Syncing::Now),
+                        Some(_) => self.lead(state, |tail, block| tail.write(block, Syncing::Now)),
                     }
                 }
             };

@@ -188,9 +188,6 @@ impl<S: Storage> Tail<S> {
     /// Or writing failed, and nothing is written any more.
     pub(crate) fn write(&mut self, block: &mut OpenBlock, sync: Syncing) -> Result<(), Error> {
         self.check()?;
-        if self.leaver.waiting() > 0 {
-            self.settle_left(usize::MAX)?;
-        }
         if block.count() == 0 {
             return match sync {
                 Syncing::Later => Ok(()),
@@ -224,6 +221,7 @@ impl<S: Storage> Tail<S> {
         self.segment.pass(&BlockHeader { crc, ..header });
         block.clear();
         match (sync, one_write) {
+            (Syncing::Later, _) if self.leaver.waiting() > 0 => self.settle_left(usize::MAX)?,
             (Syncing::Later, _) => {}
             (Syncing::Now, Syncing::Now) => self.all_is_durable(),
             (Syncing::Now, Syncing::Later) => self.sync()?,

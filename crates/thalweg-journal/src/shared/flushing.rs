@@ -3,7 +3,8 @@
 use super::Shared;
 use crate::error::Error;
 use crate::journal::Kind;
-use crate::storage::{Storage, Syncing};
+use crate::storage::Storage;
+use crate::tail::Tail;
 
 impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
     /// Writes what was appended, without waiting for the disk: see
@@ -19,7 +20,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
         if state.tail.is_none() || state.gathering {
             return Ok(());
         }
-        self.lead(state, Syncing::Later).check(refusals)
+        self.lead(state, Tail::flush).check(refusals)
     }
 }
 
@@ -41,6 +42,25 @@ mod tests {
         assert_eq!(read()?, 1);
         assert_eq!(journal.durable().get(), Lsn::ZERO);
         assert_eq!(journal.commit(lsn)?.get(), lsn);
+        Ok(())
+    }
+
+    /// Three blocks a segment, and segments that are left before they are durable.
+    #[test]
+    fn what_was_flushed_behind_a_load_is_there_for_readers() -> Result<(), crate::Error> {
+        let disk = SimDisk::new();
+        let options = Options::default()
+            .segment_bytes(16 << 10)
+            .block_bytes_max(4 << 10);
+        let journal = Journal::<[u64; 8], _>::open_in(disk.clone(), options)?;
+        let journal = journal.share(GroupCommit::default());
+        for number in 0..1_000 {
+            journal.append_with(|slot| *slot = [number; 8])?;
+        }
+        journal.flush()?;
+        let mut reader = Reader::open_in(disk, Lsn::ZERO)?;
+        assert_eq!(reader.records::<[u64; 8]>().count(), 1_000);
+        assert_eq!(journal.append_with(|slot| *slot = [0; 8])?, Lsn::new(1_001));
         Ok(())
     }
 }
