@@ -14,6 +14,7 @@
 #![forbid(unsafe_code)]
 
 mod audit;
+mod buckets;
 pub mod config;
 mod connection;
 pub mod demo;

@@ -15,6 +15,7 @@ use thalweg_exchange::session::Role;
 use thalweg_measure::histogram::Histogram;
 use tokio::sync::oneshot;
 
+use crate::buckets::{BOUNDS_COUNT, BOUNDS_NS, buckets};
 use crate::figures::read;
 use crate::request::Request;
 use crate::shared::Shared;
@@ -76,27 +77,6 @@ struct Page {
     shared: Arc<Shared>,
     stats: Option<Box<Stats>>,
 }
-
-/// Upper bounds of histograms of times, in nanoseconds.
-const BOUNDS_NS: [u64; 15] = [
-    100,
-    300,
-    1_000,
-    3_000,
-    10_000,
-    30_000,
-    100_000,
-    300_000,
-    1_000_000,
-    3_000_000,
-    10_000_000,
-    30_000_000,
-    100_000_000,
-    1_000_000_000,
-    10_000_000_000,
-];
-/// Of histograms of counts.
-const BOUNDS_COUNT: [u64; 10] = [1, 2, 4, 8, 16, 32, 64, 256, 1_024, 4_096];
 
 type Labels = [(&'static str, String); 1];
 
@@ -190,19 +170,6 @@ fn histogram_of(
         .collect();
     let sum = histogram.sum() as f64 / unit;
     metric.encode_histogram::<Labels>(sum, histogram.count(), &buckets, None)
-}
-
-/// How many values are at most each bound, and above the one before; the last has no bound.
-fn buckets(histogram: &Histogram, bounds: &[u64]) -> Vec<(Option<u64>, u64)> {
-    let bounds = bounds.iter().map(|bound| Some(*bound)).chain([None]);
-    let mut buckets: Vec<(Option<u64>, u64)> = bounds.map(|bound| (bound, 0)).collect();
-    for (value, count) in histogram.recorded() {
-        let holds = |(bound, _): &&mut (Option<u64>, u64)| bound.is_none_or(|max| value <= max);
-        if let Some((_, bucket)) = buckets.iter_mut().find(holds) {
-            *bucket += count;
-        }
-    }
-    buckets
 }
 
 impl Collector for Page {
@@ -350,6 +317,17 @@ fn journal(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
         "1 while the disk has no room, and commands are refused.",
         lacks,
     )?;
+    to.counter(
+        "snapshots",
+        "Snapshots written since the start.",
+        stats.snapshots.made,
+    )?;
+    let failed = f64::from(stats.snapshots.failed.is_some());
+    to.gauge(
+        "snapshot_failed",
+        "1 where the last attempt failed.",
+        failed,
+    )?;
     let unit = Unit::Seconds;
     let help = "How long a commit took.";
     let family = to.family("journal_commit", help, Some(&unit), MetricType::Histogram)?;
@@ -392,19 +370,4 @@ fn stages(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
     let help = "How long sampled events took from submission to publishing.";
     let family = to.family("pipeline", help, Some(&unit), MetricType::Histogram)?;
     histogram_of(family, &stats.stages.end_to_end_ns, &BOUNDS_NS, 1e9)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn buckets_hold_every_value_once() {
-        let mut histogram = Histogram::new();
-        for value in [1, 2, 3, 4, 5_000] {
-            histogram.record(value);
-        }
-        let told = buckets(&histogram, &[2, 4, 8]);
-        assert_eq!(told, [(Some(2), 2), (Some(4), 2), (Some(8), 0), (None, 1)]);
-    }
 }

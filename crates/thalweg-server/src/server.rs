@@ -10,8 +10,8 @@ use thalweg::channel;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::durable::{
-    Exchange, Failed, Finished, JournalOptions, OpenError, Options, Recovered, SessionLimits,
-    SnapshotOptions, SyncMode,
+    Exchange, Failed, Files, Finished, JournalOptions, OpenError, Options, Recovered,
+    SessionLimits, SnapshotOptions, Storage, SyncMode,
 };
 use thalweg_exchange::market::{Channels, Epoch};
 use thalweg_exchange::{Rules, service};
@@ -70,6 +70,14 @@ impl Server {
     /// A configuration that is not possible, keys that cannot be read, an address that cannot be
     /// listened on, an exchange that does not open.
     pub async fn start(config: Config, directory: &Path) -> Result<Self, ServeError> {
+        Self::start_in(config, Files::new(directory)).await
+    }
+
+    /// The same in any storage, such as a simulated disk.
+    ///
+    /// # Errors
+    /// As [`start`](Self::start).
+    pub async fn start_in<S: Storage>(config: Config, storage: S) -> Result<Self, ServeError> {
         config.check("the configuration")?;
         let keys = config.keys.file.as_deref().map(keys::read).transpose()?;
         let (requests, received) = channel::mpsc(config.exchange.queue);
@@ -86,7 +94,7 @@ impl Server {
             let metrics = metrics::Metrics::new(Arc::clone(&shared));
             helpers.push(tokio::spawn(http::listen(listener, Arc::new(metrics))));
         }
-        let (driver, opening) = open(&shared, directory, received, audit);
+        let (driver, opening) = open(&shared, storage, received, audit);
         // The sender tells or is dropped by a thread that has panicked.
         let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
         let feed = Arc::clone(&shared.feed);
@@ -105,6 +113,9 @@ impl Server {
         });
         let listeners = listeners.collect();
         shared.stage.set(Stage::Ready);
+        for skipped in &recovered.skipped {
+            tracing::warn!(%skipped, "a damaged snapshot");
+        }
         tracing::info!(
             commands = recovered.commands,
             replayed = recovered.replayed,
@@ -276,15 +287,14 @@ fn local(what: &'static str, listener: &TcpListener) -> Result<SocketAddr, Serve
 type Opening = oneshot::Receiver<Result<Recovered, OpenError>>;
 
 /// Starts the thread that opens the exchange and owns it.
-fn open(
+fn open<S: Storage>(
     shared: &Arc<Shared>,
-    directory: &Path,
+    storage: S,
     received: channel::Receiver<Request, channel::Mpsc>,
     audit: Audit,
 ) -> (thread::JoinHandle<Result<Finished, Failed>>, Opening) {
     let (told, opening) = oneshot::channel();
     let shared = Arc::clone(shared);
-    let directory = directory.to_owned();
     let inquiries = Arc::<Inquiries>::default();
     let mut publisher = Publisher {
         roster: Arc::clone(&shared.roster),
@@ -298,9 +308,8 @@ fn open(
     };
     let run = move || {
         let options = options(&shared.config);
-        let opened = Exchange::open(directory, options, move |published| {
-            publisher.take(published)
-        });
+        let opened =
+            Exchange::open_in(storage, options, move |published| publisher.take(published));
         let (exchange, recovered) = match opened {
             Ok(opened) => opened,
             Err(error) => {

@@ -65,7 +65,12 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("thalweg-client", &["thalweg-exchange"]),
     (
         "thalweg-server",
-        &["thalweg", "thalweg-exchange", "thalweg-measure"],
+        &[
+            "thalweg",
+            "thalweg-exchange",
+            "thalweg-journal",
+            "thalweg-measure",
+        ],
     ),
     ("thalweg-cli", EVERY_LIBRARY),
     ("thalweg-compare", MEASURED),

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use thalweg_exchange::codec::session::Welcome;
+use thalweg_exchange::durable::SimDisk;
 use thalweg_exchange::session::Role;
 use thalweg_exchange::{AccountSpec, Command, CurrencyId, SymbolId, SymbolSpec, UserId};
 use thalweg_server::config::Config;
@@ -19,6 +20,8 @@ pub(crate) struct House {
     server: Option<Server>,
     config: Config,
     directory: PathBuf,
+    /// In place of the directory.
+    disk: Option<SimDisk>,
 }
 
 /// A directory for a test, removed with its house.
@@ -48,6 +51,11 @@ pub(crate) fn config() -> Config {
 impl House {
     /// A server that is ready, without users and symbols.
     pub(crate) fn new(change: impl FnOnce(&mut Config)) -> House {
+        House::on(None, change)
+    }
+
+    /// On a simulated disk, if one is given.
+    pub(crate) fn on(disk: Option<SimDisk>, change: impl FnOnce(&mut Config)) -> House {
         let mut config = config();
         change(&mut config);
         let runtime = Builder::new_multi_thread()
@@ -60,6 +68,7 @@ impl House {
             server: None,
             config,
             directory: scratch(),
+            disk,
         };
         house.start();
         house
@@ -68,12 +77,16 @@ impl House {
     /// With symbol 1, and users 1 to 9 who have money.
     pub(crate) fn with_market(change: impl FnOnce(&mut Config)) -> House {
         let house = House::new(change);
-        let (mut admin, _) = house.admin();
+        house.set_market();
+        house
+    }
+
+    pub(crate) fn set_market(&self) {
+        let (mut admin, _) = self.admin();
         admin.submit(1, &symbols(&[1]));
         admin.submit(2, &accounts(1..=9));
         admin.succeeds(1);
         admin.succeeds(2);
-        house
     }
 
     pub(crate) fn start(&mut self) {
@@ -83,8 +96,15 @@ impl House {
 
     /// Another server with the same configuration and directory.
     pub(crate) fn try_start(&self) -> Result<Server, ServeError> {
-        let start = Server::start(self.config.clone(), &self.directory);
-        self.runtime.block_on(start)
+        let config = self.config.clone();
+        match &self.disk {
+            Some(disk) => self
+                .runtime
+                .block_on(Server::start_in(config, disk.clone())),
+            None => self
+                .runtime
+                .block_on(Server::start(config, &self.directory)),
+        }
     }
 
     pub(crate) fn server(&self) -> &Server {

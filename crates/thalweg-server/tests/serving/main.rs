@@ -7,6 +7,7 @@
 
 mod client;
 mod disconnect;
+mod disk;
 mod greeting;
 mod hostile;
 mod house;

@@ -1,0 +1,326 @@
+//! `thalweg exchange serve`: the program, its signals, and what a kill leaves.
+
+#![cfg(unix)]
+
+mod program;
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::{Child, Stdio};
+
+use program::{Scratch, command, signal, thalweg};
+use thalweg_exchange::codec::CodecError;
+use thalweg_exchange::codec::session::{
+    Answer, ClientFrame, Ending, Hello, KeyBytes, ServerFrame, Welcome, client_frame_bytes,
+    decode_server_frame, encode_client_frame, encode_submit, submit_bytes,
+};
+use thalweg_exchange::session::{ClientSequence, Role};
+use thalweg_exchange::{Command, UserId};
+use thalweg_server::config::DEFAULT_TEXT;
+
+const TERM: u32 = 15;
+
+/// A server as a process of its own; killed when dropped.
+struct Serving {
+    child: Child,
+    admin: SocketAddr,
+}
+
+impl Serving {
+    fn start(directory: &str) -> Serving {
+        let any = "127.0.0.1:0";
+        let mut child = command(&[
+            "exchange", "serve", directory, "--trade", any, "--admin", any, "--http", any,
+            "--format", "json",
+        ])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("the program can be started");
+        let stdout = child.stdout.as_mut().expect("it is piped");
+        let mut line = String::new();
+        BufReader::new(stdout)
+            .read_line(&mut line)
+            .expect("it says where it listens");
+        let told: serde_json::Value = serde_json::from_str(&line).expect("it is JSON");
+        let admin = told["admin"].as_str().and_then(|at| at.parse().ok());
+        let admin = admin.expect("an address");
+        Serving { child, admin }
+    }
+
+    /// Its exit code, and what it logged.
+    fn ended(mut self) -> (Option<i32>, String) {
+        let code = self.child.wait().expect("it can be waited for").code();
+        let mut log = String::new();
+        let stderr = self.child.stderr.as_mut().expect("it is piped");
+        stderr.read_to_string(&mut log).expect("it logs UTF-8");
+        (code, log)
+    }
+}
+
+impl Drop for Serving {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+/// A connection of the administrator.
+struct Admin {
+    stream: TcpStream,
+    bytes: Vec<u8>,
+}
+
+/// What is said to an administrator.
+#[derive(Debug)]
+enum Heard {
+    Welcome(Welcome),
+    Answer(Answer),
+    Refused,
+    Bye(Ending),
+    Closed,
+}
+
+impl Admin {
+    fn connect(to: SocketAddr) -> (Admin, Welcome) {
+        let mut stream = TcpStream::connect(to).expect("it listens");
+        let hello = ClientFrame::Hello(Hello {
+            version_min: 1,
+            version_max: 1,
+            role: Role::Admin,
+            holder: 1,
+            number: 0,
+            last_report: None,
+            heartbeat_ms: 600_000,
+            cancels_on_disconnect: false,
+            market_data_only: false,
+            key: KeyBytes(b""),
+        });
+        let mut bytes = vec![0; client_frame_bytes(&hello)];
+        encode_client_frame(&hello, &mut bytes).expect("there is room");
+        stream.write_all(&bytes).expect("it reads");
+        let bytes = Vec::new();
+        let mut admin = Admin { stream, bytes };
+        match admin.hear() {
+            Heard::Welcome(welcome) => (admin, welcome),
+            other => panic!("{other:?}"),
+        }
+    }
+
+    /// False where the connection is gone.
+    fn add_user(&mut self, number: u64) -> bool {
+        let command = Command::AddUser {
+            uid: UserId(number as i64),
+        };
+        let mut bytes = vec![0; submit_bytes(&command)];
+        encode_submit(ClientSequence(number), &command, &mut bytes).expect("there is room");
+        self.stream.write_all(&bytes).is_ok()
+    }
+
+    fn hear(&mut self) -> Heard {
+        loop {
+            let (heard, length) = match decode_server_frame(&self.bytes) {
+                Ok((ServerFrame::Welcome(welcome), length)) => (Heard::Welcome(welcome), length),
+                Ok((ServerFrame::Answer(answer), length)) => (Heard::Answer(answer), length),
+                Ok((ServerFrame::Refused(_), length)) => (Heard::Refused, length),
+                Ok((ServerFrame::Bye(bye), length)) => (Heard::Bye(bye.why), length),
+                Ok((other, _)) => panic!("{other:?}"),
+                Err(CodecError::Incomplete { .. }) => {
+                    let mut more = [0; 1 << 12];
+                    match self.stream.read(&mut more) {
+                        Ok(0) | Err(_) => return Heard::Closed,
+                        Ok(count) => self.bytes.extend_from_slice(&more[..count]),
+                    }
+                    continue;
+                }
+                Err(error) => panic!("{error}"),
+            };
+            self.bytes.drain(..length);
+            return heard;
+        }
+    }
+}
+
+#[test]
+fn the_default_configuration_is_printed() {
+    let printed = thalweg(&["exchange", "serve", "--print-config"]);
+    assert_eq!(printed.fine(), DEFAULT_TEXT);
+}
+
+#[test]
+fn what_cannot_be_served_is_told_at_once() {
+    thalweg(&["exchange", "serve"]).refused(&["<DIR>"]);
+    let scratch = Scratch::new();
+    let directory = scratch.path("exchange");
+    let open = ["exchange", "serve", &directory, "--trade", "0.0.0.0:0"];
+    thalweg(&open).refused(&["trade.listen is 0.0.0.0:0", "there are no keys"]);
+    let config = scratch.file("serve.toml", b"[trade]\nport = 1\n");
+    let wrong = ["exchange", "serve", &directory, "--config", &config];
+    thalweg(&wrong).refused(&["serve.toml:2: unknown field `port`"]);
+    assert!(
+        !std::path::Path::new(&directory).exists(),
+        "nothing was made"
+    );
+    // A directory of something else.
+    let other = scratch.file("letter.txt", b"dear");
+    let place = std::path::Path::new(&other)
+        .parent()
+        .and_then(|place| place.to_str());
+    let any = "127.0.0.1:0";
+    let taken = thalweg(&[
+        "exchange",
+        "serve",
+        place.expect("UTF-8"),
+        "--trade",
+        any,
+        "--admin",
+        any,
+        "--http",
+        any,
+    ]);
+    taken.refused(&["no exchange is here, and the directory is not empty"]);
+}
+
+#[test]
+fn sigterm_ends_it_in_order_while_commands_come() {
+    let scratch = Scratch::new();
+    let directory = scratch.path("exchange");
+    let serving = Serving::start(&directory);
+    let (mut admin, _) = Admin::connect(serving.admin);
+    let mut sent = 0;
+    for _ in 0..200 {
+        sent += 1;
+        assert!(admin.add_user(sent));
+    }
+    signal(serving.child.id(), TERM);
+    let (mut answered, mut is_over) = (0, false);
+    while !is_over {
+        sent += 1;
+        let _ = admin.add_user(sent);
+        match admin.hear() {
+            Heard::Answer(answer) => answered = answer.sequence.0,
+            Heard::Refused => {}
+            Heard::Bye(why) => {
+                assert_eq!(why, Ending::Shutdown);
+                is_over = true;
+            }
+            // It was closed while commands were on their way.
+            Heard::Closed => is_over = true,
+            other => panic!("{other:?}"),
+        }
+    }
+    let (code, log) = serving.ended();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("the exchange is closed"), "{log}");
+    let again = Serving::start(&directory);
+    let (_, welcome) = Admin::connect(again.admin);
+    assert!(
+        welcome.last_executed.0 >= answered,
+        "{welcome:?}, {answered} were answered"
+    );
+}
+
+#[test]
+fn what_was_answered_before_a_kill_is_there_once() {
+    let scratch = Scratch::new();
+    let directory = scratch.path("exchange");
+    let (mut next, mut answered) = (1, 0);
+    for round in 1..=3 {
+        let mut serving = Serving::start(&directory);
+        let (mut admin, welcome) = Admin::connect(serving.admin);
+        assert!(welcome.last_executed.0 >= answered, "round {round}");
+        // What has no answer is sent again, and executed once: a user is added once.
+        for sequence in answered + 1..next {
+            assert!(admin.add_user(sequence));
+        }
+        while answered + 1 < next {
+            match admin.hear() {
+                Heard::Answer(answer) => {
+                    assert_eq!(answer.sequence.0, answered + 1);
+                    assert_eq!(answer.result, thalweg_exchange::ResultCode::Success);
+                    answered += 1;
+                }
+                other => panic!("round {round}: {other:?}"),
+            }
+        }
+        for _ in 0..300 {
+            admin.add_user(next);
+            next += 1;
+        }
+        while answered < next - 150 {
+            match admin.hear() {
+                Heard::Answer(answer) => answered = answer.sequence.0,
+                other => panic!("round {round}: {other:?}"),
+            }
+        }
+        // Here a second server finds the directory in use.
+        if round == 1 {
+            let any = "127.0.0.1:0";
+            let second = thalweg(&[
+                "exchange", "serve", &directory, "--trade", any, "--admin", any, "--http", any,
+            ]);
+            second.refused(&[]);
+        }
+        serving.child.kill().expect("it runs");
+        while let Heard::Answer(answer) = admin.hear() {
+            answered = answer.sequence.0;
+        }
+    }
+    let serving = Serving::start(&directory);
+    let (_, welcome) = Admin::connect(serving.admin);
+    assert!(welcome.last_executed.0 >= answered);
+}
+
+#[test]
+fn a_demo_trades_by_itself_and_prints_keys() {
+    let scratch = Scratch::new();
+    let any = "127.0.0.1:0";
+    let mut child = command(&[
+        "exchange",
+        "serve",
+        "--demo",
+        &scratch.path("demo"),
+        "--trade",
+        any,
+        "--admin",
+        any,
+        "--http",
+        any,
+    ])
+    .stdout(Stdio::piped())
+    .stderr(Stdio::null())
+    .spawn()
+    .expect("the program can be started");
+    let stdout = BufReader::new(child.stdout.as_mut().expect("it is piped"));
+    let lines: Vec<String> = stdout
+        .lines()
+        .take(5)
+        .map(|line| line.expect("UTF-8"))
+        .collect();
+    assert!(
+        lines[0].starts_with("listening: trade 127.0.0.1:"),
+        "{lines:?}"
+    );
+    assert_eq!(
+        lines.iter().filter(|line| line.contains("twk_")).count(),
+        3,
+        "{lines:?}"
+    );
+    let http = lines[0].split("http ").nth(1).expect("an address");
+    loop {
+        let mut stream = TcpStream::connect(http).expect("it listens");
+        let request = b"GET /metrics HTTP/1.1\r\nHost: test\r\nConnection: close\r\n\r\n";
+        stream.write_all(request).expect("it reads");
+        let mut page = String::new();
+        stream.read_to_string(&mut page).expect("it answers");
+        let count = page
+            .lines()
+            .find_map(|line| line.strip_prefix("thalweg_commands_total "));
+        if count.and_then(|count| count.parse().ok()) > Some(50_u64) {
+            break;
+        }
+        std::thread::yield_now();
+    }
+    signal(child.id(), TERM);
+    assert_eq!(child.wait().expect("it ends").code(), Some(0));
+}
