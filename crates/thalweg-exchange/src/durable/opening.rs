@@ -91,6 +91,14 @@ impl<S: Storage> Exchange<S> {
             }
         };
         let from = image.number;
+        let reached = skipped.first().map_or(from, |newest| newest.commands);
+        if recovery.last.number() < reached {
+            return Err(OpenError::Behind {
+                place: storage.place(),
+                commands: recovery.last.number(),
+                snapshot: reached,
+            });
+        }
         let bytes = replay(&storage, &recovery, &mut image)?;
         let recovered = Recovered {
             commands: image.number,
@@ -187,13 +195,6 @@ fn replay<S: Storage>(
 ) -> Result<u64, OpenError> {
     let place = storage.place();
     let (first, last) = (recovery.first.number(), recovery.last.number());
-    if last < image.number {
-        return Err(OpenError::Behind {
-            place,
-            commands: last,
-            snapshot: image.number,
-        });
-    }
     if first > image.number + 1 {
         return Err(OpenError::Gap {
             place,

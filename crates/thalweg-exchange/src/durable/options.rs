@@ -97,8 +97,8 @@ pub struct Options {
     pub sessions: SessionLimits,
     /// The rules of a new exchange; one that is there already has its own.
     pub rules: Rules,
-    /// How long the publish stage waits before it asks again for room on a full disk [100 ms]. With
-    /// 0 it does not wait, and has to be driven again: for simulations.
+    /// How long the publish stage waits before it asks again for room on a full disk [100 ms];
+    /// where it is on the caller, so does each call. With 0 it does not wait: for simulations.
     pub room_pause: Duration,
 }
 

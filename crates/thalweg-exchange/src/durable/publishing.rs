@@ -60,6 +60,9 @@ pub enum Published<'p> {
 /// Queries on their way, in order.
 pub(super) type Inquiries = Arc<Mutex<VecDeque<Arc<Inquiry>>>>;
 
+/// Reports for which there is room from one chunk to the next.
+const REPORTS_ROOM: usize = 4096;
+
 /// What was noted of a command of the chunk at hand.
 #[derive(Debug)]
 struct Noted {
@@ -91,6 +94,7 @@ pub(super) struct ChunkNotes {
     /// The next one to be published.
     next: usize,
     next_report: usize,
+    is_failure_told: bool,
 }
 
 impl ChunkNotes {
@@ -100,49 +104,63 @@ impl ChunkNotes {
             ..Self::default()
         }
     }
+
+    /// The chunk is published. Room for more reports than most chunks have is given back: few users
+    /// could else make it that of the longest sweep.
+    fn forget(&mut self) {
+        self.noted.clear();
+        self.reports.clear();
+        self.reports.shrink_to(REPORTS_ROOM);
+        (self.next, self.next_report) = (0, 0);
+    }
 }
 
 impl<S: Storage, P: FnMut(Published<'_>) + Send + 'static> Committing<S, P> {
     /// Makes the commands below this number durable.
     fn commit(&mut self, end: u64) -> Begun {
         if self.gate.failed().is_some() {
-            return Begun::Discard;
+            return self.tell_failed();
         }
         let is_trusted = self.sync == SyncMode::Never || self.faults.has(Seeded::PublishUnsynced);
         if end <= self.chunk.durable || is_trusted {
             return Begun::Publish;
         }
         let clock = Clock::global();
-        loop {
-            let begin = clock.ticks();
-            // The command with number n is record n + 1.
-            let error = match self.journal.commit(Lsn::new(end)) {
-                Ok(durable) => {
-                    let durable = durable.get().number();
-                    self.meters
-                        .note_commit(durable - self.chunk.durable, clock.ticks() - begin);
-                    self.chunk.durable = durable;
-                    self.gate.set_lacks_room(false);
-                    return Begun::Publish;
-                }
-                Err(error) => Arc::new(error),
-            };
-            if let JournalError::Stopped { .. } = *error {
-                return self.fail(Failed::Journal(error));
+        let begin = clock.ticks();
+        // The command with number n is record n + 1.
+        let error = match self.journal.commit(Lsn::new(end)) {
+            Ok(durable) => {
+                let durable = durable.get().number();
+                self.meters
+                    .note_commit(durable - self.chunk.durable, clock.ticks() - begin);
+                self.chunk.durable = durable;
+                self.gate.set_lacks_room(false);
+                return Begun::Publish;
             }
-            self.gate.set_lacks_room(true);
-            if self.gate.pause(self.room_pause) {
-                return self.fail(Failed::NoRoom(error));
-            }
-            if self.room_pause.is_zero() {
-                return Begun::Later;
-            }
+            Err(error) => Arc::new(error),
+        };
+        if let JournalError::Stopped { .. } = *error {
+            return self.fail(Failed::Journal(error));
         }
+        self.gate.set_lacks_room(true);
+        if self.gate.pause(self.room_pause) {
+            return self.fail(Failed::NoRoom(error));
+        }
+        // It may be the owner's thread, which has to refuse commands meanwhile.
+        Begun::Later
     }
 
     fn fail(&mut self, failed: Failed) -> Begun {
         self.gate.fail(failed);
-        if let Some(failed) = self.gate.failed() {
+        self.tell_failed()
+    }
+
+    /// Whoever found it: the owner may have heard of it first.
+    fn tell_failed(&mut self) -> Begun {
+        if let Some(failed) = self.gate.failed()
+            && !self.chunk.is_failure_told
+        {
+            self.chunk.is_failure_told = true;
             (self.publish)(Published::Failed(failed));
         }
         Begun::Discard
@@ -156,9 +174,6 @@ impl<S: Storage, P: FnMut(Published<'_>) + Send + 'static> Publisher for Committ
 
     fn look(&mut self, visit: impl FnOnce(&mut dyn FnMut(&Outcome<'_>, Note))) {
         let chunk = &mut self.chunk;
-        chunk.noted.clear();
-        chunk.reports.clear();
-        (chunk.next, chunk.next_report) = (0, 0);
         let mut tables = self.reports.lock();
         visit(&mut |outcome, note| {
             let ChunkNotes { noted, reports, .. } = chunk;
@@ -210,6 +225,45 @@ impl<S: Storage, P: FnMut(Published<'_>) + Send + 'static> Publisher for Committ
             (self.publish)(Published::ChunkEnd);
             self.gate.set_published(digest);
         }
+        self.chunk.forget();
         self.gate.set_passed(position);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::codec::REPORT_BYTES;
+    use crate::execution::{Execution, ExecutionReport};
+    use crate::ids::{OrderId, SymbolId, UserId};
+    use crate::session::ReportNumber;
+
+    #[test]
+    fn room_for_the_reports_of_a_sweep_is_not_kept() {
+        let report = ExecutionReport {
+            command: 1,
+            owner: UserId(7),
+            symbol: SymbolId(1),
+            order: OrderId(1),
+            side: None,
+            price: 1,
+            left: 1,
+            filled: 0,
+            kind: Execution::New,
+        };
+        let numbered = NumberedReport {
+            number: ReportNumber(1),
+            report,
+            frame: [0; REPORT_BYTES],
+        };
+        let mut chunk = ChunkNotes::new(0);
+        chunk.reports.resize(100, numbered);
+        let before = chunk.reports.capacity();
+        chunk.forget();
+        assert_eq!(chunk.reports.capacity(), before);
+        chunk.reports.resize(100_000, numbered);
+        chunk.forget();
+        assert!(chunk.reports.is_empty());
+        assert!(chunk.reports.capacity() <= 2 * REPORTS_ROOM);
     }
 }

@@ -10,8 +10,8 @@ use std::time::Duration;
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, Failed, OpenError, Options, Origin, Published, SessionLimits, SimDisk,
-    SubmitError, SyncMode,
+    Admitted, Exchange, Failed, OpenError, Options, Origin, Published, Request, SessionLimits,
+    SimDisk, SubmitError, SyncMode,
 };
 use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, ReportNumber, Role, SessionKey};
@@ -286,6 +286,59 @@ fn a_failed_sync_stops_everything_and_nothing_more_is_answered() {
         Err(SubmitError::Failed(Failed::Journal(_)))
     ));
     assert_eq!(ear.take(), []);
+}
+
+#[test]
+fn a_journal_that_stopped_elsewhere_is_told_where_answers_are_told() {
+    let disk = SimDisk::new();
+    let unsynced = Options {
+        sync: SyncMode::Never,
+        ..inline()
+    };
+    let (mut exchange, _, ear) = open(disk.clone(), unsynced);
+    disk.fail(Operation::Write, 0, Fault::Io);
+    let requests: Vec<Request<'_>> = (0..1_000)
+        .map(|tag| Request {
+            origin: Origin::Engine,
+            command: &Command::Nop,
+            tag,
+        })
+        .collect();
+    let (mut taken, mut refused) = (0, 0);
+    exchange.submit_many(&requests, |_, admitted| match admitted {
+        Ok(_) => taken += 1,
+        Err(SubmitError::Failed(_)) => refused += 1,
+        other => panic!("{other:?}"),
+    });
+    assert!(taken % 64 > 0 && refused > 0, "{taken} and {refused}");
+    let heard = ear.take();
+    assert!(heard.len() < taken, "some were on their way");
+    let failed = heard.iter().filter(|one| matches!(one, Heard::Failed(_)));
+    assert_eq!(failed.count(), 1, "told once");
+    assert!(matches!(heard.last(), Some(Heard::Failed(_))));
+    drop(exchange);
+    assert_eq!(ear.take(), []);
+}
+
+#[test]
+fn a_full_disk_refuses_commands_also_where_the_caller_publishes() {
+    let disk = SimDisk::new();
+    let patient = Options {
+        room_pause: Duration::from_millis(1),
+        ..inline()
+    };
+    let (mut exchange, ..) = open(disk.clone(), patient);
+    (0..200).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
+    let refused = (1..).find_map(|sequence| {
+        match exchange.submit(by(sequence as i64 % 8, sequence), &Command::Nop, 0) {
+            Ok(_) => (sequence > 6_000).then_some(false),
+            Err(SubmitError::Refused(Refusal::DiskFull)) => Some(true),
+            other => panic!("{other:?}"),
+        }
+    });
+    assert_eq!(refused, Some(true), "it waited until there was room");
+    exchange.drain().expect("there is room in the end");
+    exchange.close().expect("it ends");
 }
 
 #[test]

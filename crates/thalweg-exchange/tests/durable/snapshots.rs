@@ -8,6 +8,7 @@ use thalweg_exchange::durable::{
 use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::snapshot::state_hash;
 use thalweg_exchange::{Action, UserId};
+use thalweg_journal::{Fault, Lsn, Operation};
 
 use crate::world::{by, inline, market, open, options, order};
 
@@ -129,15 +130,7 @@ fn a_damaged_snapshot_is_told_and_the_one_before_taken() {
         let mut damaged = good.clone();
         damaged[at] ^= 0x10;
         disk.put(&name(102), damaged);
-        let opened = reopened(&disk, 2);
-        if at == 9 {
-            // Version 4097.
-            let text = opened.expect_err("it is refused").to_string();
-            let told = "version 4097 of the format; this program knows 1";
-            assert_eq!(text, format!("sim/{}: {told}", name(102)));
-            continue;
-        }
-        let (recovered_hash, recovered) = opened.expect("it opens");
+        let (recovered_hash, recovered) = reopened(&disk, 2).expect("it opens");
         assert_eq!((recovered_hash, recovered.replayed), (hash, 100), "{at}");
         assert_eq!(recovered.skipped.len(), 1);
         assert_eq!(recovered.skipped[0].file, format!("sim/{}", name(102)));
@@ -151,6 +144,49 @@ fn a_damaged_snapshot_is_told_and_the_one_before_taken() {
         recovered.skipped[0].why,
         SnapshotFlaw::Length { .. }
     ));
+}
+
+#[test]
+fn a_whole_snapshot_of_another_version_is_refused() {
+    let (disk, _) = with_snapshots(2);
+    let mut bytes = disk.contents(&name(102)).expect("it is there");
+    bytes[9] = 0x10;
+    let sum = thalweg_hash::xxh64(0, &bytes[..120]);
+    bytes[120..128].copy_from_slice(&sum.to_le_bytes());
+    disk.put(&name(102), bytes);
+    let text = reopened(&disk, 2).expect_err("it is refused").to_string();
+    let told = "version 4097 of the format; this program knows 1";
+    assert_eq!(text, format!("sim/{}: {told}", name(102)));
+}
+
+#[test]
+fn a_journal_that_lost_its_end_is_told_though_the_newest_snapshot_is_damaged() {
+    let (disk, _) = with_snapshots(2);
+    thalweg_journal::cut(&disk, Some(Lsn::new(81))).expect("commands are blocks");
+    let behind = "sim: the journal ends after 80 commands, the newest snapshot has 102";
+    assert_eq!(reopened(&disk, 2).expect_err("refused").to_string(), behind);
+    let mut damaged = disk.contents(&name(102)).expect("it is there");
+    damaged[130] ^= 1;
+    disk.put(&name(102), damaged);
+    assert_eq!(reopened(&disk, 2).expect_err("refused").to_string(), behind);
+}
+
+#[test]
+fn a_snapshot_that_failed_is_made_when_it_is_asked_for_again() {
+    let disk = SimDisk::new();
+    let (mut exchange, ..) = open(disk.clone(), here(2));
+    market(&mut exchange);
+    disk.fail(Operation::Rename, 0, Fault::Io);
+    let failed = |exchange: &Exchange<SimDisk>| {
+        let stats = exchange.stats().expect("it runs").snapshots;
+        stats.failed.is_some()
+    };
+    exchange.snapshot_now();
+    assert!(failed(&exchange));
+    assert_eq!(snapshots(&disk), [name(0)]);
+    exchange.snapshot_now();
+    assert!(!failed(&exchange));
+    assert_eq!(snapshots(&disk), [name(0), name(2)]);
 }
 
 #[test]

@@ -243,12 +243,13 @@ impl SnapshotHeader {
             u32::from_le_bytes([a, b, c, d])
         };
         let long = |at: usize| u64::from(int(at)) | u64::from(int(at + 4)) << 32;
+        // Every version has its sum here: a version that is damaged is not another one.
+        if long(HEADER_SUM_AT) != xxh64(0, &header[..HEADER_SUM_AT]) {
+            return Err(SnapshotFlaw::Sum { what: "header" });
+        }
         let version = int(8);
         if version != SNAPSHOT_VERSION {
             return Err(SnapshotFlaw::Version { version });
-        }
-        if long(HEADER_SUM_AT) != xxh64(0, &header[..HEADER_SUM_AT]) {
-            return Err(SnapshotFlaw::Sum { what: "header" });
         }
         let reserved = [12, 92, 96, 100, 104, 108, 112, 116];
         if let Some(at) = reserved.into_iter().find(|at| int(*at) != 0) {
@@ -335,7 +336,6 @@ mod tests {
     fn a_forged_snapshot_is_refused_and_says_why() {
         let header = SnapshotHeader::decode(&whole()).expect("it is whole");
         let sessions = HEADER_BYTES + header.state_bytes as usize;
-        let reports = sessions + header.sessions_bytes as usize;
         let long = |value: u64| value.to_le_bytes();
         let text = "the reserved field at byte 100 is 1, which cannot be";
         assert_eq!(refused(&with(100, &[1])), text);
@@ -383,6 +383,13 @@ mod tests {
         for (at, byte, text) in of_sessions {
             assert_eq!(refused(&with(sessions + at, &[byte])), text, "{at}");
         }
+    }
+
+    #[test]
+    fn forged_reports_are_refused_and_say_why() {
+        let header = SnapshotHeader::decode(&whole()).expect("it is whole");
+        let sessions = HEADER_BYTES + header.state_bytes as usize;
+        let reports = sessions + header.sessions_bytes as usize;
         let of_reports = [
             (
                 4,
@@ -394,7 +401,12 @@ mod tests {
                 1,
                 "the number of the next report at byte 20 is 1, which cannot be",
             ),
-            (20, 9, "the reports end at byte 184, too early"),
+            (
+                19,
+                0x80,
+                "the number of the next report at byte 20 is 9223372036854775811, which cannot be",
+            ),
+            (0, 2, "the reports end at byte 184, too early"),
         ];
         for (at, byte, text) in of_reports {
             assert_eq!(refused(&with(reports + at, &[byte])), text, "{at}");

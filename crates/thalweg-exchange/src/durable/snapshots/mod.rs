@@ -92,7 +92,8 @@ impl<S: Storage> Snapshots<S> {
     pub(super) fn ask(&mut self, published: Digest, bytes: u64) {
         self.due_bytes = bytes.saturating_add(self.options.every_bytes);
         self.due_at = Instant::now().checked_add(self.options.every);
-        if published.outcomes() <= self.asked {
+        // One that failed is made when it is asked for again.
+        if published.outcomes() <= self.asked && lock(&self.stats).failed.is_none() {
             return;
         }
         match &self.orders {

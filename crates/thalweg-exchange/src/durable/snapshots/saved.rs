@@ -130,7 +130,8 @@ pub(super) fn restore_reports(bytes: &[u8], into: &mut ReportTable) -> Result<()
         }
         before = Some(user);
         let (next, count) = (fields.long()?, fields.int()?);
-        if next <= u64::from(count) {
+        // Nobody gets half of all numbers; more would leave none for the next ones.
+        if next <= u64::from(count) || next > u64::MAX / 2 {
             return fields.wrong("the number of the next report", next);
         }
         let mut reports = UserReports {
