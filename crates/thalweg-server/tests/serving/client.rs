@@ -141,7 +141,28 @@ impl Client {
         self.hear_cut().expect("it was closed within a frame")
     }
 
-    /// The same; `None` where the connection ends within a frame.
+    /// What comes next, if it is here or comes within some milliseconds.
+    pub(crate) fn hear_soon(&mut self) -> Option<Heard> {
+        let soon = Duration::from_millis(2);
+        let wait = |stream: &TcpStream, time| {
+            stream
+                .set_read_timeout(Some(time))
+                .expect("a socket has it");
+        };
+        if decode(&self.bytes).is_none() {
+            wait(&self.stream, soon);
+            let mut more = [0; 1 << 14];
+            if let Ok(count) = self.stream.read(&mut more) {
+                self.bytes.extend_from_slice(&more[..count]);
+            }
+            wait(&self.stream, Duration::from_secs(60));
+        }
+        let (heard, length) = decode(&self.bytes)?;
+        self.bytes.drain(..length);
+        Some(heard)
+    }
+
+    /// What comes next; `None` where the connection ends within a frame.
     #[track_caller]
     pub(crate) fn hear_cut(&mut self) -> Option<Heard> {
         loop {

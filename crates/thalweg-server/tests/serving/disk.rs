@@ -1,15 +1,17 @@
-//! A disk that fails.
+//! A disk without room, and one that fails.
 
-use thalweg_exchange::Action;
 use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::durable::SimDisk;
+use thalweg_exchange::session::Refusal;
+use thalweg_exchange::{Action, ResultCode};
 use thalweg_journal::{Fault, Operation};
 
-use crate::client::{Heard, order};
-use crate::house::House;
+use crate::client::{Client, Heard, order};
+use crate::house::{House, Place, scratch};
+use crate::limited::Limited;
 
 fn house(disk: &SimDisk) -> House {
-    let house = House::on(Some(disk.clone()), |config| {
+    let house = House::on(Place::Disk(disk.clone()), |config| {
         config.journal.segment_bytes = 1 << 20;
         config.sessions.rate_per_s = 0;
     });
@@ -37,4 +39,61 @@ fn a_disk_that_fails_ends_all_with_a_reason_and_no_answer() {
     assert_eq!(other.bye().0, Ending::Failed);
     assert_eq!(house.get("/healthz"), (503, "failed\n".to_owned()));
     assert_eq!(house.get("/readyz"), (503, "failed\n".to_owned()));
+}
+
+/// Sends orders of user 1, without waiting for answers, until `is_it` is said.
+fn send_until(client: &mut Client, sequence: &mut u64, is_it: impl Fn(&Heard) -> bool) {
+    loop {
+        *sequence += 1;
+        client.submit(*sequence, &order(1, *sequence as i64, Action::Bid, 10, 1));
+        while let Some(heard) = client.hear_soon() {
+            match &heard {
+                heard if is_it(heard) => return,
+                Heard::Answer(answer) => assert_eq!(answer.result, ResultCode::Success),
+                Heard::Refused(told) => assert_eq!(told.why, Refusal::DiskFull),
+                Heard::Report(_) => {}
+                other => panic!("{other:?}"),
+            }
+        }
+    }
+}
+
+#[test]
+fn a_full_disk_refuses_orders_serves_readers_and_goes_on_when_there_is_room() {
+    let directory = scratch();
+    let disk = Limited::new(&directory);
+    let house = House::on(Place::Limited(disk.clone()), |config| {
+        config.journal.segment_bytes = 1 << 20;
+        config.sessions.rate_per_s = 0;
+        config.sessions.answers_kept = 1 << 16;
+    });
+    house.set_market();
+    let (mut client, _) = house.trade(1);
+    let mut sequence = 0;
+    disk.set_full(true);
+    let is_refused =
+        |heard: &Heard| matches!(heard, Heard::Refused(told) if told.why == Refusal::DiskFull);
+    send_until(&mut client, &mut sequence, is_refused);
+    // Whoever comes is welcomed, and sees the market; only orders are refused.
+    let (mut reader, _) = house.trade(2);
+    reader.subscribe(&[1]);
+    let Heard::Snapshot(snapshot) = reader.hear() else {
+        panic!("a snapshot was expected");
+    };
+    assert!(!snapshot.bids.is_empty());
+    reader.submit(1, &order(2, 1, Action::Bid, 10, 1));
+    assert_eq!(reader.refused().why, Refusal::DiskFull);
+    assert_eq!(house.get("/readyz").0, 200);
+    let (_, page) = house.get("/metrics");
+    assert!(
+        !page.contains("thalweg_refusals_total{reason=\"DISK_FULL\"} 0"),
+        "{page}"
+    );
+    disk.set_full(false);
+    let from = sequence;
+    let is_taken = |heard: &Heard| matches!(heard, Heard::Answer(told) if told.sequence.0 > from);
+    send_until(&mut client, &mut sequence, is_taken);
+    house.serves();
+    drop(house);
+    let _ = std::fs::remove_dir_all(directory);
 }

@@ -14,14 +14,22 @@ use thalweg_server::{Addresses, ServeError, Server};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::client::{Client, hello};
+use crate::limited::Limited;
 
 pub(crate) struct House {
     runtime: Runtime,
     server: Option<Server>,
     config: Config,
     directory: PathBuf,
-    /// In place of the directory.
-    disk: Option<SimDisk>,
+    place: Place,
+}
+
+/// Where the exchange of a house is.
+pub(crate) enum Place {
+    /// In the house's directory.
+    Directory,
+    Disk(SimDisk),
+    Limited(Limited),
 }
 
 /// A directory for a test, removed with its house.
@@ -51,11 +59,11 @@ pub(crate) fn config() -> Config {
 impl House {
     /// A server that is ready, without users and symbols.
     pub(crate) fn new(change: impl FnOnce(&mut Config)) -> House {
-        House::on(None, change)
+        House::on(Place::Directory, change)
     }
 
-    /// On a simulated disk, if one is given.
-    pub(crate) fn on(disk: Option<SimDisk>, change: impl FnOnce(&mut Config)) -> House {
+    /// With the exchange somewhere else.
+    pub(crate) fn on(place: Place, change: impl FnOnce(&mut Config)) -> House {
         let mut config = config();
         change(&mut config);
         let runtime = Builder::new_multi_thread()
@@ -68,7 +76,7 @@ impl House {
             server: None,
             config,
             directory: scratch(),
-            disk,
+            place,
         };
         house.start();
         house
@@ -97,13 +105,11 @@ impl House {
     /// Another server with the same configuration and directory.
     pub(crate) fn try_start(&self) -> Result<Server, ServeError> {
         let config = self.config.clone();
-        match &self.disk {
-            Some(disk) => self
-                .runtime
-                .block_on(Server::start_in(config, disk.clone())),
-            None => self
-                .runtime
-                .block_on(Server::start(config, &self.directory)),
+        let runtime = &self.runtime;
+        match &self.place {
+            Place::Directory => runtime.block_on(Server::start(config, &self.directory)),
+            Place::Disk(disk) => runtime.block_on(Server::start_in(config, disk.clone())),
+            Place::Limited(disk) => runtime.block_on(Server::start_in(config, disk.clone())),
         }
     }
 

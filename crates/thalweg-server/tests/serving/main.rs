@@ -11,6 +11,7 @@ mod disk;
 mod greeting;
 mod hostile;
 mod house;
+mod limited;
 mod many;
 mod market;
 mod operations;

@@ -1,0 +1,109 @@
+//! A directory on a disk whose room a test can take away.
+
+use std::io;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use thalweg_journal::{Files, Storage, StorageFile, Syncing};
+
+#[derive(Clone, Debug)]
+pub(crate) struct Limited {
+    files: Files,
+    is_full: Arc<AtomicBool>,
+}
+
+impl Limited {
+    pub(crate) fn new(directory: &Path) -> Limited {
+        Limited {
+            files: Files::new(directory),
+            is_full: Arc::default(),
+        }
+    }
+
+    /// Whether no file grows from now on.
+    pub(crate) fn set_full(&self, is_full: bool) {
+        // ORDERING: Relaxed, pairs with the load in allocate(); a flag and nothing else.
+        self.is_full.store(is_full, Ordering::Relaxed);
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct LimitedFile {
+    file: <Files as Storage>::File,
+    is_full: Arc<AtomicBool>,
+}
+
+impl Limited {
+    fn file(&self, file: <Files as Storage>::File) -> LimitedFile {
+        let is_full = Arc::clone(&self.is_full);
+        LimitedFile { file, is_full }
+    }
+}
+
+impl Storage for Limited {
+    type File = LimitedFile;
+    type Lock = <Files as Storage>::Lock;
+
+    fn place(&self) -> String {
+        self.files.place()
+    }
+
+    fn make(&self) -> io::Result<()> {
+        self.files.make()
+    }
+
+    fn list(&self) -> io::Result<Vec<String>> {
+        self.files.list()
+    }
+
+    fn create(&self, name: &str) -> io::Result<LimitedFile> {
+        self.files.create(name).map(|file| self.file(file))
+    }
+
+    fn open(&self, name: &str, writable: bool) -> io::Result<LimitedFile> {
+        self.files.open(name, writable).map(|file| self.file(file))
+    }
+
+    fn rename(&self, from: &str, to: &str) -> io::Result<()> {
+        self.files.rename(from, to)
+    }
+
+    fn remove(&self, name: &str) -> io::Result<()> {
+        self.files.remove(name)
+    }
+
+    fn sync_names(&self) -> io::Result<()> {
+        self.files.sync_names()
+    }
+
+    fn lock(&self) -> io::Result<Option<Self::Lock>> {
+        self.files.lock()
+    }
+}
+
+impl StorageFile for LimitedFile {
+    fn length_bytes(&self) -> io::Result<u64> {
+        self.file.length_bytes()
+    }
+
+    fn read_at(&self, offset_bytes: u64, into: &mut [u8]) -> io::Result<usize> {
+        self.file.read_at(offset_bytes, into)
+    }
+
+    fn write_at(&self, offset_bytes: u64, data: &[u8], sync: Syncing) -> io::Result<usize> {
+        self.file.write_at(offset_bytes, data, sync)
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        self.file.sync()
+    }
+
+    fn allocate(&self, bytes: u64) -> io::Result<bool> {
+        // ORDERING: Relaxed, pairs with the store in set_full().
+        if self.is_full.load(Ordering::Relaxed) {
+            return Err(io::ErrorKind::StorageFull.into());
+        }
+        self.file.allocate(bytes)
+    }
+}
