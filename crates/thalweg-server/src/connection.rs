@@ -25,6 +25,9 @@ use crate::shared::{Seat, Shared};
 
 /// How long a bye may take to be written.
 const BYE_TIME: Duration = Duration::from_millis(500);
+/// How long a connection that ends may take what waits for it: less than the server waits for its
+/// connections when it stops.
+const LAST_TIME: Duration = Duration::from_secs(2);
 
 /// Serves a connection to its end.
 pub(crate) async fn serve(
@@ -65,11 +68,14 @@ pub(crate) async fn serve(
     {
         let read = reading.run(from);
         tokio::pin!(read);
+        // A session that was ended reads no more, even while its client takes nothing.
         tokio::select! {
-            () = &mut read => writing.finish().await,
+            () = &mut read => {}
             () = writing.run() => {}
+            () = session.outbox.over() => {}
         }
     }
+    writing.finish().await;
     let why = session.outbox.ending().unwrap_or(Ending::Done);
     shared.figures.end(why);
     tracing::info!(%peer, session = %key, why = why.text(), "disconnected");
@@ -102,6 +108,8 @@ struct Writing {
     to: OwnedWriteHalf,
     market: Subscription,
     bytes: Vec<u8>,
+    /// How many of `bytes` the socket has.
+    written: usize,
     /// When something was written last.
     wrote: Instant,
 }
@@ -114,30 +122,29 @@ impl Writing {
             to,
             market: Subscription::new(Arc::clone(&shared.feed)),
             bytes: Vec::new(),
+            written: 0,
             wrote: Instant::now(),
         }
     }
 
-    /// Writes until the session ends, and says bye.
+    /// Writes until the session ends. Dropped before, `bytes` keeps the rest of a frame.
     async fn run(&mut self) {
         let mut beat = tokio::time::interval(self.session.heartbeat);
         beat.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Delay);
         loop {
-            match self.session.outbox.take(&mut self.bytes) {
+            match self.take() {
                 Taken::Bytes => {
-                    raise(&self.shared.figures.bytes_out, self.bytes.len() as u64);
                     if self.write().await.is_err() {
                         return;
                     }
                     continue;
                 }
-                Taken::End(end) => return part(&mut self.to, &end).await,
+                Taken::End(_) => return,
                 Taken::Nothing => {}
             }
             if let Some(interest) = self.session.interest(self.market.version()) {
                 self.market.serve(interest);
             }
-            self.bytes.clear();
             tokio::select! {
                 biased;
                 () = self.session.outbox.ready() => continue,
@@ -150,6 +157,14 @@ impl Writing {
                 return;
             }
         }
+    }
+
+    /// Takes what waits, once all that was taken before is written.
+    fn take(&mut self) -> Taken {
+        self.written = 0;
+        let taken = self.session.outbox.take(&mut self.bytes);
+        raise(&self.shared.figures.bytes_out, self.bytes.len() as u64);
+        taken
     }
 
     /// A heartbeat, if nothing was written for so long; the end, if nothing was heard.
@@ -165,45 +180,38 @@ impl Writing {
         }
     }
 
-    /// Writes the bytes at hand; what the socket does not take at once may take a time.
+    /// Writes the bytes at hand. Each time that the socket takes some, it has time again.
     async fn write(&mut self) -> Result<(), ()> {
-        if self.bytes.is_empty() {
-            return Ok(());
-        }
-        let outbox = &self.session.outbox;
-        let written = self.to.try_write(&self.bytes).unwrap_or(0);
-        let rest = &self.bytes[written..];
-        if !rest.is_empty() {
-            let limit = Duration::from_millis(self.shared.config.sessions.stall_ms);
-            match tokio::time::timeout(limit, self.to.write_all(rest)).await {
-                Ok(Ok(())) => {}
-                Ok(Err(_)) => {
-                    outbox.end_silently(Ending::Done);
-                    return Err(());
+        let limit = Duration::from_millis(self.shared.config.sessions.stall_ms);
+        while self.written < self.bytes.len() {
+            let some = self.to.write(&self.bytes[self.written..]);
+            let why = match tokio::time::timeout(limit, some).await {
+                Ok(Ok(count)) if count > 0 => {
+                    self.written += count;
+                    self.wrote = Instant::now();
+                    continue;
                 }
-                Err(_) => {
-                    // In the middle of a frame there is no place for a bye.
-                    outbox.end_silently(Ending::SlowReader);
-                    return Err(());
-                }
-            }
+                Ok(_) => Ending::Done,
+                Err(_) => Ending::SlowReader,
+            };
+            // In the middle of a frame there is no place for a bye.
+            self.session.outbox.end_silently(why);
+            return Err(());
         }
-        self.wrote = Instant::now();
         Ok(())
     }
 
-    /// After the reader: what waits, the bye, and the end.
+    /// The rest of what was begun, what waits, the bye, and the end.
     async fn finish(&mut self) {
         let rest = async {
-            loop {
-                match self.session.outbox.take(&mut self.bytes) {
-                    Taken::Bytes if self.write().await.is_err() => return,
+            while self.write().await.is_ok() {
+                match self.take() {
                     Taken::Bytes => {}
                     Taken::End(end) => return part(&mut self.to, &end).await,
                     Taken::Nothing => return,
                 }
             }
         };
-        let _ = tokio::time::timeout(BYE_TIME, rest).await;
+        let _ = tokio::time::timeout(LAST_TIME, rest).await;
     }
 }

@@ -46,6 +46,7 @@ struct Inner {
 pub(crate) struct Outbox {
     inner: Mutex<Inner>,
     ready: Notify,
+    over: Notify,
     bytes_max: usize,
 }
 
@@ -81,6 +82,7 @@ impl Outbox {
         Self {
             inner: Mutex::new(inner),
             ready: Notify::new(),
+            over: Notify::new(),
             bytes_max,
         }
     }
@@ -118,6 +120,7 @@ impl Outbox {
                 text: format!("more than {} bytes wait", self.bytes_max),
                 is_told: true,
             });
+            self.over.notify_one();
             return false;
         }
         inner.waiting.resize(before + length, 0);
@@ -176,12 +179,18 @@ impl Outbox {
     fn set_end(&self, why: Ending, text: String, is_told: bool) {
         let end = End { why, text, is_told };
         self.inner().end.get_or_insert(end);
+        self.over.notify_one();
         self.wake();
     }
 
     /// Why it ends, if it does.
     pub(crate) fn ending(&self) -> Option<Ending> {
         self.inner().end.as_ref().map(|end| end.why)
+    }
+
+    /// Half of what may wait: one answer has no more.
+    pub(crate) const fn half(&self) -> usize {
+        self.bytes_max / 2
     }
 
     /// Bytes that wait or are being written.
@@ -198,6 +207,11 @@ impl Outbox {
     /// Waits until there may be something.
     pub(crate) async fn ready(&self) {
         self.ready.notified().await;
+    }
+
+    /// Waits until the connection ends. For its task alone: one that waits is told.
+    pub(crate) async fn over(&self) {
+        self.over.notified().await;
     }
 
     /// Swaps what waits with `into`, whose bytes were written.

@@ -7,6 +7,7 @@ use thalweg_exchange::codec::session::{
     AccountView, Answer, Ending, OpenOrder, QueryAnswer, ReportGap, Said, ServerFrame,
 };
 use thalweg_exchange::durable::{Executed, NumberedReport, Origin, Published, Reports};
+use thalweg_exchange::report::OpenOrders;
 use thalweg_exchange::service::{Answer as Told, Answered};
 use thalweg_exchange::session::{ReportNumber, Role};
 
@@ -125,10 +126,7 @@ impl Publisher {
         let number = answered.sequence;
         let said = match answered.answer {
             Told::User(user) => Said::Account(AccountView::from(&user)),
-            Told::OpenOrders(orders) => Said::OpenOrders {
-                orders: OpenOrder::all(&orders),
-                is_cut: false,
-            },
+            Told::OpenOrders(orders) => open_orders(&orders, session.outbox.half()),
             Told::Book(book) => Said::Book(book),
             Told::UnknownUser(_) => Said::UnknownUser,
             // Nothing else was asked.
@@ -137,6 +135,18 @@ impl Publisher {
         session.answer_query(&QueryAnswer { id, number, said });
     }
 }
+
+/// As many of a user's orders as fit into so many bytes: more would end the connection that asks.
+fn open_orders(all: &OpenOrders, bytes_max: usize) -> Said {
+    let mut orders = OpenOrder::all(all);
+    let fitting = bytes_max / OPEN_ORDER_BYTES;
+    let is_cut = orders.len() > fitting;
+    orders.truncate(fitting);
+    Said::OpenOrders { orders, is_cut }
+}
+
+/// Bytes of an order in an answer.
+const OPEN_ORDER_BYTES: usize = 80;
 
 /// Gives a session the reports after the last that it saw, or those from now on, and makes the next
 /// one the next. Reports that are gone are told.

@@ -14,6 +14,9 @@ use thalweg_exchange::session::{Role, SessionKey};
 use crate::keys::Keys;
 use crate::session::Session;
 
+/// What those are told whose key is not among the new ones.
+pub(crate) const WITHDRAWN: &str = "the key was withdrawn";
+
 #[derive(Debug, Default)]
 struct Tables {
     by_key: HashMap<SessionKey, Arc<Session>>,
@@ -104,6 +107,12 @@ impl Roster {
         }
     }
 
+    /// The users whose orders go with connections that have not left.
+    pub(crate) fn abandoned(&self) -> Vec<UserId> {
+        let mut tables = self.tables();
+        tables.cancelling.drain().map(|(user, _)| user).collect()
+    }
+
     /// Ends the connections whose keys are not there any more; gives how many.
     pub(crate) fn withdraw(&self, keys: &Keys) -> usize {
         let tables = self.tables();
@@ -111,9 +120,7 @@ impl Roster {
             |session: &&Arc<Session>| session.shown.as_ref().is_none_or(|key| !keys.holds(key));
         let out = tables.by_key.values().filter(is_out);
         out.map(|session| {
-            session
-                .outbox
-                .end(Ending::WrongKey, "the key was withdrawn")
+            session.outbox.end(Ending::WrongKey, WITHDRAWN);
         })
         .count()
     }

@@ -189,6 +189,9 @@ impl Server {
                 listener.abort();
             }
         }
+        for user in shared.roster.abandoned() {
+            let _ = requests.send_async(Request::Gone(user)).await;
+        }
         let _ = requests.send_async(Request::Stop).await;
         let joined = tokio::task::spawn_blocking(move || self.driver.join());
         let finished = joined.await.map_err(|_| ServeError::Panicked)?;

@@ -43,6 +43,10 @@ pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
         "compare/src/experiment/channels/sparse.rs",
         "the gap between two messages is what is given",
     ),
+    (
+        "crates/thalweg-server/tests/serving/stalled.rs",
+        "a client that takes its time is what is tested",
+    ),
 ];
 
 /// Each crate, and the crates of this workspace that it may depend on.

@@ -17,3 +17,4 @@ mod market;
 mod operations;
 mod orders;
 mod resume;
+mod stalled;

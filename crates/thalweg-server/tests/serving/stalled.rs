@@ -1,0 +1,171 @@
+//! Clients that take nothing, or little, while much is owed to them.
+
+use std::io::{Read, Write};
+use std::thread;
+use std::time::Duration;
+
+use thalweg_exchange::codec::session::{Ending, Hello, Said, SessionQuery};
+use thalweg_exchange::session::Role;
+use thalweg_exchange::{Action, Command, OrderFlags, OrderId, UserId};
+use thalweg_server::config::Config;
+
+use crate::client::{Client, Heard, hello, order, submit_of};
+use crate::house::House;
+
+/// Orders of user 1, so that an answer with all of them is long.
+const ORDERS: i64 = 500;
+/// So many such answers are much more than sockets hold, and less than may wait.
+const ANSWERS: u64 = 40;
+
+const OWN_ORDERS: SessionQuery = SessionQuery::OpenOrders(UserId(1));
+
+fn small_sockets(config: &mut Config) {
+    config.sessions.socket_bytes = 4096;
+    config.sessions.rate_per_s = 0;
+}
+
+/// Orders that another session of user 1 places.
+fn place_many(house: &House) -> Client {
+    let number = 7;
+    let busy = Hello {
+        number,
+        ..hello(Role::Trade, 1)
+    };
+    let (mut busy, _) = Client::connect(house.trade_address(), busy);
+    for id in 1..=ORDERS {
+        busy.submit(id as u64, &order(1, 1_000 + id, Action::Bid, 10, 1));
+        busy.succeeds(id as u64);
+    }
+    busy
+}
+
+/// Asks for much and takes nothing, until the server can write no more to it.
+fn stall(house: &House, client: &mut Client) {
+    rustix::net::sockopt::set_socket_recv_buffer_size(&client.stream, 4096).expect("a buffer");
+    for id in 1..=ANSWERS {
+        client.query(id, OWN_ORDERS);
+    }
+    let name = "thalweg_out_bytes ";
+    loop {
+        let (_, page) = house.get("/metrics");
+        let line = page.lines().find_map(|line| line.strip_prefix(name));
+        let waiting: f64 = line.and_then(|line| line.parse().ok()).expect("a figure");
+        if waiting > (ANSWERS as i64 * ORDERS * 80 / 2) as f64 {
+            return;
+        }
+        thread::yield_now();
+    }
+}
+
+fn of_session(number: u32) -> Hello<'static> {
+    Hello {
+        number,
+        last_report: None,
+        ..hello(Role::Trade, 1)
+    }
+}
+
+#[test]
+fn a_client_that_reads_slowly_and_steadily_is_not_cut() {
+    let house = House::with_market(|config| {
+        small_sockets(config);
+        config.sessions.stall_ms = 1_000;
+    });
+    let _busy = place_many(&house);
+    let (mut slow, _) = Client::connect(house.trade_address(), of_session(0));
+    stall(&house, &mut slow);
+    let mut left = ANSWERS as usize * (ORDERS as usize * 80 + 28);
+    while left > 0 {
+        let mut some = [0; 1 << 14];
+        let room = left.min(some.len());
+        let count = slow.stream.read(&mut some[..room]).expect("it is open");
+        assert_ne!(count, 0, "it was cut with {left} bytes to go");
+        left -= count;
+        thread::sleep(Duration::from_millis(4));
+    }
+}
+
+#[test]
+fn a_bye_does_not_come_within_another_frame() {
+    let house = House::with_market(small_sockets);
+    let _busy = place_many(&house);
+    let (mut client, _) = Client::connect(house.trade_address(), of_session(0));
+    stall(&house, &mut client);
+    client.write(&[0; 8]);
+    // The server has seen it before the client begins to read.
+    house.serves();
+    house.serves();
+    loop {
+        match client.hear_cut() {
+            Some(Heard::QueryAnswer(told)) => {
+                assert!(matches!(told.said, Said::OpenOrders { .. }), "{told:?}");
+            }
+            Some(Heard::Bye(why, _)) => assert_eq!(why, Ending::BadFrame),
+            Some(Heard::Closed) | None => break,
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_connection_that_was_replaced_takes_no_commands_even_if_it_reads_nothing() {
+    let house = House::with_market(small_sockets);
+    let _busy = place_many(&house);
+    let (mut older, _) = Client::connect(house.trade_address(), of_session(0));
+    stall(&house, &mut older);
+    let (mut newer, welcome) = Client::connect(house.trade_address(), of_session(0));
+    assert_eq!(welcome.last_executed.0, 0);
+    // It may be closed already.
+    let late = submit_of(1, &order(1, 1, Action::Bid, 10, 1));
+    let _ = older.stream.write_all(&late);
+    for _ in 0..3 {
+        house.serves();
+    }
+    newer.submit(1, &order(1, 2, Action::Bid, 10, 1));
+    newer.succeeds(1);
+}
+
+#[test]
+fn orders_go_with_a_stalled_session_when_the_server_stops() {
+    let mut house = House::with_market(small_sockets);
+    let _busy = place_many(&house);
+    let asking = Hello {
+        cancels_on_disconnect: true,
+        ..of_session(0)
+    };
+    let (mut stalled, _) = Client::connect(house.trade_address(), asking);
+    let Command::Place(mut place) = order(1, 1, Action::Bid, 10, 1) else {
+        unreachable!("it is an order");
+    };
+    place.flags = OrderFlags::NONE.with_cancel_on_disconnect();
+    stalled.submit(1, &Command::Place(place));
+    stalled.succeeds(1);
+    stall(&house, &mut stalled);
+    house.stop();
+    house.start();
+    let (mut reader, _) = Client::connect(house.trade_address(), of_session(1));
+    reader.query(1, OWN_ORDERS);
+    let Heard::QueryAnswer(told) = reader.hear() else {
+        panic!("an answer was expected");
+    };
+    let Said::OpenOrders { orders, .. } = told.said else {
+        panic!("orders were expected");
+    };
+    assert_eq!(orders.len(), ORDERS as usize);
+    assert!(orders.iter().all(|order| order.order_id != OrderId(1)));
+}
+
+#[test]
+fn more_open_orders_than_may_wait_are_cut_and_the_client_is_not() {
+    let house = House::with_market(|config| config.sessions.out_bytes_max = 1 << 14);
+    let _busy = place_many(&house);
+    let (mut client, _) = Client::connect(house.trade_address(), of_session(0));
+    client.query(1, OWN_ORDERS);
+    let Heard::QueryAnswer(told) = client.hear() else {
+        panic!("an answer was expected");
+    };
+    let Said::OpenOrders { orders, is_cut } = told.said else {
+        panic!("orders were expected");
+    };
+    assert!(is_cut && !orders.is_empty(), "{} orders", orders.len());
+}
