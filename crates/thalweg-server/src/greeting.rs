@@ -14,6 +14,7 @@ use tokio::io::{AsyncRead, AsyncReadExt};
 use crate::config::HEARTBEAT_MS_MAX;
 use crate::keys::Key;
 use crate::publisher::resume;
+use crate::roster::WITHDRAWN;
 use crate::session::{Session, Terms};
 use crate::shared::Shared;
 
@@ -210,6 +211,12 @@ fn enter(shared: &Arc<Shared>, guest: Guest) -> Result<Arc<Session>, Unwelcome> 
     });
     if !entered {
         return Err(Unwelcome::new(Ending::Shutdown, ""));
+    }
+    // They may have changed since its hello was examined.
+    if let (Some(keys), Some(shown)) = (shared.keys(), &session.shown)
+        && !keys.holds(shown)
+    {
+        session.outbox.end(Ending::WrongKey, WITHDRAWN);
     }
     Ok(session)
 }

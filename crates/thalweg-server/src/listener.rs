@@ -25,7 +25,7 @@ pub(crate) async fn listen(shared: Arc<Shared>, door: Door, listener: TcpListene
             accepted = listener.accept() => match accepted {
                 Ok((stream, peer)) => {
                     raise(&shared.figures.accepted, 1);
-                    match shared.seat() {
+                    match shared.seat(door) {
                         Some(seat) => {
                             let shared = Arc::clone(&shared);
                             connections.spawn(serve(shared, door, stream, peer, seat));

@@ -1,6 +1,12 @@
 //! How fast a session may send: a bucket of tokens that fills with time.
 
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
+
+use thalweg_exchange::session::SessionKey;
+
+use crate::config::Sessions;
 
 /// A bucket that holds `burst` tokens at most and gains `per_s` of them a second.
 #[derive(Debug)]
@@ -28,6 +34,11 @@ impl TokenBucket {
         }
     }
 
+    fn is_full(&mut self, now: Instant) -> bool {
+        self.take(0, now);
+        self.per_s == 0 || self.filled_ns == self.burst_ns
+    }
+
     /// Takes tokens, if there are so many, or the bucket is full and holds no more.
     pub(crate) fn take(&mut self, tokens: u32, now: Instant) -> bool {
         if self.per_s == 0 {
@@ -44,6 +55,59 @@ impl TokenBucket {
         }
         self.filled_ns -= price;
         true
+    }
+}
+
+/// The bucket of a session, whichever connection it has.
+#[derive(Clone, Debug)]
+pub(crate) struct Bucket(Arc<Mutex<TokenBucket>>);
+
+impl Bucket {
+    /// As [`TokenBucket::take`].
+    pub(crate) fn take(&self, tokens: u32, now: Instant) -> bool {
+        self.bucket().take(tokens, now)
+    }
+
+    fn bucket(&self) -> std::sync::MutexGuard<'_, TokenBucket> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// The buckets of sessions, which outlive connections: a new one has no more than was left.
+#[derive(Debug)]
+pub(crate) struct Buckets {
+    per_s: u32,
+    burst: u32,
+    /// Sessions of a holder with numbers from here on share one; only those that read have such.
+    per_holder: u32,
+    kept: Mutex<HashMap<SessionKey, Bucket>>,
+}
+
+/// Beyond so many, those that are full and of no connection are forgotten when another is made.
+const KEPT_MAX: usize = 1 << 12;
+
+impl Buckets {
+    pub(crate) fn new(limits: &Sessions) -> Self {
+        Self {
+            per_s: limits.rate_per_s,
+            burst: limits.rate_burst,
+            per_holder: limits.per_holder,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// The bucket of a session that connects.
+    pub(crate) fn of(&self, mut key: SessionKey, now: Instant) -> Bucket {
+        key.number = key.number.min(self.per_holder);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        if kept.len() >= KEPT_MAX && !kept.contains_key(&key) {
+            kept.retain(|_, of| Arc::strong_count(&of.0) > 1 || !of.bucket().is_full(now));
+        }
+        let new = || TokenBucket::new(self.per_s, self.burst, now);
+        let bucket = kept
+            .entry(key)
+            .or_insert_with(|| Bucket(Arc::new(Mutex::new(new()))));
+        bucket.clone()
     }
 }
 

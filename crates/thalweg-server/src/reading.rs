@@ -15,7 +15,7 @@ use tokio::io::AsyncReadExt;
 use tokio::net::tcp::OwnedReadHalf;
 
 use crate::figures::raise;
-use crate::rate::TokenBucket;
+use crate::rate::Bucket;
 use crate::request::{COMMANDS_MAX, Request, Requests};
 use crate::session::{QUERIES_MAX, Session};
 use crate::shared::Shared;
@@ -36,7 +36,7 @@ pub(crate) struct Reading {
     /// Where in the connection `bytes` begins.
     at: u64,
     frame_bytes_max: usize,
-    rate: TokenBucket,
+    rate: Bucket,
     commands: Vec<(ClientSequence, Command)>,
 }
 
@@ -51,7 +51,7 @@ impl Reading {
             Role::Admin => limits.admin_frame_bytes_max,
             _ => limits.frame_bytes_max,
         };
-        let rate = TokenBucket::new(limits.rate_per_s, limits.rate_burst, Instant::now());
+        let rate = shared.buckets.of(session.key, Instant::now());
         Self {
             requests: shared.requests(),
             shared,

@@ -8,7 +8,9 @@ use thalweg_exchange::durable::Reports;
 use crate::config::Config;
 use crate::feed::Feed;
 use crate::figures::Figures;
+use crate::greeting::Door;
 use crate::keys::Keys;
+use crate::rate::Buckets;
 use crate::request::Requests;
 use crate::roster::Roster;
 use crate::stage::StageSwitch;
@@ -28,7 +30,9 @@ pub(crate) struct Shared {
     requests: Mutex<Requests>,
     /// The number of the journal, and of the next command when the server started.
     pub(crate) opened: OnceLock<Opened>,
-    connections: AtomicUsize,
+    /// At each door.
+    connections: [AtomicUsize; 2],
+    pub(crate) buckets: Buckets,
     next_id: AtomicU64,
 }
 
@@ -43,12 +47,13 @@ pub(crate) struct Opened {
 #[derive(Debug)]
 pub(crate) struct Seat {
     shared: Arc<Shared>,
+    door: Door,
 }
 
 impl Drop for Seat {
     fn drop(&mut self) {
         // ORDERING: Relaxed, pairs with seat(); a count alone.
-        self.shared.connections.fetch_sub(1, Ordering::Relaxed);
+        self.shared.connections[self.door as usize].fetch_sub(1, Ordering::Relaxed);
     }
 }
 
@@ -59,6 +64,7 @@ impl Shared {
         requests: Requests,
         feed: Arc<Feed>,
     ) -> Self {
+        let buckets = Buckets::new(&config.sessions);
         Self {
             config,
             roster: Arc::default(),
@@ -69,7 +75,8 @@ impl Shared {
             keys: RwLock::new(keys.map(Arc::new)),
             requests: Mutex::new(requests),
             opened: OnceLock::new(),
-            connections: AtomicUsize::new(0),
+            connections: Default::default(),
+            buckets,
             next_id: AtomicU64::new(1),
         }
     }
@@ -81,10 +88,13 @@ impl Shared {
 
     /// Other keys from now on; gives how many connections end by that.
     pub(crate) fn change_keys(&self, keys: Keys) -> usize {
-        let out = self.roster.withdraw(&keys);
-        let mut place = self.keys.write().unwrap_or_else(PoisonError::into_inner);
-        *place = Some(Arc::new(keys));
-        out
+        let keys = Arc::new(keys);
+        {
+            let mut place = self.keys.write().unwrap_or_else(PoisonError::into_inner);
+            *place = Some(Arc::clone(&keys));
+        }
+        // After that: who enters from now on looks at the new ones.
+        self.roster.withdraw(&keys)
     }
 
     pub(crate) fn requests(&self) -> Requests {
@@ -99,19 +109,22 @@ impl Shared {
         (requests.len(), requests.capacity())
     }
 
-    /// A place for a connection, if there is one.
-    pub(crate) fn seat(self: &Arc<Self>) -> Option<Seat> {
+    /// A place for a connection, if there is one at its door: who fills one door does not shut an
+    /// administrator out of the other.
+    pub(crate) fn seat(self: &Arc<Self>, door: Door) -> Option<Seat> {
         // ORDERING: Relaxed, pairs with Seat's drop; a count alone.
-        let before = self.connections.fetch_add(1, Ordering::Relaxed);
+        let before = self.connections[door as usize].fetch_add(1, Ordering::Relaxed);
         let seat = Seat {
             shared: Arc::clone(self),
+            door,
         };
         (before < self.config.server.connections_max).then_some(seat)
     }
 
     pub(crate) fn connections(&self) -> usize {
         // ORDERING: Relaxed, pairs with seat().
-        self.connections.load(Ordering::Relaxed)
+        let at_door = |count: &AtomicUsize| count.load(Ordering::Relaxed);
+        self.connections.iter().map(at_door).sum()
     }
 
     pub(crate) fn next_id(&self) -> u64 {

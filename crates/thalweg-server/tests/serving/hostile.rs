@@ -197,3 +197,46 @@ fn a_client_that_never_reads_market_data_or_answers_is_bounded() {
     }
     house.serves();
 }
+
+#[test]
+fn connections_that_fill_the_trade_listener_leave_room_for_an_administrator() {
+    let house = House::new(|config| {
+        config.server.connections_max = 2;
+        config.sessions.hello_ms = 600_000;
+    });
+    let to = house.trade_address();
+    let _silent = [Client::silent(to), Client::silent(to)];
+    assert_eq!(Client::silent(to).bye().0, Ending::Connections);
+    let (mut admin, _) = house.admin();
+    admin.submit(1, &crate::house::symbols(&[1]));
+    admin.succeeds(1);
+}
+
+#[test]
+fn a_new_connection_has_no_more_commands_than_the_one_before() {
+    let house = House::with_market(|config| {
+        config.sessions.rate_per_s = 1;
+        config.sessions.rate_burst = 4;
+    });
+    let mut executed = 0;
+    for id in 1..=16 {
+        let (mut client, welcome) = house.trade(1);
+        let sequence = welcome.last_executed.0 + 1;
+        client.submit(sequence, &order(1, id, Action::Bid, 10, 1));
+        let refused = loop {
+            match client.hear() {
+                Heard::Answer(_) => break false,
+                Heard::Refused(told) => {
+                    assert_eq!(told.why, Refusal::Rate { limit: 1 });
+                    break true;
+                }
+                _ => {}
+            }
+        };
+        if refused {
+            return;
+        }
+        executed += 1;
+    }
+    panic!("{executed} commands, with a limit of 1 a second and 4 at once");
+}
