@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use thalweg::channel::{Mpsc, Receiver, RecvTimeoutError};
 use thalweg_exchange::codec::session::{Answer, Ending, QueryAnswer, Refused, Said, ServerFrame};
@@ -50,6 +50,10 @@ pub(crate) struct Driver<S: Storage> {
     audit: Audit,
     /// Users whose session has ended while the journal had no room.
     owed: BTreeSet<UserId>,
+    /// The limit of open orders that it had no room for.
+    owed_limit: Option<u32>,
+    /// When what is owed was tried last.
+    tried: Instant,
     is_draining: bool,
     next_tag: u64,
 }
@@ -69,6 +73,8 @@ impl<S: Storage> Driver<S> {
             figures,
             audit,
             owed: BTreeSet::new(),
+            owed_limit: None,
+            tried: Instant::now(),
             is_draining: false,
             next_tag: 0,
         }
@@ -81,6 +87,10 @@ impl<S: Storage> Driver<S> {
     pub(crate) fn run(mut self) -> Result<Finished, Failed> {
         let mut batch = Vec::with_capacity(BATCH);
         loop {
+            // However much else there is to do.
+            if self.is_owing() && self.tried.elapsed() >= RETRY {
+                self.settle_owed()?;
+            }
             if self.requests.try_recv_many(&mut batch, BATCH).is_err() {
                 self.exchange.idle()?;
                 match self.wait() {
@@ -100,16 +110,12 @@ impl<S: Storage> Driver<S> {
 
     /// The next request, or none where something is to be tried again.
     fn wait(&mut self) -> Result<Option<Request>, ()> {
-        if self.owed.is_empty() {
+        if !self.is_owing() {
             return self.requests.recv().map(Some).map_err(drop);
         }
         match self.requests.recv_timeout(RETRY) {
             Ok(request) => Ok(Some(request)),
-            Err(RecvTimeoutError::Timeout) => {
-                // What fails for good is found out by the next call.
-                let _ = self.settle_owed();
-                Ok(None)
-            }
+            Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(_) => Err(()),
         }
     }
@@ -138,13 +144,8 @@ impl<S: Storage> Driver<S> {
             }
             Request::Clock(time) => self.own(&Command::Clock { time }).map(drop),
             Request::OpenOrdersMax(open_orders) => {
-                let limits = UserLimits {
-                    open_orders,
-                    ..UserLimits::NONE
-                };
-                let limits = Some(limits);
-                self.own(&Command::SetLimits { uid: None, limits })
-                    .map(drop)
+                self.owed_limit = Some(open_orders);
+                self.settle_owed()
             }
             Request::Stats(to) => {
                 if let Some(stats) = self.exchange.stats() {
@@ -174,7 +175,22 @@ impl<S: Storage> Driver<S> {
         }
     }
 
+    fn is_owing(&self) -> bool {
+        !self.owed.is_empty() || self.owed_limit.is_some()
+    }
+
     fn settle_owed(&mut self) -> Result<(), Failed> {
+        self.tried = Instant::now();
+        if let Some(open_orders) = self.owed_limit {
+            let limits = Some(UserLimits {
+                open_orders,
+                ..UserLimits::NONE
+            });
+            if !self.own(&Command::SetLimits { uid: None, limits })? {
+                return Ok(());
+            }
+            self.owed_limit = None;
+        }
         while let Some(uid) = self.owed.pop_first() {
             if !self.own(&Command::Disconnect { uid })? {
                 self.owed.insert(uid);

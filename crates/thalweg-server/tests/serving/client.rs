@@ -183,6 +183,19 @@ impl Client {
         }
     }
 
+    /// What comes next, if something comes in so long.
+    pub(crate) fn next_within(&mut self, time: Duration) -> Option<Heard> {
+        if self.bytes.is_empty() {
+            self.stream
+                .set_read_timeout(Some(time))
+                .expect("a socket has it");
+            let mut more = [0; 1 << 14];
+            let count = self.stream.read(&mut more).ok()?;
+            self.bytes.extend_from_slice(&more[..count]);
+        }
+        self.hear_cut()
+    }
+
     /// The next answer; reports and heartbeats before it are passed over.
     #[track_caller]
     pub(crate) fn answer(&mut self) -> Answer {

@@ -16,5 +16,6 @@ mod many;
 mod market;
 mod operations;
 mod orders;
+mod owed;
 mod resume;
 mod stalled;
