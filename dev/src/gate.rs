@@ -164,8 +164,8 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
     at_least_one(tally).map(Outcome::Repeated)
 }
 
-/// The two tests of a journal that `cargo dev test` runs too, for longer, and the one of a durable
-/// exchange.
+/// The two tests of a journal that `cargo dev test` runs too, for longer, the one of a durable
+/// exchange, and the one of a served exchange that is killed.
 fn journal(workspace: &Workspace) -> Result<Outcome, String> {
     let which = "--lib --test kill -- nothing_acknowledged what_a_killed";
     let command = format!("test --package thalweg-journal --all-features {which}");
@@ -180,9 +180,13 @@ fn journal(workspace: &Workspace) -> Result<Outcome, String> {
     // Some six lives each.
     command.env("THALWEG_EXCHANGE_SEEDS", "3500");
     run_watched(&mut command, |line| tally.see(line))?;
+    let which = "--test served_kills -- what_a_killed_exchange";
+    let mut command = workspace.cargo(&format!("test --package thalweg-cli {which}"));
+    command.env("THALWEG_SERVE_KILLS", "50");
+    run_watched(&mut command, |line| tally.see(line))?;
     match tally.passed {
-        3 => Ok(Outcome::Repeated(tally)),
-        passed => Err(format!("{passed} of the 3 tests were found")),
+        4 => Ok(Outcome::Repeated(tally)),
+        passed => Err(format!("{passed} of the 4 tests were found")),
     }
 }
 
