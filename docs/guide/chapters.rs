@@ -66,7 +66,7 @@ programs! {
 // These need a server.
 programs! {
     SERVED, "no_run":
-    example_client: "../../crates/thalweg-client/examples/trade.rs",
+    example_client: "../../crates/thalweg-client/examples/session.rs",
 }
 
 #[cfg(test)]

@@ -10,10 +10,10 @@
 //! [`TradeCommand`]s about the orders of one user, an [`AdminClient`] [`AdminCommand`]s, a
 //! [`ReadClient`] nothing. Every queue is bounded.
 //!
-//! `docs/exchange-protocol.md` has the protocol. `examples/trade.rs`:
+//! `docs/exchange-protocol.md` has the protocol. `examples/session.rs`:
 //!
 //! ```no_run
-#![doc = include_str!("../examples/trade.rs")]
+#![doc = include_str!("../examples/session.rs")]
 //! ```
 #![forbid(unsafe_code)]
 

@@ -1,5 +1,5 @@
 //! Buys in an exchange that listens on 127.0.0.1:7411, and says what becomes of the order.
-//! `cargo run -p thalweg-client --example trade -- 1001`
+//! `cargo run -p thalweg-client --example session -- 1001`
 
 use thalweg_client::exchange::{Action, OrderFlags, OrderId, OrderType, Place, SymbolId, UserId};
 use thalweg_client::{Event, Options, TradeClient};
