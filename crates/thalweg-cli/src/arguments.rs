@@ -4,6 +4,8 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 pub(crate) mod connect;
+#[cfg(unix)]
+pub(crate) mod durable;
 mod hash;
 #[cfg(unix)]
 pub(crate) mod journal;
@@ -156,10 +158,9 @@ pub(crate) enum Exchange {
     ///
     /// Exit code: 0 fine; 1 if a command has no answer or was refused; 2 misuse or failure.
     Load(Box<connect::Load>),
-    /// The keys with which programs connect to a served exchange
     #[cfg(unix)]
-    #[command(subcommand)]
-    Key(serve::Key),
+    #[command(flatten)]
+    Durable(durable::Durable),
 }
 
 const RUN_EXAMPLES: &str = "\

@@ -30,6 +30,10 @@ pub(crate) enum Failure {
     Misuse(String),
     /// A recording cannot be put through the exchange.
     Recording { file: String, what: String },
+    /// A durable exchange cannot be opened or read.
+    Exchange(thalweg_exchange::durable::OpenError),
+    /// A durable exchange has stopped.
+    Durable(thalweg_exchange::durable::Failed),
     /// A journal cannot be read or cut.
     Journal(thalweg_journal::Error),
     /// Keys cannot be made, read or written.
@@ -78,6 +82,8 @@ impl fmt::Display for Failure {
                 )
             }
             Failure::Journal(error) => error.fmt(f),
+            Failure::Exchange(error) => error.fmt(f),
+            Failure::Durable(error) => error.fmt(f),
             #[cfg(unix)]
             Failure::Keys(error) => error.fmt(f),
             #[cfg(unix)]
@@ -125,6 +131,12 @@ impl std::error::Error for Failure {
 impl From<InputError> for Failure {
     fn from(error: InputError) -> Failure {
         Failure::Input(error)
+    }
+}
+
+impl From<thalweg_exchange::durable::OpenError> for Failure {
+    fn from(error: thalweg_exchange::durable::OpenError) -> Failure {
+        Failure::Exchange(error)
     }
 }
 

@@ -3,6 +3,8 @@
 
 mod arguments;
 mod conform;
+#[cfg(unix)]
+mod durable;
 mod failure;
 mod feed;
 mod flow;
@@ -52,7 +54,7 @@ fn main() -> ExitCode {
         #[cfg(unix)]
         Command::Exchange(Exchange::Serve(options)) => serve::serve(&options),
         #[cfg(unix)]
-        Command::Exchange(Exchange::Key(command)) => key::key(&command),
+        Command::Exchange(Exchange::Durable(asked)) => durable::durable(&asked),
         Command::Hash(options) => hash::hash(&options),
         #[cfg(unix)]
         Command::Journal(command) => journal::journal(&command),

@@ -59,6 +59,11 @@ pub enum OpenError {
         /// The directory.
         place: String,
     },
+    /// There is no exchange.
+    NoExchange {
+        /// The directory.
+        place: String,
+    },
     /// There are snapshots and no journal.
     NoJournal {
         /// The directory.
@@ -123,6 +128,7 @@ impl fmt::Display for OpenError {
                 "{place}: there is a journal and no snapshot: it is none of an exchange, or its \
                  snapshots were removed"
             ),
+            Self::NoExchange { place } => write!(f, "{place}: no exchange is here"),
             Self::NoJournal { place } => {
                 write!(f, "{place}: there are snapshots and no journal")
             }

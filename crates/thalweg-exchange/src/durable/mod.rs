@@ -52,6 +52,7 @@ mod error;
 mod exchange;
 mod faults;
 mod gate;
+mod history;
 mod opening;
 mod options;
 mod publishing;
@@ -74,6 +75,7 @@ pub use thalweg_journal::{
 
 pub use self::error::{Failed, OpenError, SubmitError};
 pub use self::exchange::{Exchange, Finished};
+pub use self::history::{History, Recorded, Wrong, newest_header};
 pub use self::opening::Recovered;
 pub use self::options::{
     KEPT_MAX, Options, REPORTS_LEAST, SessionLimits, SnapshotOptions, SyncMode,

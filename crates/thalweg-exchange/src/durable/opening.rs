@@ -19,6 +19,12 @@ use super::tables::Reports;
 use crate::digest::Digest;
 use crate::service::{self, start_chunks};
 
+/// How an exchange is opened, beside its options.
+pub(super) struct Opening<'p> {
+    pub(super) progress: &'p mut dyn FnMut(u64, u64),
+    pub(super) faults: Faults,
+}
+
 /// What was found when an exchange was opened.
 #[derive(Clone, Debug)]
 pub struct Recovered {
@@ -65,14 +71,33 @@ impl<S: Storage> Exchange<S> {
         options: Options,
         publish: impl FnMut(Published<'_>) + Send + 'static,
     ) -> Result<(Self, Recovered), OpenError> {
-        Self::open_with(storage, options, publish, Faults::default())
+        let open = Opening {
+            progress: &mut |_, _| (),
+            faults: Faults::default(),
+        };
+        Self::open_with(storage, options, publish, open)
+    }
+
+    /// [`open_in`](Self::open_in), and tells on the way how many bytes of the journal were read, of
+    /// how many at most.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open_showing(
+        storage: S,
+        options: Options,
+        publish: impl FnMut(Published<'_>) + Send + 'static,
+        progress: &mut dyn FnMut(u64, u64),
+    ) -> Result<(Self, Recovered), OpenError> {
+        let faults = Faults::default();
+        Self::open_with(storage, options, publish, Opening { progress, faults })
     }
 
     pub(super) fn open_with(
         storage: S,
         options: Options,
         publish: impl FnMut(Published<'_>) + Send + 'static,
-        faults: Faults,
+        Opening { progress, faults }: Opening<'_>,
     ) -> Result<(Self, Recovered), OpenError> {
         let began = Instant::now();
         check_limits(&options)?;
@@ -99,7 +124,7 @@ impl<S: Storage> Exchange<S> {
                 snapshot: reached,
             });
         }
-        let bytes = replay(&storage, &recovery, &mut image)?;
+        let bytes = replay(&storage, &recovery, &mut image, progress)?;
         let recovered = Recovered {
             commands: image.number,
             replayed: image.number - from,
@@ -192,6 +217,7 @@ fn replay<S: Storage>(
     storage: &S,
     recovery: &Recovery,
     image: &mut Image,
+    progress: &mut dyn FnMut(u64, u64),
 ) -> Result<u64, OpenError> {
     let place = storage.place();
     let (first, last) = (recovery.first.number(), recovery.last.number());
@@ -207,7 +233,10 @@ fn replay<S: Storage>(
     }
     let mut reader = Reader::open_in(storage.clone(), Lsn::new(image.number + 1))?;
     let mut replayer = Replayer::default();
-    while replayer.block(image, &mut reader, last, &place)?.is_some() {}
+    while replayer.block(image, &mut reader, last, &place)?.is_some() {
+        let (read, total) = reader.progress_bytes();
+        progress(read, total);
+    }
     Ok(replayer.bytes())
 }
 

@@ -3,9 +3,10 @@
 use thalweg_journal::{Lsn, Reader, Storage};
 
 use super::error::OpenError;
+use super::history::Recorded;
 use super::options::Options;
 use super::record::{Check, Origin, RecordError, decode_into};
-use super::tables::Tables;
+use super::tables::{NumberedReport, Tables};
 use crate::command::Command;
 use crate::digest::Digest;
 use crate::engine::state::{State, apply_batch};
@@ -21,6 +22,9 @@ pub(super) struct Image {
     /// How many commands; the number of the next one.
     pub(super) number: u64,
 }
+
+/// Who is told of each command.
+type Told<'t> = &'t mut dyn FnMut(Recorded<'_>);
 
 /// Memory that is used again for each block.
 #[derive(Debug, Default)]
@@ -58,6 +62,29 @@ impl Replayer {
         until: u64,
         place: &str,
     ) -> Result<Option<u64>, OpenError> {
+        self.read(image, reader, until, place, None)
+    }
+
+    /// The same, and tells each command with what came of it.
+    pub(super) fn block_told<S: Storage>(
+        &mut self,
+        image: &mut Image,
+        reader: &mut Reader<S>,
+        until: u64,
+        place: &str,
+        told: &mut dyn FnMut(Recorded<'_>),
+    ) -> Result<Option<u64>, OpenError> {
+        self.read(image, reader, until, place, Some(told))
+    }
+
+    fn read<S: Storage>(
+        &mut self,
+        image: &mut Image,
+        reader: &mut Reader<S>,
+        until: u64,
+        place: &str,
+        told: Option<Told<'_>>,
+    ) -> Result<Option<u64>, OpenError> {
         let Some(block) = reader.next_block()? else {
             return Ok(None);
         };
@@ -78,7 +105,7 @@ impl Replayer {
             self.bytes += bytes.len() as u64;
             count += 1;
         }
-        self.apply(image, count)
+        self.apply(image, count, told)
             .map_err(|(at, why)| OpenError::Record {
                 place: place.to_owned(),
                 lsn: Lsn::new(block.first().number() + at as u64),
@@ -87,7 +114,12 @@ impl Replayer {
         Ok(Some(count as u64))
     }
 
-    fn apply(&mut self, image: &mut Image, count: usize) -> Result<(), (usize, RecordError)> {
+    fn apply(
+        &mut self,
+        image: &mut Image,
+        count: usize,
+        mut told: Option<Told<'_>>,
+    ) -> Result<(), (usize, RecordError)> {
         let Image {
             state,
             tables,
@@ -118,7 +150,24 @@ impl Replayer {
                 result,
                 events,
             };
-            tables.note(&outcome, note, |_, _, _| {});
+            match &mut told {
+                None => tables.note(&outcome, note, |_, _, _| {}),
+                Some(told) => {
+                    let mut reports = Vec::new();
+                    tables.note(&outcome, note, |number, report, frame| {
+                        reports.push(NumberedReport {
+                            number,
+                            report: *report,
+                            frame: *frame,
+                        });
+                    });
+                    told(Recorded {
+                        outcome,
+                        origin,
+                        reports: &reports,
+                    });
+                }
+            }
             *number += 1;
         });
         wrong.map_or(Ok(()), Err)

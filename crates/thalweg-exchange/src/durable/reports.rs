@@ -178,7 +178,7 @@ mod tests {
         for nothing in [5, 6, u64::MAX] {
             let (told, frames) = resumed(&table, 7, nothing);
             assert_eq!((told.gap, told.first, told.next), (None, next, next));
-            assert_eq!(frames, []);
+            assert!(frames.is_empty());
         }
         assert_eq!(resumed(&table, 1, 0).0.next, one);
         assert_eq!(table.next(UserId(7)), next);

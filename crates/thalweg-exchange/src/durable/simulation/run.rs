@@ -13,6 +13,7 @@ use crate::command::Command;
 use crate::durable::error::{Failed, OpenError, SubmitError};
 use crate::durable::exchange::Exchange;
 use crate::durable::faults::{Faults, Seeded};
+use crate::durable::opening::Opening;
 use crate::durable::options::{Options, SessionLimits, SnapshotOptions};
 use crate::durable::record::Origin;
 use crate::durable::submission::{Admitted, Request};
@@ -98,7 +99,11 @@ impl Run {
     fn open(&mut self) -> Result<Result<(Exchange<SimDisk>, Ear), OpenError>, String> {
         let ear = Ear::default();
         let disk = self.disk.clone();
-        let opened = Exchange::open_with(disk, Self::options(), ear.closure(), self.faults);
+        let open = Opening {
+            progress: &mut |_, _| (),
+            faults: self.faults,
+        };
+        let opened = Exchange::open_with(disk, Self::options(), ear.closure(), open);
         let (exchange, recovered) = match opened {
             Ok(opened) => opened,
             Err(error) => return Ok(Err(error)),

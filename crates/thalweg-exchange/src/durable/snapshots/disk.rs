@@ -120,6 +120,46 @@ pub(crate) fn header<S: Storage>(storage: &S, name: &str) -> Result<SnapshotHead
     }
 }
 
+/// What reading a snapshot found wrong, with its full name.
+pub(crate) type Flawed = (String, SnapshotFlaw);
+
+/// All bytes of a snapshot.
+pub(crate) fn read_file<S: Storage>(storage: &S, commands: u64) -> Result<Vec<u8>, Flawed> {
+    let name = snapshot_name(commands);
+    read(storage, &name).map_err(|error| {
+        let full = format!("{}/{name}", storage.place());
+        (full, SnapshotFlaw::Io(error.to_string()))
+    })
+}
+
+/// What a snapshot holds, with the tables as they were; of bytes that were read, if there are some.
+pub(crate) fn image_of<S: Storage>(
+    storage: &S,
+    commands: u64,
+    bytes: Option<&[u8]>,
+) -> Result<(Image, SnapshotHeader), Flawed> {
+    let read = match bytes {
+        Some(_) => Vec::new(),
+        None => read_file(storage, commands)?,
+    };
+    let bytes = bytes.unwrap_or(&read);
+    let full = |why| {
+        (
+            format!("{}/{}", storage.place(), snapshot_name(commands)),
+            why,
+        )
+    };
+    let header = SnapshotHeader::decode(bytes).map_err(full)?;
+    let (image, header) = decode(bytes, &header.sessions).map_err(full)?;
+    check(commands, header.journal, image, header).map_err(full)
+}
+
+/// What a snapshot says of itself.
+pub(crate) fn header_of<S: Storage>(storage: &S, commands: u64) -> Result<SnapshotHeader, Flawed> {
+    let name = snapshot_name(commands);
+    header(storage, &name).map_err(|why| (format!("{}/{name}", storage.place()), why))
+}
+
 /// Reads the newest whole snapshot; none where there is no snapshot at all.
 ///
 /// # Errors

@@ -21,12 +21,33 @@ use std::time::Instant;
 use thalweg_journal::Storage;
 
 pub use self::disk::Skipped;
-pub(super) use self::disk::{newest, snapshot_commands};
+pub(super) use self::disk::{
+    header_of, image_of, list as commands_in_order, newest, read_file, snapshot_commands,
+};
+use self::file::Moment;
 pub use self::file::{SNAPSHOT_VERSION, SnapshotFlaw, SnapshotHeader};
 pub use self::outcome::{SnapshotFailed, SnapshotMade, SnapshotStats};
 pub(super) use self::writer::Writer;
-use super::options::SnapshotOptions;
+use super::options::{SessionLimits, SnapshotOptions};
+use super::tables::Tables;
 use crate::digest::Digest;
+use crate::engine::state::State;
+
+/// All bytes of the snapshot of this state.
+pub(super) fn all_of(
+    state: &State,
+    tables: &Tables,
+    journal: u64,
+    digest: Digest,
+    sessions: SessionLimits,
+) -> Vec<u8> {
+    let moment = Moment {
+        journal,
+        digest,
+        sessions,
+    };
+    file::encode(state, tables, moment).0
+}
 
 /// Who makes snapshots: a thread, or the owner where it is asked.
 #[derive(Debug)]

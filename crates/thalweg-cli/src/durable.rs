@@ -1,0 +1,222 @@
+//! `thalweg exchange recover`, `verify` and `export`: what an exchange left in its directory.
+
+use std::io::{self, BufWriter, Write};
+
+use serde::Serialize;
+use thalweg_exchange::codec::{command_bytes, encode_command};
+use thalweg_exchange::durable::{
+    Exchange, Files, History, Options, Origin, Recorded, newest_header,
+};
+use thalweg_exchange::session::ReportNumber;
+
+use crate::arguments::Format;
+use crate::arguments::durable::{Durable, Export, Place, Recover, Verify};
+use crate::failure::{self, Failure, Finding, counted};
+use crate::results::Record;
+use crate::terminal::Notes;
+
+/// Recovers, verifies or exports an exchange, or makes a key for it.
+///
+/// # Errors
+/// There is none, it cannot be read, or it is in use where it must not be.
+pub(crate) fn durable(command: &Durable) -> Result<Finding, Failure> {
+    match command {
+        Durable::Key(command) => crate::key::key(command),
+        Durable::Recover(asked) => recover(asked),
+        Durable::Verify(asked) => verify(asked),
+        Durable::Export(asked) => export(asked),
+    }
+}
+
+/// What was found, as JSON has it.
+#[derive(Debug, Serialize)]
+struct Found {
+    place: String,
+    /// All that were ever executed.
+    commands: u64,
+    /// Executed again.
+    replayed: u64,
+    /// In hexadecimal.
+    digest: String,
+    state_hash: String,
+    /// Commands in the snapshot that was begun with.
+    snapshot: u64,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshots_whole: Option<usize>,
+    /// Commands in the snapshot that was written.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    written: Option<u64>,
+    torn: Option<String>,
+    wrong: Vec<String>,
+    took_ms: u64,
+}
+
+fn name(place: &Place) -> String {
+    failure::shown(place.directory.as_os_str())
+}
+
+/// Opens an exchange, executes what is behind its newest snapshot, and writes a new one.
+fn recover(asked: &Recover) -> Result<Finding, Failure> {
+    let files = Files::new(&asked.place.directory);
+    let options = Options {
+        sessions: newest_header(&files)?.sessions,
+        ..Options::default()
+    };
+    let notes = Notes::new(asked.place.quiet);
+    let bar = notes.progress_bytes(0, name(&asked.place));
+    let opened = Exchange::open_showing(files, options, |_| (), &mut |read, total| {
+        bar.set_length(total);
+        bar.set_position(read);
+    });
+    bar.finish_and_clear();
+    let (exchange, recovered) = opened?;
+    let finished = exchange.close().map_err(Failure::Durable)?;
+    let mut wrong: Vec<String> = recovered.skipped.iter().map(ToString::to_string).collect();
+    let written = match finished.snapshot {
+        Ok(made) => made.map(|made| made.commands),
+        Err(failed) => {
+            wrong.push(failed.to_string());
+            None
+        }
+    };
+    let state = &finished.service.state;
+    let found = Found {
+        place: name(&asked.place),
+        commands: recovered.commands,
+        replayed: recovered.replayed,
+        digest: format!("{:016x}", recovered.digest.value()),
+        state_hash: format!("{:016x}", thalweg_exchange::snapshot::state_hash(state)),
+        snapshot: recovered.commands - recovered.replayed,
+        snapshots_whole: None,
+        written,
+        torn: recovered.torn.map(|torn| torn.to_string()),
+        wrong,
+        took_ms: recovered.took.as_millis() as u64,
+    };
+    found.print(asked.format, "recovered")
+}
+
+/// Executes all that is kept, and compares it with each snapshot on the way.
+fn verify(asked: &Verify) -> Result<Finding, Failure> {
+    let began = std::time::Instant::now();
+    let mut history = History::open(&asked.place.directory)?;
+    let (_, total) = history.progress_bytes();
+    let bar = Notes::new(asked.place.quiet).progress_bytes(total, name(&asked.place));
+    while history.step(|_| ()) {
+        bar.set_position(history.progress_bytes().0);
+    }
+    bar.finish_and_clear();
+    let found = Found {
+        place: name(&asked.place),
+        commands: history.number(),
+        replayed: history.number() - history.first(),
+        digest: format!("{:016x}", history.digest().value()),
+        state_hash: format!("{:016x}", history.state_hash()),
+        snapshot: history.first(),
+        snapshots_whole: Some(history.snapshots()),
+        written: None,
+        torn: history.torn().map(ToString::to_string),
+        wrong: history.wrong().iter().map(ToString::to_string).collect(),
+        took_ms: began.elapsed().as_millis() as u64,
+    };
+    found.print(asked.format, "verified")
+}
+
+impl Found {
+    fn print(&self, format: Format, done: &str) -> Result<Finding, Failure> {
+        match format {
+            Format::Json => failure::print_json(self)?,
+            Format::Text => failure::print(self.text(done).as_bytes())?,
+        }
+        Ok(match self.wrong.is_empty() {
+            true => Finding::Fine,
+            false => Finding::Negative,
+        })
+    }
+
+    fn text(&self, done: &str) -> String {
+        let mut text = format!(
+            "{}: {done}: {}, {} of them executed again from the snapshot after {} on\n",
+            self.place,
+            counted(self.commands, "command"),
+            self.replayed,
+            self.snapshot,
+        );
+        text += &format!("digest {}, state hash {}\n", self.digest, self.state_hash);
+        if let Some(whole) = self.snapshots_whole {
+            text += &format!("{} whole\n", counted(whole as u64, "snapshot"));
+        }
+        if let Some(written) = self.written {
+            text += &format!("snapshot after {} written\n", counted(written, "command"));
+        }
+        for line in self.torn.iter().chain(&self.wrong) {
+            text += line;
+            text.push('\n');
+        }
+        text
+    }
+}
+
+/// Lines of JSON: each command with its sender, its bytes and its result, and what users were told.
+fn export(asked: &Export) -> Result<Finding, Failure> {
+    let mut history = History::open(&asked.place.directory)?;
+    let (_, total) = history.progress_bytes();
+    let bar = Notes::new(asked.place.quiet).progress_bytes(total, name(&asked.place));
+    let mut out = BufWriter::with_capacity(1 << 20, io::stdout().lock());
+    let end = asked.from.saturating_add(asked.limit.unwrap_or(u64::MAX));
+    let (mut line, mut frame, mut written) = (String::new(), Vec::new(), Ok(()));
+    while history.number() < end {
+        let goes_on = history.step(|recorded| {
+            if written.is_ok() && (asked.from..end).contains(&recorded.outcome.sequence) {
+                line.clear();
+                lines_of(&recorded, &mut frame, &mut line);
+                written = out.write_all(line.as_bytes());
+            }
+        });
+        bar.set_position(history.progress_bytes().0);
+        if !goes_on || written.is_err() {
+            break;
+        }
+    }
+    bar.finish_and_clear();
+    written
+        .and_then(|()| out.flush())
+        .map_err(Failure::Output)?;
+    let notes = Notes::new(false);
+    let wrong = history.wrong();
+    wrong
+        .iter()
+        .for_each(|wrong| notes.hint(&wrong.to_string()));
+    Ok(match wrong.is_empty() {
+        true => Finding::Fine,
+        false => Finding::Negative,
+    })
+}
+
+fn lines_of(recorded: &Recorded<'_>, frame: &mut Vec<u8>, out: &mut String) {
+    let outcome = recorded.outcome;
+    let sender = match recorded.origin {
+        Origin::Engine => "\"origin\":\"exchange\"".to_owned(),
+        Origin::Session { key, sequence } => format!(
+            "\"origin\":\"{}\",\"holder\":{},\"session\":{},\"sequence\":{sequence}",
+            key.role, key.holder, key.number
+        ),
+    };
+    frame.resize(command_bytes(outcome.command), 0);
+    let bytes = encode_command(outcome.command, frame).unwrap_or_default();
+    let hex: String = frame[..bytes]
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
+    let mut record = Record::of_command(outcome.command, None);
+    record.command = Some(outcome.sequence);
+    record.result = Some(outcome.result.name());
+    let fields = record.json(None);
+    let fields = fields.trim_end_matches('}');
+    *out += &format!("{fields},{sender},\"frame\":\"{hex}\"}}\n");
+    for told in recorded.reports {
+        let ReportNumber(number) = told.number;
+        *out += &Record::of_report(&told.report, None).json(Some(("report", number)));
+        out.push('\n');
+    }
+}

@@ -1,0 +1,281 @@
+//! Reading what an exchange has done, without opening it: from the oldest snapshot that is kept on,
+//! with a look at every snapshot on the way.
+
+use thalweg_journal::{Lsn, Reader, Storage, Torn};
+
+use super::error::OpenError;
+use super::options::SessionLimits;
+use super::record::Origin;
+use super::replay::{Image, Replayer};
+use super::snapshots::{
+    Skipped, SnapshotFlaw, SnapshotHeader, all_of, commands_in_order, header_of, image_of,
+    read_file,
+};
+use super::tables::NumberedReport;
+use crate::digest::Digest;
+use crate::service::Outcome;
+use crate::snapshot::state_hash;
+
+/// A command out of a journal, and what came of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Recorded<'r> {
+    /// What came of it; its [`sequence`](Outcome::sequence) is the command's number.
+    pub outcome: Outcome<'r>,
+    /// Who sent it.
+    pub origin: Origin,
+    /// What users were told of it.
+    pub reports: &'r [NumberedReport],
+}
+
+/// Something that is wrong with what an exchange left.
+#[derive(Clone, Debug)]
+#[non_exhaustive]
+pub enum Wrong {
+    /// A snapshot is damaged.
+    Snapshot(Skipped),
+    /// A snapshot is whole, and not what the journal gives.
+    Differs {
+        /// How many commands it holds.
+        commands: u64,
+        /// What is another: `digest`, `state`, or `sessions or reports`.
+        what: &'static str,
+    },
+    /// The journal is damaged, or a record is no command.
+    Journal(OpenError),
+}
+
+impl std::fmt::Display for Wrong {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Snapshot(Skipped { file, why, .. }) => write!(f, "{file}: {why}"),
+            Self::Differs { commands, what } => write!(
+                f,
+                "the {what} of the snapshot after {commands} commands is not that of the journal"
+            ),
+            Self::Journal(error) => error.fmt(f),
+        }
+    }
+}
+
+/// The commands of an exchange, executed again in order.
+///
+/// The exchange may be open meanwhile; then the end is that of the moment, and what it gives up
+/// meanwhile may be missed.
+#[derive(Debug)]
+pub struct History<S: Storage = thalweg_journal::DefaultStorage> {
+    storage: S,
+    image: Image,
+    reader: Reader<S>,
+    replayer: Replayer,
+    first: u64,
+    /// Snapshots behind the image, ascending.
+    ahead: Vec<u64>,
+    limits: SessionLimits,
+    wrong: Vec<Wrong>,
+    snapshots: usize,
+}
+
+impl<S: Storage> History<S> {
+    /// Begins with the oldest whole snapshot.
+    ///
+    /// # Errors
+    /// There is no exchange; no snapshot is whole; one is of another version; the journal cannot be
+    /// read at all.
+    pub fn open_in(storage: S) -> Result<Self, OpenError> {
+        let place = storage.place();
+        let all = commands_in_order(&storage)?;
+        if all.is_empty() {
+            return Err(OpenError::NoExchange { place });
+        }
+        for commands in &all {
+            if let Err((file, why @ SnapshotFlaw::Version { .. })) = header_of(&storage, *commands)
+            {
+                return Err(OpenError::Snapshot { file, why });
+            }
+        }
+        let mut wrong = Vec::new();
+        for (at, commands) in all.iter().enumerate() {
+            let (image, header) = match image_of(&storage, *commands, None) {
+                Ok(found) => found,
+                Err((file, why)) => {
+                    let commands = *commands;
+                    wrong.push(Skipped {
+                        file,
+                        commands,
+                        why,
+                    });
+                    continue;
+                }
+            };
+            let reader = Reader::open_in(storage.clone(), Lsn::new(commands + 1));
+            return Ok(Self {
+                reader: reader?,
+                storage,
+                first: image.number,
+                image,
+                replayer: Replayer::default(),
+                ahead: all[at + 1..].to_vec(),
+                limits: header.sessions,
+                wrong: wrong.into_iter().map(Wrong::Snapshot).collect(),
+                snapshots: 1,
+            });
+        }
+        Err(OpenError::NoSnapshot { skipped: wrong })
+    }
+
+    /// Executes some further commands, and tells each with what came of it; gives whether there
+    /// were any. What is found to be wrong is in [`wrong`](Self::wrong); damage ends it.
+    pub fn step(&mut self, mut told: impl FnMut(Recorded<'_>)) -> bool {
+        let until = self.ahead.first().copied().unwrap_or(u64::MAX);
+        let (place, before) = (self.storage.place(), self.image.number);
+        let done =
+            self.replayer
+                .block_told(&mut self.image, &mut self.reader, until, &place, &mut told);
+        let goes_on = match done {
+            Ok(done) => done.is_some(),
+            Err(error) => {
+                self.wrong.push(Wrong::Journal(error));
+                return false;
+            }
+        };
+        while self.ahead.first() == Some(&self.image.number) {
+            self.ahead.remove(0);
+            self.compare();
+        }
+        if !goes_on && let Some(commands) = self.ahead.first() {
+            let error = OpenError::Behind {
+                place,
+                commands: self.image.number,
+                snapshot: *commands,
+            };
+            self.wrong.push(Wrong::Journal(error));
+        }
+        goes_on || self.image.number > before
+    }
+
+    /// The snapshot at hand beside what the journal gives.
+    fn compare(&mut self) {
+        let commands = self.image.number;
+        let found = read_file(&self.storage, commands);
+        let found = found.and_then(|bytes| {
+            image_of(&self.storage, commands, Some(&bytes)).map(|(_, header)| (bytes, header))
+        });
+        let (bytes, header) = match found {
+            Ok(found) => found,
+            Err((file, why)) => {
+                self.wrong.push(Wrong::Snapshot(Skipped {
+                    file,
+                    commands,
+                    why,
+                }));
+                return;
+            }
+        };
+        self.snapshots += 1;
+        let Image {
+            state,
+            tables,
+            digest,
+            ..
+        } = &self.image;
+        let what = if header.digest != *digest {
+            Some("digest")
+        } else if header.state_hash != state_hash(state) {
+            Some("state")
+        } else if header.sessions == self.limits
+            && all_of(state, tables, header.journal, *digest, self.limits) != bytes
+        {
+            Some("sessions or reports")
+        } else {
+            None
+        };
+        self.wrong
+            .extend(what.map(|what| Wrong::Differs { commands, what }));
+    }
+
+    /// What was found to be wrong so far.
+    #[must_use]
+    pub fn wrong(&self) -> &[Wrong] {
+        &self.wrong
+    }
+
+    /// The number of the first command that is there to be executed again.
+    #[must_use]
+    pub fn first(&self) -> u64 {
+        self.first
+    }
+
+    /// The number of the next command.
+    #[must_use]
+    pub fn number(&self) -> u64 {
+        self.image.number
+    }
+
+    /// The digest of all commands so far.
+    #[must_use]
+    pub fn digest(&self) -> Digest {
+        self.image.digest
+    }
+
+    /// The hash of the state. Cost: that of encoding it.
+    #[must_use]
+    pub fn state_hash(&self) -> u64 {
+        state_hash(&self.image.state)
+    }
+
+    /// Snapshots that were found whole.
+    #[must_use]
+    pub fn snapshots(&self) -> usize {
+        self.snapshots
+    }
+
+    /// How many bytes of the journal were read, of how many at most.
+    #[must_use]
+    pub fn progress_bytes(&self) -> (u64, u64) {
+        self.reader.progress_bytes()
+    }
+
+    /// The unfinished write at the end, once that was reached.
+    #[must_use]
+    pub fn torn(&self) -> Option<&Torn> {
+        self.reader.torn()
+    }
+}
+
+#[cfg(unix)]
+impl History {
+    /// [`open_in`](Self::open_in) a directory.
+    ///
+    /// # Errors
+    /// As there.
+    pub fn open(directory: impl AsRef<std::path::Path>) -> Result<Self, OpenError> {
+        Self::open_in(thalweg_journal::Files::new(directory))
+    }
+}
+
+/// What the newest snapshot whose header can be read says.
+///
+/// # Errors
+/// There is no exchange; the directory cannot be read.
+pub fn newest_header<S: Storage>(storage: &S) -> Result<SnapshotHeader, OpenError> {
+    let place = storage.place();
+    let all = commands_in_order(storage)?;
+    let mut flaws = Vec::new();
+    for commands in all.into_iter().rev() {
+        match header_of(storage, commands) {
+            Ok(header) => return Ok(header),
+            Err((file, why @ SnapshotFlaw::Version { .. })) => {
+                return Err(OpenError::Snapshot { file, why });
+            }
+            Err((file, why)) => flaws.push(Skipped {
+                file,
+                commands,
+                why,
+            }),
+        }
+    }
+    Err(match flaws.is_empty() {
+        true => OpenError::NoExchange { place },
+        false => OpenError::NoSnapshot { skipped: flaws },
+    })
+}
