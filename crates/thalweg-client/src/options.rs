@@ -1,9 +1,9 @@
 //! What a client wants of a connection.
 
-use std::time::Duration;
+use std::time::{Duration, SystemTime};
 
 use thalweg_exchange::codec::session::KEY_BYTES_MAX;
-use thalweg_exchange::session::ReportNumber;
+use thalweg_exchange::session::{ClientSequence, ReportNumber};
 
 use crate::lost::Lost;
 
@@ -22,6 +22,10 @@ pub struct Options {
     /// From which report on, where the [store](crate::SessionStore) remembers none: `None` for
     /// those that come from now on, 0 for all that are kept.
     pub reports_after: Option<ReportNumber>,
+    /// Sequences are above this one, where the [store](crate::SessionStore) remembers none; `None`
+    /// for the time, in nanoseconds since 1970. A program that was killed and remembers nothing may
+    /// have left commands under way, whose sequences it must not use again for others.
+    pub sequences_after: Option<ClientSequence>,
     /// No reports at all.
     pub without_reports: bool,
     /// Whether the user's orders that ask for it are cancelled when the connection is lost.
@@ -57,6 +61,7 @@ impl Options {
             number: 0,
             key: Vec::new(),
             reports_after: None,
+            sequences_after: None,
             without_reports: false,
             cancels_on_disconnect: false,
             heartbeat: Duration::from_secs(1),
@@ -67,6 +72,15 @@ impl Options {
             retry_max: Duration::from_secs(2),
             attempts_max: None,
         }
+    }
+
+    /// Above which sequence a session begins that remembers none.
+    pub(crate) fn first_sequence(&self) -> ClientSequence {
+        self.sequences_after.unwrap_or_else(|| {
+            let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH);
+            let nanoseconds = since.map_or(0, |since| since.as_nanos());
+            ClientSequence(u64::try_from(nanoseconds).unwrap_or_default())
+        })
     }
 
     /// Limits that make sense: at least one of everything, a key that fits.

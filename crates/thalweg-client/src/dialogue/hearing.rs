@@ -6,7 +6,7 @@ use thalweg_exchange::codec::session::{
 };
 use thalweg_exchange::codec::{CodecError, Family, decode_message, decode_snapshot, peek};
 use thalweg_exchange::market::Snapshot;
-use thalweg_exchange::session::{ClientSequence, Refusal, ReportNumber};
+use thalweg_exchange::session::{Refusal, ReportNumber};
 
 use super::Dialogue;
 use crate::event::Event;
@@ -149,13 +149,12 @@ impl Dialogue {
     }
 
     /// Where the sequences of this life begin. A session that does not remember its own may have
-    /// commands of an earlier life still under way: their sequences follow the last executed one.
+    /// commands of an earlier life still under way.
     fn begin_after(&mut self, welcome: &Welcome) {
-        let executed = welcome.last_executed;
-        if self.welcome.is_none() && self.sequence < executed {
-            self.sequence = ClientSequence(executed.0 + u64::from(welcome.in_flight_max));
+        if self.remembered.exchange.is_none() {
+            self.sequence = self.sequence.max(self.options.first_sequence());
         }
-        self.sequence = self.sequence.max(executed);
+        self.sequence = self.sequence.max(welcome.last_executed);
     }
 
     fn reported(&mut self, report: NumberedReport) {

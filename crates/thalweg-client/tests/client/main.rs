@@ -9,6 +9,7 @@ mod threads;
 
 use std::time::Duration;
 
+use thalweg_client::exchange::session::ClientSequence;
 use thalweg_client::exchange::{OrderId, SymbolId, UserId};
 use thalweg_client::{Event, Events, Options, TradeCommand};
 
@@ -24,6 +25,7 @@ fn cancel(order: i64) -> TradeCommand {
 /// What the tests want of a connection: attempts without a wait.
 fn options(mock: &Mock) -> Options {
     let mut options = Options::new(mock.address.to_string(), ME.0);
+    options.sequences_after = Some(ClientSequence(0));
     options.retry_min = Duration::ZERO;
     options.retry_max = Duration::ZERO;
     // No test waits for one.
