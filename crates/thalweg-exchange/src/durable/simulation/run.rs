@@ -364,18 +364,18 @@ impl Run {
         let (Some(last), None) = (stats.last, stats.failed) else {
             return Ok(());
         };
+        // One look: the disk may fail the next.
         let names = self.disk.list().unwrap_or_default();
         let segments = names
             .iter()
             .filter(|name| name.ends_with(".segment"))
             .count() as u64;
         self.told.snapshots += 1;
-        let oldest = self.snapshot_names().first().and_then(|name| {
-            let digits = name
-                .trim_start_matches("snapshot-")
-                .trim_end_matches(".thw");
+        let commands_of = |name: &String| {
+            let digits = name.strip_prefix("snapshot-")?.strip_suffix(".thw")?;
             digits.parse::<u64>().ok()
-        });
+        };
+        let oldest = names.iter().filter_map(commands_of).min();
         let oldest = oldest.unwrap_or(last.commands);
         let room = exchange.number() - oldest + 4;
         must(segments <= room, || {
