@@ -36,7 +36,7 @@ enum Format {
 #[command(name = "cargo compare")]
 struct Arguments {
     /// Which experiment to run; see --list.
-    #[arg(required_unless_present = "list")]
+    #[arg(required_unless_present_any = ["list", "child"])]
     experiment: Option<String>,
     #[arg(long, value_enum, default_value_t = Format::Text)]
     format: Format,
@@ -57,6 +57,9 @@ struct Arguments {
     /// their own].
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<f64>,
+    /// What the experiment `serve` measures is another process: this program again.
+    #[arg(long, hide = true, num_args = 1..)]
+    child: Option<Vec<String>>,
 }
 
 const SECONDS_MAX: f64 = 60.0;
@@ -72,6 +75,9 @@ fn seconds(text: &str) -> Result<f64, String> {
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
+    if let Some(child) = &arguments.child {
+        return experiment::serve::child(child);
+    }
     let mut out = io::stdout().lock();
     let written = if arguments.list {
         list(&mut out)

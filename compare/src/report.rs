@@ -217,6 +217,15 @@ fn tenths_or_rounded(value: f64) -> String {
     }
 }
 
+fn whole(value: f64) -> String {
+    format!("{value:.0}")
+}
+
+/// Bytes, as text.
+pub(crate) fn mebibytes(value: f64) -> String {
+    format!("{:.1} MiB", value / f64::from(1 << 20))
+}
+
 fn two_decimals(value: f64) -> String {
     format!("{value:.2}")
 }
@@ -238,6 +247,8 @@ fn figure_table(trial: &Trial) -> Table {
             let show = match metric.unit {
                 "ns" => tenths_or_rounded,
                 "requests" => two_decimals,
+                "commits/s" | "messages" => whole,
+                "bytes" => mebibytes,
                 _ => per_second,
             };
             let spread = series.spread(at, metric.better);

@@ -125,10 +125,11 @@ struct Way {
 }
 
 /// A directory that goes when its run ends.
-struct Scratch(PathBuf);
+#[derive(Debug)]
+pub(super) struct Scratch(pub(super) PathBuf);
 
 impl Scratch {
-    fn new(name: &str) -> Scratch {
+    pub(super) fn new(name: &str) -> Scratch {
         let name = name.split(' ').next().unwrap_or(name);
         let id = std::process::id();
         let place = std::env::temp_dir().join(format!("thalweg-compare-{id}-{name}"));

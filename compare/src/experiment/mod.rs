@@ -9,6 +9,7 @@ mod hash;
 mod journal;
 mod pipeline;
 mod progress;
+pub(crate) mod serve;
 mod subjects;
 
 use thalweg_measure::statistics::REPETITIONS_MIN;
@@ -37,6 +38,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     hash::EXPERIMENT,
     append::EXPERIMENT,
     journal::EXPERIMENT,
+    serve::EXPERIMENT,
 ];
 
 const REPETITIONS: usize = 11;

@@ -92,6 +92,7 @@ const MEASURED: &[&str] = &[
     "thalweg-journal",
     "thalweg-task",
     "thalweg-exchange",
+    "thalweg-server",
     "thalweg-doctor",
     "counts",
 ];
