@@ -9,7 +9,7 @@ use thalweg_exchange::durable::{Failed, OpenError};
 use crate::config::ConfigError;
 use crate::keys::KeysError;
 
-/// See the [module](self).
+/// Why a server does not start or has stopped.
 #[derive(Debug)]
 #[non_exhaustive]
 pub enum ServeError {

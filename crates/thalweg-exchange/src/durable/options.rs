@@ -21,11 +21,11 @@ pub enum SyncMode {
 /// When a snapshot is written, and how many are kept.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SnapshotOptions {
-    /// After so many bytes of commands [256 MiB].
+    /// After so many bytes of commands \[256 MiB\].
     pub every_bytes: u64,
-    /// After this time, if there were commands [10 min].
+    /// After this time, if there were commands \[10 min\].
     pub every: Duration,
-    /// Snapshots that are kept, 1 to 1,024; the journal is kept from the oldest of them on [2].
+    /// Snapshots that are kept, 1 to 1,024; the journal is kept from the oldest of them on \[2\].
     pub kept: usize,
     /// Whether a thread makes them [true], or the call that finds one due.
     pub in_background: bool,
@@ -49,16 +49,16 @@ impl Default for SnapshotOptions {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SessionLimits {
     /// Answers of a session that are kept, and the most commands of a session in flight; 1 to
-    /// [`KEPT_MAX`] [1,024]. 24 bytes each.
+    /// [`KEPT_MAX`] \[1,024\]. 24 bytes each.
     pub answers_kept: u32,
-    /// Execution reports of a user that are kept; 1 to [`KEPT_MAX`] [1,024]. 80 bytes each.
+    /// Execution reports of a user that are kept; 1 to [`KEPT_MAX`] \[1,024\]. 80 bytes each.
     pub reports_kept: u32,
-    /// Execution reports that are kept of all users together [2²⁰]. Where there are so many, a user
+    /// Execution reports that are kept of all users together \[2²⁰\]. Where there are so many, a user
     /// who has [`REPORTS_LEAST`] keeps no more than he has.
     pub reports_max: u32,
-    /// Sessions of a holder: their numbers are below this [16].
+    /// Sessions of a holder: their numbers are below this \[16\].
     pub sessions_per_user: u32,
-    /// Sessions of all holders [16,384].
+    /// Sessions of all holders \[16,384\].
     pub sessions_max: u32,
 }
 
@@ -97,7 +97,7 @@ pub struct Options {
     pub sessions: SessionLimits,
     /// The rules of a new exchange; one that is there already has its own.
     pub rules: Rules,
-    /// How long the publish stage waits before it asks again for room on a full disk [100 ms];
+    /// How long the publish stage waits before it asks again for room on a full disk \[100 ms\];
     /// where it is on the caller, so does each call. With 0 it does not wait: for simulations.
     pub room_pause: Duration,
 }
