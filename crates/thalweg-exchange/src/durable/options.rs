@@ -53,7 +53,8 @@ pub struct SessionLimits {
     pub answers_kept: u32,
     /// Execution reports of a user that are kept; 1 to [`KEPT_MAX`] \[1,024\]. 80 bytes each.
     pub reports_kept: u32,
-    /// Execution reports that are kept of all users together \[2²⁰\]. Where there are so many, a user
+    /// Execution reports that are kept of all users together \[2²⁰\].
+    /// Where there are so many, a user
     /// who has [`REPORTS_LEAST`] keeps no more than he has.
     pub reports_max: u32,
     /// Sessions of a holder: their numbers are below this \[16\].

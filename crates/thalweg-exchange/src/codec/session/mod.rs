@@ -1,7 +1,8 @@
 //! The frames of a connection: hello, commands with a sequence, answers, numbered reports,
 //! subscriptions, queries, and the end. `docs/exchange-protocol.md` says who sends which when.
 //!
-//! They have the head of every frame, kinds from 208 on and version [`SESSION_VERSION`](super::SESSION_VERSION). A
+//! They have the head of every frame, kinds from 208 on and version
+//! [`SESSION_VERSION`](super::SESSION_VERSION). A
 //! connection carries [`ClientFrame`]s one way; the other way [`ServerFrame`]s and, as they are,
 //! the frames of [market messages](crate::codec::decode_message) and
 //! [snapshots](crate::codec::decode_snapshot). What is within a frame (a command, a report) is a
