@@ -290,7 +290,7 @@ fn misuse_is_told() {
     let unknown = compare(&["pipelines"]);
     assert_eq!(unknown.status.code(), Some(2));
     let told = "error: no experiment \"pipelines\"; there are pipeline, progress, attribution, \
-                channels, burst, exchange, hash, append, journal\n";
+                channels, burst, exchange, hash, append, journal, serve\n";
     assert_eq!(text(&unknown.stderr), told);
     for wrong in [
         &["pipeline", "--repetitions", "0"][..],
