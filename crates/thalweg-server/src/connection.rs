@@ -79,10 +79,9 @@ pub(crate) async fn serve(
     let why = session.outbox.ending().unwrap_or(Ending::Done);
     shared.figures.end(why);
     tracing::info!(%peer, session = %key, why = why.text(), "disconnected");
-    if let Some(user) = shared.roster.leave(&session) {
-        // The exchange's thread is there as long as connections are.
-        let _ = shared.requests().send_async(Request::Gone(user)).await;
-    }
+    // The exchange's thread is there as long as connections are, or everything has ended.
+    let left = Request::Left(Arc::clone(&session));
+    let _ = shared.requests().send_async(left).await;
     drop(seat);
 }
 

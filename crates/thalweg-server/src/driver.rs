@@ -9,12 +9,13 @@ use thalweg_exchange::codec::session::{Answer, Ending, QueryAnswer, Refused, Sai
 use thalweg_exchange::durable::{
     Admitted, Exchange, Failed, Finished, Origin, Request as Submission, Storage, SubmitError,
 };
-use thalweg_exchange::session::{ClientSequence, Refusal, Role};
+use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
 use thalweg_exchange::{Command, UserId, UserLimits};
 
 use crate::audit::{Audit, AuditLine};
 use crate::figures::Figures;
 use crate::request::Request;
+use crate::roster::Roster;
 use crate::session::Session;
 
 /// Requests that are taken together.
@@ -41,13 +42,19 @@ impl Inquiries {
     }
 }
 
+/// What the exchange's thread shares with others.
+pub(crate) struct Place {
+    pub(crate) roster: Arc<Roster>,
+    pub(crate) inquiries: Arc<Inquiries>,
+    pub(crate) figures: Arc<Figures>,
+    pub(crate) audit: Audit,
+}
+
 /// See the [module](self).
 pub(crate) struct Driver<S: Storage> {
     exchange: Exchange<S>,
     requests: Receiver<Request, Mpsc>,
-    inquiries: Arc<Inquiries>,
-    figures: Arc<Figures>,
-    audit: Audit,
+    place: Place,
     /// Users whose session has ended while the journal had no room.
     owed: BTreeSet<UserId>,
     /// The limit of open orders that it had no room for.
@@ -62,16 +69,12 @@ impl<S: Storage> Driver<S> {
     pub(crate) fn new(
         exchange: Exchange<S>,
         requests: Receiver<Request, Mpsc>,
-        inquiries: Arc<Inquiries>,
-        figures: Arc<Figures>,
-        audit: Audit,
+        place: Place,
     ) -> Self {
         Self {
             exchange,
             requests,
-            inquiries,
-            figures,
-            audit,
+            place,
             owed: BTreeSet::new(),
             owed_limit: None,
             tried: Instant::now(),
@@ -100,6 +103,7 @@ impl<S: Storage> Driver<S> {
             }
             for request in batch.drain(..) {
                 if matches!(request, Request::Stop) {
+                    self.owed.extend(self.place.roster.abandoned());
                     self.settle_owed()?;
                     return self.exchange.close();
                 }
@@ -126,11 +130,11 @@ impl<S: Storage> Driver<S> {
             Request::Query { session, id, query } => {
                 let tag = self.next_tag;
                 self.next_tag += 1;
-                self.inquiries.put(tag, &session, id);
+                self.place.inquiries.put(tag, &session, id);
                 match self.exchange.query(query, tag) {
                     Err(SubmitError::Failed(failed)) => Err(failed),
                     Err(error) => {
-                        self.inquiries.take(tag);
+                        self.place.inquiries.take(tag);
                         let why = refusal_of(&error).unwrap_or(Refusal::DiskFull);
                         self.refuse_query(&session, id, why);
                         Ok(())
@@ -138,10 +142,13 @@ impl<S: Storage> Driver<S> {
                     Ok(()) => Ok(()),
                 }
             }
-            Request::Gone(user) => {
-                self.owed.insert(user);
-                self.settle_owed()
-            }
+            Request::Left(session) => match self.place.roster.leave(&session) {
+                Some(user) => {
+                    self.owed.insert(user);
+                    self.settle_owed()
+                }
+                None => Ok(()),
+            },
             Request::Clock(time) => self.own(&Command::Clock { time }).map(drop),
             Request::OpenOrdersMax(open_orders) => {
                 self.owed_limit = Some(open_orders);
@@ -205,48 +212,52 @@ impl<S: Storage> Driver<S> {
         session: &Arc<Session>,
         commands: &[(ClientSequence, Command)],
     ) -> Result<(), Failed> {
-        let Self {
-            exchange,
-            figures,
-            audit,
-            is_draining,
-            ..
-        } = self;
-        let mut teller = Teller {
-            session,
-            figures,
-            audit,
-        };
-        if *is_draining {
-            for (sequence, command) in commands {
-                teller.refuse(*sequence, command, Refusal::Draining);
-            }
-            session.outbox.wake();
-            return Ok(());
-        }
         let key = session.key;
-        let submissions: Vec<Submission<'_>> = commands
-            .iter()
-            .map(|(sequence, command)| Submission {
-                origin: Origin::Session {
-                    key,
-                    sequence: *sequence,
+        let closed = self.closed_to(key);
+        let (exchange, place) = (&mut self.exchange, &self.place);
+        let mut teller = Teller { session, place };
+        let taken = commands.iter().filter_map(|(sequence, command)| {
+            let sequence = *sequence;
+            if let Some(why) = closed
+                && !exchange.knows(key, sequence)
+            {
+                teller.refuse(sequence, command, why);
+                return None;
+            }
+            let origin = Origin::Session { key, sequence };
+            let tag = session.id;
+            Some((
+                sequence,
+                Submission {
+                    origin,
+                    command,
+                    tag,
                 },
-                command,
-                tag: session.id,
-            })
-            .collect();
+            ))
+        });
+        let (sequences, submissions): (Vec<_>, Vec<_>) = taken.collect();
         let mut failed = None;
         exchange.submit_many(&submissions, |at, told| {
-            let (sequence, command) = &commands[at];
-            failed = teller.tell(*sequence, command, told).or(failed.take());
+            let told = teller.tell(sequences[at], submissions[at].command, told);
+            failed = told.or(failed.take());
         });
         session.outbox.wake();
         failed.map_or(Ok(()), Err)
     }
 
+    /// Why new commands of a session are not taken now. Those that were taken before have their
+    /// answers all the same: a refusal would say that they were not executed.
+    fn closed_to(&self, key: SessionKey) -> Option<Refusal> {
+        if self.is_draining {
+            return Some(Refusal::Draining);
+        }
+        // What the user is owed would cancel what came after.
+        let is_owed = key.role == Role::Trade && self.owed.contains(&UserId(key.holder));
+        is_owed.then_some(Refusal::DiskFull)
+    }
+
     fn refuse_query(&self, session: &Session, id: u64, why: Refusal) {
-        self.figures.refuse(why);
+        self.place.figures.refuse(why);
         session.answer_query(&QueryAnswer {
             id,
             number: self.exchange.number(),
@@ -266,8 +277,7 @@ fn refusal_of(error: &SubmitError) -> Option<Refusal> {
 /// Tells a session what came of its commands where they are not executed now.
 struct Teller<'t> {
     session: &'t Session,
-    figures: &'t Figures,
-    audit: &'t Audit,
+    place: &'t Place,
 }
 
 impl Teller<'_> {
@@ -300,14 +310,14 @@ impl Teller<'_> {
     }
 
     fn refuse(&mut self, sequence: ClientSequence, command: &Command, why: Refusal) {
-        self.figures.refuse(why);
+        self.place.figures.refuse(why);
         let refused = ServerFrame::Refused(Refused { sequence, why });
         self.session.outbox.push(&refused);
         if self.session.key.role == Role::Admin {
             let key = self.session.key;
             let name = self.session.key_name();
-            self.audit
-                .write(AuditLine::refused(key, name, sequence, command, why));
+            let line = AuditLine::refused(key, name, sequence, command, why);
+            self.place.audit.write(line);
         }
     }
 }

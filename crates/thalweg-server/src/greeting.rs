@@ -141,7 +141,9 @@ fn examine(shared: &Shared, door: Door, hello: &Hello<'_>) -> Result<Guest, Unwe
         }
     };
     let limit = shared.config.sessions.per_holder;
-    if hello.role != Role::Read && hello.number >= limit {
+    // Each gets all reports of its user; only who wants none may be there any number of times.
+    let is_many = hello.role == Role::Read && hello.market_data_only;
+    if !is_many && hello.number >= limit {
         let text = format!("session number {}: numbers are below {limit}", hello.number);
         return Err(Unwelcome::new(Ending::Sessions, text));
     }

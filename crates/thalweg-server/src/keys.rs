@@ -4,11 +4,13 @@
 //! reads the file cannot connect with it. A fast hash is enough for that, since nobody guesses 256
 //! random bits; a password would need a slow one, so there are none.
 //!
-//! A key that is offered is compared with every key of the file, to the end and in constant time,
-//! so how long it takes says nothing about how much of it was right, or of whom.
+//! A key that is offered is looked up by the beginning of its hash, in a table whose order is drawn
+//! at random, and then compared in constant time. How long that takes may say that some key has a
+//! hash that begins so, which leads nobody to a key.
 
 mod file;
 
+use std::collections::HashMap;
 use std::{error, fmt, io};
 
 use serde::{Deserialize, Serialize};
@@ -20,7 +22,7 @@ pub use self::file::{append, read};
 
 /// What every key begins with, so that one is recognised where it does not belong.
 pub const PREFIX: &str = "twk_";
-/// The most keys that a file may have: each is compared with at each hello.
+/// The most keys that a file may have.
 pub const KEYS_MAX: usize = 100_000;
 const SECRET_BYTES: usize = 32;
 
@@ -43,7 +45,8 @@ pub struct Key {
 /// All keys of a file.
 #[derive(Clone, Debug, Default)]
 pub struct Keys {
-    keys: Vec<Key>,
+    /// By the beginning of the hash.
+    keys: HashMap<[u8; 8], Vec<Key>>,
 }
 
 /// Why there are no keys.
@@ -124,13 +127,17 @@ impl Keys {
     /// These keys.
     #[must_use]
     pub fn new(keys: Vec<Key>) -> Self {
-        Self { keys }
+        let mut by_hash: HashMap<_, Vec<Key>> = HashMap::with_capacity(keys.len());
+        for key in keys {
+            by_hash.entry(beginning(&key.hash)).or_default().push(key);
+        }
+        Self { keys: by_hash }
     }
 
     /// How many there are.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.keys.len()
+        self.keys.values().map(Vec::len).sum()
     }
 
     /// Whether there are none.
@@ -144,23 +151,26 @@ impl Keys {
     #[must_use]
     pub fn admit(&self, key: &[u8], role: Role, holder: i64) -> Option<&Key> {
         let hash = hash(key);
-        let mut found = None;
-        for candidate in &self.keys {
-            if bool::from(candidate.hash.ct_eq(&hash)) {
-                found = Some(candidate);
-            }
-        }
+        let found = self.find(&hash);
         found.filter(|key| key.holder == holder && may(key.role, role))
+    }
+
+    fn find(&self, hash: &KeyHash) -> Option<&Key> {
+        let candidates = self.keys.get(&beginning(hash))?;
+        candidates.iter().find(|key| key.hash.ct_eq(hash).into())
     }
 
     /// Whether a key of this hash, role and holder is still there.
     #[must_use]
     pub fn holds(&self, key: &Key) -> bool {
-        let is_it = |other: &&Key| {
-            (other.hash, other.role, other.holder) == (key.hash, key.role, key.holder)
-        };
-        self.keys.iter().any(|other| is_it(&other))
+        let is_it = |other: &Key| (other.role, other.holder) == (key.role, key.holder);
+        self.find(&key.hash).is_some_and(is_it)
     }
+}
+
+fn beginning(hash: &KeyHash) -> [u8; 8] {
+    let [a, b, c, d, e, f, g, h, ..] = *hash;
+    [a, b, c, d, e, f, g, h]
 }
 
 fn may(has: Role, asks: Role) -> bool {
@@ -216,6 +226,18 @@ mod tests {
         for (secret, holder) in [("a", 8), ("d", 7), ("", 7), ("aa", 7)] {
             assert_eq!(opens(secret, holder), []);
         }
+    }
+
+    #[test]
+    fn keys_whose_hashes_begin_alike_are_told_apart() {
+        let mut other = key("a", Role::Read, 8);
+        other.hash[31] ^= 1;
+        let keys = Keys::new(vec![other.clone(), key("a", Role::Trade, 7)]);
+        assert_eq!(keys.len(), 2);
+        let admitted = keys.admit(b"a", Role::Trade, 7).expect("it is there");
+        assert!(keys.holds(admitted) && keys.holds(&other));
+        let stranger = Key { holder: 9, ..other };
+        assert!(!keys.holds(&stranger));
     }
 
     #[test]

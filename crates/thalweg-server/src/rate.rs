@@ -41,20 +41,31 @@ impl TokenBucket {
 
     /// Takes tokens, if there are so many, or the bucket is full and holds no more.
     pub(crate) fn take(&mut self, tokens: u32, now: Instant) -> bool {
+        let price = self.price(tokens, now);
+        let is_enough = self.filled_ns >= price;
+        if is_enough {
+            self.filled_ns -= price;
+        }
+        is_enough
+    }
+
+    /// How long until that many can be taken, if nobody else takes any.
+    pub(crate) fn time_to(&mut self, tokens: u32, now: Instant) -> Duration {
+        let missing = self.price(tokens, now).saturating_sub(self.filled_ns);
+        Duration::from_nanos(missing.div_ceil(u64::from(self.per_s).max(1)))
+    }
+
+    /// Adds what came by now, and gives what so many tokens cost: no more than a full bucket.
+    fn price(&mut self, tokens: u32, now: Instant) -> u64 {
         if self.per_s == 0 {
-            return true;
+            return 0;
         }
         let since = now.saturating_duration_since(self.last);
         self.last = self.last.max(now);
         let since_ns = since.min(Duration::from_secs(3_600)).as_nanos() as u64;
         let gained = since_ns.saturating_mul(self.per_s.into());
         self.filled_ns = self.filled_ns.saturating_add(gained).min(self.burst_ns);
-        let price = (u64::from(tokens) * SECOND_NS).min(self.burst_ns);
-        if self.filled_ns < price {
-            return false;
-        }
-        self.filled_ns -= price;
-        true
+        (u64::from(tokens) * SECOND_NS).min(self.burst_ns)
     }
 }
 
@@ -66,6 +77,11 @@ impl Bucket {
     /// As [`TokenBucket::take`].
     pub(crate) fn take(&self, tokens: u32, now: Instant) -> bool {
         self.bucket().take(tokens, now)
+    }
+
+    /// As [`TokenBucket::time_to`].
+    pub(crate) fn time_to(&self, tokens: u32, now: Instant) -> Duration {
+        self.bucket().time_to(tokens, now)
     }
 
     fn bucket(&self) -> std::sync::MutexGuard<'_, TokenBucket> {
@@ -131,6 +147,23 @@ mod tests {
         // No more than the burst is saved up; what costs more than that passes when it is full.
         assert!(bucket.take(100, after(60_000)));
         assert!(!bucket.take(1, after(60_000)));
+    }
+
+    #[test]
+    fn the_time_to_wait_is_that_after_which_the_tokens_are_there() {
+        let start = Instant::now();
+        let mut bucket = TokenBucket::new(10, 3, start);
+        assert_eq!(bucket.time_to(3, start), Duration::ZERO);
+        assert!(bucket.take(3, start));
+        for (tokens, ms) in [(1, 100), (3, 300), (100, 300)] {
+            assert_eq!(bucket.time_to(tokens, start), Duration::from_millis(ms));
+        }
+        let later = start + bucket.time_to(100, start);
+        assert!(bucket.take(100, later));
+        assert_eq!(
+            TokenBucket::new(0, 1, start).time_to(9, start),
+            Duration::ZERO
+        );
     }
 
     #[test]

@@ -6,7 +6,7 @@ use std::time::Instant;
 use thalweg_exchange::codec::CodecError;
 use thalweg_exchange::codec::session::{
     ClientFrame, Ending, QueryAnswer, QueryFrame, Refused, Said, ServerFrame, SessionQuery, Submit,
-    SubmitError, decode_client_frame,
+    SubmitError, Symbols, decode_client_frame,
 };
 use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, Role};
@@ -22,7 +22,8 @@ use crate::shared::Shared;
 
 /// Room for reading that a connection begins with, and comes back to.
 const ROOM_BYTES: usize = 1 << 13;
-/// Tokens that a query costs: one that goes through a book costs as much as many commands.
+/// Tokens that a query costs: one that goes through a book costs as much as many commands. So does
+/// a change of what is subscribed, and one more for each symbol that it names.
 const QUERY_TOKENS: u32 = 100;
 /// Levels a side of a book that a query gives.
 const QUERY_LEVELS_MAX: u32 = 10_000;
@@ -144,12 +145,14 @@ impl Reading {
             ClientFrame::Submit(submit) => self.submit(submit, at).await,
             ClientFrame::Query(query) => self.query(query).await,
             ClientFrame::Subscribe(symbols) => {
+                self.pay_for(symbols).await?;
                 let fits = self.session.subscribe(symbols);
                 let text = "too many symbols are subscribed";
                 fits.then_some(())
                     .ok_or(Some((Ending::BadFrame, text.to_owned())))
             }
             ClientFrame::Unsubscribe(symbols) => {
+                self.pay_for(symbols).await?;
                 self.session.unsubscribe(symbols);
                 Ok(())
             }
@@ -203,8 +206,28 @@ impl Reading {
     }
 
     async fn send(&mut self, request: Request) -> Result<(), Stop> {
+        self.session.leave_unread();
         let sent = self.requests.send_async(request).await;
+        self.session.hear(Instant::now());
         sent.map_err(|_| Some((Ending::Shutdown, String::new())))
+    }
+
+    /// Waits for the tokens of a subscription: there is no answer to it that could refuse it.
+    async fn pay_for(&mut self, symbols: &Symbols<'_>) -> Result<(), Stop> {
+        let tokens = QUERY_TOKENS + symbols.iter().count() as u32;
+        let mut wait = self.rate.time_to(tokens, Instant::now());
+        if !wait.is_zero() {
+            self.send_commands().await?;
+            self.session.outbox.wake();
+            self.session.leave_unread();
+        }
+        // Others of the holder may take tokens meanwhile.
+        while !self.rate.take(tokens, Instant::now()) {
+            tokio::time::sleep(wait).await;
+            wait = self.rate.time_to(tokens, Instant::now());
+        }
+        self.session.hear(Instant::now());
+        Ok(())
     }
 
     async fn query(&mut self, frame: &QueryFrame) -> Result<(), Stop> {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use thalweg::channel::{Mpsc, Sender};
+use thalweg_exchange::Command;
 use thalweg_exchange::durable::Stats;
 use thalweg_exchange::service::Query;
 use thalweg_exchange::session::ClientSequence;
-use thalweg_exchange::{Command, UserId};
 use tokio::sync::oneshot;
 
 use crate::session::Session;
@@ -28,8 +28,8 @@ pub(crate) enum Request {
         id: u64,
         query: Query,
     },
-    /// The last connection is gone of a user whose orders may go with it.
-    Gone(UserId),
+    /// A connection is gone, and all that it has sent is before this. Orders may go with it.
+    Left(Arc<Session>),
     /// What time it is.
     Clock(i64),
     /// The limits of users without their own.

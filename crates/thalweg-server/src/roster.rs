@@ -3,6 +3,9 @@
 //! A session has one connection: a newer one takes its place. Under the roster's lock a newcomer
 //! gets its welcome and the reports that it missed, and is entered; so the publish thread, which
 //! asks the roster for each outcome, neither overtakes a welcome nor leaves a gap.
+//!
+//! It is the exchange's thread that takes a connection out, in the place of its last request: so
+//! the orders that go with it are those that were placed before, and not those of who comes next.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -107,7 +110,7 @@ impl Roster {
         }
     }
 
-    /// The users whose orders go with connections that have not left.
+    /// The users whose orders go with connections that are not taken out any more.
     pub(crate) fn abandoned(&self) -> Vec<UserId> {
         let mut tables = self.tables();
         tables.cancelling.drain().map(|(user, _)| user).collect()

@@ -21,7 +21,7 @@ use tokio::task::JoinHandle;
 
 use crate::audit::Audit;
 use crate::config::{Config, RulesName, SyncName};
-use crate::driver::{Driver, Inquiries};
+use crate::driver::{Driver, Inquiries, Place};
 use crate::error::ServeError;
 use crate::feed::Feed;
 use crate::greeting::Door;
@@ -189,9 +189,6 @@ impl Server {
                 listener.abort();
             }
         }
-        for user in shared.roster.abandoned() {
-            let _ = requests.send_async(Request::Gone(user)).await;
-        }
         let _ = requests.send_async(Request::Stop).await;
         let joined = tokio::task::spawn_blocking(move || self.driver.join());
         let finished = joined.await.map_err(|_| ServeError::Panicked)?;
@@ -326,8 +323,13 @@ fn open<S: Storage>(
             exchange: exchange.identity(),
             commands: exchange.number(),
         });
-        let figures = Arc::clone(&shared.figures);
-        let driver = Driver::new(exchange, received, inquiries, figures, audit);
+        let place = Place {
+            roster: Arc::clone(&shared.roster),
+            inquiries,
+            figures: Arc::clone(&shared.figures),
+            audit,
+        };
+        let driver = Driver::new(exchange, received, place);
         let _ = told.send(Ok(recovered));
         let ended = driver.run();
         if let Err(failed) = &ended {

@@ -93,7 +93,13 @@ impl Session {
         self.heard_ms.store(ms, Ordering::Relaxed);
     }
 
-    /// How long nothing came.
+    /// Nothing of it is read until it is heard again: no silence of its own.
+    pub(crate) fn leave_unread(&self) {
+        // ORDERING: Relaxed, pairs with the load in silent_for().
+        self.heard_ms.store(u64::MAX, Ordering::Relaxed);
+    }
+
+    /// How long nothing came, while the server has read all there was.
     pub(crate) fn silent_for(&self, now: Instant) -> Duration {
         // ORDERING: Relaxed, pairs with the store in hear().
         let heard = Duration::from_millis(self.heard_ms.load(Ordering::Relaxed));

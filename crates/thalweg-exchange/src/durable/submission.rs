@@ -14,7 +14,7 @@ use super::sessions::{FirstAnswer, SessionSlot};
 use crate::codec::FRAME_BYTES_MAX;
 use crate::command::Command;
 use crate::service::{Inquiry, Note, Query};
-use crate::session::{Refusal, SessionKey};
+use crate::session::{ClientSequence, Refusal, SessionKey};
 
 /// Commands that go into the pipeline together.
 const ROUND: usize = 64;
@@ -140,6 +140,13 @@ impl<S: Storage> Exchange<S> {
         self.admission.take_other();
         let submitted = self.service_mut()?.submit_inquiry(&inquiry, tag);
         submitted.map_err(|stopped| self.stopped(stopped).into())
+    }
+
+    /// Whether a session sent this sequence, or a higher one, and it was taken: what comes with it
+    /// is not executed now, and has the answer of the first, or none.
+    #[must_use]
+    pub fn knows(&self, key: SessionKey, sequence: ClientSequence) -> bool {
+        matches!(self.admission.kind(key, sequence.0), Ok(Kind::Old(_)))
     }
 
     /// Takes a command into the journal, or says what is known of it.

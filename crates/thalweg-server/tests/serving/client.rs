@@ -178,6 +178,8 @@ impl Client {
                 Err(error) if error.kind() == std::io::ErrorKind::ConnectionReset => {
                     return Some(Heard::Closed);
                 }
+                // The process was stopped for a while.
+                Err(error) if error.kind() == std::io::ErrorKind::Interrupted => {}
                 Err(error) => panic!("nothing came: {error}"),
             }
         }

@@ -41,11 +41,18 @@ fn a_disk_that_fails_ends_all_with_a_reason_and_no_answer() {
     assert_eq!(house.get("/readyz"), (503, "failed\n".to_owned()));
 }
 
-/// Sends orders of user 1, without waiting for answers, until `is_it` is said.
-fn send_until(client: &mut Client, sequence: &mut u64, is_it: impl Fn(&Heard) -> bool) {
+/// Sends orders of a user, without waiting for answers, until `is_it` is said.
+pub(crate) fn send_until(
+    (client, user): (&mut Client, i64),
+    sequence: &mut u64,
+    is_it: impl Fn(&Heard) -> bool,
+) {
     loop {
         *sequence += 1;
-        client.submit(*sequence, &order(1, *sequence as i64, Action::Bid, 10, 1));
+        client.submit(
+            *sequence,
+            &order(user, *sequence as i64, Action::Bid, 10, 1),
+        );
         while let Some(heard) = client.hear_soon() {
             match &heard {
                 heard if is_it(heard) => return,
@@ -56,6 +63,10 @@ fn send_until(client: &mut Client, sequence: &mut u64, is_it: impl Fn(&Heard) ->
             }
         }
     }
+}
+
+pub(crate) fn is_full(heard: &Heard) -> bool {
+    matches!(heard, Heard::Refused(told) if told.why == Refusal::DiskFull)
 }
 
 #[test]
@@ -71,9 +82,7 @@ fn a_full_disk_refuses_orders_serves_readers_and_goes_on_when_there_is_room() {
     let (mut client, _) = house.trade(1);
     let mut sequence = 0;
     disk.set_full(true);
-    let is_refused =
-        |heard: &Heard| matches!(heard, Heard::Refused(told) if told.why == Refusal::DiskFull);
-    send_until(&mut client, &mut sequence, is_refused);
+    send_until((&mut client, 1), &mut sequence, is_full);
     // Whoever comes is welcomed, and sees the market; only orders are refused.
     let (mut reader, _) = house.trade(2);
     reader.subscribe(&[1]);
@@ -92,7 +101,7 @@ fn a_full_disk_refuses_orders_serves_readers_and_goes_on_when_there_is_room() {
     disk.set_full(false);
     let from = sequence;
     let is_taken = |heard: &Heard| matches!(heard, Heard::Answer(told) if told.sequence.0 > from);
-    send_until(&mut client, &mut sequence, is_taken);
+    send_until((&mut client, 1), &mut sequence, is_taken);
     house.serves();
     drop(house);
     let _ = std::fs::remove_dir_all(directory);

@@ -168,6 +168,20 @@ fn what_is_no_hello_ends_with_a_reason() {
     let (why, text) = told(&bytes_of(&ClientFrame::Hello(beyond)));
     assert_eq!(why, Ending::Sessions);
     assert_eq!(text, "session number 16: numbers are below 16");
+    let reading = Hello {
+        role: Role::Read,
+        ..beyond
+    };
+    let (why, text) = told(&bytes_of(&ClientFrame::Hello(reading)));
+    assert_eq!(why, Ending::Sessions);
+    assert_eq!(text, "session number 16: numbers are below 16");
+    // Who wants no reports may be there any number of times.
+    let market_data_only = true;
+    let looking_on = Hello {
+        market_data_only,
+        ..reading
+    };
+    let (_looking_on, _) = Client::connect(to, looking_on);
     // Nothing at all, and half of it.
     let whole = bytes_of(&ClientFrame::Hello(hello(Role::Trade, 1)));
     for bytes in [&[][..], &whole[..20]] {

@@ -3,9 +3,9 @@
 use std::io::Write;
 use std::net::Shutdown;
 
-use thalweg_exchange::codec::session::{ClientFrame, Ending, Hello};
+use thalweg_exchange::codec::session::{ClientFrame, Ending, Hello, Said, SessionQuery, Symbols};
 use thalweg_exchange::session::{Refusal, Role};
-use thalweg_exchange::{Action, ResultCode};
+use thalweg_exchange::{Action, ResultCode, UserId};
 use thalweg_measure::random::SplitMix;
 
 use crate::client::{Client, Heard, bytes_of, hello, order, submit_of};
@@ -210,6 +210,43 @@ fn connections_that_fill_the_trade_listener_leave_room_for_an_administrator() {
     let (mut admin, _) = house.admin();
     admin.submit(1, &crate::house::symbols(&[1]));
     admin.succeeds(1);
+}
+
+#[test]
+fn subscriptions_use_up_what_a_session_may_ask() {
+    let house = House::with_market(|config| {
+        config.sessions.rate_per_s = 1;
+        config.sessions.rate_burst = 210;
+    });
+    let (mut client, _) = house.trade(1);
+    client.subscribe(&[1]);
+    client.say(&ClientFrame::Unsubscribe(Symbols::ALL));
+    client.query(1, SessionQuery::Account(UserId(1)));
+    loop {
+        match client.hear() {
+            Heard::Snapshot(_) => {}
+            Heard::QueryAnswer(answer) => {
+                let why = Refusal::Rate { limit: 1 };
+                return assert_eq!(answer.said, Said::Refused(why));
+            }
+            other => panic!("{other:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_subscription_waits_for_its_turn() {
+    let house = House::with_market(|config| {
+        config.sessions.rate_per_s = 1_000;
+        config.sessions.rate_burst = 150;
+    });
+    let (mut client, _) = house.trade(1);
+    for _ in 0..5 {
+        client.subscribe(&[1]);
+        assert!(matches!(client.hear(), Heard::Snapshot(_)));
+        client.say(&ClientFrame::Unsubscribe(Symbols::ALL));
+    }
+    house.serves();
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! A directory on a disk whose room a test can take away.
+//! A directory on a disk whose room a test can take away, or that it can have wait.
 
 use std::io;
 use std::path::Path;
@@ -10,34 +10,46 @@ use thalweg_journal::{Files, Storage, StorageFile, Syncing};
 #[derive(Clone, Debug)]
 pub(crate) struct Limited {
     files: Files,
-    is_full: Arc<AtomicBool>,
+    state: Arc<State>,
+}
+
+#[derive(Debug, Default)]
+struct State {
+    is_full: AtomicBool,
+    is_stuck: AtomicBool,
 }
 
 impl Limited {
     pub(crate) fn new(directory: &Path) -> Limited {
         Limited {
             files: Files::new(directory),
-            is_full: Arc::default(),
+            state: Arc::default(),
         }
+    }
+
+    /// Whether writes wait from now on.
+    pub(crate) fn set_stuck(&self, is_stuck: bool) {
+        // ORDERING: Relaxed, pairs with the load in write_at(); a flag and nothing else.
+        self.state.is_stuck.store(is_stuck, Ordering::Relaxed);
     }
 
     /// Whether no file grows from now on.
     pub(crate) fn set_full(&self, is_full: bool) {
         // ORDERING: Relaxed, pairs with the load in allocate(); a flag and nothing else.
-        self.is_full.store(is_full, Ordering::Relaxed);
+        self.state.is_full.store(is_full, Ordering::Relaxed);
     }
 }
 
 #[derive(Debug)]
 pub(crate) struct LimitedFile {
     file: <Files as Storage>::File,
-    is_full: Arc<AtomicBool>,
+    state: Arc<State>,
 }
 
 impl Limited {
     fn file(&self, file: <Files as Storage>::File) -> LimitedFile {
-        let is_full = Arc::clone(&self.is_full);
-        LimitedFile { file, is_full }
+        let state = Arc::clone(&self.state);
+        LimitedFile { file, state }
     }
 }
 
@@ -92,6 +104,10 @@ impl StorageFile for LimitedFile {
     }
 
     fn write_at(&self, offset_bytes: u64, data: &[u8], sync: Syncing) -> io::Result<usize> {
+        // ORDERING: Relaxed, pairs with the store in set_stuck().
+        while self.state.is_stuck.load(Ordering::Relaxed) {
+            std::thread::yield_now();
+        }
         self.file.write_at(offset_bytes, data, sync)
     }
 
@@ -101,7 +117,7 @@ impl StorageFile for LimitedFile {
 
     fn allocate(&self, bytes: u64) -> io::Result<bool> {
         // ORDERING: Relaxed, pairs with the store in set_full().
-        if self.is_full.load(Ordering::Relaxed) {
+        if self.state.is_full.load(Ordering::Relaxed) {
             return Err(io::ErrorKind::StorageFull.into());
         }
         self.file.allocate(bytes)

@@ -18,4 +18,5 @@ mod operations;
 mod orders;
 mod owed;
 mod resume;
+mod silence;
 mod stalled;

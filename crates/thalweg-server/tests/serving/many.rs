@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
-use thalweg_exchange::codec::session::{ClientFrame, Ending};
+use thalweg_exchange::codec::session::{ClientFrame, Ending, Hello};
 use thalweg_exchange::session::Role;
 
 use crate::client::{Client, bytes_of, hello};
@@ -46,9 +46,13 @@ fn thousands_of_idle_connections_leave_the_others_alone() {
                 idle.push(client);
             }
             _ => {
-                let mut hello = hello(Role::Read, 1);
-                hello.number = at as u32;
-                welcomed.push(Client::connect(to, hello).0);
+                // Without reports, of which a user has 16.
+                let looking_on = Hello {
+                    number: at as u32,
+                    market_data_only: true,
+                    ..hello(Role::Read, 1)
+                };
+                welcomed.push(Client::connect(to, looking_on).0);
             }
         }
     }
