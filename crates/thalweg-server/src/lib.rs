@@ -18,6 +18,7 @@ mod buckets;
 pub mod config;
 mod connection;
 pub mod demo;
+mod directory;
 mod driver;
 mod error;
 mod feed;

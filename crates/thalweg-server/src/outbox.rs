@@ -100,7 +100,6 @@ impl Outbox {
     }
 
     /// Adds bytes that are whole frames.
-    #[cfg(test)]
     pub(crate) fn push_bytes(&self, frames: &[u8]) {
         self.add(&mut self.inner(), frames.len(), |room| {
             room.copy_from_slice(frames);

@@ -5,17 +5,19 @@ use std::sync::Arc;
 use thalweg_exchange::UserId;
 use thalweg_exchange::codec::session::{
     AccountView, Answer, Ending, OpenOrder, QueryAnswer, ReportGap, Said, ServerFrame,
+    encode_server_frame, server_frame_bytes,
 };
 use thalweg_exchange::durable::{Executed, NumberedReport, Origin, Published, Reports};
 use thalweg_exchange::report::OpenOrders;
 use thalweg_exchange::service::{Answer as Told, Answered};
-use thalweg_exchange::session::{ReportNumber, Role};
+use thalweg_exchange::session::{ReportNumber, Role, SessionKey};
 
 use crate::audit::{Audit, AuditLine};
+use crate::directory::Directory;
 use crate::driver::Inquiries;
 use crate::feed::{Feed, Tape};
 use crate::outbox::ReportFate;
-use crate::roster::{Present, Roster};
+use crate::roster::Roster;
 use crate::session::Session;
 use crate::stage::{Stage, StageSwitch};
 
@@ -31,8 +33,112 @@ pub(crate) struct Publisher {
     pub(crate) tape: Option<Tape>,
     /// Where reports are fetched that a session lacks; once the exchange is open.
     pub(crate) reports: Arc<std::sync::OnceLock<Reports>>,
+    pub(crate) desk: Desk,
+}
+
+/// Answers on their way to the outboxes.
+#[derive(Debug)]
+pub(crate) struct Desk {
+    directory: Directory,
+    /// Whose answers are at hand: one session mostly has many in a row.
+    of: Option<Arc<Session>>,
+    answers: Vec<u8>,
     /// Sessions to be woken at the end of the chunk.
-    pub(crate) touched: Vec<Arc<Session>>,
+    touched: Vec<Arc<Session>>,
+}
+
+/// Answers that go into an outbox together.
+const ANSWERS_BYTES: usize = 1 << 12;
+
+impl Desk {
+    pub(crate) fn new(roster: Arc<Roster>) -> Self {
+        Self {
+            directory: Directory::new(roster),
+            of: None,
+            answers: Vec::with_capacity(ANSWERS_BYTES),
+            touched: Vec::new(),
+        }
+    }
+
+    /// Turns away from whoever may have been replaced.
+    #[inline]
+    fn refresh(&mut self) {
+        if self.directory.refresh() {
+            self.hand_over();
+            self.of = None;
+        }
+    }
+
+    /// Turns to the connection of a session.
+    #[inline]
+    fn turn_to(&mut self, key: SessionKey) {
+        self.refresh();
+        if self.of.as_ref().is_none_or(|of| of.key != key) {
+            self.hand_over();
+            self.of = self.directory.session(key).cloned();
+        }
+    }
+
+    /// An answer for whom it turned to, if there is a connection.
+    #[inline]
+    fn answer(&mut self, answer: Answer) {
+        if self.of.is_none() {
+            return;
+        }
+        let frame = ServerFrame::Answer(answer);
+        let at = self.answers.len();
+        self.answers.resize(at + server_frame_bytes(&frame), 0);
+        if encode_server_frame(&frame, &mut self.answers[at..]).is_err() {
+            self.answers.truncate(at);
+        }
+        if self.answers.len() >= ANSWERS_BYTES {
+            self.hand_over();
+        }
+    }
+
+    /// Puts the answers at hand into their outbox. They come before all else that it gets.
+    fn hand_over(&mut self) {
+        if self.answers.is_empty() {
+            return;
+        }
+        if let Some(session) = &self.of {
+            session.outbox.push_bytes(&self.answers);
+            touch(&mut self.touched, session);
+        }
+        self.answers.clear();
+    }
+
+    fn report(&mut self, report: &NumberedReport, reports: Option<&Reports>) {
+        let user = report.report.owner;
+        self.refresh();
+        if self.directory.of_user(user).is_empty() {
+            return;
+        }
+        self.hand_over();
+        for session in self.directory.of_user(user) {
+            if let ReportFate::Early(next) = session.outbox.report(report.number, &report.frame)
+                && let Some(reports) = reports
+            {
+                let last_seen = ReportNumber(next.0 - 1);
+                resume(session, reports, user, Some(last_seen));
+            }
+            touch(&mut self.touched, session);
+        }
+    }
+
+    fn end_chunk(&mut self) {
+        self.hand_over();
+        for session in self.touched.drain(..) {
+            session.outbox.wake();
+        }
+    }
+}
+
+fn touch(touched: &mut Vec<Arc<Session>>, session: &Arc<Session>) {
+    let is_last = |last: &Arc<Session>| Arc::ptr_eq(last, session);
+    if !touched.last().is_some_and(is_last) {
+        touched.push(Arc::clone(session));
+    }
 }
 
 impl Publisher {
@@ -64,56 +170,28 @@ impl Publisher {
             tracing::error!(%error, "there is no market data any more");
             self.tape = None;
         }
-        let roster = Arc::clone(&self.roster);
-        let present = roster.present();
         if let Origin::Session { key, sequence } = executed.origin {
-            let session = present.session(key);
-            if let Some(session) = session {
-                session.outbox.push(&ServerFrame::Answer(Answer {
-                    sequence,
-                    number: outcome.sequence,
-                    result: outcome.result,
-                    is_repeated: false,
-                }));
-                self.touch(session);
-            }
+            self.desk.turn_to(key);
+            self.desk.answer(Answer {
+                sequence,
+                number: outcome.sequence,
+                result: outcome.result,
+                is_repeated: false,
+            });
             if key.role == Role::Admin {
-                let name = session.and_then(|session| session.key_name());
+                let name = self.desk.of.as_ref().and_then(|session| session.key_name());
                 let command = outcome.command;
                 let line = AuditLine::executed(key, name, sequence, command, outcome.sequence);
                 self.audit.write(line.with_result(outcome.result));
             }
         }
         for report in executed.reports {
-            self.report(&present, report);
-        }
-    }
-
-    fn report(&mut self, present: &Present<'_>, report: &NumberedReport) {
-        let user = report.report.owner;
-        for session in present.of_user(user) {
-            if let ReportFate::Early(next) = session.outbox.report(report.number, &report.frame) {
-                let last_seen = ReportNumber(next.0 - 1);
-                if let Some(reports) = self.reports.get() {
-                    resume(session, reports, user, Some(last_seen));
-                }
-            }
-            self.touch(session);
-        }
-    }
-
-    fn touch(&mut self, session: &Arc<Session>) {
-        // Most often one session has many outcomes in a row.
-        let is_last = |last: &Arc<Session>| Arc::ptr_eq(last, session);
-        if !self.touched.last().is_some_and(is_last) {
-            self.touched.push(Arc::clone(session));
+            self.desk.report(report, self.reports.get());
         }
     }
 
     fn end_chunk(&mut self) {
-        for session in self.touched.drain(..) {
-            session.outbox.wake();
-        }
+        self.desk.end_chunk();
         if let Some(tape) = &mut self.tape {
             tape.hand_over();
         }
@@ -123,6 +201,7 @@ impl Publisher {
         let Some((session, id)) = self.inquiries.take(tag) else {
             return;
         };
+        self.desk.hand_over();
         let number = answered.sequence;
         let said = match answered.answer {
             Told::User(user) => Said::Account(AccountView::from(&user)),

@@ -71,12 +71,15 @@ impl TokenBucket {
 
 /// The bucket of a session, whichever connection it has.
 #[derive(Clone, Debug)]
-pub(crate) struct Bucket(Arc<Mutex<TokenBucket>>);
+pub(crate) struct Bucket {
+    is_limited: bool,
+    tokens: Arc<Mutex<TokenBucket>>,
+}
 
 impl Bucket {
     /// As [`TokenBucket::take`].
     pub(crate) fn take(&self, tokens: u32, now: Instant) -> bool {
-        self.bucket().take(tokens, now)
+        !self.is_limited || self.bucket().take(tokens, now)
     }
 
     /// As [`TokenBucket::time_to`].
@@ -85,7 +88,7 @@ impl Bucket {
     }
 
     fn bucket(&self) -> std::sync::MutexGuard<'_, TokenBucket> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.tokens.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -117,12 +120,13 @@ impl Buckets {
         key.number = key.number.min(self.per_holder);
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         if kept.len() >= KEPT_MAX && !kept.contains_key(&key) {
-            kept.retain(|_, of| Arc::strong_count(&of.0) > 1 || !of.bucket().is_full(now));
+            kept.retain(|_, of| Arc::strong_count(&of.tokens) > 1 || !of.bucket().is_full(now));
         }
         let new = || TokenBucket::new(self.per_s, self.burst, now);
-        let bucket = kept
-            .entry(key)
-            .or_insert_with(|| Bucket(Arc::new(Mutex::new(new()))));
+        let bucket = kept.entry(key).or_insert_with(|| Bucket {
+            is_limited: self.per_s > 0,
+            tokens: Arc::new(Mutex::new(new())),
+        });
         bucket.clone()
     }
 }

@@ -22,6 +22,8 @@ use crate::shared::Shared;
 
 /// Room for reading that a connection begins with, and comes back to.
 const ROOM_BYTES: usize = 1 << 13;
+/// Room while reads fill it: a window of 256 orders takes one.
+const ROOM_BYTES_MAX: usize = 1 << 15;
 /// Tokens that a query costs: one that goes through a book costs as much as many commands. So does
 /// a change of what is subscribed, and one more for each symbol that it names.
 const QUERY_TOKENS: u32 = 100;
@@ -34,6 +36,10 @@ pub(crate) struct Reading {
     session: Arc<Session>,
     requests: Requests,
     bytes: Vec<u8>,
+    /// How much is read at once, at most.
+    room: usize,
+    /// When the last bytes came: the clock is read once for all commands of a read.
+    now: Instant,
     /// Where in the connection `bytes` begins.
     at: u64,
     frame_bytes_max: usize,
@@ -52,12 +58,15 @@ impl Reading {
             Role::Admin => limits.admin_frame_bytes_max,
             _ => limits.frame_bytes_max,
         };
-        let rate = shared.buckets.of(session.key, Instant::now());
+        let now = Instant::now();
+        let rate = shared.buckets.of(session.key, now);
         Self {
             requests: shared.requests(),
             shared,
             session,
             bytes,
+            room: ROOM_BYTES,
+            now,
             at: 0,
             frame_bytes_max: frame_bytes_max as usize,
             rate,
@@ -70,20 +79,31 @@ impl Reading {
         let stop = loop {
             match self.take_all().await {
                 Ok(needed) => {
-                    let room = needed.max(ROOM_BYTES).saturating_sub(self.bytes.len());
+                    let room = needed.max(self.room).saturating_sub(self.bytes.len());
                     self.bytes.reserve(room.max(1));
                 }
                 Err(stop) => break stop,
             }
             match from.read_buf(&mut self.bytes).await {
                 Ok(0) | Err(_) => break None,
-                Ok(count) => raise(&self.shared.figures.bytes_in, count as u64),
+                Ok(count) => self.note_read(count),
             }
-            self.session.hear(Instant::now());
         };
         match stop {
             Some((why, text)) => self.session.outbox.end(why, text),
             None => self.session.outbox.end_silently(Ending::Done),
+        }
+    }
+
+    /// So many bytes came. Room grows while they fill it, and shrinks while they take little of it.
+    fn note_read(&mut self, count: usize) {
+        raise(&self.shared.figures.bytes_in, count as u64);
+        self.now = Instant::now();
+        self.session.hear(self.now);
+        if self.bytes.len() == self.bytes.capacity() {
+            self.room = (self.room * 2).min(ROOM_BYTES_MAX);
+        } else if count < self.room / 4 {
+            self.room = (self.room / 2).max(ROOM_BYTES);
         }
     }
 
@@ -99,10 +119,21 @@ impl Reading {
                     if length > self.frame_bytes_max {
                         break Err(self.too_long(done, length));
                     }
-                    if let Err(stop) = self.take(&frame, done).await {
+                    let taken = match &frame {
+                        ClientFrame::Submit(submit) => {
+                            self.submit(submit, done, rest.len() / length)
+                        }
+                        other => self.take(other).await,
+                    };
+                    if let Err(stop) = taken {
                         break Err(stop);
                     }
                     done += length;
+                    if self.commands.len() == COMMANDS_MAX
+                        && let Err(stop) = self.send_commands().await
+                    {
+                        break Err(stop);
+                    }
                 }
                 Err(CodecError::Incomplete { needed, .. }) if needed <= self.frame_bytes_max => {
                     break Ok(needed);
@@ -118,10 +149,9 @@ impl Reading {
         self.bytes = bytes;
         self.bytes.drain(..done);
         self.at += done as u64;
-        if self.bytes.is_empty() && self.bytes.capacity() > 4 * ROOM_BYTES {
-            self.bytes.shrink_to(ROOM_BYTES);
+        if self.bytes.is_empty() && self.bytes.capacity() > 2 * self.room {
+            self.bytes.shrink_to(self.room);
         }
-        self.session.outbox.wake();
         sent.and(outcome)
     }
 
@@ -140,9 +170,9 @@ impl Reading {
         Some((Ending::FrameTooLong, text))
     }
 
-    async fn take(&mut self, frame: &ClientFrame<'_>, at: usize) -> Result<(), Stop> {
+    /// Takes a frame other than a submit.
+    async fn take(&mut self, frame: &ClientFrame<'_>) -> Result<(), Stop> {
         match frame {
-            ClientFrame::Submit(submit) => self.submit(submit, at).await,
             ClientFrame::Query(query) => self.query(query).await,
             ClientFrame::Subscribe(symbols) => {
                 self.pay_for(symbols).await?;
@@ -156,40 +186,40 @@ impl Reading {
                 self.session.unsubscribe(symbols);
                 Ok(())
             }
-            ClientFrame::Heartbeat => Ok(()),
+            ClientFrame::Heartbeat | ClientFrame::Submit(_) => Ok(()),
             ClientFrame::Bye(_) => Err(None),
             ClientFrame::Hello(_) => Err(Some((Ending::NoHello, "a second hello".to_owned()))),
         }
     }
 
-    async fn submit(&mut self, submit: &Submit<'_>, at: usize) -> Result<(), Stop> {
+    /// Adds a command to those at hand, or refuses it. About so many are there to be taken.
+    fn submit(&mut self, submit: &Submit<'_>, at: usize, there: usize) -> Result<(), Stop> {
         let sequence = submit.sequence;
-        let command = match self.session.key.role {
-            Role::Trade => {
-                let user = UserId(self.session.key.holder);
-                submit.trade(user).map(|command| command.into_command())
-            }
-            Role::Admin => submit.admin().map(|command| command.into_command()),
+        let key = self.session.key;
+        let mut command = Command::Nop;
+        let taken = match key.role {
+            Role::Trade => submit.trade_into(UserId(key.holder), &mut command),
+            Role::Admin => submit.admin().map(|admin| command = admin.into_command()),
             Role::Read => Err(SubmitError::Refused(Refusal::Role)),
         };
-        let refusal = match command {
-            Ok(_) if !self.rate.take(1, Instant::now()) => Refusal::Rate {
-                limit: self.shared.config.sessions.rate_per_s,
-            },
-            Ok(command) => {
-                self.commands.push((sequence, command));
-                if self.commands.len() == COMMANDS_MAX {
-                    self.send_commands().await?;
+        let why = match taken {
+            Ok(()) if self.rate.take(1, self.now) => {
+                if self.commands.is_empty() {
+                    self.commands.reserve(there.min(COMMANDS_MAX));
                 }
+                self.commands.push((sequence, command));
                 return Ok(());
             }
+            Ok(()) => Refusal::Rate {
+                limit: self.shared.config.sessions.rate_per_s,
+            },
             Err(SubmitError::Refused(why)) => why,
             Err(SubmitError::Frame(error)) => return Err(self.bad_frame(at, &error)),
         };
-        self.shared.figures.refuse(refusal);
-        let why = refusal;
+        self.shared.figures.refuse(why);
         let refused = ServerFrame::Refused(Refused { sequence, why });
         self.session.outbox.push(&refused);
+        self.session.outbox.wake();
         Ok(())
     }
 
@@ -208,25 +238,26 @@ impl Reading {
     async fn send(&mut self, request: Request) -> Result<(), Stop> {
         self.session.leave_unread();
         let sent = self.requests.send_async(request).await;
-        self.session.hear(Instant::now());
+        self.now = Instant::now();
+        self.session.hear(self.now);
         sent.map_err(|_| Some((Ending::Shutdown, String::new())))
     }
 
     /// Waits for the tokens of a subscription: there is no answer to it that could refuse it.
     async fn pay_for(&mut self, symbols: &Symbols<'_>) -> Result<(), Stop> {
         let tokens = QUERY_TOKENS + symbols.iter().count() as u32;
-        let mut wait = self.rate.time_to(tokens, Instant::now());
+        let mut wait = self.rate.time_to(tokens, self.now);
         if !wait.is_zero() {
             self.send_commands().await?;
-            self.session.outbox.wake();
             self.session.leave_unread();
         }
         // Others of the holder may take tokens meanwhile.
-        while !self.rate.take(tokens, Instant::now()) {
+        while !self.rate.take(tokens, self.now) {
             tokio::time::sleep(wait).await;
-            wait = self.rate.time_to(tokens, Instant::now());
+            self.now = Instant::now();
+            wait = self.rate.time_to(tokens, self.now);
         }
-        self.session.hear(Instant::now());
+        self.session.hear(self.now);
         Ok(())
     }
 
@@ -247,7 +278,7 @@ impl Reading {
         let refusal = match asked {
             Err(why) => why,
             Ok(_) if !begun => Refusal::InFlight { limit: QUERIES_MAX },
-            Ok(_) if !self.rate.take(QUERY_TOKENS, Instant::now()) => Refusal::Rate {
+            Ok(_) if !self.rate.take(QUERY_TOKENS, self.now) => Refusal::Rate {
                 limit: limits.rate_per_s,
             },
             Ok(query) => {

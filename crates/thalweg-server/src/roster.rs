@@ -2,12 +2,14 @@
 //!
 //! A session has one connection: a newer one takes its place. Under the roster's lock a newcomer
 //! gets its welcome and the reports that it missed, and is entered; so the publish thread, which
-//! asks the roster for each outcome, neither overtakes a welcome nor leaves a gap.
+//! asks through its [`Directory`](crate::directory::Directory), neither overtakes a welcome nor
+//! leaves a gap.
 //!
 //! It is the exchange's thread that takes a connection out, in the place of its last request: so
 //! the orders that go with it are those that were placed before, and not those of who comes next.
 
 use std::collections::HashMap;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use thalweg_exchange::UserId;
@@ -34,19 +36,8 @@ struct Tables {
 #[derive(Debug, Default)]
 pub(crate) struct Roster {
     tables: Mutex<Tables>,
-}
-
-/// The roster while the publish thread delivers.
-pub(crate) struct Present<'r>(MutexGuard<'r, Tables>);
-
-impl Present<'_> {
-    pub(crate) fn session(&self, key: SessionKey) -> Option<&Arc<Session>> {
-        self.0.by_key.get(&key)
-    }
-
-    pub(crate) fn of_user(&self, user: UserId) -> &[Arc<Session>] {
-        self.0.by_user.get(&user).map_or(&[], Vec::as_slice)
-    }
+    /// Raised, under the lock, whenever somebody comes or leaves.
+    version: AtomicU64,
 }
 
 impl Roster {
@@ -54,8 +45,26 @@ impl Roster {
         self.tables.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(crate) fn present(&self) -> Present<'_> {
-        Present(self.tables())
+    /// How often somebody has come or left.
+    pub(crate) fn version(&self) -> u64 {
+        // ORDERING: Acquire, pairs with the Release in raise_version().
+        self.version.load(Ordering::Acquire)
+    }
+
+    fn raise_version(&self) {
+        // ORDERING: Release, pairs with the Acquire in version(). That a newcomer's is seen in time
+        // rests on the lock of the exchange's tables: see the directory.
+        self.version.fetch_add(1, Ordering::Release);
+    }
+
+    pub(crate) fn session(&self, key: SessionKey) -> Option<Arc<Session>> {
+        self.tables().by_key.get(&key).cloned()
+    }
+
+    pub(crate) fn of_user(&self, user: UserId) -> Box<[Arc<Session>]> {
+        let tables = self.tables();
+        let sessions = tables.by_user.get(&user);
+        sessions.map_or_else(Box::default, |sessions| sessions.as_slice().into())
     }
 
     /// Enters a connection after `welcome`, in place of an older one of the same session. False
@@ -65,6 +74,7 @@ impl Roster {
         if tables.is_closed {
             return false;
         }
+        self.raise_version();
         if let Some(older) = tables.by_key.insert(session.key, Arc::clone(session)) {
             tables.forget_reports(&older);
             older.outbox.end(Ending::Replaced, "");
@@ -86,6 +96,7 @@ impl Roster {
     /// that.
     pub(crate) fn leave(&self, session: &Session) -> Option<UserId> {
         let mut tables = self.tables();
+        self.raise_version();
         let is_it = |other: &Arc<Session>| other.id == session.id;
         if tables.by_key.get(&session.key).is_some_and(is_it) {
             tables.by_key.remove(&session.key);

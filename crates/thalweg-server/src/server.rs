@@ -7,7 +7,6 @@ use std::thread;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use thalweg::channel;
-use thalweg::pipeline::Placement;
 use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::durable::{
     Exchange, Failed, Files, Finished, JournalOptions, OpenError, Options, Recovered,
@@ -21,13 +20,13 @@ use tokio::task::JoinHandle;
 
 use crate::audit::Audit;
 use crate::config::{Config, RulesName, SyncName};
-use crate::driver::{Driver, Inquiries, Place};
+use crate::driver::{Driver, Inquiries, Place, placement};
 use crate::error::ServeError;
 use crate::feed::Feed;
 use crate::greeting::Door;
 use crate::keys;
 use crate::listener::listen;
-use crate::publisher::Publisher;
+use crate::publisher::{Desk, Publisher};
 use crate::request::{Request, Requests};
 use crate::shared::{Opened, Shared};
 use crate::stage::Stage;
@@ -304,7 +303,7 @@ fn open<S: Storage>(
         feed: Arc::clone(&shared.feed),
         tape: None,
         reports: Arc::clone(&shared.reports),
-        touched: Vec::new(),
+        desk: Desk::new(Arc::clone(&shared.roster)),
     };
     let run = move || {
         let options = options(&shared.config);
@@ -349,7 +348,7 @@ fn options(config: &Config) -> Options {
     Options {
         service: service::Options {
             capacity: config.exchange.capacity,
-            placement: Placement::caller_and_threads(3, 1),
+            placement: placement(config.journal.sync),
             ..service::Options::default()
         },
         journal: JournalOptions::default().segment_bytes(config.journal.segment_bytes),

@@ -59,10 +59,10 @@ impl Tape {
         let messages = self.builder.apply(sequence, command, result, events)?;
         if !self.is_behind {
             for message in messages {
-                let mut frame = [0; MESSAGE_BYTES_MAX];
-                if let Ok(length) = encode_message(message, &mut frame) {
-                    self.bytes.extend_from_slice(&frame[..length]);
-                }
+                let at = self.bytes.len();
+                self.bytes.extend_from_slice(&[0; MESSAGE_BYTES_MAX]);
+                let length = encode_message(message, &mut self.bytes[at..]).unwrap_or(0);
+                self.bytes.truncate(at + length);
             }
         }
         if result == ResultCode::Success {

@@ -84,6 +84,20 @@ impl TradeCommand {
         Self { command, user }
     }
 
+    /// Whose orders a command is about, if traders have it.
+    pub(super) fn user_of(command: &Command) -> Option<UserId> {
+        match command {
+            Command::Place(place) => Some(place.uid),
+            Command::PlaceWith(order) => Some(order.place.uid),
+            Command::Amend(amend) => Some(amend.uid),
+            Command::Cancel { uid, .. }
+            | Command::Move { uid, .. }
+            | Command::Reduce { uid, .. } => Some(*uid),
+            Command::CancelAll { uid, .. } => *uid,
+            _ => None,
+        }
+    }
+
     /// Whose orders it is about.
     #[must_use]
     pub const fn user(&self) -> UserId {
@@ -134,17 +148,7 @@ impl TryFrom<Command> for TradeCommand {
     type Error = NotForRole;
 
     fn try_from(command: Command) -> Result<Self, NotForRole> {
-        let user = match &command {
-            Command::Place(place) => Some(place.uid),
-            Command::PlaceWith(order) => Some(order.place.uid),
-            Command::Amend(amend) => Some(amend.uid),
-            Command::Cancel { uid, .. }
-            | Command::Move { uid, .. }
-            | Command::Reduce { uid, .. } => Some(*uid),
-            Command::CancelAll { uid, .. } => *uid,
-            _ => None,
-        };
-        match user {
+        match Self::user_of(&command) {
             Some(user) => Ok(Self { command, user }),
             None => Err(NotForRole {
                 role: Role::Trade,

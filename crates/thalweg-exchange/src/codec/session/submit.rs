@@ -2,7 +2,7 @@
 
 use std::{error, fmt};
 
-use super::super::command::{command_bytes, decode_command, encode_command};
+use super::super::command::{command_bytes, decode_command, decode_command_into, encode_command};
 use super::super::error::CodecError;
 use super::super::fields::{Reader, Writer, put_longs};
 use super::super::frame::{FRAME_BYTES_MAX, Family, HEAD_BYTES, Head, kind, peek, room_for};
@@ -69,13 +69,24 @@ impl<'b> Submit<'b> {
     /// Wrong bytes; [`Refusal::Role`] for a command that traders have not, and
     /// [`Refusal::NotYourUser`] for one about another user.
     pub fn trade(&self, user: UserId) -> Result<TradeCommand, SubmitError> {
-        let command = self.command().map_err(SubmitError::Frame)?;
-        let command = TradeCommand::try_from(command);
-        let command = command.map_err(|_| SubmitError::Refused(Refusal::Role))?;
-        if command.user() == user {
-            Ok(command)
-        } else {
-            Err(SubmitError::Refused(Refusal::NotYourUser))
+        let mut command = Command::Nop;
+        self.trade_into(user, &mut command)?;
+        TradeCommand::try_from(command).map_err(|_| SubmitError::Refused(Refusal::Role))
+    }
+
+    /// As [`trade`](Self::trade), but puts the command where it is to be: nothing is moved that was
+    /// just written. After an error, there may be any command.
+    ///
+    /// # Errors
+    /// As [`trade`](Self::trade).
+    #[inline]
+    pub fn trade_into(&self, user: UserId, into: &mut Command) -> Result<(), SubmitError> {
+        decode_command_into(self.frame, into)
+            .map_err(|error| SubmitError::Frame(error.within(WHAT, SUBMIT_HEAD_BYTES)))?;
+        match TradeCommand::user_of(into) {
+            Some(of) if of == user => Ok(()),
+            Some(_) => Err(SubmitError::Refused(Refusal::NotYourUser)),
+            None => Err(SubmitError::Refused(Refusal::Role)),
         }
     }
 
@@ -102,19 +113,11 @@ impl<'b> Submit<'b> {
         out.slice(self.frame);
     }
 
+    /// Of a whole frame that passed [`check`].
     pub(super) fn read(fields: &mut Reader<'b>) -> Result<Self, CodecError> {
         let sequence = sequence(fields)?;
         let frame = fields.rest();
-        match peek(frame) {
-            Ok(of) if of.family == Family::Command && of.bytes == frame.len() => {
-                Ok(Self { sequence, frame })
-            }
-            Ok(_) => Err(CodecError::WrongHead {
-                what: WHAT,
-                at: SUBMIT_HEAD_BYTES,
-            }),
-            Err(error) => Err(error.within(WHAT, SUBMIT_HEAD_BYTES)),
-        }
+        Ok(Self { sequence, frame })
     }
 }
 
