@@ -18,6 +18,7 @@ mod buckets;
 pub mod config;
 mod connection;
 pub mod demo;
+mod desk;
 mod directory;
 mod driver;
 mod error;

@@ -20,13 +20,14 @@ use tokio::task::JoinHandle;
 
 use crate::audit::Audit;
 use crate::config::{Config, RulesName, SyncName};
+use crate::desk::Desk;
 use crate::driver::{Driver, Inquiries, Place, placement};
 use crate::error::ServeError;
 use crate::feed::Feed;
 use crate::greeting::Door;
 use crate::keys;
 use crate::listener::listen;
-use crate::publisher::{Desk, Publisher};
+use crate::publisher::Publisher;
 use crate::request::{Request, Requests};
 use crate::shared::{Opened, Shared};
 use crate::stage::Stage;
