@@ -24,6 +24,7 @@ use crate::session::Session;
 const PLACES: usize = 256;
 
 type Place<K, V> = Option<(K, V)>;
+type Connections = Box<[Arc<Session>]>;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -31,7 +32,7 @@ pub(crate) struct Directory {
     roster: Arc<Roster>,
     version: u64,
     sessions: Box<[Place<SessionKey, Option<Arc<Session>>>]>,
-    users: Box<[Place<UserId, Box<[Arc<Session>]>>]>,
+    users: Box<[Place<UserId, Connections>]>,
 }
 
 /// The place of a number: ids are often consecutive, and those of no rule do no harm.
