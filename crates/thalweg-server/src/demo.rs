@@ -13,6 +13,7 @@ use thalweg_exchange::codec::session::{
     decode_server_frame, encode_client_frame, encode_submit, submit_bytes,
 };
 use thalweg_exchange::codec::{CodecError, SESSION_VERSION};
+use thalweg_exchange::durable::{Files, JournalError, OpenError, Storage};
 use thalweg_exchange::session::{ClientSequence, Role};
 use thalweg_exchange::{
     AccountSpec, Action, Command, CurrencyId, OrderFlags, OrderId, OrderType, Place, SymbolId,
@@ -57,7 +58,19 @@ impl Demo {
             file: file.display().to_string(),
             source,
         };
-        fs::create_dir_all(directory).map_err(failed)?;
+        // The keys of a demo that runs are not touched.
+        let exchange = Files::new(directory.join("exchange"));
+        if directory.join("exchange").is_dir() && matches!(exchange.lock(), Ok(None)) {
+            let place = exchange.place();
+            return Err(OpenError::Journal(JournalError::InUse { place }).into());
+        }
+        fs::create_dir_all(directory).map_err(|source| keys::KeysError::File {
+            file: directory.display().to_string(),
+            source: match directory.is_file() {
+                true => io::ErrorKind::NotADirectory.into(),
+                false => source,
+            },
+        })?;
         match fs::remove_file(&file) {
             Err(error) if error.kind() != io::ErrorKind::NotFound => Err(failed(error))?,
             _ => {}

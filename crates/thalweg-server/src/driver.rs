@@ -66,6 +66,8 @@ pub(crate) struct Driver<S: Storage> {
     tried: Instant,
     is_draining: bool,
     next_tag: u64,
+    /// Failures of snapshots that the log has.
+    failures_told: u64,
 }
 
 impl<S: Storage> Driver<S> {
@@ -83,6 +85,7 @@ impl<S: Storage> Driver<S> {
             tried: Instant::now(),
             is_draining: false,
             next_tag: 0,
+            failures_told: 0,
         }
     }
 
@@ -99,6 +102,7 @@ impl<S: Storage> Driver<S> {
             }
             if self.requests.try_recv_many(&mut batch, BATCH).is_err() {
                 self.exchange.idle()?;
+                self.tell_failures();
                 match self.wait() {
                     Ok(request) => batch.extend(request),
                     Err(()) => return self.exchange.close(),
@@ -152,7 +156,10 @@ impl<S: Storage> Driver<S> {
                 }
                 None => Ok(()),
             },
-            Request::Clock(time) => self.own(&Command::Clock { time }).map(drop),
+            Request::Clock(time) => {
+                self.tell_failures();
+                self.own(&Command::Clock { time }).map(drop)
+            }
             Request::OpenOrdersMax(open_orders) => {
                 self.owed_limit = Some(open_orders);
                 self.settle_owed()
@@ -171,6 +178,18 @@ impl<S: Storage> Driver<S> {
             }
             Request::Stop => Ok(()),
         }
+    }
+
+    /// Logs why there is no new snapshot, once for each attempt: the exchange goes on.
+    fn tell_failures(&mut self) {
+        let snapshots = self.exchange.snapshots();
+        if let Some(error) = snapshots.failed
+            && snapshots.failures > self.failures_told
+        {
+            let failures = snapshots.failures;
+            tracing::error!(%error, failures, "the exchange goes on without a new snapshot");
+        }
+        self.failures_told = snapshots.failures;
     }
 
     /// A command of the server's own; false where it was refused for now.

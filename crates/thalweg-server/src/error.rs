@@ -8,6 +8,7 @@ use thalweg_exchange::durable::{Failed, OpenError};
 
 use crate::config::ConfigError;
 use crate::keys::KeysError;
+use crate::remembered::TooManySessions;
 
 /// Why a server does not start or has stopped.
 #[derive(Debug)]
@@ -17,6 +18,8 @@ pub enum ServeError {
     Config(ConfigError),
     /// The keys.
     Keys(KeysError),
+    /// The keys may open more sessions than the exchange remembers.
+    Sessions(TooManySessions),
     /// An address cannot be listened on.
     Listen {
         /// For whom: `trade`, `admin` or `http`.
@@ -53,6 +56,7 @@ impl fmt::Display for ServeError {
         match self {
             Self::Config(error) => error.fmt(f),
             Self::Keys(error) => error.fmt(f),
+            Self::Sessions(error) => error.fmt(f),
             Self::Listen {
                 what,
                 address,
@@ -76,6 +80,7 @@ impl error::Error for ServeError {
         match self {
             Self::Config(error) => Some(error),
             Self::Keys(error) => Some(error),
+            Self::Sessions(error) => Some(error),
             Self::Listen { source, .. } | Self::Audit { source, .. } => Some(source),
             Self::Open(error) => Some(error),
             Self::Failed(failed) => Some(failed),
@@ -93,6 +98,12 @@ impl From<ConfigError> for ServeError {
 impl From<KeysError> for ServeError {
     fn from(error: KeysError) -> Self {
         Self::Keys(error)
+    }
+}
+
+impl From<TooManySessions> for ServeError {
+    fn from(error: TooManySessions) -> Self {
+        Self::Sessions(error)
     }
 }
 

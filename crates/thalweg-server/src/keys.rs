@@ -10,7 +10,7 @@
 
 mod file;
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::{error, fmt, io};
 
 use serde::{Deserialize, Serialize};
@@ -158,6 +158,16 @@ impl Keys {
     fn find(&self, hash: &KeyHash) -> Option<&Key> {
         let candidates = self.keys.get(&beginning(hash))?;
         candidates.iter().find(|key| key.hash.ct_eq(hash).into())
+    }
+
+    /// Who may send commands, by role.
+    pub(crate) fn senders(&self) -> BTreeSet<(Role, i64)> {
+        let senders = self
+            .keys
+            .values()
+            .flatten()
+            .filter(|key| key.role != Role::Read);
+        senders.map(|key| (key.role, key.holder)).collect()
     }
 
     /// Whether a key of this hash, role and holder is still there.

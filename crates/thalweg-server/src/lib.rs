@@ -34,6 +34,7 @@ mod outbox;
 mod publisher;
 mod rate;
 mod reading;
+mod remembered;
 mod request;
 mod roster;
 mod server;
@@ -43,4 +44,5 @@ mod stage;
 mod wall_clock;
 
 pub use self::error::ServeError;
+pub use self::remembered::TooManySessions;
 pub use self::server::{Addresses, Server};

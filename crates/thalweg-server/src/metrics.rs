@@ -11,7 +11,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
 use thalweg_exchange::durable::Stats;
-use thalweg_exchange::session::Role;
+use thalweg_exchange::session::{Refusal, Role};
 use thalweg_measure::histogram::Histogram;
 use tokio::sync::oneshot;
 
@@ -299,6 +299,11 @@ fn exchange(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
         "sessions_remembered",
         "Sessions that have sent commands, ever.",
         known,
+    )?;
+    to.gauge(
+        "reports_kept",
+        "Execution reports that are kept for users who come back, 80 bytes each.",
+        stats.reports as f64,
     )
 }
 
@@ -311,7 +316,7 @@ fn journal(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
     )?;
     to.counter("journal_bytes", "Bytes of them.", journal.bytes)?;
     to.counter("journal_commits", "Waits for the disk.", journal.commits)?;
-    let lacks = f64::from(journal.lacks_room);
+    let lacks = f64::from(journal.lack == Some(Refusal::DiskFull));
     to.gauge(
         "journal_full",
         "1 while the disk has no room, and commands are refused.",
@@ -321,6 +326,11 @@ fn journal(stats: &Stats, to: &mut Writer<'_>) -> fmt::Result {
         "snapshots",
         "Snapshots written since the start.",
         stats.snapshots.made,
+    )?;
+    to.counter(
+        "snapshot_failures",
+        "Snapshots that were not written, panics included.",
+        stats.snapshots.failures,
     )?;
     let failed = f64::from(stats.snapshots.failed.is_some());
     to.gauge(

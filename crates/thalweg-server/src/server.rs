@@ -67,7 +67,8 @@ impl Server {
     /// Metrics are served from the beginning.
     ///
     /// # Errors
-    /// A configuration that is not possible, keys that cannot be read, an address that cannot be
+    /// A configuration that is not possible, keys that cannot be read or may open more sessions than
+    /// the exchange remembers, an address that cannot be
     /// listened on, an exchange that does not open.
     pub async fn start(config: Config, directory: &Path) -> Result<Self, ServeError> {
         Self::start_in(config, Files::new(directory)).await
@@ -97,6 +98,13 @@ impl Server {
         let (driver, opening) = open(&shared, storage, received, audit);
         // The sender tells or is dropped by a thread that has panicked.
         let recovered = opening.await.map_err(|_| ServeError::Panicked)??;
+        if let Some(keys) = shared.keys()
+            && let Err(error) = shared.check_sessions(&keys)
+        {
+            let _ = shared.requests().send_async(Request::Stop).await;
+            let _ = tokio::task::spawn_blocking(move || driver.join()).await;
+            return Err(error.into());
+        }
         let feed = Arc::clone(&shared.feed);
         helpers.push(tokio::spawn(async move { feed.run().await }));
         helpers.push(tokio::spawn(set_clock(Arc::clone(&shared))));
@@ -115,6 +123,9 @@ impl Server {
         shared.stage.set(Stage::Ready);
         for skipped in &recovered.skipped {
             tracing::warn!(%skipped, "a damaged snapshot");
+        }
+        if recovered.snapshot.is_none() && recovered.commands > 0 {
+            tracing::warn!("no snapshot was whole: the whole journal was executed again");
         }
         tracing::info!(
             commands = recovered.commands,
@@ -156,7 +167,12 @@ impl Server {
         let Some(file) = &self.shared.config.keys.file else {
             return;
         };
-        match keys::read(file) {
+        let checked = keys::read(file).map_err(ServeError::from);
+        let checked = checked.and_then(|keys| {
+            self.shared.check_sessions(&keys)?;
+            Ok(keys)
+        });
+        match checked {
             Ok(keys) => {
                 let count = keys.len();
                 let ended = self.shared.change_keys(keys);

@@ -11,6 +11,7 @@ use crate::figures::Figures;
 use crate::greeting::Door;
 use crate::keys::Keys;
 use crate::rate::Buckets;
+use crate::remembered::{self, TooManySessions};
 use crate::request::Requests;
 use crate::roster::Roster;
 use crate::stage::StageSwitch;
@@ -95,6 +96,12 @@ impl Shared {
         }
         // After that: who enters from now on looks at the new ones.
         self.roster.withdraw(&keys)
+    }
+
+    /// Whether the exchange, which is open, has room for all sessions that these keys may open.
+    pub(crate) fn check_sessions(&self, keys: &Keys) -> Result<(), TooManySessions> {
+        let remembered = self.reports.get().map(Reports::sessions);
+        remembered::check(keys, &self.config.sessions, &remembered.unwrap_or_default())
     }
 
     pub(crate) fn requests(&self) -> Requests {

@@ -1,7 +1,7 @@
 //! Why an exchange was not opened, did not take a command, or has stopped.
 
 use std::sync::Arc;
-use std::{error, fmt};
+use std::{error, fmt, io};
 
 use thalweg::pipeline::{Failure, Stopped};
 use thalweg_journal::{Error as JournalError, Lsn};
@@ -78,6 +78,14 @@ pub enum OpenError {
         /// Commands in the snapshot.
         snapshot: u64,
     },
+    /// No snapshot is whole, and the journal does not give what the header of one of them says:
+    /// the exchange was made under other rules.
+    OtherRules {
+        /// The directory.
+        place: String,
+        /// Commands in that snapshot.
+        commands: u64,
+    },
     /// The first snapshot of a new exchange could not be written.
     First(SnapshotFailed),
     /// Options that are out of range.
@@ -141,6 +149,12 @@ impl fmt::Display for OpenError {
                 "{place}: the journal ends after {commands} commands, the newest snapshot has \
                  {snapshot}"
             ),
+            Self::OtherRules { place, commands } => write!(
+                f,
+                "{place}: no snapshot is whole, and the journal, executed under the rules that \
+                 were given, does not lead to the state that the snapshot after {commands} \
+                 commands names: give the rules that the exchange was made with"
+            ),
             Self::First(failed) => failed.fmt(f),
             Self::Limit {
                 what,
@@ -181,7 +195,8 @@ impl From<OptionsError> for OpenError {
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum Failed {
-    /// A write or a sync of the journal failed.
+    /// A write or a sync of the journal failed, or a further segment could not be made for another
+    /// reason than a lack of room, files or memory.
     Journal(Arc<JournalError>),
     /// A stage has panicked, which means a fault in this crate or in `publish`.
     Stage(Stopped),
@@ -217,13 +232,32 @@ impl From<Failure> for Failed {
     }
 }
 
+/// EMFILE and ENFILE: the standard library has no kind for them.
+const NO_FILES: [i32; 2] = [24, 23];
+
+/// Why there is no further segment for now; none of an error that waiting does not mend.
+pub(super) fn shortage(error: &JournalError) -> Option<Refusal> {
+    use io::ErrorKind::{Interrupted, OutOfMemory, QuotaExceeded, StorageFull, WouldBlock};
+    let JournalError::Io { source, .. } = error else {
+        return None;
+    };
+    let has_no_file = |code| NO_FILES.contains(&code);
+    match source.kind() {
+        StorageFull | QuotaExceeded => Some(Refusal::DiskFull),
+        OutOfMemory | WouldBlock | Interrupted => Some(Refusal::Resources),
+        _ if source.raw_os_error().is_some_and(has_no_file) => Some(Refusal::Resources),
+        _ => None,
+    }
+}
+
 /// Why a command was not taken.
 #[derive(Clone, Debug)]
 #[non_exhaustive]
 pub enum SubmitError {
     /// For a reason that the client is told. Of these:
     /// [`InFlight`](Refusal::InFlight), [`Sessions`](Refusal::Sessions),
-    /// [`DiskFull`](Refusal::DiskFull), [`Role`](Refusal::Role),
+    /// [`DiskFull`](Refusal::DiskFull), [`Resources`](Refusal::Resources),
+    /// [`Role`](Refusal::Role),
     /// [`SequenceReused`](Refusal::SequenceReused), [`AnswerGone`](Refusal::AnswerGone),
     /// [`NotExecuted`](Refusal::NotExecuted).
     Refused(Refusal),
@@ -292,6 +326,10 @@ mod tests {
                 least: 1,
                 most: 5,
             },
+            OpenError::OtherRules {
+                place: place(),
+                commands: 7,
+            },
         ];
         assert_eq!(
             opening.map(|error| error.to_string()),
@@ -301,6 +339,9 @@ mod tests {
                 "/srv/exchange: commands from 4 on are missing: the journal begins with 8, and no \
                  whole snapshot reaches so far",
                 "answers_kept is 0; 1 to 5 are possible",
+                "/srv/exchange: no snapshot is whole, and the journal, executed under the rules \
+                 that were given, does not lead to the state that the snapshot after 7 commands \
+                 names: give the rules that the exchange was made with",
             ]
         );
         let full = Arc::new(JournalError::InUse { place: place() });

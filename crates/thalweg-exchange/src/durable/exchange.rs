@@ -12,10 +12,11 @@ use super::error::Failed;
 use super::gate::{Gate, pace};
 use super::options::{Options, SyncMode};
 use super::publishing::Inquiries;
-use super::snapshots::{SnapshotFailed, SnapshotMade, Snapshots};
+use super::snapshots::{SnapshotFailed, SnapshotMade, SnapshotStats, Snapshots};
 use super::stats::{JournalStats, Meters, Stats};
 use super::tables::Reports;
 use crate::service::{self, Service};
+use crate::session::Refusal;
 
 /// What an exchange leaves when it is closed.
 #[derive(Debug)]
@@ -57,7 +58,7 @@ pub(super) struct Owner {
     /// Whether something was appended since the last flush.
     pub(super) is_unflushed: bool,
     /// When the journal is asked for room again.
-    pub(super) refused_until: Option<Instant>,
+    pub(super) refused_until: Option<(Instant, Refusal)>,
     pub(super) pace: Pace,
     pub(super) buffer: Vec<u8>,
 }
@@ -166,6 +167,12 @@ impl<S: Storage> Exchange<S> {
         self.snapshots.ask(self.gate.published(), self.owner.bytes);
     }
 
+    /// What came of snapshots so far.
+    #[must_use]
+    pub fn snapshots(&self) -> SnapshotStats {
+        self.snapshots.stats()
+    }
+
     /// A handle to the sessions and the reports, for other threads.
     #[must_use]
     pub fn reports(&self) -> Reports {
@@ -192,13 +199,14 @@ impl<S: Storage> Exchange<S> {
             number: self.owner.number,
             in_flight: self.admission.in_flight(),
             sessions: self.admission.sessions(),
+            reports: self.reports.lock().reports.total(),
             journal: JournalStats {
                 commands: self.owner.commands,
                 bytes: self.owner.bytes,
                 commits: self.meters.commits(),
                 commit_ns: self.meters.wait_ns(),
                 group: self.meters.group(),
-                lacks_room: self.gate.lacks_room(),
+                lack: self.gate.lack(),
             },
             snapshots: self.snapshots.stats(),
             stages,

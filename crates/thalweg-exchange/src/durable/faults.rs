@@ -19,6 +19,8 @@ pub(super) enum Seeded {
     RetainTooLittle,
     /// The journal is never given up.
     RetainTooMuch,
+    /// Making a snapshot panics.
+    PanicInSnapshot,
 }
 
 impl Faults {

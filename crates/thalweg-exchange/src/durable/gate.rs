@@ -1,6 +1,6 @@
 //! What the owner's thread and the publish stage tell each other.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU64, Ordering};
 use std::sync::{Condvar, Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -8,6 +8,7 @@ use thalweg::wait::{Mode, Pace, Signal, block};
 
 use super::error::Failed;
 use crate::digest::Digest;
+use crate::session::Refusal;
 
 /// How long the owner sleeps at most before it looks at its own stages again, which may wait for
 /// those of other threads.
@@ -23,8 +24,9 @@ pub(super) struct Gate {
     passed: Passed,
     /// Of all that was published.
     published: Mutex<Digest>,
-    /// The disk is full, and commands wait for it.
-    lacks_room: AtomicBool,
+    /// Why commands that were taken wait for a further segment, as the code of the refusal of new
+    /// ones; 0 where they do not.
+    lack: AtomicU8,
     /// The owner closes: nobody waits for room any more.
     is_closing: Mutex<bool>,
     closing: Condvar,
@@ -38,7 +40,7 @@ impl Gate {
         Self {
             passed: Passed::default(),
             published: Mutex::new(published),
-            lacks_room: AtomicBool::new(false),
+            lack: AtomicU8::new(0),
             is_closing: Mutex::new(false),
             closing: Condvar::new(),
             failed: OnceLock::new(),
@@ -73,17 +75,21 @@ impl Gate {
             .unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(super) fn set_lacks_room(&self, yes: bool) {
+    pub(super) fn set_lack(&self, lack: Option<Refusal>) {
+        let code = lack.map_or(0, Refusal::code);
         // ORDERING: Relaxed; a flag by which nothing else is read.
-        if self.lacks_room.swap(yes, Ordering::Relaxed) != yes {
+        if self.lack.swap(code, Ordering::Relaxed) != code {
             self.moved.notify_one();
         }
     }
 
     #[inline]
-    pub(super) fn lacks_room(&self) -> bool {
-        // ORDERING: Relaxed, as in set_lacks_room().
-        self.lacks_room.load(Ordering::Relaxed)
+    pub(super) fn lack(&self) -> Option<Refusal> {
+        // ORDERING: Relaxed, as in set_lack().
+        match self.lack.load(Ordering::Relaxed) {
+            0 => None,
+            code => Refusal::from_parts(code, 0),
+        }
     }
 
     /// The first reason counts.

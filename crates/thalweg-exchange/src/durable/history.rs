@@ -1,7 +1,7 @@
 //! Reading what an exchange has done, without opening it: from the oldest snapshot that is kept on,
 //! with a look at every snapshot on the way.
 
-use thalweg_journal::{Lsn, Reader, Storage, Torn};
+use thalweg_journal::{Error as JournalError, Lsn, Reader, Storage, Torn};
 
 use super::error::OpenError;
 use super::options::SessionLimits;
@@ -73,6 +73,9 @@ pub struct History<S: Storage = thalweg_journal::DefaultStorage> {
     limits: SessionLimits,
     wrong: Vec<Wrong>,
     snapshots: usize,
+    /// By readers before, and in all.
+    read_bytes: u64,
+    total_bytes: u64,
 }
 
 impl<S: Storage> History<S> {
@@ -82,10 +85,9 @@ impl<S: Storage> History<S> {
     /// There is no exchange; no snapshot is whole; one is of another version; the journal cannot be
     /// read at all.
     pub fn open_in(storage: S) -> Result<Self, OpenError> {
-        let place = storage.place();
         let all = commands_in_order(&storage)?;
         if all.is_empty() {
-            return Err(OpenError::NoExchange { place });
+            return Err(nothing(storage));
         }
         for commands in &all {
             if let Err((file, why @ SnapshotFlaw::Version { .. })) = header_of(&storage, *commands)
@@ -107,9 +109,11 @@ impl<S: Storage> History<S> {
                     continue;
                 }
             };
-            let reader = Reader::open_in(storage.clone(), Lsn::new(commands + 1));
+            let reader = Reader::open_in(storage.clone(), Lsn::new(commands + 1))?;
             return Ok(Self {
-                reader: reader?,
+                read_bytes: 0,
+                total_bytes: reader.progress_bytes().1,
+                reader,
                 storage,
                 first: image.number,
                 image,
@@ -142,6 +146,12 @@ impl<S: Storage> History<S> {
             self.ahead.remove(0);
             self.compare();
         }
+        if self.replayer.is_cut()
+            && let Err(error) = self.go_on()
+        {
+            self.wrong.push(Wrong::Journal(error.into()));
+            return false;
+        }
         if !goes_on && let Some(commands) = self.ahead.first() {
             let error = OpenError::Behind {
                 place,
@@ -151,6 +161,13 @@ impl<S: Storage> History<S> {
             self.wrong.push(Wrong::Journal(error));
         }
         goes_on || self.image.number > before
+    }
+
+    /// Reads the rest of a block in which there was a snapshot.
+    fn go_on(&mut self) -> Result<(), JournalError> {
+        self.read_bytes = self.progress_bytes().0;
+        self.reader = Reader::open_in(self.storage.clone(), Lsn::new(self.image.number + 1))?;
+        Ok(())
     }
 
     /// The snapshot at hand beside what the journal gives.
@@ -232,7 +249,8 @@ impl<S: Storage> History<S> {
     /// How many bytes of the journal were read, of how many at most.
     #[must_use]
     pub fn progress_bytes(&self) -> (u64, u64) {
-        self.reader.progress_bytes()
+        let read = self.reader.progress_bytes().0;
+        (self.read_bytes.max(read), self.total_bytes)
     }
 
     /// The unfinished write at the end, once that was reached.
@@ -258,7 +276,6 @@ impl History {
 /// # Errors
 /// There is no exchange; the directory cannot be read.
 pub fn newest_header<S: Storage>(storage: &S) -> Result<SnapshotHeader, OpenError> {
-    let place = storage.place();
     let all = commands_in_order(storage)?;
     let mut flaws = Vec::new();
     for commands in all.into_iter().rev() {
@@ -275,7 +292,17 @@ pub fn newest_header<S: Storage>(storage: &S) -> Result<SnapshotHeader, OpenErro
         }
     }
     Err(match flaws.is_empty() {
-        true => OpenError::NoExchange { place },
+        true => nothing(storage.clone()),
         false => OpenError::NoSnapshot { skipped: flaws },
     })
+}
+
+/// What is wrong with a directory without snapshots: that of its journal, or that there is none.
+fn nothing<S: Storage>(storage: S) -> OpenError {
+    let place = storage.place();
+    match Reader::open_in(storage, Lsn::ZERO) {
+        Ok(_) => OpenError::NoRules { place },
+        Err(JournalError::NoJournal { .. }) => OpenError::NoExchange { place },
+        Err(error) => error.into(),
+    }
 }

@@ -13,11 +13,14 @@ use super::gate::Gate;
 use super::options::{KEPT_MAX, Options};
 use super::publishing::{ChunkNotes, Committing, Published};
 use super::replay::{Image, Replayer};
-use super::snapshots::{Skipped, SnapshotHeader, Snapshots, Writer, newest, snapshot_commands};
+use super::snapshots::{
+    Skipped, SnapshotHeader, Snapshots, Writer, header_of, newest, snapshot_commands,
+};
 use super::stats::Meters;
 use super::tables::Reports;
 use crate::digest::Digest;
 use crate::service::{self, start_chunks};
+use crate::snapshot::state_hash;
 
 /// How an exchange is opened, beside its options.
 pub(super) struct Opening<'p> {
@@ -34,7 +37,8 @@ pub struct Recovered {
     pub replayed: u64,
     /// The digest of all of them and of what came of them.
     pub digest: Digest,
-    /// The snapshot from which on they were executed; none of a new exchange.
+    /// The snapshot from which on they were executed; none of a new exchange, and none where all are
+    /// damaged, and the whole journal was executed.
     pub snapshot: Option<SnapshotHeader>,
     /// Newer ones that are damaged.
     pub skipped: Vec<Skipped>,
@@ -105,15 +109,22 @@ impl<S: Storage> Exchange<S> {
         let journal = Journal::<[u8], S>::open_in(storage.clone(), options.journal.clone())?;
         let identity = journal.identity();
         let recovery = journal.recovery().clone();
-        let found = newest(&storage, identity, &options.sessions)?;
-        let is_new = found.is_none() && recovery.last == Lsn::ZERO;
+        let found = newest(&storage, identity, &options.sessions);
         let (mut image, snapshot, skipped) = match found {
-            Some(found) => (found.image, Some(found.header), found.skipped),
-            None if is_new => (Image::new(&options), None, Vec::new()),
-            None => {
+            Ok(Some(found)) => (found.image, Some(found.header), found.skipped),
+            Ok(None) if recovery.last == Lsn::ZERO => (Image::new(&options), None, Vec::new()),
+            Ok(None) => {
                 let place = storage.place();
                 return Err(OpenError::NoRules { place });
             }
+            // The journal has all, and a header that is whole says what it must give.
+            Err(OpenError::NoSnapshot { skipped })
+                if recovery.first <= Lsn::FIRST
+                    && !headers_of(&storage, identity, &skipped).is_empty() =>
+            {
+                (Image::new(&options), None, skipped)
+            }
+            Err(error) => return Err(error),
         };
         let from = image.number;
         let reached = skipped.first().map_or(from, |newest| newest.commands);
@@ -124,7 +135,11 @@ impl<S: Storage> Exchange<S> {
                 snapshot: reached,
             });
         }
-        let bytes = replay(&storage, &recovery, &mut image, progress)?;
+        let headers = match snapshot {
+            Some(_) => Vec::new(),
+            None => headers_of(&storage, identity, &skipped),
+        };
+        let bytes = replay(&storage, &recovery, (&mut image, &headers), progress)?;
         let recovered = Recovered {
             commands: image.number,
             replayed: image.number - from,
@@ -145,7 +160,7 @@ impl<S: Storage> Exchange<S> {
             is_closing: Arc::default(),
         };
         writer.note_damaged(&recovered.skipped);
-        if is_new {
+        if recovered.snapshot.is_none() {
             // It has the rules.
             let first = writer.last(&image.state, &image.tables, image.digest);
             first.map_err(OpenError::First)?;
@@ -212,11 +227,21 @@ impl<S: Storage> Exchange<S> {
     }
 }
 
-/// Executes what comes after the image; gives how many bytes the commands have.
+/// What the headers of damaged snapshots say that the journal must give, where they are whole;
+/// ascending.
+fn headers_of<S: Storage>(storage: &S, journal: u64, skipped: &[Skipped]) -> Vec<SnapshotHeader> {
+    let headers = skipped.iter().rev();
+    let headers = headers.filter_map(|one| header_of(storage, one.commands).ok());
+    let headers = headers.filter(|header| header.journal == journal);
+    headers.collect()
+}
+
+/// Executes what comes after the image, which must lead to what these headers say on the way; gives
+/// how many bytes the commands have.
 fn replay<S: Storage>(
     storage: &S,
     recovery: &Recovery,
-    image: &mut Image,
+    (image, headers): (&mut Image, &[SnapshotHeader]),
     progress: &mut dyn FnMut(u64, u64),
 ) -> Result<u64, OpenError> {
     let place = storage.place();
@@ -228,16 +253,27 @@ fn replay<S: Storage>(
             first: first - 1,
         });
     }
-    if last == image.number {
-        return Ok(0);
-    }
-    let mut reader = Reader::open_in(storage.clone(), Lsn::new(image.number + 1))?;
     let mut replayer = Replayer::default();
-    while replayer.block(image, &mut reader, last, &place)?.is_some() {
-        let (read, total) = reader.progress_bytes();
-        progress(read, total);
+    let ends = headers.iter().map(|header| header.commands).chain([last]);
+    for (at, end) in ends.enumerate() {
+        if image.number < end {
+            let mut reader = Reader::open_in(storage.clone(), Lsn::new(image.number + 1))?;
+            while image.number < end && replayer.block(image, &mut reader, end, &place)?.is_some() {
+                let (read, total) = reader.progress_bytes();
+                progress(read, total);
+            }
+        }
+        if headers.get(at).is_some_and(|header| !is_of(image, header)) {
+            let commands = image.number;
+            return Err(OpenError::OtherRules { place, commands });
+        }
     }
     Ok(replayer.bytes())
+}
+
+/// The digest says what came of the commands, the state's hash under which rules.
+fn is_of(image: &Image, header: &SnapshotHeader) -> bool {
+    image.digest == header.digest && state_hash(&image.state) == header.state_hash
 }
 
 fn check_limits(options: &Options) -> Result<(), OpenError> {

@@ -53,13 +53,14 @@ pub struct SessionLimits {
     pub answers_kept: u32,
     /// Execution reports of a user that are kept; 1 to [`KEPT_MAX`] \[1,024\]. 80 bytes each.
     pub reports_kept: u32,
-    /// Execution reports that are kept of all users together \[2²⁰\].
-    /// Where there are so many, a user
-    /// who has [`REPORTS_LEAST`] keeps no more than he has.
+    /// Execution reports that are kept of all users together \[2²⁰\]. Where there are so many, a
+    /// user who has [`REPORTS_LEAST`] keeps no more than he has. So of `u` users at most
+    /// 80 × (`reports_max` + 16 × `u`) bytes are kept, in twice as much memory where lists grow.
     pub reports_max: u32,
     /// Sessions of a holder: their numbers are below this \[16\].
     pub sessions_per_user: u32,
-    /// Sessions of all holders \[16,384\].
+    /// Sessions of all holders, ever: none is forgotten \[16,384\]. Memory for answers is taken as
+    /// they come: 24 × `sessions_max` × `answers_kept` bytes at most, twice that where lists grow.
     pub sessions_max: u32,
 }
 

@@ -5,10 +5,10 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
-use thalweg_journal::{Error as JournalError, Lsn, Shared, Storage};
+use thalweg_journal::{Lsn, Shared, Storage};
 use thalweg_measure::clock::Clock;
 
-use super::error::Failed;
+use super::error::{Failed, shortage};
 use super::faults::{Faults, Seeded};
 use super::gate::Gate;
 use super::options::SyncMode;
@@ -134,15 +134,16 @@ impl<S: Storage, P: FnMut(Published<'_>) + Send + 'static> Committing<S, P> {
                 self.meters
                     .note_commit(durable - self.chunk.durable, clock.ticks() - begin);
                 self.chunk.durable = durable;
-                self.gate.set_lacks_room(false);
+                self.gate.set_lack(None);
                 return Begun::Publish;
             }
             Err(error) => Arc::new(error),
         };
-        if let JournalError::Stopped { .. } = *error {
+        let lack = shortage(&error);
+        if lack.is_none() {
             return self.fail(Failed::Journal(error));
         }
-        self.gate.set_lacks_room(true);
+        self.gate.set_lack(lack);
         if self.gate.pause(self.room_pause) {
             return self.fail(Failed::NoRoom(error));
         }

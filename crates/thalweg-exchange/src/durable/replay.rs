@@ -32,6 +32,8 @@ pub(super) struct Replayer {
     commands: Vec<Command>,
     senders: Vec<(Origin, Check)>,
     bytes: u64,
+    /// Whether the last block goes on behind what was executed of it.
+    is_cut: bool,
     events: Events,
 }
 
@@ -51,6 +53,12 @@ impl Replayer {
     /// Bytes of the records that were executed.
     pub(super) const fn bytes(&self) -> u64 {
         self.bytes
+    }
+
+    /// Whether the last block has more than was executed of it: whoever goes on there opens a reader
+    /// anew.
+    pub(super) const fn is_cut(&self) -> bool {
+        self.is_cut
     }
 
     /// Executes the commands below `until` of the next block; gives how many, none at the end of
@@ -89,6 +97,7 @@ impl Replayer {
             return Ok(None);
         };
         let mut count = 0;
+        self.is_cut = block.last().number() > until;
         // The command with number n is record n + 1.
         let below = |(lsn, _): &(Lsn, &[u8])| lsn.number() <= until;
         for (lsn, bytes) in block.bytes().take_while(below) {

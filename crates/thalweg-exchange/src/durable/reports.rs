@@ -67,6 +67,11 @@ impl ReportTable {
         &self.list
     }
 
+    /// Kept of all users together: at most the limit, and [`REPORTS_LEAST`] for each user.
+    pub(super) fn total(&self) -> usize {
+        self.total
+    }
+
     fn find(&self, user: UserId) -> Option<u32> {
         let id_of = |slot: u32| self.list[slot as usize].user.0;
         self.index.find(user.0, id_of)
@@ -197,6 +202,9 @@ mod tests {
         push(&mut table, 1, 100);
         let kept: Vec<usize> = table.list().iter().map(|user| user.kept.len()).collect();
         assert_eq!(kept, [40, 16, 16]);
+        assert_eq!(table.total(), 72);
+        (4..1_000).for_each(|user| push(&mut table, user, 100));
+        assert_eq!(table.total(), 40 + 998 * REPORTS_LEAST as usize);
         assert_eq!(resumed(&table, 1, 0).0.first, ReportNumber(101));
     }
 

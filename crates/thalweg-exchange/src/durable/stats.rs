@@ -5,6 +5,7 @@ use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
 
 use super::snapshots::SnapshotStats;
+use crate::session::Refusal;
 
 /// What the publish stage records of its commits.
 #[derive(Debug, Default)]
@@ -47,8 +48,9 @@ pub struct JournalStats {
     pub commit_ns: Histogram,
     /// How many commands each made durable.
     pub group: Histogram,
-    /// Whether commands wait for room on the disk, and new ones are refused.
-    pub lacks_room: bool,
+    /// Why commands wait for room on the disk, for files or memory, and new ones are refused:
+    /// [`Refusal::DiskFull`] or [`Refusal::Resources`]; none where they do not.
+    pub lack: Option<Refusal>,
 }
 
 /// Figures of a durable [`Exchange`](super::Exchange).
@@ -60,6 +62,8 @@ pub struct Stats {
     pub in_flight: usize,
     /// Sessions that have sent commands, ever.
     pub sessions: usize,
+    /// Execution reports that are kept for users who come back.
+    pub reports: usize,
     /// Of the journal.
     pub journal: JournalStats,
     /// Of the snapshots.

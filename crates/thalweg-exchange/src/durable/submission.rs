@@ -4,16 +4,17 @@
 use std::sync::{Arc, PoisonError};
 use std::time::Instant;
 
+use thalweg::pipeline::Stopped;
 use thalweg_journal::{Error as JournalError, Storage};
 
 use super::admission::{Kind, Place};
-use super::error::{Failed, SubmitError};
+use super::error::{Failed, SubmitError, shortage};
 use super::exchange::Exchange;
 use super::record::{Check, Origin, encode, record_bytes};
 use super::sessions::{FirstAnswer, SessionSlot};
 use crate::codec::FRAME_BYTES_MAX;
 use crate::command::Command;
-use crate::service::{Inquiry, Note, Query};
+use crate::service::{Inquiry, Note, Query, Service};
 use crate::session::{ClientSequence, Refusal, SessionKey};
 
 /// Commands that go into the pipeline together.
@@ -68,9 +69,38 @@ impl<S: Storage> Exchange<S> {
         command: &Command,
         tag: u64,
     ) -> Result<Admitted, SubmitError> {
+        self.submit_by(origin, command, |service, note| {
+            service.submit_noted(command, tag, note)
+        })
+    }
+
+    /// As [`submit`](Self::submit), of a command that was due at this time, in ticks of the clock:
+    /// see [`Service::submit_due`].
+    ///
+    /// # Errors
+    /// As [`submit`](Self::submit).
+    pub fn submit_due(
+        &mut self,
+        origin: Origin,
+        command: &Command,
+        due: u64,
+        tag: u64,
+    ) -> Result<Admitted, SubmitError> {
+        self.submit_by(origin, command, |service, note| {
+            service.submit_noted_due(command, due, tag, note)
+        })
+    }
+
+    #[inline]
+    fn submit_by(
+        &mut self,
+        origin: Origin,
+        command: &Command,
+        submit: impl FnOnce(&mut Service, Note) -> Result<(), Stopped>,
+    ) -> Result<Admitted, SubmitError> {
         match self.admit(origin, command)? {
             Ok((number, note)) => {
-                let submitted = self.service_mut()?.submit_noted(command, tag, note);
+                let submitted = submit(self.service_mut()?, note);
                 submitted.map_err(|stopped| self.stopped(stopped))?;
                 Ok(Admitted::New { number })
             }
@@ -90,7 +120,19 @@ impl<S: Storage> Exchange<S> {
             if taken.len() == ROUND || self.admission.in_flight() >= self.capacity() {
                 self.send(requests, &mut taken);
             }
-            let admitted = self.admit(request.origin, request.command);
+            let mut admitted = self.admit(request.origin, request.command);
+            let is_full = matches!(
+                admitted,
+                Err(SubmitError::Refused(Refusal::InFlight { .. }))
+            );
+            if is_full && !taken.is_empty() {
+                // Those before it are in flight because they were kept back here.
+                self.send(requests, &mut taken);
+                admitted = match self.drive() {
+                    Ok(()) => self.admit(request.origin, request.command),
+                    Err(failed) => Err(failed.into()),
+                };
+            }
             told(
                 at,
                 admitted.map(|admitted| match admitted {
@@ -125,8 +167,8 @@ impl<S: Storage> Exchange<S> {
     /// Asks something: the answer is published, behind everything that was submitted before.
     ///
     /// # Errors
-    /// [`Refusal::DiskFull`] while commands wait for room on the disk, since the answer would have
-    /// to wait for them; or the exchange has stopped.
+    /// [`Refusal::DiskFull`] or [`Refusal::Resources`] while commands wait for room on the disk,
+    /// since the answer would have to wait for them; or the exchange has stopped.
     pub fn query(&mut self, query: Query, tag: u64) -> Result<(), SubmitError> {
         self.gate.check()?;
         self.make_room()?;
@@ -275,16 +317,18 @@ impl<S: Storage> Exchange<S> {
             JournalError::RecordTooLong { bytes, bytes_max } => {
                 SubmitError::TooLong { bytes, bytes_max }
             }
-            JournalError::Stopped { .. } => {
-                let failed = Failed::Journal(Arc::new(error));
-                self.gate.fail(failed.clone());
-                SubmitError::Failed(failed)
-            }
-            _ => {
-                let pause = self.options.room_pause;
-                self.owner.refused_until = Instant::now().checked_add(pause);
-                Refusal::DiskFull.into()
-            }
+            error => match shortage(&error) {
+                Some(lack) => {
+                    let until = Instant::now().checked_add(self.options.room_pause);
+                    self.owner.refused_until = until.map(|until| (until, lack));
+                    lack.into()
+                }
+                None => {
+                    let failed = Failed::Journal(Arc::new(error));
+                    self.gate.fail(failed.clone());
+                    SubmitError::Failed(failed)
+                }
+            },
         }
     }
 
@@ -292,7 +336,7 @@ impl<S: Storage> Exchange<S> {
     #[cold]
     fn ask_again(&mut self) -> Result<(), SubmitError> {
         match self.owner.refused_until {
-            Some(until) if Instant::now() < until => Err(Refusal::DiskFull.into()),
+            Some((until, lack)) if Instant::now() < until => Err(lack.into()),
             _ => {
                 self.owner.refused_until = None;
                 Ok(())
@@ -306,7 +350,7 @@ impl<S: Storage> Exchange<S> {
     /// The disk is full, or the exchange has stopped.
     #[inline]
     fn make_room(&mut self) -> Result<(), SubmitError> {
-        if self.gate.lacks_room() {
+        if self.gate.lack().is_some() {
             return self.find_room();
         }
         let in_flight = self.admission.in_flight();
@@ -323,8 +367,8 @@ impl<S: Storage> Exchange<S> {
     fn find_room(&mut self) -> Result<(), SubmitError> {
         loop {
             self.drive()?;
-            if self.gate.lacks_room() {
-                return Err(Refusal::DiskFull.into());
+            if let Some(lack) = self.gate.lack() {
+                return Err(lack.into());
             }
             let capacity = self.capacity();
             let in_flight = self.admission.in_flight();
@@ -334,7 +378,7 @@ impl<S: Storage> Exchange<S> {
             let passed = self.gate.passed();
             let gate = &self.gate;
             let is_over =
-                || gate.passed() != passed || gate.lacks_room() || gate.failed().is_some();
+                || gate.passed() != passed || gate.lack().is_some() || gate.failed().is_some();
             gate.wait(&mut self.owner.pace, is_over);
         }
     }

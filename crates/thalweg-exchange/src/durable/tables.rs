@@ -122,6 +122,13 @@ impl Reports {
         self.lock().reports.next(user)
     }
 
+    /// All sessions that have executed a command.
+    #[must_use]
+    pub fn sessions(&self) -> Vec<SessionKey> {
+        let tables = self.lock();
+        tables.sessions.list().iter().map(|one| one.key).collect()
+    }
+
     /// What is known of a session; of one that never sent a command, that there is none.
     #[must_use]
     pub fn session(&self, key: SessionKey) -> SessionState {

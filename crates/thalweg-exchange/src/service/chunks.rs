@@ -113,6 +113,22 @@ impl Service {
         })
     }
 
+    /// The same of a command that was due at this time.
+    pub(crate) fn submit_noted_due(
+        &mut self,
+        command: &Command,
+        due: u64,
+        tag: u64,
+        note: Note,
+    ) -> Result<(), Stopped> {
+        self.pipeline.publish_due(due, |slot| {
+            slot.command.clone_from(command);
+            slot.become_command(tag);
+            slot.due = due;
+            slot.note = note;
+        })
+    }
+
     /// The same of several: `of(at)` gives each.
     pub(crate) fn submit_all_noted<'c>(
         &mut self,

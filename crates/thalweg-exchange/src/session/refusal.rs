@@ -46,11 +46,13 @@ pub enum Refusal {
     /// A command with a higher sequence was executed, and this one was not; nor will it be
     /// (code 11).
     NotExecuted,
+    /// The system has no file descriptor or no memory for the journal (code 12). Later it may have.
+    Resources,
 }
 
 impl Refusal {
     /// One of each, with a limit of 0.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Rate { limit: 0 },
         Self::InFlight { limit: 0 },
         Self::OpenOrders { limit: 0 },
@@ -62,6 +64,7 @@ impl Refusal {
         Self::SequenceReused,
         Self::AnswerGone,
         Self::NotExecuted,
+        Self::Resources,
     ];
 
     /// The fixed number.
@@ -79,6 +82,7 @@ impl Refusal {
             Self::SequenceReused => 9,
             Self::AnswerGone => 10,
             Self::NotExecuted => 11,
+            Self::Resources => 12,
         }
     }
 
@@ -110,6 +114,7 @@ impl Refusal {
             9 => Self::SequenceReused,
             10 => Self::AnswerGone,
             11 => Self::NotExecuted,
+            12 => Self::Resources,
             _ => return None,
         };
         if limit == 0 { Some(refusal) } else { None }
@@ -130,6 +135,7 @@ impl Refusal {
             Self::SequenceReused => "SEQUENCE_REUSED",
             Self::AnswerGone => "ANSWER_GONE",
             Self::NotExecuted => "NOT_EXECUTED",
+            Self::Resources => "RESOURCES",
         }
     }
 }
@@ -156,6 +162,7 @@ impl fmt::Display for Refusal {
             Self::NotExecuted => {
                 f.write_str("it was not executed, and a later command of the session was")
             }
+            Self::Resources => f.write_str("the system lacks files or memory for the journal"),
         }
     }
 }
@@ -176,7 +183,7 @@ mod tests {
             assert_eq!(limited.map_or(9, Refusal::limit), 9);
         }
         assert_eq!(Refusal::from_parts(0, 0), None);
-        assert_eq!(Refusal::from_parts(12, 0), None);
+        assert_eq!(Refusal::from_parts(13, 0), None);
     }
 
     #[test]
@@ -200,6 +207,7 @@ mod tests {
                 "another command of the session has the same sequence",
                 "the answer to that sequence is not kept any more",
                 "it was not executed, and a later command of the session was",
+                "the system lacks files or memory for the journal",
             ]
         );
     }

@@ -1,7 +1,9 @@
 //! A durable exchange from outside: answers after a restart, repeats, resumed reports, full disks,
 //! failed syncs; on a simulated disk and in a directory.
 
+mod damaged;
 mod golden;
+mod shortage;
 mod snapshots;
 mod world;
 
@@ -259,7 +261,7 @@ fn a_close_does_not_wait_for_room() {
             other => panic!("{other:?}"),
         }
     }
-    let waits = exchange.stats().expect("it runs").journal.lacks_room;
+    let waits = exchange.stats().expect("it runs").journal.lack.is_some();
     let closed = exchange.close();
     assert_eq!(closed.is_err(), waits, "{closed:?}");
     if let Err(failed) = closed {

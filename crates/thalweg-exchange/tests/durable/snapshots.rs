@@ -13,7 +13,7 @@ use thalweg_journal::{Fault, Lsn, Operation};
 use crate::world::{by, inline, market, open, options, order};
 
 /// Snapshots are made by the caller, when they are asked for.
-fn here(kept: usize) -> Options {
+pub(crate) fn here(kept: usize) -> Options {
     let snapshot = SnapshotOptions {
         kept,
         in_background: false,
@@ -26,7 +26,7 @@ fn here(kept: usize) -> Options {
 }
 
 /// Orders of both sides, some of which trade.
-fn trade(exchange: &mut Exchange<SimDisk>, sequences: std::ops::Range<i64>) {
+pub(crate) fn trade(exchange: &mut Exchange<SimDisk>, sequences: std::ops::Range<i64>) {
     for sequence in sequences {
         let side = match sequence % 3 {
             0 => Action::Bid,
@@ -39,22 +39,27 @@ fn trade(exchange: &mut Exchange<SimDisk>, sequences: std::ops::Range<i64>) {
     }
 }
 
-fn snapshots(disk: &SimDisk) -> Vec<String> {
+pub(crate) fn snapshots(disk: &SimDisk) -> Vec<String> {
     let mut names = disk.list().expect("it can be read");
     names.retain(|name| name.starts_with("snapshot-"));
     names.sort();
     names
 }
 
-fn name(commands: u64) -> String {
+pub(crate) fn name(commands: u64) -> String {
     format!("snapshot-{commands:020}.thw")
 }
 
 /// An exchange with snapshots after 0, 52 and 102 commands, of which it keeps two, and commands
 /// behind them; not closed.
-fn with_snapshots(kept: usize) -> (SimDisk, u64) {
+pub(crate) fn with_snapshots(kept: usize) -> (SimDisk, u64) {
+    made(here(kept))
+}
+
+/// The same with other options.
+pub(crate) fn made(options: Options) -> (SimDisk, u64) {
     let disk = SimDisk::new();
-    let (mut exchange, ..) = open(disk.clone(), here(kept));
+    let (mut exchange, ..) = open(disk.clone(), options);
     market(&mut exchange);
     for round in 0..3 {
         trade(&mut exchange, 1 + round * 50..51 + round * 50);
@@ -85,7 +90,7 @@ fn replayed_hash(disk: &SimDisk) -> u64 {
     state_hash(&finished.service.state)
 }
 
-fn reopened(disk: &SimDisk, kept: usize) -> Result<(u64, Recovered), OpenError> {
+pub(crate) fn reopened(disk: &SimDisk, kept: usize) -> Result<(u64, Recovered), OpenError> {
     let (mut exchange, recovered) = Exchange::open_in(disk.clone(), here(kept), |_| ())?;
     // The tables are those of the whole journal.
     let again = exchange

@@ -53,7 +53,10 @@ impl Files {
         {
             return Ok(());
         }
-        fs::create_dir_all(&self.directory)?;
+        fs::create_dir_all(&self.directory).map_err(|error| match self.directory.is_file() {
+            true => io::ErrorKind::NotADirectory.into(),
+            false => error,
+        })?;
         let place = fs::canonicalize(&self.directory)?;
         let device = fs::metadata(&place)?.dev();
         let is_here = |above: &&Path| fs::metadata(above).is_ok_and(|of| of.dev() == device);

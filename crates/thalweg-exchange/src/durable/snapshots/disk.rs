@@ -4,9 +4,10 @@ use std::fmt;
 use std::io;
 use std::sync::Arc;
 
+use thalweg_hash::Xxh64;
 use thalweg_journal::{Error as JournalError, Storage, StorageFile, Syncing};
 
-use super::file::{HEADER_BYTES, SnapshotFlaw, SnapshotHeader, decode};
+use super::file::{HEADER_BYTES, SUM_BYTES, SnapshotFlaw, SnapshotHeader, decode};
 use crate::durable::error::OpenError;
 use crate::durable::options::SessionLimits;
 use crate::durable::replay::Image;
@@ -58,7 +59,10 @@ pub(crate) fn io_error<S: Storage>(
     name: &str,
     what: &'static str,
 ) -> impl FnOnce(io::Error) -> JournalError {
-    let file = format!("{}/{name}", storage.place());
+    let file = match name {
+        "" => storage.place(),
+        name => format!("{}/{name}", storage.place()),
+    };
     move |source| JournalError::Io {
         file,
         what,
@@ -77,46 +81,71 @@ pub(crate) fn list<S: Storage>(storage: &S) -> Result<Vec<u64>, JournalError> {
     Ok(commands)
 }
 
-/// All bytes of a file.
-pub(crate) fn read<S: Storage>(storage: &S, name: &str) -> io::Result<Vec<u8>> {
-    let file = storage.open(name, false)?;
-    let bytes = usize::try_from(file.length_bytes()?).map_err(|_| io::ErrorKind::FileTooLarge)?;
-    let mut all = vec![0; bytes];
+/// Reads until `into` is full or the file ends; gives how much.
+fn fill(file: &impl StorageFile, offset: u64, into: &mut [u8]) -> Result<usize, SnapshotFlaw> {
     let mut done = 0;
-    while done < bytes {
-        match file.read_at(done as u64, &mut all[done..]) {
+    while done < into.len() {
+        match file.read_at(offset + done as u64, &mut into[done..]) {
             Ok(0) => break,
             Ok(read) => done += read,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(error),
+            Err(error) => return Err(SnapshotFlaw::Io(error.to_string())),
         }
     }
-    all.truncate(done);
-    Ok(all)
+    Ok(done)
 }
 
-/// What a snapshot says of itself, if its file is as long as it says.
-pub(crate) fn header<S: Storage>(storage: &S, name: &str) -> Result<SnapshotHeader, SnapshotFlaw> {
+/// A snapshot's file, and what it says of itself, if it is as long as it says.
+fn open<S: Storage>(storage: &S, name: &str) -> Result<(S::File, SnapshotHeader), SnapshotFlaw> {
     let unreadable = |error: io::Error| SnapshotFlaw::Io(error.to_string());
     let file = storage.open(name, false).map_err(unreadable)?;
     let mut bytes = [0; HEADER_BYTES];
-    let mut done = 0;
-    while done < HEADER_BYTES {
-        match file.read_at(done as u64, &mut bytes[done..]) {
-            Ok(0) => break,
-            Ok(read) => done += read,
-            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-            Err(error) => return Err(unreadable(error)),
-        }
-    }
+    let done = fill(&file, 0, &mut bytes)?;
     let header = SnapshotHeader::decode(&bytes[..done])?;
     let (bytes, expected) = (
         file.length_bytes().map_err(unreadable)?,
         header.file_bytes(),
     );
     match bytes == expected {
-        true => Ok(header),
+        true => Ok((file, header)),
         false => Err(SnapshotFlaw::Length { bytes, expected }),
+    }
+}
+
+/// All bytes of a snapshot. Memory is taken for what its header says, not for any file.
+fn read<S: Storage>(storage: &S, name: &str) -> Result<Vec<u8>, SnapshotFlaw> {
+    let (file, header) = open(storage, name)?;
+    let length = header.file_bytes();
+    let no_memory = || SnapshotFlaw::Io(format!("no memory for its {length} bytes"));
+    let bytes = usize::try_from(length).map_err(|_| no_memory())?;
+    let mut all = Vec::new();
+    all.try_reserve_exact(bytes).map_err(|_| no_memory())?;
+    all.resize(bytes, 0);
+    let done = fill(&file, 0, &mut all)?;
+    all.truncate(done);
+    Ok(all)
+}
+
+/// What a snapshot says of itself, if its checksum agrees. The file is read in pieces.
+pub(crate) fn checked_header<S: Storage>(
+    storage: &S,
+    name: &str,
+) -> Result<SnapshotHeader, SnapshotFlaw> {
+    let (file, header) = open(storage, name)?;
+    let content = header.file_bytes() - SUM_BYTES as u64;
+    let (mut hash, mut offset) = (Xxh64::new(0), 0);
+    let mut piece = vec![0; PIECE_BYTES];
+    while offset < content {
+        let bytes = (content - offset).min(PIECE_BYTES as u64) as usize;
+        let done = fill(&file, offset, &mut piece[..bytes])?;
+        hash.update(&piece[..done]);
+        offset += bytes as u64;
+    }
+    let mut sum = [0; SUM_BYTES];
+    fill(&file, content, &mut sum)?;
+    match sum == hash.digest().to_le_bytes() {
+        true => Ok(header),
+        false => Err(SnapshotFlaw::Sum { what: "file" }),
     }
 }
 
@@ -126,10 +155,7 @@ pub(crate) type Flawed = (String, SnapshotFlaw);
 /// All bytes of a snapshot.
 pub(crate) fn read_file<S: Storage>(storage: &S, commands: u64) -> Result<Vec<u8>, Flawed> {
     let name = snapshot_name(commands);
-    read(storage, &name).map_err(|error| {
-        let full = format!("{}/{name}", storage.place());
-        (full, SnapshotFlaw::Io(error.to_string()))
-    })
+    read(storage, &name).map_err(|why| (format!("{}/{name}", storage.place()), why))
 }
 
 /// What a snapshot holds, with the tables as they were; of bytes that were read, if there are some.
@@ -157,7 +183,8 @@ pub(crate) fn image_of<S: Storage>(
 /// What a snapshot says of itself.
 pub(crate) fn header_of<S: Storage>(storage: &S, commands: u64) -> Result<SnapshotHeader, Flawed> {
     let name = snapshot_name(commands);
-    header(storage, &name).map_err(|why| (format!("{}/{name}", storage.place()), why))
+    let opened = open(storage, &name).map(|(_, header)| header);
+    opened.map_err(|why| (format!("{}/{name}", storage.place()), why))
 }
 
 /// Reads the newest whole snapshot; none where there is no snapshot at all.
@@ -173,8 +200,7 @@ pub(crate) fn newest<S: Storage>(
     for commands in list(storage)?.into_iter().rev() {
         let name = snapshot_name(commands);
         let full = format!("{}/{name}", storage.place());
-        let read = read(storage, &name).map_err(|error| SnapshotFlaw::Io(error.to_string()));
-        let whole = read.and_then(|bytes| decode(&bytes, limits));
+        let whole = read(storage, &name).and_then(|bytes| decode(&bytes, limits));
         let whole = whole.and_then(|(image, header)| check(commands, journal, image, header));
         match whole {
             Ok((image, header)) => {

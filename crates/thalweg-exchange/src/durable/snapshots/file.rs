@@ -19,7 +19,7 @@ pub const SNAPSHOT_VERSION: u32 = 1;
 const MAGIC: [u8; 8] = *b"thalwegS";
 pub(crate) const HEADER_BYTES: usize = 128;
 const HEADER_SUM_AT: usize = 120;
-const SUM_BYTES: usize = 8;
+pub(crate) const SUM_BYTES: usize = 8;
 
 /// What a snapshot says of itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -12,6 +12,7 @@ mod outcome;
 mod saved;
 mod writer;
 
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::atomic::Ordering;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -141,7 +142,7 @@ impl<S: Storage> Snapshots<S> {
         self.writer.is_closing.store(true, Ordering::Relaxed);
         self.orders = None;
         if let Some(thread) = self.thread.take() {
-            // A panic there has taken nothing with it.
+            // Its panics are caught.
             let _ = thread.join();
         }
     }
@@ -166,7 +167,9 @@ fn run<S: Storage>(writer: &Writer<S>, orders: &Receiver<Digest>, stats: &Mutex<
 }
 
 fn make_one<S: Storage>(writer: &Writer<S>, published: Digest, stats: &Mutex<SnapshotStats>) {
-    let made = writer.make(published);
+    // The exchange goes on without it, and says so.
+    let made = catch_unwind(AssertUnwindSafe(|| writer.make(published)))
+        .unwrap_or_else(|panic| Err(SnapshotFailed::panicked(&*panic)));
     let mut stats = lock(stats);
     match made {
         Ok(Some(made)) => {
@@ -175,6 +178,51 @@ fn make_one<S: Storage>(writer: &Writer<S>, published: Digest, stats: &Mutex<Sna
             stats.failed = None;
         }
         Ok(None) => stats.failed = None,
-        Err(failed) => stats.failed = Some(failed),
+        Err(failed) => {
+            stats.failures += 1;
+            stats.failed = Some(failed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_journal::SimDisk;
+
+    use super::*;
+    use crate::command::Command;
+    use crate::durable::exchange::Exchange;
+    use crate::durable::faults::{Faults, Seeded};
+    use crate::durable::opening::Opening;
+    use crate::durable::options::Options;
+    use crate::durable::record::Origin;
+
+    #[test]
+    fn a_panic_of_the_snapshot_thread_is_told_and_the_exchange_goes_on() {
+        let seeded = Some(Seeded::PanicInSnapshot);
+        let open = Opening {
+            progress: &mut |_, _| (),
+            faults: Faults { seeded },
+        };
+        let opened = Exchange::open_with(SimDisk::new(), Options::default(), |_| (), open);
+        let (mut exchange, _) = opened.expect("it opens");
+        for failures in 1..=2 {
+            let taken = exchange.submit(Origin::Engine, &Command::Nop, 0);
+            taken.expect("it goes on");
+            exchange.drain().expect("it goes on");
+            exchange.snapshot_now();
+            while exchange.snapshots().failures < failures {
+                thread::yield_now();
+            }
+            let failed = exchange.snapshots().failed.expect("it failed");
+            assert_eq!(
+                failed.to_string(),
+                "no snapshot was written: making it has panicked: a seeded fault"
+            );
+        }
+        while exchange.snapshots().is_running {
+            thread::yield_now();
+        }
+        exchange.close().expect("it ends");
     }
 }

@@ -1,5 +1,6 @@
 //! What came of the snapshots that were asked for.
 
+use std::any::Any;
 use std::fmt;
 use std::time::Duration;
 
@@ -43,6 +44,16 @@ pub enum SnapshotFailed {
     Unreadable(SnapshotFlaw),
     /// The exchange was closed first.
     Closed,
+    /// Making it has panicked, which means a fault in this crate: with this message.
+    Panicked(String),
+}
+
+impl SnapshotFailed {
+    pub(super) fn panicked(panic: &(dyn Any + Send)) -> Self {
+        let text = panic.downcast_ref::<String>().map(String::as_str);
+        let text = text.or_else(|| panic.downcast_ref::<&str>().copied());
+        Self::Panicked(text.unwrap_or("no message").to_owned())
+    }
 }
 
 impl fmt::Display for SnapshotFailed {
@@ -64,6 +75,7 @@ impl fmt::Display for SnapshotFailed {
             ),
             Self::Unreadable(flaw) => write!(f, "it could not be read again: {flaw}"),
             Self::Closed => write!(f, "the exchange was closed first"),
+            Self::Panicked(text) => write!(f, "making it has panicked: {text}"),
         }
     }
 }
@@ -89,6 +101,8 @@ pub struct SnapshotStats {
     pub made: u64,
     /// The last one.
     pub last: Option<SnapshotMade>,
+    /// How many attempts have failed.
+    pub failures: u64,
     /// Why the last attempt failed, if it did.
     pub failed: Option<SnapshotFailed>,
     /// Whether one is being made.
@@ -114,6 +128,7 @@ mod tests {
             },
             SnapshotFailed::Unreadable(SnapshotFlaw::StateHash),
             SnapshotFailed::Closed,
+            SnapshotFailed::panicked(&"odd"),
         ];
         assert_eq!(
             failed.map(|failed| failed.to_string()),
@@ -126,6 +141,7 @@ mod tests {
                 "no snapshot was written: it could not be read again: its state has another hash \
                  than its header gives",
                 "no snapshot was written: the exchange was closed first",
+                "no snapshot was written: making it has panicked: odd",
             ]
         );
     }

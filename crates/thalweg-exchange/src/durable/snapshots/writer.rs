@@ -50,6 +50,7 @@ impl<S: Storage> Writer<S> {
     /// is as new.
     pub(super) fn make(&self, live: Digest) -> Result<Option<SnapshotMade>, SnapshotFailed> {
         let began = Instant::now();
+        assert!(!self.faults.has(Seeded::PanicInSnapshot), "a seeded fault");
         let commands = live.outcomes();
         // What is not synced may be ahead of the disk.
         let _durable = self.journal.commit(Lsn::new(commands))?;
@@ -164,11 +165,11 @@ impl<S: Storage> Writer<S> {
         lock(&self.damaged).extend(skipped.iter().map(|one| one.commands));
     }
 
-    /// Whether the header of a snapshot is that of one of ours, and the file as long as it says.
+    /// Whether a snapshot is one of ours, and its checksum agrees.
     fn is_whole(&self, commands: u64) -> bool {
         let name = snapshot_name(commands);
         !lock(&self.damaged).contains(&commands)
-            && disk::header(&self.storage, &name)
+            && disk::checked_header(&self.storage, &name)
                 .is_ok_and(|header| header.commands == commands && header.journal == self.identity)
     }
 }

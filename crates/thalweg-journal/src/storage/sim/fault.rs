@@ -36,6 +36,8 @@ pub enum Fault {
     Full,
     /// The file system is read-only (EROFS).
     ReadOnly,
+    /// Too many open files (EMFILE).
+    NoFiles,
     /// A write takes only the first sector, without an error.
     Short,
 }
@@ -46,6 +48,8 @@ impl Fault {
             // EIO: the standard library has no kind for it.
             Fault::Io | Fault::Short => io::Error::from_raw_os_error(5),
             Fault::Full => io::ErrorKind::StorageFull.into(),
+            // EMFILE: there is no kind for it either.
+            Fault::NoFiles => io::Error::from_raw_os_error(24),
             Fault::ReadOnly => io::ErrorKind::ReadOnlyFilesystem.into(),
         }
     }
