@@ -18,6 +18,8 @@ use crate::limits::Limit;
 pub(crate) use hash::Hash;
 pub(crate) use sweep::{Pace, Sweep};
 use thalweg_exchange::State;
+#[cfg(unix)]
+use thalweg_exchange::durable::SyncMode;
 use thalweg_exchange::service::{Options, Service};
 use thalweg_measure::load::Rate;
 pub(crate) use values::Place;
@@ -177,6 +179,8 @@ Examples:
       Results, trades and rejects of every command, final balances and open orders
   thalweg exchange run --rate 1M --fail-if 'p99>50us'
       Exit code 1 if more than 1 % of the commands take longer than 50 µs
+  thalweg exchange run orders.csv --journal exchange
+      The same durably: the directory holds the exchange, which can be served afterwards
   zcat stream.txt.gz | thalweg exchange run
       Any format from standard input";
 
@@ -236,6 +240,20 @@ pub(crate) struct Run {
 
     #[command(flatten)]
     pub(crate) shards: Shards,
+
+    /// Put the commands through a durable exchange in DIR: each is on disk before its outcome
+    /// counts. DIR is made if it is not there, and is then good for `exchange recover`, `verify`,
+    /// `export` and `serve`; a last snapshot is written at the end. Orders of our own CSV go on
+    /// where an exchange in DIR has ended; all else needs an empty one, or goes on with --from where
+    /// it was interrupted
+    #[cfg(unix)]
+    #[arg(long, value_name = "DIR")]
+    pub(crate) journal: Option<PathBuf>,
+
+    /// Whether outcomes wait for the disk
+    #[cfg(unix)]
+    #[arg(long, value_enum, default_value_t, requires = "journal")]
+    pub(crate) sync: Sync,
 
     /// Also write what became of every command: results, trades, rejects, final balances and open
     /// orders (docs/orders-csv.md). OUT ends in .jsonl or .csv; `-` writes JSON lines to standard
@@ -382,6 +400,27 @@ impl RulesName {
         match self {
             RulesName::Default => "default",
             RulesName::Reference => "reference",
+        }
+    }
+}
+
+/// Whether outcomes wait for the disk.
+#[cfg(unix)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sync {
+    /// Every command is on disk before its outcome counts
+    #[default]
+    Always,
+    /// When the system sees fit; a crash may take back the last commands
+    Never,
+}
+
+#[cfg(unix)]
+impl From<Sync> for SyncMode {
+    fn from(sync: Sync) -> SyncMode {
+        match sync {
+            Sync::Always => SyncMode::Always,
+            Sync::Never => SyncMode::Never,
         }
     }
 }

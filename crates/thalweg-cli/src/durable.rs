@@ -39,8 +39,9 @@ struct Found {
     /// In hexadecimal.
     digest: String,
     state_hash: String,
-    /// Commands in the snapshot that was begun with.
-    snapshot: u64,
+    /// Commands in the snapshot that was begun with; none where no snapshot was whole.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    snapshot: Option<u64>,
     #[serde(skip_serializing_if = "Option::is_none")]
     snapshots_whole: Option<usize>,
     /// Commands in the snapshot that was written.
@@ -86,7 +87,7 @@ fn recover(asked: &Recover) -> Result<Finding, Failure> {
         replayed: recovered.replayed,
         digest: format!("{:016x}", recovered.digest.value()),
         state_hash: format!("{:016x}", thalweg_exchange::snapshot::state_hash(state)),
-        snapshot: recovered.commands - recovered.replayed,
+        snapshot: recovered.snapshot.map(|header| header.commands),
         snapshots_whole: None,
         written,
         torn: recovered.torn.map(|torn| torn.to_string()),
@@ -112,7 +113,7 @@ fn verify(asked: &Verify) -> Result<Finding, Failure> {
         replayed: history.number() - history.first(),
         digest: format!("{:016x}", history.digest().value()),
         state_hash: format!("{:016x}", history.state_hash()),
-        snapshot: history.first(),
+        snapshot: Some(history.first()),
         snapshots_whole: Some(history.snapshots()),
         written: None,
         torn: history.torn().map(ToString::to_string),
@@ -135,13 +136,15 @@ impl Found {
     }
 
     fn text(&self, done: &str) -> String {
-        let mut text = format!(
-            "{}: {done}: {}, {} of them executed again from the snapshot after {} on\n",
-            self.place,
-            counted(self.commands, "command"),
-            self.replayed,
-            self.snapshot,
-        );
+        let again = match self.snapshot {
+            Some(commands) => format!(
+                "{} of them executed again from the snapshot after {commands} on",
+                self.replayed
+            ),
+            None => "all of them executed again: no snapshot was whole".to_owned(),
+        };
+        let commands = counted(self.commands, "command");
+        let mut text = format!("{}: {done}: {commands}, {again}\n", self.place);
         text += &format!("digest {}, state hash {}\n", self.digest, self.state_hash);
         if let Some(whole) = self.snapshots_whole {
             text += &format!("{} whole\n", counted(whole as u64, "snapshot"));

@@ -1,20 +1,28 @@
 //! `thalweg exchange run`.
 
-use crate::arguments::{Format, Intended, RulesName, Run};
+use crate::arguments::{self, Intended, RulesName, Run};
 use crate::failure::{self, Failure, Finding};
+use crate::input::Format;
 use crate::limits::Limit;
 use crate::output::Output;
 use crate::report::facts::{Book, Commands, Count, Facts, Input, Level, Machine};
 use crate::report::{explanation, html, text};
 use crate::results::Form;
+#[cfg(unix)]
+use crate::runner::journaled::{Journaled, Stream};
 use crate::runner::{Outcome, Pipelined, parts};
 use crate::source::{self, Source, Taken};
 use crate::terminal::{self, Interruption, Notes};
 use crate::{hdr_log, machine, results};
+use indicatif::ProgressBar;
 use std::ffi::OsStr;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+#[cfg(unix)]
+use thalweg_exchange::durable::Files;
 use thalweg_exchange::report::state_text::state_hash;
+use thalweg_exchange::service::Options;
 use thalweg_exchange::{Action, Rules, State, book};
 use thalweg_measure::table::Nanoseconds;
 
@@ -109,11 +117,11 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
         let too_few = options.fail_if.iter().find_map(|l| l.too_few(count as u64));
         too_few.map_or(Ok(()), |told| Err(Failure::Misuse(told)))?;
     }
-    let runner = Pipelined::new(source.before.clone(), service);
     let mut machine = machine::describe();
     let progress = notes.progress(source.feed.count(), "running");
     let signals = Interruption::new();
-    let outcome = runner.run(&mut source.feed, options.rate, &progress, &signals.stop)?;
+    let how = (&progress, &*signals.stop);
+    let outcome = through(options, &mut source, service, outputs.out.is_some(), how)?;
     machine.disturbance = outcome.disturbance.clone();
     let hash = state_hash(&outcome.state).hash;
     let sent = outcome.sent;
@@ -161,6 +169,48 @@ pub(crate) fn run(options: &Run) -> Result<Finding, Failure> {
     Ok(finding)
 }
 
+/// Puts the stream through the exchange, or through a durable one: then the stream begins with what
+/// that has, if that is wanted.
+fn through(
+    options: &Run,
+    source: &mut Source,
+    service: Options,
+    #[cfg_attr(not(unix), expect(unused_variables))] is_begin_wanted: bool,
+    (progress, stop): (&ProgressBar, &AtomicBool),
+) -> Result<Outcome, Failure> {
+    #[cfg(unix)]
+    if let Some(directory) = &options.journal {
+        let mut begin = is_begin_wanted.then(|| source.before.clone());
+        let bar = Notes::new(options.quiet);
+        let bar = bar.progress_bytes(0, failure::shown(directory.as_os_str()));
+        let journaled = Journaled {
+            storage: Files::new(directory),
+            sync: options.sync.into(),
+            stream: Stream {
+                name: source.name.clone(),
+                rules: source.rules,
+                from: source.from,
+                before: source.before.clone(),
+                is_open: source.format == Format::Orders.name(),
+            },
+            progress: &mut |read, total| {
+                bar.set_length(total);
+                bar.set_position(read);
+                if read == total {
+                    bar.finish_and_clear();
+                }
+            },
+            begin: begin.as_mut(),
+        };
+        let runner = Pipelined::new(journaled, service);
+        let outcome = runner.run(&mut source.feed, options.rate, progress, stop);
+        source.before = begin.unwrap_or_else(|| source.before.clone());
+        return outcome;
+    }
+    let runner = Pipelined::new(source.before.clone(), service);
+    runner.run(&mut source.feed, options.rate, progress, stop)
+}
+
 /// Says which limits of `--fail-if` do not hold, and which cannot be told. True if one fails.
 fn tell_failed(facts: &Facts, limits: &[Limit]) -> bool {
     let latency = &facts.latency;
@@ -195,12 +245,14 @@ fn tell_waited(facts: &Facts, notes: &Notes) {
 }
 
 /// Prints the facts; aside, where standard output has something else.
-fn print(format: Format, facts: &Facts, is_aside: bool) -> Result<(), Failure> {
+fn print(format: arguments::Format, facts: &Facts, is_aside: bool) -> Result<(), Failure> {
     let mut out = String::new();
     match format {
-        Format::Text => text::write(facts, !is_aside && terminal::colours(), &mut out)
-            .map_err(|_| Failure::Output(std::io::Error::other("the text cannot be made")))?,
-        Format::Json => out = failure::json(facts)?,
+        arguments::Format::Text => {
+            text::write(facts, !is_aside && terminal::colours(), &mut out)
+                .map_err(|_| Failure::Output(std::io::Error::other("the text cannot be made")))?
+        }
+        arguments::Format::Json => out = failure::json(facts)?,
     }
     if is_aside {
         let _ = io::stderr().write_all(out.as_bytes());
@@ -232,6 +284,11 @@ fn facts(options: &Run, source: Source, mut outcome: Outcome, hash: u64) -> (Fac
         }
         check = Some(found);
     }
+    let journal = outcome.journal;
+    let is_new = (journal.as_ref()).is_none_or(|journal| journal.commands_before == 0);
+    if (journal.as_ref()).is_some_and(|journal| journal.snapshot_failed.is_some()) {
+        finding = Finding::Negative;
+    }
     let mut facts = Facts {
         version: 1,
         explanation: None,
@@ -255,8 +312,9 @@ fn facts(options: &Run, source: Source, mut outcome: Outcome, hash: u64) -> (Fac
         trades: outcome.trades,
         books: books(&outcome.state),
         state_hash: format!("{hash:016x}"),
+        journal,
         latency: outcome.latency,
-        parts: (source.from == 1)
+        parts: (source.from == 1 && is_new)
             .then(|| parts::costs(source.rules, &source.feed.head[..head]))
             .flatten(),
         check,

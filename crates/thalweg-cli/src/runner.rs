@@ -1,5 +1,6 @@
 //! Runs commands at a rate, and says what came of them and how long each part took.
 
+pub(crate) mod journaled;
 mod measured;
 pub(crate) mod parts;
 mod passage;
@@ -12,7 +13,7 @@ mod timeline;
 pub(crate) use measured::distribution;
 pub(crate) use pipelined::Pipelined;
 
-use crate::report::facts::{Disturbance, Latency, Trades};
+use crate::report::facts::{Disturbance, Journal, Latency, Trades};
 use std::collections::BTreeMap;
 use std::fmt;
 use thalweg_exchange::{Command, ResultCode, State};
@@ -31,6 +32,8 @@ pub(crate) struct Outcome {
     pub(crate) histograms: Vec<(String, Histogram)>,
     /// The placement that was asked for.
     pub(crate) placement: String,
+    /// What was journaled, where it was.
+    pub(crate) journal: Option<Journal>,
     pub(crate) disturbance: Disturbance,
 }
 

@@ -203,6 +203,31 @@ fn what_is_no_exchange_or_in_use_or_of_another_version_is_refused() {
     for snapshot in [0, 5].map(|commands| snapshot(&directory, commands)) {
         fs::remove_file(snapshot).expect("it is there");
     }
-    run("recover", &directory, &[]).refused(&["no exchange is here"]);
+    for command in ["recover", "verify", "export"] {
+        run(command, &directory, &[]).refused(&["there is a journal and no snapshot"]);
+    }
+    let junk = directory.join("junk");
+    fs::create_dir(&junk).expect("a directory");
+    fs::write(junk.join("00000000000000000001.segment"), "junk").expect("a file");
+    for command in ["recover", "verify", "export"] {
+        let told = "junk/00000000000000000001.segment: shorter than a segment's header";
+        run(command, &junk, &[]).refused(&[told]);
+    }
+    let _ = fs::remove_dir_all(&directory);
+}
+
+#[test]
+fn an_exchange_without_a_whole_snapshot_is_recovered_from_its_whole_journal() {
+    let directory = exchange("all-damaged");
+    let before = facts(&run("verify", &directory, &["--format", "json"]));
+    for commands in [0, 5] {
+        damage(&snapshot(&directory, commands), 150);
+    }
+    let recovered = run("recover", &directory, &[]);
+    assert_eq!(recovered.code, Some(1), "{recovered:?}");
+    let told = "10 commands, all of them executed again: no snapshot was whole\n";
+    assert!(recovered.stdout.contains(told), "{recovered:?}");
+    let after = facts(&run("recover", &directory, &["--format", "json"]));
+    assert_eq!(after["state_hash"], before["state_hash"]);
     let _ = fs::remove_dir_all(&directory);
 }

@@ -64,3 +64,23 @@ fn a_key_needs_a_holder_and_a_file_that_is_whole() {
     let text = std::fs::read(&file).expect("it is there");
     assert_eq!(text, b"[[key]]\nname = 7\n", "it is as before");
 }
+
+#[test]
+fn keys_that_may_open_more_sessions_than_are_remembered_are_not_served() {
+    let scratch = Scratch::new();
+    let keys = &scratch.path("keys.toml");
+    for user in ["7", "8"] {
+        thalweg(&["exchange", "key", "new", "--user", user, "--keys", keys]).fine();
+    }
+    let config = scratch.file("serve.toml", b"[sessions]\nremembered_max = 31\n");
+    let any = "127.0.0.1:0";
+    let listen = ["--trade", any, "--admin", any, "--http", any];
+    let directory = &scratch.path("exchange");
+    let serve = [
+        "exchange", "serve", directory, "--keys", keys, "--config", &config,
+    ];
+    let ended = thalweg(&[&serve[..], &listen].concat());
+    ended.refused(&[
+        "sessions.remembered_max is 31, and 32 are needed: 2 holders of keys with 16 sessions each",
+    ]);
+}

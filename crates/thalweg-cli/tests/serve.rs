@@ -271,6 +271,28 @@ fn what_was_answered_before_a_kill_is_there_once() {
     assert!(welcome.last_executed.0 >= answered);
 }
 
+/// A demo that is expected not to start.
+fn demo(directory: &str) -> program::Ended {
+    let any = "127.0.0.1:0";
+    let listen = ["--trade", any, "--admin", any, "--http", any];
+    thalweg(&[&["exchange", "serve", "--demo", directory], &listen[..]].concat())
+}
+
+#[test]
+fn a_file_is_no_place_for_an_exchange() {
+    let scratch = Scratch::new();
+    let file = scratch.file("file", b"mine");
+    demo(&file).refused(&[&file, "not a directory"]);
+    let any = "127.0.0.1:0";
+    let listen = ["--trade", any, "--admin", any, "--http", any];
+    let served = thalweg(&[&["exchange", "serve", &file], &listen[..]].concat());
+    served.refused(&[&file, "not a directory"]);
+    for command in ["recover", "verify", "export"] {
+        let told = format!("{file}: cannot be listed: Not a directory");
+        thalweg(&["exchange", command, &file]).refused(&[&told]);
+    }
+}
+
 #[test]
 fn a_demo_trades_by_itself_and_prints_keys() {
     let scratch = Scratch::new();
@@ -321,6 +343,11 @@ fn a_demo_trades_by_itself_and_prints_keys() {
         }
         std::thread::yield_now();
     }
+    let keys = scratch.path("demo/keys.toml");
+    let before = std::fs::read(&keys).expect("it is there");
+    demo(&scratch.path("demo")).refused(&["another journal writes here"]);
+    let after = std::fs::read(&keys).expect("it is there");
+    assert_eq!(before, after, "the keys of the one that runs");
     signal(child.id(), TERM);
     assert_eq!(child.wait().expect("it ends").code(), Some(0));
 }

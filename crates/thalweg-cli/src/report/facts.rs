@@ -33,6 +33,9 @@ pub(crate) struct Facts {
     pub(crate) books: Vec<Book>,
     /// Hash of the final state, in hex; the same for the same commands on every machine.
     pub(crate) state_hash: String,
+    /// What was journaled, where the run had a journal.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) journal: Option<Journal>,
     pub(crate) latency: Latency,
     /// What a command costs in each part, where there were enough of them.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -63,6 +66,37 @@ pub(crate) struct Input {
     /// How long the sender waited until commands were read, where it had to.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(crate) waited_ns: Option<u64>,
+}
+
+/// What a durable exchange has of the run.
+#[derive(Clone, Debug, Serialize)]
+pub(crate) struct Journal {
+    pub(crate) directory: String,
+    /// `always`, or `never`.
+    pub(crate) sync: &'static str,
+    /// Commands that it had before.
+    pub(crate) commands_before: u64,
+    /// Those that it has now.
+    pub(crate) commands: u64,
+    /// Of the records of the run.
+    pub(crate) bytes: u64,
+    /// How often the run waited for the disk.
+    pub(crate) commits: u64,
+    /// How long that took.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) commit: Option<Distribution>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) commands_per_commit: Option<f64>,
+    /// Of all commands and what came of them, in hex; as `recover` and `verify` show it, and so is
+    /// the hash of the state's bytes.
+    pub(crate) digest: String,
+    pub(crate) state_hash: String,
+    /// Commands in its last snapshot.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) snapshot: Option<u64>,
+    /// Why there is none of all commands.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(crate) snapshot_failed: Option<String>,
 }
 
 /// A named count.

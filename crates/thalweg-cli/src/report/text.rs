@@ -1,7 +1,7 @@
 //! The facts of a run as text.
 
 use super::explanation;
-use super::facts::{Book, Check, Distribution, Facts, Latency, Level, Parts, Slow};
+use super::facts::{Book, Check, Distribution, Facts, Journal, Latency, Level, Parts, Slow};
 use super::number::{grouped, percent, rate, span};
 use crate::failure::plural;
 use std::fmt::{self, Write};
@@ -88,7 +88,41 @@ fn input(facts: &Facts, out: &mut dyn Write) -> fmt::Result {
         input.rules, input.placement
     )?;
     writeln!(out, "{}", facts.machine.line())?;
-    writeln!(out, "state hash {}", facts.state_hash)
+    writeln!(out, "state hash {}", facts.state_hash)?;
+    facts
+        .journal
+        .as_ref()
+        .map_or(Ok(()), |found| journal(found, out))
+}
+
+fn journal(journal: &Journal, out: &mut dyn Write) -> fmt::Result {
+    write!(
+        out,
+        "journal {}: {} command{} ({} of them before), sync {}",
+        journal.directory,
+        grouped(journal.commands),
+        plural(journal.commands),
+        grouped(journal.commands_before),
+        journal.sync
+    )?;
+    if let (Some(took), Some(group)) = (&journal.commit, journal.commands_per_commit) {
+        write!(
+            out,
+            "; {} commit{} of {group:.1} commands, median {}",
+            grouped(journal.commits),
+            plural(journal.commits),
+            span(took.p50_ns as f64)
+        )?;
+    }
+    writeln!(
+        out,
+        "\n  digest {}, state hash of its snapshot {}",
+        journal.digest, journal.state_hash
+    )?;
+    match &journal.snapshot_failed {
+        Some(failed) => writeln!(out, "  {failed}"),
+        None => Ok(()),
+    }
 }
 
 fn commands(facts: &Facts, out: &mut dyn Write) -> fmt::Result {

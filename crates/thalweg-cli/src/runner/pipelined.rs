@@ -1,5 +1,6 @@
 //! The runner that people get: the exchange service, its stages placed on threads as asked.
 
+use super::journaled::{Engine, Launch};
 use super::measured::{breakdowns, distribution, families, stage};
 use super::passage::{Moments, Passage};
 use super::slowest::Slowest;
@@ -15,8 +16,8 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use thalweg::pipeline::Stats;
 use thalweg::wait::cores;
-use thalweg_exchange::service::{Options, Service};
-use thalweg_exchange::{Command, State, service};
+use thalweg_exchange::service::Options;
+use thalweg_exchange::{Command, service};
 use thalweg_measure::clock::Clock;
 use thalweg_measure::histogram::{Histogram, Recorder};
 use thalweg_measure::load::{OpenLoop, Rate};
@@ -32,15 +33,15 @@ const PROGRESS_COMMANDS: u64 = 8_192;
 
 /// Runs risk, matching, settlement and publishing as a pipeline.
 #[derive(Debug)]
-pub(crate) struct Pipelined {
-    state: State,
+pub(crate) struct Pipelined<L> {
+    from: L,
     options: Options,
 }
 
-impl Pipelined {
-    /// Goes on from this state.
-    pub(crate) fn new(state: State, options: Options) -> Pipelined {
-        Pipelined { state, options }
+impl<L> Pipelined<L> {
+    /// Goes on from here: a state, or an exchange with a journal.
+    pub(crate) fn new(from: L, options: Options) -> Pipelined<L> {
+        Pipelined { from, options }
     }
 }
 
@@ -129,7 +130,7 @@ struct Sending {
 /// Sends every command at its time. `is_blocked` says that handing over is nothing but waiting for
 /// a slot.
 fn send(
-    service: &mut Service,
+    service: &mut impl Engine,
     feed: &mut Feed,
     load: &mut OpenLoop<Clock>,
     (clock, is_paced, is_blocked): (Clock, bool, bool),
@@ -168,9 +169,7 @@ fn send(
                 late.record(now.saturating_sub(due));
             }
             before = is_blocked.then_some((sent, command, now));
-            service
-                .submit_due(command, due, now)
-                .map_err(|stopped| RunError(stopped.to_string()))?;
+            service.submit_due(command, due, now)?;
             sent += 1;
             if sent.is_multiple_of(PROGRESS_COMMANDS) {
                 progress.set_position(sent);
@@ -195,7 +194,7 @@ fn sample_every(is_short: bool, is_inline: bool) -> u64 {
     }
 }
 
-impl Pipelined {
+impl<L: Launch> Pipelined<L> {
     /// Sends every command at its time, and waits until the last one is through. The progress
     /// counts commands. None is sent once `stop` is true.
     ///
@@ -230,8 +229,7 @@ impl Pipelined {
                 published.take(&outcome);
             }
         };
-        let mut service = Service::start(self.state, options, publish)
-            .map_err(|error| RunError(error.to_string()))?;
+        let mut service = self.from.start(options, publish)?;
         // The sender spins between commands, unless the stages need its core.
         let shared = cores::usable().count() < 2;
         let mut load = OpenLoop::new(clock, rate).yielding(shared);
@@ -239,9 +237,9 @@ impl Pipelined {
         let is_blocked = rate == Rate::MAX && placement.starts_with("threads");
         let how = (clock, rate != Rate::MAX, is_blocked);
         let sending = send(&mut service, feed, &mut load, how, (progress, stop))?;
-        (service.drain()).map_err(|stopped| RunError(stopped.to_string()))?;
+        service.drain()?;
         watch.done();
-        let finished = (service.join()).map_err(|failure| RunError(failure.to_string()))?;
+        let (finished, journal) = service.finish()?;
         progress.finish_and_clear();
         let published = back.lock().unwrap_or_else(PoisonError::into_inner).take();
         let Some(published) = published else {
@@ -255,6 +253,7 @@ impl Pipelined {
             outcome.latency.switch_count = Some(moves);
         }
         outcome.placement = placement;
+        outcome.journal = journal;
         outcome.disturbance = watch.end();
         Ok(outcome)
     }
@@ -287,6 +286,7 @@ fn outcome(
         sent: sending.count,
         histograms,
         placement: String::new(),
+        journal: None,
         disturbance: Disturbance::default(),
     }
 }
@@ -382,7 +382,7 @@ mod tests {
     use crate::flow;
     use thalweg::pipeline::Placement;
     use thalweg_exchange::report::state_text::state_hash;
-    use thalweg_exchange::{Events, apply};
+    use thalweg_exchange::{Events, State, apply};
 
     #[test]
     fn every_placement_gives_what_the_engine_gives() {

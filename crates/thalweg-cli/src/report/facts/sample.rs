@@ -161,6 +161,7 @@ pub(crate) fn facts() -> Facts {
             ask_levels: 1,
         }],
         state_hash: "00000000000000ff".into(),
+        journal: None,
         latency: latency(),
         parts: Some(Parts {
             commands: 990,

@@ -1,0 +1,307 @@
+//! What a run goes through: the exchange service, or the same with a journal.
+
+use super::RunError;
+use super::measured::distribution;
+use crate::failure::{Failure, counted};
+use crate::report::facts::Journal;
+use std::io::{self, Write};
+use std::sync::{Arc, Mutex, PoisonError};
+use thalweg::pipeline::Placement;
+use thalweg_exchange::durable::{
+    Exchange, OpenError, Origin, Published, Storage, SubmitError, SyncMode, newest_header,
+};
+use thalweg_exchange::service::{self, Options, Outcome, Service};
+use thalweg_exchange::snapshot::state_hash;
+use thalweg_exchange::{Command, Rules, State, durable};
+
+/// Who takes the commands of a run.
+pub(crate) trait Engine {
+    /// Sends a command that was due at a time, and is handed over now.
+    fn submit_due(&mut self, command: &Command, due: u64, now: u64) -> Result<(), Failure>;
+
+    /// Waits until all are published.
+    fn drain(&mut self) -> Result<(), Failure>;
+
+    /// Ends it; gives what the journal has to say, where there is one.
+    fn finish(self) -> Result<(service::Finished, Option<Journal>), Failure>;
+}
+
+/// From where a run goes on.
+pub(crate) trait Launch {
+    /// Who takes its commands.
+    type Engine: Engine;
+
+    /// Starts with the stages as these options say; outcomes count from 0.
+    fn start(
+        self,
+        options: Options,
+        publish: impl FnMut(Outcome<'_>) + Send + 'static,
+    ) -> Result<Self::Engine, Failure>;
+}
+
+fn failed(error: impl ToString) -> Failure {
+    RunError(error.to_string()).into()
+}
+
+impl Launch for State {
+    type Engine = Service;
+
+    fn start(
+        self,
+        options: Options,
+        publish: impl FnMut(Outcome<'_>) + Send + 'static,
+    ) -> Result<Service, Failure> {
+        Service::start(self, options, publish).map_err(failed)
+    }
+}
+
+impl Engine for Service {
+    #[inline]
+    fn submit_due(&mut self, command: &Command, due: u64, now: u64) -> Result<(), Failure> {
+        Service::submit_due(self, command, due, now).map_err(failed)
+    }
+
+    fn drain(&mut self) -> Result<(), Failure> {
+        Service::drain(self).map_err(failed)
+    }
+
+    fn finish(self) -> Result<(service::Finished, Option<Journal>), Failure> {
+        let finished = self.join().map_err(failed)?;
+        Ok((finished, None))
+    }
+}
+
+/// The stream that goes into a durable exchange, and what it begins with.
+#[derive(Clone, Debug)]
+pub(crate) struct Stream {
+    pub(crate) name: String,
+    pub(crate) rules: Rules,
+    /// The number of its first command, from 1.
+    pub(crate) from: u64,
+    /// The state before that.
+    pub(crate) before: State,
+    /// Whether it may go on where others have left an exchange, or brings its own beginning.
+    pub(crate) is_open: bool,
+}
+
+/// A durable exchange that is to be opened, or made.
+pub(crate) struct Journaled<'p, S: Storage> {
+    pub(crate) storage: S,
+    pub(crate) sync: SyncMode,
+    pub(crate) stream: Stream,
+    /// Told while an exchange that is there is recovered: bytes read, of how many.
+    pub(crate) progress: &'p mut dyn FnMut(u64, u64),
+    /// Where the state goes with which it begins.
+    pub(crate) begin: Option<&'p mut State>,
+}
+
+/// What an exchange was found to have, or why the stream cannot go on there.
+type Found = Result<(u64, Option<State>), String>;
+
+impl Stream {
+    /// Whether the stream can go on behind so many commands, in this state.
+    fn check(&self, state: &State, commands: u64) -> Result<(), String> {
+        let Stream { name, from, .. } = self;
+        if *state.risk.rules() != self.rules {
+            return Err("its exchange was made under other rules than --rules says".to_owned());
+        }
+        let next = commands + 1;
+        if commands == 0 && *from > 1 {
+            return Err(format!(
+                "--from {from}: its exchange has no commands, and those before are in no journal"
+            ));
+        }
+        if commands == 0 || *from == 1 && self.is_open {
+            return Ok(());
+        }
+        let has = counted(commands, "command");
+        if *from == 1 {
+            return Err(format!(
+                "its exchange has {has}, and {name} begins with an empty one: to go on with an \
+                 interrupted run, --from {next}"
+            ));
+        }
+        match commands + 1 == *from && state_hash(state) == state_hash(&self.before) {
+            true => Ok(()),
+            false => Err(format!(
+                "--from {from}: its exchange has {has}, and is not where {name} is before command \
+                 {from}"
+            )),
+        }
+    }
+}
+
+impl<S: Storage> Launch for Journaled<'_, S> {
+    type Engine = Durable<S>;
+
+    fn start(
+        self,
+        mut options: Options,
+        mut publish: impl FnMut(Outcome<'_>) + Send + 'static,
+    ) -> Result<Durable<S>, Failure> {
+        let place = self.storage.place();
+        if options.placement == Placement::auto() {
+            let on_caller = 2 * options.risk_shards + options.match_shards;
+            options.placement = Placement::caller_and_threads(on_caller, 1);
+        }
+        let sessions = match newest_header(&self.storage) {
+            Ok(header) => header.sessions,
+            // What else is wrong is told when it is opened.
+            Err(_) => durable::SessionLimits::default(),
+        };
+        let options = durable::Options {
+            service: options,
+            sync: self.sync,
+            sessions,
+            rules: self.stream.rules,
+            ..durable::Options::default()
+        };
+        let found: Arc<Mutex<Option<Found>>> = Arc::default();
+        let tell = Arc::clone(&found);
+        let (stream, is_wanted) = (self.stream, self.begin.is_some());
+        let mut first = 0;
+        let hear = move |published: Published<'_>| match published {
+            Published::Started { state, number } => {
+                first = number;
+                let told = stream.check(state, number);
+                let told = told.map(|()| (number, is_wanted.then(|| state.clone())));
+                *tell.lock().unwrap_or_else(PoisonError::into_inner) = Some(told);
+            }
+            Published::Outcome(executed) => publish(Outcome {
+                sequence: executed.outcome.sequence - first,
+                ..executed.outcome
+            }),
+            _ => {}
+        };
+        let opened = Exchange::open_showing(self.storage, options, hear, self.progress);
+        let (exchange, recovered) = opened?;
+        for skipped in &recovered.skipped {
+            let _ = writeln!(io::stderr(), "thalweg: {skipped}");
+        }
+        let found = found.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let (before, state) = match found {
+            Some(Ok(found)) => found,
+            Some(Err(why)) => return Err(Failure::Misuse(format!("--journal {place}: {why}"))),
+            None => return Err(OpenError::NoExchange { place }.into()),
+        };
+        if let (Some(begin), Some(state)) = (self.begin, state) {
+            *begin = state;
+        }
+        Ok(Durable {
+            exchange,
+            place,
+            sync: self.sync,
+            before,
+        })
+    }
+}
+
+/// An exchange with a journal.
+#[derive(Debug)]
+pub(crate) struct Durable<S: Storage> {
+    exchange: Exchange<S>,
+    place: String,
+    sync: SyncMode,
+    /// Commands that it had.
+    before: u64,
+}
+
+impl<S: Storage> Durable<S> {
+    #[cold]
+    fn refused(&self, error: SubmitError) -> Failure {
+        let why = match error {
+            SubmitError::Failed(failed) => return Failure::Durable(failed),
+            other => other,
+        };
+        let durable = self.exchange.stats();
+        let durable = durable.map_or(0, |stats| stats.number - stats.in_flight as u64);
+        failed(format!(
+            "{}: {why}; {} of this run {} durable",
+            self.place,
+            counted(durable - self.before, "command"),
+            if durable - self.before == 1 {
+                "is"
+            } else {
+                "are"
+            },
+        ))
+    }
+}
+
+impl<S: Storage> Engine for Durable<S> {
+    #[inline]
+    fn submit_due(&mut self, command: &Command, due: u64, now: u64) -> Result<(), Failure> {
+        match self.exchange.submit_due(Origin::Engine, command, due, now) {
+            Ok(_) => Ok(()),
+            Err(error) => Err(self.refused(error)),
+        }
+    }
+
+    fn drain(&mut self) -> Result<(), Failure> {
+        self.exchange.drain().map_err(Failure::Durable)
+    }
+
+    fn finish(self) -> Result<(service::Finished, Option<Journal>), Failure> {
+        let stats = self.exchange.stats().map(|stats| stats.journal);
+        let finished = self.exchange.close().map_err(Failure::Durable)?;
+        let digest = finished.service.digest.unwrap_or_default();
+        let commits = stats.as_ref().filter(|stats| stats.commits > 0);
+        let mut journal = Journal {
+            directory: self.place,
+            sync: match self.sync {
+                SyncMode::Always => "always",
+                SyncMode::Never => "never",
+            },
+            commands_before: self.before,
+            commands: finished.commands,
+            bytes: stats.as_ref().map_or(0, |stats| stats.bytes),
+            commits: stats.as_ref().map_or(0, |stats| stats.commits),
+            commit: commits.map(|stats| distribution(&stats.commit_ns)),
+            commands_per_commit: commits.map(|stats| stats.group.mean()),
+            digest: format!("{:016x}", digest.value()),
+            state_hash: format!("{:016x}", state_hash(&finished.service.state)),
+            snapshot: None,
+            snapshot_failed: None,
+        };
+        match finished.snapshot {
+            Ok(_) => journal.snapshot = Some(finished.commands),
+            Err(failed) => journal.snapshot_failed = Some(failed.to_string()),
+        }
+        Ok((finished.service, Some(journal)))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thalweg_exchange::durable::{JournalOptions, SimDisk};
+    use thalweg_journal::{Fault, Operation};
+    use thalweg_measure::clock::Clock;
+
+    #[test]
+    fn a_full_disk_ends_a_run_and_the_error_says_how_much_is_durable() {
+        let disk = SimDisk::new();
+        let options = durable::Options {
+            journal: JournalOptions::default()
+                .segment_bytes(64 << 10)
+                .block_bytes_max(16 << 10)
+                .in_background(false),
+            ..durable::Options::default()
+        };
+        let opened = Exchange::open_in(disk.clone(), options, |_| ());
+        let mut durable = Durable {
+            exchange: opened.expect("it opens").0,
+            place: "sim".to_owned(),
+            sync: SyncMode::Always,
+            before: 0,
+        };
+        (0..1_000).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
+        let now = Clock::global().ticks();
+        let failed = (0..100_000).find_map(|_| durable.submit_due(&Command::Nop, now, now).err());
+        let text = failed.expect("it is full").to_string();
+        let told = text.strip_prefix("the exchange stopped: sim: the journal's disk is full; ");
+        let told = told.and_then(|told| told.strip_suffix(" commands of this run are durable"));
+        let count: u64 = told.and_then(|told| told.parse().ok()).expect(&text);
+        assert!(count > 0);
+    }
+}
