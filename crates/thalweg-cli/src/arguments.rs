@@ -110,8 +110,8 @@ pub(crate) enum Exchange {
     /// Ctrl-C and SIGTERM end the run, and the program reports what it has measured by then.
     ///
     /// Exit code: 0 fine, even if market flow agrees only in part; 1 if a load stream leaves a book
-    /// other than the recorded one, or a limit of --fail-if is passed; 2 misuse or failure; 130
-    /// after Ctrl-C, 143 after SIGTERM.
+    /// other than the recorded one, a limit of --fail-if is passed, or the last snapshot of --journal
+    /// could not be written; 2 misuse or failure; 130 after Ctrl-C, 143 after SIGTERM.
     Run(Box<Run>),
     /// Run the same commands with several placements and rates, and compare the latencies
     ///

@@ -224,8 +224,8 @@ fn answers_that_are_wrong() {
             ),
             (
                 6,
-                12,
-                "the reason of a refusal at byte 6 is 12, which is not known",
+                13,
+                "the reason of a refusal at byte 6 is 13, which is not known",
             ),
             (
                 16,
