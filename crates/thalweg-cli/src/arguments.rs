@@ -234,7 +234,8 @@ pub(crate) struct Run {
     #[arg(long, default_value = "max")]
     pub(crate) rate: Rate,
 
-    /// Where the stages run: inline, threads:N with N from 1 to 64, or auto
+    /// Where the stages run: inline, threads:N with N from 1 to 64, or auto; with --journal, auto is
+    /// a thread for publishing, and the sender's for the others
     #[arg(long, default_value = "auto", value_parser = values::place)]
     pub(crate) placement: Place,
 

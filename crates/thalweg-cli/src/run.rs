@@ -9,7 +9,7 @@ use crate::report::facts::{Book, Commands, Count, Facts, Input, Level, Machine};
 use crate::report::{explanation, html, text};
 use crate::results::Form;
 #[cfg(unix)]
-use crate::runner::journaled::{Journaled, Stream};
+use crate::runner::journaled::{self, Journaled, Stream};
 use crate::runner::{Outcome, Pipelined, parts};
 use crate::source::{self, Source, Taken};
 use crate::terminal::{self, Interruption, Notes};
@@ -202,7 +202,7 @@ fn through(
             },
             begin: begin.as_mut(),
         };
-        let runner = Pipelined::new(journaled, service);
+        let runner = Pipelined::new(journaled, journaled::usual(service));
         let outcome = runner.run(&mut source.feed, options.rate, progress, stop);
         source.before = begin.unwrap_or_else(|| source.before.clone());
         return outcome;

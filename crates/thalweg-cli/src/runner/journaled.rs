@@ -71,6 +71,20 @@ impl Engine for Service {
     }
 }
 
+/// Where the stages run if that is not said: publishing, which waits for the disk, on a thread of its
+/// own, and all others on the sender's.
+pub(crate) fn usual(options: Options) -> Options {
+    let on_caller = 2 * options.risk_shards + options.match_shards;
+    let placement = match options.placement == Placement::auto() {
+        true => Placement::caller_and_threads(on_caller, 1),
+        false => options.placement,
+    };
+    Options {
+        placement,
+        ..options
+    }
+}
+
 /// The stream that goes into a durable exchange, and what it begins with.
 #[derive(Clone, Debug)]
 pub(crate) struct Stream {
@@ -136,14 +150,10 @@ impl<S: Storage> Launch for Journaled<'_, S> {
 
     fn start(
         self,
-        mut options: Options,
+        options: Options,
         mut publish: impl FnMut(Outcome<'_>) + Send + 'static,
     ) -> Result<Durable<S>, Failure> {
         let place = self.storage.place();
-        if options.placement == Placement::auto() {
-            let on_caller = 2 * options.risk_shards + options.match_shards;
-            options.placement = Placement::caller_and_threads(on_caller, 1);
-        }
         let sessions = match newest_header(&self.storage) {
             Ok(header) => header.sessions,
             // What else is wrong is told when it is opened.
