@@ -18,11 +18,9 @@ use crate::limits::Limit;
 pub(crate) use hash::Hash;
 pub(crate) use sweep::{Pace, Sweep};
 use thalweg_exchange::State;
-#[cfg(unix)]
-use thalweg_exchange::durable::SyncMode;
 use thalweg_exchange::service::{Options, Service};
 use thalweg_measure::load::Rate;
-pub(crate) use values::Place;
+pub(crate) use values::{Place, RulesName};
 
 /// Seed of the made-up flow, where none is given.
 pub(crate) const SEED: u64 = 1;
@@ -110,8 +108,8 @@ pub(crate) enum Exchange {
     /// Ctrl-C and SIGTERM end the run, and the program reports what it has measured by then.
     ///
     /// Exit code: 0 fine, even if market flow agrees only in part; 1 if a load stream leaves a book
-    /// other than the recorded one, a limit of --fail-if is passed, or the last snapshot of --journal
-    /// could not be written; 2 misuse or failure; 130 after Ctrl-C, 143 after SIGTERM.
+    /// other than the recorded one, a limit of --fail-if is passed, or --journal could not write its
+    /// last snapshot; 2 misuse or failure; 130 after Ctrl-C, 143 after SIGTERM.
     Run(Box<Run>),
     /// Run the same commands with several placements and rates, and compare the latencies
     ///
@@ -242,19 +240,9 @@ pub(crate) struct Run {
     #[command(flatten)]
     pub(crate) shards: Shards,
 
-    /// Put the commands through a durable exchange in DIR: each is on disk before its outcome
-    /// counts. DIR is made if it is not there, and is then good for `exchange recover`, `verify`,
-    /// `export` and `serve`; a last snapshot is written at the end. Orders of our own CSV go on
-    /// where an exchange in DIR has ended; all else needs an empty one, or goes on with --from where
-    /// it was interrupted
     #[cfg(unix)]
-    #[arg(long, value_name = "DIR")]
-    pub(crate) journal: Option<PathBuf>,
-
-    /// Whether outcomes wait for the disk
-    #[cfg(unix)]
-    #[arg(long, value_enum, default_value_t, requires = "journal")]
-    pub(crate) sync: Sync,
+    #[command(flatten)]
+    pub(crate) durable: durable::Journaling,
 
     /// Also write what became of every command: results, trades, rejects, final balances and open
     /// orders (docs/orders-csv.md). OUT ends in .jsonl or .csv; `-` writes JSON lines to standard
@@ -382,48 +370,6 @@ pub(crate) enum FormatIn {
     Recorded,
     /// Commands from the load generator of exchange-core 0.5, with the final book
     Load,
-}
-
-/// A dialect of the exchange.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum RulesName {
-    /// exchange-core 0.5 rules with its known defects fixed, and more (docs/exchange-rules.md)
-    #[default]
-    Default,
-    /// exchange-core 0.5 rules with its quirks: for example, it answers SUCCESS to an order that
-    /// it rejects
-    Reference,
-}
-
-impl RulesName {
-    /// The name as the command line has it.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            RulesName::Default => "default",
-            RulesName::Reference => "reference",
-        }
-    }
-}
-
-/// Whether outcomes wait for the disk.
-#[cfg(unix)]
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Sync {
-    /// Every command is on disk before its outcome counts
-    #[default]
-    Always,
-    /// When the system sees fit; a crash may take back the last commands
-    Never,
-}
-
-#[cfg(unix)]
-impl From<Sync> for SyncMode {
-    fn from(sync: Sync) -> SyncMode {
-        match sync {
-            Sync::Always => SyncMode::Always,
-            Sync::Never => SyncMode::Never,
-        }
-    }
 }
 
 /// A format of output.

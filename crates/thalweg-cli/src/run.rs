@@ -175,17 +175,17 @@ fn through(
     options: &Run,
     source: &mut Source,
     service: Options,
-    #[cfg_attr(not(unix), expect(unused_variables))] is_begin_wanted: bool,
+    is_begin_wanted: bool,
     (progress, stop): (&ProgressBar, &AtomicBool),
 ) -> Result<Outcome, Failure> {
     #[cfg(unix)]
-    if let Some(directory) = &options.journal {
+    if let Some(directory) = &options.durable.journal {
         let mut begin = is_begin_wanted.then(|| source.before.clone());
         let bar = Notes::new(options.quiet);
         let bar = bar.progress_bytes(0, failure::shown(directory.as_os_str()));
         let journaled = Journaled {
             storage: Files::new(directory),
-            sync: options.sync.into(),
+            sync: options.durable.sync.into(),
             stream: Stream {
                 name: source.name.clone(),
                 rules: source.rules,
@@ -207,6 +207,8 @@ fn through(
         source.before = begin.unwrap_or_else(|| source.before.clone());
         return outcome;
     }
+    // Elsewhere there is no journal.
+    let _ = is_begin_wanted;
     let runner = Pipelined::new(source.before.clone(), service);
     runner.run(&mut source.feed, options.rate, progress, stop)
 }

@@ -8,20 +8,16 @@ use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use thalweg::channel;
 use thalweg_exchange::codec::session::Ending;
-use thalweg_exchange::durable::{
-    Exchange, Failed, Files, Finished, JournalOptions, OpenError, Options, Recovered,
-    SessionLimits, SnapshotOptions, Storage, SyncMode,
-};
+use thalweg_exchange::durable::{Exchange, Failed, Files, Finished, OpenError, Recovered, Storage};
 use thalweg_exchange::market::{Channels, Epoch};
-use thalweg_exchange::{Rules, service};
 use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::audit::Audit;
-use crate::config::{Config, RulesName, SyncName};
+use crate::config::{Config, durable_options};
 use crate::desk::Desk;
-use crate::driver::{Driver, Inquiries, Place, placement};
+use crate::driver::{Driver, Inquiries, Place};
 use crate::error::ServeError;
 use crate::feed::Feed;
 use crate::greeting::Door;
@@ -67,8 +63,8 @@ impl Server {
     /// Metrics are served from the beginning.
     ///
     /// # Errors
-    /// A configuration that is not possible, keys that cannot be read or may open more sessions than
-    /// the exchange remembers, an address that cannot be
+    /// A configuration that is not possible, keys that cannot be read or may open more sessions
+    /// than the exchange remembers, an address that cannot be
     /// listened on, an exchange that does not open.
     pub async fn start(config: Config, directory: &Path) -> Result<Self, ServeError> {
         Self::start_in(config, Files::new(directory)).await
@@ -323,7 +319,7 @@ fn open<S: Storage>(
         desk: Desk::new(Arc::clone(&shared.roster)),
     };
     let run = move || {
-        let options = options(&shared.config);
+        let options = durable_options(&shared.config);
         let opened =
             Exchange::open_in(storage, options, move |published| publisher.take(published));
         let (exchange, recovered) = match opened {
@@ -358,40 +354,6 @@ fn open<S: Storage>(
     let thread = thread::Builder::new().name("exchange".into());
     let thread = thread.spawn(run).expect("the system gives one more thread");
     (thread, opening)
-}
-
-fn options(config: &Config) -> Options {
-    let sessions = &config.sessions;
-    Options {
-        service: service::Options {
-            capacity: config.exchange.capacity,
-            placement: placement(config.journal.sync),
-            ..service::Options::default()
-        },
-        journal: JournalOptions::default().segment_bytes(config.journal.segment_bytes),
-        sync: match config.journal.sync {
-            SyncName::Always => SyncMode::Always,
-            SyncName::Never => SyncMode::Never,
-        },
-        snapshot: SnapshotOptions {
-            every_bytes: config.snapshots.every_bytes,
-            every: Duration::from_secs(config.snapshots.every_s),
-            kept: config.snapshots.kept,
-            ..SnapshotOptions::default()
-        },
-        sessions: SessionLimits {
-            answers_kept: sessions.answers_kept,
-            reports_kept: sessions.reports_kept,
-            reports_max: sessions.reports_max,
-            sessions_per_user: sessions.per_holder,
-            sessions_max: sessions.remembered_max,
-        },
-        rules: match config.exchange.rules {
-            RulesName::Default => Rules::default(),
-            RulesName::Reference => Rules::REFERENCE,
-        },
-        ..Options::default()
-    }
 }
 
 /// Tells the exchange the time, now and then.

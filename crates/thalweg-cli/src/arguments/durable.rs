@@ -1,7 +1,8 @@
-//! `thalweg exchange key`, `recover`, `verify` and `export`.
+//! `thalweg exchange key`, `recover`, `verify` and `export`, and the journal of `run`.
 
-use clap::{Args, Subcommand};
+use clap::{Args, Subcommand, ValueEnum};
 use std::path::PathBuf;
+use thalweg_exchange::durable::SyncMode;
 
 use super::Format;
 
@@ -84,4 +85,39 @@ pub(crate) struct Export {
     /// Format of standard output: both are lines of JSON
     #[arg(long, value_enum, default_value_t = Format::Json)]
     pub(crate) format: Format,
+}
+
+/// The journal of `exchange run`.
+#[derive(Debug, Args)]
+pub(crate) struct Journaling {
+    /// Put the commands through a durable exchange in DIR: each is on disk before its outcome
+    /// counts. DIR is made if it is not there, and is then good for `exchange recover`, `verify`,
+    /// `export` and `serve`; a last snapshot is written at the end. Orders of our own CSV go on
+    /// where an exchange in DIR has ended; all else needs an empty one, or goes on with --from
+    /// where it was interrupted
+    #[arg(long, value_name = "DIR")]
+    pub(crate) journal: Option<PathBuf>,
+
+    /// Whether outcomes wait for the disk
+    #[arg(long, value_enum, default_value_t, requires = "journal")]
+    pub(crate) sync: Sync,
+}
+
+/// Whether outcomes wait for the disk.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum Sync {
+    /// Every command is on disk before its outcome counts
+    #[default]
+    Always,
+    /// When the system sees fit; a crash may take back the last commands
+    Never,
+}
+
+impl From<Sync> for SyncMode {
+    fn from(sync: Sync) -> SyncMode {
+        match sync {
+            Sync::Always => SyncMode::Always,
+            Sync::Never => SyncMode::Never,
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Values of the command line: counts and placements.
 
+use clap::ValueEnum;
 use std::time::Duration;
 use thalweg::pipeline::Placement;
 use thalweg_exchange::service::SHARDS_MAX;
@@ -28,6 +29,27 @@ impl Place {
             Place::Inline => Placement::inline(),
             Place::Threads(n) => Placement::threads(n),
             Place::Auto => Placement::auto(),
+        }
+    }
+}
+
+/// A dialect of the exchange.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+pub(crate) enum RulesName {
+    /// exchange-core 0.5 rules with its known defects fixed, and more (docs/exchange-rules.md)
+    #[default]
+    Default,
+    /// exchange-core 0.5 rules with its quirks: for example, it answers SUCCESS to an order that
+    /// it rejects
+    Reference,
+}
+
+impl RulesName {
+    /// The name as the command line has it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            RulesName::Default => "default",
+            RulesName::Reference => "reference",
         }
     }
 }

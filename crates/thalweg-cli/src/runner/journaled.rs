@@ -71,8 +71,8 @@ impl Engine for Service {
     }
 }
 
-/// Where the stages run if that is not said: publishing, which waits for the disk, on a thread of its
-/// own, and all others on the sender's.
+/// Where the stages run if that is not said: publishing, which waits for the disk, on a thread of
+/// its own, and all others on the sender's.
 pub(crate) fn usual(options: Options) -> Options {
     let on_caller = 2 * options.risk_shards + options.match_shards;
     let placement = match options.placement == Placement::auto() {

@@ -37,8 +37,8 @@ pub struct Recovered {
     pub replayed: u64,
     /// The digest of all of them and of what came of them.
     pub digest: Digest,
-    /// The snapshot from which on they were executed; none of a new exchange, and none where all are
-    /// damaged, and the whole journal was executed.
+    /// The snapshot from which on they were executed; none of a new exchange, and none where all
+    /// are damaged, and the whole journal was executed.
     pub snapshot: Option<SnapshotHeader>,
     /// Newer ones that are damaged.
     pub skipped: Vec<Skipped>,
@@ -113,10 +113,7 @@ impl<S: Storage> Exchange<S> {
         let (mut image, snapshot, skipped) = match found {
             Ok(Some(found)) => (found.image, Some(found.header), found.skipped),
             Ok(None) if recovery.last == Lsn::ZERO => (Image::new(&options), None, Vec::new()),
-            Ok(None) => {
-                let place = storage.place();
-                return Err(OpenError::NoRules { place });
-            }
+            Ok(None) => return Err(no_rules(storage.place())),
             // The journal has all, and a header that is whole says what it must give.
             Err(OpenError::NoSnapshot { skipped })
                 if recovery.first <= Lsn::FIRST
@@ -126,19 +123,17 @@ impl<S: Storage> Exchange<S> {
             }
             Err(error) => return Err(error),
         };
-        let from = image.number;
+        let (from, place) = (image.number, storage.place());
         let reached = skipped.first().map_or(from, |newest| newest.commands);
         if recovery.last.number() < reached {
             return Err(OpenError::Behind {
-                place: storage.place(),
+                place,
                 commands: recovery.last.number(),
                 snapshot: reached,
             });
         }
-        let headers = match snapshot {
-            Some(_) => Vec::new(),
-            None => headers_of(&storage, identity, &skipped),
-        };
+        let rebuilt = || headers_of(&storage, identity, &skipped);
+        let headers = snapshot.map_or_else(rebuilt, |_| Vec::new());
         let bytes = replay(&storage, &recovery, (&mut image, &headers), progress)?;
         let recovered = Recovered {
             commands: image.number,
@@ -225,6 +220,10 @@ impl<S: Storage> Exchange<S> {
             owner: Owner::new(image.number),
         })
     }
+}
+
+fn no_rules(place: String) -> OpenError {
+    OpenError::NoRules { place }
 }
 
 /// What the headers of damaged snapshots say that the journal must give, where they are whole;

@@ -55,8 +55,8 @@ impl Replayer {
         self.bytes
     }
 
-    /// Whether the last block has more than was executed of it: whoever goes on there opens a reader
-    /// anew.
+    /// Whether the last block has more than was executed of it: whoever goes on there opens a
+    /// reader anew.
     pub(super) const fn is_cut(&self) -> bool {
         self.is_cut
     }

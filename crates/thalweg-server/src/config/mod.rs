@@ -1,5 +1,6 @@
 //! What the server is told: a TOML file in which every option has a default.
 
+mod durable;
 mod error;
 mod fields;
 mod range;
@@ -10,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use serde::{Deserialize, Serialize};
 
+pub(crate) use self::durable::durable_options;
 pub use self::error::ConfigError;
 pub(crate) use self::error::line_of;
 use self::fields::{address_or_none, path_or_none};
