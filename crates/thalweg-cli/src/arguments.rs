@@ -108,8 +108,8 @@ pub(crate) enum Exchange {
     /// Ctrl-C and SIGTERM end the run, and the program reports what it has measured by then.
     ///
     /// Exit code: 0 fine, even if market flow agrees only in part; 1 if a load stream leaves a book
-    /// other than the recorded one, a limit of --fail-if is passed, or --journal could not write its
-    /// last snapshot; 2 misuse or failure; 130 after Ctrl-C, 143 after SIGTERM.
+    /// other than the recorded one, a limit of --fail-if is passed, or the last snapshot of
+    /// --journal could not be written; 2 misuse or failure; 130 after Ctrl-C, 143 after SIGTERM.
     Run(Box<Run>),
     /// Run the same commands with several placements and rates, and compare the latencies
     ///
@@ -232,8 +232,8 @@ pub(crate) struct Run {
     #[arg(long, default_value = "max")]
     pub(crate) rate: Rate,
 
-    /// Where the stages run: inline, threads:N with N from 1 to 64, or auto; with --journal, auto is
-    /// a thread for publishing, and the sender's for the others
+    /// Where the stages run: inline, threads:N with N from 1 to 64, or auto; with --journal, auto
+    /// is a thread for publishing, and the sender's for the others
     #[arg(long, default_value = "auto", value_parser = values::place)]
     pub(crate) placement: Place,
 
