@@ -14,6 +14,7 @@ mod flushing;
 mod group;
 #[cfg(all(test, shuttle))]
 mod models;
+mod retaining;
 
 use std::fmt;
 use std::marker::PhantomData;
@@ -27,10 +28,11 @@ use std::time::Instant;
 use shuttle::sync::{Condvar, Mutex, MutexGuard};
 
 use crate::error::Error;
-use crate::fault::{Faults, Seeded};
+use crate::fault::Seeded;
 use crate::format::LENGTH_BYTES;
 use crate::journal::{Kind, Record, content_in, record_in};
 use crate::lsn::{Durable, Lsn};
+use crate::options::Options;
 use crate::pages::OpenBlock;
 use crate::reader::Reader;
 use crate::storage::{Storage, Syncing};
@@ -78,8 +80,7 @@ struct Inner<S: Storage> {
     /// The group is large enough.
     gathered: Condvar,
     group: GroupCommit,
-    faults: Faults,
-    record_bytes_max: usize,
+    options: Options,
     storage: S,
     watermark: Arc<Watermark>,
 }
@@ -178,7 +179,7 @@ impl<S: Storage> Drop for Leading<'_, S> {
             state.durable = tail.durable();
         }
         drop(state);
-        match self.inner.faults.has(Seeded::TellOne) {
+        match self.inner.options.faults.has(Seeded::TellOne) {
             true => self.inner.finished.notify_one(),
             false => self.inner.finished.notify_all(),
         }
@@ -190,8 +191,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
         let bytes = tail.options().block_bytes_max as usize;
         let inner = Inner {
             group,
-            faults: tail.options().faults,
-            record_bytes_max: tail.options().record_bytes_max(),
+            options: tail.options().clone(),
             storage: tail.storage().clone(),
             watermark: Arc::clone(tail.watermark()),
             finished: Condvar::new(),
@@ -246,7 +246,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
     }
 
     fn append_raw(&self, bytes: usize, fill: impl FnOnce(&mut [u8])) -> Result<Lsn, Error> {
-        let bytes_max = self.inner.record_bytes_max;
+        let bytes_max = self.inner.options.record_bytes_max();
         if bytes > bytes_max {
             return Err(Error::RecordTooLong { bytes, bytes_max });
         }
@@ -269,7 +269,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
         let lsn = state.next;
         state.next = lsn.after(1);
         let is_enough = self.inner.group.is_enough(&state.open);
-        if state.gathering && is_enough && !self.inner.faults.has(Seeded::EnoughUntold) {
+        if state.gathering && is_enough && !self.inner.options.faults.has(Seeded::EnoughUntold) {
             self.inner.gathered.notify_one();
         }
         Ok(lsn)
@@ -281,7 +281,7 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
         mut state: MutexGuard<'s, State<S>>,
     ) -> MutexGuard<'s, State<S>> {
         state.is_full = true;
-        if !self.inner.faults.has(Seeded::FullUntold) {
+        if !self.inner.options.faults.has(Seeded::FullUntold) {
             self.inner.gathered.notify_one();
         }
         self.inner.wait(state)
@@ -343,22 +343,6 @@ impl<K: Kind + ?Sized, S: Storage> Shared<K, S> {
     /// The last record that is durable.
     pub fn durable(&self) -> Durable<Lsn> {
         self.inner.lock().durable
-    }
-
-    /// Gives up segments that hold only records before `lsn`: see
-    /// [`Journal::retain_from`](crate::Journal::retain_from).
-    ///
-    /// # Errors
-    /// The file system.
-    pub fn retain_from(&self, lsn: Lsn) -> Result<Lsn, Error> {
-        let mut state = self.inner.lock();
-        loop {
-            state.check(u64::MAX)?;
-            match &mut state.tail {
-                Some(tail) => return tail.retain_from(lsn),
-                None => state = self.inner.wait(state),
-            }
-        }
     }
 
     /// A reader that follows this journal: see [`Journal::follow`](crate::Journal::follow).

@@ -1,5 +1,6 @@
 //! The end of a log, where blocks are written: one at a time, by whoever holds it.
 
+pub(crate) mod retain;
 mod roll;
 
 use std::collections::VecDeque;
@@ -7,16 +8,14 @@ use std::sync::Arc;
 
 use crate::error::Error;
 use crate::fault::Seeded;
-use crate::format::{
-    BlockHeader, SegmentHeader, is_part, is_spare, padded, segment_name, spare_name,
-};
+use crate::format::{BlockHeader, SegmentHeader, is_part, padded, segment_name};
 use crate::leave::Leaver;
 use crate::lsn::{Durable, Lsn};
 use crate::options::Options;
 use crate::pages::OpenBlock;
 use crate::prepare::{Demand, Prepared, Preparer, prepare};
 use crate::recovery::{Directory, End, Known, Recovery, settle, spare_epoch_max, survey};
-use crate::scan::{Segment, is_absent, open_segment};
+use crate::scan::{Segment, open_segment};
 use crate::storage::{Storage, StorageFile, Syncing, write_fully};
 use crate::watermark::Watermark;
 
@@ -251,49 +250,6 @@ impl<S: Storage> Tail<S> {
         }
         self.all_is_durable();
         Ok(())
-    }
-
-    /// Gives up segments that hold only records before `lsn`. The last one is kept in any case.
-    pub(crate) fn retain_from(&mut self, lsn: Lsn) -> Result<Lsn, Error> {
-        self.check()?;
-        // What follows a segment that is given up must be a used one.
-        self.settle_left(0)?;
-        while self.used.get(1).is_some_and(|second| second.first <= lsn) {
-            let number = self.used[0].number;
-            self.give_up(number)?;
-            self.used.pop_front();
-        }
-        Ok(self.used[0].first)
-    }
-
-    fn give_up(&mut self, number: u64) -> Result<(), Error> {
-        let name = segment_name(number);
-        let full = format!("{}/{name}", self.storage.place());
-        let spares = self.storage.list();
-        let spares = spares.map_err(|error| Error::io(self.storage.place(), "be read", error))?;
-        let spares = spares.iter().filter(|name| is_spare(name)).count();
-        let done = match spares < self.options.spares_max {
-            true => {
-                open_segment(&self.storage, number, false, self.options.faults).and_then(|old| {
-                    let renamed = self.storage.rename(&name, &spare_name(old.header.epoch));
-                    renamed.map_err(|error| Error::io(&full, "be given up", error))
-                })
-            }
-            false => {
-                let removed = self.storage.remove(&name);
-                removed.map_err(|error| Error::io(&full, "be given up", error))
-            }
-        };
-        match done {
-            // It went the last time, and the names could not be synced.
-            Err(error) if is_absent(&error) => {}
-            done => done?,
-        }
-        // One after the other, so that a crash leaves no gap.
-        match self.options.faults.has(Seeded::GiveUpAtOnce) {
-            true => Ok(()),
-            false => self.sync_names(),
-        }
     }
 }
 

@@ -179,6 +179,27 @@ fn a_full_disk_is_heard_and_passes(seeded: Option<Seeded>) {
     each_once(&disk, &[0, 1, 2]);
 }
 
+/// Two give up what is durable while another one commits; what is left has no gap.
+fn segments_go_while_others_commit(seeded: Option<Seeded>) {
+    let disk = SimDisk::new();
+    let journal = shared(&disk, AT_ONCE, seeded);
+    together(&journal, |number, journal| match number {
+        0 => (0..4).for_each(|number| {
+            add(number, journal).expect("the disk is well");
+        }),
+        _ => (0..2).for_each(|_| {
+            let durable = journal.durable().get();
+            journal.retain_from(durable).expect("the disk is well");
+            thread::yield_now();
+        }),
+    });
+    let durable = journal.durable().get();
+    let first = journal.retain_from(durable).expect("the disk is well");
+    assert_eq!(first, durable, "a segment has one record");
+    drop(journal);
+    each_once(&disk, &[3]);
+}
+
 /// The power fails at some operation of the disk; what was acknowledged by then is there.
 fn what_was_acknowledged_is_there(seeded: Option<Seeded>) {
     for operation in 1..8 {
@@ -216,6 +237,7 @@ fn everybody_who_waits_is_answered() {
         a_full_block_ends_the_wait,
         a_failed_write_is_heard,
         a_full_disk_is_heard_and_passes,
+        segments_go_while_others_commit,
         what_was_acknowledged_is_there,
     ] {
         explore(model, None);
@@ -227,6 +249,7 @@ fn a_leader_that_wakes_one_of_many_is_found() {
     finds(Seeded::TellOne, all_commit);
     finds(Seeded::TellOne, a_failed_write_is_heard);
     finds(Seeded::TellOne, a_full_disk_is_heard_and_passes);
+    finds(Seeded::TellOne, segments_go_while_others_commit);
 }
 
 #[test]
