@@ -17,8 +17,9 @@ use crate::options::Options;
 use crate::scan::read_header;
 use crate::storage::{Storage, StorageFile, Syncing, write_fully};
 
-/// Zeros are written in pieces of this.
-const PIECE_BYTES: u64 = 1 << 20;
+/// Zeros are written in pieces of this, and made durable so where others commit meanwhile: the disk
+/// would else be busy with all of a segment, while they wait for it.
+const PIECE_BYTES: u64 = 256 << 10;
 
 /// For whom a segment is made ready.
 #[derive(Debug, Clone, Copy)]
@@ -176,11 +177,15 @@ fn fill(
         file.sync()?;
     }
     let is_hurried = || may_stop && demand.is_hurried();
+    let sync = match demand.asked.is_some() && !demand.is_load {
+        true => Syncing::Now,
+        false => Syncing::Later,
+    };
     let zeros = vec![0; PIECE_BYTES.min(bytes) as usize];
     let mut offset = PAGE_BYTES as u64;
     while offset < bytes && !is_hurried() {
         let piece = (bytes - offset).min(PIECE_BYTES);
-        write_fully(file, offset, &zeros[..piece as usize], Syncing::Later)?;
+        write_fully(file, offset, &zeros[..piece as usize], sync)?;
         offset += piece;
     }
     if may_stop && demand.is_load {

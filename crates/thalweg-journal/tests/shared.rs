@@ -124,7 +124,10 @@ fn a_full_block_ends_the_delay() {
 fn a_failed_sync_is_heard_by_everybody() {
     for countdown in 0..40 {
         let disk = SimDisk::new();
-        let journal = shared(&disk, GroupCommit::default());
+        // What a thread makes ready may fail as well, and is then made again.
+        let options = options().in_background(false);
+        let journal = Journal::<[u64; 2], _>::open_in(disk.clone(), options).expect("it is empty");
+        let journal = journal.share(GroupCommit::default());
         disk.fail(Operation::WriteNow, countdown, Fault::Io);
         let begin = Barrier::new(THREADS as usize);
         let (journal, begin) = (&journal, &begin);
@@ -155,7 +158,7 @@ fn a_failed_sync_is_heard_by_everybody() {
         }
         let acknowledged = ended.iter().map(|end| end.0).max().unwrap_or(0);
         disk.restart(countdown);
-        let journal = Journal::<[u64; 2], _>::open_in(disk, options()).expect("it is whole");
+        let journal = Journal::<[u64; 2], _>::open_in(disk, self::options()).expect("it is whole");
         assert!(journal.recovery().last.number() >= acknowledged);
     }
 }
