@@ -1,7 +1,7 @@
 //! The owner's end of a durable exchange.
 
 use std::sync::Arc;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use thalweg::pipeline::Stopped;
 use thalweg::wait::Pace;
@@ -17,6 +17,9 @@ use super::stats::{JournalStats, Meters, Stats};
 use super::tables::Reports;
 use crate::service::{self, Service};
 use crate::session::Refusal;
+
+/// How often an owner that is idle flushes at most.
+const FLUSH_EVERY: Duration = Duration::from_millis(5);
 
 /// What an exchange leaves when it is closed.
 #[derive(Debug)]
@@ -55,8 +58,9 @@ pub(super) struct Owner {
     /// Commands and bytes since it was opened.
     pub(super) commands: u64,
     pub(super) bytes: u64,
-    /// Whether something was appended since the last flush.
+    /// Whether something was appended since the last flush, and when that was.
     pub(super) is_unflushed: bool,
+    pub(super) flushed_at: Option<Instant>,
     /// When the journal is asked for room again.
     pub(super) refused_until: Option<(Instant, Refusal)>,
     pub(super) pace: Pace,
@@ -71,6 +75,7 @@ impl Owner {
             commands: 0,
             bytes: 0,
             is_unflushed: false,
+            flushed_at: None,
             refused_until: None,
             pace: pace(),
             buffer: Vec::new(),
@@ -128,9 +133,20 @@ impl<S: Storage> Exchange<S> {
         }
         let is_busy = self.admission.in_flight() > 0;
         if !is_busy && self.options.sync == SyncMode::Never && self.owner.is_unflushed {
-            self.flush()?;
+            self.flush_now_and_then()?;
         }
         Ok(is_busy)
+    }
+
+    /// A flush takes a block of its own, so one for each command would fill segments with nothing.
+    fn flush_now_and_then(&mut self) -> Result<(), Failed> {
+        let now = Instant::now();
+        let flushed_at = self.owner.flushed_at;
+        if flushed_at.is_some_and(|at| now.saturating_duration_since(at) < FLUSH_EVERY) {
+            return Ok(());
+        }
+        self.owner.flushed_at = Some(now);
+        self.flush()
     }
 
     /// Has the system write what was appended. Where there is no room, it stays where it is.

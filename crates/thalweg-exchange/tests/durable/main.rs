@@ -5,6 +5,7 @@ mod damaged;
 mod golden;
 mod shortage;
 mod snapshots;
+mod syncs;
 mod world;
 
 use std::sync::{Arc, Mutex, mpsc};
