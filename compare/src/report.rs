@@ -247,7 +247,7 @@ fn figure_table(trial: &Trial) -> Table {
             let show = match metric.unit {
                 "ns" => tenths_or_rounded,
                 "requests" => two_decimals,
-                "commits/s" | "messages" => whole,
+                "commits/s" | "messages" | "commands" | "snapshots" => whole,
                 "bytes" => mebibytes,
                 _ => per_second,
             };

@@ -286,6 +286,44 @@ fn records_come_into_the_buffer_and_into_every_log() {
 }
 
 #[test]
+fn an_exchange_in_this_process_runs_beside_what_it_is_measured_against() {
+    let cases = "in-process/,recovery,snapshot/";
+    let arguments = ["serve", "--quick", "--cases", cases];
+    let output = compare(&[&arguments[..], &["--format", "json"], &TINY[..]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows = text(&output.stdout);
+    for (case, subject, metric) in [
+        ("in-process/500k", "durable exchange", "acknowledged p99"),
+        (
+            "in-process/500k",
+            "bare loop into thalweg-journal",
+            "achieved",
+        ),
+        (
+            "in-process/max",
+            "service without a journal",
+            "commands a second",
+        ),
+        ("in-process/max", "unsynced exchange", "commands a second"),
+        ("in-process/max", "durable exchange", "commits a second"),
+        (
+            "in-process/max",
+            "bare commits of the same size",
+            "commands a second",
+        ),
+        ("recovery", "opened", "commands a second"),
+        ("recovery", "read, decoded and applied", "commands a second"),
+        ("snapshot/1m", "with snapshots", "acknowledged longest"),
+        ("snapshot/1m", "without", "acknowledged longest"),
+    ] {
+        let row = format!(r#""case":"{case}","subject":"{subject}","metric":"{metric}""#);
+        assert!(rows.contains(&row), "{row}\n{rows}");
+    }
+    let ratio = r#""subject":"unsynced exchange","versus":"service without a journal","ratio":"#;
+    assert!(rows.contains(ratio), "{rows}");
+}
+
+#[test]
 fn misuse_is_told() {
     let unknown = compare(&["pipelines"]);
     assert_eq!(unknown.status.code(), Some(2));

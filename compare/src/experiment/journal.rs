@@ -8,7 +8,7 @@
 //! asks for no flush has made nothing durable.
 
 mod device;
-mod load;
+pub(super) mod load;
 mod logs;
 mod peers;
 mod producers;

@@ -9,6 +9,7 @@ mod bursts;
 mod child;
 mod echo;
 mod greeting;
+mod inprocess;
 mod loader;
 mod open;
 mod readers;
@@ -40,6 +41,7 @@ fn run(settings: &Settings) -> Report {
     tcp::run(&mut report, settings, &mut targets);
     open::run(&mut report, settings);
     readers::run(&mut report, settings, &mut targets);
+    inprocess::run(&mut report, settings, &mut targets);
     report.targets(&targets, settings);
     report
 }

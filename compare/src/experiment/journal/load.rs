@@ -95,13 +95,13 @@ impl Subject<Load> for Way {
 
 /// Lets the system write what it has to write.
 #[cfg(target_os = "linux")]
-fn settle() -> Result<(), String> {
+pub(in crate::experiment) fn settle() -> Result<(), String> {
     let place = File::open(std::env::temp_dir()).map_err(told)?;
     rustix::fs::syncfs(place).map_err(told)
 }
 
 #[cfg(not(target_os = "linux"))]
-fn settle() -> Result<(), String> {
+pub(in crate::experiment) fn settle() -> Result<(), String> {
     Ok(())
 }
 

@@ -17,7 +17,7 @@ use super::{Told, told};
 
 /// A record of the exchange's journal has so many bytes more than the submit of its command.
 const MORE_BYTES: usize = 8;
-/// Written and synced before the run.
+/// Written and synced before the run, and written over from its beginning where it is full.
 const FILE_BYTES: usize = 64 << 20;
 
 /// Where records go.
@@ -57,7 +57,7 @@ impl Log for Prepared {
 
     fn commit(&mut self) -> Told<()> {
         if self.at as usize + self.group.len() > FILE_BYTES {
-            return Err("the file is full".to_owned());
+            self.at = 0;
         }
         self.file.write_all_at(&self.group, self.at).map_err(told)?;
         self.file.sync_data().map_err(told)?;
@@ -119,7 +119,7 @@ pub(super) fn open(
     Ok((ran, commits))
 }
 
-fn pause(ns: u64) -> Told<()> {
+pub(super) fn pause(ns: u64) -> Told<()> {
     let limit = Timespec {
         tv_sec: 0,
         tv_nsec: ns.min(1_000_000) as i64,

@@ -11,7 +11,7 @@ use thalweg_measure::random::SplitMix;
 
 pub(super) const SYMBOL: SymbolId = SymbolId(1);
 const BASE: CurrencyId = CurrencyId(1);
-const QUOTE: CurrencyId = CurrencyId(2);
+pub(super) const QUOTE: CurrencyId = CurrencyId(2);
 /// Of each currency, for each user.
 const MONEY: i64 = 1 << 50;
 pub(super) const PRICE: i64 = 10_000;
@@ -77,16 +77,22 @@ impl Orders {
         }
     }
 
+    /// Cancels the oldest, if there is one.
+    pub(super) fn cancel(&mut self) -> Option<Command> {
+        let order_id = self.resting.pop_front()?;
+        Some(Command::Cancel {
+            uid: self.user,
+            symbol: SYMBOL,
+            order_id,
+        })
+    }
+
     /// Cancels the oldest once there are enough; else places another one, one in eight to trade.
     pub(super) fn next(&mut self) -> Command {
         if self.resting.len() >= RESTING
-            && let Some(order_id) = self.resting.pop_front()
+            && let Some(cancel) = self.cancel()
         {
-            return Command::Cancel {
-                uid: self.user,
-                symbol: SYMBOL,
-                order_id,
-            };
+            return cancel;
         }
         self.next_id += 1;
         let order_id = OrderId(self.next_id);
