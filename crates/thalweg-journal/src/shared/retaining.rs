@@ -54,11 +54,14 @@ mod tests {
     use crate::storage::SimFile;
     use crate::{GroupCommit, Journal, Lsn, Options, Reader, SimDisk, Storage};
 
+    /// Where a sync says that it has begun, and waits until it may go on.
+    type Held = Option<(Sender<()>, Receiver<()>)>;
+
     /// A disk that says when names are to be synced, and waits until it may.
     #[derive(Clone, Debug)]
     struct Slow {
         disk: SimDisk,
-        held: Arc<Mutex<Option<(Sender<()>, Receiver<()>)>>>,
+        held: Arc<Mutex<Held>>,
     }
 
     impl Storage for Slow {
