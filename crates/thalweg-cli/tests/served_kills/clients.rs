@@ -1,0 +1,216 @@
+//! Clients that trade while the exchange is killed, each on a thread of its own.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::thread::{self, JoinHandle};
+use std::time::Duration;
+
+use thalweg_client::blocking::{AdminClient, Events, Ticket, TradeClient};
+use thalweg_client::exchange::{
+    AccountSpec, Action, Command, CurrencyId, OrderFlags, OrderId, OrderType, Place as PlaceOrder,
+    ResultCode, SymbolId, SymbolSpec, UserId,
+};
+use thalweg_client::{AdminCommand, Event, Lost, Options, Outcome, TradeCommand};
+
+use crate::served::Place;
+
+pub(crate) const CLIENTS: i64 = 8;
+/// Commands of a client without an answer.
+const WINDOW: usize = 64;
+const SYMBOL: SymbolId = SymbolId(1);
+
+/// What a client was told: by step, what became of the command.
+pub(crate) type Told = Vec<Outcome>;
+
+fn options(address: &str, holder: i64) -> Options {
+    let mut options = Options::new(address, holder);
+    options.retry_max = Duration::from_millis(50);
+    options.in_flight_max = WINDOW;
+    options
+}
+
+/// The symbol, and users with money.
+pub(crate) fn set_up(address: &str) {
+    let (client, _events) = AdminClient::connect(options(address, 1)).expect("it listens");
+    let symbol = SymbolSpec::pair(SYMBOL, CurrencyId(10), CurrencyId(20));
+    let account = |uid| AccountSpec {
+        uid: UserId(uid),
+        balances: vec![(CurrencyId(10), 1 << 40), (CurrencyId(20), 1 << 40)],
+    };
+    let accounts: Vec<_> = (1..=CLIENTS).map(account).collect();
+    for command in [
+        Command::AddSymbols([symbol].into()),
+        Command::AddAccounts(accounts.into()),
+    ] {
+        let command = AdminCommand::try_from(command).expect("an operator's");
+        let outcome = client.submit(command).expect("it is open").wait();
+        assert_eq!(outcome.result(), Some(ResultCode::Success), "{outcome}");
+    }
+    client.close();
+}
+
+/// Two orders that may meet those of others, then a cancel of the first.
+pub(crate) fn command(user: i64, step: i64) -> TradeCommand {
+    let order = step - step % 3;
+    if step % 3 == 2 {
+        return TradeCommand::cancel(UserId(user), SYMBOL, OrderId(order));
+    }
+    let price = 1_000 + (step * 7 + user) % 11;
+    TradeCommand::from(PlaceOrder {
+        uid: UserId(user),
+        symbol: SYMBOL,
+        order_id: OrderId(step),
+        order_type: if step % 3 == 0 {
+            OrderType::Gtc
+        } else {
+            OrderType::Ioc
+        },
+        action: if (step + user) % 2 == 0 {
+            Action::Bid
+        } else {
+            Action::Ask
+        },
+        price,
+        reserve_price: price,
+        size: 1 + step % 4,
+        flags: OrderFlags::NONE,
+    })
+}
+
+/// What the threads of the clients share.
+#[derive(Debug, Default)]
+struct Course {
+    is_over: AtomicBool,
+    answered: AtomicU64,
+}
+
+impl Course {
+    fn is_over(&self) -> bool {
+        self.is_over.load(Ordering::Relaxed)
+    }
+}
+
+/// The clients of all users. Their threads end with the program where one of them hangs.
+pub(crate) struct Clients {
+    course: Arc<Course>,
+    threads: Vec<JoinHandle<Told>>,
+}
+
+impl Clients {
+    pub(crate) fn start(address: &str) -> Self {
+        let course = Arc::<Course>::default();
+        let one = |user| {
+            let (course, address) = (Arc::clone(&course), address.to_owned());
+            thread::spawn(move || trade(user, &address, &course))
+        };
+        let threads = (1..=CLIENTS).map(one).collect();
+        Self { course, threads }
+    }
+
+    fn answered(&self) -> u64 {
+        self.course.answered.load(Ordering::Relaxed)
+    }
+
+    /// Waits for so many answers more.
+    pub(crate) fn trade(&mut self, more: u64, place: &Place) {
+        let until = self.answered() + more;
+        place.wait("answers", || {
+            let ended = self.threads.iter().position(JoinHandle::is_finished);
+            if let Some(ended) = ended {
+                let cause = self.threads.swap_remove(ended).join().map(|_| ());
+                place.fail(&format!("a client ended: {}", text_of(&cause)));
+            }
+            let answered = self.answered();
+            (answered >= until).then_some(()).ok_or(answered)
+        });
+    }
+
+    /// Waits for the answers that are still to come, and gives what each client was told.
+    pub(crate) fn end(self, place: &Place) -> Vec<Told> {
+        self.course.is_over.store(true, Ordering::Relaxed);
+        let joined = self.threads.into_iter().zip(1..).map(|(thread, user)| {
+            let answered = &self.course.answered;
+            place.wait(&format!("the end of client {user}"), || {
+                let answered = answered.load(Ordering::Relaxed);
+                thread.is_finished().then_some(()).ok_or(answered)
+            });
+            let told = thread.join();
+            told.unwrap_or_else(|cause| place.fail(&text_of(&Err(cause))))
+        });
+        joined.collect()
+    }
+}
+
+fn text_of(ended: &thread::Result<()>) -> String {
+    let Err(cause) = ended else {
+        return "too early".to_owned();
+    };
+    let text = cause.downcast_ref::<String>().cloned();
+    let text = text.or_else(|| cause.downcast_ref::<&str>().map(|text| (*text).to_owned()));
+    text.unwrap_or_else(|| "a panic without a text".to_owned())
+}
+
+/// Clients of a user that trade until they shall end, one after the other: those of users with even
+/// numbers give up when the connection is lost, and leave commands without an answer; the others
+/// go on by themselves.
+fn trade(user: i64, address: &str, course: &Course) -> Told {
+    let mut options = options(address, user);
+    options.attempts_max = (user % 2 == 0).then_some(0);
+    let mut told = Told::new();
+    let take = |ticket: Ticket, told: &mut Told| {
+        told.push(ticket.wait());
+        course.answered.fetch_add(1, Ordering::Relaxed);
+    };
+    while !course.is_over() {
+        let (client, events) = match TradeClient::connect(options.clone()) {
+            Ok(made) => made,
+            // The first connection is the user's to make, and may meet a kill.
+            Err(lost) if lost.may_return() => continue,
+            Err(lost) => panic!("{user}: {lost}"),
+        };
+        let first = client.welcome().next_report.0;
+        let reports = thread::spawn(move || check_reports(user, first, events));
+        let mut waiting = Vec::new();
+        while !course.is_over() && !reports.is_finished() {
+            let step = told.len() + waiting.len();
+            let Ok(ticket) = client.submit(command(user, step as i64)) else {
+                break;
+            };
+            waiting.push(ticket);
+            if waiting.len() >= WINDOW {
+                waiting
+                    .drain(..WINDOW / 2)
+                    .for_each(|ticket| take(ticket, &mut told));
+            }
+        }
+        waiting
+            .into_iter()
+            .for_each(|ticket| take(ticket, &mut told));
+        client.close();
+        let checked = reports.join();
+        assert!(checked.is_ok(), "{user}: {}", text_of(&checked));
+    }
+    told
+}
+
+/// Each report once and in order, whatever happened to the connection.
+fn check_reports(user: i64, first: u64, mut events: Events) {
+    let mut last = first - 1;
+    while let Some(event) = events.next() {
+        match event {
+            Event::Report(report) => {
+                assert_eq!(report.number.0, last + 1, "{user}");
+                last += 1;
+            }
+            // One that was away too long is told so.
+            Event::ReportGap(gap) => {
+                assert_eq!(gap.from.0, last + 1, "{user}");
+                last = gap.to.0;
+            }
+            Event::Closed(lost) if !lost.may_return() => {
+                assert!(matches!(lost, Lost::Done), "{user}: {lost}");
+            }
+            _ => {}
+        }
+    }
+}
