@@ -3,6 +3,7 @@
 
 use std::convert::Infallible;
 use std::hash::{BuildHasher, RandomState};
+use std::io;
 use std::time::Duration;
 
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -169,6 +170,10 @@ impl Connection {
     /// A connection that the server has welcomed.
     async fn greet(&mut self, address: &str) -> Result<TcpStream, Lost> {
         let connected = TcpStream::connect(address).await;
+        let connected = connected.and_then(|stream| match is_its_own_peer(&stream) {
+            true => Err(io::ErrorKind::ConnectionRefused.into()),
+            false => Ok(stream),
+        });
         let mut stream = connected.map_err(|error| Lost::Connect {
             address: address.to_owned(),
             error,
@@ -308,10 +313,39 @@ impl Connection {
     }
 }
 
+/// Where nobody listens on a port of this machine, the system may choose that very port for the
+/// client's end, and so connect it to itself. It would hear its own hello, and keep the port from
+/// an exchange that starts again.
+fn is_its_own_peer(stream: &TcpStream) -> bool {
+    matches!((stream.local_addr(), stream.peer_addr()), (Ok(own), Ok(peer)) if own == peer)
+}
+
 /// Waits for room for an event; false where nobody wants any.
 async fn room(events: Option<&mpsc::Sender<Event>>) -> bool {
     match events {
         None => false,
         Some(events) => events.reserve().await.is_ok(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::net::{TcpListener, TcpSocket};
+
+    use super::*;
+
+    #[tokio::test]
+    async fn a_socket_that_is_connected_to_itself_is_known() {
+        let socket = TcpSocket::new_v4().expect("a socket");
+        socket
+            .bind(([127, 0, 0, 1], 0).into())
+            .expect("a free port");
+        let own = socket.local_addr().expect("it is bound");
+        let stream = socket.connect(own).await.expect("nobody else listens");
+        assert!(is_its_own_peer(&stream));
+        let listener = TcpListener::bind("127.0.0.1:0").await.expect("a free port");
+        let there = listener.local_addr().expect("it listens");
+        let stream = TcpStream::connect(there).await.expect("it listens");
+        assert!(!is_its_own_peer(&stream));
     }
 }
