@@ -16,7 +16,7 @@ use tokio::net::tcp::OwnedWriteHalf;
 
 use crate::feed::Subscription;
 use crate::figures::raise;
-use crate::greeting::{Door, greet};
+use crate::greeting::greet;
 use crate::outbox::{End, Taken};
 use crate::reading::Reading;
 use crate::request::Request;
@@ -30,18 +30,13 @@ const BYE_TIME: Duration = Duration::from_millis(500);
 const LAST_TIME: Duration = Duration::from_secs(2);
 
 /// Serves a connection to its end.
-pub(crate) async fn serve(
-    shared: Arc<Shared>,
-    door: Door,
-    stream: TcpStream,
-    peer: SocketAddr,
-    seat: Seat,
-) {
+pub(crate) async fn serve(seat: Seat, stream: TcpStream, peer: SocketAddr) {
+    let shared = Arc::clone(&seat.shared);
     // Without it, answers wait for acknowledgements of the ones before.
     let _ = stream.set_nodelay(true);
     let (mut from, mut to) = stream.into_split();
     let mut bytes = Vec::new();
-    let session = match greet(&shared, door, &mut from, &mut bytes).await {
+    let session = match greet(&seat, &mut from, &mut bytes).await {
         Ok(Some(session)) => session,
         Ok(None) => return,
         Err(unwelcome) => {

@@ -16,7 +16,7 @@ use crate::keys::Key;
 use crate::publisher::resume;
 use crate::roster::WITHDRAWN;
 use crate::session::{Session, Terms};
-use crate::shared::Shared;
+use crate::shared::{Seat, Shared};
 
 /// Which roles a listener serves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,13 +61,13 @@ struct Guest {
 /// Reads a hello and enters the session. `bytes` keeps what came after it. `None` where the other
 /// side is gone.
 pub(crate) async fn greet(
-    shared: &Arc<Shared>,
-    door: Door,
+    seat: &Seat,
     stream: &mut (impl AsyncRead + Unpin),
     bytes: &mut Vec<u8>,
 ) -> Result<Option<Arc<Session>>, Unwelcome> {
+    let shared = &seat.shared;
     let limit = Duration::from_millis(shared.config.sessions.hello_ms);
-    let guest = tokio::time::timeout(limit, hear(shared, door, stream, bytes)).await;
+    let guest = tokio::time::timeout(limit, hear(shared, seat.door, stream, bytes)).await;
     let guest = match guest {
         Ok(heard) => heard,
         Err(_) => {
@@ -76,7 +76,7 @@ pub(crate) async fn greet(
         }
     };
     match guest {
-        Ok(Some(guest)) => enter(shared, guest).map(Some),
+        Ok(Some(guest)) => enter(seat, guest).map(Some),
         Ok(None) => Ok(None),
         Err(unwelcome) => {
             if unwelcome.why == Ending::WrongKey {
@@ -169,11 +169,12 @@ fn heartbeat_ms(shared: &Shared, asked: u32) -> u32 {
     }
 }
 
-fn enter(shared: &Arc<Shared>, guest: Guest) -> Result<Arc<Session>, Unwelcome> {
+fn enter(seat: &Seat, guest: Guest) -> Result<Arc<Session>, Unwelcome> {
+    let shared = &seat.shared;
     let sessions = &shared.config.sessions;
     let session = Arc::new(Session::new(
         Terms {
-            id: shared.next_id(),
+            id: seat.id,
             key: guest.key,
             shown: guest.shown,
             cancels_on_disconnect: guest.cancels_on_disconnect,
@@ -186,6 +187,7 @@ fn enter(shared: &Arc<Shared>, guest: Guest) -> Result<Arc<Session>, Unwelcome> 
     let (Some(reports), Some(opened)) = (shared.reports.get(), shared.opened.get()) else {
         return Err(Unwelcome::new(Ending::Shutdown, "the exchange is not open"));
     };
+    let refused = |why| Unwelcome::new(why, "");
     let entered = shared.roster.enter(&session, || {
         let user = session.user();
         let state = reports.session(guest.key);
@@ -211,9 +213,7 @@ fn enter(shared: &Arc<Shared>, guest: Guest) -> Result<Arc<Session>, Unwelcome> 
             resume(&session, reports, user, guest.last_report);
         }
     });
-    if !entered {
-        return Err(Unwelcome::new(Ending::Shutdown, ""));
-    }
+    entered.map_err(refused)?;
     // They may have changed since its hello was examined.
     if let (Some(keys), Some(shown)) = (shared.keys(), &session.shown)
         && !keys.holds(shown)

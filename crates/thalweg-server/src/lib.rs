@@ -20,6 +20,7 @@ mod connection;
 pub mod demo;
 mod desk;
 mod directory;
+mod doors;
 mod driver;
 mod error;
 mod feed;
@@ -43,6 +44,7 @@ mod shared;
 mod stage;
 mod wall_clock;
 
+pub use self::doors::Addresses;
 pub use self::error::ServeError;
 pub use self::remembered::TooManySessions;
-pub use self::server::{Addresses, Server};
+pub use self::server::Server;

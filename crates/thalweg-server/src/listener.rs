@@ -27,8 +27,7 @@ pub(crate) async fn listen(shared: Arc<Shared>, door: Door, listener: TcpListene
                     raise(&shared.figures.accepted, 1);
                     match shared.seat(door) {
                         Some(seat) => {
-                            let shared = Arc::clone(&shared);
-                            connections.spawn(serve(shared, door, stream, peer, seat));
+                            connections.spawn(serve(seat, stream, peer));
                         }
                         None => refuse(&shared, &stream),
                     }

@@ -67,12 +67,24 @@ impl Roster {
         sessions.map_or_else(Box::default, |sessions| sessions.as_slice().into())
     }
 
-    /// Enters a connection after `welcome`, in place of an older one of the same session. False
-    /// where nobody is entered any more.
-    pub(crate) fn enter(&self, session: &Arc<Session>, welcome: impl FnOnce()) -> bool {
+    /// Enters a connection after `welcome`, in place of an older one of the same session. Older is
+    /// what was taken before: a hello that was under way while the server stood still is read late,
+    /// and its client has a newer connection by then.
+    ///
+    /// # Errors
+    /// Why it is not entered.
+    pub(crate) fn enter(
+        &self,
+        session: &Arc<Session>,
+        welcome: impl FnOnce(),
+    ) -> Result<(), Ending> {
         let mut tables = self.tables();
         if tables.is_closed {
-            return false;
+            return Err(Ending::Shutdown);
+        }
+        let present = tables.by_key.get(&session.key);
+        if present.is_some_and(|present| present.id > session.id) {
+            return Err(Ending::Replaced);
         }
         self.raise_version();
         if let Some(older) = tables.by_key.insert(session.key, Arc::clone(session)) {
@@ -89,7 +101,7 @@ impl Roster {
             }
         }
         welcome();
-        true
+        Ok(())
     }
 
     /// A connection is gone. The user whose orders go with it, if it was the last that asked for

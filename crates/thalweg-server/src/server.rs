@@ -1,6 +1,5 @@
 //! The server from its start to its end.
 
-use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
@@ -10,17 +9,16 @@ use thalweg::channel;
 use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::durable::{Exchange, Failed, Files, Finished, OpenError, Recovered, Storage};
 use thalweg_exchange::market::{Channels, Epoch};
-use tokio::net::{TcpListener, TcpSocket};
 use tokio::sync::oneshot;
 use tokio::task::JoinHandle;
 
 use crate::audit::Audit;
 use crate::config::{Config, durable_options};
 use crate::desk::Desk;
+use crate::doors::{Addresses, Doors};
 use crate::driver::{Driver, Inquiries, Place};
 use crate::error::ServeError;
 use crate::feed::Feed;
-use crate::greeting::Door;
 use crate::keys;
 use crate::listener::listen;
 use crate::publisher::Publisher;
@@ -45,17 +43,6 @@ pub struct Server {
     helpers: Vec<JoinHandle<()>>,
     driver: thread::JoinHandle<Result<Finished, Failed>>,
     audit: thread::JoinHandle<()>,
-}
-
-/// Where a server listens.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Addresses {
-    /// For trade and read sessions.
-    pub trade: SocketAddr,
-    /// For admin sessions.
-    pub admin: Option<SocketAddr>,
-    /// For metrics.
-    pub http: Option<SocketAddr>,
 }
 
 impl Server {
@@ -84,10 +71,10 @@ impl Server {
         let audit_file = config.admin.audit_file.as_deref();
         let (audit, audit_thread) = Audit::start(audit_file, Arc::clone(&shared.figures))
             .map_err(|source| ServeError::audit(audit_file, source))?;
-        let doors = Doors::open(config)?;
+        let mut doors = Doors::open(config)?;
         let addresses = doors.addresses()?;
         let mut helpers = Vec::new();
-        if let Some(listener) = doors.http {
+        if let Some(listener) = doors.http()? {
             let metrics = metrics::Metrics::new(Arc::clone(&shared));
             helpers.push(tokio::spawn(http::listen(listener, Arc::new(metrics))));
         }
@@ -111,11 +98,11 @@ impl Server {
                 .send_async(Request::OpenOrdersMax(limit))
                 .await;
         }
-        let served = [(Door::Trade, Some(doors.trade)), (Door::Admin, doors.admin)];
-        let listeners = served.into_iter().filter_map(|(door, listener)| {
-            Some(tokio::spawn(listen(Arc::clone(&shared), door, listener?)))
-        });
-        let listeners = listeners.collect();
+        // Not before: who comes meanwhile is refused by the system, and comes again.
+        let mut listeners = Vec::new();
+        for (door, listener) in doors.listen()? {
+            listeners.push(tokio::spawn(listen(Arc::clone(&shared), door, listener)));
+        }
         shared.stage.set(Stage::Ready);
         for skipped in &recovered.skipped {
             tracing::warn!(%skipped, "a damaged snapshot");
@@ -225,75 +212,6 @@ fn new_feed(config: &Config) -> Feed {
     let now = SystemTime::now().duration_since(UNIX_EPOCH);
     let epoch = Epoch(now.unwrap_or_default().as_nanos() as u64);
     Feed::new(epoch, channels, market.snapshot_levels, market.ring_chunks)
-}
-
-/// Connections that the system may hold before they are taken.
-const BACKLOG: u32 = 1024;
-
-/// Listens; each connection has a send buffer of so many bytes, if not 0.
-fn bind(
-    what: &'static str,
-    address: SocketAddr,
-    socket_bytes: u32,
-) -> Result<TcpListener, ServeError> {
-    let listen = || {
-        let socket = match address {
-            SocketAddr::V4(_) => TcpSocket::new_v4()?,
-            SocketAddr::V6(_) => TcpSocket::new_v6()?,
-        };
-        // A server that starts again finds connections of the one before.
-        socket.set_reuseaddr(true)?;
-        if socket_bytes > 0 {
-            socket.set_send_buffer_size(socket_bytes)?;
-        }
-        socket.bind(address)?;
-        socket.listen(BACKLOG)
-    };
-    listen().map_err(|source| ServeError::Listen {
-        what,
-        address,
-        source,
-    })
-}
-
-/// The listeners of a server.
-struct Doors {
-    trade: TcpListener,
-    admin: Option<TcpListener>,
-    http: Option<TcpListener>,
-}
-
-impl Doors {
-    fn open(config: &Config) -> Result<Self, ServeError> {
-        let bytes = config.sessions.socket_bytes;
-        let admin = config.admin.listen;
-        let http = config.http.listen;
-        Ok(Self {
-            trade: bind("trade", config.trade.listen, bytes)?,
-            admin: admin.map(|at| bind("admin", at, bytes)).transpose()?,
-            http: http.map(|at| bind("http", at, 0)).transpose()?,
-        })
-    }
-
-    fn addresses(&self) -> Result<Addresses, ServeError> {
-        let admin = self.admin.as_ref();
-        let http = self.http.as_ref();
-        Ok(Addresses {
-            trade: local("trade", &self.trade)?,
-            admin: admin.map(|at| local("admin", at)).transpose()?,
-            http: http.map(|at| local("http", at)).transpose()?,
-        })
-    }
-}
-
-fn local(what: &'static str, listener: &TcpListener) -> Result<SocketAddr, ServeError> {
-    let unknown = SocketAddr::from(([0, 0, 0, 0], 0));
-    let address = listener.local_addr();
-    address.map_err(|source| ServeError::Listen {
-        what,
-        address: unknown,
-        source,
-    })
 }
 
 type Opening = oneshot::Receiver<Result<Recovered, OpenError>>;

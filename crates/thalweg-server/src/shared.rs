@@ -47,8 +47,10 @@ pub(crate) struct Opened {
 /// A place among the connections that may be open at once; given back when dropped.
 #[derive(Debug)]
 pub(crate) struct Seat {
-    shared: Arc<Shared>,
-    door: Door,
+    pub(crate) shared: Arc<Shared>,
+    pub(crate) door: Door,
+    /// Connections are numbered as they are taken.
+    pub(crate) id: u64,
 }
 
 impl Drop for Seat {
@@ -124,6 +126,7 @@ impl Shared {
         let seat = Seat {
             shared: Arc::clone(self),
             door,
+            id: self.next_id(),
         };
         (before < self.config.server.connections_max).then_some(seat)
     }
@@ -134,7 +137,7 @@ impl Shared {
         self.connections.iter().map(at_door).sum()
     }
 
-    pub(crate) fn next_id(&self) -> u64 {
+    fn next_id(&self) -> u64 {
         // ORDERING: Relaxed, pairs with nothing; only the numbers must differ.
         self.next_id.fetch_add(1, Ordering::Relaxed)
     }

@@ -217,3 +217,15 @@ fn a_newer_connection_takes_the_session_over() {
     );
     newer.succeeds(2);
 }
+
+#[test]
+fn a_hello_that_comes_late_takes_nothing_from_a_newer_connection() {
+    let house = House::with_market(|_| {});
+    let mut older = Client::silent(house.trade_address());
+    let (mut newer, _) = house.trade(7);
+    older.say(&ClientFrame::Hello(hello(Role::Trade, 7)));
+    assert_eq!(older.bye().0, Ending::Replaced);
+    let order = crate::client::order(7, 1, thalweg_exchange::Action::Bid, 10, 1);
+    newer.submit(1, &order);
+    newer.succeeds(1);
+}
