@@ -33,6 +33,7 @@ pages! {
     channels: "src/channels.md",
     pipelines: "src/pipelines.md",
     exchange: "src/exchange.md",
+    serving: "src/serving.md",
     journal: "src/journal.md",
     measuring: "src/measuring.md",
     expect: "src/expect.md",
