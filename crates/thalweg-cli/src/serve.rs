@@ -27,7 +27,8 @@ pub(crate) fn serve(options: &Serve) -> Result<Finding, Failure> {
         directory = made.exchange();
         demo = Some(made);
     }
-    logs::start(&config.server);
+    let no_thread = |error| Failure::Misuse(format!("no thread for the log: {error}"));
+    let _logs = logs::start(&config.server).map_err(no_thread)?;
     let runtime = Builder::new_multi_thread()
         .worker_threads(config.server.worker_threads)
         .thread_name("connections")

@@ -6,7 +6,7 @@ mod program;
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::{SocketAddr, TcpStream};
-use std::process::{Child, Stdio};
+use std::process::{Child, Command as Program, Stdio};
 
 use program::{Scratch, command, signal, thalweg};
 use thalweg_exchange::codec::CodecError;
@@ -15,7 +15,7 @@ use thalweg_exchange::codec::session::{
     decode_server_frame, encode_client_frame, encode_submit, submit_bytes,
 };
 use thalweg_exchange::session::{ClientSequence, Role};
-use thalweg_exchange::{Command, UserId};
+use thalweg_exchange::{AccountSpec, Command, CurrencyId, UserId};
 use thalweg_server::config::DEFAULT_TEXT;
 
 const TERM: u32 = 15;
@@ -28,15 +28,22 @@ struct Serving {
 
 impl Serving {
     fn start(directory: &str) -> Serving {
+        Serving::start_as(command(&[]), directory, &[])
+    }
+
+    /// A program with these options more.
+    fn start_as(mut program: Program, directory: &str, more: &[&str]) -> Serving {
         let any = "127.0.0.1:0";
-        let mut child = command(&[
+        program.args([
             "exchange", "serve", directory, "--trade", any, "--admin", any, "--http", any,
             "--format", "json",
-        ])
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped())
-        .spawn()
-        .expect("the program can be started");
+        ]);
+        let mut child = program
+            .args(more)
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .expect("the program can be started");
         let stdout = child.stdout.as_mut().expect("it is piped");
         let mut line = String::new();
         BufReader::new(stdout)
@@ -109,12 +116,22 @@ impl Admin {
 
     /// False where the connection is gone.
     fn add_user(&mut self, number: u64) -> bool {
-        let command = Command::AddUser {
-            uid: UserId(number as i64),
-        };
-        let mut bytes = vec![0; submit_bytes(&command)];
-        encode_submit(ClientSequence(number), &command, &mut bytes).expect("there is room");
+        let uid = UserId(number as i64);
+        self.submit(number, &Command::AddUser { uid })
+    }
+
+    fn submit(&mut self, number: u64, command: &Command) -> bool {
+        let mut bytes = vec![0; submit_bytes(command)];
+        encode_submit(ClientSequence(number), command, &mut bytes).expect("there is room");
         self.stream.write_all(&bytes).is_ok()
+    }
+
+    #[track_caller]
+    fn is_answered(&mut self, number: u64) {
+        match self.hear() {
+            Heard::Answer(answer) => assert_eq!(answer.sequence.0, number),
+            other => panic!("{other:?} instead of an answer to {number}"),
+        }
     }
 
     fn hear(&mut self) -> Heard {
@@ -291,6 +308,106 @@ fn a_file_is_no_place_for_an_exchange() {
         let told = format!("{file}: cannot be listed: Not a directory");
         thalweg(&["exchange", command, &file]).refused(&[&told]);
     }
+}
+
+#[test]
+fn an_audit_line_is_in_the_file_for_each_command_of_an_administrator() {
+    let scratch = Scratch::new();
+    let audit = scratch.path("audit.jsonl");
+    let text = format!("[admin]\naudit_file = {audit:?}\n");
+    let config = scratch.file("serve.toml", text.as_bytes());
+    for (first, last) in [(1, 3), (4, 5)] {
+        let more = ["--config", &config];
+        let serving = Serving::start_as(command(&[]), &scratch.path("exchange"), &more);
+        let (mut admin, _) = Admin::connect(serving.admin);
+        for number in first..=last {
+            assert!(admin.add_user(number));
+            admin.is_answered(number);
+        }
+        signal(serving.child.id(), TERM);
+        assert_eq!(serving.ended().0, Some(0));
+    }
+    let text = std::fs::read_to_string(&audit).expect("it was made");
+    let lines = text.lines().zip(1..).map(|(line, number)| {
+        let told: serde_json::Value = serde_json::from_str(line).expect("JSON");
+        assert_eq!(told["sequence"], number, "{line}");
+        assert_eq!(told["result"], "SUCCESS", "{line}");
+        assert_eq!(told["admin"], 1, "{line}");
+    });
+    assert_eq!(lines.count(), 5);
+}
+
+#[test]
+fn a_log_that_nobody_reads_stops_nothing() {
+    let scratch = Scratch::new();
+    // Standard error is a pipe that is full after some hundred lines.
+    let serving = Serving::start(&scratch.path("exchange"));
+    let (mut admin, _) = Admin::connect(serving.admin);
+    for first in (1..=10_000).step_by(500) {
+        (first..first + 500).for_each(|number| assert!(admin.add_user(number)));
+        (first..first + 500).for_each(|number| admin.is_answered(number));
+    }
+    signal(serving.child.id(), TERM);
+    while !matches!(admin.hear(), Heard::Bye(_) | Heard::Closed) {}
+    let mut serving = serving;
+    assert_eq!(serving.child.wait().expect("it ends").code(), Some(0));
+}
+
+#[test]
+fn a_port_in_use_and_a_wrong_key_file_are_told_with_their_place() {
+    let scratch = Scratch::new();
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let taken = taken.local_addr().expect("it has one").to_string();
+    let directory = scratch.path("exchange");
+    let any = "127.0.0.1:0";
+    let serve = |trade: &str, more: &[&str]| {
+        let mut words = vec!["exchange", "serve", &directory, "--trade", trade];
+        words.extend(["--admin", any, "--http", any]);
+        words.extend(more);
+        thalweg(&words)
+    };
+    let told = format!("trade.listen: {taken} cannot be listened on: ");
+    serve(&taken, &[]).refused(&[&told]);
+    let keys = scratch.file("keys.toml", b"[[key]]\nname = \"a\"\nrole = \"root\"\n");
+    serve(any, &["--keys", &keys]).refused(&["keys.toml:1: "]);
+    let none = scratch.path("none.toml");
+    serve(any, &["--keys", &none]).refused(&["none.toml: "]);
+    assert!(
+        !std::path::Path::new(&directory).exists(),
+        "nothing was made"
+    );
+}
+
+/// A limit of the length of files stands for a disk without room.
+#[test]
+fn a_last_snapshot_that_finds_no_room_is_told_and_nothing_is_gone() {
+    let scratch = Scratch::new();
+    let directory = scratch.path("exchange");
+    let config = scratch.file("serve.toml", b"[journal]\nsegment_bytes = 1048576\n");
+    let more = ["--config", &config];
+    let mut shell = Program::new("bash");
+    // In units of 1,024 bytes: a segment has room, the snapshot has not.
+    let script = "trap '' XFSZ; ulimit -f 1100; exec \"$0\" \"$@\"";
+    shell.args(["-c", script, env!("CARGO_BIN_EXE_thalweg")]);
+    let serving = Serving::start_as(shell, &directory, &more);
+    let (mut admin, _) = Admin::connect(serving.admin);
+    const USERS: i64 = 40_000;
+    let account = |user| AccountSpec {
+        uid: UserId(user),
+        balances: vec![(CurrencyId(1), 5)],
+    };
+    for (number, first) in (1..).zip((1..=USERS).step_by(1_000)) {
+        let accounts = (first..first + 1_000).map(account).collect();
+        assert!(admin.submit(number, &Command::AddAccounts(accounts)));
+        admin.is_answered(number);
+    }
+    signal(serving.child.id(), TERM);
+    let (code, log) = serving.ended();
+    assert_eq!(code, Some(0), "{log}");
+    assert!(log.contains("the last snapshot was not written"), "{log}");
+    let again = Serving::start_as(command(&[]), &directory, &more);
+    let (_, welcome) = Admin::connect(again.admin);
+    assert_eq!(welcome.last_executed.0, (USERS / 1_000) as u64);
 }
 
 #[test]

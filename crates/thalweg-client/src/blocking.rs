@@ -1,9 +1,17 @@
 //! The same client for threads: it runs its task on a thread of its own.
 //!
 //! Nothing here may be called from within a runtime: such a thread must not block, and it panics.
+//!
+//! While the exchange is away the client tries to connect again, without end by default
+//! ([`Options::attempts_max`]), and what waits for an answer waits as long. The forms with
+//! `_timeout` wait no longer than they are told; what was asked for goes on.
 
 use std::fmt;
-use std::sync::mpsc;
+use std::pin::pin;
+use std::sync::{Arc, mpsc};
+use std::task::{Context, Poll, Wake, Waker};
+use std::thread::Thread;
+use std::time::{Duration, Instant};
 
 use thalweg_exchange::SymbolId;
 use thalweg_exchange::codec::session::Welcome;
@@ -48,6 +56,11 @@ impl Events {
         self.0.blocking_next()
     }
 
+    /// Waits for the next event, and no longer than `time`; `None` also after [`Event::Closed`].
+    pub fn next_timeout(&mut self, time: Duration) -> Option<Event> {
+        within(time, self.0.next()).flatten()
+    }
+
     /// The next event, if it is here.
     pub fn try_next(&mut self) -> Option<Event> {
         self.0.try_next()
@@ -67,6 +80,17 @@ impl Ticket {
     #[must_use]
     pub fn wait(self) -> Outcome {
         self.0.blocking_recv().unwrap_or(Outcome::NotSent)
+    }
+
+    /// The same, but no longer than `time`.
+    ///
+    /// # Errors
+    /// The ticket, where nothing is known by then: the command is on its way still.
+    pub fn wait_timeout(mut self, time: Duration) -> Result<Outcome, Self> {
+        match within(time, &mut self.0) {
+            Some(outcome) => Ok(outcome.unwrap_or(Outcome::NotSent)),
+            None => Err(self),
+        }
     }
 }
 
@@ -130,6 +154,20 @@ impl<C: SessionCommand> Client<C> {
         Ok(Ticket(ticket))
     }
 
+    /// The same, but waits no longer than `time` for one of the commands before to be answered;
+    /// `None` where that takes longer, and the command was not sent.
+    ///
+    /// # Errors
+    /// [`Closed`]; the command was not sent.
+    pub fn submit_timeout(
+        &self,
+        command: impl Into<C>,
+        time: Duration,
+    ) -> Result<Option<Ticket>, Closed> {
+        let sent = within(time, self.inner.submit(command)).transpose()?;
+        Ok(sent.map(|ticket| Ticket(ticket.0)))
+    }
+
     /// As [`Client::submit_with`](crate::Client::submit_with).
     ///
     /// # Errors
@@ -157,6 +195,18 @@ impl<C: SessionCommand> Client<C> {
         let (sender, answer) = oneshot::channel();
         self.request(Request::Query(query, sender))?;
         answer.blocking_recv().map_err(|_| Closed)
+    }
+
+    /// The same, but waits no longer than `time`; `None` where there is no answer by then.
+    ///
+    /// # Errors
+    /// [`Closed`].
+    pub fn query_timeout(
+        &self,
+        query: SessionQuery,
+        time: Duration,
+    ) -> Result<Option<QueryAnswer>, Closed> {
+        within(time, self.inner.query(query)).transpose()
     }
 
     /// As [`Client::subscribe`](crate::Client::subscribe).
@@ -192,7 +242,8 @@ impl<C: SessionCommand> Client<C> {
         self.request(Request::Unsubscribe(Wanted::some(symbols)))
     }
 
-    /// As [`Client::close`](crate::Client::close).
+    /// As [`Client::close`](crate::Client::close): while the exchange is away it waits for it. Drop
+    /// the client to go at once.
     ///
     /// # Panics
     /// On a thread of a runtime.
@@ -212,5 +263,31 @@ impl<C: SessionCommand> Client<C> {
 impl<C: SessionCommand> fmt::Debug for Client<C> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         self.inner.fmt(f)
+    }
+}
+
+/// Wakes a thread that is parked.
+struct Unpark(Thread);
+
+impl Wake for Unpark {
+    fn wake(self: Arc<Self>) {
+        self.0.unpark();
+    }
+}
+
+/// What a future gives, if it does so in time.
+fn within<F: Future>(time: Duration, future: F) -> Option<F::Output> {
+    let began = Instant::now();
+    let waker = Waker::from(Arc::new(Unpark(std::thread::current())));
+    let mut future = pin!(future);
+    loop {
+        if let Poll::Ready(output) = future.as_mut().poll(&mut Context::from_waker(&waker)) {
+            return Some(output);
+        }
+        let left = time.saturating_sub(began.elapsed());
+        if left.is_zero() {
+            return None;
+        }
+        std::thread::park_timeout(left);
     }
 }

@@ -95,7 +95,8 @@ impl<C: SessionCommand> Client<C> {
     /// Connects, and remembers the session as long as the client lives.
     ///
     /// # Errors
-    /// Whatever [`Lost`] names: the first attempt must succeed.
+    /// Whatever [`Lost`] names: the first attempt must succeed, or one within
+    /// [`connect_within`](Options::connect_within) where only the exchange is missing.
     pub async fn connect(options: Options) -> Result<(Self, Events), Lost> {
         Self::connect_with(options, MemoryStore::default()).await
     }

@@ -38,7 +38,7 @@ pub(crate) struct Connection {
 }
 
 impl Connection {
-    /// Connects once.
+    /// Connects, in one attempt or as many as there is time for.
     pub(crate) async fn open(
         dialogue: Dialogue,
         requests: mpsc::Receiver<Request>,
@@ -54,9 +54,27 @@ impl Connection {
             lost: None,
             closing: None,
         };
-        let stream = connection.establish().await?;
+        let stream = connection.begin().await?;
         let welcome = connection.dialogue.welcome().copied().ok_or(Lost::Closed)?;
         Ok((connection, stream, welcome))
+    }
+
+    /// The first connection.
+    async fn begin(&mut self) -> Result<TcpStream, Lost> {
+        let options = self.dialogue.options();
+        let (mut wait, longest) = (options.retry_min, options.retry_max);
+        let until = Instant::now().checked_add(options.connect_within);
+        loop {
+            let why = match self.establish().await {
+                Err(why) if why.may_return() => why,
+                begun => return begun,
+            };
+            if until.is_some_and(|until| Instant::now() + wait >= until) {
+                return Err(why);
+            }
+            sleep(wait).await;
+            wait = (wait * 2).min(longest);
+        }
     }
 
     /// Until the client is closed, or gives up.

@@ -34,6 +34,11 @@ pub struct Options {
     pub heartbeat: Duration,
     /// How long a connection may take, its welcome included.
     pub connect_timeout: Duration,
+    /// How long attempts to get the first connection go on, each as long as
+    /// [`connect_timeout`](Self::connect_timeout), with the waits between them that a lost one has.
+    /// 0 for one attempt: a program that is started by hand wants to hear at once that nobody is
+    /// there, one that is started together with the exchange wants to wait for it.
+    pub connect_within: Duration,
     /// Commands without an answer at most; further ones wait in `submit`. The server may allow
     /// fewer.
     pub in_flight_max: usize,
@@ -52,7 +57,7 @@ pub struct Options {
 
 impl Options {
     /// No key, session 0, reports from now on, 1,024 commands in flight, 65,536 events, a heartbeat
-    /// a second, waits of 20 ms to 2 s, and no end of attempts.
+    /// a second, one attempt at first, and later no end of them, with waits of 20 ms to 2 s.
     #[must_use]
     pub fn new(address: impl Into<String>, holder: i64) -> Self {
         Self {
@@ -66,6 +71,7 @@ impl Options {
             cancels_on_disconnect: false,
             heartbeat: Duration::from_secs(1),
             connect_timeout: Duration::from_secs(5),
+            connect_within: Duration::ZERO,
             in_flight_max: 1_024,
             events_max: 65_536,
             retry_min: Duration::from_millis(20),

@@ -162,6 +162,18 @@ impl OpenOrders {
         self.resting.is_empty() && self.waiting.is_empty()
     }
 
+    /// How many there are.
+    #[must_use]
+    pub const fn len(&self) -> usize {
+        self.resting.len() + self.waiting.len()
+    }
+
+    /// Leaves no more than `most`.
+    pub(crate) fn truncate(&mut self, most: usize) {
+        self.resting.truncate(most);
+        self.waiting.truncate(most - self.resting.len());
+    }
+
     /// Adds those of other symbols.
     pub(crate) fn append(&mut self, mut other: Self) {
         self.resting.append(&mut other.resting);
@@ -171,15 +183,16 @@ impl OpenOrders {
     }
 }
 
-/// A user's orders in these books. Cost: visits every order, or those of the user where the books
-/// keep owners.
-pub(crate) fn open_orders(books: &Matching, uid: UserId) -> OpenOrders {
+/// A user's orders in these books, no more than `most`. Cost: visits every order, or those that are
+/// given where the books keep owners.
+pub(crate) fn open_orders(books: &Matching, uid: UserId, most: usize) -> OpenOrders {
     let mut open = OpenOrders::default();
     for book in books.books() {
         let symbol = book.spec().id;
-        let resting = book.orders_of(uid).into_iter();
+        let resting = book.some_orders_of(uid, most - open.len()).into_iter();
         open.resting.extend(resting.map(|order| (symbol, order)));
-        open.waiting.extend(book.waiting_of(uid));
+        let waiting = book.waiting_of(uid, most - open.len());
+        open.waiting.extend(waiting);
     }
     open
 }
@@ -200,7 +213,7 @@ pub struct UserReport<'s> {
 pub fn user_report(state: &State, uid: UserId) -> UserReport<'_> {
     UserReport {
         user: state.risk.user(uid),
-        orders: open_orders(&state.matching, uid),
+        orders: open_orders(&state.matching, uid, usize::MAX),
     }
 }
 

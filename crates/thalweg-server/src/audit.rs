@@ -2,7 +2,8 @@
 //!
 //! Lines go to the log, and to a file if the configuration names one, by a thread of its own. They
 //! are told after the command is durable; one that a crash keeps from being written is in the
-//! journal all the same.
+//! journal all the same. Nobody waits for the file: what it does not take is counted, and the next
+//! line that it takes has one before it that says how many are missing.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -15,9 +16,9 @@ use serde::Serialize;
 use thalweg_exchange::session::{ClientSequence, Refusal, SessionKey};
 use thalweg_exchange::{Command, ResultCode};
 
-use crate::figures::{Figures, raise};
+use crate::figures::{Figures, raise, read};
 
-/// Lines that wait; who writes more waits.
+/// Lines that wait for the thread; beyond that they are lost, and counted.
 const LINES_MAX: usize = 1 << 12;
 
 /// What a line shows of a command, in bytes.
@@ -127,18 +128,21 @@ impl Audit {
         let file = file.map(|path| options.open(path)).transpose()?;
         let (lines, received) = mpsc::sync_channel(LINES_MAX);
         let thread = thread::Builder::new().name("audit".into());
-        let thread = thread.spawn(move || write_lines(&received, file))?;
+        let counts = Arc::clone(&figures);
+        let thread = thread.spawn(move || write_lines(&received, file, &counts))?;
         Ok((Self { lines, figures }, thread))
     }
 
     pub(crate) fn write(&self, line: AuditLine) {
         raise(&self.figures.audit_lines, 1);
-        // The thread lives as long as this does.
-        let _ = self.lines.send(line);
+        if self.lines.try_send(line).is_err() {
+            raise(&self.figures.audit_lost, 1);
+        }
     }
 }
 
-fn write_lines(lines: &mpsc::Receiver<AuditLine>, mut file: Option<File>) {
+fn write_lines(lines: &mpsc::Receiver<AuditLine>, file: Option<File>, figures: &Figures) {
+    let mut file = file.map(|file| AuditFile::new(file, figures));
     for line in lines {
         tracing::info!(
             target: "audit",
@@ -152,10 +156,130 @@ fn write_lines(lines: &mpsc::Receiver<AuditLine>, mut file: Option<File>) {
             "admin command"
         );
         let Some(file) = &mut file else { continue };
-        let text = serde_json::to_string(&line).map_err(io::Error::other);
-        let written = text.and_then(|text| file.write_all(format!("{text}\n").as_bytes()));
-        if let Err(error) = written {
-            tracing::error!(%error, "a line of the audit file was not written");
+        if let Err(error) = file.write(&line) {
+            tracing::error!(%error, "the audit file takes nothing; lines are lost");
         }
+    }
+}
+
+/// The file, in which every line is whole, and the next is told how many were left out.
+#[derive(Debug)]
+struct AuditFile<'f, W> {
+    to: W,
+    figures: &'f Figures,
+    /// What of the last line is not written yet.
+    rest: Vec<u8>,
+    /// Lines that were lost, as far as the file tells it.
+    told_lost: u64,
+}
+
+impl<'f, W: Write> AuditFile<'f, W> {
+    const fn new(to: W, figures: &'f Figures) -> Self {
+        Self {
+            to,
+            figures,
+            rest: Vec::new(),
+            told_lost: 0,
+        }
+    }
+
+    /// Writes a line, or as much of it as the file takes: the rest comes before the next one. A
+    /// line is lost where that cannot be written either.
+    fn write(&mut self, line: &AuditLine) -> io::Result<()> {
+        if let Err(error) = self.finish() {
+            raise(&self.figures.audit_lost, 1);
+            return Err(error);
+        }
+        let lost = read(&self.figures.audit_lost);
+        if lost > self.told_lost {
+            let missing = lost - self.told_lost;
+            self.told_lost = lost;
+            writeln!(self.rest, "{{\"lost\":{missing}}}")?;
+        }
+        serde_json::to_writer(&mut self.rest, line)?;
+        self.rest.push(b'\n');
+        self.finish()
+    }
+
+    /// Writes what is left of the lines before.
+    fn finish(&mut self) -> io::Result<()> {
+        while !self.rest.is_empty() {
+            match self.to.write(&self.rest) {
+                Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+                Ok(written) => drop(self.rest.drain(..written)),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) => return Err(error),
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use thalweg_exchange::session::Role;
+
+    use super::*;
+
+    /// Takes so many bytes, and then none.
+    #[derive(Debug)]
+    struct Full {
+        bytes: Vec<u8>,
+        room: usize,
+    }
+
+    impl Write for Full {
+        fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+            let count = bytes.len().min(self.room);
+            if count == 0 {
+                return Err(io::ErrorKind::StorageFull.into());
+            }
+            self.room -= count;
+            self.bytes.extend_from_slice(&bytes[..count]);
+            Ok(count)
+        }
+
+        fn flush(&mut self) -> io::Result<()> {
+            Ok(())
+        }
+    }
+
+    fn line(sequence: u64) -> AuditLine {
+        let who = SessionKey {
+            role: Role::Admin,
+            holder: 1,
+            number: 0,
+        };
+        AuditLine::refused(
+            who,
+            None,
+            ClientSequence(sequence),
+            &Command::Nop,
+            Refusal::Draining,
+        )
+    }
+
+    #[test]
+    fn lines_stay_whole_and_those_that_are_lost_are_counted() {
+        let figures = Figures::default();
+        let (bytes, room) = (Vec::new(), 20);
+        let mut file = AuditFile::new(Full { bytes, room }, &figures);
+        // Some of the first one, and nothing more.
+        for sequence in 1..=4 {
+            let error = file.write(&line(sequence)).expect_err("there is no room");
+            assert_eq!(error.kind(), io::ErrorKind::StorageFull);
+        }
+        file.to.room = usize::MAX;
+        file.write(&line(5)).expect("there is room");
+        file.write(&line(6)).expect("there is room");
+        let text = String::from_utf8(file.to.bytes).expect("it is text");
+        let told: Vec<serde_json::Value> = text
+            .lines()
+            .map(|line| serde_json::from_str(line).expect("a line is whole"))
+            .collect();
+        let sequences: Vec<_> = told.iter().map(|told| told["sequence"].as_u64()).collect();
+        assert_eq!(sequences, [Some(1), None, Some(5), Some(6)]);
+        assert_eq!(told[1]["lost"], 3);
+        assert_eq!(read(&figures.audit_lost), 3);
     }
 }

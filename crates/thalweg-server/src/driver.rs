@@ -11,6 +11,7 @@ use thalweg_exchange::codec::session::{Answer, Ending, QueryAnswer, Refused, Sai
 use thalweg_exchange::durable::{
     Admitted, Exchange, Failed, Finished, Origin, Request as Submission, Storage, SubmitError,
 };
+use thalweg_exchange::service::Query;
 use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
 use thalweg_exchange::{Command, UserId, UserLimits};
 
@@ -60,8 +61,8 @@ pub(crate) struct Driver<S: Storage> {
     place: Place,
     /// Users whose session has ended while the journal had no room.
     owed: BTreeSet<UserId>,
-    /// The limit of open orders that it had no room for.
-    owed_limit: Option<u32>,
+    /// Limits that it had no room for.
+    owed_limits: Option<UserLimits>,
     /// When what is owed was tried last.
     tried: Instant,
     is_draining: bool,
@@ -81,7 +82,7 @@ impl<S: Storage> Driver<S> {
             requests,
             place,
             owed: BTreeSet::new(),
-            owed_limit: None,
+            owed_limits: None,
             tried: Instant::now(),
             is_draining: false,
             next_tag: 0,
@@ -142,6 +143,9 @@ impl<S: Storage> Driver<S> {
                     Err(SubmitError::Failed(failed)) => Err(failed),
                     Err(error) => {
                         self.place.inquiries.take(tag);
+                        if matches!(query, Query::OpenOrders { .. }) {
+                            session.end_list();
+                        }
                         let why = refusal_of(&error).unwrap_or(Refusal::DiskFull);
                         self.refuse_query(&session, id, why);
                         Ok(())
@@ -160,8 +164,8 @@ impl<S: Storage> Driver<S> {
                 self.tell_failures();
                 self.own(&Command::Clock { time }).map(drop)
             }
-            Request::OpenOrdersMax(open_orders) => {
-                self.owed_limit = Some(open_orders);
+            Request::Limits(limits) => {
+                self.owed_limits = Some(limits);
                 self.settle_owed()
             }
             Request::Stats(to) => {
@@ -205,20 +209,16 @@ impl<S: Storage> Driver<S> {
     }
 
     fn is_owing(&self) -> bool {
-        !self.owed.is_empty() || self.owed_limit.is_some()
+        !self.owed.is_empty() || self.owed_limits.is_some()
     }
 
     fn settle_owed(&mut self) -> Result<(), Failed> {
         self.tried = Instant::now();
-        if let Some(open_orders) = self.owed_limit {
-            let limits = Some(UserLimits {
-                open_orders,
-                ..UserLimits::NONE
-            });
+        if let limits @ Some(_) = self.owed_limits {
             if !self.own(&Command::SetLimits { uid: None, limits })? {
                 return Ok(());
             }
-            self.owed_limit = None;
+            self.owed_limits = None;
         }
         while let Some(uid) = self.owed.pop_first() {
             if !self.own(&Command::Disconnect { uid })? {
@@ -258,8 +258,14 @@ impl<S: Storage> Driver<S> {
             ))
         });
         let (sequences, submissions): (Vec<_>, Vec<_>) = taken.collect();
+        let owed_limits = &mut self.owed_limits;
         let mut failed = None;
         exchange.submit_many(&submissions, |at, told| {
+            if let Command::SetLimits { uid: None, .. } = submissions[at].command
+                && told.is_ok()
+            {
+                *owed_limits = None;
+            }
             let told = teller.tell(sequences[at], submissions[at].command, told);
             failed = told.or(failed.take());
         });
@@ -354,3 +360,6 @@ impl Teller<'_> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -16,6 +16,7 @@ pub(crate) struct Figures {
     pub(crate) bytes_out: AtomicU64,
     pub(crate) market_bytes_out: AtomicU64,
     pub(crate) audit_lines: AtomicU64,
+    pub(crate) audit_lost: AtomicU64,
 }
 
 /// Raises a counter.
@@ -41,6 +42,7 @@ impl Default for Figures {
             bytes_out: AtomicU64::new(0),
             market_bytes_out: AtomicU64::new(0),
             audit_lines: AtomicU64::new(0),
+            audit_lost: AtomicU64::new(0),
         }
     }
 }

@@ -222,3 +222,66 @@ fn enter(seat: &Seat, guest: Guest) -> Result<Arc<Session>, Unwelcome> {
     }
     Ok(session)
 }
+
+#[cfg(test)]
+mod tests {
+    use thalweg::channel;
+    use thalweg_exchange::codec::session::KeyBytes;
+    use thalweg_exchange::durable::{Exchange, Options, SimDisk};
+    use thalweg_exchange::market::{Channels, Epoch};
+
+    use super::*;
+    use crate::config::Config;
+    use crate::feed::Feed;
+    use crate::keys::{Keys, hash};
+    use crate::shared::Opened;
+
+    #[test]
+    fn a_key_that_is_withdrawn_between_the_hello_and_the_welcome_ends_the_session() {
+        let key = Key {
+            name: "a".into(),
+            role: Role::Trade,
+            holder: 7,
+            hash: hash(b"secret"),
+        };
+        let opened = Exchange::open_in(SimDisk::new(), Options::default(), |_| ());
+        let (exchange, _) = opened.expect("the disk is empty");
+        let (requests, _received) = channel::mpsc(1);
+        let channels = Channels {
+            trades: true,
+            orders: false,
+            levels: true,
+            best: true,
+        };
+        let feed = Arc::new(Feed::new(Epoch(1), channels, 1, 2));
+        let keys = Keys::new(vec![key]);
+        let shared = Shared::new(Config::default(), Some(keys.clone()), requests, feed);
+        let _ = shared.reports.set(exchange.reports());
+        let _ = shared.opened.set(Opened {
+            exchange: exchange.identity(),
+            commands: 0,
+        });
+        let shared = Arc::new(shared);
+        let hello = Hello {
+            version_min: 1,
+            version_max: 1,
+            role: Role::Trade,
+            holder: 7,
+            number: 0,
+            last_report: None,
+            heartbeat_ms: 0,
+            cancels_on_disconnect: false,
+            market_data_only: false,
+            key: KeyBytes(b"secret"),
+        };
+        let examined = || examine(&shared, Door::Trade, &hello).expect("the key is right");
+        let (early, late) = (examined(), examined());
+        let seats = [(); 2].map(|()| shared.seat(Door::Trade).expect("there is room"));
+        let stays = enter(&seats[0], early).expect("it is welcomed");
+        assert_eq!(stays.outbox.ending(), None);
+        // The roster does not have the second one yet: nobody ends that but itself.
+        assert_eq!(shared.change_keys(Keys::default()), 1);
+        let ends = enter(&seats[1], late).expect("it is told by its bye");
+        assert_eq!(ends.outbox.ending(), Some(Ending::WrongKey));
+    }
+}

@@ -48,3 +48,4 @@ pub use self::doors::Addresses;
 pub use self::error::ServeError;
 pub use self::remembered::TooManySessions;
 pub use self::server::Server;
+pub use self::wall_clock::{SystemClock, TimeSource};

@@ -1,13 +1,90 @@
 //! Log lines on standard error.
+//!
+//! A thread of their own writes them. Where standard error takes nothing, such as a pipe that is
+//! not read, lines are dropped and counted, and nobody waits.
 
-use std::io;
+use std::io::{self, Write};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::mpsc::{self, SyncSender};
+use std::thread;
+use std::time::Duration;
 
 use tracing::level_filters::LevelFilter;
+use tracing_subscriber::fmt::MakeWriter;
 
 use crate::config::{LogFormat, LogLevel, Threads};
 
+/// Lines that wait to be written.
+const LINES_MAX: usize = 1 << 12;
+/// How long the end of the program waits for its last lines.
+const LAST_TIME: Duration = Duration::from_secs(1);
+
+static LOST: AtomicU64 = AtomicU64::new(0);
+
+/// How many lines were dropped since the start.
+pub(crate) fn lost() -> u64 {
+    // ORDERING: Relaxed, pairs with the addition in write(); a count alone.
+    LOST.load(Ordering::Relaxed)
+}
+
+#[derive(Debug)]
+enum Told {
+    Line(Box<[u8]>),
+    /// All before it are written when it is dropped.
+    End(#[allow(dead_code, reason = "it is there to be dropped")] SyncSender<()>),
+}
+
+/// The way to the thread that writes.
+#[derive(Clone, Debug)]
+struct Lines(Arc<SyncSender<Told>>);
+
+impl Write for Lines {
+    fn write(&mut self, line: &[u8]) -> io::Result<usize> {
+        if self.0.try_send(Told::Line(line.into())).is_err() {
+            // ORDERING: Relaxed, pairs with lost(); a count alone.
+            LOST.fetch_add(1, Ordering::Relaxed);
+        }
+        Ok(line.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        Ok(())
+    }
+}
+
+impl MakeWriter<'_> for Lines {
+    type Writer = Self;
+
+    fn make_writer(&self) -> Self {
+        self.clone()
+    }
+}
+
+/// Logging that was begun. Dropped at the end of the program: the last lines are written then, if
+/// standard error takes them within a second.
+#[derive(Debug)]
+#[must_use = "dropped, it waits for the lines until then"]
+pub struct Logs(Lines);
+
+impl Drop for Logs {
+    fn drop(&mut self) {
+        let lines = self.0.clone();
+        let (end, ended) = mpsc::sync_channel(1);
+        let last = move || {
+            let _ = lines.0.send(Told::End(end));
+        };
+        if thread::Builder::new().spawn(last).is_ok() {
+            let _ = ended.recv_timeout(LAST_TIME);
+        }
+    }
+}
+
 /// Begins to log, once a program.
-pub fn start(config: &Threads) {
+///
+/// # Errors
+/// The system gives no thread for it.
+pub fn start(config: &Threads) -> io::Result<Logs> {
     let level = match config.log_level {
         LogLevel::Error => LevelFilter::ERROR,
         LogLevel::Warn => LevelFilter::WARN,
@@ -15,16 +92,36 @@ pub fn start(config: &Threads) {
         LogLevel::Debug => LevelFilter::DEBUG,
         LogLevel::Trace => LevelFilter::TRACE,
     };
-    let lines = tracing_subscriber::fmt()
+    let (sender, told) = mpsc::sync_channel(LINES_MAX);
+    let lines = Lines(Arc::new(sender));
+    let thread = thread::Builder::new().name("log".into());
+    thread.spawn(move || write_lines(&told, io::stderr()))?;
+    let events = tracing_subscriber::fmt()
         .with_max_level(level)
-        .with_writer(io::stderr);
+        .with_writer(lines.clone());
     // Whoever has begun before goes on.
     let _ = match config.log {
         LogFormat::Text => {
             let is_terminal = io::IsTerminal::is_terminal(&io::stderr());
             let wished = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-            lines.with_ansi(is_terminal && wished).try_init()
+            events.with_ansi(is_terminal && wished).try_init()
         }
-        LogFormat::Json => lines.json().flatten_event(true).try_init(),
+        LogFormat::Json => events.json().flatten_event(true).try_init(),
     };
+    Ok(Logs(lines))
+}
+
+fn write_lines(told: &mpsc::Receiver<Told>, mut to: impl Write) {
+    let mut told_lost = 0;
+    for told in told {
+        let Told::Line(line) = told else { continue };
+        let lost = lost();
+        if lost > told_lost {
+            let more = lost - told_lost;
+            told_lost = lost;
+            // Comes back here when there is room, as any other.
+            tracing::warn!(lines = more, "log lines were lost: nobody took them");
+        }
+        let _ = to.write_all(&line);
+    }
 }

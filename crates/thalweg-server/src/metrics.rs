@@ -17,6 +17,7 @@ use tokio::sync::oneshot;
 
 use crate::buckets::{BOUNDS_COUNT, BOUNDS_NS, buckets};
 use crate::figures::read;
+use crate::logs;
 use crate::request::Request;
 use crate::shared::Shared;
 use crate::stage::Stage;
@@ -252,8 +253,23 @@ impl Page {
             "Bytes of answers and reports to clients.",
             read(&figures.bytes_out),
         )?;
+        self.lines(to)
+    }
+
+    fn lines(&self, to: &mut Writer<'_>) -> fmt::Result {
+        let figures = &self.shared.figures;
         let lines = read(&figures.audit_lines);
-        to.counter("audit_lines", "Commands of administrators.", lines)
+        to.counter("audit_lines", "Commands of administrators.", lines)?;
+        to.counter(
+            "audit_lines_lost",
+            "Lines about them that the audit file, or the thread that writes it, did not take.",
+            read(&figures.audit_lost),
+        )?;
+        to.counter(
+            "log_lines_lost",
+            "Lines that standard error did not take.",
+            logs::lost(),
+        )
     }
 
     fn market(&self, to: &mut Writer<'_>) -> fmt::Result {

@@ -15,6 +15,7 @@ use crate::audit::{Audit, AuditLine};
 use crate::desk::Desk;
 use crate::driver::Inquiries;
 use crate::feed::{Feed, Tape};
+use crate::reading::OPEN_ORDER_BYTES;
 use crate::roster::Roster;
 use crate::session::Session;
 use crate::stage::{Stage, StageSwitch};
@@ -98,9 +99,16 @@ impl Publisher {
         let number = answered.sequence;
         let said = match answered.answer {
             Told::User(user) => Said::Account(AccountView::from(&user)),
-            Told::OpenOrders(orders) => open_orders(&orders, session.outbox.half()),
+            Told::OpenOrders(orders) => {
+                let said = open_orders(&orders, session.outbox.half());
+                session.end_list();
+                said
+            }
             Told::Book(book) => Said::Book(book),
-            Told::UnknownUser(_) => Said::UnknownUser,
+            Told::UnknownUser(_) => {
+                session.end_list();
+                Said::UnknownUser
+            }
             // Nothing else was asked.
             _ => Said::UnknownSymbol,
         };
@@ -116,9 +124,6 @@ fn open_orders(all: &OpenOrders, bytes_max: usize) -> Said {
     orders.truncate(fitting);
     Said::OpenOrders { orders, is_cut }
 }
-
-/// Bytes of an order in an answer.
-const OPEN_ORDER_BYTES: usize = 80;
 
 /// Gives a session the reports after the last that it saw, or those from now on, and makes the next
 /// one the next. Reports that are gone are told.

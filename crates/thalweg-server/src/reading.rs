@@ -27,6 +27,8 @@ const ROOM_BYTES_MAX: usize = 1 << 15;
 /// Tokens that a query costs: one that goes through a book costs as much as many commands. So does
 /// a change of what is subscribed, and one more for each symbol that it names.
 const QUERY_TOKENS: u32 = 100;
+/// Bytes of an order in an answer.
+pub(crate) const OPEN_ORDER_BYTES: usize = 80;
 /// Levels a side of a book that a query gives.
 const QUERY_LEVELS_MAX: u32 = 10_000;
 
@@ -268,7 +270,11 @@ impl Reading {
         let own = |user: UserId| self.session.user().is_none_or(|own| own == user);
         let asked = match frame.query {
             SessionQuery::Account(user) if own(user) => Ok(Query::User(user)),
-            SessionQuery::OpenOrders(user) if own(user) => Ok(Query::OpenOrders(user)),
+            SessionQuery::OpenOrders(user) if own(user) => {
+                // One more tells that there are more.
+                let most = self.session.outbox.half() / OPEN_ORDER_BYTES + 1;
+                Ok(Query::OpenOrders { user, most })
+            }
             SessionQuery::Book { symbol, depth } => {
                 let depth = depth.min(QUERY_LEVELS_MAX) as usize;
                 Ok(Query::Book { symbol, depth })
@@ -281,6 +287,9 @@ impl Reading {
             Ok(_) if !self.rate.take(QUERY_TOKENS, self.now) => Refusal::Rate {
                 limit: limits.rate_per_s,
             },
+            Ok(Query::OpenOrders { .. }) if !self.session.begin_list() => {
+                Refusal::InFlight { limit: 1 }
+            }
             Ok(query) => {
                 // It is about what was sent before it.
                 self.send_commands().await?;

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use thalweg::channel::{Mpsc, Sender};
-use thalweg_exchange::Command;
 use thalweg_exchange::durable::Stats;
 use thalweg_exchange::service::Query;
 use thalweg_exchange::session::ClientSequence;
+use thalweg_exchange::{Command, UserLimits};
 use tokio::sync::oneshot;
 
 use crate::session::Session;
@@ -32,8 +32,8 @@ pub(crate) enum Request {
     Left(Arc<Session>),
     /// What time it is.
     Clock(i64),
-    /// The limits of users without their own.
-    OpenOrdersMax(u32),
+    /// The limits of users without their own, unless an administrator sets some before.
+    Limits(UserLimits),
     /// Figures, if somebody waits for them still.
     Stats(oneshot::Sender<Box<Stats>>),
     /// From now on commands are refused; told when those before are published.

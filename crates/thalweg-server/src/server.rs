@@ -3,9 +3,10 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::thread;
-use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+use std::time::{Duration, SystemTime, UNIX_EPOCH};
 
 use thalweg::channel;
+use thalweg_exchange::UserLimits;
 use thalweg_exchange::codec::session::Ending;
 use thalweg_exchange::durable::{Exchange, Failed, Files, Finished, OpenError, Recovered, Storage};
 use thalweg_exchange::market::{Channels, Epoch};
@@ -25,7 +26,7 @@ use crate::publisher::Publisher;
 use crate::request::{Request, Requests};
 use crate::shared::{Opened, Shared};
 use crate::stage::Stage;
-use crate::wall_clock::WallClock;
+use crate::wall_clock::{SystemClock, TimeSource, WallClock};
 use crate::{http, metrics};
 
 /// How long connections may take to end once they were told bye.
@@ -54,14 +55,18 @@ impl Server {
     /// than the exchange remembers, an address that cannot be
     /// listened on, an exchange that does not open.
     pub async fn start(config: Config, directory: &Path) -> Result<Self, ServeError> {
-        Self::start_in(config, Files::new(directory)).await
+        Self::start_in(config, Files::new(directory), SystemClock).await
     }
 
-    /// The same in any storage, such as a simulated disk.
+    /// The same in any storage, such as a simulated disk, by any clock.
     ///
     /// # Errors
     /// As [`start`](Self::start).
-    pub async fn start_in<S: Storage>(config: Config, storage: S) -> Result<Self, ServeError> {
+    pub async fn start_in<S: Storage>(
+        config: Config,
+        storage: S,
+        time: impl TimeSource,
+    ) -> Result<Self, ServeError> {
         config.check("the configuration")?;
         let keys = config.keys.file.as_deref().map(keys::read).transpose()?;
         let (requests, received) = channel::mpsc(config.exchange.queue);
@@ -90,13 +95,10 @@ impl Server {
         }
         let feed = Arc::clone(&shared.feed);
         helpers.push(tokio::spawn(async move { feed.run().await }));
-        helpers.push(tokio::spawn(set_clock(Arc::clone(&shared))));
-        let limit = shared.config.sessions.open_orders_max;
-        if limit > 0 {
-            let _ = shared
-                .requests()
-                .send_async(Request::OpenOrdersMax(limit))
-                .await;
+        let clock = WallClock::new(time, recovered.time);
+        helpers.push(tokio::spawn(set_clock(Arc::clone(&shared), clock)));
+        if let Some(limits) = first_limits(&shared.config, recovered.limits) {
+            let _ = shared.requests().send_async(Request::Limits(limits)).await;
         }
         // Not before: who comes meanwhile is refused by the system, and comes again.
         let mut listeners = Vec::new();
@@ -194,7 +196,13 @@ impl Server {
         self.helpers.iter().for_each(JoinHandle::abort);
         let finished = finished.map_err(|_| ServeError::Panicked)??;
         // Its lines are written when the last thread that makes some has ended.
-        let _ = tokio::task::spawn_blocking(move || self.audit.join()).await;
+        let written = tokio::task::spawn_blocking(move || self.audit.join());
+        if tokio::time::timeout(PARTING, written).await.is_err() {
+            tracing::error!("the audit file takes nothing: its last lines are lost");
+        }
+        if let Err(error) = &finished.snapshot {
+            tracing::error!(%error, "the last snapshot was not written; all is in the journal");
+        }
         tracing::info!(commands = finished.commands, "the exchange is closed");
         Ok(finished)
     }
@@ -274,19 +282,36 @@ fn open<S: Storage>(
     (thread, opening)
 }
 
+/// The limits of users without their own, where nobody has set how many open orders they may have:
+/// an administrator's word is not overwritten by a start.
+fn first_limits(config: &Config, now: UserLimits) -> Option<UserLimits> {
+    let open_orders = config.sessions.open_orders_max;
+    if open_orders == 0 || now.open_orders == open_orders {
+        return None;
+    }
+    if now.open_orders == UserLimits::NONE.open_orders {
+        return Some(UserLimits { open_orders, ..now });
+    }
+    tracing::warn!(
+        configured = open_orders,
+        in_force = now.open_orders,
+        "sessions.open_orders_max is not applied: the exchange has a limit already"
+    );
+    None
+}
+
 /// Tells the exchange the time, now and then.
-async fn set_clock(shared: Arc<Shared>) {
+async fn set_clock(shared: Arc<Shared>, mut clock: WallClock<impl TimeSource>) {
     let every = Duration::from_millis(shared.config.exchange.clock_ms);
     if every.is_zero() {
         return;
     }
     let mut requests = shared.requests();
-    let mut clock = WallClock::new(SystemTime::now(), Instant::now());
     let mut tick = tokio::time::interval(every);
     tick.set_missed_tick_behavior(tokio::time::MissedTickBehavior::Skip);
     loop {
         tick.tick().await;
-        let time = clock.tell(SystemTime::now(), Instant::now());
+        let time = clock.tell();
         if requests.send_async(Request::Clock(time)).await.is_err() {
             return;
         }

@@ -1,7 +1,7 @@
 //! A connection that was welcomed: who it is, and what it wants.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -35,6 +35,8 @@ pub(crate) struct Session {
     since: Instant,
     /// Queries without an answer.
     queries: AtomicU32,
+    /// Whether open orders are on their way: they may be many.
+    lists: AtomicBool,
     interest: Mutex<Interest>,
 }
 
@@ -72,6 +74,7 @@ impl Session {
             heard_ms: AtomicU64::new(0),
             since: now,
             queries: AtomicU32::new(0),
+            lists: AtomicBool::new(false),
             interest: Mutex::default(),
         }
     }
@@ -151,6 +154,18 @@ impl Session {
     pub(crate) fn begin_query(&self) -> bool {
         // ORDERING: Relaxed, pairs with the other side in answer_query().
         self.queries.fetch_add(1, Ordering::Relaxed) < QUERIES_MAX
+    }
+
+    /// Begins a query for open orders, unless one is under way.
+    pub(crate) fn begin_list(&self) -> bool {
+        // ORDERING: Relaxed, pairs with the store in end_list(); a flag alone.
+        !self.lists.swap(true, Ordering::Relaxed)
+    }
+
+    /// Open orders were answered, or refused.
+    pub(crate) fn end_list(&self) {
+        // ORDERING: Relaxed, pairs with the swap in begin_list().
+        self.lists.store(false, Ordering::Relaxed);
     }
 
     /// What it wants, if that changed since a version.

@@ -1,34 +1,59 @@
 //! The time that the exchange is told: milliseconds since 1970, never less than before.
 
+use std::fmt::Debug;
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
-/// Follows the system's clock, and goes on by itself where that goes back.
+/// Where a server has the time from.
+pub trait TimeSource: Debug + Send + 'static {
+    /// What the clock on the wall says, which may jump, and a time that does not.
+    fn now(&mut self) -> (SystemTime, Instant);
+}
+
+/// The system's clock.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct SystemClock;
+
+impl TimeSource for SystemClock {
+    fn now(&mut self) -> (SystemTime, Instant) {
+        (SystemTime::now(), Instant::now())
+    }
+}
+
+/// Follows the clock on the wall, and goes on by itself where that goes back.
 #[derive(Debug)]
-pub(crate) struct WallClock {
+pub(crate) struct WallClock<T> {
+    source: T,
     told: Duration,
     at: Instant,
 }
 
-impl WallClock {
-    pub(crate) fn new(wall: SystemTime, now: Instant) -> Self {
-        Self {
-            told: since_1970(wall),
-            at: now,
+impl<T: TimeSource> WallClock<T> {
+    /// Goes on from the time that was told last, if there is one, where the wall is behind that.
+    pub(crate) fn new(mut source: T, told_ms: Option<i64>) -> Self {
+        let (wall, at) = source.now();
+        let before = Duration::from_millis(told_ms.unwrap_or(0).max(0).cast_unsigned());
+        let behind = before.saturating_sub(since_1970(wall));
+        if behind > Duration::from_secs(1) {
+            tracing::warn!(
+                behind_ms = behind.as_millis() as u64,
+                "the clock is behind the exchange's time, which goes on by itself"
+            );
         }
+        let told = before.max(since_1970(wall));
+        Self { source, told, at }
     }
 
-    /// The time to tell when the system's clock says `wall`: that, or where it would be less than
-    /// what was told plus what has passed since, as far as it went back, that sum. So the time
-    /// that is told neither stands still nor goes back; it runs ahead until the system has caught
-    /// up.
-    pub(crate) fn tell(&mut self, wall: SystemTime, now: Instant) -> i64 {
+    /// The time to tell: what the wall says, or where that would be less than what was told plus
+    /// what has passed since, as far as it went back, that sum. So the time that is told neither
+    /// stands still nor goes back; it runs ahead until the wall has caught up.
+    pub(crate) fn tell(&mut self) -> i64 {
+        let (wall, now) = self.source.now();
         let passed = now.saturating_duration_since(self.at);
-        let alone = self.told + passed;
         let wall = since_1970(wall);
         // A clock that is slewed is a little behind all the time, and is followed; one that went
         // back by more than half of what passed is not.
         let is_back = wall < self.told + passed / 2;
-        self.told = if is_back { alone } else { wall };
+        self.told = if is_back { self.told + passed } else { wall };
         self.at = now;
         i64::try_from(self.told.as_millis()).unwrap_or(i64::MAX)
     }
@@ -42,30 +67,56 @@ fn since_1970(wall: SystemTime) -> Duration {
 mod tests {
     use super::*;
 
+    /// What the wall says each time, and how much has passed since the beginning, in ms.
+    #[derive(Debug)]
+    struct Told(Instant, std::vec::IntoIter<(i64, u64)>);
+
+    impl TimeSource for Told {
+        fn now(&mut self) -> (SystemTime, Instant) {
+            let (wall, passed) = self.1.next().expect("it is not asked more often");
+            let since = Duration::from_millis(wall.unsigned_abs());
+            let wall = match wall {
+                0.. => UNIX_EPOCH + since,
+                _ => UNIX_EPOCH - since,
+            };
+            (wall, self.0 + Duration::from_millis(passed))
+        }
+    }
+
+    /// What is told when the clock says this, each time.
+    fn told(before: Option<i64>, said: &[(i64, u64)]) -> Vec<i64> {
+        let source = Told(Instant::now(), said.to_vec().into_iter());
+        let mut clock = WallClock::new(source, before);
+        (1..said.len()).map(|_| clock.tell()).collect()
+    }
+
     #[test]
     fn a_clock_that_jumps_back_does_not_turn_the_time_back() {
-        let now = Instant::now();
-        let at = |s: u64| UNIX_EPOCH + Duration::from_secs(s);
-        let mut clock = WallClock::new(at(1_000), now);
-        let mut tell = |wall, passed| clock.tell(at(wall), now + Duration::from_secs(passed));
-        assert_eq!(tell(1_001, 1), 1_001_000);
-        // Back by ten minutes: it goes on by itself.
-        assert_eq!(tell(402, 2), 1_002_000);
-        assert_eq!(tell(403, 3), 1_003_000);
-        // The system is right again, or ahead.
-        assert_eq!(tell(1_004, 4), 1_004_000);
-        assert_eq!(tell(9_000, 5), 9_000_000);
-        // Before 1970.
-        let before = UNIX_EPOCH - Duration::from_secs(5);
-        assert_eq!(clock.tell(before, now + Duration::from_secs(6)), 9_001_000);
+        let said = [
+            (1_000_000, 0),
+            (1_001_000, 1_000),
+            // Back by ten minutes: it goes on by itself.
+            (402_000, 2_000),
+            (403_000, 3_000),
+            // The wall is right again, or ahead; or before 1970.
+            (1_004_000, 4_000),
+            (9_000_000, 5_000),
+            (-5_000, 6_000),
+        ];
+        let times = [1_001, 1_002, 1_003, 1_004, 9_000, 9_001].map(|s| s * 1_000);
+        assert_eq!(told(None, &said), times);
+    }
+
+    #[test]
+    fn a_clock_that_is_behind_at_the_start_goes_on_from_the_time_that_was_told() {
+        let said = [(1_000, 0), (1_250, 250), (1_500, 500), (9_800, 800)];
+        assert_eq!(told(Some(9_000), &said), [9_250, 9_500, 9_800]);
+        assert_eq!(told(Some(-9_000), &said[..2]), [1_250]);
     }
 
     #[test]
     fn a_clock_that_runs_a_little_slow_is_followed() {
-        let now = Instant::now();
-        let at = |ms: u64| UNIX_EPOCH + Duration::from_millis(ms);
-        let mut clock = WallClock::new(at(0), now);
-        assert_eq!(clock.tell(at(990), now + Duration::from_secs(1)), 990);
-        assert_eq!(clock.tell(at(1_980), now + Duration::from_secs(2)), 1_980);
+        let said = [(0, 0), (990, 1_000), (1_980, 2_000)];
+        assert_eq!(told(None, &said), [990, 1_980]);
     }
 }

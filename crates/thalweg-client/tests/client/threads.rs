@@ -1,12 +1,13 @@
 //! The client for threads.
 
 use std::sync::mpsc;
+use std::time::Duration;
 
 use thalweg_client::blocking::TradeClient;
-use thalweg_client::exchange::codec::session::Said;
+use thalweg_client::exchange::codec::session::{Ending, Said};
 use thalweg_client::{Event, Lost, Outcome, SessionQuery};
 
-use crate::mock::{Fault, Mock};
+use crate::mock::{Fault, Mock, bye};
 use crate::{ME, cancel, options};
 
 #[test]
@@ -65,4 +66,57 @@ fn what_cannot_begin_says_why() {
         lost.to_string(),
         "the exchange closed the connection without a word"
     );
+}
+
+#[test]
+fn nobody_waits_longer_than_they_are_told_while_the_exchange_is_away() {
+    let mock = Mock::new([Fault::Silent]);
+    let mut options = options(&mock);
+    options.in_flight_max = 1;
+    let (client, mut events) = TradeClient::connect(options).expect("it listens");
+    let first = client.submit(cancel(1)).expect("it is open");
+    while mock.executed().is_empty() {
+        std::thread::yield_now();
+    }
+    drop(mock);
+    let short = Duration::from_millis(20);
+    while !matches!(events.next_timeout(short), Some(Event::Lost(_))) {}
+    let first = first.wait_timeout(short).expect_err("nobody answers");
+    let query = client.query_timeout(SessionQuery::Account(ME), short);
+    assert_eq!(query, Ok(None));
+    // Room for requests that wait is bounded.
+    let more = (2..).map(|order| client.submit_timeout(cancel(order), short));
+    let sent = more.take_while(|sent| matches!(sent, Ok(Some(_))));
+    assert!(sent.count() >= 1);
+    drop(client);
+    assert!(matches!(
+        first.wait_timeout(Duration::from_secs(60)),
+        Ok(Outcome::Unknown { .. })
+    ));
+}
+
+#[test]
+fn an_exchange_that_comes_later_is_waited_for() {
+    let closed = || Fault::Reject(Vec::new());
+    let mock = Mock::new([closed(), closed(), closed()]);
+    let mut options = options(&mock);
+    options.connect_within = Duration::from_secs(60);
+    let (client, _events) = TradeClient::connect(options.clone()).expect("it comes");
+    let ticket = client.submit(cancel(1)).expect("it is open");
+    assert!(matches!(ticket.wait(), Outcome::Executed { .. }));
+    assert_eq!(mock.world().hellos, 4);
+    // Not for ever, and not where it makes no sense.
+    options.connect_within = Duration::from_millis(50);
+    let address = mock.address;
+    drop((client, mock));
+    let lost = TradeClient::connect(options).expect_err("nobody is there");
+    let told = format!("cannot connect to {address}: ");
+    assert!(lost.to_string().starts_with(&told), "{lost}");
+    let wrong = bye(Ending::WrongKey, "");
+    let mock = Mock::new([Fault::Reject(wrong)]);
+    let mut options = crate::options(&mock);
+    options.connect_within = Duration::from_secs(60);
+    let lost = TradeClient::connect(options).expect_err("it is refused");
+    assert!(!lost.may_return());
+    assert_eq!(mock.world().hellos, 1);
 }

@@ -18,6 +18,7 @@ use super::snapshots::{
 };
 use super::stats::Meters;
 use super::tables::Reports;
+use crate::command::UserLimits;
 use crate::digest::Digest;
 use crate::service::{self, start_chunks};
 use crate::snapshot::state_hash;
@@ -44,6 +45,10 @@ pub struct Recovered {
     pub skipped: Vec<Skipped>,
     /// The unfinished write at the end of the journal, if there was one.
     pub torn: Option<Torn>,
+    /// The exchange's time, if it was ever told one.
+    pub time: Option<i64>,
+    /// The limits of users without their own.
+    pub limits: UserLimits,
     /// How long it took.
     pub took: Duration,
 }
@@ -142,6 +147,8 @@ impl<S: Storage> Exchange<S> {
             snapshot,
             skipped,
             torn: recovery.torn,
+            time: image.state.risk.clock(),
+            limits: image.state.risk.limits_of_all(),
             took: began.elapsed(),
         };
         let writer = Writer {

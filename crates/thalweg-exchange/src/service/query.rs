@@ -26,9 +26,14 @@ pub enum Query {
     /// A user: status, balances, positions, what waits. Cost: a look-up, and a copy.
     User(UserId),
     /// A user's orders, those that rest and stop orders that wait. Cost: in books that
-    /// [keep owners](crate::Command::CancelAll), a visit to each order of the user; in others, to
+    /// [keep owners](crate::Command::CancelAll), a visit to each order that is given; in others, to
     /// every order. The match stage does nothing else meanwhile.
-    OpenOrders(UserId),
+    OpenOrders {
+        /// Whose.
+        user: UserId,
+        /// No more than so many, whichever those are where there are more; `usize::MAX` for all.
+        most: usize,
+    },
     /// The best levels of a symbol's book. Cost: one step per level.
     Book {
         /// Which.
@@ -99,7 +104,7 @@ impl Inquiry {
     pub(super) fn ask_risk(&self, risk: &Risk) {
         let mut part = self.part();
         match self.query {
-            Query::User(uid) | Query::OpenOrders(uid) => {
+            Query::User(uid) | Query::OpenOrders { user: uid, .. } => {
                 if let Some(user) = risk.user(uid) {
                     part.user = Some(user.clone());
                 }
@@ -113,7 +118,10 @@ impl Inquiry {
     pub(super) fn ask_books(&self, books: &Matching) {
         let mut part = self.part();
         match self.query {
-            Query::OpenOrders(uid) => part.orders.append(open_orders(books, uid)),
+            Query::OpenOrders { user, most } => {
+                part.orders.append(open_orders(books, user, most));
+                part.orders.truncate(most);
+            }
             Query::Totals => part.totals.add_books(books),
             Query::Book { symbol, depth } => {
                 if let Some(book) = books.book(symbol) {
@@ -141,10 +149,10 @@ impl Inquiry {
         let answer = match self.query {
             Query::User(uid) => user.map_or(Answer::UnknownUser(uid), Answer::User),
             // One who is forgotten may have orders of no worth.
-            Query::OpenOrders(uid) if user.is_none() && orders.is_empty() => {
+            Query::OpenOrders { user: uid, .. } if user.is_none() && orders.is_empty() => {
                 Answer::UnknownUser(uid)
             }
-            Query::OpenOrders(_) => Answer::OpenOrders(orders),
+            Query::OpenOrders { .. } => Answer::OpenOrders(orders),
             Query::Book { symbol, .. } => book.map_or(Answer::UnknownSymbol(symbol), Answer::Book),
             Query::Totals => Answer::Totals(totals.into_list()),
         };

@@ -39,12 +39,19 @@ fn all() -> Vec<Options> {
     plain.chain(sharded).chain([inline]).collect()
 }
 
+fn all_of(user: i64) -> Query {
+    Query::OpenOrders {
+        user: UserId(user),
+        most: usize::MAX,
+    }
+}
+
 fn queries() -> Vec<Query> {
     vec![
         Query::User(UserId(1)),
         Query::User(UserId(77)),
-        Query::OpenOrders(UserId(2)),
-        Query::OpenOrders(UserId(77)),
+        all_of(2),
+        all_of(77),
         Query::Book {
             symbol: SymbolId(1),
             depth: 3,
@@ -63,8 +70,10 @@ fn expected(state: &State, query: Query) -> String {
         Query::User(uid) => {
             (state.risk.user(uid).cloned()).map_or(Answer::UnknownUser(uid), Answer::User)
         }
-        Query::OpenOrders(uid) if state.risk.user(uid).is_none() => Answer::UnknownUser(uid),
-        Query::OpenOrders(uid) => Answer::OpenOrders(user_report(state, uid).orders),
+        Query::OpenOrders { user: uid, .. } if state.risk.user(uid).is_none() => {
+            Answer::UnknownUser(uid)
+        }
+        Query::OpenOrders { user, .. } => Answer::OpenOrders(user_report(state, user).orders),
         Query::Book { symbol, depth } => {
             book_report(state, symbol, depth).map_or(Answer::UnknownSymbol(symbol), Answer::Book)
         }

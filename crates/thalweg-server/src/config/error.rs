@@ -27,10 +27,14 @@ pub enum ConfigError {
     Range {
         /// The file's name.
         file: String,
+        /// The line, from 1; none of an option that is in no file.
+        line: Option<usize>,
         /// Section and name of the option.
         option: &'static str,
         /// What it is.
         value: u64,
+        /// What it must be a multiple of.
+        step: u64,
         /// The least that is possible.
         min: u64,
         /// The most that is possible.
@@ -55,6 +59,15 @@ impl ConfigError {
     }
 }
 
+/// The line, from 1, where an option has its value, if it is in the text.
+pub(super) fn line_of_option(text: &str, option: &str) -> Option<usize> {
+    let table = toml::de::DeTable::parse(text).ok()?;
+    let (section, name) = option.split_once('.')?;
+    let section = table.get_ref().get(section)?.get_ref().as_table()?;
+    let at = section.get(name)?.span().start;
+    Some(1 + text[..at].matches('\n').count())
+}
+
 /// The line, from 1, that a TOML error is about.
 pub(crate) fn line_of(text: &str, error: &toml::de::Error) -> usize {
     let at = error.span().map_or(0, |span| span.start).min(text.len());
@@ -71,14 +84,23 @@ impl fmt::Display for ConfigError {
             Self::Parse { file, line, what } => write!(f, "{file}:{line}: {what}"),
             Self::Range {
                 file,
+                line,
                 option,
                 value,
+                step,
                 min,
                 max,
-            } => write!(
-                f,
-                "{file}: {option} is {value}; {min} to {max} are possible"
-            ),
+            } => {
+                f.write_str(file)?;
+                if let Some(line) = line {
+                    write!(f, ":{line}")?;
+                }
+                write!(f, ": {option} is {value}; ")?;
+                if *step > 1 {
+                    write!(f, "multiples of {step} from ")?;
+                }
+                write!(f, "{min} to {max} are possible")
+            }
             Self::Open { option, address } => write!(
                 f,
                 "{option} is {address}, which other machines reach, and there are no keys: set \

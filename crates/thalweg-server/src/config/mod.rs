@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use self::durable::durable_options;
 pub use self::error::ConfigError;
 pub(crate) use self::error::line_of;
+use self::error::line_of_option;
 use self::fields::{address_or_none, path_or_none};
 use self::range::Range;
 
@@ -269,8 +270,15 @@ impl Config {
     /// As [`read`](Self::read).
     pub fn parse(file: &str, text: &str) -> Result<Self, ConfigError> {
         let config: Self = toml::from_str(text).map_err(|e| ConfigError::parse(file, text, &e))?;
-        config.check(file)?;
-        Ok(config)
+        match config.check(file) {
+            Err(mut error @ ConfigError::Range { .. }) => {
+                if let ConfigError::Range { line, option, .. } = &mut error {
+                    *line = line_of_option(text, option);
+                }
+                Err(error)
+            }
+            checked => checked.map(|()| config),
+        }
     }
 
     /// Whether all is within its limits. Of a configuration that was not read from a file, too.
@@ -281,16 +289,20 @@ impl Config {
         for Range {
             option,
             value,
+            step,
             min,
             max,
         } in self.ranges()
         {
-            if !(min..=max).contains(&value) {
+            if !(min..=max).contains(&value) || !value.is_multiple_of(step) {
                 let file = file.to_owned();
+                let line = None;
                 return Err(ConfigError::Range {
                     file,
+                    line,
                     option,
                     value,
+                    step,
                     min,
                     max,
                 });
@@ -321,84 +333,4 @@ impl Config {
 pub(crate) const HEARTBEAT_MS_MAX: u64 = 3_600_000;
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    /// Section and name of every option.
-    fn names(value: &serde_json::Value) -> Vec<String> {
-        let sections = value.as_object().expect("sections");
-        let options = sections.iter().flat_map(|(section, options)| {
-            let options = options.as_object().expect("options");
-            options.keys().map(move |name| format!("{section}.{name}"))
-        });
-        let mut names: Vec<String> = options.collect();
-        names.sort_unstable();
-        names
-    }
-
-    #[test]
-    fn the_printed_configuration_is_the_default_and_names_every_option() {
-        let parsed = Config::parse("default", DEFAULT_TEXT).expect("it parses");
-        assert_eq!(parsed, Config::default());
-        let all = serde_json::to_value(Config::default()).expect("it has a JSON form");
-        let table: toml::Table = DEFAULT_TEXT.parse().expect("it is TOML");
-        let told = serde_json::to_value(table).expect("it has a JSON form");
-        assert_eq!(names(&told), names(&all));
-    }
-
-    #[test]
-    fn an_empty_file_is_the_default() {
-        assert_eq!(
-            Config::parse("empty", "").expect("it parses"),
-            Config::default()
-        );
-    }
-
-    #[track_caller]
-    fn refused(text: &str, told: &str) {
-        let error = Config::parse("serve.toml", text).expect_err("it is refused");
-        assert_eq!(error.to_string(), told);
-    }
-
-    #[test]
-    fn what_is_not_known_or_possible_is_refused_with_its_line() {
-        refused(
-            "[trade]\n\nport = 7\n",
-            "serve.toml:3: unknown field `port`, expected `listen`",
-        );
-        refused(
-            "[trade]\nlisten = \"home\"\n",
-            "serve.toml:2: invalid socket address syntax",
-        );
-        refused(
-            "[journal]\nsync = \"often\"\n",
-            "serve.toml:2: unknown variant `often`, expected `always` or `never`",
-        );
-        refused(
-            "[server]\nworker_threads = 0\n",
-            "serve.toml: server.worker_threads is 0; 1 to 64 are possible",
-        );
-        refused(
-            "[sessions]\nheartbeat_ms = 50\n",
-            "serve.toml: sessions.heartbeat_ms is 50; 100 to 3600000 are possible",
-        );
-    }
-
-    #[test]
-    fn without_keys_only_loopback_addresses_are_served() {
-        refused(
-            "[trade]\nlisten = \"0.0.0.0:7411\"\n",
-            "trade.listen is 0.0.0.0:7411, which other machines reach, and there are no keys: set \
-             keys.file, or listen on a loopback address",
-        );
-        refused(
-            "[admin]\nlisten = \"[::]:7412\"\n",
-            "admin.listen is [::]:7412, which other machines reach, and there are no keys: set \
-             keys.file, or listen on a loopback address",
-        );
-        let with_keys = "[trade]\nlisten = \"0.0.0.0:7411\"\n[keys]\nfile = \"keys.toml\"\n";
-        let config = Config::parse("serve.toml", with_keys).expect("it is fine");
-        assert_eq!(config.keys.file, Some(PathBuf::from("keys.toml")));
-        assert!(Config::parse("serve.toml", "[admin]\nlisten = \"[::1]:9\"\n").is_ok());
-    }
-}
+mod tests;

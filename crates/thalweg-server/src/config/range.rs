@@ -6,6 +6,8 @@ use super::{Config, HEARTBEAT_MS_MAX};
 pub(super) struct Range {
     pub(super) option: &'static str,
     pub(super) value: u64,
+    /// What it must be a multiple of.
+    pub(super) step: u64,
     pub(super) min: u64,
     pub(super) max: u64,
 }
@@ -14,6 +16,7 @@ const fn range(option: &'static str, value: u64, min: u64, max: u64) -> Range {
     Range {
         option,
         value,
+        step: 1,
         min,
         max,
     }
@@ -22,7 +25,37 @@ const fn range(option: &'static str, value: u64, min: u64, max: u64) -> Range {
 impl Config {
     /// The numbers that have limits.
     pub(super) fn ranges(&self) -> impl Iterator<Item = Range> {
-        self.sizes().into_iter().chain(self.of_sessions())
+        let kept = self.stored().into_iter().chain(self.remembered());
+        self.sizes()
+            .into_iter()
+            .chain(self.of_sessions())
+            .chain(kept)
+    }
+
+    fn stored(&self) -> [Range; 3] {
+        let (every_bytes, every_s) = (self.snapshots.every_bytes, self.snapshots.every_s);
+        let segment = self.journal.segment_bytes;
+        // A segment has a page of its own beside the longest block.
+        let segment = range("journal.segment_bytes", segment, 331_776, 1 << 40);
+        [
+            Range {
+                step: 4096,
+                ..segment
+            },
+            range("snapshots.every_bytes", every_bytes, 1, 1 << 40),
+            range("snapshots.every_s", every_s, 1, 31_536_000),
+        ]
+    }
+
+    fn remembered(&self) -> [Range; 4] {
+        let s = &self.sessions;
+        let sessions = s.remembered_max.into();
+        [
+            range("sessions.per_holder", s.per_holder.into(), 1, 1 << 16),
+            range("sessions.remembered_max", sessions, 1, 1 << 20),
+            range("sessions.reports_kept", s.reports_kept.into(), 1, 1 << 20),
+            range("sessions.reports_max", s.reports_max.into(), 16, 1 << 30),
+        ]
     }
 
     fn sizes(&self) -> [Range; 7] {
@@ -38,7 +71,7 @@ impl Config {
             ),
             range("server.connections_max", connections, 1, 1 << 20),
             range("market.ring_chunks", ring, 2, 1 << 16),
-            range("exchange.capacity", capacity, 1, 1 << 30),
+            range("exchange.capacity", capacity, 1, 1 << 20),
             range("exchange.queue", self.exchange.queue as u64, 1, 1 << 20),
             range("exchange.clock_ms", self.exchange.clock_ms, 0, 3_600_000),
             range("snapshots.kept", self.snapshots.kept as u64, 1, 100),

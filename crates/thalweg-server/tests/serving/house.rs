@@ -6,14 +6,15 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use thalweg_exchange::codec::session::Welcome;
-use thalweg_exchange::durable::SimDisk;
+use thalweg_exchange::durable::{Files, SimDisk};
 use thalweg_exchange::session::Role;
 use thalweg_exchange::{AccountSpec, Command, CurrencyId, SymbolId, SymbolSpec, UserId};
 use thalweg_server::config::Config;
-use thalweg_server::{Addresses, ServeError, Server};
+use thalweg_server::{Addresses, ServeError, Server, SystemClock};
 use tokio::runtime::{Builder, Runtime};
 
 use crate::client::{Client, hello};
+use crate::jumping::JumpingClock;
 use crate::limited::Limited;
 
 pub(crate) struct House {
@@ -30,6 +31,8 @@ pub(crate) enum Place {
     Directory,
     Disk(SimDisk),
     Limited(Limited),
+    /// In the house's directory, by another clock.
+    Time(JumpingClock),
 }
 
 /// A directory for a test, removed with its house.
@@ -108,8 +111,16 @@ impl House {
         let runtime = &self.runtime;
         match &self.place {
             Place::Directory => runtime.block_on(Server::start(config, &self.directory)),
-            Place::Disk(disk) => runtime.block_on(Server::start_in(config, disk.clone())),
-            Place::Limited(disk) => runtime.block_on(Server::start_in(config, disk.clone())),
+            Place::Disk(disk) => {
+                runtime.block_on(Server::start_in(config, disk.clone(), SystemClock))
+            }
+            Place::Limited(disk) => {
+                runtime.block_on(Server::start_in(config, disk.clone(), SystemClock))
+            }
+            Place::Time(time) => {
+                let files = Files::new(&self.directory);
+                runtime.block_on(Server::start_in(config, files, time.clone()))
+            }
         }
     }
 

@@ -4,12 +4,10 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use thalweg_exchange::codec::session::{Hello, SessionQuery};
-use thalweg_exchange::durable::SimDisk;
 use thalweg_exchange::event::Removal;
 use thalweg_exchange::execution::{CancelReason, Execution};
 use thalweg_exchange::session::{Refusal, Role};
 use thalweg_exchange::{Action, Command, OrderFlags, UserId};
-use thalweg_journal::{Fault, Operation};
 
 use crate::client::{Client, Heard, hello, order};
 use crate::disk::{is_full, send_until};
@@ -32,12 +30,13 @@ fn bound(id: i64) -> Command {
     Command::Place(place)
 }
 
-#[test]
-fn what_a_full_disk_kept_waiting_is_done_however_much_else_is_asked() {
-    let disk = SimDisk::new();
-    let house = House::on(Place::Disk(disk.clone()), |config| {
+/// A house on a disk that has no room, with one who reads user 1's reports, and one of user 2 who
+/// may ask; the connection of user 1 that took an order along is gone.
+fn with_a_debt(disk: &Limited) -> (House, Client, Client) {
+    let house = House::on(Place::Limited(disk.clone()), |config| {
         config.journal.segment_bytes = 1 << 20;
         config.sessions.rate_per_s = 0;
+        config.sessions.answers_kept = 1 << 16;
     });
     house.set_market();
     let (mut reader, _) = Client::connect(house.trade_address(), hello(Role::Read, 1));
@@ -45,20 +44,37 @@ fn what_a_full_disk_kept_waiting_is_done_however_much_else_is_asked() {
     leaving.submit(1, &bound(1));
     leaving.succeeds(1);
     assert!(matches!(reader.report().report.kind, Execution::New));
+    disk.set_full(true);
     let (mut busy, _) = house.trade(2);
-    (0..40).for_each(|_| disk.fail(Operation::Allocate, 0, Fault::Full));
-    fill(&mut busy);
+    send_until((&mut busy, 2), &mut 0, is_full);
     drop(leaving);
+    let gone = "thalweg_connections_ended_total{reason=\"Done\"} 2";
+    while !house.get("/metrics").1.lines().any(|told| told == gone) {
+        std::thread::yield_now();
+    }
+    (house, reader, busy)
+}
+
+#[test]
+fn what_a_full_disk_kept_waiting_is_done_however_much_else_is_asked() {
+    let directory = scratch();
+    let disk = Limited::new(&directory);
+    let (house, mut reader, mut busy) = with_a_debt(&disk);
     // Somebody asks something all the time.
     let is_done = AtomicBool::new(false);
     std::thread::scope(|scope| {
-        scope.spawn(|| {
+        let (asks, asked) = std::sync::mpsc::sync_channel(1);
+        let is_done = &is_done;
+        scope.spawn(move || {
             // ORDERING: Relaxed, pairs with the store below; nothing else is read.
             for id in (1..).take_while(|_| !is_done.load(Ordering::Relaxed)) {
                 busy.query(id, SessionQuery::Account(UserId(2)));
-                while matches!(busy.hear(), Heard::Report(_)) {}
+                while !matches!(busy.hear(), Heard::QueryAnswer(_)) {}
+                let _ = asks.try_send(());
             }
         });
+        asked.recv().expect("it asks");
+        disk.set_full(false);
         let heard = reader.next_within(Duration::from_secs(20));
         // ORDERING: Relaxed, pairs with the load above.
         is_done.store(true, Ordering::Relaxed);
@@ -68,6 +84,8 @@ fn what_a_full_disk_kept_waiting_is_done_however_much_else_is_asked() {
         let why = CancelReason::Removed(Removal::Disconnected);
         assert_eq!(told.report.kind, Execution::Cancelled { size: 1, why });
     });
+    drop(house);
+    let _ = std::fs::remove_dir_all(directory);
 }
 
 /// Who comes back while the orders of before still wait for their end finds them gone first.
@@ -75,22 +93,7 @@ fn what_a_full_disk_kept_waiting_is_done_however_much_else_is_asked() {
 fn what_is_owed_to_a_connection_comes_before_the_orders_of_the_next_one() {
     let directory = scratch();
     let disk = Limited::new(&directory);
-    let house = House::on(Place::Limited(disk.clone()), |config| {
-        config.journal.segment_bytes = 1 << 20;
-        config.sessions.rate_per_s = 0;
-        config.sessions.answers_kept = 1 << 16;
-    });
-    house.set_market();
-    let (mut reader, _) = Client::connect(house.trade_address(), hello(Role::Read, 1));
-    let (mut older, _) = Client::connect(house.trade_address(), asking());
-    older.submit(1, &bound(1));
-    older.succeeds(1);
-    assert!(matches!(reader.report().report.kind, Execution::New));
-    disk.set_full(true);
-    let (mut busy, _) = house.trade(2);
-    send_until((&mut busy, 2), &mut 0, is_full);
-    drop(older);
-    wait_for(&house, "thalweg_connections_ended_total{reason=\"Done\"} 2");
+    let (house, mut reader, _busy) = with_a_debt(&disk);
     let (mut newer, _) = Client::connect(house.trade_address(), asking());
     // It was executed before, whatever waits now.
     newer.submit(1, &bound(1));
@@ -114,36 +117,4 @@ fn what_is_owed_to_a_connection_comes_before_the_orders_of_the_next_one() {
     );
     drop(house);
     let _ = std::fs::remove_dir_all(directory);
-}
-
-/// Waits for a line of the figures.
-fn wait_for(house: &House, line: &str) {
-    while !house.get("/metrics").1.lines().any(|told| told == line) {
-        std::thread::yield_now();
-    }
-}
-
-/// Orders until there is no room for one.
-fn fill(busy: &mut Client) {
-    for first in (1..).step_by(500) {
-        for sequence in first..first + 500 {
-            busy.submit(sequence, &order(2, sequence as i64, Action::Bid, 10, 1));
-        }
-        let mut told = 0;
-        let mut is_full = false;
-        while told < 500 {
-            match busy.hear() {
-                Heard::Answer(_) => told += 1,
-                Heard::Refused(refused) => {
-                    assert_eq!(refused.why, Refusal::DiskFull);
-                    (told, is_full) = (told + 1, true);
-                }
-                Heard::Report(_) => {}
-                other => panic!("{other:?}"),
-            }
-        }
-        if is_full {
-            return;
-        }
-    }
 }

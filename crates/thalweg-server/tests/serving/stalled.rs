@@ -5,18 +5,24 @@ use std::thread;
 use std::time::Duration;
 
 use thalweg_exchange::codec::session::{Ending, Hello, Said, SessionQuery};
-use thalweg_exchange::session::Role;
-use thalweg_exchange::{Action, Command, OrderFlags, OrderId, UserId};
+use thalweg_exchange::session::{Refusal, Role};
+use thalweg_exchange::{Action, Command, OrderFlags, OrderId, SymbolId, UserId};
 use thalweg_server::config::Config;
 
 use crate::client::{Client, Heard, hello, order, submit_of};
-use crate::house::House;
+use crate::house::{House, Place, scratch};
+use crate::limited::Limited;
 
-/// Orders of user 1, so that an answer with all of them is long.
+/// Orders of user 1, each on a level of its own, so that an answer with all of them is long.
 const ORDERS: i64 = 500;
-/// So many such answers are much more than sockets hold, and less than may wait.
-const ANSWERS: u64 = 40;
+/// So many answers with the book are much more than sockets hold, and less than may wait.
+const ANSWERS: u64 = 60;
+const BOOK_BYTES: usize = 32 + ORDERS as usize * 24;
 
+const BOOK: SessionQuery = SessionQuery::Book {
+    symbol: SymbolId(1),
+    depth: u32::MAX,
+};
 const OWN_ORDERS: SessionQuery = SessionQuery::OpenOrders(UserId(1));
 
 fn small_sockets(config: &mut Config) {
@@ -33,7 +39,7 @@ fn place_many(house: &House) -> Client {
     };
     let (mut busy, _) = Client::connect(house.trade_address(), busy);
     for id in 1..=ORDERS {
-        busy.submit(id as u64, &order(1, 1_000 + id, Action::Bid, 10, 1));
+        busy.submit(id as u64, &order(1, 1_000 + id, Action::Bid, id, 1));
         busy.succeeds(id as u64);
     }
     busy
@@ -43,14 +49,14 @@ fn place_many(house: &House) -> Client {
 fn stall(house: &House, client: &mut Client) {
     rustix::net::sockopt::set_socket_recv_buffer_size(&client.stream, 4096).expect("a buffer");
     for id in 1..=ANSWERS {
-        client.query(id, OWN_ORDERS);
+        client.query(id, BOOK);
     }
     let name = "thalweg_out_bytes ";
     loop {
         let (_, page) = house.get("/metrics");
         let line = page.lines().find_map(|line| line.strip_prefix(name));
         let waiting: f64 = line.and_then(|line| line.parse().ok()).expect("a figure");
-        if waiting > (ANSWERS as i64 * ORDERS * 80 / 2) as f64 {
+        if waiting > (ANSWERS as usize * BOOK_BYTES / 2) as f64 {
             return;
         }
         thread::yield_now();
@@ -74,14 +80,14 @@ fn a_client_that_reads_slowly_and_steadily_is_not_cut() {
     let _busy = place_many(&house);
     let (mut slow, _) = Client::connect(house.trade_address(), of_session(0));
     stall(&house, &mut slow);
-    let mut left = ANSWERS as usize * (ORDERS as usize * 80 + 28);
+    let mut left = ANSWERS as usize * BOOK_BYTES;
     while left > 0 {
         let mut some = [0; 1 << 14];
         let room = left.min(some.len());
         let count = slow.stream.read(&mut some[..room]).expect("it is open");
         assert_ne!(count, 0, "it was cut with {left} bytes to go");
         left -= count;
-        thread::sleep(Duration::from_millis(4));
+        thread::sleep(Duration::from_millis(8));
     }
 }
 
@@ -98,7 +104,7 @@ fn a_bye_does_not_come_within_another_frame() {
     loop {
         match client.hear_cut() {
             Some(Heard::QueryAnswer(told)) => {
-                assert!(matches!(told.said, Said::OpenOrders { .. }), "{told:?}");
+                assert!(matches!(told.said, Said::Book(_)), "{told:?}");
             }
             Some(Heard::Bye(why, _)) => assert_eq!(why, Ending::BadFrame),
             Some(Heard::Closed) | None => break,
@@ -169,4 +175,41 @@ fn more_open_orders_than_may_wait_are_cut_and_the_client_is_not() {
         panic!("orders were expected");
     };
     assert!(is_cut && !orders.is_empty(), "{} orders", orders.len());
+    let room = (1 << 13) / 80;
+    assert_eq!(orders.len(), room);
+}
+
+#[test]
+fn one_list_of_open_orders_is_under_way_at_a_time() {
+    let directory = scratch();
+    let disk = Limited::new(&directory);
+    let house = House::on(Place::Limited(disk.clone()), |_| {});
+    house.set_market();
+    let (mut client, _) = house.trade(1);
+    // An answer comes behind the commands before it, which wait for the disk.
+    disk.set_stuck(true);
+    client.submit(1, &order(1, 1, Action::Bid, 10, 1));
+    client.query(1, OWN_ORDERS);
+    client.query(2, OWN_ORDERS);
+    let Heard::QueryAnswer(told) = client.hear() else {
+        panic!("a refusal was expected");
+    };
+    let refused = Said::Refused(Refusal::InFlight { limit: 1 });
+    assert_eq!((told.id, told.said), (2, refused));
+    disk.set_stuck(false);
+    client.succeeds(1);
+    for id in [1, 3] {
+        let told = loop {
+            match client.hear() {
+                Heard::QueryAnswer(told) => break told,
+                Heard::Report(_) => {}
+                other => panic!("{other:?}"),
+            }
+        };
+        assert_eq!(told.id, id);
+        assert!(matches!(told.said, Said::OpenOrders { .. }));
+        client.query(3, OWN_ORDERS);
+    }
+    drop(house);
+    let _ = std::fs::remove_dir_all(directory);
 }

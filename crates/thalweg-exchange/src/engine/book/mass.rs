@@ -42,7 +42,7 @@ impl Book {
         is_meant: impl Fn(OrderFlags) -> bool,
     ) {
         self.keep_owners();
-        for slot in self.slots_of(uid) {
+        for slot in self.slots_of(uid, usize::MAX) {
             if is_meant(self.ladder.nodes[slot].flags) {
                 self.remove(slot, why, events);
             }

@@ -165,8 +165,14 @@ impl Book {
     /// Cost: visits every order, or those of `uid` alone where owners are kept.
     #[must_use]
     pub fn orders_of(&self, uid: UserId) -> Vec<RestingOrder> {
+        self.some_orders_of(uid, usize::MAX)
+    }
+
+    /// The same, but no more than `most`, whichever those are where there are more. Cost: a visit
+    /// to each of those.
+    pub(crate) fn some_orders_of(&self, uid: UserId, most: usize) -> Vec<RestingOrder> {
         if self.ladder.owners.is_some() {
-            let slots = self.slots_of(uid).into_iter();
+            let slots = self.slots_of(uid, most).into_iter();
             let orders = slots.map(|slot| self.ladder.nodes[slot].resting());
             return orders.map(|order| self.completed(order)).collect();
         }
@@ -178,6 +184,7 @@ impl Book {
                 }
             });
         }
+        orders.truncate(most);
         // Of each level they came in order of time, and a stable sort leaves that.
         orders.sort_by_key(|order| {
             (
@@ -190,11 +197,11 @@ impl Book {
 
     /// The slots of an owner's resting orders: asks, then bids, each best price first, then in
     /// order of time. The owners must be kept.
-    pub(super) fn slots_of(&self, uid: UserId) -> Vec<u32> {
+    pub(super) fn slots_of(&self, uid: UserId, most: usize) -> Vec<u32> {
         let Some(owners) = self.ladder.owners.as_ref() else {
             return Vec::new();
         };
-        let mut slots: Vec<u32> = owners.slots(uid.0).collect();
+        let mut slots: Vec<u32> = owners.slots(uid.0).take(most).collect();
         slots.sort_unstable_by_key(|&slot| {
             let node = &self.ladder.nodes[slot];
             let key = node.price ^ super::ladder::mask(node.action);

@@ -338,7 +338,7 @@ impl Book {
         events: &mut Events,
         is_meant: impl Fn(OrderFlags) -> bool,
     ) {
-        let waiting = self.waiting_of(uid).into_iter();
+        let waiting = self.waiting_of(uid, usize::MAX).into_iter();
         let wanted = waiting.filter(|order| is_meant(order.place.flags));
         let ids: Vec<OrderId> = wanted.map(|order| order.place.order_id).collect();
         for id in ids {
@@ -348,12 +348,13 @@ impl Book {
 
     /// The waiting orders of one owner, in the order of [`waiting`](Self::waiting). Cost: those
     /// orders, sorted; where ids are not per user, a look at every order that waits.
-    pub(crate) fn waiting_of(&self, uid: UserId) -> Vec<&ConditionalOrder> {
+    pub(crate) fn waiting_of(&self, uid: UserId, most: usize) -> Vec<&ConditionalOrder> {
         let [first, last] = [i64::MIN, i64::MAX].map(|id| self.key(uid, OrderId(id)));
         let stops = self.aside.iter().map(|aside| &aside.stops.waiting);
         let orders = stops.flat_map(|waiting| waiting.range(first..=last));
-        let mut wanted: Vec<&Waiting> = orders.map(|(_, waiting)| waiting).collect();
-        wanted.retain(|waiting| waiting.order.place.uid == uid);
+        let waiting = orders.map(|(_, waiting)| waiting);
+        let own = waiting.filter(|waiting| waiting.order.place.uid == uid);
+        let mut wanted: Vec<&Waiting> = own.take(most).collect();
         wanted.sort_unstable_by_key(|waiting| (waiting.side(), waiting.key()));
         wanted.iter().map(|waiting| &waiting.order).collect()
     }

@@ -1,0 +1,103 @@
+//! A clock that jumps, seen by those who trade.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
+
+use thalweg_exchange::codec::session::Hello;
+use thalweg_exchange::event::Removal;
+use thalweg_exchange::execution::{CancelReason, Execution};
+use thalweg_exchange::session::Role;
+use thalweg_exchange::{Action, Command, ConditionalOrder};
+use thalweg_server::TimeSource;
+
+use crate::client::{Client, hello, order};
+use crate::house::{House, Place};
+
+/// The wall's time is set by the test; a second passes at each look.
+#[derive(Clone, Debug)]
+pub(crate) struct JumpingClock {
+    began: Instant,
+    wall_s: Arc<AtomicI64>,
+    looks: u64,
+}
+
+impl JumpingClock {
+    fn new(wall_s: i64) -> JumpingClock {
+        JumpingClock {
+            began: Instant::now(),
+            wall_s: Arc::new(AtomicI64::new(wall_s)),
+            looks: 0,
+        }
+    }
+
+    fn set(&self, wall_s: i64) {
+        // ORDERING: Relaxed, pairs with the load in now(); a number and nothing else.
+        self.wall_s.store(wall_s, Ordering::Relaxed);
+    }
+}
+
+impl TimeSource for JumpingClock {
+    fn now(&mut self) -> (SystemTime, Instant) {
+        self.looks += 1;
+        // ORDERING: Relaxed, pairs with the store in set().
+        let wall_s = self.wall_s.load(Ordering::Relaxed).cast_unsigned();
+        let wall = UNIX_EPOCH + Duration::from_secs(wall_s);
+        (wall, self.began + Duration::from_secs(self.looks))
+    }
+}
+
+const START_S: i64 = 1_000_000;
+
+/// An order of user 1 until so many seconds after the start.
+fn until(id: i64, after_s: i64) -> Command {
+    let Command::Place(place) = order(1, id, Action::Bid, 10, 1) else {
+        unreachable!("it is an order");
+    };
+    Command::PlaceWith(Arc::new(ConditionalOrder {
+        good_till: Some((START_S + after_s) * 1_000),
+        ..place.into()
+    }))
+}
+
+#[track_caller]
+fn expires(reader: &mut Client, id: i64) {
+    let told = [reader.report(), reader.report()].map(|told| told.report);
+    let why = CancelReason::Removed(Removal::Expired);
+    let kinds = told.map(|report| (report.order.0, report.kind));
+    let ends = Execution::Cancelled { size: 1, why };
+    assert_eq!(kinds, [(id, Execution::New), (id, ends)]);
+}
+
+#[test]
+fn orders_end_in_time_whatever_the_clock_on_the_wall_does() {
+    let clock = JumpingClock::new(START_S);
+    let mut house = House::on(Place::Time(clock.clone()), |config| {
+        config.exchange.clock_ms = 1;
+    });
+    house.set_market();
+    let (mut client, _) = house.trade(1);
+    let (mut reader, _) = Client::connect(house.trade_address(), hello(Role::Read, 1));
+    // Back by days: the time goes on by itself.
+    clock.set(10);
+    client.submit(1, &until(1, 300));
+    client.succeeds(1);
+    expires(&mut reader, 1);
+    // The server is started while the clock is behind.
+    house.stop();
+    house.start();
+    let (mut client, _) = house.trade(1);
+    let asked = Hello {
+        last_report: None,
+        ..hello(Role::Read, 1)
+    };
+    let (mut reader, _) = Client::connect(house.trade_address(), asked);
+    client.submit(2, &until(2, 3_000));
+    client.succeeds(2);
+    expires(&mut reader, 2);
+    // Ahead: orders end at once.
+    client.submit(3, &until(3, 1_000_000));
+    client.succeeds(3);
+    clock.set(3 * START_S);
+    expires(&mut reader, 3);
+}
