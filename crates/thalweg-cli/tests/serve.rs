@@ -57,10 +57,11 @@ impl Serving {
 
     /// Its exit code, and what it logged.
     fn ended(mut self) -> (Option<i32>, String) {
-        let code = self.child.wait().expect("it can be waited for").code();
+        // In this order: lines that nobody takes are dropped.
         let mut log = String::new();
         let stderr = self.child.stderr.as_mut().expect("it is piped");
         stderr.read_to_string(&mut log).expect("it logs UTF-8");
+        let code = self.child.wait().expect("it can be waited for").code();
         (code, log)
     }
 }

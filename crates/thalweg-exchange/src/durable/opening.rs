@@ -169,8 +169,7 @@ impl<S: Storage> Exchange<S> {
         }
         let mut snapshots = Snapshots::new(writer, options.snapshot, from);
         snapshots.count(bytes);
-        let exchange = Self::start(snapshots, image, options, publish)?;
-        Ok((exchange, recovered))
+        Self::start(snapshots, image, options, publish).map(|exchange| (exchange, recovered))
     }
 
     /// Goes on after the image.

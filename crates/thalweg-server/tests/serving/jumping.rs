@@ -5,8 +5,7 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 use thalweg_exchange::codec::session::Hello;
-use thalweg_exchange::event::Removal;
-use thalweg_exchange::execution::{CancelReason, Execution};
+use thalweg_exchange::execution::Execution;
 use thalweg_exchange::session::Role;
 use thalweg_exchange::{Action, Command, ConditionalOrder};
 use thalweg_server::TimeSource;
@@ -63,9 +62,8 @@ fn until(id: i64, after_s: i64) -> Command {
 #[track_caller]
 fn expires(reader: &mut Client, id: i64) {
     let told = [reader.report(), reader.report()].map(|told| told.report);
-    let why = CancelReason::Removed(Removal::Expired);
     let kinds = told.map(|report| (report.order.0, report.kind));
-    let ends = Execution::Cancelled { size: 1, why };
+    let ends = Execution::Expired { size: 1 };
     assert_eq!(kinds, [(id, Execution::New), (id, ends)]);
 }
 

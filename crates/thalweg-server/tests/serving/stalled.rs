@@ -75,7 +75,7 @@ fn of_session(number: u32) -> Hello<'static> {
 fn a_client_that_reads_slowly_and_steadily_is_not_cut() {
     let house = House::with_market(|config| {
         small_sockets(config);
-        config.sessions.stall_ms = 1_000;
+        config.sessions.stall_ms = 3_000;
     });
     let _busy = place_many(&house);
     let (mut slow, _) = Client::connect(house.trade_address(), of_session(0));
@@ -87,7 +87,7 @@ fn a_client_that_reads_slowly_and_steadily_is_not_cut() {
         let count = slow.stream.read(&mut some[..room]).expect("it is open");
         assert_ne!(count, 0, "it was cut with {left} bytes to go");
         left -= count;
-        thread::sleep(Duration::from_millis(8));
+        thread::sleep(Duration::from_millis(4));
     }
 }
 
