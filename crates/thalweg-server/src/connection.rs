@@ -70,13 +70,14 @@ pub(crate) async fn serve(seat: Seat, stream: TcpStream, peer: SocketAddr) {
             () = session.outbox.over() => {}
         }
     }
-    writing.finish().await;
+    // Nothing of it is read any more: its orders go now, not when it has taken what waits for it.
+    // The exchange's thread is there as long as connections are, or everything has ended.
+    let mut requests = shared.requests();
+    let left = requests.send_async(Request::Left(Arc::clone(&session)));
+    let _ = tokio::join!(left, writing.finish());
     let why = session.outbox.ending().unwrap_or(Ending::Done);
     shared.figures.end(why);
     tracing::info!(%peer, session = %key, why = why.text(), "disconnected");
-    // The exchange's thread is there as long as connections are, or everything has ended.
-    let left = Request::Left(Arc::clone(&session));
-    let _ = shared.requests().send_async(left).await;
     drop(seat);
 }
 

@@ -120,12 +120,13 @@ impl<S: Storage> Driver<S> {
         }
     }
 
-    /// The next request, or none where something is to be tried again.
+    /// The next request, or none where something is left to do without one.
     fn wait(&mut self) -> Result<Option<Request>, ()> {
-        if !self.is_owing() {
+        let retry = self.is_owing().then_some(RETRY);
+        let Some(time) = self.exchange.idle_again().or(retry) else {
             return self.requests.recv().map(Some).map_err(drop);
-        }
-        match self.requests.recv_timeout(RETRY) {
+        };
+        match self.requests.recv_timeout(time) {
             Ok(request) => Ok(Some(request)),
             Err(RecvTimeoutError::Timeout) => Ok(None),
             Err(_) => Err(()),
@@ -176,7 +177,7 @@ impl<S: Storage> Driver<S> {
             }
             Request::Drain(told) => {
                 self.is_draining = true;
-                self.exchange.drain()?;
+                self.exchange.drain_while_room()?;
                 let _ = told.send(());
                 Ok(())
             }

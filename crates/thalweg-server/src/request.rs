@@ -36,7 +36,7 @@ pub(crate) enum Request {
     Limits(UserLimits),
     /// Figures, if somebody waits for them still.
     Stats(oneshot::Sender<Box<Stats>>),
-    /// From now on commands are refused; told when those before are published.
+    /// From now on commands are refused; told when those before are published, or have no room.
     Drain(oneshot::Sender<()>),
     /// The end: a last snapshot.
     Stop,

@@ -168,13 +168,33 @@ impl<S: Storage> Exchange<S> {
     /// # Errors
     /// The exchange has stopped.
     pub fn drain(&mut self) -> Result<(), Failed> {
-        while self.idle()? {
-            let passed = self.gate.passed();
+        self.drain_until(|_| false)
+    }
+
+    /// The same, but waits no longer where the disk has no room for what is under way.
+    ///
+    /// # Errors
+    /// The exchange has stopped.
+    pub fn drain_while_room(&mut self) -> Result<(), Failed> {
+        self.drain_until(|gate| gate.lack().is_some())
+    }
+
+    fn drain_until(&mut self, is_enough: impl Fn(&Gate) -> bool) -> Result<(), Failed> {
+        while self.idle()? && !is_enough(&self.gate) {
             let gate = &self.gate;
-            let is_over = || gate.passed() != passed || gate.failed().is_some();
+            let passed = gate.passed();
+            let is_over = || gate.passed() != passed || gate.failed().is_some() || is_enough(gate);
             gate.wait(&mut self.owner.pace, is_over);
         }
         Ok(())
+    }
+
+    /// After how long [`idle`](Self::idle) is to be called again where nothing is submitted until
+    /// then; none where there is nothing left for it to do.
+    #[must_use]
+    pub fn idle_again(&self) -> Option<Duration> {
+        let waits = self.options.sync == SyncMode::Never && self.owner.is_unflushed;
+        waits.then_some(FLUSH_EVERY)
     }
 
     /// Has a snapshot made of what is published by now, if there is anything new: see

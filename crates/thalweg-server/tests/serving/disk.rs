@@ -1,10 +1,13 @@
 //! A disk without room, and one that fails.
 
+use std::time::{Duration, Instant};
+
 use thalweg_exchange::codec::session::Ending;
-use thalweg_exchange::durable::SimDisk;
+use thalweg_exchange::durable::{History, SimDisk};
 use thalweg_exchange::session::Refusal;
 use thalweg_exchange::{Action, ResultCode};
 use thalweg_journal::{Fault, Operation};
+use thalweg_server::config::SyncName;
 
 use crate::client::{Client, Heard, order};
 use crate::house::{House, Place, scratch};
@@ -41,6 +44,45 @@ fn a_disk_that_fails_ends_all_with_a_reason_and_no_answer() {
     assert_eq!(house.get("/readyz"), (503, "failed\n".to_owned()));
 }
 
+/// Waits until so many commands are in the files.
+#[track_caller]
+fn wait_for(disk: &Limited, commands: u64) {
+    let begin = Instant::now();
+    loop {
+        let mut history = History::open_in(disk.clone()).expect("it is there");
+        while history.step(|_| ()) {}
+        if history.number() == commands {
+            return;
+        }
+        let found = history.number();
+        let is_over = begin.elapsed() > Duration::from_secs(60);
+        assert!(!is_over, "{found} of {commands} commands are there");
+        std::thread::yield_now();
+    }
+}
+
+/// What a kill of the program would leave is what is in the files.
+#[test]
+fn without_sync_what_was_answered_is_soon_in_the_files() {
+    let directory = scratch();
+    let disk = Limited::new(&directory);
+    let house = House::on(Place::Limited(disk.clone()), |config| {
+        config.journal.sync = SyncName::Never;
+    });
+    house.set_market();
+    let (mut client, _) = house.trade(1);
+    // Some come right after a flush, and nothing comes after them.
+    for id in 1..=60 {
+        client.submit(id, &order(1, id as i64, Action::Bid, 10, 1));
+        client.succeeds(id);
+        if id % 3 == 0 {
+            wait_for(&disk, 2 + id);
+        }
+    }
+    drop(house);
+    let _ = std::fs::remove_dir_all(directory);
+}
+
 /// Sends orders of a user, without waiting for answers, until `is_it` is said.
 pub(crate) fn send_until(
     (client, user): (&mut Client, i64),
@@ -69,10 +111,8 @@ pub(crate) fn is_full(heard: &Heard) -> bool {
     matches!(heard, Heard::Refused(told) if told.why == Refusal::DiskFull)
 }
 
-#[test]
-fn a_full_disk_refuses_orders_serves_readers_and_goes_on_when_there_is_room() {
-    let directory = scratch();
-    let disk = Limited::new(&directory);
+/// A house on a disk that has no room for what its client has sent.
+fn filled(disk: &Limited) -> (House, Client, u64) {
     let house = House::on(Place::Limited(disk.clone()), |config| {
         config.journal.segment_bytes = 1 << 20;
         config.sessions.rate_per_s = 0;
@@ -83,6 +123,30 @@ fn a_full_disk_refuses_orders_serves_readers_and_goes_on_when_there_is_room() {
     let mut sequence = 0;
     disk.set_full(true);
     send_until((&mut client, 1), &mut sequence, is_full);
+    (house, client, sequence)
+}
+
+#[test]
+fn a_server_ends_while_its_disk_has_no_room() {
+    let directory = scratch();
+    let disk = Limited::new(&directory);
+    let (mut house, mut client, _) = filled(&disk);
+    let error = house.try_stop().expect_err("some has no room");
+    let text = "the exchange was closed while commands waited for room on the disk: ";
+    assert!(error.to_string().starts_with(text), "{error}");
+    assert_eq!(client.bye().0, Ending::Shutdown);
+    disk.set_full(false);
+    house.start();
+    house.serves();
+    drop(house);
+    let _ = std::fs::remove_dir_all(directory);
+}
+
+#[test]
+fn a_full_disk_refuses_orders_serves_readers_and_goes_on_when_there_is_room() {
+    let directory = scratch();
+    let disk = Limited::new(&directory);
+    let (house, mut client, mut sequence) = filled(&disk);
     // Whoever comes is welcomed, and sees the market; only orders are refused.
     let (mut reader, _) = house.trade(2);
     reader.subscribe(&[1]);

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use thalweg_exchange::codec::session::Welcome;
-use thalweg_exchange::durable::{Files, SimDisk};
+use thalweg_exchange::durable::{Files, Finished, SimDisk};
 use thalweg_exchange::session::Role;
 use thalweg_exchange::{AccountSpec, Command, CurrencyId, SymbolId, SymbolSpec, UserId};
 use thalweg_server::config::Config;
@@ -129,10 +129,12 @@ impl House {
     }
 
     pub(crate) fn stop(&mut self) {
+        self.try_stop().expect("it stops in order");
+    }
+
+    pub(crate) fn try_stop(&mut self) -> Result<Finished, ServeError> {
         let server = self.server.take().expect("it runs");
-        self.runtime
-            .block_on(server.stop())
-            .expect("it stops in order");
+        self.runtime.block_on(server.stop())
     }
 
     pub(crate) fn addresses(&self) -> Addresses {

@@ -22,7 +22,7 @@ fn asking() -> Hello<'static> {
 }
 
 /// An order of user 1 that goes with its session.
-fn bound(id: i64) -> Command {
+pub(crate) fn bound(id: i64) -> Command {
     let Command::Place(mut place) = order(1, id, Action::Bid, 10, 1) else {
         unreachable!("it is an order");
     };

@@ -5,13 +5,16 @@ use std::thread;
 use std::time::Duration;
 
 use thalweg_exchange::codec::session::{Ending, Hello, Said, SessionQuery};
+use thalweg_exchange::event::Removal;
+use thalweg_exchange::execution::{CancelReason, Execution};
 use thalweg_exchange::session::{Refusal, Role};
-use thalweg_exchange::{Action, Command, OrderFlags, OrderId, SymbolId, UserId};
+use thalweg_exchange::{Action, OrderId, SymbolId, UserId};
 use thalweg_server::config::Config;
 
 use crate::client::{Client, Heard, hello, order, submit_of};
 use crate::house::{House, Place, scratch};
 use crate::limited::Limited;
+use crate::owed::bound;
 
 /// Orders of user 1, each on a level of its own, so that an answer with all of them is long.
 const ORDERS: i64 = 500;
@@ -141,11 +144,7 @@ fn orders_go_with_a_stalled_session_when_the_server_stops() {
         ..of_session(0)
     };
     let (mut stalled, _) = Client::connect(house.trade_address(), asking);
-    let Command::Place(mut place) = order(1, 1, Action::Bid, 10, 1) else {
-        unreachable!("it is an order");
-    };
-    place.flags = OrderFlags::NONE.with_cancel_on_disconnect();
-    stalled.submit(1, &Command::Place(place));
+    stalled.submit(1, &bound(1));
     stalled.succeeds(1);
     stall(&house, &mut stalled);
     house.stop();
@@ -160,6 +159,29 @@ fn orders_go_with_a_stalled_session_when_the_server_stops() {
     };
     assert_eq!(orders.len(), ORDERS as usize);
     assert!(orders.iter().all(|order| order.order_id != OrderId(1)));
+}
+
+#[test]
+fn orders_of_a_stalled_connection_go_before_the_one_that_replaces_it_has_some() {
+    let house = House::with_market(small_sockets);
+    let _busy = place_many(&house);
+    let asking = Hello {
+        cancels_on_disconnect: true,
+        ..of_session(0)
+    };
+    let (mut older, _) = Client::connect(house.trade_address(), asking);
+    older.submit(1, &bound(1));
+    older.succeeds(1);
+    stall(&house, &mut older);
+    let (mut newer, _) = Client::connect(house.trade_address(), of_session(0));
+    for _ in 0..3 {
+        house.serves();
+    }
+    newer.submit(2, &bound(2));
+    let told = [newer.report(), newer.report()].map(|told| (told.report.order, told.report.kind));
+    let why = CancelReason::Removed(Removal::Disconnected);
+    let gone = Execution::Cancelled { size: 1, why };
+    assert_eq!(told, [(OrderId(1), gone), (OrderId(2), Execution::New)]);
 }
 
 #[test]
