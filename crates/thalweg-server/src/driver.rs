@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeSet, HashMap};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::thread;
 use std::time::{Duration, Instant};
 
 use thalweg::channel::{Mpsc, Receiver, RecvTimeoutError};
-use thalweg::pipeline::Placement;
 use thalweg_exchange::codec::session::{Answer, Ending, QueryAnswer, Refused, Said, ServerFrame};
 use thalweg_exchange::durable::{
     Admitted, Exchange, Failed, Finished, Origin, Request as Submission, Storage, SubmitError,
@@ -16,7 +14,6 @@ use thalweg_exchange::session::{ClientSequence, Refusal, Role, SessionKey};
 use thalweg_exchange::{Command, UserId, UserLimits};
 
 use crate::audit::{Audit, AuditLine};
-use crate::config::SyncName;
 use crate::figures::Figures;
 use crate::request::Request;
 use crate::roster::Roster;
@@ -292,17 +289,6 @@ impl<S: Storage> Driver<S> {
             number: self.exchange.number(),
             said: Said::Refused(why),
         });
-    }
-}
-
-/// Whoever waits for the disk does so on a thread of its own. Where nobody does, that thread pays
-/// only if there is a core for it beside those of the connections and the exchange: on two cores,
-/// one session had 1.28 times as many commands a second without.
-pub(crate) fn placement(sync: SyncName) -> Placement {
-    let cores = thread::available_parallelism().map_or(1, usize::from);
-    match sync {
-        SyncName::Never if cores < 3 => Placement::inline(),
-        _ => Placement::caller_and_threads(3, 1),
     }
 }
 
