@@ -85,7 +85,7 @@ mod tests {
 
     /// What is told when the clock says this, each time.
     fn told(before: Option<i64>, said: &[(i64, u64)]) -> Vec<i64> {
-        let source = Told(Instant::now(), said.to_vec().into_iter());
+        let source = Told(Instant::now(), Vec::from(said).into_iter());
         let mut clock = WallClock::new(source, before);
         (1..said.len()).map(|_| clock.tell()).collect()
     }
