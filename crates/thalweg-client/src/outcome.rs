@@ -29,8 +29,8 @@ pub enum Outcome {
         /// Why.
         why: Refusal,
     },
-    /// It was sent, and the client was closed, or gave up, before an answer came: it was executed
-    /// once or not at all.
+    /// It was sent, and the client was closed, or gave up, before an answer came; or it was sent
+    /// again and refused for what holds now, such as the rate: it was executed once or not at all.
     Unknown {
         /// Its number in its session.
         sequence: ClientSequence,

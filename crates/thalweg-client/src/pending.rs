@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use thalweg_exchange::session::ClientSequence;
+use thalweg_exchange::session::{ClientSequence, Refusal};
 
 use crate::outcome::{Done, Outcome};
 
@@ -13,6 +13,8 @@ struct Entry {
     frame: Box<[u8]>,
     done: Option<Done>,
     was_written: bool,
+    /// It was written to an earlier connection, too, and may have been executed then.
+    is_again: bool,
 }
 
 /// The commands under way, and those that wait to be written.
@@ -46,6 +48,7 @@ impl Pending {
             frame,
             done: Some(done),
             was_written: false,
+            is_again: false,
         });
     }
 
@@ -64,10 +67,27 @@ impl Pending {
             return None;
         }
         let entry = self.entries.get_mut(self.written)?;
+        entry.is_again = entry.was_written;
         entry.was_written = true;
         self.written += 1;
         self.under_way += 1;
         Some(&entry.frame)
+    }
+
+    /// Tells that a command was refused. A refusal that is about the moment says nothing of what
+    /// became of it on an earlier connection.
+    pub(crate) fn refuse(&mut self, sequence: ClientSequence, why: Refusal) {
+        let found = self
+            .entries
+            .binary_search_by_key(&sequence.0, |entry| entry.sequence);
+        let is_again = found.is_ok_and(|at| self.entries[at].is_again);
+        let is_final = matches!(why, Refusal::NotExecuted | Refusal::SequenceReused);
+        let outcome = match why {
+            Refusal::AnswerGone => Outcome::Unknown { sequence },
+            _ if is_again && !is_final => Outcome::Unknown { sequence },
+            why => Outcome::Refused { sequence, why },
+        };
+        self.settle(sequence, outcome);
     }
 
     /// Tells what became of a command. Of one that nobody waits for, nothing happens.

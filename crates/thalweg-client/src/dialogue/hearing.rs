@@ -6,7 +6,7 @@ use thalweg_exchange::codec::session::{
 };
 use thalweg_exchange::codec::{CodecError, Family, decode_message, decode_snapshot, peek};
 use thalweg_exchange::market::Snapshot;
-use thalweg_exchange::session::{Refusal, ReportNumber};
+use thalweg_exchange::session::ReportNumber;
 
 use super::Dialogue;
 use crate::event::Event;
@@ -96,12 +96,7 @@ impl Dialogue {
                 self.pending.settle(answer.sequence, outcome);
             }
             ServerFrame::Refused(refused) => {
-                let sequence = refused.sequence;
-                let outcome = match refused.why {
-                    Refusal::AnswerGone => Outcome::Unknown { sequence },
-                    why => Outcome::Refused { sequence, why },
-                };
-                self.pending.settle(sequence, outcome);
+                self.pending.refuse(refused.sequence, refused.why);
             }
             ServerFrame::Report(report) => self.reported(report),
             ServerFrame::ReportGap(gap) => self.missed(gap),

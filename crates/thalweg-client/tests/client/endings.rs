@@ -21,6 +21,30 @@ async fn refused(plan: Vec<Fault>) -> String {
 }
 
 #[tokio::test]
+async fn a_refusal_of_what_was_sent_before_does_not_say_that_it_was_not_executed() {
+    for (why, is_final) in [
+        (Refusal::Rate { limit: 5 }, false),
+        (Refusal::NotExecuted, true),
+    ] {
+        // It is executed, the answer is lost, and the session has no tokens left.
+        let mock = Mock::new([Fault::Mute(1), Fault::Refuse(why)]);
+        let (client, events) = TradeClient::connect(options(&mock))
+            .await
+            .expect("it is welcomed");
+        let ticket = client.submit(cancel(1)).await.expect("it is open");
+        let outcome = ticket.await;
+        let sequence = ClientSequence(mock.executed()[0]);
+        let expected = match is_final {
+            true => Outcome::Refused { sequence, why },
+            false => Outcome::Unknown { sequence },
+        };
+        assert_eq!(outcome, expected);
+        client.close().await;
+        drop(events);
+    }
+}
+
+#[tokio::test]
 async fn nobody_listens() {
     let mock = Mock::new([]);
     let options = options(&mock);
