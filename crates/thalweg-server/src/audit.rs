@@ -5,6 +5,7 @@
 //! journal all the same. Nobody waits for the file: what it does not take is counted, and the next
 //! line that it takes has one before it that says how many are missing.
 
+use std::fmt::{self, Write as _};
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
@@ -97,12 +98,26 @@ impl AuditLine {
 
 /// A command as text: of one that is very long, such as a batch of accounts, the beginning.
 fn shown(command: &Command) -> String {
-    let mut text = format!("{command:?}");
-    if text.len() > COMMAND_BYTES_MAX {
-        text.truncate(text.floor_char_boundary(COMMAND_BYTES_MAX));
-        text.push('…');
+    let mut short = Short(String::new());
+    if write!(short, "{command:?}").is_err() {
+        short.0.push('…');
     }
-    text
+    short.0
+}
+
+/// Takes so much text and no more: the exchange waits while it is written.
+struct Short(String);
+
+impl fmt::Write for Short {
+    fn write_str(&mut self, more: &str) -> fmt::Result {
+        let fitting = more.floor_char_boundary(COMMAND_BYTES_MAX - self.0.len());
+        self.0.push_str(&more[..fitting]);
+        if fitting == more.len() {
+            Ok(())
+        } else {
+            Err(fmt::Error)
+        }
+    }
 }
 
 /// Where lines go.
@@ -218,6 +233,7 @@ impl<'f, W: Write> AuditFile<'f, W> {
 #[cfg(test)]
 mod tests {
     use thalweg_exchange::session::Role;
+    use thalweg_exchange::{AccountSpec, UserId};
 
     use super::*;
 
@@ -281,5 +297,20 @@ mod tests {
         assert_eq!(sequences, [Some(1), None, Some(5), Some(6)]);
         assert_eq!(told[1]["lost"], 3);
         assert_eq!(read(&figures.audit_lost), 3);
+    }
+
+    #[test]
+    fn a_long_command_is_cut_and_takes_no_room_for_the_rest() {
+        let short = Command::AddUser { uid: UserId(5) };
+        assert_eq!(shown(&short), "AddUser { uid: UserId(5) }");
+        let account = |uid| AccountSpec {
+            uid: UserId(uid),
+            balances: Vec::new(),
+        };
+        let many: Vec<AccountSpec> = (0..10_000).map(account).collect();
+        let text = shown(&Command::AddAccounts(many.into()));
+        assert!(text.starts_with("AddAccounts([AccountSpec { uid: UserId(0)"));
+        assert_eq!(text.len(), COMMAND_BYTES_MAX + '…'.len_utf8());
+        assert!(text.capacity() <= 3 * COMMAND_BYTES_MAX);
     }
 }

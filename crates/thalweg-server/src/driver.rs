@@ -151,6 +151,17 @@ impl<S: Storage> Driver<S> {
                     Ok(()) => Ok(()),
                 }
             }
+            Request::Refused {
+                session,
+                sequence,
+                command,
+                why,
+            } => {
+                let (session, place) = (&session, &self.place);
+                Teller { session, place }.refuse(sequence, &command, why);
+                session.outbox.wake();
+                Ok(())
+            }
             Request::Left(session) => match self.place.roster.leave(&session) {
                 Some(user) => {
                     self.owed.insert(user);
@@ -335,7 +346,7 @@ impl Teller<'_> {
         None
     }
 
-    fn refuse(&mut self, sequence: ClientSequence, command: &Command, why: Refusal) {
+    fn refuse(&self, sequence: ClientSequence, command: &Command, why: Refusal) {
         self.place.figures.refuse(why);
         let refused = ServerFrame::Refused(Refused { sequence, why });
         self.session.outbox.push(&refused);

@@ -12,6 +12,7 @@ use thalweg_exchange::session::{ReportNumber, Role, SessionKey};
 use tokio::io::{AsyncRead, AsyncReadExt};
 
 use crate::config::HEARTBEAT_MS_MAX;
+use crate::figures::read;
 use crate::keys::Key;
 use crate::publisher::resume;
 use crate::roster::WITHDRAWN;
@@ -184,7 +185,7 @@ fn enter(seat: &Seat, guest: Guest) -> Result<Arc<Session>, Unwelcome> {
         },
         Instant::now(),
     ));
-    let (Some(reports), Some(opened)) = (shared.reports.get(), shared.opened.get()) else {
+    let (Some(reports), Some(exchange)) = (shared.reports.get(), shared.exchange.get()) else {
         return Err(Unwelcome::new(Ending::Shutdown, "the exchange is not open"));
     };
     let refused = |why| Unwelcome::new(why, "");
@@ -201,13 +202,13 @@ fn enter(seat: &Seat, guest: Guest) -> Result<Arc<Session>, Unwelcome> {
             holder: guest.key.holder,
             last_executed: state.last_executed,
             next_report: user.map_or(ReportNumber(1), |user| reports.next(user)),
-            next_command: opened.commands,
+            next_command: read(&shared.next_command),
             in_flight_max: sessions.answers_kept,
             frame_bytes_max,
             rate_max: sessions.rate_per_s,
             epoch: shared.feed.epoch,
             channels: shared.feed.channels,
-            exchange: opened.exchange,
+            exchange: *exchange,
         }));
         if let Some(user) = user.filter(|_| guest.wants_reports) {
             resume(&session, reports, user, guest.last_report);
@@ -234,7 +235,6 @@ mod tests {
     use crate::config::Config;
     use crate::feed::Feed;
     use crate::keys::{Keys, hash};
-    use crate::shared::Opened;
 
     #[test]
     fn a_key_that_is_withdrawn_between_the_hello_and_the_welcome_ends_the_session() {
@@ -257,10 +257,7 @@ mod tests {
         let keys = Keys::new(vec![key]);
         let shared = Shared::new(Config::default(), Some(keys.clone()), requests, feed);
         let _ = shared.reports.set(exchange.reports());
-        let _ = shared.opened.set(Opened {
-            exchange: exchange.identity(),
-            commands: 0,
-        });
+        let _ = shared.exchange.set(exchange.identity());
         let shared = Arc::new(shared);
         let hello = Hello {
             version_min: 1,

@@ -62,7 +62,7 @@ impl Metrics {
 
     /// The exchange's figures; none before it is open, or while its thread has no time.
     async fn stats(&self) -> Option<Box<Stats>> {
-        self.shared.opened.get()?;
+        self.shared.exchange.get()?;
         let (told, stats) = oneshot::channel();
         let mut requests = self.shared.requests();
         let ask = async move {

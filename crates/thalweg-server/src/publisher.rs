@@ -1,6 +1,7 @@
 //! The publish thread's part: what the exchange tells goes to those whom it concerns.
 
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use thalweg_exchange::UserId;
 use thalweg_exchange::codec::session::{
@@ -33,13 +34,16 @@ pub(crate) struct Publisher {
     /// Where reports are fetched that a session lacks; once the exchange is open.
     pub(crate) reports: Arc<std::sync::OnceLock<Reports>>,
     pub(crate) desk: Desk,
+    /// The number of the next command, for those who come.
+    pub(crate) next_command: Arc<AtomicU64>,
 }
 
 impl Publisher {
     /// What the exchange calls.
     pub(crate) fn take(&mut self, published: Published<'_>) {
         match published {
-            Published::Started { state, .. } => {
+            Published::Started { state, number } => {
+                self.go_on_from(number);
                 let mut tape = Tape::new(state, Arc::clone(&self.feed));
                 tape.hand_over();
                 self.tape = Some(tape);
@@ -56,8 +60,15 @@ impl Publisher {
         }
     }
 
+    fn go_on_from(&self, number: u64) {
+        // ORDERING: Relaxed, pairs with the load of a welcome. Who was answered and comes again
+        // finds what was stored before: the answer went through a lock and the network.
+        self.next_command.store(number, Ordering::Relaxed);
+    }
+
     fn outcome(&mut self, executed: &Executed<'_>) {
         let outcome = &executed.outcome;
+        self.go_on_from(outcome.sequence + 1);
         if let Some(tape) = &mut self.tape
             && let Err(error) = tape.take(outcome)
         {

@@ -123,7 +123,11 @@ impl Reading {
                     }
                     let taken = match &frame {
                         ClientFrame::Submit(submit) => {
-                            self.submit(submit, done, rest.len() / length)
+                            match self.submit(submit, done, rest.len() / length) {
+                                Ok(Some(why)) => self.refuse_admin(submit, done, why).await,
+                                Ok(None) => Ok(()),
+                                Err(stop) => Err(stop),
+                            }
                         }
                         other => self.take(other).await,
                     };
@@ -194,8 +198,14 @@ impl Reading {
         }
     }
 
-    /// Adds a command to those at hand, or refuses it. About so many are there to be taken.
-    fn submit(&mut self, submit: &Submit<'_>, at: usize, there: usize) -> Result<(), Stop> {
+    /// Adds a command to those at hand, or refuses it; of an administrator, gives why it is to be.
+    /// About so many are there to be taken.
+    fn submit(
+        &mut self,
+        submit: &Submit<'_>,
+        at: usize,
+        there: usize,
+    ) -> Result<Option<Refusal>, Stop> {
         let sequence = submit.sequence;
         let key = self.session.key;
         let mut command = Command::Nop;
@@ -210,7 +220,7 @@ impl Reading {
                     self.commands.reserve(there.min(COMMANDS_MAX));
                 }
                 self.commands.push((sequence, command));
-                return Ok(());
+                return Ok(None);
             }
             Ok(()) => Refusal::Rate {
                 limit: self.shared.config.sessions.rate_per_s,
@@ -218,11 +228,34 @@ impl Reading {
             Err(SubmitError::Refused(why)) => why,
             Err(SubmitError::Frame(error)) => return Err(self.bad_frame(at, &error)),
         };
+        if key.role == Role::Admin {
+            return Ok(Some(why));
+        }
         self.shared.figures.refuse(why);
         let refused = ServerFrame::Refused(Refused { sequence, why });
         self.session.outbox.push(&refused);
         self.session.outbox.wake();
-        Ok(())
+        Ok(None)
+    }
+
+    /// Has the exchange's thread refuse a command, behind those at hand: it leaves a line.
+    async fn refuse_admin(
+        &mut self,
+        submit: &Submit<'_>,
+        at: usize,
+        why: Refusal,
+    ) -> Result<(), Stop> {
+        let command = submit.command().map_err(|e| self.bad_frame(at, &e))?;
+        self.send_commands().await?;
+        let session = Arc::clone(&self.session);
+        let sequence = submit.sequence;
+        self.send(Request::Refused {
+            session,
+            sequence,
+            command,
+            why,
+        })
+        .await
     }
 
     /// Hands over the commands at hand; waits while the exchange has no room.

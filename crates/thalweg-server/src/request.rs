@@ -5,7 +5,7 @@ use std::sync::Arc;
 use thalweg::channel::{Mpsc, Sender};
 use thalweg_exchange::durable::Stats;
 use thalweg_exchange::service::Query;
-use thalweg_exchange::session::ClientSequence;
+use thalweg_exchange::session::{ClientSequence, Refusal};
 use thalweg_exchange::{Command, UserLimits};
 use tokio::sync::oneshot;
 
@@ -21,6 +21,13 @@ pub(crate) enum Request {
     Commands {
         session: Arc<Session>,
         commands: Vec<(ClientSequence, Command)>,
+    },
+    /// A command of an administrator that goes no further.
+    Refused {
+        session: Arc<Session>,
+        sequence: ClientSequence,
+        command: Command,
+        why: Refusal,
     },
     /// A question of a session.
     Query {

@@ -24,7 +24,7 @@ use crate::keys;
 use crate::listener::listen;
 use crate::publisher::Publisher;
 use crate::request::{Request, Requests};
-use crate::shared::{Opened, Shared};
+use crate::shared::Shared;
 use crate::stage::Stage;
 use crate::wall_clock::{SystemClock, TimeSource, WallClock};
 use crate::{http, metrics};
@@ -243,6 +243,7 @@ fn open<S: Storage>(
         tape: None,
         reports: Arc::clone(&shared.reports),
         desk: Desk::new(Arc::clone(&shared.roster)),
+        next_command: Arc::clone(&shared.next_command),
     };
     let run = move || {
         let options = durable_options(&shared.config);
@@ -257,10 +258,7 @@ fn open<S: Storage>(
             }
         };
         let _ = shared.reports.set(exchange.reports());
-        let _ = shared.opened.set(Opened {
-            exchange: exchange.identity(),
-            commands: exchange.number(),
-        });
+        let _ = shared.exchange.set(exchange.identity());
         let place = Place {
             roster: Arc::clone(&shared.roster),
             inquiries,

@@ -29,19 +29,14 @@ pub(crate) struct Shared {
     keys: RwLock<Option<Arc<Keys>>>,
     /// Each connection has a clone.
     requests: Mutex<Requests>,
-    /// The number of the journal, and of the next command when the server started.
-    pub(crate) opened: OnceLock<Opened>,
+    /// The number of the journal, once the exchange is open.
+    pub(crate) exchange: OnceLock<u64>,
+    /// The number of the first command that was not published.
+    pub(crate) next_command: Arc<AtomicU64>,
     /// At each door.
     connections: [AtomicUsize; 2],
     pub(crate) buckets: Buckets,
     next_id: AtomicU64,
-}
-
-/// What is known of the exchange once it is open.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Opened {
-    pub(crate) exchange: u64,
-    pub(crate) commands: u64,
 }
 
 /// A place among the connections that may be open at once; given back when dropped.
@@ -77,7 +72,8 @@ impl Shared {
             reports: Arc::default(),
             keys: RwLock::new(keys.map(Arc::new)),
             requests: Mutex::new(requests),
-            opened: OnceLock::new(),
+            exchange: OnceLock::new(),
+            next_command: Arc::default(),
             connections: Default::default(),
             buckets,
             next_id: AtomicU64::new(1),

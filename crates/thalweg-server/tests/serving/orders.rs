@@ -209,6 +209,8 @@ fn each_command_of_an_administrator_leaves_a_line() {
     let _ = admin.answer();
     admin.submit(2, &Command::AddSymbols(Arc::new([])));
     assert_eq!(admin.refused().why, Refusal::SequenceReused);
+    admin.submit(3, &order(1, 1, Action::Bid, 10, 1));
+    assert_eq!(admin.refused().why, Refusal::Role);
     house.stop();
     let text = std::fs::read_to_string(&file).expect("it was made");
     let mut lines: Vec<serde_json::Value> = text
@@ -216,7 +218,7 @@ fn each_command_of_an_administrator_leaves_a_line() {
         .map(|line| serde_json::from_str(line).expect("a line is an object"))
         .collect();
     lines.sort_by_key(|line| line["number"].as_u64().unwrap_or(u64::MAX));
-    assert_eq!(lines.len(), 3, "{text}");
+    assert_eq!(lines.len(), 4, "{text}");
     assert_eq!(
         (&lines[0]["admin"], &lines[0]["sequence"]),
         (&1.into(), &1.into())
@@ -226,5 +228,17 @@ fn each_command_of_an_administrator_leaves_a_line() {
     assert!(lines[0]["time_ms"].as_u64() > Some(1_600_000_000_000));
     assert_eq!(lines[1]["result"], "USER_MGMT_USER_ALREADY_EXISTS");
     assert_eq!(lines[2]["result"], "SEQUENCE_REUSED");
+    assert_eq!(lines[3]["result"], "ROLE");
     std::fs::remove_file(&file).expect("it is there");
+}
+
+#[test]
+fn a_welcome_says_the_number_of_the_next_command() {
+    let house = House::with_market(|_| {});
+    let (mut client, welcome) = house.trade(1);
+    assert_eq!(welcome.next_command, 2);
+    client.submit(1, &order(1, 1, Action::Bid, 10, 1));
+    client.succeeds(1);
+    let (_, welcome) = house.trade(2);
+    assert_eq!(welcome.next_command, 3);
 }
