@@ -175,9 +175,9 @@ impl<S: Storage> History<S> {
         let commands = self.image.number;
         let found = read_file(&self.storage, commands);
         let found = found.and_then(|bytes| {
-            image_of(&self.storage, commands, Some(&bytes)).map(|(_, header)| (bytes, header))
+            image_of(&self.storage, commands, Some(&bytes)).map(|(image, of)| (bytes, image, of))
         });
-        let (bytes, header) = match found {
+        let (bytes, found, header) = match found {
             Ok(found) => found,
             Err((file, why)) => {
                 self.wrong.push(Wrong::Snapshot(Skipped {
@@ -208,6 +208,11 @@ impl<S: Storage> History<S> {
         };
         self.wrong
             .extend(what.map(|what| Wrong::Differs { commands, what }));
+        // With other limits other answers are kept, from some command before this one on.
+        if header.sessions != self.limits {
+            self.image.tables = found.tables;
+            self.limits = header.sessions;
+        }
     }
 
     /// What was found to be wrong so far.

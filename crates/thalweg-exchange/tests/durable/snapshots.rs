@@ -2,8 +2,8 @@
 
 use thalweg::pipeline::Placement;
 use thalweg_exchange::durable::{
-    Admitted, Exchange, OpenError, Options, Recovered, SimDisk, SnapshotFlaw, SnapshotOptions,
-    Storage,
+    Admitted, Exchange, History, OpenError, Options, Recovered, SimDisk, SnapshotFlaw,
+    SnapshotOptions, Storage,
 };
 use thalweg_exchange::session::ReportNumber;
 use thalweg_exchange::snapshot::state_hash;
@@ -305,4 +305,25 @@ fn a_thread_makes_snapshots_beside_the_exchange() {
     let (_, recovered) = Exchange::open_in(disk, beside(), |_| ()).expect("it opens");
     assert_eq!(recovered.commands, commands);
     assert!(recovered.snapshot.expect("there is one").commands >= made.commands);
+}
+
+#[test]
+fn snapshots_of_other_limits_are_none_that_differ() {
+    let disk = SimDisk::new();
+    for (round, answers_kept) in (0..).zip([1024, 2, 1024, 1024]) {
+        let mut options = here(8);
+        options.sessions.answers_kept = answers_kept;
+        let (mut exchange, ..) = open(disk.clone(), options);
+        if round == 0 {
+            market(&mut exchange);
+        }
+        trade(&mut exchange, 1 + round * 50..51 + round * 50);
+        exchange.drain().expect("it goes on");
+        exchange.snapshot_now();
+    }
+    let mut history = History::open_in(disk).expect("there is an exchange");
+    while history.step(|_| ()) {}
+    assert_eq!((history.number(), history.snapshots()), (202, 5));
+    let wrong: Vec<String> = history.wrong().iter().map(ToString::to_string).collect();
+    assert!(wrong.is_empty(), "{wrong:?}");
 }
