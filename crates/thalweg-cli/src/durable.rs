@@ -5,7 +5,7 @@ use std::io::{self, BufWriter, Write};
 use serde::Serialize;
 use thalweg_exchange::codec::{command_bytes, encode_command};
 use thalweg_exchange::durable::{
-    Exchange, Files, History, Options, Origin, Recorded, newest_header,
+    Exchange, Files, History, Options, Origin, Recorded, SnapshotOptions, Storage, newest_header,
 };
 use thalweg_exchange::session::ReportNumber;
 
@@ -61,6 +61,7 @@ fn recover(asked: &Recover) -> Result<Finding, Failure> {
     let files = Files::new(&asked.place.directory);
     let options = Options {
         sessions: newest_header(&files)?.sessions,
+        snapshot: snapshots(&files),
         ..Options::default()
     };
     let notes = Notes::new(asked.place.quiet);
@@ -95,6 +96,18 @@ fn recover(asked: &Recover) -> Result<Finding, Failure> {
         took_ms: recovered.took.as_millis() as u64,
     };
     found.print(asked.format, "recovered")
+}
+
+/// Keeps the snapshots that are there, and with them the journal, beside a new one: how many are to
+/// be kept is for whoever serves the exchange to say.
+pub(crate) fn snapshots(storage: &impl Storage) -> SnapshotOptions {
+    let usual = SnapshotOptions::default();
+    let mut names = storage.list().unwrap_or_default();
+    names.retain(|name| name.starts_with("snapshot-"));
+    SnapshotOptions {
+        kept: (names.len() + 1).clamp(usual.kept, 1 << 10),
+        ..usual
+    }
 }
 
 /// Executes all that is kept, and compares it with each snapshot on the way.

@@ -231,3 +231,30 @@ fn an_exchange_without_a_whole_snapshot_is_recovered_from_its_whole_journal() {
     assert_eq!(after["state_hash"], before["state_hash"]);
     let _ = fs::remove_dir_all(&directory);
 }
+
+#[test]
+fn recovering_gives_up_no_history() {
+    let directory = std::env::temp_dir().join(format!("thalweg-kept-{}", std::process::id()));
+    let _ = fs::remove_dir_all(&directory);
+    let mut kept = options();
+    kept.snapshot.kept = 10;
+    let (mut exchange, _) = Exchange::open(&directory, kept, |_| ()).expect("it opens");
+    for uid in 1..=4 {
+        let add = Command::AddUser { uid: UserId(uid) };
+        exchange.submit(Origin::Engine, &add, 0).expect("taken");
+        exchange.drain().expect("it goes on");
+        if uid < 4 {
+            exchange.snapshot_now();
+        }
+    }
+    drop(exchange);
+    let recovered = facts(&run("recover", &directory, &["--format", "json"]));
+    assert_eq!(
+        (&recovered["commands"], &recovered["written"]),
+        (&4.into(), &4.into())
+    );
+    let verified = facts(&run("verify", &directory, &["--format", "json"]));
+    assert_eq!(verified["snapshots_whole"], 5, "{verified}");
+    assert_eq!(verified["replayed"], 4, "{verified}");
+    fs::remove_dir_all(directory).expect("it is there");
+}

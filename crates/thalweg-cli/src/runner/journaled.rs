@@ -164,6 +164,7 @@ impl<S: Storage> Launch for Journaled<'_, S> {
             sync: self.sync,
             sessions,
             rules: self.stream.rules,
+            snapshot: crate::durable::snapshots(&self.storage),
             ..durable::Options::default()
         };
         let found: Arc<Mutex<Option<Found>>> = Arc::default();
