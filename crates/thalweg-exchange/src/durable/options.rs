@@ -13,8 +13,10 @@ pub enum SyncMode {
     /// What was answered survives a loss of power.
     #[default]
     Always,
-    /// What was answered may be lost: all of a block that is not full where the program is killed,
-    /// and more where the machine is. For measurements, and for those who say so.
+    /// What was answered may be lost. Where the program is killed, that is a block that is not
+    /// full, and all segments behind one that is not durable yet, up to 32: only then they get the
+    /// names by which they are found. An owner that is idle ends both every 5 ms; one that never is
+    /// does not. Where the machine stops, it is more. For measurements, and for those who say so.
     Never,
 }
 

@@ -15,7 +15,7 @@ use crate::durable::replay::Image;
 /// A snapshot that is being written; worthless after a crash.
 pub(crate) const PART_NAME: &str = "snapshot.part";
 /// Written and made durable in pieces of this, so that commits do not have to wait for all of it.
-const PIECE_BYTES: usize = 1 << 20;
+const PIECE_BYTES: usize = 256 << 10;
 
 /// The name of the snapshot after so many commands.
 pub(crate) fn snapshot_name(commands: u64) -> String {
