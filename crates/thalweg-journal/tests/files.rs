@@ -69,7 +69,7 @@ fn a_place_that_is_no_directory_is_told() {
     let place = directory("a file");
     fs::write(&place, "x").expect("the test's own folder");
     let told = Journal::<u64>::open(&place, options()).expect_err("it is a file");
-    let expected = format!("{}: cannot be made: File exists", place.display());
+    let expected = format!("{}: cannot be made: not a directory", place.display());
     assert_eq!(told.to_string(), expected);
     let told = Reader::open(&place, Lsn::ZERO).expect_err("it is a file");
     let expected = format!("{}: cannot be read: Not a directory", place.display());
