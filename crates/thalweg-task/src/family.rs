@@ -1,0 +1,116 @@
+//! What one thread needs, and what several need: reference counts and guarded state of both kinds.
+
+use std::cell::RefCell;
+use std::fmt;
+use std::ops::Deref;
+use std::rc::{self, Rc};
+use std::sync::{self, Arc, Mutex, PoisonError};
+
+mod sealed {
+    /// Nobody outside implements it.
+    pub trait Sealed {}
+}
+
+/// How the ends of a slot share it: [`Local`] by cells, on one thread; [`Shared`] by a lock, across
+/// threads. A type, so that a program may have both, and each pays for what it uses.
+pub trait Family: sealed::Sealed + fmt::Debug + 'static {
+    /// A counted reference.
+    type Strong<T>: Deref<Target = T> + Clone;
+    /// A reference that keeps nothing alive.
+    type Weak<T>: Clone;
+    /// State behind a cell or a lock.
+    type Guarded<S>: Guarded<S>;
+
+    /// Counts a first reference to `value`. Allocates.
+    fn strong<T>(value: T) -> Self::Strong<T>;
+    /// A weak reference beside a strong one.
+    fn downgrade<T>(strong: &Self::Strong<T>) -> Self::Weak<T>;
+    /// A strong reference, while there is another.
+    fn upgrade<T>(weak: &Self::Weak<T>) -> Option<Self::Strong<T>>;
+}
+
+/// State that is looked at and changed in one place at a time.
+pub trait Guarded<S> {
+    /// Guards `state`.
+    fn new(state: S) -> Self;
+    /// Gives the state to `change`, which must not reach for it a second time.
+    fn with<R>(&self, change: impl FnOnce(&mut S) -> R) -> R;
+}
+
+/// One thread: `Rc` and a cell. What is made of it is `!Send`.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Local {}
+
+/// Any threads: `Arc` and a lock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Shared {}
+
+impl sealed::Sealed for Local {}
+impl sealed::Sealed for Shared {}
+
+impl Family for Local {
+    type Strong<T> = Rc<T>;
+    type Weak<T> = rc::Weak<T>;
+    type Guarded<S> = RefCell<S>;
+
+    #[inline]
+    fn strong<T>(value: T) -> Rc<T> {
+        Rc::new(value)
+    }
+
+    #[inline]
+    fn downgrade<T>(strong: &Rc<T>) -> rc::Weak<T> {
+        Rc::downgrade(strong)
+    }
+
+    #[inline]
+    fn upgrade<T>(weak: &rc::Weak<T>) -> Option<Rc<T>> {
+        weak.upgrade()
+    }
+}
+
+impl Family for Shared {
+    type Strong<T> = Arc<T>;
+    type Weak<T> = sync::Weak<T>;
+    type Guarded<S> = Mutex<S>;
+
+    #[inline]
+    fn strong<T>(value: T) -> Arc<T> {
+        Arc::new(value)
+    }
+
+    #[inline]
+    fn downgrade<T>(strong: &Arc<T>) -> sync::Weak<T> {
+        Arc::downgrade(strong)
+    }
+
+    #[inline]
+    fn upgrade<T>(weak: &sync::Weak<T>) -> Option<Arc<T>> {
+        weak.upgrade()
+    }
+}
+
+impl<S> Guarded<S> for RefCell<S> {
+    #[inline]
+    fn new(state: S) -> Self {
+        RefCell::new(state)
+    }
+
+    #[inline(always)]
+    fn with<R>(&self, change: impl FnOnce(&mut S) -> R) -> R {
+        change(&mut self.borrow_mut())
+    }
+}
+
+impl<S> Guarded<S> for Mutex<S> {
+    #[inline]
+    fn new(state: S) -> Self {
+        Mutex::new(state)
+    }
+
+    #[inline]
+    fn with<R>(&self, change: impl FnOnce(&mut S) -> R) -> R {
+        // Nothing of the caller's runs under the lock, so a poisoned one is as good.
+        change(&mut self.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
