@@ -2,5 +2,10 @@
 #![deny(unsafe_code)]
 
 mod family;
+#[cfg_attr(
+    not(test),
+    expect(dead_code, reason = "sleep and timeout are its users, and come next")
+)]
+mod wheel;
 
 pub use family::{Family, Local, Shared};
