@@ -286,6 +286,30 @@ fn records_come_into_the_buffer_and_into_every_log() {
 }
 
 #[test]
+fn messages_to_coroutines_all_arrive() {
+    let tiny = ["--repetitions", "2", "--seconds", "0.0002"];
+    let output = compare(&[&["tasks", "--format", "json"], &tiny[..]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows = text(&output.stdout);
+    for row in rows
+        .lines()
+        .filter(|row| row.contains(r#""metric":"lost""#))
+    {
+        assert!(row.contains(r#""value":0.0"#), "{row}");
+    }
+    for (case, subject) in [
+        ("peers/one", "tokio oneshot, by hand"),
+        ("peers/in order", "futures unbounded, LocalSet"),
+        ("peers/random", "oneshot, by hand"),
+        ("burst", "tokio mpsc, one a task"),
+        ("atomics", "locked read-modify-write"),
+    ] {
+        let row = format!(r#""case":"{case}","subject":"{subject}","metric":"time"#);
+        assert!(rows.contains(&row), "{row}\n{rows}");
+    }
+}
+
+#[test]
 fn an_exchange_in_this_process_runs_beside_what_it_is_measured_against() {
     let cases = "in-process/,recovery,snapshot/";
     let arguments = ["serve", "--quick", "--cases", cases];

@@ -2,7 +2,7 @@
 
 pub(super) mod crew;
 mod crowd;
-mod duo;
+pub(super) mod duo;
 mod goals;
 mod idle;
 mod paced;

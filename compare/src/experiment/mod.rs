@@ -11,6 +11,7 @@ mod pipeline;
 mod progress;
 pub(crate) mod serve;
 mod subjects;
+mod tasks;
 
 use thalweg_measure::statistics::REPETITIONS_MIN;
 
@@ -39,6 +40,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     append::EXPERIMENT,
     journal::EXPERIMENT,
     serve::EXPERIMENT,
+    tasks::EXPERIMENT,
 ];
 
 const REPETITIONS: usize = 11;

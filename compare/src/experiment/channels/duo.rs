@@ -7,7 +7,7 @@ use thalweg::wait::cores;
 
 /// Which core each of the two has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seats {
+pub(in crate::experiment) struct Seats {
     pub(super) sender: usize,
     pub(super) receiver: usize,
 }
@@ -17,7 +17,7 @@ impl Seats {
     ///
     /// # Errors
     /// There is but one.
-    pub(super) fn apart() -> Result<Self, String> {
+    pub(in crate::experiment) fn apart() -> Result<Self, String> {
         match *cores::usable().cpus() {
             [sender, receiver, ..] => Ok(Self { sender, receiver }),
             ref cpus => Err(format!("needs 2 cores to pin to, has {}", cpus.len())),
@@ -41,7 +41,7 @@ impl Seats {
     ///
     /// # Errors
     /// A core refuses.
-    pub(super) fn run<S, R: Send>(
+    pub(in crate::experiment) fn run<S, R: Send>(
         self,
         sender: impl FnOnce() -> S,
         receiver: impl FnOnce() -> R + Send,

@@ -1,0 +1,170 @@
+//! How many coroutines get how many messages each, and in which order.
+
+use std::cell::Cell;
+use std::time::Instant;
+
+use thalweg_measure::random::SplitMix;
+
+use crate::runner::{Metric, Run, Subject};
+
+/// A message is sent, its receiver is resumed, takes it, and waits for the next one.
+pub(super) const METRICS: &[Metric] = &[Metric::lower("time of a message", "ns")];
+
+/// In which order the coroutines of a round get their messages.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Order {
+    /// As they were made.
+    Made,
+    /// Shuffled once, the same in every round.
+    Random,
+}
+
+#[derive(Debug, Clone)]
+pub(super) struct Load {
+    pub(super) coroutines: usize,
+    pub(super) rounds: u64,
+    /// The order of a round, if it is not the one in which they were made.
+    shuffled: Option<Vec<u32>>,
+}
+
+impl Load {
+    pub(super) fn new(coroutines: usize, rounds: u64, order: Order) -> Self {
+        let shuffled = (order == Order::Random).then(|| {
+            let mut order: Vec<u32> = (0..coroutines as u32).collect();
+            let mut random = SplitMix::new(1);
+            for left in (1..coroutines).rev() {
+                order.swap(left, random.below(left as u64 + 1) as usize);
+            }
+            order
+        });
+        Self {
+            coroutines,
+            rounds,
+            shuffled,
+        }
+    }
+
+    /// Messages of all rounds.
+    pub(super) fn messages(&self) -> u64 {
+        self.coroutines as u64 * self.rounds
+    }
+
+    /// One round: `each` is told the coroutine.
+    #[inline(always)]
+    pub(super) fn round(&self, mut each: impl FnMut(usize)) {
+        match &self.shuffled {
+            None => (0..self.coroutines).for_each(each),
+            Some(order) => order.iter().for_each(|&at| each(at as usize)),
+        }
+    }
+
+    /// All rounds, after one that is not timed; gives the time of a message, ns. `each` is told the
+    /// coroutine and a number that grows.
+    #[inline(always)]
+    pub(super) fn timed(&self, mut each: impl FnMut(usize, u64)) -> f64 {
+        let mut number = 0;
+        let mut next = |at| {
+            each(at, number);
+            number += 1;
+        };
+        self.round(&mut next);
+        let begin = Instant::now();
+        for _ in 0..self.rounds {
+            self.round(&mut next);
+        }
+        begin.elapsed().as_nanos() as f64 / self.messages() as f64
+    }
+
+    /// Messages that [`timed`](Self::timed) sends, the first round included.
+    pub(super) fn sent(&self) -> u64 {
+        self.messages() + self.coroutines as u64
+    }
+}
+
+/// What the receivers took.
+#[derive(Debug, Default)]
+pub(super) struct Seen {
+    count: Cell<u64>,
+    sum: Cell<u64>,
+}
+
+impl Seen {
+    #[inline(always)]
+    pub(super) fn take(&self, number: u64) {
+        self.count.set(self.count.get() + 1);
+        self.sum.set(self.sum.get().wrapping_add(number));
+    }
+
+    pub(super) fn count(&self) -> u64 {
+        self.count.get()
+    }
+
+    /// A run in which so many messages with the numbers from 0 were sent.
+    pub(super) fn run(&self, sent: u64, ns: f64) -> Run {
+        let sum = (0..sent).fold(0, u64::wrapping_add);
+        let wrong = u64::from(self.sum.get() != sum);
+        Run {
+            values: vec![ns],
+            disturbance: 0.0,
+            lost: self.count.get().abs_diff(sent).max(wrong),
+            cut: false,
+        }
+    }
+}
+
+/// A subject whose run is a function.
+pub(super) struct Timed<L> {
+    name: String,
+    run: fn(&L) -> Result<Run, String>,
+}
+
+impl<L: Sync + 'static> Timed<L> {
+    pub(super) fn boxed(
+        name: impl Into<String>,
+        run: fn(&L) -> Result<Run, String>,
+    ) -> Box<dyn Subject<L>> {
+        let name = name.into();
+        Box::new(Self { name, run })
+    }
+}
+
+impl<L: Sync> Subject<L> for Timed<L> {
+    fn name(&self) -> String {
+        self.name.clone()
+    }
+
+    fn run(&self, load: &L) -> Result<Run, String> {
+        (self.run)(load)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_coroutine_gets_its_messages_in_either_order() {
+        for order in [Order::Made, Order::Random] {
+            let load = Load::new(100, 3, order);
+            let mut got = vec![Vec::new(); 100];
+            load.timed(|at, number| got[at].push(number));
+            assert!(got.iter().all(|numbers| numbers.len() == 4));
+            let in_order = got.iter().enumerate().all(|(at, got)| got[0] == at as u64);
+            assert_eq!(in_order, order == Order::Made);
+            assert_eq!(load.sent(), 400);
+        }
+    }
+
+    #[test]
+    fn a_message_that_was_not_taken_or_taken_twice_is_told() {
+        let lost = |taken: &[u64]| {
+            let seen = Seen::default();
+            taken.iter().for_each(|&number| seen.take(number));
+            seen.run(3, 1.0).lost
+        };
+        assert_eq!(lost(&[2, 0, 1]), 0);
+        assert_eq!(lost(&[2, 0]), 1);
+        assert_eq!(lost(&[2, 0, 0]), 1);
+        assert_eq!(lost(&[2, 1, 0, 0]), 1);
+    }
+}
