@@ -2,6 +2,7 @@
 #![deny(unsafe_code)]
 
 mod family;
+pub mod fiber;
 #[cfg_attr(
     not(test),
     expect(dead_code, reason = "sleep and timeout are its users, and come next")
