@@ -4,11 +4,35 @@ use std::cell::RefCell;
 use std::fmt;
 use std::ops::Deref;
 use std::rc::{self, Rc};
-use std::sync::{self, Arc, Mutex, PoisonError};
+use std::sync::{self, Arc};
+use std::task::Waker;
 
-mod sealed {
+use crate::node::{self, Waiter};
+use crate::sync::{Mutex, lock};
+use sealed::Wakes;
+
+pub(crate) mod sealed {
+    use std::task::Waker;
+
     /// Nobody outside implements it.
-    pub trait Sealed {}
+    pub trait Sealed {
+        /// Whom a slot of this family wakes.
+        type Waiter: Wakes;
+    }
+
+    /// Somebody to be woken.
+    pub trait Wakes: Sized {
+        /// Whoever `waker` wakes.
+        fn of(waker: &Waker) -> Self;
+        /// Whether that is who `waker` wakes.
+        fn is(&self, waker: &Waker) -> bool;
+        /// One to wake with, of the one that is kept.
+        fn lend(kept: &mut Option<Self>) -> Option<Self>;
+        /// Wakes it.
+        fn wake(self);
+        /// Runs it here and now, if it can be; gives whether it ran.
+        fn resume(self) -> bool;
+    }
 }
 
 /// How the ends of a slot share it: [`Local`] by cells, on one thread; [`Shared`] by a lock, across
@@ -45,8 +69,75 @@ pub enum Local {}
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Shared {}
 
-impl sealed::Sealed for Local {}
-impl sealed::Sealed for Shared {}
+impl sealed::Sealed for Local {
+    type Waiter = Waiter;
+}
+
+impl sealed::Sealed for Shared {
+    type Waiter = Waker;
+}
+
+impl Wakes for Waiter {
+    #[inline]
+    fn of(waker: &Waker) -> Self {
+        Waiter::of(waker)
+    }
+
+    #[inline(always)]
+    fn is(&self, waker: &Waker) -> bool {
+        self.is(waker)
+    }
+
+    /// Stays, for the next time.
+    #[inline(always)]
+    fn lend(kept: &mut Option<Self>) -> Option<Self> {
+        kept.clone()
+    }
+
+    #[inline]
+    fn wake(self) {
+        self.wake();
+    }
+
+    #[inline(always)]
+    fn resume(self) -> bool {
+        self.resume()
+    }
+}
+
+impl Wakes for Waker {
+    #[inline]
+    fn of(waker: &Waker) -> Self {
+        waker.clone()
+    }
+
+    #[inline]
+    fn is(&self, waker: &Waker) -> bool {
+        self.will_wake(waker)
+    }
+
+    /// Goes, since a clone costs as much as the next one.
+    #[inline]
+    fn lend(kept: &mut Option<Self>) -> Option<Self> {
+        kept.take()
+    }
+
+    #[inline]
+    fn wake(self) {
+        self.wake();
+    }
+
+    #[inline]
+    fn resume(self) -> bool {
+        match node::Waiter::resumable(&self) {
+            Some(waiter) => waiter.resume(),
+            None => {
+                self.wake();
+                false
+            }
+        }
+    }
+}
 
 impl Family for Local {
     type Strong<T> = Rc<T>;
@@ -110,7 +201,6 @@ impl<S> Guarded<S> for Mutex<S> {
 
     #[inline]
     fn with<R>(&self, change: impl FnOnce(&mut S) -> R) -> R {
-        // Nothing of the caller's runs under the lock, so a poisoned one is as good.
-        change(&mut self.lock().unwrap_or_else(PoisonError::into_inner))
+        change(&mut lock(self))
     }
 }

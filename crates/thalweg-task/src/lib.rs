@@ -1,12 +1,39 @@
 //! Coroutines and their channels, at the cost of a function call.
+//!
+//! - [`Core`]: runs tasks, thousands of them, on one thread; [`Handle`] spawns, cancels and sleeps.
+//! - [`slot`](mod@slot): a channel for one value at a time; a send may run the receiver at once.
+//! - [`fiber`]: coroutines with a stack of their own, as futures.
+//! - [`Task`]: what a task comes to, with its id, deadline and panic; [`join_all`], [`join_any`],
+//!   [`join_some`].
+//!
+//! What lives on one thread is not atomic ([`Local`]); what threads share is ([`Shared`]): a type
+//! parameter, so that one program has both.
+//!
+//! When not to use it: for work that wants all cores (a work-stealing runtime moves tasks to idle
+//! threads), and for sockets and files, which belong to a runtime with a reactor; a [`Core`] runs
+//! inside of one as a future ([`Core::drive`]).
 #![deny(unsafe_code)]
 
+mod core;
+mod drive;
 mod family;
 pub mod fiber;
-#[cfg_attr(
-    not(test),
-    expect(dead_code, reason = "sleep and timeout are its users, and come next")
-)]
+mod handle;
+mod join;
+#[allow(unsafe_code)] // the one node type
+mod node;
+pub mod slot;
+mod sync;
+mod task_error;
+mod timer;
 mod wheel;
 
-pub use family::{Family, Local, Shared};
+pub use core::{Core, CoreBuilder};
+pub use drive::Drive;
+pub use family::{Family, Guarded, Local, Shared};
+pub use handle::{Elapsed, Handle, YieldNow, yield_now};
+pub use join::{Joined, join_all, join_any, join_some};
+pub use node::{Status, Task, TaskId};
+pub use slot::{SlotRx, SlotTx, slot, slot_many};
+pub use task_error::TaskError;
+pub use timer::Sleep;

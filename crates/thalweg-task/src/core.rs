@@ -1,0 +1,282 @@
+//! The executor of one thread.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::future::Future;
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::Instant;
+
+use thalweg::wait::cores::{PinError, pin_current_thread};
+use thalweg::wait::{Mode, Pace, block};
+
+use crate::drive::Drive;
+use crate::handle::Handle;
+use crate::node::{HubRef, Scheduler, Task};
+use crate::timer::Time;
+
+/// Tasks that are polled before a core looks at other threads and at the time again.
+const BUDGET: usize = 128;
+
+/// How a [`Core`] is to be.
+pub struct CoreBuilder {
+    mode: Mode,
+    budget: usize,
+    now: Box<dyn Fn() -> Instant>,
+    cores: Vec<usize>,
+}
+
+impl CoreBuilder {
+    /// How a core without anything to do waits: see [`Mode`]. Balanced if nothing is said.
+    pub fn mode(mut self, mode: Mode) -> Self {
+        self.mode = mode;
+        self
+    }
+
+    /// How many tasks are polled before the core looks at what other threads woke, and at the time,
+    /// again; at least 1, and 128 if nothing is said.
+    pub fn budget(mut self, tasks: usize) -> Self {
+        self.budget = tasks.max(1);
+        self
+    }
+
+    /// Where time comes from: a test's own clock, say. A thread that sleeps does so by the system's
+    /// clock; with another, call [`Core::poll`]. The clock must not go backwards.
+    pub fn clock(mut self, now: impl Fn() -> Instant + 'static) -> Self {
+        self.now = Box::new(now);
+        self
+    }
+
+    /// Keeps the calling thread, which the core is for, on these processors.
+    pub fn pinned(mut self, cores: &[usize]) -> Self {
+        self.cores = cores.to_vec();
+        self
+    }
+
+    /// A core for the calling thread.
+    ///
+    /// # Errors
+    /// [`PinError`] if the thread can't be kept on the processors that were named.
+    pub fn build(self) -> Result<Core, PinError> {
+        if !self.cores.is_empty() {
+            pin_current_thread(&self.cores)?;
+        }
+        Ok(Core {
+            scheduler: Scheduler::new(Time::new(self.now)),
+            pace: RefCell::new(Pace::new(self.mode)),
+            budget: self.budget,
+            is_polling: Cell::new(false),
+        })
+    }
+}
+
+impl fmt::Debug for CoreBuilder {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("CoreBuilder")
+            .field("mode", &self.mode)
+            .field("budget", &self.budget)
+            .field("cores", &self.cores)
+            .finish_non_exhaustive()
+    }
+}
+
+/// Runs tasks on the thread that made it. Dropped, it ends them all: each comes to
+/// [`TaskError::Cancelled`](crate::TaskError::Cancelled).
+///
+/// ```
+/// use std::time::Duration;
+/// use thalweg_task::{Core, TaskError};
+///
+/// let core = Core::new();
+/// let handle = core.handle();
+/// let slow = core.spawn(async move { handle.sleep(Duration::from_secs(3600)).await });
+/// let slow = slow.deadline(Duration::from_millis(1));
+/// assert_eq!(core.block_on(slow), Err(TaskError::TimedOut));
+/// ```
+pub struct Core {
+    scheduler: Rc<Scheduler>,
+    pace: RefCell<Pace>,
+    budget: usize,
+    is_polling: Cell<bool>,
+}
+
+impl Core {
+    /// A core for the calling thread, as [`builder`](Self::builder) makes it if nothing is said.
+    pub fn new() -> Self {
+        Self::builder()
+            .build()
+            .expect("only pinning fails, and no core is named")
+    }
+
+    /// A core to be made otherwise.
+    pub fn builder() -> CoreBuilder {
+        CoreBuilder {
+            mode: Mode::default(),
+            budget: BUDGET,
+            now: Box::new(Instant::now),
+            cores: Vec::new(),
+        }
+    }
+
+    /// What tasks, and the rest of this thread, do with the core.
+    pub fn handle(&self) -> Handle {
+        Handle::new(Rc::clone(&self.scheduler))
+    }
+
+    /// See [`Handle::spawn`].
+    pub fn spawn<F: Future + 'static>(&self, future: F) -> Task<F::Output> {
+        Task::spawn(&self.scheduler, future)
+    }
+
+    /// Takes in what other threads woke, and what it is time for, then polls the tasks that are
+    /// ready, each once, and not more than the budget allows. Gives whether any was polled, or is
+    /// ready now: `while core.poll() {}` does what there is to do. Never waits.
+    ///
+    /// # Panics
+    /// Within a task of this core's.
+    pub fn poll(&self) -> bool {
+        let was_polling = self.is_polling.replace(true);
+        assert!(!was_polling, "a task polls the core that polls it");
+        let _polling = Polling(&self.is_polling);
+        let scheduler = &*self.scheduler;
+        if scheduler.hub().has_pushed() {
+            scheduler.take_pushed();
+        }
+        scheduler.expire();
+        let ready = scheduler.ready().min(self.budget);
+        for _ in 0..ready {
+            scheduler.run_one();
+        }
+        ready > 0 || scheduler.ready() > 0
+    }
+
+    /// Runs until no task is left. Sleeps where there is nothing to do, as [`Mode`] says.
+    ///
+    /// # Panics
+    /// As [`poll`](Self::poll).
+    pub fn run(&self) {
+        while self.scheduler.live() > 0 {
+            if !self.poll() {
+                self.idle();
+            }
+        }
+    }
+
+    /// Runs the core, and `future` beside its tasks, until that is ready. `future` may borrow. Other
+    /// tasks stay where they are then. Allocates once.
+    ///
+    /// # Panics
+    /// If `future` does, and as [`poll`](Self::poll).
+    pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        let root = Arc::new(Root {
+            is_woken: AtomicBool::new(true),
+            hub: self.scheduler.hub().clone(),
+        });
+        let waker = Waker::from(Arc::clone(&root));
+        let (mut context, mut future) = (Context::from_waker(&waker), pin!(future));
+        loop {
+            if root.take()
+                && let Poll::Ready(output) = future.as_mut().poll(&mut context)
+            {
+                return output;
+            }
+            if !self.poll() && !root.is_woken() {
+                self.wait(|| self.scheduler.hub().has_pushed() || root.is_woken());
+            }
+        }
+    }
+
+    /// The core as a future, for another runtime of this thread's, such as tokio's `LocalSet`: it
+    /// is over when no task is left. `sleep` makes that runtime's timer for a time.
+    ///
+    /// ```ignore
+    /// local.run_until(core.drive(|at| tokio::time::sleep_until(at.into()))).await;
+    /// ```
+    pub fn drive<S, Z>(&self, sleep: S) -> Drive<'_, S, Z>
+    where
+        S: FnMut(Instant) -> Z,
+        Z: Future<Output = ()>,
+    {
+        Drive::new(self, sleep)
+    }
+
+    pub(crate) fn scheduler(&self) -> &Scheduler {
+        &self.scheduler
+    }
+
+    fn idle(&self) {
+        self.wait(|| self.scheduler.hub().has_pushed());
+    }
+
+    /// Waits for `is_over`, of which the hub's signal tells, or for the next timer.
+    fn wait(&self, is_over: impl Fn() -> bool) {
+        let hub = self.scheduler.hub();
+        let until = self.scheduler.next_expiry();
+        let mut pace = self.pace.borrow_mut();
+        // A time that has come ends it as well.
+        let _ = block(&hub.signal, &mut pace, until, || is_over().then_some(()));
+    }
+}
+
+/// A core is being polled; not any more when this is dropped.
+struct Polling<'c>(&'c Cell<bool>);
+
+impl Drop for Polling<'_> {
+    fn drop(&mut self) {
+        self.0.set(false);
+    }
+}
+
+impl Default for Core {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Drop for Core {
+    fn drop(&mut self) {
+        self.scheduler.close();
+    }
+}
+
+impl fmt::Debug for Core {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Core")
+            .field("tasks", &self.scheduler.live())
+            .field("ready", &self.scheduler.ready())
+            .finish_non_exhaustive()
+    }
+}
+
+/// The waker of a future that blocks its thread.
+struct Root {
+    is_woken: AtomicBool,
+    hub: HubRef,
+}
+
+impl Root {
+    fn take(&self) -> bool {
+        // ORDERING: Acquire, pairs with the Release in `wake_by_ref`: what the waker did is seen.
+        self.is_woken() && self.is_woken.swap(false, Ordering::Acquire)
+    }
+
+    fn is_woken(&self) -> bool {
+        // ORDERING: Relaxed: `take` looks again.
+        self.is_woken.load(Ordering::Relaxed)
+    }
+}
+
+impl Wake for Root {
+    fn wake(self: Arc<Self>) {
+        self.wake_by_ref();
+    }
+
+    fn wake_by_ref(self: &Arc<Self>) {
+        // ORDERING: Release, pairs with the Acquire in `take`.
+        self.is_woken.store(true, Ordering::Release);
+        self.hub.signal.notify_one();
+    }
+}

@@ -1,0 +1,117 @@
+//! A core as a future of another runtime.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+use std::time::Instant;
+
+use thalweg::wait::Entry;
+
+use crate::core::Core;
+
+/// Rounds of a core in one poll of its future.
+const ROUNDS: usize = 8;
+
+/// See [`Core::drive`].
+#[must_use = "a future does nothing until it is polled"]
+pub struct Drive<'c, S, Z> {
+    core: &'c Core,
+    sleep: S,
+    timer: Option<(Instant, Pin<Box<Z>>)>,
+    entry: Option<Entry>,
+}
+
+impl<'c, S, Z> Drive<'c, S, Z> {
+    pub(crate) fn new(core: &'c Core, sleep: S) -> Self {
+        let (timer, entry) = (None, None);
+        Self {
+            core,
+            sleep,
+            timer,
+            entry,
+        }
+    }
+
+    /// Listens for other threads no more.
+    fn unlist(&mut self) {
+        if let Some(entry) = self.entry.take() {
+            // The core is the only one that waits there, and looks again.
+            let _ = self.core.scheduler().hub().signal.unregister(entry);
+        }
+    }
+}
+
+impl<S, Z> Unpin for Drive<'_, S, Z> {}
+
+impl<S, Z> Future for Drive<'_, S, Z>
+where
+    S: FnMut(Instant) -> Z,
+    Z: Future<Output = ()>,
+{
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let this = &mut *self;
+        let scheduler = this.core.scheduler();
+        this.unlist();
+        scheduler.watch(None);
+        for _ in 0..ROUNDS {
+            if this.core.poll() {
+                continue;
+            }
+            if scheduler.live() == 0 {
+                return Poll::Ready(());
+            }
+            scheduler.watch(Some(context.waker().clone()));
+            this.entry = Some(scheduler.hub().signal.register(context.waker()));
+            let is_time = this.poll_timer(context);
+            if !is_time && !scheduler.hub().has_pushed() {
+                return Poll::Pending;
+            }
+            this.unlist();
+            scheduler.watch(None);
+        }
+        // Others of that runtime have their turn.
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}
+
+impl<S, Z> Drive<'_, S, Z>
+where
+    S: FnMut(Instant) -> Z,
+    Z: Future<Output = ()>,
+{
+    /// Has the runtime's timer run for the core's next one; gives whether its time has come.
+    fn poll_timer(&mut self, context: &mut Context<'_>) -> bool {
+        let Some(next) = self.core.scheduler().next_expiry() else {
+            self.timer = None;
+            return false;
+        };
+        if !matches!(&self.timer, Some((at, _)) if *at == next) {
+            self.timer = Some((next, Box::pin((self.sleep)(next))));
+        }
+        let (_, timer) = self.timer.as_mut().expect("set above");
+        let is_time = timer.as_mut().poll(context).is_ready();
+        if is_time {
+            self.timer = None;
+        }
+        is_time
+    }
+}
+
+impl<S, Z> Drop for Drive<'_, S, Z> {
+    fn drop(&mut self) {
+        self.unlist();
+        self.core.scheduler().watch(None);
+    }
+}
+
+impl<S, Z> fmt::Debug for Drive<'_, S, Z> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Drive")
+            .field("core", self.core)
+            .finish_non_exhaustive()
+    }
+}

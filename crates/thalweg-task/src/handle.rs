@@ -1,0 +1,179 @@
+//! What a thread does with its core.
+
+use std::fmt;
+use std::future::{Future, poll_fn};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use thalweg::channel::{Receiver, Shape};
+
+use crate::node::{Scheduler, Status, Task, TaskId};
+use crate::timer::Sleep;
+
+/// Messages that a feed takes from its ring at a time.
+const FEED_BATCH: usize = 64;
+
+/// A handle on a [`Core`](crate::Core), for its tasks and the rest of its thread. `Clone`, and
+/// `!Send`. It does not keep the core.
+#[derive(Clone)]
+pub struct Handle {
+    scheduler: Rc<Scheduler>,
+}
+
+impl Handle {
+    pub(crate) fn new(scheduler: Rc<Scheduler>) -> Self {
+        Self { scheduler }
+    }
+
+    /// Makes a task of `future`, and has it polled when the core is. Neither `future` nor its
+    /// output need be `Send`. Where the core is gone, `future` is dropped, and the task is
+    /// cancelled.
+    ///
+    /// Allocates nothing where tasks of about that size have ended before.
+    pub fn spawn<F: Future + 'static>(&self, future: F) -> Task<F::Output> {
+        Task::spawn(&self.scheduler, future)
+    }
+
+    /// Ends a task; see [`Task::cancel`]. Gives whether it was there, and not cancelled yet.
+    pub fn cancel(&self, id: TaskId) -> bool {
+        self.scheduler
+            .find(id)
+            .is_some_and(|node| node.cancel(false))
+    }
+
+    /// What a task does now.
+    pub fn status(&self, id: TaskId) -> Status {
+        self.scheduler.status(id)
+    }
+
+    /// Tasks that are not over.
+    pub fn live(&self) -> usize {
+        self.scheduler.live()
+    }
+
+    /// The present time, by the core's clock.
+    pub fn now(&self) -> Instant {
+        self.scheduler.time.now()
+    }
+
+    /// Waits so long. Never less; more by up to 16 µs, and by what the core has to do first.
+    pub fn sleep(&self, time: Duration) -> Sleep {
+        self.sleep_until(self.scheduler.after(time))
+    }
+
+    /// Waits until then; see [`sleep`](Self::sleep).
+    pub fn sleep_until(&self, at: Instant) -> Sleep {
+        Sleep::until(&self.scheduler, at)
+    }
+
+    /// Gives `future` so long. It is polled before the time is looked at.
+    ///
+    /// # Errors
+    /// [`Elapsed`], from the future: it was not ready by then, and is dropped.
+    pub async fn timeout<F: Future>(
+        &self,
+        time: Duration,
+        future: F,
+    ) -> Result<F::Output, Elapsed> {
+        let (mut future, mut sleep) = (pin!(future), self.sleep(time));
+        poll_fn(move |context| {
+            if let Poll::Ready(output) = future.as_mut().poll(context) {
+                return Poll::Ready(Ok(output));
+            }
+            Pin::new(&mut sleep).poll(context).map(|()| Err(Elapsed))
+        })
+        .await
+    }
+
+    /// Gives each message of a ring or channel to `each`, in batches: one wake-up for all that has
+    /// come meanwhile, not one a message. After 64 messages other tasks have their turn. The task
+    /// is over when the channel is closed and empty, with the number of messages.
+    ///
+    /// ```
+    /// use thalweg_task::{Core, Local, slot};
+    ///
+    /// let core = Core::new();
+    /// let (mut tx, rx) = thalweg::channel::spsc::<(usize, u64)>(64);
+    /// let (mut to, mut tasks) = (Vec::new(), Vec::new());
+    /// for _ in 0..3 {
+    ///     let (slot_tx, mut slot_rx) = slot::<u64, Local>();
+    ///     to.push(slot_tx);
+    ///     tasks.push(core.spawn(async move { slot_rx.recv().await }));
+    /// }
+    /// let fed = core.handle().feed(rx, move |(task, value)| {
+    ///     to[task].send(value).expect("one message a task");
+    /// });
+    /// let producer = std::thread::spawn(move || (0..3).for_each(|n| tx.send((n, 7)).unwrap()));
+    /// assert_eq!(core.block_on(fed), Ok(3));
+    /// for task in tasks {
+    ///     assert_eq!(core.block_on(task), Ok(Ok(7)));
+    /// }
+    /// producer.join().unwrap();
+    /// ```
+    pub fn feed<T, S>(
+        &self,
+        mut receiver: Receiver<T, S>,
+        mut each: impl FnMut(T) + 'static,
+    ) -> Task<u64>
+    where
+        T: Send + 'static,
+        S: Shape + 'static,
+    {
+        self.spawn(async move {
+            let (mut batch, mut fed) = (Vec::with_capacity(FEED_BATCH), 0);
+            while let Ok(count) = receiver.recv_many_async(&mut batch, FEED_BATCH).await {
+                batch.drain(..).for_each(&mut each);
+                fed += count as u64;
+                if count == FEED_BATCH {
+                    yield_now().await;
+                }
+            }
+            fed
+        })
+    }
+}
+
+impl fmt::Debug for Handle {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let live = self.live();
+        f.debug_struct("Handle").field("live", &live).finish()
+    }
+}
+
+/// A future was not ready in its time.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Elapsed;
+
+impl fmt::Display for Elapsed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("the future was not ready in its time")
+    }
+}
+
+impl std::error::Error for Elapsed {}
+
+/// Lets the tasks that are ready have their turn first.
+pub fn yield_now() -> YieldNow {
+    YieldNow { has_yielded: false }
+}
+
+/// See [`yield_now`].
+#[must_use = "a future does nothing until it is polled"]
+#[derive(Debug)]
+pub struct YieldNow {
+    has_yielded: bool,
+}
+
+impl Future for YieldNow {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if std::mem::replace(&mut self.has_yielded, true) {
+            return Poll::Ready(());
+        }
+        context.waker().wake_by_ref();
+        Poll::Pending
+    }
+}

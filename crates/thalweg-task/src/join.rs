@@ -1,0 +1,76 @@
+//! Waiting for several tasks.
+
+use std::future::{Future, poll_fn};
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use crate::TaskError;
+use crate::node::{Task, TaskId};
+
+/// A task that is over, and what it came to.
+pub type Joined<T> = (TaskId, Result<T, TaskError>);
+
+/// Waits for all of them; gives what they came to in their order. They run meanwhile, whichever is
+/// waited for.
+pub async fn join_all<T>(tasks: impl IntoIterator<Item = Task<T>>) -> Vec<Result<T, TaskError>> {
+    let tasks = tasks.into_iter();
+    let mut outcomes = Vec::with_capacity(tasks.size_hint().0);
+    for task in tasks {
+        outcomes.push(task.await);
+    }
+    outcomes
+}
+
+/// Waits for the first to end, which is taken out of `tasks`; `None` if there are none. The others
+/// go on. Cancel-safe. A wake-up looks at all of them.
+pub async fn join_any<T>(tasks: &mut Vec<Task<T>>) -> Option<Joined<T>> {
+    join_some(tasks, 1).await.pop()
+}
+
+/// Waits until `count` of them, or all if they are fewer, are over; these are taken out of `tasks`,
+/// and given in the order that they had there. The others go on, and keep their order. Cancel-safe.
+/// A wake-up looks at all of them.
+///
+/// ```
+/// use thalweg_task::{Core, join_some, yield_now};
+///
+/// let core = Core::new();
+/// let mut tasks = Vec::new();
+/// for n in 0..3 {
+///     tasks.push(core.spawn(async move {
+///         for _ in n..3 {
+///             yield_now().await;
+///         }
+///         n
+///     }));
+/// }
+/// let first: Vec<_> = core.block_on(join_some(&mut tasks, 2));
+/// assert_eq!(first.into_iter().map(|(_, outcome)| outcome).collect::<Vec<_>>(), [Ok(1), Ok(2)]);
+/// assert_eq!(core.block_on(join_some(&mut tasks, 2)).len(), 1);
+/// ```
+pub async fn join_some<T>(tasks: &mut Vec<Task<T>>, count: usize) -> Vec<Joined<T>> {
+    let count = count.min(tasks.len());
+    poll_fn(|context| {
+        let over = tasks.iter().filter(|task| task.is_finished()).count();
+        if over < count {
+            for task in tasks.iter_mut().filter(|task| !task.is_finished()) {
+                let _ = Pin::new(task).poll(context);
+            }
+            return Poll::Pending;
+        }
+        Poll::Ready(take(tasks, count, context))
+    })
+    .await
+}
+
+/// Takes the first `count` that are over out of the list.
+fn take<T>(tasks: &mut Vec<Task<T>>, count: usize, context: &mut Context<'_>) -> Vec<Joined<T>> {
+    let mut joined = Vec::with_capacity(count);
+    let over = tasks.extract_if(.., |task| task.is_finished());
+    for mut task in over.take(count) {
+        if let Poll::Ready(outcome) = Pin::new(&mut task).poll(context) {
+            joined.push((task.id(), outcome));
+        }
+    }
+    joined
+}

@@ -1,0 +1,478 @@
+//! The one node type: a task's header, and its future or output behind it, in one frame of a pool.
+//!
+//! # State
+//! `flags` says what a task does: in the run list (`QUEUED`), being polled or taken down
+//! (`RUNNING`), woken meanwhile (`WOKEN`), over (`DONE`); and what is in the frame: its `FUTURE`,
+//! then its `OUTPUT`. `locals` counts what the owner's thread has of the frame, `refs` the wakers
+//! that were cloned, and one for all `locals` together.
+//!
+//! # Rules
+//! 1. All of a header but `refs`, `pushed` and `below`, and all of a scheduler, is touched on the
+//!    owner's thread only: a waker compares the thread's number first, and a [`NodeRef`], which is
+//!    `!Send`, is made on that thread only.
+//! 2. A frame is alive while `refs` is not 0. The owner's share of it is given up when `locals`
+//!    gets 0, once and for all: that is after `DONE`, and nobody makes a `NodeRef` of a waker whose
+//!    task is over. So whoever takes `refs` to 0 has the frame for itself.
+//! 3. A future is polled, and dropped, only by whoever set `RUNNING`, and not while another has. So
+//!    there is one `&mut` to it at a time, however tasks resume, wake and cancel each other.
+//! 4. A hub's `head`, `holders` and `signal` are anybody's; its `chunks` are the owner's, and the
+//!    last holder's.
+//! 5. `below` belongs to whoever marked the node as pushed, or took `refs` to 0, until the node is
+//!    on the stack; then to the owner, who takes it off.
+//! 6. While a core is there it holds its hub, and all frames of its tasks with it. When it goes it
+//!    first ends all its tasks, then grants the hub a share for each frame that somebody still has,
+//!    then closes the stack. Who ends a frame and finds the stack closed gives such a share up.
+//! 7. A hub is freed by its last holder; by rule 6 no frame is alive then.
+//!
+//! # Why it works
+//! A poll may run anything: wake its own task (`WOKEN`), cancel it (`CANCELLED`, done after the
+//! poll), resume another, drop the core. No reference to a scheduler's or node's insides is held
+//! meanwhile, only `NodeRef`s and counted pointers. A task holds its scheduler until it is over.
+
+mod hub;
+#[cfg(all(test, loom))]
+mod models;
+mod pool;
+mod scheduler;
+mod task;
+pub(crate) mod thread;
+mod waiter;
+mod waker;
+
+use std::alloc::Layout;
+use std::any::Any;
+use std::cell::Cell;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::mem::{ManuallyDrop, offset_of};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::ptr::{self, NonNull};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+
+pub(crate) use hub::HubRef;
+pub(crate) use scheduler::Scheduler;
+pub use scheduler::{Status, TaskId};
+pub use task::Task;
+pub(crate) use waiter::Waiter;
+
+use crate::sync::{AtomicBool, AtomicUsize, UnsafeCell, order};
+use crate::task_error::{TaskError, panic_text};
+use crate::wheel::Timer;
+use hub::Hub;
+use pool::Place;
+use thread::Thread;
+
+const QUEUED: u8 = 1;
+const RUNNING: u8 = 2;
+const WOKEN: u8 = 4;
+const DONE: u8 = 8;
+/// To be ended after this poll.
+const CANCELLED: u8 = 16;
+const FUTURE: u8 = 32;
+const OUTPUT: u8 = 64;
+/// Somebody may ask for the output.
+const WANTED: u8 = 128;
+
+/// What is the same for tasks of all types.
+pub(crate) struct Header {
+    body: &'static Body,
+    owner: Thread,
+    flags: Cell<u8>,
+    /// Why it is cancelled, or was.
+    late: Cell<bool>,
+    locals: Cell<u32>,
+    id: Cell<TaskId>,
+    /// The one behind it in the run list.
+    next: Cell<Option<NonNull<Header>>>,
+    /// Counted while the task is not over.
+    scheduler: NonNull<Scheduler>,
+    /// Who waits for its end.
+    joiner: Cell<Option<Waiter>>,
+    /// Its deadline.
+    timer: Cell<Option<Timer>>,
+    hub: NonNull<Hub>,
+    refs: AtomicUsize,
+    pushed: AtomicBool,
+    below: UnsafeCell<Option<NonNull<Header>>>,
+}
+
+/// What can be done with the body of a frame, by its type.
+struct Body {
+    place: Place,
+    /// Polls the future; when it is ready, drops it and leaves its output.
+    poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<()>,
+    drop_future: unsafe fn(NonNull<Header>),
+    drop_output: unsafe fn(NonNull<Header>),
+    /// Leaves an error instead of an output.
+    fail: unsafe fn(NonNull<Header>, TaskError),
+    /// Where the output is.
+    output: unsafe fn(NonNull<Header>) -> NonNull<()>,
+}
+
+/// What a task comes to.
+type Outcome<T> = Result<T, TaskError>;
+
+#[repr(C)]
+struct Frame<F: Future> {
+    header: Header,
+    future_or_output: FutureOrOutput<F>,
+}
+
+/// Room for one or the other; only pointers to it are used.
+#[allow(dead_code)]
+union FutureOrOutput<F: Future> {
+    future: ManuallyDrop<F>,
+    output: ManuallyDrop<Outcome<F::Output>>,
+}
+
+/// The functions of a [`Body`] for frames of one type.
+struct Of<F>(PhantomData<F>);
+
+impl<F: Future> Of<F> {
+    const BODY: Body = Self::body(Place::of::<Frame<F>>());
+    /// Where the core is gone, and its pool takes nothing back.
+    const LATE: Body = Self::body(Place::Own(Layout::new::<Frame<F>>()));
+
+    const fn body(place: Place) -> Body {
+        Body {
+            place,
+            poll: Self::poll,
+            drop_future: Self::drop_future,
+            drop_output: Self::drop_output,
+            fail: Self::fail,
+            output: Self::output,
+        }
+    }
+
+    fn inside<T>(node: NonNull<Header>) -> NonNull<T> {
+        // SAFETY: the header is the first field of the frame, so this stays inside it.
+        unsafe { node.byte_add(offset_of!(Frame<F>, future_or_output)).cast() }
+    }
+
+    unsafe fn poll(node: NonNull<Header>, context: &mut Context<'_>) -> Poll<()> {
+        // SAFETY: rule 3; the future is there, and does not move until it is dropped.
+        let future = unsafe { Pin::new_unchecked(Self::inside::<F>(node).as_mut()) };
+        let Poll::Ready(output) = future.poll(context) else {
+            return Poll::Pending;
+        };
+        // SAFETY: rule 3.
+        unsafe {
+            Self::drop_future(node);
+            Self::leave(node, Ok(output));
+        }
+        Poll::Ready(())
+    }
+
+    unsafe fn leave(node: NonNull<Header>, outcome: Outcome<F::Output>) {
+        // SAFETY: rule 3; the future is not there any more, and the union has room for either.
+        unsafe {
+            Self::inside(node).write(outcome);
+            let flags = &node.as_ref().flags;
+            flags.set(flags.get() | OUTPUT);
+        }
+    }
+
+    unsafe fn drop_future(node: NonNull<Header>) {
+        // SAFETY: rule 3. It counts as dropped even if that panics.
+        unsafe {
+            let flags = &node.as_ref().flags;
+            flags.set(flags.get() & !FUTURE);
+            ptr::drop_in_place(Self::inside::<F>(node).as_ptr());
+        }
+    }
+
+    unsafe fn drop_output(node: NonNull<Header>) {
+        // SAFETY: the caller has found `OUTPUT`, and is the only one. It counts as dropped even if
+        // that panics.
+        unsafe {
+            let flags = &node.as_ref().flags;
+            flags.set(flags.get() & !OUTPUT);
+            ptr::drop_in_place(Self::inside::<Outcome<F::Output>>(node).as_ptr());
+        }
+    }
+
+    unsafe fn fail(node: NonNull<Header>, error: TaskError) {
+        // SAFETY: as the caller says.
+        unsafe { Self::leave(node, Err(error)) };
+    }
+
+    unsafe fn output(node: NonNull<Header>) -> NonNull<()> {
+        Self::inside(node)
+    }
+}
+
+/// A task, as the owner's thread has it. `!Send`.
+pub(crate) struct NodeRef(NonNull<Header>);
+
+impl Clone for NodeRef {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        Self::hold(self.0)
+    }
+}
+
+impl Drop for NodeRef {
+    #[inline(always)]
+    fn drop(&mut self) {
+        let locals = &self.header().locals;
+        locals.set(locals.get() - 1);
+        if locals.get() == 0 {
+            // SAFETY: rule 2: the last of the owner's thread.
+            unsafe { give_up(self.0) };
+        }
+    }
+}
+
+/// Gives up the owner's share of a frame.
+///
+/// # Safety
+/// Rule 2: on the owner's thread, once.
+unsafe fn give_up(node: NonNull<Header>) {
+    // SAFETY: the owner's share keeps it alive.
+    // ORDERING: `alone`, pairs with `leave`: alone, nobody is there who could make another.
+    if unsafe { node.as_ref() }.refs.load(order::alone()) == 1 {
+        // SAFETY: rule 2.
+        unsafe { free(node) };
+    } else {
+        // SAFETY: the share is the caller's.
+        unsafe { waker::drop_ref(node) };
+    }
+}
+
+/// Ends a frame on the owner's thread.
+///
+/// # Safety
+/// Rule 2: nobody else has it.
+unsafe fn free(node: NonNull<Header>) {
+    // SAFETY: the caller has it alone. By rule 6 the hub is there.
+    let (body, hub, scheduler) = unsafe {
+        let header = node.as_ref();
+        (header.body, header.hub, header.scheduler)
+    };
+    // SAFETY: rule 6.
+    if unsafe { hub.as_ref() }.is_closed() {
+        // SAFETY: as above.
+        return unsafe { end_orphan(node) };
+    }
+    // SAFETY: the core is there, so its scheduler is; the frame is of its pool.
+    unsafe {
+        ptr::drop_in_place(node.as_ptr());
+        scheduler.as_ref().take_back(body.place, node.cast());
+    }
+}
+
+/// Ends a frame whose core is gone, on any thread.
+///
+/// # Safety
+/// Rule 2: nobody else has it; and its hub is closed.
+unsafe fn end_orphan(node: NonNull<Header>) {
+    // SAFETY: as the caller says.
+    let (place, hub) = unsafe { (node.as_ref().body.place, node.as_ref().hub) };
+    // SAFETY: the caller has it alone. What of the header has a destructor is `None` since the
+    // task was over: its joiner was on the owner's thread.
+    unsafe {
+        ptr::drop_in_place(node.as_ptr());
+        hub::leave_orphan(hub, node.cast(), place.own());
+    }
+}
+
+impl NodeRef {
+    /// Makes a task of `future`, not in the run list yet. Gives it to `scheduler`, too.
+    pub(crate) fn spawn<F: Future + 'static>(scheduler: &Rc<Scheduler>, future: F) -> Self {
+        let body: &'static Body = if scheduler.hub().is_closed() {
+            const { &Of::<F>::LATE }
+        } else {
+            const { &Of::<F>::BODY }
+        };
+        let frame = scheduler.frame(body.place);
+        let node = frame.cast::<Header>();
+        let held = Rc::into_raw(Rc::clone(scheduler));
+        let header = Header {
+            body,
+            owner: scheduler.owner(),
+            flags: Cell::new(FUTURE | WANTED),
+            late: Cell::new(false),
+            // The caller's, and the task's own until it is over.
+            locals: Cell::new(2),
+            id: Cell::new(TaskId::default()),
+            next: Cell::new(None),
+            scheduler: NonNull::new(held.cast_mut()).expect("an Rc's pointer is not null"),
+            joiner: Cell::new(None),
+            timer: Cell::new(None),
+            hub: scheduler.hub().as_ptr(),
+            refs: AtomicUsize::new(1),
+            pushed: AtomicBool::new(false),
+            below: UnsafeCell::new(None),
+        };
+        // SAFETY: the frame is large enough, aligned, and nobody else's.
+        unsafe {
+            node.write(header);
+            Of::<F>::inside(node).write(future);
+        }
+        let this = Self(node);
+        this.header().id.set(scheduler.enter(node));
+        this
+    }
+
+    /// One more hold on a node that is alive, on its owner's thread; its task is not over, or
+    /// another `NodeRef` is there.
+    #[inline(always)]
+    fn hold(node: NonNull<Header>) -> Self {
+        let this = Self(node);
+        let locals = &this.header().locals;
+        locals.set(locals.get() + 1);
+        this
+    }
+
+    #[inline(always)]
+    fn header(&self) -> &Header {
+        // SAFETY: rule 2: this is counted in `locals`.
+        unsafe { self.0.as_ref() }
+    }
+
+    #[inline(always)]
+    fn has(&self, flags: u8) -> bool {
+        self.header().flags.get() & flags != 0
+    }
+
+    #[inline(always)]
+    fn mark(&self, flags: u8) {
+        self.header().flags.set(self.header().flags.get() | flags);
+    }
+
+    #[inline(always)]
+    fn unmark(&self, flags: u8) {
+        self.header().flags.set(self.header().flags.get() & !flags);
+    }
+
+    pub(crate) fn id(&self) -> TaskId {
+        self.header().id.get()
+    }
+
+    /// Puts the task into the run list, if it is not there and not over.
+    #[inline]
+    pub(crate) fn wake(&self) {
+        let flags = self.header().flags.get();
+        if flags & (QUEUED | RUNNING | DONE) == 0 {
+            self.header().flags.set(flags | QUEUED);
+            // SAFETY: a task that is not over holds its scheduler.
+            unsafe { self.header().scheduler.as_ref() }.push(self.clone());
+        } else if flags & RUNNING != 0 {
+            self.mark(WOKEN);
+        }
+    }
+
+    /// Polls the task here and now; puts that off where it is running, or this is too deep in
+    /// tasks that resume each other. Gives whether it was polled.
+    #[inline]
+    pub(crate) fn resume(&self) -> bool {
+        if !self.has(RUNNING | DONE) && thread::deeper(|| self.run()).is_some() {
+            return true;
+        }
+        self.wake();
+        false
+    }
+
+    /// Polls the task, which is neither running nor over.
+    #[inline(always)]
+    fn run(&self) {
+        let header = self.header();
+        header.flags.set(header.flags.get() & !WOKEN | RUNNING);
+        let waker = waker::lend(self.0);
+        let mut context = Context::from_waker(&waker);
+        // SAFETY: rule 3: `RUNNING` is set here, and was not.
+        let poll = || unsafe { (header.body.poll)(self.0, &mut context) };
+        let polled = catch_unwind(AssertUnwindSafe(poll));
+        if matches!(polled, Ok(Poll::Pending)) && !self.has(WOKEN | CANCELLED) {
+            self.unmark(RUNNING);
+        } else {
+            self.after(polled);
+        }
+    }
+
+    /// What comes after a poll, but for the common case.
+    fn after(&self, polled: Result<Poll<()>, Box<dyn Any + Send>>) {
+        match polled {
+            Ok(Poll::Ready(())) => self.finish(),
+            Ok(Poll::Pending) if self.has(CANCELLED) => self.end(self.cause()),
+            Ok(Poll::Pending) => {
+                self.unmark(RUNNING | WOKEN);
+                self.wake();
+            }
+            Err(payload) => self.end(TaskError::Panicked(panic_text(payload))),
+        }
+    }
+
+    fn cause(&self) -> TaskError {
+        if self.header().late.get() {
+            TaskError::TimedOut
+        } else {
+            TaskError::Cancelled
+        }
+    }
+
+    /// Ends the task: its future is dropped now, or after the poll that is under way. Gives whether
+    /// it was not over yet.
+    pub(crate) fn cancel(&self, is_late: bool) -> bool {
+        if self.has(DONE | CANCELLED) {
+            return false;
+        }
+        self.header().late.set(is_late);
+        if self.has(RUNNING) {
+            self.mark(CANCELLED);
+        } else {
+            self.mark(RUNNING | CANCELLED);
+            self.end(self.cause());
+        }
+        true
+    }
+
+    /// Drops the future, if it is there, and leaves `error`. `RUNNING` is set.
+    fn end(&self, mut error: TaskError) {
+        let header = self.header();
+        if self.has(FUTURE) {
+            // SAFETY: rule 3.
+            let drop_future = || unsafe { (header.body.drop_future)(self.0) };
+            if let Err(payload) = catch_unwind(AssertUnwindSafe(drop_future)) {
+                error = TaskError::Panicked(panic_text(payload));
+            }
+        }
+        // SAFETY: rule 3.
+        unsafe { (header.body.fail)(self.0, error) };
+        self.finish();
+    }
+
+    /// The task is over: its output is there.
+    fn finish(&self) {
+        let header = self.header();
+        self.unmark(RUNNING | WOKEN | CANCELLED);
+        self.mark(DONE);
+        // SAFETY: counted when the task was made, and taken over here, once.
+        let scheduler = unsafe { Rc::from_raw(header.scheduler.as_ptr().cast_const()) };
+        scheduler.leave(self.id(), header.timer.take());
+        if !self.has(WANTED) {
+            quietly(|| self.drop_output());
+        }
+        if let Some(joiner) = header.joiner.take() {
+            quietly(|| joiner.wake());
+        }
+        // SAFETY: the task's own hold, given up here, once; `self` is another.
+        drop(Self(self.0));
+    }
+
+    fn drop_output(&self) {
+        if self.has(OUTPUT) {
+            // SAFETY: it is there, and by rule 1 nobody else is at it.
+            unsafe { (self.header().body.drop_output)(self.0) };
+        }
+    }
+}
+
+/// Runs what may panic where nobody is to hear it but the panic hook.
+fn quietly(run: impl FnOnce()) {
+    if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
+        drop(panic_text(payload));
+    }
+}

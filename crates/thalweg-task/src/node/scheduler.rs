@@ -1,0 +1,310 @@
+//! What a core's thread has of its tasks: which are there, which are ready.
+
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::ptr::NonNull;
+use std::rc::Rc;
+use std::task::Waker;
+
+use super::hub::HubRef;
+use super::pool::{Place, Pool};
+use super::thread::Thread;
+use super::{DONE, Header, NodeRef, QUEUED, RUNNING, quietly, waker};
+use crate::sync::order;
+use crate::timer::{Expiry, Time};
+use crate::wheel::{Timer, Wheel};
+
+/// Tells a task from all others of its core, also from those that had its place before, up to
+/// 2^32 of them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub struct TaskId {
+    index: u32,
+    generation: u32,
+}
+
+impl fmt::Display for TaskId {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}.{}", self.index, self.generation)
+    }
+}
+
+/// What a task does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Status {
+    /// It will be polled.
+    Ready,
+    /// It is being polled, or waits for a task that it resumed.
+    Running,
+    /// It waits to be woken.
+    Waiting,
+    /// It is over, or never was.
+    Ended,
+}
+
+/// A place for a task.
+#[derive(Clone, Copy)]
+struct Seat {
+    generation: u32,
+    holds: Seated,
+}
+
+#[derive(Clone, Copy)]
+enum Seated {
+    Task(NonNull<Header>),
+    /// The next free one.
+    Free(Option<u32>),
+}
+
+/// The owner's side of a core. `!Send`.
+pub(crate) struct Scheduler {
+    owner: Thread,
+    hub: HubRef,
+    pool: Pool,
+    /// Frames that are not back in the pool.
+    frames: Cell<usize>,
+    /// The run list.
+    first: Cell<Option<NonNull<Header>>>,
+    last: Cell<Option<NonNull<Header>>>,
+    ready: Cell<usize>,
+    /// No task is taken in any more.
+    is_closed: Cell<bool>,
+    seats: RefCell<Vec<Seat>>,
+    free_seat: Cell<Option<u32>>,
+    live: Cell<usize>,
+    /// Timers, with whom or what they are for.
+    pub(crate) wheel: RefCell<Wheel<Expiry>>,
+    pub(crate) time: Time,
+    /// Whom to tell that there is something to do, where another runtime drives the core.
+    driver: Cell<Option<Waker>>,
+    is_driven: Cell<bool>,
+}
+
+impl Scheduler {
+    pub(crate) fn new(time: Time) -> Rc<Self> {
+        Rc::new(Self {
+            owner: Thread::current(),
+            hub: HubRef::new(),
+            pool: Pool::new(),
+            frames: Cell::new(0),
+            first: Cell::new(None),
+            last: Cell::new(None),
+            ready: Cell::new(0),
+            is_closed: Cell::new(false),
+            seats: RefCell::default(),
+            free_seat: Cell::new(None),
+            live: Cell::new(0),
+            wheel: RefCell::new(Wheel::new()),
+            time,
+            driver: Cell::new(None),
+            is_driven: Cell::new(false),
+        })
+    }
+
+    pub(super) fn owner(&self) -> Thread {
+        self.owner
+    }
+
+    pub(crate) fn hub(&self) -> &HubRef {
+        &self.hub
+    }
+
+    /// Tasks that are not over.
+    pub(crate) fn live(&self) -> usize {
+        self.live.get()
+    }
+
+    /// Tasks in the run list.
+    pub(crate) fn ready(&self) -> usize {
+        self.ready.get()
+    }
+
+    pub(crate) fn is_closed(&self) -> bool {
+        self.is_closed.get()
+    }
+
+    #[inline]
+    pub(super) fn frame(&self, place: Place) -> NonNull<u8> {
+        self.frames.set(self.frames.get() + 1);
+        if self.hub.is_closed() {
+            self.hub.grant(1);
+        }
+        self.pool.take(place, &self.hub)
+    }
+
+    /// Takes a frame's memory back.
+    ///
+    /// # Safety
+    /// It came from [`frame`](Self::frame), for this place, and nobody uses it any more.
+    #[inline]
+    pub(super) unsafe fn take_back(&self, place: Place, frame: NonNull<u8>) {
+        self.frames.set(self.frames.get() - 1);
+        // SAFETY: as the caller says.
+        unsafe { self.pool.put(place, frame) };
+    }
+
+    /// Gives a task a seat.
+    #[inline]
+    pub(super) fn enter(&self, node: NonNull<Header>) -> TaskId {
+        self.live.set(self.live.get() + 1);
+        let mut seats = self.seats.borrow_mut();
+        let index = self.free_seat.get().unwrap_or_else(|| {
+            seats.push(Seat {
+                generation: 0,
+                holds: Seated::Free(None),
+            });
+            u32::try_from(seats.len() - 1).expect("fewer than 2^32 tasks: each has 192 bytes")
+        });
+        let seat = &mut seats[index as usize];
+        if let Seated::Free(next) = seat.holds {
+            self.free_seat.set(next);
+        }
+        seat.holds = Seated::Task(node);
+        TaskId {
+            index,
+            generation: seat.generation,
+        }
+    }
+
+    /// A task is over.
+    #[inline]
+    pub(super) fn leave(&self, id: TaskId, timer: Option<Timer>) {
+        self.live.set(self.live.get() - 1);
+        let seat = &mut self.seats.borrow_mut()[id.index as usize];
+        seat.generation = seat.generation.wrapping_add(1);
+        seat.holds = Seated::Free(self.free_seat.replace(Some(id.index)));
+        if let Some(timer) = timer {
+            // What is cancelled is an id: nothing of the caller's is dropped.
+            self.wheel.borrow_mut().cancel(timer);
+        }
+    }
+
+    /// The task, if it is not over.
+    pub(crate) fn find(&self, id: TaskId) -> Option<NodeRef> {
+        let seat = *self.seats.borrow().get(id.index as usize)?;
+        match seat.holds {
+            Seated::Task(node) if seat.generation == id.generation => Some(NodeRef::hold(node)),
+            _ => None,
+        }
+    }
+
+    pub(crate) fn status(&self, id: TaskId) -> Status {
+        let Some(node) = self.find(id) else {
+            return Status::Ended;
+        };
+        let flags = node.header().flags.get();
+        if flags & RUNNING != 0 {
+            Status::Running
+        } else if flags & QUEUED != 0 {
+            Status::Ready
+        } else {
+            Status::Waiting
+        }
+    }
+
+    #[inline]
+    pub(super) fn push(&self, node: NodeRef) {
+        let pointer = std::mem::ManuallyDrop::new(node).0;
+        match self.last.replace(Some(pointer)) {
+            // SAFETY: it is in the list, which holds it.
+            Some(last) => unsafe { last.as_ref() }.next.set(Some(pointer)),
+            None => self.first.set(Some(pointer)),
+        }
+        self.ready.set(self.ready.get() + 1);
+        if self.is_driven.get() {
+            self.tell_driver();
+        }
+    }
+
+    #[inline]
+    fn pop(&self) -> Option<NodeRef> {
+        let node = NodeRef(self.first.get()?);
+        let next = node.header().next.take();
+        self.first.set(next);
+        if next.is_none() {
+            self.last.set(None);
+        }
+        self.ready.set(self.ready.get() - 1);
+        node.unmark(QUEUED);
+        Some(node)
+    }
+
+    /// Polls the first of the run list; gives whether there was one.
+    #[inline]
+    pub(crate) fn run_one(&self) -> bool {
+        let Some(node) = self.pop() else {
+            return false;
+        };
+        // It may have ended, or be running further down the stack, which polls it again.
+        if !node.has(RUNNING | DONE) {
+            node.run();
+        } else if !node.has(DONE) {
+            node.wake();
+        }
+        true
+    }
+
+    /// Takes in what other threads woke or left.
+    pub(crate) fn take_pushed(&self) {
+        for node in self.hub.take() {
+            // SAFETY: on the stack, a node is alive, or for the owner to end.
+            let header = unsafe { node.as_ref() };
+            // ORDERING: `alone`, pairs with `leave`: nobody has it who could make another.
+            if header.refs.load(order::alone()) == 0 {
+                // SAFETY: rule 2.
+                unsafe { super::free(node) };
+                continue;
+            }
+            // ORDERING: `again`, pairs with `mark`.
+            header.pushed.swap(false, order::again());
+            if header.flags.get() & DONE == 0 {
+                NodeRef::hold(node).wake();
+            }
+            // SAFETY: the stack's reference.
+            unsafe { waker::drop_ref(node) };
+        }
+    }
+
+    /// Has `driver` told of the next task that is woken on this thread.
+    pub(crate) fn watch(&self, driver: Option<Waker>) {
+        self.is_driven.set(driver.is_some());
+        let before = self.driver.replace(driver);
+        drop(before);
+    }
+
+    /// There is something to do, for whoever drives the core.
+    #[cold]
+    pub(crate) fn tell_driver(&self) {
+        self.is_driven.set(false);
+        if let Some(driver) = self.driver.take() {
+            driver.wake();
+        }
+    }
+
+    /// Ends all tasks, and leaves the frames that somebody still has to whoever is last.
+    pub(crate) fn close(&self) {
+        self.is_closed.set(true);
+        self.watch(None);
+        let mut index = 0;
+        while let Some(seat) = { self.seats.borrow().get(index).copied() } {
+            if let Seated::Task(node) = seat.holds {
+                NodeRef::hold(node).cancel(false);
+            }
+            index += 1;
+        }
+        while self.pop().is_some() {}
+        self.take_pushed();
+        let timers = self.wheel.replace(Wheel::new());
+        quietly(|| drop(timers));
+        for node in self.hub.close(self.frames.get()) {
+            // SAFETY: as in `take_pushed`; a reference is given up, or the frame is ended.
+            unsafe {
+                if node.as_ref().refs.load(order::alone()) == 0 {
+                    super::end_orphan(node);
+                } else {
+                    waker::drop_ref(node);
+                }
+            }
+        }
+    }
+}

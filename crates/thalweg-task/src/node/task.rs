@@ -1,0 +1,137 @@
+//! A task's handle, with the type of what it comes to.
+
+use std::fmt;
+use std::future::Future;
+use std::marker::PhantomData;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use crate::timer::Expiry;
+
+use super::{DONE, NodeRef, OUTPUT, Outcome, Scheduler, TaskId, WANTED, Waiter};
+
+/// A task that was spawned: a future of what it comes to. Dropped, it lets the task go on.
+///
+/// Awaiting it gives `Ok` with the task's output, or a [`TaskError`](crate::TaskError): it was
+/// cancelled, ran into its deadline, or panicked. The output is given once: a task that gave it
+/// panics when it is polled again.
+#[must_use = "dropped, a task goes on, but nobody hears of its end; say `detach()`"]
+pub struct Task<T> {
+    node: NodeRef,
+    output: PhantomData<fn() -> T>,
+}
+
+impl<T: 'static> Task<T> {
+    pub(crate) fn spawn<F>(scheduler: &Rc<Scheduler>, future: F) -> Self
+    where
+        F: Future<Output = T> + 'static,
+    {
+        let node = NodeRef::spawn(scheduler, future);
+        if scheduler.is_closed() {
+            node.cancel(false);
+        } else {
+            node.wake();
+        }
+        let output = PhantomData;
+        Self { node, output }
+    }
+}
+
+impl<T> Task<T> {
+    /// Tells it from others of its core.
+    pub fn id(&self) -> TaskId {
+        self.node.id()
+    }
+
+    /// Whether it is over.
+    pub fn is_finished(&self) -> bool {
+        self.node.has(DONE)
+    }
+
+    /// Ends the task, before it returns unless the task is being polled: its future is dropped, and
+    /// it comes to [`TaskError::Cancelled`](crate::TaskError::Cancelled). Gives whether it was not
+    /// over and not cancelled yet.
+    pub fn cancel(&self) -> bool {
+        self.node.cancel(false)
+    }
+
+    /// Lets the task go on without anybody who asks for its output. A panic of it is heard by the
+    /// panic hook only.
+    pub fn detach(self) {}
+
+    /// Ends the task with [`TaskError::TimedOut`](crate::TaskError::TimedOut) unless it is over so
+    /// long from now. The last call holds. The task's core must be polled for that.
+    pub fn deadline(self, after: Duration) -> Self {
+        let at = self.scheduler().map(|scheduler| scheduler.after(after));
+        match at {
+            Some(at) => self.deadline_at(at),
+            None => self,
+        }
+    }
+
+    /// As [`deadline`](Self::deadline), at a given time.
+    pub fn deadline_at(self, at: Instant) -> Self {
+        if let Some(scheduler) = self.scheduler() {
+            let timer = scheduler.expire_at(at, Expiry::End(self.id()));
+            if let Some(before) = self.node.header().timer.replace(Some(timer)) {
+                scheduler.wheel.borrow_mut().cancel(before);
+            }
+        }
+        self
+    }
+
+    fn scheduler(&self) -> Option<&Scheduler> {
+        // SAFETY: a task that is not over holds its scheduler.
+        (!self.is_finished()).then(|| unsafe { self.node.header().scheduler.as_ref() })
+    }
+
+    fn take(&self) -> Option<Outcome<T>> {
+        if !self.node.has(OUTPUT) {
+            return None;
+        }
+        self.node.unmark(OUTPUT);
+        // SAFETY: it is there, and counts as taken from here on; its type is that of the future
+        // that this task was spawned with.
+        let outcome = unsafe {
+            let output = (self.node.header().body.output)(self.node.0);
+            output.cast::<Outcome<T>>().read()
+        };
+        Some(outcome)
+    }
+}
+
+impl<T> Future for Task<T> {
+    type Output = Outcome<T>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome<T>> {
+        if self.is_finished() {
+            return Poll::Ready(self.take().expect("a task gives its output once"));
+        }
+        let joiner = &self.node.header().joiner;
+        let before = joiner.take();
+        let waiter = before.filter(|waiter| waiter.is(context.waker()));
+        joiner.set(Some(waiter.unwrap_or_else(|| Waiter::of(context.waker()))));
+        Poll::Pending
+    }
+}
+
+impl<T> Drop for Task<T> {
+    fn drop(&mut self) {
+        self.node.unmark(WANTED);
+        drop(self.node.header().joiner.take());
+        if self.is_finished() {
+            self.node.drop_output();
+        }
+    }
+}
+
+impl<T> fmt::Debug for Task<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Task")
+            .field("id", &self.id())
+            .field("is_finished", &self.is_finished())
+            .finish()
+    }
+}

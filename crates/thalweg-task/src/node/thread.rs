@@ -1,0 +1,129 @@
+//! Which thread this is, and how deep it is in tasks that resume each other.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// Tasks that may be resumed within each other, by `send_now`, before that is put off: each takes
+/// stack.
+const NESTED_MAX: u32 = 32;
+
+/// What a thread knows of itself.
+struct Here {
+    /// 0 until somebody asks.
+    number: Cell<u64>,
+    /// Tasks that may still be resumed within the present one.
+    room: Cell<u32>,
+}
+
+impl Here {
+    const fn new() -> Self {
+        Self {
+            number: Cell::new(0),
+            room: Cell::new(NESTED_MAX),
+        }
+    }
+}
+
+#[cfg(not(loom))]
+std::thread_local! {
+    static HERE: Here = const { Here::new() };
+}
+// loom runs all threads of a model on one thread of the system.
+#[cfg(loom)]
+loom::thread_local! {
+    static HERE: Here = Here::new();
+}
+
+/// A thread, by a number that no other thread of this process ever has.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Thread(u64);
+
+impl Thread {
+    /// The calling thread.
+    #[inline]
+    pub(crate) fn current() -> Self {
+        HERE.with(|here| match here.number.get() {
+            0 => number(here),
+            number => Self(number),
+        })
+    }
+
+    /// Whether this is the calling thread.
+    #[inline(always)]
+    pub(crate) fn is_current(self) -> bool {
+        // A thread without a number is no thread that has one.
+        HERE.with(|here| here.number.get() == self.0)
+    }
+}
+
+#[cold]
+fn number(here: &Here) -> Thread {
+    static NEXT: AtomicU64 = AtomicU64::new(1);
+    // ORDERING: Relaxed: a counter; each thread gets another number.
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    here.number.set(number);
+    Thread(number)
+}
+
+/// Runs `nested` one level deeper; `None` where this is too deep already.
+#[inline(always)]
+pub(crate) fn deeper<R>(nested: impl FnOnce() -> R) -> Option<R> {
+    let room = HERE.with(|here| here.room.get());
+    let left = room.checked_sub(1)?;
+    let _back = Back::to(left, room);
+    Some(nested())
+}
+
+/// Runs `inner` on a stack that has no room for other tasks.
+#[inline(always)]
+pub(crate) fn without_room<R>(inner: impl FnOnce() -> R) -> R {
+    let room = HERE.with(|here| here.room.get());
+    let _back = Back::to(0, room);
+    inner()
+}
+
+/// Sets the room back, also where a panic goes by.
+struct Back(u32);
+
+impl Back {
+    #[inline(always)]
+    fn to(room: u32, before: u32) -> Self {
+        HERE.with(|here| here.room.set(room));
+        Self(before)
+    }
+}
+
+impl Drop for Back {
+    #[inline(always)]
+    fn drop(&mut self) {
+        HERE.with(|here| here.room.set(self.0));
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_thread_has_a_number_of_its_own() {
+        let mine = Thread::current();
+        assert!(mine.is_current());
+        assert_eq!(mine, Thread::current());
+        let other = std::thread::spawn(move || (Thread::current(), mine.is_current()));
+        let (other, is_mine) = other.join().unwrap();
+        assert!(other != mine && !is_mine && !other.is_current());
+    }
+
+    #[test]
+    fn nesting_ends_and_comes_back_after_a_panic() {
+        fn down() -> u32 {
+            deeper(down).map_or(0, |below| below + 1)
+        }
+        assert_eq!(down(), NESTED_MAX);
+        let caught = std::panic::catch_unwind(|| deeper(|| panic!("within")));
+        assert!(caught.is_err());
+        assert_eq!(down(), NESTED_MAX);
+        assert_eq!(without_room(down), 0);
+        assert_eq!(down(), NESTED_MAX);
+    }
+}

@@ -1,0 +1,63 @@
+//! Whom a slot, a task or a timer wakes.
+
+use std::task::Waker;
+
+use super::{NodeRef, waker};
+
+/// A task of this thread's, or any waker. `!Send`.
+#[allow(unreachable_pub)] // a sealed trait of a public type names it
+#[derive(Clone)]
+pub struct Waiter(Whom);
+
+#[derive(Clone)]
+enum Whom {
+    Node(NodeRef),
+    Waker(Waker),
+}
+
+impl Waiter {
+    /// Whoever `waker` wakes. Where that is a task of this thread's, nothing atomic is done.
+    #[inline]
+    pub(crate) fn of(waker: &Waker) -> Self {
+        match waker::local(waker) {
+            Some(node) => Self(Whom::Node(node)),
+            None => Self(Whom::Waker(waker.clone())),
+        }
+    }
+
+    /// Whether it is the one that `waker` wakes.
+    #[inline(always)]
+    pub(crate) fn is(&self, waker: &Waker) -> bool {
+        match &self.0 {
+            Whom::Node(node) => waker::is_of(waker, node),
+            Whom::Waker(mine) => mine.will_wake(waker),
+        }
+    }
+
+    /// Wakes it.
+    #[inline]
+    pub(crate) fn wake(self) {
+        match self.0 {
+            Whom::Node(node) => node.wake(),
+            Whom::Waker(waker) => waker.wake(),
+        }
+    }
+
+    /// Runs it here and now where it is a task of this thread's that can run, else wakes it. Gives
+    /// whether it ran.
+    #[inline(always)]
+    pub(crate) fn resume(self) -> bool {
+        match self.0 {
+            Whom::Node(node) => node.resume(),
+            Whom::Waker(waker) => {
+                waker.wake();
+                false
+            }
+        }
+    }
+
+    /// What `waker` wakes, if it can be resumed here: a task of this thread's.
+    pub(crate) fn resumable(waker: &Waker) -> Option<Self> {
+        waker::local(waker).map(|node| Self(Whom::Node(node)))
+    }
+}

@@ -1,0 +1,154 @@
+//! What can be wrong with a slot.
+
+use std::error::Error;
+use std::fmt;
+
+const CLOSED: &str = "the slot's receiver is gone";
+const CANCELLED: &str = "the slot's receiver has cancelled";
+
+/// A value that was not sent; it is given back.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub enum SendError<T> {
+    /// There is a value in the slot, which nobody has taken yet.
+    Full(T),
+    /// The receiver was dropped.
+    Closed(T),
+    /// The receiver cancelled.
+    Cancelled(T),
+}
+
+impl<T> SendError<T> {
+    /// The value that was not sent.
+    pub fn into_inner(self) -> T {
+        match self {
+            Self::Full(value) | Self::Closed(value) | Self::Cancelled(value) => value,
+        }
+    }
+}
+
+// Values need not be `Debug`, as with the errors of `std::sync::mpsc`.
+impl<T> fmt::Debug for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "Full(..)",
+            Self::Closed(_) => "Closed(..)",
+            Self::Cancelled(_) => "Cancelled(..)",
+        })
+    }
+}
+
+impl<T> fmt::Display for SendError<T> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Full(_) => "the slot holds a value that was not received yet (1 of 1)",
+            Self::Closed(_) => CLOSED,
+            Self::Cancelled(_) => CANCELLED,
+        })
+    }
+}
+
+impl<T> Error for SendError<T> {}
+
+/// Nothing can be sent any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum VacantError {
+    /// The receiver was dropped.
+    Closed,
+    /// The receiver cancelled.
+    Cancelled,
+}
+
+impl fmt::Display for VacantError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closed => CLOSED,
+            Self::Cancelled => CANCELLED,
+        })
+    }
+}
+
+impl Error for VacantError {}
+
+/// Nothing comes any more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum RecvError {
+    /// The sender was dropped, and all that it sent was received.
+    Closed,
+    /// The sender cancelled.
+    Cancelled,
+}
+
+impl fmt::Display for RecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Closed => "the slot's sender is gone",
+            Self::Cancelled => "the slot's sender has cancelled",
+        })
+    }
+}
+
+impl Error for RecvError {}
+
+/// Nothing is there now.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum TryRecvError {
+    /// The slot is empty, and its sender is there.
+    Empty,
+    /// The sender was dropped, and all that it sent was received.
+    Closed,
+    /// The sender cancelled.
+    Cancelled,
+}
+
+impl From<RecvError> for TryRecvError {
+    fn from(error: RecvError) -> Self {
+        match error {
+            RecvError::Closed => Self::Closed,
+            RecvError::Cancelled => Self::Cancelled,
+        }
+    }
+}
+
+impl fmt::Display for TryRecvError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Empty => f.write_str("the slot is empty"),
+            Self::Closed => RecvError::Closed.fmt(f),
+            Self::Cancelled => RecvError::Cancelled.fmt(f),
+        }
+    }
+}
+
+impl Error for TryRecvError {}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_error_says_what_is_wrong() {
+        let texts = [
+            SendError::Full(1).to_string(),
+            SendError::Closed(1).to_string(),
+            SendError::Cancelled(1).to_string(),
+            VacantError::Closed.to_string(),
+            VacantError::Cancelled.to_string(),
+            TryRecvError::Empty.to_string(),
+            TryRecvError::from(RecvError::Closed).to_string(),
+            TryRecvError::from(RecvError::Cancelled).to_string(),
+        ];
+        let expected = [
+            "the slot holds a value that was not received yet (1 of 1)",
+            "the slot's receiver is gone",
+            "the slot's receiver has cancelled",
+            "the slot's receiver is gone",
+            "the slot's receiver has cancelled",
+            "the slot is empty",
+            "the slot's sender is gone",
+            "the slot's sender has cancelled",
+        ];
+        assert_eq!(texts, expected);
+        assert_eq!(format!("{:?}", SendError::Full(())), "Full(..)");
+        assert_eq!(SendError::Cancelled(7).into_inner(), 7);
+    }
+}

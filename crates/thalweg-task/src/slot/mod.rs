@@ -1,0 +1,102 @@
+//! A channel for one value at a time, between coroutines.
+//!
+//! A [`SlotTx`] puts a value into the slot, a [`SlotRx`] takes it out; then the slot is empty and
+//! can be used again. On one thread ([`Local`](crate::Local)) nothing in it is atomic, and
+//! [`SlotTx::send_now`] runs the receiver at once, as a call would.
+//!
+//! ```
+//! use thalweg_task::{Core, Local, slot};
+//!
+//! let core = Core::new();
+//! let (tx, mut rx) = slot::<u64, Local>();
+//! let sum = core.spawn(async move {
+//!     let mut sum = 0;
+//!     while let Ok(value) = rx.recv().await {
+//!         sum += value;
+//!     }
+//!     sum
+//! });
+//! while core.poll() {} // the task waits for its first value now
+//! for value in 1..=100 {
+//!     assert_eq!(tx.send_now(value), Ok(true)); // the task has run when this returns
+//! }
+//! drop(tx);
+//! assert_eq!(core.block_on(sum), Ok(5050));
+//! ```
+//!
+//! # Ends
+//! A slot's end that is dropped is closed, and the other end is told *closed*. What was sent before
+//! is received first. [`SlotTx::cancel`] and [`SlotRx::cancel`] say instead that the value is not
+//! wanted any more: what is in the slot is dropped, and the other end is told *cancelled* at once.
+//!
+//! # Memory ordering
+//! What a thread did before it sent a value is visible to the thread that received it, after that.
+
+mod error;
+mod recv;
+mod send;
+mod waiting;
+
+pub use error::{RecvError, SendError, TryRecvError, VacantError};
+pub use recv::{Recv, SlotRx};
+pub use send::{SlotTx, Vacant};
+pub use waiting::{Many, One};
+
+use crate::family::sealed::Sealed;
+use crate::family::{Family, Guarded};
+use waiting::Waiting;
+
+/// What an end has come to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum End {
+    Open,
+    Closed,
+    Cancelled,
+}
+
+type WaiterOf<F> = <F as Sealed>::Waiter;
+
+/// What both ends share.
+struct State<T, F: Family, W> {
+    value: Option<T>,
+    receivers: W,
+    /// Who waits for the slot to be empty.
+    vacancy: Option<WaiterOf<F>>,
+    sender: End,
+    receiver: End,
+    /// Receivers there are.
+    count: usize,
+}
+
+/// A slot, guarded as its family does it.
+struct Slot<T, F: Family, W> {
+    state: F::Guarded<State<T, F, W>>,
+}
+
+type Shared<T, F, W> = <F as Family>::Strong<Slot<T, F, W>>;
+
+fn pair<T, F: Family, W: Waiting<WaiterOf<F>>>() -> (SlotTx<T, F, W>, SlotRx<T, F, W>) {
+    let state = State {
+        value: None,
+        receivers: W::default(),
+        vacancy: None,
+        sender: End::Open,
+        receiver: End::Open,
+        count: 1,
+    };
+    let slot = F::strong(Slot {
+        state: Guarded::new(state),
+    });
+    (SlotTx::new(slot.clone()), SlotRx::new(slot))
+}
+
+/// A slot with one receiver. Allocates once. Costs, on one thread (Zen 5, November 2026): see
+/// [`SlotTx::send_now`].
+pub fn slot<T, F: Family>() -> (SlotTx<T, F>, SlotRx<T, F>) {
+    pair()
+}
+
+/// A slot whose receiver can be cloned: each value goes to the one that has waited longest.
+pub fn slot_many<T, F: Family>() -> (SlotTx<T, F, Many<F>>, SlotRx<T, F, Many<F>>) {
+    pair()
+}

@@ -1,0 +1,209 @@
+//! The receiving end.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::waiting::{Place, Waiting};
+use super::{End, Many, One, RecvError, Shared, State, TryRecvError, WaiterOf};
+use crate::family::sealed::Wakes;
+use crate::family::{Family, Guarded};
+
+/// Takes values out of a slot.
+pub struct SlotRx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
+    slot: Shared<T, F, W>,
+}
+
+/// What a look at a slot found.
+enum Look<T, V> {
+    Value(T, Option<V>),
+    End(RecvError),
+    Waits,
+    /// Another waker is to be listed, which is made outside of the guard.
+    Listless,
+}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> State<T, F, W> {
+    #[inline(always)]
+    fn take(&mut self) -> Option<Look<T, WaiterOf<F>>> {
+        if let Some(value) = self.value.take() {
+            return Some(Look::Value(value, self.vacancy.take()));
+        }
+        match self.sender {
+            End::Open => None,
+            End::Closed => Some(Look::End(RecvError::Closed)),
+            End::Cancelled => Some(Look::End(RecvError::Cancelled)),
+        }
+    }
+}
+
+impl<T, V: Wakes> Look<T, V> {
+    #[inline(always)]
+    fn outcome(self) -> Result<T, TryRecvError> {
+        match self {
+            Self::Value(value, vacancy) => {
+                if let Some(sender) = vacancy {
+                    sender.wake();
+                }
+                Ok(value)
+            }
+            Self::End(error) => Err(error.into()),
+            Self::Waits | Self::Listless => Err(TryRecvError::Empty),
+        }
+    }
+}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
+    pub(super) fn new(slot: Shared<T, F, W>) -> Self {
+        Self { slot }
+    }
+
+    /// Waits for a value. Cancel-safe: a receive that is dropped has taken nothing.
+    ///
+    /// # Errors
+    /// [`RecvError`], from the future: nothing comes any more, and why.
+    #[inline]
+    pub fn recv(&mut self) -> Recv<'_, T, F, W> {
+        let place = Place::default();
+        Recv {
+            receiver: self,
+            place,
+        }
+    }
+
+    /// Takes the value that is there.
+    ///
+    /// # Errors
+    /// [`TryRecvError`]: none is there, or comes.
+    pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
+        match self.slot.state.with(State::take) {
+            Some(look) => look.outcome(),
+            None => Err(TryRecvError::Empty),
+        }
+    }
+
+    /// Says that the value is not wanted any more. What is in the slot is dropped, and the sender
+    /// is told [`SendError::Cancelled`](super::SendError::Cancelled). Where the receiver was cloned
+    /// this is for all of them.
+    pub fn cancel(self) {
+        self.end(End::Cancelled);
+    }
+
+    fn end(&self, end: End) {
+        let (value, waiting, sender) = self.slot.state.with(|state| {
+            if state.receiver == End::Open {
+                state.receiver = end;
+            }
+            let waiting = state.receivers.all();
+            (state.value.take(), waiting, state.vacancy.take())
+        });
+        for waiter in waiting {
+            waiter.wake();
+        }
+        if let Some(sender) = sender {
+            sender.wake();
+        }
+        drop(value);
+    }
+}
+
+impl<T, F: Family> Clone for SlotRx<T, F, Many<F>> {
+    fn clone(&self) -> Self {
+        self.slot.state.with(|state| state.count += 1);
+        Self::new(self.slot.clone())
+    }
+}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotRx<T, F, W> {
+    fn drop(&mut self) {
+        let is_last = self.slot.state.with(|state| {
+            state.count -= 1;
+            state.count == 0
+        });
+        if is_last {
+            self.end(End::Closed);
+        }
+    }
+}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> fmt::Debug for SlotRx<T, F, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlotRx").finish_non_exhaustive()
+    }
+}
+
+/// See [`SlotRx::recv`].
+#[must_use = "a future does nothing until it is polled"]
+pub struct Recv<'r, T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
+    receiver: &'r mut SlotRx<T, F, W>,
+    place: Place,
+}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> Unpin for Recv<'_, T, F, W> {}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
+    type Output = Result<T, RecvError>;
+
+    #[inline]
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
+        let this = &mut *self;
+        let state = &this.receiver.slot.state;
+        let waker = context.waker();
+        let look = state.with(|state| match state.take() {
+            Some(look) => look,
+            None if state.receiver != End::Open => Look::End(RecvError::Cancelled),
+            None if state.receivers.stays(&mut this.place, waker) => Look::Waits,
+            None => Look::Listless,
+        });
+        let look = match look {
+            Look::Listless => this.list(context),
+            look => look,
+        };
+        match look.outcome() {
+            Ok(value) => Poll::Ready(Ok(value)),
+            Err(TryRecvError::Empty) => Poll::Pending,
+            Err(TryRecvError::Closed) => Poll::Ready(Err(RecvError::Closed)),
+            Err(TryRecvError::Cancelled) => Poll::Ready(Err(RecvError::Cancelled)),
+        }
+    }
+}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> Recv<'_, T, F, W> {
+    /// Lists the waker, made outside of the guard since that is foreign code, and looks again.
+    #[cold]
+    fn list(&mut self, context: &Context<'_>) -> Look<T, WaiterOf<F>> {
+        let waiter = WaiterOf::<F>::of(context.waker());
+        let place = &mut self.place;
+        let (look, spare) = self.receiver.slot.state.with(|state| match state.take() {
+            Some(look) => (look, Some(waiter)),
+            None => (Look::Waits, state.receivers.sit(place, waiter)),
+        });
+        drop(spare);
+        look
+    }
+}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for Recv<'_, T, F, W> {
+    #[inline]
+    fn drop(&mut self) {
+        let place = &mut self.place;
+        let (next, left) = self.receiver.slot.state.with(|state| {
+            let (was_told, left) = state.receivers.leave(place);
+            // Told, and gone without a look: the next one is told instead.
+            let is_owed = was_told && state.value.is_some();
+            (
+                if is_owed {
+                    state.receivers.next()
+                } else {
+                    None
+                },
+                left,
+            )
+        });
+        drop(left);
+        if let Some(next) = next {
+            next.wake();
+        }
+    }
+}

@@ -1,0 +1,156 @@
+//! The sending end.
+
+use std::fmt;
+use std::future::Future;
+use std::pin::Pin;
+use std::task::{Context, Poll};
+
+use super::waiting::Waiting;
+use super::{End, One, SendError, Shared, VacantError, WaiterOf};
+use crate::family::sealed::Wakes;
+use crate::family::{Family, Guarded};
+
+/// Puts values into a slot.
+pub struct SlotTx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
+    slot: Shared<T, F, W>,
+}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
+    pub(super) fn new(slot: Shared<T, F, W>) -> Self {
+        Self { slot }
+    }
+
+    /// Sends a value; the receiver is woken, and runs when its core is polled.
+    ///
+    /// # Errors
+    /// [`SendError`] with the value: there is one already, or the receiver is gone or has
+    /// cancelled.
+    #[inline]
+    pub fn send(&self, value: T) -> Result<(), SendError<T>> {
+        if let Some(waiter) = self.put(value)? {
+            waiter.wake();
+        }
+        Ok(())
+    }
+
+    /// Sends a value, and runs the receiver here and now, up to where it waits next: what it does
+    /// is done when this returns. Gives whether it ran. It does not, and is woken instead, where it
+    /// is running already, is no task of this thread's, or where 32 tasks that resume each other
+    /// are on the stack; and within a fiber, whose stack may be small.
+    ///
+    /// # Errors
+    /// As [`send`](Self::send).
+    #[inline]
+    pub fn send_now(&self, value: T) -> Result<bool, SendError<T>> {
+        let waiter = self.put(value)?;
+        Ok(waiter.is_some_and(Wakes::resume))
+    }
+
+    /// Sends a value in the place of one that is there, which is given back: the last one wins.
+    ///
+    /// # Errors
+    /// [`SendError`] with the new value, if the receiver is gone or has cancelled.
+    pub fn replace(&self, value: T) -> Result<Option<T>, SendError<T>> {
+        let (before, waiter) = self.slot.state.with(|state| match state.receiver {
+            End::Open => Ok((state.value.replace(value), state.receivers.next())),
+            End::Closed => Err(SendError::Closed(value)),
+            End::Cancelled => Err(SendError::Cancelled(value)),
+        })?;
+        if let Some(waiter) = waiter {
+            waiter.wake();
+        }
+        Ok(before)
+    }
+
+    #[inline(always)]
+    fn put(&self, value: T) -> Result<Option<WaiterOf<F>>, SendError<T>> {
+        self.slot.state.with(|state| {
+            if state.receiver != End::Open {
+                return Err(match state.receiver {
+                    End::Cancelled => SendError::Cancelled(value),
+                    _ => SendError::Closed(value),
+                });
+            }
+            if state.value.is_some() {
+                return Err(SendError::Full(value));
+            }
+            state.value = Some(value);
+            Ok(state.receivers.next())
+        })
+    }
+
+    /// Whether a value is there that was not received yet.
+    pub fn is_full(&self) -> bool {
+        self.slot.state.with(|state| state.value.is_some())
+    }
+
+    /// Waits until the slot is empty. Cancel-safe.
+    ///
+    /// # Errors
+    /// [`VacantError`], from the future: the receiver is gone or has cancelled.
+    pub fn vacant(&mut self) -> Vacant<'_, T, F, W> {
+        Vacant { sender: self }
+    }
+
+    /// Says that no value comes, and that one in the slot is not to be received: it is dropped, and
+    /// the receiver is told [`RecvError::Cancelled`](super::RecvError::Cancelled).
+    pub fn cancel(self) {
+        self.end(End::Cancelled);
+    }
+
+    fn end(&self, end: End) {
+        let (value, waiting, own) = self.slot.state.with(|state| {
+            if state.sender == End::Open {
+                state.sender = end;
+            }
+            let dropped = (end == End::Cancelled).then(|| state.value.take());
+            (dropped, state.receivers.all(), state.vacancy.take())
+        });
+        drop(own);
+        for waiter in waiting {
+            waiter.wake();
+        }
+        drop(value);
+    }
+}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotTx<T, F, W> {
+    fn drop(&mut self) {
+        self.end(End::Closed);
+    }
+}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> fmt::Debug for SlotTx<T, F, W> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("SlotTx").finish_non_exhaustive()
+    }
+}
+
+/// See [`SlotTx::vacant`].
+#[must_use = "a future does nothing until it is polled"]
+pub struct Vacant<'s, T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
+    sender: &'s mut SlotTx<T, F, W>,
+}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Vacant<'_, T, F, W> {
+    type Output = Result<(), VacantError>;
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), VacantError>> {
+        let waiter = WaiterOf::<F>::of(context.waker());
+        let (outcome, spare) = self.sender.slot.state.with(|state| match state.receiver {
+            End::Closed => (Poll::Ready(Err(VacantError::Closed)), Some(waiter)),
+            End::Cancelled => (Poll::Ready(Err(VacantError::Cancelled)), Some(waiter)),
+            End::Open if state.value.is_none() => (Poll::Ready(Ok(())), Some(waiter)),
+            End::Open => (Poll::Pending, state.vacancy.replace(waiter)),
+        });
+        drop(spare);
+        outcome
+    }
+}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for Vacant<'_, T, F, W> {
+    fn drop(&mut self) {
+        let waiter = self.sender.slot.state.with(|state| state.vacancy.take());
+        drop(waiter);
+    }
+}

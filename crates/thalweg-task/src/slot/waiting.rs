@@ -1,0 +1,164 @@
+//! Who waits for a slot's value: one receiver, or several in the order in which they came.
+
+use std::collections::VecDeque;
+use std::fmt;
+use std::task::Waker;
+
+use crate::family::Family;
+use crate::family::sealed::{Sealed, Wakes};
+
+/// A place in the list of those who wait.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Place {
+    /// 0: in no list.
+    pub(super) number: u64,
+}
+
+/// Those who wait. Sealed: [`One`] or [`Many`].
+pub trait Waiting<W: Wakes>: Default + Kind {
+    /// Whether the one in this place waits already, to be woken by `waker`: all that is to do.
+    fn stays(&mut self, place: &mut Place, waker: &Waker) -> bool;
+    /// Has `waiter` wait in this place, or a new one; gives back what is not needed any more.
+    fn sit(&mut self, place: &mut Place, waiter: W) -> Option<W>;
+    /// Whoever has waited longest waits no more.
+    fn next(&mut self) -> Option<W>;
+    /// Waits no more; gives whether it was told of something meanwhile, and what it leaves.
+    fn leave(&mut self, place: &mut Place) -> (bool, Option<W>);
+    /// All that are left.
+    fn all(&mut self) -> Vec<W>;
+}
+
+/// What kind of receivers a slot has.
+pub trait Kind {
+    /// Whether there may be several.
+    const IS_MANY: bool;
+}
+
+/// One receiver, of slots of family `F`.
+pub struct One<F: Family> {
+    /// Stays when it has been woken: most often it waits again.
+    waiter: Option<<F as Sealed>::Waiter>,
+    waits: bool,
+}
+
+impl<F: Family> Default for One<F> {
+    fn default() -> Self {
+        let (waiter, waits) = (None, false);
+        Self { waiter, waits }
+    }
+}
+
+impl<F: Family> fmt::Debug for One<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("One").field("waits", &self.waits).finish()
+    }
+}
+
+impl<F: Family> Kind for One<F> {
+    const IS_MANY: bool = false;
+}
+
+impl<F: Family> Waiting<<F as Sealed>::Waiter> for One<F> {
+    #[inline(always)]
+    fn stays(&mut self, _: &mut Place, waker: &Waker) -> bool {
+        self.waits = self.waiter.as_ref().is_some_and(|mine| mine.is(waker));
+        self.waits
+    }
+
+    fn sit(
+        &mut self,
+        _: &mut Place,
+        waiter: <F as Sealed>::Waiter,
+    ) -> Option<<F as Sealed>::Waiter> {
+        self.waits = true;
+        self.waiter.replace(waiter)
+    }
+
+    #[inline(always)]
+    fn next(&mut self) -> Option<<F as Sealed>::Waiter> {
+        if !std::mem::take(&mut self.waits) {
+            return None;
+        }
+        Wakes::lend(&mut self.waiter)
+    }
+
+    fn leave(&mut self, _: &mut Place) -> (bool, Option<<F as Sealed>::Waiter>) {
+        // What it was told of is for itself, whenever it looks again.
+        self.waits = false;
+        (false, None)
+    }
+
+    fn all(&mut self) -> Vec<<F as Sealed>::Waiter> {
+        self.waits = false;
+        self.waiter.take().into_iter().collect()
+    }
+}
+
+/// Any number of receivers, of slots of family `F`.
+pub struct Many<F: Family> {
+    /// In the order of their numbers.
+    list: VecDeque<(u64, <F as Sealed>::Waiter)>,
+    last: u64,
+}
+
+impl<F: Family> Default for Many<F> {
+    fn default() -> Self {
+        let list = VecDeque::new();
+        Self { list, last: 0 }
+    }
+}
+
+impl<F: Family> fmt::Debug for Many<F> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let waiting = self.list.len();
+        f.debug_struct("Many").field("waiting", &waiting).finish()
+    }
+}
+
+impl<F: Family> Many<F> {
+    fn find(&self, place: &Place) -> Option<usize> {
+        let found = self
+            .list
+            .binary_search_by_key(&place.number, |&(number, _)| number);
+        found.ok()
+    }
+}
+
+impl<F: Family> Kind for Many<F> {
+    const IS_MANY: bool = true;
+}
+
+impl<F: Family> Waiting<<F as Sealed>::Waiter> for Many<F> {
+    fn stays(&mut self, place: &mut Place, waker: &Waker) -> bool {
+        self.find(place).is_some_and(|at| self.list[at].1.is(waker))
+    }
+
+    fn sit(
+        &mut self,
+        place: &mut Place,
+        waiter: <F as Sealed>::Waiter,
+    ) -> Option<<F as Sealed>::Waiter> {
+        if let Some(at) = self.find(place) {
+            return Some(std::mem::replace(&mut self.list[at].1, waiter));
+        }
+        self.last += 1;
+        place.number = self.last;
+        self.list.push_back((self.last, waiter));
+        None
+    }
+
+    fn next(&mut self) -> Option<<F as Sealed>::Waiter> {
+        self.list.pop_front().map(|(_, waiter)| waiter)
+    }
+
+    fn leave(&mut self, place: &mut Place) -> (bool, Option<<F as Sealed>::Waiter>) {
+        let had_place = place.number != 0;
+        let left = self.find(place).and_then(|at| self.list.remove(at));
+        place.number = 0;
+        (had_place && left.is_none(), left.map(|(_, waiter)| waiter))
+    }
+
+    fn all(&mut self) -> Vec<<F as Sealed>::Waiter> {
+        self.list.drain(..).map(|(_, waiter)| waiter).collect()
+    }
+}

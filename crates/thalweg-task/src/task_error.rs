@@ -1,0 +1,44 @@
+//! How a task ends without an output.
+
+use std::any::Any;
+use std::fmt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Why a task has no output.
+#[derive(Debug, Clone, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum TaskError {
+    /// It was cancelled, or its core is gone.
+    Cancelled,
+    /// It was not over at its deadline.
+    TimedOut,
+    /// It panicked, with this text.
+    Panicked(String),
+}
+
+impl fmt::Display for TaskError {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Cancelled => f.write_str("the task was cancelled"),
+            Self::TimedOut => f.write_str("the task was not over at its deadline"),
+            Self::Panicked(text) => write!(f, "the task panicked: {text}"),
+        }
+    }
+}
+
+impl std::error::Error for TaskError {}
+
+/// The text of a panic. What it carried is dropped; if that panics as well, nobody hears of it.
+pub(crate) fn panic_text(payload: Box<dyn Any + Send>) -> String {
+    let text = match payload.downcast_ref::<&'static str>() {
+        Some(text) => (*text).to_owned(),
+        None => match payload.downcast_ref::<String>() {
+            Some(text) => text.clone(),
+            None => "a value that is no text".to_owned(),
+        },
+    };
+    if let Err(second) = catch_unwind(AssertUnwindSafe(|| drop(payload))) {
+        std::mem::forget(second);
+    }
+    text
+}

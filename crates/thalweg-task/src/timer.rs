@@ -1,0 +1,168 @@
+//! Time for tasks: sleeping, and deadlines.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::{Duration, Instant};
+
+use crate::node::{Scheduler, TaskId, Waiter};
+use crate::wheel::Timer;
+
+/// One step of the wheel, ns. Nothing is early; what is late by this is no later than a thread
+/// that sleeps wakes up.
+const TICK_NS: u128 = 1 << 14;
+
+/// What happens at a time.
+pub(crate) enum Expiry {
+    Wake(Waiter),
+    End(TaskId),
+}
+
+/// Where a core's time comes from, and where its count of ticks begins.
+pub(crate) struct Time {
+    now: Box<dyn Fn() -> Instant>,
+    begin: Instant,
+}
+
+impl Time {
+    pub(crate) fn new(now: Box<dyn Fn() -> Instant>) -> Self {
+        let begin = now();
+        Self { now, begin }
+    }
+
+    pub(crate) fn now(&self) -> Instant {
+        (self.now)()
+    }
+
+    /// The first tick that is not before `at`.
+    fn tick_after(&self, at: Instant) -> u64 {
+        let ns = at.saturating_duration_since(self.begin).as_nanos();
+        u64::try_from(ns.div_ceil(TICK_NS)).unwrap_or(u64::MAX)
+    }
+
+    fn ticks(&self) -> u64 {
+        let ns = self.now().saturating_duration_since(self.begin).as_nanos();
+        u64::try_from(ns / TICK_NS).unwrap_or(u64::MAX)
+    }
+
+    /// When a tick is; `None` where that is more than the system's clock can say.
+    fn at(&self, tick: u64) -> Option<Instant> {
+        let ns = u64::try_from(u128::from(tick) * TICK_NS).ok()?;
+        self.begin.checked_add(Duration::from_nanos(ns))
+    }
+}
+
+impl Scheduler {
+    /// When `after` from now is; for ever, which is some 30 years, where the clock can't say.
+    pub(crate) fn after(&self, after: Duration) -> Instant {
+        const EVER: Duration = Duration::from_secs(1 << 30);
+        let now = self.time.now();
+        now.checked_add(after).unwrap_or_else(|| now + EVER)
+    }
+
+    pub(crate) fn expire_at(&self, at: Instant, expiry: Expiry) -> Timer {
+        let tick = self.time.tick_after(at);
+        let timer = self.wheel.borrow_mut().insert(tick, expiry);
+        // Another runtime that drives this core may have meant to sleep longer.
+        self.tell_driver();
+        timer
+    }
+
+    /// Wakes, and ends, what it is time for; gives whether there was anything.
+    pub(crate) fn expire(&self) -> bool {
+        if self.wheel.borrow().len() == 0 {
+            return false;
+        }
+        self.wheel.borrow_mut().advance(self.time.ticks());
+        let mut any = false;
+        while let Some(expiry) = { self.wheel.borrow_mut().pop_expired() } {
+            any = true;
+            match expiry {
+                Expiry::Wake(waiter) => waiter.wake(),
+                Expiry::End(id) => {
+                    if let Some(node) = self.find(id) {
+                        node.cancel(true);
+                    }
+                }
+            }
+        }
+        any
+    }
+
+    /// No timer is before this.
+    pub(crate) fn next_expiry(&self) -> Option<Instant> {
+        let tick = self.wheel.borrow().next_deadline()?;
+        self.time.at(tick)
+    }
+}
+
+/// See [`Handle::sleep`](crate::Handle::sleep).
+#[must_use = "a future does nothing until it is polled"]
+pub struct Sleep {
+    scheduler: Rc<Scheduler>,
+    at: Instant,
+    timer: Option<Timer>,
+}
+
+impl Sleep {
+    pub(crate) fn until(scheduler: &Rc<Scheduler>, at: Instant) -> Self {
+        let (scheduler, timer) = (Rc::clone(scheduler), None);
+        Self {
+            scheduler,
+            at,
+            timer,
+        }
+    }
+
+    /// When it is over.
+    pub fn deadline(&self) -> Instant {
+        self.at
+    }
+}
+
+impl Future for Sleep {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        let Some(timer) = self.timer else {
+            let waiter = Waiter::of(context.waker());
+            if self.scheduler.time.now() >= self.at {
+                return Poll::Ready(());
+            }
+            let timer = self.scheduler.expire_at(self.at, Expiry::Wake(waiter));
+            self.timer = Some(timer);
+            return Poll::Pending;
+        };
+        let same = match self.scheduler.wheel.borrow_mut().get_mut(timer) {
+            None => return Poll::Ready(()),
+            Some(Expiry::Wake(waiter)) => waiter.is(context.waker()),
+            Some(Expiry::End(_)) => unreachable!("the timer is a sleep's"),
+        };
+        if !same {
+            let mut waiter = Waiter::of(context.waker());
+            let mut wheel = self.scheduler.wheel.borrow_mut();
+            if let Some(Expiry::Wake(before)) = wheel.get_mut(timer) {
+                std::mem::swap(before, &mut waiter);
+            }
+            drop(wheel);
+            drop(waiter); // which may run foreign code
+        }
+        Poll::Pending
+    }
+}
+
+impl Drop for Sleep {
+    fn drop(&mut self) {
+        if let Some(timer) = self.timer.take() {
+            let expiry = self.scheduler.wheel.borrow_mut().cancel(timer);
+            drop(expiry); // which may run foreign code
+        }
+    }
+}
+
+impl std::fmt::Debug for Sleep {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Sleep").field("deadline", &self.at).finish()
+    }
+}

@@ -1,0 +1,326 @@
+//! Slots, of both families: what is sent is received, refused, replaced, or given back.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+
+use thalweg_task::slot::{RecvError, SendError, TryRecvError, VacantError};
+use thalweg_task::{Core, Family, Local, Shared, slot, slot_many};
+
+/// Runs a test for both families.
+macro_rules! for_both {
+    ($($name:ident)+) => {$(
+        mod $name {
+            #[test]
+            fn local() {
+                super::$name::<super::Local>();
+            }
+
+            #[test]
+            fn shared() {
+                super::$name::<super::Shared>();
+            }
+        }
+    )+};
+}
+
+for_both! {
+    a_value_waits_for_its_receiver
+    a_receiver_waits_for_its_value
+    a_full_slot_gives_the_second_value_back
+    the_last_value_wins
+    send_now_runs_the_receiver_before_it_returns
+    a_task_that_sends_to_itself_is_not_run_within_itself
+    closed_and_cancelled_are_different
+    a_sender_waits_for_room
+    a_dropped_receive_takes_nothing
+    one_of_many_gets_each_value
+    a_told_receive_that_is_dropped_tells_the_next
+    tasks_that_resume_each_other_end_somewhere
+    a_slot_serves_one_task_after_the_other
+}
+
+/// Polls until nothing is ready.
+fn settle(core: &Core) {
+    while core.poll() {}
+}
+
+fn a_value_waits_for_its_receiver<F: Family>() {
+    let core = Core::new();
+    let (tx, mut rx) = slot::<String, F>();
+    assert_eq!(rx.try_recv(), Err(TryRecvError::Empty));
+    tx.send("first".to_owned()).unwrap();
+    assert!(tx.is_full());
+    assert_eq!(core.block_on(rx.recv()), Ok("first".to_owned()));
+    assert!(!tx.is_full());
+    tx.send("second".to_owned()).unwrap();
+    assert_eq!(rx.try_recv(), Ok("second".to_owned()));
+}
+
+fn a_receiver_waits_for_its_value<F: Family>() {
+    let core = Core::new();
+    let (tx, mut rx) = slot::<u32, F>();
+    let got = Rc::new(RefCell::new(Vec::new()));
+    let seen = Rc::clone(&got);
+    let task = core.spawn(async move {
+        while let Ok(value) = rx.recv().await {
+            seen.borrow_mut().push(value);
+        }
+    });
+    settle(&core);
+    for value in 0..5 {
+        tx.send(value).unwrap();
+        assert_eq!(got.borrow().len() as u32, value, "a send is put off");
+        settle(&core);
+    }
+    assert_eq!(*got.borrow(), [0, 1, 2, 3, 4]);
+    assert!(!task.is_finished());
+    drop(tx);
+    core.block_on(task).unwrap();
+}
+
+fn a_full_slot_gives_the_second_value_back<F: Family>() {
+    let (tx, mut rx) = slot::<Vec<u8>, F>();
+    tx.send(vec![1]).unwrap();
+    assert_eq!(tx.send(vec![2]), Err(SendError::Full(vec![2])));
+    assert_eq!(tx.send_now(vec![3]), Err(SendError::Full(vec![3])));
+    assert_eq!(rx.try_recv(), Ok(vec![1]));
+}
+
+fn the_last_value_wins<F: Family>() {
+    let (tx, mut rx) = slot::<Rc<u8>, F>();
+    let (first, second) = (Rc::new(1), Rc::new(2));
+    assert_eq!(tx.replace(Rc::clone(&first)), Ok(None));
+    assert_eq!(tx.replace(Rc::clone(&second)), Ok(Some(Rc::clone(&first))));
+    assert_eq!(Rc::strong_count(&first), 1);
+    assert_eq!(rx.try_recv(), Ok(second));
+    drop(rx);
+    assert_eq!(tx.replace(Rc::new(3)), Err(SendError::Closed(Rc::new(3))));
+}
+
+fn send_now_runs_the_receiver_before_it_returns<F: Family>() {
+    let core = Core::new();
+    let (tx, mut rx) = slot::<u64, F>();
+    let sum = Rc::new(Cell::new(0));
+    let within = Rc::clone(&sum);
+    let task = core.spawn(async move {
+        while let Ok(value) = rx.recv().await {
+            within.set(within.get() + value);
+        }
+    });
+    // Before the task has run there is nobody to resume.
+    assert_eq!(tx.send_now(1), Ok(false));
+    settle(&core);
+    for value in 2..=100 {
+        assert_eq!(tx.send_now(value), Ok(true));
+        assert_eq!(sum.get(), (1..=value).sum());
+    }
+    assert!(!core.poll(), "nothing is left to do");
+    drop(tx);
+    core.block_on(task).unwrap();
+}
+
+fn a_task_that_sends_to_itself_is_not_run_within_itself<F: Family>() {
+    let core = Core::new();
+    let (tx, mut rx) = slot::<u32, F>();
+    let (start, mut started) = slot::<(), F>();
+    let task = core.spawn(async move {
+        let mut got = Vec::new();
+        started.recv().await.unwrap();
+        for n in 0..3 {
+            assert_eq!(tx.send_now(n), Ok(false));
+            got.push(rx.recv().await.unwrap());
+        }
+        got
+    });
+    settle(&core);
+    assert_eq!(start.send_now(()), Ok(true));
+    assert_eq!(core.block_on(task), Ok(vec![0, 1, 2]));
+}
+
+fn closed_and_cancelled_are_different<F: Family>() {
+    let core = Core::new();
+    let (tx, mut rx) = slot::<u8, F>();
+    tx.send(1).unwrap();
+    drop(tx);
+    assert_eq!(core.block_on(rx.recv()), Ok(1));
+    assert_eq!(core.block_on(rx.recv()), Err(RecvError::Closed));
+    assert_eq!(rx.try_recv(), Err(TryRecvError::Closed));
+
+    let (tx, mut rx) = slot::<Rc<u8>, F>();
+    let value = Rc::new(2);
+    tx.send(Rc::clone(&value)).unwrap();
+    tx.cancel();
+    assert_eq!(Rc::strong_count(&value), 1, "what was cancelled is dropped");
+    assert_eq!(core.block_on(rx.recv()), Err(RecvError::Cancelled));
+    assert_eq!(rx.try_recv(), Err(TryRecvError::Cancelled));
+
+    let (mut tx, rx) = slot::<Rc<u8>, F>();
+    tx.send(Rc::clone(&value)).unwrap();
+    rx.cancel();
+    assert_eq!(Rc::strong_count(&value), 1);
+    assert_eq!(tx.send(value), Err(SendError::Cancelled(Rc::new(2))));
+    assert_eq!(core.block_on(tx.vacant()), Err(VacantError::Cancelled));
+
+    let (mut tx, rx) = slot::<u8, F>();
+    drop(rx);
+    assert_eq!(tx.send_now(3), Err(SendError::Closed(3)));
+    assert_eq!(core.block_on(tx.vacant()), Err(VacantError::Closed));
+}
+
+fn a_sender_waits_for_room<F: Family>() {
+    let core = Core::new();
+    let (mut tx, mut rx) = slot::<u32, F>();
+    let sender = core.spawn(async move {
+        for n in 0..100 {
+            tx.vacant().await.unwrap();
+            tx.send(n).unwrap();
+        }
+        tx.vacant().await
+    });
+    let receiver = core.spawn(async move {
+        let mut got = Vec::new();
+        while got.len() < 100 {
+            got.push(rx.recv().await.unwrap());
+        }
+        (got, rx)
+    });
+    let (got, _rx) = core.block_on(receiver).unwrap();
+    assert!(got.into_iter().eq(0..100));
+    assert_eq!(core.block_on(sender), Ok(Ok(())));
+}
+
+fn a_dropped_receive_takes_nothing<F: Family>() {
+    use futures::FutureExt;
+
+    let core = Core::new();
+    let (tx, mut rx) = slot::<u32, F>();
+    core.block_on(async {
+        assert!(rx.recv().now_or_never().is_none());
+        let mut waiting = Box::pin(rx.recv());
+        assert!(futures::poll!(waiting.as_mut()).is_pending());
+        tx.send(1).unwrap();
+        drop(waiting);
+        assert_eq!(rx.recv().await, Ok(1));
+    });
+}
+
+fn one_of_many_gets_each_value<F: Family>() {
+    let core = Core::new();
+    let (mut tx, rx) = slot_many::<u32, F>();
+    let mut tasks = Vec::new();
+    for _ in 0..4 {
+        let mut rx = rx.clone();
+        tasks.push(core.spawn(async move {
+            let mut got = Vec::new();
+            while let Ok(value) = rx.recv().await {
+                got.push(value);
+            }
+            got
+        }));
+    }
+    drop(rx);
+    settle(&core);
+    core.block_on(async {
+        for n in 0..40 {
+            tx.vacant().await.unwrap();
+            tx.send(n).unwrap();
+        }
+        tx.vacant().await.unwrap();
+    });
+    drop(tx);
+    let mut all = Vec::new();
+    for task in tasks {
+        let got = core.block_on(task).unwrap();
+        assert_eq!(got.len(), 10, "each has its turn: {got:?}");
+        all.extend(got);
+    }
+    all.sort_unstable();
+    assert!(all.into_iter().eq(0..40));
+}
+
+fn a_told_receive_that_is_dropped_tells_the_next<F: Family>() {
+    let core = Core::new();
+    let (tx, rx) = slot_many::<u32, F>();
+    let (mut first, mut second) = (rx.clone(), rx);
+    let other = core.spawn(async move { second.recv().await });
+    core.block_on(async {
+        let mut waiting = Box::pin(first.recv());
+        assert!(futures::poll!(waiting.as_mut()).is_pending());
+        while core.handle().status(other.id()) != thalweg_task::Status::Waiting {
+            thalweg_task::yield_now().await;
+        }
+        tx.send(7).unwrap();
+        drop(waiting);
+    });
+    // Both ends are alive: only the passed-on word can end this.
+    assert_eq!(core.block_on(other), Ok(Ok(7)));
+    drop((tx, first));
+}
+
+fn tasks_that_resume_each_other_end_somewhere<F: Family>() {
+    let core = Core::new();
+    let length = 1_000;
+    let (first, mut rx) = slot::<u32, F>();
+    let mut tasks = Vec::new();
+    for _ in 0..length {
+        let (next, next_rx) = slot::<u32, F>();
+        let mut here = std::mem::replace(&mut rx, next_rx);
+        tasks.push(core.spawn(async move {
+            while let Ok(value) = here.recv().await {
+                next.send_now(value + 1).unwrap();
+            }
+        }));
+    }
+    settle(&core);
+    for round in 0..3 {
+        assert_eq!(first.send_now(round), Ok(true));
+        assert_eq!(core.block_on(rx.recv()), Ok(round + length));
+    }
+    assert_eq!(core.handle().live(), length as usize);
+}
+
+fn a_slot_serves_one_task_after_the_other<F: Family>() {
+    let core = Core::new();
+    let (tx, rx) = slot::<u32, F>();
+    let rx = Rc::new(RefCell::new(rx));
+    for n in 0..10 {
+        let rx = Rc::clone(&rx);
+        #[allow(clippy::await_holding_refcell_ref)] // one task has it at a time
+        let task = core.spawn(async move { rx.borrow_mut().recv().await });
+        settle(&core);
+        assert_eq!(
+            tx.send_now(n),
+            Ok(true),
+            "the new task is resumed, not the one before"
+        );
+        assert_eq!(core.block_on(task), Ok(Ok(n)));
+    }
+}
+
+/// Threads: a value is there when its receiver is woken, and no wake-up is lost.
+#[test]
+fn a_shared_slot_crosses_threads() {
+    let (mut tx, mut rx) = slot::<u64, Shared>();
+    let (mut back, mut answers) = slot::<u64, Shared>();
+    let server = std::thread::spawn(move || {
+        let core = Core::new();
+        core.block_on(async {
+            while let Ok(value) = rx.recv().await {
+                back.vacant().await.unwrap();
+                back.send(value * 2).unwrap();
+            }
+        });
+        back
+    });
+    let core = Core::new();
+    core.block_on(async {
+        for n in 0..2_000 {
+            tx.vacant().await.unwrap();
+            assert!(matches!(tx.send_now(n), Ok(false)));
+            assert_eq!(answers.recv().await, Ok(n * 2));
+        }
+    });
+    drop(tx);
+    drop(server.join().unwrap());
+    assert_eq!(answers.try_recv(), Err(TryRecvError::Closed));
+}

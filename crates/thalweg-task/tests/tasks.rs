@@ -1,0 +1,496 @@
+//! Tasks: their ends, ids, deadlines, panics, wakers and cores.
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, pending, poll_fn};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use thalweg_task::{
+    Core, Local, Status, TaskError, join_all, join_any, join_some, slot, yield_now,
+};
+
+fn settle(core: &Core) {
+    while core.poll() {}
+}
+
+/// Counts what is alive.
+#[derive(Clone)]
+struct Alive(Rc<Cell<i64>>);
+
+impl Alive {
+    fn new(count: &Rc<Cell<i64>>) -> Self {
+        count.set(count.get() + 1);
+        Self(Rc::clone(count))
+    }
+}
+
+impl Drop for Alive {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() - 1);
+    }
+}
+
+#[test]
+fn a_task_gives_its_output() {
+    let core = Core::new();
+    let text = core.spawn(async { "done".to_owned() });
+    assert!(!text.is_finished());
+    assert_eq!(core.block_on(text), Ok("done".to_owned()));
+    core.run();
+}
+
+#[test]
+fn ids_are_not_used_again() {
+    let core = Core::new();
+    let handle = core.handle();
+    let first = core.spawn(async {});
+    let old = first.id();
+    assert_eq!(handle.status(old), Status::Ready);
+    core.block_on(first).unwrap();
+    assert_eq!(handle.status(old), Status::Ended);
+    let second = core.spawn(pending::<()>());
+    assert_ne!(second.id(), old);
+    assert!(!handle.cancel(old), "an old id names nothing");
+    settle(&core);
+    assert_eq!(handle.status(second.id()), Status::Waiting);
+    assert!(handle.cancel(second.id()));
+    assert!(!handle.cancel(second.id()));
+    assert_eq!(core.block_on(second), Err(TaskError::Cancelled));
+}
+
+#[test]
+fn a_task_sees_itself_running() {
+    let core = Core::new();
+    let handle = core.handle();
+    let id = Rc::new(Cell::new(None));
+    let within = Rc::clone(&id);
+    let task = core.spawn(async move { handle.status(within.get().expect("set before")) });
+    id.set(Some(task.id()));
+    assert_eq!(core.block_on(task), Ok(Status::Running));
+}
+
+#[test]
+fn what_is_cancelled_is_dropped_at_once() {
+    let core = Core::new();
+    let alive = Rc::new(Cell::new(0));
+    let held = Alive::new(&alive);
+    let task = core.spawn(async move {
+        let _held = held;
+        pending::<()>().await;
+    });
+    settle(&core);
+    assert_eq!(alive.get(), 1);
+    assert!(task.cancel());
+    assert_eq!(alive.get(), 0);
+    assert!(task.is_finished() && !task.cancel());
+    assert_eq!(core.block_on(task), Err(TaskError::Cancelled));
+}
+
+#[test]
+fn a_task_that_cancels_itself_ends_after_its_poll() {
+    let core = Core::new();
+    let handle = core.handle();
+    let id = Rc::new(Cell::new(None));
+    let within = Rc::clone(&id);
+    let task = core.spawn(async move {
+        assert!(handle.cancel(within.get().expect("set before")));
+        assert!(!handle.cancel(within.get().expect("set before")));
+        pending::<()>().await;
+    });
+    id.set(Some(task.id()));
+    assert_eq!(core.block_on(task), Err(TaskError::Cancelled));
+
+    // One that is over by the end of that poll has its output.
+    let handle = core.handle();
+    let id = Rc::new(Cell::new(None));
+    let within = Rc::clone(&id);
+    let task = core.spawn(async move { handle.cancel(within.get().expect("set before")) });
+    id.set(Some(task.id()));
+    assert_eq!(core.block_on(task), Ok(true));
+}
+
+#[test]
+fn a_panic_ends_its_task_only() {
+    let core = Core::new();
+    let text = core.spawn(async { panic!("number {}", 7) });
+    let literal = core.spawn(async { panic!("a literal") });
+    let other = core.spawn(async { std::panic::panic_any(7_u8) });
+    let well = core.spawn(async { 1 });
+    let ((), panicked): ((), fn(&str) -> TaskError) =
+        ((), |text| TaskError::Panicked(text.to_owned()));
+    assert_eq!(core.block_on(text), Err::<(), _>(panicked("number 7")));
+    assert_eq!(core.block_on(literal), Err::<(), _>(panicked("a literal")));
+    assert_eq!(
+        core.block_on(other),
+        Err::<(), _>(panicked("a value that is no text"))
+    );
+    assert_eq!(core.block_on(well), Ok(1));
+    let told = TaskError::Panicked("number 7".to_owned()).to_string();
+    assert_eq!(told, "the task panicked: number 7");
+    assert_eq!(TaskError::Cancelled.to_string(), "the task was cancelled");
+    assert_eq!(
+        TaskError::TimedOut.to_string(),
+        "the task was not over at its deadline"
+    );
+}
+
+/// Panics when it is dropped.
+struct Bomb;
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("on the way out");
+    }
+}
+
+#[test]
+fn a_destructor_that_panics_ends_its_task_only() {
+    let core = Core::new();
+    let task = core.spawn(async {
+        let _bomb = Bomb;
+        pending::<()>().await;
+    });
+    settle(&core);
+    assert!(task.cancel());
+    let told = TaskError::Panicked("on the way out".to_owned());
+    assert_eq!(core.block_on(task), Err(told.clone()));
+    let task = core.spawn(async {
+        let _bomb = Bomb;
+    });
+    assert_eq!(core.block_on(task), Err(told));
+    // An output that nobody wants, and a task that the core ends.
+    core.spawn(async { Bomb }).detach();
+    settle(&core);
+    let left = core.spawn(async {
+        let _bomb = Bomb;
+        pending::<()>().await;
+    });
+    settle(&core);
+    drop(core);
+    assert!(left.is_finished());
+}
+
+#[test]
+fn a_core_that_goes_ends_its_tasks() {
+    let alive = Rc::new(Cell::new(0));
+    let core = Core::new();
+    let handle = core.handle();
+    let mut tasks = Vec::new();
+    for n in 0..10 {
+        let (held, handle) = (Alive::new(&alive), core.handle());
+        tasks.push(core.spawn(async move {
+            let _held = held;
+            if n > 4 {
+                handle.sleep(Duration::from_secs(3600)).await;
+            }
+            pending::<()>().await;
+        }));
+        if n == 7 {
+            settle(&core);
+        }
+    }
+    drop(core);
+    assert_eq!(alive.get(), 0);
+    for task in tasks {
+        assert!(task.is_finished());
+        assert_eq!(futures::executor::block_on(task), Err(TaskError::Cancelled));
+    }
+    let late = handle.spawn(async { 1 });
+    assert_eq!(futures::executor::block_on(late), Err(TaskError::Cancelled));
+    assert_eq!(handle.live(), 0);
+}
+
+#[test]
+fn a_core_that_is_dropped_by_its_own_task_ends_after_the_poll() {
+    let core = Rc::new(RefCell::new(Some(Core::new())));
+    let (tx, mut rx) = slot::<(), Local>();
+    let alive = Rc::new(Cell::new(0));
+    let (held, within) = (Alive::new(&alive), Rc::clone(&core));
+    let spawned = core.borrow().as_ref().unwrap().spawn(async move {
+        let _held = held;
+        rx.recv().await.unwrap();
+        drop(within.borrow_mut().take());
+        pending::<()>().await;
+    });
+    settle(core.borrow().as_ref().unwrap());
+    // Nobody polls the core: the task runs within this call.
+    assert_eq!(tx.send_now(()), Ok(true));
+    assert!(core.borrow().is_none());
+    assert_eq!(alive.get(), 0);
+    assert_eq!(
+        futures::executor::block_on(spawned),
+        Err(TaskError::Cancelled)
+    );
+}
+
+#[test]
+fn wakers_of_a_task_outlive_it_and_its_core() {
+    let core = Core::new();
+    let kept: Rc<RefCell<Vec<Waker>>> = Rc::default();
+    for round in 0..3 {
+        let keep = Rc::clone(&kept);
+        let task = core.spawn(poll_fn(move |context: &mut Context<'_>| {
+            keep.borrow_mut().push(context.waker().clone());
+            Poll::Ready(round)
+        }));
+        assert_eq!(core.block_on(task), Ok(round));
+    }
+    let wakers = kept.take();
+    for waker in &wakers {
+        waker.wake_by_ref();
+    }
+    assert!(!core.poll());
+    let threads: Vec<_> = wakers
+        .into_iter()
+        .map(|waker| {
+            std::thread::spawn(move || {
+                for _ in 0..100 {
+                    waker.clone().wake();
+                }
+                waker
+            })
+        })
+        .collect();
+    settle(&core);
+    drop(core);
+    for thread in threads {
+        thread.join().unwrap().wake();
+    }
+}
+
+/// Pending until a waker was used on another thread, so many times.
+struct Elsewhere(u32);
+
+impl Future for Elsewhere {
+    type Output = ();
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.0 == 0 {
+            return Poll::Ready(());
+        }
+        self.0 -= 1;
+        let waker = context.waker().clone();
+        std::thread::spawn(move || waker.wake());
+        Poll::Pending
+    }
+}
+
+#[test]
+fn other_threads_wake_tasks() {
+    let core = Core::new();
+    let tasks: Vec<_> = (0..20).map(|_| core.spawn(Elsewhere(5))).collect();
+    core.run();
+    for task in tasks {
+        assert_eq!(core.block_on(task), Ok(()));
+    }
+}
+
+#[test]
+fn a_waker_is_lent_to_a_scoped_thread() {
+    let core = Core::new();
+    let task = core.spawn(async {
+        let mut polls = 0;
+        poll_fn(move |context: &mut Context<'_>| {
+            polls += 1;
+            if polls == 3 {
+                return Poll::Ready(polls);
+            }
+            let waker: &Waker = context.waker();
+            std::thread::scope(|scope| {
+                scope.spawn(|| waker.wake_by_ref());
+                scope.spawn(|| waker.clone().wake());
+            });
+            Poll::Pending
+        })
+        .await
+    });
+    assert_eq!(core.block_on(task), Ok(3));
+}
+
+#[test]
+fn futures_move_between_cores() {
+    let (first, second) = (Core::new(), Core::new());
+    let (tx, mut rx) = slot::<u32, Local>();
+    let mut moved: Pin<Box<dyn Future<Output = _>>> = Box::pin(async move { rx.recv().await });
+    let began = first.spawn(poll_fn(move |context| {
+        assert!(moved.as_mut().poll(context).is_pending());
+        Poll::Ready(std::mem::replace(&mut moved, Box::pin(pending())))
+    }));
+    let moved = first.block_on(began).unwrap();
+    let task = second.spawn(moved);
+    settle(&second);
+    drop(first);
+    tx.send(7).unwrap();
+    assert_eq!(second.block_on(task), Ok(Ok(7)));
+}
+
+#[test]
+fn joins_wait_for_as_many_as_they_say() {
+    let core = Core::new();
+    let spawn = |n: usize| {
+        core.spawn(async move {
+            for _ in 0..n {
+                yield_now().await;
+            }
+            n
+        })
+    };
+    let outcomes = core.block_on(join_all([3, 1, 2].map(spawn)));
+    assert_eq!(outcomes, [Ok(3), Ok(1), Ok(2)]);
+    let mut tasks: Vec<_> = [5, 1, 9].map(spawn).into();
+    let first = core.block_on(join_any(&mut tasks)).unwrap();
+    assert_eq!((first.1, tasks.len()), (Ok(1), 2));
+    let more = core.block_on(join_some(&mut tasks, 7));
+    assert_eq!(
+        more.into_iter()
+            .map(|(_, outcome)| outcome)
+            .collect::<Vec<_>>(),
+        [Ok(5), Ok(9)]
+    );
+    assert_eq!(core.block_on(join_any(&mut tasks)), None);
+}
+
+/// A clock that stands until it is moved.
+fn hand_driven() -> (Core, Rc<Cell<Instant>>) {
+    let now = Rc::new(Cell::new(Instant::now()));
+    let read = Rc::clone(&now);
+    let core = Core::builder().clock(move || read.get()).build().unwrap();
+    (core, now)
+}
+
+#[test]
+fn a_deadline_ends_a_task_and_no_other() {
+    let (core, now) = hand_driven();
+    let begin = now.get();
+    let mut tasks = Vec::new();
+    for n in 0..100_u64 {
+        let seconds = if n % 10 == 3 { 5 } else { 50 };
+        let task = core
+            .spawn(pending::<()>())
+            .deadline(Duration::from_secs(seconds));
+        tasks.push(task);
+    }
+    settle(&core);
+    now.set(begin + Duration::from_micros(4_999_999));
+    settle(&core);
+    assert_eq!(core.handle().live(), 100);
+    now.set(begin + Duration::from_millis(5_001));
+    settle(&core);
+    assert_eq!(core.handle().live(), 90);
+    for (n, task) in tasks.iter().enumerate() {
+        assert_eq!(task.is_finished(), n % 10 == 3);
+    }
+    let late = tasks.remove(3);
+    assert_eq!(core.block_on(late), Err(TaskError::TimedOut));
+}
+
+#[test]
+fn sleeps_are_over_in_their_order_and_none_early() {
+    let (core, now) = hand_driven();
+    let begin = now.get();
+    let order = Rc::new(RefCell::new(Vec::new()));
+    for milliseconds in [30_u64, 10, 20, 0] {
+        let (handle, order, now) = (core.handle(), Rc::clone(&order), Rc::clone(&now));
+        let task = core.spawn(async move {
+            let time = Duration::from_millis(milliseconds);
+            handle.sleep(time).await;
+            assert!(now.get() >= begin + time);
+            order.borrow_mut().push(milliseconds);
+        });
+        task.detach();
+    }
+    settle(&core);
+    for step in 1..=400 {
+        now.set(begin + Duration::from_micros(100 * step));
+        settle(&core);
+    }
+    assert_eq!(*order.borrow(), [0, 10, 20, 30]);
+    assert_eq!(core.handle().live(), 0);
+}
+
+#[test]
+fn a_timeout_drops_what_was_late() {
+    let (core, now) = hand_driven();
+    let alive = Rc::new(Cell::new(0));
+    let (held, handle) = (Alive::new(&alive), core.handle());
+    let task = core.spawn(async move {
+        let late = handle.timeout(Duration::from_secs(1), async move {
+            let _held = held;
+            pending::<()>().await;
+        });
+        let late = late.await;
+        (late, handle.timeout(Duration::ZERO, async { 5 }).await)
+    });
+    settle(&core);
+    assert_eq!(alive.get(), 1);
+    now.set(now.get() + Duration::from_secs(2));
+    settle(&core);
+    assert_eq!(alive.get(), 0);
+    let (late, soon) = core.block_on(task).unwrap();
+    assert_eq!(
+        late.unwrap_err().to_string(),
+        "the future was not ready in its time"
+    );
+    assert_eq!(soon, Ok(5));
+}
+
+#[test]
+fn a_sleeping_core_wakes_by_its_timer() {
+    let core = Core::new();
+    let handle = core.handle();
+    let (time, begin) = (Duration::from_millis(3), Instant::now());
+    core.spawn(async move { handle.sleep(time).await }).detach();
+    core.run();
+    assert!(begin.elapsed() >= time);
+}
+
+#[test]
+fn a_feed_gives_every_message_to_its_task() {
+    let core = Core::new();
+    let (mut tx, rx) = thalweg::channel::spsc::<(usize, u64)>(128);
+    let sums: Vec<Rc<Cell<u64>>> = (0..16).map(|_| Rc::default()).collect();
+    let mut slots = Vec::new();
+    for sum in &sums {
+        let (slot_tx, mut slot_rx) = slot::<u64, Local>();
+        let sum = Rc::clone(sum);
+        core.spawn(async move {
+            while let Ok(value) = slot_rx.recv().await {
+                sum.set(sum.get() + value);
+            }
+        })
+        .detach();
+        slots.push(slot_tx);
+    }
+    let fed = core.handle().feed(rx, move |(task, value)| {
+        slots[task]
+            .send_now(value)
+            .expect("it runs, and takes the value");
+    });
+    settle(&core);
+    let producer = std::thread::spawn(move || {
+        for n in 0..16_000_u64 {
+            tx.send(((n % 16) as usize, n)).expect("the feed is there");
+        }
+    });
+    assert_eq!(core.block_on(fed), Ok(16_000));
+    producer.join().unwrap();
+    for (task, sum) in sums.iter().enumerate() {
+        assert_eq!(
+            sum.get(),
+            (0..16_000).filter(|n| n % 16 == task as u64).sum::<u64>()
+        );
+    }
+}
+
+#[test]
+#[should_panic(expected = "a task gives its output once")]
+fn an_output_is_given_once() {
+    let core = Core::new();
+    let mut task = core.spawn(async { 1 });
+    core.block_on(async {
+        assert_eq!((&mut task).await, Ok(1));
+        let _ = (&mut task).await;
+    });
+}
