@@ -165,8 +165,8 @@ impl Core {
         }
     }
 
-    /// Runs the core, and `future` beside its tasks, until that is ready. `future` may borrow. Other
-    /// tasks stay where they are then. Allocates once.
+    /// Runs the core, and `future` beside its tasks, until that is ready. `future` may borrow.
+    /// Other tasks stay where they are then. Allocates once.
     ///
     /// # Panics
     /// If `future` does, and as [`poll`](Self::poll).
@@ -192,9 +192,8 @@ impl Core {
     /// The core as a future, for another runtime of this thread's, such as tokio's `LocalSet`: it
     /// is over when no task is left. `sleep` makes that runtime's timer for a time.
     ///
-    /// ```ignore
-    /// local.run_until(core.drive(|at| tokio::time::sleep_until(at.into()))).await;
-    /// ```
+    /// With tokio, in a task of a `LocalSet` or under its `block_on`:
+    /// `core.drive(|at| tokio::time::sleep_until(at.into())).await`.
     pub fn drive<S, Z>(&self, sleep: S) -> Drive<'_, S, Z>
     where
         S: FnMut(Instant) -> Z,

@@ -1,8 +1,11 @@
 //! Slots, of both families: what is sent is received, refused, replaced, or given back.
+#![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
+#![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
 
+use thalweg_task::fiber::{StackOptions, StackPool};
 use thalweg_task::slot::{RecvError, SendError, TryRecvError, VacantError};
 use thalweg_task::{Core, Family, Local, Shared, slot, slot_many};
 
@@ -37,6 +40,7 @@ for_both! {
     a_told_receive_that_is_dropped_tells_the_next
     tasks_that_resume_each_other_end_somewhere
     a_slot_serves_one_task_after_the_other
+    a_fiber_receives_as_a_task_does
 }
 
 /// Polls until nothing is ready.
@@ -295,6 +299,35 @@ fn a_slot_serves_one_task_after_the_other<F: Family>() {
         );
         assert_eq!(core.block_on(task), Ok(Ok(n)));
     }
+}
+
+fn a_fiber_receives_as_a_task_does<F: Family>() {
+    let core = Core::new();
+    let stacks = StackPool::new(StackOptions::default()).unwrap();
+    let (tx, mut rx) = slot::<u32, F>();
+    let (next, mut last) = slot::<u32, F>();
+    let fiber = stacks.fiber(move |ctx| {
+        while let Ok(value) = rx.recv_fiber(ctx) {
+            // On a fiber's stack no other task is run.
+            assert_eq!(next.send_now(value * 2), Ok(false));
+        }
+    });
+    let fiber = core.spawn(fiber.unwrap());
+    let sum = core.spawn(async move {
+        let mut sum = 0;
+        while let Ok(value) = last.recv().await {
+            sum += value;
+        }
+        sum
+    });
+    settle(&core);
+    for value in 0..10 {
+        assert_eq!(tx.send_now(value), Ok(true));
+        settle(&core);
+    }
+    drop(tx);
+    assert_eq!(core.block_on(fiber), Ok(()));
+    assert_eq!(core.block_on(sum), Ok(90));
 }
 
 /// Threads: a value is there when its receiver is woken, and no wake-up is lost.

@@ -1,4 +1,6 @@
 //! Tasks: their ends, ids, deadlines, panics, wakers and cores.
+#![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
+#![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn};

@@ -52,6 +52,7 @@ pub use generator::{Generator, GeneratorContext, Step};
 pub use pool::{StackCounts, StackOptions, StackPool};
 pub use switch::Unwound;
 
+use crate::node::thread::without_room;
 use std::fmt;
 use std::future::Future;
 use std::mem;
@@ -105,7 +106,9 @@ impl<In, Out, T> Stacked<In, Out, T> {
     #[inline]
     fn resume(&mut self, passed: &In) -> Option<Reached<Out, T>> {
         let ends = Ends(self);
-        let reached = ends.0.switch.as_mut()?.resume(passed);
+        let switch = ends.0.switch.as_mut()?;
+        // Other tasks' polls would be on this stack, which may be small.
+        let reached = without_room(|| switch.resume(passed));
         if matches!(reached, Reached::Yielded(_)) {
             mem::forget(ends);
         }

@@ -5,7 +5,7 @@ use std::ptr::{self, NonNull};
 
 use thalweg::wait::Signal;
 
-use super::Header;
+use super::frame::Header;
 use crate::sync::{AtomicPtr, AtomicUsize, Ordering, UnsafeCell, order};
 
 /// The head of the stack of a core that is gone.
@@ -223,9 +223,9 @@ impl Iterator for Taken {
     fn next(&mut self) -> Option<NonNull<Header>> {
         let node = self.0?;
         // SAFETY: as in `reversed`: the owner has not given the node on yet.
-        self.0 = unsafe { node.as_ref() }
-            .below
-            .with(|below| unsafe { *below });
+        let link = unsafe { &node.as_ref().below };
+        // SAFETY: as above.
+        self.0 = link.with(|below| unsafe { *below });
         Some(node)
     }
 }

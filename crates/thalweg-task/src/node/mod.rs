@@ -29,6 +29,7 @@
 //! poll), resume another, drop the core. No reference to a scheduler's or node's insides is held
 //! meanwhile, only `NodeRef`s and counted pointers. A task holds its scheduler until it is over.
 
+mod frame;
 mod hub;
 #[cfg(all(test, loom))]
 mod models;
@@ -39,15 +40,11 @@ pub(crate) mod thread;
 mod waiter;
 mod waker;
 
-use std::alloc::Layout;
 use std::any::Any;
 use std::cell::Cell;
 use std::future::Future;
-use std::marker::PhantomData;
-use std::mem::{ManuallyDrop, offset_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
-use std::ptr::{self, NonNull};
+use std::ptr::NonNull;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 
@@ -57,12 +54,9 @@ pub use scheduler::{Status, TaskId};
 pub use task::Task;
 pub(crate) use waiter::Waiter;
 
-use crate::sync::{AtomicBool, AtomicUsize, UnsafeCell, order};
+use crate::sync::{AtomicBool, AtomicUsize, UnsafeCell};
 use crate::task_error::{TaskError, panic_text};
-use crate::wheel::Timer;
-use hub::Hub;
-use pool::Place;
-use thread::Thread;
+use frame::{Body, Header, Of, give_up};
 
 const QUEUED: u8 = 1;
 const RUNNING: u8 = 2;
@@ -74,134 +68,6 @@ const FUTURE: u8 = 32;
 const OUTPUT: u8 = 64;
 /// Somebody may ask for the output.
 const WANTED: u8 = 128;
-
-/// What is the same for tasks of all types.
-pub(crate) struct Header {
-    body: &'static Body,
-    owner: Thread,
-    flags: Cell<u8>,
-    /// Why it is cancelled, or was.
-    late: Cell<bool>,
-    locals: Cell<u32>,
-    id: Cell<TaskId>,
-    /// The one behind it in the run list.
-    next: Cell<Option<NonNull<Header>>>,
-    /// Counted while the task is not over.
-    scheduler: NonNull<Scheduler>,
-    /// Who waits for its end.
-    joiner: Cell<Option<Waiter>>,
-    /// Its deadline.
-    timer: Cell<Option<Timer>>,
-    hub: NonNull<Hub>,
-    refs: AtomicUsize,
-    pushed: AtomicBool,
-    below: UnsafeCell<Option<NonNull<Header>>>,
-}
-
-/// What can be done with the body of a frame, by its type.
-struct Body {
-    place: Place,
-    /// Polls the future; when it is ready, drops it and leaves its output.
-    poll: unsafe fn(NonNull<Header>, &mut Context<'_>) -> Poll<()>,
-    drop_future: unsafe fn(NonNull<Header>),
-    drop_output: unsafe fn(NonNull<Header>),
-    /// Leaves an error instead of an output.
-    fail: unsafe fn(NonNull<Header>, TaskError),
-    /// Where the output is.
-    output: unsafe fn(NonNull<Header>) -> NonNull<()>,
-}
-
-/// What a task comes to.
-type Outcome<T> = Result<T, TaskError>;
-
-#[repr(C)]
-struct Frame<F: Future> {
-    header: Header,
-    future_or_output: FutureOrOutput<F>,
-}
-
-/// Room for one or the other; only pointers to it are used.
-#[allow(dead_code)]
-union FutureOrOutput<F: Future> {
-    future: ManuallyDrop<F>,
-    output: ManuallyDrop<Outcome<F::Output>>,
-}
-
-/// The functions of a [`Body`] for frames of one type.
-struct Of<F>(PhantomData<F>);
-
-impl<F: Future> Of<F> {
-    const BODY: Body = Self::body(Place::of::<Frame<F>>());
-    /// Where the core is gone, and its pool takes nothing back.
-    const LATE: Body = Self::body(Place::Own(Layout::new::<Frame<F>>()));
-
-    const fn body(place: Place) -> Body {
-        Body {
-            place,
-            poll: Self::poll,
-            drop_future: Self::drop_future,
-            drop_output: Self::drop_output,
-            fail: Self::fail,
-            output: Self::output,
-        }
-    }
-
-    fn inside<T>(node: NonNull<Header>) -> NonNull<T> {
-        // SAFETY: the header is the first field of the frame, so this stays inside it.
-        unsafe { node.byte_add(offset_of!(Frame<F>, future_or_output)).cast() }
-    }
-
-    unsafe fn poll(node: NonNull<Header>, context: &mut Context<'_>) -> Poll<()> {
-        // SAFETY: rule 3; the future is there, and does not move until it is dropped.
-        let future = unsafe { Pin::new_unchecked(Self::inside::<F>(node).as_mut()) };
-        let Poll::Ready(output) = future.poll(context) else {
-            return Poll::Pending;
-        };
-        // SAFETY: rule 3.
-        unsafe {
-            Self::drop_future(node);
-            Self::leave(node, Ok(output));
-        }
-        Poll::Ready(())
-    }
-
-    unsafe fn leave(node: NonNull<Header>, outcome: Outcome<F::Output>) {
-        // SAFETY: rule 3; the future is not there any more, and the union has room for either.
-        unsafe {
-            Self::inside(node).write(outcome);
-            let flags = &node.as_ref().flags;
-            flags.set(flags.get() | OUTPUT);
-        }
-    }
-
-    unsafe fn drop_future(node: NonNull<Header>) {
-        // SAFETY: rule 3. It counts as dropped even if that panics.
-        unsafe {
-            let flags = &node.as_ref().flags;
-            flags.set(flags.get() & !FUTURE);
-            ptr::drop_in_place(Self::inside::<F>(node).as_ptr());
-        }
-    }
-
-    unsafe fn drop_output(node: NonNull<Header>) {
-        // SAFETY: the caller has found `OUTPUT`, and is the only one. It counts as dropped even if
-        // that panics.
-        unsafe {
-            let flags = &node.as_ref().flags;
-            flags.set(flags.get() & !OUTPUT);
-            ptr::drop_in_place(Self::inside::<Outcome<F::Output>>(node).as_ptr());
-        }
-    }
-
-    unsafe fn fail(node: NonNull<Header>, error: TaskError) {
-        // SAFETY: as the caller says.
-        unsafe { Self::leave(node, Err(error)) };
-    }
-
-    unsafe fn output(node: NonNull<Header>) -> NonNull<()> {
-        Self::inside(node)
-    }
-}
 
 /// A task, as the owner's thread has it. `!Send`.
 pub(crate) struct NodeRef(NonNull<Header>);
@@ -222,59 +88,6 @@ impl Drop for NodeRef {
             // SAFETY: rule 2: the last of the owner's thread.
             unsafe { give_up(self.0) };
         }
-    }
-}
-
-/// Gives up the owner's share of a frame.
-///
-/// # Safety
-/// Rule 2: on the owner's thread, once.
-unsafe fn give_up(node: NonNull<Header>) {
-    // SAFETY: the owner's share keeps it alive.
-    // ORDERING: `alone`, pairs with `leave`: alone, nobody is there who could make another.
-    if unsafe { node.as_ref() }.refs.load(order::alone()) == 1 {
-        // SAFETY: rule 2.
-        unsafe { free(node) };
-    } else {
-        // SAFETY: the share is the caller's.
-        unsafe { waker::drop_ref(node) };
-    }
-}
-
-/// Ends a frame on the owner's thread.
-///
-/// # Safety
-/// Rule 2: nobody else has it.
-unsafe fn free(node: NonNull<Header>) {
-    // SAFETY: the caller has it alone. By rule 6 the hub is there.
-    let (body, hub, scheduler) = unsafe {
-        let header = node.as_ref();
-        (header.body, header.hub, header.scheduler)
-    };
-    // SAFETY: rule 6.
-    if unsafe { hub.as_ref() }.is_closed() {
-        // SAFETY: as above.
-        return unsafe { end_orphan(node) };
-    }
-    // SAFETY: the core is there, so its scheduler is; the frame is of its pool.
-    unsafe {
-        ptr::drop_in_place(node.as_ptr());
-        scheduler.as_ref().take_back(body.place, node.cast());
-    }
-}
-
-/// Ends a frame whose core is gone, on any thread.
-///
-/// # Safety
-/// Rule 2: nobody else has it; and its hub is closed.
-unsafe fn end_orphan(node: NonNull<Header>) {
-    // SAFETY: as the caller says.
-    let (place, hub) = unsafe { (node.as_ref().body.place, node.as_ref().hub) };
-    // SAFETY: the caller has it alone. What of the header has a destructor is `None` since the
-    // task was over: its joiner was on the owner's thread.
-    unsafe {
-        ptr::drop_in_place(node.as_ptr());
-        hub::leave_orphan(hub, node.cast(), place.own());
     }
 }
 

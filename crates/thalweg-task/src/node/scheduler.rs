@@ -6,10 +6,11 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 use std::task::Waker;
 
+use super::frame::{Header, end_orphan, free};
 use super::hub::HubRef;
 use super::pool::{Place, Pool};
 use super::thread::Thread;
-use super::{DONE, Header, NodeRef, QUEUED, RUNNING, quietly, waker};
+use super::{DONE, NodeRef, QUEUED, RUNNING, quietly, waker};
 use crate::sync::order;
 use crate::timer::{Expiry, Time};
 use crate::wheel::{Timer, Wheel};
@@ -252,7 +253,7 @@ impl Scheduler {
             // ORDERING: `alone`, pairs with `leave`: nobody has it who could make another.
             if header.refs.load(order::alone()) == 0 {
                 // SAFETY: rule 2.
-                unsafe { super::free(node) };
+                unsafe { free(node) };
                 continue;
             }
             // ORDERING: `again`, pairs with `mark`.
@@ -299,8 +300,9 @@ impl Scheduler {
         for node in self.hub.close(self.frames.get()) {
             // SAFETY: as in `take_pushed`; a reference is given up, or the frame is ended.
             unsafe {
+                // ORDERING: `alone`, as there.
                 if node.as_ref().refs.load(order::alone()) == 0 {
-                    super::end_orphan(node);
+                    end_orphan(node);
                 } else {
                     waker::drop_ref(node);
                 }

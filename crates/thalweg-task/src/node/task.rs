@@ -10,7 +10,8 @@ use std::time::{Duration, Instant};
 
 use crate::timer::Expiry;
 
-use super::{DONE, NodeRef, OUTPUT, Outcome, Scheduler, TaskId, WANTED, Waiter};
+use super::frame::Outcome;
+use super::{DONE, NodeRef, OUTPUT, Scheduler, TaskId, WANTED, Waiter};
 
 /// A task that was spawned: a future of what it comes to. Dropped, it lets the task go on.
 ///

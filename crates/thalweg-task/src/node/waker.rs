@@ -5,7 +5,8 @@ use std::process::abort;
 use std::ptr::NonNull;
 use std::task::{RawWaker, RawWakerVTable, Waker};
 
-use super::{DONE, Header, NodeRef, free};
+use super::frame::{Header, end_orphan, free};
+use super::{DONE, NodeRef};
 use crate::sync::{Ordering, order};
 
 static VTABLE: RawWakerVTable = RawWakerVTable::new(clone, wake, wake_by_ref, drop_waker);
@@ -48,6 +49,8 @@ fn header(data: &*const ()) -> NonNull<Header> {
     unsafe { NonNull::new_unchecked(data.cast::<Header>().cast_mut()) }
 }
 
+/// # Safety
+/// As `RawWakerVTable` says: `data` is a waker's, which is there.
 unsafe fn clone(data: *const ()) -> RawWaker {
     // SAFETY: the waker that is cloned keeps the frame alive (rule 2).
     let node = unsafe { header(&data).as_ref() };
@@ -58,6 +61,8 @@ unsafe fn clone(data: *const ()) -> RawWaker {
     RawWaker::new(data, &VTABLE)
 }
 
+/// # Safety
+/// As `RawWakerVTable` says: `data` is a waker's, which is there, and the caller's.
 unsafe fn wake(data: *const ()) {
     // SAFETY: the caller's reference is given up after it was used.
     unsafe {
@@ -66,6 +71,8 @@ unsafe fn wake(data: *const ()) {
     }
 }
 
+/// # Safety
+/// As `RawWakerVTable` says: `data` is a waker's, which is there.
 unsafe fn wake_by_ref(data: *const ()) {
     let node = header(&data);
     // SAFETY: the waker keeps the frame alive.
@@ -100,6 +107,8 @@ fn wake_remote(node: NonNull<Header>) {
     }
 }
 
+/// # Safety
+/// As `RawWakerVTable` says: `data` is a waker's, which is there, and the caller's.
 unsafe fn drop_waker(data: *const ()) {
     // SAFETY: this waker's reference, given up here.
     unsafe { drop_ref(header(&data)) };
@@ -124,6 +133,6 @@ pub(super) unsafe fn drop_ref(node: NonNull<Header>) {
     // SAFETY: rule 6: the frame is not freed, so its hub is there; rule 5 for the push.
     } else if !unsafe { hub.as_ref().push(node) } {
         // SAFETY: rule 6: the core is gone, and left the frame to whoever is last.
-        unsafe { super::end_orphan(node) };
+        unsafe { end_orphan(node) };
     }
 }

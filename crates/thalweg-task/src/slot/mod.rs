@@ -75,7 +75,10 @@ struct Slot<T, F: Family, W> {
 
 type Shared<T, F, W> = <F as Family>::Strong<Slot<T, F, W>>;
 
-fn pair<T, F: Family, W: Waiting<WaiterOf<F>>>() -> (SlotTx<T, F, W>, SlotRx<T, F, W>) {
+/// The two ends of a slot.
+pub type Ends<T, F, W> = (SlotTx<T, F, W>, SlotRx<T, F, W>);
+
+fn pair<T, F: Family, W: Waiting<WaiterOf<F>>>() -> Ends<T, F, W> {
     let state = State {
         value: None,
         receivers: W::default(),
@@ -97,6 +100,6 @@ pub fn slot<T, F: Family>() -> (SlotTx<T, F>, SlotRx<T, F>) {
 }
 
 /// A slot whose receiver can be cloned: each value goes to the one that has waited longest.
-pub fn slot_many<T, F: Family>() -> (SlotTx<T, F, Many<F>>, SlotRx<T, F, Many<F>>) {
+pub fn slot_many<T, F: Family>() -> Ends<T, F, Many<F>> {
     pair()
 }

@@ -9,6 +9,7 @@ use super::waiting::{Place, Waiting};
 use super::{End, Many, One, RecvError, Shared, State, TryRecvError, WaiterOf};
 use crate::family::sealed::Wakes;
 use crate::family::{Family, Guarded};
+use crate::fiber::FiberContext;
 
 /// Takes values out of a slot.
 pub struct SlotRx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
@@ -70,6 +71,14 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
             receiver: self,
             place,
         }
+    }
+
+    /// As [`recv`](Self::recv), in a fiber: its stack is suspended meanwhile.
+    ///
+    /// # Errors
+    /// As [`recv`](Self::recv).
+    pub fn recv_fiber(&mut self, ctx: &mut FiberContext<'_>) -> Result<T, RecvError> {
+        ctx.wait(self.recv())
     }
 
     /// Takes the value that is there.
