@@ -3,7 +3,7 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll};
+use std::task::{Context, Poll, Waker};
 
 use super::waiting::{Place, Waiting};
 use super::{End, Many, One, RecvError, Shared, State, TryRecvError, WaiterOf};
@@ -16,43 +16,29 @@ pub struct SlotRx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     slot: Shared<T, F, W>,
 }
 
-/// What a look at a slot found.
-enum Look<T, V> {
-    Value(T, Option<V>),
-    End(RecvError),
-    Waits,
-    /// Another waker is to be listed, which is made outside of the guard.
-    Listless,
-}
+/// What a look at a slot found, and the sender that waits for it to be empty.
+type Look<T, V> = Result<(T, Option<V>), RecvError>;
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> State<T, F, W> {
     #[inline(always)]
     fn take(&mut self) -> Option<Look<T, WaiterOf<F>>> {
         if let Some(value) = self.value.take() {
-            return Some(Look::Value(value, self.vacancy.take()));
+            return Some(Ok((value, self.vacancy.take())));
         }
         match self.sender {
             End::Open => None,
-            End::Closed => Some(Look::End(RecvError::Closed)),
-            End::Cancelled => Some(Look::End(RecvError::Cancelled)),
+            End::Closed => Some(Err(RecvError::Closed)),
+            End::Cancelled => Some(Err(RecvError::Cancelled)),
         }
     }
 }
 
-impl<T, V: Wakes> Look<T, V> {
-    #[inline(always)]
-    fn outcome(self) -> Result<T, TryRecvError> {
-        match self {
-            Self::Value(value, vacancy) => {
-                if let Some(sender) = vacancy {
-                    sender.wake();
-                }
-                Ok(value)
-            }
-            Self::End(error) => Err(error.into()),
-            Self::Waits | Self::Listless => Err(TryRecvError::Empty),
-        }
+/// Tells the sender that waits.
+fn taken<T, V: Wakes>((value, vacancy): (T, Option<V>)) -> T {
+    if let Some(sender) = vacancy {
+        sender.wake();
     }
+    value
 }
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
@@ -87,7 +73,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
     /// [`TryRecvError`]: none is there, or comes.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
         match self.slot.state.with(State::take) {
-            Some(look) => look.outcome(),
+            Some(look) => Ok(taken(look?)),
             None => Err(TryRecvError::Empty),
         }
     }
@@ -154,48 +140,71 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Unpin for Recv<'_, T, F, W> {}
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
     type Output = Result<T, RecvError>;
 
-    #[inline]
+    #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
         let this = &mut *self;
-        let state = &this.receiver.slot.state;
         let waker = context.waker();
-        let look = state.with(|state| match state.take() {
-            Some(look) => look,
-            None if state.receiver != End::Open => Look::End(RecvError::Cancelled),
-            None if state.receivers.stays(&mut this.place, waker) => Look::Waits,
-            None => Look::Listless,
+        let common = this.receiver.slot.state.with(|state| {
+            if state.vacancy.is_some() {
+                return Common::Rare;
+            }
+            if let Some(value) = state.value.take() {
+                return Common::Value(value);
+            }
+            let is_open = state.sender == End::Open && state.receiver == End::Open;
+            if is_open && state.receivers.stays(&mut this.place, waker) {
+                return Common::Waits;
+            }
+            Common::Rare
         });
-        let look = match look {
-            Look::Listless => this.list(context),
-            look => look,
-        };
-        match look.outcome() {
-            Ok(value) => Poll::Ready(Ok(value)),
-            Err(TryRecvError::Empty) => Poll::Pending,
-            Err(TryRecvError::Closed) => Poll::Ready(Err(RecvError::Closed)),
-            Err(TryRecvError::Cancelled) => Poll::Ready(Err(RecvError::Cancelled)),
+        match common {
+            Common::Value(value) => {
+                if !W::IS_MANY {
+                    // It waits no more, so there is nothing to leave.
+                    this.place = Place::default();
+                }
+                Poll::Ready(Ok(value))
+            }
+            Common::Waits => Poll::Pending,
+            Common::Rare => this.look(waker),
         }
     }
 }
 
+/// What a poll finds most often; apart from the rest, so that it stays in registers.
+enum Common<T> {
+    Value(T),
+    Waits,
+    Rare,
+}
+
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Recv<'_, T, F, W> {
-    /// Lists the waker, made outside of the guard since that is foreign code, and looks again.
+    /// Whatever there is; else the waker is listed, made outside of the guard since that is
+    /// foreign code.
     #[cold]
-    fn list(&mut self, context: &Context<'_>) -> Look<T, WaiterOf<F>> {
-        let waiter = WaiterOf::<F>::of(context.waker());
+    #[inline(never)]
+    fn look(&mut self, waker: &Waker) -> Poll<Result<T, RecvError>> {
+        let waiter = WaiterOf::<F>::of(waker);
         let place = &mut self.place;
         let (look, spare) = self.receiver.slot.state.with(|state| match state.take() {
-            Some(look) => (look, Some(waiter)),
-            None => (Look::Waits, state.receivers.sit(place, waiter)),
+            Some(look) => (Some(look), Some(waiter)),
+            None if state.receiver != End::Open => (Some(Err(RecvError::Cancelled)), Some(waiter)),
+            None => (None, state.receivers.sit(place, waiter)),
         });
         drop(spare);
-        look
+        match look {
+            Some(look) => Poll::Ready(look.map(taken)),
+            None => Poll::Pending,
+        }
     }
 }
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for Recv<'_, T, F, W> {
     #[inline]
     fn drop(&mut self) {
+        if !self.place.is_taken() {
+            return;
+        }
         let place = &mut self.place;
         let (next, left) = self.receiver.slot.state.with(|state| {
             let (was_told, left) = state.receivers.leave(place);

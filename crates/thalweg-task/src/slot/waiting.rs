@@ -14,6 +14,14 @@ pub struct Place {
     pub(super) number: u64,
 }
 
+impl Place {
+    /// Whether anybody may wait in it.
+    #[inline(always)]
+    pub(super) fn is_taken(&self) -> bool {
+        self.number != 0
+    }
+}
+
 /// Those who wait. Sealed: [`One`] or [`Many`].
 pub trait Waiting<W: Wakes>: Default + Kind {
     /// Whether the one in this place waits already, to be woken by `waker`: all that is to do.
@@ -60,16 +68,18 @@ impl<F: Family> Kind for One<F> {
 
 impl<F: Family> Waiting<<F as Sealed>::Waiter> for One<F> {
     #[inline(always)]
-    fn stays(&mut self, _: &mut Place, waker: &Waker) -> bool {
+    fn stays(&mut self, place: &mut Place, waker: &Waker) -> bool {
+        place.number = 1;
         self.waits = self.waiter.as_ref().is_some_and(|mine| mine.is(waker));
         self.waits
     }
 
     fn sit(
         &mut self,
-        _: &mut Place,
+        place: &mut Place,
         waiter: <F as Sealed>::Waiter,
     ) -> Option<<F as Sealed>::Waiter> {
+        place.number = 1;
         self.waits = true;
         self.waiter.replace(waiter)
     }
