@@ -88,11 +88,17 @@ impl fmt::Display for StackError {
                 size_bytes,
                 stacks,
                 source,
-            } => write!(
-                f,
-                "the system did not map a stack of {size_bytes} bytes, this process's number \
-                 {stacks}: {source}"
-            ),
+            } => {
+                write!(
+                    f,
+                    "the system did not map a stack of {size_bytes} bytes, this process's "
+                )?;
+                write!(f, "number {stacks}: {source}")?;
+                if source.kind() == io::ErrorKind::OutOfMemory {
+                    f.write_str(": give it more memory, or raise vm.max_map_count")?;
+                }
+                Ok(())
+            }
         }
     }
 }
@@ -146,10 +152,19 @@ mod tests {
                 StackError::System {
                     size_bytes: 65_536,
                     stacks: 7,
-                    source: io::Error::other("Cannot allocate memory"),
+                    source: io::Error::other("no stacks today"),
                 },
-                "the system did not map a stack of 65536 bytes, this process's number 7: Cannot \
-                 allocate memory",
+                "the system did not map a stack of 65536 bytes, this process's number 7: no stacks \
+                 today",
+            ),
+            (
+                StackError::System {
+                    size_bytes: 65_536,
+                    stacks: 7,
+                    source: io::ErrorKind::OutOfMemory.into(),
+                },
+                "the system did not map a stack of 65536 bytes, this process's number 7: out of \
+                 memory: give it more memory, or raise vm.max_map_count",
             ),
         ];
         for (error, text) in texts {

@@ -218,3 +218,22 @@ impl fmt::Debug for StackPool {
             .finish()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use corosensei::stack::Stack;
+
+    #[test]
+    fn the_last_stack_in_is_the_first_out() {
+        let stacks = StackPool::new(StackOptions::default()).unwrap();
+        let [first, second, third] = [(); 3].map(|()| stacks.take().unwrap());
+        let tops = [&third, &first, &second].map(|stack| stack.base());
+        [second, first, third]
+            .into_iter()
+            .for_each(|stack| stacks.give(stack));
+        let again = [(); 3].map(|()| stacks.take().unwrap());
+        assert_eq!(again.each_ref().map(Stack::base), tops);
+        again.into_iter().for_each(|stack| stacks.give(stack));
+    }
+}

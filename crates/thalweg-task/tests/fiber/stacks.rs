@@ -36,22 +36,6 @@ fn nothing_is_mapped_after_the_warm_up() {
 }
 
 #[test]
-fn the_last_stack_in_is_the_first_out() {
-    fn place() -> usize {
-        let local = 0_u8;
-        (&raw const local).addr()
-    }
-    let stacks = pool();
-    let first = || block_on(stacks.fiber(|_| place()).unwrap());
-    let once = first();
-    // Others exist and are idle by then, of which none is taken.
-    drop(fibers(&stacks, 3));
-    let again = first();
-    assert_eq!(again, first());
-    assert!(stacks.counts().mapped == 3 && once != 0);
-}
-
-#[test]
 fn a_pool_has_no_more_than_its_stacks() {
     let stacks = with(StackOptions {
         max: 3,

@@ -1,6 +1,6 @@
 //! A fiber as a future, and the futures that it waits for.
 
-use crate::{poll_once, pool};
+use crate::{Drops, poll_once, pool};
 use futures::channel::{mpsc, oneshot};
 use futures::executor::{LocalPool, block_on};
 use futures::future::{self, Either};
@@ -244,27 +244,36 @@ fn an_executor_runs_inside_of_a_fiber() {
     assert_eq!(pin!(fiber.unwrap()).poll(&mut cx), Poll::Ready(3));
 }
 
+/// Another library's coroutine, which may borrow a context, and so suspends the fiber below itself.
+fn on_top(ctx: &mut FiberContext<'_>, drops: &Drops) -> u32 {
+    let mut seen = 0;
+    let coroutine = corosensei::ScopedCoroutine::<(), (), ()>::new(|yielder, ()| {
+        for _ in 0..3 {
+            let _guard = drops.guard();
+            ctx.suspend();
+            seen += 1;
+            yielder.suspend(());
+        }
+    });
+    coroutine.scope(|mut coroutine| while coroutine.as_mut().resume(()).as_yield().is_some() {});
+    seen
+}
+
 #[test]
-fn what_runs_on_top_of_a_fiber_is_suspended_with_it() {
-    // Another library's coroutine may borrow the context, and suspends the fiber below itself.
-    let mut fiber = pool()
-        .fiber(|ctx| {
-            let mut seen = 0;
-            let on_top = corosensei::ScopedCoroutine::<(), (), ()>::new(|yielder, ()| {
-                for _ in 0..3 {
-                    ctx.suspend();
-                    seen += 1;
-                    yielder.suspend(());
-                }
-            });
-            on_top.scope(|mut on_top| while on_top.as_mut().resume(()).as_yield().is_some() {});
-            seen
-        })
-        .unwrap();
-    for _ in 0..3 {
-        assert!(poll_once(&mut fiber).is_pending());
+fn what_runs_on_top_of_a_fiber_is_suspended_with_it_and_unwound_with_it() {
+    for polls in 1..=3 {
+        let (drops, stacks) = (Drops::default(), pool());
+        let dropped = drops.clone();
+        let body = move |ctx: &mut FiberContext<'_>| on_top(ctx, &dropped);
+        let mut fiber = stacks.fiber(body).unwrap();
+        (0..polls).for_each(|_| assert!(poll_once(&mut fiber).is_pending()));
+        assert_eq!(drops.count(), polls - 1);
+        if polls == 3 {
+            assert_eq!(poll_once(&mut fiber), Poll::Ready(3));
+        }
+        drop(fiber);
+        assert_eq!((drops.count(), stacks.counts().in_use), (polls, 0));
     }
-    assert_eq!(poll_once(&mut fiber), Poll::Ready(3));
 }
 
 #[test]

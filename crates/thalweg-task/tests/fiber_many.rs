@@ -1,0 +1,73 @@
+//! As many fibers as the kernel has mappings for, in a process of their own.
+#![cfg(all(not(loom), target_os = "linux"))]
+#![allow(clippy::unwrap_used)] // all of it is a test
+
+use std::fs;
+use std::pin::Pin;
+use std::task::{Context, Poll, Waker};
+use std::thread;
+use thalweg_task::fiber::{Fiber, StackError, StackOptions, StackPool};
+
+const FIBERS: usize = 30_000;
+/// What Linux allows as it comes, and twice what is worth a test's time.
+const MAPPINGS: std::ops::RangeInclusive<usize> = 65_530..=200_000;
+
+fn poll_once<T>(fiber: &mut Fiber<T>) -> Poll<T> {
+    Pin::new(fiber).poll(&mut Context::from_waker(Waker::noop()))
+}
+
+#[test]
+fn thirty_thousand_stacks_have_guards_and_the_pool_refuses_before_the_kernel_does() {
+    let limit = fs::read_to_string("/proc/sys/vm/max_map_count").unwrap();
+    let limit: usize = limit.trim().parse().unwrap();
+    if !MAPPINGS.contains(&limit) {
+        println!("skipped: vm.max_map_count is {limit}, and the test is for {MAPPINGS:?}");
+        return;
+    }
+    let options = StackOptions {
+        size_bytes: 16 * 1024,
+        max: usize::MAX,
+        ..Default::default()
+    };
+    let stacks = StackPool::new(options).unwrap();
+    let mut fibers: Vec<_> = (0..FIBERS)
+        .map(|index| {
+            let fiber = stacks.fiber(move |ctx| {
+                ctx.suspend();
+                index
+            });
+            fiber.unwrap()
+        })
+        .collect();
+    fibers
+        .iter_mut()
+        .for_each(|fiber| assert!(poll_once(fiber).is_pending()));
+    let mut more = Vec::new();
+    let refused = loop {
+        match stacks.fiber(|_| ()) {
+            Ok(fiber) => more.push(fiber),
+            Err(refused) => break refused,
+        }
+    };
+    let StackError::Mappings {
+        stacks: told,
+        mappings_max,
+        ..
+    } = refused
+    else {
+        panic!("{refused}");
+    };
+    assert_eq!((told, mappings_max), (FIBERS + more.len(), limit));
+    // The allocator and threads still have mappings.
+    assert_eq!(
+        thread::spawn(|| vec![1_u8; 1 << 24].len()).join().unwrap(),
+        1 << 24
+    );
+    // One that ends makes room for one.
+    drop(more.pop());
+    assert!(stacks.fiber(|_| ()).is_ok());
+    for (index, fiber) in fibers.iter_mut().enumerate() {
+        assert_eq!(poll_once(fiber), Poll::Ready(index));
+    }
+    println!("{told} stacks of {limit} mappings");
+}
