@@ -70,7 +70,8 @@ impl StackPool {
     /// [`StackError::System`] if it did refuse.
     ///
     /// # Cost
-    /// 10 ns with an idle stack, and no allocation unless `body` is larger than 512 bytes.
+    /// 15 ns with an idle stack, from here to the fiber's end, and no allocation unless `body` is
+    /// larger than 512 bytes.
     pub fn fiber<T, F>(&self, body: F) -> Result<Fiber<T>, StackError>
     where
         F: FnOnce(&mut FiberContext<'_>) -> T + 'static,
@@ -164,8 +165,9 @@ impl<In, Out, T> Drop for Stacked<In, Out, T> {
 /// dropped before it is over, the process aborts.
 ///
 /// # Cost
-/// A poll costs 5 ns: a switch to the stack and back, and the poll of the future there. Measured on
-/// an AMD EPYC 9005 with `cargo bench -p thalweg-task --bench fiber_speed`.
+/// A poll costs 2.2 ns and what the future there costs; one of 30,000 fibers in turn 5.4, and in
+/// random order 9 where their stacks are in the L2 or L3 cache. Unwinding one that waits costs
+/// 2.5 µs. Measured on an AMD EPYC 9005 with `cargo bench -p thalweg-task --bench fiber_speed`.
 pub struct Fiber<T: 'static> {
     stacked: Stacked<Waker, (), T>,
 }

@@ -23,7 +23,7 @@ const UNMAPPED_AT_ONCE_MAX: usize = 16;
 pub struct StackOptions {
     /// Bytes of each stack, rounded up to whole pages, its guard page not counted: 4 KiB to 1 GiB.
     /// Memory is used only for pages that were touched. A panic that prints a backtrace needs
-    /// some 20 KiB, and without optimisation up to 100 KiB. 256 KiB, unless given.
+    /// some 24 KiB. 256 KiB, unless given.
     pub size_bytes: usize,
     /// Stacks that are mapped at once and kept. 0, unless given.
     pub min: usize,
@@ -94,8 +94,8 @@ pub struct StackCounts {
 /// `ENOMEM` to it or to the allocator.
 ///
 /// # Cost
-/// Taking a stack and giving it back costs some ns; mapping one 2 µs, and the first touch of each
-/// of its pages 0.5 µs.
+/// Taking an idle stack and giving it back costs some ns; mapping one costs 4 µs, its first use 2
+/// for each page that is touched, and unmapping it 5.
 #[derive(Clone)]
 pub struct StackPool(Rc<Pool>);
 
@@ -147,7 +147,7 @@ impl StackPool {
 
     /// Unmaps the stacks that nobody has needed since the last call, or since the pool last looked
     /// by itself ([`StackOptions::decay_after`]), and gives their number;
-    /// [`StackOptions::min`] stacks stay. About 2 µs a stack.
+    /// [`StackOptions::min`] stacks stay. About 5 µs a stack.
     pub fn decay(&self) -> usize {
         self.0.decay(usize::MAX)
     }

@@ -36,9 +36,12 @@ use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::ptr::NonNull;
 use std::thread;
 
-/// Tops of stacks differ by multiples of a cache line.
+/// Tops of stacks differ by multiples of a cache line: their colours. Were all at the ends of
+/// pages, they would share a few sets of each cache.
 const COLOUR_BYTES: usize = 64;
-/// How many tops there are: as many lines as a page has.
+/// How many colours there are: as many as a page has lines. A poll of one of 30,000 fibers in turn
+/// cost 5.7 ns with 64 colours, 6.0 with 16, 9 to 14 with 8 and 60 to 160 with one; of 1,000 fibers
+/// 3.2 ns with 64 and 7.0 with one. Measured with `fiber_speed` on an AMD EPYC 9005.
 const COLOURS: usize = 64;
 const COLOUR_BYTES_MAX: usize = (COLOURS - 1) * COLOUR_BYTES;
 const _: () = assert!(COLOUR_BYTES.is_multiple_of(STACK_ALIGNMENT));
@@ -55,10 +58,15 @@ const UNWINDS_MAX: u32 = 64;
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Unwound;
 
-/// A stack with a guard page below it, and its place in the count of this process's stacks.
+/// A stack with a guard page below it. It is small, since a fiber's beginning and end move it.
 pub(super) struct PooledStack {
-    memory: DefaultStack,
     top: StackPointer,
+    mapping: Box<Mapping>,
+}
+
+/// A stack's memory, and its place in the count of this process's stacks.
+struct Mapping {
+    memory: DefaultStack,
     // After the memory, so that it is unmapped when the claim ends.
     _claim: Claim,
 }
@@ -77,10 +85,13 @@ impl PooledStack {
         })?;
         let top = memory.base().get() - number % COLOURS * COLOUR_BYTES;
         let top = StackPointer::new(top).expect("a colour is less than a mapping");
-        Ok(Self {
+        let mapping = Mapping {
             memory,
-            top,
             _claim: claim,
+        };
+        Ok(Self {
+            top,
+            mapping: Box::new(mapping),
         })
     }
 }
@@ -94,19 +105,20 @@ unsafe impl Stack for PooledStack {
 
     #[inline]
     fn limit(&self) -> StackPointer {
-        self.memory.limit()
+        self.mapping.memory.limit()
     }
 
     #[cfg(windows)]
     #[inline]
     fn teb_fields(&self) -> corosensei::stack::StackTebFields {
-        self.memory.teb_fields()
+        self.mapping.memory.teb_fields()
     }
 
     #[cfg(windows)]
     #[inline]
     fn update_teb_fields(&mut self, stack_limit: usize, guaranteed_stack_bytes: usize) {
-        self.memory
+        self.mapping
+            .memory
             .update_teb_fields(stack_limit, guaranteed_stack_bytes);
     }
 }

@@ -4,7 +4,7 @@
 
 mod generators;
 #[cfg(unix)]
-mod overflow;
+mod processes;
 mod stacks;
 mod unwinding;
 mod waiting;

@@ -164,39 +164,6 @@ fn a_body_that_catches_its_unwinding_and_waits_again_is_unwound_again() {
     assert_eq!((stacks.counts().in_use, stacks.counts().leaked), (0, 0));
 }
 
-thread_local! {
-    static DROPPED: Cell<bool> = const { Cell::new(false) };
-}
-
-struct Tells;
-
-impl Drop for Tells {
-    fn drop(&mut self) {
-        DROPPED.set(true);
-    }
-}
-
-#[test]
-fn a_body_that_never_stops_waiting_is_leaked_and_counted() {
-    let stacks = pool();
-    let mut fiber: Fiber<()> = stacks
-        .fiber(|ctx| {
-            let _tells = Tells;
-            loop {
-                let _ = catch_unwind(AssertUnwindSafe(|| ctx.suspend()));
-            }
-        })
-        .unwrap();
-    assert!(poll_once(&mut fiber).is_pending());
-    drop(fiber);
-    let counts = stacks.counts();
-    assert_eq!((counts.leaked, counts.in_use, counts.idle), (1, 0, 0));
-    assert!(!DROPPED.get(), "what is leaked is not dropped");
-    assert!(!thread::panicking());
-    // Others are not troubled.
-    assert!(poll_once(&mut stacks.fiber(|_| ()).unwrap()).is_ready());
-}
-
 /// Waits when it is dropped.
 struct WaitsAtLast<'a, 'f>(&'a mut FiberContext<'f>, bool, Rc<Cell<u32>>);
 

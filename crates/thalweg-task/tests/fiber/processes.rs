@@ -1,5 +1,5 @@
-//! A fiber that runs out of stack hits its guard, and writes into nothing of others. In a process
-//! of its own, which dies of it: this program, run again for one test.
+//! What a process dies of, or leaks, and so does in a process of its own: this program, run again
+//! for one test. A fiber that runs out of stack hits its guard, and writes into nothing of others.
 
 use crate::{poll_once, pool};
 use corosensei::Coroutine;
@@ -9,11 +9,13 @@ use std::env;
 use std::hint::black_box;
 use std::num::NonZeroUsize;
 use std::os::unix::process::ExitStatusExt;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{self, Command, Output};
 use std::rc::Rc;
+use std::thread;
 use thalweg_task::fiber::{Fiber, FiberContext};
 
-const CHILD: &str = "THALWEG_FIBER_OVERFLOWS";
+const CHILD: &str = "THALWEG_FIBER_CHILD";
 const DAMAGED: i32 = 3;
 const CANARY: [u64; 512] = [0x5AFE_5AFE_5AFE_5AFE; 512];
 
@@ -105,7 +107,7 @@ fn a_fiber_that_overflows_its_stack_dies_at_its_guard() {
         let _ = poll_once(&mut overflows);
         unreachable!("it had no stack left");
     }
-    let output = child("overflow::a_fiber_that_overflows_its_stack_dies_at_its_guard");
+    let output = child("processes::a_fiber_that_overflows_its_stack_dies_at_its_guard");
     let (told, signal) = (
         String::from_utf8_lossy(&output.stderr),
         output.status.signal(),
@@ -149,7 +151,7 @@ fn a_stack_without_a_guard_is_seen_to_damage_its_neighbour() {
         Coroutine::<(), (), u64, Guardless>::with_stack(stack, body).resume(());
         unreachable!("the canary lies in the way");
     }
-    let output = child("overflow::a_stack_without_a_guard_is_seen_to_damage_its_neighbour");
+    let output = child("processes::a_stack_without_a_guard_is_seen_to_damage_its_neighbour");
     let told = String::from_utf8_lossy(&output.stderr);
     assert_eq!(
         output.status.code(),
@@ -181,7 +183,7 @@ fn a_destructor_that_waits_in_a_dropped_fiber_says_so_and_aborts() {
         drop(fiber);
         unreachable!("it would have to wait for ever");
     }
-    let output = child("overflow::a_destructor_that_waits_in_a_dropped_fiber_says_so_and_aborts");
+    let output = child("processes::a_destructor_that_waits_in_a_dropped_fiber_says_so_and_aborts");
     let told = String::from_utf8_lossy(&output.stderr);
     let text =
         "a destructor waits in a fiber that is being dropped: it would have to wait for ever";
@@ -191,5 +193,45 @@ fn a_destructor_that_waits_in_a_dropped_fiber_says_so_and_aborts() {
         Some(6),
         "{:?}: {told}",
         output.status
+    );
+}
+
+struct Tells;
+
+impl Drop for Tells {
+    fn drop(&mut self) {
+        eprintln!("dropped");
+    }
+}
+
+#[test]
+fn a_body_that_never_stops_waiting_is_leaked_and_counted() {
+    if is_child() {
+        let stacks = pool();
+        let mut fiber: Fiber<()> = stacks
+            .fiber(|ctx| {
+                let _tells = Tells;
+                loop {
+                    let _ = catch_unwind(AssertUnwindSafe(|| ctx.suspend()));
+                }
+            })
+            .expect("stacks are there");
+        assert!(poll_once(&mut fiber).is_pending());
+        drop(fiber);
+        let counts = stacks.counts();
+        assert_eq!((counts.leaked, counts.in_use, counts.idle), (1, 0, 0));
+        assert!(!thread::panicking());
+        // Others are not troubled.
+        assert!(poll_once(&mut stacks.fiber(|_| ()).unwrap()).is_ready());
+        eprintln!("leaked");
+        return;
+    }
+    let output = child("processes::a_body_that_never_stops_waiting_is_leaked_and_counted");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {told}", output.status);
+    // What is leaked is not dropped.
+    assert!(
+        told.contains("leaked") && !told.contains("dropped"),
+        "{told}"
     );
 }
