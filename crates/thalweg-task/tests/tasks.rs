@@ -1,5 +1,6 @@
 //! Tasks: their ends, ids, deadlines, panics, wakers and cores.
 #![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
+#![allow(clippy::waker_clone_wake)] // clones of wakers are what is tested
 #![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};
