@@ -40,6 +40,10 @@ pub(crate) struct Header {
     pub(super) refs: AtomicUsize,
     pub(super) pushed: AtomicBool,
     pub(super) below: UnsafeCell<Option<NonNull<Header>>>,
+    /// Read where a waker is used, and written where the frame ends, so that a model sees whether
+    /// the one comes before the other.
+    #[cfg(loom)]
+    pub(super) used: UnsafeCell<()>,
 }
 
 /// What can be done with the body of a frame, by its type: by rule 3 only by whoever set
@@ -193,6 +197,8 @@ pub(super) unsafe fn free(node: NonNull<Header>) {
     }
     // SAFETY: the core is there, so its scheduler is; the frame is of its pool.
     unsafe {
+        #[cfg(loom)]
+        node.as_ref().used.with_mut(|_| ());
         ptr::drop_in_place(node.as_ptr());
         scheduler.as_ref().take_back(body.place, node.cast());
     }

@@ -118,6 +118,8 @@ impl NodeRef {
             refs: AtomicUsize::new(1),
             pushed: AtomicBool::new(false),
             below: UnsafeCell::new(None),
+            #[cfg(loom)]
+            used: UnsafeCell::new(()),
         };
         // SAFETY: the frame is large enough, aligned, and nobody else's.
         unsafe {

@@ -120,6 +120,12 @@ impl Scheduler {
         self.ready.get()
     }
 
+    /// Frames that are not back in the pool.
+    #[cfg(all(test, loom))]
+    pub(super) fn frames(&self) -> usize {
+        self.frames.get()
+    }
+
     pub(crate) fn is_closed(&self) -> bool {
         self.is_closed.get()
     }

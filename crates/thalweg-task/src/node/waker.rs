@@ -121,6 +121,9 @@ unsafe fn drop_waker(data: *const ()) {
 pub(super) unsafe fn drop_ref(node: NonNull<Header>) {
     // SAFETY: the reference keeps the frame alive up to here.
     let (owner, hub) = unsafe { (node.as_ref().owner, node.as_ref().hub) };
+    #[cfg(loom)]
+    // SAFETY: as above.
+    unsafe { node.as_ref() }.used.with(|_| ());
     // SAFETY: as above.
     // ORDERING: `leave`: the last one sees what the others did.
     if unsafe { node.as_ref() }.refs.fetch_sub(1, order::leave()) != 1 {
