@@ -142,7 +142,8 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
     let version = workspace.output(&rustc, "--version --verbose")?;
     let host = host_of(&version);
     let mut tally = Tally::default();
-    let mut command = workspace.cargo("test --package thalweg --lib -Zbuild-std");
+    let mut command =
+        workspace.cargo("test --package thalweg --package thalweg-task --lib -Zbuild-std");
     command
         .args([
             "--test",
@@ -151,6 +152,10 @@ fn tsan(workspace: &Workspace) -> Result<Outcome, String> {
             "channel_select",
             "--test",
             "pipeline",
+            "--test",
+            "tasks",
+            "--test",
+            "slot",
         ])
         .args(["--target", host])
         .env("RUSTC", &rustc)

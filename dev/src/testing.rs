@@ -25,7 +25,7 @@ pub(crate) const STEPS: &[Step] = &[
     },
     Step {
         name: "loom",
-        summary: "the models of the rings, under every interleaving up to 3 preemptions",
+        summary: "models of rings, waits, channels, tasks: every interleaving up to 3 preemptions",
         run: loom,
     },
     Step {
@@ -49,7 +49,8 @@ fn workspace(workspace: &Workspace) -> Result<Outcome, String> {
 }
 
 fn loom(workspace: &Workspace) -> Result<Outcome, String> {
-    let mut command = modelled(workspace, "loom", "--package thalweg --lib");
+    let which = "--package thalweg --package thalweg-task --lib";
+    let mut command = modelled(workspace, "loom", which);
     command.env("LOOM_MAX_PREEMPTIONS", LOOM_PREEMPTIONS_MAX);
     tests(&mut command)
 }

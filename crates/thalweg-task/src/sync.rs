@@ -43,6 +43,13 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
         .unwrap_or_else(std::sync::PoisonError::into_inner)
 }
 
+/// Whether a model has failed and is being taken down; then nothing of it can be locked any more,
+/// and destructors leave it as it is.
+#[inline(always)]
+pub(crate) fn is_model_over() -> bool {
+    cfg!(loom) && std::thread::panicking()
+}
+
 /// Orderings by the job they do; a model weakens one by name, and must then fail.
 pub(crate) mod order {
     use super::Ordering;

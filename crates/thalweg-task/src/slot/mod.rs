@@ -33,6 +33,8 @@
 //! What a thread did before it sent a value is visible to the thread that received it, after that.
 
 mod error;
+#[cfg(all(test, loom))]
+mod models;
 mod recv;
 mod send;
 mod waiting;

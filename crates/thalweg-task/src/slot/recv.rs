@@ -10,6 +10,7 @@ use super::{End, Many, One, RecvError, Shared, State, TryRecvError, WaiterOf};
 use crate::family::sealed::Wakes;
 use crate::family::{Family, Guarded};
 use crate::fiber::FiberContext;
+use crate::sync::{fault, is_model_over};
 
 /// Takes values out of a slot.
 pub struct SlotRx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
@@ -35,7 +36,9 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> State<T, F, W> {
 
 /// Tells the sender that waits.
 fn taken<T, V: Wakes>((value, vacancy): (T, Option<V>)) -> T {
-    if let Some(sender) = vacancy {
+    if let Some(sender) = vacancy
+        && !fault::is("slot_vacancy")
+    {
         sender.wake();
     }
     value
@@ -112,6 +115,10 @@ impl<T, F: Family> Clone for SlotRx<T, F, Many<F>> {
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotRx<T, F, W> {
     fn drop(&mut self) {
+        if is_model_over() {
+            // What it holds can't be dropped any more either.
+            return std::mem::forget(self.slot.clone());
+        }
         let is_last = self.slot.state.with(|state| {
             state.count -= 1;
             state.count == 0
@@ -186,10 +193,11 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Recv<'_, T, F, W> {
     fn look(&mut self, waker: &Waker) -> Poll<Result<T, RecvError>> {
         let waiter = WaiterOf::<F>::of(waker);
         let place = &mut self.place;
+        let looks = !fault::is("slot_look_again");
         let (look, spare) = self.receiver.slot.state.with(|state| match state.take() {
-            Some(look) => (Some(look), Some(waiter)),
-            None if state.receiver != End::Open => (Some(Err(RecvError::Cancelled)), Some(waiter)),
-            None => (None, state.receivers.sit(place, waiter)),
+            Some(look) if looks => (Some(look), Some(waiter)),
+            _ if state.receiver != End::Open => (Some(Err(RecvError::Cancelled)), Some(waiter)),
+            _ => (None, state.receivers.sit(place, waiter)),
         });
         drop(spare);
         match look {
@@ -202,14 +210,14 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Recv<'_, T, F, W> {
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for Recv<'_, T, F, W> {
     #[inline]
     fn drop(&mut self) {
-        if !self.place.is_taken() {
+        if !self.place.is_taken() || is_model_over() {
             return;
         }
         let place = &mut self.place;
         let (next, left) = self.receiver.slot.state.with(|state| {
             let (was_told, left) = state.receivers.leave(place);
             // Told, and gone without a look: the next one is told instead.
-            let is_owed = was_told && state.value.is_some();
+            let is_owed = was_told && state.value.is_some() && !fault::is("slot_pass_on");
             (
                 if is_owed {
                     state.receivers.next()

@@ -9,6 +9,7 @@ use super::waiting::Waiting;
 use super::{End, One, SendError, Shared, VacantError, WaiterOf};
 use crate::family::sealed::Wakes;
 use crate::family::{Family, Guarded};
+use crate::sync::{fault, is_model_over};
 
 /// Puts values into a slot.
 pub struct SlotTx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
@@ -108,7 +109,9 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
         });
         drop(own);
         for waiter in waiting {
-            waiter.wake();
+            if !fault::is("slot_end") {
+                waiter.wake();
+            }
         }
         drop(value);
     }
@@ -116,6 +119,10 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotTx<T, F, W> {
     fn drop(&mut self) {
+        if is_model_over() {
+            // What it holds can't be dropped any more either.
+            return std::mem::forget(self.slot.clone());
+        }
         self.end(End::Closed);
     }
 }
@@ -150,6 +157,9 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Vacant<'_, T, F, W> {
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for Vacant<'_, T, F, W> {
     fn drop(&mut self) {
+        if is_model_over() {
+            return;
+        }
         let waiter = self.sender.slot.state.with(|state| state.vacancy.take());
         drop(waiter);
     }

@@ -24,6 +24,9 @@ impl Place {
 
 /// Those who wait. Sealed: [`One`] or [`Many`].
 pub trait Waiting<W: Wakes>: Default + Kind {
+    /// Those who waited, taken out.
+    type All: IntoIterator<Item = W>;
+
     /// Whether the one in this place waits already, to be woken by `waker`: all that is to do.
     fn stays(&mut self, place: &mut Place, waker: &Waker) -> bool;
     /// Has `waiter` wait in this place, or a new one; gives back what is not needed any more.
@@ -33,7 +36,7 @@ pub trait Waiting<W: Wakes>: Default + Kind {
     /// Waits no more; gives whether it was told of something meanwhile, and what it leaves.
     fn leave(&mut self, place: &mut Place) -> (bool, Option<W>);
     /// All that are left.
-    fn all(&mut self) -> Vec<W>;
+    fn all(&mut self) -> Self::All;
 }
 
 /// What kind of receivers a slot has.
@@ -67,6 +70,8 @@ impl<F: Family> Kind for One<F> {
 }
 
 impl<F: Family> Waiting<<F as Sealed>::Waiter> for One<F> {
+    type All = Option<<F as Sealed>::Waiter>;
+
     #[inline(always)]
     fn stays(&mut self, place: &mut Place, waker: &Waker) -> bool {
         place.number = 1;
@@ -98,9 +103,9 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for One<F> {
         (false, None)
     }
 
-    fn all(&mut self) -> Vec<<F as Sealed>::Waiter> {
+    fn all(&mut self) -> Self::All {
         self.waits = false;
-        self.waiter.take().into_iter().collect()
+        self.waiter.take()
     }
 }
 
@@ -139,6 +144,8 @@ impl<F: Family> Kind for Many<F> {
 }
 
 impl<F: Family> Waiting<<F as Sealed>::Waiter> for Many<F> {
+    type All = Vec<<F as Sealed>::Waiter>;
+
     fn stays(&mut self, place: &mut Place, waker: &Waker) -> bool {
         self.find(place).is_some_and(|at| self.list[at].1.is(waker))
     }
@@ -168,7 +175,7 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for Many<F> {
         (had_place && left.is_none(), left.map(|(_, waiter)| waiter))
     }
 
-    fn all(&mut self) -> Vec<<F as Sealed>::Waiter> {
+    fn all(&mut self) -> Self::All {
         self.list.drain(..).map(|(_, waiter)| waiter).collect()
     }
 }
