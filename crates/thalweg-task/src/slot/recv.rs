@@ -150,44 +150,35 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
     #[inline(always)]
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
         let this = &mut *self;
-        let waker = context.waker();
-        let common = this.receiver.slot.state.with(|state| {
+        let mut waits = false;
+        let value = this.receiver.slot.state.with(|state| {
             if state.vacancy.is_some() {
-                return Common::Rare;
+                return None;
             }
-            if let Some(value) = state.value.take() {
-                return Common::Value(value);
+            let value = state.value.take();
+            if value.is_none() {
+                let is_open = state.sender == End::Open && state.receiver == End::Open;
+                waits = is_open && state.receivers.stays(&mut this.place, context.waker());
             }
-            let is_open = state.sender == End::Open && state.receiver == End::Open;
-            if is_open && state.receivers.stays(&mut this.place, waker) {
-                return Common::Waits;
-            }
-            Common::Rare
+            value
         });
-        match common {
-            Common::Value(value) => {
-                if !W::IS_MANY {
-                    // It waits no more, so there is nothing to leave.
-                    this.place = Place::default();
-                }
-                Poll::Ready(Ok(value))
+        if let Some(value) = value {
+            if !W::IS_MANY {
+                // It waits no more, so there is nothing to leave.
+                this.place = Place::default();
             }
-            Common::Waits => Poll::Pending,
-            Common::Rare => this.look(waker),
+            return Poll::Ready(Ok(value));
         }
+        if waits {
+            return Poll::Pending;
+        }
+        this.look(context.waker())
     }
 }
 
-/// What a poll finds most often; apart from the rest, so that it stays in registers.
-enum Common<T> {
-    Value(T),
-    Waits,
-    Rare,
-}
-
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Recv<'_, T, F, W> {
-    /// Whatever there is; else the waker is listed, made outside of the guard since that is
-    /// foreign code.
+    /// What is rare; and where there is nothing the waker is listed, cloned outside of the guard
+    /// since that is foreign code.
     #[cold]
     #[inline(never)]
     fn look(&mut self, waker: &Waker) -> Poll<Result<T, RecvError>> {

@@ -26,7 +26,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     /// # Errors
     /// [`SendError`] with the value: there is one already, or the receiver is gone or has
     /// cancelled.
-    #[inline]
+    #[inline(always)]
     pub fn send(&self, value: T) -> Result<(), SendError<T>> {
         if let Some(waiter) = self.put(value)? {
             waiter.wake();
@@ -41,7 +41,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     ///
     /// # Errors
     /// As [`send`](Self::send).
-    #[inline]
+    #[inline(always)]
     pub fn send_now(&self, value: T) -> Result<bool, SendError<T>> {
         let waiter = self.put(value)?;
         Ok(waiter.is_some_and(Wakes::resume))
