@@ -5,6 +5,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 use thalweg_task::fiber::{Fiber, Generator, StackError, StackOptions, StackPool};
+use thalweg_task::{Core, Local, slot};
 
 const PAIRS: usize = 1_000_000;
 const ROUNDS: usize = 31;
@@ -97,7 +98,29 @@ fn main() -> Result<(), StackError> {
             assert!(Pin::new(&mut fiber).poll(&mut cx).is_pending());
         }
     });
+    slots(&stacks)?;
     many(&stacks)
+}
+
+/// A message to a fiber that waits for it: sent, received, and waiting again.
+fn slots(stacks: &StackPool) -> Result<(), StackError> {
+    let core = Core::new();
+    let (tx, mut rx) = slot::<u64, Local>();
+    let sum = stacks.fiber(move |ctx| {
+        let mut sum = 0;
+        while let Ok(number) = rx.recv_fiber(ctx) {
+            sum += number;
+        }
+        sum
+    })?;
+    let sum = core.spawn(sum);
+    core.poll();
+    print("fiber, resumed by a slot", PAIRS, || {
+        (0..PAIRS as u64).for_each(|number| assert!(tx.send_now(number).is_ok_and(|ran| ran)));
+    });
+    drop(tx);
+    black_box(core.block_on(sum).expect("it does not panic"));
+    Ok(())
 }
 
 fn many(stacks: &StackPool) -> Result<(), StackError> {

@@ -28,6 +28,7 @@
 
 use super::error::StackError;
 use super::mappings::Claim;
+use crate::node::thread::without_room;
 use corosensei::stack::{DefaultStack, STACK_ALIGNMENT, Stack, StackPointer};
 use corosensei::{Coroutine, CoroutineResult, Yielder};
 use std::any::Any;
@@ -202,7 +203,9 @@ impl<In, Out, R> Switch<In, Out, R> {
         if self.coroutine.done() {
             return Ending::Unwound(self.coroutine.into_stack());
         }
-        match catch_unwind(AssertUnwindSafe(|| self.coroutine.resume(None))) {
+        // Destructors on this stack have no room on it for other tasks' polls.
+        let unwind = || without_room(|| self.coroutine.resume(None));
+        match catch_unwind(AssertUnwindSafe(unwind)) {
             Ok(CoroutineResult::Return(value)) => {
                 // Its destructor is the caller's code, and may panic like any.
                 match catch_unwind(AssertUnwindSafe(|| drop(value))) {
