@@ -19,31 +19,32 @@ use crate::sync::{AtomicBool, AtomicUsize, UnsafeCell, order};
 use crate::task_error::TaskError;
 use crate::wheel::Timer;
 
-/// What is the same for tasks of all types.
+/// What is the same for tasks of all types. What a poll touches is last, beside the body.
+#[repr(C)]
 pub(crate) struct Header {
-    pub(super) body: &'static Body,
-    pub(super) owner: Thread,
-    pub(super) flags: Cell<u8>,
-    /// Why it is cancelled, or was.
-    pub(super) late: Cell<bool>,
-    pub(super) locals: Cell<u32>,
-    pub(super) id: Cell<TaskId>,
-    /// The one behind it in the run list.
-    pub(super) next: Cell<Option<NonNull<Header>>>,
+    pub(super) hub: NonNull<Hub>,
     /// Counted while the task is not over.
     pub(super) scheduler: NonNull<Scheduler>,
     /// Who waits for its end.
     pub(super) joiner: Cell<Option<Waiter>>,
     /// Its deadline.
     pub(super) timer: Cell<Option<Timer>>,
-    pub(super) hub: NonNull<Hub>,
-    pub(super) refs: AtomicUsize,
-    pub(super) pushed: AtomicBool,
+    pub(super) id: Cell<TaskId>,
     pub(super) below: UnsafeCell<Option<NonNull<Header>>>,
     /// Read where a waker is used, and written where the frame ends, so that a model sees whether
     /// the one comes before the other.
     #[cfg(loom)]
     pub(super) used: UnsafeCell<()>,
+    /// The one behind it in the run list.
+    pub(super) next: Cell<Option<NonNull<Header>>>,
+    pub(super) refs: AtomicUsize,
+    pub(super) owner: Thread,
+    pub(super) body: &'static Body,
+    pub(super) pushed: AtomicBool,
+    /// Why it is cancelled, or was.
+    pub(super) late: Cell<bool>,
+    pub(super) flags: Cell<u8>,
+    pub(super) locals: Cell<u32>,
 }
 
 /// What can be done with the body of a frame, by its type: by rule 3 only by whoever set
@@ -62,6 +63,12 @@ pub(super) struct Body {
 
 /// What a task comes to.
 pub(super) type Outcome<T> = Result<T, TaskError>;
+
+#[cfg(all(target_pointer_width = "64", not(loom)))]
+const _: () = assert!(
+    size_of::<Header>() <= 112,
+    "a small task fits into two lines"
+);
 
 #[repr(C)]
 struct Frame<F: Future> {
