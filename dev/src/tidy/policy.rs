@@ -57,7 +57,7 @@ pub(crate) const ARROWS: &[(&str, &[&str])] = &[
     ("thalweg-hash", &[]),
     ("thalweg", &["thalweg-measure"]),
     ("thalweg-journal", &["thalweg-hash"]),
-    ("thalweg-task", &["thalweg"]),
+    ("thalweg-task", &["thalweg", "thalweg-measure"]),
     (
         "thalweg-exchange",
         &[
