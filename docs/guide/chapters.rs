@@ -32,6 +32,7 @@ pages! {
     start: "src/start.md",
     channels: "src/channels.md",
     pipelines: "src/pipelines.md",
+    tasks: "src/tasks.md",
     exchange: "src/exchange.md",
     serving: "src/serving.md",
     journal: "src/journal.md",
@@ -50,6 +51,7 @@ pages! {
     readme_journal: "../../crates/thalweg-journal/README.md",
     readme_measure: "../../crates/thalweg-measure/README.md",
     readme_server: "../../crates/thalweg-server/README.md",
+    readme_task: "../../crates/thalweg-task/README.md",
 }
 
 programs! {
@@ -61,6 +63,7 @@ programs! {
     example_telemetry: "../../crates/thalweg/examples/telemetry.rs",
     example_clients: "../../crates/thalweg-exchange/examples/clients.rs",
     example_trade: "../../crates/thalweg-exchange/examples/trade.rs",
+    example_requests: "../../crates/thalweg-task/examples/requests.rs",
     example_tokio_tasks: "examples/tokio_tasks.rs",
 }
 

@@ -9,6 +9,8 @@
 //! What lives on one thread is not atomic ([`Local`]); what threads share is ([`Shared`]): a type
 //! parameter, so that one program has both.
 //!
+//! What the parts of libcopp are called here: [`porting`].
+//!
 //! When not to use it: for work that wants all cores (a work-stealing runtime moves tasks to idle
 //! threads), and for sockets and files, which belong to a runtime with a reactor; a [`Core`] runs
 //! inside of one as a future ([`Core::drive`]).
@@ -22,6 +24,8 @@ mod handle;
 mod join;
 #[allow(unsafe_code)] // the one node type
 mod node;
+#[doc = include_str!("porting.md")]
+pub mod porting {}
 pub mod slot;
 mod sync;
 mod task_error;
