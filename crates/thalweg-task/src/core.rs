@@ -132,8 +132,9 @@ impl Core {
     }
 
     /// Takes in what other threads woke, and what it is time for, then polls the tasks that are
-    /// ready, each once, and not more than the budget allows. Gives whether any was polled, or is
-    /// ready now: `while core.poll() {}` does what there is to do. Never waits.
+    /// ready, each once, and not more than the budget allows. Gives whether any was polled, is
+    /// ready now, or was ended by its deadline: `while core.poll() {}` does what there is to do.
+    /// Never waits.
     ///
     /// # Panics
     /// Within a task of this core's.
@@ -145,12 +146,13 @@ impl Core {
         if scheduler.hub().has_pushed() {
             scheduler.take_pushed();
         }
-        scheduler.expire();
+        // An end of a task by its deadline counts: it may have been the last.
+        let has_expired = scheduler.expire();
         let ready = scheduler.ready().min(self.budget);
         for _ in 0..ready {
             scheduler.run_one();
         }
-        ready > 0 || scheduler.ready() > 0
+        has_expired || ready > 0 || scheduler.ready() > 0
     }
 
     /// Runs until no task is left. Sleeps where there is nothing to do, as [`Mode`] says.

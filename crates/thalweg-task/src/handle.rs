@@ -68,23 +68,27 @@ impl Handle {
         Sleep::until(&self.scheduler, at)
     }
 
-    /// Gives `future` so long. It is polled before the time is looked at.
+    /// Gives `future` so long from now on, whenever it is first polled. It is polled before the
+    /// time is looked at.
     ///
     /// # Errors
     /// [`Elapsed`], from the future: it was not ready by then, and is dropped.
-    pub async fn timeout<F: Future>(
+    pub fn timeout<F: Future>(
         &self,
         time: Duration,
         future: F,
-    ) -> Result<F::Output, Elapsed> {
-        let (mut future, mut sleep) = (pin!(future), self.sleep(time));
-        poll_fn(move |context| {
-            if let Poll::Ready(output) = future.as_mut().poll(context) {
-                return Poll::Ready(Ok(output));
-            }
-            Pin::new(&mut sleep).poll(context).map(|()| Err(Elapsed))
-        })
-        .await
+    ) -> impl Future<Output = Result<F::Output, Elapsed>> + use<F> {
+        let mut sleep = self.sleep(time);
+        async move {
+            let mut future = pin!(future);
+            poll_fn(move |context| {
+                if let Poll::Ready(output) = future.as_mut().poll(context) {
+                    return Poll::Ready(Ok(output));
+                }
+                Pin::new(&mut sleep).poll(context).map(|()| Err(Elapsed))
+            })
+            .await
+        }
     }
 
     /// Gives each message of a ring or channel to `each`, in batches: one wake-up for all that has

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 
-use crate::node::{Scheduler, TaskId, Waiter};
+use crate::node::{Scheduler, TaskId, Waiter, quietly};
 use crate::wheel::Timer;
 
 /// One step of the wheel, ns. Nothing is early; what is late by this is no later than a thread
@@ -90,6 +90,17 @@ impl Scheduler {
         any
     }
 
+    /// Empties the wheel, which nobody advances any more, and has the sleeps look that others wait
+    /// for. The wheel stays: in a new one, those sleeps would name timers that are not theirs.
+    pub(crate) fn end_timers(&self) {
+        self.wheel.borrow_mut().advance(u64::MAX);
+        while let Some(expiry) = { self.wheel.borrow_mut().pop_expired() } {
+            if let Expiry::Wake(waiter) = expiry {
+                quietly(|| waiter.wake());
+            }
+        }
+    }
+
     /// No timer is before this.
     pub(crate) fn next_expiry(&self) -> Option<Instant> {
         let tick = self.wheel.borrow().next_deadline()?;
@@ -97,7 +108,10 @@ impl Scheduler {
     }
 }
 
-/// See [`Handle::sleep`](crate::Handle::sleep).
+/// See [`Handle::sleep`](crate::Handle::sleep). Dropped, it has no timer any more.
+///
+/// # Panics
+/// If it is polled, by another executor, before its time and after its core is gone.
 #[must_use = "a future does nothing until it is polled"]
 pub struct Sleep {
     scheduler: Rc<Scheduler>,
@@ -125,6 +139,14 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
+        if self.scheduler.is_closed() {
+            let is_over = self.scheduler.time.now() >= self.at;
+            assert!(
+                is_over,
+                "the core of this sleep is gone, and with it its timers"
+            );
+            return Poll::Ready(());
+        }
         let Some(timer) = self.timer else {
             let waiter = Waiter::of(context.waker());
             if self.scheduler.time.now() >= self.at {
@@ -164,5 +186,65 @@ impl Drop for Sleep {
 impl std::fmt::Debug for Sleep {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Sleep").field("deadline", &self.at).finish()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use std::future::{Future, pending, poll_fn};
+    use std::pin::pin;
+    use std::task::{Context, Poll, Waker};
+    use std::time::Duration;
+
+    use crate::Core;
+
+    /// Timers that are left, after what there is to do has been done.
+    fn left(core: &Core) -> usize {
+        while core.poll() {}
+        core.scheduler().wheel.borrow().len()
+    }
+
+    #[test]
+    fn nothing_leaves_a_timer_behind() {
+        let (core, hour) = (Core::new(), Duration::from_secs(3600));
+        let handle = core.handle();
+        {
+            let mut sleep = pin!(handle.sleep(hour));
+            let mut context = Context::from_waker(Waker::noop());
+            assert!(sleep.as_mut().poll(&mut context).is_pending());
+            assert!(sleep.as_mut().poll(&mut context).is_pending());
+            assert_eq!(left(&core), 1);
+        }
+        assert_eq!(left(&core), 0, "a sleep was dropped");
+        let task = core.spawn(pending::<()>()).deadline(hour).deadline(hour);
+        assert_eq!(left(&core), 1, "a deadline was replaced");
+        task.cancel();
+        assert_eq!(left(&core), 0, "a task was cancelled");
+        let _kept = task.deadline(hour);
+        core.spawn(async {}).deadline(hour).detach();
+        assert_eq!(
+            left(&core),
+            0,
+            "a task ended, or was over before it had a deadline"
+        );
+        let within = handle.clone();
+        let task = core.spawn(async move { within.timeout(hour, async { 1 }).await });
+        assert_eq!(left(&core), 0, "a future was ready in its time");
+        drop(task);
+        let within = handle.clone();
+        let task = core.spawn(async move { within.timeout(hour, within.sleep(hour)).await });
+        assert_eq!(left(&core), 2);
+        task.cancel();
+        assert_eq!(left(&core), 0, "a task was cancelled in a timeout");
+        let task = core.spawn(async move {
+            let mut sleep = pin!(handle.timeout(hour, handle.sleep(hour)));
+            poll_fn(|context| {
+                assert!(sleep.as_mut().poll(context).is_ready(), "it has an hour");
+                Poll::Ready(())
+            })
+            .await;
+        });
+        assert_eq!(left(&core), 0, "a task panicked");
+        drop(task);
     }
 }

@@ -286,7 +286,7 @@ impl NodeRef {
 }
 
 /// Runs what may panic where nobody is to hear it but the panic hook.
-fn quietly(run: impl FnOnce()) {
+pub(crate) fn quietly(run: impl FnOnce()) {
     if let Err(payload) = catch_unwind(AssertUnwindSafe(run)) {
         drop(panic_text(payload));
     }

@@ -10,7 +10,7 @@ use super::frame::{Header, end_orphan, free};
 use super::hub::HubRef;
 use super::pool::{Place, Pool};
 use super::thread::Thread;
-use super::{DONE, NodeRef, QUEUED, RUNNING, quietly, waker};
+use super::{DONE, NodeRef, QUEUED, RUNNING, waker};
 use crate::sync::order;
 use crate::timer::{Expiry, Time};
 use crate::wheel::{Timer, Wheel};
@@ -301,8 +301,7 @@ impl Scheduler {
         }
         while self.pop().is_some() {}
         self.take_pushed();
-        let timers = self.wheel.replace(Wheel::new());
-        quietly(|| drop(timers));
+        self.end_timers();
         for node in self.hub.close(self.frames.get()) {
             // SAFETY: as in `take_pushed`; a reference is given up, or the frame is ended.
             unsafe {

@@ -1,0 +1,347 @@
+//! Time for tasks: sleeps, deadlines and timeouts, mostly by a clock that the test moves.
+#![cfg(not(loom))]
+
+use std::cell::Cell;
+use std::future::{Future, pending};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use thalweg_task::{Core, Elapsed, Task, TaskError};
+
+/// A core whose clock stands until it is moved.
+struct Bench {
+    core: Core,
+    begin: Instant,
+    now: Rc<Cell<Instant>>,
+}
+
+impl Bench {
+    fn new() -> Bench {
+        let begin = Instant::now();
+        let now = Rc::new(Cell::new(begin));
+        let read = Rc::clone(&now);
+        let core = Core::builder().clock(move || read.get()).build();
+        let core = core.expect("no processor is named");
+        Bench { core, begin, now }
+    }
+
+    fn settle(&self) {
+        while self.core.poll() {}
+    }
+
+    fn pass(&self, time: Duration) {
+        self.now.set(self.now.get() + time);
+        self.settle();
+    }
+
+    fn elapsed(&self) -> Duration {
+        self.now.get() - self.begin
+    }
+}
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Bell {
+    fn rings(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+fn poll_with<F: Future + Unpin>(future: &mut F, bell: &Arc<Bell>) -> Poll<F::Output> {
+    let waker = Waker::from(Arc::clone(bell));
+    Pin::new(future).poll(&mut Context::from_waker(&waker))
+}
+
+const SECOND: Duration = Duration::from_secs(1);
+/// Nothing is late by more, once the core looks.
+const TICK: Duration = Duration::from_nanos(1 << 14);
+
+/// Numbers that look random, the same in every run.
+fn scattered(state: &mut u64) -> u64 {
+    *state = state
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    *state >> 33
+}
+
+#[test]
+fn of_100_000_tasks_with_deadlines_the_1_percent_that_is_late_times_out_and_nothing_else() {
+    const TASKS: usize = 100_000;
+    let bench = Bench::new();
+    let handle = bench.core.handle();
+    let mut state = 16;
+    let began: Rc<Cell<usize>> = Rc::default();
+    // One in a hundred needs a minute longer than it has.
+    let tasks: Vec<(Duration, Task<usize>)> = (0..TASKS)
+        .map(|number| {
+            let (handle, began) = (handle.clone(), Rc::clone(&began));
+            let needs = Duration::from_nanos(scattered(&mut state) % 60_000_000_000);
+            let deadline = SECOND + needs;
+            let needs = needs + SECOND * if number % 100 == 37 { 60 } else { 0 };
+            let task = bench.core.spawn(async move {
+                began.set(began.get() + 1);
+                handle.sleep(needs).await;
+                number
+            });
+            (deadline, task.deadline(deadline))
+        })
+        .collect();
+    bench.settle();
+    assert_eq!(began.get(), TASKS);
+    let mut ended: Vec<Option<(Duration, Duration)>> = vec![None; TASKS];
+    while handle.live() > 0 {
+        let before = bench.elapsed();
+        bench.pass(Duration::from_nanos(
+            1 + scattered(&mut state) % 500_000_000,
+        ));
+        for ((_, task), ended) in tasks.iter().zip(&mut ended) {
+            if ended.is_none() && task.is_finished() {
+                *ended = Some((before, bench.elapsed()));
+            }
+        }
+    }
+    for (number, ((deadline, task), ended)) in tasks.into_iter().zip(ended).enumerate() {
+        let outcome = bench.core.block_on(task);
+        if number % 100 == 37 {
+            assert_eq!(outcome, Err(TaskError::TimedOut));
+            let (before, at) = ended.expect("it is over");
+            assert!(before < deadline + TICK && deadline <= at, "{number}");
+        } else {
+            assert_eq!(outcome, Ok(number));
+        }
+    }
+}
+
+#[test]
+fn a_core_is_over_when_its_last_task_has_timed_out() {
+    let core = Core::new();
+    let task = core.spawn(pending::<()>()).deadline(SECOND / 1_000);
+    task.detach();
+    core.run();
+    assert_eq!(core.handle().live(), 0);
+}
+
+#[test]
+fn no_sleep_is_over_early_nor_late_by_more_than_a_tick() {
+    let bench = Bench::new();
+    let mut state = 3;
+    // Waits of all sizes, some set when time has passed; some look at the very end.
+    let mut tasks = Vec::new();
+    for round in 0..40 {
+        for _ in 0..50 {
+            let time = Duration::from_nanos(scattered(&mut state) >> (scattered(&mut state) % 31));
+            let (handle, now) = (bench.core.handle(), Rc::clone(&bench.now));
+            let until = bench.now.get() + time;
+            let task = bench.core.spawn(async move {
+                handle.sleep_until(until).await;
+                now.get()
+            });
+            tasks.push((until, bench.now.get(), task));
+        }
+        bench.settle();
+        let exactly = tasks[scattered(&mut state) as usize % tasks.len()].0;
+        let step = Duration::from_nanos(scattered(&mut state) >> (scattered(&mut state) % 31));
+        let to = if round % 3 == 0 {
+            exactly
+        } else {
+            bench.now.get() + step
+        };
+        let before = bench.now.get();
+        bench.pass(to.saturating_duration_since(before));
+        for (until, seen, task) in &mut tasks {
+            if task.is_finished() {
+                continue;
+            }
+            assert!(
+                bench.now.get() < *until + TICK,
+                "late: {:?}",
+                bench.now.get() - *until
+            );
+            *seen = bench.now.get();
+        }
+    }
+    bench.pass(SECOND * 3);
+    for (until, seen, task) in tasks {
+        let ended = bench.core.block_on(task).expect("it only slept");
+        assert!(ended >= until && ended >= seen);
+    }
+}
+
+#[test]
+fn times_beyond_the_clock_are_for_ever() {
+    let bench = Bench::new();
+    let handle = bench.core.handle();
+    let bell = Arc::new(Bell::default());
+    let mut far = handle.sleep(Duration::MAX);
+    assert!(poll_with(&mut far, &bell).is_pending());
+    let mut far = Box::pin(handle.timeout(Duration::MAX, pending::<()>()));
+    assert!(poll_with(&mut far, &bell).is_pending());
+    let task = bench.core.spawn(pending::<()>()).deadline(Duration::MAX);
+    bench.pass(SECOND * 3600 * 24 * 365 * 30);
+    assert_eq!((bell.rings(), task.is_finished()), (0, false));
+    // One that was set before them is not for ever.
+    let mut near = handle.sleep(SECOND);
+    assert!(poll_with(&mut near, &bell).is_pending());
+    bench.pass(SECOND + TICK);
+    assert_eq!(bell.rings(), 1);
+    assert!(poll_with(&mut near, &bell).is_ready());
+    // Nor one whose time was before the core's.
+    let mut past = handle.sleep_until(bench.begin - SECOND);
+    assert!(poll_with(&mut past, &bell).is_ready());
+    let late = bench.core.spawn(pending::<()>()).deadline_at(bench.begin);
+    bench.settle();
+    assert!(late.is_finished());
+}
+
+#[test]
+fn the_time_of_a_timeout_begins_when_it_is_made() {
+    let bench = Bench::new();
+    let handle = bench.core.handle();
+    let made = handle.timeout(SECOND, pending::<()>());
+    let task = bench.core.spawn(async move {
+        handle.sleep(SECOND / 2).await;
+        made.await
+    });
+    bench.settle();
+    bench.pass(SECOND / 2 + TICK);
+    assert!(!task.is_finished());
+    bench.pass(SECOND / 2 + TICK);
+    assert!(task.is_finished());
+    assert_eq!(bench.core.block_on(task), Ok(Err(Elapsed)));
+}
+
+#[test]
+fn a_sleep_wakes_its_last_waker_once() {
+    let bench = Bench::new();
+    let mut sleep = bench.core.handle().sleep(SECOND);
+    let bells: [Arc<Bell>; 3] = Default::default();
+    for bell in bells.iter().chain(&bells) {
+        assert!(poll_with(&mut sleep, bell).is_pending());
+    }
+    bench.pass(SECOND / 2);
+    bench.pass(SECOND / 2 + TICK);
+    bench.pass(SECOND);
+    assert_eq!(bells.each_ref().map(|bell| bell.rings()), [0, 0, 1]);
+    // What a waker was cloned for is given up.
+    assert_eq!(bells.each_ref().map(Arc::strong_count), [1, 1, 1]);
+    assert!(poll_with(&mut sleep, &bells[0]).is_ready());
+    assert!(poll_with(&mut sleep, &bells[0]).is_ready());
+}
+
+#[test]
+fn the_last_deadline_holds() {
+    let bench = Bench::new();
+    let pending = || bench.core.spawn(pending::<()>());
+    let longer = pending().deadline(SECOND).deadline(SECOND * 3);
+    let shorter = pending().deadline(SECOND * 3).deadline(SECOND);
+    bench.pass(SECOND + TICK);
+    assert_eq!((longer.is_finished(), shorter.is_finished()), (false, true));
+    bench.pass(SECOND * 2);
+    assert!(longer.is_finished());
+    // An ended task takes no more, and a place that is used again has nothing of the old one's.
+    let ended = shorter.deadline(SECOND);
+    let next = pending();
+    bench.pass(SECOND * 10);
+    assert!(!next.is_finished());
+    assert_eq!(bench.core.block_on(ended), Err(TaskError::TimedOut));
+}
+
+#[test]
+fn of_cancel_and_deadline_in_the_same_tick_the_first_holds() {
+    let bench = Bench::new();
+    let handle = bench.core.handle();
+    let first = bench.core.spawn(pending::<()>()).deadline(SECOND);
+    let second = bench.core.spawn(pending::<()>());
+    let id = second.id();
+    let canceller = bench.core.spawn(async move {
+        handle.sleep(SECOND).await;
+        handle.cancel(id)
+    });
+    bench.settle();
+    // Its deadline is set last, so it expires behind the sleep; the sleeper runs after both.
+    let second = second.deadline_at(bench.begin + SECOND);
+    bench.pass(SECOND + TICK);
+    assert_eq!(bench.core.block_on(canceller), Ok(false));
+    assert_eq!(bench.core.block_on(second), Err(TaskError::TimedOut));
+    assert_eq!(bench.core.block_on(first), Err(TaskError::TimedOut));
+
+    let cancelled = bench.core.spawn(pending::<()>()).deadline(SECOND);
+    assert!(cancelled.cancel());
+    bench.pass(SECOND * 2);
+    assert_eq!(bench.core.block_on(cancelled), Err(TaskError::Cancelled));
+}
+
+#[test]
+fn a_deadline_drops_a_sleep_that_is_over_in_the_same_tick() {
+    let bench = Bench::new();
+    let tasks: Vec<_> = (0..10)
+        .map(|_| {
+            let handle = bench.core.handle();
+            let task = bench.core.spawn(async move {
+                let _other = handle.timeout(SECOND, handle.sleep(SECOND)).await;
+                pending::<()>().await;
+            });
+            task.deadline(SECOND)
+        })
+        .collect();
+    bench.settle();
+    bench.pass(SECOND + TICK);
+    for task in tasks {
+        assert_eq!(bench.core.block_on(task), Err(TaskError::TimedOut));
+    }
+}
+
+#[test]
+fn a_sleep_of_one_core_wakes_a_task_of_another() {
+    let (bench, other) = (Bench::new(), Core::new());
+    let sleep = bench.core.handle().sleep(SECOND);
+    let task = other.spawn(sleep);
+    while other.poll() {}
+    bench.pass(SECOND + TICK);
+    assert!(!task.is_finished());
+    assert!(other.poll());
+    assert!(task.is_finished());
+}
+
+#[test]
+fn a_sleep_whose_core_is_gone_says_so_and_is_never_early() {
+    let bench = Bench::new();
+    let handle = bench.core.handle();
+    let bell = Arc::new(Bell::default());
+    let mut sleeps = [SECOND, SECOND * 2].map(|time| handle.sleep(time));
+    for sleep in &mut sleeps {
+        assert!(poll_with(sleep, &bell).is_pending());
+    }
+    let now = Rc::clone(&bench.now);
+    drop(bench);
+    assert_eq!(bell.rings(), 2, "they look again");
+    now.set(now.get() + SECOND);
+    let [mut over, mut early] = sleeps;
+    assert!(poll_with(&mut over, &bell).is_ready());
+    let told = catch_unwind(AssertUnwindSafe(|| poll_with(&mut early, &bell)));
+    let told = told.expect_err("a second is left");
+    assert_eq!(
+        told.downcast_ref::<&str>(),
+        Some(&"the core of this sleep is gone, and with it its timers")
+    );
+    // Nothing of the others is in the place of the new one's timer.
+    let mut new = handle.sleep(SECOND);
+    assert!(catch_unwind(AssertUnwindSafe(|| poll_with(&mut new, &bell))).is_err());
+    drop((over, early, new));
+    let task = handle.spawn(pending::<()>()).deadline(SECOND);
+    assert!(task.is_finished());
+    assert_eq!(Arc::strong_count(&bell), 1);
+}
