@@ -1,15 +1,14 @@
 //! What one thread needs, and what several need: reference counts and guarded state of both kinds.
 
-use std::cell::RefCell;
 use std::fmt;
 use std::ops::Deref;
 use std::rc::{self, Rc};
 use std::sync::{self, Arc};
 use std::task::Waker;
 
-use crate::node::{self, Waiter};
+use crate::node::{self, OneAtATime, Waiter};
 use crate::sync::{Mutex, lock};
-use sealed::Wakes;
+use sealed::{Guarded, Wakes};
 
 pub(crate) mod sealed {
     use std::task::Waker;
@@ -18,6 +17,15 @@ pub(crate) mod sealed {
     pub trait Sealed {
         /// Whom a slot of this family wakes.
         type Waiter: Wakes;
+    }
+
+    /// State that is looked at and changed in one place at a time.
+    pub trait Guarded<S> {
+        /// Guards `state`.
+        fn new(state: S) -> Self;
+        /// Gives the state to `change`, which must not reach for it a second time: it runs nothing
+        /// of the caller's.
+        fn with<R>(&self, change: impl FnOnce(&mut S) -> R) -> R;
     }
 
     /// Somebody to be woken.
@@ -53,14 +61,6 @@ pub trait Family: sealed::Sealed + fmt::Debug + 'static {
     fn upgrade<T>(weak: &Self::Weak<T>) -> Option<Self::Strong<T>>;
 }
 
-/// State that is looked at and changed in one place at a time.
-pub trait Guarded<S> {
-    /// Guards `state`.
-    fn new(state: S) -> Self;
-    /// Gives the state to `change`, which must not reach for it a second time.
-    fn with<R>(&self, change: impl FnOnce(&mut S) -> R) -> R;
-}
-
 /// One thread: `Rc` and a cell. What is made of it is `!Send`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Local {}
@@ -88,10 +88,9 @@ impl Wakes for Waiter {
         self.is(waker)
     }
 
-    /// Stays, for the next time.
     #[inline(always)]
     fn lend(kept: &mut Option<Self>) -> Option<Self> {
-        kept.clone()
+        Waiter::lend(kept)
     }
 
     #[inline]
@@ -142,7 +141,7 @@ impl Wakes for Waker {
 impl Family for Local {
     type Strong<T> = Rc<T>;
     type Weak<T> = rc::Weak<T>;
-    type Guarded<S> = RefCell<S>;
+    type Guarded<S> = OneAtATime<S>;
 
     #[inline]
     fn strong<T>(value: T) -> Rc<T> {
@@ -178,18 +177,6 @@ impl Family for Shared {
     #[inline]
     fn upgrade<T>(weak: &sync::Weak<T>) -> Option<Arc<T>> {
         weak.upgrade()
-    }
-}
-
-impl<S> Guarded<S> for RefCell<S> {
-    #[inline]
-    fn new(state: S) -> Self {
-        RefCell::new(state)
-    }
-
-    #[inline(always)]
-    fn with<R>(&self, change: impl FnOnce(&mut S) -> R) -> R {
-        change(&mut self.borrow_mut())
     }
 }
 

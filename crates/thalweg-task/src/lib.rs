@@ -34,7 +34,7 @@ mod wheel;
 
 pub use core::{Core, CoreBuilder};
 pub use drive::Drive;
-pub use family::{Family, Guarded, Local, Shared};
+pub use family::{Family, Local, Shared};
 pub use handle::{Elapsed, Handle, YieldNow, yield_now};
 pub use join::{Joined, join_all, join_any, join_some};
 pub use node::{Status, Task, TaskId};

@@ -23,12 +23,16 @@
 //!    first ends all its tasks, then grants the hub a share for each frame that somebody still has,
 //!    then closes the stack. Who ends a frame and finds the stack closed gives such a share up.
 //! 7. A hub is freed by its last holder; by rule 6 no frame is alive then.
+//! 8. What changes the state of a [`OneAtATime`], which is `!Sync`, is this crate's: its trait is
+//!    sealed. It moves values in and out, and compares wakers; it runs nothing of the caller's,
+//!    which might reach for the state again: no destructor, no `clone`, no `wake`.
 //!
 //! # Why it works
 //! A poll may run anything: wake its own task (`WOKEN`), cancel it (`CANCELLED`, done after the
 //! poll), resume another, drop the core. No reference to a scheduler's or node's insides is held
 //! meanwhile, only `NodeRef`s and counted pointers. A task holds its scheduler until it is over.
 
+mod cell;
 mod frame;
 mod hub;
 #[cfg(all(test, loom))]
@@ -43,11 +47,13 @@ mod waker;
 use std::any::Any;
 use std::cell::Cell;
 use std::future::Future;
+use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::rc::Rc;
-use std::task::{Context, Poll};
+use std::task::Context;
 
+pub(crate) use cell::OneAtATime;
 pub(crate) use hub::HubRef;
 pub(crate) use scheduler::Scheduler;
 pub use scheduler::{Status, TaskId};
@@ -181,26 +187,23 @@ impl NodeRef {
 
     /// Polls the task here and now; puts that off where it is running, or this is too deep in
     /// tasks that resume each other. Gives whether it was polled.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn resume(&self) -> bool {
-        if !self.has(RUNNING | DONE) && thread::deeper(|| self.run()).is_some() {
-            return true;
-        }
-        self.wake();
-        false
+        // SAFETY: `self` keeps the frame alive.
+        unsafe { resume(self.0) }
     }
 
     /// Polls the task, which is neither running nor over.
     #[inline(always)]
     fn run(&self) {
         let header = self.header();
-        header.flags.set(header.flags.get() & !WOKEN | RUNNING);
+        header.flags.set(header.flags.get() | RUNNING);
         let waker = waker::lend(self.0);
         let mut context = Context::from_waker(&waker);
         // SAFETY: rule 3: `RUNNING` is set here, and was not.
         let poll = || unsafe { (header.body.poll)(self.0, &mut context) };
         let polled = catch_unwind(AssertUnwindSafe(poll));
-        if matches!(polled, Ok(Poll::Pending)) && !self.has(WOKEN | CANCELLED) {
+        if polled.is_ok() && !self.has(OUTPUT | WOKEN | CANCELLED) {
             self.unmark(RUNNING);
         } else {
             self.after(polled);
@@ -208,15 +211,17 @@ impl NodeRef {
     }
 
     /// What comes after a poll, but for the common case.
-    fn after(&self, polled: Result<Poll<()>, Box<dyn Any + Send>>) {
-        match polled {
-            Ok(Poll::Ready(())) => self.finish(),
-            Ok(Poll::Pending) if self.has(CANCELLED) => self.end(self.cause()),
-            Ok(Poll::Pending) => {
-                self.unmark(RUNNING | WOKEN);
-                self.wake();
-            }
-            Err(payload) => self.end(TaskError::Panicked(panic_text(payload))),
+    #[cold]
+    fn after(&self, polled: Result<(), Box<dyn Any + Send>>) {
+        if let Err(payload) = polled {
+            self.end(TaskError::Panicked(panic_text(payload)));
+        } else if self.has(OUTPUT) {
+            self.finish();
+        } else if self.has(CANCELLED) {
+            self.end(self.cause());
+        } else {
+            self.unmark(RUNNING | WOKEN);
+            self.wake();
         }
     }
 
@@ -283,6 +288,20 @@ impl NodeRef {
             unsafe { (self.header().body.drop_output)(self.0) };
         }
     }
+}
+
+/// See [`NodeRef::resume`]. A function of its own, so that each `send_now` is short.
+///
+/// # Safety
+/// The frame is alive, on its owner's thread.
+unsafe fn resume(node: NonNull<Header>) -> bool {
+    // Kept by the caller's hold.
+    let node = ManuallyDrop::new(NodeRef(node));
+    if !node.has(RUNNING | DONE) && thread::deeper(|| node.run()).is_some() {
+        return true;
+    }
+    node.wake();
+    false
 }
 
 /// Runs what may panic where nobody is to hear it but the panic hook.

@@ -6,10 +6,8 @@ use super::{NodeRef, waker};
 
 /// A task of this thread's, or any waker. `!Send`.
 #[allow(unreachable_pub)] // a sealed trait of a public type names it
-#[derive(Clone)]
 pub struct Waiter(Whom);
 
-#[derive(Clone)]
 enum Whom {
     Node(NodeRef),
     Waker(Waker),
@@ -32,6 +30,16 @@ impl Waiter {
             Whom::Node(node) => waker::is_of(waker, node),
             Whom::Waker(mine) => mine.will_wake(waker),
         }
+    }
+
+    /// One to wake with, of the one that is kept: a node stays, for the next time; a waker goes,
+    /// since to clone it is foreign code.
+    #[inline(always)]
+    pub(crate) fn lend(kept: &mut Option<Self>) -> Option<Self> {
+        if let Some(Self(Whom::Node(node))) = kept {
+            return Some(Self(Whom::Node(node.clone())));
+        }
+        kept.take()
     }
 
     /// Wakes it.

@@ -44,8 +44,8 @@ pub use recv::{Recv, SlotRx};
 pub use send::{SlotTx, Vacant};
 pub use waiting::{Many, One};
 
-use crate::family::sealed::Sealed;
-use crate::family::{Family, Guarded};
+use crate::family::Family;
+use crate::family::sealed::{Guarded, Sealed};
 use waiting::Waiting;
 
 /// What an end has come to.
@@ -66,8 +66,19 @@ struct State<T, F: Family, W> {
     vacancy: Option<WaiterOf<F>>,
     sender: End,
     receiver: End,
+    /// Whether an end is not open, or somebody waits for the slot to be empty; it may say so a
+    /// while longer. One look tells that there is nothing but the value to care for.
+    is_rare: bool,
     /// Receivers there are.
     count: usize,
+}
+
+impl<T, F: Family, W> State<T, F, W> {
+    /// Finds out whether [`is_rare`](Self::is_rare) still holds.
+    fn settle(&mut self) {
+        let are_open = self.sender == End::Open && self.receiver == End::Open;
+        self.is_rare = !are_open || self.vacancy.is_some();
+    }
 }
 
 /// A slot, guarded as its family does it.
@@ -87,6 +98,7 @@ fn pair<T, F: Family, W: Waiting<WaiterOf<F>>>() -> Ends<T, F, W> {
         vacancy: None,
         sender: End::Open,
         receiver: End::Open,
+        is_rare: false,
         count: 1,
     };
     let slot = F::strong(Slot {

@@ -7,8 +7,8 @@ use std::task::{Context, Poll, Waker};
 
 use super::waiting::{Place, Waiting};
 use super::{End, Many, One, RecvError, Shared, State, TryRecvError, WaiterOf};
-use crate::family::sealed::Wakes;
-use crate::family::{Family, Guarded};
+use crate::family::Family;
+use crate::family::sealed::{Guarded, Wakes};
 use crate::fiber::FiberContext;
 use crate::sync::{fault, is_model_over};
 
@@ -24,7 +24,9 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> State<T, F, W> {
     #[inline(always)]
     fn take(&mut self) -> Option<Look<T, WaiterOf<F>>> {
         if let Some(value) = self.value.take() {
-            return Some(Ok((value, self.vacancy.take())));
+            let vacancy = self.vacancy.take();
+            self.settle();
+            return Some(Ok((value, vacancy)));
         }
         match self.sender {
             End::Open => None,
@@ -93,6 +95,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
             if state.receiver == End::Open {
                 state.receiver = end;
             }
+            state.is_rare = true;
             let waiting = state.receivers.all();
             (state.value.take(), waiting, state.vacancy.take())
         });
@@ -152,13 +155,12 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
         let this = &mut *self;
         let mut waits = false;
         let value = this.receiver.slot.state.with(|state| {
-            if state.vacancy.is_some() {
+            if state.is_rare {
                 return None;
             }
             let value = state.value.take();
             if value.is_none() {
-                let is_open = state.sender == End::Open && state.receiver == End::Open;
-                waits = is_open && state.receivers.stays(&mut this.place, context.waker());
+                waits = state.receivers.stays(&mut this.place, context.waker());
             }
             value
         });

@@ -7,8 +7,8 @@ use std::task::{Context, Poll};
 
 use super::waiting::Waiting;
 use super::{End, One, SendError, Shared, VacantError, WaiterOf};
-use crate::family::sealed::Wakes;
-use crate::family::{Family, Guarded};
+use crate::family::Family;
+use crate::family::sealed::{Guarded, Wakes};
 use crate::sync::{fault, is_model_over};
 
 /// Puts values into a slot.
@@ -66,7 +66,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     #[inline(always)]
     fn put(&self, value: T) -> Result<Option<WaiterOf<F>>, SendError<T>> {
         self.slot.state.with(|state| {
-            if state.receiver != End::Open {
+            if state.is_rare && state.receiver != End::Open {
                 return Err(match state.receiver {
                     End::Cancelled => SendError::Cancelled(value),
                     _ => SendError::Closed(value),
@@ -104,6 +104,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
             if state.sender == End::Open {
                 state.sender = end;
             }
+            state.is_rare = true;
             let dropped = (end == End::Cancelled).then(|| state.value.take());
             (dropped, state.receivers.all(), state.vacancy.take())
         });
@@ -148,7 +149,10 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Vacant<'_, T, F, W> {
             End::Closed => (Poll::Ready(Err(VacantError::Closed)), Some(waiter)),
             End::Cancelled => (Poll::Ready(Err(VacantError::Cancelled)), Some(waiter)),
             End::Open if state.value.is_none() => (Poll::Ready(Ok(())), Some(waiter)),
-            End::Open => (Poll::Pending, state.vacancy.replace(waiter)),
+            End::Open => {
+                state.is_rare = true;
+                (Poll::Pending, state.vacancy.replace(waiter))
+            }
         });
         drop(spare);
         outcome
