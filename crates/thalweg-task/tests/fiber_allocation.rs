@@ -40,3 +40,12 @@ fn nothing_is_allocated_or_mapped_after_the_warm_up() {
     );
     assert_eq!(stacks.counts().mapped, mapped);
 }
+
+#[test]
+fn a_fiber_that_ends_allocates_nothing_though_there_never_were_so_many() {
+    let stacks = StackPool::new(StackOptions::default()).unwrap();
+    let fibers: Vec<_> = (0..100).map(|_| stacks.fiber(|_| ()).unwrap()).collect();
+    let ends = |fiber| assert_eq!(calls(|| drop(fiber)), 0);
+    fibers.into_iter().for_each(ends);
+    assert_eq!(stacks.counts().idle, 100);
+}

@@ -29,6 +29,15 @@ fn thirty_thousand_stacks_have_guards_and_the_pool_refuses_before_the_kernel_doe
         max: usize::MAX,
         ..Default::default()
     };
+    // Stacks that are unmapped do not count.
+    let min = 100;
+    drop(
+        StackPool::new(StackOptions {
+            min,
+            ..options.clone()
+        })
+        .unwrap(),
+    );
     let stacks = StackPool::new(options).unwrap();
     let mut fibers: Vec<_> = (0..FIBERS)
         .map(|index| {

@@ -157,6 +157,9 @@ mod tests {
         assert_eq!(told, stacks);
         assert_eq!(mappings, OTHERS + 2 * stacks);
         assert_eq!(mappings_max, KERNEL);
+        // What was refused does not count.
+        // ORDERING: Relaxed; one thread counts.
+        assert_eq!(ledger.stacks.load(Ordering::Relaxed), stacks);
     }
 
     #[test]

@@ -168,8 +168,8 @@ impl<In, Out, T> Drop for Stacked<In, Out, T> {
 /// # Cost
 /// A poll costs 2.3 ns and what the future there costs; that of one of 30,000 fibers in turn 6, and
 /// in random order 10 where their stacks are in the L2 or L3 cache. A message by a
-/// [`slot`](crate::slot) takes 8.3. Unwinding one that waits costs 2.5 µs. Measured on an AMD EPYC
-/// 9005 with `cargo bench -p thalweg-task --bench fiber_speed`.
+/// [`slot`](mod@crate::slot) takes 8.3. Unwinding one that waits costs 2.5 µs. Measured on an AMD
+/// EPYC 9005 with `cargo bench -p thalweg-task --bench fiber_speed`.
 pub struct Fiber<T: 'static> {
     stacked: Stacked<Waker, (), T>,
 }

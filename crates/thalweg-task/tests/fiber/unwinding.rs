@@ -8,6 +8,7 @@ use std::rc::Rc;
 use std::task::Poll;
 use std::thread;
 use thalweg_task::fiber::{Fiber, FiberContext, Unwound};
+use thalweg_task::{Core, Local, SlotTx, slot};
 
 /// A fiber that waits for ever, ten calls deep, with something to drop in each.
 fn waiting(drops: &Drops) -> Fiber<()> {
@@ -229,6 +230,54 @@ fn fibers_are_unwound_while_their_thread_panics() {
     );
     assert_eq!(drops.count(), 30);
     assert!(!thread::panicking());
+}
+
+#[test]
+fn a_body_that_catches_its_unwinding_may_do_so_while_its_thread_panics() {
+    let caught = Rc::new(Cell::new(0));
+    let counted = caught.clone();
+    let panicked = catch_unwind(AssertUnwindSafe(move || {
+        let mut fiber = pool()
+            .fiber(move |ctx| {
+                for _ in 0..3 {
+                    let waited = catch_unwind(AssertUnwindSafe(|| ctx.suspend()));
+                    counted.set(counted.get() + u32::from(waited.unwrap_err().is::<Unwound>()));
+                }
+            })
+            .unwrap();
+        assert!(poll_once(&mut fiber).is_pending());
+        panic!("with a fiber");
+    }));
+    assert_eq!(panicked.unwrap_err().downcast_ref(), Some(&"with a fiber"));
+    assert_eq!((caught.get(), thread::panicking()), (3, false));
+}
+
+/// Sends when it is dropped, and tells whether the receiver ran.
+struct SendsAtLast(SlotTx<u8, Local>, Rc<Cell<Option<bool>>>);
+
+impl Drop for SendsAtLast {
+    fn drop(&mut self) {
+        self.1.set(self.0.send_now(1).ok());
+    }
+}
+
+#[test]
+fn a_destructor_runs_no_other_task_on_the_stack_of_its_fiber() {
+    let (core, stacks, ran) = (Core::new(), pool(), Rc::new(Cell::new(None)));
+    let (tx, mut rx) = slot::<u8, Local>();
+    let received = core.spawn(async move { rx.recv().await });
+    core.poll();
+    let sends = SendsAtLast(tx, ran.clone());
+    let mut fiber = stacks
+        .fiber(move |ctx| {
+            let _sends = sends;
+            ctx.suspend();
+        })
+        .unwrap();
+    assert!(poll_once(&mut fiber).is_pending());
+    drop(fiber);
+    assert_eq!(ran.get(), Some(false));
+    assert_eq!(core.block_on(received).unwrap(), Ok(1));
 }
 
 /// Panics when it is dropped.
