@@ -8,7 +8,7 @@ use std::task::Waker;
 
 use crate::node::{self, OneAtATime, Waiter};
 use crate::sync::{Mutex, lock};
-use sealed::{Guarded, Wakes};
+use sealed::{Guarded, Key, Wakes};
 
 pub(crate) mod sealed {
     use std::task::Waker;
@@ -19,13 +19,19 @@ pub(crate) mod sealed {
         type Waiter: Wakes;
     }
 
+    /// What only this crate has: generic code outside can reach the methods of [`Guarded`], though
+    /// it can't name it.
+    pub struct Key(());
+
+    pub(crate) const KEY: Key = Key(());
+
     /// State that is looked at and changed in one place at a time.
     pub trait Guarded<S> {
         /// Guards `state`.
         fn new(state: S) -> Self;
         /// Gives the state to `change`, which must not reach for it a second time: it runs nothing
         /// of the caller's.
-        fn with<R>(&self, change: impl FnOnce(&mut S) -> R) -> R;
+        fn with<R>(&self, key: Key, change: impl FnOnce(&mut S) -> R) -> R;
     }
 
     /// Somebody to be woken.
@@ -187,7 +193,17 @@ impl<S> Guarded<S> for Mutex<S> {
     }
 
     #[inline]
-    fn with<R>(&self, change: impl FnOnce(&mut S) -> R) -> R {
+    fn with<R>(&self, _: Key, change: impl FnOnce(&mut S) -> R) -> R {
         change(&mut lock(self))
     }
 }
+
+/// Generic code can call what a sealed trait has, though it can't name it; it has no key:
+///
+/// ```compile_fail,E0061
+/// fn twice<F: thalweg_task::Family>(guarded: &F::Guarded<u32>) {
+///     guarded.with(|one| guarded.with(|other| std::mem::swap(one, other)));
+/// }
+/// ```
+#[cfg(doctest)]
+struct Sealed;

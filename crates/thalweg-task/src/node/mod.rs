@@ -23,9 +23,9 @@
 //!    first ends all its tasks, then grants the hub a share for each frame that somebody still has,
 //!    then closes the stack. Who ends a frame and finds the stack closed gives such a share up.
 //! 7. A hub is freed by its last holder; by rule 6 no frame is alive then.
-//! 8. What changes the state of a [`OneAtATime`], which is `!Sync`, is this crate's: its trait is
-//!    sealed. It moves values in and out, and compares wakers; it runs nothing of the caller's,
-//!    which might reach for the state again: no destructor, no `clone`, no `wake`.
+//! 8. What changes the state of a [`OneAtATime`], which is `!Sync`, is this crate's: it needs a key
+//!    that nobody else has. It moves values in and out, and compares wakers; it runs nothing of the
+//!    caller's, which might reach for the state again: no destructor, no `clone`, no `wake`.
 //!
 //! # Why it works
 //! A poll may run anything: wake its own task (`WOKEN`), cancel it (`CANCELLED`, done after the

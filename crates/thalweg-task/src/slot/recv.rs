@@ -8,7 +8,7 @@ use std::task::{Context, Poll, Waker};
 use super::waiting::{Place, Waiting};
 use super::{End, Many, One, RecvError, Shared, State, TryRecvError, WaiterOf};
 use crate::family::Family;
-use crate::family::sealed::{Guarded, Wakes};
+use crate::family::sealed::{Guarded, KEY, Wakes};
 use crate::fiber::FiberContext;
 use crate::sync::{fault, is_model_over};
 
@@ -77,7 +77,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
     /// # Errors
     /// [`TryRecvError`]: none is there, or comes.
     pub fn try_recv(&mut self) -> Result<T, TryRecvError> {
-        match self.slot.state.with(State::take) {
+        match self.slot.state.with(KEY, State::take) {
             Some(look) => Ok(taken(look?)),
             None => Err(TryRecvError::Empty),
         }
@@ -91,7 +91,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
     }
 
     fn end(&self, end: End) {
-        let (value, waiting, sender) = self.slot.state.with(|state| {
+        let (value, waiting, sender) = self.slot.state.with(KEY, |state| {
             if state.receiver == End::Open {
                 state.receiver = end;
             }
@@ -111,7 +111,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
 
 impl<T, F: Family> Clone for SlotRx<T, F, Many<F>> {
     fn clone(&self) -> Self {
-        self.slot.state.with(|state| state.count += 1);
+        self.slot.state.with(KEY, |state| state.count += 1);
         Self::new(self.slot.clone())
     }
 }
@@ -122,7 +122,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for SlotRx<T, F, W> {
             // What it holds can't be dropped any more either.
             return std::mem::forget(self.slot.clone());
         }
-        let is_last = self.slot.state.with(|state| {
+        let is_last = self.slot.state.with(KEY, |state| {
             state.count -= 1;
             state.count == 0
         });
@@ -154,7 +154,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
         let this = &mut *self;
         let mut waits = false;
-        let value = this.receiver.slot.state.with(|state| {
+        let value = this.receiver.slot.state.with(KEY, |state| {
             if state.is_rare {
                 return None;
             }
@@ -187,11 +187,15 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Recv<'_, T, F, W> {
         let waiter = WaiterOf::<F>::of(waker);
         let place = &mut self.place;
         let looks = !fault::is("slot_look_again");
-        let (look, spare) = self.receiver.slot.state.with(|state| match state.take() {
-            Some(look) if looks => (Some(look), Some(waiter)),
-            _ if state.receiver != End::Open => (Some(Err(RecvError::Cancelled)), Some(waiter)),
-            _ => (None, state.receivers.sit(place, waiter)),
-        });
+        let (look, spare) = self
+            .receiver
+            .slot
+            .state
+            .with(KEY, |state| match state.take() {
+                Some(look) if looks => (Some(look), Some(waiter)),
+                _ if state.receiver != End::Open => (Some(Err(RecvError::Cancelled)), Some(waiter)),
+                _ => (None, state.receivers.sit(place, waiter)),
+            });
         drop(spare);
         match look {
             Some(look) => Poll::Ready(look.map(taken)),
@@ -207,7 +211,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for Recv<'_, T, F, W> {
             return;
         }
         let place = &mut self.place;
-        let (next, left) = self.receiver.slot.state.with(|state| {
+        let (next, left) = self.receiver.slot.state.with(KEY, |state| {
             let (was_told, left) = state.receivers.leave(place);
             // Told, and gone without a look: the next one is told instead.
             let is_owed = was_told && state.value.is_some() && !fault::is("slot_pass_on");

@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use super::waiting::Waiting;
 use super::{End, One, SendError, Shared, VacantError, WaiterOf};
 use crate::family::Family;
-use crate::family::sealed::{Guarded, Wakes};
+use crate::family::sealed::{Guarded, KEY, Wakes};
 use crate::sync::{fault, is_model_over};
 
 /// Puts values into a slot.
@@ -52,7 +52,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     /// # Errors
     /// [`SendError`] with the new value, if the receiver is gone or has cancelled.
     pub fn replace(&self, value: T) -> Result<Option<T>, SendError<T>> {
-        let (before, waiter) = self.slot.state.with(|state| match state.receiver {
+        let (before, waiter) = self.slot.state.with(KEY, |state| match state.receiver {
             End::Open => Ok((state.value.replace(value), state.receivers.next())),
             End::Closed => Err(SendError::Closed(value)),
             End::Cancelled => Err(SendError::Cancelled(value)),
@@ -65,7 +65,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
 
     #[inline(always)]
     fn put(&self, value: T) -> Result<Option<WaiterOf<F>>, SendError<T>> {
-        self.slot.state.with(|state| {
+        self.slot.state.with(KEY, |state| {
             if state.is_rare && state.receiver != End::Open {
                 return Err(match state.receiver {
                     End::Cancelled => SendError::Cancelled(value),
@@ -82,7 +82,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
 
     /// Whether a value is there that was not received yet.
     pub fn is_full(&self) -> bool {
-        self.slot.state.with(|state| state.value.is_some())
+        self.slot.state.with(KEY, |state| state.value.is_some())
     }
 
     /// Waits until the slot is empty. Cancel-safe.
@@ -100,7 +100,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     }
 
     fn end(&self, end: End) {
-        let (value, waiting, own) = self.slot.state.with(|state| {
+        let (value, waiting, own) = self.slot.state.with(KEY, |state| {
             if state.sender == End::Open {
                 state.sender = end;
             }
@@ -145,15 +145,19 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Vacant<'_, T, F, W> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<(), VacantError>> {
         let waiter = WaiterOf::<F>::of(context.waker());
-        let (outcome, spare) = self.sender.slot.state.with(|state| match state.receiver {
-            End::Closed => (Poll::Ready(Err(VacantError::Closed)), Some(waiter)),
-            End::Cancelled => (Poll::Ready(Err(VacantError::Cancelled)), Some(waiter)),
-            End::Open if state.value.is_none() => (Poll::Ready(Ok(())), Some(waiter)),
-            End::Open => {
-                state.is_rare = true;
-                (Poll::Pending, state.vacancy.replace(waiter))
-            }
-        });
+        let (outcome, spare) = self
+            .sender
+            .slot
+            .state
+            .with(KEY, |state| match state.receiver {
+                End::Closed => (Poll::Ready(Err(VacantError::Closed)), Some(waiter)),
+                End::Cancelled => (Poll::Ready(Err(VacantError::Cancelled)), Some(waiter)),
+                End::Open if state.value.is_none() => (Poll::Ready(Ok(())), Some(waiter)),
+                End::Open => {
+                    state.is_rare = true;
+                    (Poll::Pending, state.vacancy.replace(waiter))
+                }
+            });
         drop(spare);
         outcome
     }
@@ -164,7 +168,11 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for Vacant<'_, T, F, W> {
         if is_model_over() {
             return;
         }
-        let waiter = self.sender.slot.state.with(|state| state.vacancy.take());
+        let waiter = self
+            .sender
+            .slot
+            .state
+            .with(KEY, |state| state.vacancy.take());
         drop(waiter);
     }
 }
