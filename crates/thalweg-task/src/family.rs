@@ -19,8 +19,8 @@ pub(crate) mod sealed {
         type Waiter: Wakes;
     }
 
-    /// What only this crate has: generic code outside can reach the methods of [`Guarded`], though
-    /// it can't name it.
+    /// What only this crate has, should generic code outside find a way to a method of
+    /// [`Guarded`], which it can't name.
     pub struct Key(());
 
     pub(crate) const KEY: Key = Key(());
@@ -198,9 +198,9 @@ impl<S> Guarded<S> for Mutex<S> {
     }
 }
 
-/// Generic code can call what a sealed trait has, though it can't name it; it has no key:
+/// Nobody outside reaches a slot's state: the trait can't be named, and its method needs a key.
 ///
-/// ```compile_fail,E0061
+/// ```compile_fail
 /// fn twice<F: thalweg_task::Family>(guarded: &F::Guarded<u32>) {
 ///     guarded.with(|one| guarded.with(|other| std::mem::swap(one, other)));
 /// }
