@@ -278,6 +278,9 @@ impl NodeRef {
         if let Some(joiner) = header.joiner.take() {
             quietly(|| joiner.wake());
         }
+        if scheduler.has_ended_unseen() {
+            quietly(|| scheduler.tell_driver());
+        }
         // SAFETY: the task's own hold, given up here, once; `self` is another.
         drop(Self(self.0));
     }

@@ -279,6 +279,13 @@ impl Scheduler {
         drop(before);
     }
 
+    /// Whether no task is left while the core's driver waits: the last one was cancelled, or
+    /// resumed, outside of the core.
+    #[inline]
+    pub(super) fn has_ended_unseen(&self) -> bool {
+        self.is_driven.get() && self.live.get() == 0
+    }
+
     /// There is something to do, for whoever drives the core.
     #[cold]
     pub(crate) fn tell_driver(&self) {
