@@ -298,6 +298,13 @@ fn messages_to_coroutines_all_arrive() {
         assert!(row.contains(r#""value":0.0"#), "{row}");
     }
     for (case, subject) in [
+        ("one", "thalweg Local, destructor"),
+        ("many/random", "thalweg Shared"),
+        ("many/in order", "thalweg fiber"),
+        ("ends", "thalweg create, run, end"),
+        ("panics", "thalweg panics"),
+        ("timers", "thalweg timer"),
+        ("burst", "thalweg ring and slots"),
         ("peers/one", "tokio oneshot, by hand"),
         ("peers/in order", "futures unbounded, LocalSet"),
         ("peers/random", "oneshot, by hand"),

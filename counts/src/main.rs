@@ -12,6 +12,7 @@ mod hash;
 mod journal;
 mod measure;
 mod ring;
+mod task;
 mod wire;
 
 use std::collections::BTreeMap;
@@ -66,6 +67,7 @@ fn counted(work: &mut dyn FnMut(u64), count: u64) {
 fn cases() -> Cases {
     let mut cases = Cases::new();
     ring::add(&mut cases);
+    task::add(&mut cases);
     channel::add(&mut cases);
     exchange::add(&mut cases);
     hash::add(&mut cases);

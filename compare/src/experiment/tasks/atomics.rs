@@ -8,9 +8,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Instant;
 
 use super::load::Timed;
-use crate::runner::{Metric, Run, Subject};
-
-pub(super) const METRICS: &[Metric] = &[Metric::lower("time", "ns")];
+use crate::runner::{Run, Subject};
 
 /// Operations of a run.
 #[derive(Debug)]

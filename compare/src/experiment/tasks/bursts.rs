@@ -1,14 +1,18 @@
 //! Bursts from another thread to 64 tasks, message by message. Time counts from the first `send`
 //! until the last message is taken; then the next burst begins. Each thread has its core.
 
+use std::cell::Cell;
 use std::rc::Rc;
 use std::sync::mpsc as std_mpsc;
 use std::time::Instant;
 
+use counts::coroutines::Seen;
+use thalweg::channel::spsc;
+use thalweg_task::{Core, Local, slot};
 use tokio::sync::mpsc;
 use tokio::task::LocalSet;
 
-use super::load::{Seen, Timed};
+use super::load::{self, Timed};
 use crate::experiment::channels::duo::Seats;
 use crate::runner::{Run, Subject};
 
@@ -26,7 +30,7 @@ fn produce(bursts: &Bursts, ends: &Ends, mut send: impl FnMut(usize, u64)) -> Re
     let mut ns = 0;
     for burst in 0..=bursts.0 {
         let begin = Instant::now();
-        for number in burst * BURST..(burst + 1) * BURST {
+        for number in burst * BURST + 1..=(burst + 1) * BURST {
             send(number as usize % TASKS, number);
         }
         let end = ends.recv().map_err(|_| "the receivers are gone")?;
@@ -40,6 +44,7 @@ fn produce(bursts: &Bursts, ends: &Ends, mut send: impl FnMut(usize, u64)) -> Re
 /// Where the tasks note what they took.
 struct Board {
     seen: Seen,
+    count: Cell<u64>,
     ended: std_mpsc::Sender<Instant>,
 }
 
@@ -47,7 +52,8 @@ impl Board {
     #[inline]
     fn take(&self, number: u64) {
         self.seen.take(number);
-        if self.seen.count().is_multiple_of(BURST) {
+        self.count.set(self.count.get() + 1);
+        if self.count.get().is_multiple_of(BURST) {
             // A sender that is gone needs no word.
             let _ = self.ended.send(Instant::now());
         }
@@ -64,10 +70,13 @@ fn across(
     let sent = move || produce(bursts, &ends, send);
     let all = (bursts.0 + 1) * BURST;
     let served = move || {
-        let seen = Seen::default();
-        let board = Rc::new(Board { seen, ended });
+        let board = Rc::new(Board {
+            seen: Seen::default(),
+            count: Cell::new(0),
+            ended,
+        });
         serve(Rc::clone(&board))?;
-        Ok::<Run, String>(board.seen.run(all, 0.0))
+        Ok::<Run, String>(load::run(board.seen.sum(), all, 0.0))
     };
     let (ns, run) = Seats::apart()?.run(sent, served)?;
     let mut run = run?;
@@ -138,11 +147,47 @@ fn tokio_handed_on(bursts: &Bursts) -> Result<Run, String> {
     })
 }
 
+/// A ring between the threads, from which a core takes batches; each message resumes its task.
+fn fed(bursts: &Bursts) -> Result<Run, String> {
+    let (mut tx, rx) = spsc::<(usize, u64)>(BURST as usize);
+    let send = move |to, number| {
+        // A receiver that is gone shows in what came.
+        let _ = tx.send((to, number));
+    };
+    across(bursts, send, |board| {
+        let core = Core::new();
+        let mut desks = Vec::with_capacity(TASKS);
+        for _ in 0..TASKS {
+            let (tx, mut rx) = slot::<u64, Local>();
+            desks.push(tx);
+            let board = Rc::clone(&board);
+            core.spawn(async move {
+                while let Ok(number) = rx.recv().await {
+                    board.take(number);
+                }
+            })
+            .detach();
+        }
+        while core.poll() {}
+        let feed = core.handle().feed(rx, move |(to, number): (usize, u64)| {
+            // What was not taken shows in what came.
+            let _ = desks[to].send_now(number);
+        });
+        let fed = core.block_on(feed).map_err(|error| error.to_string())?;
+        match fed == (bursts.0 + 1) * BURST {
+            true => Ok(()),
+            false => Err(format!("{fed} messages came through the ring")),
+        }
+    })
+}
+
+pub(super) const OURS: &str = "thalweg ring and slots";
 pub(super) const TOKIO_EACH: &str = "tokio mpsc, one a task";
 pub(super) const TOKIO_HANDED_ON: &str = "tokio mpsc, handed on";
 
 pub(super) fn subjects() -> Vec<Box<dyn Subject<Bursts>>> {
     vec![
+        Timed::boxed(OURS, fed),
         Timed::boxed(TOKIO_EACH, tokio_each),
         Timed::boxed(TOKIO_HANDED_ON, tokio_handed_on),
     ]

@@ -12,12 +12,13 @@ use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Instant;
 
+use counts::coroutines::Seen;
 use futures_channel::{mpsc as futures_mpsc, oneshot as futures_oneshot};
 use thalweg::channel::Spsc;
 use tokio::sync::{mpsc as tokio_mpsc, oneshot as tokio_oneshot};
 use tokio::task::LocalSet;
 
-use super::load::{Load, Seen, Timed};
+use super::load::{self, Load, Timed};
 use crate::runner::{Run, Subject};
 
 /// Ends of a channel with which one coroutine gets one message after the other.
@@ -59,7 +60,7 @@ fn by_hand<L: Line>(load: &Load) -> Result<Run, String> {
         L::send(tx, number);
         resume(listener, &mut context);
     });
-    Ok(seen.run(load.sent(), ns))
+    Ok(load::run(seen.sum(), load.sent(), ns))
 }
 
 /// Lets the other tasks have their turn.
@@ -78,7 +79,7 @@ async fn again() {
 
 /// The sender is a task as well, and has its turn again after all receivers of a round.
 async fn drive<L: Line>(load: &Load, mut txs: Vec<L::Tx>, seen: &Seen) -> f64 {
-    let mut sent = 0;
+    let (mut sent, mut sum) = (0, 0);
     let mut begin = Instant::now();
     for round in 0..=load.rounds {
         again().await;
@@ -86,10 +87,11 @@ async fn drive<L: Line>(load: &Load, mut txs: Vec<L::Tx>, seen: &Seen) -> f64 {
             begin = Instant::now();
         }
         load.round(|at| {
-            L::send(&mut txs[at], sent);
             sent += 1;
+            sum += sent;
+            L::send(&mut txs[at], sent);
         });
-        while seen.count() < sent {
+        while seen.sum() < sum {
             again().await;
         }
     }
@@ -113,7 +115,7 @@ fn in_local_set<L: Line>(load: &Load) -> Result<Run, String> {
     let sender = tasks.spawn_local(async move { drive::<L>(&own, txs, &told).await });
     let ns = tasks.block_on(&runtime, sender);
     let ns = ns.map_err(|error| error.to_string())?;
-    Ok(seen.run(load.sent(), ns))
+    Ok(load::run(seen.sum(), load.sent(), ns))
 }
 
 fn both<L: Line>() -> [Box<dyn Subject<Load>>; 2] {

@@ -1,0 +1,160 @@
+//! Tasks and fibers of this project that wait for slots, what it takes to begin and end one, and
+//! timers. What they do is in `counts`, where its instructions are counted.
+
+use std::hint::black_box;
+
+use counts::coroutines::{Counted, Lines, Message, Spawner, Timers};
+use thalweg_task::fiber::{Generator, StackOptions, StackPool, Step};
+use thalweg_task::{Family, Local, Shared};
+
+use super::load::{self, Load, Timed};
+use crate::runner::{Run, Subject};
+
+pub(super) const LOCAL: &str = "thalweg Local";
+pub(super) const LOCAL_DESTRUCTOR: &str = "thalweg Local, destructor";
+pub(super) const LOCAL_BY_CALL: &str = "thalweg Local, by call";
+pub(super) const FIBER: &str = "thalweg fiber";
+pub(super) const SWITCH: &str = "thalweg stack switch";
+pub(super) const CREATE: &str = "thalweg create, run, end";
+pub(super) const TIMER: &str = "thalweg timer";
+
+/// The receiver takes each message before `send_now` returns.
+fn now<M: Message, F: Family>(lines: &Lines<M, F>, load: &Load) -> Run {
+    let ns = load.timed(|at, number| lines.send_now(at, black_box(number)));
+    load::run(lines.seen().sum(), load.sent(), ns)
+}
+
+/// All messages of a round are sent, then the core is polled.
+fn deferred<M: Message, F: Family>(load: &Load) -> Result<Run, String> {
+    let lines = Lines::<M, F>::new(load.coroutines);
+    let mut left = load.coroutines;
+    let ns = load.timed(|at, number| {
+        lines.send(at, black_box(number));
+        left -= 1;
+        if left == 0 {
+            lines.poll();
+            left = load.coroutines;
+        }
+    });
+    Ok(load::run(lines.seen().sum(), load.sent(), ns))
+}
+
+fn tasks<M: Message, F: Family>(load: &Load) -> Result<Run, String> {
+    Ok(now(&Lines::<M, F>::new(load.coroutines), load))
+}
+
+fn by_call<M: Message, F: Family>(load: &Load) -> Result<Run, String> {
+    Ok(now(&Lines::<M, F>::by_call(load.coroutines), load))
+}
+
+fn fibers<M: Message, F: Family>(load: &Load) -> Result<Run, String> {
+    let lines = Lines::<M, F>::fibers(load.coroutines).map_err(|error| error.to_string())?;
+    Ok(now(&lines, load))
+}
+
+/// A number goes into a stack that is resumed, and comes back when it suspends itself: no channel
+/// and no task.
+fn switch(load: &Load) -> Result<Run, String> {
+    let options = StackOptions {
+        size_bytes: 16 << 10,
+        max: load.coroutines,
+        ..StackOptions::default()
+    };
+    let stacks = StackPool::new(options).map_err(|error| error.to_string())?;
+    let echo = |_| {
+        stacks.generator(|ctx, mut number| {
+            loop {
+                number = ctx.suspend(number);
+            }
+        })
+    };
+    let echoes: Result<Vec<Generator<u64, u64, ()>>, _> = (0..load.coroutines).map(echo).collect();
+    let mut echoes = echoes.map_err(|error| error.to_string())?;
+    let mut sum = 0;
+    let ns = load.timed(|at, number| {
+        if let Step::Yielded(number) = echoes[at].resume(black_box(number)) {
+            sum += number;
+        }
+    });
+    Ok(load::run(sum, load.sent(), ns))
+}
+
+/// Those that get messages.
+pub(super) fn receivers() -> Vec<Box<dyn Subject<Load>>> {
+    vec![
+        Timed::boxed(LOCAL, tasks::<u64, Local>),
+        Timed::boxed(LOCAL_DESTRUCTOR, tasks::<Counted, Local>),
+        Timed::boxed(LOCAL_BY_CALL, by_call::<u64, Local>),
+        Timed::boxed("thalweg Local, deferred", deferred::<u64, Local>),
+        Timed::boxed("thalweg Shared", tasks::<u64, Shared>),
+        Timed::boxed("thalweg Shared, destructor", tasks::<Counted, Shared>),
+        Timed::boxed("thalweg Shared, deferred", deferred::<u64, Shared>),
+        Timed::boxed(FIBER, fibers::<u64, Local>),
+        Timed::boxed("thalweg fiber, destructor", fibers::<Counted, Local>),
+        Timed::boxed(SWITCH, switch),
+    ]
+}
+
+/// The one that peers are held against.
+pub(super) fn first() -> Box<dyn Subject<Load>> {
+    Timed::boxed(LOCAL, tasks::<u64, Local>)
+}
+
+fn ended(load: &Load, operation: fn(&Spawner, u64) -> u64) -> Result<Run, String> {
+    let (spawner, mut sum) = (Spawner::default(), 0);
+    let ns = load.timed(|_, number| sum += operation(&spawner, black_box(number)));
+    Ok(load::run(sum, load.sent(), ns))
+}
+
+/// Tasks from their beginning to their end.
+pub(super) fn ends() -> Vec<Box<dyn Subject<Load>>> {
+    vec![
+        Timed::boxed(CREATE, |load| {
+            ended(load, |spawner, number| spawner.create(number))
+        }),
+        Timed::boxed("thalweg closed while it waits", |load| {
+            ended(load, |spawner, number| spawner.close(number))
+        }),
+        Timed::boxed("thalweg cancelled while it waits", |load| {
+            ended(load, |spawner, number| spawner.cancel(number))
+        }),
+    ]
+}
+
+/// Apart, since it takes a hundred times as long.
+pub(super) fn panics() -> Vec<Box<dyn Subject<Load>>> {
+    vec![Timed::boxed("thalweg panics", |load| {
+        ended(load, |spawner, number| spawner.panic(number))
+    })]
+}
+
+/// Sleeps under way beside the one that is timed.
+pub(super) const PENDING: u64 = 10_000;
+
+pub(super) fn timers() -> Vec<Box<dyn Subject<Load>>> {
+    vec![Timed::boxed(TIMER, |load| {
+        let timers = Timers::new(PENDING);
+        let ns = load.timed(|_, number| timers.insert_cancel(black_box(number)));
+        let mut run = load::run(0, 0, ns);
+        run.lost = PENDING - timers.pending() as u64;
+        Ok(run)
+    })]
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::experiment::tasks::load::Order;
+
+    #[test]
+    fn every_message_and_task_comes_to_its_end() {
+        for order in [Order::Made, Order::Random] {
+            let load = Load::new(30, 4, order);
+            let all = [receivers(), ends(), panics(), timers()];
+            for subject in all.into_iter().flatten() {
+                let ran = subject.run(&load).map(|run| run.lost);
+                assert_eq!(ran, Ok(0), "{} {order:?}", subject.name());
+            }
+        }
+    }
+}

@@ -1,0 +1,301 @@
+//! Coroutines that get messages through slots, begin and end: shared with `cargo compare tasks`.
+
+use std::cell::Cell;
+use std::pin::Pin;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+use std::time::{Duration, Instant};
+
+use thalweg_task::fiber::{StackError, StackOptions, StackPool};
+use thalweg_task::{Core, Family, Handle, Local, Sleep, SlotRx, SlotTx, Task, TaskError, slot};
+
+/// A value to send.
+pub trait Message: 'static {
+    /// One with this number. What has a destructor holds `counted`.
+    fn of(number: u64, counted: &Rc<()>) -> Self;
+    /// Its number.
+    fn number(&self) -> u64;
+}
+
+impl Message for u64 {
+    #[inline(always)]
+    fn of(number: u64, _: &Rc<()>) -> u64 {
+        number
+    }
+
+    #[inline(always)]
+    fn number(&self) -> u64 {
+        *self
+    }
+}
+
+/// 32 bytes with a destructor: a reference is counted when it is made, and when it is dropped.
+#[derive(Debug)]
+pub struct Counted {
+    number: u64,
+    twice: [u64; 2],
+    _reference: Rc<()>,
+}
+
+impl Message for Counted {
+    #[inline(always)]
+    fn of(number: u64, counted: &Rc<()>) -> Self {
+        Self {
+            number,
+            twice: [number; 2],
+            _reference: Rc::clone(counted),
+        }
+    }
+
+    #[inline(always)]
+    fn number(&self) -> u64 {
+        self.number ^ self.twice[0] ^ self.twice[1]
+    }
+}
+
+/// The sum of the numbers that receivers took.
+#[derive(Debug, Default)]
+pub struct Seen(Cell<u64>);
+
+impl Seen {
+    /// Adds the number of a message.
+    #[inline(always)]
+    pub fn take(&self, number: u64) {
+        self.0.set(self.0.get().wrapping_add(number));
+    }
+
+    /// What came, modulo 2^64.
+    #[inline(always)]
+    pub fn sum(&self) -> u64 {
+        self.0.get()
+    }
+}
+
+async fn listen<M: Message, F: Family>(mut rx: SlotRx<M, F>, seen: Rc<Seen>) {
+    while let Ok(message) = rx.recv().await {
+        seen.take(message.number());
+    }
+}
+
+async fn inner<M: Message, F: Family>(rx: &mut SlotRx<M, F>) -> Option<M> {
+    rx.recv().await.ok()
+}
+
+async fn outer<M: Message, F: Family>(rx: &mut SlotRx<M, F>) -> Option<u64> {
+    let message = inner(rx).await?;
+    Some(message.number())
+}
+
+async fn listen_by_call<M: Message, F: Family>(mut rx: SlotRx<M, F>, seen: Rc<Seen>) {
+    while let Some(number) = outer(&mut rx).await {
+        seen.take(number);
+    }
+}
+
+/// Tasks that wait, each for its slot, and the senders of all.
+#[derive(Debug)]
+pub struct Lines<M, F: Family> {
+    counted: Rc<()>,
+    txs: Vec<SlotTx<M, F>>,
+    seen: Rc<Seen>,
+    core: Core,
+}
+
+impl<M: Message, F: Family> Lines<M, F> {
+    /// So many tasks that take messages themselves.
+    pub fn new(count: usize) -> Self {
+        Self::of(count, |core, rx, seen| drop(core.spawn(listen(rx, seen))))
+    }
+
+    /// So many tasks that call an `async` function for each message, which calls another.
+    pub fn by_call(count: usize) -> Self {
+        Self::of(count, |core, rx, seen| {
+            drop(core.spawn(listen_by_call(rx, seen)));
+        })
+    }
+
+    /// So many fibers.
+    ///
+    /// # Errors
+    /// There are not so many stacks.
+    pub fn fibers(count: usize) -> Result<Self, StackError> {
+        let options = StackOptions {
+            size_bytes: STACK_BYTES,
+            max: count,
+            ..StackOptions::default()
+        };
+        let stacks = StackPool::new(options)?;
+        let mut failed = None;
+        let lines = Self::of(count, |core, mut rx, seen| {
+            let fiber = stacks.fiber(move |ctx| {
+                while let Ok(message) = rx.recv_fiber(ctx) {
+                    seen.take(message.number());
+                }
+            });
+            match fiber {
+                Ok(fiber) => drop(core.spawn(fiber)),
+                Err(error) => failed = Some(error),
+            }
+        });
+        failed.map_or(Ok(lines), Err)
+    }
+
+    fn of(count: usize, mut spawn: impl FnMut(&Core, SlotRx<M, F>, Rc<Seen>)) -> Self {
+        let (core, seen) = (Core::new(), Rc::new(Seen::default()));
+        let line = |_| {
+            let (tx, rx) = slot::<M, F>();
+            spawn(&core, rx, Rc::clone(&seen));
+            tx
+        };
+        let txs = (0..count).map(line).collect();
+        while core.poll() {}
+        let counted = Rc::new(());
+        Self {
+            counted,
+            txs,
+            seen,
+            core,
+        }
+    }
+
+    /// Sends to one task, which takes it before this returns.
+    #[inline(always)]
+    pub fn send_now(&self, to: usize, number: u64) {
+        let sent = self.txs[to].send_now(M::of(number, &self.counted));
+        assert!(sent.is_ok());
+    }
+
+    /// Sends to one task, which takes it when the core is polled.
+    #[inline(always)]
+    pub fn send(&self, to: usize, number: u64) {
+        let sent = self.txs[to].send(M::of(number, &self.counted));
+        assert!(sent.is_ok());
+    }
+
+    /// Polls the core until there is nothing to do.
+    #[inline(always)]
+    pub fn poll(&self) {
+        while self.core.poll() {}
+    }
+
+    /// What was taken.
+    pub fn seen(&self) -> &Seen {
+        &self.seen
+    }
+}
+
+/// Room for a fiber that takes messages, and for a panic's unwinding.
+const STACK_BYTES: usize = 16 << 10;
+
+/// Tasks that begin and end.
+#[derive(Debug, Default)]
+pub struct Spawner {
+    core: Core,
+}
+
+impl Spawner {
+    fn outcome<T: 'static>(mut task: Task<T>) -> Result<T, TaskError> {
+        let mut context = Context::from_waker(Waker::noop());
+        match Pin::new(&mut task).poll(&mut context) {
+            Poll::Ready(outcome) => outcome,
+            Poll::Pending => unreachable!("the task is over"),
+        }
+    }
+
+    /// A task is made, run, and gives its output.
+    #[inline(always)]
+    pub fn create(&self, number: u64) -> u64 {
+        let task = self.core.spawn(async move { number });
+        self.core.poll();
+        Self::outcome(task).expect("it comes to its end")
+    }
+
+    /// A task that waits for a slot, and ends since the slot's sender goes.
+    #[inline(always)]
+    pub fn close(&self, number: u64) -> u64 {
+        let (tx, task) = self.waiting(number);
+        drop(tx);
+        self.core.poll();
+        Self::outcome(task).expect("it comes to its end")
+    }
+
+    /// A task that waits for a slot, and is cancelled.
+    #[inline(always)]
+    pub fn cancel(&self, number: u64) -> u64 {
+        let (tx, task) = self.waiting(number);
+        task.cancel();
+        drop(tx);
+        match Self::outcome(task) {
+            Err(TaskError::Cancelled) => number,
+            _ => unreachable!("it was cancelled"),
+        }
+    }
+
+    /// A task that panics with `number`, by `resume_unwind`, which asks no hook.
+    pub fn panic(&self, number: u64) -> u64 {
+        let task = self.core.spawn(async move {
+            std::panic::resume_unwind(Box::new("a panic"));
+        });
+        self.core.poll();
+        match Self::outcome::<()>(task) {
+            Err(TaskError::Panicked(_)) => number,
+            _ => unreachable!("it panicked"),
+        }
+    }
+
+    #[inline(always)]
+    fn waiting(&self, number: u64) -> (SlotTx<u64, Local>, Task<u64>) {
+        let (tx, mut rx) = slot::<u64, Local>();
+        let task = self.core.spawn(async move {
+            let end = rx.recv().await;
+            number + u64::from(end.is_ok())
+        });
+        self.core.poll();
+        (tx, task)
+    }
+}
+
+/// A core with so many sleeps under way.
+#[derive(Debug)]
+pub struct Timers {
+    core: Core,
+    handle: Handle,
+    begin: Instant,
+}
+
+impl Timers {
+    /// They end between one and eleven seconds from now.
+    pub fn new(pending: u64) -> Self {
+        let core = Core::new();
+        let (handle, begin) = (core.handle(), Instant::now());
+        for number in 0..pending {
+            let sleep = handle.sleep_until(begin + Self::after(number));
+            drop(core.spawn(sleep));
+        }
+        while core.poll() {}
+        Self {
+            core,
+            handle,
+            begin,
+        }
+    }
+
+    /// A second, and up to ten more, spread over them.
+    fn after(number: u64) -> Duration {
+        let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % 10_000_000_000;
+        Duration::from_nanos(1_000_000_000 + spread)
+    }
+
+    /// A sleep begins, and is given up.
+    #[inline(always)]
+    pub fn insert_cancel(&self, number: u64) {
+        let mut sleep: Sleep = self.handle.sleep_until(self.begin + Self::after(number));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(Pin::new(&mut sleep).poll(&mut context).is_pending());
+    }
+
+    /// Tasks that sleep.
+    pub fn pending(&self) -> usize {
+        self.core.handle().live()
+    }
+}
