@@ -1,5 +1,6 @@
 //! Time for tasks: sleeping, and deadlines.
 
+use std::cell::Cell;
 use std::future::Future;
 use std::pin::Pin;
 use std::rc::Rc;
@@ -23,12 +24,18 @@ pub(crate) enum Expiry {
 pub(crate) struct Time {
     now: Box<dyn Fn() -> Instant>,
     begin: Instant,
+    /// Nobody looks at the wheel any more.
+    is_over: Cell<bool>,
 }
 
 impl Time {
     pub(crate) fn new(now: Box<dyn Fn() -> Instant>) -> Self {
-        let begin = now();
-        Self { now, begin }
+        let (begin, is_over) = (now(), Cell::new(false));
+        Self {
+            now,
+            begin,
+            is_over,
+        }
     }
 
     pub(crate) fn now(&self) -> Instant {
@@ -93,6 +100,7 @@ impl Scheduler {
     /// Empties the wheel, which nobody advances any more, and has the sleeps look that others wait
     /// for. The wheel stays: in a new one, those sleeps would name timers that are not theirs.
     pub(crate) fn end_timers(&self) {
+        self.time.is_over.set(true);
         self.wheel.borrow_mut().advance(u64::MAX);
         while let Some(expiry) = { self.wheel.borrow_mut().pop_expired() } {
             if let Expiry::Wake(waiter) = expiry {
@@ -139,7 +147,8 @@ impl Future for Sleep {
     type Output = ();
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
-        if self.scheduler.is_closed() {
+        // A core that is about to go still runs tasks, if another's destructor resumes them.
+        if self.scheduler.time.is_over.get() {
             let is_over = self.scheduler.time.now() >= self.at;
             assert!(
                 is_over,

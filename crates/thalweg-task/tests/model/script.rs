@@ -1,0 +1,267 @@
+//! What tasks do, by scripts, and telling the oracle of it.
+
+use std::future::{Future, poll_fn};
+use std::panic::panic_any;
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use thalweg_task::{Family, SlotRx, TaskError, yield_now};
+
+use super::oracle::{End, How, TICK_NS, Waits};
+use super::world::{Fault, Token, World};
+
+/// What a task that panics says.
+pub(crate) const PANIC: &str = "on purpose";
+
+/// What anybody can do, and is done when it returns. Whom it is for is taken modulo those there
+/// are.
+#[derive(Debug, Clone)]
+pub(crate) enum Act {
+    Spawn(usize, Option<u64>),
+    Send(usize, How),
+    EndSender(usize, End),
+    Cancel(usize),
+    LetGo(usize),
+    SetDeadline(usize, u64),
+    Wake(usize),
+    WakeElsewhere(usize),
+    DropWaker(usize),
+}
+
+/// What a task can do.
+#[derive(Debug, Clone)]
+pub(crate) enum Line {
+    Do(Act),
+    Yield,
+    Receive,
+    ReceiveWithin(u64),
+    Sleep(u64),
+    Join(usize),
+    Keep,
+    EndReceiver(End),
+    Panic,
+}
+
+#[derive(Debug, Clone)]
+pub(crate) struct Script {
+    pub(crate) lines: Vec<Line>,
+    /// What its destructor does.
+    pub(crate) parting: Vec<Act>,
+}
+
+/// A task's receiver.
+pub(crate) struct Ear<F: Family> {
+    world: Rc<World<F>>,
+    number: usize,
+    rx: Option<SlotRx<Token, F>>,
+}
+
+impl<F: Family> Ear<F> {
+    pub(crate) fn new(world: &Rc<World<F>>, number: usize, rx: SlotRx<Token, F>) -> Ear<F> {
+        Ear {
+            world: Rc::clone(world),
+            number,
+            rx: Some(rx),
+        }
+    }
+
+    fn end(&mut self, end: End) {
+        if let Some(rx) = self.rx.take() {
+            self.world
+                .tell(|oracle| oracle.receiver_ends(self.number, end));
+            match end {
+                End::Cancelled => rx.cancel(),
+                _ => drop(rx),
+            }
+        }
+    }
+}
+
+impl<F: Family> Drop for Ear<F> {
+    fn drop(&mut self) {
+        self.end(End::Closed);
+    }
+}
+
+struct Parting<F: Family>(Rc<World<F>>, Vec<Act>);
+
+impl<F: Family> Drop for Parting<F> {
+    fn drop(&mut self) {
+        if !std::thread::panicking() {
+            self.1.iter().for_each(|act| self.0.perform(act));
+        }
+    }
+}
+
+/// A task's future: tells of polls, and of its end.
+pub(crate) struct Watched<F: Family> {
+    inner: Pin<Box<dyn Future<Output = Token>>>,
+    is_over: IsOver<F>,
+}
+
+/// Behind the future, so dropped after it.
+struct IsOver<F: Family>(Rc<World<F>>, usize);
+
+impl<F: Family> Watched<F> {
+    pub(crate) fn new(
+        world: &Rc<World<F>>,
+        number: usize,
+        inner: Pin<Box<dyn Future<Output = Token>>>,
+    ) -> Watched<F> {
+        let is_over = IsOver(Rc::clone(world), number);
+        Watched { inner, is_over }
+    }
+}
+
+impl<F: Family> Future for Watched<F> {
+    type Output = Token;
+
+    fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Token> {
+        let (world, number) = (Rc::clone(&self.is_over.0), self.is_over.1);
+        world.tell(|oracle| oracle.begin(number));
+        let polled = self.inner.as_mut().poll(context);
+        world.tell(|oracle| oracle.end(number, polled.is_ready()));
+        polled
+    }
+}
+
+impl<F: Family> Drop for Watched<F> {
+    fn drop(&mut self) {
+        self.is_over.0.tell(|oracle| oracle.drops(self.is_over.1));
+    }
+}
+
+impl<F: Family> Drop for IsOver<F> {
+    fn drop(&mut self) {
+        self.0.tell(|oracle| oracle.over(self.1));
+    }
+}
+
+pub(crate) async fn play<F: Family>(script: Script, mut ear: Ear<F>) -> Token {
+    let (world, number) = (Rc::clone(&ear.world), ear.number);
+    let _parting = Parting(Rc::clone(&world), script.parting);
+    for line in &script.lines {
+        match *line {
+            Line::Do(ref act) => world.perform(act),
+            Line::EndReceiver(end) => ear.end(end),
+            Line::Panic => {
+                world.tell(|oracle| oracle.panics(number, PANIC));
+                panic_any(PANIC);
+            }
+            Line::Yield => {
+                world.tell(|oracle| {
+                    oracle.waits(number, Some(Waits::Turn));
+                    oracle.wake(number);
+                });
+                yield_now().await;
+            }
+            Line::Keep => keep(&world, number).await,
+            Line::Join(choice) => join(&world, number, choice).await,
+            Line::Receive => receive(&mut ear, None).await,
+            Line::ReceiveWithin(time) => receive(&mut ear, Some(time)).await,
+            Line::Sleep(time) => sleep(&world, number, time).await,
+        }
+        world.tell(|oracle| oracle.waits(number, None));
+    }
+    let token = world.token();
+    world.tell(|oracle| oracle.comes_to(number, token.number));
+    token
+}
+
+async fn keep<F: Family>(world: &World<F>, number: usize) {
+    let mut has_waited = false;
+    poll_fn(|context| {
+        if std::mem::replace(&mut has_waited, true) {
+            return Poll::Ready(());
+        }
+        world.tell(|oracle| oracle.waits(number, Some(Waits::Waker)));
+        let kept = (number, context.waker().clone());
+        world.wakers.borrow_mut().push(kept);
+        Poll::Pending
+    })
+    .await;
+}
+
+async fn join<F: Family>(world: &Rc<World<F>>, number: usize, choice: usize) {
+    let chosen = world.choose(choice).filter(|&chosen| chosen != number);
+    let Some(mut held) = chosen.and_then(|chosen| world.take(chosen)) else {
+        return;
+    };
+    let joined = held.number;
+    world.tell(|oracle| oracle.waits(number, Some(Waits::Task(joined))));
+    poll_fn(|context| {
+        let task = held.task.as_mut().expect("it was taken to be joined");
+        let polled = Pin::new(task).poll(context);
+        let mut told = match &polled {
+            Poll::Ready(Ok(_)) => Poll::Ready(Ok(())),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(error.clone())),
+            Poll::Pending => Poll::Pending,
+        };
+        if told.is_ready() && world.fault == Fault::OutcomeIsAnother {
+            told = Poll::Ready(Err(TaskError::Cancelled));
+        }
+        world.tell(|oracle| oracle.joins(number, joined, told));
+        if let Poll::Ready(Ok(token)) = polled {
+            world.discard(token);
+            return Poll::Ready(());
+        }
+        polled.map(drop)
+    })
+    .await;
+}
+
+async fn receive<F: Family>(ear: &mut Ear<F>, within: Option<u64>) {
+    let (world, number) = (Rc::clone(&ear.world), ear.number);
+    let Some(rx) = ear.rx.as_mut() else {
+        return;
+    };
+    let until = within.map(|time| world.at(time));
+    let waits = until.map_or(Waits::Value, Waits::ValueOrTime);
+    let time = Duration::from_nanos(within.unwrap_or_default());
+    let mut time = pin!(within.is_some().then(|| world.handle.sleep(time)));
+    let mut recv = rx.recv();
+    poll_fn(|context| {
+        world.tell(|oracle| oracle.waits(number, Some(waits)));
+        let polled = Pin::new(&mut recv).poll(context);
+        let told = match &polled {
+            Poll::Ready(Ok(token)) => Poll::Ready(Ok(token.number)),
+            Poll::Ready(Err(error)) => Poll::Ready(Err(*error)),
+            Poll::Pending => Poll::Pending,
+        };
+        world.tell(|oracle| oracle.receives(number, told));
+        if let Poll::Ready(received) = polled {
+            received.into_iter().for_each(|token| world.discard(token));
+            return Poll::Ready(());
+        }
+        let (Some(time), Some(until)) = (time.as_mut().as_pin_mut(), until) else {
+            return Poll::Pending;
+        };
+        let polled = time.poll(context);
+        world.tell(|oracle| oracle.sleeps(number, until, polled.is_ready()));
+        polled
+    })
+    .await;
+    world.tell(|oracle| oracle.stops_listening(number));
+}
+
+async fn sleep<F: Family>(world: &World<F>, number: usize, time: u64) {
+    let until = world.at(time);
+    let real = match world.fault {
+        Fault::SleepIsShort => time.saturating_sub(2 * TICK_NS),
+        Fault::SleepIsLong => time + 2 * TICK_NS,
+        _ => time,
+    };
+    let mut sleep = pin!(world.handle.sleep(Duration::from_nanos(real)));
+    poll_fn(|context| {
+        world.tell(|oracle| oracle.waits(number, Some(Waits::Time(until))));
+        let polled = sleep.as_mut().poll(context);
+        world.tell(|oracle| oracle.sleeps(number, until, polled.is_ready()));
+        if polled.is_pending() && world.fault == Fault::WakeOfNobody {
+            context.waker().wake_by_ref();
+        }
+        polled
+    })
+    .await;
+}
