@@ -16,7 +16,8 @@ use crate::timer::Sleep;
 const FEED_BATCH: usize = 64;
 
 /// A handle on a [`Core`](crate::Core), for its tasks and the rest of its thread. `Clone`, and
-/// `!Send`. It does not keep the core.
+/// `!Send`: other threads reach tasks by a ring ([`feed`](Self::feed)), by a slot of the family
+/// [`Shared`](crate::Shared), and by wakers. It does not keep the core.
 #[derive(Clone)]
 pub struct Handle {
     scheduler: Rc<Scheduler>,
