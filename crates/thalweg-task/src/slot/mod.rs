@@ -113,7 +113,8 @@ pub fn slot<T, F: Family>() -> (SlotTx<T, F>, SlotRx<T, F>) {
     pair()
 }
 
-/// A slot whose receiver can be cloned: each value goes to the one that has waited longest.
+/// A slot whose receiver can be cloned. A value wakes the one that has waited longest. That one
+/// keeps its turn if another takes the value before it looks, and passes it on if it never looks.
 pub fn slot_many<T, F: Family>() -> Ends<T, F, Many<F>> {
     pair()
 }

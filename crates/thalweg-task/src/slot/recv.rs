@@ -28,10 +28,11 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> State<T, F, W> {
             self.settle();
             return Some(Ok((value, vacancy)));
         }
-        match self.sender {
-            End::Open => None,
-            End::Closed => Some(Err(RecvError::Closed)),
-            End::Cancelled => Some(Err(RecvError::Cancelled)),
+        // A receiver that looks is there: its end is open, or another receiver has cancelled.
+        match (self.receiver, self.sender) {
+            (End::Cancelled, _) | (_, End::Cancelled) => Some(Err(RecvError::Cancelled)),
+            (_, End::Closed) => Some(Err(RecvError::Closed)),
+            (_, End::Open) => None,
         }
     }
 }
@@ -85,7 +86,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
 
     /// Says that the value is not wanted any more. What is in the slot is dropped, and the sender
     /// is told [`SendError::Cancelled`](super::SendError::Cancelled). Where the receiver was cloned
-    /// this is for all of them.
+    /// this is for all of them, and the others are told [`RecvError::Cancelled`].
     pub fn cancel(self) {
         self.end(End::Cancelled);
     }
@@ -154,6 +155,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
         let this = &mut *self;
         let mut waits = false;
+        let mut left = None;
         let value = this.receiver.slot.state.with(KEY, |state| {
             if state.is_rare {
                 return None;
@@ -161,14 +163,16 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
             let value = state.value.take();
             if value.is_none() {
                 waits = state.receivers.stays(&mut this.place, context.waker());
+            } else if W::IS_MANY {
+                // Another may have been told of it; the next value must not be told to this one.
+                left = state.receivers.leave(&mut this.place).1;
             }
             value
         });
         if let Some(value) = value {
-            if !W::IS_MANY {
-                // It waits no more, so there is nothing to leave.
-                this.place = Place::default();
-            }
+            // It waits no more, so there is nothing to leave.
+            this.place = Place::default();
+            drop(left);
             return Poll::Ready(Ok(value));
         }
         if waits {
@@ -187,16 +191,15 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Recv<'_, T, F, W> {
         let waiter = WaiterOf::<F>::of(waker);
         let place = &mut self.place;
         let looks = !fault::is("slot_look_again");
-        let (look, spare) = self
+        let (look, spare, left) = self
             .receiver
             .slot
             .state
             .with(KEY, |state| match state.take() {
-                Some(look) if looks => (Some(look), Some(waiter)),
-                _ if state.receiver != End::Open => (Some(Err(RecvError::Cancelled)), Some(waiter)),
-                _ => (None, state.receivers.sit(place, waiter)),
+                Some(look) if looks => (Some(look), Some(waiter), state.receivers.leave(place).1),
+                _ => (None, state.receivers.sit(place, waiter), None),
             });
-        drop(spare);
+        drop((spare, left));
         match look {
             Some(look) => Poll::Ready(look.map(taken)),
             None => Poll::Pending,

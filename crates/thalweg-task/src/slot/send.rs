@@ -53,7 +53,12 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     /// [`SendError`] with the new value, if the receiver is gone or has cancelled.
     pub fn replace(&self, value: T) -> Result<Option<T>, SendError<T>> {
         let (before, waiter) = self.slot.state.with(KEY, |state| match state.receiver {
-            End::Open => Ok((state.value.replace(value), state.receivers.next())),
+            End::Open => {
+                let before = state.value.replace(value);
+                // Of one that was there somebody has been told.
+                let is_first = before.is_none();
+                Ok((before, is_first.then(|| state.receivers.next()).flatten()))
+            }
             End::Closed => Err(SendError::Closed(value)),
             End::Cancelled => Err(SendError::Cancelled(value)),
         })?;

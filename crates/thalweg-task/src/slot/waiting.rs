@@ -131,11 +131,14 @@ impl<F: Family> fmt::Debug for Many<F> {
 }
 
 impl<F: Family> Many<F> {
+    /// Where it is, or where it belongs.
+    fn search(&self, place: &Place) -> Result<usize, usize> {
+        self.list
+            .binary_search_by_key(&place.number, |&(number, _)| number)
+    }
+
     fn find(&self, place: &Place) -> Option<usize> {
-        let found = self
-            .list
-            .binary_search_by_key(&place.number, |&(number, _)| number);
-        found.ok()
+        self.search(place).ok()
     }
 }
 
@@ -155,12 +158,15 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for Many<F> {
         place: &mut Place,
         waiter: <F as Sealed>::Waiter,
     ) -> Option<<F as Sealed>::Waiter> {
-        if let Some(at) = self.find(place) {
-            return Some(std::mem::replace(&mut self.list[at].1, waiter));
+        if place.number == 0 {
+            self.last += 1;
+            place.number = self.last;
         }
-        self.last += 1;
-        place.number = self.last;
-        self.list.push_back((self.last, waiter));
+        match self.search(place) {
+            Ok(at) => return Some(std::mem::replace(&mut self.list[at].1, waiter)),
+            // It was told of a value that another took: its turn is where it was.
+            Err(at) => self.list.insert(at, (place.number, waiter)),
+        }
         None
     }
 
