@@ -1,0 +1,81 @@
+//! Tasks, slots and timers allocate nothing after the warm-up. A binary of its own, for its
+//! allocator.
+#![cfg(not(loom))]
+#![allow(clippy::unwrap_used)] // all of it is a test
+
+#[path = "../../thalweg/tests/allocations/counting.rs"]
+mod counting;
+
+use std::time::Duration;
+
+use counting::calls;
+use thalweg_task::{Core, Family, Handle, Local, Shared, SlotRx, SlotTx, slot, yield_now};
+
+type Ends<F> = (SlotTx<u32, F>, SlotRx<u32, F>);
+
+/// Tasks of two sizes that wait for messages, timers and each other, and such as are cancelled.
+fn round<F: Family>(core: &Core, handle: &Handle, ends: &mut Option<Ends<F>>) {
+    let (tx, mut rx) = ends.take().unwrap();
+    let receiver = core.spawn(async move {
+        let mut sum = 0;
+        while sum < 45 {
+            sum += rx.recv().await.unwrap();
+        }
+        rx
+    });
+    let large = [1_u8; 4000];
+    let within = handle.clone();
+    let waits = core.spawn(async move {
+        within.sleep(Duration::from_secs(3600)).await;
+        large
+    });
+    let waits = waits.deadline(Duration::from_secs(60));
+    while core.poll() {}
+    let sender = core.spawn(async move {
+        for n in 0..10 {
+            while tx.is_full() {
+                yield_now().await;
+            }
+            tx.send(n).unwrap();
+        }
+        tx
+    });
+    while !(receiver.is_finished() && sender.is_finished()) {
+        core.poll();
+    }
+    assert!(waits.cancel());
+    drop(waits);
+    // A `block_on` allocates once, and frees that.
+    assert_eq!(
+        calls(|| *ends =
+            Some(core.block_on(async { (sender.await.unwrap(), receiver.await.unwrap()) }))),
+        2
+    );
+}
+
+fn nothing_is_allocated<F: Family>() {
+    const ROUNDS: u64 = 100;
+    let core = Core::new();
+    let handle = core.handle();
+    let mut ends = Some(slot::<u32, F>());
+    (0..3).for_each(|_| round(&core, &handle, &mut ends));
+    let all = calls(|| (0..ROUNDS).for_each(|_| round(&core, &handle, &mut ends)));
+    assert_eq!(all, 2 * ROUNDS);
+}
+
+#[test]
+fn nothing_is_allocated_after_the_warm_up() {
+    nothing_is_allocated::<Local>();
+    nothing_is_allocated::<Shared>();
+    // What the documentation says of futures that are too large for the pool.
+    let core = Core::new();
+    let large = || {
+        core.block_on(core.spawn(async {
+            let large = [1_u8; 9000];
+            yield_now().await;
+            large.len()
+        }))
+    };
+    assert_eq!(large(), Ok(9000));
+    assert_eq!(calls(|| assert_eq!(large(), Ok(9000))), 4);
+}
