@@ -192,7 +192,8 @@ impl Core {
     }
 
     /// The core as a future, for another runtime of this thread's, such as tokio's `LocalSet`: it
-    /// is over when no task is left. `sleep` makes that runtime's timer for a time.
+    /// is over when no task is left. `sleep` makes that runtime's timer for a time. Have one at a
+    /// time: only the last that was polled is told of what comes.
     ///
     /// With tokio, in a task of a `LocalSet` or under its `block_on`:
     /// `core.drive(|at| tokio::time::sleep_until(at.into())).await`.

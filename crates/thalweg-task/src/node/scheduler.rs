@@ -10,7 +10,7 @@ use super::frame::{Header, end_orphan, free};
 use super::hub::HubRef;
 use super::pool::{Place, Pool};
 use super::thread::Thread;
-use super::{DONE, NodeRef, QUEUED, RUNNING, waker};
+use super::{DONE, NodeRef, QUEUED, RUNNING, quietly, waker};
 use crate::sync::order;
 use crate::timer::{Expiry, Time};
 use crate::wheel::{Timer, Wheel};
@@ -177,12 +177,18 @@ impl Scheduler {
     #[inline]
     pub(super) fn leave(&self, id: TaskId, timer: Option<Timer>) {
         self.live.set(self.live.get() - 1);
-        let seat = &mut self.seats.borrow_mut()[id.index as usize];
-        seat.generation = seat.generation.wrapping_add(1);
-        seat.holds = Seated::Free(self.free_seat.replace(Some(id.index)));
+        {
+            let seat = &mut self.seats.borrow_mut()[id.index as usize];
+            seat.generation = seat.generation.wrapping_add(1);
+            seat.holds = Seated::Free(self.free_seat.replace(Some(id.index)));
+        }
         if let Some(timer) = timer {
             // What is cancelled is an id: nothing of the caller's is dropped.
             self.wheel.borrow_mut().cancel(timer);
+        }
+        if self.live.get() == 0 && self.is_driven.get() {
+            // Nobody polls the core, but that was its last task.
+            quietly(|| self.tell_driver());
         }
     }
 
