@@ -255,12 +255,16 @@ impl Spawner {
     }
 }
 
+/// Different times of sleeps that are given up.
+const TIMES: u64 = 1_024;
+
 /// A core with so many sleeps under way.
 #[derive(Debug)]
 pub struct Timers {
     core: Core,
     handle: Handle,
-    begin: Instant,
+    /// When sleeps end that begin and are given up.
+    times: Vec<Instant>,
 }
 
 impl Timers {
@@ -268,28 +272,27 @@ impl Timers {
     pub fn new(pending: u64) -> Self {
         let core = Core::new();
         let (handle, begin) = (core.handle(), Instant::now());
+        let at = |number: u64| {
+            let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % 10_000_000_000;
+            begin + Duration::from_nanos(1_000_000_000 + spread)
+        };
         for number in 0..pending {
-            let sleep = handle.sleep_until(begin + Self::after(number));
-            drop(core.spawn(sleep));
+            core.spawn(handle.sleep_until(at(number))).detach();
         }
         while core.poll() {}
+        let times = (pending..pending + TIMES).map(at).collect();
         Self {
             core,
             handle,
-            begin,
+            times,
         }
-    }
-
-    /// A second, and up to ten more, spread over them.
-    fn after(number: u64) -> Duration {
-        let spread = number.wrapping_mul(0x9E37_79B9_7F4A_7C15) % 10_000_000_000;
-        Duration::from_nanos(1_000_000_000 + spread)
     }
 
     /// A sleep begins, and is given up.
     #[inline(always)]
     pub fn insert_cancel(&self, number: u64) {
-        let mut sleep: Sleep = self.handle.sleep_until(self.begin + Self::after(number));
+        let at = self.times[(number % TIMES) as usize];
+        let mut sleep: Sleep = self.handle.sleep_until(at);
         let mut context = Context::from_waker(Waker::noop());
         assert!(Pin::new(&mut sleep).poll(&mut context).is_pending());
     }

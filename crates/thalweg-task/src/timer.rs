@@ -12,7 +12,14 @@ use crate::wheel::Timer;
 
 /// One step of the wheel, ns. Nothing is early; what is late by this is no later than a thread
 /// that sleeps wakes up.
-const TICK_NS: u128 = 1 << 14;
+const TICK_NS: u64 = 1 << 14;
+
+/// `None` for more than 584 years.
+#[inline]
+fn nanoseconds(time: Duration) -> Option<u64> {
+    let whole = time.as_secs().checked_mul(1_000_000_000)?;
+    whole.checked_add(u64::from(time.subsec_nanos()))
+}
 
 /// What happens at a time.
 pub(crate) enum Expiry {
@@ -43,19 +50,20 @@ impl Time {
     }
 
     /// The first tick that is not before `at`.
+    #[inline]
     fn tick_after(&self, at: Instant) -> u64 {
-        let ns = at.saturating_duration_since(self.begin).as_nanos();
-        u64::try_from(ns.div_ceil(TICK_NS)).unwrap_or(u64::MAX)
+        let ns = nanoseconds(at.saturating_duration_since(self.begin));
+        ns.map_or(u64::MAX, |ns| ns.div_ceil(TICK_NS))
     }
 
     fn ticks(&self) -> u64 {
-        let ns = self.now().saturating_duration_since(self.begin).as_nanos();
-        u64::try_from(ns / TICK_NS).unwrap_or(u64::MAX)
+        let ns = nanoseconds(self.now().saturating_duration_since(self.begin));
+        ns.map_or(u64::MAX, |ns| ns / TICK_NS)
     }
 
     /// When a tick is; `None` where that is more than the system's clock can say.
     fn at(&self, tick: u64) -> Option<Instant> {
-        let ns = u64::try_from(u128::from(tick) * TICK_NS).ok()?;
+        let ns = tick.checked_mul(TICK_NS)?;
         self.begin.checked_add(Duration::from_nanos(ns))
     }
 }
@@ -69,7 +77,11 @@ impl Scheduler {
     }
 
     pub(crate) fn expire_at(&self, at: Instant, expiry: Expiry) -> Timer {
-        let tick = self.time.tick_after(at);
+        self.expire_at_tick(self.time.tick_after(at), expiry)
+    }
+
+    #[inline]
+    fn expire_at_tick(&self, tick: u64, expiry: Expiry) -> Timer {
         let timer = self.wheel.borrow_mut().insert(tick, expiry);
         // Another runtime that drives this core may have meant to sleep longer.
         self.tell_driver();
@@ -157,11 +169,14 @@ impl Future for Sleep {
             return Poll::Ready(());
         }
         let Some(timer) = self.timer else {
-            let waiter = Waiter::of(context.waker());
-            if self.scheduler.time.now() >= self.at {
+            // By the time of the last look: the clock costs more than all the rest, and a time that
+            // has passed since then is found at the next one.
+            let tick = self.scheduler.time.tick_after(self.at);
+            if tick <= self.scheduler.wheel.borrow().now() {
                 return Poll::Ready(());
             }
-            let timer = self.scheduler.expire_at(self.at, Expiry::Wake(waiter));
+            let waiter = Waiter::of(context.waker());
+            let timer = self.scheduler.expire_at_tick(tick, Expiry::Wake(waiter));
             self.timer = Some(timer);
             return Poll::Pending;
         };

@@ -224,9 +224,7 @@ impl Scheduler {
             None => self.first.set(Some(pointer)),
         }
         self.ready.set(self.ready.get() + 1);
-        if self.is_driven.get() {
-            self.tell_driver();
-        }
+        self.tell_driver();
     }
 
     #[inline]
@@ -293,8 +291,15 @@ impl Scheduler {
     }
 
     /// There is something to do, for whoever drives the core.
-    #[cold]
+    #[inline]
     pub(crate) fn tell_driver(&self) {
+        if self.is_driven.get() {
+            self.wake_driver();
+        }
+    }
+
+    #[cold]
+    fn wake_driver(&self) {
         self.is_driven.set(false);
         if let Some(driver) = self.driver.take() {
             driver.wake();
