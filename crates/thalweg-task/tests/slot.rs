@@ -116,7 +116,7 @@ fn send_now_runs_the_receiver_before_it_returns<F: Family>() {
     settle(&core);
     for value in 2..=100 {
         assert_eq!(tx.send_now(value), Ok(true));
-        assert_eq!(sum.get(), (1..=value).sum());
+        assert_eq!(sum.get(), (1..=value).sum::<u64>());
     }
     assert!(!core.poll(), "nothing is left to do");
     drop(tx);
