@@ -103,12 +103,6 @@ impl<P> Wheel<P> {
         self.len
     }
 
-    /// The tick that it was advanced to.
-    #[inline]
-    pub(crate) fn now(&self) -> u64 {
-        self.now
-    }
-
     /// Adds a timer that is due at `deadline`, or, if that has passed, at the next
     /// [`advance`](Wheel::advance), which may be one to the same tick. So a task that
     /// is woken and adds such a timer at once does not fire it in the same round.

@@ -6,10 +6,12 @@
 #[path = "../../thalweg/tests/allocations/counting.rs"]
 mod counting;
 
-use std::time::Duration;
+use std::cell::Cell;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
 
 use counting::calls;
-use thalweg_task::{Core, Family, Handle, Local, Shared, SlotRx, SlotTx, slot, yield_now};
+use thalweg_task::{Core, Elapsed, Family, Handle, Local, Shared, SlotRx, SlotTx, slot, yield_now};
 
 type Ends<F> = (SlotTx<u32, F>, SlotRx<u32, F>);
 
@@ -78,4 +80,30 @@ fn nothing_is_allocated_after_the_warm_up() {
     };
     assert_eq!(large(), Ok(9000));
     assert_eq!(calls(|| assert_eq!(large(), Ok(9000))), 4);
+}
+
+#[test]
+fn timers_that_fire_allocate_nothing_after_the_warm_up() {
+    let now = Rc::new(Cell::new(Instant::now()));
+    let read = Rc::clone(&now);
+    let core = Core::builder().clock(move || read.get()).build().unwrap();
+    let round = || {
+        for n in 0..100_u64 {
+            let (handle, time) = (core.handle(), Duration::from_micros(100 * n));
+            let task = core.spawn(async move {
+                handle.sleep(time).await;
+                let late = handle.timeout(time, std::future::pending::<()>()).await;
+                assert_eq!(late, Err(Elapsed));
+                handle.sleep(time * 100).await;
+            });
+            task.deadline(time * 10).detach();
+        }
+        for _ in 0..200 {
+            now.set(now.get() + Duration::from_millis(1));
+            while core.poll() {}
+        }
+        assert_eq!(core.handle().live(), 0);
+    };
+    (0..3).for_each(|_| round());
+    assert_eq!(calls(|| (0..20).for_each(|_| round())), 0);
 }

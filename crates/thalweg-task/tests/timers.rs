@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
-use thalweg_task::{Core, Elapsed, Task, TaskError};
+use thalweg_task::{Core, Elapsed, Task, TaskError, yield_now};
 
 /// A core whose clock stands until it is moved.
 struct Bench {
@@ -344,4 +344,45 @@ fn a_sleep_whose_core_is_gone_says_so_and_is_never_early() {
     let task = handle.spawn(pending::<()>()).deadline(SECOND);
     assert!(task.is_finished());
     assert_eq!(Arc::strong_count(&bell), 1);
+}
+
+#[test]
+fn a_time_that_has_come_is_no_wait_though_the_clock_stands() {
+    let bench = Bench::new();
+    bench.now.set(bench.begin + Duration::from_nanos(7));
+    let handle = bench.core.handle();
+    let task = bench.core.spawn(async move {
+        handle.sleep(Duration::ZERO).await;
+        handle.sleep_until(handle.now()).await;
+        let late = handle.timeout(Duration::ZERO, pending::<()>()).await;
+        (late, handle.timeout(Duration::ZERO, async { 5 }).await)
+    });
+    bench.settle();
+    assert!(task.is_finished());
+    assert_eq!(bench.core.block_on(task), Ok((Err(Elapsed), Ok(5))));
+}
+
+#[test]
+fn timers_have_their_turn_while_tasks_are_always_ready() {
+    let bench = Bench::new();
+    let (polls, over) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(false)));
+    for _ in 0..3 {
+        let (polls, over) = (Rc::clone(&polls), Rc::clone(&over));
+        let busy = bench.core.spawn(async move {
+            while !over.get() {
+                polls.set(polls.get() + 1);
+                yield_now().await;
+            }
+        });
+        busy.detach();
+    }
+    let late = bench.core.spawn(pending::<()>()).deadline(SECOND);
+    assert!(bench.core.poll());
+    bench.now.set(bench.begin + SECOND + TICK);
+    polls.set(0);
+    while !late.is_finished() {
+        assert!(bench.core.poll() && polls.get() <= 128 + 3);
+    }
+    over.set(true);
+    bench.core.run();
 }

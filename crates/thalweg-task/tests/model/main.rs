@@ -66,6 +66,7 @@ fn scripts() -> impl Strategy<Value = Script> {
         2 => Just(Line::Yield),
         6 => Just(Line::Receive),
         2 => times().prop_map(Line::ReceiveWithin),
+        2 => acts().prop_map(Line::ReceiveAnd),
         2 => times().prop_map(Line::Sleep),
         2 => any::<usize>().prop_map(Line::Join),
         2 => Just(Line::Keep),

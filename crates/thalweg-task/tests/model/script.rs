@@ -37,6 +37,8 @@ pub(crate) enum Line {
     Yield,
     Receive,
     ReceiveWithin(u64),
+    /// Does something while it waits already.
+    ReceiveAnd(Act),
     Sleep(u64),
     Join(usize),
     Keep,
@@ -159,8 +161,9 @@ pub(crate) async fn play<F: Family>(script: Script, mut ear: Ear<F>) -> Token {
             }
             Line::Keep => keep(&world, number).await,
             Line::Join(choice) => join(&world, number, choice).await,
-            Line::Receive => receive(&mut ear, None).await,
-            Line::ReceiveWithin(time) => receive(&mut ear, Some(time)).await,
+            Line::Receive => receive(&mut ear, None, None).await,
+            Line::ReceiveWithin(time) => receive(&mut ear, Some(time), None).await,
+            Line::ReceiveAnd(ref act) => receive(&mut ear, None, Some(act)).await,
             Line::Sleep(time) => sleep(&world, number, time).await,
         }
         world.tell(|oracle| oracle.waits(number, None));
@@ -212,7 +215,7 @@ async fn join<F: Family>(world: &Rc<World<F>>, number: usize, choice: usize) {
     .await;
 }
 
-async fn receive<F: Family>(ear: &mut Ear<F>, within: Option<u64>) {
+async fn receive<F: Family>(ear: &mut Ear<F>, within: Option<u64>, mut and: Option<&Act>) {
     let (world, number) = (Rc::clone(&ear.world), ear.number);
     let Some(rx) = ear.rx.as_mut() else {
         return;
@@ -234,6 +237,9 @@ async fn receive<F: Family>(ear: &mut Ear<F>, within: Option<u64>) {
         if let Poll::Ready(received) = polled {
             received.into_iter().for_each(|token| world.discard(token));
             return Poll::Ready(());
+        }
+        if let Some(act) = and.take() {
+            world.perform(act);
         }
         let (Some(time), Some(until)) = (time.as_mut().as_pin_mut(), until) else {
             return Poll::Pending;
