@@ -102,7 +102,8 @@ impl Scheduler {
         if self.wheel.borrow().len() == 0 {
             return false;
         }
-        self.wheel.borrow_mut().advance(self.time.ticks());
+        let ticks = self.time.ticks(); // which runs foreign code
+        self.wheel.borrow_mut().advance(ticks);
         let mut any = false;
         while let Some(expiry) = { self.wheel.borrow_mut().pop_expired() } {
             any = true;

@@ -309,7 +309,8 @@ impl Scheduler {
     /// Ends all tasks, and leaves the frames that somebody still has to whoever is last.
     pub(crate) fn close(&self) {
         self.is_closed.set(true);
-        self.watch(None);
+        // A driver that was forgotten: its destructor must not keep the hub from being closed.
+        quietly(|| self.watch(None));
         let mut index = 0;
         while let Some(seat) = { self.seats.borrow().get(index).copied() } {
             if let Seated::Task(node) = seat.holds {

@@ -83,9 +83,14 @@ impl<T> Task<T> {
         self
     }
 
-    fn scheduler(&self) -> Option<&Scheduler> {
-        // SAFETY: a task that is not over holds its scheduler.
-        (!self.is_finished()).then(|| unsafe { self.node.header().scheduler.as_ref() })
+    /// Counted, since a clock or a driver may end the task and its core.
+    fn scheduler(&self) -> Option<Rc<Scheduler>> {
+        let scheduler = self.node.header().scheduler.as_ptr().cast_const();
+        // SAFETY: a task that is not over holds its scheduler, which is an `Rc`'s.
+        (!self.is_finished()).then(|| unsafe {
+            Rc::increment_strong_count(scheduler);
+            Rc::from_raw(scheduler)
+        })
     }
 
     fn take(&self) -> Option<Outcome<T>> {
@@ -112,8 +117,15 @@ impl<T> Future for Task<T> {
         }
         let joiner = &self.node.header().joiner;
         let before = joiner.take();
-        let waiter = before.filter(|waiter| waiter.is(context.waker()));
-        joiner.set(Some(waiter.unwrap_or_else(|| Waiter::of(context.waker()))));
+        if before.as_ref().is_some_and(|it| it.is(context.waker())) {
+            joiner.set(before);
+            return Poll::Pending;
+        }
+        joiner.set(Some(Waiter::of(context.waker())));
+        drop(before); // which may run foreign code, as making the other
+        if self.is_finished() {
+            context.waker().wake_by_ref();
+        }
         Poll::Pending
     }
 }

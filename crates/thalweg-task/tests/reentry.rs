@@ -1,0 +1,147 @@
+//! Foreign code where it may do harm: clocks, and destructors of wakers, that end tasks and cores.
+#![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
+#![allow(clippy::waker_clone_wake)] // clones of wakers are what is tested
+#![cfg(not(loom))]
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, Pending, pending, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::pin;
+use std::rc::Rc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex};
+use std::task::{Context, Poll, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use thalweg_task::{Core, Task, TaskError};
+
+/// Counts its wake-ups.
+#[derive(Default)]
+struct Woken(AtomicUsize);
+
+impl Wake for Woken {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Woken {
+    fn new() -> (Arc<Self>, Waker) {
+        let woken = Arc::new(Self::default());
+        (Arc::clone(&woken), Waker::from(woken))
+    }
+
+    fn count(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// The timer of a runtime that is never needed.
+fn never(_: Instant) -> Pending<()> {
+    pending()
+}
+
+/// A waker that panics when the last of it is dropped.
+struct Bomb;
+
+impl Wake for Bomb {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("a waker's destructor");
+    }
+}
+
+#[test]
+fn a_core_ends_its_tasks_though_a_drivers_waker_panics() {
+    let core = Core::new();
+    let wakers = Arc::new(Mutex::new(None));
+    let kept = Arc::clone(&wakers);
+    let task: Task<()> = core.spawn(poll_fn(move |context| {
+        *kept.lock().unwrap() = Some(context.waker().clone());
+        Poll::Pending
+    }));
+    let mut drive = Box::pin(core.drive(never));
+    let bomb = Waker::from(Arc::new(Bomb));
+    assert!(
+        drive
+            .as_mut()
+            .poll(&mut Context::from_waker(&bomb))
+            .is_pending()
+    );
+    let waker = wakers.lock().unwrap().clone().unwrap();
+    // The signal's clone of the driver's waker is used up.
+    std::thread::spawn(move || waker.wake()).join().unwrap();
+    std::mem::forget(drive);
+    drop(bomb);
+    let _ = catch_unwind(AssertUnwindSafe(|| drop(core)));
+    assert!(task.is_finished());
+    drop(wakers);
+    drop(task);
+}
+
+#[test]
+fn a_clock_may_drop_its_core() {
+    let held: Rc<RefCell<Option<Core>>> = Rc::default();
+    let (core, text) = (Rc::clone(&held), "read after that".to_owned());
+    let ends = Rc::new(Cell::new(false));
+    let end = Rc::clone(&ends);
+    let now = Instant::now();
+    let clock = move || {
+        if end.get() {
+            drop(core.borrow_mut().take());
+        }
+        assert_eq!(text, "read after that");
+        now
+    };
+    *held.borrow_mut() = Some(Core::builder().clock(clock).build().unwrap());
+    let task = held.borrow().as_ref().unwrap().spawn(pending::<()>());
+    ends.set(true);
+    let task = task.deadline(Duration::from_secs(1));
+    assert!(task.is_finished());
+}
+
+/// Ends a task when it is dropped, on the task's own thread.
+struct EndsTask;
+
+std::thread_local! {
+    static TO_END: RefCell<Option<(thalweg_task::Handle, thalweg_task::TaskId)>> =
+        const { RefCell::new(None) };
+}
+
+impl Wake for EndsTask {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for EndsTask {
+    fn drop(&mut self) {
+        if let Some((handle, id)) = TO_END.take() {
+            handle.cancel(id);
+        }
+    }
+}
+
+#[test]
+fn a_task_that_ends_while_somebody_begins_to_wait_tells_so() {
+    let core = Core::new();
+    let mut task = pin!(core.spawn(pending::<()>()));
+    TO_END.set(Some((core.handle(), task.id())));
+    let waker = Waker::from(Arc::new(EndsTask));
+    assert!(
+        task.as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    drop(waker);
+    let (woken, waker) = Woken::new();
+    let mut context = Context::from_waker(&waker);
+    let polled = task.as_mut().poll(&mut context);
+    assert!(task.is_finished());
+    if polled.is_pending() {
+        assert!(woken.count() > 0);
+        let polled = task.as_mut().poll(&mut context);
+        assert_eq!(polled, Poll::Ready(Err(TaskError::Cancelled)));
+    }
+}
