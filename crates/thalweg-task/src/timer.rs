@@ -1,10 +1,10 @@
 //! Time for tasks: sleeping, and deadlines.
 //!
-//! A core counts time from its beginning in ticks of 16,384 ns. A timer's tick is the first that is
-//! not before its time, and a tick has come when all of it has passed: so nothing is early, and
-//! what is late by less than a tick, once the core looks, is on time. The core looks at its clock
+//! A core counts time from its beginning in ticks of 16,384 ns. A timer's tick is the first that
+//! does not begin before its time, and the present one is the last that has begun: so nothing is
+//! early, and nothing is late by more than a tick once the core looks. The core looks at its clock
 //! when no task is ready, and after each budget of polls: a read of the clock is 22 ns, a poll 7.
-//! One timer of 10,000 begins and is given up in 12 ns (both on a two-core cloud machine, November
+//! One timer of 10,000 begins and is given up in 12 ns (all on a two-core cloud machine, November
 //! 2026).
 
 use std::cell::Cell;
