@@ -178,9 +178,38 @@ impl<M: Message, F: Family> Lines<M, F> {
         while self.core.poll() {}
     }
 
+    /// The line of the last task; the others end.
+    ///
+    /// # Panics
+    /// If there is none.
+    pub fn into_line(mut self) -> Line<M, F> {
+        Line {
+            tx: self.txs.pop().expect("a line"),
+            counted: self.counted,
+            _core: self.core,
+        }
+    }
+
     /// What was taken.
     pub fn seen(&self) -> &Seen {
         &self.seen
+    }
+}
+
+/// One task that waits for a slot, and the sender.
+#[derive(Debug)]
+pub struct Line<M, F: Family> {
+    tx: SlotTx<M, F>,
+    counted: Rc<()>,
+    _core: Core,
+}
+
+impl<M: Message, F: Family> Line<M, F> {
+    /// Sends to the task, which takes it before this returns.
+    #[inline(always)]
+    pub fn send_now(&self, number: u64) {
+        let sent = self.tx.send_now(M::of(number, &self.counted));
+        assert!(sent.is_ok());
     }
 }
 

@@ -38,7 +38,8 @@ pub(super) fn add(cases: &mut Cases) {
 }
 
 fn now<M: Message, F: Family>(lines: Lines<M, F>) -> Work {
-    rounds(move |number| lines.send_now(0, black_box(number)))
+    let line = lines.into_line();
+    rounds(move |number| line.send_now(black_box(number)))
 }
 
 fn deferred<M: Message, F: Family>(lines: Lines<M, F>) -> Work {

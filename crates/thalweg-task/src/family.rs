@@ -40,6 +40,8 @@ pub(crate) mod sealed {
         fn of(waker: &Waker) -> Self;
         /// Whether that is who `waker` wakes.
         fn is(&self, waker: &Waker) -> bool;
+        /// Whether the one that is kept is who `waker` wakes.
+        fn keeps(kept: &Option<Self>, waker: &Waker) -> bool;
         /// One to wake with, of the one that is kept.
         fn lend(kept: &mut Option<Self>) -> Option<Self>;
         /// Wakes it.
@@ -95,6 +97,11 @@ impl Wakes for Waiter {
     }
 
     #[inline(always)]
+    fn keeps(kept: &Option<Self>, waker: &Waker) -> bool {
+        Waiter::keeps(kept, waker)
+    }
+
+    #[inline(always)]
     fn lend(kept: &mut Option<Self>) -> Option<Self> {
         Waiter::lend(kept)
     }
@@ -119,6 +126,11 @@ impl Wakes for Waker {
     #[inline]
     fn is(&self, waker: &Waker) -> bool {
         self.will_wake(waker)
+    }
+
+    #[inline]
+    fn keeps(kept: &Option<Self>, waker: &Waker) -> bool {
+        kept.as_ref().is_some_and(|kept| kept.will_wake(waker))
     }
 
     /// Goes, since a clone costs as much as the next one.

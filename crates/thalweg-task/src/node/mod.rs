@@ -206,12 +206,12 @@ impl NodeRef {
         if polled.is_ok() && !self.has(OUTPUT | WOKEN | CANCELLED) {
             self.unmark(RUNNING);
         } else {
-            self.after(polled);
+            // SAFETY: `self` keeps the frame alive.
+            unsafe { after(self.0, polled) };
         }
     }
 
     /// What comes after a poll, but for the common case.
-    #[cold]
     fn after(&self, polled: Result<(), Box<dyn Any + Send>>) {
         if let Err(payload) = polled {
             self.end(TaskError::Panicked(panic_text(payload)));
@@ -305,6 +305,16 @@ unsafe fn resume(node: NonNull<Header>) -> bool {
     }
     node.wake();
     false
+}
+
+/// See [`NodeRef::after`]. A function of its own, and by value, so that the common case keeps the
+/// node in a register.
+///
+/// # Safety
+/// The frame is alive, on its owner's thread.
+#[cold]
+unsafe fn after(node: NonNull<Header>, polled: Result<(), Box<dyn Any + Send>>) {
+    ManuallyDrop::new(NodeRef(node)).after(polled);
 }
 
 /// Runs what may panic where nobody is to hear it but the panic hook.

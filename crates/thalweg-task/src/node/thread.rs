@@ -68,35 +68,26 @@ fn number(here: &Here) -> Thread {
 /// Runs `nested` one level deeper; `None` where this is too deep already.
 #[inline(always)]
 pub(crate) fn deeper<R>(nested: impl FnOnce() -> R) -> Option<R> {
-    let room = HERE.with(|here| here.room.get());
-    let left = room.checked_sub(1)?;
-    let _back = Back::to(left, room);
+    let left = HERE.with(|here| here.room.get()).checked_sub(1)?;
+    HERE.with(|here| here.room.set(left));
+    let _back = Back(1);
     Some(nested())
 }
 
 /// Runs `inner` on a stack that has no room for other tasks.
 #[inline(always)]
 pub(crate) fn without_room<R>(inner: impl FnOnce() -> R) -> R {
-    let room = HERE.with(|here| here.room.get());
-    let _back = Back::to(0, room);
+    let _back = Back(HERE.with(|here| here.room.replace(0)));
     inner()
 }
 
-/// Sets the room back, also where a panic goes by.
+/// So much room comes back, also where a panic goes by.
 struct Back(u32);
-
-impl Back {
-    #[inline(always)]
-    fn to(room: u32, before: u32) -> Self {
-        HERE.with(|here| here.room.set(room));
-        Self(before)
-    }
-}
 
 impl Drop for Back {
     #[inline(always)]
     fn drop(&mut self) {
-        HERE.with(|here| here.room.set(self.0));
+        HERE.with(|here| here.room.set(here.room.get() + self.0));
     }
 }
 

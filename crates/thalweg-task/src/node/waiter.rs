@@ -8,6 +8,8 @@ use super::{NodeRef, waker};
 #[allow(unreachable_pub)] // a sealed trait of a public type names it
 pub struct Waiter(Whom);
 
+// With a tag of its own, one comparison tells nobody, a node and a waker apart.
+#[repr(u8)]
 enum Whom {
     Node(NodeRef),
     Waker(Waker),
@@ -30,6 +32,20 @@ impl Waiter {
             Whom::Node(node) => waker::is_of(waker, node),
             Whom::Waker(mine) => mine.will_wake(waker),
         }
+    }
+
+    /// Whether the one that is kept is the one that `waker` wakes; most often it is a node.
+    #[inline(always)]
+    pub(crate) fn keeps(kept: &Option<Self>, waker: &Waker) -> bool {
+        match kept {
+            Some(Self(Whom::Node(node))) => waker::is_of(waker, node),
+            _ => Self::keeps_waker(kept, waker),
+        }
+    }
+
+    #[cold]
+    fn keeps_waker(kept: &Option<Self>, waker: &Waker) -> bool {
+        kept.as_ref().is_some_and(|kept| kept.is(waker))
     }
 
     /// One to wake with, of the one that is kept: a node stays, for the next time; a waker goes,

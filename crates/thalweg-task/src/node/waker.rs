@@ -31,7 +31,8 @@ fn node_of(waker: &Waker) -> Option<NonNull<Header>> {
 /// Whether `waker` is that of `node`.
 #[inline(always)]
 pub(super) fn is_of(waker: &Waker, node: &NodeRef) -> bool {
-    node_of(waker) == Some(node.0)
+    let is_ours = std::ptr::eq(waker.vtable(), &VTABLE);
+    is_ours && std::ptr::addr_eq(waker.data(), node.0.as_ptr())
 }
 
 /// The node that `waker` wakes, if it is one of the calling thread's, and not over.

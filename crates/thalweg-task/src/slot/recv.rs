@@ -155,24 +155,20 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Result<T, RecvError>> {
         let this = &mut *self;
         let mut waits = false;
-        let mut left = None;
         let value = this.receiver.slot.state.with(KEY, |state| {
-            if state.is_rare {
+            // Of many, another may have been told of the value, and has to be told of the next.
+            if state.is_rare || W::IS_MANY && state.value.is_some() {
                 return None;
             }
             let value = state.value.take();
             if value.is_none() {
                 waits = state.receivers.stays(&mut this.place, context.waker());
-            } else if W::IS_MANY {
-                // Another may have been told of it; the next value must not be told to this one.
-                left = state.receivers.leave(&mut this.place).1;
             }
             value
         });
         if let Some(value) = value {
             // It waits no more, so there is nothing to leave.
             this.place = Place::default();
-            drop(left);
             return Poll::Ready(Ok(value));
         }
         if waits {

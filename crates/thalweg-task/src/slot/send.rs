@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::waiting::Waiting;
-use super::{End, One, SendError, Shared, VacantError, WaiterOf};
+use super::{End, One, SendError, Shared, State, VacantError, WaiterOf};
 use crate::family::Family;
 use crate::family::sealed::{Guarded, KEY, Wakes};
 use crate::sync::{fault, is_model_over};
@@ -14,6 +14,21 @@ use crate::sync::{fault, is_model_over};
 /// Puts values into a slot.
 pub struct SlotTx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     slot: Shared<T, F, W>,
+}
+
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> State<T, F, W> {
+    /// Puts a value where it may go, and tells whoever waits for one.
+    fn put(&mut self, value: T) -> Result<Option<WaiterOf<F>>, SendError<T>> {
+        match self.receiver {
+            End::Open if self.value.is_some() => Err(SendError::Full(value)),
+            End::Open => {
+                self.value = Some(value);
+                Ok(self.receivers.next())
+            }
+            End::Closed => Err(SendError::Closed(value)),
+            End::Cancelled => Err(SendError::Cancelled(value)),
+        }
+    }
 }
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
@@ -71,17 +86,11 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     #[inline(always)]
     fn put(&self, value: T) -> Result<Option<WaiterOf<F>>, SendError<T>> {
         self.slot.state.with(KEY, |state| {
-            if state.is_rare && state.receiver != End::Open {
-                return Err(match state.receiver {
-                    End::Cancelled => SendError::Cancelled(value),
-                    _ => SendError::Closed(value),
-                });
+            if state.receivers.waits_alone() && state.value.is_none() {
+                state.value = Some(value);
+                return Ok(state.receivers.next());
             }
-            if state.value.is_some() {
-                return Err(SendError::Full(value));
-            }
-            state.value = Some(value);
-            Ok(state.receivers.next())
+            state.put(value)
         })
     }
 

@@ -29,6 +29,8 @@ pub trait Waiting<W: Wakes>: Default + Kind {
 
     /// Whether the one in this place waits already, to be woken by `waker`: all that is to do.
     fn stays(&mut self, place: &mut Place, waker: &Waker) -> bool;
+    /// Whether there is one receiver, and it waits: so the slot is empty, and the receiver there.
+    fn waits_alone(&self) -> bool;
     /// Has `waiter` wait in this place, or a new one; gives back what is not needed any more.
     fn sit(&mut self, place: &mut Place, waiter: W) -> Option<W>;
     /// Whoever has waited longest waits no more.
@@ -75,7 +77,12 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for One<F> {
     #[inline(always)]
     fn stays(&mut self, place: &mut Place, waker: &Waker) -> bool {
         place.number = 1;
-        self.waits = self.waiter.as_ref().is_some_and(|mine| mine.is(waker));
+        self.waits = Wakes::keeps(&self.waiter, waker);
+        self.waits
+    }
+
+    #[inline(always)]
+    fn waits_alone(&self) -> bool {
         self.waits
     }
 
@@ -151,6 +158,10 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for Many<F> {
 
     fn stays(&mut self, place: &mut Place, waker: &Waker) -> bool {
         self.find(place).is_some_and(|at| self.list[at].1.is(waker))
+    }
+
+    fn waits_alone(&self) -> bool {
+        false
     }
 
     fn sit(
