@@ -16,6 +16,14 @@ fn poll_once<T>(fiber: &mut Fiber<T>) -> Poll<T> {
     Pin::new(fiber).poll(&mut Context::from_waker(Waker::noop()))
 }
 
+fn all_kept() -> Result<StackPool, StackError> {
+    StackPool::new(StackOptions {
+        min: usize::MAX,
+        max: usize::MAX,
+        ..Default::default()
+    })
+}
+
 #[test]
 fn thirty_thousand_stacks_have_guards_and_the_pool_refuses_before_the_kernel_does() {
     let limit = fs::read_to_string("/proc/sys/vm/max_map_count").unwrap();
@@ -78,5 +86,7 @@ fn thirty_thousand_stacks_have_guards_and_the_pool_refuses_before_the_kernel_doe
     for (index, fiber) in fibers.iter_mut().enumerate() {
         assert_eq!(poll_once(fiber), Poll::Ready(index));
     }
+    // More than there can be are refused as one too many is.
+    assert!(matches!(all_kept(), Err(StackError::Mappings { .. })));
     println!("{told} stacks of {limit} mappings");
 }

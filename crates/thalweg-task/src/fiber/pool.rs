@@ -119,7 +119,7 @@ impl StackPool {
     pub fn new(options: StackOptions) -> Result<Self, StackError> {
         options.check()?;
         let pool = Pool {
-            idle: RefCell::new(Vec::with_capacity(options.min)),
+            idle: RefCell::default(),
             options,
             in_use: Cell::new(0),
             leaked: Cell::new(0),
