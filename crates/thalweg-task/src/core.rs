@@ -288,6 +288,6 @@ impl Wake for Root {
     fn wake_by_ref(self: &Arc<Self>) {
         // ORDERING: Release, pairs with the Acquire in `take`.
         self.is_woken.store(true, Ordering::Release);
-        self.hub.signal.notify_one();
+        self.hub.tell();
     }
 }

@@ -21,8 +21,8 @@ pub async fn join_all<T>(tasks: impl IntoIterator<Item = Task<T>>) -> Vec<Result
     outcomes
 }
 
-/// Waits for the first to end, which is taken out of `tasks`; `None` if there are none. The others
-/// go on. Cancel-safe. A wake-up looks at all of them.
+/// Waits until one is over, which is taken out of `tasks`: the first in there, if several are by
+/// then. `None` if there are none. The others go on. Cancel-safe. A wake-up looks at all of them.
 pub async fn join_any<T>(tasks: &mut Vec<Task<T>>) -> Option<Joined<T>> {
     join_some(tasks, 1).await.pop()
 }

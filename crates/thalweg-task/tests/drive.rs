@@ -3,11 +3,13 @@
 #![cfg(not(loom))]
 
 use std::cell::Cell;
-use std::future::pending;
+use std::future::{pending, poll_fn};
 use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
 
 use futures::executor::LocalPool;
 use futures::task::LocalSpawnExt;
+use thalweg::wait::Mode;
 use thalweg_task::{Core, Local, slot};
 
 /// Drives `core` beside `other` till neither goes on; gives whether the drive is over.
@@ -63,4 +65,34 @@ fn a_task_that_comes_while_it_waits_is_run() {
         assert!(task.cancel());
         pending::<()>().await;
     }));
+}
+
+#[test]
+fn a_drive_that_is_left_pending_takes_no_wake_up_from_a_run() {
+    let core = Core::builder().mode(Mode::Power).build().unwrap();
+    for _ in 0..100 {
+        let (to, wakers) = std::sync::mpsc::channel::<Waker>();
+        let mut polls = 0;
+        let task = core.spawn(poll_fn(move |context| {
+            polls += 1;
+            if polls == 2 {
+                return Poll::Ready(());
+            }
+            to.send(context.waker().clone()).unwrap();
+            Poll::Pending
+        }));
+        let mut drive = Box::pin(core.drive(|_| pending()));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(drive.as_mut().poll(&mut context).is_pending());
+        let waker = wakers.recv().unwrap();
+        let thread = std::thread::spawn(move || {
+            // Time enough for the run to sleep, most often.
+            (0..200).for_each(|_| std::thread::yield_now());
+            waker.wake();
+        });
+        core.run();
+        assert!(task.is_finished());
+        thread.join().unwrap();
+        drop(drive);
+    }
 }

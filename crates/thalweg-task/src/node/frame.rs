@@ -44,7 +44,7 @@ pub(crate) struct Header {
     /// Why it is cancelled, or was.
     pub(super) late: Cell<bool>,
     pub(super) flags: Cell<u8>,
-    pub(super) locals: Cell<u32>,
+    pub(super) locals: Cell<usize>,
 }
 
 /// What can be done with the body of a frame, by its type: by rule 3 only by whoever set

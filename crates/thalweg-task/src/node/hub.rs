@@ -157,6 +157,13 @@ impl Hub {
         }
     }
 
+    /// Tells the core's thread that there is something for it. A drive that was left pending may be
+    /// listed as well as the thread that waits now: each is told.
+    pub(crate) fn tell(&self) {
+        self.signal.notify_one();
+        self.signal.notify_one();
+    }
+
     /// Whether there is anything on the stack. The owner's question.
     #[inline]
     pub(crate) fn has_pushed(&self) -> bool {
