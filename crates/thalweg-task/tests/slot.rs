@@ -4,6 +4,9 @@
 
 use std::cell::{Cell, RefCell};
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Wake, Waker};
 
 use thalweg_task::fiber::{StackOptions, StackPool};
 use thalweg_task::slot::{RecvError, SendError, TryRecvError, VacantError};
@@ -41,6 +44,8 @@ for_both! {
     tasks_that_resume_each_other_end_somewhere
     a_slot_serves_one_task_after_the_other
     a_fiber_receives_as_a_task_does
+    a_receiver_that_waited_and_went_is_told_of
+    a_receive_that_was_given_up_is_not_woken
 }
 
 /// Polls until nothing is ready.
@@ -281,6 +286,62 @@ fn tasks_that_resume_each_other_end_somewhere<F: Family>() {
         assert_eq!(core.block_on(rx.recv()), Ok(round + length));
     }
     assert_eq!(core.handle().live(), length as usize);
+}
+
+/// The slot's quick way knows that it waited; it must not take the value for nobody.
+fn a_receiver_that_waited_and_went_is_told_of<F: Family>() {
+    for cancels in [false, true] {
+        for gives_up in [false, true] {
+            let (tx, mut rx) = slot::<u64, F>();
+            let mut context = Context::from_waker(Waker::noop());
+            let mut recv = Box::pin(rx.recv());
+            assert!(recv.as_mut().poll(&mut context).is_pending());
+            if gives_up {
+                drop(recv);
+            } else {
+                // As it is where a task's frame goes without a destructor.
+                std::mem::forget(recv);
+            }
+            let told = match cancels {
+                true => {
+                    rx.cancel();
+                    SendError::Cancelled(1)
+                }
+                false => {
+                    drop(rx);
+                    SendError::Closed(1)
+                }
+            };
+            assert_eq!(tx.send(1), Err(told));
+        }
+    }
+}
+
+/// Counts its wakes.
+#[derive(Default)]
+struct Wakes(AtomicUsize);
+
+impl Wake for Wakes {
+    fn wake(self: Arc<Self>) {
+        // ORDERING: Relaxed; one thread.
+        self.0.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+fn a_receive_that_was_given_up_is_not_woken<F: Family>() {
+    let (tx, mut rx) = slot::<u64, F>();
+    let wakes = Arc::new(Wakes::default());
+    let waker = Waker::from(Arc::clone(&wakes));
+    let mut context = Context::from_waker(&waker);
+    for number in 0..3 {
+        let mut recv = Box::pin(rx.recv());
+        assert!(recv.as_mut().poll(&mut context).is_pending());
+        drop(recv);
+        tx.send(number).unwrap();
+        // ORDERING: Relaxed; one thread.
+        assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
+        assert_eq!(rx.try_recv(), Ok(number));
+    }
 }
 
 fn a_slot_serves_one_task_after_the_other<F: Family>() {
