@@ -186,10 +186,6 @@ impl Scheduler {
             // What is cancelled is an id: nothing of the caller's is dropped.
             self.wheel.borrow_mut().cancel(timer);
         }
-        if self.live.get() == 0 && self.is_driven.get() {
-            // Nobody polls the core, but that was its last task.
-            quietly(|| self.tell_driver());
-        }
     }
 
     /// The task, if it is not over.
