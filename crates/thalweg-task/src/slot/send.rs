@@ -86,8 +86,11 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     #[inline(always)]
     fn put(&self, value: T) -> Result<Option<WaiterOf<F>>, SendError<T>> {
         self.slot.state.with(KEY, |state| {
-            if state.receivers.waits_alone() && state.value.is_none() {
-                state.value = Some(value);
+            if state.receivers.waits_alone() {
+                let before = state.value.replace(value);
+                debug_assert!(before.is_none(), "nobody waits beside a value");
+                // Nothing is there to drop, which the compiler does not know.
+                std::mem::forget(before);
                 return Ok(state.receivers.next());
             }
             state.put(value)
