@@ -6,7 +6,7 @@
 use std::cell::{Cell, RefCell};
 use std::future::{Future, Pending, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::pin;
+use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
@@ -63,14 +63,10 @@ fn a_core_ends_its_tasks_though_a_drivers_waker_panics() {
         *kept.lock().unwrap() = Some(context.waker().clone());
         Poll::Pending
     }));
-    let mut drive = Box::pin(core.drive(never));
+    let mut drive = core.drive(never);
     let bomb = Waker::from(Arc::new(Bomb));
-    assert!(
-        drive
-            .as_mut()
-            .poll(&mut Context::from_waker(&bomb))
-            .is_pending()
-    );
+    let polled = Pin::new(&mut drive).poll(&mut Context::from_waker(&bomb));
+    assert!(polled.is_pending());
     let waker = wakers.lock().unwrap().clone().unwrap();
     // The signal's clone of the driver's waker is used up.
     std::thread::spawn(move || waker.wake()).join().unwrap();

@@ -3,6 +3,7 @@
 #![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -294,8 +295,8 @@ fn a_receiver_that_waited_and_went_is_told_of<F: Family>() {
         for gives_up in [false, true] {
             let (tx, mut rx) = slot::<u64, F>();
             let mut context = Context::from_waker(Waker::noop());
-            let mut recv = Box::pin(rx.recv());
-            assert!(recv.as_mut().poll(&mut context).is_pending());
+            let mut recv = rx.recv();
+            assert!(Pin::new(&mut recv).poll(&mut context).is_pending());
             if gives_up {
                 drop(recv);
             } else {
