@@ -49,7 +49,7 @@ fn deferred<M: Message, F: Family>(lines: Lines<M, F>) -> Work {
     })
 }
 
-fn ended(operation: fn(&Spawner, u64) -> u64) -> Work {
+fn ended(operation: impl Fn(&Spawner, u64) -> u64 + 'static) -> Work {
     let spawner = Spawner::default();
     rounds(move |number| assert_eq!(operation(&spawner, black_box(number)), number))
 }

@@ -104,7 +104,7 @@ pub(super) fn first() -> Box<dyn Subject<Load>> {
     Timed::boxed(LOCAL, tasks::<u64, Local>)
 }
 
-fn ended(load: &Load, operation: fn(&Spawner, u64) -> u64) -> Result<Run, String> {
+fn ended(load: &Load, operation: impl Fn(&Spawner, u64) -> u64) -> Result<Run, String> {
     let (spawner, mut sum) = (Spawner::default(), 0);
     let ns = load.timed(|_, number| sum += operation(&spawner, black_box(number)));
     Ok(load::run(sum, load.sent(), ns))
