@@ -164,7 +164,8 @@ impl Core {
         has_expired || ready > 0 || scheduler.ready() > 0
     }
 
-    /// Runs until no task is left. Sleeps where there is nothing to do, as [`Mode`] says.
+    /// Runs until no task is left. Sleeps where there is nothing to do, as [`Mode`] says. Not to be
+    /// called by a task that `send_now` resumed while nobody polled: it would wait for itself.
     ///
     /// # Panics
     /// As [`poll`](Self::poll).
