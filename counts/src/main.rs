@@ -11,6 +11,7 @@ mod exchange;
 mod hash;
 mod journal;
 mod measure;
+mod pipeline;
 mod ring;
 mod task;
 mod wire;
@@ -73,6 +74,7 @@ fn cases() -> Cases {
     hash::add(&mut cases);
     journal::add(&mut cases);
     measure::add(&mut cases);
+    pipeline::add(&mut cases);
     wire::add(&mut cases);
     cases
 }

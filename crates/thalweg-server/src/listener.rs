@@ -12,6 +12,7 @@ use crate::connection::serve;
 use crate::figures::raise;
 use crate::greeting::Door;
 use crate::shared::Shared;
+use crate::stage::Stage;
 
 /// How long the listener rests where the system gives it no connection, such as for want of file
 /// descriptors.
@@ -42,7 +43,7 @@ pub(crate) async fn listen(shared: Arc<Shared>, door: Door, listener: TcpListene
                     tracing::error!(%error, "a connection's task has ended badly");
                 }
             }
-            () = shared.stage.over() => break,
+            _ = shared.stage.reached(Stage::OVER) => break,
         }
     }
     drop(listener);

@@ -10,6 +10,7 @@ use prometheus_client::metrics::MetricType;
 use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::registry::{Registry, Unit};
+use thalweg::state::States;
 use thalweg_exchange::durable::Stats;
 use thalweg_exchange::session::{Refusal, Role};
 use thalweg_measure::histogram::Histogram;
@@ -38,7 +39,7 @@ impl Metrics {
 
     /// False once the exchange has stopped by itself.
     pub(crate) fn is_healthy(&self) -> bool {
-        self.shared.stage.get() != Stage::Failed
+        !self.shared.stage.is(Stage::Failed)
     }
 
     /// Whether clients are served, and the name of the stage.
@@ -191,7 +192,7 @@ impl Page {
     fn server(&self, to: &mut Writer<'_>) -> fmt::Result {
         let shared = &self.shared;
         let figures = &shared.figures;
-        let is_ready = f64::from(shared.stage.get() == Stage::Ready);
+        let is_ready = f64::from(shared.stage.is(Stage::Ready));
         to.gauge("ready", "1 while clients are served.", is_ready)?;
         let sessions = Role::ALL.iter().zip(shared.roster.counts());
         to.gauges(

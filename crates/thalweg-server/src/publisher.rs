@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
+use thalweg::state::StateCell;
 use thalweg_exchange::UserId;
 use thalweg_exchange::codec::session::{
     AccountView, Answer, Ending, OpenOrder, QueryAnswer, ReportGap, Said, ServerFrame,
@@ -19,14 +20,14 @@ use crate::feed::{Feed, Tape};
 use crate::reading::OPEN_ORDER_BYTES;
 use crate::roster::Roster;
 use crate::session::Session;
-use crate::stage::{Stage, StageSwitch};
+use crate::stage::Stage;
 
 /// See the [module](self).
 #[derive(Debug)]
 pub(crate) struct Publisher {
     pub(crate) roster: Arc<Roster>,
     pub(crate) inquiries: Arc<Inquiries>,
-    pub(crate) stage: Arc<StageSwitch>,
+    pub(crate) stage: Arc<StateCell<Stage>>,
     pub(crate) audit: Audit,
     pub(crate) feed: Arc<Feed>,
     /// `None` before the exchange has told its books, and after an outcome was missing.
@@ -53,7 +54,9 @@ impl Publisher {
             Published::ChunkEnd => self.end_chunk(),
             Published::Failed(failed) => {
                 tracing::error!(error = %failed, "the exchange has stopped");
-                self.stage.set(Stage::Failed);
+                let _ = self
+                    .stage
+                    .change_to(Stage::Failed, "the exchange has stopped");
                 self.roster.close(Ending::Failed, "");
             }
             _ => {}

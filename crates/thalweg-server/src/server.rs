@@ -105,7 +105,8 @@ impl Server {
         for (door, listener) in doors.listen()? {
             listeners.push(tokio::spawn(listen(Arc::clone(&shared), door, listener)));
         }
-        shared.stage.set(Stage::Ready);
+        // Unless it has failed meanwhile.
+        let _ = shared.stage.change_to(Stage::Ready, "the doors are open");
         for skipped in &recovered.skipped {
             tracing::warn!(%skipped, "a damaged snapshot");
         }
@@ -143,7 +144,8 @@ impl Server {
 
     /// Waits until the exchange has stopped by itself: a failed disk, say.
     pub async fn failed(&self) {
-        self.shared.stage.failed().await;
+        // It may always fail.
+        let _ = self.shared.stage.reached(Stage::Failed).await;
     }
 
     /// Reads the keys again; connections whose keys are gone end. Where the file cannot be read, or
@@ -174,7 +176,9 @@ impl Server {
     /// The exchange has stopped, before or meanwhile.
     pub async fn stop(self) -> Result<Finished, ServeError> {
         let shared = self.shared;
-        shared.stage.set(Stage::Draining);
+        let _ = shared
+            .stage
+            .change_to(Stage::Draining, "the server is to stop");
         let mut requests: Requests = shared.requests();
         let (told, drained) = oneshot::channel();
         if requests.send_async(Request::Drain(told)).await.is_ok() {
@@ -270,7 +274,9 @@ fn open<S: Storage>(
         let ended = driver.run();
         if let Err(failed) = &ended {
             tracing::error!(error = %failed, "the exchange has stopped");
-            shared.stage.set(Stage::Failed);
+            let _ = shared
+                .stage
+                .change_to(Stage::Failed, "the exchange has stopped");
             shared.roster.close(Ending::Failed, "");
         }
         ended

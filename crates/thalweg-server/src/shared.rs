@@ -3,6 +3,7 @@
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError, RwLock};
 
+use thalweg::state::StateCell;
 use thalweg_exchange::durable::Reports;
 
 use crate::config::Config;
@@ -14,7 +15,7 @@ use crate::rate::Buckets;
 use crate::remembered::{self, TooManySessions};
 use crate::request::Requests;
 use crate::roster::Roster;
-use crate::stage::StageSwitch;
+use crate::stage::Stage;
 
 /// See the [module](self).
 #[derive(Debug)]
@@ -23,7 +24,7 @@ pub(crate) struct Shared {
     pub(crate) roster: Arc<Roster>,
     pub(crate) figures: Arc<Figures>,
     pub(crate) feed: Arc<Feed>,
-    pub(crate) stage: Arc<StageSwitch>,
+    pub(crate) stage: Arc<StateCell<Stage>>,
     pub(crate) reports: Arc<OnceLock<Reports>>,
     /// `None` where no keys are needed.
     keys: RwLock<Option<Arc<Keys>>>,
@@ -68,7 +69,7 @@ impl Shared {
             roster: Arc::default(),
             figures: Arc::default(),
             feed,
-            stage: Arc::new(StageSwitch::new()),
+            stage: Arc::new(StateCell::new("exchange", Stage::Recovering)),
             reports: Arc::default(),
             keys: RwLock::new(keys.map(Arc::new)),
             requests: Mutex::new(requests),

@@ -5,6 +5,7 @@
 //!   with the same results; waiting and service time of every stage, always on.
 //! - [`channel`]: bounded, unbounded and rendezvous channels with blocking, async and batch forms.
 //! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
+//! - [`state`]: control states with declared transitions, read by one load.
 //! - [`wait`]: how threads wait, and which cores they really have.
 //!
 //! When not to use it: between processes or machines; where events are rare and a channel from the
@@ -19,4 +20,5 @@ pub mod channel;
 pub mod pipeline;
 #[allow(unsafe_code)] // lock-free code lives here and nowhere else in this crate
 pub mod ring;
+pub mod state;
 pub mod wait;

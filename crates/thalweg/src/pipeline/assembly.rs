@@ -16,6 +16,7 @@ use super::timeline::Timeline;
 use super::{Intake, Pipeline};
 use crate::ring::broadcast::{Publisher, Reader};
 use crate::ring::sync::{IS_MODEL, thread};
+use crate::state::Lifecycle;
 use crate::wait::{Strategy, Waiter, cores};
 
 /// The pieces of a pipeline on their way to their threads.
@@ -231,6 +232,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
             };
             pipeline.threads.push(spawn(at, thread, cores)?);
         }
+        self.control.enter(Lifecycle::Running, "built");
         Ok(pipeline)
     }
 }

@@ -1,11 +1,13 @@
-//! What all threads of a pipeline share: which threads sleep, and whether a stage has failed.
+//! What all threads of a pipeline share: its state, which threads sleep, and whether a stage has
+//! failed.
 
 use std::any::Any;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::OnceLock;
 
 use super::publish::Stopped;
-use crate::ring::sync::{AtomicBool, AtomicU64, Ordering, fault, order};
+use crate::ring::sync::{AtomicU64, Ordering, fault};
+use crate::state::{Lifecycle, StateCell};
 use crate::wait::{Signal, discard};
 
 /// A stage panicked, and the pipeline has stopped.
@@ -23,11 +25,10 @@ errors!(Failure {
 
 #[derive(Debug)]
 pub(super) struct Control {
+    pub(super) state: StateCell<Lifecycle>,
     failure: OnceLock<Failure>,
     /// Events moved from the producers' lanes into the ring.
     merged: AtomicU64,
-    /// The pipeline was dropped without being joined: producers are not waited for.
-    abandoned: AtomicBool,
     /// One per thread: the caller's first, then the stage threads', then the producers'.
     bells: Box<[Signal]>,
 }
@@ -38,23 +39,24 @@ pub(super) const CALLER: usize = 0;
 impl Control {
     pub(super) fn new(bells: usize) -> Self {
         Self {
+            state: StateCell::new("pipeline", Lifecycle::Starting),
             failure: OnceLock::new(),
             merged: AtomicU64::new(0),
-            abandoned: AtomicBool::new(false),
             bells: (0..bells).map(|_| Signal::new()).collect(),
         }
     }
 
-    pub(super) fn abandon(&self) {
-        // ORDERING: Release (order::abandon), pairs with the Acquire in `is_abandoned`: a merger
-        // that sees it sees everything that the caller published in its lane before.
-        self.abandoned.store(true, order::abandon());
+    /// Changes the state, unless it is beyond that.
+    pub(super) fn enter(&self, state: Lifecycle, why: &'static str) {
+        let _ = self.state.change_to(state, why);
     }
 
-    pub(super) fn is_abandoned(&self) -> bool {
-        // ORDERING: Acquire (order::abandoned), pairs with the Release in `abandon`; the merger
-        // then looks into the lanes for the last time.
-        self.abandoned.load(order::abandoned())
+    /// Whether nothing more is taken: the pipeline has failed, or was dropped without being joined,
+    /// so that producers are not waited for. A merger that sees it sees everything that the caller
+    /// published in its lane before, and looks into the lanes for the last time.
+    #[inline]
+    pub(super) fn is_ending(&self) -> bool {
+        self.state.is_within(Lifecycle::ENDING)
     }
 
     pub(super) fn merged(&self) -> u64 {
@@ -101,6 +103,8 @@ impl Control {
             stage: stage.to_owned(),
             message,
         });
+        // Whoever sees that finds the failure.
+        self.enter(Lifecycle::Stopped, "a stage panicked");
         discard(payload);
     }
 

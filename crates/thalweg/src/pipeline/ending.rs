@@ -6,6 +6,7 @@ use super::publish::Stopped;
 use super::stats::Stats;
 use super::{Intake, Pipeline};
 use crate::ring::sync::{fence, order, yield_now};
+use crate::state::Lifecycle;
 
 impl<T> Pipeline<T> {
     /// Waits until everything published so far by this handle and merged from the producers' lanes
@@ -41,7 +42,8 @@ impl<T> Pipeline<T> {
     }
 
     /// Closes the pipeline, finishes everything that was published, and ends the threads. With
-    /// several producers it first waits until they are dropped; those not taken are dropped here.
+    /// several producers it first waits until they are dropped, and resumes them if they are
+    /// paused; those not taken are dropped here.
     ///
     /// # Errors
     /// The stage that panicked. Events behind the panic have not been through all stages.
@@ -55,6 +57,14 @@ impl<T> Pipeline<T> {
 
     fn finish(&mut self) {
         self.producers.clear();
+        match self.intake {
+            // Producers may be held back, and are waited for.
+            Intake::Lane(_) => {
+                let state = &self.control.state;
+                let _ = state.change(Lifecycle::Paused, Lifecycle::Running, "joined");
+            }
+            _ => self.control.enter(Lifecycle::Draining, "joined"),
+        }
         if let Some(auto) = &mut self.auto {
             auto.close();
         }
@@ -78,6 +88,7 @@ impl<T> Pipeline<T> {
             // A stage thread catches its stages' panics, so there is nothing left to hear of.
             let _ = thread.join();
         }
+        self.control.enter(Lifecycle::Stopped, "everything is done");
     }
 }
 
@@ -94,7 +105,7 @@ pub(super) fn are_level(mut passed: impl Iterator<Item = u64>, merged: u64) -> b
 impl<T> Drop for Pipeline<T> {
     fn drop(&mut self) {
         // Nobody is left to hear of a producer that never ends; see `Pipeline`.
-        self.control.abandon();
+        self.control.enter(Lifecycle::Draining, "dropped");
         self.finish();
     }
 }

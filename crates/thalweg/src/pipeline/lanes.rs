@@ -14,6 +14,7 @@ use super::publish::{Stopped, TryPublishError};
 use super::timeline::Timeline;
 use crate::ring::broadcast::{BuildError, Builder, ClaimError, Polled, Publisher, Reader};
 use crate::ring::sync::fault;
+use crate::state::Lifecycle;
 use crate::wait::Waiter;
 
 /// The largest number of [`producers`](super::Builder::producers): each has a lane of its own, as
@@ -41,22 +42,31 @@ pub struct Producer<T> {
 shown!([T] Producer<T>, "Producer", this, "lane": this.lane);
 
 impl<T> Producer<T> {
-    /// Whether the pipeline has failed or was dropped: nobody may empty the lane any more.
-    #[inline]
-    fn is_stopped(&self) -> bool {
-        let control = &self.merger.control;
-        control.failure().is_some() || control.is_abandoned()
-    }
-
     /// Writes and publishes one event if the lane has room.
     ///
     /// # Errors
-    /// [`TryPublishError::Full`] (`write` is not called), or [`TryPublishError::Stopped`].
+    /// [`TryPublishError::Full`] or [`TryPublishError::Paused`] (`write` is not called), or
+    /// [`TryPublishError::Stopped`].
     #[inline]
     pub fn try_publish(&mut self, write: impl FnOnce(&mut T)) -> Result<(), TryPublishError> {
-        if self.is_stopped() {
-            return Err(TryPublishError::Stopped(self.merger.control.stopped()));
+        if !self.merger.control.state.is(Lifecycle::Running) {
+            return Err(self.held_back());
         }
+        self.put(write)
+    }
+
+    #[cold]
+    fn held_back(&self) -> TryPublishError {
+        let control = &self.merger.control;
+        match control.is_ending() {
+            true => TryPublishError::Stopped(control.stopped()),
+            false => TryPublishError::Paused,
+        }
+    }
+
+    /// As [`try_publish`](Self::try_publish), whatever the pipeline's state is.
+    #[inline]
+    pub(super) fn put(&mut self, write: impl FnOnce(&mut T)) -> Result<(), TryPublishError> {
         let sequence = self.lane.next_sequence();
         let mut claim = match self.lane.claim(1) {
             Ok(claim) => claim,
@@ -81,7 +91,8 @@ impl<T> Producer<T> {
         Ok(())
     }
 
-    /// Writes and publishes one event; waits while the lane is full.
+    /// Writes and publishes one event; waits while the lane is full and while the pipeline is
+    /// paused.
     ///
     /// # Errors
     /// The pipeline has stopped; `write` was not called.
@@ -92,17 +103,20 @@ impl<T> Producer<T> {
             let bell = control.bell(self.bell);
             let plenty = lane.capacity() / 8;
             self.waiter.until_room(bell, plenty, |_| {
-                let is_over =
-                    lane.is_closed() || control.failure().is_some() || control.is_abandoned();
+                let is_over = lane.is_closed() || control.is_ending();
                 lane.free(1).max(is_over.into())
             });
         }
-        match self.try_publish(write) {
-            Ok(()) => Ok(()),
-            // There was room a moment ago, and only this producer uses it up.
-            Err(TryPublishError::Full) => Err(self.merger.control.stopped()),
-            Err(TryPublishError::Stopped(stopped)) => Err(stopped),
+        let control = &self.merger.control;
+        while !control.state.is(Lifecycle::Running) {
+            if control.is_ending() {
+                return Err(control.stopped());
+            }
+            // It gets there from wherever it is.
+            let _ = control.state.wait_for(Lifecycle::SETTLED);
         }
+        // There was room a moment ago, and only this producer uses it up.
+        self.put(write).map_err(|_| self.merger.control.stopped())
     }
 
     /// Publishes `count` events, `write(at, event)` for `at` in `0..count`; waits for room as
@@ -249,10 +263,10 @@ impl<T> Merger<T> {
         if fault::is("abandon_order") {
             let mut lanes = self.lanes.iter_mut();
             let is_empty = lanes.all(|lane| !matches!(lane.reader.poll(), Polled::Ready(_)));
-            return is_empty && self.control.is_abandoned();
+            return is_empty && self.control.is_ending();
         }
         // First this, then the lanes: what the owner put there before is seen.
-        let is_abandoned = self.control.is_abandoned();
+        let is_abandoned = self.control.is_ending();
         let is_abandoned = is_abandoned && !fault::is("abandon_unseen");
         self.lanes.iter_mut().all(|lane| {
             lane.closed || (is_abandoned && !matches!(lane.reader.poll(), Polled::Ready(_)))
@@ -268,6 +282,8 @@ impl<T> Merger<T> {
         }
         self.turn = (self.turn + 1) % self.lanes.len().max(1);
         if !moved && self.is_over() {
+            self.control
+                .enter(Lifecycle::Draining, "no producer is left");
             moved |= self.publisher.take().is_some();
         }
         if moved {
@@ -283,7 +299,7 @@ impl<T> Merger<T> {
         };
         let room = publisher.free_early(1) > 0;
         // First this, as in `is_over`.
-        let is_abandoned = self.control.is_abandoned();
+        let is_abandoned = self.control.is_ending();
         let (mut is_open, mut is_full) = (false, false);
         for lane in self.lanes.iter_mut().filter(|lane| !lane.closed) {
             is_open = true;

@@ -40,6 +40,7 @@ mod crew;
 mod ending;
 mod graph;
 mod hand_over;
+mod handle;
 mod lanes;
 mod meter;
 #[cfg(all(test, loom))]
@@ -72,6 +73,7 @@ pub use builder::{Builder, SAMPLE_EVERY, SAMPLE_EVERY_MAX};
 pub use chunk::{Chunk, Context, Flow, Handled, View};
 pub use control::Failure;
 pub use graph::BuildError;
+pub use handle::Handle;
 pub use lanes::{PRODUCERS_MAX, Producer};
 pub use placement::{ParsePlacementError, Placement};
 pub use publish::{Stopped, TryPublishError};
@@ -196,7 +198,7 @@ impl<T> Pipeline<T> {
                 self.try_publish_from(due, write)
                     .map_err(|error| match error {
                         TryPublishError::Stopped(stopped) => stopped,
-                        TryPublishError::Full => self.control.stopped(),
+                        _ => self.control.stopped(),
                     })
             }
         }
@@ -229,11 +231,13 @@ impl<T> Pipeline<T> {
                 }
                 Err(_) => return Err(TryPublishError::Stopped(self.control.stopped())),
             },
-            Intake::Lane(producer) => {
-                producer.try_publish(write)?;
+            Intake::Lane(producer) if !self.control.is_ending() => {
+                producer.put(write)?;
                 None
             }
-            Intake::Closed => return Err(TryPublishError::Stopped(self.control.stopped())),
+            Intake::Lane(_) | Intake::Closed => {
+                return Err(TryPublishError::Stopped(self.control.stopped()));
+            }
         };
         self.published(stamp).map_err(TryPublishError::Stopped)
     }

@@ -22,6 +22,8 @@ pub struct Stopped {
 pub enum TryPublishError {
     /// Every slot holds an event that some stage still needs.
     Full,
+    /// The pipeline is [paused](super::Handle::pause), and this is not its owner.
+    Paused,
     /// No event will be taken any more.
     Stopped(Stopped),
 }
@@ -33,6 +35,7 @@ errors! {
     }
     TryPublishError {
         Self::Full => "the pipeline is full";
+        Self::Paused => "the pipeline is paused";
         Self::Stopped(stopped) => "{stopped}";
     }
 }

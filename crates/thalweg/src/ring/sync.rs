@@ -105,10 +105,10 @@ pub(crate) mod order {
         /// An endpoint leaves, or a last stage has done with an event: the last one sees all that
         /// the others did.
         leave = AcqRel, weak Relaxed;
-        /// A pipeline's owner goes without waiting for producers, whose lanes stay open.
-        abandon = Release, weak Relaxed;
-        /// Whoever moves events from lanes learns that, and sees what the owner published.
-        abandoned = Acquire, weak Relaxed;
+        /// A state is changed.
+        change = Release, weak Relaxed;
+        /// Whoever sees the new state sees what was done before.
+        changed = Acquire, weak Relaxed;
         /// Stages that change hands are called back, or come.
         recall = Release, weak Relaxed;
         /// Whoever has them learns that, and sees what there is for them to do.

@@ -8,6 +8,7 @@ mod failure;
 mod options;
 mod room;
 mod shards;
+mod state;
 
 use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex, mpsc};

@@ -1,0 +1,235 @@
+//! States, their transitions and their groups, as data.
+
+use std::fmt;
+use std::marker::PhantomData;
+
+/// The largest number of states of one kind: a group has a bit for each.
+pub const STATES_MAX: usize = 64;
+
+/// A state with what is declared of it.
+#[derive(Debug, Clone, Copy)]
+pub struct Declared<S> {
+    /// The state.
+    pub state: S,
+    /// What errors, logs and pages call it.
+    pub name: &'static str,
+    /// Where it may go next.
+    pub next: Group<S>,
+}
+
+/// The states of something. [`states!`](crate::states) declares an enum of them.
+pub trait States: Copy + Eq + fmt::Debug + Send + Sync + Unpin + 'static {
+    /// All states by their numbers, which begin at 0: up to [`STATES_MAX`].
+    const TABLE: &'static [Declared<Self>];
+
+    /// The place in the table.
+    fn number(self) -> u8;
+
+    /// The state at a place of the table; any, where there is none.
+    fn from_number(number: u8) -> Self;
+
+    /// What the state is called.
+    fn name(self) -> &'static str {
+        declared(self).name
+    }
+
+    /// Whether a transition is declared.
+    fn may(self, to: Self) -> bool {
+        declared(self).next.contains(to)
+    }
+}
+
+pub(super) fn declared<S: States>(state: S) -> &'static Declared<S> {
+    &S::TABLE[usize::from(state.number())]
+}
+
+/// Whether a table is one: its states have their places as numbers, and go to states of it.
+pub(super) fn is_sound<S: States>() -> bool {
+    let count = S::TABLE.len();
+    let known = u64::MAX.checked_shr(STATES_MAX.saturating_sub(count) as u32);
+    let mut places = (0_u8..).zip(S::TABLE);
+    (1..=STATES_MAX).contains(&count)
+        && places.all(|(number, declared)| {
+            declared.state.number() == number
+                && S::from_number(number) == declared.state
+                && declared.next.bits & !known.unwrap_or(0) == 0
+        })
+}
+
+/// Where a state may get to, in any number of transitions.
+pub(super) fn reachable<S: States>(from: S) -> Group<S> {
+    let mut found = declared(from).next;
+    loop {
+        let reached = S::TABLE.iter().filter(|next| found.contains(next.state));
+        let more = reached.fold(found, |more, declared| more.or(declared.next));
+        if more == found {
+            return found;
+        }
+        found = more;
+    }
+}
+
+/// A set of states.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub struct Group<S> {
+    bits: u64,
+    of: PhantomData<S>,
+}
+
+impl<S> Group<S> {
+    /// The states whose numbers are the bits that are set. For constants; otherwise collect states.
+    pub const fn from_bits(bits: u64) -> Self {
+        let of = PhantomData;
+        Self { bits, of }
+    }
+
+    /// These states and those.
+    #[must_use]
+    pub const fn or(self, other: Self) -> Self {
+        Self::from_bits(self.bits | other.bits)
+    }
+
+    /// Whether they have a state in common.
+    pub const fn meets(self, other: Self) -> bool {
+        self.bits & other.bits != 0
+    }
+}
+
+impl<S: States> Group<S> {
+    /// Whether a state is one of these.
+    #[inline(always)]
+    pub fn contains(self, state: S) -> bool {
+        self.has(state.number())
+    }
+
+    #[inline(always)]
+    pub(super) fn has(self, number: u8) -> bool {
+        self.bits >> (number & 63) & 1 != 0
+    }
+
+    /// The states, by number.
+    pub fn states(self) -> impl Iterator<Item = S> {
+        let states = S::TABLE.iter().map(|declared| declared.state);
+        states.filter(move |&state| self.contains(state))
+    }
+}
+
+impl<S: States> From<S> for Group<S> {
+    #[inline(always)]
+    fn from(state: S) -> Self {
+        Self::from_bits(1 << (state.number() & 63))
+    }
+}
+
+impl<S: States> FromIterator<S> for Group<S> {
+    fn from_iter<I: IntoIterator<Item = S>>(states: I) -> Self {
+        let states = states.into_iter();
+        states.fold(Self::from_bits(0), |all, state| all.or(state.into()))
+    }
+}
+
+/// As in a sentence: "paused, draining or stopped".
+impl<S: States> fmt::Display for Group<S> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut left = self.bits.count_ones();
+        if left == 0 {
+            return f.write_str("nothing");
+        }
+        for state in self.states() {
+            left -= 1;
+            f.write_str(state.name())?;
+            f.write_str(match left {
+                0 => "",
+                1 => " or ",
+                _ => ", ",
+            })?;
+        }
+        Ok(())
+    }
+}
+
+/// Declares an enum of states: their names, where each may go next, and groups of them.
+///
+/// ```
+/// use thalweg::state::{StateCell, States};
+///
+/// thalweg::states! {
+///     /// What a door is.
+///     pub enum Door {
+///         /// Anybody may come in.
+///         Open "open" => [Shut],
+///         /// Nobody may.
+///         Shut "shut" => [Open, Locked],
+///         /// Nor may anybody open it.
+///         Locked "locked" => [Shut],
+///     }
+///     /// Nobody comes in.
+///     pub group CLOSED = [Shut, Locked];
+/// }
+///
+/// assert!(Door::Open.may(Door::Shut) && !Door::Open.may(Door::Locked));
+/// let door = StateCell::new("door", Door::Locked);
+/// assert!(door.is_within(Door::CLOSED));
+/// let error = door.change_to(Door::Open, "a push").unwrap_err();
+/// assert_eq!(
+///     error.to_string(),
+///     "the door cannot change from locked to open: from locked it may change to shut",
+/// );
+/// ```
+///
+/// The numbers are the variants' own. A transition to an unknown state, and one state more than
+/// [`STATES_MAX`](crate::state::STATES_MAX), do not compile.
+#[macro_export]
+macro_rules! states {
+    (
+        $(#[$meta:meta])*
+        $vis:vis enum $States:ident {
+            $(
+                $(#[$state_meta:meta])*
+                $State:ident $name:literal => [$($next:ident),* $(,)?]
+            ),+ $(,)?
+        }
+        $($(#[$group_meta:meta])* $group_vis:vis group $GROUP:ident = [$($member:ident),+ $(,)?];)*
+    ) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        #[repr(u8)]
+        $vis enum $States {
+            $($(#[$state_meta])* $State,)+
+        }
+
+        impl $States {
+            $(
+                $(#[$group_meta])*
+                $group_vis const $GROUP: $crate::state::Group<Self> =
+                    $crate::state::Group::from_bits(0 $(| 1 << Self::$member as u8)+);
+            )*
+        }
+
+        const _: () =
+            assert!([$($States::$State),+].len() <= $crate::state::STATES_MAX, "too many states");
+
+        impl $crate::state::States for $States {
+            const TABLE: &'static [$crate::state::Declared<Self>] = &[$(
+                $crate::state::Declared {
+                    state: Self::$State,
+                    name: $name,
+                    next: $crate::state::Group::from_bits(0 $(| 1 << Self::$next as u8)*),
+                },
+            )+];
+
+            #[inline(always)]
+            fn number(self) -> u8 {
+                self as u8
+            }
+
+            #[inline(always)]
+            fn from_number(number: u8) -> Self {
+                $(if number == Self::$State as u8 {
+                    return Self::$State;
+                })+
+                Self::TABLE[0].state
+            }
+        }
+    };
+}

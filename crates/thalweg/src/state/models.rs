@@ -1,0 +1,153 @@
+//! loom models of changes, reads and waits, each with the fault that it must catch. A lost wake-up
+//! is a deadlock, which loom reports.
+
+use super::*;
+use crate::ring::sync::{AtomicU32, Ordering, fault};
+use crate::wait::{Mode, Pace, block};
+use loom::thread;
+// Not the model's, which must not be touched once a model has failed.
+use std::sync::Arc;
+
+use Lifecycle::{Draining, Paused, Running, Starting, Stopped};
+
+fn cell(initial: Lifecycle) -> Arc<StateCell<Lifecycle>> {
+    Arc::new(StateCell::new("model", initial).logging(4).timed_by(|| 0))
+}
+
+/// What is done before a change is known to whoever sees it, or the one after it, which another
+/// thread makes.
+fn a_reader_sees_what_came_before() {
+    let (state, effect) = (cell(Starting), Arc::new(AtomicU32::new(0)));
+    let (theirs, done) = (Arc::clone(&state), Arc::clone(&effect));
+    let reading = thread::spawn(move || {
+        if theirs.is_within(Lifecycle::OPEN) {
+            assert_eq!(done.load(Ordering::Relaxed), 1);
+        }
+    });
+    let theirs = Arc::clone(&state);
+    let pausing = thread::spawn(move || theirs.change(Running, Paused, "wait").is_ok());
+    effect.store(1, Ordering::Relaxed);
+    state
+        .change(Starting, Running, "started")
+        .expect("it starts");
+    reading.join().unwrap();
+    let expected = match pausing.join().unwrap() {
+        true => Paused,
+        false => Running,
+    };
+    assert_eq!(state.get(), expected);
+}
+
+#[test]
+fn whoever_sees_a_state_sees_what_came_before() {
+    loom::model(a_reader_sees_what_came_before);
+    for fault in ["change", "changed"] {
+        assert!(
+            fault::caught(fault, a_reader_sees_what_came_before),
+            "{fault}"
+        );
+    }
+}
+
+/// Two leave the same state for different ones.
+fn two_change() {
+    let state = cell(Running);
+    let theirs = Arc::clone(&state);
+    let other = thread::spawn(move || theirs.change(Running, Draining, "drain").is_ok());
+    let paused = state.change(Running, Paused, "pause");
+    assert!(other.join().unwrap() != paused.is_ok(), "one of them does");
+    if let Err(error) = paused {
+        let (of, expected, found, to) = ("model", Running, Draining, Paused);
+        let elsewhere = ChangeError::Elsewhere {
+            of,
+            expected,
+            found,
+            to,
+        };
+        assert_eq!(error, elsewhere);
+    }
+    assert_eq!(state.changes().len(), 1);
+}
+
+#[test]
+fn one_of_two_changes_from_the_same_state_is_made() {
+    loom::model(two_change);
+    assert!(fault::caught("change_unlocked", two_change));
+}
+
+/// A change and a touch beside each other: both are counted, and the state is the new one.
+fn a_change_and_a_touch() {
+    let state = cell(Running);
+    let before = state.version();
+    let theirs = Arc::clone(&state);
+    let other = thread::spawn(move || theirs.touch());
+    state.change(Running, Paused, "pause").expect("it runs");
+    let between = state.version();
+    assert!(between != before && between.state() == Paused);
+    other.join().unwrap();
+    assert_eq!(state.version().number(), 2);
+    assert!(state.is(Paused));
+}
+
+#[test]
+fn a_touch_loses_no_change() {
+    loom::model(a_change_and_a_touch);
+}
+
+/// A waiter and a change: it sleeps through nothing.
+fn a_waiter() {
+    let state = cell(Draining);
+    let theirs = Arc::clone(&state);
+    let other = thread::spawn(move || theirs.wait_for(Stopped));
+    state.change(Draining, Stopped, "empty").expect("it drains");
+    assert_eq!(other.join().unwrap(), Ok(()));
+}
+
+#[test]
+fn a_waiter_is_woken() {
+    loom::model(a_waiter);
+    for fault in ["change_untold", "dekker"] {
+        assert!(fault::caught(fault, a_waiter), "{fault}");
+    }
+}
+
+/// A state that is left again at once: a waiter that began before does not miss it.
+fn a_passing_state() {
+    let state = cell(Paused);
+    let theirs = Arc::clone(&state);
+    let looking = state.looking_for(Running.into());
+    let other = thread::spawn(move || {
+        theirs.change(Paused, Running, "go on").expect("paused");
+        theirs
+            .change(Running, Draining, "the end")
+            .expect("running");
+    });
+    let waited = block(&state.signal, &mut Pace::new(Mode::Power), None, looking);
+    assert_eq!(waited, Ok(Ok(())));
+    other.join().unwrap();
+}
+
+#[test]
+fn a_state_that_is_left_again_is_not_missed() {
+    loom::model(a_passing_state);
+    assert!(fault::caught("passing_unseen", a_passing_state));
+}
+
+/// A waiter for what can never come is told so by the change that makes it so.
+fn a_vain_wait() {
+    let state = cell(Paused);
+    let theirs = Arc::clone(&state);
+    let other = thread::spawn(move || theirs.wait_for(Running));
+    state.change(Paused, Draining, "the end").expect("paused");
+    let (of, found, wanted) = ("model", Draining, Running.into());
+    assert_eq!(
+        other.join().unwrap(),
+        Err(Unreachable { of, found, wanted })
+    );
+}
+
+#[test]
+fn a_wait_for_what_never_comes_ends() {
+    loom::model(a_vain_wait);
+    assert!(fault::caught("change_untold", a_vain_wait));
+}
