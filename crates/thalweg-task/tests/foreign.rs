@@ -89,8 +89,11 @@ fn a_sender_hears_of_an_end_though_a_waker_panics() {
     receiver_goes::<Shared>();
 }
 
+/// Tasks, the wakers that they left, and their polls.
+type Leaving = (Vec<Task<()>>, Rc<RefCell<Vec<Waker>>>, Rc<Cell<usize>>);
+
 /// Tasks that leave a waker each, and count their polls.
-fn leaving(core: &Core, count: usize) -> (Vec<Task<()>>, Rc<RefCell<Vec<Waker>>>, Rc<Cell<usize>>) {
+fn leaving(core: &Core, count: usize) -> Leaving {
     let (wakers, polls) = (
         Rc::<RefCell<Vec<Waker>>>::default(),
         Rc::<Cell<usize>>::default(),
@@ -249,7 +252,6 @@ fn an_output_is_dropped_though_a_joiners_waker_panics() {
     let output = Counted(Rc::clone(&drops));
     let mut output = Some(output);
     let mut task = Box::pin(core.spawn(poll_fn(move |_| Poll::Ready(output.take().unwrap()))));
-    // Its joiner is set while it is not over, and taken when it ends: set it anew at its end.
     let waker = Waker::from(Arc::new(Bomb));
     assert!(
         task.as_mut()
