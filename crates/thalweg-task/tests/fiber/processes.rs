@@ -276,10 +276,10 @@ fn a_fiber_on_the_smallest_stack_makes_others() {
         let (stacks, _others) = smallest();
         let more = stacks.clone();
         let makes = stacks.fiber(move |_| {
-            let room = [0_u8; 3072];
+            let room = [0_u8; 2048];
             let made = (0..20_000).map(|_| more.fiber(|_| ()).expect("stacks are there"));
             let made: Vec<_> = made.collect();
-            assert_eq!((made.len(), black_box(&room).len()), (20_000, 3072));
+            assert_eq!((made.len(), black_box(&room).len()), (20_000, 2048));
         });
         assert!(poll_once(&mut makes.expect("stacks are there")).is_ready());
         return;
