@@ -19,6 +19,7 @@ pub struct Drive<'c, S, Z> {
     core: &'c Core,
     sleep: S,
     timer: Option<(Instant, Pin<Box<Z>>)>,
+    /// Where it was listed last.
     entry: Option<Entry>,
 }
 
@@ -30,14 +31,6 @@ impl<'c, S, Z> Drive<'c, S, Z> {
             sleep,
             timer,
             entry,
-        }
-    }
-
-    /// Listens for other threads no more.
-    fn unlist(&mut self) {
-        if let Some(entry) = self.entry.take() {
-            // The core is the only one that waits there, and looks again.
-            let _ = self.core.scheduler().hub().signal.unregister(entry);
         }
     }
 }
@@ -54,8 +47,7 @@ where
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
         let scheduler = this.core.scheduler();
-        this.unlist();
-        scheduler.watch(None);
+        scheduler.unwatch();
         for _ in 0..ROUNDS {
             if this.core.poll() {
                 continue;
@@ -63,14 +55,14 @@ where
             if scheduler.live() == 0 {
                 return Poll::Ready(());
             }
-            scheduler.watch(Some(context.waker().clone()));
-            this.entry = Some(scheduler.hub().signal.register(context.waker()));
+            this.entry = Some(scheduler.watch(context.waker()));
             let is_time = this.poll_timer(context);
-            if !is_time && !scheduler.hub().has_pushed() {
+            // The clone of a waker, and the runtime's timer, may have woken or ended tasks.
+            let is_idle = scheduler.ready() == 0 && scheduler.live() > 0;
+            if !is_time && is_idle && !scheduler.hub().has_pushed() {
                 return Poll::Pending;
             }
-            this.unlist();
-            scheduler.watch(None);
+            scheduler.unwatch();
         }
         // Others of that runtime have their turn.
         context.waker().wake_by_ref();
@@ -103,8 +95,13 @@ where
 
 impl<S, Z> Drop for Drive<'_, S, Z> {
     fn drop(&mut self) {
-        self.unlist();
-        self.core.scheduler().watch(None);
+        let scheduler = self.core.scheduler();
+        if self
+            .entry
+            .is_some_and(|entry| scheduler.is_watched_by(entry))
+        {
+            scheduler.unwatch();
+        }
     }
 }
 

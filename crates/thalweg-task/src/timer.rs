@@ -185,6 +185,9 @@ impl Future for Sleep {
                 return Poll::Ready(());
             }
             let expiry = Expiry::Wake(Waiter::of(context.waker()));
+            if self.scheduler.time.is_over.get() {
+                return self.poll(context); // that was foreign code
+            }
             self.timer = Some(self.scheduler.expire_at(self.at, expiry));
             return Poll::Pending;
         };
@@ -196,9 +199,11 @@ impl Future for Sleep {
         if !same {
             let mut waiter = Waiter::of(context.waker());
             let mut wheel = self.scheduler.wheel.borrow_mut();
-            if let Some(Expiry::Wake(before)) = wheel.get_mut(timer) {
-                std::mem::swap(before, &mut waiter);
-            }
+            let Some(Expiry::Wake(before)) = wheel.get_mut(timer) else {
+                drop(wheel);
+                return self.poll(context); // making the waiter, which is foreign code, took time
+            };
+            std::mem::swap(before, &mut waiter);
             drop(wheel);
             drop(waiter); // which may run foreign code
         }

@@ -121,7 +121,7 @@ mod tests {
         let texts = [
             (
                 StackError::Size { size_bytes: 100 },
-                "a stack of 100 bytes: it must have 4096 to 1073741824",
+                "a stack of 100 bytes: it must have 8192 to 1073741824",
             ),
             (
                 StackError::Bounds { min: 3, max: 2 },

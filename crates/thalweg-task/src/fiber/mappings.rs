@@ -100,7 +100,8 @@ fn use_by_kernel() -> Option<Use> {
     let text = fs::read_to_string("/proc/sys/vm/max_map_count").ok()?;
     let mappings_max = text.trim().parse().ok()?;
     let mut maps = File::open("/proc/self/maps").ok()?;
-    let (mut mappings, mut chunk) = (0, [0; 4096]);
+    // Not on the stack, which may be that of a fiber.
+    let (mut mappings, mut chunk) = (0, vec![0; 4096]);
     loop {
         match maps.read(&mut chunk).ok()? {
             0 => {

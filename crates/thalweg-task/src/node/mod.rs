@@ -279,7 +279,7 @@ impl NodeRef {
             quietly(|| joiner.wake());
         }
         if scheduler.has_ended_unseen() {
-            quietly(|| scheduler.tell_driver());
+            scheduler.tell_driver();
         }
         // SAFETY: the task's own hold, given up here, once; `self` is another.
         drop(Self(self.0));

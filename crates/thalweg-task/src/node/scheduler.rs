@@ -6,6 +6,8 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 use std::task::Waker;
 
+use thalweg::wait::Entry;
+
 use super::frame::{Header, end_orphan, free};
 use super::hub::HubRef;
 use super::pool::{Place, Pool};
@@ -79,6 +81,8 @@ pub(crate) struct Scheduler {
     /// Whom to tell that there is something to do, where another runtime drives the core.
     driver: Cell<Option<Waker>>,
     is_driven: Cell<bool>,
+    /// Where that one is listed for what other threads wake.
+    listed: Cell<Option<Entry>>,
 }
 
 impl Scheduler {
@@ -99,6 +103,7 @@ impl Scheduler {
             time,
             driver: Cell::new(None),
             is_driven: Cell::new(false),
+            listed: Cell::new(None),
         })
     }
 
@@ -272,11 +277,30 @@ impl Scheduler {
         }
     }
 
-    /// Has `driver` told of the next task that is woken on this thread.
-    pub(crate) fn watch(&self, driver: Option<Waker>) {
-        self.is_driven.set(driver.is_some());
-        let before = self.driver.replace(driver);
-        drop(before);
+    /// Has `driver` told of the next task that is woken, and nobody who was to be told before.
+    pub(crate) fn watch(&self, driver: &Waker) -> Entry {
+        let (waker, entry) = (driver.clone(), self.hub.signal.register(driver));
+        self.unwatch();
+        self.driver.set(Some(waker));
+        self.listed.set(Some(entry));
+        self.is_driven.set(true);
+        entry
+    }
+
+    /// Whether this is the driver that is told.
+    pub(crate) fn is_watched_by(&self, driver: Entry) -> bool {
+        self.listed.get() == Some(driver)
+    }
+
+    /// No driver is told any more.
+    pub(crate) fn unwatch(&self) {
+        self.is_driven.set(false);
+        let driver = self.driver.take();
+        if let Some(entry) = self.listed.take() {
+            // A thread that waits beside it is told as well, by `tell`.
+            let _ = self.hub.signal.unregister(entry);
+        }
+        drop(driver); // which may run foreign code, as the other
     }
 
     /// Whether no task is left while the core's driver waits: the last one was cancelled, or
@@ -298,7 +322,7 @@ impl Scheduler {
     fn wake_driver(&self) {
         self.is_driven.set(false);
         if let Some(driver) = self.driver.take() {
-            driver.wake();
+            quietly(|| driver.wake());
         }
     }
 
@@ -306,7 +330,7 @@ impl Scheduler {
     pub(crate) fn close(&self) {
         self.is_closed.set(true);
         // A driver that was forgotten: its destructor must not keep the hub from being closed.
-        quietly(|| self.watch(None));
+        quietly(|| self.unwatch());
         let mut index = 0;
         while let Some(seat) = { self.seats.borrow().get(index).copied() } {
             if let Seated::Task(node) = seat.holds {

@@ -45,7 +45,9 @@ pub use send::{SlotTx, Vacant};
 pub use waiting::{Many, One};
 
 use crate::family::Family;
-use crate::family::sealed::{Guarded, Sealed};
+use crate::family::sealed::{Guarded, Sealed, Wakes};
+use crate::node::quietly;
+use crate::sync::fault;
 use waiting::Waiting;
 
 /// What an end has come to.
@@ -78,6 +80,15 @@ impl<T, F: Family, W> State<T, F, W> {
     fn settle(&mut self) {
         let are_open = self.sender == End::Open && self.receiver == End::Open;
         self.is_rare = !are_open || self.vacancy.is_some();
+    }
+}
+
+/// Wakes all of them; the panic of a waker keeps no other from being woken.
+fn wake_all<W: Wakes>(waiting: impl IntoIterator<Item = W>) {
+    for waiter in waiting {
+        if !fault::is("slot_end") {
+            quietly(|| waiter.wake());
+        }
     }
 }
 

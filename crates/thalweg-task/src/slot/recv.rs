@@ -6,7 +6,7 @@ use std::pin::Pin;
 use std::task::{Context, Poll, Waker};
 
 use super::waiting::{Place, Waiting};
-use super::{End, Many, One, RecvError, Shared, State, TryRecvError, WaiterOf};
+use super::{End, Many, One, RecvError, Shared, State, TryRecvError, WaiterOf, wake_all};
 use crate::family::Family;
 use crate::family::sealed::{Guarded, KEY, Wakes};
 use crate::fiber::FiberContext;
@@ -100,12 +100,8 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
             let waiting = state.receivers.all();
             (state.value.take(), waiting, state.vacancy.take())
         });
-        for waiter in waiting {
-            waiter.wake();
-        }
-        if let Some(sender) = sender {
-            sender.wake();
-        }
+        wake_all(waiting);
+        wake_all(sender);
         drop(value);
     }
 }

@@ -6,10 +6,10 @@ use std::pin::Pin;
 use std::task::{Context, Poll};
 
 use super::waiting::Waiting;
-use super::{End, One, SendError, Shared, State, VacantError, WaiterOf};
+use super::{End, One, SendError, Shared, State, VacantError, WaiterOf, wake_all};
 use crate::family::Family;
 use crate::family::sealed::{Guarded, KEY, Wakes};
-use crate::sync::{fault, is_model_over};
+use crate::sync::is_model_over;
 
 /// Puts values into a slot.
 pub struct SlotTx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
@@ -125,13 +125,8 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
             let dropped = (end == End::Cancelled).then(|| state.value.take());
             (dropped, state.receivers.all(), state.vacancy.take())
         });
-        drop(own);
-        for waiter in waiting {
-            if !fault::is("slot_end") {
-                waiter.wake();
-            }
-        }
-        drop(value);
+        wake_all(waiting);
+        drop((own, value));
     }
 }
 

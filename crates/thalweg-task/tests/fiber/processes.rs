@@ -13,7 +13,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::process::{self, Command, Output};
 use std::rc::Rc;
 use std::thread;
-use thalweg_task::fiber::{Fiber, FiberContext};
+use thalweg_task::fiber::{Fiber, FiberContext, StackOptions, StackPool};
 
 const CHILD: &str = "THALWEG_FIBER_CHILD";
 const DAMAGED: i32 = 3;
@@ -234,4 +234,57 @@ fn a_body_that_never_stops_waiting_is_leaked_and_counted() {
         told.contains("leaked") && !told.contains("dropped"),
         "{told}"
     );
+}
+
+/// Stacks of the smallest size, of which all but the last colours, which have least room, are used.
+fn smallest() -> (StackPool, Vec<Fiber<()>>) {
+    let options = StackOptions {
+        size_bytes: *StackOptions::SIZE_BYTES.start(),
+        max: 30_000,
+        ..StackOptions::default()
+    };
+    let stacks = StackPool::new(options).expect("the size is in its range");
+    let others = (0..63).map(|_| stacks.fiber(|_| ()).expect("stacks are there"));
+    let others = others.collect();
+    (stacks, others)
+}
+
+/// In a process of its own, since the first use of the unwinder takes most.
+#[test]
+fn the_smallest_stack_has_room_to_be_unwound() {
+    if is_child() {
+        let (stacks, _others) = smallest();
+        let waits = stacks.fiber(|ctx| {
+            let _tells = Tells;
+            ctx.suspend();
+        });
+        let mut waits = waits.expect("stacks are there");
+        assert!(poll_once(&mut waits).is_pending());
+        drop(waits);
+        return;
+    }
+    let output = child("processes::the_smallest_stack_has_room_to_be_unwound");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {told}", output.status);
+    assert!(told.contains("dropped"), "{told}");
+}
+
+/// Making so many has the pool look at the mappings of the process meanwhile.
+#[test]
+fn a_fiber_on_the_smallest_stack_makes_others() {
+    if is_child() {
+        let (stacks, _others) = smallest();
+        let more = stacks.clone();
+        let makes = stacks.fiber(move |_| {
+            let room = [0_u8; 2048];
+            let made = (0..20_000).map(|_| more.fiber(|_| ()).expect("stacks are there"));
+            let made: Vec<_> = made.collect();
+            assert_eq!((made.len(), black_box(&room).len()), (20_000, 2048));
+        });
+        assert!(poll_once(&mut makes.expect("stacks are there")).is_ready());
+        return;
+    }
+    let output = child("processes::a_fiber_on_the_smallest_stack_makes_others");
+    let told = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{:?}: {told}", output.status);
 }

@@ -65,13 +65,13 @@ fn options_outside_of_their_ranges_are_refused() {
             .map(|_| ())
             .map_err(|error| error.to_string())
     };
-    assert_eq!(refused(4096, 0, 1), Ok(()));
+    assert_eq!(refused(8192, 0, 1), Ok(()));
     for (size_bytes, min, max, text) in [
         (
-            4095,
+            8191,
             0,
             1,
-            "a stack of 4095 bytes: it must have 4096 to 1073741824",
+            "a stack of 8191 bytes: it must have 8192 to 1073741824",
         ),
         (usize::MAX, 0, 1, "a stack of 18446744073709551615 bytes"),
         (1 << 16, 2, 1, "a pool of at least 2 and at most 1 stacks"),

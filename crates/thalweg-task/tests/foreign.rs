@@ -1,0 +1,281 @@
+//! Foreign code that panics, or reaches back, where a waker is cloned, woken or dropped.
+#![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
+#![cfg(not(loom))]
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, pending, poll_fn};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::{Pin, pin};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
+use std::time::{Duration, Instant};
+
+use thalweg_task::{Core, Family, Local, Shared, Task, slot, slot_many};
+
+/// Counts how often it was woken.
+#[derive(Default)]
+struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Bell {
+    fn new() -> (Arc<Self>, Waker) {
+        let bell = Arc::new(Self::default());
+        (Arc::clone(&bell), Waker::from(bell))
+    }
+
+    fn rings(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A waker that panics when it is woken.
+struct Refuses;
+
+impl Wake for Refuses {
+    fn wake(self: Arc<Self>) {
+        panic!("a waker");
+    }
+}
+
+fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(waker))
+}
+
+fn quietly(run: impl FnOnce()) {
+    let _ = catch_unwind(AssertUnwindSafe(run));
+}
+
+fn sender_goes<F: Family>() {
+    let (tx, rx) = slot_many::<u32, F>();
+    let (mut one, mut other) = (rx.clone(), rx);
+    let (mut one, mut other) = (one.recv(), other.recv());
+    let (bell, waker) = Bell::new();
+    assert!(poll(&mut one, &Waker::from(Arc::new(Refuses))).is_pending());
+    assert!(poll(&mut other, &waker).is_pending());
+    quietly(|| tx.cancel());
+    assert_eq!(bell.rings(), 1, "told");
+}
+
+#[test]
+fn all_receivers_hear_of_an_end_though_a_waker_panics() {
+    sender_goes::<Local>();
+    sender_goes::<Shared>();
+}
+
+fn receiver_goes<F: Family>() {
+    let (mut tx, rx) = slot_many::<u32, F>();
+    let (mut one, mut other) = (rx.clone(), rx.clone());
+    let (mut one, mut other) = (one.recv(), other.recv());
+    let (bell, waker) = Bell::new();
+    assert!(poll(&mut one, Waker::noop()).is_pending());
+    assert!(poll(&mut other, &Waker::from(Arc::new(Refuses))).is_pending());
+    tx.send(1).unwrap();
+    let mut vacant = tx.vacant();
+    assert!(poll(&mut vacant, &waker).is_pending());
+    quietly(|| rx.cancel());
+    assert_eq!(bell.rings(), 1, "told");
+}
+
+#[test]
+fn a_sender_hears_of_an_end_though_a_waker_panics() {
+    receiver_goes::<Local>();
+    receiver_goes::<Shared>();
+}
+
+/// Tasks, the wakers that they left, and their polls.
+type Leaving = (Vec<Task<()>>, Rc<RefCell<Vec<Waker>>>, Rc<Cell<usize>>);
+
+/// Tasks that leave a waker each, and count their polls.
+fn leaving(core: &Core, count: usize) -> Leaving {
+    let (wakers, polls) = (
+        Rc::<RefCell<Vec<Waker>>>::default(),
+        Rc::<Cell<usize>>::default(),
+    );
+    let tasks = (0..count)
+        .map(|_| {
+            let (wakers, polls) = (Rc::clone(&wakers), Rc::clone(&polls));
+            core.spawn(poll_fn(move |context| {
+                wakers.borrow_mut().push(context.waker().clone());
+                polls.set(polls.get() + 1);
+                Poll::Pending
+            }))
+        })
+        .collect();
+    while core.poll() {}
+    (tasks, wakers, polls)
+}
+
+#[test]
+fn a_drivers_waker_that_panics_loses_no_wake_up() {
+    let core = Core::new();
+    let (_tasks, wakers, polls) = leaving(&core, 3);
+    let mut drive = core.drive(|_| pending::<()>());
+    assert!(poll(&mut drive, &Waker::from(Arc::new(Refuses))).is_pending());
+    let left: Vec<_> = wakers.borrow_mut().drain(..).collect();
+    // The signal's clone of the driver's waker panics there.
+    let _ =
+        std::thread::spawn(move || left.iter().for_each(|w| quietly(|| w.wake_by_ref()))).join();
+    for _ in 0..4 {
+        quietly(|| while core.poll() {});
+    }
+    assert_eq!(polls.get(), 6);
+}
+
+#[test]
+fn only_the_last_drive_is_told_and_it_is_told() {
+    let core = Core::new();
+    let (_tasks, wakers, _) = leaving(&core, 1);
+    let (_, old) = Bell::new();
+    let mut drives = [(); 3].map(|()| core.drive(|_| pending::<()>()));
+    let (bell, waker) = Bell::new();
+    let [first, second, last] = &mut drives;
+    assert!(poll(first, &old).is_pending());
+    assert!(poll(second, &old).is_pending());
+    assert!(poll(last, &waker).is_pending());
+    let left = wakers.borrow_mut().pop().unwrap();
+    std::thread::spawn(move || left.wake()).join().unwrap();
+    assert_eq!(bell.rings(), 1, "told");
+}
+
+#[test]
+fn an_old_drive_that_goes_leaves_the_new_one_alone() {
+    let core = Core::new();
+    let (_tasks, wakers, _) = leaving(&core, 1);
+    let (mut old, mut new) = (
+        core.drive(|_| pending::<()>()),
+        core.drive(|_| pending::<()>()),
+    );
+    let (bell, waker) = Bell::new();
+    assert!(poll(&mut old, Waker::noop()).is_pending());
+    assert!(poll(&mut new, &waker).is_pending());
+    drop(old);
+    wakers.borrow_mut().pop().unwrap().wake();
+    assert_eq!(bell.rings(), 1, "told");
+}
+
+std::thread_local! {
+    static AT_CLONE: RefCell<Option<Box<dyn FnOnce()>>> = const { RefCell::new(None) };
+    static RINGS: Cell<usize> = const { Cell::new(0) };
+}
+
+/// Wakes nobody but a count, and runs `AT_CLONE` where it is cloned.
+static HOOKED: RawWakerVTable = RawWakerVTable::new(
+    |data| {
+        if let Some(run) = AT_CLONE.take() {
+            run();
+        }
+        RawWaker::new(data, &HOOKED)
+    },
+    |_| RINGS.set(RINGS.get() + 1),
+    |_| RINGS.set(RINGS.get() + 1),
+    |_| {},
+);
+
+fn hooked(run: impl FnOnce() + 'static) -> Waker {
+    AT_CLONE.set(Some(Box::new(run)));
+    RINGS.set(0);
+    // SAFETY: nothing is owned; it stays on this thread.
+    unsafe { Waker::new(std::ptr::null(), &HOOKED) }
+}
+
+#[test]
+fn a_sleep_that_is_over_while_its_waker_is_cloned_says_so() {
+    let begin = Instant::now();
+    let now = Rc::new(Cell::new(begin));
+    let read = Rc::clone(&now);
+    let core = Rc::new(Core::builder().clock(move || read.get()).build().unwrap());
+    let mut sleep = core.handle().sleep(Duration::from_secs(1));
+    assert!(poll(&mut sleep, Waker::noop()).is_pending());
+    let within = Rc::clone(&core);
+    let waker = hooked(move || {
+        now.set(begin + Duration::from_secs(2));
+        while within.poll() {}
+    });
+    let polled = poll(&mut sleep, &waker);
+    assert!(polled.is_ready() || RINGS.get() > 0, "it has been a second");
+}
+
+#[test]
+fn a_sleep_whose_core_goes_while_its_waker_is_cloned_says_so() {
+    let core = Core::new();
+    let mut sleep = core.handle().sleep(Duration::from_secs(1));
+    let waker = hooked(move || drop(core));
+    let polled = catch_unwind(AssertUnwindSafe(|| poll(&mut sleep, &waker)));
+    // That its core is gone is said by a panic, then or at the next look.
+    let told = polled.is_err() || RINGS.get() > 0;
+    assert!(told, "nobody looks at its timer");
+}
+
+#[test]
+fn a_drive_whose_waker_wakes_a_task_when_it_is_cloned_runs_it() {
+    let core = Core::new();
+    let (_tasks, wakers, polls) = leaving(&core, 1);
+    let mut drive = core.drive(|_| pending::<()>());
+    let left = wakers.borrow_mut().pop().unwrap();
+    let waker = hooked(move || left.wake());
+    assert!(poll(&mut drive, &waker).is_pending());
+    assert!(polls.get() == 2 || RINGS.get() > 0, "it was woken");
+}
+
+/// A waker that panics when the last of it is dropped.
+struct Bomb;
+
+impl Wake for Bomb {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("a waker's destructor");
+    }
+}
+
+struct Counted(Rc<Cell<usize>>);
+
+impl Drop for Counted {
+    fn drop(&mut self) {
+        self.0.set(self.0.get() + 1);
+    }
+}
+
+#[test]
+fn an_output_is_dropped_though_a_joiners_waker_panics() {
+    let core = Core::new();
+    let drops = Rc::<Cell<usize>>::default();
+    let output = Counted(Rc::clone(&drops));
+    let mut output = Some(output);
+    let mut task = Box::pin(core.spawn(poll_fn(move |_| Poll::Ready(output.take().unwrap()))));
+    let waker = Waker::from(Arc::new(Bomb));
+    assert!(
+        task.as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    drop(waker);
+    quietly(|| drop(task));
+    while core.poll() {}
+    assert_eq!(drops.get(), 1);
+}
+
+#[test]
+fn a_task_whose_waker_refuses_to_be_told_ends() {
+    let core = Core::new();
+    let (tx, mut rx) = slot::<u32, Local>();
+    let mut task = pin!(core.spawn(async move { rx.recv().await }));
+    let waker = Waker::from(Arc::new(Refuses));
+    assert!(
+        task.as_mut()
+            .poll(&mut Context::from_waker(&waker))
+            .is_pending()
+    );
+    while core.poll() {}
+    assert_eq!(tx.send_now(3), Ok(true));
+    assert_eq!(core.block_on(task), Ok(Ok(3)));
+}
