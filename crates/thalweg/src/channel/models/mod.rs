@@ -4,7 +4,7 @@
 mod cancelling;
 mod cloning;
 mod delivery;
-pub(super) mod kept;
+pub(crate) mod kept;
 mod leaving;
 mod losing;
 
