@@ -230,7 +230,7 @@ mod tests {
     }
 
     fn shelf(places: usize, has_keys: bool) -> (Shelf<u64>, [Shared<Ledger>; 2]) {
-        let shelf = Shelf::new(places, has_keys).unwrap();
+        let shelf = Shelf::new(places, has_keys).expect("places in range");
         let ledgers = [3, 0].map(|next| {
             let ledger = Shared::new(Ledger::default());
             shelf.join(Shared::clone(&ledger), next);
