@@ -4,6 +4,8 @@
 //! - [`pipeline`]: stages and dependencies declared once, run on one thread, two, or one per stage,
 //!   with the same results; waiting and service time of every stage, always on.
 //! - [`channel`]: bounded, unbounded and rendezvous channels with blocking, async and batch forms.
+//! - [`bus`]: messages by topic from many threads to many consumers, with priorities, and an exact
+//!   account of what was lost.
 //! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
 //! - [`state`]: control states with declared transitions, read by one load.
 //! - [`wait`]: how threads wait, and which cores they really have.
@@ -16,6 +18,7 @@
 #[macro_use]
 mod texts;
 
+pub mod bus;
 pub mod channel;
 pub mod pipeline;
 #[allow(unsafe_code)] // lock-free code lives here and nowhere else in this crate

@@ -71,7 +71,7 @@ mod locked;
 mod many;
 mod meeting;
 #[cfg(all(test, loom))]
-mod models;
+pub(crate) mod models;
 pub mod oneshot;
 #[cfg(any(doc, doctest))]
 #[doc = include_str!("porting.md")]
@@ -87,6 +87,7 @@ mod sink;
 mod slip;
 mod stream;
 mod weak;
+mod within;
 
 pub use batch::Batch;
 pub use builder::{BuildError, Builder};

@@ -25,6 +25,7 @@ pub struct Receiver<T, S: Shape> {
     pub(super) hub: Arc<Hub>,
     pub(super) pace: Pace,
     slip: Slip,
+    has_left: bool,
     shape: PhantomData<fn() -> S>,
 }
 
@@ -135,6 +136,7 @@ impl<T, S: Shape> Receiver<T, S> {
             pace: Pace::new(hub.habits.mode),
             hub: Arc::clone(&hub),
             slip: Slip::default(),
+            has_left: false,
             source: Source {
                 end,
                 hub,
@@ -321,21 +323,33 @@ impl<T, S: Shape> Receiver<T, S> {
     }
 }
 
-impl<T, S: Shape> Drop for Receiver<T, S> {
-    fn drop(&mut self) {
-        if self.source.hub.receivers.remove() {
-            self.source.end.close();
-            self.source.hub.tell_closed();
-            if self.source.hub.senders.has_any() {
-                // Whoever is about to put something in drops it itself, from here on.
-                self.source.hub.readable.shut();
-            }
-            // What is left may hold the senders of other channels; it must not wait for ours.
-            self.source.end.discard();
-        } else {
+impl<T, S: Shape> Receiver<T, S> {
+    /// Goes, once; gives whether it was the last one. Then it closes the channel and has what is
+    /// left discarded.
+    pub(super) fn go(&mut self, discard: impl FnOnce(&mut RecvEnd<T>)) -> bool {
+        if std::mem::replace(&mut self.has_left, true) {
+            return false;
+        }
+        if !self.source.hub.receivers.remove() {
             // It may have been woken for an element that it did not take.
             self.source.pass_on();
+            return false;
         }
+        self.source.end.close();
+        self.source.hub.tell_closed();
+        if self.source.hub.senders.has_any() {
+            // Whoever is about to put something in drops it itself, from here on.
+            self.source.hub.readable.shut();
+        }
+        discard(&mut self.source.end);
+        true
+    }
+}
+
+impl<T, S: Shape> Drop for Receiver<T, S> {
+    fn drop(&mut self) {
+        // What is left may hold the senders of other channels; it must not wait for ours.
+        self.go(RecvEnd::discard);
     }
 }
 

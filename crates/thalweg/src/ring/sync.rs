@@ -96,6 +96,10 @@ pub(crate) mod order {
         release = Release, weak Relaxed;
         /// A writer learns that slots are free again.
         reclaim = Acquire, weak Relaxed;
+        /// A producer draws a ticket below a limit, knowing what has left.
+        admit = Release, weak Relaxed;
+        /// A producer learns what had left before others drew their tickets.
+        weigh = Acquire, weak Relaxed;
         /// An endpoint says that it is gone.
         close = Release, weak Relaxed;
         /// The other endpoint learns that it is gone.

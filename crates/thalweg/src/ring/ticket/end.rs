@@ -14,11 +14,17 @@ use crate::ring::{PopError, PushError};
 pub(crate) struct TicketEnd<T> {
     ring: Arc<Ticket<T>>,
     near: u64,
+    /// Where consumers were when a push below a limit looked last.
+    head: u64,
 }
 
 impl<T> TicketEnd<T> {
     pub(crate) fn new(ring: Arc<Ticket<T>>) -> Self {
-        Self { ring, near: 0 }
+        Self {
+            ring,
+            near: 0,
+            head: 0,
+        }
     }
 
     /// Appends an element, in one attempt. Gives it back, with `true` if the ring is open and full,
@@ -33,6 +39,21 @@ impl<T> TicketEnd<T> {
     #[inline(always)]
     pub(crate) fn try_push(&mut self, value: T) -> Result<(), PushError<T>> {
         self.ring.try_push_near(&mut self.near, value)
+    }
+
+    /// Appends an element below `limit`, in one attempt. Gives it back if
+    /// [`try_push_within`](Self::try_push_within) is to try again or say why not.
+    #[inline(always)]
+    pub(crate) fn push_here_within(&mut self, value: T, limit: u64) -> Result<(), T> {
+        self.ring
+            .push_here_within(&mut self.near, self.head, value, limit)
+    }
+
+    /// As [`Ticket::try_push_within`].
+    #[inline(always)]
+    pub(crate) fn try_push_within(&mut self, value: T, limit: u64) -> Result<(), PushError<T>> {
+        self.ring
+            .try_push_within_near(&mut self.near, &mut self.head, value, limit)
     }
 
     /// Takes the oldest element, in one attempt. Fails, with `true` if the ring is open and empty.
@@ -53,6 +74,7 @@ impl<T> Clone for TicketEnd<T> {
         Self {
             ring: Arc::clone(&self.ring),
             near: self.near,
+            head: self.head,
         }
     }
 }

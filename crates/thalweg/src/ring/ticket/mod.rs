@@ -78,6 +78,7 @@ mod push;
 mod slot;
 #[cfg(all(test, not(loom)))]
 mod tests;
+mod within;
 
 pub use claim::TicketClaim;
 pub(crate) use end::TicketEnd;

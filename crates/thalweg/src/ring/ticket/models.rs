@@ -2,6 +2,8 @@
 //!
 //! Each runs as it is, and then with orderings weakened one at a time, which it must catch.
 
+mod within;
+
 use std::cell::Cell;
 
 use loom::sync::Arc;

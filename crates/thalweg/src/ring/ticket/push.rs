@@ -80,7 +80,7 @@ impl<T> Ticket<T> {
 
     /// The tail, to begin at where nothing better is known.
     #[inline(always)]
-    fn near(&self) -> u64 {
+    pub(super) fn near(&self) -> u64 {
         // ORDERING: Relaxed; slots are passed on by their stamps (rule 2).
         self.tail.0.load(Ordering::Relaxed) & !CLOSED
     }

@@ -1,10 +1,11 @@
 //! The ticket ring by itself (`singles`), against a queue (`walk`), with elements that count their
-//! drops (`drops`) and between threads (`threads`).
+//! drops (`drops`), between threads (`threads`), and below a limit (`within`).
 
 mod drops;
 mod singles;
 mod threads;
 mod walk;
+mod within;
 
 use super::Ticket;
 use crate::ring::Layout;

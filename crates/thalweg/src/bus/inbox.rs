@@ -1,0 +1,251 @@
+//! What waits for one consumer, or one group of them: a ring, and a shelf for each topic whose
+//! messages take each other's place.
+//!
+//! The ring is a channel's, so waiting, waking, ends and async receives are those of channels. An
+//! element is a message, or the token of a shelf (`shelf.rs`). Publishers push below the limit of
+//! the message's priority (`priority.rs`); tokens have room besides, since the ring has a place
+//! more for each shelf.
+
+use std::collections::VecDeque;
+use std::sync::Arc as Shared;
+
+use super::builder::BuildError;
+use super::ledger::{Flow, Ledger, Losses, Meter, Service};
+use super::priority::{Admission, Priority};
+use super::shelf::Shelf;
+use super::topic::{Message, Policy, TopicId, Topics};
+use super::{InboxId, PublisherId};
+use crate::channel::{self, Mpmc};
+use crate::ring::sync::{Mutex, lock};
+use crate::wait::{Mode, Panics};
+
+/// A message on its way.
+#[derive(Clone)]
+pub(super) struct Envelope<M> {
+    pub(super) message: M,
+    pub(super) sequence: u64,
+    pub(super) lost_before: u64,
+    pub(super) publisher: PublisherId,
+    pub(super) topic: TopicId,
+    pub(super) priority: Priority,
+}
+
+/// What the ring carries.
+pub(super) enum Item<M> {
+    Message(Envelope<M>),
+    /// All that is on the shelf of this topic.
+    Token(TopicId),
+}
+
+pub(super) type Sender<M> = channel::Sender<Item<M>, Mpmc>;
+pub(super) type Receiver<M> = channel::Receiver<Item<M>, Mpmc>;
+
+/// How an inbox is made.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Options {
+    pub(super) capacity: usize,
+    pub(super) admission: Admission,
+    pub(super) mode: Mode,
+}
+
+/// All of an inbox but its ring.
+pub(super) struct Inbox<M> {
+    pub(super) id: InboxId,
+    pub(super) topics: Topics,
+    pub(super) limits: [u64; Priority::COUNT],
+    /// Elements that the ring holds, tokens included.
+    pub(super) places: u64,
+    /// By topic.
+    shelves: Vec<Option<Shelf<M>>>,
+    publishers: Mutex<Vec<Row>>,
+    members: Mutex<Members>,
+}
+
+/// A publisher.
+struct Row {
+    publisher: PublisherId,
+    name: Shared<str>,
+    ledger: Shared<Ledger>,
+}
+
+/// The consumers.
+#[derive(Default)]
+struct Members {
+    meters: Vec<Shared<Meter>>,
+    /// What those did that are gone.
+    gone: Service,
+}
+
+impl<M: Message> Inbox<M> {
+    pub(super) fn new(
+        id: InboxId,
+        topics: Topics,
+        options: Options,
+    ) -> Result<(Self, Sender<M>, Receiver<M>), BuildError> {
+        let limits = options.admission.limits(options.capacity)?;
+        let shelf = |(index, info): (usize, &super::TopicInfo)| {
+            let is_wanted = topics.contains(TopicId::new(index));
+            let (places, has_keys) = match info.policy {
+                Policy::DropOldest { keep } if is_wanted => (keep, false),
+                Policy::Conflate { keys } if is_wanted => (keys, true),
+                _ => return Ok(None),
+            };
+            Shelf::new(places, has_keys).map(Some)
+        };
+        let shelves = M::TOPICS.iter().enumerate().map(shelf);
+        let shelves = shelves.collect::<Result<Vec<_>, _>>()?;
+        // Limits keep messages to the capacity. With all of its slots the ring asks for one stamp
+        // a push, not two.
+        let places = options.capacity + shelves.iter().flatten().count();
+        let places = places.next_power_of_two();
+        let (tx, rx) = channel::Builder::new(places)
+            .mode(options.mode)
+            .soft_limit(None)
+            .mpmc()?;
+        let inbox = Self {
+            id,
+            topics,
+            limits,
+            places: places as u64,
+            shelves,
+            publishers: Mutex::default(),
+            members: Mutex::default(),
+        };
+        Ok((inbox, tx, rx))
+    }
+
+    /// The shelf of a topic, if it has one.
+    pub(super) fn shelf(&self, topic: TopicId) -> Option<&Shelf<M>> {
+        self.shelves.get(topic.index())?.as_ref()
+    }
+
+    /// Another publisher, whose next sequences are given by topic; gives its ledger, and by what
+    /// shelves know it.
+    pub(super) fn join(
+        &self,
+        publisher: PublisherId,
+        name: &Shared<str>,
+        next: impl Fn(usize) -> u64,
+    ) -> (Shared<Ledger>, u32) {
+        let ledger = Shared::new(Ledger::default());
+        let mut publishers = lock(&self.publishers);
+        for (index, shelf) in self.shelves.iter().enumerate() {
+            if let Some(shelf) = shelf {
+                shelf.join(Shared::clone(&ledger), next(index));
+            }
+        }
+        let link = publishers.len() as u32;
+        publishers.push(Row {
+            publisher,
+            name: Shared::clone(name),
+            ledger: Shared::clone(&ledger),
+        });
+        (ledger, link)
+    }
+
+    /// Another consumer.
+    pub(super) fn enter(&self) -> Shared<Meter> {
+        let meter = Shared::new(Meter::default());
+        lock(&self.members).meters.push(Shared::clone(&meter));
+        meter
+    }
+
+    /// A consumer goes, at `now`, and counts no more.
+    pub(super) fn leave(&self, meter: &Shared<Meter>, now: u64, ns: impl Fn(u64) -> u64) {
+        let mut members = lock(&self.members);
+        meter.held.set(0);
+        members.gone.count(meter, now, ns);
+        members.meters.retain(|other| !Shared::ptr_eq(other, meter));
+    }
+
+    /// Counts a message that nobody will receive, and drops it.
+    fn discard(&self, envelope: Envelope<M>) {
+        let publishers = lock(&self.publishers);
+        let row = publishers
+            .iter()
+            .find(|row| row.publisher == envelope.publisher);
+        // Retained messages from before the inbox may be of others.
+        if let Some(row) = row {
+            row.ledger.others.discarded[envelope.priority.index()].add(1);
+        }
+        drop(publishers);
+        drop(envelope);
+    }
+
+    /// As [`discard`](Self::discard) for several, whichever panic while they are dropped.
+    pub(super) fn discard_all(
+        &self,
+        envelopes: impl Iterator<Item = Envelope<M>>,
+        panics: &mut Panics,
+    ) {
+        for envelope in envelopes {
+            panics.catch(|| self.discard(envelope));
+        }
+    }
+
+    /// As [`discard_all`](Self::discard_all) for what the ring carried.
+    pub(super) fn discard_item(&self, item: Item<M>, panics: &mut Panics) {
+        match item {
+            Item::Message(envelope) => self.discard_all([envelope].into_iter(), panics),
+            Item::Token(topic) => self.clear(topic, panics),
+        }
+    }
+
+    /// Discards what is on a shelf, for whoever has its token.
+    pub(super) fn clear(&self, topic: TopicId, panics: &mut Panics) {
+        if let Some(shelf) = self.shelf(topic) {
+            let mut all = VecDeque::new();
+            shelf.take_all(&mut all);
+            self.discard_all(all.into_iter(), panics);
+        }
+    }
+
+    /// Discards what nobody received, though it was admitted: for a caller that was told so.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn discard_left(&self, sender: &mut Sender<M>) {
+        let mut panics = Panics::default();
+        while let Some(item) = sender.take_left() {
+            self.discard_item(item, &mut panics);
+        }
+        panics.resume();
+    }
+
+    /// What became of messages, by publisher.
+    pub(super) fn losses(&self) -> Vec<Losses> {
+        let publishers = lock(&self.publishers);
+        let losses = |row: &Row| Losses {
+            publisher: row.publisher,
+            name: Shared::clone(&row.name),
+            flow: row.ledger.flow(),
+        };
+        publishers.iter().map(losses).collect()
+    }
+
+    /// What became of all messages.
+    pub(super) fn flow(&self) -> Flow {
+        let mut flow = Flow::default();
+        for row in lock(&self.publishers).iter() {
+            flow.add(&row.ledger.flow());
+        }
+        flow
+    }
+
+    /// What consumers have done, where the ring holds `len` elements.
+    pub(super) fn service(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Service {
+        let members = lock(&self.members);
+        let mut service = members.gone;
+        for meter in &members.meters {
+            service.count(meter, now, &ns);
+        }
+        drop(members);
+        let (mut waiting, mut tokens) = (len, 0);
+        for shelf in self.shelves.iter().flatten() {
+            let (len, has_token) = shelf.len();
+            waiting += len;
+            tokens += usize::from(has_token);
+        }
+        service.waiting += waiting.saturating_sub(tokens) as u64;
+        service
+    }
+}

@@ -1,0 +1,264 @@
+//! Counting every message: by publisher, priority and what became of it.
+//!
+//! A publisher has a [`Ledger`] for each inbox, a consumer a [`Meter`], each on lines of its own
+//! and written by its owner alone, by loads and stores. What others do to a publisher's messages,
+//! which is to evict or to discard them, is off the usual path, and added atomically.
+//!
+//! At every moment at which nobody is at work:
+//! - issued = admitted + refused + timed out,
+//! - admitted = delivered + waiting + evicted + discarded.
+
+use std::sync::Arc as Shared;
+
+use super::priority::Priority;
+use crate::ring::sequence::Tally;
+use crate::ring::sync::{AtomicU64, Ordering};
+
+/// A figure with one writer.
+#[derive(Default)]
+pub(super) struct Count(AtomicU64);
+
+impl Count {
+    /// Only for the one writer.
+    #[inline(always)]
+    pub(super) fn add(&self, more: u64) {
+        self.set(self.get().wrapping_add(more));
+    }
+
+    #[inline(always)]
+    pub(super) fn set(&self, value: u64) {
+        // ORDERING: Relaxed; a figure.
+        self.0.store(value, Ordering::Relaxed);
+    }
+
+    #[inline(always)]
+    pub(super) fn get(&self) -> u64 {
+        // ORDERING: Relaxed; a figure.
+        self.0.load(Ordering::Relaxed)
+    }
+}
+
+type ByPriority<C> = [C; Priority::COUNT];
+
+/// What one publisher knows of one inbox.
+#[derive(Default)]
+pub(super) struct Ledger {
+    pub(super) own: Own,
+    pub(super) others: Others,
+}
+
+/// What the publisher counts.
+#[derive(Default)]
+#[repr(align(128))]
+pub(super) struct Own {
+    pub(super) issued: ByPriority<Count>,
+    pub(super) admitted: ByPriority<Count>,
+    pub(super) refused: ByPriority<Count>,
+    pub(super) timed_out: ByPriority<Count>,
+}
+
+/// What others count of its messages.
+#[derive(Default)]
+#[repr(align(128))]
+pub(super) struct Others {
+    pub(super) evicted: ByPriority<Tally>,
+    pub(super) discarded: ByPriority<Tally>,
+}
+
+/// What became of messages, for each [`Priority`] by its [`index`](Priority::index). Exact when
+/// nobody is at work; while others are, each figure is right for some moment of the call.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Flow {
+    /// Published for the inbox: those that wait for room now as well.
+    pub issued: [u64; Priority::COUNT],
+    /// Taken by the inbox.
+    pub admitted: [u64; Priority::COUNT],
+    /// Lost: the inbox held as many messages as their priority allows.
+    pub refused: [u64; Priority::COUNT],
+    /// Lost: no room came in time.
+    pub timed_out: [u64; Priority::COUNT],
+    /// Lost: a newer message took their place.
+    pub evicted: [u64; Priority::COUNT],
+    /// Admitted and received by nobody: consumers had gone, or the bus was closed.
+    pub discarded: [u64; Priority::COUNT],
+}
+
+impl Flow {
+    /// Messages that were lost, for whatever reason; consumers that stay are told of each of them
+    /// by [`Delivery::lost_before`](super::Delivery::lost_before).
+    pub fn lost(&self) -> u64 {
+        [&self.refused, &self.timed_out, &self.evicted]
+            .map(|by_priority| by_priority.iter().sum::<u64>())
+            .iter()
+            .sum()
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        for priority in 0..Priority::COUNT {
+            self.issued[priority] += other.issued[priority];
+            self.admitted[priority] += other.admitted[priority];
+            self.refused[priority] += other.refused[priority];
+            self.timed_out[priority] += other.timed_out[priority];
+            self.evicted[priority] += other.evicted[priority];
+            self.discarded[priority] += other.discarded[priority];
+        }
+    }
+}
+
+fn counts(counts: &ByPriority<Count>) -> [u64; Priority::COUNT] {
+    std::array::from_fn(|priority| counts[priority].get())
+}
+
+fn tallies(tallies: &ByPriority<Tally>) -> [u64; Priority::COUNT] {
+    std::array::from_fn(|priority| tallies[priority].get())
+}
+
+impl Ledger {
+    pub(super) fn flow(&self) -> Flow {
+        Flow {
+            issued: counts(&self.own.issued),
+            admitted: counts(&self.own.admitted),
+            refused: counts(&self.own.refused),
+            timed_out: counts(&self.own.timed_out),
+            evicted: tallies(&self.others.evicted),
+            discarded: tallies(&self.others.discarded),
+        }
+    }
+}
+
+/// What one publisher sent to an inbox, and what became of it; see
+/// [`Consumer::losses`](super::Consumer::losses).
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Losses {
+    /// The publisher.
+    pub publisher: super::PublisherId,
+    /// Its name.
+    pub name: Shared<str>,
+    /// What became of its messages.
+    pub flow: Flow,
+}
+
+/// What one consumer has done.
+#[derive(Default)]
+#[repr(align(128))]
+pub(super) struct Meter {
+    pub(super) delivered: ByPriority<Count>,
+    /// Retained messages from before the inbox, delivered.
+    pub(super) replayed: Count,
+    /// Losses that were told.
+    pub(super) told: Count,
+    /// Messages taken from the inbox and not yet delivered.
+    pub(super) held: Count,
+    /// Time spent with messages: see [`IS_BUSY`].
+    time: Count,
+}
+
+/// The lowest bit of [`Meter::time`]: the consumer is with messages, and the rest is the ticks it
+/// has been so before, less those at which that began. Without the bit, the rest is the ticks. One
+/// word, so that a reader never sees the one without the other.
+const IS_BUSY: u64 = 1;
+
+impl Meter {
+    /// From `now` on, in ticks, the consumer is with messages.
+    pub(super) fn begin_busy(&self, now: u64) {
+        let before = self.time.get() >> 1;
+        self.time.set(before.wrapping_sub(now) << 1 | IS_BUSY);
+    }
+
+    /// From `now` on it waits.
+    pub(super) fn end_busy(&self, now: u64) {
+        self.time.set(self.busy_ticks(now) << 1);
+    }
+
+    /// How long it was with messages up to `now`.
+    pub(super) fn busy_ticks(&self, now: u64) -> u64 {
+        let time = self.time.get();
+        let ticks = time >> 1;
+        if time & IS_BUSY == 0 {
+            return ticks;
+        }
+        // Of 63 bits. Clocks of two processors may differ a little.
+        let ticks = ticks.wrapping_add(now) & (u64::MAX >> 1);
+        if ticks > u64::MAX >> 2 { 0 } else { ticks }
+    }
+}
+
+/// What consumers of an inbox have done; see [`Consumer::service`](super::Consumer::service).
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Service {
+    /// Messages that consumers got, for each [`Priority`] by its [`index`](Priority::index).
+    pub delivered: [u64; Priority::COUNT],
+    /// Retained messages that they got besides, from before they subscribed.
+    pub replayed: u64,
+    /// Losses that they were told of.
+    pub told: u64,
+    /// Messages in the inbox, and with consumers that have not got them yet.
+    pub waiting: u64,
+    /// Time that consumers spent with messages, not waiting for any: the sum of all of them.
+    pub busy_ns: u64,
+}
+
+impl Service {
+    /// Adds what one consumer did; `ns` makes nanoseconds of ticks.
+    pub(super) fn count(&mut self, meter: &Meter, now: u64, ns: impl Fn(u64) -> u64) {
+        for (sum, more) in self.delivered.iter_mut().zip(counts(&meter.delivered)) {
+            *sum += more;
+        }
+        self.replayed += meter.replayed.get();
+        self.told += meter.told.get();
+        self.waiting += meter.held.get();
+        self.busy_ns += ns(meter.busy_ticks(now));
+    }
+
+    pub(super) fn add(&mut self, other: &Self) {
+        for (sum, more) in self.delivered.iter_mut().zip(other.delivered) {
+            *sum += more;
+        }
+        self.replayed += other.replayed;
+        self.told += other.told;
+        self.waiting += other.waiting;
+        self.busy_ns += other.busy_ns;
+    }
+
+    /// Messages that consumers got, of all priorities.
+    pub fn taken(&self) -> u64 {
+        self.delivered.iter().sum()
+    }
+}
+
+/// What became of all messages of a bus; see [`Bus::totals`](super::Bus::totals). At every moment
+/// at which nobody is at work, `issued` = `admitted` + `refused` + `timed_out` and `admitted` =
+/// `delivered` + `waiting` + `evicted` + `discarded`, for all priorities together; the first of
+/// these for each.
+#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
+#[non_exhaustive]
+pub struct Totals {
+    /// By publishers. A message for several inboxes counts for each.
+    pub flow: Flow,
+    /// By consumers.
+    pub service: Service,
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn busy_time_is_what_lies_between() {
+        let meter = Meter::default();
+        assert_eq!(meter.busy_ticks(50), 0);
+        meter.begin_busy(100);
+        assert_eq!((meter.busy_ticks(100), meter.busy_ticks(130)), (0, 30));
+        // A clock that is behind.
+        assert_eq!(meter.busy_ticks(90), 0);
+        meter.end_busy(150);
+        assert_eq!(meter.busy_ticks(900), 50);
+        meter.begin_busy(1_000);
+        assert_eq!(meter.busy_ticks(1_007), 57);
+        meter.end_busy(1_010);
+        assert_eq!(meter.busy_ticks(5_000), 60);
+    }
+}

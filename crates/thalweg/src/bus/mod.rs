@@ -1,0 +1,127 @@
+//! A message bus: typed messages from many threads to many consumers, by topic, with priorities,
+//! and an exact account of what was lost.
+//!
+//! ```
+//! use thalweg::bus::{Bus, Message, Policy, Priority, TopicId, TopicInfo, Topics};
+//!
+//! #[derive(Clone, Debug, PartialEq)]
+//! enum Market { Trade { price: u64 }, Halt }
+//!
+//! impl Message for Market {
+//!     const TOPICS: &'static [TopicInfo] = &[
+//!         TopicInfo { policy: Policy::Reject, ..TopicInfo::new("market.trade") },
+//!         TopicInfo { priority: Priority::Critical, ..TopicInfo::new("market.halt") },
+//!     ];
+//!     fn topic(&self) -> TopicId {
+//!         TopicId::new(matches!(self, Self::Halt).into())
+//!     }
+//! }
+//!
+//! let bus = Bus::<Market>::builder().capacity(4).build()?;
+//! let mut rx = bus.subscribe(Topics::ALL)?;
+//! let mut tx = bus.publisher("feed")?;
+//! // Medium priority may fill 80 % of 4 places: the last of these trades is refused.
+//! for price in 1..=4 {
+//!     let outcome = tx.publish(Market::Trade { price });
+//!     assert_eq!(outcome.is_ok(), price < 4);
+//! }
+//! tx.publish(Market::Halt)?;
+//! for price in 1..=3 {
+//!     assert_eq!(rx.recv()?.message, Market::Trade { price });
+//! }
+//! assert_eq!(rx.recv()?.message, Market::Halt);
+//! tx.publish(Market::Trade { price: 5 })?;
+//! let trade = rx.recv()?;
+//! assert_eq!((trade.sequence, trade.lost_before), (4, 1));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
+//!
+//! # How it works
+//! Every consumer, or group of consumers ([`Consumer::share`]), has an *inbox*: a bounded ring. A
+//! [`Publisher`] puts a message into each inbox that wants its topic, so a slow consumer fills its
+//! own inbox and nobody else's. A message for several inboxes is cloned; large payloads go into an
+//! `Arc`. A late joiner is a new inbox, and gets what is published after
+//! [`subscribe`](Bus::subscribe) returned; with [`Subscription::replay_retained`] it first gets the
+//! last message of each topic that is retained.
+//!
+//! # Priorities
+//! An inbox admits a message if fewer messages wait in its ring than the limit of that
+//! [`Priority`] says, at the moment at which it takes its place; see [`Admission`]. Order is not
+//! changed by priority.
+//!
+//! # Where there is no room
+//! The [`Policy`] of the topic says what happens:
+//!
+//! | policy | the publisher | lost |
+//! |---|---|---|
+//! | [`Policy::Block`] | waits | what [`try_publish`](Publisher::try_publish) or [`publish_timeout`](Publisher::publish_timeout) gives up |
+//! | [`Policy::Reject`] | gets the message back | that message |
+//! | [`Policy::DropOldest`] | goes on | the oldest message of the topic that waits |
+//! | [`Policy::Conflate`] | goes on | the older message with the same key |
+//!
+//! Messages of the last two wait beside the ring, up to so many for each topic and inbox, and are
+//! admitted whatever their priority; a consumer that comes to the first of them gets all that wait
+//! there, oldest first.
+//!
+//! # Loss
+//! Sequence numbers are of a publisher and a topic, and taken before admission, so a consumer sees
+//! what it did not get. [`Delivery::lost_before`] says how many of that publisher's messages of
+//! that topic this inbox lost since the last one that it took (in a group: since the last one that
+//! any of them took). [`Consumer::losses`] has all losses by publisher, priority and reason.
+//! At every moment at which nobody is at work, the sum of all gaps that were told, and of those
+//! behind the last message that an inbox took of a publisher and topic, is the number of losses.
+//! What a group's member held when it left is discarded, and counted as that.
+//!
+//! # Ends
+//! A consumer that is dropped, also by a panic, closes its inbox if it is the last of its group;
+//! what was there is discarded and counted, and publishers go on without it. Publishing to nobody
+//! is no error. [`Bus::drain`] ends publishing, and consumers get what is there, then an error;
+//! [`Bus::close`] discards what is there. The bus drains when the last [`Bus`] and [`Publisher`] of
+//! it is dropped.
+//!
+//! # Memory ordering
+//! What a thread did before it published a message is visible to the thread that received it, after
+//! that.
+
+mod builder;
+mod consumer;
+mod handle;
+mod inbox;
+mod ledger;
+mod link;
+#[cfg(all(test, loom))]
+mod models;
+mod priority;
+mod publisher;
+mod registry;
+mod shelf;
+mod topic;
+
+pub use builder::{BuildError, Builder, Subscription};
+pub use consumer::{Consumer, Delivery};
+pub use handle::{Bus, Lifecycle};
+pub use ledger::{Flow, Losses, Service, Totals};
+pub use priority::{Admission, AdmissionError, Burst, Priority};
+pub use publisher::{PublishError, Publisher, Reason};
+pub use topic::{Message, Policy, TopicError, TopicId, TopicInfo, Topics};
+
+/// A publisher of a bus, by the order in which they were made.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct PublisherId(u32);
+
+/// An inbox of a bus, by the order in which they were made.
+#[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]
+pub struct InboxId(u32);
+
+macro_rules! ids {
+    ($($id:ident),+) => {$(
+        impl $id {
+            /// How many there were before.
+            pub const fn index(self) -> usize {
+                self.0 as usize
+            }
+        }
+    )+};
+}
+
+ids!(PublisherId, InboxId);

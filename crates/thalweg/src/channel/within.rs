@@ -1,0 +1,104 @@
+//! What the bus needs of a channel besides: sends below a limit, the end by either side, and
+//! elements that nobody received given to whoever accounts for them.
+//!
+//! *Waiting below a limit.* One room is no room for all: a sender that is woken and is still at its
+//! limit must not swallow a wake-up that one with a higher limit could use. So each of them waits
+//! as one that claims several at once does, and whoever makes room wakes them all
+//! ([`Gate::notify_room`](super::hub::Gate::notify_room)).
+//!
+//! *Late sends.* As in `discard`, but for who drops: a send says that nobody will look any more,
+//! and its caller takes what is there, itself.
+
+use std::time::Instant;
+
+use super::error::SendTimeoutError;
+use super::receiver::Receiver;
+use super::recv_end::RecvEnd;
+use super::send_end::SendEnd;
+use super::sender::Sender;
+use super::shape::Mpmc;
+use crate::ring::sync::fault;
+use crate::ring::{PushError, TicketEnd};
+use crate::wait::block;
+
+const IS_RING: &str = "a bounded channel of many senders has a ring";
+
+impl<T> Sender<T, Mpmc> {
+    #[inline(always)]
+    fn ring(&mut self) -> &mut TicketEnd<T> {
+        match &mut self.end {
+            SendEnd::Ticket(ring) => ring,
+            _ => unreachable!("{IS_RING}"),
+        }
+    }
+
+    /// Sends an element if fewer than `limit` are in the channel. `true`: nobody will look any
+    /// more, and the caller has to [`take_left`](Self::take_left) until there is nothing.
+    #[inline(always)]
+    pub(crate) fn try_send_within(&mut self, value: T, limit: u64) -> Result<bool, PushError<T>> {
+        let ring = self.ring();
+        if let Err(value) = ring.push_here_within(value, limit) {
+            ring.try_push_within(value, limit)?;
+        }
+        Ok(self.hub.readable.notify_chained())
+    }
+
+    /// As [`try_send_within`](Self::try_send_within), but waits while there are as many.
+    #[cold]
+    pub(crate) fn send_within(
+        &mut self,
+        value: T,
+        limit: u64,
+        deadline: Option<Instant>,
+    ) -> Result<bool, SendTimeoutError<T>> {
+        let _claiming = (!fault::is("room_swallowed")).then(|| self.gate.claiming());
+        let SendEnd::Ticket(ring) = &mut self.end else {
+            unreachable!("{IS_RING}");
+        };
+        let mut value = Some(value);
+        let attempt = || match ring.try_push_within(value.take()?, limit) {
+            Ok(()) => Some(true),
+            Err(PushError::Full(back)) => {
+                value = Some(back);
+                None
+            }
+            Err(PushError::Closed(back)) => {
+                value = Some(back);
+                Some(false)
+            }
+        };
+        let outcome = block(&self.gate.writable, &mut self.pace, deadline, attempt);
+        match (outcome, value) {
+            (Ok(true), _) | (_, None) => Ok(self.hub.readable.notify_chained()),
+            (Ok(false), Some(value)) => Err(SendTimeoutError::Disconnected(value)),
+            (Err(_), Some(value)) => Err(SendTimeoutError::Timeout(value)),
+        }
+    }
+
+    /// Takes an element that nobody received.
+    pub(crate) fn take_left(&mut self) -> Option<T> {
+        self.ring().try_pop().ok()
+    }
+
+    /// Closes the channel as a receiver would: what is in it can be received, then comes the end.
+    pub(crate) fn close(&mut self) {
+        self.end.close();
+        self.hub.tell_closed();
+        self.hub.readable.notify_all();
+        self.gate.writable.notify_all();
+    }
+}
+
+impl<T> Receiver<T, Mpmc> {
+    /// Goes, and is not to be used again; gives whether it was the last one. Then it has closed the
+    /// channel, and called `each` with what was left.
+    pub(crate) fn leave_with(&mut self, mut each: impl FnMut(T)) -> bool {
+        self.go(|end| {
+            if let RecvEnd::Ticket(ring, _) = end {
+                while let Ok(value) = ring.try_pop() {
+                    each(value);
+                }
+            }
+        })
+    }
+}
