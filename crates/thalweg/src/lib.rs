@@ -15,6 +15,7 @@
 #[macro_use]
 mod texts;
 
+pub mod bus;
 pub mod channel;
 pub mod pipeline;
 #[allow(unsafe_code)] // lock-free code lives here and nowhere else in this crate

@@ -1,0 +1,238 @@
+//! What it costs to get a message to its handler: `cargo bench -p thalweg --bench dispatch_speed`.
+//!
+//! An enum of 8 variants, 24 bytes a message; 32,768 messages, so that no branch predictor learns
+//! their order, and they stay in a cache. In runs, 64 messages of a variant stand together. In
+//! random order nearly every message costs a mispredicted branch, whoever dispatches it, if the
+//! compiler leaves a branch: where the handlers do the same to different counters (*counted*), it
+//! makes a `match` a table of addresses instead. Where they do different things (*handled*), it
+//! does not. Each figure is the median of several interleaved runs, in ns a message, with the best
+//! one beside it.
+
+use std::hint::black_box;
+use std::time::Instant;
+
+use thalweg::bus::{Message, Subscriptions, TopicId, Topics};
+use thalweg_measure::SplitMix;
+
+const MESSAGES: usize = 32_768;
+const RUN_LENGTH: usize = 64;
+/// How often a run goes through the messages.
+const ROUNDS: usize = 8;
+const RUNS: usize = 41;
+
+macro_rules! payloads {
+    ($($name:ident)*) => {
+        $(
+            #[derive(Clone)]
+            struct $name {
+                a: u64,
+                b: u32,
+            }
+        )*
+    };
+}
+
+payloads!(Trade Quote Order Cancel Fill Clock News Alarm);
+
+thalweg::topics! {
+    /// The messages of this benchmark.
+    enum Market => MarketVisitor {
+        Trade(Trade) in "market.trade" => on_trade,
+        Quote(Quote) in "market.quote" => on_quote,
+        Order(Order) in "order.new" => on_order,
+        Cancel(Cancel) in "order.cancel" => on_cancel,
+        Fill(Fill) in "order.fill" => on_fill,
+        Clock(Clock) in "clock" => on_clock,
+        News(News) in "news" => on_news,
+        Alarm(Alarm) in "alarm" => on_alarm,
+    }
+}
+
+const _: () = assert!(size_of::<Market>() == 24);
+
+/// A message of the `n`-th variant.
+fn message(n: usize, a: u64, b: u32) -> Market {
+    match n {
+        0 => Trade { a, b }.into(),
+        1 => Quote { a, b }.into(),
+        2 => Order { a, b }.into(),
+        3 => Cancel { a, b }.into(),
+        4 => Fill { a, b }.into(),
+        5 => Clock { a, b }.into(),
+        6 => News { a, b }.into(),
+        _ => Alarm { a, b }.into(),
+    }
+}
+
+/// What handlers do to the numbers of a visitor or of a closure.
+macro_rules! handlers {
+    ($visitor:ident, $by_hand:ident, $boxed:ident:
+        $($variant:ident $method:ident $n:literal |$sum:ident, $m:ident| $does:expr;)*) => {
+        #[derive(Default)]
+        struct $visitor([u64; 8]);
+
+        impl MarketVisitor for $visitor {
+            $(
+                #[inline]
+                fn $method(&mut self, $m: &$variant) {
+                    let $sum = &mut self.0[$n];
+                    $does;
+                }
+            )*
+        }
+
+        fn $by_hand(message: &Market, sums: &mut [u64; 8]) {
+            match message {
+                $(Market::$variant($m) => {
+                    let $sum = &mut sums[$n];
+                    $does;
+                })*
+            }
+        }
+
+        /// A callback for each topic; its number is its own.
+        fn $boxed() -> Vec<Box<dyn FnMut(&Market) + Send>> {
+            vec![$({
+                let mut own = 0_u64;
+                Box::new(move |message: &Market| {
+                    if let Market::$variant($m) = message {
+                        let $sum = &mut own;
+                        $does;
+                        black_box(&own);
+                    }
+                })
+            }),*]
+        }
+    };
+}
+
+handlers! { Counted, count_by_hand, count_boxed:
+    Trade on_trade 0 |sum, m| *sum += m.a;
+    Quote on_quote 1 |sum, m| *sum += m.a;
+    Order on_order 2 |sum, m| *sum += m.a;
+    Cancel on_cancel 3 |sum, m| *sum += m.a;
+    Fill on_fill 4 |sum, m| *sum += m.a;
+    Clock on_clock 5 |sum, m| *sum += m.a;
+    News on_news 6 |sum, m| *sum += m.a;
+    Alarm on_alarm 7 |sum, m| *sum += m.a;
+}
+
+handlers! { Handled, handle_by_hand, handle_boxed:
+    Trade on_trade 0 |sum, m| *sum += m.a.wrapping_mul(m.b.into());
+    Quote on_quote 1 |sum, m| *sum = (*sum).max(m.a);
+    Order on_order 2 |sum, m| *sum ^= m.a;
+    Cancel on_cancel 3 |sum, m| *sum = sum.wrapping_sub(m.a);
+    Fill on_fill 4 |sum, m| *sum = sum.rotate_left(m.b & 7) | m.a;
+    Clock on_clock 5 |sum, m| *sum = m.a;
+    News on_news 6 |sum, m| *sum += u64::from(m.b);
+    Alarm on_alarm 7 |sum, m| *sum += u64::from(m.a > u64::from(m.b));
+}
+
+/// One way to dispatch: goes through the messages once.
+type Way = (&'static str, Box<dyn FnMut(&[Market])>);
+
+fn main() {
+    let mut random = SplitMix::new(7);
+    let mut new = |n: usize| message(n, random.next_u64() >> 32, n as u32);
+    let in_runs: Vec<Market> = (0..MESSAGES).map(|i| new(i / RUN_LENGTH % 8)).collect();
+    let mut random = SplitMix::new(8);
+    let in_turn: Vec<Market> = (0..MESSAGES).map(|i| new(i % 8)).collect();
+    let at_random: Vec<Market> = (0..MESSAGES)
+        .map(|_| new(random.below(8) as usize))
+        .collect();
+    let orders = [&in_runs[..], &in_turn, &at_random];
+
+    let mut ways = ways();
+    let mut figures = vec![[const { Vec::new() }; 3]; ways.len()];
+    for _ in 0..RUNS {
+        for ((_, dispatch), row) in ways.iter_mut().zip(&mut figures) {
+            for (messages, values) in orders.iter().zip(row) {
+                values.push(ns_a_message(messages, dispatch));
+            }
+        }
+    }
+    println!("{MESSAGES} messages of 24 bytes, 8 variants, {RUNS} runs: ns a message, median (best)");
+    println!("{:36} {:>16} {:>16} {:>16}", "", "in runs", "in turn", "at random");
+    for ((name, _), row) in ways.iter().zip(&mut figures) {
+        let cells = row.each_mut().map(|values| {
+            values.sort_by(f64::total_cmp);
+            format!("{:.2} ({:.2})", values[RUNS / 2], values[0])
+        });
+        let [runs, turn, random] = cells;
+        println!("{name:36} {runs:>16} {turn:>16} {random:>16}");
+    }
+}
+
+fn ns_a_message(messages: &[Market], dispatch: &mut dyn FnMut(&[Market])) -> f64 {
+    let start = Instant::now();
+    for _ in 0..ROUNDS {
+        dispatch(black_box(messages));
+    }
+    start.elapsed().as_nanos() as f64 / (ROUNDS * MESSAGES) as f64
+}
+
+fn ways() -> Vec<Way> {
+    let mut counted = Counted::default();
+    let mut counts = [0; 8];
+    let mut handled = Handled::default();
+    let mut sums = [0; 8];
+    vec![
+        (
+            "counted: match by hand",
+            Box::new(move |messages| {
+                messages.iter().for_each(|m| count_by_hand(m, &mut counts));
+                black_box(&counts);
+            }),
+        ),
+        (
+            "counted: visit",
+            Box::new(move |messages| {
+                messages.iter().for_each(|m| m.visit(&mut counted));
+                black_box(&counted.0);
+            }),
+        ),
+        ("counted: subscriptions", subscribed(count_boxed())),
+        ("counted: boxed callbacks", tabled(count_boxed())),
+        (
+            "handled: match by hand",
+            Box::new(move |messages| {
+                messages.iter().for_each(|m| handle_by_hand(m, &mut sums));
+                black_box(&sums);
+            }),
+        ),
+        (
+            "handled: visit",
+            Box::new(move |messages| {
+                messages.iter().for_each(|m| m.visit(&mut handled));
+                black_box(&handled.0);
+            }),
+        ),
+        ("handled: subscriptions", subscribed(handle_boxed())),
+        ("handled: boxed callbacks", tabled(handle_boxed())),
+    ]
+}
+
+type Callbacks = Vec<Box<dyn FnMut(&Market) + Send>>;
+
+/// One handler a topic, behind [`Subscriptions`].
+fn subscribed(callbacks: Callbacks) -> Box<dyn FnMut(&[Market])> {
+    let mut subscriptions = Subscriptions::new();
+    for (topic, mut callback) in callbacks.into_iter().enumerate() {
+        let topic = Topics::from(TopicId::new(topic));
+        subscriptions.on(topic, move |message: &Market| callback(message));
+    }
+    Box::new(move |messages| {
+        for message in messages {
+            subscriptions.dispatch(message);
+        }
+    })
+}
+
+/// A plain table: what subscriptions cannot be quicker than.
+fn tabled(mut callbacks: Callbacks) -> Box<dyn FnMut(&[Market])> {
+    Box::new(move |messages| {
+        for message in messages {
+            callbacks[message.topic().index()](message);
+        }
+    })
+}
