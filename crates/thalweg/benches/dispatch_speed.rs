@@ -11,8 +11,8 @@
 use std::hint::black_box;
 use std::time::Instant;
 
-use thalweg::bus::{Message, Subscriptions, TopicId, Topics};
-use thalweg_measure::SplitMix;
+use thalweg::bus::{Message, Subscriptions, TopicId};
+use thalweg_measure::random::SplitMix;
 
 const MESSAGES: usize = 32_768;
 const RUN_LENGTH: usize = 64;
@@ -91,17 +91,19 @@ macro_rules! handlers {
         }
 
         /// A callback for each topic; its number is its own.
-        fn $boxed() -> Vec<Box<dyn FnMut(&Market) + Send>> {
-            vec![$({
+        fn $boxed<T: Table>() -> T {
+            let mut table = T::default();
+            $({
                 let mut own = 0_u64;
-                Box::new(move |message: &Market| {
+                table.add($n, move |message| {
                     if let Market::$variant($m) = message {
                         let $sum = &mut own;
                         $does;
                         black_box(&own);
                     }
-                })
-            }),*]
+                });
+            })*
+            table
         }
     };
 }
@@ -119,17 +121,19 @@ handlers! { Counted, count_by_hand, count_boxed:
 
 handlers! { Handled, handle_by_hand, handle_boxed:
     Trade on_trade 0 |sum, m| *sum += m.a.wrapping_mul(m.b.into());
-    Quote on_quote 1 |sum, m| *sum = (*sum).max(m.a);
-    Order on_order 2 |sum, m| *sum ^= m.a;
-    Cancel on_cancel 3 |sum, m| *sum = sum.wrapping_sub(m.a);
+    Quote on_quote 1 |sum, m| *sum = (*sum).max(m.a ^ u64::from(m.b));
+    Order on_order 2 |sum, m| *sum ^= m.a + u64::from(m.b);
+    Cancel on_cancel 3 |sum, m| *sum = sum.wrapping_sub(m.a >> (m.b & 7));
     Fill on_fill 4 |sum, m| *sum = sum.rotate_left(m.b & 7) | m.a;
-    Clock on_clock 5 |sum, m| *sum = m.a;
+    Clock on_clock 5 |sum, m| *sum = m.a.min(m.b.into());
     News on_news 6 |sum, m| *sum += u64::from(m.b);
     Alarm on_alarm 7 |sum, m| *sum += u64::from(m.a > u64::from(m.b));
 }
 
-/// One way to dispatch: goes through the messages once.
-type Way = (&'static str, Box<dyn FnMut(&[Market])>);
+/// Goes through the messages once.
+type Dispatch = Box<dyn FnMut(&[Market])>;
+/// A dispatch and its name.
+type Way = (&'static str, Dispatch);
 
 fn main() {
     let mut random = SplitMix::new(7);
@@ -151,8 +155,13 @@ fn main() {
             }
         }
     }
-    println!("{MESSAGES} messages of 24 bytes, 8 variants, {RUNS} runs: ns a message, median (best)");
-    println!("{:36} {:>16} {:>16} {:>16}", "", "in runs", "in turn", "at random");
+    println!(
+        "{MESSAGES} messages of 24 bytes, 8 variants, {RUNS} runs: ns a message, median (best)"
+    );
+    println!(
+        "{:36} {:>16} {:>16} {:>16}",
+        "", "in runs", "in turn", "at random"
+    );
     for ((name, _), row) in ways.iter().zip(&mut figures) {
         let cells = row.each_mut().map(|values| {
             values.sort_by(f64::total_cmp);
@@ -212,15 +221,27 @@ fn ways() -> Vec<Way> {
     ]
 }
 
+/// One handler a topic, in the order of topics.
+trait Table: Default {
+    fn add(&mut self, topic: usize, handler: impl FnMut(&Market) + Send + 'static);
+}
+
+impl Table for Subscriptions<Market> {
+    fn add(&mut self, topic: usize, handler: impl FnMut(&Market) + Send + 'static) {
+        self.on(TopicId::new(topic).into(), handler);
+    }
+}
+
+/// What subscriptions cannot be quicker than.
 type Callbacks = Vec<Box<dyn FnMut(&Market) + Send>>;
 
-/// One handler a topic, behind [`Subscriptions`].
-fn subscribed(callbacks: Callbacks) -> Box<dyn FnMut(&[Market])> {
-    let mut subscriptions = Subscriptions::new();
-    for (topic, mut callback) in callbacks.into_iter().enumerate() {
-        let topic = Topics::from(TopicId::new(topic));
-        subscriptions.on(topic, move |message: &Market| callback(message));
+impl Table for Callbacks {
+    fn add(&mut self, _: usize, handler: impl FnMut(&Market) + Send + 'static) {
+        self.push(Box::new(handler));
     }
+}
+
+fn subscribed(mut subscriptions: Subscriptions<Market>) -> Dispatch {
     Box::new(move |messages| {
         for message in messages {
             subscriptions.dispatch(message);
@@ -228,8 +249,7 @@ fn subscribed(callbacks: Callbacks) -> Box<dyn FnMut(&[Market])> {
     })
 }
 
-/// A plain table: what subscriptions cannot be quicker than.
-fn tabled(mut callbacks: Callbacks) -> Box<dyn FnMut(&[Market])> {
+fn tabled(mut callbacks: Callbacks) -> Dispatch {
     Box::new(move |messages| {
         for message in messages {
             callbacks[message.topic().index()](message);
