@@ -146,7 +146,7 @@ mod tests {
     use proptest::test_runner::{Config, RngAlgorithm, TestRng, TestRunner};
 
     fn matches(pattern: &str, name: &str) -> bool {
-        Pattern::parse(pattern).unwrap().matches(name)
+        Pattern::parse(pattern).expect("a pattern").matches(name)
     }
 
     #[test]

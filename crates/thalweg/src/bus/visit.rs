@@ -11,12 +11,19 @@ pub trait Visit<V: ?Sized>: Message {
 }
 
 impl TopicInfo {
-    /// Whether `topics!` may declare this topic with these options; the texts say what is wrong.
+    /// Whether `topics!` may declare the topic at `index` with these options; the texts say what is
+    /// wrong.
     #[doc(hidden)]
-    pub const fn declared(&self, options: &[&str], texts: [&str; 5]) {
-        let [name, bound, keyless, unasked, again] = texts;
-        assert!(self.has_name(), "{}", name);
-        assert!(self.has_bound(), "{}", bound);
+    pub const fn declared(topics: &[Self], index: usize, options: &[&str], texts: [&str; 6]) {
+        let [name, same_name, bound, keyless, unasked, again] = texts;
+        let topic = &topics[index];
+        assert!(topic.has_name(), "{}", name);
+        assert!(topic.has_bound(), "{}", bound);
+        let mut earlier = 0;
+        while earlier < index {
+            assert!(!same(topics[earlier].name, topic.name), "{}", same_name);
+            earlier += 1;
+        }
         let mut has_key = false;
         let mut i = 0;
         while i < options.len() {
@@ -28,7 +35,7 @@ impl TopicInfo {
             }
             i += 1;
         }
-        match self.policy {
+        match topic.policy {
             Policy::Conflate { keys } => assert!(has_key || keys == 1, "{}", keyless),
             _ => assert!(!has_key, "{}", unasked),
         }
@@ -95,12 +102,13 @@ impl TopicInfo {
 ///
 /// Options, in braces, each at most once in any order:
 ///
-/// | option | | without it |
-/// |---|---|---|
-/// | `priority` | of messages that are published without one | [`Priority::Medium`](crate::bus::Priority) |
-/// | `policy` | what happens where there is no room | [`Policy::Block`](crate::bus::Policy) |
-/// | `key` | a function of `&Payload` that gives a `u64`; for [`Policy::Conflate`](crate::bus::Policy), which needs it to hold more than one key | 0 |
-/// | `retained` | whether the last message is kept for consumers that come later | `false` |
+/// - `priority`, of messages that are published without one;
+///   [`Priority::Medium`](crate::bus::Priority::Medium) if it is not there;
+/// - `policy`, what happens where there is no room; [`Policy::Block`](crate::bus::Policy::Block);
+/// - `key`, a function of `&Payload` that gives a `u64`: which messages replace each other. It
+///   belongs to [`Policy::Conflate`](crate::bus::Policy::Conflate), which needs it to hold more
+///   than one key;
+/// - `retained`, whether the last message is kept for consumers that come later; `false`.
 ///
 /// # Cost
 /// A visit is the `match` that one would write by hand. It costs what the processor takes for it,
@@ -280,13 +288,15 @@ macro_rules! topics {
                 }
             )+
 
-            const TOPICS: &[$crate::bus::TopicInfo] = <$name as $crate::bus::Message>::TOPICS;
             $(
-                TOPICS[Index::$variant as usize].declared(
+                $crate::bus::TopicInfo::declared(
+                    <$name as $crate::bus::Message>::TOPICS,
+                    Index::$variant as usize,
                     &[$($(stringify!($option),)*)?],
                     [
                         concat!("topic name ", stringify!($topic), " is not segments between \
                             dots, without wildcards and white space"),
+                        concat!("two topics with the name ", stringify!($topic)),
                         concat!("topic ", stringify!($topic), " keeps 0 messages"),
                         concat!("topic ", stringify!($topic), " keeps several keys without `key`"),
                         concat!("topic ", stringify!($topic), " has `key` and does not conflate"),
@@ -294,7 +304,6 @@ macro_rules! topics {
                     ],
                 );
             )+
-            assert!($crate::bus::TopicInfo::check(TOPICS).is_ok(), "two topics with one name");
         };
 
         $(
@@ -444,15 +453,16 @@ mod tests {
         assert_eq!(log.0[2..], ["trade 5", "alarm hot", "alarm hot"]);
     }
 
-    const TEXTS: [&str; 5] = ["name", "bound", "keyless", "unasked", "again"];
+    const TEXTS: [&str; 6] = ["name", "same name", "bound", "keyless", "unasked", "again"];
 
-    /// What `topics!` says of a topic with these options.
+    /// What `topics!` says of a topic with these options, behind one with the name "first".
     fn declared(name: &'static str, policy: Policy, options: &[&str]) -> Result<(), String> {
         let topic = TopicInfo {
             policy,
             ..TopicInfo::new(name)
         };
-        std::panic::catch_unwind(|| topic.declared(options, TEXTS))
+        let topics = [TopicInfo::new("first"), topic];
+        std::panic::catch_unwind(|| TopicInfo::declared(&topics, 1, options, TEXTS))
             .map_err(|thrown| *thrown.downcast::<String>().expect("a text"))
     }
 
@@ -467,6 +477,7 @@ mod tests {
         assert_eq!(declared("a", conflate(1), &["policy"]), Ok(()));
         let told = |name, policy, options: &[&str]| declared(name, policy, options).unwrap_err();
         assert_eq!(told("a.", Policy::Block, &[]), "name");
+        assert_eq!(told("first", Policy::Block, &[]), "same name");
         assert_eq!(told("a", Policy::DropOldest { keep: 0 }, &[]), "bound");
         assert_eq!(told("a", conflate(2), &["policy"]), "keyless");
         assert_eq!(told("a", Policy::Reject, &["key"]), "unasked");
