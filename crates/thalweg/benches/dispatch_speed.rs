@@ -1,13 +1,13 @@
 //! What it costs to get a message to its handler: `cargo bench -p thalweg --bench dispatch_speed`.
 //!
 //! An enum of 8 variants, 24 bytes a message, and a handler for each that does something else. The
-//! 32,768 messages stay in a cache, and no branch predictor learns their order. In runs, 64 messages
-//! of a variant stand together; in turn, each has another variant than the one before; at random,
-//! nearly every message costs a mispredicted branch, whoever dispatches it. Each figure is the
-//! median of several interleaved runs, in ns a message, with the best one beside it.
+//! 32,768 messages stay in a cache, and no branch predictor learns their order. In runs, 64
+//! messages of a variant stand together; in turn, each has another variant than the one before; at
+//! random, nearly every message costs a mispredicted branch, whoever dispatches it. Each figure is
+//! the median of several interleaved runs, in ns a message, with the best one beside it.
 //!
-//! `visit` and the match by hand were the same instructions when this was written. Where they differ
-//! here, it is by the addresses at which these stand.
+//! `visit` and the match by hand were the same instructions when this was written. Where they
+//! differ here, it is by the addresses at which these stand.
 
 use std::hint::black_box;
 use std::time::Instant;

@@ -61,9 +61,6 @@ pub struct Subscriptions<M> {
     routes: Vec<u32>,
     /// Where the routes of a topic begin, and those of the one before it end.
     starts: [u32; Topics::COUNT_MAX + 1],
-    /// The first route of each topic that has one, again: what a mispredicted call waits for is one
-    /// load less.
-    first: [u32; Topics::COUNT_MAX],
     calls: Vec<Call<M>>,
     /// What each of `calls` is called for.
     entries: Vec<(HandlerId, Topics)>,
@@ -77,7 +74,6 @@ impl<M: Message> Subscriptions<M> {
         Self {
             routes: Vec::new(),
             starts: [0; Topics::COUNT_MAX + 1],
-            first: [0; Topics::COUNT_MAX],
             calls: Vec::new(),
             entries: Vec::new(),
             next: HandlerId(0),
@@ -154,16 +150,12 @@ impl<M: Message> Subscriptions<M> {
         let topic = message.topic().index();
         let routes = self.starts[topic] as usize..self.starts[topic + 1] as usize;
         let count = routes.len();
-        let first = self.first[topic] as usize;
         let mut under_way = UnderWay {
             subscriptions: self,
             message,
             routes,
         };
-        if under_way.routes.next().is_some() {
-            under_way.subscriptions.calls[first](message);
-            while under_way.call_next() {}
-        }
+        while under_way.call_next() {}
         // What is left to do in its drop is for panics.
         std::mem::forget(under_way);
         count
@@ -175,9 +167,7 @@ impl<M: Message> Subscriptions<M> {
         for topic in 0..Topics::COUNT_MAX {
             let routes = self.entries.iter().enumerate();
             let routes = routes.filter(|(_, (_, topics))| topics.contains(TopicId::new(topic)));
-            let mut routes = routes.map(|(index, _)| index as u32).peekable();
-            self.first[topic] = routes.peek().copied().unwrap_or_default();
-            self.routes.extend(routes);
+            self.routes.extend(routes.map(|(index, _)| index as u32));
             self.starts[topic + 1] = self.routes.len() as u32;
         }
     }
