@@ -32,6 +32,7 @@ pages! {
     start: "src/start.md",
     channels: "src/channels.md",
     pipelines: "src/pipelines.md",
+    bus: "src/bus.md",
     tasks: "src/tasks.md",
     exchange: "src/exchange.md",
     serving: "src/serving.md",

@@ -91,19 +91,25 @@ mod ledger;
 mod link;
 #[cfg(all(test, loom))]
 mod models;
+mod pattern;
 mod priority;
 mod publisher;
 mod registry;
 mod shelf;
+mod subscriptions;
 mod topic;
+mod visit;
 
+pub use crate::topics;
 pub use builder::{BuildError, Builder, Subscription};
 pub use consumer::{Consumer, Delivery};
 pub use handle::{Bus, Lifecycle};
 pub use ledger::{Flow, Losses, Service, Totals};
 pub use priority::{Admission, AdmissionError, Burst, Priority};
 pub use publisher::{PublishError, Publisher, Reason};
-pub use topic::{Message, Policy, TopicError, TopicId, TopicInfo, Topics};
+pub use subscriptions::{HandlerId, Subscriptions};
+pub use topic::{Carries, Message, PatternError, Policy, TopicError, TopicId, TopicInfo, Topics};
+pub use visit::Visit;
 
 /// A publisher of a bus, by the order in which they were made.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug)]

@@ -1,8 +1,15 @@
 //! What a bus carries: messages, and the topics that they belong to.
 
+use std::fmt;
+
 use super::priority::Priority;
 
+pub use super::pattern::PatternError;
+
 /// Messages of a bus: each belongs to one of up to 64 topics.
+///
+/// [`topics!`](crate::topics!) writes this for an enum with a variant for each topic. By hand it
+/// fits any type:
 ///
 /// ```
 /// use thalweg::bus::{Message, TopicId, TopicInfo};
@@ -11,14 +18,17 @@ use super::priority::Priority;
 /// struct Line { text: String, is_error: bool }
 ///
 /// impl Message for Line {
-///     const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("log.info"), TopicInfo::new("log.error")];
+///     const TOPICS: &'static [TopicInfo] =
+///         &[TopicInfo::new("log.info"), TopicInfo::new("log.error")];
 ///     fn topic(&self) -> TopicId {
 ///         TopicId::new(self.is_error.into())
 ///     }
 /// }
+/// assert_eq!(TopicInfo::check(Line::TOPICS), Ok(()));
 /// ```
 pub trait Message: Clone + Send + 'static {
-    /// The topics, 1 to 64, in the order of their [`TopicId`]s.
+    /// The topics, 1 to 64, in the order of their [`TopicId`]s. [`TopicInfo::check`] says whether
+    /// they are as they must be.
     const TOPICS: &'static [TopicInfo];
 
     /// The topic of this message: an index into [`TOPICS`](Self::TOPICS). Asked for each message,
@@ -29,6 +39,16 @@ pub trait Message: Clone + Send + 'static {
     fn key(&self) -> u64 {
         0
     }
+}
+
+/// Messages with a topic for payloads of type `T`. [`topics!`](crate::topics!) writes this for each
+/// variant, so that a topic can be named by a type: [`TopicId::of`].
+pub trait Carries<T>: Message {
+    /// The topic of these payloads.
+    const TOPIC: TopicId;
+
+    /// The payload, if this is a message of that topic.
+    fn payload(&self) -> Option<&T>;
 }
 
 /// Which topic of its [`Message`]: an index into [`Message::TOPICS`].
@@ -46,6 +66,11 @@ impl TopicId {
         Self(index as u8)
     }
 
+    /// The topic of payloads of type `T`.
+    pub const fn of<M: Carries<T>, T>() -> Self {
+        M::TOPIC
+    }
+
     /// The index in [`Message::TOPICS`].
     #[inline]
     pub const fn index(self) -> usize {
@@ -56,7 +81,7 @@ impl TopicId {
 /// A topic: its name, and how its messages are treated unless their publisher says otherwise.
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct TopicInfo {
-    /// Segments between dots, such as `market.trade`.
+    /// Segments between dots, such as `market.trade`; see [`Topics::matching`].
     pub name: &'static str,
     /// The priority of a message that is published without one.
     pub priority: Priority,
@@ -80,13 +105,72 @@ impl TopicInfo {
     /// Whether these can be the topics of a [`Message`].
     ///
     /// # Errors
-    /// The first thing that is not as it must be.
+    /// The first thing that is not as it must be. [`topics!`](crate::topics!) makes that an error
+    /// of the compiler.
     pub const fn check(topics: &[Self]) -> Result<(), TopicError> {
         if topics.is_empty() || topics.len() > Topics::COUNT_MAX {
             return Err(TopicError::Count(topics.len()));
         }
+        let mut i = 0;
+        while i < topics.len() {
+            let TopicInfo { name, .. } = topics[i];
+            if !topics[i].has_name() {
+                return Err(TopicError::Name(name));
+            }
+            if !topics[i].has_bound() {
+                return Err(TopicError::Bound(name));
+            }
+            let mut earlier = 0;
+            while earlier < i {
+                if same(topics[earlier].name, name) {
+                    return Err(TopicError::SameName(name));
+                }
+                earlier += 1;
+            }
+            i += 1;
+        }
         Ok(())
     }
+
+    /// Whether the name is segments between dots, without wildcards and white space.
+    pub(super) const fn has_name(&self) -> bool {
+        let name = self.name.as_bytes();
+        let mut is_in_segment = false;
+        let mut i = 0;
+        while i < name.len() {
+            match name[i] {
+                b'.' if !is_in_segment => return false,
+                b'*' | b'#' | 0..=b' ' | 0x7f => return false,
+                byte => is_in_segment = byte != b'.',
+            }
+            i += 1;
+        }
+        is_in_segment
+    }
+
+    /// Whether the policy keeps something at all.
+    pub(super) const fn has_bound(&self) -> bool {
+        !matches!(
+            self.policy,
+            Policy::DropOldest { keep: 0 } | Policy::Conflate { keys: 0 }
+        )
+    }
+}
+
+/// `==`, which texts do not have in a constant.
+pub(super) const fn same(a: &str, b: &str) -> bool {
+    let (a, b) = (a.as_bytes(), b.as_bytes());
+    if a.len() != b.len() {
+        return false;
+    }
+    let mut i = 0;
+    while i < a.len() {
+        if a[i] != b[i] {
+            return false;
+        }
+        i += 1;
+    }
+    true
 }
 
 /// Why topics cannot be those of a [`Message`].
@@ -95,10 +179,20 @@ impl TopicInfo {
 pub enum TopicError {
     /// So many; there must be 1 to 64.
     Count(usize),
+    /// The name is not segments between dots, or there is a wildcard or white space in it.
+    Name(&'static str),
+    /// Two topics have this name.
+    SameName(&'static str),
+    /// The topic with this name drops the oldest or conflates, and keeps 0 messages.
+    Bound(&'static str),
 }
 
 errors!(TopicError {
     Self::Count(count) => "{count} topics, where a message has 1 to 64";
+    Self::Name(name) =>
+        "topic name {name:?} is not segments between dots, without wildcards and white space";
+    Self::SameName(name) => "two topics with the name {name:?}";
+    Self::Bound(name) => "topic {name:?} keeps 0 messages";
 });
 
 /// What happens to a message where there is no room for it.
@@ -125,10 +219,21 @@ pub enum Policy {
 }
 
 /// A set of topics.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Default, Debug)]
+///
+/// ```
+/// use thalweg::bus::{TopicId, Topics};
+///
+/// let some = Topics::of(&[TopicId::new(0), TopicId::new(5)]);
+/// assert!(some.contains(TopicId::new(5)) && !some.contains(TopicId::new(1)));
+/// assert_eq!(some & Topics::ALL, some);
+/// assert_eq!((some | TopicId::new(9).into()).len(), 3);
+/// ```
+#[derive(Copy, Clone, PartialEq, Eq, Hash, Default)]
 pub struct Topics(u64);
 
 impl Topics {
+    /// No topic.
+    pub const NONE: Self = Self(0);
     /// All that there can be, so all that there are.
     pub const ALL: Self = Self(u64::MAX);
     /// How many topics a message may have.
@@ -145,8 +250,190 @@ impl Topics {
         Self(set)
     }
 
-    /// Whether `topic` is one of them.
+    /// All topics of `M`: of [`ALL`](Self::ALL), those that there are.
+    pub const fn every<M: Message>() -> Self {
+        Self(u64::MAX >> (Self::COUNT_MAX - M::TOPICS.len()))
+    }
+
+    /// Whether the topic is one of these.
+    #[inline]
     pub const fn contains(self, topic: TopicId) -> bool {
         self.0 >> topic.0 & 1 == 1
+    }
+
+    /// How many there are.
+    pub const fn len(self) -> usize {
+        self.0.count_ones() as usize
+    }
+
+    /// Whether there is none.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// The topics, ascending.
+    pub fn iter(self) -> impl Iterator<Item = TopicId> {
+        (0..Self::COUNT_MAX)
+            .map(TopicId::new)
+            .filter(move |&topic| self.contains(topic))
+    }
+}
+
+impl From<TopicId> for Topics {
+    fn from(topic: TopicId) -> Self {
+        Self(1 << topic.0)
+    }
+}
+
+impl FromIterator<TopicId> for Topics {
+    fn from_iter<I: IntoIterator<Item = TopicId>>(topics: I) -> Self {
+        topics
+            .into_iter()
+            .fold(Self::NONE, |set, topic| set | topic.into())
+    }
+}
+
+impl std::ops::BitOr for Topics {
+    type Output = Self;
+
+    fn bitor(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+}
+
+impl std::ops::BitAnd for Topics {
+    type Output = Self;
+
+    fn bitand(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+}
+
+/// All but these.
+impl std::ops::Not for Topics {
+    type Output = Self;
+
+    fn not(self) -> Self {
+        Self(!self.0)
+    }
+}
+
+impl fmt::Debug for Topics {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if *self == Self::ALL {
+            return f.write_str("Topics::ALL");
+        }
+        f.write_str("Topics")?;
+        let indexes = self.iter().map(TopicId::index);
+        f.debug_set().entries(indexes).finish()
+    }
+}
+
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod tests {
+    use super::*;
+
+    fn named(name: &'static str) -> TopicInfo {
+        TopicInfo::new(name)
+    }
+
+    #[test]
+    fn topics_are_checked_and_errors_name_the_topic() {
+        let check = |topics: &[TopicInfo]| TopicInfo::check(topics).map_err(|e| e.to_string());
+        assert_eq!(check(&[named("a"), named("a.b"), named("ä.b-c_1")]), Ok(()));
+        assert_eq!(
+            check(&[]).unwrap_err(),
+            "0 topics, where a message has 1 to 64"
+        );
+        let names: Vec<&'static str> = (0..65)
+            .map(|n| &*String::leak(format!("topic.{n}")))
+            .collect();
+        let many: Vec<TopicInfo> = names.into_iter().map(named).collect();
+        assert_eq!(check(&many[..64]), Ok(()));
+        assert_eq!(TopicInfo::check(&many), Err(TopicError::Count(65)));
+        assert_eq!(
+            check(&[named("a"), named("b"), named("a")]).unwrap_err(),
+            "two topics with the name \"a\""
+        );
+        let keep_none = TopicInfo {
+            policy: Policy::DropOldest { keep: 0 },
+            ..named("b")
+        };
+        assert_eq!(
+            check(&[named("a"), keep_none]).unwrap_err(),
+            "topic \"b\" keeps 0 messages"
+        );
+        assert!(
+            !TopicInfo {
+                policy: Policy::Conflate { keys: 0 },
+                ..keep_none
+            }
+            .has_bound()
+        );
+        assert!(
+            TopicInfo {
+                policy: Policy::Conflate { keys: 1 },
+                ..keep_none
+            }
+            .has_bound()
+        );
+    }
+
+    #[test]
+    fn names_are_segments_between_dots() {
+        for name in [
+            "", ".", "a.", ".a", "a..b", "a.*", "*", "a.#", "a b", "a\t", "a\u{7f}",
+        ] {
+            let error = TopicInfo::check(&[named(name)]).unwrap_err();
+            assert_eq!(error, TopicError::Name(name));
+            let text = error.to_string();
+            assert!(
+                text.starts_with(&format!("topic name {name:?} is not")),
+                "{text}"
+            );
+        }
+    }
+
+    #[test]
+    fn sets_do_what_sets_do() {
+        let [first, sixth, last] = [0, 5, 63].map(TopicId::new);
+        let set = Topics::of(&[last, first, last]);
+        assert_eq!(set.iter().collect::<Vec<_>>(), [first, last]);
+        assert_eq!(set, [first, last].into_iter().collect());
+        assert_eq!((set.len(), set.is_empty()), (2, false));
+        assert_eq!(set & sixth.into(), Topics::NONE);
+        assert_eq!(!set & set, Topics::NONE);
+        assert_eq!(!set | set, Topics::ALL);
+        assert_eq!(Topics::ALL.len(), Topics::COUNT_MAX);
+        assert_eq!(
+            format!("{set:?} {:?}", !Topics::NONE),
+            "Topics{0, 63} Topics::ALL"
+        );
+    }
+
+    #[test]
+    #[should_panic(expected = "a message has up to 64 topics")]
+    fn a_topic_has_an_index_below_64() {
+        TopicId::new(64);
+    }
+
+    /// A message with so many topics, for `every`.
+    #[derive(Clone)]
+    struct Of<const N: usize>;
+
+    impl<const N: usize> Message for Of<N> {
+        const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("a"); N];
+
+        fn topic(&self) -> TopicId {
+            TopicId::new(0)
+        }
+    }
+
+    #[test]
+    fn every_topic_is_one_that_is_there() {
+        assert_eq!(Topics::every::<Of<1>>(), TopicId::new(0).into());
+        assert_eq!(Topics::every::<Of<3>>().len(), 3);
+        assert_eq!(Topics::every::<Of<64>>(), Topics::ALL);
+        assert_eq!(Of::<1>.key(), 0);
     }
 }
