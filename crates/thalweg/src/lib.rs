@@ -3,6 +3,7 @@
 //!
 //! - [`pipeline`]: stages and dependencies declared once, run on one thread, two, or one per stage,
 //!   with the same results; waiting and service time of every stage, always on.
+//! - [`bus`]: rates, verdicts and advice for queues between producers and consumers.
 //! - [`channel`]: bounded, unbounded and rendezvous channels with blocking, async and batch forms.
 //! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
 //! - [`wait`]: how threads wait, and which cores they really have.
@@ -15,6 +16,7 @@
 #[macro_use]
 mod texts;
 
+pub mod bus;
 pub mod channel;
 pub mod pipeline;
 #[allow(unsafe_code)] // lock-free code lives here and nowhere else in this crate
