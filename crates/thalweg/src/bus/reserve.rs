@@ -40,7 +40,7 @@ impl Reserves {
     /// let critical = Burst { messages: 1_000, rate_per_s: 1e6, period };
     /// let bursts = [None, None, Some(high), Some(critical)];
     /// let reserves = Reserves::sized(&bursts, 500_000.0, Duration::from_millis(50))?;
-    /// assert_eq!(reserves.limits(131_072)?, [109_069, 109_069, 130_071, 131_072]);
+    /// assert_eq!(reserves.limits(131_072)?, [109_070, 109_070, 130_071, 131_072]);
     /// # Ok::<(), thalweg::bus::AdviceError>(())
     /// ```
     ///
