@@ -83,11 +83,15 @@
 //! What a thread did before it published a message is visible to the thread that received it, after
 //! that.
 
+mod advice;
+mod balance;
+mod batching;
 mod builder;
 mod consumer;
 mod handle;
 mod inbox;
 mod ledger;
+mod level;
 mod link;
 #[cfg(all(test, loom))]
 mod models;
@@ -95,20 +99,34 @@ mod pattern;
 mod priority;
 mod publisher;
 mod registry;
+mod reserve;
+mod rules;
 mod shelf;
+#[cfg(all(test, not(any(loom, shuttle))))]
+mod simulated;
+mod slowing;
 mod subscriptions;
 mod topic;
+mod trace;
 mod visit;
 
 pub use crate::topics;
+pub use advice::{Advice, AdviceError, Burst};
+pub use balance::{Balance, Horizons, Reading, Report, Verdict};
+pub use batching::{BATCH_MAX, Batching};
 pub use builder::{BuildError, Builder, Subscription};
 pub use consumer::{Consumer, Delivery};
 pub use handle::{Bus, Lifecycle};
 pub use ledger::{Flow, Losses, Service, Totals};
-pub use priority::{Admission, AdmissionError, Burst, Priority};
+pub use level::{Gauge, Level, Thresholds};
+pub use priority::{Admission, AdmissionError, Priority};
 pub use publisher::{PublishError, Publisher, Reason};
+pub use reserve::Reserves;
+pub use rules::{Because, Explanation, Facts, Limits, Rule};
+pub use slowing::{Slow, Slowing};
 pub use subscriptions::{HandlerId, Subscriptions};
 pub use topic::{Carries, Message, PatternError, Policy, TopicError, TopicId, TopicInfo, Topics};
+pub use trace::{Decision, Event, Trace, Tracer};
 pub use visit::Visit;
 
 /// A publisher of a bus, by the order in which they were made.

@@ -10,9 +10,9 @@
 //! While consumers stall, the lower ones take what is below theirs at most; so the first r messages
 //! of p are admitted, whatever the lower ones do. Higher ones may take that room, too. A reserve
 //! is a number of messages, for a rate and a time: a percentage that is enough for one capacity is
-//! not for another ([`Admission::sized`]).
+//! not for another ([`Reserves`]).
 
-use std::time::Duration;
+use super::reserve::Reserves;
 
 /// The priority of a message: where a bus has little room left, lower ones are refused first.
 #[derive(Copy, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Debug, Default)]
@@ -42,38 +42,13 @@ impl Priority {
     }
 }
 
-/// What a stall has to be survived with, of one priority.
-#[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
-pub struct Burst {
-    /// Messages that come at once.
-    pub messages: u64,
-    /// Messages a second that come after these.
-    pub per_s: u64,
-}
-
-impl Burst {
-    /// Messages that come in so much time.
-    fn within(self, time: Duration) -> u64 {
-        let later = u128::from(self.per_s).saturating_mul(time.as_nanos());
-        let later = later.div_ceil(1_000_000_000);
-        self.messages
-            .saturating_add(u64::try_from(later).unwrap_or(u64::MAX))
-    }
-}
-
 /// How the room of an inbox is shared by [`Priority`].
 ///
 /// ```
-/// use std::time::Duration;
-/// use thalweg::bus::{Admission, Burst};
+/// use thalweg::bus::Admission;
 ///
 /// assert_eq!(Admission::default().limits(1_000), Ok([600, 800, 990, 1_000]));
 /// assert_eq!(Admission::reserve(0, 100, 50).limits(1_000), Ok([850, 850, 950, 1_000]));
-/// // In 2 ms without a consumer, 200 critical messages at once and 10,000 a second.
-/// let burst = Burst { messages: 200, per_s: 10_000 };
-/// let bursts = [Burst::default(), Burst::default(), Burst::default(), burst];
-/// let admission = Admission::sized(&bursts, Duration::from_millis(2));
-/// assert_eq!(admission.limits(1_000), Ok([780, 780, 780, 1_000]));
 /// ```
 #[derive(Copy, Clone, PartialEq, Eq, Debug)]
 pub struct Admission(Shares);
@@ -106,11 +81,6 @@ impl Admission {
         Self(Shares::Reserve([0, medium, high, critical]))
     }
 
-    /// Reserves for a stall: what comes of each priority in that time while no consumer takes any.
-    pub fn sized(bursts: &[Burst; Priority::COUNT], stall: Duration) -> Self {
-        Self(Shares::Reserve(bursts.map(|burst| burst.within(stall))))
-    }
-
     /// Messages in the ring of an inbox of `capacity` below which each priority is admitted.
     ///
     /// # Errors
@@ -141,6 +111,13 @@ impl Admission {
                 Ok(limits)
             }
         }
+    }
+}
+
+/// What was sized for bursts and a stall.
+impl From<Reserves> for Admission {
+    fn from(reserves: Reserves) -> Self {
+        Self(Shares::Reserve(reserves.elements))
     }
 }
 
@@ -197,21 +174,9 @@ mod tests {
             refused.to_string(),
             "reserves need room for 7 messages, and an inbox has 6"
         );
-        let all = Burst {
-            messages: u64::MAX,
-            per_s: u64::MAX,
+        let all = Reserves {
+            elements: [u64::MAX; 4],
         };
-        let admission = Admission::sized(&[all; 4], Duration::MAX);
-        assert!(admission.limits(1 << 30).is_err());
-    }
-
-    #[test]
-    fn a_part_of_a_message_needs_room_for_one() {
-        let burst = Burst {
-            messages: 5,
-            per_s: 1,
-        };
-        assert_eq!(burst.within(Duration::from_nanos(1)), 6);
-        assert_eq!(burst.within(Duration::from_secs(2)), 7);
+        assert!(Admission::from(all).limits(1 << 30).is_err());
     }
 }
