@@ -53,7 +53,7 @@ use std::ptr::NonNull;
 use std::rc::Rc;
 use std::task::Context;
 
-pub(crate) use cell::OneAtATime;
+pub(crate) use cell::{OneAtATime, take_by_words};
 pub(crate) use hub::HubRef;
 pub(crate) use scheduler::Scheduler;
 pub use scheduler::{Status, TaskId};

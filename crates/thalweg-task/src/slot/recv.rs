@@ -10,6 +10,7 @@ use super::{End, Many, One, RecvError, Shared, State, TryRecvError, WaiterOf};
 use crate::family::Family;
 use crate::family::sealed::{Guarded, KEY, Wakes};
 use crate::fiber::FiberContext;
+use crate::node::take_by_words;
 use crate::sync::{fault, is_model_over};
 
 /// Takes values out of a slot.
@@ -160,7 +161,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
             if state.is_rare || W::IS_MANY && state.value.is_some() {
                 return None;
             }
-            let value = state.value.take();
+            let value = take_by_words(&mut state.value);
             if value.is_none() {
                 waits = state.receivers.stays(&mut this.place, context.waker());
             }
