@@ -55,7 +55,6 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::rc::Rc;
-use std::task::Context;
 
 pub(crate) use cell::{OneAtATime, take_by_words};
 pub(crate) use hub::HubRef;
@@ -150,12 +149,12 @@ impl NodeRef {
         locals.set(locals.get() + 1);
         this
     }
+
     /// The same node without a count: rule 9.
     #[inline(always)]
     fn lend(&self) -> ManuallyDrop<Self> {
         ManuallyDrop::new(Self(self.0))
     }
-
 
     #[inline(always)]
     fn header(&self) -> &Header {
@@ -208,10 +207,8 @@ impl NodeRef {
     fn run(&self) {
         let header = self.header();
         header.flags.set(header.flags.get() | RUNNING);
-        let waker = waker::lend(self.0);
-        let mut context = Context::from_waker(&waker);
         // SAFETY: rule 3: `RUNNING` is set here, and was not.
-        let poll = || unsafe { (header.body.poll)(self.0, &mut context) };
+        let poll = || unsafe { (header.body.poll)(self.0) };
         let polled = catch_unwind(AssertUnwindSafe(poll));
         if polled.is_ok() && !self.has(OUTPUT | WOKEN | CANCELLED) {
             self.unmark(RUNNING);

@@ -19,11 +19,22 @@ enum Whom {
 
 impl Waiter {
     /// Whoever `waker` wakes. Where that is a task of this thread's, nothing atomic is done.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(waker: &Waker) -> Self {
-        match waker::local(waker) {
+        // By its parts, so that a waker that is made for a poll need not be in memory.
+        // SAFETY: they are those of `waker`.
+        unsafe { Self::of_parts(waker.data(), waker.vtable()) }
+    }
+
+    /// # Safety
+    /// They are those of a waker that is there until this returns.
+    #[inline(never)]
+    unsafe fn of_parts(data: *const (), vtable: &'static RawWakerVTable) -> Self {
+        // SAFETY: as the caller says.
+        let waker = unsafe { waker::of_parts(data, vtable) };
+        match waker::local(&waker) {
             Some(node) => Self(Whom::Node(node)),
-            None => Self(Whom::Waker(waker.clone())),
+            None => Self(Whom::Waker(Waker::clone(&waker))),
         }
     }
 
@@ -45,7 +56,7 @@ impl Waiter {
         }
     }
 
-    #[cold]
+    #[inline(always)]
     fn keeps_waker(kept: &Option<Self>, waker: &Waker) -> bool {
         kept.as_ref().is_some_and(|kept| kept.is(waker))
     }
