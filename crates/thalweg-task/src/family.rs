@@ -6,9 +6,9 @@ use std::rc::{self, Rc};
 use std::sync::{self, Arc};
 use std::task::Waker;
 
-use crate::node::{self, OneAtATime, Waiter};
+use crate::node::{self, Lent, OneAtATime, Waiter};
 use crate::sync::{Mutex, lock};
-use sealed::{Guarded, Key, Wakes};
+use sealed::{Guarded, Key, Told, Wakes};
 
 pub(crate) mod sealed {
     use std::task::Waker;
@@ -17,6 +17,8 @@ pub(crate) mod sealed {
     pub trait Sealed {
         /// Whom a slot of this family wakes.
         type Waiter: Wakes;
+        /// Whether somebody may wait, kept where it costs less than to look.
+        type Mark: Mark;
     }
 
     /// What only this crate has, should generic code outside find a way to a method of
@@ -34,8 +36,52 @@ pub(crate) mod sealed {
         fn with<R>(&self, key: Key, change: impl FnOnce(&mut S) -> R) -> R;
     }
 
+    /// Whether somebody may wait.
+    pub trait Mark: Default {
+        /// Notes it.
+        fn set(&mut self, may_wait: bool);
+        /// What was noted; `true` where nothing is.
+        fn is_set(&self) -> bool;
+    }
+
+    /// Where it is cheap to look, nothing is noted.
+    #[derive(Debug, Default)]
+    pub struct Unmarked;
+
+    impl Mark for Unmarked {
+        #[inline(always)]
+        fn set(&mut self, _: bool) {}
+
+        #[inline(always)]
+        fn is_set(&self) -> bool {
+            true
+        }
+    }
+
+    impl Mark for bool {
+        #[inline(always)]
+        fn set(&mut self, may_wait: bool) {
+            *self = may_wait;
+        }
+
+        #[inline(always)]
+        fn is_set(&self) -> bool {
+            *self
+        }
+    }
+
+    /// Somebody who is woken, once.
+    pub trait Told: Sized {
+        /// Wakes it.
+        fn wake(self);
+        /// Runs it here and now, if it can be; gives whether it ran.
+        fn resume(self) -> bool;
+    }
+
     /// Somebody to be woken.
-    pub trait Wakes: Sized {
+    pub trait Wakes: Told {
+        /// One to wake with, of one that is kept and stays until that is done.
+        type Lent: Told;
         /// Whoever `waker` wakes.
         fn of(waker: &Waker) -> Self;
         /// Whether that is who `waker` wakes.
@@ -43,11 +89,7 @@ pub(crate) mod sealed {
         /// Whether the one that is kept is who `waker` wakes.
         fn keeps(kept: &Option<Self>, waker: &Waker) -> bool;
         /// One to wake with, of the one that is kept.
-        fn lend(kept: &mut Option<Self>) -> Option<Self>;
-        /// Wakes it.
-        fn wake(self);
-        /// Runs it here and now, if it can be; gives whether it ran.
-        fn resume(self) -> bool;
+        fn lend(kept: &mut Option<Self>) -> Option<Self::Lent>;
     }
 }
 
@@ -79,14 +121,18 @@ pub enum Shared {}
 
 impl sealed::Sealed for Local {
     type Waiter = Waiter;
+    type Mark = sealed::Unmarked;
 }
 
 impl sealed::Sealed for Shared {
     type Waiter = Waker;
+    type Mark = bool;
 }
 
 impl Wakes for Waiter {
-    #[inline]
+    type Lent = Lent;
+
+    #[inline(always)]
     fn of(waker: &Waker) -> Self {
         Waiter::of(waker)
     }
@@ -102,22 +148,32 @@ impl Wakes for Waiter {
     }
 
     #[inline(always)]
-    fn lend(kept: &mut Option<Self>) -> Option<Self> {
+    fn lend(kept: &mut Option<Self>) -> Option<Lent> {
         Waiter::lend(kept)
     }
+}
 
+impl Told for Waker {
     #[inline]
     fn wake(self) {
         self.wake();
     }
 
-    #[inline(always)]
+    #[inline]
     fn resume(self) -> bool {
-        self.resume()
+        match node::Waiter::resumable(&self) {
+            Some(waiter) => waiter.resume(),
+            None => {
+                self.wake();
+                false
+            }
+        }
     }
 }
 
 impl Wakes for Waker {
+    type Lent = Waker;
+
     #[inline]
     fn of(waker: &Waker) -> Self {
         waker.clone()
@@ -137,22 +193,6 @@ impl Wakes for Waker {
     #[inline]
     fn lend(kept: &mut Option<Self>) -> Option<Self> {
         kept.take()
-    }
-
-    #[inline]
-    fn wake(self) {
-        self.wake();
-    }
-
-    #[inline]
-    fn resume(self) -> bool {
-        match node::Waiter::resumable(&self) {
-            Some(waiter) => waiter.resume(),
-            None => {
-                self.wake();
-                false
-            }
-        }
     }
 }
 

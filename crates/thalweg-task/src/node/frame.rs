@@ -52,7 +52,7 @@ pub(crate) struct Header {
 pub(super) struct Body {
     pub(super) place: Place,
     /// Polls the future; when it is ready, drops it and leaves its output.
-    pub(super) poll: unsafe fn(NonNull<Header>, &mut Context<'_>),
+    pub(super) poll: unsafe fn(NonNull<Header>),
     pub(super) drop_future: unsafe fn(NonNull<Header>),
     pub(super) drop_output: unsafe fn(NonNull<Header>),
     /// Leaves an error instead of an output.
@@ -109,10 +109,13 @@ impl<F: Future> Of<F> {
 
     /// # Safety
     /// As the field of [`Body`] says.
-    unsafe fn poll(node: NonNull<Header>, context: &mut Context<'_>) {
+    unsafe fn poll(node: NonNull<Header>) {
+        // Made here, beside the future's own code: one that waits for a slot only does without it.
+        let waker = waker::lend(node);
+        let mut context = Context::from_waker(&waker);
         // SAFETY: rule 3; the future is there, and does not move until it is dropped.
         let future = unsafe { Pin::new_unchecked(Self::inside::<F>(node).as_mut()) };
-        if let Poll::Ready(output) = future.poll(context) {
+        if let Poll::Ready(output) = future.poll(&mut context) {
             // SAFETY: rule 3.
             unsafe {
                 Self::drop_future(node);

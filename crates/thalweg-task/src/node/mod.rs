@@ -26,6 +26,10 @@
 //! 8. What changes the state of a [`OneAtATime`], which is `!Sync`, is this crate's: it needs a key
 //!    that nobody else has. It moves values in and out, and compares wakers; it runs nothing of the
 //!    caller's, which might reach for the state again: no destructor, no `clone`, no `wake`.
+//! 9. A [`Lent`] is a node without a count. Whoever lends it has a counted one and keeps that until
+//!    the lent one is woken or resumed, which is the next thing that is done. From there on the
+//!    task's own hold keeps the frame: it is given up at the end of [`NodeRef::finish`], which only
+//!    the runner calls while the task is polled, as the last that it does with the frame.
 //!
 //! # Why it works
 //! A poll may run anything: wake its own task (`WOKEN`), cancel it (`CANCELLED`, done after the
@@ -51,14 +55,13 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::rc::Rc;
-use std::task::Context;
 
-pub(crate) use cell::OneAtATime;
+pub(crate) use cell::{OneAtATime, take_by_words};
 pub(crate) use hub::HubRef;
 pub(crate) use scheduler::Scheduler;
 pub use scheduler::{Status, TaskId};
 pub use task::Task;
-pub(crate) use waiter::Waiter;
+pub(crate) use waiter::{Lent, Waiter};
 
 use crate::sync::{AtomicBool, AtomicUsize, UnsafeCell};
 use crate::task_error::{TaskError, panic_text};
@@ -147,9 +150,15 @@ impl NodeRef {
         this
     }
 
+    /// The same node without a count: rule 9.
+    #[inline(always)]
+    fn lend(&self) -> ManuallyDrop<Self> {
+        ManuallyDrop::new(Self(self.0))
+    }
+
     #[inline(always)]
     fn header(&self) -> &Header {
-        // SAFETY: rule 2: this is counted in `locals`.
+        // SAFETY: rule 2: this is counted in `locals`; or rule 9.
         unsafe { self.0.as_ref() }
     }
 
@@ -189,7 +198,7 @@ impl NodeRef {
     /// tasks that resume each other. Gives whether it was polled.
     #[inline(always)]
     pub(crate) fn resume(&self) -> bool {
-        // SAFETY: `self` keeps the frame alive.
+        // SAFETY: `self` is counted, or lent: rule 9.
         unsafe { resume(self.0) }
     }
 
@@ -198,15 +207,13 @@ impl NodeRef {
     fn run(&self) {
         let header = self.header();
         header.flags.set(header.flags.get() | RUNNING);
-        let waker = waker::lend(self.0);
-        let mut context = Context::from_waker(&waker);
         // SAFETY: rule 3: `RUNNING` is set here, and was not.
-        let poll = || unsafe { (header.body.poll)(self.0, &mut context) };
+        let poll = || unsafe { (header.body.poll)(self.0) };
         let polled = catch_unwind(AssertUnwindSafe(poll));
         if polled.is_ok() && !self.has(OUTPUT | WOKEN | CANCELLED) {
             self.unmark(RUNNING);
         } else {
-            // SAFETY: `self` keeps the frame alive.
+            // SAFETY: rule 9: the task is not over, so its own hold is there.
             unsafe { after(self.0, polled) };
         }
     }
@@ -264,7 +271,8 @@ impl NodeRef {
         self.finish();
     }
 
-    /// The task is over: its output is there.
+    /// The task is over: its output is there. After this, `self` may be the frame's only hold, or
+    /// lent and its frame gone.
     fn finish(&self) {
         let header = self.header();
         self.unmark(RUNNING | WOKEN | CANCELLED);
@@ -281,7 +289,7 @@ impl NodeRef {
         if scheduler.has_ended_unseen() {
             scheduler.tell_driver();
         }
-        // SAFETY: the task's own hold, given up here, once; `self` is another.
+        // The task's own hold, given up here, once.
         drop(Self(self.0));
     }
 
@@ -298,7 +306,7 @@ impl NodeRef {
 /// # Safety
 /// The frame is alive, on its owner's thread.
 unsafe fn resume(node: NonNull<Header>) -> bool {
-    // Kept by the caller's hold.
+    // Kept by the caller's hold, and then by the task's own: rule 9.
     let node = ManuallyDrop::new(NodeRef(node));
     if !node.has(RUNNING | DONE) && thread::deeper(|| node.run()).is_some() {
         return true;

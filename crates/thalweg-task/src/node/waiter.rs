@@ -1,8 +1,10 @@
 //! Whom a slot, a task or a timer wakes.
 
-use std::task::Waker;
+use std::mem::ManuallyDrop;
+use std::task::{RawWakerVTable, Waker};
 
 use super::{NodeRef, waker};
+use crate::family::sealed::Told;
 
 /// A task of this thread's, or any waker. `!Send`.
 #[allow(unreachable_pub)] // a sealed trait of a public type names it
@@ -17,11 +19,22 @@ enum Whom {
 
 impl Waiter {
     /// Whoever `waker` wakes. Where that is a task of this thread's, nothing atomic is done.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn of(waker: &Waker) -> Self {
-        match waker::local(waker) {
+        // By its parts, so that a waker that is made for a poll need not be in memory.
+        // SAFETY: they are those of `waker`.
+        unsafe { Self::of_parts(waker.data(), waker.vtable()) }
+    }
+
+    /// # Safety
+    /// They are those of a waker that is there until this returns.
+    #[inline(never)]
+    unsafe fn of_parts(data: *const (), vtable: &'static RawWakerVTable) -> Self {
+        // SAFETY: as the caller says.
+        let waker = unsafe { waker::of_parts(data, vtable) };
+        match waker::local(&waker) {
             Some(node) => Self(Whom::Node(node)),
-            None => Self(Whom::Waker(waker.clone())),
+            None => Self(Whom::Waker(Waker::clone(&waker))),
         }
     }
 
@@ -43,7 +56,7 @@ impl Waiter {
         }
     }
 
-    #[cold]
+    #[inline(always)]
     fn keeps_waker(kept: &Option<Self>, waker: &Waker) -> bool {
         kept.as_ref().is_some_and(|kept| kept.is(waker))
     }
@@ -51,11 +64,11 @@ impl Waiter {
     /// One to wake with, of the one that is kept: a node stays, for the next time; a waker goes,
     /// since to clone it is foreign code.
     #[inline(always)]
-    pub(crate) fn lend(kept: &mut Option<Self>) -> Option<Self> {
+    pub(crate) fn lend(kept: &mut Option<Self>) -> Option<Lent> {
         if let Some(Self(Whom::Node(node))) = kept {
-            return Some(Self(Whom::Node(node.clone())));
+            return Some(Lent(Lending::Node(node.lend())));
         }
-        kept.take()
+        kept.take().map(|kept| Lent(Lending::Other(kept)))
     }
 
     /// Wakes it.
@@ -83,5 +96,44 @@ impl Waiter {
     /// What `waker` wakes, if it can be resumed here: a task of this thread's.
     pub(crate) fn resumable(waker: &Waker) -> Option<Self> {
         waker::local(waker).map(|node| Self(Whom::Node(node)))
+    }
+}
+
+/// Whom a [`Waiter`] that is kept wakes, for now: rule 9 of [`super`].
+#[allow(unreachable_pub)] // a sealed trait of a public type names it
+pub struct Lent(Lending);
+
+enum Lending {
+    Node(ManuallyDrop<NodeRef>),
+    Other(Waiter),
+}
+
+impl Told for Waiter {
+    #[inline]
+    fn wake(self) {
+        self.wake();
+    }
+
+    #[inline(always)]
+    fn resume(self) -> bool {
+        self.resume()
+    }
+}
+
+impl Told for Lent {
+    #[inline]
+    fn wake(self) {
+        match self.0 {
+            Lending::Node(node) => node.wake(),
+            Lending::Other(waiter) => waiter.wake(),
+        }
+    }
+
+    #[inline(always)]
+    fn resume(self) -> bool {
+        match self.0 {
+            Lending::Node(node) => node.resume(),
+            Lending::Other(waiter) => waiter.resume(),
+        }
     }
 }

@@ -20,6 +20,18 @@ pub(super) fn lend(node: NonNull<Header>) -> ManuallyDrop<Waker> {
     ManuallyDrop::new(unsafe { Waker::new(data, &VTABLE) })
 }
 
+/// The waker with these parts, lent.
+///
+/// # Safety
+/// They are those of a waker that outlives this one.
+pub(super) unsafe fn of_parts(
+    data: *const (),
+    vtable: &'static RawWakerVTable,
+) -> ManuallyDrop<Waker> {
+    // SAFETY: as that one keeps the contract, so does this one, which is not dropped.
+    ManuallyDrop::new(unsafe { Waker::new(data, vtable) })
+}
+
 /// The node that `waker` wakes, if it is one of ours, without a hold on it.
 #[inline(always)]
 fn node_of(waker: &Waker) -> Option<NonNull<Header>> {

@@ -3,13 +3,14 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::task::{Context, Poll, Waker};
+use std::task::{Context, Poll};
 
-use super::waiting::{Place, Waiting};
+use super::waiting::Waiting;
 use super::{End, Many, One, RecvError, Shared, State, TryRecvError, WaiterOf, wake_all};
 use crate::family::Family;
-use crate::family::sealed::{Guarded, KEY, Wakes};
+use crate::family::sealed::{Guarded, KEY, Mark, Told, Wakes};
 use crate::fiber::FiberContext;
+use crate::node::take_by_words;
 use crate::sync::{fault, is_model_over};
 
 /// Takes values out of a slot.
@@ -38,7 +39,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> State<T, F, W> {
 }
 
 /// Tells the sender that waits.
-fn taken<T, V: Wakes>((value, vacancy): (T, Option<V>)) -> T {
+fn taken<T, V: Told>((value, vacancy): (T, Option<V>)) -> T {
     if let Some(sender) = vacancy
         && !fault::is("slot_vacancy")
     {
@@ -58,7 +59,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
     /// [`RecvError`], from the future: nothing comes any more, and why.
     #[inline]
     pub fn recv(&mut self) -> Recv<'_, T, F, W> {
-        let place = Place::default();
+        let place = W::Place::default();
         Recv {
             receiver: self,
             place,
@@ -139,7 +140,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> fmt::Debug for SlotRx<T, F, W> {
 #[must_use = "a future does nothing until it is polled"]
 pub struct Recv<'r, T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
     receiver: &'r mut SlotRx<T, F, W>,
-    place: Place,
+    place: W::Place,
 }
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Unpin for Recv<'_, T, F, W> {}
@@ -156,7 +157,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
             if state.is_rare || W::IS_MANY && state.value.is_some() {
                 return None;
             }
-            let value = state.value.take();
+            let value = take_by_words(&mut state.value);
             if value.is_none() {
                 waits = state.receivers.stays(&mut this.place, context.waker());
             }
@@ -164,45 +165,42 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> Future for Recv<'_, T, F, W> {
         });
         if let Some(value) = value {
             // It waits no more, so there is nothing to leave.
-            this.place = Place::default();
+            this.place.set(false);
             return Poll::Ready(Ok(value));
         }
         if waits {
             return Poll::Pending;
         }
-        this.look(context.waker())
+        let waiter = WaiterOf::<F>::of(context.waker());
+        look(this.receiver, &mut this.place, waiter)
     }
 }
 
-impl<T, F: Family, W: Waiting<WaiterOf<F>>> Recv<'_, T, F, W> {
-    /// What is rare; and where there is nothing the waker is listed, cloned outside of the guard
-    /// since that is foreign code.
-    #[cold]
-    #[inline(never)]
-    fn look(&mut self, waker: &Waker) -> Poll<Result<T, RecvError>> {
-        let waiter = WaiterOf::<F>::of(waker);
-        let place = &mut self.place;
-        let looks = !fault::is("slot_look_again");
-        let (look, spare, left) = self
-            .receiver
-            .slot
-            .state
-            .with(KEY, |state| match state.take() {
-                Some(look) if looks => (Some(look), Some(waiter), state.receivers.leave(place).1),
-                _ => (None, state.receivers.sit(place, waiter), None),
-            });
-        drop((spare, left));
-        match look {
-            Some(look) => Poll::Ready(look.map(taken)),
-            None => Poll::Pending,
-        }
+/// What is rare; and where there is nothing the waker is listed, cloned outside of the guard since
+/// that is foreign code.
+#[cold]
+#[inline(never)]
+fn look<T, F: Family, W: Waiting<WaiterOf<F>>>(
+    receiver: &SlotRx<T, F, W>,
+    place: &mut W::Place,
+    waiter: WaiterOf<F>,
+) -> Poll<Result<T, RecvError>> {
+    let looks = !fault::is("slot_look_again");
+    let (look, spare, left) = receiver.slot.state.with(KEY, |state| match state.take() {
+        Some(look) if looks => (Some(look), Some(waiter), state.receivers.leave(place).1),
+        _ => (None, state.receivers.sit(place, waiter), None),
+    });
+    drop((spare, left));
+    match look {
+        Some(look) => Poll::Ready(look.map(taken)),
+        None => Poll::Pending,
     }
 }
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> Drop for Recv<'_, T, F, W> {
     #[inline]
     fn drop(&mut self) {
-        if !self.place.is_taken() || is_model_over() {
+        if !self.place.is_set() || is_model_over() {
             return;
         }
         let place = &mut self.place;

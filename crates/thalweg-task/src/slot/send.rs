@@ -8,7 +8,7 @@ use std::task::{Context, Poll};
 use super::waiting::Waiting;
 use super::{End, One, SendError, Shared, State, VacantError, WaiterOf, wake_all};
 use crate::family::Family;
-use crate::family::sealed::{Guarded, KEY, Wakes};
+use crate::family::sealed::{Guarded, KEY, Told, Wakes};
 use crate::sync::is_model_over;
 
 /// Puts values into a slot.
@@ -18,7 +18,7 @@ pub struct SlotTx<T, F: Family, W: Waiting<WaiterOf<F>> = One<F>> {
 
 impl<T, F: Family, W: Waiting<WaiterOf<F>>> State<T, F, W> {
     /// Puts a value where it may go, and tells whoever waits for one.
-    fn put(&mut self, value: T) -> Result<Option<WaiterOf<F>>, SendError<T>> {
+    fn put(&mut self, value: T) -> Result<Option<W::Next>, SendError<T>> {
         match self.receiver {
             End::Open if self.value.is_some() => Err(SendError::Full(value)),
             End::Open => {
@@ -59,7 +59,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     #[inline(always)]
     pub fn send_now(&self, value: T) -> Result<bool, SendError<T>> {
         let waiter = self.put(value)?;
-        Ok(waiter.is_some_and(Wakes::resume))
+        Ok(waiter.is_some_and(Told::resume))
     }
 
     /// Sends a value in the place of one that is there, which is given back: the last one wins.
@@ -84,7 +84,7 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     }
 
     #[inline(always)]
-    fn put(&self, value: T) -> Result<Option<WaiterOf<F>>, SendError<T>> {
+    fn put(&self, value: T) -> Result<Option<W::Next>, SendError<T>> {
         self.slot.state.with(KEY, |state| {
             if state.receivers.waits_alone() {
                 let before = state.value.replace(value);

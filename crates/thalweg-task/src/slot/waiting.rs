@@ -5,20 +5,22 @@ use std::fmt;
 use std::task::Waker;
 
 use crate::family::Family;
-use crate::family::sealed::{Sealed, Wakes};
+use crate::family::sealed::{Mark, Sealed, Told, Wakes};
 
-/// A place in the list of those who wait.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct Place {
-    /// 0: in no list.
-    pub(super) number: u64,
-}
+/// A place in the list of those who wait; 0: in none.
+type Place = u64;
 
-impl Place {
-    /// Whether anybody may wait in it.
+impl Mark for Place {
     #[inline(always)]
-    pub(super) fn is_taken(&self) -> bool {
-        self.number != 0
+    fn set(&mut self, may_wait: bool) {
+        if !may_wait {
+            *self = 0;
+        }
+    }
+
+    #[inline(always)]
+    fn is_set(&self) -> bool {
+        *self != 0
     }
 }
 
@@ -26,17 +28,21 @@ impl Place {
 pub trait Waiting<W: Wakes>: Default + Kind {
     /// Those who waited, taken out.
     type All: IntoIterator<Item = W>;
+    /// What a receive keeps, to be found by when it leaves.
+    type Place: Mark;
+    /// One that is told of a value.
+    type Next: Told;
 
     /// Whether the one in this place waits already, to be woken by `waker`: all that is to do.
-    fn stays(&mut self, place: &mut Place, waker: &Waker) -> bool;
+    fn stays(&mut self, place: &mut Self::Place, waker: &Waker) -> bool;
     /// Whether there is one receiver, and it waits: so the slot is empty, and the receiver there.
     fn waits_alone(&self) -> bool;
     /// Has `waiter` wait in this place, or a new one; gives back what is not needed any more.
-    fn sit(&mut self, place: &mut Place, waiter: W) -> Option<W>;
-    /// Whoever has waited longest waits no more.
-    fn next(&mut self) -> Option<W>;
+    fn sit(&mut self, place: &mut Self::Place, waiter: W) -> Option<W>;
+    /// Whoever has waited longest waits no more. It is woken before anything else is done.
+    fn next(&mut self) -> Option<Self::Next>;
     /// Waits no more; gives whether it was told of something meanwhile, and what it leaves.
-    fn leave(&mut self, place: &mut Place) -> (bool, Option<W>);
+    fn leave(&mut self, place: &mut Self::Place) -> (bool, Option<W>);
     /// All that are left.
     fn all(&mut self) -> Self::All;
 }
@@ -73,10 +79,12 @@ impl<F: Family> Kind for One<F> {
 
 impl<F: Family> Waiting<<F as Sealed>::Waiter> for One<F> {
     type All = Option<<F as Sealed>::Waiter>;
+    type Place = F::Mark;
+    type Next = <<F as Sealed>::Waiter as Wakes>::Lent;
 
     #[inline(always)]
-    fn stays(&mut self, place: &mut Place, waker: &Waker) -> bool {
-        place.number = 1;
+    fn stays(&mut self, place: &mut F::Mark, waker: &Waker) -> bool {
+        place.set(true);
         self.waits = Wakes::keeps(&self.waiter, waker);
         self.waits
     }
@@ -88,25 +96,27 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for One<F> {
 
     fn sit(
         &mut self,
-        place: &mut Place,
+        place: &mut F::Mark,
         waiter: <F as Sealed>::Waiter,
     ) -> Option<<F as Sealed>::Waiter> {
-        place.number = 1;
+        place.set(true);
         self.waits = true;
         self.waiter.replace(waiter)
     }
 
     #[inline(always)]
-    fn next(&mut self) -> Option<<F as Sealed>::Waiter> {
+    fn next(&mut self) -> Option<Self::Next> {
         if !std::mem::take(&mut self.waits) {
             return None;
         }
         Wakes::lend(&mut self.waiter)
     }
 
-    fn leave(&mut self, _: &mut Place) -> (bool, Option<<F as Sealed>::Waiter>) {
+    fn leave(&mut self, _: &mut F::Mark) -> (bool, Option<<F as Sealed>::Waiter>) {
         // What it was told of is for itself, whenever it looks again.
-        self.waits = false;
+        if self.waits {
+            self.waits = false;
+        }
         (false, None)
     }
 
@@ -140,8 +150,7 @@ impl<F: Family> fmt::Debug for Many<F> {
 impl<F: Family> Many<F> {
     /// Where it is, or where it belongs.
     fn search(&self, place: &Place) -> Result<usize, usize> {
-        self.list
-            .binary_search_by_key(&place.number, |&(number, _)| number)
+        self.list.binary_search_by_key(place, |&(number, _)| number)
     }
 
     fn find(&self, place: &Place) -> Option<usize> {
@@ -155,6 +164,8 @@ impl<F: Family> Kind for Many<F> {
 
 impl<F: Family> Waiting<<F as Sealed>::Waiter> for Many<F> {
     type All = Vec<<F as Sealed>::Waiter>;
+    type Place = Place;
+    type Next = <F as Sealed>::Waiter;
 
     fn stays(&mut self, place: &mut Place, waker: &Waker) -> bool {
         self.find(place).is_some_and(|at| self.list[at].1.is(waker))
@@ -169,26 +180,26 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for Many<F> {
         place: &mut Place,
         waiter: <F as Sealed>::Waiter,
     ) -> Option<<F as Sealed>::Waiter> {
-        if place.number == 0 {
+        if *place == 0 {
             self.last += 1;
-            place.number = self.last;
+            *place = self.last;
         }
         match self.search(place) {
             Ok(at) => return Some(std::mem::replace(&mut self.list[at].1, waiter)),
             // It was told of a value that another took: its turn is where it was.
-            Err(at) => self.list.insert(at, (place.number, waiter)),
+            Err(at) => self.list.insert(at, (*place, waiter)),
         }
         None
     }
 
-    fn next(&mut self) -> Option<<F as Sealed>::Waiter> {
+    fn next(&mut self) -> Option<Self::Next> {
         self.list.pop_front().map(|(_, waiter)| waiter)
     }
 
     fn leave(&mut self, place: &mut Place) -> (bool, Option<<F as Sealed>::Waiter>) {
-        let had_place = place.number != 0;
+        let had_place = *place != 0;
         let left = self.find(place).and_then(|at| self.list.remove(at));
-        place.number = 0;
+        *place = 0;
         (had_place && left.is_none(), left.map(|(_, waiter)| waiter))
     }
 
