@@ -1,4 +1,4 @@
-//! Coroutines and their channels, at the cost of a function call.
+//! Coroutines of one thread, and their channels.
 //!
 //! - [`Core`]: runs tasks, thousands of them, on one thread; [`Handle`] spawns, cancels and sleeps.
 //! - [`slot`](mod@slot): a channel for one value at a time; a send may run the receiver at once.

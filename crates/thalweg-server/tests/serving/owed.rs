@@ -104,7 +104,7 @@ fn what_is_owed_to_a_connection_comes_before_the_orders_of_the_next_one() {
     let first = newer.answer();
     assert_eq!((first.sequence.0, first.is_repeated), (1, true));
     disk.set_full(false);
-    // The report of the order's end may come before the refusal of an order that was sent too early.
+    // The report of the order's end may come before the refusal of one that was sent too early.
     'accepted: for sequence in 2.. {
         newer.submit(sequence, &bound(sequence as i64));
         loop {
