@@ -39,14 +39,15 @@ impl Handle {
         Task::spawn(&self.scheduler, future)
     }
 
-    /// Ends a task; see [`Task::cancel`]. Gives whether it was there, and not cancelled yet.
+    /// Ends a task; see [`Task::cancel`]. Gives whether it was there, and not cancelled yet. A task
+    /// of another core is not there.
     pub fn cancel(&self, id: TaskId) -> bool {
         self.scheduler
             .find(id)
             .is_some_and(|node| node.cancel(false))
     }
 
-    /// What a task does now.
+    /// What a task does now: [`Status::Ended`] if it is another core's.
     pub fn status(&self, id: TaskId) -> Status {
         self.scheduler.status(id)
     }

@@ -15,8 +15,8 @@
 //!    task is over. So whoever takes `refs` to 0 has the frame for itself.
 //! 3. A future is polled, and dropped, only by whoever set `RUNNING`, and not while another has. So
 //!    there is one `&mut` to it at a time, however tasks resume, wake and cancel each other.
-//! 4. A hub's `head`, `holders` and `signal` are anybody's; its `chunks` are the owner's, and the
-//!    last holder's.
+//! 4. A hub's `head`, `holders` and `signal` are anybody's, and its number never changes; its
+//!    `chunks` are the owner's, and the last holder's.
 //! 5. `below` belongs to whoever marked the node as pushed, or took `refs` to 0, until the node is
 //!    on the stack; then to the owner, who takes it off.
 //! 6. While a core is there it holds its hub, and all frames of its tasks with it. When it goes it
@@ -63,6 +63,7 @@ pub(crate) use waiter::Waiter;
 use crate::sync::{AtomicBool, AtomicUsize, UnsafeCell};
 use crate::task_error::{TaskError, panic_text};
 use frame::{Body, Header, Of, give_up};
+use scheduler::SeatId;
 
 const QUEUED: u8 = 1;
 const RUNNING: u8 = 2;
@@ -115,7 +116,7 @@ impl NodeRef {
             late: Cell::new(false),
             // The caller's, and the task's own until it is over.
             locals: Cell::new(2),
-            id: Cell::new(TaskId::default()),
+            place: Cell::new(SeatId::default()),
             next: Cell::new(None),
             scheduler: NonNull::new(held.cast_mut()).expect("an Rc's pointer is not null"),
             joiner: Cell::new(None),
@@ -133,7 +134,7 @@ impl NodeRef {
             Of::<F>::inside(node).write(future);
         }
         let this = Self(node);
-        this.header().id.set(scheduler.enter(node));
+        this.header().place.set(scheduler.enter(node));
         this
     }
 
@@ -169,7 +170,10 @@ impl NodeRef {
     }
 
     pub(crate) fn id(&self) -> TaskId {
-        self.header().id.get()
+        let header = self.header();
+        // SAFETY: rule 6: the frame is there, and so is its hub.
+        let core = unsafe { header.hub.as_ref() }.core;
+        TaskId::new(core, header.place.get())
     }
 
     /// Puts the task into the run list, if it is not there and not over.
@@ -271,7 +275,7 @@ impl NodeRef {
         self.mark(DONE);
         // SAFETY: counted when the task was made, and taken over here, once.
         let scheduler = unsafe { Rc::from_raw(header.scheduler.as_ptr().cast_const()) };
-        scheduler.leave(self.id(), header.timer.take());
+        scheduler.leave(header.place.get(), header.timer.take());
         if !self.has(WANTED) {
             quietly(|| self.drop_output());
         }

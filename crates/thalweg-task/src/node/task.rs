@@ -41,7 +41,7 @@ impl<T: 'static> Task<T> {
 }
 
 impl<T> Task<T> {
-    /// Tells it from others of its core.
+    /// Tells it from all others of the process; see [`TaskId`].
     pub fn id(&self) -> TaskId {
         self.node.id()
     }
