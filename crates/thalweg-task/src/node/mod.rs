@@ -248,7 +248,8 @@ impl NodeRef {
             self.mark(CANCELLED);
         } else {
             self.mark(RUNNING | CANCELLED);
-            self.end(self.cause());
+            // So that a destructor that would run the core is told of the task around it.
+            thread::nested(|| self.end(self.cause()));
         }
         true
     }

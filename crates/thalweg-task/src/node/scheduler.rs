@@ -12,7 +12,7 @@ use thalweg::wait::Entry;
 use super::frame::{Header, end_orphan, free};
 use super::hub::HubRef;
 use super::pool::{Place, Pool};
-use super::thread::Thread;
+use super::thread::{self, Thread};
 use super::{DONE, NodeRef, QUEUED, RUNNING, quietly, waker};
 use crate::sync::order;
 use crate::timer::{Expiry, Time};
@@ -238,6 +238,17 @@ impl Scheduler {
         } else {
             Status::Waiting
         }
+    }
+
+    /// Whether this is called within a task of this core, which some other code resumed or ends.
+    /// Looks at all tasks, but only where the caller is nested in any.
+    pub(crate) fn is_within_task(&self) -> bool {
+        let is_running = |seat: &Seat| match seat.holds {
+            // SAFETY: a seated task is not over, so its frame is alive (rule 2).
+            Seated::Task(node) => unsafe { node.as_ref() }.flags.get() & RUNNING != 0,
+            Seated::Free(_) => false,
+        };
+        thread::is_nested() && self.seats.borrow().iter().any(is_running)
     }
 
     #[inline]
