@@ -2,12 +2,15 @@
 #![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
 #![cfg(not(loom))]
 
-use std::cell::Cell;
-use std::future::{Future, pending, ready};
+use std::cell::{Cell, RefCell};
+use std::future::{Future, pending, poll_fn, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
 use std::rc::{Rc, Weak};
+use std::task::{Context, Poll};
 
 use thalweg_task::fiber::{StackOptions, StackPool};
-use thalweg_task::{Core, Local, SlotTx, TaskError, slot};
+use thalweg_task::{Core, Local, SlotTx, Status, Task, TaskError, slot};
 
 fn refused<T>(what: &str) -> Result<T, TaskError> {
     let text = format!("a task of this core called `Core::{what}`, which would wait for it");
@@ -22,7 +25,7 @@ fn shared() -> (Rc<Core>, Weak<Core>) {
 }
 
 /// A task that waits, then does something with its core; and the other end of its slot.
-fn waiting<T: 'static, F>(core: &Rc<Core>, then: F) -> (SlotTx<(), Local>, thalweg_task::Task<T>)
+fn waiting<T: 'static, F>(core: &Rc<Core>, then: F) -> (SlotTx<(), Local>, Task<T>)
 where
     F: AsyncFnOnce(Rc<Core>) -> T + 'static,
 {
@@ -124,4 +127,42 @@ fn a_task_may_run_another_core() {
     };
     assert_eq!(tx.send_now(()), Ok(true));
     assert_eq!(core.block_on(task), Ok(2));
+}
+
+#[test]
+fn a_task_does_not_await_itself() {
+    let core = Core::new();
+    let (tx, mut rx) = slot::<Task<()>, Local>();
+    let text = Rc::new(RefCell::new(String::new()));
+    let told = Rc::clone(&text);
+    let task = core.spawn(async move {
+        let mut own = rx.recv().await.unwrap();
+        let mut poll = |context: &mut Context<'_>| {
+            let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut own).poll(context)));
+            polled.err()
+        };
+        let payload = poll_fn(|context| Poll::Ready(poll(context))).await;
+        *told.borrow_mut() = *payload.unwrap().downcast::<String>().unwrap();
+    });
+    let id = task.id();
+    while core.poll() {}
+    assert_eq!(tx.send_now(task).ok(), Some(true));
+    assert_eq!(*text.borrow(), format!("task {id} awaits itself"));
+    assert_eq!(core.handle().status(id), Status::Ended);
+    // Nothing is left to run, with the panic caught or not.
+    let (tx, mut rx) = slot::<Task<()>, Local>();
+    let task = core.spawn(async move { rx.recv().await.unwrap().await.unwrap() });
+    while core.poll() {}
+    assert_eq!(tx.send_now(task).ok(), Some(true));
+    core.run();
+}
+
+#[test]
+fn a_task_gives_its_output_once() {
+    let core = Core::new();
+    let mut task = core.spawn(async { 7 });
+    assert_eq!(core.block_on(&mut task), Ok(7));
+    let payload = catch_unwind(AssertUnwindSafe(|| core.block_on(&mut task))).unwrap_err();
+    let text = format!("task {} was polled after it gave its output", task.id());
+    assert_eq!(*payload.downcast::<String>().unwrap(), text);
 }
