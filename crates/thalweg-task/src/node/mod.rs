@@ -51,7 +51,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::rc::Rc;
-use std::task::Context;
+use std::task::{Context, Waker};
 
 pub(crate) use cell::OneAtATime;
 pub(crate) use hub::HubRef;
@@ -99,6 +99,17 @@ impl Drop for NodeRef {
 }
 
 impl NodeRef {
+    /// The task that `waker` wakes, if it is this thread's, and not over.
+    pub(crate) fn of(waker: &Waker) -> Option<Self> {
+        waker::local(waker)
+    }
+
+    /// Whether the task is over, or will be after the poll that is under way.
+    #[inline(always)]
+    pub(crate) fn is_to_end(&self) -> bool {
+        self.has(CANCELLED | DONE)
+    }
+
     /// Makes a task of `future`, not in the run list yet. Gives it to `scheduler`, too.
     pub(crate) fn spawn<F: Future + 'static>(scheduler: &Rc<Scheduler>, future: F) -> Self {
         let body: &'static Body = if scheduler.hub().is_closed() {
