@@ -37,7 +37,7 @@ impl CoreBuilder {
     }
 
     /// How many tasks are polled before the core looks at what other threads woke, and at the time,
-    /// again; at least 1, and 128 if nothing is said.
+    /// again: 128 if nothing is said, and 0 counts as 1.
     pub fn budget(mut self, tasks: usize) -> Self {
         self.budget = tasks.max(1);
         self
@@ -50,7 +50,8 @@ impl CoreBuilder {
         self
     }
 
-    /// Keeps the calling thread, which the core is for, on these processors.
+    /// Keeps the calling thread, which the core is for, on these processors, from
+    /// [`build`](Self::build) on, also when the core is gone. An empty list keeps it nowhere.
     pub fn pinned(mut self, cores: &[usize]) -> Self {
         self.cores = cores.to_vec();
         self

@@ -27,7 +27,8 @@ pub(crate) struct Hub {
     chunks: UnsafeCell<Vec<Chunk>>,
 }
 
-// SAFETY: rule 4: all but `chunks` is atomic or constant, and that is the owner's until the last holder leaves.
+// SAFETY: rule 4: all but `chunks` is atomic or constant, and that is the owner's until the last
+// holder leaves.
 unsafe impl Send for Hub {}
 // SAFETY: as above.
 unsafe impl Sync for Hub {}
