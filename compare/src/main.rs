@@ -19,6 +19,7 @@ use clap::{Parser, ValueEnum};
 
 use case::Cases;
 use experiment::{EXPERIMENTS, Experiment, Settings};
+use report::Report;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
 enum Format {
@@ -91,7 +92,16 @@ fn main() -> ExitCode {
             );
             return ExitCode::from(2);
         };
-        run(experiment, &arguments, &mut out)
+        let cases = arguments.cases.clone().unwrap_or_default();
+        let report = run(experiment, &arguments, cases.clone());
+        if let Some(known) = cases.without_any() {
+            eprintln!("error: no case of {name:?} is asked for; there are {known}");
+            return ExitCode::from(2);
+        }
+        match arguments.format {
+            Format::Text => report.write_text(&mut out),
+            Format::Json => report.write_json(&mut out),
+        }
     };
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
@@ -110,18 +120,14 @@ fn list(out: &mut impl Write) -> io::Result<()> {
         .try_for_each(|known| writeln!(out, "{:width$}  {}", known.name, known.shows))
 }
 
-fn run(experiment: &Experiment, arguments: &Arguments, out: &mut impl Write) -> io::Result<()> {
+fn run(experiment: &Experiment, arguments: &Arguments, cases: Cases) -> Report {
     let settings = Settings::new(
         arguments.quick,
-        arguments.cases.clone().unwrap_or_default(),
+        cases,
         arguments.repetitions.map(usize::from),
         arguments.seconds,
     );
-    let report = (experiment.run)(&settings);
-    match arguments.format {
-        Format::Text => report.write_text(out),
-        Format::Json => report.write_json(out),
-    }
+    (experiment.run)(&settings)
 }
 
 #[cfg(test)]

@@ -303,7 +303,12 @@ fn messages_to_coroutines_all_arrive() {
         ("many/in order", "thalweg fiber"),
         ("ends", "thalweg create, run, end"),
         ("panics", "thalweg panics"),
-        ("timers", "thalweg timer"),
+        ("timers", "thalweg sleep_until"),
+        ("timers", "thalweg sleep"),
+        ("timers", "thalweg task with a deadline"),
+        ("one", "thalweg Local, by boxed call"),
+        ("peers/one", "thalweg slot a message"),
+        ("peers/one", "thalweg slot a message, by hand"),
         ("burst", "thalweg ring and slots"),
         ("peers/one", "tokio oneshot, by hand"),
         ("peers/in order", "futures unbounded, LocalSet"),
@@ -372,6 +377,17 @@ fn misuse_is_told() {
     let there = names.join(", ");
     let told = format!("error: no experiment \"pipelines\"; there are {there}\n");
     assert_eq!(text(&unknown.stderr), told);
+    for (experiment, cases) in [
+        ("tasks", "burst, ends, many/in order"),
+        ("hash", "one/512B"),
+    ] {
+        let none = compare(&[&[experiment, "--cases", "nosuch"], &TINY[..]].concat());
+        assert_eq!(none.status.code(), Some(2), "{experiment}");
+        let told = text(&none.stderr);
+        let begins = format!("error: no case of \"{experiment}\" is asked for; there are ");
+        assert!(told.contains(&begins) && told.contains(cases), "{told}");
+        assert!(none.stdout.is_empty(), "{}", text(&none.stdout));
+    }
     for wrong in [
         &["pipeline", "--repetitions", "0"][..],
         &["pipeline", "--seconds", "0"],

@@ -1,6 +1,7 @@
 //! Coroutines that get messages through slots, begin and end: shared with `cargo compare tasks`.
 
 use std::cell::Cell;
+use std::fmt;
 use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -92,6 +93,80 @@ async fn listen_by_call<M: Message, F: Family>(mut rx: SlotRx<M, F>, seen: Rc<Se
     }
 }
 
+async fn outer_by_box<M: Message, F: Family>(rx: &mut SlotRx<M, F>) -> Option<u64> {
+    let message = Box::pin(inner(rx)).await?;
+    Some(message.number())
+}
+
+async fn listen_by_boxed_call<M: Message, F: Family>(mut rx: SlotRx<M, F>, seen: Rc<Seen>) {
+    while let Some(number) = outer_by_box(&mut rx).await {
+        seen.take(number);
+    }
+}
+
+/// Where a task leaves the sender of its next message.
+type Desk = Rc<Cell<Option<SlotTx<u64, Local>>>>;
+
+async fn listen_anew(desk: Desk, seen: Rc<Seen>) {
+    loop {
+        let (tx, mut rx) = slot();
+        desk.set(Some(tx));
+        match rx.recv().await {
+            Ok(number) => seen.take(number),
+            Err(_) => return,
+        }
+    }
+}
+
+/// Tasks that make a slot for each message, as for the reply to a request.
+pub struct Anew {
+    desks: Vec<Desk>,
+    seen: Rc<Seen>,
+    _core: Core,
+}
+
+impl fmt::Debug for Anew {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let tasks = self.desks.len();
+        f.debug_struct("Anew")
+            .field("tasks", &tasks)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Anew {
+    /// So many tasks.
+    pub fn new(count: usize) -> Self {
+        let (core, seen) = (Core::new(), Rc::new(Seen::default()));
+        let desks: Vec<Desk> = (0..count).map(|_| Desk::default()).collect();
+        for desk in &desks {
+            let task = core.spawn(listen_anew(Rc::clone(desk), Rc::clone(&seen)));
+            task.detach();
+        }
+        while core.poll() {}
+        Self {
+            desks,
+            seen,
+            _core: core,
+        }
+    }
+
+    /// Sends to one task, which takes it, and makes its next slot, before this returns.
+    ///
+    /// # Panics
+    /// If the task has left no sender.
+    #[inline(always)]
+    pub fn send_now(&self, to: usize, number: u64) {
+        let tx = self.desks[to].take().expect("it waits");
+        assert!(tx.send_now(number).is_ok());
+    }
+
+    /// What was taken.
+    pub fn seen(&self) -> &Seen {
+        &self.seen
+    }
+}
+
 /// Tasks that wait, each for its slot, and the senders of all.
 #[derive(Debug)]
 pub struct Lines<M, F: Family> {
@@ -111,6 +186,13 @@ impl<M: Message, F: Family> Lines<M, F> {
     pub fn by_call(count: usize) -> Self {
         Self::of(count, |core, rx, seen| {
             drop(core.spawn(listen_by_call(rx, seen)));
+        })
+    }
+
+    /// As [`by_call`](Self::by_call), with the second call in a box: an allocation a message.
+    pub fn by_boxed_call(count: usize) -> Self {
+        Self::of(count, |core, rx, seen| {
+            drop(core.spawn(listen_by_boxed_call(rx, seen)));
         })
     }
 
@@ -324,6 +406,25 @@ impl Timers {
         let mut sleep: Sleep = self.handle.sleep_until(at);
         let mut context = Context::from_waker(Waker::noop());
         assert!(Pin::new(&mut sleep).poll(&mut context).is_pending());
+    }
+
+    /// As [`insert_cancel`](Self::insert_cancel), of a sleep that reads the clock.
+    #[inline(always)]
+    pub fn sleep(&self, number: u64) {
+        let mut sleep = self
+            .handle
+            .sleep(Duration::from_nanos((number % TIMES + 1) << 30));
+        let mut context = Context::from_waker(Waker::noop());
+        assert!(Pin::new(&mut sleep).poll(&mut context).is_pending());
+    }
+
+    /// A task with a deadline is made, run, and gives its output in time.
+    #[inline(always)]
+    pub fn deadline(&self, number: u64) -> u64 {
+        let after = Duration::from_nanos((number % TIMES + 1) << 30);
+        let task = self.core.spawn(async move { number }).deadline(after);
+        self.core.poll();
+        Spawner::outcome(task).expect("it comes to its end")
     }
 
     /// Tasks that sleep.

@@ -2,7 +2,7 @@
 
 use std::hint::black_box;
 
-use counts::coroutines::{Counted, Lines, Message, Spawner, Timers};
+use counts::coroutines::{Anew, Counted, Lines, Message, Spawner, Timers};
 use thalweg_task::{Family, Local, Shared};
 
 use super::{Cases, Work, rounds};
@@ -21,6 +21,13 @@ pub(super) fn add(cases: &mut Cases) {
     add("slot/local/8B/by-call", || {
         now(Lines::<u64, Local>::by_call(1))
     });
+    add("slot/local/8B/by-boxed-call", || {
+        now(Lines::<u64, Local>::by_boxed_call(1))
+    });
+    add("slot/local/8B/anew", || {
+        let tasks = Anew::new(1);
+        rounds(move |number| tasks.send_now(0, black_box(number)))
+    });
     add("slot/local/8B/deferred", || {
         deferred(Lines::<u64, Local>::new(1))
     });
@@ -31,9 +38,10 @@ pub(super) fn add(cases: &mut Cases) {
     add("create", || ended(Spawner::create));
     add("close", || ended(Spawner::close));
     add("cancel", || ended(Spawner::cancel));
-    add("timer", || {
-        let timers = Timers::new(PENDING);
-        rounds(move |number| timers.insert_cancel(black_box(number)))
+    add("timer", || timed(Timers::insert_cancel));
+    add("timer/sleep", || timed(Timers::sleep));
+    add("timer/deadline", || {
+        timed(|timers, number| assert_eq!(timers.deadline(number), number))
     });
 }
 
@@ -47,6 +55,11 @@ fn deferred<M: Message, F: Family>(lines: Lines<M, F>) -> Work {
         lines.send(0, black_box(number));
         lines.poll();
     })
+}
+
+fn timed(operation: impl Fn(&Timers, u64) + 'static) -> Work {
+    let timers = Timers::new(PENDING);
+    rounds(move |number| operation(&timers, black_box(number)))
 }
 
 fn ended(operation: impl Fn(&Spawner, u64) -> u64 + 'static) -> Work {

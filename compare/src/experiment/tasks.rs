@@ -120,9 +120,15 @@ fn run(settings: &Settings) -> Report {
     let trial = course.case(case, METRICS, &ours::ends(), &tasks);
     course.at_most("ends", trial.as_ref(), &goals::ENDS);
     let few = Load::new(1, course.messages / 200, Order::Made);
-    let case = ["panics", "a task that panics, and is reported"];
+    let case = [
+        "panics",
+        "a task that panics without the hook, and is reported",
+    ];
     course.case(case, METRICS, &ours::panics(), &few);
-    let heading = format!("begun and given up, {} under way", ours::PENDING);
+    let heading = format!(
+        "begun and given up, or not needed, {} under way",
+        ours::PENDING
+    );
     let trial = course.case(["timers", &heading], METRICS, &ours::timers(), &tasks);
     course.at_most("timers", trial.as_ref(), &goals::TIMERS);
     let (burst, tasks) = (bursts::BURST, bursts::TASKS);
@@ -157,7 +163,7 @@ fn messages(course: &mut Course<'_>) {
 
 /// The same for others' channels, beside one of ours.
 fn peers(course: &mut Course<'_>) {
-    let mut subjects = vec![ours::first()];
+    let mut subjects = ours::beside_peers();
     subjects.extend(peers::subjects());
     let one = Load::new(1, course.messages, Order::Made);
     let case = ["peers/one", "one coroutine, one message after the other"];

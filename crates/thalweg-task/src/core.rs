@@ -37,7 +37,7 @@ impl CoreBuilder {
     }
 
     /// How many tasks are polled before the core looks at what other threads woke, and at the time,
-    /// again; at least 1, and 128 if nothing is said.
+    /// again: 128 if nothing is said, and 0 counts as 1.
     pub fn budget(mut self, tasks: usize) -> Self {
         self.budget = tasks.max(1);
         self
@@ -50,7 +50,8 @@ impl CoreBuilder {
         self
     }
 
-    /// Keeps the calling thread, which the core is for, on these processors.
+    /// Keeps the calling thread, which the core is for, on these processors, from
+    /// [`build`](Self::build) on, also when the core is gone. An empty list keeps it nowhere.
     pub fn pinned(mut self, cores: &[usize]) -> Self {
         self.cores = cores.to_vec();
         self
@@ -143,10 +144,11 @@ impl Core {
     /// budget of them.
     ///
     /// # Panics
-    /// Within a task of this core's.
+    /// While the core is polled: in its tasks, and in what they call. In a task that `send_now`
+    /// resumed while nobody polled, it polls the others.
     pub fn poll(&self) -> bool {
         let was_polling = self.is_polling.replace(true);
-        assert!(!was_polling, "a task polls the core that polls it");
+        assert!(!was_polling, "{}", within_task("poll"));
         let _polling = Polling(&self.is_polling);
         let scheduler = &*self.scheduler;
         if scheduler.hub().has_pushed() {
@@ -164,12 +166,16 @@ impl Core {
         has_expired || ready > 0 || scheduler.ready() > 0
     }
 
-    /// Runs until no task is left. Sleeps where there is nothing to do, as [`Mode`] says. Not to be
-    /// called by a task that `send_now` resumed while nobody polled: it would wait for itself.
+    /// Runs until no task is left. Sleeps where there is nothing to do, as [`Mode`] says.
+    ///
+    /// A task that waits for what never comes keeps it for ever; [`Handle::live`] counts the tasks
+    /// that are left, and a [`deadline`](Task::deadline) ends one.
     ///
     /// # Panics
-    /// As [`poll`](Self::poll).
+    /// In a task of this core, also in one that `send_now` resumed: that task would wait for
+    /// itself.
     pub fn run(&self) {
+        self.assert_outside("run");
         while self.scheduler.live() > 0 {
             if !self.poll() {
                 self.idle();
@@ -178,11 +184,13 @@ impl Core {
     }
 
     /// Runs the core, and `future` beside its tasks, until that is ready. `future` may borrow.
-    /// Other tasks stay where they are then. Allocates once.
+    /// Other tasks stay where they are then. Allocates once. A `future` that waits for what never
+    /// comes keeps it for ever.
     ///
     /// # Panics
-    /// If `future` does, and as [`poll`](Self::poll).
+    /// If `future` does, and as [`run`](Self::run): also where `future` is ready at once.
     pub fn block_on<F: Future>(&self, future: F) -> F::Output {
+        self.assert_outside("block_on");
         let root = Arc::new(Root {
             is_woken: AtomicBool::new(true),
             hub: self.scheduler.hub().clone(),
@@ -207,6 +215,9 @@ impl Core {
     ///
     /// With tokio, in a task of a `LocalSet` or under its `block_on`:
     /// `core.drive(|at| tokio::time::sleep_until(at.into())).await`.
+    ///
+    /// # Panics
+    /// The future, as [`run`](Self::run), when it is polled.
     pub fn drive<S, Z>(&self, sleep: S) -> Drive<'_, S, Z>
     where
         S: FnMut(Instant) -> Z,
@@ -217,6 +228,12 @@ impl Core {
 
     pub(crate) fn scheduler(&self) -> &Scheduler {
         &self.scheduler
+    }
+
+    /// Refuses what, in a task of this core, waits for that task.
+    pub(crate) fn assert_outside(&self, what: &str) {
+        let is_within = self.is_polling.get() || self.scheduler.is_within_task();
+        assert!(!is_within, "{}", within_task(what));
     }
 
     fn idle(&self) {
@@ -231,6 +248,10 @@ impl Core {
         // A time that has come ends it as well.
         let _ = block(&hub.signal, &mut pace, until, || is_over().then_some(()));
     }
+}
+
+fn within_task(what: &str) -> String {
+    format!("a task of this core called `Core::{what}`, which would wait for it: `.await` instead")
 }
 
 /// A core is being polled; not any more when this is dropped.

@@ -46,6 +46,7 @@ where
 
     fn poll(mut self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<()> {
         let this = &mut *self;
+        this.core.assert_outside("drive");
         let scheduler = this.core.scheduler();
         scheduler.unwatch();
         for _ in 0..ROUNDS {

@@ -1,7 +1,7 @@
 //! What a thread does with its core.
 
 use std::fmt;
-use std::future::{Future, poll_fn};
+use std::future::{Future, pending, poll_fn};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
 use std::task::{Context, Poll};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use thalweg::channel::{Receiver, Shape};
 
-use crate::node::{Scheduler, Status, Task, TaskId};
+use crate::node::{NodeRef, Scheduler, Status, Task, TaskId};
 use crate::timer::Sleep;
 
 /// Messages that a feed takes from its ring at a time.
@@ -39,14 +39,15 @@ impl Handle {
         Task::spawn(&self.scheduler, future)
     }
 
-    /// Ends a task; see [`Task::cancel`]. Gives whether it was there, and not cancelled yet.
+    /// Ends a task; see [`Task::cancel`]. Gives whether it was there, and not cancelled yet. A task
+    /// of another core is not there.
     pub fn cancel(&self, id: TaskId) -> bool {
         self.scheduler
             .find(id)
             .is_some_and(|node| node.cancel(false))
     }
 
-    /// What a task does now.
+    /// What a task does now: [`Status::Ended`] if it is another core's.
     pub fn status(&self, id: TaskId) -> Status {
         self.scheduler.status(id)
     }
@@ -65,21 +66,30 @@ impl Handle {
     /// a budget of polls, and what other timers wake at once.
     ///
     /// Costs a read of the clock, which [`sleep_until`](Self::sleep_until) does not, and a timer:
-    /// 12 ns with 10,000 others, and no allocation where as many have been under way before.
+    /// some 15 ns with 10,000 others, and no allocation where as many have been under way before.
+    ///
+    /// # Panics
+    /// The future, if another executor polls it before its time, and after the core has gone.
     pub fn sleep(&self, time: Duration) -> Sleep {
         self.sleep_until(self.scheduler.after(time))
     }
 
     /// Waits until then; see [`sleep`](Self::sleep).
+    ///
+    /// # Panics
+    /// As [`sleep`](Self::sleep).
     pub fn sleep_until(&self, at: Instant) -> Sleep {
         Sleep::until(&self.scheduler, at)
     }
 
     /// Gives `future` so long from now on, whenever it is first polled. It is polled before the
-    /// time is looked at.
+    /// time is looked at. It costs what a [`sleep`](Self::sleep) does.
     ///
     /// # Errors
     /// [`Elapsed`], from the future: it was not ready by then, and is dropped.
+    ///
+    /// # Panics
+    /// As [`sleep`](Self::sleep).
     pub fn timeout<F: Future>(
         &self,
         time: Duration,
@@ -101,6 +111,17 @@ impl Handle {
     /// Gives each message of a ring or channel to `each`, in batches: one wake-up for all that has
     /// come meanwhile, not one a message. After 64 messages other tasks have their turn. The task
     /// is over when the channel is closed and empty, with the number of messages.
+    ///
+    /// `each` cannot wait. It has to deal with each error of a send: a message that comes back as
+    /// [`Full`](crate::slot::SendError::Full) and is dropped is lost, and nobody is told. Where a
+    /// message may have to wait for its task, receive in a loop of your own, with
+    /// [`recv_async`](Receiver::recv_async).
+    ///
+    /// If `each` panics, the message that it had is gone; and if it panics, or the task is
+    /// cancelled, by `each` too, or the core goes, no further message is handed over. What is in
+    /// the channel then is dropped with the receiver, and counted as
+    /// [`discarded`](thalweg::channel::Counters::discarded); senders are told that nobody receives
+    /// any more.
     ///
     /// ```
     /// use thalweg_task::{Core, Local, slot};
@@ -133,12 +154,26 @@ impl Handle {
         S: Shape + 'static,
     {
         self.spawn(async move {
-            let (mut batch, mut fed) = (Vec::with_capacity(FEED_BATCH), 0);
-            let mut left = FEED_BATCH;
-            while let Ok(count) = receiver.recv_many_async(&mut batch, left).await {
-                batch.drain(..).for_each(&mut each);
+            let own = poll_fn(|context| Poll::Ready(NodeRef::of(context.waker()))).await;
+            let own = own.expect("a feed is a task of a core");
+            let (mut fed, mut left) = (0, FEED_BATCH);
+            while let Ok(first) = receiver.recv_async().await {
+                each(first);
+                let mut count = 1;
+                // What is not asked for stays in the channel.
+                let mut batch = receiver.batch(left - 1);
+                while !own.is_to_end()
+                    && let Some(message) = batch.next()
+                {
+                    each(message);
+                    count += 1;
+                }
+                drop(batch);
                 fed += count as u64;
                 left -= count;
+                if own.is_to_end() {
+                    pending::<()>().await;
+                }
                 if left == 0 {
                     yield_now().await;
                     left = FEED_BATCH;

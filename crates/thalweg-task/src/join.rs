@@ -11,7 +11,8 @@ use crate::node::{Task, TaskId};
 pub type Joined<T> = (TaskId, Result<T, TaskError>);
 
 /// Waits for all of them; gives what they came to in their order. They run meanwhile, whichever is
-/// waited for.
+/// waited for. An error of one ends nothing: the others are waited for. Not cancel-safe: dropped,
+/// it drops the outputs that it had; the tasks go on. Costs a wake-up a task at most.
 pub async fn join_all<T>(tasks: impl IntoIterator<Item = Task<T>>) -> Vec<Result<T, TaskError>> {
     let tasks = tasks.into_iter();
     let mut outcomes = Vec::with_capacity(tasks.size_hint().0);

@@ -49,4 +49,47 @@ fn a_handler_that_panics_ends_the_feed_and_the_channel() {
     let told = TaskError::Panicked("not this one".to_owned());
     assert_eq!(core.block_on(fed), Err(told));
     assert!(tx.send(9).is_err(), "nobody receives any more");
+    let counters = tx.counters();
+    assert_eq!((counters.received, counters.discarded), (3, 1));
+}
+
+#[test]
+fn a_handler_that_cancels_its_feed_gets_no_more() {
+    let core = Core::new();
+    let (mut tx, rx) = thalweg::channel::spsc::<u64>(128);
+    tx.send_many(0..100).unwrap();
+    let (had, own) = (Rc::new(Cell::new(0)), Rc::new(Cell::new(None)));
+    let (within, id, handle) = (Rc::clone(&had), Rc::clone(&own), core.handle());
+    let fed = core.handle().feed(rx, move |n| {
+        within.set(n + 1);
+        if n + 1 == 10 {
+            assert!(handle.cancel(id.get().unwrap()));
+        }
+    });
+    own.set(Some(fed.id()));
+    assert_eq!(core.block_on(fed), Err(TaskError::Cancelled));
+    let counters = tx.counters();
+    assert_eq!(
+        (had.get(), counters.received, counters.discarded),
+        (10, 10, 90)
+    );
+    assert!(tx.send(100).is_err(), "nobody receives any more");
+}
+
+#[test]
+fn a_core_that_goes_discards_what_its_feeds_have_not_taken() {
+    let core = Core::new();
+    let (mut tx, rx) = thalweg::channel::spsc::<u64>(128);
+    tx.send_many(0..100).unwrap();
+    let fed = core.handle().feed(rx, |_| ());
+    assert!(core.poll());
+    assert_eq!(
+        tx.counters().received,
+        64,
+        "after which others have their turn"
+    );
+    drop(core);
+    assert_eq!(futures::executor::block_on(fed), Err(TaskError::Cancelled));
+    assert_eq!(tx.counters().discarded, 36);
+    assert!(tx.send(100).is_err(), "nobody receives any more");
 }

@@ -486,14 +486,3 @@ fn a_feed_gives_every_message_to_its_task() {
         );
     }
 }
-
-#[test]
-#[should_panic(expected = "a task gives its output once")]
-fn an_output_is_given_once() {
-    let core = Core::new();
-    let mut task = core.spawn(async { 1 });
-    core.block_on(async {
-        assert_eq!((&mut task).await, Ok(1));
-        let _ = (&mut task).await;
-    });
-}

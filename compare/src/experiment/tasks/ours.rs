@@ -3,7 +3,7 @@
 
 use std::hint::black_box;
 
-use counts::coroutines::{Counted, Lines, Message, Spawner, Timers};
+use counts::coroutines::{Anew, Counted, Lines, Message, Spawner, Timers};
 use thalweg_task::fiber::{Generator, StackOptions, StackPool, Step};
 use thalweg_task::{Family, Local, Shared};
 
@@ -16,7 +16,9 @@ pub(super) const LOCAL_BY_CALL: &str = "thalweg Local, by call";
 pub(super) const FIBER: &str = "thalweg fiber";
 pub(super) const SWITCH: &str = "thalweg stack switch";
 pub(super) const CREATE: &str = "thalweg create, run, end";
-pub(super) const TIMER: &str = "thalweg timer";
+pub(super) const TIMER: &str = "thalweg sleep_until";
+/// A slot for each message, as with others' oneshots.
+const ANEW: &str = "thalweg slot a message";
 
 /// The receiver takes each message before `send_now` returns.
 fn now<M: Message, F: Family>(lines: &Lines<M, F>, load: &Load) -> Run {
@@ -45,6 +47,19 @@ fn tasks<M: Message, F: Family>(load: &Load) -> Result<Run, String> {
 
 fn by_call<M: Message, F: Family>(load: &Load) -> Result<Run, String> {
     Ok(now(&Lines::<M, F>::by_call(load.coroutines), load))
+}
+
+fn by_boxed_call(load: &Load) -> Result<Run, String> {
+    Ok(now(
+        &Lines::<u64, Local>::by_boxed_call(load.coroutines),
+        load,
+    ))
+}
+
+fn anew(load: &Load) -> Result<Run, String> {
+    let tasks = Anew::new(load.coroutines);
+    let ns = load.timed(|at, number| tasks.send_now(at, black_box(number)));
+    Ok(load::run(tasks.seen().sum(), load.sent(), ns))
 }
 
 fn fibers<M: Message, F: Family>(load: &Load) -> Result<Run, String> {
@@ -89,6 +104,7 @@ pub(super) fn receivers() -> Vec<Box<dyn Subject<Load>>> {
         Timed::boxed(LOCAL, tasks::<u64, Local>),
         Timed::boxed(LOCAL_DESTRUCTOR, tasks::<Counted, Local>),
         Timed::boxed(LOCAL_BY_CALL, by_call::<u64, Local>),
+        Timed::boxed("thalweg Local, by boxed call", by_boxed_call),
         Timed::boxed("thalweg Local, deferred", deferred::<u64, Local>),
         Timed::boxed("thalweg Shared", tasks::<u64, Shared>),
         Timed::boxed("thalweg Shared, destructor", tasks::<Counted, Shared>),
@@ -99,9 +115,13 @@ pub(super) fn receivers() -> Vec<Box<dyn Subject<Load>>> {
     ]
 }
 
-/// The one that peers are held against.
-pub(super) fn first() -> Box<dyn Subject<Load>> {
-    Timed::boxed(LOCAL, tasks::<u64, Local>)
+/// Those that stand beside the peers: one slot for all messages, which they are held against, and
+/// one for each.
+pub(super) fn beside_peers() -> Vec<Box<dyn Subject<Load>>> {
+    vec![
+        Timed::boxed(LOCAL, tasks::<u64, Local>),
+        Timed::boxed(ANEW, anew),
+    ]
 }
 
 fn ended(load: &Load, operation: impl Fn(&Spawner, u64) -> u64) -> Result<Run, String> {
@@ -135,14 +155,25 @@ pub(super) fn panics() -> Vec<Box<dyn Subject<Load>>> {
 /// Sleeps under way beside the one that is timed.
 pub(super) const PENDING: u64 = 10_000;
 
+fn timed(load: &Load, operation: impl Fn(&Timers, u64)) -> Result<Run, String> {
+    let timers = Timers::new(PENDING);
+    let ns = load.timed(|_, number| operation(&timers, black_box(number)));
+    let mut run = load::run(0, 0, ns);
+    run.lost = PENDING - timers.pending() as u64;
+    Ok(run)
+}
+
+/// What takes a timer. The first is told when it ends, so it reads no clock; the others do.
 pub(super) fn timers() -> Vec<Box<dyn Subject<Load>>> {
-    vec![Timed::boxed(TIMER, |load| {
-        let timers = Timers::new(PENDING);
-        let ns = load.timed(|_, number| timers.insert_cancel(black_box(number)));
-        let mut run = load::run(0, 0, ns);
-        run.lost = PENDING - timers.pending() as u64;
-        Ok(run)
-    })]
+    vec![
+        Timed::boxed(TIMER, |load| timed(load, Timers::insert_cancel)),
+        Timed::boxed("thalweg sleep", |load| timed(load, Timers::sleep)),
+        Timed::boxed("thalweg task with a deadline", |load| {
+            timed(load, |timers, number| {
+                assert_eq!(timers.deadline(number), number);
+            })
+        }),
+    ]
 }
 
 #[cfg(test)]

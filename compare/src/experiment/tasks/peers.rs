@@ -15,6 +15,7 @@ use std::time::Instant;
 use counts::coroutines::Seen;
 use futures_channel::{mpsc as futures_mpsc, oneshot as futures_oneshot};
 use thalweg::channel::Spsc;
+use thalweg_task::{Local, SlotTx, slot};
 use tokio::sync::{mpsc as tokio_mpsc, oneshot as tokio_oneshot};
 use tokio::task::LocalSet;
 
@@ -140,6 +141,7 @@ pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
         both::<TokioUnbounded>(),
         both::<TokioBounded>(),
         both::<ThalwegSpsc>(),
+        both::<ThalwegSlot>(),
     ];
     all.into_iter().flatten().collect()
 }
@@ -148,7 +150,8 @@ pub(super) fn subjects() -> Vec<Box<dyn Subject<Load>>> {
 type Desk<T> = Rc<Cell<Option<T>>>;
 
 macro_rules! one_a_message {
-    ($($(#[$doc:meta])* $line:ident $name:ident: $tx:ty, $make:expr;)*) => {$(
+    ($($(#[$doc:meta])* $line:ident $name:ident: $tx:ty, $make:expr,
+        |$value:ident| $recv:expr;)*) => {$(
         $(#[$doc])*
         struct $line;
 
@@ -167,9 +170,9 @@ macro_rules! one_a_message {
             }
             #[inline]
             async fn recv(rx: &mut Self::Rx) -> Option<u64> {
-                let (tx, value) = $make;
+                let (tx, mut $value) = $make;
                 rx.set(Some(tx));
-                value.await.ok()
+                $recv.await.ok()
             }
         }
     )*};
@@ -178,13 +181,18 @@ macro_rules! one_a_message {
 pub(super) const TOKIO_ONESHOT: &str = "tokio oneshot";
 pub(super) const THE_CRATE: &str = "oneshot";
 const FUTURES_ONESHOT: &str = "futures oneshot";
+const THALWEG_SLOT: &str = "thalweg slot a message";
 pub(super) const FUTURES_UNBOUNDED: &str = "futures unbounded";
 
 one_a_message! {
-    TokioOneshot TOKIO_ONESHOT: tokio_oneshot::Sender<u64>, tokio_oneshot::channel();
+    TokioOneshot TOKIO_ONESHOT: tokio_oneshot::Sender<u64>, tokio_oneshot::channel(),
+        |value| &mut value;
     /// The crate of that name.
-    TheCrate THE_CRATE: oneshot::Sender<u64>, oneshot::channel();
-    FuturesOneshot FUTURES_ONESHOT: futures_oneshot::Sender<u64>, futures_oneshot::channel();
+    TheCrate THE_CRATE: oneshot::Sender<u64>, oneshot::channel(), |value| &mut value;
+    FuturesOneshot FUTURES_ONESHOT: futures_oneshot::Sender<u64>, futures_oneshot::channel(),
+        |value| &mut value;
+    /// Ours in the same place.
+    ThalwegSlot THALWEG_SLOT: SlotTx<u64, Local>, slot(), |value| value.recv();
 }
 
 macro_rules! one_for_all {

@@ -68,7 +68,7 @@ impl fmt::Display for StackError {
                 if *leaked > 0 {
                     write!(
                         f,
-                        ", {leaked} of them by fibers that caught their own unwinding"
+                        ", {leaked} of them for ever, by dropped fibers that caught their unwinding"
                     )?;
                 }
                 f.write_str(": raise `StackOptions::max`, or let fibers finish first")
@@ -135,8 +135,8 @@ mod tests {
             ),
             (
                 StackError::Exhausted { max: 8, leaked: 1 },
-                "all 8 stacks of the pool are in use, 1 of them by fibers that caught their own \
-                 unwinding: raise `StackOptions::max`, or let fibers finish first",
+                "all 8 stacks of the pool are in use, 1 of them for ever, by dropped fibers that \
+                 caught their unwinding: raise `StackOptions::max`, or let fibers finish first",
             ),
             (
                 StackError::Mappings {

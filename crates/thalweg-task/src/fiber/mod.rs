@@ -153,6 +153,10 @@ impl<In, Out, T> Drop for Stacked<In, Out, T> {
 /// # Panics
 /// A panic of the body goes out of `poll`. A poll after the end panics.
 ///
+/// A body that runs out of stack ends the process: it reaches the guard page, and the signal is a
+/// bare `SIGSEGV`, without the text that Rust has for a thread's own stack. See
+/// [`StackOptions::size_bytes`] for what a panic needs.
+///
 /// # Dropping
 /// A fiber that is dropped while it waits is unwound: what is on its stack is dropped, as by a
 /// panic, but without a message. A body that catches that ([`Unwound`]) and waits again is unwound
@@ -166,10 +170,10 @@ impl<In, Out, T> Drop for Stacked<In, Out, T> {
 /// `panic = "abort"` aborts when a fiber is dropped while it waits.
 ///
 /// # Cost
-/// A poll costs 2.3 ns and what the future there costs; that of one of 30,000 fibers in turn 6, and
-/// in random order 10 where their stacks are in the L2 or L3 cache. A message by a
-/// [`slot`](mod@crate::slot) takes 8.3. Unwinding one that waits costs 2.5 µs. Measured on an AMD
-/// EPYC 9005 with `cargo bench -p thalweg-task --bench fiber_speed`.
+/// A poll costs some 3 ns and what the future there costs, several times that where there are so
+/// many fibers that their stacks are not in the caches. A message by a [`slot`](mod@crate::slot)
+/// takes some 9 ns, and unwinding a fiber that waits 2.5 µs. Figures with their machine are in
+/// `docs/notes/results-tasks.md`; `cargo bench -p thalweg-task --bench fiber_speed` measures them.
 pub struct Fiber<T: 'static> {
     stacked: Stacked<Waker, (), T>,
 }

@@ -24,13 +24,15 @@ pub struct StackOptions {
     /// Bytes of each stack, rounded up to whole pages, its guard page not counted: 8 KiB to 1 GiB.
     /// Memory is used only for pages that were touched. A fiber that is dropped while it waits
     /// needs some 5 KiB below where it waits to be unwound, a panic that prints a backtrace some
-    /// 24 KiB. 256 KiB, unless given.
+    /// 24 KiB: with less left, a panic overflows the stack where `RUST_BACKTRACE` is set, and ends
+    /// the process instead of its task. 256 KiB, unless given.
     pub size_bytes: usize,
     /// Stacks that are mapped at once and kept. 0, unless given.
     pub min: usize,
     /// Stacks that the pool may have, in use or idle: 1 or more. 4,096, unless given.
     pub max: usize,
-    /// After so many fibers were begun, some of the stacks that none of them needed are unmapped.
+    /// After so many fibers were begun, the stacks that none of them needed are unmapped, at most
+    /// 16 at once, so that no fiber waits long for its stack.
     /// 0: only [`StackPool::decay`] unmaps. 1,024, unless given.
     pub decay_after: usize,
 }
@@ -77,8 +79,9 @@ pub struct StackCounts {
     pub in_use: usize,
     /// Stacks that wait for the next fiber.
     pub idle: usize,
-    /// Stacks of dropped fibers that caught the unwinding of their stack each time and went on
-    /// waiting. They are never used again, and nothing on them is dropped.
+    /// Stacks of dropped fibers that caught the unwinding of their stack 64 times and went on
+    /// waiting. They stay mapped, count towards [`max`](StackOptions::max), and are never used
+    /// again; nothing on them is dropped.
     pub leaked: usize,
     /// Stacks that were ever mapped.
     pub mapped: u64,

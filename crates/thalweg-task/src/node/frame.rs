@@ -11,7 +11,7 @@ use std::task::{Context, Poll};
 
 use super::hub::{self, Hub};
 use super::pool::Place;
-use super::scheduler::{Scheduler, TaskId};
+use super::scheduler::{Scheduler, SeatId};
 use super::thread::Thread;
 use super::waiter::Waiter;
 use super::{FUTURE, OUTPUT, waker};
@@ -29,7 +29,7 @@ pub(crate) struct Header {
     pub(super) joiner: Cell<Option<Waiter>>,
     /// Its deadline.
     pub(super) timer: Cell<Option<Timer>>,
-    pub(super) id: Cell<TaskId>,
+    pub(super) place: Cell<SeatId>,
     pub(super) below: UnsafeCell<Option<NonNull<Header>>>,
     /// Read where a waker is used, and written where the frame ends, so that a model sees whether
     /// the one comes before the other.

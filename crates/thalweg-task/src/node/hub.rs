@@ -1,7 +1,9 @@
 //! Where a core's thread and all others meet: a stack of nodes that were woken, or left, elsewhere.
 
 use std::alloc::{Layout, dealloc};
+use std::num::NonZeroU32;
 use std::ptr::{self, NonNull};
+use std::sync::atomic::AtomicU32;
 
 use thalweg::wait::Signal;
 
@@ -19,11 +21,14 @@ pub(crate) struct Hub {
     /// The core, roots, and once the core is gone each frame that is not.
     holders: AtomicUsize,
     pub(crate) signal: Signal,
+    /// Tells the core from others of the process.
+    pub(super) core: NonZeroU32,
     /// The memory of frames, of which only the owner asks for more.
     chunks: UnsafeCell<Vec<Chunk>>,
 }
 
-// SAFETY: rule 4: all but `chunks` is atomic, and that is the owner's until the last holder leaves.
+// SAFETY: rule 4: all but `chunks` is atomic or constant, and that is the owner's until the last
+// holder leaves.
 unsafe impl Send for Hub {}
 // SAFETY: as above.
 unsafe impl Sync for Hub {}
@@ -61,6 +66,7 @@ impl HubRef {
             head: AtomicPtr::new(ptr::null_mut()),
             holders: AtomicUsize::new(1),
             signal: Signal::new(),
+            core: number(),
             chunks: UnsafeCell::new(Vec::new()),
         });
         Self(NonNull::from(Box::leak(hub)))
@@ -93,6 +99,24 @@ impl Drop for HubRef {
     fn drop(&mut self) {
         // SAFETY: this reference is counted, and is given up here.
         unsafe { leave(self.0) };
+    }
+}
+
+/// The number of another core.
+fn number() -> NonZeroU32 {
+    // Of `std`, as it outlives what loom runs.
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    next(&LAST)
+}
+
+/// From 1 to the greatest, then from 1 again.
+fn next(last: &AtomicU32) -> NonZeroU32 {
+    loop {
+        // ORDERING: Relaxed: a counter; each core gets another number.
+        let last = last.fetch_add(1, std::sync::atomic::Ordering::Relaxed);
+        if let Some(number) = NonZeroU32::new(last.wrapping_add(1)) {
+            return number;
+        }
     }
 }
 
@@ -234,5 +258,17 @@ impl Iterator for Taken {
         // SAFETY: as above.
         self.0 = link.with(|below| unsafe { *below });
         Some(node)
+    }
+}
+
+#[cfg(all(test, not(loom)))]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn cores_are_numbered_from_1_again_after_the_greatest_number() {
+        let last = AtomicU32::new(u32::MAX - 1);
+        let numbers = [(); 3].map(|()| next(&last).get());
+        assert_eq!(numbers, [u32::MAX, 1, 2]);
     }
 }

@@ -15,8 +15,8 @@
 //!    task is over. So whoever takes `refs` to 0 has the frame for itself.
 //! 3. A future is polled, and dropped, only by whoever set `RUNNING`, and not while another has. So
 //!    there is one `&mut` to it at a time, however tasks resume, wake and cancel each other.
-//! 4. A hub's `head`, `holders` and `signal` are anybody's; its `chunks` are the owner's, and the
-//!    last holder's.
+//! 4. A hub's `head`, `holders` and `signal` are anybody's, and its number never changes; its
+//!    `chunks` are the owner's, and the last holder's.
 //! 5. `below` belongs to whoever marked the node as pushed, or took `refs` to 0, until the node is
 //!    on the stack; then to the owner, who takes it off.
 //! 6. While a core is there it holds its hub, and all frames of its tasks with it. When it goes it
@@ -55,6 +55,7 @@ use std::mem::ManuallyDrop;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::NonNull;
 use std::rc::Rc;
+use std::task::Waker;
 
 pub(crate) use cell::{OneAtATime, take_by_words};
 pub(crate) use hub::HubRef;
@@ -66,6 +67,7 @@ pub(crate) use waiter::{Lent, Waiter};
 use crate::sync::{AtomicBool, AtomicUsize, UnsafeCell};
 use crate::task_error::{TaskError, panic_text};
 use frame::{Body, Header, Of, give_up};
+use scheduler::SeatId;
 
 const QUEUED: u8 = 1;
 const RUNNING: u8 = 2;
@@ -101,6 +103,17 @@ impl Drop for NodeRef {
 }
 
 impl NodeRef {
+    /// The task that `waker` wakes, if it is this thread's, and not over.
+    pub(crate) fn of(waker: &Waker) -> Option<Self> {
+        waker::local(waker)
+    }
+
+    /// Whether the task is over, or will be after the poll that is under way.
+    #[inline(always)]
+    pub(crate) fn is_to_end(&self) -> bool {
+        self.has(CANCELLED | DONE)
+    }
+
     /// Makes a task of `future`, not in the run list yet. Gives it to `scheduler`, too.
     pub(crate) fn spawn<F: Future + 'static>(scheduler: &Rc<Scheduler>, future: F) -> Self {
         let body: &'static Body = if scheduler.hub().is_closed() {
@@ -118,7 +131,7 @@ impl NodeRef {
             late: Cell::new(false),
             // The caller's, and the task's own until it is over.
             locals: Cell::new(2),
-            id: Cell::new(TaskId::default()),
+            place: Cell::new(SeatId::default()),
             next: Cell::new(None),
             scheduler: NonNull::new(held.cast_mut()).expect("an Rc's pointer is not null"),
             joiner: Cell::new(None),
@@ -136,7 +149,7 @@ impl NodeRef {
             Of::<F>::inside(node).write(future);
         }
         let this = Self(node);
-        this.header().id.set(scheduler.enter(node));
+        this.header().place.set(scheduler.enter(node));
         this
     }
 
@@ -178,7 +191,10 @@ impl NodeRef {
     }
 
     pub(crate) fn id(&self) -> TaskId {
-        self.header().id.get()
+        let header = self.header();
+        // SAFETY: rule 6: the frame is there, and so is its hub.
+        let core = unsafe { header.hub.as_ref() }.core;
+        TaskId::new(core, header.place.get())
     }
 
     /// Puts the task into the run list, if it is not there and not over.
@@ -251,7 +267,8 @@ impl NodeRef {
             self.mark(CANCELLED);
         } else {
             self.mark(RUNNING | CANCELLED);
-            self.end(self.cause());
+            // So that a destructor that would run the core is told of the task around it.
+            thread::nested(|| self.end(self.cause()));
         }
         true
     }
@@ -279,7 +296,7 @@ impl NodeRef {
         self.mark(DONE);
         // SAFETY: counted when the task was made, and taken over here, once.
         let scheduler = unsafe { Rc::from_raw(header.scheduler.as_ptr().cast_const()) };
-        scheduler.leave(self.id(), header.timer.take());
+        scheduler.leave(header.place.get(), header.timer.take());
         if !self.has(WANTED) {
             quietly(|| self.drop_output());
         }

@@ -2,6 +2,7 @@
 
 use std::cell::{Cell, RefCell};
 use std::fmt;
+use std::num::NonZeroU32;
 use std::ptr::NonNull;
 use std::rc::Rc;
 use std::task::Waker;
@@ -11,24 +12,43 @@ use thalweg::wait::Entry;
 use super::frame::{Header, end_orphan, free};
 use super::hub::HubRef;
 use super::pool::{Place, Pool};
-use super::thread::Thread;
+use super::thread::{self, Thread};
 use super::{DONE, NodeRef, QUEUED, RUNNING, quietly, waker};
 use crate::sync::order;
 use crate::timer::{Expiry, Time};
 use crate::wheel::{Timer, Wheel};
 
-/// Tells a task from all others of its core, also from those that had its place before, up to
-/// 2^32 of them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+/// Tells a task from all others of the process, also from those that had its place before. 12
+/// bytes, `Send`; what names no task is `None` of an `Option`, which is as small.
+///
+/// It is the number of the task's core, a place there, and how many tasks had that place before,
+/// and is shown as these three: `2.17.0`. The first and the last of these numbers begin again after
+/// 2^32 cores of the process, and 2^32 tasks in one place: an id that is kept for so long may name
+/// another task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct TaskId {
-    index: u32,
-    generation: u32,
+    core: NonZeroU32,
+    place: SeatId,
+}
+
+impl TaskId {
+    pub(super) fn new(core: NonZeroU32, place: SeatId) -> Self {
+        Self { core, place }
+    }
 }
 
 impl fmt::Display for TaskId {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}.{}", self.index, self.generation)
+        let SeatId { index, generation } = self.place;
+        write!(f, "{}.{index}.{generation}", self.core)
     }
+}
+
+/// Tells a task from others of its core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Default)]
+pub(super) struct SeatId {
+    index: u32,
+    generation: u32,
 }
 
 /// What a task does.
@@ -41,7 +61,7 @@ pub enum Status {
     Running,
     /// It waits to be woken.
     Waiting,
-    /// It is over, or never was.
+    /// It is over, or is not one of this core's.
     Ended,
 }
 
@@ -157,7 +177,7 @@ impl Scheduler {
 
     /// Gives a task a seat.
     #[inline]
-    pub(super) fn enter(&self, node: NonNull<Header>) -> TaskId {
+    pub(super) fn enter(&self, node: NonNull<Header>) -> SeatId {
         self.live.set(self.live.get() + 1);
         let mut seats = self.seats.borrow_mut();
         let index = self.free_seat.get().unwrap_or_else(|| {
@@ -172,7 +192,7 @@ impl Scheduler {
             self.free_seat.set(next);
         }
         seat.holds = Seated::Task(node);
-        TaskId {
+        SeatId {
             index,
             generation: seat.generation,
         }
@@ -180,7 +200,7 @@ impl Scheduler {
 
     /// A task is over.
     #[inline]
-    pub(super) fn leave(&self, id: TaskId, timer: Option<Timer>) {
+    pub(super) fn leave(&self, id: SeatId, timer: Option<Timer>) {
         self.live.set(self.live.get() - 1);
         {
             let seat = &mut self.seats.borrow_mut()[id.index as usize];
@@ -193,11 +213,15 @@ impl Scheduler {
         }
     }
 
-    /// The task, if it is not over.
+    /// The task, if it is one of this core's, and not over.
     pub(crate) fn find(&self, id: TaskId) -> Option<NodeRef> {
-        let seat = *self.seats.borrow().get(id.index as usize)?;
+        let TaskId { core, place } = id;
+        if core != self.hub.core {
+            return None;
+        }
+        let seat = *self.seats.borrow().get(place.index as usize)?;
         match seat.holds {
-            Seated::Task(node) if seat.generation == id.generation => Some(NodeRef::hold(node)),
+            Seated::Task(node) if seat.generation == place.generation => Some(NodeRef::hold(node)),
             _ => None,
         }
     }
@@ -214,6 +238,17 @@ impl Scheduler {
         } else {
             Status::Waiting
         }
+    }
+
+    /// Whether this is called within a task of this core, which some other code resumed or ends.
+    /// Looks at all tasks, but only where the caller is nested in any.
+    pub(crate) fn is_within_task(&self) -> bool {
+        let is_running = |seat: &Seat| match seat.holds {
+            // SAFETY: a seated task is not over, so its frame is alive (rule 2).
+            Seated::Task(node) => unsafe { node.as_ref() }.flags.get() & RUNNING != 0,
+            Seated::Free(_) => false,
+        };
+        thread::is_nested() && self.seats.borrow().iter().any(is_running)
     }
 
     #[inline]

@@ -11,13 +11,17 @@ use std::time::{Duration, Instant};
 use crate::timer::Expiry;
 
 use super::frame::Outcome;
-use super::{DONE, NodeRef, OUTPUT, Scheduler, TaskId, WANTED, Waiter};
+use super::{DONE, NodeRef, OUTPUT, Scheduler, TaskId, WANTED, Waiter, waker};
 
 /// A task that was spawned: a future of what it comes to. Dropped, it lets the task go on.
 ///
 /// Awaiting it gives `Ok` with the task's output, or a [`TaskError`](crate::TaskError): it was
-/// cancelled, ran into its deadline, or panicked. The output is given once: a task that gave it
-/// panics when it is polled again.
+/// cancelled, ran into its deadline, or panicked. The output is given once.
+///
+/// # Panics
+/// Polled, if it gave its output before; and if a task awaits itself, which would wait for ever. A
+/// task that waits for itself by way of another task, or of a future that polls with a waker of its
+/// own (`FuturesUnordered`), is not found out, and waits.
 #[must_use = "dropped, a task goes on, but nobody hears of its end; say `detach()`"]
 pub struct Task<T> {
     node: NodeRef,
@@ -41,7 +45,7 @@ impl<T: 'static> Task<T> {
 }
 
 impl<T> Task<T> {
-    /// Tells it from others of its core.
+    /// Tells it from all others of the process; see [`TaskId`].
     pub fn id(&self) -> TaskId {
         self.node.id()
     }
@@ -52,8 +56,8 @@ impl<T> Task<T> {
     }
 
     /// Ends the task, before it returns unless the task is being polled: its future is dropped, and
-    /// it comes to [`TaskError::Cancelled`](crate::TaskError::Cancelled). Gives whether it was not
-    /// over and not cancelled yet.
+    /// it comes to [`TaskError::Cancelled`](crate::TaskError::Cancelled), or to `Panicked` where a
+    /// destructor panics. Gives whether it was not over and not cancelled yet.
     pub fn cancel(&self) -> bool {
         self.node.cancel(false)
     }
@@ -93,6 +97,11 @@ impl<T> Task<T> {
         })
     }
 
+    #[cold]
+    fn has_given(&self) -> ! {
+        panic!("task {} was polled after it gave its output", self.id());
+    }
+
     fn take(&self) -> Option<Outcome<T>> {
         if !self.node.has(OUTPUT) {
             return None;
@@ -113,8 +122,11 @@ impl<T> Future for Task<T> {
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Outcome<T>> {
         if self.is_finished() {
-            return Poll::Ready(self.take().expect("a task gives its output once"));
+            let outcome = self.take();
+            return Poll::Ready(outcome.unwrap_or_else(|| self.has_given()));
         }
+        let is_own = waker::is_of(context.waker(), &self.node);
+        assert!(!is_own, "task {} awaits itself", self.id());
         let joiner = &self.node.header().joiner;
         let before = joiner.take();
         if before.as_ref().is_some_and(|it| it.is(context.waker())) {

@@ -74,6 +74,20 @@ pub(crate) fn deeper<R>(nested: impl FnOnce() -> R) -> Option<R> {
     Some(nested())
 }
 
+/// Runs `inner` as one level deeper, also where there is no room for another.
+pub(crate) fn nested<R>(inner: impl FnOnce() -> R) -> R {
+    let left = HERE.with(|here| here.room.get());
+    let taken = left.min(1);
+    HERE.with(|here| here.room.set(left - taken));
+    let _back = Back(taken);
+    inner()
+}
+
+/// Whether this is called, however deep, by what [`deeper`], [`nested`] or [`without_room`] runs.
+pub(crate) fn is_nested() -> bool {
+    HERE.with(|here| here.room.get()) < NESTED_MAX
+}
+
 /// Runs `inner` on a stack that has no room for other tasks.
 #[inline(always)]
 pub(crate) fn without_room<R>(inner: impl FnOnce() -> R) -> R {
@@ -115,6 +129,10 @@ mod tests {
         assert!(caught.is_err());
         assert_eq!(down(), NESTED_MAX);
         assert_eq!(without_room(down), 0);
+        assert_eq!(nested(down), NESTED_MAX - 1);
+        assert_eq!(without_room(|| nested(down)), 0);
         assert_eq!(down(), NESTED_MAX);
+        assert!(!is_nested() && nested(is_nested) && without_room(is_nested));
+        assert_eq!(deeper(is_nested), Some(true));
     }
 }

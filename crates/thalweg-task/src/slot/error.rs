@@ -74,7 +74,7 @@ impl Error for VacantError {}
 pub enum RecvError {
     /// The sender was dropped, and all that it sent was received.
     Closed,
-    /// The sender cancelled, or another receiver.
+    /// The sender cancelled, or another receiver, where there are several.
     Cancelled,
 }
 
@@ -82,7 +82,7 @@ impl fmt::Display for RecvError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Closed => "the slot's sender is gone",
-            Self::Cancelled => "the slot's sender, or another receiver, has cancelled",
+            Self::Cancelled => "the slot's sender, or another of several receivers, has cancelled",
         })
     }
 }
@@ -96,7 +96,7 @@ pub enum TryRecvError {
     Empty,
     /// The sender was dropped, and all that it sent was received.
     Closed,
-    /// The sender cancelled, or another receiver.
+    /// The sender cancelled, or another receiver, where there are several.
     Cancelled,
 }
 
@@ -145,7 +145,7 @@ mod tests {
             "the slot's receiver has cancelled",
             "the slot is empty",
             "the slot's sender is gone",
-            "the slot's sender, or another receiver, has cancelled",
+            "the slot's sender, or another of several receivers, has cancelled",
         ];
         assert_eq!(texts, expected);
         assert_eq!(format!("{:?}", SendError::Full(())), "Full(..)");

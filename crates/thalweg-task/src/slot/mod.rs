@@ -29,6 +29,10 @@
 //! is received first. [`SlotTx::cancel`] and [`SlotRx::cancel`] say instead that the value is not
 //! wanted any more: what is in the slot is dropped, and the other end is told *cancelled* at once.
 //!
+//! A send that was `Ok` says that the value is in the slot, not that it was received: a value that
+//! is there when the receiver is dropped is dropped with it, also where its task is cancelled or
+//! ends at its deadline. Where that matters, have the receiver answer.
+//!
 //! # Memory ordering
 //! What a thread did before it sent a value is visible to the thread that received it, after that.
 
@@ -118,7 +122,7 @@ fn pair<T, F: Family, W: Waiting<WaiterOf<F>>>() -> Ends<T, F, W> {
     (SlotTx::new(slot.clone()), SlotRx::new(slot))
 }
 
-/// A slot with one receiver. Allocates once. Costs, on one thread (Zen 5, November 2026): see
+/// A slot with one receiver. Allocates once. What a message costs: see
 /// [`SlotTx::send_now`].
 pub fn slot<T, F: Family>() -> (SlotTx<T, F>, SlotRx<T, F>) {
     pair()

@@ -52,7 +52,7 @@ pub(crate) struct World<F: Family> {
     pub(crate) scripts: Vec<Script>,
     pub(crate) fault: Fault,
     pub(crate) counts: Rc<RefCell<BTreeMap<usize, i32>>>,
-    pub(crate) ids: RefCell<Vec<TaskId>>,
+    pub(crate) ids: RefCell<Vec<Option<TaskId>>>,
     pub(crate) tasks: RefCell<Vec<Option<Task<Token>>>>,
     pub(crate) senders: RefCell<Vec<Option<Sender<F>>>>,
     pub(crate) wakers: RefCell<Vec<(usize, Waker)>>,
@@ -135,13 +135,12 @@ impl<F: Family> World<F> {
         let (tx, rx) = slot::<Token, F>();
         let ear = Ear::new(self, number, rx);
         // A core that is gone drops the future within `spawn`.
-        let id = TaskId::default();
-        self.ids.borrow_mut().push(id);
+        self.ids.borrow_mut().push(None);
         self.tasks.borrow_mut().push(None);
         self.senders.borrow_mut().push(Some(Rc::new(tx)));
         let future = Watched::new(self, number, Box::pin(play(script, ear)));
         let task = self.handle.spawn(future);
-        self.ids.borrow_mut()[number] = task.id();
+        self.ids.borrow_mut()[number] = Some(task.id());
         let mut held = Held {
             world: Rc::clone(self),
             number,
@@ -240,7 +239,7 @@ impl<F: Family> World<F> {
         let id = self.ids.borrow()[task];
         let expected = self.tell(|oracle| oracle.cancel(task));
         if self.fault != Fault::CancelIsLost {
-            let found = self.handle.cancel(id);
+            let found = id.is_some_and(|id| self.handle.cancel(id));
             self.tell(|oracle| oracle.agree("a cancellation", found, expected));
         }
     }

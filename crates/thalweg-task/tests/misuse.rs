@@ -1,0 +1,168 @@
+//! What would wait for itself: it panics, and does not hang.
+#![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
+#![cfg(not(loom))]
+
+use std::cell::{Cell, RefCell};
+use std::future::{Future, pending, poll_fn, ready};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::rc::{Rc, Weak};
+use std::task::{Context, Poll};
+
+use thalweg_task::fiber::{StackOptions, StackPool};
+use thalweg_task::{Core, Local, SlotTx, Status, Task, TaskError, slot};
+
+fn refused<T>(what: &str) -> Result<T, TaskError> {
+    let text = format!("a task of this core called `Core::{what}`, which would wait for it");
+    Err(TaskError::Panicked(text + ": `.await` instead"))
+}
+
+/// A core, and what its tasks reach it by.
+fn shared() -> (Rc<Core>, Weak<Core>) {
+    let core = Rc::new(Core::new());
+    let within = Rc::downgrade(&core);
+    (core, within)
+}
+
+/// A task that waits, then does something with its core; and the other end of its slot.
+fn waiting<T: 'static, F>(core: &Rc<Core>, then: F) -> (SlotTx<(), Local>, Task<T>)
+where
+    F: AsyncFnOnce(Rc<Core>) -> T + 'static,
+{
+    let (tx, mut rx) = slot::<(), Local>();
+    let within = Rc::downgrade(core);
+    let task = core.spawn(async move {
+        rx.recv().await.unwrap();
+        then(within.upgrade().unwrap()).await
+    });
+    while core.poll() {}
+    (tx, task)
+}
+
+#[test]
+fn a_task_that_was_resumed_does_not_wait_for_itself() {
+    let (core, _) = shared();
+    let (tx, runs) = waiting(&core, async |core| core.run());
+    assert_eq!(tx.send_now(()), Ok(true));
+    assert_eq!(core.block_on(runs), refused("run"));
+    let (tx, blocks) = waiting(&core, async |core| core.block_on(ready(1)));
+    assert_eq!(tx.send_now(()), Ok(true));
+    assert_eq!(core.block_on(blocks), refused("block_on"));
+    let (tx, drives) = waiting(&core, async |core| core.drive(|_| pending()).await);
+    assert_eq!(tx.send_now(()), Ok(true));
+    assert_eq!(core.block_on(drives), refused("drive"));
+    // Nothing is left of it: outside of tasks all of them work.
+    core.run();
+    assert_eq!(core.block_on(ready(1)), 1);
+}
+
+#[test]
+fn a_fiber_that_was_resumed_does_not_wait_for_itself() {
+    let (core, within) = shared();
+    let stacks = StackPool::new(StackOptions::default()).unwrap();
+    let (tx, mut rx) = slot::<(), Local>();
+    let fiber = stacks.fiber(move |ctx| {
+        rx.recv_fiber(ctx).unwrap();
+        within.upgrade().unwrap().run();
+    });
+    let task = core.spawn(fiber.unwrap());
+    while core.poll() {}
+    assert_eq!(tx.send_now(()), Ok(true));
+    assert_eq!(core.block_on(task), refused("run"));
+}
+
+#[test]
+fn a_task_that_is_polled_does_not_wait_for_itself() {
+    fn outcome<T: 'static, F>(call: impl FnOnce(Rc<Core>) -> F + 'static) -> Result<T, TaskError>
+    where
+        F: Future<Output = T>,
+    {
+        let (core, within) = shared();
+        let task = core.spawn(async move { call(within.upgrade().unwrap()).await });
+        core.block_on(task)
+    }
+    assert_eq!(outcome(async |core| core.poll()), refused("poll"));
+    assert_eq!(outcome(async |core| core.run()), refused("run"));
+    let drives = async |core: Rc<Core>| core.drive(|_| pending()).await;
+    assert_eq!(outcome(drives), refused("drive"));
+    // Where the future is ready at once, nothing would have to wait, but it is refused as well.
+    let blocks = async |core: Rc<Core>| core.block_on(ready(1));
+    assert_eq!(outcome(blocks), refused("block_on"));
+}
+
+/// Runs the core when it is dropped.
+struct Runs(Weak<Core>);
+
+impl Drop for Runs {
+    fn drop(&mut self) {
+        self.0.upgrade().unwrap().run();
+    }
+}
+
+#[test]
+fn a_destructor_does_not_wait_for_its_task() {
+    let (core, within) = shared();
+    let runs = Runs(within);
+    let task = core.spawn(async move {
+        let _runs = runs;
+        pending::<()>().await;
+    });
+    while core.poll() {}
+    assert!(task.cancel());
+    assert_eq!(core.block_on(task), refused("run"));
+}
+
+#[test]
+fn a_task_may_run_another_core() {
+    let (core, ran) = (Rc::new(Core::new()), Rc::new(Cell::new(0)));
+    let (tx, task) = {
+        let ran = Rc::clone(&ran);
+        waiting(&core, async move |_| {
+            let other = Core::new();
+            let within = Rc::clone(&ran);
+            other.spawn(async move { within.set(1) }).detach();
+            other.run();
+            ran.get() + other.block_on(ready(1))
+        })
+    };
+    assert_eq!(tx.send_now(()), Ok(true));
+    assert_eq!(core.block_on(task), Ok(2));
+}
+
+#[test]
+fn a_task_does_not_await_itself() {
+    let core = Core::new();
+    let (tx, mut rx) = slot::<Task<()>, Local>();
+    let text = Rc::new(RefCell::new(String::new()));
+    let told = Rc::clone(&text);
+    let task = core.spawn(async move {
+        let mut own = rx.recv().await.unwrap();
+        let mut poll = |context: &mut Context<'_>| {
+            let polled = catch_unwind(AssertUnwindSafe(|| Pin::new(&mut own).poll(context)));
+            polled.err()
+        };
+        let payload = poll_fn(|context| Poll::Ready(poll(context))).await;
+        *told.borrow_mut() = *payload.unwrap().downcast::<String>().unwrap();
+    });
+    let id = task.id();
+    while core.poll() {}
+    assert_eq!(tx.send_now(task).ok(), Some(true));
+    assert_eq!(*text.borrow(), format!("task {id} awaits itself"));
+    assert_eq!(core.handle().status(id), Status::Ended);
+    // Nothing is left to run, with the panic caught or not.
+    let (tx, mut rx) = slot::<Task<()>, Local>();
+    let task = core.spawn(async move { rx.recv().await.unwrap().await.unwrap() });
+    while core.poll() {}
+    assert_eq!(tx.send_now(task).ok(), Some(true));
+    core.run();
+}
+
+#[test]
+fn a_task_gives_its_output_once() {
+    let core = Core::new();
+    let mut task = core.spawn(async { 7 });
+    assert_eq!(core.block_on(&mut task), Ok(7));
+    let payload = catch_unwind(AssertUnwindSafe(|| core.block_on(&mut task))).unwrap_err();
+    let text = format!("task {} was polled after it gave its output", task.id());
+    assert_eq!(*payload.downcast::<String>().unwrap(), text);
+}
