@@ -86,8 +86,9 @@ pub(crate) mod sealed {
         fn of(waker: &Waker) -> Self;
         /// Whether that is who `waker` wakes.
         fn is(&self, waker: &Waker) -> bool;
-        /// Whether the one that is kept is who `waker` wakes.
-        fn keeps(kept: &Option<Self>, waker: &Waker) -> bool;
+        /// Whether the one that is kept is who `waker` wakes; where nobody is, it may be kept now, if
+        /// that runs nothing of the caller's.
+        fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool;
         /// One to wake with, of the one that is kept.
         fn lend(kept: &mut Option<Self>) -> Option<Self::Lent>;
     }
@@ -105,6 +106,8 @@ pub trait Family: sealed::Sealed + fmt::Debug + 'static {
 
     /// Counts a first reference to `value`. Allocates.
     fn strong<T>(value: T) -> Self::Strong<T>;
+    /// The same to a default value, which is made where it stays. Allocates.
+    fn strong_default<T: Default>() -> Self::Strong<T>;
     /// A weak reference beside a strong one.
     fn downgrade<T>(strong: &Self::Strong<T>) -> Self::Weak<T>;
     /// A strong reference, while there is another.
@@ -143,7 +146,7 @@ impl Wakes for Waiter {
     }
 
     #[inline(always)]
-    fn keeps(kept: &Option<Self>, waker: &Waker) -> bool {
+    fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool {
         Waiter::keeps(kept, waker)
     }
 
@@ -185,7 +188,7 @@ impl Wakes for Waker {
     }
 
     #[inline]
-    fn keeps(kept: &Option<Self>, waker: &Waker) -> bool {
+    fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool {
         kept.as_ref().is_some_and(|kept| kept.will_wake(waker))
     }
 
@@ -207,6 +210,11 @@ impl Family for Local {
     }
 
     #[inline]
+    fn strong_default<T: Default>() -> Rc<T> {
+        Rc::default()
+    }
+
+    #[inline]
     fn downgrade<T>(strong: &Rc<T>) -> rc::Weak<T> {
         Rc::downgrade(strong)
     }
@@ -225,6 +233,11 @@ impl Family for Shared {
     #[inline]
     fn strong<T>(value: T) -> Arc<T> {
         Arc::new(value)
+    }
+
+    #[inline]
+    fn strong_default<T: Default>() -> Arc<T> {
+        Arc::default()
     }
 
     #[inline]

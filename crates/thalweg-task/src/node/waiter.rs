@@ -47,18 +47,18 @@ impl Waiter {
         }
     }
 
-    /// Whether the one that is kept is the one that `waker` wakes; most often it is a node.
+    /// Whether the one that is kept is the one that `waker` wakes; most often it is a node. Where
+    /// nobody is, a task of this thread's is kept now, since that runs nothing foreign.
     #[inline(always)]
-    pub(crate) fn keeps(kept: &Option<Self>, waker: &Waker) -> bool {
+    pub(crate) fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool {
         match kept {
             Some(Self(Whom::Node(node))) => waker::is_of(waker, node),
-            _ => Self::keeps_waker(kept, waker),
+            Some(Self(Whom::Waker(mine))) => mine.will_wake(waker),
+            None => {
+                *kept = waker::local(waker).map(|node| Self(Whom::Node(node)));
+                kept.is_some()
+            }
         }
-    }
-
-    #[inline(always)]
-    fn keeps_waker(kept: &Option<Self>, waker: &Waker) -> bool {
-        kept.as_ref().is_some_and(|kept| kept.is(waker))
     }
 
     /// One to wake with, of the one that is kept: a node stays, for the next time; a waker goes,

@@ -80,6 +80,15 @@ struct State<T, F: Family, W> {
 }
 
 impl<T, F: Family, W> State<T, F, W> {
+    /// Whether an end has anything to drop, or anybody to wake. Most often it has not, and to move
+    /// nothing would cost as much as to move something.
+    fn has_rest<V: Wakes>(&self) -> bool
+    where
+        W: Waiting<V>,
+    {
+        self.value.is_some() || self.vacancy.is_some() || !self.receivers.is_idle()
+    }
+
     /// Finds out whether [`is_rare`](Self::is_rare) still holds.
     fn settle(&mut self) {
         let are_open = self.sender == End::Open && self.receiver == End::Open;
@@ -88,6 +97,8 @@ impl<T, F: Family, W> State<T, F, W> {
 }
 
 /// Wakes all of them; the panic of a waker keeps no other from being woken.
+// Inlined, so that nobody is not passed through memory: most ends have nobody to wake.
+#[inline(always)]
 fn wake_all<W: Wakes>(waiting: impl IntoIterator<Item = W>) {
     for waiter in waiting {
         if !fault::is("slot_end") {
@@ -106,19 +117,27 @@ type Shared<T, F, W> = <F as Family>::Strong<Slot<T, F, W>>;
 /// The two ends of a slot.
 pub type Ends<T, F, W> = (SlotTx<T, F, W>, SlotRx<T, F, W>);
 
+impl<T, F: Family, W: Waiting<WaiterOf<F>>> Default for Slot<T, F, W> {
+    #[inline(always)]
+    fn default() -> Self {
+        let state = State {
+            value: None,
+            receivers: W::default(),
+            vacancy: None,
+            sender: End::Open,
+            receiver: End::Open,
+            is_rare: false,
+            count: 1,
+        };
+        Self {
+            state: Guarded::new(state),
+        }
+    }
+}
+
+#[inline]
 fn pair<T, F: Family, W: Waiting<WaiterOf<F>>>() -> Ends<T, F, W> {
-    let state = State {
-        value: None,
-        receivers: W::default(),
-        vacancy: None,
-        sender: End::Open,
-        receiver: End::Open,
-        is_rare: false,
-        count: 1,
-    };
-    let slot = F::strong(Slot {
-        state: Guarded::new(state),
-    });
+    let slot = F::strong_default::<Slot<T, F, W>>();
     (SlotTx::new(slot.clone()), SlotRx::new(slot))
 }
 

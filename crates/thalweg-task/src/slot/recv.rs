@@ -93,17 +93,21 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotRx<T, F, W> {
     }
 
     fn end(&self, end: End) {
-        let (value, waiting, sender) = self.slot.state.with(KEY, |state| {
+        let rest = self.slot.state.with(KEY, |state| {
             if state.receiver == End::Open {
                 state.receiver = end;
             }
             state.is_rare = true;
-            let waiting = state.receivers.all();
-            (state.value.take(), waiting, state.vacancy.take())
+            state.has_rest().then(|| {
+                let waiting = state.receivers.all();
+                (state.value.take(), waiting, state.vacancy.take())
+            })
         });
-        wake_all(waiting);
-        wake_all(sender);
-        drop(value);
+        if let Some((value, waiting, sender)) = rest {
+            wake_all(waiting);
+            wake_all(sender);
+            drop(value);
+        }
     }
 }
 

@@ -117,16 +117,20 @@ impl<T, F: Family, W: Waiting<WaiterOf<F>>> SlotTx<T, F, W> {
     }
 
     fn end(&self, end: End) {
-        let (value, waiting, own) = self.slot.state.with(KEY, |state| {
+        let rest = self.slot.state.with(KEY, |state| {
             if state.sender == End::Open {
                 state.sender = end;
             }
             state.is_rare = true;
-            let dropped = (end == End::Cancelled).then(|| state.value.take());
-            (dropped, state.receivers.all(), state.vacancy.take())
+            state.has_rest().then(|| {
+                let dropped = (end == End::Cancelled).then(|| state.value.take());
+                (dropped, state.receivers.all(), state.vacancy.take())
+            })
         });
-        wake_all(waiting);
-        drop((own, value));
+        if let Some((value, waiting, own)) = rest {
+            wake_all(waiting);
+            drop((own, value));
+        }
     }
 }
 

@@ -43,6 +43,8 @@ pub trait Waiting<W: Wakes>: Default + Kind {
     fn next(&mut self) -> Option<Self::Next>;
     /// Waits no more; gives whether it was told of something meanwhile, and what it leaves.
     fn leave(&mut self, place: &mut Self::Place) -> (bool, Option<W>);
+    /// Whether nobody waits.
+    fn is_idle(&self) -> bool;
     /// All that are left.
     fn all(&mut self) -> Self::All;
 }
@@ -85,7 +87,7 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for One<F> {
     #[inline(always)]
     fn stays(&mut self, place: &mut F::Mark, waker: &Waker) -> bool {
         place.set(true);
-        self.waits = Wakes::keeps(&self.waiter, waker);
+        self.waits = Wakes::keeps(&mut self.waiter, waker);
         self.waits
     }
 
@@ -120,9 +122,18 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for One<F> {
         (false, None)
     }
 
+    #[inline]
+    fn is_idle(&self) -> bool {
+        !self.waits
+    }
+
+    // One that has been told looks by itself, and is kept until the slot goes.
+    #[inline]
     fn all(&mut self) -> Self::All {
-        self.waits = false;
-        self.waiter.take()
+        if std::mem::take(&mut self.waits) {
+            return self.waiter.take();
+        }
+        None
     }
 }
 
@@ -201,6 +212,10 @@ impl<F: Family> Waiting<<F as Sealed>::Waiter> for Many<F> {
         let left = self.find(place).and_then(|at| self.list.remove(at));
         *place = 0;
         (had_place && left.is_none(), left.map(|(_, waiter)| waiter))
+    }
+
+    fn is_idle(&self) -> bool {
+        self.list.is_empty()
     }
 
     fn all(&mut self) -> Self::All {
