@@ -5,8 +5,8 @@
 //! let area = Window::Narrow.area(10.0, 100.0);
 //! let scale = Decades::around([800, 20_000].into_iter());
 //! let mut picture = Picture::new(Window::Narrow.width(), 120, "two latencies");
-//! let points = [(area.x(0.0), area.y(scale.part(800))), (area.x(1.0), area.y(scale.part(20_000)))];
-//! picture.path(&points, "curve", "p99");
+//! let (first, last) = (area.y(scale.part(800)), area.y(scale.part(20_000)));
+//! picture.path(&[(area.x(0.0), first), (area.x(1.0), last)], "curve", "p99");
 //! assert!(picture.finish().contains("<title>p99</title>"));
 //! ```
 

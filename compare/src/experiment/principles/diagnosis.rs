@@ -152,7 +152,7 @@ impl Program {
         }
     }
 
-    /// Gives what was taken, what the system says of the consumer, its mean occupancy and latencies.
+    /// Gives what was taken, what the system says of the consumer, mean occupancy and latencies.
     fn consume(
         self,
         load: Load,

@@ -22,7 +22,7 @@ const BUSY_PERCENT: f64 = 85.0;
 /// One in 50 µs: at such a rate a wake-up (some 5 µs) is a tenth of the time.
 const SWITCHES_PER_S: f64 = 20_000.0;
 /// A producer that nobody holds up has none but its own sleeps.
-const HELD_UP: f64 = 0.25;
+const HELD_UP: f64 = 0.1;
 const FULL_PERCENT: f64 = 50.0;
 const LATE_NS: f64 = 200_000.0;
 
@@ -54,12 +54,12 @@ fn together(seen: &Seen) -> Cause {
     // Time in the run queue is time in which it wanted to work.
     if seen.cpu + seen.queued >= BUSY_PERCENT && seen.switches_per_s < SWITCHES_PER_S {
         Cause::Compute
-    } else if seen.occupancy >= FULL_PERCENT {
-        // It has time, and does not take what is there: it waits for something else.
-        Cause::Imbalance
     } else if seen.producer_switches >= HELD_UP {
-        // The queue has room, and yet the producer was held up.
+        // It never waits for room, and yet it was held up.
         Cause::Convoy
+    } else if seen.occupancy >= FULL_PERCENT {
+        // The consumer has time, and does not take what is there: it waits for something else.
+        Cause::Imbalance
     } else {
         by(seen.switches_per_s >= SWITCHES_PER_S, Cause::Parking)
     }

@@ -5,13 +5,12 @@ use std::sync::OnceLock;
 use std::thread::Thread;
 
 use thalweg::channel::{self, Builder};
-use thalweg::ring::{self, Consumer, Layout, Producer};
 use thalweg::wait::Mode;
 use thalweg_measure::clock::Clock;
 
 use super::place::sleep_ns;
 
-/// Messages that the channel or ring has room for.
+/// Messages that the channel has room for.
 pub(super) const CAPACITY: usize = 4096;
 
 /// A way to wait: a sender and a receiver that know of each other's waiting.
@@ -44,30 +43,30 @@ pub(super) trait Idle: Default + Send {
     const IS_TIMED: bool = false;
 }
 
-/// Polls a ring.
+/// Polls a channel. All go through the same one, so that the wait alone differs.
 pub(super) struct Polled<I>(std::marker::PhantomData<I>);
 
 pub(super) struct Poller<I> {
-    ring: Consumer<u64>,
+    channel: Receiver,
     idle: I,
 }
 
-impl Put for Producer<u64> {
-    fn put(&mut self, message: u64) {
-        while self.try_push(message).is_err() {
-            std::thread::yield_now();
-        }
-    }
+type Sender = channel::spsc::Sender<u64>;
+type Receiver = channel::spsc::Receiver<u64>;
+
+fn channel(mode: Mode) -> (Sender, Receiver) {
+    let builder = Builder::new(CAPACITY).mode(mode);
+    builder.spsc().expect("room for some messages")
 }
 
 impl<I: Idle> Way for Polled<I> {
-    type Sender = Producer<u64>;
+    type Sender = Sender;
     type Receiver = Poller<I>;
 
-    fn pair() -> (Producer<u64>, Poller<I>) {
-        let (tx, ring) = ring::spsc(CAPACITY, Layout::Packed).expect("room for some messages");
+    fn pair() -> (Sender, Poller<I>) {
+        let (tx, channel) = channel(Mode::default());
         let idle = I::default();
-        (tx, Poller { ring, idle })
+        (tx, Poller { channel, idle })
     }
 }
 
@@ -75,7 +74,7 @@ impl<I: Idle> Get for Poller<I> {
     fn get(&mut self) -> u64 {
         let (mut tries, mut began) = (0, None);
         loop {
-            if let Ok(message) = self.ring.try_pop() {
+            if let Ok(message) = self.channel.try_recv() {
                 self.idle.came(began);
                 return message;
             }
@@ -174,17 +173,17 @@ pub(super) struct Park;
 type Sleeper = std::sync::Arc<OnceLock<Thread>>;
 
 impl Way for Park {
-    type Sender = (Producer<u64>, Sleeper);
-    type Receiver = (Consumer<u64>, Sleeper);
+    type Sender = (Sender, Sleeper);
+    type Receiver = (Receiver, Sleeper);
 
     fn pair() -> (Self::Sender, Self::Receiver) {
-        let (tx, rx) = ring::spsc(CAPACITY, Layout::Packed).expect("room for some messages");
+        let (tx, rx) = channel(Mode::default());
         let sleeper = Sleeper::default();
         ((tx, sleeper.clone()), (rx, sleeper))
     }
 }
 
-impl Put for (Producer<u64>, Sleeper) {
+impl Put for (Sender, Sleeper) {
     fn begin(&mut self) {
         while self.1.get().is_none() {
             std::thread::yield_now();
@@ -199,14 +198,14 @@ impl Put for (Producer<u64>, Sleeper) {
     }
 }
 
-impl Get for (Consumer<u64>, Sleeper) {
+impl Get for (Receiver, Sleeper) {
     fn begin(&mut self) {
         self.1.get_or_init(std::thread::current);
     }
 
     fn get(&mut self) -> u64 {
         loop {
-            match self.0.try_pop() {
+            match self.0.try_recv() {
                 Ok(message) => return message,
                 Err(_) => std::thread::park(),
             }
@@ -220,12 +219,11 @@ macro_rules! modes {
         pub(super) struct $name;
 
         impl Way for $name {
-            type Sender = channel::spsc::Sender<u64>;
-            type Receiver = channel::spsc::Receiver<u64>;
+            type Sender = Sender;
+            type Receiver = Receiver;
 
             fn pair() -> (Self::Sender, Self::Receiver) {
-                let builder = Builder::new(CAPACITY).mode(Mode::$mode);
-                builder.spsc().expect("room for some messages")
+                channel(Mode::$mode)
             }
         }
     )*};
@@ -237,13 +235,13 @@ modes! {
     Power Power;
 }
 
-impl Put for channel::spsc::Sender<u64> {
+impl Put for Sender {
     fn put(&mut self, message: u64) {
         self.send(message).expect("the receiver waits for the last");
     }
 }
 
-impl Get for channel::spsc::Receiver<u64> {
+impl Get for Receiver {
     fn get(&mut self) -> u64 {
         self.recv().expect("the sender stays until the last")
     }

@@ -1,30 +1,26 @@
 //! The five experiments: their cases, what they claim, and their pictures.
 
-use thalweg_measure::statistics::{Interval, median, median_interval};
-use thalweg_measure::table::{Cell, Table};
+mod diagnosis;
+mod loss;
+
+pub(super) use diagnosis::diagnosis;
+pub(super) use loss::loss;
+use thalweg_measure::statistics::Interval;
 
 use super::course::{Both, Course, bars, middle};
-use super::diagnosis::Cause;
-use super::formula::Burst;
-use super::judge::{ALONE, Judge, Seen, TOGETHER};
 use super::page::{Chart, Scale};
 use super::place::Cores;
 use super::verdict::better_in_one;
-use super::{diagnosis, loss, optimisations, state, waiting};
+use super::{optimisations, state, waiting};
 use crate::report::ns;
 use crate::runner::Trial;
 
 /// Repetitions, `[full, quick]`.
 const STATE_REPETITIONS: [usize; 2] = [21, 3];
 const WAITING_REPETITIONS: [usize; 2] = [9, 1];
-const LOSS_REPETITIONS: [usize; 2] = [9, 2];
-const DIAGNOSIS_REPETITIONS: [usize; 2] = [9, 2];
 const STREAM_REPETITIONS: [usize; 2] = [21, 3];
 /// Spans of a run, ns, `[full, quick]`.
 const STATE_NS: [u64; 2] = [4_000_000, 1_000_000];
-const OVERLOAD_NS: [u64; 2] = [100_000_000, 100_000_000];
-const BATCHES_NS: [u64; 2] = [40_000_000, 20_000_000];
-const DIAGNOSIS_NS: [u64; 2] = [150_000_000, 60_000_000];
 const STREAM_NS: [u64; 2] = [10_000_000, 3_000_000];
 /// A quick run of the waiting takes this share of a full one's spans.
 const QUICK_SHARE: u64 = 4;
@@ -70,32 +66,7 @@ pub(super) fn state(course: &mut Course<'_>) {
     let subjects = state::subjects(state::Path::Data);
     let path = course.both(case, state::METRICS, &subjects, data, STATE_REPETITIONS);
 
-    let sides = [state::ARTICLE_WORD, state::ARTICLE_FAR];
-    let own = course.ratio(article.as_ref(), sides, 0);
-    course.claim(
-        "the article's loop: one word is twice as fast",
-        2.0,
-        [own, None],
-    );
-    let found = course.ratios(&tight, [state::WORD, state::FAR], 0);
-    course.claim(
-        "in a loop: one word is faster than flags on four lines",
-        1.0,
-        found,
-    );
-    course.claim("in a loop: twice as fast, as the article says", 2.0, found);
-    let found = course.ratios(&tight, [state::WORD, state::NEAR], 0);
-    course.claim(
-        "in a loop: one word is faster than flags on one line",
-        1.0,
-        found,
-    );
-    let found = course.ratios(&path, [state::WORD, state::FAR], 0);
-    course.claim(
-        "on a data path: one word is faster than flags on four lines",
-        1.0,
-        found,
-    );
+    state_claims(course, article.as_ref(), &tight, &path);
     course.conclude();
 
     let [alone, beside] = &tight;
@@ -112,6 +83,36 @@ pub(super) fn state(course: &mut Course<'_>) {
             course.figure(title, bars(trial, 0, tiny_ns));
         }
     }
+}
+
+/// What is claimed of the loops: the article's, in a loop that only reads, and on a data path.
+fn state_claims(course: &mut Course<'_>, article: Option<&Trial>, tight: &Both, path: &Both) {
+    let sides = [state::ARTICLE_WORD, state::ARTICLE_FAR];
+    let own = course.ratio(article, sides, 0);
+    course.claim(
+        "the article's loop: one word is twice as fast",
+        2.0,
+        [own, None],
+    );
+    let found = course.ratios(tight, [state::WORD, state::FAR], 0);
+    course.claim(
+        "in a loop: one word is faster than flags on four lines",
+        1.0,
+        found,
+    );
+    course.claim("in a loop: twice as fast, as the article says", 2.0, found);
+    let found = course.ratios(tight, [state::WORD, state::NEAR], 0);
+    course.claim(
+        "in a loop: one word is faster than flags on one line",
+        1.0,
+        found,
+    );
+    let found = course.ratios(path, [state::WORD, state::FAR], 0);
+    course.claim(
+        "on a data path: one word is faster than flags on four lines",
+        1.0,
+        found,
+    );
 }
 
 /// A gap's trials.
@@ -247,241 +248,6 @@ fn over_gaps(gaps: &[Gap], at: usize, metric: usize) -> Option<Chart> {
     })
 }
 
-pub(super) fn loss(course: &mut Course<'_>) {
-    course.principle(
-        "3. Loss",
-        "Size a queue by its burst, and balance the rates: no queue mends an overload.",
-    );
-    let heading = "10,000 messages at 5 M/s, a consumer of 1 M/s that is away for 0.2 ms first";
-    burst(course, ["loss/burst", heading], loss::BURST);
-    let heading = "10,000 messages at 10 M/s, a consumer that is away for all of it";
-    burst(course, ["loss/stopped", heading], loss::STOPPED);
-    overload(course);
-    batches(course);
-    course.conclude();
-}
-
-/// The share that was delivered, 0 to 1.
-fn delivered(trial: Option<&Trial>, subject: &str) -> Option<Interval> {
-    let values = trial?.of(subject)?.values(loss::DELIVERED);
-    let shares: Vec<f64> = values.iter().map(|percent| percent / 100.0).collect();
-    median_interval(&shares)
-}
-
-fn burst(course: &mut Course<'_>, case: [&str; 2], burst: Burst) {
-    let subjects = loss::burst_subjects(burst);
-    let load = |cores| loss::Load::burst(burst, cores);
-    let both = course.both(case, loss::METRICS, &subjects, load, LOSS_REPETITIONS);
-    let names: Vec<String> = subjects.iter().map(|subject| subject.name()).collect();
-    let of = |name: &str| both.each_ref().map(|trial| delivered(trial.as_ref(), name));
-    let (name, slots) = (case[0], burst.slots());
-    let (few, many) = (of(&names[0]), of(&names[names.len() - 1]));
-    course.claim(
-        format!("{name}: the rule by means (0 slots) delivers all"),
-        1.0,
-        few,
-    );
-    course.claim(
-        format!("{name}: the formula ({slots} slots) delivers all"),
-        1.0,
-        many,
-    );
-    let model = 100.0 * burst.lost_share(4_096);
-    let four = of(&names[2]);
-    let what = format!("{name}: 4,096 slots deliver all (the model: {model:.0} % lost)");
-    course.claim(what, 1.0, four);
-    if both.iter().all(Option::is_none) {
-        return;
-    }
-    let by_mean = burst.slots_by_mean(loss::PERIOD_NS);
-    let stable = if burst.is_stable(loss::PERIOD_NS) {
-        "is"
-    } else {
-        "is not"
-    };
-    course.report.say(format!(
-        "{name}: once a second that {stable} stable (B ≤ C·T). The rule by means asks for \
-         {by_mean} slots, the formula for {slots}; in virtual time 4,096 slots lose {model:.0} %."
-    ));
-    let mut curves = vec![curve_of("in virtual time", &burst, |slots, _| {
-        Some(100.0 * burst.lost_share(slots))
-    })];
-    for (trial, cores) in both.iter().zip(Cores::EACH) {
-        let lost = |_, at: usize| middle(trial.as_ref(), &names[at], loss::LOST);
-        curves.push(curve_of(cores.name(), &burst, lost));
-    }
-    let ticks = loss::tried(&burst).map(|slots| (slots as f64, slots.to_string()));
-    let chart = Chart::Lines {
-        axis: "slots of the queue",
-        ticks: ticks.into(),
-        scale: Scale::Percent,
-        curves,
-    };
-    course.figure(format!("Lost of a burst: {}", case[1]), chart);
-}
-
-fn curve_of(
-    name: &str,
-    burst: &Burst,
-    lost: impl Fn(u64, usize) -> Option<f64>,
-) -> (String, Vec<(f64, f64)>) {
-    let tried = loss::tried(burst).into_iter().enumerate();
-    let points = tried.filter_map(|(at, slots)| Some((slots as f64, lost(slots, at)?)));
-    (name.to_owned(), points.collect())
-}
-
-fn overload(course: &mut Course<'_>) {
-    let span_ns = course.settings.span_ns_or(OVERLOAD_NS);
-    let load = |cores| loss::Load::overload(span_ns, cores);
-    let case = [
-        "loss/overload",
-        "P = 2C without end; losses of the last third",
-    ];
-    let subjects = loss::overload_subjects();
-    let both = course.both(case, loss::METRICS, &subjects, load, LOSS_REPETITIONS);
-    let [small, .., large] = loss::OVERLOAD_SLOTS.map(|slots| loss::slots_name(slots as u64));
-    let found = course.ratios(&both, [&large, &small], loss::LOST);
-    course.claim(
-        format!("P = 2C: {large} lose a tenth less than {small}"),
-        1.1,
-        found,
-    );
-    let found = course.ratios(&both, [&large, &small], loss::P50);
-    course.claim(
-        format!("P = 2C: {large} are as quick as {small}"),
-        1.0,
-        found,
-    );
-    for (trial, cores) in both.iter().zip(Cores::EACH) {
-        if let Some(trial) = trial {
-            let title = format!(
-                "P = 2C: latency of what is delivered, median; {}",
-                cores.name()
-            );
-            course.figure(title, bars(trial, loss::P50, ns));
-        }
-    }
-}
-
-fn batches(course: &mut Course<'_>) {
-    let span_ns = course.settings.span_ns_or(BATCHES_NS);
-    let load = |cores| loss::Load::batches(span_ns, cores);
-    let heading = "1.1 M/s into 1,024 slots; a batch costs 1 µs, and each of its messages 0.4";
-    let case = ["loss/batches", heading];
-    let both = course.both(
-        case,
-        loss::METRICS,
-        &loss::batch_subjects(),
-        load,
-        LOSS_REPETITIONS,
-    );
-    let [one, _, some, _, most] = loss::BATCHES.map(loss::batch_name);
-    let found = course.ratios(&both, [&some, &one], loss::DELIVERED);
-    course.claim(
-        "batches: 16 at once deliver more than one by one",
-        1.0,
-        found,
-    );
-    let found = course.ratios(&both, [&most, &some], loss::DELIVERED);
-    course.claim("batches: 256 at once deliver more than 16", 1.0, found);
-    for (trial, cores) in both.iter().zip(Cores::EACH) {
-        if let Some(trial) = trial {
-            let title = format!("Lost, by what the consumer takes at once; {}", cores.name());
-            course.figure(title, bars(trial, loss::LOST, percent));
-        }
-    }
-}
-
-pub(super) fn diagnosis(course: &mut Course<'_>) {
-    course.principle(
-        "4. Diagnosis",
-        "Measure before you mend: which metric tells what is wrong?",
-    );
-    let span_ns = course.settings.span_ns_or(DIAGNOSIS_NS);
-    let load = |cores| diagnosis::Load { span_ns, cores };
-    let case = ["diagnosis", "one program with a known fault"];
-    let subjects = diagnosis::subjects();
-    let both = course.both(
-        case,
-        diagnosis::METRICS,
-        &subjects,
-        load,
-        DIAGNOSIS_REPETITIONS,
-    );
-    for (trial, cores) in both.iter().zip(Cores::EACH) {
-        if let Some(trial) = trial {
-            let (name, table) = (cores.name(), verdicts(trial));
-            course
-                .report
-                .say(format!("What each metric says, and all together; {name}"));
-            course.report.append(&table);
-        }
-    }
-    for judge in ALONE.into_iter().chain([TOGETHER]) {
-        let right = both.each_ref().map(|trial| right(trial.as_ref()?, judge));
-        course.claim(
-            format!("{} names the cause of all five", judge.0),
-            1.0,
-            right,
-        );
-    }
-    course.conclude();
-    for (trial, cores) in both.iter().zip(Cores::EACH) {
-        let Some(trial) = trial else { continue };
-        let row = |judge: Judge| Some((judge.0.to_owned(), 100.0 * right(trial, judge)?.value));
-        let rows = ALONE
-            .into_iter()
-            .chain([TOGETHER])
-            .filter_map(row)
-            .collect();
-        let show = percent;
-        let title = format!("Programs whose cause is named rightly; {}", cores.name());
-        course.figure(title, Chart::Bars { show, rows });
-    }
-}
-
-/// The share of the programs of which a judge is right, repetition by repetition; `None` unless all
-/// of them ran.
-fn right(trial: &Trial, (_, judge): Judge) -> Option<Interval> {
-    let all: Option<Vec<_>> = Cause::EACH
-        .into_iter()
-        .map(|cause| Some((cause, trial.of(cause.name())?)))
-        .collect();
-    let all = all?;
-    let repetitions = all.iter().map(|(_, series)| series.runs.len()).min()?;
-    let share = |at: usize| {
-        let right = |(cause, series): &&(Cause, &crate::runner::Series)| {
-            judge(&Seen::of(&series.runs[at].values)) == *cause
-        };
-        all.iter().filter(right).count() as f64 / all.len() as f64
-    };
-    let shares: Vec<f64> = (0..repetitions).map(share).collect();
-    median_interval(&shares)
-}
-
-/// What each judge says of the medians of each program.
-fn verdicts(trial: &Trial) -> Table {
-    let [cpu, switches, occupancy, p99] = ALONE.map(|(name, _)| name);
-    let mut table = Table::new(["what is wrong", cpu, switches, occupancy, p99, TOGETHER.0]);
-    for cause in Cause::EACH {
-        let Some(series) = trial.of(cause.name()) else {
-            continue;
-        };
-        let of = |metric| median(&series.values(metric)).unwrap_or(f64::NAN);
-        let medians: Vec<f64> = (0..diagnosis::METRICS.len()).map(of).collect();
-        let seen = Seen::of(&medians);
-        let says = |(_, judge): Judge| {
-            let said = judge(&seen);
-            let mark = if said == cause { "right" } else { "wrong" };
-            format!("{mark}: {}", said.name())
-        };
-        let said = ALONE.into_iter().chain([TOGETHER]).map(says);
-        let row = std::iter::once(cause.name().to_owned()).chain(said);
-        table.row(row.map(Cell::from));
-    }
-    table
-}
-
 pub(super) fn optimisations(course: &mut Course<'_>) {
     use optimisations::{BASE, BATCHED, EACH, LANES, ONE_LANE, OTHER, STREAM, TWO_LANES};
     use optimisations::{UNCACHED, UNPADDED, URGENT};
@@ -520,22 +286,7 @@ pub(super) fn optimisations(course: &mut Course<'_>) {
         "the same, nothing is urgent and nothing is to do",
     ];
     let plain = course.both(case, LANES, &subjects, stream(0), STREAM_REPETITIONS);
-    let sparse = [("5us", 5_000, 15_000_000), ("200us", 200_000, 60_000_000)];
-    let [near, far] = sparse.map(|(name, gap_ns, span_ns)| {
-        let span_ns = course.settings.span_ns_or([span_ns, span_ns / QUICK_SHARE]);
-        let load = |cores| waiting::Load {
-            gap_ns,
-            span_ns,
-            cores,
-        };
-        let case = format!("optimise/spin/{name}");
-        let case = [
-            case.as_str(),
-            "spin for a while before parking, or park at once",
-        ];
-        let subjects = waiting::spin_or_park();
-        course.both(case, waiting::METRICS, &subjects, load, STREAM_REPETITIONS)
-    });
+    let [near, far] = spin_or_park(course);
     let spin = [waiting::BALANCED, waiting::POWER];
     let lane = [TWO_LANES, ONE_LANE];
     let mut found = Vec::new();
@@ -561,6 +312,31 @@ pub(super) fn optimisations(course: &mut Course<'_>) {
         found.push((what, ratios));
     }
     course.conclude();
+    with_over_without(course, &found);
+}
+
+/// Messages now and then, for those that spin before they park and those that do not.
+fn spin_or_park(course: &mut Course<'_>) -> [Both; 2] {
+    let sparse = [("5us", 5_000, 15_000_000), ("200us", 200_000, 60_000_000)];
+    sparse.map(|(name, gap_ns, span_ns)| {
+        let span_ns = course.settings.span_ns_or([span_ns, span_ns / QUICK_SHARE]);
+        let load = |cores| waiting::Load {
+            gap_ns,
+            span_ns,
+            cores,
+        };
+        let case = format!("optimise/spin/{name}");
+        let case = [
+            case.as_str(),
+            "spin for a while before parking, or park at once",
+        ];
+        let subjects = waiting::spin_or_park();
+        course.both(case, waiting::METRICS, &subjects, load, STREAM_REPETITIONS)
+    })
+}
+
+/// The picture of what each gives, on one core and on two.
+fn with_over_without(course: &mut Course<'_>, found: &[(&str, [Option<Interval>; 2])]) {
     for (at, cores) in Cores::EACH.into_iter().enumerate() {
         let row = |(what, ratios): &(&str, [Option<Interval>; 2])| {
             Some(((*what).to_owned(), ratios[at]?))

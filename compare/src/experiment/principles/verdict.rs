@@ -34,6 +34,8 @@ pub(super) enum Verdict {
     HoldsOn(usize),
     /// On none that was measured.
     Fails,
+    /// Not on this many, and not known on the other.
+    FailsOn(usize),
     Open,
     NotRun,
 }
@@ -45,6 +47,8 @@ impl fmt::Display for Verdict {
             Self::HoldsOn(1) => "holds on 1 core",
             Self::HoldsOn(_) => "holds on 2 cores",
             Self::Fails => "does not hold here",
+            Self::FailsOn(1) => "does not hold on 1 core",
+            Self::FailsOn(_) => "does not hold on 2 cores",
             Self::Open => "cannot tell",
             Self::NotRun => "not run",
         })
@@ -76,6 +80,8 @@ impl Claim {
             [Some(Finding::Fails), Some(Finding::Fails) | None] | [None, Some(Finding::Fails)] => {
                 Verdict::Fails
             }
+            [Some(Finding::Fails), _] => Verdict::FailsOn(1),
+            [_, Some(Finding::Fails)] => Verdict::FailsOn(2),
             _ => Verdict::Open,
         }
     }
@@ -125,8 +131,9 @@ mod tests {
             ([below, below], "does not hold here"),
             ([below, None], "does not hold here"),
             ([None, below], "does not hold here"),
-            ([below, across], "cannot tell"),
-            ([across, below], "cannot tell"),
+            ([below, across], "does not hold on 1 core"),
+            ([across, below], "does not hold on 2 cores"),
+            ([across, few], "cannot tell"),
             ([few, few], "cannot tell"),
             ([None, few], "cannot tell"),
             ([None, None], "not run"),
