@@ -13,6 +13,7 @@ mod target;
 mod workload;
 
 use std::io::{self, Write};
+use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Parser, ValueEnum};
@@ -58,6 +59,9 @@ struct Arguments {
     /// their own].
     #[arg(long, value_name = "S", value_parser = seconds)]
     seconds: Option<f64>,
+    /// Also writes a page with plots to this file (experiment `principles`).
+    #[arg(long, value_name = "FILE")]
+    html: Option<PathBuf>,
     /// What the experiment `serve` measures is another process: this program again.
     #[arg(long, hide = true, num_args = 1..)]
     child: Option<Vec<String>>,
@@ -92,20 +96,21 @@ fn main() -> ExitCode {
             );
             return ExitCode::from(2);
         };
+        if arguments.html.is_some() && !experiment::has_page(experiment) {
+            eprintln!("error: experiment {name:?} has no page");
+            return ExitCode::from(2);
+        }
         let cases = arguments.cases.clone().unwrap_or_default();
         let report = run(experiment, &arguments, cases.clone());
         if let Some(known) = cases.without_any() {
             eprintln!("error: no case of {name:?} is asked for; there are {known}");
             return ExitCode::from(2);
         }
-        match arguments.format {
-            Format::Text => report.write_text(&mut out),
-            Format::Json => report.write_json(&mut out),
-        }
+        write(&report, &arguments, &mut out)
     };
     match written {
         Err(error) if error.kind() != io::ErrorKind::BrokenPipe => {
-            eprintln!("error: standard output: {error}");
+            eprintln!("error: {error}");
             ExitCode::from(2)
         }
         _ => ExitCode::SUCCESS,
@@ -128,6 +133,18 @@ fn run(experiment: &Experiment, arguments: &Arguments, cases: Cases) -> Report {
         arguments.seconds,
     );
     (experiment.run)(&settings)
+}
+
+fn write(report: &Report, arguments: &Arguments, out: &mut impl Write) -> io::Result<()> {
+    if let Some((file, page)) = arguments.html.as_ref().zip(report.page()) {
+        std::fs::write(file, page).map_err(|error| {
+            io::Error::new(error.kind(), format!("{}: {error}", file.display()))
+        })?;
+    }
+    match arguments.format {
+        Format::Text => report.write_text(out),
+        Format::Json => report.write_json(out),
+    }
 }
 
 #[cfg(test)]

@@ -19,6 +19,7 @@ pub(crate) struct Report {
     experiment: &'static str,
     text: String,
     rows: Vec<String>,
+    page: Option<String>,
 }
 
 impl Report {
@@ -126,6 +127,16 @@ impl Report {
             self.say("Targets");
             self.say(target::table(targets, settings.decides()));
         }
+    }
+
+    /// Adds a page for browsers.
+    pub(crate) fn set_page(&mut self, page: String) {
+        self.page = Some(page);
+    }
+
+    /// The page, if this experiment has one.
+    pub(crate) fn page(&self) -> Option<&str> {
+        self.page.as_deref()
     }
 
     /// Writes the text.
@@ -246,8 +257,8 @@ fn figure_table(trial: &Trial) -> Table {
         for (at, metric) in trial.metrics.iter().enumerate() {
             let show = match metric.unit {
                 "ns" => tenths_or_rounded,
-                "requests" => two_decimals,
-                "commits/s" | "messages" | "commands" | "snapshots" => whole,
+                "requests" | "switches" | "percent" => two_decimals,
+                "commits/s" | "switches/s" | "messages" | "commands" | "snapshots" => whole,
                 "bytes" => mebibytes,
                 _ => per_second,
             };

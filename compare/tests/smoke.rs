@@ -360,6 +360,48 @@ fn an_exchange_in_this_process_runs_beside_what_it_is_measured_against() {
 }
 
 #[test]
+fn principles_run_on_one_core_and_on_two_and_make_a_page() {
+    let page = std::env::temp_dir().join(format!("principles-{}.html", std::process::id()));
+    let path = page.to_str().expect("UTF-8");
+    let cases = "state/,waiting/20us,loss/,diagnosis,optimise/stream,optimise/lanes";
+    let arguments = ["principles", "--cases", cases, "--html", path];
+    let output = compare(&[&arguments[..], &["--format", "json"], &TINY[..]].concat());
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let rows = text(&output.stdout);
+    for row in rows
+        .lines()
+        .filter(|row| row.contains(r#""metric":"lost""#))
+    {
+        assert!(row.contains(r#""value":0.0"#), "{row}");
+    }
+    for (case, subject) in [
+        ("state/article", "four flags, result dropped"),
+        ("state/path/1 core", "one word"),
+        ("waiting/20us/1 core", "article's adaptive, as described"),
+        ("waiting/20us/1 core", "thalweg balanced"),
+        ("loss/burst/1 core", "9000 slots, by the formula"),
+        ("loss/overload/1 core", "256 slots"),
+        ("diagnosis/1 core", "lock convoy"),
+        ("optimise/stream/1 core", "without the cached index"),
+        ("optimise/lanes/1 core", "a lane for the urgent"),
+    ] {
+        let row = format!(r#""case":"{case}","subject":"{subject}""#);
+        assert!(rows.contains(&row), "{row}\n{rows}");
+    }
+    let html = std::fs::read_to_string(&page).expect("the page was written");
+    std::fs::remove_file(&page).expect("it is there");
+    for part in ["1. State", "5. Optimisations", "cannot tell", "</html>"] {
+        assert!(html.contains(part), "{part}");
+    }
+    let none = compare(&["hash", "--html", path]);
+    assert_eq!(none.status.code(), Some(2));
+    assert_eq!(
+        text(&none.stderr),
+        "error: experiment \"hash\" has no page\n"
+    );
+}
+
+#[test]
 fn misuse_is_told() {
     let list = compare(&["--list"]);
     assert!(list.status.success());

@@ -4,7 +4,7 @@ pub(super) mod crew;
 mod crowd;
 pub(super) mod duo;
 mod goals;
-mod idle;
+pub(super) mod idle;
 mod paced;
 mod reply;
 mod roundtrip;

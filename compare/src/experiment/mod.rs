@@ -8,6 +8,7 @@ mod exchange;
 mod hash;
 mod journal;
 mod pipeline;
+mod principles;
 mod progress;
 pub(crate) mod serve;
 mod subjects;
@@ -28,6 +29,11 @@ pub(crate) struct Experiment {
     pub(crate) run: fn(&Settings) -> Report,
 }
 
+/// The one that has a page as well.
+pub(crate) fn has_page(experiment: &Experiment) -> bool {
+    experiment.name == principles::EXPERIMENT.name
+}
+
 /// All experiments, in the order of `--list`.
 pub(crate) const EXPERIMENTS: &[Experiment] = &[
     pipeline::EXPERIMENT,
@@ -41,6 +47,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     journal::EXPERIMENT,
     serve::EXPERIMENT,
     tasks::EXPERIMENT,
+    principles::EXPERIMENT,
 ];
 
 const REPETITIONS: usize = 11;

@@ -4,5 +4,4 @@ pub(crate) mod explanation;
 pub(crate) mod facts;
 pub(crate) mod html;
 pub(crate) mod number;
-mod svg;
 pub(crate) mod text;

@@ -8,6 +8,7 @@
 //! - [`statistics`]: medians and paired ratios with bootstrap intervals.
 //! - [`noise`]: gaps that the machine put into a run, to tell quiet runs from disturbed ones.
 //! - [`table`]: text tables and JSON rows.
+//! - [`svg`]: pictures of results, for pages.
 //! - [`random`]: the seeded numbers that the others draw from.
 //!
 //! A whole measurement: load at a fixed rate, latency from the intended time, summary and row.
@@ -43,4 +44,5 @@ pub mod load;
 pub mod noise;
 pub mod random;
 pub mod statistics;
+pub mod svg;
 pub mod table;

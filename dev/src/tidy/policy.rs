@@ -46,6 +46,10 @@ pub(crate) const SLEEP_ALLOWED: &[(&str, &str)] = &[
         "the gap between two messages is what is given",
     ),
     (
+        "compare/src/experiment/principles/place.rs",
+        "sleeping is a way to wait that is measured, and the gap between messages is given",
+    ),
+    (
         "crates/thalweg-server/tests/serving/stalled.rs",
         "a client that takes its time is what is tested",
     ),

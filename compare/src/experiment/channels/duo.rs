@@ -8,7 +8,7 @@ use thalweg::wait::cores;
 /// Which core each of the two has.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(in crate::experiment) struct Seats {
-    pub(super) sender: usize,
+    pub(in crate::experiment) sender: usize,
     pub(super) receiver: usize,
 }
 
@@ -28,7 +28,7 @@ impl Seats {
     ///
     /// # Errors
     /// The system does not tell the cores.
-    pub(super) fn together() -> Result<Self, String> {
+    pub(in crate::experiment) fn together() -> Result<Self, String> {
         let usable = cores::usable();
         let core = *usable.cpus().first().ok_or("the system tells no cores")?;
         Ok(Self {

@@ -35,12 +35,25 @@ pub(super) struct Load {
 
 /// What the system says of a thread of this process.
 #[derive(Debug, Clone, Copy)]
-struct Account {
-    cpu_ns: f64,
+pub(in crate::experiment) struct Account {
+    /// Time on a core.
+    pub(in crate::experiment) cpu_ns: f64,
+    /// Time in which it could have run, and another had the core.
+    pub(in crate::experiment) queued_ns: f64,
     switches: f64,
+    /// Switches by which the thread itself gave up its core.
+    pub(in crate::experiment) voluntary: f64,
 }
 
 impl Account {
+    /// That of the calling thread.
+    ///
+    /// # Errors
+    /// The system does not tell.
+    pub(in crate::experiment) fn own() -> Result<Self, String> {
+        Self::of(gettid().as_raw_nonzero().get())
+    }
+
     fn of(thread: i32) -> Result<Self, String> {
         let read = |file: &str| {
             let path = format!("/proc/self/task/{thread}/{file}");
@@ -49,18 +62,23 @@ impl Account {
         Self::parse(&read("schedstat")?, &read("status")?)
     }
 
-    /// Reads `schedstat`, whose first field is the time on a core in ns, and `status`.
+    /// Reads `schedstat`, whose first fields are the time on a core and that of waiting for one in
+    /// ns, and `status`.
     fn parse(schedstat: &str, status: &str) -> Result<Self, String> {
-        let cpu_ns = schedstat.split_whitespace().next();
-        let cpu_ns = cpu_ns.and_then(|field| field.parse().ok());
-        let switches = status.lines().filter_map(|line| {
-            let (key, value) = line.split_once(':')?;
-            let value = value.trim().parse::<f64>().ok()?;
-            key.ends_with("voluntary_ctxt_switches").then_some(value)
-        });
+        let mut times = schedstat.split_whitespace().map(str::parse);
+        let mut time = || times.next().and_then(Result::ok);
+        let switches = |end: &str| -> f64 {
+            let lines = status.lines().filter_map(|line| line.split_once(':'));
+            let ours = lines.filter(|(key, _)| key.ends_with(end));
+            ours.filter_map(|(_, value)| value.trim().parse::<f64>().ok())
+                .sum()
+        };
+        let all = switches("voluntary_ctxt_switches");
         Ok(Self {
-            cpu_ns: cpu_ns.ok_or("schedstat tells no time")?,
-            switches: switches.sum(),
+            cpu_ns: time().ok_or("schedstat tells no time")?,
+            queued_ns: time().ok_or("schedstat tells no waiting")?,
+            switches: all,
+            voluntary: all - switches("nonvoluntary_ctxt_switches"),
         })
     }
 
@@ -141,6 +159,7 @@ mod tests {
         let status = "Name:\tx\nvoluntary_ctxt_switches:\t12\nnonvoluntary_ctxt_switches:\t3\n";
         let account = Account::parse("1554768 20 1\n", status).unwrap();
         assert_eq!((account.cpu_ns, account.switches), (1_554_768.0, 15.0));
+        assert_eq!((account.queued_ns, account.voluntary), (20.0, 12.0));
         assert!(Account::parse("", status).is_err());
         let later = Account::parse("3554768 20 1\n", status).unwrap();
         assert_eq!(later.since(account, 2.0), [1e6, 0.0]);

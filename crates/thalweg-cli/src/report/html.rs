@@ -7,14 +7,12 @@ mod timeline;
 
 use super::facts::Facts;
 use super::number::{grouped, rate, span};
-use super::svg::escape;
 use super::text;
-
-const STYLE: &str = include_str!("html/style.css");
+use thalweg_measure::svg::{self, escape, section};
 
 /// The page.
 pub(crate) fn page(facts: &Facts) -> String {
-    let title = escape(&format!("thalweg: {}", facts.input.name));
+    let title = format!("thalweg: {}", facts.input.name);
     let body = [
         head(facts),
         section("Where the time goes", &parts::bars(&facts.latency)),
@@ -44,23 +42,7 @@ pub(crate) fn page(facts: &Facts) -> String {
             .collect(),
     ]
     .concat();
-    format!(
-        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
-         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
-         {body}</main>\n</body>\n</html>\n"
-    )
-}
-
-/// A part of the page; none if there is nothing in it.
-fn section(title: &str, content: &str) -> String {
-    if content.is_empty() {
-        return String::new();
-    }
-    format!(
-        "<section>\n<h2>{}</h2>\n{content}</section>\n",
-        escape(title)
-    )
+    svg::page(&title, &body)
 }
 
 fn head(facts: &Facts) -> String {

@@ -1,56 +1,10 @@
-//! The pictures of the page. Each is drawn twice, for wide and for narrow windows: one that is
-//! scaled down has letters that nobody can read.
+//! The pictures of the page. Each is drawn twice, for wide and for narrow windows.
 
 use crate::report::facts::{Latency, Point};
-use crate::report::svg::{Area, Decades, Picture, escape};
+use thalweg_measure::svg::{Decades, Picture, Window, both, legend};
 
 /// How many colours there are for stages; further ones begin again.
 pub(super) const COLOURS: usize = 6;
-
-/// For which windows a picture is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Window {
-    Wide,
-    Narrow,
-}
-
-impl Window {
-    pub(super) const fn width(self) -> u32 {
-        match self {
-            Window::Wide => 900,
-            Window::Narrow => 360,
-        }
-    }
-
-    /// The area of a chart with an axis on its left.
-    pub(super) fn area(self, top: f64, height: f64) -> Area {
-        let left = if self == Window::Wide { 76.0 } else { 58.0 };
-        Area {
-            left,
-            top,
-            width: f64::from(self.width()) - left - 16.0,
-            height,
-        }
-    }
-}
-
-/// The picture for both kinds of windows, of which a reader sees one.
-pub(super) fn both(draw: impl Fn(Window) -> String) -> String {
-    let (wide, narrow) = (draw(Window::Wide), draw(Window::Narrow));
-    format!("<div class=\"wide\">\n{wide}</div>\n<div class=\"narrow\">\n{narrow}</div>\n")
-}
-
-/// What the colours of a picture mean: names and classes.
-pub(super) fn legend<'n>(names: impl Iterator<Item = (&'n str, String)>) -> String {
-    let key = |(name, class): (&str, String)| {
-        let name = escape(name);
-        format!("<span class=\"key {class}\"><i></i>{name}</span>\n")
-    };
-    format!(
-        "<p class=\"legend\">\n{}</p>\n",
-        names.map(key).collect::<String>()
-    )
-}
 
 /// One line of the latency picture.
 struct Curve<'a> {

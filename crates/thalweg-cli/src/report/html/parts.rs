@@ -1,9 +1,9 @@
 //! What commands spent their time on: a bar for each percentile, cut into its parts.
 
-use super::charts::{COLOURS, legend};
+use super::charts::COLOURS;
 use crate::report::facts::{Breakdown, Latency};
 use crate::report::number::span;
-use crate::report::svg::escape;
+use thalweg_measure::svg::{escape, legend};
 
 /// What the words mean that the parts are called by.
 const CAPTION: &str = "Each bar is the time of the commands around one percentile, end to end, \

@@ -3,24 +3,8 @@
 use crate::failure::plural;
 use crate::report::facts::{Book, Check, Count, Facts, Latency, Level, Parts, Stage};
 use crate::report::number::{grouped, percent, span};
-use crate::report::svg::escape;
 use crate::report::text::{cells, most, rows};
-
-/// A table; every cell is escaped here, and so is every heading.
-fn table<R: AsRef<[String]>>(headings: &[&str], rows: &[R]) -> String {
-    let cells = |row: &[String], tag: &str| {
-        let cell = |text: &String| format!("<{tag}>{}</{tag}>", escape(text));
-        format!("<tr>{}</tr>\n", row.iter().map(cell).collect::<String>())
-    };
-    let headings: Vec<String> = headings.iter().map(|h| (*h).to_owned()).collect();
-    format!(
-        "<table>\n<thead>{}</thead>\n<tbody>\n{}</tbody>\n</table>\n",
-        cells(&headings, "th"),
-        rows.iter()
-            .map(|row| cells(row.as_ref(), "td"))
-            .collect::<String>()
-    )
-}
+use thalweg_measure::svg::{escape, table};
 
 /// Waiting and service times of every stage, and what keeps it busy.
 pub(super) fn times(latency: &Latency) -> String {

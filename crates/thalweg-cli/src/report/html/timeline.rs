@@ -1,9 +1,8 @@
 //! The run over time: the rate, the latency and the backlog, one below the other.
 
-use super::charts::{Window, both, legend};
 use crate::report::facts::{Latency, Throughput};
 use crate::report::number::{grouped, rate, span};
-use crate::report::svg::{Area, Decades, Picture};
+use thalweg_measure::svg::{Area, Decades, Picture, Window, both, legend};
 
 const CAPTION: &str = "Commands finished a second; end to end of those, to about 20 %; and \
     commands that were due and not done. Where all three jump at the same moment, the machine or a \

@@ -1,0 +1,301 @@
+//! Pictures of results: pieces of SVG, text that is always escaped, lines, and scales for axes.
+//!
+//! ```
+//! use thalweg_measure::svg::{Decades, Picture, Window};
+//! let area = Window::Narrow.area(10.0, 100.0);
+//! let scale = Decades::around([800, 20_000].into_iter());
+//! let mut picture = Picture::new(Window::Narrow.width(), 120, "two latencies");
+//! let (first, last) = (area.y(scale.part(800)), area.y(scale.part(20_000)));
+//! picture.path(&[(area.x(0.0), first), (area.x(1.0), last)], "curve", "p99");
+//! assert!(picture.finish().contains("<title>p99</title>"));
+//! ```
+
+use crate::table::Nanoseconds;
+use std::fmt::Write;
+
+/// Text for HTML and SVG, with everything escaped that means something there.
+#[must_use]
+pub fn escape(text: &str) -> String {
+    let mut out = String::with_capacity(text.len());
+    for c in text.chars() {
+        match c {
+            '&' => out.push_str("&amp;"),
+            '<' => out.push_str("&lt;"),
+            '>' => out.push_str("&gt;"),
+            '"' => out.push_str("&quot;"),
+            '\'' => out.push_str("&#39;"),
+            // Neither may stand in a document, not even escaped.
+            c if c.is_control() && c != '\n' => out.push('\u{fffd}'),
+            c => out.push(c),
+        }
+    }
+    out
+}
+
+/// How pages look: no font, script or picture from outside; light or dark as the reader has it.
+const STYLE: &str = include_str!("svg/style.css");
+
+/// A whole page around `body`, self-contained.
+#[must_use]
+pub fn page(title: &str, body: &str) -> String {
+    let title = escape(title);
+    format!(
+        "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
+         <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
+         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         {body}</main>\n</body>\n</html>\n"
+    )
+}
+
+/// A part of a page; none if there is nothing in it.
+#[must_use]
+pub fn section(title: &str, content: &str) -> String {
+    if content.is_empty() {
+        return String::new();
+    }
+    format!(
+        "<section>\n<h2>{}</h2>\n{content}</section>\n",
+        escape(title)
+    )
+}
+
+/// A table; every cell is escaped here, and so is every heading.
+#[must_use]
+pub fn table<R: AsRef<[String]>>(headings: &[&str], rows: &[R]) -> String {
+    let cells = |row: &[String], tag: &str| {
+        let cell = |text: &String| format!("<{tag}>{}</{tag}>", escape(text));
+        format!("<tr>{}</tr>\n", row.iter().map(cell).collect::<String>())
+    };
+    let headings: Vec<String> = headings.iter().map(|h| (*h).to_owned()).collect();
+    format!(
+        "<table>\n<thead>{}</thead>\n<tbody>\n{}</tbody>\n</table>\n",
+        cells(&headings, "th"),
+        rows.iter()
+            .map(|row| cells(row.as_ref(), "td"))
+            .collect::<String>()
+    )
+}
+
+/// Where a chart's area lies in its picture, in picture units.
+#[derive(Clone, Copy, Debug)]
+pub struct Area {
+    /// Its left edge.
+    pub left: f64,
+    /// Its upper edge.
+    pub top: f64,
+    /// How wide it is.
+    pub width: f64,
+    /// How high.
+    pub height: f64,
+}
+
+impl Area {
+    /// The horizontal place of a part from 0 (left) to 1 (right).
+    #[must_use]
+    pub fn x(&self, part: f64) -> f64 {
+        self.left + self.width * part.clamp(0.0, 1.0)
+    }
+
+    /// The vertical place of a part from 0 (bottom) to 1 (top).
+    #[must_use]
+    pub fn y(&self, part: f64) -> f64 {
+        self.top + self.height * (1.0 - part.clamp(0.0, 1.0))
+    }
+
+    /// Its lower edge.
+    #[must_use]
+    pub fn bottom(&self) -> f64 {
+        self.top + self.height
+    }
+}
+
+/// For which windows a picture is: one that is scaled down has letters that nobody can read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Window {
+    /// Of a desk.
+    Wide,
+    /// Of a hand.
+    Narrow,
+}
+
+impl Window {
+    /// The width of its pictures, in picture units.
+    #[must_use]
+    pub const fn width(self) -> u32 {
+        match self {
+            Window::Wide => 900,
+            Window::Narrow => 360,
+        }
+    }
+
+    /// The area of a chart with an axis on its left.
+    #[must_use]
+    pub fn area(self, top: f64, height: f64) -> Area {
+        let left = if self == Window::Wide { 76.0 } else { 58.0 };
+        Area {
+            left,
+            top,
+            width: f64::from(self.width()) - left - 16.0,
+            height,
+        }
+    }
+}
+
+/// The picture for both kinds of windows, of which a reader sees one: classes `wide` and `narrow`.
+#[must_use]
+pub fn both(draw: impl Fn(Window) -> String) -> String {
+    let (wide, narrow) = (draw(Window::Wide), draw(Window::Narrow));
+    format!("<div class=\"wide\">\n{wide}</div>\n<div class=\"narrow\">\n{narrow}</div>\n")
+}
+
+/// What the colours of a picture mean: names and classes.
+#[must_use]
+pub fn legend<'n>(names: impl Iterator<Item = (&'n str, String)>) -> String {
+    let key = |(name, class): (&str, String)| {
+        let name = escape(name);
+        format!("<span class=\"key {class}\"><i></i>{name}</span>\n")
+    };
+    format!(
+        "<p class=\"legend\">\n{}</p>\n",
+        names.map(key).collect::<String>()
+    )
+}
+
+/// A picture that is being drawn.
+#[derive(Debug)]
+pub struct Picture {
+    svg: String,
+}
+
+impl Picture {
+    /// An empty picture of this size. The label says to a screen reader what is in it.
+    #[must_use]
+    pub fn new(width: u32, height: u32, label: &str) -> Picture {
+        let label = escape(label);
+        Picture {
+            svg: format!(
+                "<svg viewBox=\"0 0 {width} {height}\" role=\"img\" aria-label=\"{label}\">\n"
+            ),
+        }
+    }
+
+    /// Text at a place; `class` decides colour and anchor.
+    pub fn text(&mut self, x: f64, y: f64, class: &str, text: &str) {
+        let text = escape(text);
+        self.push(format_args!(
+            "<text x=\"{x:.1}\" y=\"{y:.1}\" class=\"{class}\">{text}</text>"
+        ));
+    }
+
+    /// A straight line.
+    pub fn line(&mut self, from: (f64, f64), to: (f64, f64), class: &str) {
+        let ((x1, y1), (x2, y2)) = (from, to);
+        self.push(format_args!(
+            "<line x1=\"{x1:.1}\" y1=\"{y1:.1}\" x2=\"{x2:.1}\" y2=\"{y2:.1}\" class=\"{class}\"/>"
+        ));
+    }
+
+    /// A box with a tooltip.
+    pub fn bar(&mut self, (x, y): (f64, f64), (w, h): (f64, f64), class: &str, tip: &str) {
+        let tip = escape(tip);
+        self.push(format_args!(
+            "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"{w:.1}\" height=\"{h:.1}\" \
+             class=\"{class}\"><title>{tip}</title></rect>"
+        ));
+    }
+
+    /// A line through points, with a tooltip.
+    pub fn path(&mut self, points: &[(f64, f64)], class: &str, tip: &str) {
+        let mut d = String::new();
+        for (i, (x, y)) in points.iter().enumerate() {
+            let letter = if i == 0 { 'M' } else { 'L' };
+            // Writing to a String does not fail.
+            let _ = write!(d, "{letter}{x:.1} {y:.1}");
+        }
+        let tip = escape(tip);
+        self.push(format_args!(
+            "<path d=\"{d}\" class=\"{class}\"><title>{tip}</title></path>"
+        ));
+    }
+
+    /// The finished picture.
+    #[must_use]
+    pub fn finish(mut self) -> String {
+        self.svg.push_str("</svg>\n");
+        self.svg
+    }
+
+    fn push(&mut self, element: std::fmt::Arguments<'_>) {
+        let _ = writeln!(self.svg, "{element}");
+    }
+}
+
+/// A logarithmic scale of times in whole decades.
+#[derive(Clone, Copy, Debug)]
+pub struct Decades {
+    first: i32,
+    last: i32,
+}
+
+impl Decades {
+    /// The decades that hold all of these times; at least one.
+    #[must_use]
+    pub fn around(times_ns: impl Iterator<Item = u64>) -> Decades {
+        let (mut least, mut most) = (u64::MAX, 1);
+        for ns in times_ns {
+            least = least.min(ns.max(1));
+            most = most.max(ns);
+        }
+        let least = least.min(most);
+        let first = (least as f64).log10().floor() as i32;
+        let last = (most as f64).log10().ceil() as i32;
+        Decades {
+            first,
+            last: last.max(first + 1),
+        }
+    }
+
+    /// Where a time lies, from 0 to 1.
+    #[must_use]
+    pub fn part(&self, ns: u64) -> f64 {
+        let exponent = (ns.max(1) as f64).log10();
+        (exponent - f64::from(self.first)) / f64::from(self.last - self.first)
+    }
+
+    /// The places and names of the decades' borders.
+    pub fn ticks(&self) -> impl Iterator<Item = (f64, String)> + '_ {
+        (self.first..=self.last).map(|exponent| {
+            let name = Nanoseconds(10_f64.powi(exponent)).to_string();
+            let name = name.replace(".00 ", " ").replace(".0 ", " ");
+            (
+                f64::from(exponent - self.first) / f64::from(self.last - self.first),
+                name,
+            )
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn text_cannot_become_markup() {
+        assert_eq!(
+            escape("<b a=\"1\">&'\u{1}"),
+            "&lt;b a=&quot;1&quot;&gt;&amp;&#39;\u{fffd}"
+        );
+    }
+
+    #[test]
+    fn decades_enclose() {
+        let scale = Decades::around([250, 80_000].into_iter());
+        let ticks: Vec<_> = scale.ticks().map(|(_, name)| name).collect();
+        assert_eq!(ticks, ["100 ns", "1 µs", "10 µs", "100 µs"]);
+        assert!(scale.part(250) > 0.0 && scale.part(80_000) < 1.0);
+        let none = Decades::around(std::iter::empty());
+        assert_eq!(none.ticks().count(), 2);
+        let one = Decades::around([1000].into_iter());
+        assert_eq!(one.part(1000), 0.0);
+    }
+}
