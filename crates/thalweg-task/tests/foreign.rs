@@ -89,8 +89,11 @@ fn a_sender_hears_of_an_end_though_a_waker_panics() {
     receiver_goes::<Shared>();
 }
 
+/// Tasks, the wakers that they left, and how many times they were polled.
+type Leaving = (Vec<Task<()>>, Rc<RefCell<Vec<Waker>>>, Rc<Cell<usize>>);
+
 /// Tasks that leave a waker each, and count their polls.
-fn leaving(core: &Core, count: usize) -> (Vec<Task<()>>, Rc<RefCell<Vec<Waker>>>, Rc<Cell<usize>>) {
+fn leaving(core: &Core, count: usize) -> Leaving {
     let (wakers, polls) = (
         Rc::<RefCell<Vec<Waker>>>::default(),
         Rc::<Cell<usize>>::default(),

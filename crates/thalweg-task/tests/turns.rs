@@ -102,12 +102,13 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 type Got = Result<Rc<u32>, RecvError>;
 type Tx<F> = thalweg_task::SlotTx<Rc<u32>, F, thalweg_task::slot::Many<F>>;
 type Rx<F> = thalweg_task::SlotRx<Rc<u32>, F, thalweg_task::slot::Many<F>>;
+type Found<F> = (Tx<F>, Result<(), VacantError>);
 
 /// What stands between the sender and its receivers, and what is expected of it.
 struct Table<F: Family> {
     tx: Option<Tx<F>>,
     /// The sender while it waits for room, which gives it back.
-    vacant: Option<Told<(Tx<F>, Result<(), VacantError>)>>,
+    vacant: Option<Told<Found<F>>>,
     rx: Option<Rx<F>>,
     waits: Vec<Option<Told<Got>>>,
     value: Option<Rc<u32>>,
