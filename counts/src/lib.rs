@@ -1,7 +1,8 @@
 //! What the counted operations share with `cargo compare`: the venue on which both trade, and the
-//! coroutines that get messages.
+//! coroutines that get messages, and timers.
 #![forbid(unsafe_code)]
 
 pub mod coroutines;
 pub mod records;
+pub mod timers;
 pub mod venue;

@@ -2,7 +2,8 @@
 
 use std::hint::black_box;
 
-use counts::coroutines::{Anew, Counted, Lines, Message, Spawner, Timers};
+use counts::coroutines::{Anew, Counted, Lines, Message, Spawner};
+use counts::timers::Timers;
 use thalweg_task::{Family, Local, Shared};
 
 use super::{Cases, Work, rounds};

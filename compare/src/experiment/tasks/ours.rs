@@ -3,7 +3,8 @@
 
 use std::hint::black_box;
 
-use counts::coroutines::{Anew, Counted, Lines, Message, Spawner, Timers};
+use counts::coroutines::{Anew, Counted, Lines, Message, Spawner};
+use counts::timers::Timers;
 use thalweg_task::fiber::{Generator, StackOptions, StackPool, Step};
 use thalweg_task::{Family, Local, Shared};
 
