@@ -88,6 +88,7 @@ mod consumer;
 mod handle;
 mod inbox;
 mod ledger;
+mod link;
 #[cfg(all(test, loom))]
 mod models;
 mod priority;

@@ -1,1 +1,185 @@
+//! loom models of a bus: subscribing, admission, shelves and leaving. Each has a seeded fault that
+//! it must catch.
 
+use super::*;
+use crate::channel::models::{begin, check, kept::Kept};
+use loom::thread;
+
+/// `false`: of a topic in the ring; `true`: of one on a shelf.
+#[derive(Clone, Debug, PartialEq)]
+struct Note(bool);
+
+impl Message for Note {
+    const TOPICS: &'static [TopicInfo] = &[
+        TopicInfo {
+            policy: Policy::Reject,
+            priority: Priority::Low,
+            ..TopicInfo::new("ring")
+        },
+        TopicInfo {
+            policy: Policy::DropOldest { keep: 2 },
+            ..TopicInfo::new("shelf")
+        },
+    ];
+
+    fn topic(&self) -> TopicId {
+        TopicId::new(self.0.into())
+    }
+}
+
+const RING: Topics = Topics::of(&[TopicId::new(0)]);
+
+fn bus(capacity: usize, admission: Admission) -> Kept<Bus<Note>> {
+    let bus = Bus::builder().capacity(capacity).admission(admission);
+    Kept::new(bus.build().expect("a capacity in range"))
+}
+
+fn subscribed(bus: &Bus<Note>, topics: Topics) -> Kept<Consumer<Note>> {
+    Kept::new(bus.subscribe(topics).expect("an open bus"))
+}
+
+fn publisher(bus: &Bus<Note>) -> Kept<Publisher<Note>> {
+    Kept::new(bus.publisher("p").expect("an open bus"))
+}
+
+/// What adds up at a quiet moment.
+fn check_totals(bus: &Bus<Note>) -> Totals {
+    let totals = bus.totals();
+    let Totals { flow, service } = totals;
+    let sum = |by: [u64; Priority::COUNT]| by.iter().sum::<u64>();
+    assert_eq!(
+        sum(flow.issued),
+        sum(flow.admitted) + sum(flow.refused) + sum(flow.timed_out)
+    );
+    let left = service.taken() + service.waiting + sum(flow.evicted) + sum(flow.discarded);
+    assert_eq!(sum(flow.admitted), left, "{totals:?}");
+    totals
+}
+
+#[test]
+fn a_publisher_learns_of_each_inbox() {
+    check(3, &["version_kept", "version_late"], || {
+        let bus = bus(2, Admission::reserve(0, 0, 0));
+        let mut tx = publisher(&bus);
+        let first = subscribed(&bus, RING);
+        let publishing = thread::spawn(move || {
+            let early = tx.publish(Note(false)).expect("room for two");
+            (early, tx)
+        });
+        begin();
+        let second = subscribed(&bus, RING);
+        let (early, mut tx) = publishing.join().unwrap();
+        assert!((1..=2).contains(&early));
+        assert_eq!(tx.publish(Note(false)).expect("room for two"), 2);
+        let waiting = [&first, &second].map(|rx| rx.service().waiting);
+        assert_eq!(waiting, [2, early as u64]);
+        check_totals(&bus);
+    });
+}
+
+#[test]
+fn priorities_get_what_their_limits_allow() {
+    check(2, &["limit_unasked", "loss_untold"], || {
+        let bus = bus(3, Admission::reserve(0, 0, 1));
+        let mut rx = subscribed(&bus, RING);
+        let (mut tx, mut other) = (publisher(&bus), publisher(&bus));
+        let publishing = thread::spawn(move || {
+            let first = other.try_publish(Note(false)).is_ok();
+            (first, other.try_publish(Note(false)).is_ok(), other)
+        });
+        begin();
+        let own = tx.try_publish(Note(false)).is_ok();
+        let (first, second, mut other) = publishing.join().unwrap();
+        assert!(
+            first && (own ^ second),
+            "two of three are below the limit of 2"
+        );
+        let high = tx.publish_at(Priority::Critical, Note(false));
+        assert_eq!(high.expect("kept free"), 1);
+        let mut told = 0;
+        for _ in 0..3 {
+            told += rx.recv().expect("there").lost_before;
+        }
+        assert_eq!(told, u64::from(!own));
+        // The other's loss is told as soon as it gets through.
+        assert_eq!(other.publish(Note(false)).expect("empty"), 1);
+        assert_eq!(rx.recv().expect("there").lost_before, u64::from(!second));
+        assert_eq!(check_totals(&bus).service.told, 1);
+    });
+}
+
+#[test]
+fn nothing_stays_on_a_shelf() {
+    check(2, &["token_late"], || {
+        let bus = bus(1, Admission::reserve(0, 0, 0));
+        let mut rx = subscribed(&bus, Topics::ALL);
+        let mut tx = publisher(&bus);
+        let publishing = thread::spawn(move || {
+            for _ in 0..2 {
+                assert_eq!(tx.publish(Note(true)).expect("never refused"), 1);
+            }
+            tx
+        });
+        begin();
+        for sequence in 0..2 {
+            let got = rx.recv().expect("the publisher is there");
+            assert_eq!((got.sequence, got.lost_before), (sequence, 0));
+        }
+        let _tx = publishing.join().unwrap();
+        assert_eq!(check_totals(&bus).service.waiting, 0);
+    });
+}
+
+fn what_comes_late_is_counted(is_on_shelf: bool) {
+    let bus = bus(2, Admission::reserve(0, 0, 0));
+    let rx = subscribed(&bus, Topics::ALL);
+    let mut tx = publisher(&bus);
+    let leaving = thread::spawn(move || drop(rx.take()));
+    begin();
+    let taken = tx
+        .publish(Note(is_on_shelf))
+        .expect("it runs, and has room");
+    leaving.join().unwrap();
+    let totals = check_totals(&bus);
+    let discarded: u64 = totals.flow.discarded.iter().sum();
+    assert_eq!((discarded, totals.service.waiting), (taken as u64, 0));
+}
+
+#[test]
+fn a_late_message_is_discarded_and_counted() {
+    check(3, &["shut"], || what_comes_late_is_counted(false));
+}
+
+#[test]
+fn a_late_message_on_a_shelf_is_discarded_and_counted() {
+    check(3, &["shut"], || what_comes_late_is_counted(true));
+}
+
+#[test]
+fn the_end_comes_behind_what_was_published() {
+    check(2, &["closed_unbumped"], || {
+        let bus = bus(2, Admission::reserve(0, 0, 0));
+        let mut rx = subscribed(&bus, RING);
+        let mut tx = publisher(&bus);
+        let publishing = thread::spawn(move || {
+            let first = tx.publish(Note(false)).is_ok();
+            let second = tx.publish(Note(false)).is_ok();
+            assert!(first || !second, "open again");
+            (u64::from(first) + u64::from(second), tx)
+        });
+        begin();
+        assert!(bus.drain());
+        let mut received = 0;
+        while rx.recv().is_ok() {
+            received += 1;
+        }
+        let (published, mut tx) = publishing.join().unwrap();
+        assert_eq!(received, published);
+        let refused = tx.publish(Note(false)).expect_err("drained");
+        assert_eq!(
+            (refused.reason, bus.state()),
+            (Reason::Closed, Lifecycle::Stopped)
+        );
+        check_totals(&bus);
+    });
+}

@@ -1,8 +1,10 @@
 //! How much a message matters, and how much room that gives it.
 //!
 //! *The rule.* A message of priority p is admitted to an inbox if and only if fewer than `limit[p]`
-//! messages are in the inbox's ring at the moment at which it draws its place there. Limits ascend,
-//! and that of the highest priority is the capacity.
+//! elements are in the inbox's ring at the moment at which it draws its place there. Limits ascend,
+//! and that of the highest priority is the capacity. An element is a message, or all that waits on
+//! the shelf of one topic (`shelf.rs`). In one case there is room and it is refused all the same:
+//! where a consumer has been in the middle of taking an element for a lap of the ring.
 //!
 //! *What a reserve guarantees.* Let r be `limit[p]` less the limit of the next lower priority.
 //! While consumers stall, the lower ones take what is below theirs at most; so the first r messages
@@ -52,7 +54,7 @@ pub struct Burst {
 impl Burst {
     /// Messages that come in so much time.
     fn within(self, time: Duration) -> u64 {
-        let later = u128::from(self.per_s) * time.as_nanos();
+        let later = u128::from(self.per_s).saturating_mul(time.as_nanos());
         let later = later.div_ceil(1_000_000_000);
         self.messages
             .saturating_add(u64::try_from(later).unwrap_or(u64::MAX))

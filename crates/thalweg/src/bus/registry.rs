@@ -43,6 +43,11 @@ impl Seen {
             _ => Lifecycle::Stopped,
         }
     }
+
+    /// Whether nothing will be published any more.
+    pub(super) fn is_over(self) -> bool {
+        matches!(self.lifecycle(), Lifecycle::Draining | Lifecycle::Stopped)
+    }
 }
 
 pub(super) struct Core<M> {
@@ -55,6 +60,8 @@ pub(super) struct Core<M> {
 }
 
 struct Registry<M> {
+    /// What the word is, here to be read: it is only stored to.
+    word: Seen,
     entries: Vec<Entry<M>>,
     /// Without a consumer, but publishers may still hold them.
     leaving: Vec<Arc<Inbox<M>>>,
@@ -81,6 +88,7 @@ impl<M: Message> Core<M> {
         Self {
             word: Word(AtomicU64::new(0)),
             registry: Mutex::new(Registry {
+                word: Seen(0),
                 entries: Vec::new(),
                 leaving: Vec::new(),
                 gone: Default::default(),
@@ -99,28 +107,31 @@ impl<M: Message> Core<M> {
         Seen(self.word.0.load(Ordering::Relaxed))
     }
 
-    /// Changes the word, under the lock of the registry: another version, unless it is only another
-    /// lifecycle.
-    fn set_word(&self, word: u64) {
+    /// Changes the word.
+    fn set_word(&self, registry: &mut Registry<M>, word: u64) {
+        registry.word = Seen(word);
         // ORDERING: Relaxed, as in `seen`.
         self.word.0.store(word, Ordering::Relaxed);
     }
 
-    fn bump(&self) {
+    /// The list of inboxes has changed.
+    fn bump(&self, registry: &mut Registry<M>) {
         if !fault::is("version_kept") {
-            self.set_word(self.seen().0 + VERSION);
+            self.set_word(registry, registry.word.0 + VERSION);
         }
     }
 
     /// Goes from one of `from` to `to`; gives whether it was in one of them, and senders to all
     /// inboxes if they are to be closed.
     pub(super) fn go(&self, from: &[Lifecycle], to: Lifecycle) -> Option<Vec<Entry<M>>> {
-        let registry = lock(&self.registry);
-        let seen = self.seen();
+        let mut registry = lock(&self.registry);
+        let seen = registry.word;
         if !from.contains(&seen.lifecycle()) {
             return None;
         }
-        self.set_word(seen.0 - seen.0 % VERSION + to as u64);
+        if !fault::is("closed_unbumped") {
+            self.set_word(&mut registry, seen.0 - seen.0 % VERSION + to as u64);
+        }
         Some(match to {
             Lifecycle::Running | Lifecycle::Paused => Vec::new(),
             _ => registry.entries.iter().map(Entry::copied).collect(),
@@ -154,19 +165,12 @@ impl<M: Message> Core<M> {
 
     pub(super) fn lifecycle(&self) -> Lifecycle {
         let registry = lock(&self.registry);
-        let lifecycle = self.seen().lifecycle();
+        let lifecycle = registry.word.lifecycle();
         let is_drained = || registry.entries.iter().all(|entry| entry.sender.is_empty());
         if lifecycle == Lifecycle::Draining && is_drained() {
             return Lifecycle::Stopped;
         }
         lifecycle
-    }
-
-    fn is_over(&self) -> bool {
-        matches!(
-            self.seen().lifecycle(),
-            Lifecycle::Draining | Lifecycle::Stopped
-        )
     }
 
     /// Another inbox; with `replays` the retained messages of its topics.
@@ -181,7 +185,7 @@ impl<M: Message> Core<M> {
         let replay = retained.iter().flatten().filter(is_asked).cloned();
         let replay = replay.collect();
         let mut registry = lock(&self.registry);
-        if self.is_over() {
+        if registry.word.is_over() {
             return Err(BuildError::Closed);
         }
         let id = InboxId(registry.inboxes);
@@ -192,7 +196,7 @@ impl<M: Message> Core<M> {
             inbox: Arc::clone(&inbox),
             sender,
         });
-        self.bump();
+        self.bump(&mut registry);
         Ok(Opened {
             inbox,
             receiver,
@@ -211,7 +215,7 @@ impl<M: Message> Core<M> {
         let _entry = at.map(|at| {
             let entry = registry.entries.swap_remove(at);
             registry.leaving.push(Arc::clone(&entry.inbox));
-            self.bump();
+            self.bump(&mut registry);
             registry.settle(self.clock);
             entry
         });
@@ -221,7 +225,7 @@ impl<M: Message> Core<M> {
     /// Another publisher.
     pub(super) fn publisher(&self) -> Result<PublisherId, BuildError> {
         let mut registry = lock(&self.registry);
-        if self.is_over() {
+        if registry.word.is_over() {
             return Err(BuildError::Closed);
         }
         let id = PublisherId(registry.publishers);
@@ -238,7 +242,7 @@ impl<M: Message> Core<M> {
         let mut registry = lock(&self.registry);
         look(&registry.entries);
         registry.settle(self.clock);
-        self.seen()
+        registry.word
     }
 
     /// Retains a copy of what `envelope` gives, and runs `then` before anybody else retains or

@@ -7,6 +7,7 @@ mod delivery;
 pub(crate) mod kept;
 mod leaving;
 mod losing;
+mod within;
 
 use super::{Builder, Mpmc, Mpsc, Receiver, Sender, Spsc};
 use crate::ring::sync::fault;
@@ -53,7 +54,7 @@ std::thread_local! {
 }
 
 /// Called by the main thread of a model when the others are there.
-fn begin() {
+pub(crate) fn begin() {
     if OTHERS_FIRST.get() {
         thread::yield_now();
     }
@@ -62,7 +63,7 @@ fn begin() {
 /// The model holds within so many preemptions, and notices each of the `faults`, when begun by
 /// either side: loom looks for other schedules only where an access meets the *last* access of
 /// another thread, and may miss some if it begins with one side.
-fn check<W: Fn() + Copy + Send + Sync + 'static>(
+pub(crate) fn check<W: Fn() + Copy + Send + Sync + 'static>(
     preemptions: usize,
     faults: &[&'static str],
     model: W,

@@ -1,0 +1,227 @@
+//! Random histories, against a model in plain words.
+//!
+//! A world is a bus with its publishers and one inbox; it goes through many histories, each of
+//! which begins and ends with an empty inbox. `THALWEG_BUS_HISTORIES=1000000` makes it so many
+//! (`--release`).
+
+use crate::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, keyed};
+use crate::{Random, check_totals};
+use std::collections::VecDeque;
+use thalweg::bus::{Admission, Bus, Consumer, Priority, Publisher, TopicId, Topics};
+
+const HISTORIES: u64 = 40_000;
+const HISTORIES_PER_WORLD: u64 = 200;
+const PUBLISHERS: usize = 3;
+const TOPICS: [TopicId; 4] = [BLOCK, REJECT, OLDEST, CONFLATE];
+/// More than there is room for.
+const KEYS: usize = KEPT + 3;
+
+/// A message as the model has it.
+#[derive(Clone, Copy, Debug, PartialEq)]
+struct Sent {
+    publisher: usize,
+    note: Note,
+    priority: Priority,
+    sequence: u64,
+    lost_before: u64,
+}
+
+/// What is in the ring.
+enum Element {
+    Message(Sent),
+    Token(TopicId),
+}
+
+#[derive(Default)]
+struct Model {
+    limits: [u64; Priority::COUNT],
+    ring: VecDeque<Element>,
+    /// By topic.
+    shelves: [VecDeque<Sent>; 4],
+    /// Taken from a shelf.
+    ahead: VecDeque<Sent>,
+    /// By publisher and topic.
+    sequences: [[u64; 4]; PUBLISHERS],
+    untold: [[u64; 4]; PUBLISHERS],
+    refused: [u64; Priority::COUNT],
+    evicted: [u64; Priority::COUNT],
+    delivered: [u64; Priority::COUNT],
+    told: u64,
+}
+
+impl Model {
+    /// Whether it is admitted.
+    fn publish(&mut self, publisher: usize, note: Note, priority: Priority) -> bool {
+        let topic = note.topic.index();
+        let sequence = self.sequences[publisher][topic];
+        self.sequences[publisher][topic] += 1;
+        let untold = &mut self.untold[publisher][topic];
+        let mut sent = Sent {
+            publisher,
+            note,
+            priority,
+            sequence,
+            lost_before: 0,
+        };
+        if note.topic == OLDEST || note.topic == CONFLATE {
+            self.shelve(sent);
+            return true;
+        }
+        if self.ring.len() as u64 >= self.limits[priority.index()] {
+            *untold += 1;
+            self.refused[priority.index()] += 1;
+            return false;
+        }
+        sent.lost_before = std::mem::take(untold);
+        self.ring.push_back(Element::Message(sent));
+        true
+    }
+
+    fn shelve(&mut self, sent: Sent) {
+        let topic = sent.note.topic;
+        let shelf = &mut self.shelves[topic.index()];
+        if shelf.is_empty() {
+            self.ring.push_back(Element::Token(topic));
+        }
+        let same = |other: &Sent| topic == CONFLATE && other.note.key == sent.note.key;
+        let older = shelf.iter().position(same);
+        let full = (shelf.len() == KEPT).then_some(0);
+        if let Some(at) = older.or(full) {
+            let evicted = shelf.remove(at).unwrap();
+            self.evicted[evicted.priority.index()] += 1;
+        }
+        shelf.push_back(sent);
+    }
+
+    fn receive(&mut self) -> Option<Sent> {
+        if self.ahead.is_empty() {
+            match self.ring.pop_front()? {
+                Element::Message(sent) => self.ahead.push_back(sent),
+                Element::Token(topic) => {
+                    for mut sent in self.shelves[topic.index()].drain(..) {
+                        // Of a shelf, what is not there was evicted.
+                        let next = &mut self.untold[sent.publisher][topic.index()];
+                        sent.lost_before = sent.sequence - *next;
+                        *next = sent.sequence + 1;
+                        self.ahead.push_back(sent);
+                    }
+                }
+            }
+        }
+        let sent = self.ahead.pop_front()?;
+        self.delivered[sent.priority.index()] += 1;
+        self.told += sent.lost_before;
+        Some(sent)
+    }
+
+    fn waiting(&self) -> u64 {
+        let messages = |element: &&Element| matches!(element, Element::Message(_));
+        let ring = self.ring.iter().filter(messages).count();
+        let shelves: usize = self.shelves.iter().map(VecDeque::len).sum();
+        (ring + shelves + self.ahead.len()) as u64
+    }
+}
+
+struct World {
+    bus: Bus<Note>,
+    publishers: Vec<Publisher<Note>>,
+    consumer: Consumer<Note>,
+    model: Model,
+}
+
+impl World {
+    fn new(random: &mut Random) -> Self {
+        let capacity = 1 + random.below(9);
+        let admission = if random.below(2) == 0 {
+            let mut percent = [0; 3].map(|_: u8| random.below(101) as u8);
+            percent.sort_unstable();
+            Admission::percent(percent[0], percent[1], percent[2])
+        } else {
+            let mut left = capacity as u64 - 1;
+            let reserves = [0; 3].map(|_: u64| {
+                let reserve = random.below(left as usize + 1) as u64;
+                left -= reserve;
+                reserve
+            });
+            Admission::reserve(reserves[0], reserves[1], reserves[2])
+        };
+        let bus = bus(8);
+        let consumer = bus
+            .subscription(Topics::ALL)
+            .capacity(capacity)
+            .admission(admission);
+        let consumer = consumer.open().unwrap();
+        let publisher = |n: usize| bus.publisher(&n.to_string()).unwrap();
+        let limits = admission.limits(capacity).unwrap();
+        assert_eq!(limits, consumer.limits());
+        Self {
+            publishers: (0..PUBLISHERS).map(publisher).collect(),
+            consumer,
+            model: Model {
+                limits,
+                ..Model::default()
+            },
+            bus,
+        }
+    }
+
+    fn publish(&mut self, random: &mut Random) {
+        let publisher = random.below(PUBLISHERS);
+        let topic = TOPICS[[0, 0, 0, 1, 1, 1, 2, 3][random.below(8)]];
+        let note = keyed(topic, random.below(KEYS) as u64, 7);
+        let priority = Priority::ALL[random.below(4)];
+        let outcome = self.publishers[publisher].try_publish_at(priority, note);
+        let expected = self.model.publish(publisher, note, priority);
+        assert_eq!(outcome.is_ok(), expected, "{note:?} {priority:?}");
+    }
+
+    fn receive(&mut self) -> bool {
+        let expected = self.model.receive();
+        let got = self.consumer.try_recv().ok().map(|got| Sent {
+            publisher: got.publisher.index(),
+            note: got.message,
+            priority: got.priority,
+            sequence: got.sequence,
+            lost_before: got.lost_before,
+        });
+        assert_eq!(got, expected);
+        got.is_some()
+    }
+
+    fn check(&self) {
+        let totals = self.bus.totals();
+        check_totals(&totals);
+        let model = &self.model;
+        assert_eq!(totals.flow.refused, model.refused);
+        assert_eq!(totals.flow.evicted, model.evicted);
+        assert_eq!(totals.service.delivered, model.delivered);
+        assert_eq!(totals.service.told, model.told);
+        assert_eq!(totals.service.waiting, model.waiting());
+    }
+}
+
+#[test]
+fn admission_is_as_the_model_says() {
+    let asked = std::env::var("THALWEG_BUS_HISTORIES");
+    let histories = asked.map_or(HISTORIES, |asked| asked.parse().unwrap());
+    for world in 0..histories.div_ceil(HISTORIES_PER_WORLD) {
+        let mut random = Random(0x9E37_79B9 + world * 0x1234_5677);
+        let mut world = World::new(&mut random);
+        for history in 0..HISTORIES_PER_WORLD {
+            // From seldom full to always full.
+            let publishes = 2 + random.below(7);
+            for _ in 0..4 + random.below(20) {
+                if random.below(10) < publishes {
+                    world.publish(&mut random);
+                } else {
+                    world.receive();
+                }
+            }
+            if history % 16 == 0 {
+                world.check();
+            }
+            while world.receive() {}
+        }
+        world.check();
+    }
+}

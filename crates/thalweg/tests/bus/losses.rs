@@ -1,0 +1,74 @@
+//! Texts, and options that can't be had.
+
+use crate::note::{Note, bus};
+use thalweg::bus::{
+    Admission, AdmissionError, BuildError, Bus, Message, TopicId, TopicInfo, Topics,
+};
+
+#[derive(Clone)]
+struct Mute;
+
+impl Message for Mute {
+    const TOPICS: &'static [TopicInfo] = &[];
+
+    fn topic(&self) -> TopicId {
+        TopicId::new(0)
+    }
+}
+
+#[test]
+fn what_cannot_be_had_is_an_error() {
+    let error = Bus::<Mute>::new().unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "topics of a bus: 0 topics, where a message has 1 to 64"
+    );
+    for capacity in [0, usize::MAX, 1 << 31] {
+        let error = Bus::<Note>::builder()
+            .capacity(capacity)
+            .build()
+            .unwrap_err();
+        assert!(matches!(error, BuildError::Inbox(_)), "{error:?}");
+    }
+    let admission = Admission::reserve(1, 1, 1);
+    let error = Bus::<Note>::builder()
+        .capacity(3)
+        .admission(admission)
+        .build()
+        .unwrap_err();
+    let expected = AdmissionError::Reserves {
+        needed: 4,
+        capacity: 3,
+    };
+    assert_eq!(error, BuildError::Admission(expected));
+    assert_eq!(
+        error.to_string(),
+        "inbox of a bus: reserves need room for 4 messages, and an inbox has 3"
+    );
+    let bus = bus(8);
+    let subscription = bus
+        .subscription(Topics::ALL)
+        .admission(Admission::percent(9, 8, 7));
+    assert_eq!(
+        subscription.open().unwrap_err().to_string(),
+        "inbox of a bus: limits of [9, 8, 7] percent do not ascend up to 100"
+    );
+    bus.drain();
+    assert_eq!(bus.subscribe(Topics::ALL).unwrap_err(), BuildError::Closed);
+    let error = bus.publisher("late").unwrap_err();
+    assert_eq!(error.to_string(), "the bus was drained or closed");
+}
+
+#[test]
+fn handles_say_what_they_are() {
+    let bus = bus(8);
+    let tx = bus.publisher("feed").unwrap();
+    let rx = bus.subscribe(Topics::of(&[])).unwrap();
+    assert!(format!("{bus:?}").starts_with("Bus { state: Running"));
+    let text = format!("{tx:?}");
+    assert_eq!(
+        text,
+        "Publisher { id: PublisherId(0), name: \"feed\", inboxes: 0 }"
+    );
+    assert!(format!("{rx:?}").starts_with("Consumer { inbox: InboxId(0)"));
+}

@@ -1,0 +1,43 @@
+//! The bus as its users see it.
+#![cfg(not(any(loom, shuttle)))]
+#![allow(clippy::unwrap_used)] // cases are tests, though their functions are not all #[test]
+
+mod blocking;
+mod chaos;
+mod ends;
+mod histories;
+mod joining;
+mod losses;
+mod note;
+mod publishing;
+#[path = "../channel/watchdog.rs"]
+mod watchdog;
+
+use thalweg::bus::{Priority, Totals};
+
+/// xorshift64*.
+struct Random(u64);
+
+impl Random {
+    fn below(&mut self, bound: usize) -> usize {
+        self.0 ^= self.0 >> 12;
+        self.0 ^= self.0 << 25;
+        self.0 ^= self.0 >> 27;
+        (self.0.wrapping_mul(0x2545_F491_4F6C_DD1D) >> 33) as usize % bound
+    }
+}
+
+fn sum(by_priority: [u64; Priority::COUNT]) -> u64 {
+    by_priority.iter().sum()
+}
+
+/// What adds up when nobody is at work.
+fn check_totals(totals: &Totals) {
+    let Totals { flow, service, .. } = totals;
+    for p in Priority::ALL.map(Priority::index) {
+        let known = flow.admitted[p] + flow.refused[p] + flow.timed_out[p];
+        assert_eq!(flow.issued[p], known, "issued: {totals:?}");
+    }
+    let left = service.taken() + service.waiting + sum(flow.evicted) + sum(flow.discarded);
+    assert_eq!(sum(flow.admitted), left, "admitted: {totals:?}");
+}

@@ -1,0 +1,190 @@
+//! What reaches whom, in one thread.
+
+use crate::check_totals;
+use crate::note::{BLOCK, CONFLATE, KEPT, Note, OLDEST, REJECT, bus, keyed, note};
+use std::time::Duration;
+use thalweg::bus::{Admission, Bus, Message, Priority, Reason, TopicId, TopicInfo, Topics};
+use thalweg::channel::{RecvTimeoutError, TryRecvError};
+
+#[test]
+fn each_consumer_gets_its_topics() {
+    let bus = bus(8);
+    let mut all = bus.subscribe(Topics::ALL).unwrap();
+    let mut some = bus.subscribe(Topics::of(&[REJECT])).unwrap();
+    let mut tx = bus.publisher("feed").unwrap();
+    assert_eq!(tx.publish(note(BLOCK, 1)).unwrap(), 1);
+    assert_eq!(tx.publish(note(REJECT, 2)).unwrap(), 2);
+    assert_eq!(tx.publish_at(Priority::High, note(REJECT, 3)).unwrap(), 2);
+    let got = [(); 3].map(|()| all.recv().unwrap());
+    assert_eq!(got.each_ref().map(|got| got.message.value), [1, 2, 3]);
+    assert_eq!(got.each_ref().map(|got| got.sequence), [0, 0, 1]);
+    let [medium, low, high] = [Priority::Medium, Priority::Low, Priority::High];
+    assert_eq!(got.each_ref().map(|got| got.priority), [medium, low, high]);
+    assert_eq!(got[0].publisher, tx.id());
+    assert_eq!((tx.name(), tx.next_sequence(REJECT)), ("feed", 2));
+    assert_eq!(some.recv().unwrap().message, note(REJECT, 2));
+    assert_eq!(some.recv().unwrap().message, note(REJECT, 3));
+    for rx in [&mut all, &mut some] {
+        assert_eq!(rx.try_recv().unwrap_err(), TryRecvError::Empty);
+        let timeout = rx.recv_timeout(Duration::ZERO).unwrap_err();
+        assert_eq!(timeout, RecvTimeoutError::Timeout);
+    }
+    check_totals(&bus.totals());
+    assert_eq!(all.service().delivered, [1, 1, 1, 0]);
+}
+
+#[test]
+fn nobody_is_no_error() {
+    let bus = bus(8);
+    let mut tx = bus.publisher("feed").unwrap();
+    assert_eq!(tx.publish(note(BLOCK, 1)).unwrap(), 0);
+    let mut rx = bus.subscribe(Topics::of(&[OLDEST])).unwrap();
+    assert_eq!(tx.publish(note(BLOCK, 1)).unwrap(), 0);
+    assert_eq!(tx.publish(note(OLDEST, 2)).unwrap(), 1);
+    assert_eq!(rx.recv().unwrap().message.value, 2);
+}
+
+#[test]
+fn admission_is_exact_for_each_priority() {
+    let bus = bus(131_072);
+    let rx = bus.subscribe(Topics::of(&[REJECT])).unwrap();
+    let mut tx = bus.publisher("burst").unwrap();
+    let limits = [78_643, 104_857, 129_761, 131_072];
+    assert_eq!(rx.limits(), limits);
+    let mut held = 0;
+    for (priority, limit) in Priority::ALL.into_iter().zip(limits) {
+        let burst = if priority == Priority::Low {
+            80_000
+        } else {
+            40_000
+        };
+        let mut publish = |_: &u32| tx.publish_at(priority, note(REJECT, 0)).is_ok();
+        let admitted = (0..burst).filter(&mut publish).count() as u64;
+        assert_eq!(admitted, limit - held, "{priority:?}");
+        held = limit;
+    }
+    let flow = rx.losses()[0].flow;
+    assert_eq!(flow.issued, [80_000, 40_000, 40_000, 40_000]);
+    assert_eq!(flow.admitted, [78_643, 26_214, 24_904, 1_311]);
+    assert_eq!(flow.lost(), 200_000 - 131_072);
+    check_totals(&bus.totals());
+}
+
+#[test]
+fn a_refused_message_comes_back() {
+    let bus = Bus::<Note>::builder()
+        .capacity(2)
+        .admission(Admission::percent(50, 50, 50));
+    let bus = bus.build().unwrap();
+    let mut small = bus.subscribe(Topics::ALL).unwrap();
+    let large = bus.subscription(Topics::ALL).capacity(16);
+    let large = large.open().unwrap();
+    let mut tx = bus.publisher("feed").unwrap();
+    for topic in [BLOCK, REJECT] {
+        assert_eq!(tx.publish(note(topic, 1)).unwrap(), 2);
+        let error = tx.try_publish(note(topic, 2)).unwrap_err();
+        assert_eq!((error.reason, error.admitted), (Reason::Refused, 1));
+        assert_eq!(error.message, note(topic, 2));
+        let text = "there is no room for a message of this priority";
+        assert_eq!(error.to_string(), text);
+        assert_eq!(small.recv().unwrap().lost_before, 0);
+        assert_eq!(tx.try_publish(note(topic, 3)).unwrap(), 2);
+        let got = small.recv().unwrap();
+        assert_eq!(
+            (got.message.value, got.sequence, got.lost_before),
+            (3, 2, 1)
+        );
+    }
+    assert_eq!(large.service().waiting, 6);
+    check_totals(&bus.totals());
+}
+
+#[test]
+fn no_room_in_time_is_a_loss() {
+    let bus = bus(1);
+    let mut rx = bus.subscribe(Topics::ALL).unwrap();
+    let mut tx = bus.publisher("feed").unwrap();
+    tx.publish(note(BLOCK, 1)).unwrap();
+    let error = tx.publish_timeout(note(BLOCK, 2), Duration::from_micros(50));
+    assert_eq!(error.unwrap_err().reason, Reason::TimedOut);
+    // Where the policy is to reject, there is no wait.
+    let error = tx.publish_timeout(note(REJECT, 2), Duration::MAX);
+    assert_eq!(error.unwrap_err().reason, Reason::Refused);
+    assert_eq!(rx.recv().unwrap().lost_before, 0);
+    for topic in [BLOCK, REJECT] {
+        tx.publish(note(topic, 3)).unwrap();
+        assert_eq!(rx.recv().unwrap().lost_before, 1);
+    }
+    let flow = rx.losses()[0].flow;
+    assert_eq!((flow.timed_out, flow.refused), ([0, 1, 0, 0], [1, 0, 0, 0]));
+    check_totals(&bus.totals());
+}
+
+#[test]
+fn shelves_keep_the_newest() {
+    let bus = bus(1);
+    let mut rx = bus.subscribe(Topics::ALL).unwrap();
+    let mut tx = bus.publisher("feed").unwrap();
+    tx.publish(note(BLOCK, 0)).unwrap();
+    // The ring is full, and a token has its place all the same.
+    for n in 0..KEPT as u64 + 3 {
+        assert_eq!(tx.publish(note(OLDEST, n)).unwrap(), 1);
+    }
+    for n in 0..6 {
+        assert_eq!(tx.publish(keyed(CONFLATE, n % 2, n)).unwrap(), 1);
+    }
+    assert_eq!(rx.service().waiting, 1 + KEPT as u64 + 2);
+    check_totals(&bus.totals());
+    assert_eq!(rx.recv().unwrap().message, note(BLOCK, 0));
+    let mut got = Vec::new();
+    let count = rx.recv_each(usize::MAX, |d| got.push((d.message.value, d.lost_before)));
+    assert_eq!(count, KEPT + 2);
+    let oldest: Vec<_> = (3..KEPT as u64 + 3)
+        .map(|n| (n, if n == 3 { 3 } else { 0 }))
+        .collect();
+    assert_eq!(got[..KEPT], oldest);
+    assert_eq!(got[KEPT..], [(4, 4), (5, 0)]);
+    assert_eq!(
+        (rx.service().told, rx.losses()[0].flow.evicted),
+        (7, [0, 7, 0, 0])
+    );
+    check_totals(&bus.totals());
+}
+
+#[test]
+fn batches_are_received() {
+    let bus = bus(16);
+    let mut rx = bus.subscribe(Topics::ALL).unwrap();
+    let mut tx = bus.publisher("feed").unwrap();
+    for n in 0..7 {
+        tx.publish(note(REJECT, n)).unwrap();
+    }
+    let mut got = Vec::new();
+    assert_eq!(rx.wait_each(0, |_| unreachable!()).unwrap(), 0);
+    assert_eq!(rx.wait_each(3, |d| got.push(d.sequence)).unwrap(), 3);
+    assert_eq!(rx.recv_each(2, |d| got.push(d.sequence)), 2);
+    assert_eq!(rx.wait_each(9, |d| got.push(d.sequence)).unwrap(), 2);
+    assert_eq!(rx.recv_each(9, |_| unreachable!()), 0);
+    assert_eq!(got, [0, 1, 2, 3, 4, 5, 6]);
+    let busy = rx.service().busy_ns;
+    assert_eq!(rx.service().busy_ns, busy, "it waits");
+    assert_eq!(rx.service().taken(), 7);
+}
+
+#[derive(Clone)]
+struct Bad;
+
+impl Message for Bad {
+    const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("only")];
+
+    fn topic(&self) -> TopicId {
+        TopicId::new(1)
+    }
+}
+
+#[test]
+#[should_panic(expected = "index out of bounds")]
+fn a_topic_that_is_not_there_is_a_panic() {
+    let bus = Bus::<Bad>::new().unwrap();
+    let _ = bus.publisher("feed").unwrap().publish(Bad);
+}
