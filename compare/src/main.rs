@@ -80,7 +80,7 @@ fn main() -> ExitCode {
     }
     let mut out = io::stdout().lock();
     let written = if arguments.list {
-        list(&mut out)
+        list(&mut out).map(|()| ExitCode::SUCCESS)
     } else {
         let name = arguments.experiment.as_deref().unwrap_or_default();
         let Some(experiment) = EXPERIMENTS.iter().find(|known| known.name == name) else {
@@ -98,7 +98,8 @@ fn main() -> ExitCode {
             eprintln!("error: standard output: {error}");
             ExitCode::from(2)
         }
-        _ => ExitCode::SUCCESS,
+        Err(_) => ExitCode::SUCCESS,
+        Ok(code) => code,
     }
 }
 
@@ -110,7 +111,12 @@ fn list(out: &mut impl Write) -> io::Result<()> {
         .try_for_each(|known| writeln!(out, "{:width$}  {}", known.name, known.shows))
 }
 
-fn run(experiment: &Experiment, arguments: &Arguments, out: &mut impl Write) -> io::Result<()> {
+/// Gives 1 if something failed that must hold.
+fn run(
+    experiment: &Experiment,
+    arguments: &Arguments,
+    out: &mut impl Write,
+) -> io::Result<ExitCode> {
     let settings = Settings::new(
         arguments.quick,
         arguments.cases.clone().unwrap_or_default(),
@@ -121,7 +127,8 @@ fn run(experiment: &Experiment, arguments: &Arguments, out: &mut impl Write) -> 
     match arguments.format {
         Format::Text => report.write_text(out),
         Format::Json => report.write_json(out),
-    }
+    }?;
+    Ok(u8::from(report.has_failed()).into())
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 mod append;
 mod attribution;
 mod burst;
+mod bus;
 mod channels;
 mod exchange;
 mod hash;
@@ -41,6 +42,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     journal::EXPERIMENT,
     serve::EXPERIMENT,
     tasks::EXPERIMENT,
+    bus::EXPERIMENT,
 ];
 
 const REPETITIONS: usize = 11;
