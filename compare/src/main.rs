@@ -85,7 +85,7 @@ fn main() -> ExitCode {
     }
     let mut out = io::stdout().lock();
     let written = if arguments.list {
-        list(&mut out)
+        list(&mut out).map(|()| ExitCode::SUCCESS)
     } else {
         let name = arguments.experiment.as_deref().unwrap_or_default();
         let Some(experiment) = EXPERIMENTS.iter().find(|known| known.name == name) else {
@@ -113,7 +113,8 @@ fn main() -> ExitCode {
             eprintln!("error: {error}");
             ExitCode::from(2)
         }
-        _ => ExitCode::SUCCESS,
+        Err(_) => ExitCode::SUCCESS,
+        Ok(code) => code,
     }
 }
 
@@ -135,7 +136,8 @@ fn run(experiment: &Experiment, arguments: &Arguments, cases: Cases) -> Report {
     (experiment.run)(&settings)
 }
 
-fn write(report: &Report, arguments: &Arguments, out: &mut impl Write) -> io::Result<()> {
+/// Gives 1 if something failed that must hold.
+fn write(report: &Report, arguments: &Arguments, out: &mut impl Write) -> io::Result<ExitCode> {
     if let Some((file, page)) = arguments.html.as_ref().zip(report.page()) {
         std::fs::write(file, page).map_err(|error| {
             io::Error::new(error.kind(), format!("{}: {error}", file.display()))
@@ -144,7 +146,8 @@ fn write(report: &Report, arguments: &Arguments, out: &mut impl Write) -> io::Re
     match arguments.format {
         Format::Text => report.write_text(out),
         Format::Json => report.write_json(out),
-    }
+    }?;
+    Ok(u8::from(report.has_failed()).into())
 }
 
 #[cfg(test)]

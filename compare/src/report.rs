@@ -20,6 +20,7 @@ pub(crate) struct Report {
     text: String,
     rows: Vec<String>,
     page: Option<String>,
+    has_failed: bool,
 }
 
 impl Report {
@@ -37,6 +38,17 @@ impl Report {
         }
         self.text += text.to_string().trim_end();
         self.text.push('\n');
+    }
+
+    /// Something that must hold does not: the program will say so with its exit code.
+    pub(crate) fn fail(&mut self, what: &str) {
+        self.has_failed = true;
+        self.say(format!("FAILED {what}"));
+    }
+
+    /// Whether something [failed](Self::fail).
+    pub(crate) fn has_failed(&self) -> bool {
+        self.has_failed
     }
 
     /// Text in the same paragraph.
@@ -336,6 +348,18 @@ mod tests {
             last.contains(r#""subject":"a","versus":"b","ratio":2.0"#),
             "{last}"
         );
+    }
+
+    #[test]
+    fn what_failed_is_told_and_remembered() {
+        let mut report = Report::new("test");
+        report.say("fine");
+        assert!(!report.has_failed());
+        report.fail("case/a: 1 is not 2");
+        assert!(report.has_failed());
+        let mut text = Vec::new();
+        report.write_text(&mut text).unwrap();
+        assert_eq!(text, b"fine\n\nFAILED case/a: 1 is not 2\n");
     }
 
     #[test]

@@ -322,6 +322,28 @@ fn messages_to_coroutines_all_arrive() {
 }
 
 #[test]
+fn a_bus_runs_beside_others_and_accounts_for_every_message() {
+    let output = compare(&[&["bus", "--format", "json"], &TINY[..]].concat());
+    let rows = text(&output.stdout);
+    // 1 if a burst is not accounted for.
+    assert!(output.status.success(), "{}\n{rows}", text(&output.stderr));
+    losses_of_ours(&rows);
+    for (case, subject, metric) in [
+        ("publish/1/65536", "bus", "time_of_a_call"),
+        ("publish/1/1024", "tokio broadcast", "time_of_a_call"),
+        ("stream/1", "crossbeam, callbacks", "time_per_message"),
+        ("stream/2", "thalweg bus", "time_per_message"),
+        ("fan/2", "disruptor (try, yield)", "time_per_message"),
+        ("fan/2", "thalweg bus, recv", "time_per_message"),
+        ("burst/150k", "thalweg bus, default", "lost_low"),
+        ("burst/300k", "thalweg bus, own reserves", "lost_high"),
+    ] {
+        let row = format!(r#""case":"{case}","subject":"{subject}","metric":"{metric}""#);
+        assert!(rows.contains(&row), "{row}\n{rows}");
+    }
+}
+
+#[test]
 fn an_exchange_in_this_process_runs_beside_what_it_is_measured_against() {
     let cases = "in-process/,recovery,snapshot/";
     let arguments = ["serve", "--quick", "--cases", cases];

@@ -3,6 +3,7 @@
 mod append;
 mod attribution;
 mod burst;
+mod bus;
 mod channels;
 mod exchange;
 mod hash;
@@ -48,6 +49,7 @@ pub(crate) const EXPERIMENTS: &[Experiment] = &[
     serve::EXPERIMENT,
     tasks::EXPERIMENT,
     principles::EXPERIMENT,
+    bus::EXPERIMENT,
 ];
 
 const REPETITIONS: usize = 11;

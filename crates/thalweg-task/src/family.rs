@@ -86,8 +86,8 @@ pub(crate) mod sealed {
         fn of(waker: &Waker) -> Self;
         /// Whether that is who `waker` wakes.
         fn is(&self, waker: &Waker) -> bool;
-        /// Whether the one that is kept is who `waker` wakes; where nobody is, it may be kept now, if
-        /// that runs nothing of the caller's.
+        /// Whether the one that is kept is who `waker` wakes; where nobody is, it may be kept now,
+        /// if that runs nothing of the caller's.
         fn keeps(kept: &mut Option<Self>, waker: &Waker) -> bool;
         /// One to wake with, of the one that is kept.
         fn lend(kept: &mut Option<Self>) -> Option<Self::Lent>;

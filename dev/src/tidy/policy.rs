@@ -122,6 +122,7 @@ pub(crate) const WITHOUT_DEPENDENCIES: &str = "dev";
 pub(crate) const COMPARING: &[&str] = &["thalweg-compare", "guide"];
 pub(crate) const PEERS: &[&str] = &[
     "async-channel",
+    "bus",
     "commitlog",
     "crossbeam",
     "crossbeam-channel",
