@@ -3,10 +3,9 @@
 //!
 //! - [`pipeline`]: stages and dependencies declared once, run on one thread, two, or one per stage,
 //!   with the same results; waiting and service time of every stage, always on.
-//! - [`bus`]: rates, verdicts and advice for queues between producers and consumers.
 //! - [`channel`]: bounded, unbounded and rendezvous channels with blocking, async and batch forms.
 //! - [`bus`]: messages by topic from many threads to many consumers, with priorities, and an exact
-//!   account of what was lost.
+//!   account of what was lost; rates, verdicts and advice for queues.
 //! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
 //! - [`state`]: control states with declared transitions, read by one load.
 //! - [`wait`]: how threads wait, and which cores they really have.

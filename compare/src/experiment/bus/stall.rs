@@ -1,7 +1,6 @@
 //! A burst of mixed priorities while the consumer is stopped: what is lost of each priority, and
 //! whether everything that says so agrees.
 
-
 use thalweg::bus::{
     Admission, Bus, Consumer, Losses, Message, Policy, Priority, Publisher, Reserves, TopicId,
     TopicInfo, Topics,

@@ -91,6 +91,7 @@ mod balance;
 mod batching;
 mod builder;
 mod consumer;
+mod dispatch;
 mod handle;
 mod inbox;
 mod ledger;
