@@ -1,4 +1,5 @@
-//! What the bus costs on this machine: `cargo bench -p thalweg --bench bus_speed`.
+//! What the bus costs on this machine: `cargo bench -p thalweg --bench bus_speed`; with a word
+//! behind `--`, only the figures with that in their names.
 //!
 //! Messages of 24 bytes in topics that reject, one inbox. Threads are pinned to the first two
 //! usable cores; so it needs two cores that nobody else uses. Each figure is the median of several
@@ -17,7 +18,7 @@ const STREAM: u64 = 500_000;
 const BURST: usize = 512;
 const TWO_BURST: usize = 50_000;
 const GAP_NS: u64 = 2_000;
-const GAPS: usize = 5_000;
+const GAPS: usize = 20_000;
 
 #[derive(Clone, Copy)]
 enum Market {
@@ -50,25 +51,39 @@ const _: () = assert!(size_of::<Market>() == 24);
 type Case = (&'static str, fn() -> f64);
 
 const CASES: &[Case] = &[
-    ("publish, one thread, ns", publish_alone),
+    ("publish, one thread, ns", || publish_alone(1_024)),
+    ("publish, one thread, 131,072 places, ns", || {
+        publish_alone(131_072)
+    }),
     ("publish and receive, one thread, ns", publish_and_receive),
     ("one to one, two cores, ns a message", one_to_one),
-    ("publish, two publishers, ns", two_publishers),
+    ("two publishers, ns a message", two_publishers),
     ("end to end p50, 2 us gaps, ns", || end_to_end(0.5)),
     ("end to end p99, 2 us gaps, ns", || end_to_end(0.99)),
 ];
 
 fn main() {
     pin(0);
+    let asked = std::env::args()
+        .nth(1)
+        .filter(|word| !word.starts_with('-'));
+    let is_asked = |(name, _): &&Case| asked.as_ref().is_none_or(|word| name.contains(word));
+    let cases: Vec<&Case> = CASES.iter().filter(is_asked).collect();
     // Interleaved, since a virtual machine's cores move closer and apart while this runs.
-    let mut figures = vec![Vec::new(); CASES.len()];
+    let mut figures = vec![Vec::new(); cases.len()];
     for _ in 0..RUNS {
-        for (values, (_, measure)) in figures.iter_mut().zip(CASES) {
+        for (values, (_, measure)) in figures.iter_mut().zip(&cases) {
             values.push(measure());
         }
     }
+    let clock = Clock::global();
     println!("messages of 24 bytes, {RUNS} runs: median (best)");
-    for (values, (name, _)) in figures.iter_mut().zip(CASES) {
+    println!(
+        "a read of the clock: {:?}, {:.1} ns",
+        clock.source(),
+        clock.read_cost_ns()
+    );
+    for (values, (name, _)) in figures.iter_mut().zip(cases) {
         values.sort_by(f64::total_cmp);
         println!("{name:40} {:8.2} ({:.2})", values[RUNS / 2], values[0]);
     }
@@ -121,13 +136,13 @@ fn drain(rx: &mut Consumer<Market>) -> usize {
     })
 }
 
-fn publish_alone() -> f64 {
-    let (_bus, mut tx, mut rx) = ends(1024);
+fn publish_alone(capacity: usize) -> f64 {
+    let (_bus, mut tx, mut rx) = ends(capacity);
     let (mut spent_ns, mut published) = (0, 0);
     for _ in 0..400 {
         let start = Instant::now();
         for n in 0..BURST as u64 {
-            published += tx.publish(black_box(message(n))).unwrap_or(0);
+            published += tx.publish(message(n)).unwrap_or(0);
         }
         spent_ns += start.elapsed().as_nanos();
         assert_eq!(drain(&mut rx), BURST);
@@ -140,7 +155,7 @@ fn publish_and_receive() -> f64 {
     let start = Instant::now();
     let mut sum = 0;
     for n in 0..STREAM / 4 {
-        let _ = tx.publish(black_box(message(n)));
+        let _ = tx.publish(message(n));
         sum += rx.try_recv().map_or(0, |got| value(got.message));
     }
     black_box(sum);
@@ -189,7 +204,8 @@ fn two_publishers() -> f64 {
         (own, other.join().expect("no panic"))
     });
     assert_eq!(rx.service().waiting, 2 * TWO_BURST as u64);
-    (a + b) / 2.0
+    // Both at once: so many ns pass for two messages.
+    (a + b) / 4.0
 }
 
 fn end_to_end(quantile: f64) -> f64 {

@@ -32,7 +32,7 @@ pub(super) struct Link<M> {
     /// By what shelves know the publisher.
     pub(super) link: u32,
     /// By topic: what the inbox lost since the last message that it took.
-    pub(super) lost: Box<[u64; Topics::COUNT_MAX]>,
+    pub(super) lost: [u64; Topics::COUNT_MAX],
 }
 
 /// What an inbox did with a message: took it (`true`: and nobody will look), or gave it back.
@@ -54,7 +54,7 @@ impl<M: Message> Link<M> {
             limits: inbox.limits,
             inbox,
             link,
-            lost: Box::new([0; Topics::COUNT_MAX]),
+            lost: [0; Topics::COUNT_MAX],
         }
     }
 
@@ -66,14 +66,16 @@ impl<M: Message> Link<M> {
         let own = &self.ledger.own;
         own.issued[priority].add(1);
         let limit = self.limits[priority];
-        let outcome = self.sender.try_send_within(Item::Message(envelope), limit);
-        if outcome.is_ok() {
-            own.admitted[priority].add(1);
-            if lost > 0 {
-                self.lost[topic] = 0;
+        match self.sender.try_send_within(Item::Message(envelope), limit) {
+            Ok(is_late) => {
+                own.admitted[priority].add(1);
+                if lost > 0 {
+                    self.lost[topic] = 0;
+                }
+                Ok(is_late)
             }
+            Err(error) => Err(error),
         }
-        outcome
     }
 
     /// What becomes of a message that did not fit.

@@ -54,10 +54,13 @@
 //!
 //! | policy | the publisher | lost |
 //! |---|---|---|
-//! | [`Policy::Block`] | waits | what [`try_publish`](Publisher::try_publish) or [`publish_timeout`](Publisher::publish_timeout) gives up |
+//! | [`Policy::Block`] | waits | what it gives up (*) |
 //! | [`Policy::Reject`] | gets the message back | that message |
 //! | [`Policy::DropOldest`] | goes on | the oldest message of the topic that waits |
 //! | [`Policy::Conflate`] | goes on | the older message with the same key |
+//!
+//! (*) By [`try_publish`](Publisher::try_publish) or
+//! [`publish_timeout`](Publisher::publish_timeout).
 //!
 //! Messages of the last two wait beside the ring, up to so many for each topic and inbox, and are
 //! admitted whatever their priority; a consumer that comes to the first of them gets all that wait

@@ -11,7 +11,8 @@ use super::priority::Priority;
 /// struct Line { text: String, is_error: bool }
 ///
 /// impl Message for Line {
-///     const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("log.info"), TopicInfo::new("log.error")];
+///     const TOPICS: &'static [TopicInfo] =
+///         &[TopicInfo::new("log.info"), TopicInfo::new("log.error")];
 ///     fn topic(&self) -> TopicId {
 ///         TopicId::new(self.is_error.into())
 ///     }

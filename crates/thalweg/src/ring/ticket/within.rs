@@ -94,7 +94,7 @@ impl<T> Ticket<T> {
         limit: u64,
     ) -> Result<(), PushError<T>> {
         let slots = self.slots();
-        let mut backoff = Backoff::new();
+        let mut backoff = Backoff::long();
         // ORDERING: weigh (Acquire), pairs with the admit in `draw_weighed`.
         let mut tail = self.tail.0.load(order::weigh());
         loop {
