@@ -1,5 +1,7 @@
 //! The bus as a thread holds it.
 
+use super::InboxId;
+use super::balance::Reading;
 use super::builder::{BuildError, Builder, Subscription};
 use super::consumer::Consumer;
 use super::ledger::Totals;
@@ -138,6 +140,33 @@ impl<M: Message> Bus<M> {
     /// If the drop of a message does, when all others are dropped.
     pub fn close(&self) -> bool {
         self.0.0.close()
+    }
+
+    /// The counters of each open inbox, for a [`Balance`](super::Balance) of its own: arrival and
+    /// service rate, time until it is full, and whether that is an overload. Takes locks that
+    /// publishers and consumers do not need for messages; some µs.
+    ///
+    /// ```
+    /// # use thalweg::bus::{Balance, Bus, Horizons, Message, TopicId, TopicInfo, Topics, Verdict};
+    /// # #[derive(Clone)] struct Job(u32);
+    /// # impl Message for Job {
+    /// #     const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("job")];
+    /// #     fn topic(&self) -> TopicId { TopicId::new(0) }
+    /// # }
+    /// let bus = Bus::<Job>::new()?;
+    /// let _rx = bus.subscribe(Topics::ALL)?;
+    /// let mut tx = bus.publisher("dispatcher")?;
+    /// let mut balance = Balance::new(Horizons::default());
+    /// tx.publish(Job(1))?;
+    /// // Now and then, on any thread:
+    /// for (_inbox, reading) in bus.readings() {
+    ///     let report = balance.update(reading);
+    ///     assert_eq!(report.verdict, Verdict::Stable);
+    /// }
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn readings(&self) -> Vec<(InboxId, Reading)> {
+        self.0.0.readings()
     }
 
     /// What became of all messages so far, for all inboxes that there are or were. Takes a lock

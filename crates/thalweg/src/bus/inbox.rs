@@ -9,6 +9,7 @@
 use std::collections::VecDeque;
 use std::sync::Arc as Shared;
 
+use super::balance::Reading;
 use super::builder::BuildError;
 use super::ledger::{Flow, Ledger, Losses, Meter, Service};
 use super::priority::{Admission, Priority};
@@ -18,6 +19,7 @@ use super::{InboxId, PublisherId};
 use crate::channel::{self, Mpmc};
 use crate::ring::sync::{Mutex, lock};
 use crate::wait::{Mode, Panics};
+use thalweg_measure::clock::Clock;
 
 /// A message on its way.
 #[derive(Clone)]
@@ -229,6 +231,26 @@ impl<M: Message> Inbox<M> {
             flow.add(&row.ledger.flow());
         }
         flow
+    }
+
+    /// The figures of now, where the ring holds `len` elements.
+    pub(super) fn reading(&self, len: usize, clock: &Clock) -> Reading {
+        let now = clock.ticks();
+        // Flow last: what was taken was issued before.
+        let service = self.service(len, now, |ticks| clock.ns(ticks));
+        let flow = self.flow();
+        let sum = |counts: [u64; Priority::COUNT]| counts.iter().sum();
+        Reading {
+            at_ns: clock.ns(now),
+            issued: sum(flow.issued),
+            admitted: sum(flow.admitted),
+            lost: flow.lost(),
+            taken: service.taken(),
+            busy_ns: service.busy_ns,
+            waiting: service.waiting,
+            capacity: self.limits[Priority::COUNT - 1],
+            consumers: lock(&self.members).meters.len() as u64,
+        }
     }
 
     /// What consumers have done, where the ring holds `len` elements.

@@ -13,6 +13,7 @@
 
 use std::collections::VecDeque;
 
+use super::balance::Reading;
 use super::builder::BuildError;
 use super::inbox::{Envelope, Inbox, Item, Options, Receiver, Sender};
 use super::ledger::{Flow, Service, Totals};
@@ -254,6 +255,16 @@ impl<M: Message> Core<M> {
         then();
         drop(retained);
         drop(old);
+    }
+
+    /// The figures of each inbox that is open.
+    pub(super) fn readings(&self) -> Vec<(InboxId, Reading)> {
+        let registry = lock(&self.registry);
+        let reading = |entry: &Entry<M>| {
+            let inbox = &entry.inbox;
+            (inbox.id, inbox.reading(entry.sender.len(), &self.clock))
+        };
+        registry.entries.iter().map(reading).collect()
     }
 
     /// What became of all messages so far, of all inboxes that there are or were.

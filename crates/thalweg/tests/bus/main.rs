@@ -10,6 +10,7 @@ mod joining;
 mod losses;
 mod note;
 mod publishing;
+mod readings;
 #[path = "../channel/watchdog.rs"]
 mod watchdog;
 

@@ -1,0 +1,48 @@
+//! The counters of inboxes, for a balance.
+
+use crate::note::{BLOCK, REJECT, bus, note};
+use thalweg::bus::{Balance, Horizons, Reading, Topics};
+
+fn of(readings: &[(thalweg::bus::InboxId, Reading)], at: usize) -> [u64; 7] {
+    let reading = readings[at].1;
+    [
+        reading.issued,
+        reading.admitted,
+        reading.lost,
+        reading.taken,
+        reading.waiting,
+        reading.capacity,
+        reading.consumers,
+    ]
+}
+
+#[test]
+fn each_open_inbox_has_its_own_and_a_balance_takes_them() {
+    let bus = bus(10);
+    let mut all = bus.subscribe(Topics::ALL).unwrap();
+    let one = bus.subscribe(BLOCK.into()).unwrap();
+    let worker = one.share();
+    let mut tx = bus.publisher("feed").unwrap();
+    // Low priority has room for 6 of 10.
+    let taken = (0..8).filter(|n| tx.publish(note(REJECT, *n)).is_ok());
+    assert_eq!(taken.count(), 6);
+    tx.publish(note(BLOCK, 1)).unwrap();
+    all.recv().unwrap();
+
+    let readings = bus.readings();
+    assert_eq!(readings.len(), 2);
+    assert_eq!(readings[0].0, all.inbox());
+    assert_eq!(of(&readings, 0), [9, 7, 2, 1, 6, 10, 1]);
+    assert_eq!(of(&readings, 1), [1, 1, 0, 0, 1, 10, 2]);
+
+    let mut balance = Balance::new(Horizons::default());
+    balance.update(readings[0].1);
+    let again = bus.readings()[0].1;
+    assert!(again.at_ns >= readings[0].1.at_ns && again.busy_ns >= readings[0].1.busy_ns);
+    let report = balance.update(again);
+    assert!(report.arrival_per_s >= 0.0, "{report:?}");
+
+    drop(one);
+    drop(worker);
+    assert_eq!(bus.readings().len(), 1, "an inbox that has gone has none");
+}
