@@ -83,7 +83,7 @@ mod tests {
     fn taken<T: Clone + PartialEq + std::fmt::Debug>(value: T) {
         let counted = Rc::new(());
         let mut kept = Some((value.clone(), Rc::clone(&counted)));
-        let (took, _) = take_by_words(&mut kept).unwrap();
+        let (took, _) = take_by_words(&mut kept).expect("there is one");
         assert_eq!(took, value);
         assert!(kept.is_none() && take_by_words(&mut kept).is_none());
         assert_eq!(Rc::strong_count(&counted), 1);
