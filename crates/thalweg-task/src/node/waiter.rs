@@ -55,21 +55,10 @@ impl Waiter {
             Some(Self(Whom::Node(node))) => waker::is_of(waker, node),
             Some(Self(Whom::Waker(mine))) => mine.will_wake(waker),
             None => {
-                // By its parts, as in `of`.
-                // SAFETY: they are those of `waker`.
-                *kept = unsafe { Self::local_of_parts(waker.data(), waker.vtable()) };
+                *kept = waker::local(waker).map(|node| Self(Whom::Node(node)));
                 kept.is_some()
             }
         }
-    }
-
-    /// # Safety
-    /// As for [`of_parts`](Self::of_parts).
-    #[inline(never)]
-    unsafe fn local_of_parts(data: *const (), vtable: &'static RawWakerVTable) -> Option<Self> {
-        // SAFETY: as the caller says.
-        let waker = unsafe { waker::of_parts(data, vtable) };
-        waker::local(&waker).map(|node| Self(Whom::Node(node)))
     }
 
     /// One to wake with, of the one that is kept: a node stays, for the next time; a waker goes,
