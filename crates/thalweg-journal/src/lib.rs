@@ -56,7 +56,7 @@ pub use recovery::{Recovery, Torn};
 pub use shared::{GroupCommit, Shared};
 pub use storage::{Fault, Operation, SimDisk, SimFile, Storage, StorageFile, Syncing};
 #[cfg(unix)]
-pub use storage::{Files, JournalFile};
+pub use storage::{Files, FilesLock, JournalFile};
 
 /// Where a journal is if nothing else is said: in files, where there are any.
 #[cfg(unix)]

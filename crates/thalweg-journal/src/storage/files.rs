@@ -81,7 +81,7 @@ impl Files {
 
 impl Storage for Files {
     type File = JournalFile;
-    type Lock = File;
+    type Lock = FilesLock;
 
     fn place(&self) -> String {
         self.place.display().to_string()
@@ -128,15 +128,28 @@ impl Storage for Files {
         File::open(&self.directory)?.sync_all()
     }
 
-    fn lock(&self) -> io::Result<Option<File>> {
+    fn lock(&self) -> io::Result<Option<FilesLock>> {
         let mut options = OpenOptions::new();
         options.write(true).create(true).truncate(false);
         let file = options.open(self.directory.join(LOCK))?;
         match file.try_lock() {
-            Ok(()) => Ok(Some(file)),
+            Ok(()) => Ok(Some(FilesLock(file))),
             Err(TryLockError::WouldBlock) => Ok(None),
             Err(TryLockError::Error(error)) => Err(error),
         }
+    }
+}
+
+/// The lock on a directory.
+#[derive(Debug)]
+pub struct FilesLock(File);
+
+impl Drop for FilesLock {
+    /// A process that was just started has a copy of every open file until it runs its program.
+    /// The lock ends with this value, whoever else holds the file.
+    fn drop(&mut self) {
+        // An error leaves it to the system, which unlocks once nobody has the file open.
+        let _ = self.0.unlock();
     }
 }
 
@@ -219,6 +232,21 @@ impl StorageFile for JournalFile {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// A child that another thread starts holds the parent's files for a moment.
+    #[test]
+    fn a_lock_ends_although_another_process_still_has_the_file() {
+        let place = std::env::temp_dir().join(format!("thalweg-lock-{}", std::process::id()));
+        let files = Files::new(&place);
+        files.make().expect("it can be made");
+        let lock = files.lock().expect("it can be locked").expect("it is new");
+        let inherited = lock.0.try_clone().expect("files can be copied");
+        assert!(files.lock().expect("it can be asked").is_none());
+        drop(lock);
+        assert!(files.lock().expect("it can be asked").is_some());
+        drop(inherited);
+        fs::remove_dir_all(place).expect("it was made here");
+    }
 
     /// Of a directory whose name is not durable, a crash takes the journal with all that it
     /// acknowledged.

@@ -8,7 +8,7 @@ use std::fmt;
 use std::io;
 
 #[cfg(unix)]
-pub use files::{Files, JournalFile};
+pub use files::{Files, FilesLock, JournalFile};
 pub use sim::{Fault, Operation, SimDisk, SimFile};
 
 /// When a write has to be on disk.
