@@ -1,34 +1,14 @@
 //! Slots, of both families: what is sent is received, refused, replaced, or given back.
-#![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
-#![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};
 use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Wake, Waker};
+use std::task::{Context, Waker};
 
+use super::bell::Bell;
 use thalweg_task::fiber::{StackOptions, StackPool};
 use thalweg_task::slot::{RecvError, SendError, TryRecvError, VacantError};
 use thalweg_task::{Core, Family, Local, Shared, slot, slot_many};
-
-/// Runs a test for both families.
-macro_rules! for_both {
-    ($($name:ident)+) => {$(
-        mod $name {
-            #[test]
-            fn local() {
-                super::$name::<super::Local>();
-            }
-
-            #[test]
-            fn shared() {
-                super::$name::<super::Shared>();
-            }
-        }
-    )+};
-}
 
 for_both! {
     a_value_waits_for_its_receiver
@@ -318,29 +298,16 @@ fn a_receiver_that_waited_and_went_is_told_of<F: Family>() {
     }
 }
 
-/// Counts its wakes.
-#[derive(Default)]
-struct Wakes(AtomicUsize);
-
-impl Wake for Wakes {
-    fn wake(self: Arc<Self>) {
-        // ORDERING: Relaxed; one thread.
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
 fn a_receive_that_was_given_up_is_not_woken<F: Family>() {
     let (tx, mut rx) = slot::<u64, F>();
-    let wakes = Arc::new(Wakes::default());
-    let waker = Waker::from(Arc::clone(&wakes));
+    let (bell, waker) = Bell::new();
     let mut context = Context::from_waker(&waker);
     for number in 0..3 {
         let mut recv = Box::pin(rx.recv());
         assert!(recv.as_mut().poll(&mut context).is_pending());
         drop(recv);
         tx.send(number).unwrap();
-        // ORDERING: Relaxed; one thread.
-        assert_eq!(wakes.0.load(Ordering::Relaxed), 0);
+        assert_eq!(bell.rings(), 0);
         assert_eq!(rx.try_recv(), Ok(number));
     }
 }

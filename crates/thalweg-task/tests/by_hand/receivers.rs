@@ -1,75 +1,12 @@
 //! Slots with several receivers: whose turn it is, and what the others are told.
-#![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
-#![cfg(not(loom))]
 
-use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::{Context, Poll, Waker};
 
+use super::bell::Polled;
 use futures::FutureExt;
 use thalweg_task::slot::{RecvError, SendError, TryRecvError};
 use thalweg_task::{Core, Family, Local, Shared, slot_many};
-
-/// Counts how often it was woken.
-#[derive(Default)]
-struct Bell(AtomicUsize);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        // ORDERING: Relaxed: one thread counts.
-        self.0.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// A future that is polled by hand, and what it was told.
-struct Polled<T> {
-    future: Pin<Box<dyn Future<Output = T>>>,
-    bell: Arc<Bell>,
-    told: usize,
-}
-
-impl<T> Polled<T> {
-    fn new(future: impl Future<Output = T> + 'static) -> Self {
-        let bell = Arc::<Bell>::default();
-        let future = Box::pin(future);
-        Self {
-            future,
-            bell,
-            told: 0,
-        }
-    }
-
-    fn poll(&mut self) -> Poll<T> {
-        let waker = Waker::from(Arc::clone(&self.bell));
-        self.future.as_mut().poll(&mut Context::from_waker(&waker))
-    }
-
-    /// Whether it was woken since this was asked before.
-    fn is_told(&mut self) -> bool {
-        // ORDERING: Relaxed: one thread counts.
-        let told = self.bell.0.load(Ordering::Relaxed);
-        std::mem::replace(&mut self.told, told) != told
-    }
-}
-
-/// Runs a test for both families.
-macro_rules! for_both {
-    ($($name:ident)+) => {$(
-        mod $name {
-            #[test]
-            fn local() {
-                super::$name::<super::Local>();
-            }
-
-            #[test]
-            fn shared() {
-                super::$name::<super::Shared>();
-            }
-        }
-    )+};
-}
 
 for_both! {
     a_receive_that_is_over_is_told_nothing
@@ -90,10 +27,10 @@ fn a_receive_that_is_over_is_told_nothing<F: Family>() {
     tx.send(1).unwrap();
     let got = Pin::new(&mut second).poll(&mut context);
     assert_eq!(got, Poll::Ready(Ok(1)));
-    assert!(first.is_told());
+    assert!(first.heeds());
     assert!(first.poll().is_pending());
     tx.send(2).unwrap();
-    assert!(first.is_told(), "it is the only one that waits");
+    assert!(first.heeds(), "it is the only one that waits");
     assert_eq!(first.poll(), Poll::Ready(Ok(2)));
     drop((tx, second));
 }
@@ -107,17 +44,14 @@ fn who_was_robbed_keeps_its_turn<F: Family>() {
     for n in 0..3 {
         tx.send(n).unwrap();
         assert_eq!(robber.try_recv(), Ok(n));
-        assert!(
-            first.is_told() && !second.is_told(),
-            "it has waited longest"
-        );
+        assert!(first.heeds() && !second.heeds(), "it has waited longest");
         assert!(first.poll().is_pending());
     }
     tx.send(7).unwrap();
-    assert!(first.is_told() && !second.is_told());
+    assert!(first.heeds() && !second.heeds());
     assert_eq!(first.poll(), Poll::Ready(Ok(7)));
     tx.send(8).unwrap();
-    assert!(second.is_told());
+    assert!(second.heeds());
     assert_eq!(second.poll(), Poll::Ready(Ok(8)));
 }
 
@@ -129,12 +63,9 @@ fn a_replaced_value_is_told_once<F: Family>() {
     assert!(first.poll().is_pending() && second.poll().is_pending());
     assert_eq!(tx.replace(1), Ok(None));
     assert_eq!(tx.replace(2), Ok(Some(1)));
-    assert!(
-        first.is_told() && !second.is_told(),
-        "one value, one receiver"
-    );
+    assert!(first.heeds() && !second.heeds(), "one value, one receiver");
     drop(first);
-    assert!(second.is_told(), "passed on");
+    assert!(second.heeds(), "passed on");
     assert_eq!(second.poll(), Poll::Ready(Ok(2)));
 }
 

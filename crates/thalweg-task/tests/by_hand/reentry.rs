@@ -1,57 +1,21 @@
 //! Foreign code where it may do harm: clocks, and destructors of wakers, that end tasks and cores.
-#![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
 #![allow(clippy::waker_clone_wake)] // clones of wakers are what is tested
-#![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, Pending, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::{Pin, pin};
 use std::rc::Rc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex};
 use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use super::bell::{Bell, Bomb};
 use thalweg_task::{Core, Task, TaskError};
-
-/// Counts its wake-ups.
-#[derive(Default)]
-struct Woken(AtomicUsize);
-
-impl Wake for Woken {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-impl Woken {
-    fn new() -> (Arc<Self>, Waker) {
-        let woken = Arc::new(Self::default());
-        (Arc::clone(&woken), Waker::from(woken))
-    }
-
-    fn count(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
-}
 
 /// The timer of a runtime that is never needed.
 fn never(_: Instant) -> Pending<()> {
     pending()
-}
-
-/// A waker that panics when the last of it is dropped.
-struct Bomb;
-
-impl Wake for Bomb {
-    fn wake(self: Arc<Self>) {}
-}
-
-impl Drop for Bomb {
-    fn drop(&mut self) {
-        panic!("a waker's destructor");
-    }
 }
 
 #[test]
@@ -131,12 +95,12 @@ fn a_task_that_ends_while_somebody_begins_to_wait_tells_so() {
             .is_pending()
     );
     drop(waker);
-    let (woken, waker) = Woken::new();
+    let (woken, waker) = Bell::new();
     let mut context = Context::from_waker(&waker);
     let polled = task.as_mut().poll(&mut context);
     assert!(task.is_finished());
     if polled.is_pending() {
-        assert!(woken.count() > 0);
+        assert!(woken.rings() > 0);
         let polled = task.as_mut().poll(&mut context);
         assert_eq!(polled, Poll::Ready(Err(TaskError::Cancelled)));
     }

@@ -1,39 +1,16 @@
 //! Foreign code that panics, or reaches back, where a waker is cloned, woken or dropped.
-#![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
-#![cfg(not(loom))]
 
 use std::cell::{Cell, RefCell};
 use std::future::{Future, pending, poll_fn};
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::{Pin, pin};
+use std::pin::pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::task::{Context, Poll, RawWaker, RawWakerVTable, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use super::bell::{Bell, Bomb, poll};
 use thalweg_task::{Core, Family, Local, Shared, Task, slot, slot_many};
-
-/// Counts how often it was woken.
-#[derive(Default)]
-struct Bell(AtomicUsize);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-impl Bell {
-    fn new() -> (Arc<Self>, Waker) {
-        let bell = Arc::new(Self::default());
-        (Arc::clone(&bell), Waker::from(bell))
-    }
-
-    fn rings(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
-}
 
 /// A waker that panics when it is woken.
 struct Refuses;
@@ -42,10 +19,6 @@ impl Wake for Refuses {
     fn wake(self: Arc<Self>) {
         panic!("a waker");
     }
-}
-
-fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
-    Pin::new(future).poll(&mut Context::from_waker(waker))
 }
 
 fn quietly(run: impl FnOnce()) {
@@ -222,19 +195,6 @@ fn a_drive_whose_waker_wakes_a_task_when_it_is_cloned_runs_it() {
     let waker = hooked(move || left.wake());
     assert!(poll(&mut drive, &waker).is_pending());
     assert!(polls.get() == 2 || RINGS.get() > 0, "it was woken");
-}
-
-/// A waker that panics when the last of it is dropped.
-struct Bomb;
-
-impl Wake for Bomb {
-    fn wake(self: Arc<Self>) {}
-}
-
-impl Drop for Bomb {
-    fn drop(&mut self) {
-        panic!("a waker's destructor");
-    }
 }
 
 struct Counted(Rc<Cell<usize>>);

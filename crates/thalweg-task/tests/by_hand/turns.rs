@@ -1,62 +1,14 @@
 //! Slots under random schedules by hand: several receivers, some robbed, dropped or forgotten by
 //! their tasks, against what must hold whenever nothing is left to do: nobody waits beside a value
 //! without a word, or for room that is there. Everything stays alive.
-#![allow(clippy::unwrap_used)] // all of it is tests, though not every function is #[test]
-#![cfg(not(loom))]
 
-use std::future::Future;
-use std::pin::Pin;
 use std::rc::Rc;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
+use std::task::Poll;
 
+use super::bell::Polled;
 use proptest::prelude::*;
 use thalweg_task::slot::{RecvError, SendError, VacantError};
 use thalweg_task::{Family, Local, Shared, slot_many};
-
-/// Says whether it was rung since the last poll.
-#[derive(Default)]
-struct Bell(AtomicUsize);
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-/// A future that is polled by hand, and only when it was told.
-struct Told<T> {
-    future: Pin<Box<dyn Future<Output = T>>>,
-    bell: Arc<Bell>,
-    heard: usize,
-}
-
-impl<T> Told<T> {
-    fn new(future: impl Future<Output = T> + 'static) -> Self {
-        Self {
-            future: Box::pin(future),
-            bell: Arc::default(),
-            heard: 0,
-        }
-    }
-
-    fn is_told(&self) -> bool {
-        self.bell.0.load(Ordering::SeqCst) != self.heard
-    }
-
-    fn poll(&mut self) -> Poll<T> {
-        self.heard = self.bell.0.load(Ordering::SeqCst);
-        let waker = Waker::from(Arc::clone(&self.bell));
-        self.future.as_mut().poll(&mut Context::from_waker(&waker))
-    }
-
-    /// It goes to another task: polled with another waker, and the old one counts no more.
-    fn moves(&mut self) -> Poll<T> {
-        self.bell = Arc::default();
-        self.poll()
-    }
-}
 
 #[derive(Debug, Clone)]
 enum Step {
@@ -110,9 +62,9 @@ type Vacated<F> = (Tx<F>, Result<(), VacantError>);
 struct Table<F: Family> {
     tx: Option<Tx<F>>,
     /// The sender while it waits for room, which gives it back.
-    vacant: Option<Told<Vacated<F>>>,
+    vacant: Option<Polled<Vacated<F>>>,
     rx: Option<Rx<F>>,
-    waits: Vec<Option<Told<Got>>>,
+    waits: Vec<Option<Polled<Got>>>,
     value: Option<Rc<u32>>,
     made: Vec<std::rc::Weak<u32>>,
     is_cancelled: bool,
@@ -177,7 +129,7 @@ impl<F: Family> Table<F> {
         {
             let mut rx = rx.clone();
             // A receiver stays alive behind its receive.
-            let mut told = Told::new(async move { rx.recv().await });
+            let mut told = Polled::new(async move { rx.recv().await });
             match told.poll() {
                 Poll::Ready(got) => self.got(got),
                 Poll::Pending => self.waits[who] = Some(told),
@@ -198,7 +150,7 @@ impl<F: Family> Table<F> {
 
     fn vacancy(&mut self) {
         if let Some(mut tx) = self.tx.take() {
-            self.vacant = Some(Told::new(async move {
+            self.vacant = Some(Polled::new(async move {
                 let found = tx.vacant().await;
                 (tx, found)
             }));
@@ -223,14 +175,14 @@ impl<F: Family> Table<F> {
     /// Polls who was told till nobody is; then checks that none was forgotten.
     fn rest(&mut self) {
         loop {
-            let told = |told: &Told<Got>| told.is_told();
+            let told = |told: &Polled<Got>| told.is_told();
             let next = self
                 .waits
                 .iter()
                 .position(|it| it.as_ref().is_some_and(told));
             if let Some(who) = next {
                 self.look(who, false);
-            } else if self.vacant.as_ref().is_some_and(Told::is_told) {
+            } else if self.vacant.as_ref().is_some_and(Polled::is_told) {
                 self.look_vacant();
             } else {
                 break;

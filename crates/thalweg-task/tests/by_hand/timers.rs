@@ -1,16 +1,13 @@
 //! Time for tasks: sleeps, deadlines and timeouts, mostly by a clock that the test moves.
-#![cfg(not(loom))]
 
 use std::cell::Cell;
-use std::future::{Future, pending};
+use std::future::pending;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::pin::Pin;
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicUsize, Ordering};
-use std::task::{Context, Poll, Wake, Waker};
 use std::time::{Duration, Instant};
 
+use super::bell::Bell;
 use thalweg_task::{Core, Elapsed, Task, TaskError, yield_now};
 
 /// A core whose clock stands until it is moved.
@@ -42,27 +39,6 @@ impl Bench {
     fn elapsed(&self) -> Duration {
         self.now.get() - self.begin
     }
-}
-
-/// Counts how often it was woken.
-#[derive(Default)]
-struct Bell(AtomicUsize);
-
-impl Bell {
-    fn rings(&self) -> usize {
-        self.0.load(Ordering::SeqCst)
-    }
-}
-
-impl Wake for Bell {
-    fn wake(self: Arc<Self>) {
-        self.0.fetch_add(1, Ordering::SeqCst);
-    }
-}
-
-fn poll_with<F: Future + Unpin>(future: &mut F, bell: &Arc<Bell>) -> Poll<F::Output> {
-    let waker = Waker::from(Arc::clone(bell));
-    Pin::new(future).poll(&mut Context::from_waker(&waker))
 }
 
 const SECOND: Duration = Duration::from_secs(1);
@@ -186,21 +162,21 @@ fn times_beyond_the_clock_are_for_ever() {
     let handle = bench.core.handle();
     let bell = Arc::new(Bell::default());
     let mut far = handle.sleep(Duration::MAX);
-    assert!(poll_with(&mut far, &bell).is_pending());
+    assert!(bell.poll(&mut far).is_pending());
     let mut far = Box::pin(handle.timeout(Duration::MAX, pending::<()>()));
-    assert!(poll_with(&mut far, &bell).is_pending());
+    assert!(bell.poll(&mut far).is_pending());
     let task = bench.core.spawn(pending::<()>()).deadline(Duration::MAX);
     bench.pass(SECOND * 3600 * 24 * 365 * 30);
     assert_eq!((bell.rings(), task.is_finished()), (0, false));
     // One that was set before them is not for ever.
     let mut near = handle.sleep(SECOND);
-    assert!(poll_with(&mut near, &bell).is_pending());
+    assert!(bell.poll(&mut near).is_pending());
     bench.pass(SECOND + TICK);
     assert_eq!(bell.rings(), 1);
-    assert!(poll_with(&mut near, &bell).is_ready());
+    assert!(bell.poll(&mut near).is_ready());
     // Nor one whose time was before the core's.
     let mut past = handle.sleep_until(bench.begin - SECOND);
-    assert!(poll_with(&mut past, &bell).is_ready());
+    assert!(bell.poll(&mut past).is_ready());
     let late = bench.core.spawn(pending::<()>()).deadline_at(bench.begin);
     bench.settle();
     assert!(late.is_finished());
@@ -229,7 +205,7 @@ fn a_sleep_wakes_its_last_waker_once() {
     let mut sleep = bench.core.handle().sleep(SECOND);
     let bells: [Arc<Bell>; 3] = Default::default();
     for bell in bells.iter().chain(&bells) {
-        assert!(poll_with(&mut sleep, bell).is_pending());
+        assert!(bell.poll(&mut sleep).is_pending());
     }
     bench.pass(SECOND / 2);
     bench.pass(SECOND / 2 + TICK);
@@ -237,8 +213,8 @@ fn a_sleep_wakes_its_last_waker_once() {
     assert_eq!(bells.each_ref().map(|bell| bell.rings()), [0, 0, 1]);
     // What a waker was cloned for is given up.
     assert_eq!(bells.each_ref().map(Arc::strong_count), [1, 1, 1]);
-    assert!(poll_with(&mut sleep, &bells[0]).is_ready());
-    assert!(poll_with(&mut sleep, &bells[0]).is_ready());
+    assert!(bells[0].poll(&mut sleep).is_ready());
+    assert!(bells[0].poll(&mut sleep).is_ready());
 }
 
 #[test]
@@ -323,15 +299,15 @@ fn a_sleep_whose_core_is_gone_says_so_and_is_never_early() {
     let bell = Arc::new(Bell::default());
     let mut sleeps = [SECOND, SECOND * 2].map(|time| handle.sleep(time));
     for sleep in &mut sleeps {
-        assert!(poll_with(sleep, &bell).is_pending());
+        assert!(bell.poll(sleep).is_pending());
     }
     let now = Rc::clone(&bench.now);
     drop(bench);
     assert_eq!(bell.rings(), 2, "they look again");
     now.set(now.get() + SECOND);
     let [mut over, mut early] = sleeps;
-    assert!(poll_with(&mut over, &bell).is_ready());
-    let told = catch_unwind(AssertUnwindSafe(|| poll_with(&mut early, &bell)));
+    assert!(bell.poll(&mut over).is_ready());
+    let told = catch_unwind(AssertUnwindSafe(|| bell.poll(&mut early)));
     let told = told.expect_err("a second is left");
     assert_eq!(
         told.downcast_ref::<&str>(),
@@ -339,7 +315,7 @@ fn a_sleep_whose_core_is_gone_says_so_and_is_never_early() {
     );
     // Nothing of the others is in the place of the new one's timer.
     let mut new = handle.sleep(SECOND);
-    assert!(catch_unwind(AssertUnwindSafe(|| poll_with(&mut new, &bell))).is_err());
+    assert!(catch_unwind(AssertUnwindSafe(|| bell.poll(&mut new))).is_err());
     drop((over, early, new));
     let task = handle.spawn(pending::<()>()).deadline(SECOND);
     assert!(task.is_finished());

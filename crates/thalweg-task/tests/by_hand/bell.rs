@@ -1,0 +1,90 @@
+//! A waker that counts, and a future that is polled with one.
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::task::{Context, Poll, Wake, Waker};
+
+/// Counts how often it was woken.
+#[derive(Default)]
+pub(crate) struct Bell(AtomicUsize);
+
+impl Wake for Bell {
+    fn wake(self: Arc<Self>) {
+        self.0.fetch_add(1, Ordering::SeqCst);
+    }
+}
+
+impl Bell {
+    pub(crate) fn new() -> (Arc<Self>, Waker) {
+        let bell = Arc::new(Self::default());
+        (Arc::clone(&bell), Waker::from(bell))
+    }
+
+    /// Polls a future with a waker that rings here.
+    pub(crate) fn poll<F: Future + Unpin>(self: &Arc<Self>, future: &mut F) -> Poll<F::Output> {
+        poll(future, &Waker::from(Arc::clone(self)))
+    }
+
+    pub(crate) fn rings(&self) -> usize {
+        self.0.load(Ordering::SeqCst)
+    }
+}
+
+/// A waker that panics when the last of it is dropped.
+pub(crate) struct Bomb;
+
+impl Wake for Bomb {
+    fn wake(self: Arc<Self>) {}
+}
+
+impl Drop for Bomb {
+    fn drop(&mut self) {
+        panic!("a waker's destructor");
+    }
+}
+
+pub(crate) fn poll<F: Future + Unpin>(future: &mut F, waker: &Waker) -> Poll<F::Output> {
+    Pin::new(future).poll(&mut Context::from_waker(waker))
+}
+
+/// A future that is polled by hand, and whether it was woken since.
+pub(crate) struct Polled<T> {
+    future: Pin<Box<dyn Future<Output = T>>>,
+    bell: Arc<Bell>,
+    heard: usize,
+}
+
+impl<T> Polled<T> {
+    pub(crate) fn new(future: impl Future<Output = T> + 'static) -> Self {
+        Self {
+            future: Box::pin(future),
+            bell: Arc::default(),
+            heard: 0,
+        }
+    }
+
+    /// Whether it was woken since it was polled.
+    pub(crate) fn is_told(&self) -> bool {
+        self.bell.rings() != self.heard
+    }
+
+    /// What is told is heard.
+    pub(crate) fn heeds(&mut self) -> bool {
+        let is_told = self.is_told();
+        self.heard = self.bell.rings();
+        is_told
+    }
+
+    pub(crate) fn poll(&mut self) -> Poll<T> {
+        self.heard = self.bell.rings();
+        self.bell.poll(&mut self.future)
+    }
+
+    /// It goes to another task: polled with another waker, and the old one counts no more.
+    pub(crate) fn moves(&mut self) -> Poll<T> {
+        self.bell = Arc::default();
+        self.poll()
+    }
+}
