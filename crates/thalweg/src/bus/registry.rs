@@ -246,15 +246,16 @@ impl<M: Message> Core<M> {
         registry.word
     }
 
-    /// Retains a copy of what `envelope` gives, and runs `then` before anybody else retains or
-    /// subscribes.
-    pub(super) fn retain(&self, envelope: Envelope<M>, then: impl FnOnce()) {
+    /// Retains a message, and runs `then` before anybody else retains or subscribes. Gives what
+    /// was retained before, to be dropped.
+    pub(super) fn retain<R>(
+        &self,
+        envelope: Envelope<M>,
+        then: impl FnOnce() -> R,
+    ) -> (Option<Envelope<M>>, R) {
         let mut retained = lock(&self.retained);
-        let place = &mut retained[envelope.topic.index()];
-        let old = place.replace(envelope);
-        then();
-        drop(retained);
-        drop(old);
+        let old = retained[envelope.topic.index()].replace(envelope);
+        (old, then())
     }
 
     /// The figures of each inbox that is open.
