@@ -11,7 +11,7 @@ use super::registry::{Core, Opened};
 use super::topic::{Message, TopicId, Topics};
 use super::{InboxId, PublisherId};
 use crate::channel::{RecvError, RecvTimeoutError, TryRecvError};
-use crate::ring::sync::{Arc, is_model_over};
+use crate::ring::sync::{Arc, is_model_over, lock};
 use crate::wait::Panics;
 
 /// A message as a consumer gets it.
@@ -58,15 +58,22 @@ impl<M: Message> Consumer<M> {
             receiver,
             replay,
         } = opened;
-        Self {
+        let mut consumer = Self {
             receiver,
-            replays: replay.len(),
-            ahead: replay,
+            replays: 0,
+            ahead: VecDeque::new(),
             is_busy: false,
             meter: inbox.enter(),
             core,
             inbox,
+        };
+        for retained in replay {
+            // If that panics, the consumer goes as any other.
+            let copy = lock(&retained).clone();
+            consumer.ahead.push_back(copy);
+            consumer.replays += 1;
         }
+        consumer
     }
 
     /// Another consumer of the same inbox: each message goes to one of the group.

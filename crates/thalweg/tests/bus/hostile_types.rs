@@ -198,12 +198,14 @@ fn what_is_retained_is_published() {
     assert_eq!(rx.recv().unwrap().sequence, 2);
 }
 
-/// All that a bus offers, from inside of the user's code.
-fn call_back(bus: &Bus<Trap>, other: &Mutex<Publisher<Trap>>) {
+/// All that a bus offers, from inside of the user's code; a clone does not ask for more clones of
+/// what it is a clone of.
+fn call_back(bus: &Bus<Trap>, other: &Mutex<Publisher<Trap>>, replays: bool) {
     bus.totals();
     bus.readings();
     bus.state();
-    let rx = bus.subscription(Topics::ALL).replay_retained();
+    let rx = bus.subscription(Topics::ALL);
+    let rx = if replays { rx.replay_retained() } else { rx };
     drop(rx.open());
     drop(bus.publisher("inside"));
     let hooks = Hooks::default();
@@ -231,7 +233,7 @@ fn the_users_code_may_call_the_bus(at: Moment) {
         world.hooks.set(move |moment, value| {
             if moment == at && value < 100 && is_inside.swap(1, SeqCst) == 0 {
                 counted.fetch_add(1, SeqCst);
-                call_back(&inside, &other);
+                call_back(&inside, &other, at != Moment::Clone);
                 is_inside.store(0, SeqCst);
             }
         });
@@ -255,6 +257,46 @@ fn the_users_code_may_call_the_bus(at: Moment) {
 #[test]
 fn a_clone_may_call_the_bus() {
     watched(|| the_users_code_may_call_the_bus(Moment::Clone));
+}
+
+/// A late joiner's copy of what is retained.
+#[test]
+fn a_clone_for_a_late_joiner_may_call_the_bus() {
+    watched(|| {
+        let mut world = World::new();
+        assert!(!world.publish(RETAINED, 1));
+        let other = Mutex::new(world.bus.publisher("other").unwrap());
+        let (inside, is_inside) = (world.bus.clone(), AtomicU64::new(0));
+        world.hooks.set(move |moment, value| {
+            if (moment, value) == (Moment::Clone, 1) && is_inside.swap(1, SeqCst) == 0 {
+                call_back(&inside, &other, false);
+            }
+        });
+        let late = world.bus.subscription(Topics::ALL).replay_retained();
+        let mut late = late.open().unwrap();
+        assert_eq!(late.recv().unwrap().message.value, 1);
+        // What was published inside comes behind, or was before the inbox.
+        late.recv_each(9, |got| assert!(!got.is_replay));
+        check_totals(&world.bus.totals());
+    });
+}
+
+#[test]
+fn a_clone_for_a_late_joiner_that_panics_leaves_no_inbox() {
+    let mut world = World::new();
+    assert!(!world.publish(RETAINED, 1));
+    world.hooks.set(|moment, value| {
+        if (moment, value) == (Moment::Clone, 1) {
+            throw();
+        }
+    });
+    let late = world.bus.subscription(Topics::ALL).replay_retained();
+    assert!(catch_unwind(AssertUnwindSafe(|| late.open())).is_err());
+    assert!(world.bus.readings().is_empty());
+    assert!(!world.publish(RETAINED, 2));
+    let late = world.bus.subscription(Topics::ALL).replay_retained();
+    assert_eq!(late.open().unwrap().recv().unwrap().message.value, 2);
+    check_totals(&world.bus.totals());
 }
 
 #[test]
