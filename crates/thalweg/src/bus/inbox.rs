@@ -163,14 +163,16 @@ impl<M: Message> Inbox<M> {
     /// Counts a message that nobody will receive, and drops it.
     fn discard(&self, envelope: Envelope<M>) {
         let publishers = lock(&self.publishers);
-        let row = publishers
-            .iter()
-            .find(|row| row.publisher == envelope.publisher);
-        // Retained messages from before the inbox may be of others.
-        if let Some(row) = row {
-            row.ledger.others.discarded[envelope.priority.index()].add(1);
+        let same = |row: &Row| row.publisher == envelope.publisher;
+        let link = publishers.iter().position(same);
+        if let Some(link) = link {
+            let others = &publishers[link].ledger.others;
+            others.discarded[envelope.priority.index()].add(1);
         }
         drop(publishers);
+        if let (Some(link), Some(shelf)) = (link, self.shelf(envelope.topic)) {
+            shelf.owe(link, envelope.lost_before);
+        }
         drop(envelope);
     }
 

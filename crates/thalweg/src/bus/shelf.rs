@@ -12,7 +12,8 @@
 //!
 //! *Losses.* Per publisher the shelf knows the sequence that comes after the last one taken. Each
 //! message that is taken tells how many of its publisher's come between the two: all of those were
-//! evicted, since a shelf refuses nothing and keeps the order of each publisher.
+//! evicted, since a shelf refuses nothing and keeps the order of each publisher. What a message
+//! would have told that was taken, and then discarded with a member of a group, the next one tells.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc as Shared;
@@ -39,6 +40,8 @@ struct State<M> {
 struct Link {
     /// The sequence after the one that was taken last.
     next: u64,
+    /// Losses before that, of which nobody was told.
+    owed: u64,
     ledger: Shared<Ledger>,
 }
 
@@ -64,7 +67,17 @@ impl<M> Shelf<M> {
     /// Another publisher, whose next sequence is given, and who is known by the count of those
     /// before.
     pub(super) fn join(&self, ledger: Shared<Ledger>, next: u64) {
-        lock(&self.0).links.push(Link { next, ledger });
+        let link = Link {
+            next,
+            owed: 0,
+            ledger,
+        };
+        lock(&self.0).links.push(link);
+    }
+
+    /// A message of publisher `link` was taken, and will not be delivered.
+    pub(super) fn owe(&self, link: usize, lost_before: u64) {
+        lock(&self.0).links[link].owed += lost_before;
     }
 
     /// Puts a message of publisher `link` behind the others.
@@ -88,7 +101,7 @@ impl<M> Shelf<M> {
         let mut state = lock(&self.0);
         while let Some((link, mut envelope)) = state.line.pop() {
             let link = &mut state.links[link as usize];
-            envelope.lost_before = envelope.sequence - link.next;
+            envelope.lost_before = envelope.sequence - link.next + std::mem::take(&mut link.owed);
             link.next = envelope.sequence + 1;
             out.push_back(envelope);
         }

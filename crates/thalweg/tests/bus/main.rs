@@ -6,6 +6,7 @@ mod blocking;
 mod chaos;
 mod ends;
 mod histories;
+mod hostile_figures;
 mod hostile_types;
 mod joining;
 mod losses;
