@@ -11,7 +11,7 @@ use std::sync::Arc as Shared;
 
 use super::balance::Reading;
 use super::builder::BuildError;
-use super::ledger::{Flow, Ledger, Losses, Meter, Service};
+use super::ledger::{Flow, Ledger, Losses, Meter, Service, Totals};
 use super::priority::{Admission, Priority};
 use super::shelf::Shelf;
 use super::topic::{Message, Policy, TopicId, Topics};
@@ -218,29 +218,34 @@ impl<M: Message> Inbox<M> {
     /// What became of messages, by publisher.
     pub(super) fn losses(&self) -> Vec<Losses> {
         let publishers = lock(&self.publishers);
-        let losses = |row: &Row| Losses {
-            publisher: row.publisher,
-            name: Shared::clone(&row.name),
-            flow: row.ledger.flow(),
+        let losses = |row: &Row| {
+            let mut flow = row.ledger.flow();
+            flow.catch_up(&[0; Priority::COUNT]);
+            Losses {
+                publisher: row.publisher,
+                name: Shared::clone(&row.name),
+                flow,
+            }
         };
         publishers.iter().map(losses).collect()
     }
 
-    /// What became of all messages.
-    pub(super) fn flow(&self) -> Flow {
+    /// What became of all messages, where the ring holds `len` elements at `now`.
+    pub(super) fn totals(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Totals {
+        // Flow last: what was taken was issued before.
+        let service = self.service(len, now, ns);
         let mut flow = Flow::default();
         for row in lock(&self.publishers).iter() {
             flow.add(&row.ledger.flow());
         }
-        flow
+        flow.catch_up(&service.delivered);
+        Totals { flow, service }
     }
 
     /// The figures of now, where the ring holds `len` elements.
     pub(super) fn reading(&self, len: usize, clock: &Clock) -> Reading {
         let now = clock.ticks();
-        // Flow last: what was taken was issued before.
-        let service = self.service(len, now, |ticks| clock.ns(ticks));
-        let flow = self.flow();
+        let Totals { flow, service } = self.totals(len, now, |ticks| clock.ns(ticks));
         let sum = |counts: [u64; Priority::COUNT]| counts.iter().sum();
         Reading {
             at_ns: clock.ns(now),

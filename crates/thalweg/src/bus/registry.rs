@@ -17,7 +17,7 @@ use std::sync::Arc as Shared;
 use super::balance::Reading;
 use super::builder::BuildError;
 use super::inbox::{Envelope, Inbox, Item, Options, Receiver, Sender};
-use super::ledger::{Flow, Service, Totals};
+use super::ledger::Totals;
 use super::topic::{Message, TopicId, Topics};
 use super::{InboxId, Lifecycle, PublisherId};
 use crate::ring::sync::{Arc, AtomicU64, Mutex, Ordering, fault, lock};
@@ -70,7 +70,7 @@ struct Registry<M> {
     entries: Vec<Entry<M>>,
     /// Without a consumer, but publishers may still hold them.
     leaving: Vec<Arc<Inbox<M>>>,
-    gone: (Flow, Service),
+    gone: Totals,
     inboxes: u32,
     publishers: u32,
 }
@@ -282,7 +282,7 @@ impl<M: Message> Core<M> {
     /// What became of all messages so far, of all inboxes that there are or were.
     pub(super) fn totals(&self) -> Totals {
         let registry = lock(&self.registry);
-        let (mut flow, mut service) = registry.gone;
+        let mut totals = registry.gone;
         let now = self.clock.ticks();
         let leaving = registry.leaving.iter().map(|inbox| (inbox, 0));
         let open = registry.entries.iter();
@@ -290,10 +290,9 @@ impl<M: Message> Core<M> {
             .map(|entry| (&entry.inbox, entry.sender.len()))
             .chain(leaving)
         {
-            flow.add(&inbox.flow());
-            service.add(&inbox.service(len, now, |ticks| self.clock.ns(ticks)));
+            totals.add(&inbox.totals(len, now, |ticks| self.clock.ns(ticks)));
         }
-        Totals { flow, service }
+        totals
     }
 }
 
@@ -313,9 +312,8 @@ impl<M: Message> Registry<M> {
         self.leaving.retain(|inbox| {
             let is_held = Arc::strong_count(inbox) > 1;
             if !is_held {
-                gone.0.add(&inbox.flow());
                 let now = clock.ticks();
-                gone.1.add(&inbox.service(0, now, |ticks| clock.ns(ticks)));
+                gone.add(&inbox.totals(0, now, |ticks| clock.ns(ticks)));
             }
             is_held
         });
