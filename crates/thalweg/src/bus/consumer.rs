@@ -11,7 +11,7 @@ use super::registry::{Core, Opened};
 use super::topic::{Message, TopicId, Topics};
 use super::{InboxId, PublisherId};
 use crate::channel::{RecvError, RecvTimeoutError, TryRecvError};
-use crate::ring::sync::{Arc, is_model_over, lock};
+use crate::ring::sync::{Arc, fault, is_model_over, lock};
 use crate::wait::Panics;
 
 /// A message as a consumer gets it.
@@ -157,7 +157,9 @@ impl<M: Message> Consumer<M> {
                 Err(TryRecvError::Disconnected) => return Err(RecvError),
                 Err(TryRecvError::Empty) => {}
             }
-            let item = self.receiver.recv_async().await?;
+            let Ok(item) = self.receiver.recv_async().await else {
+                return self.rest().ok_or(RecvError);
+            };
             if let Some(delivery) = self.open(item) {
                 return Ok(delivery);
             }
@@ -242,11 +244,29 @@ impl<M: Message> Consumer<M> {
             {
                 return Ok(delivery);
             }
-            let item = self.receiver.try_recv()?;
+            let item = match self.receiver.try_recv() {
+                Ok(item) => item,
+                Err(TryRecvError::Disconnected) => {
+                    return self.rest().ok_or(TryRecvError::Disconnected);
+                }
+                Err(empty) => return Err(empty),
+            };
             if let Some(delivery) = self.open(item) {
                 return Ok(delivery);
             }
         }
+    }
+
+    /// What is on shelves when the ring has come to its end.
+    #[cold]
+    #[inline(never)]
+    fn rest(&mut self) -> Option<Delivery<M>> {
+        if fault::is("end_unlooked") {
+            return None;
+        }
+        self.inbox.take_rest(&mut self.ahead);
+        self.meter.held.set(self.ahead.len() as u64);
+        self.deliver_ahead()
     }
 
     #[cold]
@@ -255,12 +275,16 @@ impl<M: Message> Consumer<M> {
             self.end_busy();
         }
         loop {
-            let item = match deadline {
-                Some(deadline) => self.receiver.recv_deadline(deadline)?,
-                None => match self.receiver.recv() {
-                    Ok(item) => item,
-                    Err(RecvError) => return Err(RecvTimeoutError::Disconnected),
-                },
+            let received = match deadline {
+                Some(deadline) => self.receiver.recv_deadline(deadline),
+                None => (self.receiver.recv()).map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let item = match received {
+                Ok(item) => item,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return self.rest().ok_or(RecvTimeoutError::Disconnected);
+                }
+                Err(timeout) => return Err(timeout),
             };
             if let Some(delivery) = self.open(item) {
                 return Ok(delivery);
@@ -364,6 +388,7 @@ impl<M: Message> Drop for Consumer<M> {
         let inbox = &self.inbox;
         let each = |item| inbox.discard_item(item, &mut panics);
         if self.receiver.leave_with(each) {
+            inbox.discard_rest(&mut panics);
             self.core.remove(inbox);
         }
         panics.resume();

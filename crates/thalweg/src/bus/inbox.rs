@@ -196,12 +196,26 @@ impl<M: Message> Inbox<M> {
     }
 
     /// Discards what is on a shelf, for whoever has its token.
-    pub(super) fn clear(&self, topic: TopicId, panics: &mut Panics) {
+    fn clear(&self, topic: TopicId, panics: &mut Panics) {
         if let Some(shelf) = self.shelf(topic) {
             let mut all = VecDeque::new();
             shelf.take_all(&mut all);
             self.discard_all(all.into_iter(), panics);
         }
+    }
+
+    /// Moves what is on all shelves behind `out`, for whoever finds the ring closed and empty.
+    pub(super) fn take_rest(&self, out: &mut VecDeque<Envelope<M>>) {
+        for shelf in self.shelves.iter().flatten() {
+            shelf.take_all(out);
+        }
+    }
+
+    /// Discards what is on all shelves, when the ring is closed.
+    pub(super) fn discard_rest(&self, panics: &mut Panics) {
+        let mut rest = VecDeque::new();
+        self.take_rest(&mut rest);
+        self.discard_all(rest.into_iter(), panics);
     }
 
     /// Discards what nobody received, though it was admitted: for a caller that was told so.

@@ -144,26 +144,35 @@ impl<M: Message> Link<M> {
         if self.sender.is_closed() {
             return Err((None, envelope.message));
         }
+        let sequence = envelope.sequence;
+        let put = shelf.put(self.link, key, envelope);
+        panics.catch(|| drop(put.evicted));
+        let pushed = if put.needs_token {
+            push_token(&mut self.sender, topic, self.inbox.places)
+        } else {
+            (!self.sender.is_closed()).then_some(false)
+        };
+        if pushed.is_none()
+            && !fault::is("left_behind")
+            && let Some(message) = shelf.take_back(self.link, sequence, put.needs_token)
+        {
+            return Err((None, message));
+        }
         let own = &self.ledger.own;
         own.issued[priority].add(1);
         own.admitted[priority].add(1);
-        let put = shelf.put(self.link, key, envelope);
-        panics.catch(|| drop(put.evicted));
-        if !put.needs_token {
-            return Ok(false);
-        }
-        loop {
-            let token = Item::Token(topic);
-            match self.sender.try_send_within(token, self.inbox.places) {
-                Ok(is_late) => return Ok(is_late),
-                // A consumer is just taking an element out of that place.
-                Err(PushError::Full(_)) => yield_now(),
-                Err(_) => {
-                    // Closed meanwhile: nobody will take what is there.
-                    self.inbox.clear(topic, panics);
-                    return Ok(false);
-                }
-            }
+        Ok(pushed.unwrap_or(false))
+    }
+}
+
+/// Pushes the token of a shelf; `None` if the inbox is closed.
+fn push_token<M>(sender: &mut Sender<M>, topic: TopicId, places: u64) -> Option<bool> {
+    loop {
+        match sender.try_send_within(Item::Token(topic), places) {
+            Ok(is_late) => return Some(is_late),
+            // A consumer is just taking an element out of that place.
+            Err(PushError::Full(_)) => yield_now(),
+            Err(_) => return None,
         }
     }
 }

@@ -164,6 +164,7 @@ impl<M: Message> Core<M> {
         for Entry { inbox, mut sender } in entries.into_iter().flatten() {
             sender.close();
             panics.catch(|| inbox.discard_left(&mut sender));
+            inbox.discard_rest(&mut panics);
         }
         panics.resume();
         has_changed

@@ -7,7 +7,10 @@
 //! 2. Whoever pops the token takes all that is on the shelf, oldest first, and says that there is
 //!    no token, in one section under the lock. So a message that comes after that brings a token of
 //!    its own, and none stays behind.
-//! 3. No code of the user runs under the lock, but for clones and drops of nothing: what is evicted
+//! 3. When the ring is closed, tokens may be missing. Whoever put a message and then finds the ring
+//!    closed takes it back, if it is still there; and whoever finds the ring closed and empty takes
+//!    what is on the shelf. One of the two comes later, and knows of the other.
+//! 4. No code of the user runs under the lock, but for clones and drops of nothing: what is evicted
 //!    is dropped by whoever evicted it, later.
 //!
 //! *Losses.* Per publisher the shelf knows the sequence that comes after the last one taken. Each
@@ -96,7 +99,27 @@ impl<M> Shelf<M> {
         }
     }
 
-    /// Moves all messages behind `out`, for whoever has the token.
+    /// Takes back what was put before, if it is still there; with `has_no_token` its token did not
+    /// get into the ring.
+    #[cold]
+    pub(super) fn take_back(&self, link: u32, sequence: u64, has_no_token: bool) -> Option<M> {
+        let mut state = lock(&self.0);
+        if has_no_token {
+            state.has_token = false;
+        }
+        let line = &mut state.line;
+        let mut at = line.last;
+        while let Some(place) = line.places.get(at as usize) {
+            let is_it = |envelope: &Envelope<M>| envelope.sequence == sequence;
+            if place.link == link && place.envelope.as_ref().is_some_and(is_it) {
+                return line.remove(at).map(|(_, envelope)| envelope.message);
+            }
+            at = place.before;
+        }
+        None
+    }
+
+    /// Moves all messages behind `out`, for whoever has the token or finds the ring at its end.
     pub(super) fn take_all(&self, out: &mut VecDeque<Envelope<M>>) {
         let mut state = lock(&self.0);
         while let Some((link, mut envelope)) = state.line.pop() {
