@@ -166,11 +166,12 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    /// Calls `work` with up to `max` messages that are there now; gives how many.
+    /// Calls `work` with up to `max` messages that are there now, and no more than there can be at
+    /// one moment; gives how many.
     ///
     /// If `work` panics, the message that it has is gone, and the others are still there.
     pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(Delivery<M>)) -> usize {
-        let mut count = 0;
+        let (mut count, max) = (0, max.min(self.inbox.batch_max(&self.ahead)));
         while count < max {
             match self.try_recv() {
                 Ok(delivery) => work(delivery),
@@ -195,7 +196,7 @@ impl<M: Message> Consumer<M> {
             return Ok(0);
         }
         work(self.recv()?);
-        let mut count = 1;
+        let (mut count, max) = (1, max.min(self.inbox.batch_max(&self.ahead)));
         // The wait that comes next ends the busy time.
         while count < max
             && let Ok(delivery) = self.next()

@@ -57,6 +57,8 @@ pub(super) struct Inbox<M> {
     pub(super) limits: [u64; Priority::COUNT],
     /// Elements that the ring holds, tokens included.
     pub(super) places: u64,
+    /// Messages that the ring and all shelves hold together.
+    pub(super) messages_max: usize,
     /// By topic.
     shelves: Vec<Option<Shelf<M>>>,
     publishers: Mutex<Vec<Row>>,
@@ -85,6 +87,7 @@ impl<M: Message> Inbox<M> {
         options: Options,
     ) -> Result<(Self, Sender<M>, Receiver<M>), BuildError> {
         let limits = options.admission.limits(options.capacity)?;
+        let mut messages_max = options.capacity;
         let shelf = |(index, info): (usize, &super::TopicInfo)| {
             let is_wanted = topics.contains(TopicId::new(index));
             let (places, has_keys) = match info.policy {
@@ -92,6 +95,7 @@ impl<M: Message> Inbox<M> {
                 Policy::Conflate { keys } if is_wanted => (keys, true),
                 _ => return Ok(None),
             };
+            messages_max = messages_max.saturating_add(places);
             Shelf::new(places, has_keys).map(Some)
         };
         let shelves = M::TOPICS.iter().enumerate().map(shelf);
@@ -109,11 +113,17 @@ impl<M: Message> Inbox<M> {
             topics,
             limits,
             places: places as u64,
+            messages_max,
             shelves,
             publishers: Mutex::default(),
             members: Mutex::default(),
         };
         Ok((inbox, tx, rx))
+    }
+
+    /// Messages of a batch: publishers that refill what is taken must not keep it going for ever.
+    pub(super) fn batch_max(&self, ahead: &VecDeque<Envelope<M>>) -> usize {
+        self.messages_max.saturating_add(ahead.len())
     }
 
     /// The shelf of a topic, if it has one.

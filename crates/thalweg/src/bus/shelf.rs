@@ -173,6 +173,13 @@ impl<M> Line<M> {
             });
         }
         memory_for::<Place<M>>(places)?;
+        // Twice as many, so that those that were removed never make it grow.
+        let mut keys = HashMap::new();
+        let asked = if has_keys { 2 * places } else { 0 };
+        keys.try_reserve(asked).map_err(|_| CapacityError {
+            asked: places,
+            bytes: asked.saturating_mul(size_of::<(u64, u32)>()),
+        })?;
         let place = |n| Place {
             before: NONE,
             next: if n + 1 == places { NONE } else { n as u32 + 1 },
@@ -186,8 +193,7 @@ impl<M> Line<M> {
             last: NONE,
             free: 0,
             len: 0,
-            // Twice as many, so that those that were removed never make it grow.
-            keys: has_keys.then(|| HashMap::with_capacity(2 * places)),
+            keys: has_keys.then_some(keys),
         })
     }
 

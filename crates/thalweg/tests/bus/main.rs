@@ -7,6 +7,7 @@ mod chaos;
 mod ends;
 mod histories;
 mod hostile_figures;
+mod hostile_limits;
 mod hostile_snapshots;
 mod hostile_types;
 mod joining;
