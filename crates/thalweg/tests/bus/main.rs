@@ -10,6 +10,7 @@ mod hostile_figures;
 mod hostile_limits;
 mod hostile_snapshots;
 mod hostile_types;
+mod hostile_waits;
 mod joining;
 mod losses;
 mod note;
