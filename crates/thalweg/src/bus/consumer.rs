@@ -11,7 +11,7 @@ use super::registry::{Core, Opened};
 use super::topic::{Message, TopicId, Topics};
 use super::{InboxId, PublisherId};
 use crate::channel::{RecvError, RecvTimeoutError, TryRecvError};
-use crate::ring::sync::{Arc, is_model_over};
+use crate::ring::sync::{Arc, fault, is_model_over, lock};
 use crate::wait::Panics;
 
 /// A message as a consumer gets it.
@@ -58,15 +58,22 @@ impl<M: Message> Consumer<M> {
             receiver,
             replay,
         } = opened;
-        Self {
+        let mut consumer = Self {
             receiver,
-            replays: replay.len(),
-            ahead: replay,
+            replays: 0,
+            ahead: VecDeque::new(),
             is_busy: false,
             meter: inbox.enter(),
             core,
             inbox,
+        };
+        for retained in replay {
+            // If that panics, the consumer goes as any other.
+            let copy = lock(&retained).clone();
+            consumer.ahead.push_back(copy);
+            consumer.replays += 1;
         }
+        consumer
     }
 
     /// Another consumer of the same inbox: each message goes to one of the group.
@@ -150,18 +157,21 @@ impl<M: Message> Consumer<M> {
                 Err(TryRecvError::Disconnected) => return Err(RecvError),
                 Err(TryRecvError::Empty) => {}
             }
-            let item = self.receiver.recv_async().await?;
+            let Ok(item) = self.receiver.recv_async().await else {
+                return self.rest().ok_or(RecvError);
+            };
             if let Some(delivery) = self.open(item) {
                 return Ok(delivery);
             }
         }
     }
 
-    /// Calls `work` with up to `max` messages that are there now; gives how many.
+    /// Calls `work` with up to `max` messages that are there now, and no more than there can be at
+    /// one moment; gives how many.
     ///
     /// If `work` panics, the message that it has is gone, and the others are still there.
     pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(Delivery<M>)) -> usize {
-        let mut count = 0;
+        let (mut count, max) = (0, max.min(self.inbox.batch_max(&self.ahead)));
         while count < max {
             match self.try_recv() {
                 Ok(delivery) => work(delivery),
@@ -186,7 +196,7 @@ impl<M: Message> Consumer<M> {
             return Ok(0);
         }
         work(self.recv()?);
-        let mut count = 1;
+        let (mut count, max) = (1, max.min(self.inbox.batch_max(&self.ahead)));
         // The wait that comes next ends the busy time.
         while count < max
             && let Ok(delivery) = self.next()
@@ -235,11 +245,29 @@ impl<M: Message> Consumer<M> {
             {
                 return Ok(delivery);
             }
-            let item = self.receiver.try_recv()?;
+            let item = match self.receiver.try_recv() {
+                Ok(item) => item,
+                Err(TryRecvError::Disconnected) => {
+                    return self.rest().ok_or(TryRecvError::Disconnected);
+                }
+                Err(empty) => return Err(empty),
+            };
             if let Some(delivery) = self.open(item) {
                 return Ok(delivery);
             }
         }
+    }
+
+    /// What is on shelves when the ring has come to its end.
+    #[cold]
+    #[inline(never)]
+    fn rest(&mut self) -> Option<Delivery<M>> {
+        if fault::is("end_unlooked") {
+            return None;
+        }
+        self.inbox.take_rest(&mut self.ahead);
+        self.meter.held.set(self.ahead.len() as u64);
+        self.deliver_ahead()
     }
 
     #[cold]
@@ -248,12 +276,16 @@ impl<M: Message> Consumer<M> {
             self.end_busy();
         }
         loop {
-            let item = match deadline {
-                Some(deadline) => self.receiver.recv_deadline(deadline)?,
-                None => match self.receiver.recv() {
-                    Ok(item) => item,
-                    Err(RecvError) => return Err(RecvTimeoutError::Disconnected),
-                },
+            let received = match deadline {
+                Some(deadline) => self.receiver.recv_deadline(deadline),
+                None => (self.receiver.recv()).map_err(|_| RecvTimeoutError::Disconnected),
+            };
+            let item = match received {
+                Ok(item) => item,
+                Err(RecvTimeoutError::Disconnected) => {
+                    return self.rest().ok_or(RecvTimeoutError::Disconnected);
+                }
+                Err(timeout) => return Err(timeout),
             };
             if let Some(delivery) = self.open(item) {
                 return Ok(delivery);
@@ -357,6 +389,7 @@ impl<M: Message> Drop for Consumer<M> {
         let inbox = &self.inbox;
         let each = |item| inbox.discard_item(item, &mut panics);
         if self.receiver.leave_with(each) {
+            inbox.discard_rest(&mut panics);
             self.core.remove(inbox);
         }
         panics.resume();

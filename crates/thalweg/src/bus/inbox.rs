@@ -11,7 +11,7 @@ use std::sync::Arc as Shared;
 
 use super::balance::Reading;
 use super::builder::BuildError;
-use super::ledger::{Flow, Ledger, Losses, Meter, Service};
+use super::ledger::{Flow, Ledger, Losses, Meter, Service, Totals};
 use super::priority::{Admission, Priority};
 use super::shelf::Shelf;
 use super::topic::{Message, Policy, TopicId, Topics};
@@ -57,6 +57,8 @@ pub(super) struct Inbox<M> {
     pub(super) limits: [u64; Priority::COUNT],
     /// Elements that the ring holds, tokens included.
     pub(super) places: u64,
+    /// Messages that the ring and all shelves hold together.
+    pub(super) messages_max: usize,
     /// By topic.
     shelves: Vec<Option<Shelf<M>>>,
     publishers: Mutex<Vec<Row>>,
@@ -85,6 +87,7 @@ impl<M: Message> Inbox<M> {
         options: Options,
     ) -> Result<(Self, Sender<M>, Receiver<M>), BuildError> {
         let limits = options.admission.limits(options.capacity)?;
+        let mut messages_max = options.capacity;
         let shelf = |(index, info): (usize, &super::TopicInfo)| {
             let is_wanted = topics.contains(TopicId::new(index));
             let (places, has_keys) = match info.policy {
@@ -92,6 +95,7 @@ impl<M: Message> Inbox<M> {
                 Policy::Conflate { keys } if is_wanted => (keys, true),
                 _ => return Ok(None),
             };
+            messages_max = messages_max.saturating_add(places);
             Shelf::new(places, has_keys).map(Some)
         };
         let shelves = M::TOPICS.iter().enumerate().map(shelf);
@@ -109,11 +113,17 @@ impl<M: Message> Inbox<M> {
             topics,
             limits,
             places: places as u64,
+            messages_max,
             shelves,
             publishers: Mutex::default(),
             members: Mutex::default(),
         };
         Ok((inbox, tx, rx))
+    }
+
+    /// Messages of a batch: publishers that refill what is taken must not keep it going for ever.
+    pub(super) fn batch_max(&self, ahead: &VecDeque<Envelope<M>>) -> usize {
+        self.messages_max.saturating_add(ahead.len())
     }
 
     /// The shelf of a topic, if it has one.
@@ -163,14 +173,16 @@ impl<M: Message> Inbox<M> {
     /// Counts a message that nobody will receive, and drops it.
     fn discard(&self, envelope: Envelope<M>) {
         let publishers = lock(&self.publishers);
-        let row = publishers
-            .iter()
-            .find(|row| row.publisher == envelope.publisher);
-        // Retained messages from before the inbox may be of others.
-        if let Some(row) = row {
-            row.ledger.others.discarded[envelope.priority.index()].add(1);
+        let same = |row: &Row| row.publisher == envelope.publisher;
+        let link = publishers.iter().position(same);
+        if let Some(link) = link {
+            let others = &publishers[link].ledger.others;
+            others.discarded[envelope.priority.index()].add(1);
         }
         drop(publishers);
+        if let (Some(link), Some(shelf)) = (link, self.shelf(envelope.topic)) {
+            shelf.owe(link, envelope.lost_before);
+        }
         drop(envelope);
     }
 
@@ -194,12 +206,26 @@ impl<M: Message> Inbox<M> {
     }
 
     /// Discards what is on a shelf, for whoever has its token.
-    pub(super) fn clear(&self, topic: TopicId, panics: &mut Panics) {
+    fn clear(&self, topic: TopicId, panics: &mut Panics) {
         if let Some(shelf) = self.shelf(topic) {
             let mut all = VecDeque::new();
             shelf.take_all(&mut all);
             self.discard_all(all.into_iter(), panics);
         }
+    }
+
+    /// Moves what is on all shelves behind `out`, for whoever finds the ring closed and empty.
+    pub(super) fn take_rest(&self, out: &mut VecDeque<Envelope<M>>) {
+        for shelf in self.shelves.iter().flatten() {
+            shelf.take_all(out);
+        }
+    }
+
+    /// Discards what is on all shelves, when the ring is closed.
+    pub(super) fn discard_rest(&self, panics: &mut Panics) {
+        let mut rest = VecDeque::new();
+        self.take_rest(&mut rest);
+        self.discard_all(rest.into_iter(), panics);
     }
 
     /// Discards what nobody received, though it was admitted: for a caller that was told so.
@@ -216,29 +242,34 @@ impl<M: Message> Inbox<M> {
     /// What became of messages, by publisher.
     pub(super) fn losses(&self) -> Vec<Losses> {
         let publishers = lock(&self.publishers);
-        let losses = |row: &Row| Losses {
-            publisher: row.publisher,
-            name: Shared::clone(&row.name),
-            flow: row.ledger.flow(),
+        let losses = |row: &Row| {
+            let mut flow = row.ledger.flow();
+            flow.catch_up(&[0; Priority::COUNT]);
+            Losses {
+                publisher: row.publisher,
+                name: Shared::clone(&row.name),
+                flow,
+            }
         };
         publishers.iter().map(losses).collect()
     }
 
-    /// What became of all messages.
-    pub(super) fn flow(&self) -> Flow {
+    /// What became of all messages, where the ring holds `len` elements at `now`.
+    pub(super) fn totals(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Totals {
+        // Flow last: what was taken was issued before.
+        let service = self.service(len, now, ns);
         let mut flow = Flow::default();
         for row in lock(&self.publishers).iter() {
             flow.add(&row.ledger.flow());
         }
-        flow
+        flow.catch_up(&service.delivered);
+        Totals { flow, service }
     }
 
     /// The figures of now, where the ring holds `len` elements.
     pub(super) fn reading(&self, len: usize, clock: &Clock) -> Reading {
         let now = clock.ticks();
-        // Flow last: what was taken was issued before.
-        let service = self.service(len, now, |ticks| clock.ns(ticks));
-        let flow = self.flow();
+        let Totals { flow, service } = self.totals(len, now, |ticks| clock.ns(ticks));
         let sum = |counts: [u64; Priority::COUNT]| counts.iter().sum();
         Reading {
             at_ns: clock.ns(now),

@@ -66,15 +66,19 @@ pub(super) struct Others {
 }
 
 /// What became of messages, for each [`Priority`] by its [`index`](Priority::index). Exact when
-/// nobody is at work; while others are, each figure is right for some moment of the call.
+/// nobody is at work; while others are, each figure is right for some moment of the call, and no
+/// message is received, evicted or discarded before it is admitted, or admitted or lost before it
+/// is issued.
 #[derive(Copy, Clone, PartialEq, Eq, Debug, Default)]
 #[non_exhaustive]
 pub struct Flow {
-    /// Published for the inbox: those that wait for room now as well.
+    /// Published for the inbox: those that wait for room now as well. What is given back when the
+    /// bus ends, or the inbox goes, was not.
     pub issued: [u64; Priority::COUNT],
     /// Taken by the inbox.
     pub admitted: [u64; Priority::COUNT],
-    /// Lost: the inbox held as many messages as their priority allows.
+    /// Lost: the inbox held as many messages as their priority allows, or the copy for this inbox
+    /// panicked.
     pub refused: [u64; Priority::COUNT],
     /// Lost: no room came in time.
     pub timed_out: [u64; Priority::COUNT],
@@ -92,6 +96,17 @@ impl Flow {
             .map(|by_priority| by_priority.iter().sum::<u64>())
             .iter()
             .sum()
+    }
+
+    /// Counts what a publisher has not counted yet, though consumers, who have `delivered` so
+    /// many, or other publishers have.
+    pub(super) fn catch_up(&mut self, delivered: &[u64; Priority::COUNT]) {
+        for (p, delivered) in delivered.iter().enumerate() {
+            let left = delivered + self.evicted[p] + self.discarded[p];
+            self.admitted[p] = self.admitted[p].max(left);
+            let known = self.admitted[p] + self.refused[p] + self.timed_out[p];
+            self.issued[p] = self.issued[p].max(known);
+        }
     }
 
     pub(super) fn add(&mut self, other: &Self) {
@@ -115,14 +130,15 @@ fn tallies(tallies: &ByPriority<Tally>) -> [u64; Priority::COUNT] {
 }
 
 impl Ledger {
+    /// What comes of a message is read before what it comes from.
     pub(super) fn flow(&self) -> Flow {
         Flow {
-            issued: counts(&self.own.issued),
-            admitted: counts(&self.own.admitted),
-            refused: counts(&self.own.refused),
-            timed_out: counts(&self.own.timed_out),
             evicted: tallies(&self.others.evicted),
             discarded: tallies(&self.others.discarded),
+            timed_out: counts(&self.own.timed_out),
+            refused: counts(&self.own.refused),
+            admitted: counts(&self.own.admitted),
+            issued: counts(&self.own.issued),
         }
     }
 }
@@ -240,6 +256,13 @@ pub struct Totals {
     pub flow: Flow,
     /// By consumers.
     pub service: Service,
+}
+
+impl Totals {
+    pub(super) fn add(&mut self, other: &Self) {
+        self.flow.add(&other.flow);
+        self.service.add(&other.service);
+    }
 }
 
 #[cfg(all(test, not(loom)))]

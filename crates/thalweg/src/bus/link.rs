@@ -126,8 +126,17 @@ impl<M: Message> Link<M> {
         Err((Some(Reason::TimedOut), message))
     }
 
+    /// Counts a message that could not be copied for this inbox.
+    #[cold]
+    fn miss(&mut self, envelope: &Envelope<M>) {
+        let (topic, priority) = (envelope.topic.index(), envelope.priority.index());
+        self.ledger.own.issued[priority].add(1);
+        self.ledger.own.refused[priority].add(1);
+        self.lost[topic] += 1;
+    }
+
     /// Puts a message on its topic's shelf.
-    fn shelve(&mut self, envelope: Envelope<M>, panics: &mut Panics) -> Outcome<M> {
+    fn shelve(&mut self, key: u64, envelope: Envelope<M>, panics: &mut Panics) -> Outcome<M> {
         let (topic, priority) = (envelope.topic, envelope.priority.index());
         let Some(shelf) = self.inbox.shelf(topic) else {
             unreachable!("an inbox has a shelf for each topic with such a policy");
@@ -135,26 +144,35 @@ impl<M: Message> Link<M> {
         if self.sender.is_closed() {
             return Err((None, envelope.message));
         }
+        let sequence = envelope.sequence;
+        let put = shelf.put(self.link, key, envelope);
+        panics.catch(|| drop(put.evicted));
+        let pushed = if put.needs_token {
+            push_token(&mut self.sender, topic, self.inbox.places)
+        } else {
+            (!self.sender.is_closed()).then_some(false)
+        };
+        if pushed.is_none()
+            && !fault::is("left_behind")
+            && let Some(message) = shelf.take_back(self.link, sequence, put.needs_token)
+        {
+            return Err((None, message));
+        }
         let own = &self.ledger.own;
         own.issued[priority].add(1);
         own.admitted[priority].add(1);
-        let put = shelf.put(self.link, envelope.message.key(), envelope);
-        panics.catch(|| drop(put.evicted));
-        if !put.needs_token {
-            return Ok(false);
-        }
-        loop {
-            let token = Item::Token(topic);
-            match self.sender.try_send_within(token, self.inbox.places) {
-                Ok(is_late) => return Ok(is_late),
-                // A consumer is just taking an element out of that place.
-                Err(PushError::Full(_)) => yield_now(),
-                Err(_) => {
-                    // Closed meanwhile: nobody will take what is there.
-                    self.inbox.clear(topic, panics);
-                    return Ok(false);
-                }
-            }
+        Ok(pushed.unwrap_or(false))
+    }
+}
+
+/// Pushes the token of a shelf; `None` if the inbox is closed.
+fn push_token<M>(sender: &mut Sender<M>, topic: TopicId, places: u64) -> Option<bool> {
+    loop {
+        match sender.try_send_within(Item::Token(topic), places) {
+            Ok(is_late) => return Some(is_late),
+            // A consumer is just taking an element out of that place.
+            Err(PushError::Full(_)) => yield_now(),
+            Err(_) => return None,
         }
     }
 }
@@ -169,28 +187,44 @@ pub(super) fn link_patience<M: Message>(topic: TopicId, patience: Patience) -> P
 
 /// What became of one message in all inboxes.
 pub(super) struct Sum<M> {
+    /// Of what the user's code threw, the first.
+    pub(super) panics: Panics,
     admitted: usize,
     reason: Option<Reason>,
     back: Option<M>,
-    panics: Panics,
 }
 
 impl<M> Default for Sum<M> {
     fn default() -> Self {
         Self {
+            panics: Panics::default(),
             admitted: 0,
             reason: None,
             back: None,
-            panics: Panics::default(),
         }
     }
 }
 
 impl<M: Message> Sum<M> {
+    /// Sends a copy. If that panics, it is lost for this inbox, and others get theirs.
+    pub(super) fn send_copy(
+        &mut self,
+        link: &mut Link<M>,
+        envelope: &Envelope<M>,
+        key: u64,
+        patience: Patience,
+    ) {
+        match self.panics.catch(|| envelope.clone()) {
+            Some(copy) => self.send(link, copy, key, patience),
+            None => link.miss(envelope),
+        }
+    }
+
     pub(super) fn send(
         &mut self,
         link: &mut Link<M>,
         mut envelope: Envelope<M>,
+        key: u64,
         patience: Patience,
     ) {
         let topic = envelope.topic;
@@ -201,7 +235,7 @@ impl<M: Message> Sum<M> {
                 self.add(link, patience, pushed);
             }
             Policy::DropOldest { .. } | Policy::Conflate { .. } => {
-                let outcome = link.shelve(envelope, &mut self.panics);
+                let outcome = link.shelve(key, envelope, &mut self.panics);
                 self.note(link, outcome);
             }
         }

@@ -152,7 +152,7 @@ fn a_late_message_is_discarded_and_counted() {
 
 #[test]
 fn a_late_message_on_a_shelf_is_discarded_and_counted() {
-    check(3, &["shut"], || what_comes_late_is_counted(true));
+    check(3, &["left_behind"], || what_comes_late_is_counted(true));
 }
 
 #[test]
@@ -181,5 +181,28 @@ fn the_end_comes_behind_what_was_published() {
             (Reason::Closed, Lifecycle::Stopped)
         );
         check_totals(&bus);
+    });
+}
+
+#[test]
+fn what_was_put_on_a_shelf_comes_before_the_end() {
+    check(2, &["end_unlooked", "left_behind"], || {
+        let bus = bus(1, Admission::reserve(0, 0, 0));
+        let mut rx = subscribed(&bus, Topics::ALL);
+        let (mut tx, mut other) = (publisher(&bus), publisher(&bus));
+        let publishing = thread::spawn(move || {
+            let published = other.publish(Note(true)).is_ok();
+            (u64::from(published), other)
+        });
+        begin();
+        tx.publish(Note(true)).expect("never refused");
+        assert!(bus.drain());
+        let mut received = 0;
+        while rx.recv().is_ok() {
+            received += 1;
+        }
+        let (published, _other) = publishing.join().unwrap();
+        assert_eq!(received, 1 + published);
+        assert_eq!(check_totals(&bus).service.waiting, 0);
     });
 }

@@ -150,8 +150,10 @@ impl<M: Message> Publisher<M> {
     /// and if the bus does not run.
     ///
     /// # Panics
-    /// If [`Message::topic`] is beyond [`Message::TOPICS`], and if the drop of another message that
-    /// nobody will receive does; see [`drain`](super::Bus::drain).
+    /// If [`Message::topic`] is beyond [`Message::TOPICS`]; if [`Message::key`] or the copy to be
+    /// retained panics, and then nothing is published; and if a copy for one of several inboxes
+    /// panics, or the drop of another message that nobody will receive. Then the message has been
+    /// published all the same, and an inbox whose copy failed counts it as refused.
     #[inline]
     pub fn publish(&mut self, message: impl Into<M>) -> Result<usize, PublishError<M>> {
         self.publish_by(message.into(), None, Patience::Endless)
@@ -288,7 +290,12 @@ impl<M: Message> Publisher<M> {
                 admitted: 0,
             });
         }
-        let mut envelope = Envelope {
+        // Asked before the message has a number: it may panic.
+        let key = match info.policy {
+            Policy::Conflate { .. } => message.key(),
+            _ => 0,
+        };
+        let envelope = Envelope {
             message,
             sequence: self.routes[topic.index()].sequence,
             lost_before: 0,
@@ -296,25 +303,23 @@ impl<M: Message> Publisher<M> {
             topic,
             priority: priority.unwrap_or(info.priority),
         };
+        let mut sum = Sum::default();
         if info.is_retained {
             let (copy, core) = (envelope.clone(), Arc::clone(&self.core));
-            let mut old = Vec::new();
-            core.retain(copy, || old = self.look());
-            drop(old);
+            let (old, links) = core.retain(copy, || self.look());
+            sum.panics.catch(|| drop((old, links)));
         }
         self.routes[topic.index()].sequence += 1;
         let patience = link_patience::<M>(topic, patience);
         let wants = |link: &Link<M>| link.inbox.topics.contains(topic);
         let Some(last) = self.links.iter().rposition(wants) else {
-            return Ok(0);
+            return sum.outcome(&self.core);
         };
         let (before, last) = self.links[..=last].split_at_mut(last);
-        let mut sum = Sum::default();
         for link in before.iter_mut().filter(|link| wants(link)) {
-            sum.send(link, envelope.clone(), patience);
+            sum.send_copy(link, &envelope, key, patience);
         }
-        envelope.lost_before = 0;
-        sum.send(&mut last[0], envelope, patience);
+        sum.send(&mut last[0], envelope, key, patience);
         sum.outcome(&self.core)
     }
 

@@ -9,15 +9,16 @@
 //! *Retained messages* are stored and handed out under a lock of their own, which is taken before
 //! that of the registry. A publisher looks for new inboxes under it, when it has stored its
 //! message; an inbox is listed under it, when it has copied what there is. So a late joiner gets
-//! such a message as retained or as published, and not twice.
+//! such a message as retained or as published, and not twice. It copies the message behind all
+//! locks but the message's own, since that runs the user's code.
 
-use std::collections::VecDeque;
+use std::sync::Arc as Shared;
 
 use super::balance::Reading;
 use super::builder::BuildError;
 use super::inbox::{Envelope, Inbox, Item, Options, Receiver, Sender};
-use super::ledger::{Flow, Service, Totals};
-use super::topic::{Message, Topics};
+use super::ledger::Totals;
+use super::topic::{Message, TopicId, Topics};
 use super::{InboxId, Lifecycle, PublisherId};
 use crate::ring::sync::{Arc, AtomicU64, Mutex, Ordering, fault, lock};
 use crate::wait::Panics;
@@ -55,10 +56,13 @@ pub(super) struct Core<M> {
     word: Word,
     registry: Mutex<Registry<M>>,
     /// By topic.
-    retained: Mutex<Vec<Option<Envelope<M>>>>,
+    retained: Mutex<Vec<Option<Retained<M>>>>,
     pub(super) options: Options,
     pub(super) clock: Clock,
 }
+
+/// The last message of a topic, for whoever copies it next.
+pub(super) type Retained<M> = Shared<Mutex<Envelope<M>>>;
 
 struct Registry<M> {
     /// What the word is, here to be read: it is only stored to.
@@ -66,7 +70,7 @@ struct Registry<M> {
     entries: Vec<Entry<M>>,
     /// Without a consumer, but publishers may still hold them.
     leaving: Vec<Arc<Inbox<M>>>,
-    gone: (Flow, Service),
+    gone: Totals,
     inboxes: u32,
     publishers: u32,
 }
@@ -81,7 +85,8 @@ pub(super) struct Entry<M> {
 pub(super) struct Opened<M> {
     pub(super) inbox: Arc<Inbox<M>>,
     pub(super) receiver: Receiver<M>,
-    pub(super) replay: VecDeque<Envelope<M>>,
+    /// To be copied.
+    pub(super) replay: Vec<Retained<M>>,
 }
 
 impl<M: Message> Core<M> {
@@ -159,6 +164,7 @@ impl<M: Message> Core<M> {
         for Entry { inbox, mut sender } in entries.into_iter().flatten() {
             sender.close();
             panics.catch(|| inbox.discard_left(&mut sender));
+            inbox.discard_rest(&mut panics);
         }
         panics.resume();
         has_changed
@@ -182,9 +188,10 @@ impl<M: Message> Core<M> {
         replays: bool,
     ) -> Result<Opened<M>, BuildError> {
         let retained = lock(&self.retained);
-        let is_asked = |envelope: &&Envelope<M>| replays && topics.contains(envelope.topic);
-        let replay = retained.iter().flatten().filter(is_asked).cloned();
-        let replay = replay.collect();
+        let topics_asked = if replays { topics } else { Topics::NONE };
+        let is_asked = |(topic, _): &(usize, _)| topics_asked.contains(TopicId::new(*topic));
+        let replay = retained.iter().enumerate().filter(is_asked);
+        let replay = replay.filter_map(|(_, place)| place.clone()).collect();
         let mut registry = lock(&self.registry);
         if registry.word.is_over() {
             return Err(BuildError::Closed);
@@ -246,15 +253,21 @@ impl<M: Message> Core<M> {
         registry.word
     }
 
-    /// Retains a copy of what `envelope` gives, and runs `then` before anybody else retains or
-    /// subscribes.
-    pub(super) fn retain(&self, envelope: Envelope<M>, then: impl FnOnce()) {
+    /// Retains a message, and runs `then` before anybody else retains or subscribes. Gives what
+    /// was retained before, to be dropped.
+    pub(super) fn retain<R>(
+        &self,
+        envelope: Envelope<M>,
+        then: impl FnOnce() -> R,
+    ) -> (impl Sized, R) {
         let mut retained = lock(&self.retained);
         let place = &mut retained[envelope.topic.index()];
-        let old = place.replace(envelope);
-        then();
-        drop(retained);
-        drop(old);
+        // Nothing is allocated, unless it is just copied.
+        let old = match place.as_mut().and_then(Shared::get_mut) {
+            Some(own) => (Some(std::mem::replace(&mut *lock(own), envelope)), None),
+            None => (None, place.replace(Shared::new(Mutex::new(envelope)))),
+        };
+        (old, then())
     }
 
     /// The figures of each inbox that is open.
@@ -270,7 +283,7 @@ impl<M: Message> Core<M> {
     /// What became of all messages so far, of all inboxes that there are or were.
     pub(super) fn totals(&self) -> Totals {
         let registry = lock(&self.registry);
-        let (mut flow, mut service) = registry.gone;
+        let mut totals = registry.gone;
         let now = self.clock.ticks();
         let leaving = registry.leaving.iter().map(|inbox| (inbox, 0));
         let open = registry.entries.iter();
@@ -278,10 +291,9 @@ impl<M: Message> Core<M> {
             .map(|entry| (&entry.inbox, entry.sender.len()))
             .chain(leaving)
         {
-            flow.add(&inbox.flow());
-            service.add(&inbox.service(len, now, |ticks| self.clock.ns(ticks)));
+            totals.add(&inbox.totals(len, now, |ticks| self.clock.ns(ticks)));
         }
-        Totals { flow, service }
+        totals
     }
 }
 
@@ -301,9 +313,8 @@ impl<M: Message> Registry<M> {
         self.leaving.retain(|inbox| {
             let is_held = Arc::strong_count(inbox) > 1;
             if !is_held {
-                gone.0.add(&inbox.flow());
                 let now = clock.ticks();
-                gone.1.add(&inbox.service(0, now, |ticks| clock.ns(ticks)));
+                gone.add(&inbox.totals(0, now, |ticks| clock.ns(ticks)));
             }
             is_held
         });

@@ -79,13 +79,13 @@ fn needed(bursts: &[Burst], service_per_s: f64, stall_s: f64) -> Result<u64, Adv
         let now = waiting(at_s);
         most = most.max(now);
         if now <= 0.0 {
-            return Ok(most.ceil() as u64 + 1);
+            return Ok((most.ceil() as u64).saturating_add(1));
         }
     }
     // Before the queue runs empty, later bursts bring no more than their mean rate and one burst.
     let at_once: f64 = bursts.iter().map(|burst| burst.messages as f64).sum();
     let later = at_once + mean_per_s * at_s - service_per_s * (at_s - stall_s);
-    Ok(most.max(later).ceil() as u64 + 1)
+    Ok((most.max(later).ceil() as u64).saturating_add(1))
 }
 
 /// Messages that may have come `at_s` seconds after a burst began, at most, without steps inside a

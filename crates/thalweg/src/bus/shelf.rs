@@ -7,12 +7,16 @@
 //! 2. Whoever pops the token takes all that is on the shelf, oldest first, and says that there is
 //!    no token, in one section under the lock. So a message that comes after that brings a token of
 //!    its own, and none stays behind.
-//! 3. No code of the user runs under the lock, but for clones and drops of nothing: what is evicted
+//! 3. When the ring is closed, tokens may be missing. Whoever put a message and then finds the ring
+//!    closed takes it back, if it is still there; and whoever finds the ring closed and empty takes
+//!    what is on the shelf. One of the two comes later, and knows of the other.
+//! 4. No code of the user runs under the lock, but for clones and drops of nothing: what is evicted
 //!    is dropped by whoever evicted it, later.
 //!
 //! *Losses.* Per publisher the shelf knows the sequence that comes after the last one taken. Each
 //! message that is taken tells how many of its publisher's come between the two: all of those were
-//! evicted, since a shelf refuses nothing and keeps the order of each publisher.
+//! evicted, since a shelf refuses nothing and keeps the order of each publisher. What a message
+//! would have told that was taken, and then discarded with a member of a group, the next one tells.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc as Shared;
@@ -39,6 +43,8 @@ struct State<M> {
 struct Link {
     /// The sequence after the one that was taken last.
     next: u64,
+    /// Losses before that, of which nobody was told.
+    owed: u64,
     ledger: Shared<Ledger>,
 }
 
@@ -64,7 +70,17 @@ impl<M> Shelf<M> {
     /// Another publisher, whose next sequence is given, and who is known by the count of those
     /// before.
     pub(super) fn join(&self, ledger: Shared<Ledger>, next: u64) {
-        lock(&self.0).links.push(Link { next, ledger });
+        let link = Link {
+            next,
+            owed: 0,
+            ledger,
+        };
+        lock(&self.0).links.push(link);
+    }
+
+    /// A message of publisher `link` was taken, and will not be delivered.
+    pub(super) fn owe(&self, link: usize, lost_before: u64) {
+        lock(&self.0).links[link].owed += lost_before;
     }
 
     /// Puts a message of publisher `link` behind the others.
@@ -83,12 +99,32 @@ impl<M> Shelf<M> {
         }
     }
 
-    /// Moves all messages behind `out`, for whoever has the token.
+    /// Takes back what was put before, if it is still there; with `has_no_token` its token did not
+    /// get into the ring.
+    #[cold]
+    pub(super) fn take_back(&self, link: u32, sequence: u64, has_no_token: bool) -> Option<M> {
+        let mut state = lock(&self.0);
+        if has_no_token {
+            state.has_token = false;
+        }
+        let line = &mut state.line;
+        let mut at = line.last;
+        while let Some(place) = line.places.get(at as usize) {
+            let is_it = |envelope: &Envelope<M>| envelope.sequence == sequence;
+            if place.link == link && place.envelope.as_ref().is_some_and(is_it) {
+                return line.remove(at).map(|(_, envelope)| envelope.message);
+            }
+            at = place.before;
+        }
+        None
+    }
+
+    /// Moves all messages behind `out`, for whoever has the token or finds the ring at its end.
     pub(super) fn take_all(&self, out: &mut VecDeque<Envelope<M>>) {
         let mut state = lock(&self.0);
         while let Some((link, mut envelope)) = state.line.pop() {
             let link = &mut state.links[link as usize];
-            envelope.lost_before = envelope.sequence - link.next;
+            envelope.lost_before = envelope.sequence - link.next + std::mem::take(&mut link.owed);
             link.next = envelope.sequence + 1;
             out.push_back(envelope);
         }
@@ -137,6 +173,13 @@ impl<M> Line<M> {
             });
         }
         memory_for::<Place<M>>(places)?;
+        // Twice as many, so that those that were removed never make it grow.
+        let mut keys = HashMap::new();
+        let asked = if has_keys { 2 * places } else { 0 };
+        keys.try_reserve(asked).map_err(|_| CapacityError {
+            asked: places,
+            bytes: asked.saturating_mul(size_of::<(u64, u32)>()),
+        })?;
         let place = |n| Place {
             before: NONE,
             next: if n + 1 == places { NONE } else { n as u32 + 1 },
@@ -150,8 +193,7 @@ impl<M> Line<M> {
             last: NONE,
             free: 0,
             len: 0,
-            // Twice as many, so that those that were removed never make it grow.
-            keys: has_keys.then(|| HashMap::with_capacity(2 * places)),
+            keys: has_keys.then_some(keys),
         })
     }
 

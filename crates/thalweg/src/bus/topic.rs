@@ -87,7 +87,9 @@ pub struct TopicInfo {
     pub priority: Priority,
     /// What happens where there is no room.
     pub policy: Policy,
-    /// Whether the bus keeps the last message, for consumers that come later.
+    /// Whether the bus keeps the last message, for consumers that come later: also one that no
+    /// inbox took. Each of them gets a clone, one at a time; so a clone must not ask for another
+    /// one of the same message, by a subscription that replays.
     pub is_retained: bool,
 }
 

@@ -1,0 +1,91 @@
+//! Figures that must agree when nobody is at work.
+
+use crate::note::{CONFLATE, KEPT, OLDEST, bus, keyed};
+use crate::{check_totals, sum};
+use thalweg::bus::{Bus, Message, Policy, Priority, TopicId, TopicInfo, Topics};
+
+/// A member of a group takes the losses along that come with what it holds, and leaves.
+#[test]
+fn what_a_member_takes_along_is_told_to_the_others() {
+    for topic in [OLDEST, CONFLATE] {
+        let bus = bus(8);
+        let mut leaver = bus.subscribe(Topics::ALL).unwrap();
+        let mut stays = leaver.share();
+        let mut publishers = [(); 2].map(|()| bus.publisher("feed").unwrap());
+        publishers[0].publish(keyed(topic, 9, 0)).unwrap();
+        for n in 0..KEPT as u64 + 2 {
+            publishers[1].publish(keyed(topic, n % 4, n)).unwrap();
+        }
+        // The first of the second publisher's, with what was lost before it, waits with the leaver.
+        leaver.recv().unwrap();
+        assert!(leaver.service().waiting > 0);
+        drop(leaver);
+        for tx in &mut publishers {
+            tx.publish(keyed(topic, 9, 99)).unwrap();
+            let got = stays.recv().unwrap();
+            assert_eq!(got.publisher, tx.id());
+        }
+        let lost: u64 = stays.losses().iter().map(|losses| losses.flow.lost()).sum();
+        assert!(lost > 0);
+        assert_eq!(stays.service().told, lost, "{topic:?}");
+        check_totals(&bus.totals());
+    }
+}
+
+/// Capacities that could hardly be less, and every topic there can be.
+#[test]
+fn the_smallest_shelves_are_exact() {
+    let bus = Bus::<Tiny>::builder().capacity(1).build().unwrap();
+    let mut rx = bus.subscribe(Topics::ALL).unwrap();
+    let mut tx = bus.publisher("feed").unwrap();
+    for round in 0..3_u64 {
+        for topic in (0..64).map(TopicId::new) {
+            for n in 0..3 {
+                assert_eq!(tx.publish(Tiny(topic, n)).unwrap(), 1);
+            }
+        }
+        assert_eq!(rx.service().waiting, 64);
+        let mut topics = 0;
+        let taken = rx.recv_each(usize::MAX, |got| {
+            assert_eq!((got.sequence, got.lost_before), (3 * round + 2, 2));
+            assert_eq!((got.topic.index(), got.message.1), (topics, 2));
+            topics += 1;
+        });
+        assert_eq!((taken, rx.service().waiting), (64, 0));
+        check_totals(&bus.totals());
+    }
+    assert_eq!(sum(rx.losses()[0].flow.evicted), 3 * 64 * 2);
+}
+
+#[derive(Clone)]
+struct Tiny(TopicId, u64);
+
+const NAMES: &str = "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaa";
+
+const fn tiny() -> [TopicInfo; 64] {
+    let mut topics = [TopicInfo::new("a"); 64];
+    let mut n = 0;
+    while n < 64 {
+        let (name, _) = NAMES.split_at(n + 1);
+        let policy = if n % 2 == 0 {
+            Policy::DropOldest { keep: 1 }
+        } else {
+            Policy::Conflate { keys: 1 }
+        };
+        topics[n] = TopicInfo {
+            policy,
+            priority: Priority::ALL[n % 4],
+            ..TopicInfo::new(name)
+        };
+        n += 1;
+    }
+    topics
+}
+
+impl Message for Tiny {
+    const TOPICS: &'static [TopicInfo] = &tiny();
+
+    fn topic(&self) -> TopicId {
+        self.0
+    }
+}

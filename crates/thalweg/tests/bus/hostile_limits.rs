@@ -1,0 +1,112 @@
+//! Numbers at their ends, and loops that must end.
+
+use crate::check_totals;
+use crate::note::{BLOCK, CONFLATE, KEPT, OLDEST, REJECT, bus, note};
+use crate::watchdog::watched;
+use std::time::Duration;
+use thalweg::bus::{Admission, Burst, Priority, Reserves, Topics};
+
+/// "Up to `max` that are there now": a handler that publishes does not keep it going for ever.
+#[test]
+fn a_batch_ends_though_its_handler_publishes() {
+    watched(|| {
+        for topic in [BLOCK, REJECT, OLDEST, CONFLATE] {
+            let bus = bus(8);
+            let mut rx = bus.subscribe(Topics::ALL).unwrap();
+            let mut tx = bus.publisher("echo").unwrap();
+            tx.publish(note(topic, 0)).unwrap();
+            let most = 8 + 2 * KEPT;
+            let taken = rx.recv_each(usize::MAX, |got| {
+                tx.publish(note(topic, got.message.value + 1)).unwrap();
+            });
+            assert!((1..=most).contains(&taken), "{taken} of {topic:?}");
+            let taken = rx.wait_each(usize::MAX, |got| {
+                tx.publish(note(topic, got.message.value + 1)).unwrap();
+            });
+            assert!((1..=most).contains(&taken.unwrap()), "{topic:?}");
+            assert_eq!(rx.recv_each(usize::MAX, drop), 1);
+            check_totals(&bus.totals());
+        }
+    });
+}
+
+/// A batch has all that can be there at one moment.
+#[test]
+fn a_batch_takes_all_that_is_there() {
+    let bus = bus(5);
+    let mut rx = bus.subscribe(Topics::ALL).unwrap();
+    let mut tx = bus.publisher("feed").unwrap();
+    for _ in 0..2 {
+        for n in 0..2 * KEPT as u64 {
+            tx.publish(note(OLDEST, n)).unwrap();
+        }
+        rx.recv().unwrap();
+        for n in 0..2 * KEPT as u64 {
+            let highest = Priority::Critical;
+            let _ = tx.try_publish_at(highest, note(BLOCK, n));
+            tx.publish(note(OLDEST, n)).unwrap();
+            tx.publish(crate::note::keyed(CONFLATE, n, n)).unwrap();
+        }
+        let waiting = rx.service().waiting;
+        assert!(waiting > 20, "{waiting}");
+        assert_eq!(rx.recv_each(usize::MAX, drop) as u64, waiting);
+        assert_eq!(rx.service().waiting, 0);
+    }
+}
+
+/// More than there are numbers for is refused, and is no small reserve.
+#[test]
+fn a_reserve_without_bounds_is_not_a_small_one() {
+    let burst = |messages, rate_per_s, period| Burst {
+        messages,
+        rate_per_s,
+        period,
+    };
+    for (burst, service_per_s, stall) in [
+        (burst(u64::MAX, 1e300, Duration::MAX), 1e9, Duration::ZERO),
+        (burst(u64::MAX, 1e300, Duration::MAX), 1e9, Duration::MAX),
+        (burst(u64::MAX, 1e19, Duration::MAX), 2.0, Duration::MAX),
+        (
+            burst(1, 1e300, Duration::from_nanos(1)),
+            1e300,
+            Duration::MAX,
+        ),
+    ] {
+        let advice = burst.advice(service_per_s, stall);
+        let Ok(reserves) = Reserves::sized(&[None, None, None, Some(burst)], service_per_s, stall)
+        else {
+            assert!(advice.is_err());
+            continue;
+        };
+        assert!(reserves.elements[3] > 1 << 40, "{burst:?} {reserves:?}");
+        assert!(advice.unwrap().capacity > 1 << 40, "{burst:?} {advice:?}");
+        assert!(Admission::from(reserves).limits(1 << 29).is_err());
+    }
+}
+
+#[test]
+fn times_that_no_clock_has_are_for_ever_or_now() {
+    watched(|| {
+        let bus = bus(1);
+        let mut rx = bus.subscribe(Topics::ALL).unwrap();
+        let mut tx = bus.publisher("feed").unwrap();
+        for timeout in [
+            Duration::MAX,
+            Duration::from_secs(u64::MAX / 4),
+            Duration::ZERO,
+        ] {
+            tx.publish_timeout(note(BLOCK, 1), timeout).unwrap();
+            rx.recv_timeout(timeout).unwrap();
+        }
+        tx.publish(note(BLOCK, 2)).unwrap();
+        assert!(tx.publish_timeout(note(BLOCK, 3), Duration::ZERO).is_err());
+        rx.recv_timeout(Duration::ZERO).unwrap();
+        assert!(rx.recv_timeout(Duration::ZERO).is_err());
+        let waiting = std::thread::spawn(move || (rx.recv_timeout(Duration::MAX), rx));
+        tx.publish_timeout(note(BLOCK, 4), Duration::MAX).unwrap();
+        let (got, rx) = waiting.join().unwrap();
+        assert_eq!(got.unwrap().lost_before, 1);
+        check_totals(&bus.totals());
+        drop((tx, rx));
+    });
+}

@@ -1,0 +1,91 @@
+//! Figures of one snapshot while others publish and take: nothing is received before it is
+//! admitted, or admitted before it is issued.
+
+use crate::check_totals;
+use crate::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, RETAINED, bus, keyed};
+use crate::watchdog::watched;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread::{self, yield_now};
+use thalweg::bus::{Bus, Consumer, Flow, Priority, Publisher, TopicId, Topics};
+
+fn check_flow(flow: &Flow, delivered: [u64; Priority::COUNT]) {
+    for (p, delivered) in delivered.into_iter().enumerate() {
+        let left = delivered + flow.evicted[p] + flow.discarded[p];
+        assert!(left <= flow.admitted[p], "{left} left of {flow:?}");
+        let known = flow.admitted[p] + flow.refused[p] + flow.timed_out[p];
+        assert!(known <= flow.issued[p], "{flow:?}");
+    }
+}
+
+/// Snapshots while two publishers publish and consumers take.
+fn snapshots(look: impl Fn(&Bus<Note>, &Consumer<Note>)) {
+    const TOPICS: [TopicId; 5] = [BLOCK, REJECT, OLDEST, CONFLATE, RETAINED];
+    let bus = bus(16);
+    let first = bus.subscribe(Topics::ALL).unwrap();
+    let over = Arc::new(AtomicBool::new(false));
+    let publish = |mut tx: Publisher<Note>| {
+        let over = Arc::clone(&over);
+        thread::spawn(move || {
+            let mut n = 0;
+            while !over.load(SeqCst) {
+                let _ = tx.try_publish(keyed(TOPICS[n as usize % 5], n % 3, n));
+                n += 1;
+            }
+            tx
+        })
+    };
+    let publishers = ["a", "b"].map(|name| publish(bus.publisher(name).unwrap()));
+    let consumers = [(); 2].map(|()| {
+        let (mut rx, over) = (first.share(), Arc::clone(&over));
+        thread::spawn(move || {
+            while !over.load(SeqCst) {
+                if rx.recv_each(64, drop) == 0 {
+                    yield_now();
+                }
+            }
+            rx
+        })
+    });
+    for _ in 0..40_000 {
+        look(&bus, &first);
+    }
+    over.store(true, SeqCst);
+    let publishers = publishers.map(|thread| thread.join().unwrap());
+    let consumers = consumers.map(|thread| thread.join().unwrap());
+    check_totals(&bus.totals());
+    drop((publishers, consumers));
+}
+
+#[test]
+fn totals_are_never_ahead_of_themselves() {
+    watched(|| {
+        snapshots(|bus, _| {
+            let totals = bus.totals();
+            check_flow(&totals.flow, totals.service.delivered);
+        });
+    });
+}
+
+#[test]
+fn losses_are_never_ahead_of_themselves() {
+    watched(|| {
+        snapshots(|_, rx| {
+            for losses in rx.losses() {
+                check_flow(&losses.flow, [0; Priority::COUNT]);
+            }
+        });
+    });
+}
+
+#[test]
+fn readings_are_never_ahead_of_themselves() {
+    watched(|| {
+        snapshots(|bus, _| {
+            for (_, reading) in bus.readings() {
+                assert!(reading.taken <= reading.admitted, "{reading:?}");
+                assert!(reading.admitted <= reading.issued, "{reading:?}");
+            }
+        });
+    });
+}

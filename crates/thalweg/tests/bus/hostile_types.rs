@@ -1,0 +1,342 @@
+//! Messages whose own code panics, or calls back into the bus, wherever the bus runs it.
+
+use crate::watchdog::watched;
+use crate::{check_totals, sum};
+use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex, OnceLock};
+use thalweg::bus::{Bus, Message, Policy, Publisher, TopicId, TopicInfo, Topics};
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Moment {
+    Clone,
+    Drop,
+    Key,
+}
+
+type Hook = dyn Fn(Moment, u64) + Send + Sync;
+
+/// What a test does at each moment of a message of its own; nothing before it is set.
+#[derive(Clone, Default)]
+struct Hooks(Arc<OnceLock<Box<Hook>>>);
+
+impl Hooks {
+    fn set(&self, hook: impl Fn(Moment, u64) + Send + Sync + 'static) {
+        assert!(self.0.set(Box::new(hook)).is_ok(), "set once");
+    }
+
+    fn run(&self, moment: Moment, value: u64) {
+        if let Some(hook) = self.0.get() {
+            hook(moment, value);
+        }
+    }
+}
+
+struct Trap {
+    topic: TopicId,
+    value: u64,
+    hooks: Hooks,
+}
+
+const PLAIN: TopicId = TopicId::new(0);
+const OLDEST: TopicId = TopicId::new(1);
+const CONFLATE: TopicId = TopicId::new(2);
+const RETAINED: TopicId = TopicId::new(3);
+
+impl Message for Trap {
+    const TOPICS: &'static [TopicInfo] = &[
+        TopicInfo {
+            policy: Policy::Reject,
+            ..TopicInfo::new("plain")
+        },
+        TopicInfo {
+            policy: Policy::DropOldest { keep: 1 },
+            ..TopicInfo::new("oldest")
+        },
+        TopicInfo {
+            policy: Policy::Conflate { keys: 1 },
+            ..TopicInfo::new("conflate")
+        },
+        TopicInfo {
+            policy: Policy::Reject,
+            is_retained: true,
+            ..TopicInfo::new("retained")
+        },
+    ];
+
+    fn topic(&self) -> TopicId {
+        self.topic
+    }
+
+    fn key(&self) -> u64 {
+        self.hooks.run(Moment::Key, self.value);
+        0
+    }
+}
+
+impl Clone for Trap {
+    fn clone(&self) -> Self {
+        self.hooks.run(Moment::Clone, self.value);
+        Self {
+            hooks: self.hooks.clone(),
+            ..*self
+        }
+    }
+}
+
+impl Drop for Trap {
+    fn drop(&mut self) {
+        self.hooks.run(Moment::Drop, self.value);
+    }
+}
+
+/// Without the noise of a panic hook.
+fn throw() {
+    resume_unwind(Box::new("the user's code"));
+}
+
+struct World {
+    bus: Bus<Trap>,
+    tx: Publisher<Trap>,
+    hooks: Hooks,
+}
+
+impl World {
+    fn new() -> Self {
+        let bus = Bus::builder().capacity(64).build().unwrap();
+        Self {
+            tx: bus.publisher("feed").unwrap(),
+            bus,
+            hooks: Hooks::default(),
+        }
+    }
+
+    fn trap(&self, topic: TopicId, value: u64) -> Trap {
+        Trap {
+            topic,
+            value,
+            hooks: self.hooks.clone(),
+        }
+    }
+
+    /// Whether it panicked.
+    fn publish(&mut self, topic: TopicId, value: u64) -> bool {
+        let trap = self.trap(topic, value);
+        let tx = &mut self.tx;
+        let publish = AssertUnwindSafe(|| assert!(tx.publish(trap).is_ok()));
+        catch_unwind(publish).is_err()
+    }
+}
+
+/// Whatever panics, gaps in the sequences are losses, and are told.
+fn a_panic_leaves_no_untold_gap(at: Moment) {
+    for topic in [PLAIN, OLDEST, CONFLATE, RETAINED] {
+        let mut world = World::new();
+        let mut consumers = [(); 3].map(|()| world.bus.subscribe(Topics::ALL).unwrap());
+        let left = AtomicU64::new(1);
+        world.hooks.set(move |moment, value| {
+            let hits = moment == at && value == 2 && left.swap(0, SeqCst) > 0;
+            if hits {
+                throw();
+            }
+        });
+        for value in 1..=4 {
+            world.publish(topic, value);
+            // The second one panics in the middle of what the bus does, as long as it is there.
+            for rx in &mut consumers[1..] {
+                let drain = AssertUnwindSafe(|| rx.recv_each(9, drop));
+                let _ = catch_unwind(drain);
+            }
+        }
+        for rx in &mut consumers {
+            rx.recv_each(9, drop);
+            let flow = rx.losses()[0].flow;
+            let service = rx.service();
+            assert_eq!(service.told, flow.lost(), "{topic:?} {flow:?} {service:?}");
+            let numbered = world.tx.next_sequence(topic);
+            let known = service.taken() + flow.lost() + sum(flow.discarded);
+            assert_eq!(numbered, known, "{topic:?} {flow:?} {service:?}");
+        }
+        check_totals(&world.bus.totals());
+    }
+}
+
+#[test]
+fn a_clone_that_panics_leaves_no_untold_gap() {
+    a_panic_leaves_no_untold_gap(Moment::Clone);
+}
+
+#[test]
+fn a_key_that_panics_leaves_no_untold_gap() {
+    a_panic_leaves_no_untold_gap(Moment::Key);
+}
+
+#[test]
+fn a_drop_that_panics_leaves_no_untold_gap() {
+    a_panic_leaves_no_untold_gap(Moment::Drop);
+}
+
+/// What is retained has a number of its own, also if what it replaces panics.
+#[test]
+fn what_is_retained_is_published() {
+    let mut world = World::new();
+    let mut rx = world.bus.subscribe(Topics::ALL).unwrap();
+    assert!(!world.publish(RETAINED, 1));
+    rx.recv().unwrap();
+    world.hooks.set(|moment, value| {
+        if (moment, value) == (Moment::Drop, 1) {
+            throw();
+        }
+    });
+    assert!(world.publish(RETAINED, 2), "the one that it replaces");
+    let got = rx.try_recv().unwrap();
+    assert_eq!((got.message.value, got.sequence), (2, 1));
+    let late = world.bus.subscription(Topics::ALL).replay_retained();
+    let got = late.open().unwrap().recv().unwrap();
+    assert_eq!((got.message.value, got.sequence), (2, 1));
+    assert!(!world.publish(RETAINED, 3));
+    assert_eq!(rx.recv().unwrap().sequence, 2);
+}
+
+/// All that a bus offers, from inside of the user's code; a clone does not ask for more clones of
+/// what it is a clone of.
+fn call_back(bus: &Bus<Trap>, other: &Mutex<Publisher<Trap>>, replays: bool) {
+    bus.totals();
+    bus.readings();
+    bus.state();
+    let rx = bus.subscription(Topics::ALL);
+    let rx = if replays { rx.replay_retained() } else { rx };
+    drop(rx.open());
+    drop(bus.publisher("inside"));
+    let hooks = Hooks::default();
+    for topic in [PLAIN, OLDEST, CONFLATE, RETAINED] {
+        let hooks = hooks.clone();
+        let value = 100;
+        let trap = Trap {
+            topic,
+            value,
+            hooks,
+        };
+        let _ = other.lock().unwrap().publish(trap);
+    }
+}
+
+fn the_users_code_may_call_the_bus(at: Moment) {
+    for topic in [PLAIN, OLDEST, CONFLATE, RETAINED] {
+        let mut world = World::new();
+        let other = Mutex::new(world.bus.publisher("other").unwrap());
+        let calls = Arc::new(AtomicU64::new(0));
+        let mut rx = world.bus.subscribe(Topics::ALL).unwrap();
+        let second = world.bus.subscribe(Topics::ALL).unwrap();
+        let (inside, counted) = (world.bus.clone(), Arc::clone(&calls));
+        let is_inside = AtomicU64::new(0);
+        world.hooks.set(move |moment, value| {
+            if moment == at && value < 100 && is_inside.swap(1, SeqCst) == 0 {
+                counted.fetch_add(1, SeqCst);
+                call_back(&inside, &other, at != Moment::Clone);
+                is_inside.store(0, SeqCst);
+            }
+        });
+        for value in 1..=3 {
+            assert!(!world.publish(topic, value));
+        }
+        let late = world.bus.subscription(Topics::ALL).replay_retained();
+        let mut late = late.open().unwrap();
+        rx.recv_each(usize::MAX, drop);
+        assert!(!world.publish(topic, 4));
+        late.recv_each(usize::MAX, drop);
+        drop(second);
+        assert!(!world.publish(topic, 5));
+        rx.recv_each(usize::MAX, drop);
+        check_totals(&world.bus.totals());
+        let is_asked = at != Moment::Key || topic == CONFLATE;
+        assert_eq!(calls.load(SeqCst) > 0, is_asked, "{topic:?}");
+    }
+}
+
+#[test]
+fn a_clone_may_call_the_bus() {
+    watched(|| the_users_code_may_call_the_bus(Moment::Clone));
+}
+
+/// A late joiner's copy of what is retained.
+#[test]
+fn a_clone_for_a_late_joiner_may_call_the_bus() {
+    watched(|| {
+        let mut world = World::new();
+        assert!(!world.publish(RETAINED, 1));
+        let other = Mutex::new(world.bus.publisher("other").unwrap());
+        let (inside, is_inside) = (world.bus.clone(), AtomicU64::new(0));
+        world.hooks.set(move |moment, value| {
+            if (moment, value) == (Moment::Clone, 1) && is_inside.swap(1, SeqCst) == 0 {
+                call_back(&inside, &other, false);
+            }
+        });
+        let late = world.bus.subscription(Topics::ALL).replay_retained();
+        let mut late = late.open().unwrap();
+        assert_eq!(late.recv().unwrap().message.value, 1);
+        // What was published inside comes behind, or was before the inbox.
+        late.recv_each(9, |got| assert!(!got.is_replay));
+        check_totals(&world.bus.totals());
+    });
+}
+
+#[test]
+fn a_clone_for_a_late_joiner_that_panics_leaves_no_inbox() {
+    let mut world = World::new();
+    assert!(!world.publish(RETAINED, 1));
+    world.hooks.set(|moment, value| {
+        if (moment, value) == (Moment::Clone, 1) {
+            throw();
+        }
+    });
+    let late = world.bus.subscription(Topics::ALL).replay_retained();
+    assert!(catch_unwind(AssertUnwindSafe(|| late.open())).is_err());
+    assert!(world.bus.readings().is_empty());
+    assert!(!world.publish(RETAINED, 2));
+    let late = world.bus.subscription(Topics::ALL).replay_retained();
+    assert_eq!(late.open().unwrap().recv().unwrap().message.value, 2);
+    check_totals(&world.bus.totals());
+}
+
+#[test]
+fn a_drop_may_call_the_bus() {
+    watched(|| the_users_code_may_call_the_bus(Moment::Drop));
+}
+
+#[test]
+fn a_key_may_call_the_bus() {
+    watched(|| the_users_code_may_call_the_bus(Moment::Key));
+}
+
+/// The last handles of the bus may be in its own messages, and a consumer in one, too.
+#[test]
+fn the_users_code_may_end_the_bus() {
+    watched(|| {
+        for ends in 0..4 {
+            let mut world = World::new();
+            let mut rx = world.bus.subscribe(Topics::ALL).unwrap();
+            let kept = Mutex::new(Some(world.bus.subscribe(Topics::ALL).unwrap()));
+            let bus = world.bus.clone();
+            world.hooks.set(move |moment, value| {
+                if (moment, value) == (Moment::Drop, 1) {
+                    match ends {
+                        0 => _ = bus.drain(),
+                        1 => _ = bus.close(),
+                        2 => _ = bus.pause(),
+                        _ => {
+                            let rx = kept.lock().unwrap().take();
+                            drop(rx);
+                        }
+                    }
+                }
+            });
+            assert!(!world.publish(OLDEST, 1));
+            let trap = world.trap(OLDEST, 2);
+            // The first is evicted here, and dropped.
+            let _ = world.tx.publish(trap);
+            rx.recv_each(9, drop);
+            check_totals(&world.bus.totals());
+        }
+    });
+}
