@@ -135,7 +135,7 @@ impl<T, S: Shape> Receiver<T, S> {
         Self {
             pace: Pace::new(hub.habits.mode),
             hub: Arc::clone(&hub),
-            slip: Slip::default(),
+            slip: Slip::of_receiver(),
             has_left: false,
             source: Source {
                 end,

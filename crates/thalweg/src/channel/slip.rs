@@ -16,6 +16,10 @@
 //! the turn is given away: some times, and again for as long as others of its side move elements (a
 //! thread that sleeps then is woken at once, which costs the other side 2 µs); then it sleeps.
 //! After pauses in vain, the next waits do without.
+//!
+//! A receiver's turn is not given away where elements came so far apart that each could have had a
+//! wake-up. Many have moved without a wait then only since it had no turn for long, and the next
+//! time would be the same.
 
 use crate::ring::sync::{spin_hint, yield_now};
 use crate::wait::Pace;
@@ -45,8 +49,15 @@ const TURNS: u32 = 8;
 /// → 20: with 50 µs 65 ns a message, without a bound 31 to 48).
 const LONG: Duration = Duration::from_millis(1);
 
+/// Elements that are further apart can each have a wake-up.
+const APART: Duration = Duration::from_micros(2);
+
 #[derive(Debug, Default)]
 pub(super) struct Slip {
+    /// It is a receiver's: elements must not wait.
+    is_receivers: bool,
+    /// When it waited last where threads outnumber cores.
+    waited: Option<Instant>,
     /// How many elements had moved when this endpoint waited last.
     moved_before: u64,
     /// Waits to come that do not pause in a crowd, and how many there were after the last pause.
@@ -55,6 +66,13 @@ pub(super) struct Slip {
 }
 
 impl Slip {
+    pub(super) fn of_receiver() -> Self {
+        Self {
+            is_receivers: true,
+            ..Self::default()
+        }
+    }
+
     /// The endpoint, one of `endpoints`, has moved `moved` elements so far and has to wait now:
     /// keeps its distance in a stream. `attempt` looks again, and gives what it found or how many
     /// have moved by now; gives what was found, if that was enough of a wait. Does nothing where
@@ -76,6 +94,9 @@ impl Slip {
             pause(pace, PAUSES);
             return None;
         }
+        if self.is_receivers && self.is_sparse(run) {
+            return None;
+        }
         let found = self.stay(pace, &mut attempt);
         if found.is_some() {
             return found;
@@ -92,6 +113,14 @@ impl Slip {
         }
         pace.has_waited(true);
         None
+    }
+
+    /// Whether the elements since the last wait, so many of them, came far apart.
+    fn is_sparse(&mut self, run: u64) -> bool {
+        let now = Instant::now();
+        let last = self.waited.replace(now);
+        let run = u32::try_from(run).unwrap_or(u32::MAX);
+        last.is_none_or(|last| now - last > APART.saturating_mul(run))
     }
 
     /// Keeps the core for a moment and looks again, unless that was in vain the last times.

@@ -48,12 +48,23 @@ pub fn usable() -> Cores {
 /// Threads that the quota of the process pays for, as far as the cgroup says.
 static QUOTA: OnceLock<usize> = OnceLock::new();
 
-/// How many threads of the process can run at the same time: as [`Cores::count`], but a thread that
-/// is pinned to one core counts the others' cores too; in some 10 µs and without allocating. The
-/// quota is that of the first [`prepare`].
-pub(super) fn count() -> usize {
+/// What a thread that waits asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct View {
+    /// How many threads of the process can run at the same time: as [`Cores::count`], but a thread
+    /// that is pinned to one core counts the others' cores too.
+    pub(super) count: usize,
+    /// The core that the calling thread is pinned to, if it is but one.
+    pub(super) only: Option<usize>,
+}
+
+/// Asks the system, in some 10 µs and without allocating. The quota is that of the first
+/// [`prepare`].
+pub(super) fn view() -> View {
     let quota = QUOTA.get().copied().unwrap_or(usize::MAX);
-    process_count().unwrap_or(usize::MAX).min(quota)
+    let View { count, only } = process_view();
+    let count = count.min(quota).max(1);
+    View { count, only }
 }
 
 /// Asks for the quota; 50 µs the first time.
@@ -131,11 +142,14 @@ static SEEN: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0)
 /// thread's, the first thread's, and those of threads that have asked before. Each is a cheap
 /// question; a thread that is pinned to a core of its own must not think it shares it with all.
 #[cfg(target_os = "linux")]
-fn process_count() -> Option<usize> {
+fn process_view() -> View {
     use std::sync::atomic::Ordering;
-    let own = rustix::thread::sched_getaffinity(None).ok()?;
+    let Ok(own) = rustix::thread::sched_getaffinity(None) else {
+        return UNKNOWN;
+    };
     if own.count() > 1 {
-        return Some(own.count() as usize);
+        let count = own.count() as usize;
+        return View { count, only: None };
     }
     let first = rustix::thread::Pid::from_raw(std::process::id() as i32)
         .and_then(|first| rustix::thread::sched_getaffinity(Some(first)).ok())
@@ -145,13 +159,22 @@ fn process_count() -> Option<usize> {
         .fold(0, |bits: u64, cpu| bits | 1 << (cpu % 64));
     // ORDERING: Relaxed; a set that only grows, and nothing else is read on its strength.
     let seen = SEEN.fetch_or(bits, Ordering::Relaxed) | bits;
-    Some(seen.count_ones() as usize)
+    View {
+        count: seen.count_ones() as usize,
+        only: (0..rustix::thread::CpuSet::MAX_CPU).find(|&cpu| own.is_set(cpu)),
+    }
 }
 
 #[cfg(not(target_os = "linux"))]
-fn process_count() -> Option<usize> {
-    None
+fn process_view() -> View {
+    UNKNOWN
 }
+
+/// The system does not tell.
+const UNKNOWN: View = View {
+    count: usize::MAX,
+    only: None,
+};
 
 /// The core that the calling thread runs on now, where the system says so.
 #[cfg(target_os = "linux")]
@@ -206,10 +229,10 @@ mod tests {
         let seen = std::thread::spawn(move || {
             pin_current_thread(&[core]).unwrap();
             // The other threads of the process have the other cores still.
-            assert_eq!(count() > 1, all_count > 1);
+            assert_eq!(view().count > 1, all_count > 1);
             (usable(), current())
         });
-        assert_eq!(count(), usable().count());
+        assert_eq!(view().count, usable().count());
         let (seen, current) = seen.join().unwrap();
         assert_eq!(seen.cpus(), [core]);
         assert_eq!(seen.count(), 1);

@@ -12,16 +12,25 @@
 //!   Gaps are known after a sleep as well, since the waker stamps the clock, so that spinning comes
 //!   back when things come fast again.
 //!
-//! On one core, nothing comes while this thread runs: it yields once, and not even that where gaps
-//! are long. A thread that has only yielded gets its turn again when the other sleeps or its time
-//! slice is over, while a wake-up takes the core at once. A wake-up that took very long, or a long
-//! pause between two reads of the clock, says that others want this core: for some waits, spinning
-//! gives the turn away.
+//! On one core, nothing comes while this thread runs: it sleeps at once, or yields once where gaps
+//! are short and yields have paid (`yields.rs`): a thread that has yielded gets its turn again when
+//! the other sleeps or its time slice is over, while a wake-up takes the core at once. So does a
+//! thread that is pinned to one core, after a thread on that core has woken it (`place.rs`). Wakers
+//! say where they run; one that is pinned and loses its core sleeps once, to be told.
+//!
+//! A wake-up that took very long, or a long pause between two reads of the clock, says that others
+//! want this core: for some waits, spinning gives the turn away.
 
-use super::cores;
+mod place;
+mod yields;
+
+use super::cores::{self, View};
+use super::parker::Woken;
 use crate::ring::sync::{IS_MODEL, spin_hint, yield_now};
+use place::Place;
 use std::time::Instant;
 use thalweg_measure::clock::{Clock, TimeSource};
+use yields::Yields;
 
 /// What waiting should save: latency or processor time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
@@ -29,7 +38,7 @@ use thalweg_measure::clock::{Clock, TimeSource};
 pub enum Mode {
     /// The shortest reaction: spin for up to 5 ms before sleeping. A busy stream never sleeps, and
     /// reacts within 0.1 to 0.5 µs; an idle one costs nothing after those 5 ms. As balanced where
-    /// there is one core.
+    /// there is one core, or both threads are pinned to the same.
     Latency,
     /// Spin only where that is about as cheap as sleeping, and never for longer than two wake-ups
     /// take (some 10 µs).
@@ -78,12 +87,9 @@ enum Turns {
 pub struct Pace<C: TimeSource = Clock> {
     mode: Mode,
     clock: C,
-    /// Asks how many cores the calling thread may use.
-    cores: fn() -> usize,
-    /// How many they were at the last look; 0 before the first.
-    usable: usize,
-    /// When that was, in ticks.
-    looked: Option<u64>,
+    place: Place,
+    /// What yielding on a shared core has cost.
+    yields: Yields,
     /// Waits to come that yield.
     crowded: u32,
     /// EWMA of what a wake-up costs, in ticks.
@@ -105,14 +111,14 @@ pub struct Pace<C: TimeSource = Clock> {
 
 shown!([C: TimeSource] Pace<C>, "Pace", this,
     "mode": this.mode, "wake_ns": this.clock.ns(this.wake), "gap_ns": this.clock.ns(this.gap),
-    "usable": this.usable);
+    "usable": this.place.usable);
 
 impl Pace {
     /// A pace that has learned nothing yet. The first one of a process calibrates the clock, which
     /// takes some 10 ms.
     pub fn new(mode: Mode) -> Self {
         cores::prepare();
-        Self::with(mode, Clock::global(), cores::count)
+        Self::with(mode, Clock::global(), cores::view)
     }
 }
 
@@ -123,14 +129,13 @@ impl Default for Pace {
 }
 
 impl<C: TimeSource> Pace<C> {
-    fn with(mode: Mode, clock: C, cores: fn() -> usize) -> Self {
+    fn with(mode: Mode, clock: C, cores: fn() -> View) -> Self {
         let wake = clock.ticks_from_ns(WAKE_NS_FIRST);
         Self {
             mode,
             clock,
-            cores,
-            usable: 0,
-            looked: None,
+            place: Place::new(cores),
+            yields: Yields::default(),
             crowded: 0,
             wake,
             // Some waits in vain, and spinning stops.
@@ -151,14 +156,10 @@ impl<C: TimeSource> Pace<C> {
         self.mode
     }
 
-    /// There is one core, as far as is known.
-    fn is_alone(&self) -> bool {
-        self.usable == 1
-    }
-
     /// Whether so many threads would have to share cores, as far as is known.
     pub(crate) fn is_crowd(&self, threads: u64) -> bool {
-        !IS_MODEL && self.usable > 0 && threads > self.usable as u64 && self.mode != Mode::Power
+        let usable = self.place.usable;
+        !IS_MODEL && usable > 0 && threads > usable as u64 && self.mode != Mode::Power
     }
 
     /// Whether the caller has waited in its own way, so that the next wait is to sleep at once.
@@ -169,13 +170,13 @@ impl<C: TimeSource> Pace<C> {
     /// Whether others may run while this thread pauses for a moment, be the cores crowded or not.
     #[inline]
     pub(crate) fn may_pause(&self) -> bool {
-        !IS_MODEL && !self.is_alone() && self.mode != Mode::Power
+        !IS_MODEL && !self.place.is_alone() && self.mode != Mode::Power
     }
 
     /// Whether pausing for a moment keeps nobody from running, as far as is known.
     #[inline]
     pub(crate) fn may_spin(&self) -> bool {
-        !IS_MODEL && !self.is_alone() && self.crowded == 0 && self.mode != Mode::Power
+        !IS_MODEL && !self.place.is_alone() && self.crowded == 0 && self.mode != Mode::Power
     }
 
     /// Whether the next wait would give turns away or sleep at once, not pause.
@@ -205,6 +206,9 @@ impl<C: TimeSource> Pace<C> {
             self.last = now;
         }
         self.crowded = self.crowded.saturating_sub(1);
+        if self.place.is_shared() {
+            self.yields.pass();
+        }
     }
 
     fn choose(&self) -> Turns {
@@ -214,13 +218,10 @@ impl<C: TimeSource> Pace<C> {
         }
         match self.mode {
             Mode::Power => Turns::None,
-            Mode::Latency if !self.is_alone() && self.crowded == 0 => Turns::Pause,
-            Mode::Latency if !self.is_alone() => Turns::Yield,
-            // A wake-up that costs more here has waited for the other's time slice.
-            _ if self.is_alone() && self.gap > self.clock.ticks_from_ns(WAKE_NS_FIRST) => {
-                Turns::None
-            }
-            _ if self.is_alone() => Turns::YieldOnce,
+            _ if self.place.is_shared() && self.yields_pay() => Turns::YieldOnce,
+            _ if self.place.is_shared() || self.place.asks() => Turns::None,
+            Mode::Latency if self.crowded == 0 => Turns::Pause,
+            Mode::Latency => Turns::Yield,
             _ if self.gap > self.wake + self.wake / 2 => Turns::None,
             _ if self.crowded > 0 => Turns::Yield,
             _ => Turns::Pause,
@@ -260,6 +261,10 @@ impl<C: TimeSource> Pace<C> {
             if self.turns == Turns::Pause {
                 self.turns = Turns::Yield;
             }
+            self.place.lost();
+        }
+        if self.turns == Turns::YieldOnce {
+            self.yielded(false);
         }
         if matches!(self.turns, Turns::None | Turns::YieldOnce) || now >= self.until {
             return false;
@@ -287,9 +292,22 @@ impl<C: TimeSource> Pace<C> {
         self.until = now.saturating_add(budget.min(left));
         self.polite = now.saturating_add(self.clock.ticks_from_ns(PAUSES_NS_MAX));
         self.look_at_cores(now, CORES_SPINNING_NS_MAX);
-        if self.is_alone() {
+        if self.place.is_shared() {
             self.turns = self.choose();
         }
+    }
+
+    /// Whether a yield on a shared core is the cheaper way.
+    fn yields_pay(&self) -> bool {
+        // A wake-up that costs more here has waited for the other's time slice.
+        self.gap <= self.clock.ticks_from_ns(WAKE_NS_FIRST) && self.yields.are_due()
+    }
+
+    /// The wait's one yield is over, at the last look at the clock.
+    fn yielded(&mut self, has_found: bool) {
+        let took = self.last.saturating_sub(self.began.unwrap_or(self.last));
+        let wakes = took / self.clock.ticks_from_ns(WAKE_NS_FIRST).max(1);
+        self.yields.took(wakes, has_found);
     }
 
     /// Spinning was worth it. Reads no clock, since somebody waits for the result; but after a
@@ -298,6 +316,7 @@ impl<C: TimeSource> Pace<C> {
     pub(super) fn found_spinning(&mut self) {
         if self.turns == Turns::YieldOnce {
             self.last = self.clock.ticks();
+            self.yielded(true);
         }
         let gap = self
             .began
@@ -316,17 +335,13 @@ impl<C: TimeSource> Pace<C> {
     }
 
     fn look_at_cores(&mut self, now: u64, max_ns: u64) {
-        let max = self.clock.ticks_from_ns(max_ns);
-        let is_new = |looked| now.saturating_sub(looked) < max;
-        if !self.looked.is_some_and(is_new) {
-            self.looked = Some(now);
-            self.usable = (self.cores)().max(1);
-        }
+        self.place.look(now, self.clock.ticks_from_ns(max_ns));
     }
 
-    /// The thread has slept, and was woken at `woken` (in ticks).
-    pub(super) fn woken(&mut self, woken: u64) {
+    /// The thread has slept, and was woken.
+    pub(super) fn woken(&mut self, Woken { at: woken, core }: Woken) {
         let now = self.clock.ticks();
+        self.place.woken_from(core);
         let took = now.saturating_sub(woken);
         if took > self.clock.ticks_from_ns(WAKE_NS_MAX) {
             self.crowded = CROWDED_WAITS;

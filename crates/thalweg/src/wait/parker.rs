@@ -1,11 +1,11 @@
 //! A thread's own waker: a word that says why it sleeps, behind the standard library's `Waker`.
 //!
-//! A waker stamps the clock just before it wakes a thread that sleeps; the thread sees how long it
-//! took until it ran again.
+//! A waker stamps the clock just before it wakes a thread that sleeps, and says on which core it
+//! runs; the thread sees how long it took until it ran again, and whether they share a core.
 
 use crate::ring::sync::{AtomicU32, AtomicU64, IS_MODEL, Ordering, order, parking, yield_now};
 // Not the model's: `Wake` asks for this one, and its count is not what is modelled.
-use super::Lent;
+use super::{Lent, cores};
 use std::cell::Cell;
 use std::sync::Arc;
 use std::task::{Wake, Waker};
@@ -27,8 +27,13 @@ struct Bed {
     thread: parking::Thread,
     /// When it was woken out of its sleep, in ticks.
     woken: AtomicU64,
+    /// On which core that was done.
+    core: AtomicU32,
     clock: Clock,
 }
+
+/// The system does not tell the core.
+const NO_CORE: u32 = u32::MAX;
 
 impl Wake for Bed {
     fn wake(self: Arc<Self>) {
@@ -40,6 +45,9 @@ impl Wake for Bed {
         if self.word.load(Ordering::Relaxed) == ASLEEP {
             // ORDERING: Relaxed; made visible by the swap below.
             self.woken.store(self.clock.ticks(), Ordering::Relaxed);
+            let core = cores::current().and_then(|core| u32::try_from(core).ok());
+            // ORDERING: Relaxed; as the stamp.
+            self.core.store(core.unwrap_or(NO_CORE), Ordering::Relaxed);
         }
         // ORDERING: Release (order::wake), pairs with the Acquire in `Parker::wake_up`: what came
         // before is visible to the woken thread.
@@ -56,8 +64,17 @@ pub(super) enum Ended {
     TimedOut,
     /// Woken before it slept, or by a waker that came before it slept.
     Awake,
-    /// Woken out of its sleep: when that began, in ticks.
-    Asleep(u64),
+    /// Woken out of its sleep.
+    Asleep(Woken),
+}
+
+/// How a waker ended a sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Woken {
+    /// When it did, in ticks.
+    pub(super) at: u64,
+    /// The core that it ran on, where the system says so.
+    pub(super) core: Option<usize>,
 }
 
 /// A thread's bed, with a waker for it. Never shared: one wait has it at a time.
@@ -73,6 +90,7 @@ impl Parker {
             word: AtomicU32::new(AWAKE),
             thread: parking::current(),
             woken: AtomicU64::new(0),
+            core: AtomicU32::new(NO_CORE),
             clock: Clock::global(),
         });
         let waker = Waker::from(Arc::clone(&bed));
@@ -148,7 +166,14 @@ impl Parker {
         match self.bed.woken.load(Ordering::Relaxed) {
             // Of another sleep: the waker looked before this one began, and saw nobody asleep.
             stamp if stamp < begin => Ended::Awake,
-            stamp => Ended::Asleep(stamp),
+            at => {
+                // ORDERING: Relaxed; acquired by the swap.
+                let core = self.bed.core.load(Ordering::Relaxed);
+                Ended::Asleep(Woken {
+                    at,
+                    core: (core != NO_CORE).then_some(core as usize),
+                })
+            }
         }
     }
 }
@@ -251,7 +276,8 @@ mod tests {
                 waker.wake();
             });
             match parker.park_until(None) {
-                Ended::Asleep(woken) => {
+                Ended::Asleep(Woken { at: woken, core }) => {
+                    assert_eq!(core.is_some(), cores::current().is_some());
                     // Ticks of two cores may differ by a few.
                     let slack = clock.ticks_from_ns(1_000);
                     assert!(woken + slack >= begin && woken <= clock.ticks() + slack);

@@ -1,5 +1,7 @@
 //! The pace under a clock that is set by hand: a tick is a nanosecond.
 
+mod shared;
+
 use super::*;
 use std::cell::Cell;
 use std::rc::Rc;
@@ -35,7 +37,19 @@ impl TimeSource for Hand {
     }
 }
 
-fn pace(mode: Mode, cores: fn() -> usize) -> (Hand, Pace<Hand>) {
+fn free(count: usize) -> View {
+    View { count, only: None }
+}
+
+/// Pinned to the first of two cores.
+fn pinned() -> View {
+    View {
+        count: 2,
+        only: Some(0),
+    }
+}
+
+fn pace(mode: Mode, cores: fn() -> View) -> (Hand, Pace<Hand>) {
     let clock = Hand::default();
     clock.step.set(200);
     (clock.clone(), Pace::with(mode, clock, cores))
@@ -54,6 +68,16 @@ fn spin(clock: &Hand, pace: &mut Pace<Hand>) -> (u64, u32) {
 
 /// A wait in which something comes after `gap`; gives whether it slept.
 fn wait(clock: &Hand, pace: &mut Pace<Hand>, gap: u64, wake: u64) -> bool {
+    wait_for(clock, pace, (gap, wake), None)
+}
+
+/// The same, where `core` is the sender's.
+fn wait_for(
+    clock: &Hand,
+    pace: &mut Pace<Hand>,
+    (gap, wake): (u64, u64),
+    core: Option<usize>,
+) -> bool {
     let due = clock.now.get() + gap;
     pace.begin(None);
     while pace.spin_more() {
@@ -65,13 +89,13 @@ fn wait(clock: &Hand, pace: &mut Pace<Hand>, gap: u64, wake: u64) -> bool {
     pace.before_sleep();
     let due = due.max(clock.now.get());
     clock.now.set(due + wake - clock.step.get());
-    pace.woken(due);
+    pace.woken(Woken { at: due, core });
     true
 }
 
 #[test]
 fn spinning_ends_after_what_a_wake_up_costs() {
-    let (clock, mut pace) = pace(Mode::Balanced, || 2);
+    let (clock, mut pace) = pace(Mode::Balanced, || free(2));
     let (took, turns) = spin(&clock, &mut pace);
     assert!((5 * US..6 * US).contains(&took), "{took}");
     assert!(turns > 16);
@@ -79,7 +103,7 @@ fn spinning_ends_after_what_a_wake_up_costs() {
 
 #[test]
 fn latency_mode_spins_for_5_ms_and_power_mode_never() {
-    let (clock, mut pace) = pace(Mode::Latency, || 2);
+    let (clock, mut pace) = pace(Mode::Latency, || free(2));
     let (took, _) = spin(&clock, &mut pace);
     assert!((5_000 * US..5_001 * US).contains(&took), "{took}");
     for _ in 0..20 {
@@ -94,7 +118,7 @@ fn latency_mode_spins_for_5_ms_and_power_mode_never() {
 
 #[test]
 fn nobody_spins_beyond_the_deadline() {
-    let (clock, mut pace) = pace(Mode::Latency, || 2);
+    let (clock, mut pace) = pace(Mode::Latency, || free(2));
     pace.begin(Some(Instant::now()));
     while pace.spin_more() {}
     assert!(clock.now.get() < 10 * US);
@@ -105,7 +129,7 @@ fn nobody_spins_beyond_the_deadline() {
 
 #[test]
 fn long_gaps_end_the_spinning_and_short_ones_bring_it_back() {
-    let (clock, mut pace) = pace(Mode::Balanced, || 2);
+    let (clock, mut pace) = pace(Mode::Balanced, || free(2));
     for _ in 0..8 {
         assert!(wait(&clock, &mut pace, 200 * US, 5 * US));
     }
@@ -121,7 +145,7 @@ fn long_gaps_end_the_spinning_and_short_ones_bring_it_back() {
 
 #[test]
 fn spinning_goes_on_where_it_mostly_pays() {
-    let (clock, mut pace) = pace(Mode::Balanced, || 2);
+    let (clock, mut pace) = pace(Mode::Balanced, || free(2));
     // Every eighth gap is long.
     let sleeps = (0..800)
         .filter(|n| {
@@ -138,7 +162,7 @@ fn spinning_goes_on_where_it_mostly_pays() {
 
 #[test]
 fn gaps_of_one_wake_up_are_spun_over() {
-    let (clock, mut pace) = pace(Mode::Balanced, || 2);
+    let (clock, mut pace) = pace(Mode::Balanced, || free(2));
     for _ in 0..20 {
         wait(&clock, &mut pace, 200 * US, 4 * US);
     }
@@ -156,7 +180,7 @@ fn gaps_of_one_wake_up_are_spun_over() {
 
 #[test]
 fn the_cost_of_a_wake_up_is_learned_within_bounds() {
-    let (clock, mut pace) = pace(Mode::Balanced, || 2);
+    let (clock, mut pace) = pace(Mode::Balanced, || free(2));
     assert_eq!(pace.clock.ns(pace.wake), 5 * US);
     for (wake, learned) in [(20, 20), (1, 2), (50, 50), (51, 50), (400, 50), (8, 8)] {
         for _ in 0..100 {
@@ -168,7 +192,7 @@ fn the_cost_of_a_wake_up_is_learned_within_bounds() {
 
 #[test]
 fn a_very_long_wake_up_makes_the_next_waits_yield() {
-    let (clock, mut pace) = pace(Mode::Latency, || 2);
+    let (clock, mut pace) = pace(Mode::Latency, || free(2));
     wait(&clock, &mut pace, 6_000 * US, 60 * US);
     let mut yielding = 0;
     for _ in 0..100 {
@@ -180,7 +204,7 @@ fn a_very_long_wake_up_makes_the_next_waits_yield() {
 
 #[test]
 fn who_loses_the_core_while_spinning_yields() {
-    let (clock, mut pace) = pace(Mode::Latency, || 2);
+    let (clock, mut pace) = pace(Mode::Latency, || free(2));
     pace.begin(None);
     while pace.spin_more() {
         // Others have the core every millisecond or so.
@@ -199,56 +223,6 @@ fn who_loses_the_core_while_spinning_yields() {
 }
 
 #[test]
-fn on_one_core_a_turn_is_given_away_once() {
-    let (clock, mut pace) = pace(Mode::Balanced, || 1);
-    wait(&clock, &mut pace, 10_000 * US, 5 * US);
-    for mode in [Mode::Balanced, Mode::Latency] {
-        pace.mode = mode;
-        assert_eq!(spin(&clock, &mut pace).1, 1);
-    }
-}
-
-#[test]
-fn on_one_core_who_waits_long_sleeps_at_once() {
-    let (clock, mut pace) = pace(Mode::Balanced, || 1);
-    wait(&clock, &mut pace, 10_000 * US, 5 * US);
-    // The turn that it gave away was used by the other for 20 µs after the send.
-    for _ in 0..20 {
-        pace.begin(None);
-        while pace.spin_more() {
-            clock.pass(20 * US);
-        }
-        pace.found_spinning();
-    }
-    for mode in [Mode::Balanced, Mode::Latency] {
-        pace.mode = mode;
-        assert_eq!(spin(&clock, &mut pace).1, 0, "{mode:?}");
-    }
-    // Where the other answers quickly, yielding comes back.
-    for _ in 0..40 {
-        wait(&clock, &mut pace, US, 5 * US);
-    }
-    assert_eq!(spin(&clock, &mut pace).1, 1);
-}
-
-#[test]
-fn a_yield_in_vain_on_one_core_is_no_sign_of_a_crowd() {
-    let (clock, mut pace) = pace(Mode::Balanced, || 1);
-    wait(&clock, &mut pace, 10_000 * US, 5 * US);
-    clock.pass(10_000 * US);
-    assert_eq!(spin(&clock, &mut pace).1, 1);
-    assert_eq!(pace.crowded, 0);
-}
-
-#[test]
-fn who_spins_on_one_core_finds_out_soon() {
-    let (clock, mut pace) = pace(Mode::Latency, || 1);
-    let (took, turns) = spin(&clock, &mut pace);
-    assert!(took < US && turns <= TURNS_PER_LOOK, "{took} {turns}");
-    assert_eq!(spin(&clock, &mut pace).1, 1);
-}
-
-#[test]
 fn cores_are_looked_at_again() {
     std::thread_local! {
         static LOOKS: Cell<u32> = const { Cell::new(0) };
@@ -256,7 +230,7 @@ fn cores_are_looked_at_again() {
     }
     let (clock, mut pace) = pace(Mode::Balanced, || {
         LOOKS.set(LOOKS.get() + 1);
-        CORES.get()
+        free(CORES.get())
     });
     for cores in [2, 1, 2] {
         CORES.set(cores);
@@ -266,7 +240,7 @@ fn cores_are_looked_at_again() {
             wait(&clock, &mut pace, 20_000 * US, 5 * US);
         }
         assert!((15..=20).contains(&LOOKS.get()), "{}", LOOKS.get());
-        assert_eq!(pace.is_alone(), cores == 1);
+        assert_eq!(pace.place.is_alone(), cores == 1);
     }
     LOOKS.set(0);
     pace.mode = Mode::Latency;
@@ -283,7 +257,7 @@ fn cores_are_looked_at_again() {
 
 #[test]
 fn a_timeout_counts_as_a_long_gap_if_it_was_one() {
-    let (clock, mut pace) = pace(Mode::Balanced, || 2);
+    let (clock, mut pace) = pace(Mode::Balanced, || free(2));
     let before = pace.gap;
     pace.begin(None);
     pace.before_sleep();
