@@ -26,7 +26,7 @@ pub enum BuildError {
     Admission(AdmissionError),
     /// An inbox, or what it keeps for a topic, is out of range, or there is no memory for it.
     Inbox(channel::BuildError),
-    /// The bus was drained or closed.
+    /// The bus was drained or stopped.
     Closed,
 }
 
@@ -34,7 +34,7 @@ errors!(BuildError {
     Self::Topics(error) => "topics of a bus: {error}";
     Self::Admission(error) => "inbox of a bus: {error}";
     Self::Inbox(error) => "inbox of a bus: {error}";
-    Self::Closed => "the bus was drained or closed";
+    Self::Closed => "the bus was drained or stopped";
 });
 
 impl From<AdmissionError> for BuildError {

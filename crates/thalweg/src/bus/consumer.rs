@@ -103,13 +103,12 @@ impl<M: Message> Consumer<M> {
     /// Takes the next message; waits while there is none.
     ///
     /// # Errors
-    /// [`RecvError`] if there is none, and the bus was drained or closed.
+    /// [`RecvError`] if there is none, and the bus was drained or stopped.
     #[inline]
     pub fn recv(&mut self) -> Result<Delivery<M>, RecvError> {
         match self.next() {
             Ok(delivery) => Ok(delivery),
-            Err(TryRecvError::Disconnected) => Err(RecvError),
-            Err(TryRecvError::Empty) => self.wait(None).map_err(|_| RecvError),
+            Err(why) => self.wait_or_end(why, None).map_err(|_| RecvError),
         }
     }
 
@@ -120,8 +119,8 @@ impl<M: Message> Consumer<M> {
     #[inline]
     pub fn try_recv(&mut self) -> Result<Delivery<M>, TryRecvError> {
         let outcome = self.next();
-        if self.is_busy && outcome.is_err() {
-            self.end_busy();
+        if let Err(why) = outcome {
+            self.found_nothing(why);
         }
         outcome
     }
@@ -133,9 +132,8 @@ impl<M: Message> Consumer<M> {
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Delivery<M>, RecvTimeoutError> {
         match self.next() {
             Ok(delivery) => Ok(delivery),
-            Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
             // Beyond what the clock can say: for ever.
-            Err(TryRecvError::Empty) => self.wait(Instant::now().checked_add(timeout)),
+            Err(why) => self.wait_or_end(why, Instant::now().checked_add(timeout)),
         }
     }
 
@@ -150,8 +148,10 @@ impl<M: Message> Consumer<M> {
                 Err(TryRecvError::Disconnected) => return Err(RecvError),
                 Err(TryRecvError::Empty) => {}
             }
-            let item = self.receiver.recv_async().await?;
-            if let Some(delivery) = self.open(item) {
+            // Its error is for the look that follows.
+            if let Ok(item) = self.receiver.recv_async().await
+                && let Some(delivery) = self.open(item)
+            {
                 return Ok(delivery);
             }
         }
@@ -242,21 +242,40 @@ impl<M: Message> Consumer<M> {
         }
     }
 
-    #[cold]
-    fn wait(&mut self, deadline: Option<Instant>) -> Result<Delivery<M>, RecvTimeoutError> {
+    /// What comes next found nothing.
+    #[inline]
+    fn found_nothing(&mut self, why: TryRecvError) {
         if self.is_busy {
             self.end_busy();
         }
+        if why == TryRecvError::Disconnected {
+            self.core.stop_if_empty();
+        }
+    }
+
+    #[cold]
+    fn wait_or_end(
+        &mut self,
+        mut why: TryRecvError,
+        deadline: Option<Instant>,
+    ) -> Result<Delivery<M>, RecvTimeoutError> {
         loop {
+            self.found_nothing(why);
+            if why == TryRecvError::Disconnected {
+                return Err(RecvTimeoutError::Disconnected);
+            }
             let item = match deadline {
-                Some(deadline) => self.receiver.recv_deadline(deadline)?,
-                None => match self.receiver.recv() {
-                    Ok(item) => item,
-                    Err(RecvError) => return Err(RecvTimeoutError::Disconnected),
-                },
+                Some(deadline) => self.receiver.recv_deadline(deadline),
+                None => self.receiver.recv().map_err(RecvTimeoutError::from),
             };
-            if let Some(delivery) = self.open(item) {
-                return Ok(delivery);
+            match item {
+                Ok(item) => {
+                    if let Some(delivery) = self.open(item) {
+                        return Ok(delivery);
+                    }
+                }
+                Err(RecvTimeoutError::Timeout) => return Err(RecvTimeoutError::Timeout),
+                Err(RecvTimeoutError::Disconnected) => why = TryRecvError::Disconnected,
             }
         }
     }
@@ -274,6 +293,8 @@ impl<M: Message> Consumer<M> {
     #[inline(never)]
     fn open_shelf(&mut self, topic: TopicId) -> Option<Delivery<M>> {
         if let Some(shelf) = self.inbox.shelf(topic) {
+            // Before the shelf is empty: see `Inbox::is_taken`.
+            self.meter.held.add(1);
             shelf.take_all(&mut self.ahead);
         }
         // With retained ones, nothing is taken from a shelf.
@@ -358,6 +379,8 @@ impl<M: Message> Drop for Consumer<M> {
         let each = |item| inbox.discard_item(item, &mut panics);
         if self.receiver.leave_with(each) {
             self.core.remove(inbox);
+        } else {
+            self.core.stop_if_empty();
         }
         panics.resume();
     }

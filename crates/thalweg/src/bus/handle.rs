@@ -9,20 +9,7 @@ use super::publisher::Publisher;
 use super::registry::Core;
 use super::topic::{Message, Topics};
 use crate::ring::sync::{Arc, is_model_over};
-
-/// What a bus does.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum Lifecycle {
-    /// Messages are published.
-    Running,
-    /// Publishers get their messages back, until it is resumed.
-    Paused,
-    /// Nothing is published any more, and consumers get what is there.
-    Draining,
-    /// Nothing is published, and nothing is there.
-    Stopped,
-}
+use crate::state::{Lifecycle, StateView};
 
 /// A message bus; see the [module](super). A handle, cheap to clone.
 pub struct Bus<M: Message>(pub(super) Arc<Handle<M>>);
@@ -33,7 +20,7 @@ pub(super) struct Handle<M: Message>(pub(super) Arc<Core<M>>);
 impl<M: Message> Drop for Handle<M> {
     fn drop(&mut self) {
         if !is_model_over() {
-            self.0.drain();
+            self.0.drain("no handle is left");
         }
     }
 }
@@ -98,38 +85,63 @@ impl<M: Message> Bus<M> {
     /// message.
     ///
     /// # Errors
-    /// [`BuildError::Closed`] after [`drain`](Self::drain) or [`close`](Self::close).
+    /// [`BuildError::Closed`] after [`drain`](Self::drain) or [`stop`](Self::stop).
     pub fn publisher(&self, name: &str) -> Result<Publisher<M>, BuildError> {
         Publisher::new(Arc::clone(&self.0), name)
     }
 
-    /// What the bus does. Takes a lock.
-    pub fn state(&self) -> Lifecycle {
-        self.0.0.lifecycle()
+    /// The state of the bus, to be read, waited for, and with its last changes. It *stops* when
+    /// it drains and nothing waits any more; that is found when a consumer is told of the end or
+    /// goes, and by this call.
+    ///
+    /// ```
+    /// # use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};
+    /// # use thalweg::state::Lifecycle;
+    /// # #[derive(Clone)] struct Job(u32);
+    /// # impl Message for Job {
+    /// #     const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("job")];
+    /// #     fn topic(&self) -> TopicId { TopicId::new(0) }
+    /// # }
+    /// let bus = Bus::<Job>::new()?;
+    /// let mut rx = bus.subscribe(Topics::ALL)?;
+    /// bus.drain();
+    /// assert!(rx.recv().is_err());
+    /// bus.state().wait_for(Lifecycle::Stopped)?;
+    /// let last = bus.state().changes().pop();
+    /// assert_eq!(last.map(|change| change.why), Some("every inbox is empty"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn state(&self) -> &StateView<Lifecycle> {
+        self.0.0.stop_if_empty();
+        self.0.0.state.view()
     }
 
-    /// Gives messages back to publishers until [`resume`](Self::resume): with [`Reason::Paused`],
-    /// and without a sequence number or a loss. A publisher that waits for room still gets it.
-    /// Gives whether the bus was running.
+    /// Holds publishers back until [`resume`](Self::resume). In topics that block they wait; else,
+    /// and if they don't wait, they get their message back with [`Reason::Paused`], without a
+    /// sequence number or a loss. One that publishes at this moment may not see it yet, and one
+    /// that waits for room still gets it. Gives whether the bus was running.
     ///
     /// [`Reason::Paused`]: super::Reason::Paused
     pub fn pause(&self) -> bool {
-        let paused = self.0.0.go(&[Lifecycle::Running], Lifecycle::Paused);
-        paused.is_some()
+        self.change(Lifecycle::Running, Lifecycle::Paused, "paused")
     }
 
     /// Ends a [`pause`](Self::pause); gives whether the bus was paused.
     pub fn resume(&self) -> bool {
-        let resumed = self.0.0.go(&[Lifecycle::Paused], Lifecycle::Running);
-        resumed.is_some()
+        self.change(Lifecycle::Paused, Lifecycle::Running, "resumed")
     }
 
-    /// Ends publishing, for ever: publishers get an error, also those that wait for room, and
-    /// consumers get what is there, then an error. Gives whether it was this call that did.
+    fn change(&self, from: Lifecycle, to: Lifecycle, why: &'static str) -> bool {
+        self.0.0.state.change(from, to, why).is_ok()
+    }
+
+    /// Ends publishing, for ever: publishers get an error, also those that wait for room or for the
+    /// end of a pause, and consumers get what is there, then an error. Gives whether it was this
+    /// call that did.
     ///
     /// A message that is being published at this moment is delivered or given back.
     pub fn drain(&self) -> bool {
-        self.0.0.drain()
+        self.0.0.drain("drained")
     }
 
     /// As [`drain`](Self::drain), and what is in the inboxes is discarded, and counted as that. A
@@ -138,8 +150,8 @@ impl<M: Message> Bus<M> {
     ///
     /// # Panics
     /// If the drop of a message does, when all others are dropped.
-    pub fn close(&self) -> bool {
-        self.0.0.close()
+    pub fn stop(&self) -> bool {
+        self.0.0.stop()
     }
 
     /// The counters of each open inbox, for a [`Balance`](super::Balance) of its own: arrival and
@@ -182,4 +194,4 @@ impl<M: Message> Clone for Bus<M> {
     }
 }
 
-shown!([M: Message] Bus<M>, "Bus", this, "state": this.state(), "totals": this.totals());
+shown!([M: Message] Bus<M>, "Bus", this, "state": this.state().get(), "totals": this.totals());

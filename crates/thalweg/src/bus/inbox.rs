@@ -160,6 +160,15 @@ impl<M: Message> Inbox<M> {
         members.meters.retain(|other| !Shared::ptr_eq(other, meter));
     }
 
+    /// Whether nothing is on shelves or with consumers that have not got it yet; to be asked once
+    /// the ring is over. A consumer says that it holds something before it takes it from a shelf.
+    pub(super) fn is_taken(&self) -> bool {
+        let is_empty = |shelf: &Shelf<M>| shelf.len().0 == 0;
+        let is_free = |meter: &Shared<Meter>| meter.held.get() == 0;
+        self.shelves.iter().flatten().all(is_empty)
+            && lock(&self.members).meters.iter().all(is_free)
+    }
+
     /// Counts a message that nobody will receive, and drops it.
     fn discard(&self, envelope: Envelope<M>) {
         let publishers = lock(&self.publishers);

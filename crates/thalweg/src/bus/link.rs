@@ -244,7 +244,7 @@ impl<M: Message> Sum<M> {
             return Ok(admitted);
         };
         let reason = match self.reason {
-            None if admitted == 0 && core.seen().is_over() => Reason::Closed,
+            None if admitted == 0 && core.is_over() => Reason::Closed,
             // Only inboxes whose consumers have just gone did not take it.
             None => return Ok(admitted),
             Some(reason) => reason,

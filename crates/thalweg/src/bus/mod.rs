@@ -78,9 +78,10 @@
 //! # Ends
 //! A consumer that is dropped, also by a panic, closes its inbox if it is the last of its group;
 //! what was there is discarded and counted, and publishers go on without it. Publishing to nobody
-//! is no error. [`Bus::drain`] ends publishing, and consumers get what is there, then an error;
-//! [`Bus::close`] discards what is there. The bus drains when the last [`Bus`] and [`Publisher`] of
-//! it is dropped.
+//! is no error. [`Bus::pause`] holds publishers back. [`Bus::drain`] ends publishing, and consumers
+//! get what is there, then an error; [`Bus::stop`] discards what is there. The bus drains when the
+//! last [`Bus`] and [`Publisher`] of it is dropped. [`Bus::state`] is its
+//! [`Lifecycle`](crate::state::Lifecycle), which threads and tasks can wait for.
 //!
 //! # Memory ordering
 //! What a thread did before it published a message is visible to the thread that received it, after
@@ -120,7 +121,7 @@ pub use balance::{Balance, Horizons, Reading, Report, Verdict};
 pub use batching::{BATCH_MAX, Batching};
 pub use builder::{BuildError, Builder, Subscription};
 pub use consumer::{Consumer, Delivery};
-pub use handle::{Bus, Lifecycle};
+pub use handle::Bus;
 pub use ledger::{Flow, Losses, Service, Totals};
 pub use level::{Gauge, Level, Thresholds};
 pub use priority::{Admission, AdmissionError, Priority};

@@ -80,6 +80,11 @@ impl<T> Sender<T, Mpmc> {
         self.ring().try_pop().ok()
     }
 
+    /// Whether the channel is closed and nothing is in it or under way.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(&self.end, SendEnd::Ticket(ring) if ring.is_over())
+    }
+
     /// Closes the channel as a receiver would: what is in it can be received, then comes the end.
     pub(crate) fn close(&mut self) {
         self.end.close();

@@ -9,6 +9,7 @@ mod histories;
 mod joining;
 mod losses;
 mod note;
+mod pausing;
 mod publishing;
 mod readings;
 #[path = "../channel/watchdog.rs"]
