@@ -11,10 +11,14 @@ use std::sync::Arc as Shared;
 
 use super::balance::Reading;
 use super::builder::BuildError;
-use super::ledger::{Flow, Ledger, Losses, Meter, Service};
+use super::governor::Governor;
+use super::ledger::{Count, Flow, Ledger, Losses, Meter, Service};
 use super::priority::{Admission, Priority};
+use super::rules::Rule;
 use super::shelf::Shelf;
+use super::slowing::free_limit;
 use super::topic::{Message, Policy, TopicId, Topics};
+use super::trace::Recorder;
 use super::{InboxId, PublisherId};
 use crate::channel::{self, Mpmc};
 use crate::ring::sync::{Mutex, lock};
@@ -48,6 +52,10 @@ pub(super) struct Options {
     pub(super) capacity: usize,
     pub(super) admission: Admission,
     pub(super) mode: Mode,
+    /// Whether consumers take batches by what waits.
+    pub(super) batching: Rule,
+    /// Whether publishers keep a gap where an inbox fills.
+    pub(super) slowing: Rule,
 }
 
 /// All of an inbox but its ring.
@@ -55,8 +63,12 @@ pub(super) struct Inbox<M> {
     pub(super) id: InboxId,
     pub(super) topics: Topics,
     pub(super) limits: [u64; Priority::COUNT],
+    /// Those up to which nobody is slowed.
+    pub(super) free_limits: [u64; Priority::COUNT],
     /// Elements that the ring holds, tokens included.
     pub(super) places: u64,
+    pub(super) batching: Rule,
+    pub(super) governor: Governor,
     /// By topic.
     shelves: Vec<Option<Shelf<M>>>,
     publishers: Mutex<Vec<Row>>,
@@ -66,6 +78,8 @@ pub(super) struct Inbox<M> {
 /// A publisher.
 struct Row {
     publisher: PublisherId,
+    /// What it had issued at the last look.
+    seen: u64,
     name: Shared<str>,
     ledger: Shared<Ledger>,
 }
@@ -78,11 +92,24 @@ struct Members {
     gone: Service,
 }
 
+/// Up to where nobody is slowed: the higher priorities never are.
+fn free_limits(mut limits: [u64; Priority::COUNT], slowing: &Rule) -> [u64; Priority::COUNT] {
+    let capacity = limits[Priority::COUNT - 1];
+    if !slowing.is_forced_off() && capacity >= slowing.limits.capacity_min {
+        for limit in &mut limits[..Priority::High.index()] {
+            *limit = free_limit(*limit);
+        }
+    }
+    limits
+}
+
 impl<M: Message> Inbox<M> {
     pub(super) fn new(
         id: InboxId,
         topics: Topics,
         options: Options,
+        recorder: &Shared<Recorder>,
+        now_ns: u64,
     ) -> Result<(Self, Sender<M>, Receiver<M>), BuildError> {
         let limits = options.admission.limits(options.capacity)?;
         let shelf = |(index, info): (usize, &super::TopicInfo)| {
@@ -108,7 +135,10 @@ impl<M: Message> Inbox<M> {
             id,
             topics,
             limits,
+            free_limits: free_limits(limits, &options.slowing),
             places: places as u64,
+            batching: options.batching,
+            governor: Governor::new(&options, &limits, recorder, now_ns),
             shelves,
             publishers: Mutex::default(),
             members: Mutex::default(),
@@ -139,10 +169,17 @@ impl<M: Message> Inbox<M> {
         let link = publishers.len() as u32;
         publishers.push(Row {
             publisher,
+            seen: 0,
             name: Shared::clone(name),
             ledger: Shared::clone(&ledger),
         });
         (ledger, link)
+    }
+
+    /// Whether consumers take batches: the capacity is all that the rule asks for that is known
+    /// before anything comes.
+    pub(super) fn batches(&self, capacity: u64) -> bool {
+        !self.batching.is_forced_off() && capacity >= self.batching.limits.capacity_min
     }
 
     /// Another consumer.
@@ -183,21 +220,12 @@ impl<M: Message> Inbox<M> {
         drop(envelope);
     }
 
-    /// As [`discard`](Self::discard) for several, whichever panic while they are dropped.
-    pub(super) fn discard_all(
-        &self,
-        envelopes: impl Iterator<Item = Envelope<M>>,
-        panics: &mut Panics,
-    ) {
-        for envelope in envelopes {
-            panics.catch(|| self.discard(envelope));
-        }
-    }
-
-    /// As [`discard_all`](Self::discard_all) for what the ring carried.
+    /// As [`discard`](Self::discard) for what the ring carried.
     pub(super) fn discard_item(&self, item: Item<M>, panics: &mut Panics) {
         match item {
-            Item::Message(envelope) => self.discard_all([envelope].into_iter(), panics),
+            Item::Message(envelope) => {
+                panics.catch(|| self.discard(envelope));
+            }
             Item::Token(topic) => self.clear(topic, panics),
         }
     }
@@ -207,7 +235,9 @@ impl<M: Message> Inbox<M> {
         if let Some(shelf) = self.shelf(topic) {
             let mut all = VecDeque::new();
             shelf.take_all(&mut all);
-            self.discard_all(all.into_iter(), panics);
+            for item in all {
+                self.discard_item(item, panics);
+            }
         }
     }
 
@@ -242,6 +272,32 @@ impl<M: Message> Inbox<M> {
         flow
     }
 
+    /// Publishers that have published since this was asked last.
+    pub(super) fn active_publishers(&self) -> usize {
+        let mut active = 0;
+        for row in lock(&self.publishers).iter_mut() {
+            let issued = row.ledger.own.issued.iter().map(Count::get).sum();
+            active += usize::from(std::mem::replace(&mut row.seen, issued) != issued);
+        }
+        active
+    }
+
+    /// What the consumer that waits least has learned; see [`Meter::waits_ns`].
+    pub(super) fn waits_ns(&self) -> (u64, u64) {
+        let members = lock(&self.members);
+        let learned = |meter: &Shared<Meter>| meter.waits_ns.each_ref().map(Count::get);
+        let least = members.meters.iter().map(learned).min();
+        let [gap_ns, wake_ns] = least.unwrap_or_default();
+        (gap_ns, wake_ns)
+    }
+
+    /// The largest batch that a consumer takes.
+    pub(super) fn batch(&self) -> u64 {
+        let members = lock(&self.members);
+        let batches = members.meters.iter().map(|meter| meter.batch.get());
+        batches.max().unwrap_or(1)
+    }
+
     /// The figures of now, where the ring holds `len` elements.
     pub(super) fn reading(&self, len: usize, clock: &Clock) -> Reading {
         let now = clock.ticks();
@@ -270,13 +326,14 @@ impl<M: Message> Inbox<M> {
             service.count(meter, now, &ns);
         }
         drop(members);
-        let (mut waiting, mut tokens) = (len, 0);
+        // A token is in the ring, or held by a consumer, and no message.
+        let (mut waiting, mut tokens) = (service.waiting + len as u64, 0);
         for shelf in self.shelves.iter().flatten() {
             let (len, has_token) = shelf.len();
-            waiting += len;
-            tokens += usize::from(has_token);
+            waiting += len as u64;
+            tokens += u64::from(has_token);
         }
-        service.waiting += waiting.saturating_sub(tokens) as u64;
+        service.waiting = waiting.saturating_sub(tokens);
         service
     }
 }

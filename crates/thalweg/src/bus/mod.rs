@@ -75,6 +75,12 @@
 //! behind the last message that an inbox took of a publisher and topic, is the number of losses.
 //! What a group's member held when it left is discarded, and counted as that.
 //!
+//! # Decisions
+//! Rules decide how large batches are ([`Batching`]), whether consumers spin before they sleep, and
+//! whether publishers keep a gap where an inbox fills ([`Slowing`]; to be
+//! [switched on](Builder::slowing)). Each holds within [`Limits`]; [`Bus::explain`] says why it is
+//! on or off, [`Bus::trace`] what was decided last, and [`Bus::snapshot`] what is known.
+//!
 //! # Ends
 //! A consumer that is dropped, also by a panic, closes its inbox if it is the last of its group;
 //! what was there is discarded and counted, and publishers go on without it. Publishing to nobody
@@ -89,15 +95,18 @@
 
 mod advice;
 mod balance;
+mod batches;
 mod batching;
 mod builder;
 mod consumer;
 mod dispatch;
+mod governor;
 mod handle;
 mod inbox;
 mod ledger;
 mod level;
 mod link;
+mod metrics;
 #[cfg(all(test, loom))]
 mod models;
 mod pattern;
@@ -121,9 +130,11 @@ pub use balance::{Balance, Horizons, Reading, Report, Verdict};
 pub use batching::{BATCH_MAX, Batching};
 pub use builder::{BuildError, Builder, Subscription};
 pub use consumer::{Consumer, Delivery};
+pub use governor::Explained;
 pub use handle::Bus;
 pub use ledger::{Flow, Losses, Service, Totals};
 pub use level::{Gauge, Level, Thresholds};
+pub use metrics::{InboxFigures, Snapshot};
 pub use priority::{Admission, AdmissionError, Priority};
 pub use publisher::{PublishError, Publisher, Reason};
 pub use reserve::Reserves;

@@ -13,6 +13,7 @@ use super::PublisherId;
 use super::builder::BuildError;
 use super::handle::Handle;
 use super::inbox::{Envelope, Item};
+use super::level::Level;
 use super::link::{Link, Patience, Sum, link_patience};
 use super::priority::Priority;
 use super::registry::{Core, Entry, Seen};
@@ -138,6 +139,14 @@ impl<M: Message> Publisher<M> {
     /// lost included.
     pub fn next_sequence(&self, topic: TopicId) -> u64 {
         self.routes[topic.index()].sequence
+    }
+
+    /// How full the fullest of its inboxes is, as it was found when one was looked at last: where
+    /// publishers are slowed, while one is above half of a limit, and by
+    /// [`Bus::snapshot`](super::Bus::snapshot). For publishers that could publish less.
+    pub fn level(&self) -> Level {
+        let levels = self.links.iter().map(|link| link.inbox.governor.level());
+        levels.max().unwrap_or_default()
     }
 
     /// Publishes a message with the priority of its topic, and gives how many inboxes took it.
@@ -361,7 +370,7 @@ impl<M: Message> Publisher<M> {
                 let is_same = |link: &Link<M>| Arc::ptr_eq(&entry.inbox, &link.inbox);
                 if !links.iter().any(is_same) {
                     let next = |topic: usize| self.routes[topic].sequence;
-                    links.push(Link::new(entry.copied(), self.id, &self.name, next));
+                    links.push(Link::new(&core, entry.copied(), self.id, &self.name, next));
                 }
             }
         });

@@ -15,12 +15,16 @@
 //! such a message as retained or as published, and not twice.
 
 use std::collections::VecDeque;
+use std::sync::Arc as Shared;
 
 use super::balance::Reading;
 use super::builder::BuildError;
+use super::governor::Looked;
 use super::inbox::{Envelope, Inbox, Item, Options, Receiver, Sender};
 use super::ledger::{Flow, Service, Totals};
+use super::metrics::{InboxFigures, Snapshot};
 use super::topic::{Message, Topics};
+use super::trace::{Decision, Event, Recorder};
 use super::{InboxId, PublisherId};
 use crate::ring::sync::{Arc, Mutex, fault, lock, yield_now};
 use crate::state::{Lifecycle, StateCell, Version};
@@ -37,6 +41,7 @@ pub(super) struct Core<M> {
     retained: Mutex<Vec<Option<Envelope<M>>>>,
     pub(super) options: Options,
     pub(super) clock: Clock,
+    pub(super) recorder: Shared<Recorder>,
 }
 
 struct Registry<M> {
@@ -62,7 +67,7 @@ pub(super) struct Opened<M> {
 }
 
 impl<M: Message> Core<M> {
-    pub(super) fn new(options: Options) -> Self {
+    pub(super) fn new(options: Options, decisions: usize) -> Self {
         let state = StateCell::new("bus", Lifecycle::Starting);
         let _ = state.change_to(Lifecycle::Running, "built");
         Self {
@@ -77,6 +82,7 @@ impl<M: Message> Core<M> {
             retained: Mutex::new(M::TOPICS.iter().map(|_| None).collect()),
             options,
             clock: Clock::global(),
+            recorder: Shared::new(Recorder::new(decisions)),
         }
     }
 
@@ -161,7 +167,8 @@ impl<M: Message> Core<M> {
             return Err(BuildError::Closed);
         }
         let id = InboxId(registry.inboxes);
-        let (inbox, sender, receiver) = Inbox::new(id, topics, options)?;
+        let (inbox, sender, receiver) =
+            Inbox::new(id, topics, options, &self.recorder, self.now_ns())?;
         registry.inboxes += 1;
         let inbox = Arc::new(inbox);
         registry.entries.push(Entry {
@@ -228,6 +235,59 @@ impl<M: Message> Core<M> {
         then();
         drop(retained);
         drop(old);
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        self.clock.ns(self.clock.ticks())
+    }
+
+    /// Looks at each inbox that is open.
+    pub(super) fn look<R>(&self, mut each: impl FnMut(&Inbox<M>, usize, Looked) -> R) -> Vec<R> {
+        let registry = lock(&self.registry);
+        let look = |entry: &Entry<M>| {
+            let (inbox, len) = (&entry.inbox, entry.sender.len());
+            each(inbox, len, inbox.look(len, &self.clock))
+        };
+        registry.entries.iter().map(look).collect()
+    }
+
+    /// The last decisions, with the last changes of the state, by time.
+    pub(super) fn trace(&self) -> Vec<Decision> {
+        let mut decisions = self.recorder.trace().last();
+        let changes = self.state.changes().into_iter();
+        decisions.extend(changes.map(|change| Decision {
+            at_ns: change.at_ns,
+            event: Event::State,
+            inbox: 0,
+            from: change.from as u32,
+            to: change.to as u32,
+            number: change.number,
+        }));
+        decisions.sort_by_key(|decision| decision.at_ns);
+        decisions
+    }
+
+    /// The figures of now.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let clock = &self.clock;
+        let inboxes = self.look(|inbox, len, looked| InboxFigures {
+            inbox: inbox.id,
+            topics: inbox.topics,
+            level: looked.level,
+            reading: looked.reading,
+            report: looked.report,
+            // Flow last: what was taken was issued before.
+            service: inbox.service(len, clock.ticks(), |ticks| clock.ns(ticks)),
+            flow: inbox.flow(),
+            batch: inbox.batch(),
+            gap_ns: inbox.governor.slowing().map(|slowing| slowing.share_ns()),
+        });
+        Snapshot {
+            state: self.state.get(),
+            inboxes,
+            totals: self.totals(),
+            decisions: self.recorder.trace().count(),
+        }
     }
 
     /// The figures of each inbox that is open.

@@ -151,6 +151,11 @@ impl<C: TimeSource> Pace<C> {
         self.mode
     }
 
+    /// The idle gap and the cost of a wake-up, as learned so far, in ns.
+    pub(crate) fn learned_ns(&self) -> (u64, u64) {
+        (self.clock.ns(self.gap), self.clock.ns(self.wake))
+    }
+
     /// There is one core, as far as is known.
     fn is_alone(&self) -> bool {
         self.usable == 1

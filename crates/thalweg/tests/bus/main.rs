@@ -2,6 +2,7 @@
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used)] // cases are tests, though their functions are not all #[test]
 
+mod adapting;
 mod blocking;
 mod chaos;
 mod ends;
