@@ -7,14 +7,17 @@ use super::handle::{Bus, Handle};
 use super::inbox::Options;
 use super::priority::{Admission, AdmissionError};
 use super::registry::Core;
+use super::rules::Rule;
 use super::topic::{Message, TopicError, TopicInfo, Topics};
 use crate::channel;
-use crate::ring::sync::Arc;
+use crate::ring::sync::{Arc, IS_MODEL};
 use crate::ring::{CAPACITY_MAX, CapacityError};
 use crate::wait::Mode;
 
 /// Messages of an inbox, if nobody says.
 const CAPACITY: usize = 65_536;
+/// Decisions that are kept, if nobody says; a model would look at each word of them.
+const DECISIONS: usize = if IS_MODEL { 1 } else { 128 };
 
 /// Why a bus, an inbox or a publisher can't be made.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -26,7 +29,7 @@ pub enum BuildError {
     Admission(AdmissionError),
     /// An inbox, or what it keeps for a topic, is out of range, or there is no memory for it.
     Inbox(channel::BuildError),
-    /// The bus was drained or closed.
+    /// The bus was drained or stopped.
     Closed,
 }
 
@@ -34,7 +37,7 @@ errors!(BuildError {
     Self::Topics(error) => "topics of a bus: {error}";
     Self::Admission(error) => "inbox of a bus: {error}";
     Self::Inbox(error) => "inbox of a bus: {error}";
-    Self::Closed => "the bus was drained or closed";
+    Self::Closed => "the bus was drained or stopped";
 });
 
 impl From<AdmissionError> for BuildError {
@@ -60,8 +63,58 @@ impl From<CapacityError> for BuildError {
 #[must_use]
 pub struct Builder<M> {
     options: Options,
+    decisions: usize,
     messages: PhantomData<fn() -> M>,
 }
+
+/// What a bus has for all of its inboxes, and each of them for itself.
+macro_rules! inbox_options {
+    ($($Options:ident),+) => {$(
+        impl<M: Message> $Options<M> {
+            /// Messages that an inbox holds at most, besides those of topics that drop the oldest
+            /// or conflate; default 65,536. A power of two wastes no memory.
+            pub fn capacity(mut self, messages: usize) -> Self {
+                self.options.capacity = messages;
+                self
+            }
+
+            /// How the room is shared by priority; default [`Admission::default`].
+            pub fn admission(mut self, admission: Admission) -> Self {
+                self.options.admission = admission;
+                self
+            }
+
+            /// How publishers and consumers wait; default [`Mode::Balanced`].
+            pub fn mode(mut self, mode: Mode) -> Self {
+                self.options.mode = mode;
+                self
+            }
+
+            /// Where consumers take several messages at once, by what waits
+            /// ([`Batching`](super::Batching)), with [`recv_each`](Consumer::recv_each) and what
+            /// is made of it; default [`Rule::batch_by_occupancy`]. With [`Rule::off`] they take
+            /// one at a time.
+            pub fn batching(mut self, rule: Rule) -> Self {
+                self.options.batching = rule;
+                self
+            }
+
+            /// Where publishers of low and medium priority keep a gap between messages, which
+            /// grows from half of their limit on ([`Slowing`](super::Slowing)); default off.
+            /// With [`Rule::slow_producers`] an inbox into which more comes than is served settles
+            /// at three quarters of the limit, instead of swinging at it. Those that do not wait
+            /// ([`Policy::Reject`](super::Policy::Reject),
+            /// [`try_publish`](super::Publisher::try_publish)) are not slowed, and those of high
+            /// priority neither; [`Publisher::level`](super::Publisher::level) tells them.
+            pub fn slowing(mut self, rule: Rule) -> Self {
+                self.options.slowing = rule;
+                self
+            }
+        }
+    )+};
+}
+
+inbox_options!(Builder, Subscription);
 
 impl<M: Message> Builder<M> {
     pub(super) fn new() -> Self {
@@ -70,27 +123,17 @@ impl<M: Message> Builder<M> {
                 capacity: CAPACITY,
                 admission: Admission::default(),
                 mode: Mode::default(),
+                batching: Rule::batch_by_occupancy(),
+                slowing: Rule::slow_producers().off(),
             },
+            decisions: DECISIONS,
             messages: PhantomData,
         }
     }
 
-    /// Messages that an inbox holds at most, besides those of topics that drop the oldest or
-    /// conflate; default 65,536. A power of two wastes no memory.
-    pub fn capacity(mut self, messages: usize) -> Self {
-        self.options.capacity = messages;
-        self
-    }
-
-    /// How the room is shared by priority; default [`Admission::default`].
-    pub fn admission(mut self, admission: Admission) -> Self {
-        self.options.admission = admission;
-        self
-    }
-
-    /// How publishers and consumers wait; default [`Mode::Balanced`].
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.options.mode = mode;
+    /// Keeps so many decisions, at 32 bytes each, for [`Bus::trace`]; default 128.
+    pub fn trace(mut self, decisions: usize) -> Self {
+        self.decisions = decisions;
         self
     }
 
@@ -101,7 +144,7 @@ impl<M: Message> Builder<M> {
     pub fn build(self) -> Result<Bus<M>, BuildError> {
         TopicInfo::check(M::TOPICS).map_err(BuildError::Topics)?;
         self.options.check()?;
-        let core = Arc::new(Core::new(self.options));
+        let core = Arc::new(Core::new(self.options, self.decisions));
         Ok(Bus(Arc::new(Handle(core))))
     }
 }
@@ -134,24 +177,6 @@ impl<M: Message> Subscription<M> {
             replays: false,
             core,
         }
-    }
-
-    /// Messages that this inbox holds at most; see [`Builder::capacity`].
-    pub fn capacity(mut self, messages: usize) -> Self {
-        self.options.capacity = messages;
-        self
-    }
-
-    /// How the room of this inbox is shared by priority.
-    pub fn admission(mut self, admission: Admission) -> Self {
-        self.options.admission = admission;
-        self
-    }
-
-    /// How this consumer waits, and publishers wait for it.
-    pub fn mode(mut self, mode: Mode) -> Self {
-        self.options.mode = mode;
-        self
     }
 
     /// Delivers the last message of each topic that is retained first, if there was one.

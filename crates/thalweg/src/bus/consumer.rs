@@ -4,6 +4,7 @@ use std::collections::VecDeque;
 use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
 
+use super::batching::Batching;
 use super::inbox::{Envelope, Inbox, Item, Receiver};
 use super::ledger::{Losses, Meter, Service};
 use super::priority::Priority;
@@ -39,16 +40,18 @@ pub struct Delivery<M> {
 /// When the last consumer of an inbox is dropped, publishers go on without it, and what is in the
 /// inbox is discarded.
 pub struct Consumer<M: Message> {
-    receiver: Receiver<M>,
-    /// To be delivered before what the ring has: taken from a shelf, or retained.
-    ahead: VecDeque<Envelope<M>>,
+    pub(super) receiver: Receiver<M>,
+    /// To be delivered before what the ring has: a batch of it, what was on a shelf, or retained.
+    pub(super) ahead: VecDeque<Item<M>>,
+    /// How large batches are, where there are any.
+    pub(super) batching: Option<Batching>,
     /// How many of these, at the front, are retained ones.
-    replays: usize,
+    pub(super) replays: usize,
     /// It is with messages, as far as the meter knows.
-    is_busy: bool,
-    meter: Shared<Meter>,
-    core: Arc<Core<M>>,
-    inbox: Arc<Inbox<M>>,
+    pub(super) is_busy: bool,
+    pub(super) meter: Shared<Meter>,
+    pub(super) core: Arc<Core<M>>,
+    pub(super) inbox: Arc<Inbox<M>>,
 }
 
 impl<M: Message> Consumer<M> {
@@ -58,21 +61,31 @@ impl<M: Message> Consumer<M> {
             receiver,
             replay,
         } = opened;
-        let mut consumer = Self {
+        let mut consumer = Self::member(receiver, core, inbox);
+        for retained in replay {
+            // If that panics, the consumer goes as any other.
+            let copy = lock(&retained).clone();
+            consumer.ahead.push_back(Item::Message(copy));
+            consumer.replays += 1;
+        }
+        consumer
+    }
+
+    fn member(receiver: Receiver<M>, core: Arc<Core<M>>, inbox: Arc<Inbox<M>>) -> Self {
+        let capacity = inbox.limits[Priority::COUNT - 1];
+        let is_batching = inbox.batches(capacity);
+        let consumer = Self {
             receiver,
-            replays: 0,
             ahead: VecDeque::new(),
+            batching: is_batching.then(|| Batching::new(capacity as usize)),
+            replays: 0,
             is_busy: false,
             meter: inbox.enter(),
             core,
             inbox,
         };
-        for retained in replay {
-            // If that panics, the consumer goes as any other.
-            let copy = lock(&retained).clone();
-            consumer.ahead.push_back(copy);
-            consumer.replays += 1;
-        }
+        consumer.meter.batch.set(1);
+        consumer.tell_waits();
         consumer
     }
 
@@ -96,27 +109,19 @@ impl<M: Message> Consumer<M> {
     /// # Ok::<(), Box<dyn std::error::Error>>(())
     /// ```
     pub fn share(&self) -> Self {
-        Self {
-            receiver: self.receiver.clone(),
-            ahead: VecDeque::new(),
-            replays: 0,
-            is_busy: false,
-            meter: self.inbox.enter(),
-            core: Arc::clone(&self.core),
-            inbox: Arc::clone(&self.inbox),
-        }
+        let (core, inbox) = (Arc::clone(&self.core), Arc::clone(&self.inbox));
+        Self::member(self.receiver.clone(), core, inbox)
     }
 
     /// Takes the next message; waits while there is none.
     ///
     /// # Errors
-    /// [`RecvError`] if there is none, and the bus was drained or closed.
+    /// [`RecvError`] if there is none, and the bus was drained or stopped.
     #[inline]
     pub fn recv(&mut self) -> Result<Delivery<M>, RecvError> {
         match self.next() {
             Ok(delivery) => Ok(delivery),
-            Err(TryRecvError::Disconnected) => Err(RecvError),
-            Err(TryRecvError::Empty) => self.wait(None).map_err(|_| RecvError),
+            Err(why) => self.wait_or_end(why, None).map_err(|_| RecvError),
         }
     }
 
@@ -127,8 +132,10 @@ impl<M: Message> Consumer<M> {
     #[inline]
     pub fn try_recv(&mut self) -> Result<Delivery<M>, TryRecvError> {
         let outcome = self.next();
-        if self.is_busy && outcome.is_err() {
-            self.end_busy();
+        if let Err(why) = outcome
+            && (self.is_busy || why == TryRecvError::Disconnected)
+        {
+            self.found_nothing(why);
         }
         outcome
     }
@@ -140,9 +147,8 @@ impl<M: Message> Consumer<M> {
     pub fn recv_timeout(&mut self, timeout: Duration) -> Result<Delivery<M>, RecvTimeoutError> {
         match self.next() {
             Ok(delivery) => Ok(delivery),
-            Err(TryRecvError::Disconnected) => Err(RecvTimeoutError::Disconnected),
             // Beyond what the clock can say: for ever.
-            Err(TryRecvError::Empty) => self.wait(Instant::now().checked_add(timeout)),
+            Err(why) => self.wait_or_end(why, Instant::now().checked_add(timeout)),
         }
     }
 
@@ -164,47 +170,6 @@ impl<M: Message> Consumer<M> {
                 return Ok(delivery);
             }
         }
-    }
-
-    /// Calls `work` with up to `max` messages that are there now, and no more than there can be at
-    /// one moment; gives how many.
-    ///
-    /// If `work` panics, the message that it has is gone, and the others are still there.
-    pub fn recv_each(&mut self, max: usize, mut work: impl FnMut(Delivery<M>)) -> usize {
-        let (mut count, max) = (0, max.min(self.inbox.batch_max(&self.ahead)));
-        while count < max {
-            match self.try_recv() {
-                Ok(delivery) => work(delivery),
-                Err(_) => break,
-            }
-            count += 1;
-        }
-        count
-    }
-
-    /// As [`recv_each`](Self::recv_each), but waits for the first of them. Unless `max` is 0, there
-    /// is at least one.
-    ///
-    /// # Errors
-    /// As [`recv`](Self::recv).
-    pub fn wait_each(
-        &mut self,
-        max: usize,
-        mut work: impl FnMut(Delivery<M>),
-    ) -> Result<usize, RecvError> {
-        if max == 0 {
-            return Ok(0);
-        }
-        work(self.recv()?);
-        let (mut count, max) = (1, max.min(self.inbox.batch_max(&self.ahead)));
-        // The wait that comes next ends the busy time.
-        while count < max
-            && let Ok(delivery) = self.next()
-        {
-            work(delivery);
-            count += 1;
-        }
-        Ok(count)
     }
 
     /// The inbox.
@@ -238,10 +203,10 @@ impl<M: Message> Consumer<M> {
     }
 
     #[inline(always)]
-    fn next(&mut self) -> Result<Delivery<M>, TryRecvError> {
+    pub(super) fn next(&mut self) -> Result<Delivery<M>, TryRecvError> {
         loop {
             if !self.ahead.is_empty()
-                && let Some(delivery) = self.deliver_ahead()
+                && let Some(delivery) = self.next_ahead()
             {
                 return Ok(delivery);
             }
@@ -265,30 +230,55 @@ impl<M: Message> Consumer<M> {
         if fault::is("end_unlooked") {
             return None;
         }
+        // Before the shelves are empty: see `Inbox::is_taken`.
+        self.meter.held.add(1);
         self.inbox.take_rest(&mut self.ahead);
         self.meter.held.set(self.ahead.len() as u64);
         self.deliver_ahead()
     }
 
+    /// What comes next found nothing.
     #[cold]
-    fn wait(&mut self, deadline: Option<Instant>) -> Result<Delivery<M>, RecvTimeoutError> {
+    fn found_nothing(&mut self, why: TryRecvError) {
         if self.is_busy {
             self.end_busy();
         }
+        if why == TryRecvError::Disconnected {
+            self.core.stop_if_empty();
+        }
+    }
+
+    #[cold]
+    fn wait_or_end(
+        &mut self,
+        mut why: TryRecvError,
+        deadline: Option<Instant>,
+    ) -> Result<Delivery<M>, RecvTimeoutError> {
         loop {
-            let received = match deadline {
+            self.found_nothing(why);
+            if why == TryRecvError::Disconnected {
+                return Err(RecvTimeoutError::Disconnected);
+            }
+            if self.inbox.governor.slowing().is_some() {
+                let (inbox, core) = (&self.inbox, &self.core);
+                inbox.look_if_due(self.receiver.len(), &core.clock, core.now_ns());
+            }
+            let item = match deadline {
                 Some(deadline) => self.receiver.recv_deadline(deadline),
-                None => (self.receiver.recv()).map_err(|_| RecvTimeoutError::Disconnected),
+                None => self.receiver.recv().map_err(RecvTimeoutError::from),
             };
-            let item = match received {
-                Ok(item) => item,
-                Err(RecvTimeoutError::Disconnected) => {
-                    return self.rest().ok_or(RecvTimeoutError::Disconnected);
+            self.tell_waits();
+            match item {
+                Ok(item) => {
+                    if let Some(delivery) = self.open(item) {
+                        return Ok(delivery);
+                    }
                 }
-                Err(timeout) => return Err(timeout),
-            };
-            if let Some(delivery) = self.open(item) {
-                return Ok(delivery);
+                Err(RecvTimeoutError::Timeout) => return Err(RecvTimeoutError::Timeout),
+                Err(RecvTimeoutError::Disconnected) => match self.rest() {
+                    Some(delivery) => return Ok(delivery),
+                    None => why = TryRecvError::Disconnected,
+                },
             }
         }
     }
@@ -305,23 +295,39 @@ impl<M: Message> Consumer<M> {
     #[cold]
     #[inline(never)]
     fn open_shelf(&mut self, topic: TopicId) -> Option<Delivery<M>> {
+        let behind = self.ahead.len();
         if let Some(shelf) = self.inbox.shelf(topic) {
+            // Before the shelf is empty: see `Inbox::is_taken`.
+            self.meter.held.add(1);
             shelf.take_all(&mut self.ahead);
         }
-        // With retained ones, nothing is taken from a shelf.
-        self.meter.held.set(self.ahead.len() as u64);
-        self.deliver_ahead()
+        let taken = self.ahead.len() - behind;
+        self.ahead.rotate_right(taken);
+        self.next_ahead()
     }
 
     #[cold]
     #[inline(never)]
-    fn deliver_ahead(&mut self) -> Option<Delivery<M>> {
-        let envelope = self.ahead.pop_front()?;
-        if self.replays == 0 {
-            self.meter.held.set(self.ahead.len() as u64);
-            return Some(self.deliver(envelope));
+    fn next_ahead(&mut self) -> Option<Delivery<M>> {
+        self.deliver_ahead()
+    }
+
+    #[inline(always)]
+    pub(super) fn deliver_ahead(&mut self) -> Option<Delivery<M>> {
+        let item = self.ahead.pop_front()?;
+        if self.replays > 0 {
+            return self.replay(item);
         }
+        self.meter.held.set(self.ahead.len() as u64);
+        self.open(item)
+    }
+
+    #[cold]
+    fn replay(&mut self, item: Item<M>) -> Option<Delivery<M>> {
         self.replays -= 1;
+        let Item::Message(envelope) = item else {
+            unreachable!("retained messages are no tokens");
+        };
         self.meter.replayed.add(1);
         let mut delivery = Delivery::from(envelope);
         delivery.lost_before = 0;
@@ -341,6 +347,13 @@ impl<M: Message> Consumer<M> {
         Delivery::from(envelope)
     }
 
+    /// What it has learned of waiting, for explanations.
+    fn tell_waits(&self) {
+        let (gap_ns, wake_ns) = self.receiver.learned_ns();
+        self.meter.waits_ns[0].set(gap_ns);
+        self.meter.waits_ns[1].set(wake_ns);
+    }
+
     #[inline]
     fn begin_busy(&mut self) {
         self.is_busy = true;
@@ -348,7 +361,7 @@ impl<M: Message> Consumer<M> {
     }
 
     #[cold]
-    fn end_busy(&mut self) {
+    pub(super) fn end_busy(&mut self) {
         self.is_busy = false;
         self.meter.end_busy(self.core.clock.ticks());
     }
@@ -376,11 +389,11 @@ impl<M: Message> Drop for Consumer<M> {
         }
         let mut panics = Panics::default();
         let ahead = std::mem::take(&mut self.ahead).into_iter();
-        for (at, envelope) in ahead.enumerate() {
+        for (at, item) in ahead.enumerate() {
             if at < self.replays {
-                panics.catch(|| drop(envelope));
+                panics.catch(|| drop(item));
             } else {
-                self.inbox.discard_all([envelope].into_iter(), &mut panics);
+                self.inbox.discard_item(item, &mut panics);
             }
         }
         let clock = self.core.clock;
@@ -391,6 +404,8 @@ impl<M: Message> Drop for Consumer<M> {
         if self.receiver.leave_with(each) {
             inbox.discard_rest(&mut panics);
             self.core.remove(inbox);
+        } else {
+            self.core.stop_if_empty();
         }
         panics.resume();
     }

@@ -4,25 +4,15 @@ use super::InboxId;
 use super::balance::Reading;
 use super::builder::{BuildError, Builder, Subscription};
 use super::consumer::Consumer;
+use super::governor::Explained;
 use super::ledger::Totals;
+use super::metrics::Snapshot;
 use super::publisher::Publisher;
 use super::registry::Core;
 use super::topic::{Message, Topics};
+use super::trace::Decision;
 use crate::ring::sync::{Arc, is_model_over};
-
-/// What a bus does.
-#[derive(Copy, Clone, PartialEq, Eq, Hash, Debug)]
-#[non_exhaustive]
-pub enum Lifecycle {
-    /// Messages are published.
-    Running,
-    /// Publishers get their messages back, until it is resumed.
-    Paused,
-    /// Nothing is published any more, and consumers get what is there.
-    Draining,
-    /// Nothing is published, and nothing is there.
-    Stopped,
-}
+use crate::state::{Lifecycle, StateView};
 
 /// A message bus; see the [module](super). A handle, cheap to clone.
 pub struct Bus<M: Message>(pub(super) Arc<Handle<M>>);
@@ -33,7 +23,7 @@ pub(super) struct Handle<M: Message>(pub(super) Arc<Core<M>>);
 impl<M: Message> Drop for Handle<M> {
     fn drop(&mut self) {
         if !is_model_over() {
-            self.0.drain();
+            self.0.drain("no handle is left");
         }
     }
 }
@@ -98,38 +88,63 @@ impl<M: Message> Bus<M> {
     /// message.
     ///
     /// # Errors
-    /// [`BuildError::Closed`] after [`drain`](Self::drain) or [`close`](Self::close).
+    /// [`BuildError::Closed`] after [`drain`](Self::drain) or [`stop`](Self::stop).
     pub fn publisher(&self, name: &str) -> Result<Publisher<M>, BuildError> {
         Publisher::new(Arc::clone(&self.0), name)
     }
 
-    /// What the bus does. Takes a lock.
-    pub fn state(&self) -> Lifecycle {
-        self.0.0.lifecycle()
+    /// The state of the bus, to be read, waited for, and with its last changes. It *stops* when
+    /// it drains and nothing waits any more; that is found when a consumer is told of the end or
+    /// goes, and by this call.
+    ///
+    /// ```
+    /// # use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};
+    /// # use thalweg::state::Lifecycle;
+    /// # #[derive(Clone)] struct Job(u32);
+    /// # impl Message for Job {
+    /// #     const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("job")];
+    /// #     fn topic(&self) -> TopicId { TopicId::new(0) }
+    /// # }
+    /// let bus = Bus::<Job>::new()?;
+    /// let mut rx = bus.subscribe(Topics::ALL)?;
+    /// bus.drain();
+    /// assert!(rx.recv().is_err());
+    /// bus.state().wait_for(Lifecycle::Stopped)?;
+    /// let last = bus.state().changes().pop();
+    /// assert_eq!(last.map(|change| change.why), Some("every inbox is empty"));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn state(&self) -> &StateView<Lifecycle> {
+        self.0.0.stop_if_empty();
+        self.0.0.state.view()
     }
 
-    /// Gives messages back to publishers until [`resume`](Self::resume): with [`Reason::Paused`],
-    /// and without a sequence number or a loss. A publisher that waits for room still gets it.
-    /// Gives whether the bus was running.
+    /// Holds publishers back until [`resume`](Self::resume). In topics that block they wait; else,
+    /// and if they don't wait, they get their message back with [`Reason::Paused`], without a
+    /// sequence number or a loss. One that publishes at this moment may not see it yet, and one
+    /// that waits for room still gets it. Gives whether the bus was running.
     ///
     /// [`Reason::Paused`]: super::Reason::Paused
     pub fn pause(&self) -> bool {
-        let paused = self.0.0.go(&[Lifecycle::Running], Lifecycle::Paused);
-        paused.is_some()
+        self.change(Lifecycle::Running, Lifecycle::Paused, "paused")
     }
 
     /// Ends a [`pause`](Self::pause); gives whether the bus was paused.
     pub fn resume(&self) -> bool {
-        let resumed = self.0.0.go(&[Lifecycle::Paused], Lifecycle::Running);
-        resumed.is_some()
+        self.change(Lifecycle::Paused, Lifecycle::Running, "resumed")
     }
 
-    /// Ends publishing, for ever: publishers get an error, also those that wait for room, and
-    /// consumers get what is there, then an error. Gives whether it was this call that did.
+    fn change(&self, from: Lifecycle, to: Lifecycle, why: &'static str) -> bool {
+        self.0.0.state.change(from, to, why).is_ok()
+    }
+
+    /// Ends publishing, for ever: publishers get an error, also those that wait for room or for the
+    /// end of a pause, and consumers get what is there, then an error. Gives whether it was this
+    /// call that did.
     ///
     /// A message that is being published at this moment is delivered or given back.
     pub fn drain(&self) -> bool {
-        self.0.0.drain()
+        self.0.0.drain("drained")
     }
 
     /// As [`drain`](Self::drain), and what is in the inboxes is discarded, and counted as that. A
@@ -138,8 +153,8 @@ impl<M: Message> Bus<M> {
     ///
     /// # Panics
     /// If the drop of a message does, when all others are dropped.
-    pub fn close(&self) -> bool {
-        self.0.0.close()
+    pub fn stop(&self) -> bool {
+        self.0.0.stop()
     }
 
     /// The counters of each open inbox, for a [`Balance`](super::Balance) of its own: arrival and
@@ -169,6 +184,41 @@ impl<M: Message> Bus<M> {
         self.0.0.readings()
     }
 
+    /// Why each rule of each open inbox is on or off, with what it was compared with: as it is now.
+    /// Takes locks that publishers and consumers do not wait for; some 10 µs an inbox.
+    ///
+    /// ```
+    /// # use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};
+    /// # #[derive(Clone)] struct Job(u32);
+    /// # impl Message for Job {
+    /// #     const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("job")];
+    /// #     fn topic(&self) -> TopicId { TopicId::new(0) }
+    /// # }
+    /// let bus = Bus::<Job>::builder().capacity(4).build()?;
+    /// let _rx = bus.subscribe(Topics::ALL)?;
+    /// let told: Vec<_> = bus.explain().iter().map(ToString::to_string).collect();
+    /// assert_eq!(told[1], "inbox 0: batch-by-occupancy is off: 4 capacity, at least 8");
+    /// assert_eq!(told[2], "inbox 0: slow-producers is off: it is not switched on");
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn explain(&self) -> Vec<Explained> {
+        let explained = self.0.0.look(|inbox, _, looked| looked.explained(inbox.id));
+        explained.into_iter().flatten().collect()
+    }
+
+    /// The last decisions, by time: levels, verdicts and rules of inboxes, batches of consumers, as
+    /// many as [`Builder::trace`] says; and the last changes of the state. What is decided is noted
+    /// where it is decided, and read without stopping anybody.
+    pub fn trace(&self) -> Vec<Decision> {
+        self.0.0.trace()
+    }
+
+    /// All figures of now: states, levels, rates and counts. Each is exact when nobody is at work.
+    /// As [`explain`](Self::explain) it looks at each inbox, and may be called at any time.
+    pub fn snapshot(&self) -> Snapshot {
+        self.0.0.snapshot()
+    }
+
     /// What became of all messages so far, for all inboxes that there are or were. Takes a lock
     /// that publishers and consumers do not need for messages.
     pub fn totals(&self) -> Totals {
@@ -182,4 +232,4 @@ impl<M: Message> Clone for Bus<M> {
     }
 }
 
-shown!([M: Message] Bus<M>, "Bus", this, "state": this.state(), "totals": this.totals());
+shown!([M: Message] Bus<M>, "Bus", this, "state": this.state().get(), "totals": this.totals());

@@ -11,10 +11,14 @@ use std::sync::Arc as Shared;
 
 use super::balance::Reading;
 use super::builder::BuildError;
-use super::ledger::{Flow, Ledger, Losses, Meter, Service, Totals};
+use super::governor::Governor;
+use super::ledger::{Count, Flow, Ledger, Losses, Meter, Service, Totals};
 use super::priority::{Admission, Priority};
+use super::rules::Rule;
 use super::shelf::Shelf;
+use super::slowing::free_limit;
 use super::topic::{Message, Policy, TopicId, Topics};
+use super::trace::Recorder;
 use super::{InboxId, PublisherId};
 use crate::channel::{self, Mpmc};
 use crate::ring::sync::{Mutex, lock};
@@ -48,6 +52,10 @@ pub(super) struct Options {
     pub(super) capacity: usize,
     pub(super) admission: Admission,
     pub(super) mode: Mode,
+    /// Whether consumers take batches by what waits.
+    pub(super) batching: Rule,
+    /// Whether publishers keep a gap where an inbox fills.
+    pub(super) slowing: Rule,
 }
 
 /// All of an inbox but its ring.
@@ -55,10 +63,14 @@ pub(super) struct Inbox<M> {
     pub(super) id: InboxId,
     pub(super) topics: Topics,
     pub(super) limits: [u64; Priority::COUNT],
+    /// Those up to which nobody is slowed.
+    pub(super) free_limits: [u64; Priority::COUNT],
     /// Elements that the ring holds, tokens included.
     pub(super) places: u64,
     /// Messages that the ring and all shelves hold together.
     pub(super) messages_max: usize,
+    pub(super) batching: Rule,
+    pub(super) governor: Governor,
     /// By topic.
     shelves: Vec<Option<Shelf<M>>>,
     publishers: Mutex<Vec<Row>>,
@@ -68,6 +80,8 @@ pub(super) struct Inbox<M> {
 /// A publisher.
 struct Row {
     publisher: PublisherId,
+    /// What it had issued at the last look.
+    seen: u64,
     name: Shared<str>,
     ledger: Shared<Ledger>,
 }
@@ -80,11 +94,24 @@ struct Members {
     gone: Service,
 }
 
+/// Up to where nobody is slowed: the higher priorities never are.
+fn free_limits(mut limits: [u64; Priority::COUNT], slowing: &Rule) -> [u64; Priority::COUNT] {
+    let capacity = limits[Priority::COUNT - 1];
+    if !slowing.is_forced_off() && capacity >= slowing.limits.capacity_min {
+        for limit in &mut limits[..Priority::High.index()] {
+            *limit = free_limit(*limit);
+        }
+    }
+    limits
+}
+
 impl<M: Message> Inbox<M> {
     pub(super) fn new(
         id: InboxId,
         topics: Topics,
         options: Options,
+        recorder: &Shared<Recorder>,
+        now_ns: u64,
     ) -> Result<(Self, Sender<M>, Receiver<M>), BuildError> {
         let limits = options.admission.limits(options.capacity)?;
         let mut messages_max = options.capacity;
@@ -112,8 +139,11 @@ impl<M: Message> Inbox<M> {
             id,
             topics,
             limits,
+            free_limits: free_limits(limits, &options.slowing),
             places: places as u64,
             messages_max,
+            batching: options.batching,
+            governor: Governor::new(&options, &limits, recorder, now_ns),
             shelves,
             publishers: Mutex::default(),
             members: Mutex::default(),
@@ -122,7 +152,7 @@ impl<M: Message> Inbox<M> {
     }
 
     /// Messages of a batch: publishers that refill what is taken must not keep it going for ever.
-    pub(super) fn batch_max(&self, ahead: &VecDeque<Envelope<M>>) -> usize {
+    pub(super) fn batch_max(&self, ahead: &VecDeque<Item<M>>) -> usize {
         self.messages_max.saturating_add(ahead.len())
     }
 
@@ -149,10 +179,17 @@ impl<M: Message> Inbox<M> {
         let link = publishers.len() as u32;
         publishers.push(Row {
             publisher,
+            seen: 0,
             name: Shared::clone(name),
             ledger: Shared::clone(&ledger),
         });
         (ledger, link)
+    }
+
+    /// Whether consumers take batches: the capacity is all that the rule asks for that is known
+    /// before anything comes.
+    pub(super) fn batches(&self, capacity: u64) -> bool {
+        !self.batching.is_forced_off() && capacity >= self.batching.limits.capacity_min
     }
 
     /// Another consumer.
@@ -168,6 +205,15 @@ impl<M: Message> Inbox<M> {
         meter.held.set(0);
         members.gone.count(meter, now, ns);
         members.meters.retain(|other| !Shared::ptr_eq(other, meter));
+    }
+
+    /// Whether nothing is on shelves or with consumers that have not got it yet; to be asked once
+    /// the ring is over. A consumer says that it holds something before it takes it from a shelf.
+    pub(super) fn is_taken(&self) -> bool {
+        let is_empty = |shelf: &Shelf<M>| shelf.len().0 == 0;
+        let is_free = |meter: &Shared<Meter>| meter.held.get() == 0;
+        self.shelves.iter().flatten().all(is_empty)
+            && lock(&self.members).meters.iter().all(is_free)
     }
 
     /// Counts a message that nobody will receive, and drops it.
@@ -186,21 +232,12 @@ impl<M: Message> Inbox<M> {
         drop(envelope);
     }
 
-    /// As [`discard`](Self::discard) for several, whichever panic while they are dropped.
-    pub(super) fn discard_all(
-        &self,
-        envelopes: impl Iterator<Item = Envelope<M>>,
-        panics: &mut Panics,
-    ) {
-        for envelope in envelopes {
-            panics.catch(|| self.discard(envelope));
-        }
-    }
-
-    /// As [`discard_all`](Self::discard_all) for what the ring carried.
+    /// As [`discard`](Self::discard) for what the ring carried.
     pub(super) fn discard_item(&self, item: Item<M>, panics: &mut Panics) {
         match item {
-            Item::Message(envelope) => self.discard_all([envelope].into_iter(), panics),
+            Item::Message(envelope) => {
+                panics.catch(|| self.discard(envelope));
+            }
             Item::Token(topic) => self.clear(topic, panics),
         }
     }
@@ -210,12 +247,14 @@ impl<M: Message> Inbox<M> {
         if let Some(shelf) = self.shelf(topic) {
             let mut all = VecDeque::new();
             shelf.take_all(&mut all);
-            self.discard_all(all.into_iter(), panics);
+            for item in all {
+                self.discard_item(item, panics);
+            }
         }
     }
 
     /// Moves what is on all shelves behind `out`, for whoever finds the ring closed and empty.
-    pub(super) fn take_rest(&self, out: &mut VecDeque<Envelope<M>>) {
+    pub(super) fn take_rest(&self, out: &mut VecDeque<Item<M>>) {
         for shelf in self.shelves.iter().flatten() {
             shelf.take_all(out);
         }
@@ -225,7 +264,9 @@ impl<M: Message> Inbox<M> {
     pub(super) fn discard_rest(&self, panics: &mut Panics) {
         let mut rest = VecDeque::new();
         self.take_rest(&mut rest);
-        self.discard_all(rest.into_iter(), panics);
+        for item in rest {
+            self.discard_item(item, panics);
+        }
     }
 
     /// Discards what nobody received, though it was admitted: for a caller that was told so.
@@ -266,6 +307,32 @@ impl<M: Message> Inbox<M> {
         Totals { flow, service }
     }
 
+    /// Publishers that have published since this was asked last.
+    pub(super) fn active_publishers(&self) -> usize {
+        let mut active = 0;
+        for row in lock(&self.publishers).iter_mut() {
+            let issued = row.ledger.own.issued.iter().map(Count::get).sum();
+            active += usize::from(std::mem::replace(&mut row.seen, issued) != issued);
+        }
+        active
+    }
+
+    /// What the consumer that waits least has learned; see [`Meter::waits_ns`].
+    pub(super) fn waits_ns(&self) -> (u64, u64) {
+        let members = lock(&self.members);
+        let learned = |meter: &Shared<Meter>| meter.waits_ns.each_ref().map(Count::get);
+        let least = members.meters.iter().map(learned).min();
+        let [gap_ns, wake_ns] = least.unwrap_or_default();
+        (gap_ns, wake_ns)
+    }
+
+    /// The largest batch that a consumer takes.
+    pub(super) fn batch(&self) -> u64 {
+        let members = lock(&self.members);
+        let batches = members.meters.iter().map(|meter| meter.batch.get());
+        batches.max().unwrap_or(1)
+    }
+
     /// The figures of now, where the ring holds `len` elements.
     pub(super) fn reading(&self, len: usize, clock: &Clock) -> Reading {
         let now = clock.ticks();
@@ -292,13 +359,14 @@ impl<M: Message> Inbox<M> {
             service.count(meter, now, &ns);
         }
         drop(members);
-        let (mut waiting, mut tokens) = (len, 0);
+        // A token is in the ring, or held by a consumer, and no message.
+        let (mut waiting, mut tokens) = (service.waiting + len as u64, 0);
         for shelf in self.shelves.iter().flatten() {
             let (len, has_token) = shelf.len();
-            waiting += len;
-            tokens += usize::from(has_token);
+            waiting += len as u64;
+            tokens += u64::from(has_token);
         }
-        service.waiting += waiting.saturating_sub(tokens) as u64;
+        service.waiting = waiting.saturating_sub(tokens);
         service
     }
 }

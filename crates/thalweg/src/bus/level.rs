@@ -14,6 +14,11 @@ pub enum Level {
     Full,
 }
 
+impl Level {
+    /// All of them, the lowest first.
+    pub const ALL: [Self; 4] = [Self::Normal, Self::Elevated, Self::High, Self::Full];
+}
+
 /// Where levels begin, in percent of the capacity.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Thresholds {

@@ -1,19 +1,21 @@
 //! A publisher's way to one inbox, and what becomes of a message in all of them.
 
 use std::sync::Arc as Shared;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use super::PublisherId;
-use super::inbox::{Envelope, Inbox, Item, Sender};
+use super::inbox::{Envelope, Inbox, Item, Options, Sender};
 use super::ledger::Ledger;
 use super::priority::Priority;
 use super::publisher::{PublishError, Reason};
 use super::registry::{Core, Entry};
+use super::slowing::Slow;
 use super::topic::{Message, Policy, TopicId, Topics};
 use crate::channel::SendTimeoutError;
 use crate::ring::PushError;
 use crate::ring::sync::{Arc, fault, yield_now};
-use crate::wait::Panics;
+use crate::state::Lifecycle;
+use crate::wait::{Pace, Panics};
 
 /// How long to wait for room in topics whose policy is to block.
 #[derive(Clone, Copy)]
@@ -27,12 +29,34 @@ pub(super) enum Patience {
 pub(super) struct Link<M> {
     pub(super) sender: Sender<M>,
     pub(super) ledger: Shared<Ledger>,
+    /// Those of the usual path: the inbox's, or where it slows publishers, half of them.
     pub(super) limits: [u64; Priority::COUNT],
     pub(super) inbox: Arc<Inbox<M>>,
+    core: Arc<Core<M>>,
+    pacing: Pacing,
     /// By what shelves know the publisher.
     pub(super) link: u32,
     /// By topic: what the inbox lost since the last message that it took.
     pub(super) lost: [u64; Topics::COUNT_MAX],
+}
+
+/// When a publisher that is slowed published last, and how it waits until it may again.
+#[derive(Default)]
+struct Pacing {
+    last_ns: u64,
+    pace: Option<Pace>,
+}
+
+impl Pacing {
+    /// How much of a gap is left.
+    fn left_ns(&self, now_ns: u64, gap_ns: u64) -> Option<u64> {
+        let due_ns = self.last_ns.saturating_add(gap_ns);
+        due_ns.checked_sub(now_ns).filter(|&left_ns| left_ns > 0)
+    }
+
+    fn pace(&mut self, options: &Options) -> &mut Pace {
+        self.pace.get_or_insert_with(|| Pace::new(options.mode))
+    }
 }
 
 /// What an inbox did with a message: took it (`true`: and nobody will look), or gave it back.
@@ -41,6 +65,7 @@ pub(super) type Outcome<M> = Result<bool, (Option<Reason>, M)>;
 impl<M: Message> Link<M> {
     /// To a new inbox, by a publisher whose next sequences are given by topic.
     pub(super) fn new(
+        core: &Arc<Core<M>>,
         entry: Entry<M>,
         publisher: PublisherId,
         name: &Shared<str>,
@@ -51,8 +76,10 @@ impl<M: Message> Link<M> {
         Self {
             sender,
             ledger,
-            limits: inbox.limits,
+            limits: inbox.free_limits,
             inbox,
+            core: Arc::clone(core),
+            pacing: Pacing::default(),
             link,
             lost: [0; Topics::COUNT_MAX],
         }
@@ -87,43 +114,93 @@ impl<M: Message> Link<M> {
             _ => unreachable!("tokens are not published"),
         };
         let (topic, priority) = (envelope.topic.index(), envelope.priority.index());
+        let is_at_limit = self.limits[priority] == self.inbox.limits[priority];
+        let (message, reason) = if !is_full {
+            (envelope.message, None)
+        } else if is_at_limit && matches!(patience, Patience::None) {
+            (envelope.message, Some(Reason::Refused))
+        } else {
+            match self.push_patiently(Item::Message(envelope), priority, patience) {
+                Ok(is_late) => {
+                    self.ledger.own.admitted[priority].add(1);
+                    self.lost[topic] = 0;
+                    return Ok(is_late);
+                }
+                Err((Item::Message(envelope), reason)) => (envelope.message, reason),
+                Err(_) => unreachable!("it was a message"),
+            }
+        };
         let own = &self.ledger.own;
-        if !is_full {
-            own.issued[priority].add(u64::MAX);
-            return Err((None, envelope.message));
+        match reason {
+            None => own.issued[priority].add(u64::MAX),
+            Some(Reason::TimedOut) => own.timed_out[priority].add(1),
+            Some(_) => own.refused[priority].add(1),
+        }
+        self.lost[topic] += u64::from(reason.is_some() && !fault::is("loss_untold"));
+        Err((reason, message))
+    }
+
+    /// Pushes above the part of the room in which publishers are free, or when there is room.
+    fn push_patiently(
+        &mut self,
+        mut item: Item<M>,
+        priority: usize,
+        patience: Patience,
+    ) -> Result<bool, (Item<M>, Option<Reason>)> {
+        let limit = self.inbox.limits[priority];
+        if self.limits[priority] < limit {
+            self.keep_gap(limit, patience);
+            match self.sender.try_send_within(item, limit) {
+                Ok(is_late) => return Ok(is_late),
+                Err(PushError::Full(back)) => item = back,
+                Err(PushError::Closed(back)) => return Err((back, None)),
+            }
         }
         let deadline = match patience {
+            Patience::None => return Err((item, Some(Reason::Refused))),
             Patience::Until(deadline) => Some(deadline),
             Patience::Endless => None,
-            Patience::None => {
-                own.refused[priority].add(1);
-                self.lost[topic] += u64::from(!fault::is("loss_untold"));
-                return Err((Some(Reason::Refused), envelope.message));
-            }
         };
-        let limit = self.limits[priority];
-        let item = Item::Message(envelope);
-        let (item, is_late) = match self.sender.send_within(item, limit, deadline) {
-            Ok(is_late) => {
-                own.admitted[priority].add(1);
-                self.lost[topic] = 0;
-                return Ok(is_late);
-            }
-            Err(error) => {
-                let is_late = matches!(error, SendTimeoutError::Timeout(_));
-                (error.into_inner(), is_late)
-            }
+        let sent = self.sender.send_within(item, limit, deadline);
+        sent.map_err(|error| {
+            let is_late = matches!(error, SendTimeoutError::Timeout(_));
+            (error.into_inner(), is_late.then_some(Reason::TimedOut))
+        })
+    }
+
+    /// Waits as long as a publisher that may wait has to between two messages, in an inbox that
+    /// fills; see `slowing.rs`.
+    fn keep_gap(&mut self, limit: u64, patience: Patience) {
+        let deadline = match patience {
+            Patience::None => return,
+            Patience::Until(deadline) => Some(deadline),
+            Patience::Endless => None,
         };
-        let Item::Message(Envelope { message, .. }) = item else {
-            unreachable!("it was a message");
-        };
-        if !is_late {
-            own.issued[priority].add(u64::MAX);
-            return Err((None, message));
+        let mut now_ns = self.core.now_ns();
+        self.inbox
+            .look_if_due(self.sender.len(), &self.core.clock, now_ns);
+        while let Some(slowing) = self.inbox.governor.slowing()
+            && let Slow::Gap(gap_ns) = slowing.slow(self.sender.len() as u64, limit)
+            && let Some(left_ns) = self.pacing.left_ns(now_ns, gap_ns)
+        {
+            // It looks again before the queue has moved far.
+            let look_ns = (slowing.share_ns().saturating_mul(limit) / 64).clamp(20_000, 1_000_000);
+            let until = Instant::now() + Duration::from_nanos(left_ns.min(look_ns));
+            let (state, pace) = (&self.core.state, self.pacing.pace(&self.core.options));
+            let is_late = |deadline| until >= deadline;
+            let waited = state.wait_at(
+                pace,
+                Lifecycle::ENDING,
+                deadline.map_or(until, |at| at.min(until)),
+            );
+            if waited.is_ok() || deadline.is_some_and(is_late) || self.sender.is_closed() {
+                break;
+            }
+            now_ns = self.core.now_ns();
+            self.inbox
+                .look_if_due(self.sender.len(), &self.core.clock, now_ns);
         }
-        own.timed_out[priority].add(1);
-        self.lost[topic] += 1;
-        Err((Some(Reason::TimedOut), message))
+        self.pacing.last_ns = self.core.now_ns();
     }
 
     /// Counts a message that could not be copied for this inbox.
@@ -278,7 +355,7 @@ impl<M: Message> Sum<M> {
             return Ok(admitted);
         };
         let reason = match self.reason {
-            None if admitted == 0 && core.seen().is_over() => Reason::Closed,
+            None if admitted == 0 && core.is_over() => Reason::Closed,
             // Only inboxes whose consumers have just gone did not take it.
             None => return Ok(admitted),
             Some(reason) => reason,

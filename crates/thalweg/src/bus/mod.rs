@@ -75,12 +75,19 @@
 //! behind the last message that an inbox took of a publisher and topic, is the number of losses.
 //! What a group's member held when it left is discarded, and counted as that.
 //!
+//! # Decisions
+//! Rules decide how large batches are ([`Batching`]), whether consumers spin before they sleep, and
+//! whether publishers keep a gap where an inbox fills ([`Slowing`]; to be
+//! [switched on](Builder::slowing)). Each holds within [`Limits`]; [`Bus::explain`] says why it is
+//! on or off, [`Bus::trace`] what was decided last, and [`Bus::snapshot`] what is known.
+//!
 //! # Ends
 //! A consumer that is dropped, also by a panic, closes its inbox if it is the last of its group;
 //! what was there is discarded and counted, and publishers go on without it. Publishing to nobody
-//! is no error. [`Bus::drain`] ends publishing, and consumers get what is there, then an error;
-//! [`Bus::close`] discards what is there. The bus drains when the last [`Bus`] and [`Publisher`] of
-//! it is dropped.
+//! is no error. [`Bus::pause`] holds publishers back. [`Bus::drain`] ends publishing, and consumers
+//! get what is there, then an error; [`Bus::stop`] discards what is there. The bus drains when the
+//! last [`Bus`] and [`Publisher`] of it is dropped. [`Bus::state`] is its
+//! [`Lifecycle`](crate::state::Lifecycle), which threads and tasks can wait for.
 //!
 //! # Memory ordering
 //! What a thread did before it published a message is visible to the thread that received it, after
@@ -88,15 +95,18 @@
 
 mod advice;
 mod balance;
+mod batches;
 mod batching;
 mod builder;
 mod consumer;
 mod dispatch;
+mod governor;
 mod handle;
 mod inbox;
 mod ledger;
 mod level;
 mod link;
+mod metrics;
 #[cfg(all(test, loom))]
 mod models;
 mod pattern;
@@ -120,9 +130,11 @@ pub use balance::{Balance, Horizons, Reading, Report, Verdict};
 pub use batching::{BATCH_MAX, Batching};
 pub use builder::{BuildError, Builder, Subscription};
 pub use consumer::{Consumer, Delivery};
-pub use handle::{Bus, Lifecycle};
+pub use governor::Explained;
+pub use handle::Bus;
 pub use ledger::{Flow, Losses, Service, Totals};
 pub use level::{Gauge, Level, Thresholds};
+pub use metrics::{InboxFigures, Snapshot};
 pub use priority::{Admission, AdmissionError, Priority};
 pub use publisher::{PublishError, Publisher, Reason};
 pub use reserve::Reserves;

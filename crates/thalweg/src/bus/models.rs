@@ -3,6 +3,7 @@
 
 use super::*;
 use crate::channel::models::{begin, check, kept::Kept};
+use crate::state::Lifecycle;
 use loom::thread;
 
 /// `false`: of a topic in the ring; `true`: of one on a shelf.
@@ -12,7 +13,6 @@ struct Note(bool);
 impl Message for Note {
     const TOPICS: &'static [TopicInfo] = &[
         TopicInfo {
-            policy: Policy::Reject,
             priority: Priority::Low,
             ..TopicInfo::new("ring")
         },
@@ -177,7 +177,7 @@ fn the_end_comes_behind_what_was_published() {
         assert_eq!(received, published);
         let refused = tx.publish(Note(false)).expect_err("drained");
         assert_eq!(
-            (refused.reason, bus.state()),
+            (refused.reason, bus.state().get()),
             (Reason::Closed, Lifecycle::Stopped)
         );
         check_totals(&bus);
@@ -204,5 +204,37 @@ fn what_was_put_on_a_shelf_comes_before_the_end() {
         let (published, _other) = publishing.join().unwrap();
         assert_eq!(received, 1 + published);
         assert_eq!(check_totals(&bus).service.waiting, 0);
+    });
+}
+
+/// A publisher that waits for the end of a pause, which comes in one way or the other.
+fn a_pause_ends(end: fn(&Bus<Note>) -> bool, published: Result<usize, Reason>) {
+    let bus = bus(2, Admission::reserve(0, 0, 0));
+    let mut rx = subscribed(&bus, RING);
+    let mut tx = publisher(&bus);
+    assert!(bus.pause());
+    let publishing = thread::spawn(move || {
+        let outcome = tx.publish(Note(false)).map_err(|error| error.reason);
+        (outcome, tx)
+    });
+    begin();
+    assert!(end(&bus));
+    let (outcome, _tx) = publishing.join().unwrap();
+    assert_eq!(outcome, published);
+    assert_eq!(rx.try_recv().is_ok(), published.is_ok());
+    check_totals(&bus);
+}
+
+#[test]
+fn a_publisher_goes_on_after_a_pause() {
+    check(2, &["change_untold", "dekker"], || {
+        a_pause_ends(Bus::resume, Ok(1));
+    });
+}
+
+#[test]
+fn a_publisher_that_is_held_back_is_told_of_the_end() {
+    check(2, &["change_untold"], || {
+        a_pause_ends(Bus::stop, Err(Reason::Closed));
     });
 }

@@ -11,14 +11,16 @@ use std::time::{Duration, Instant};
 
 use super::PublisherId;
 use super::builder::BuildError;
-use super::handle::{Handle, Lifecycle};
+use super::handle::Handle;
 use super::inbox::{Envelope, Item};
+use super::level::Level;
 use super::link::{Link, Patience, Sum, link_patience};
 use super::priority::Priority;
 use super::registry::{Core, Entry, Seen};
 use super::topic::{Message, Policy, TopicId, Topics};
 use crate::ring::PushError;
 use crate::ring::sync::Arc;
+use crate::state::{Lifecycle, WaitError};
 
 /// Why a message was not published to everybody who wants it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -28,9 +30,9 @@ pub enum Reason {
     Refused,
     /// An inbox had no room in time.
     TimedOut,
-    /// The bus is paused.
+    /// The bus is paused, or still was at the end of the time to wait. The message was not counted.
     Paused,
-    /// The bus was drained or closed.
+    /// The bus was drained or stopped.
     Closed,
 }
 
@@ -50,7 +52,7 @@ errors!(Reason {
     Self::Refused => "there is no room for a message of this priority";
     Self::TimedOut => "no room in time";
     Self::Paused => "the bus is paused";
-    Self::Closed => "the bus was drained or closed";
+    Self::Closed => "the bus was drained or stopped";
 });
 
 // Messages need not be `Debug`.
@@ -139,9 +141,18 @@ impl<M: Message> Publisher<M> {
         self.routes[topic.index()].sequence
     }
 
+    /// How full the fullest of its inboxes is, as it was found when one was looked at last: where
+    /// publishers are slowed, while one is above half of a limit, and by
+    /// [`Bus::snapshot`](super::Bus::snapshot). For publishers that could publish less.
+    pub fn level(&self) -> Level {
+        let levels = self.links.iter().map(|link| link.inbox.governor.level());
+        levels.max().unwrap_or_default()
+    }
+
     /// Publishes a message with the priority of its topic, and gives how many inboxes took it.
     ///
-    /// In topics that block it waits while an inbox has no room for that priority. With one inbox,
+    /// In topics that block it waits while the bus is paused, and while an inbox has no room for
+    /// that priority. With one inbox,
     /// and nobody asleep, it costs some 15 ns; if a consumer sleeps, the wake-up (some 2 µs) is
     /// this thread's to pay. It allocates nothing, but when inboxes were opened or have gone.
     ///
@@ -275,15 +286,8 @@ impl<M: Message> Publisher<M> {
         patience: Patience,
     ) -> Result<usize, PublishError<M>> {
         let info = &M::TOPICS[topic.index()];
-        if self.core.seen() != self.seen {
-            self.refresh();
-        }
-        let reason = match self.seen.lifecycle() {
-            Lifecycle::Running => None,
-            Lifecycle::Paused => Some(Reason::Paused),
-            _ => Some(Reason::Closed),
-        };
-        if let Some(reason) = reason {
+        let patience = link_patience::<M>(topic, patience);
+        if let Some(reason) = self.held_back(patience) {
             return Err(PublishError {
                 message,
                 reason,
@@ -310,7 +314,6 @@ impl<M: Message> Publisher<M> {
             sum.panics.catch(|| drop((old, links)));
         }
         self.routes[topic.index()].sequence += 1;
-        let patience = link_patience::<M>(topic, patience);
         let wants = |link: &Link<M>| link.inbox.topics.contains(topic);
         let Some(last) = self.links.iter().rposition(wants) else {
             return sum.outcome(&self.core);
@@ -321,6 +324,31 @@ impl<M: Message> Publisher<M> {
         }
         sum.send(&mut last[0], envelope, key, patience);
         sum.outcome(&self.core)
+    }
+
+    /// Learns what has changed, and waits while the bus is paused, as far as `patience` goes;
+    /// gives why nothing is published.
+    fn held_back(&mut self, patience: Patience) -> Option<Reason> {
+        loop {
+            if self.core.seen() != self.seen {
+                self.refresh();
+            }
+            match self.seen.state() {
+                Lifecycle::Running => return None,
+                Lifecycle::Draining | Lifecycle::Stopped => return Some(Reason::Closed),
+                Lifecycle::Starting | Lifecycle::Paused => {}
+            }
+            // It gets there from wherever it is.
+            let (state, wanted) = (&self.core.state, Lifecycle::SETTLED);
+            let waited = match patience {
+                Patience::None => return Some(Reason::Paused),
+                Patience::Until(deadline) => state.wait_for_until(wanted, deadline),
+                Patience::Endless => state.wait_for(wanted).map_err(WaitError::Unreachable),
+            };
+            if let Err(WaitError::TimedOut { .. }) = waited {
+                return Some(Reason::Paused);
+            }
+        }
     }
 
     /// Learns which inboxes there are.
@@ -347,7 +375,7 @@ impl<M: Message> Publisher<M> {
                 let is_same = |link: &Link<M>| Arc::ptr_eq(&entry.inbox, &link.inbox);
                 if !links.iter().any(is_same) {
                     let next = |topic: usize| self.routes[topic].sequence;
-                    links.push(Link::new(entry.copied(), self.id, &self.name, next));
+                    links.push(Link::new(&core, entry.copied(), self.id, &self.name, next));
                 }
             }
         });
@@ -358,7 +386,7 @@ impl<M: Message> Publisher<M> {
 
     /// Finds the topics for which the usual path will do.
     fn choose(&mut self) {
-        let is_running = self.seen.lifecycle() == Lifecycle::Running;
+        let is_running = self.seen.state() == Lifecycle::Running;
         for (index, info) in M::TOPICS.iter().enumerate() {
             let wants = |link: &Link<M>| link.inbox.topics.contains(TopicId::new(index));
             let first = self.links.iter().position(wants);

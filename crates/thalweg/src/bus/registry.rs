@@ -1,10 +1,13 @@
 //! What all handles of a bus share: its state, and who is there.
 //!
-//! *One word.* Lifecycle and version are one atomic. It changes under the lock of the registry
-//! only, and the version with every change of the list of inboxes. A publisher whose copy of the
-//! word is right may publish, and has the right list. Else it takes the lock, and copies the word
-//! and the list together. A relaxed load will do: whoever learned in any way that an inbox is there
-//! sees a word that is not older.
+//! *One word.* The state of the bus and the version of the list of inboxes are one atomic, that of
+//! a [`StateCell`]. The list changes under the lock of the registry, and each change makes another
+//! version. A publisher whose copy of the word is right may publish, and has the right list. Else
+//! it takes the lock, and copies the word and the list together. Whoever learned in any way that an
+//! inbox is there sees a word that is not older.
+//!
+//! *The end.* The state changes before the list is read to close what is in it, and an inbox is
+//! listed only while the bus is open, which is asked under the lock: so none is missed.
 //!
 //! *Retained messages* are stored and handed out under a lock of their own, which is taken before
 //! that of the registry. A publisher looks for new inboxes under it, when it has stored its
@@ -16,57 +19,35 @@ use std::sync::Arc as Shared;
 
 use super::balance::Reading;
 use super::builder::BuildError;
+use super::governor::Looked;
 use super::inbox::{Envelope, Inbox, Item, Options, Receiver, Sender};
 use super::ledger::Totals;
+use super::metrics::{InboxFigures, Snapshot};
 use super::topic::{Message, TopicId, Topics};
-use super::{InboxId, Lifecycle, PublisherId};
-use crate::ring::sync::{Arc, AtomicU64, Mutex, Ordering, fault, lock};
+use super::trace::{Decision, Event, Recorder};
+use super::{InboxId, PublisherId};
+use crate::ring::sync::{Arc, Mutex, fault, lock, yield_now};
+use crate::state::{Lifecycle, StateCell, Version};
 use crate::wait::Panics;
 use thalweg_measure::clock::Clock;
 
-/// Bits of the word that say the [`Lifecycle`]; the rest is the version.
-const LIFECYCLE_BITS: u32 = 3;
-const VERSION: u64 = 1 << LIFECYCLE_BITS;
-
-/// The word of a bus, on a line of its own.
-#[repr(align(128))]
-struct Word(AtomicU64);
-
 /// A copy of the word.
-#[derive(Clone, Copy, PartialEq, Eq)]
-pub(super) struct Seen(u64);
-
-impl Seen {
-    pub(super) fn lifecycle(self) -> Lifecycle {
-        match self.0 % VERSION {
-            0 => Lifecycle::Running,
-            1 => Lifecycle::Paused,
-            2 => Lifecycle::Draining,
-            _ => Lifecycle::Stopped,
-        }
-    }
-
-    /// Whether nothing will be published any more.
-    pub(super) fn is_over(self) -> bool {
-        matches!(self.lifecycle(), Lifecycle::Draining | Lifecycle::Stopped)
-    }
-}
+pub(super) type Seen = Version<Lifecycle>;
 
 pub(super) struct Core<M> {
-    word: Word,
+    pub(super) state: StateCell<Lifecycle>,
     registry: Mutex<Registry<M>>,
     /// By topic.
     retained: Mutex<Vec<Option<Retained<M>>>>,
     pub(super) options: Options,
     pub(super) clock: Clock,
+    pub(super) recorder: Shared<Recorder>,
 }
 
 /// The last message of a topic, for whoever copies it next.
 pub(super) type Retained<M> = Shared<Mutex<Envelope<M>>>;
 
 struct Registry<M> {
-    /// What the word is, here to be read: it is only stored to.
-    word: Seen,
     entries: Vec<Entry<M>>,
     /// Without a consumer, but publishers may still hold them.
     leaving: Vec<Arc<Inbox<M>>>,
@@ -90,11 +71,12 @@ pub(super) struct Opened<M> {
 }
 
 impl<M: Message> Core<M> {
-    pub(super) fn new(options: Options) -> Self {
+    pub(super) fn new(options: Options, decisions: usize) -> Self {
+        let state = StateCell::new("bus", Lifecycle::Starting);
+        let _ = state.change_to(Lifecycle::Running, "built");
         Self {
-            word: Word(AtomicU64::new(0)),
+            state,
             registry: Mutex::new(Registry {
-                word: Seen(0),
                 entries: Vec::new(),
                 leaving: Vec::new(),
                 gone: Default::default(),
@@ -104,61 +86,50 @@ impl<M: Message> Core<M> {
             retained: Mutex::new(M::TOPICS.iter().map(|_| None).collect()),
             options,
             clock: Clock::global(),
+            recorder: Shared::new(Recorder::new(decisions)),
         }
     }
 
     #[inline(always)]
     pub(super) fn seen(&self) -> Seen {
-        // ORDERING: Relaxed; what it stands for is behind the lock.
-        Seen(self.word.0.load(Ordering::Relaxed))
+        self.state.version()
     }
 
-    /// Changes the word.
-    fn set_word(&self, registry: &mut Registry<M>, word: u64) {
-        registry.word = Seen(word);
-        // ORDERING: Relaxed, as in `seen`.
-        self.word.0.store(word, Ordering::Relaxed);
-    }
-
-    /// The list of inboxes has changed.
-    fn bump(&self, registry: &mut Registry<M>) {
+    /// The list of inboxes has changed; for whoever has the lock.
+    fn bump(&self) {
         if !fault::is("version_kept") {
-            self.set_word(registry, registry.word.0 + VERSION);
+            self.state.touch();
         }
     }
 
-    /// Goes from one of `from` to `to`; gives whether it was in one of them, and senders to all
-    /// inboxes if they are to be closed.
-    pub(super) fn go(&self, from: &[Lifecycle], to: Lifecycle) -> Option<Vec<Entry<M>>> {
-        let mut registry = lock(&self.registry);
-        let seen = registry.word;
-        if !from.contains(&seen.lifecycle()) {
-            return None;
-        }
+    /// Whether nothing will be published any more.
+    pub(super) fn is_over(&self) -> bool {
+        self.state.is_within(Lifecycle::ENDING)
+    }
+
+    /// Ends publishing; gives all inboxes, which are to be closed, if it was this call that did.
+    fn end(&self, to: Lifecycle, why: &'static str) -> Option<Vec<Entry<M>>> {
         if !fault::is("closed_unbumped") {
-            self.set_word(&mut registry, seen.0 - seen.0 % VERSION + to as u64);
+            self.state.change_to(to, why).ok()?;
         }
-        Some(match to {
-            Lifecycle::Running | Lifecycle::Paused => Vec::new(),
-            _ => registry.entries.iter().map(Entry::copied).collect(),
-        })
+        let registry = lock(&self.registry);
+        Some(registry.entries.iter().map(Entry::copied).collect())
     }
 
     /// Ends publishing; consumers get what is there. Gives whether it was this call that did.
-    pub(super) fn drain(&self) -> bool {
-        let from = [Lifecycle::Running, Lifecycle::Paused];
-        let entries = self.go(&from, Lifecycle::Draining);
+    pub(super) fn drain(&self, why: &'static str) -> bool {
+        let entries = self.end(Lifecycle::Draining, why);
         let has_changed = entries.is_some();
         for Entry { mut sender, .. } in entries.into_iter().flatten() {
             sender.close();
         }
+        self.stop_if_empty();
         has_changed
     }
 
     /// Ends publishing, and discards what is there.
-    pub(super) fn close(&self) -> bool {
-        let from = [Lifecycle::Running, Lifecycle::Paused, Lifecycle::Draining];
-        let entries = self.go(&from, Lifecycle::Stopped);
+    pub(super) fn stop(&self) -> bool {
+        let entries = self.end(Lifecycle::Stopped, "stopped");
         let has_changed = entries.is_some();
         let mut panics = Panics::default();
         for Entry { inbox, mut sender } in entries.into_iter().flatten() {
@@ -170,14 +141,19 @@ impl<M: Message> Core<M> {
         has_changed
     }
 
-    pub(super) fn lifecycle(&self) -> Lifecycle {
-        let registry = lock(&self.registry);
-        let lifecycle = registry.word.lifecycle();
-        let is_drained = || registry.entries.iter().all(|entry| entry.sender.is_empty());
-        if lifecycle == Lifecycle::Draining && is_drained() {
-            return Lifecycle::Stopped;
+    /// Stops a bus that drains if nothing is in an inbox, or with a consumer that has not got it
+    /// yet.
+    #[cold]
+    pub(super) fn stop_if_empty(&self) {
+        if !self.state.is(Lifecycle::Draining) {
+            return;
         }
-        lifecycle
+        let is_over = |entry: &Entry<M>| entry.sender.is_over() && entry.inbox.is_taken();
+        let is_empty = lock(&self.registry).entries.iter().all(is_over);
+        if is_empty {
+            let (from, to) = (Lifecycle::Draining, Lifecycle::Stopped);
+            let _ = self.state.change(from, to, "every inbox is empty");
+        }
     }
 
     /// Another inbox; with `replays` the retained messages of its topics.
@@ -193,18 +169,19 @@ impl<M: Message> Core<M> {
         let replay = retained.iter().enumerate().filter(is_asked);
         let replay = replay.filter_map(|(_, place)| place.clone()).collect();
         let mut registry = lock(&self.registry);
-        if registry.word.is_over() {
+        if self.is_over() {
             return Err(BuildError::Closed);
         }
         let id = InboxId(registry.inboxes);
-        let (inbox, sender, receiver) = Inbox::new(id, topics, options)?;
+        let (inbox, sender, receiver) =
+            Inbox::new(id, topics, options, &self.recorder, self.now_ns())?;
         registry.inboxes += 1;
         let inbox = Arc::new(inbox);
         registry.entries.push(Entry {
             inbox: Arc::clone(&inbox),
             sender,
         });
-        self.bump(&mut registry);
+        self.bump();
         Ok(Opened {
             inbox,
             receiver,
@@ -223,17 +200,18 @@ impl<M: Message> Core<M> {
         let _entry = at.map(|at| {
             let entry = registry.entries.swap_remove(at);
             registry.leaving.push(Arc::clone(&entry.inbox));
-            self.bump(&mut registry);
+            self.bump();
             registry.settle(self.clock);
             entry
         });
         drop(registry);
+        self.stop_if_empty();
     }
 
     /// Another publisher.
     pub(super) fn publisher(&self) -> Result<PublisherId, BuildError> {
         let mut registry = lock(&self.registry);
-        if registry.word.is_over() {
+        if self.is_over() {
             return Err(BuildError::Closed);
         }
         let id = PublisherId(registry.publishers);
@@ -245,12 +223,13 @@ impl<M: Message> Core<M> {
     pub(super) fn read(&self, look: impl FnOnce(&[Entry<M>])) -> Seen {
         if fault::is("version_late") {
             look(&lock(&self.registry).entries);
+            yield_now();
             return self.seen();
         }
         let mut registry = lock(&self.registry);
         look(&registry.entries);
         registry.settle(self.clock);
-        registry.word
+        self.seen()
     }
 
     /// Retains a message, and runs `then` before anybody else retains or subscribes. Gives what
@@ -268,6 +247,62 @@ impl<M: Message> Core<M> {
             None => (None, place.replace(Shared::new(Mutex::new(envelope)))),
         };
         (old, then())
+    }
+
+    pub(super) fn now_ns(&self) -> u64 {
+        self.clock.ns(self.clock.ticks())
+    }
+
+    /// Looks at each inbox that is open.
+    pub(super) fn look<R>(&self, mut each: impl FnMut(&Inbox<M>, usize, Looked) -> R) -> Vec<R> {
+        let registry = lock(&self.registry);
+        let look = |entry: &Entry<M>| {
+            let (inbox, len) = (&entry.inbox, entry.sender.len());
+            each(inbox, len, inbox.look(len, &self.clock))
+        };
+        registry.entries.iter().map(look).collect()
+    }
+
+    /// The last decisions, with the last changes of the state, by time.
+    pub(super) fn trace(&self) -> Vec<Decision> {
+        let mut decisions = self.recorder.trace().last();
+        let changes = self.state.changes().into_iter();
+        decisions.extend(changes.map(|change| Decision {
+            at_ns: change.at_ns,
+            event: Event::State,
+            inbox: 0,
+            from: change.from as u32,
+            to: change.to as u32,
+            number: change.number,
+        }));
+        decisions.sort_by_key(|decision| decision.at_ns);
+        decisions
+    }
+
+    /// The figures of now.
+    pub(super) fn snapshot(&self) -> Snapshot {
+        let clock = &self.clock;
+        let figures = |inbox: &Inbox<M>, len, looked: Looked| {
+            let Totals { flow, service } = inbox.totals(len, clock.ticks(), |t| clock.ns(t));
+            InboxFigures {
+                inbox: inbox.id,
+                topics: inbox.topics,
+                level: looked.level,
+                reading: looked.reading,
+                report: looked.report,
+                service,
+                flow,
+                batch: inbox.batch(),
+                gap_ns: inbox.governor.slowing().map(|slowing| slowing.share_ns()),
+            }
+        };
+        let inboxes = self.look(figures);
+        Snapshot {
+            state: self.state.get(),
+            inboxes,
+            totals: self.totals(),
+            decisions: self.recorder.trace().count(),
+        }
     }
 
     /// The figures of each inbox that is open.

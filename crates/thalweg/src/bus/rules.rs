@@ -172,7 +172,7 @@ impl fmt::Display for Because {
 }
 
 /// One rule of an inbox, and whether it is on.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Rule {
     /// Its name, for explanations.
     pub name: &'static str,
@@ -189,7 +189,7 @@ pub struct Explanation {
     pub rule: &'static str,
     /// Whether it is on.
     pub is_on: bool,
-    /// Whether that is because the user switched it off.
+    /// Whether that is because it was not switched on.
     pub is_forced_off: bool,
     /// The number that decided: the first that is beyond its limit, or if the rule is on, the one
     /// that is closest to its limit. `None` where there is no limit.
@@ -201,7 +201,7 @@ impl fmt::Display for Explanation {
         let state = if self.is_on { "on" } else { "off" };
         write!(f, "{} is {state}: ", self.rule)?;
         match self.reason {
-            _ if self.is_forced_off => f.write_str("switched off by the user"),
+            _ if self.is_forced_off => f.write_str("it is not switched on"),
             Some(reason) => reason.fmt(f),
             None => f.write_str("it has no limits"),
         }
@@ -260,6 +260,18 @@ impl Rule {
     /// Switches the rule off for good, or leaves it to its limits again.
     pub fn force_off(&mut self, is_forced_off: bool) {
         self.is_forced_off = is_forced_off;
+    }
+
+    /// The rule, switched off for good.
+    #[must_use]
+    pub const fn off(mut self) -> Self {
+        self.is_forced_off = true;
+        self
+    }
+
+    /// Whether it was switched off for good.
+    pub fn is_forced_off(&self) -> bool {
+        self.is_forced_off
     }
 
     /// Compares the facts with the limits: `Some` if that switches the rule.
@@ -365,7 +377,7 @@ mod tests {
         assert!(rule.update(&FACTS).is_some_and(|why| why.is_on));
         rule.force_off(true);
         assert!(!rule.is_on());
-        let told = "batch-by-occupancy is off: switched off by the user";
+        let told = "batch-by-occupancy is off: it is not switched on";
         assert_eq!(text(&rule, FACTS), told);
         assert_eq!(rule.update(&FACTS), None);
         rule.force_off(false);

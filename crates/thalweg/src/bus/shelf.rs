@@ -21,7 +21,7 @@
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc as Shared;
 
-use super::inbox::Envelope;
+use super::inbox::{Envelope, Item};
 use super::ledger::Ledger;
 use crate::ring::CapacityError;
 use crate::ring::sequence::memory_for;
@@ -120,13 +120,13 @@ impl<M> Shelf<M> {
     }
 
     /// Moves all messages behind `out`, for whoever has the token or finds the ring at its end.
-    pub(super) fn take_all(&self, out: &mut VecDeque<Envelope<M>>) {
+    pub(super) fn take_all(&self, out: &mut VecDeque<Item<M>>) {
         let mut state = lock(&self.0);
         while let Some((link, mut envelope)) = state.line.pop() {
             let link = &mut state.links[link as usize];
             envelope.lost_before = envelope.sequence - link.next + std::mem::take(&mut link.owed);
             link.next = envelope.sequence + 1;
-            out.push_back(envelope);
+            out.push_back(Item::Message(envelope));
         }
         if fault::is("token_late") {
             drop(state);
@@ -284,7 +284,10 @@ mod tests {
     fn taken(shelf: &Shelf<u64>) -> Vec<(u32, u64, u64)> {
         let mut out = VecDeque::new();
         shelf.take_all(&mut out);
-        let tell = |e: Envelope<u64>| (e.publisher.0, e.sequence, e.lost_before);
+        let tell = |item| match item {
+            Item::Message(e) => (e.publisher.0, e.sequence, e.lost_before),
+            Item::Token(_) => unreachable!("a shelf has messages"),
+        };
         out.into_iter().map(tell).collect()
     }
 

@@ -23,11 +23,16 @@ pub enum Slow {
     Hold,
 }
 
-/// What all producers of an inbox are told.
+/// What all producers of an inbox are told; see [`Builder::slowing`](super::Builder::slowing).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Slowing {
     /// ns that the consumers need for a message, for each producer.
     share_ns: NonZeroU64,
+}
+
+/// Elements below which a producer is free, whose messages are admitted below `limit`.
+pub(super) fn free_limit(limit: u64) -> u64 {
+    (limit / 2 + 1).min(limit)
 }
 
 impl Slowing {
@@ -39,6 +44,17 @@ impl Slowing {
         let share_ns = producers.max(1) as f64 * 1e9 / service_per_s;
         let share_ns = NonZeroU64::new(share_ns.round() as u64).unwrap_or(NonZeroU64::MIN);
         Some(Self { share_ns })
+    }
+
+    /// As [`share_ns`](Self::share_ns) gives it; `None` for 0.
+    pub(super) fn of_share(share_ns: u64) -> Option<Self> {
+        NonZeroU64::new(share_ns).map(|share_ns| Self { share_ns })
+    }
+
+    /// The gap at three quarters of a limit, in ns: what consumers need for a message, for each
+    /// producer.
+    pub fn share_ns(&self) -> u64 {
+        self.share_ns.get()
     }
 
     /// What a producer does that finds so many waiting, whose messages are admitted below `limit`.

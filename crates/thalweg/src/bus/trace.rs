@@ -11,7 +11,7 @@
 //! `n + slots`, and its Acquire load before the second load of the count, which so is at least
 //! `n + slots`: the entry is not kept.
 
-use crate::ring::sync::{Arc, AtomicU64, Ordering, order};
+use crate::ring::sync::{Arc, AtomicU64, Mutex, Ordering, lock, order};
 
 /// One decision: what changed, from what to what, and the number that decided.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,8 +20,8 @@ pub struct Decision {
     pub at_ns: u64,
     /// What changed.
     pub event: Event,
-    /// Which inbox or publisher it is about, by the number that its owner gives it.
-    pub subject: u16,
+    /// Which inbox it is about, by its [index](super::InboxId::index); 0 for the bus itself.
+    pub inbox: u32,
     /// The value before: a level, a verdict, a size, or 0 and 1 for off and on.
     pub from: u32,
     /// The value after.
@@ -90,6 +90,33 @@ struct Ring {
 pub struct Tracer {
     ring: Arc<Ring>,
     count: u64,
+}
+
+/// A writing end that several threads share. Decisions are rare, and a lock is held for five
+/// stores.
+#[derive(Debug)]
+pub(super) struct Recorder {
+    tracer: Mutex<Tracer>,
+    trace: Trace,
+}
+
+impl Recorder {
+    pub(super) fn new(decisions: usize) -> Self {
+        let tracer = Tracer::new(decisions);
+        Self {
+            trace: tracer.trace(),
+            tracer: Mutex::new(tracer),
+        }
+    }
+
+    #[cold]
+    pub(super) fn note(&self, decision: &Decision) {
+        lock(&self.tracer).note(decision);
+    }
+
+    pub(super) fn trace(&self) -> &Trace {
+        &self.trace
+    }
 }
 
 /// The reading end.
@@ -161,16 +188,6 @@ impl Trace {
         }
         decisions
     }
-
-    /// The last `decisions` of several traces, by time.
-    pub fn merged<'a>(
-        traces: impl IntoIterator<Item = &'a Self>,
-        decisions: usize,
-    ) -> Vec<Decision> {
-        let mut all: Vec<_> = traces.into_iter().flat_map(Self::last).collect();
-        all.sort_by_key(|decision| decision.at_ns);
-        all.split_off(all.len().saturating_sub(decisions))
-    }
 }
 
 fn slot(ring: &Ring, number: u64) -> &Entry {
@@ -180,7 +197,7 @@ fn slot(ring: &Ring, number: u64) -> &Entry {
 fn encoded(decision: &Decision) -> [u64; WORDS] {
     [
         decision.at_ns,
-        decision.event as u64 | u64::from(decision.subject) << 16,
+        decision.event as u64 | u64::from(decision.inbox) << 16,
         u64::from(decision.from) << 32 | u64::from(decision.to),
         decision.number,
     ]
@@ -190,7 +207,7 @@ fn decoded([at_ns, what, change, number]: [u64; WORDS]) -> Option<Decision> {
     Some(Decision {
         at_ns,
         event: Event::of(what & 0xFFFF)?,
-        subject: (what >> 16) as u16,
+        inbox: (what >> 16) as u32,
         from: (change >> 32) as u32,
         to: change as u32,
         number,
@@ -207,7 +224,7 @@ mod models {
         tracer.note(&Decision {
             at_ns: number,
             event: Event::Level,
-            subject: 0,
+            inbox: 0,
             from: 0,
             to: 0,
             number,
@@ -252,7 +269,7 @@ mod tests {
         Decision {
             at_ns: number,
             event: Event::Batch,
-            subject: 7,
+            inbox: u32::MAX,
             from: 1,
             to: u32::MAX,
             number: !number,
@@ -271,8 +288,7 @@ mod tests {
         assert_eq!(trace.count(), 5);
         let mut other = Tracer::new(0);
         other.note(&decision(3));
-        let merged = Trace::merged([&trace, &other.trace()], 3);
-        assert_eq!(merged, [3, 3, 4].map(decision));
+        assert_eq!(other.trace().last(), [decision(3)]);
     }
 
     #[test]
@@ -299,10 +315,10 @@ mod tests {
     proptest! {
         #[test]
         fn a_decision_comes_back_as_it_was(
-            at_ns: u64, event in 1_u64..=7, subject: u16, from: u32, to: u32, number: u64,
+            at_ns: u64, event in 1_u64..=7, inbox: u32, from: u32, to: u32, number: u64,
         ) {
             let event = Event::of(event).unwrap();
-            let decision = Decision { at_ns, event, subject, from, to, number };
+            let decision = Decision { at_ns, event, inbox, from, to, number };
             prop_assert_eq!(decoded(encoded(&decision)), Some(decision));
             prop_assert!(!event.name().is_empty());
         }

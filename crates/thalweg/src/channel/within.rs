@@ -80,6 +80,11 @@ impl<T> Sender<T, Mpmc> {
         self.ring().try_pop().ok()
     }
 
+    /// Whether the channel is closed and nothing is in it or under way.
+    pub(crate) fn is_over(&self) -> bool {
+        matches!(&self.end, SendEnd::Ticket(ring) if ring.is_over())
+    }
+
     /// Closes the channel as a receiver would: what is in it can be received, then comes the end.
     pub(crate) fn close(&mut self) {
         self.end.close();
@@ -90,6 +95,16 @@ impl<T> Sender<T, Mpmc> {
 }
 
 impl<T> Receiver<T, Mpmc> {
+    /// Receivers of the channel.
+    pub(crate) fn members(&self) -> usize {
+        self.hub.receivers.get()
+    }
+
+    /// What it has learned of waiting; see [`Pace::learned_ns`](crate::wait::Pace::learned_ns).
+    pub(crate) fn learned_ns(&self) -> (u64, u64) {
+        self.pace.learned_ns()
+    }
+
     /// Goes, and is not to be used again; gives whether it was the last one. Then it has closed the
     /// channel, and called `each` with what was left.
     pub(crate) fn leave_with(&mut self, mut each: impl FnMut(T)) -> bool {

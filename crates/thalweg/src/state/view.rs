@@ -165,9 +165,17 @@ impl<S: States> StateView<S> {
         wanted: impl Into<Group<S>>,
         deadline: Instant,
     ) -> Result<(), WaitError<S>> {
-        let wanted = wanted.into();
-        let (mut pace, looking) = (Pace::new(Mode::Power), self.looking_for(wanted));
-        match block(&self.signal, &mut pace, Some(deadline), looking) {
+        self.wait_at(&mut Pace::new(Mode::Power), wanted.into(), deadline)
+    }
+
+    /// As [`wait_for_until`](Self::wait_for_until), in a way of its own.
+    pub(crate) fn wait_at(
+        &self,
+        pace: &mut Pace,
+        wanted: Group<S>,
+        deadline: Instant,
+    ) -> Result<(), WaitError<S>> {
+        match block(&self.signal, pace, Some(deadline), self.looking_for(wanted)) {
             Ok(outcome) => outcome.map_err(WaitError::Unreachable),
             Err(_) => Err(WaitError::TimedOut {
                 of: self.of,

@@ -322,7 +322,7 @@ fn the_users_code_may_end_the_bus() {
                 if (moment, value) == (Moment::Drop, 1) {
                     match ends {
                         0 => _ = bus.drain(),
-                        1 => _ = bus.close(),
+                        1 => _ = bus.stop(),
                         2 => _ = bus.pause(),
                         _ => {
                             let rx = kept.lock().unwrap().take();

@@ -56,7 +56,7 @@ fn what_cannot_be_had_is_an_error() {
     bus.drain();
     assert_eq!(bus.subscribe(Topics::ALL).unwrap_err(), BuildError::Closed);
     let error = bus.publisher("late").unwrap_err();
-    assert_eq!(error.to_string(), "the bus was drained or closed");
+    assert_eq!(error.to_string(), "the bus was drained or stopped");
 }
 
 #[test]

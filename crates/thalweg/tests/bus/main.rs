@@ -2,6 +2,7 @@
 #![cfg(not(any(loom, shuttle)))]
 #![allow(clippy::unwrap_used)] // cases are tests, though their functions are not all #[test]
 
+mod adapting;
 mod blocking;
 mod chaos;
 mod ends;
@@ -14,6 +15,7 @@ mod hostile_waits;
 mod joining;
 mod losses;
 mod note;
+mod pausing;
 mod publishing;
 mod readings;
 #[path = "../channel/watchdog.rs"]

@@ -5,6 +5,7 @@
 //! as the adaptive strategy does that these rules replace. So the measure of swinging has something
 //! that it must reject.
 
+mod applied;
 mod batches;
 mod capacity;
 mod priorities;
