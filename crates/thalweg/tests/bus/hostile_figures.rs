@@ -1,8 +1,9 @@
 //! Figures that must agree when nobody is at work.
 
-use crate::note::{CONFLATE, KEPT, OLDEST, bus, keyed};
+use crate::note::{CONFLATE, KEPT, OLDEST, bus, keyed, note};
 use crate::{check_totals, sum};
 use thalweg::bus::{Bus, Message, Policy, Priority, TopicId, TopicInfo, Topics};
+use thalweg::state::Lifecycle;
 
 /// A member of a group takes the losses along that come with what it holds, and leaves.
 #[test]
@@ -30,6 +31,28 @@ fn what_a_member_takes_along_is_told_to_the_others() {
         assert_eq!(stays.service().told, lost, "{topic:?}");
         check_totals(&bus.totals());
     }
+}
+
+/// What a consumer has taken from a shelf is not received yet.
+#[test]
+fn a_bus_with_messages_that_wait_is_not_stopped() {
+    let bus = bus(8);
+    let mut rx = bus.subscribe(Topics::ALL).unwrap();
+    let mut tx = bus.publisher("feed").unwrap();
+    for n in 0..3 {
+        tx.publish(note(OLDEST, n)).unwrap();
+    }
+    rx.recv().unwrap();
+    assert!(bus.drain());
+    let mut received = 0;
+    while bus.totals().service.waiting > 0 {
+        assert!(bus.state().is(Lifecycle::Draining));
+        rx.recv().unwrap();
+        received += 1;
+    }
+    assert_eq!(received, 2);
+    assert!(rx.recv().is_err());
+    assert!(bus.state().is(Lifecycle::Stopped));
 }
 
 /// Capacities that could hardly be less, and every topic there can be.
