@@ -104,9 +104,10 @@ pub(super) fn run(line: &Line, shows_output: bool, stop: &AtomicBool) -> Result<
     if stop.load(Ordering::Relaxed) {
         return Ok(Outcome::Interrupted);
     }
-    let queue_wait = waits.total_s();
-    let own_s = usage.user_s + usage.system_s + own_cpu_s() - own_before_s;
-    let taken = Taken::of(wall_s, queue_wait, own_s, host);
+    let seen = waits.total();
+    let used_s = [usage.user_s + usage.system_s, own_cpu_s() - own_before_s];
+    let taken = Taken::of(wall_s, seen, used_s, host);
+    let queue_wait = seen.map(|seen| seen.wait_s);
     Ok(Outcome::Ended(
         status,
         Run::of(wall_s, usage, queue_wait, taken),

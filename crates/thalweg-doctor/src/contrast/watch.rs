@@ -9,7 +9,16 @@ use std::fs;
 /// known to its end.
 #[derive(Debug, Default)]
 pub(super) struct Waits {
-    by_thread_ns: HashMap<u32, u64>,
+    by_thread: HashMap<u32, Schedule>,
+}
+
+/// `schedstat` of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Default)]
+pub(super) struct Schedule {
+    /// On a core, s.
+    pub(super) run_s: f64,
+    /// Waiting for one, s.
+    pub(super) wait_s: f64,
 }
 
 impl Waits {
@@ -40,21 +49,32 @@ impl Waits {
 
     fn read(&mut self, thread: u32, file: &std::path::Path) {
         let text = fs::read_to_string(file).unwrap_or_default();
-        if let Some(wait_ns) = wait_ns(&text) {
-            self.by_thread_ns.insert(thread, wait_ns);
+        if let Some(schedule) = Schedule::of(&text) {
+            self.by_thread.insert(thread, schedule);
         }
     }
 
-    /// Together, in seconds; nothing where the system does not say.
-    pub(super) fn total_s(&self) -> Option<f64> {
-        let sum: u64 = self.by_thread_ns.values().sum();
-        (!self.by_thread_ns.is_empty()).then_some(sum as f64 / 1e9)
+    /// All threads together; nothing where the system does not say.
+    pub(super) fn total(&self) -> Option<Schedule> {
+        let sum = |sum: Schedule, of: &Schedule| Schedule {
+            run_s: sum.run_s + of.run_s,
+            wait_s: sum.wait_s + of.wait_s,
+        };
+        let total = self.by_thread.values().fold(Schedule::default(), sum);
+        (!self.by_thread.is_empty()).then_some(total)
     }
 }
 
-/// `schedstat`: ns on a core, ns waiting for one, turns.
-fn wait_ns(schedstat: &str) -> Option<u64> {
-    schedstat.split_whitespace().nth(1)?.parse().ok()
+impl Schedule {
+    /// ns on a core, ns waiting for one, turns.
+    fn of(schedstat: &str) -> Option<Schedule> {
+        let mut numbers = schedstat.split_whitespace().map(str::parse::<u64>);
+        let mut seconds = || Some(numbers.next()?.ok()? as f64 / 1e9);
+        Some(Schedule {
+            run_s: seconds()?,
+            wait_s: seconds()?,
+        })
+    }
 }
 
 /// The machine's counts at a moment, in seconds of processor time and of time.
@@ -130,16 +150,30 @@ pub struct Taken {
     pub steal_share: f64,
 }
 
+/// The part of a run's processor time that its threads must have been seen with.
+const SEEN_MIN: f64 = 0.8;
+
 impl Taken {
-    /// From the run's own waiting and processor time; nothing is taken where nothing is known.
-    pub(super) fn of(wall_s: f64, wait_s: Option<f64>, own_s: f64, host: Option<Host>) -> Taken {
+    /// From what was seen of the run's threads, and from the processor time of the run and of those
+    /// who look at it; nothing is taken where nothing is known.
+    pub(super) fn of(
+        wall_s: f64,
+        seen: Option<Schedule>,
+        [run_s, lookers_s]: [f64; 2],
+        host: Option<Host>,
+    ) -> Taken {
         let Some(host) = host.filter(|_| wall_s > 0.0) else {
             return Taken::default();
         };
-        // Threads that were not seen wait too, and then PSI says that somebody did. What others
-        // did not use, they did not take: the rest is waiting for one's own threads.
-        let waited_s = wait_s.unwrap_or(0.0).max(host.pressure_s.unwrap_or(0.0));
-        let others_s = (host.busy_s - own_s).max(0.0);
+        // Threads that were not seen wait too. Where they did much of the work, PSI says how long
+        // anybody waited.
+        let seen = seen.unwrap_or_default();
+        let waited_s = match seen.run_s < SEEN_MIN * run_s {
+            true => seen.wait_s.max(host.pressure_s.unwrap_or(0.0)),
+            false => seen.wait_s,
+        };
+        // What others did not use, they did not take: the rest is waiting for one's own threads.
+        let others_s = (host.busy_s - run_s - lookers_s).max(0.0);
         Taken {
             wait_share: waited_s.min(others_s) / wall_s,
             steal_share: host.steal_s / (wall_s * host.processors as f64),
@@ -167,28 +201,32 @@ mod tests {
         let some = "some avg10=0.00 avg60=0.11 avg300=0.05 total=2500000\nfull avg10=0.00\n";
         assert_eq!(pressure_s(some), Some(2.5));
         assert_eq!(pressure_s("nothing"), None);
-        assert_eq!((wait_ns("81 42 3\n"), wait_ns("81")), (Some(42), None));
+        let schedule = Schedule::of("3000000000 500000000 3\n").expect("both are there");
+        assert_eq!((schedule.run_s, schedule.wait_s), (3.0, 0.5));
+        assert_eq!(Schedule::of("81"), None);
     }
 
     #[test]
     fn only_what_was_wanted_and_used_by_others_is_taken() {
-        let taken = |wait_s, own_s, busy_s, pressure_s| {
+        let taken = |seen: Option<(f64, f64)>, run_s, busy_s, pressure_s| {
             let host = Host {
                 busy_s,
                 steal_s: 0.0,
-                pressure_s,
+                pressure_s: Some(pressure_s),
                 processors: 2,
             };
-            Taken::of(10.0, wait_s, own_s, Some(host)).share()
+            let seen = seen.map(|(run_s, wait_s)| Schedule { run_s, wait_s });
+            Taken::of(10.0, seen, [run_s, 0.0], Some(host)).share()
         };
-        // Others used a core that the program did not want.
-        assert_eq!(taken(Some(0.0), 10.0, 20.0, Some(0.0)), 0.0);
+        // Others used a core that the program did not want, and even waited for each other.
+        assert_eq!(taken(Some((10.0, 0.0)), 10.0, 20.0, 9.0), 0.0);
         // The program's threads waited for each other.
-        assert_eq!(taken(Some(8.0), 20.0, 20.0, Some(9.0)), 0.0);
-        // It waited for others, and once where no thread of it was seen.
-        assert_eq!(taken(Some(4.0), 6.0, 16.0, None), 0.4);
-        assert_eq!(taken(None, 6.0, 16.0, Some(3.0)), 0.3);
-        assert_eq!(Taken::of(1.0, Some(1.0), 0.0, None), Taken::default());
+        assert_eq!(taken(Some((20.0, 8.0)), 20.0, 20.0, 9.0), 0.0);
+        // It waited for others; and once where half of its work was not seen.
+        assert_eq!(taken(Some((6.0, 4.0)), 6.0, 16.0, 9.0), 0.4);
+        assert_eq!(taken(Some((3.0, 1.0)), 6.0, 16.0, 5.0), 0.5);
+        assert_eq!(taken(None, 6.0, 16.0, 3.0), 0.3);
+        assert_eq!(Taken::of(1.0, None, [1.0, 0.0], None), Taken::default());
     }
 
     #[test]
@@ -196,8 +234,8 @@ mod tests {
         let mut waits = Waits::default();
         waits.look(std::process::id());
         waits.look_last(std::process::id());
-        assert!(waits.total_s().is_some_and(|wait_s| wait_s >= 0.0));
-        assert_eq!(Waits::default().total_s(), None);
+        assert!(waits.total().is_some_and(|seen| seen.run_s > 0.0));
+        assert_eq!(Waits::default().total(), None);
         let host = Host::now().expect("Linux has /proc/stat");
         assert!(host.busy_s > 0.0 && host.since(host).busy_s == 0.0);
     }
