@@ -4,20 +4,24 @@
 //! Each figure is the median of several repetitions, with the interval that holds the true median
 //! in 95 of 100 runs or more.
 
+mod cost;
 mod meaning;
 mod page;
 mod single;
 mod threads;
+mod values;
+
+pub use cost::Cost;
 
 use serde::{Serialize, Serializer};
 use std::fmt;
 use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
-use thalweg_measure::clock::{Clock, Source};
+use thalweg_measure::clock::Clock;
 use thalweg_measure::noise::GapLoop;
 use thalweg_measure::statistics::median_interval;
-use threads::{Length, Way};
+use values::{Effort, Values};
 
 /// How it is measured.
 #[derive(Debug, Clone)]
@@ -51,68 +55,6 @@ impl Figure {
             high: finite(interval.high),
             n: values.len(),
         })
-    }
-}
-
-macro_rules! costs {
-    ($($name:ident $title:literal;)*) => {
-        /// Something that costs time here.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-        pub enum Cost {
-            $(#[doc = $title] $name,)*
-        }
-
-        impl Cost {
-            /// What it is, for people.
-            #[must_use]
-            pub fn title(self) -> &'static str {
-                match self {
-                    $(Cost::$name => $title,)*
-                }
-            }
-        }
-    };
-}
-
-costs! {
-    Clock "clock, the processor's counter";
-    ClockOs "clock, the operating system's";
-    Pause "pause instruction";
-    HandOff "cache line to another core, one way, median of pairs";
-    YieldAlone "sched_yield, nobody else on the core";
-    YieldPeer "core handed over by sched_yield";
-    Switch0 "core handed over by futex, no working set";
-    Switch64K "the same, each thread uses 64 KB";
-    Switch1M "the same, each thread uses 1 MB";
-    Wake5 "futex wake until the thread runs, asleep for 5 µs";
-    Wake50 "the same, asleep for 50 µs";
-    Wake1000 "the same, asleep for 1 ms";
-    Waker "futex wake, what it costs the waker";
-    Slack "how late a sleep of 100 µs ends";
-    DiskSync "write of 4 KB and fdatasync";
-}
-
-impl Cost {
-    /// Its name in JSON.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Cost::Clock => "clock",
-            Cost::ClockOs => "clock_os",
-            Cost::Pause => "pause",
-            Cost::HandOff => "hand_off",
-            Cost::YieldAlone => "yield_alone",
-            Cost::YieldPeer => "yield_peer",
-            Cost::Switch0 => "switch_0",
-            Cost::Switch64K => "switch_64k",
-            Cost::Switch1M => "switch_1m",
-            Cost::Wake5 => "wake_5us",
-            Cost::Wake50 => "wake_50us",
-            Cost::Wake1000 => "wake_1ms",
-            Cost::Waker => "waker",
-            Cost::Slack => "sleep_late",
-            Cost::DiskSync => "disk_sync",
-        }
     }
 }
 
@@ -193,16 +135,10 @@ impl std::error::Error for Error {
     }
 }
 
-/// How much of each thing is measured.
-#[derive(Debug, Clone, Copy)]
-struct Effort {
-    repetitions: usize,
-    samples: usize,
-    at_most: Duration,
-}
+/// Passes over all things: what changes in the course of a second, such as where a host runs the
+/// cores of a guest, shows in the intervals.
+const PASSES: usize = 4;
 
-/// As many pairs of cores as are measured; with more, only neighbours and those of the first core.
-const PAIRS_MAX: usize = 66;
 /// How long an idle core is watched, and what counts as taken from it.
 const IDLE_NS: u64 = 20_000_000;
 const GAP_NS: u64 = 5_000;
@@ -215,44 +151,38 @@ impl Machine {
     pub fn measure(options: &Options) -> Result<Machine, Error> {
         let effort = match options.is_quick {
             true => Effort {
-                repetitions: 9,
-                samples: 40,
-                at_most: Duration::from_millis(100),
+                repetitions: 3,
+                samples: 12,
+                at_most: Duration::from_millis(25),
             },
             false => Effort {
-                repetitions: 31,
-                samples: 200,
-                at_most: Duration::from_millis(500),
+                repetitions: 9,
+                samples: 60,
+                at_most: Duration::from_millis(150),
             },
         };
+        let disturbance = GapLoop::new(Clock::global(), GAP_NS)
+            .run(IDLE_NS)
+            .disturbance();
         let cores = threads::cores().map_err(Error::Cores)?;
-        let mut machine = Machine {
-            processor: processor(),
-            clock: match Clock::global().source() {
-                Source::Os => "operating system",
-                _ => "processor",
-            },
-            disturbance: GapLoop::new(Clock::global(), GAP_NS)
-                .run(IDLE_NS)
-                .disturbance(),
-            costs: Vec::new(),
-            absent: Vec::new(),
-            pairs: Vec::new(),
-            pairs_all: cores.len() * (cores.len() - 1) / 2,
-            directory: options.directory.clone(),
-            is_memory: false,
-            meaning: Vec::new(),
-            cores,
-        };
-        machine.measure_single(effort).map_err(Error::Cores)?;
-        machine.measure_between(effort).map_err(Error::Cores)?;
-        machine.measure_shared(effort).map_err(Error::Cores)?;
-        let syncs = single::syncs(&options.directory, effort.samples, effort.at_most);
-        let syncs = syncs.map_err(|error| Error::Directory(options.directory.clone(), error))?;
-        machine.is_memory = syncs.is_memory;
-        machine.put(Cost::DiskSync, &syncs.values_ns);
-        machine.meaning = meaning::of(&machine);
-        Ok(machine)
+        let mut values = Values::new(&cores);
+        for _ in 0..PASSES {
+            values
+                .measure_single(&cores, effort)
+                .map_err(Error::Cores)?;
+            values
+                .measure_between(&cores, effort)
+                .map_err(Error::Cores)?;
+            values
+                .measure_shared(&cores, effort)
+                .map_err(Error::Cores)?;
+            let syncs = single::syncs(&options.directory, effort.samples, effort.at_most);
+            let syncs =
+                syncs.map_err(|error| Error::Directory(options.directory.clone(), error))?;
+            values.is_memory = syncs.is_memory;
+            values.put(Cost::DiskSync, &syncs.values_ns);
+        }
+        Ok(values.summed_up(options, cores, disturbance))
     }
 
     /// A cost in ns, if it could be measured.
@@ -261,118 +191,6 @@ impl Machine {
         let mut costs = self.costs.iter();
         costs.find_map(|(found, figure)| (*found == cost).then_some(figure.value))
     }
-
-    fn put(&mut self, cost: Cost, values: &[f64]) {
-        match Figure::of(values) {
-            Some(figure) => self.costs.push((cost, figure)),
-            None => self
-                .absent
-                .push((cost, "no repetition ended in time".to_owned())),
-        }
-    }
-
-    fn measure_single(&mut self, effort: Effort) -> io::Result<()> {
-        let (core, clock) = (self.cores[0], Clock::global());
-        let calls = |calls, work: fn()| single::calls(core, effort.repetitions, calls, work);
-        if clock.source() != Source::Os {
-            self.put(
-                Cost::Clock,
-                &calls(20_000, || {
-                    std::hint::black_box(Clock::global().ticks());
-                })?,
-            );
-        }
-        self.put(
-            Cost::ClockOs,
-            &calls(10_000, || {
-                std::hint::black_box(std::time::Instant::now());
-            })?,
-        );
-        self.put(Cost::Pause, &calls(10_000, std::hint::spin_loop)?);
-        self.put(Cost::YieldAlone, &single::yields(core, effort.repetitions)?);
-        let sleep = Duration::from_micros(100);
-        self.put(Cost::Slack, &single::lateness(core, effort.samples, sleep)?);
-        Ok(())
-    }
-
-    /// Threads on different cores.
-    fn measure_between(&mut self, effort: Effort) -> io::Result<()> {
-        if self.cores.len() < 2 {
-            let between = [
-                Cost::HandOff,
-                Cost::Wake5,
-                Cost::Wake50,
-                Cost::Wake1000,
-                Cost::Waker,
-            ];
-            let why = || "this program may use one core only".to_owned();
-            self.absent.extend(between.map(|cost| (cost, why())));
-            return Ok(());
-        }
-        let length = Length {
-            repetitions: effort.repetitions,
-            rounds: 1_000,
-            at_most: effort.at_most,
-        };
-        for (from, to) in pairs(&self.cores) {
-            let values = threads::relay([from, to], Way::Spin, length, [|| (), || ()])?;
-            let figure = Figure::of(&values);
-            self.pairs
-                .extend(figure.map(|figure| Pair { from, to, figure }));
-        }
-        let values: Vec<f64> = self.pairs.iter().map(|pair| pair.figure.value).collect();
-        match self.pairs[..] {
-            [Pair { figure, .. }] => self.costs.push((Cost::HandOff, figure)),
-            _ => self.put(Cost::HandOff, &values),
-        }
-        let pair = [self.cores[0], self.cores[1]];
-        for (cost, asleep_us, part) in [
-            (Cost::Wake5, 5, 1),
-            (Cost::Wake50, 50, 1),
-            (Cost::Wake1000, 1_000, 4),
-        ] {
-            let asleep = Duration::from_micros(asleep_us);
-            let wakes = threads::wakes(pair, effort.samples / part, asleep)?;
-            self.put(cost, &wakes.latency_ns);
-            if cost == Cost::Wake50 {
-                self.put(Cost::Waker, &wakes.waker_ns);
-            }
-        }
-        Ok(())
-    }
-
-    /// Threads on the same core.
-    fn measure_shared(&mut self, effort: Effort) -> io::Result<()> {
-        let core = self.cores[0];
-        let length = |rounds| Length {
-            repetitions: effort.repetitions,
-            rounds,
-            at_most: effort.at_most,
-        };
-        // Some kernels hand over by a yield only when the time slice ends, after milliseconds.
-        let values = threads::relay([core; 2], Way::Yield, length(5), [|| (), || ()])?;
-        self.put(Cost::YieldPeer, &values);
-        for (cost, set_bytes) in [
-            (Cost::Switch0, 0),
-            (Cost::Switch64K, 64 << 10),
-            (Cost::Switch1M, 1 << 20),
-        ] {
-            self.put(cost, &single::switches(core, length(100), set_bytes)?);
-        }
-        Ok(())
-    }
-}
-
-/// All pairs; where these are too many, those of neighbours and of the first core.
-fn pairs(cores: &[usize]) -> Vec<(usize, usize)> {
-    let all = cores.iter().enumerate().flat_map(|(at, &from)| {
-        let others = cores[at + 1..].iter().enumerate();
-        others.map(move |(apart, &to)| (at, apart, from, to))
-    });
-    let is_few = cores.len() * cores.len().saturating_sub(1) / 2 <= PAIRS_MAX;
-    all.filter(|&(at, apart, _, _)| is_few || at == 0 || apart == 0)
-        .map(|(_, _, from, to)| (from, to))
-        .collect()
 }
 
 fn processor() -> Option<String> {

@@ -1,3 +1,4 @@
+use super::values::pairs;
 use super::*;
 
 fn figure(value: f64) -> Figure {
