@@ -320,7 +320,7 @@ mod tests {
         for part in [
             "A  old\n",
             "B  new | cat  (run by sh -c)",
-            "B is slower, wall time +",
+            "B is slower: wall time +",
         ] {
             assert!(page.contains(part), "{page}");
         }
@@ -348,6 +348,25 @@ mod tests {
         assert_eq!(equal.verdict, Finding::Untold, "{equal}");
         let next = equal.next.expect("there is a step");
         assert!(next.contains("at most") && next.contains("-n 80"), "{next}");
+    }
+
+    #[test]
+    fn processor_time_may_tell_what_wall_time_does_not() {
+        let mut random = SplitMix::new(6);
+        let mut pair = |_| {
+            let [a, b] = [1.0, 1.05].map(|factor| run(&mut random, factor, 0.1));
+            let [disturbed_a, disturbed_b] = [(); 2].map(|()| 0.3 + 0.2 * random.exponential());
+            let of = |run, wall| Run { wall, ..run };
+            (of(a, disturbed_a), of(b, disturbed_b))
+        };
+        let pairs: Vec<(Run, Run)> = (0..20).map(&mut pair).collect();
+        let found = Comparison::of(&plan(6), ["old", "new | cat"], &pairs);
+        assert_eq!(found.verdict, Finding::Untold);
+        let page = found.to_string();
+        assert!(
+            page.contains(": no difference told in wall time, but in user CPU +"),
+            "{page}"
+        );
     }
 
     #[test]

@@ -50,6 +50,28 @@ fn cells(row: &Row) -> [Cell; 7] {
     ]
 }
 
+impl Comparison {
+    /// The verdict, and the times that tell a difference.
+    fn headline(&self) -> String {
+        let is_told = |row: &&Row| matches!(row.verdict, Finding::Faster | Finding::Slower);
+        let told = |row: &Row| {
+            let shift = row.shift_percent.map_or_else(String::new, percent);
+            format!("{} {shift} %", row.title)
+        };
+        let times: Vec<String> = self.metrics.iter().filter(is_told).map(told).collect();
+        match (self.verdict, times.is_empty()) {
+            (Finding::Untold, false) => {
+                format!(
+                    "no difference told in wall time, but in {}",
+                    times.join(", ")
+                )
+            }
+            (verdict, false) => format!("{verdict}: {}", times.join(", ")),
+            (verdict, true) => verdict.to_string(),
+        }
+    }
+}
+
 impl fmt::Display for Comparison {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let side = |side: &Side| {
@@ -58,13 +80,7 @@ impl fmt::Display for Comparison {
         };
         writeln!(f, "A  {}\nB  {}", side(&self.a), side(&self.b))?;
         write!(f, "{} runs of each, seed {}: ", self.n, self.seed)?;
-        match (self.verdict, self.metrics.first()) {
-            (Finding::Faster | Finding::Slower, Some(wall)) => {
-                let shift = wall.shift_percent.map(percent).unwrap_or_default();
-                writeln!(f, "{}, wall time {shift} %", self.verdict)?;
-            }
-            (verdict, _) => writeln!(f, "{verdict}")?,
-        }
+        writeln!(f, "{}", self.headline())?;
         if let Some(next) = &self.next {
             writeln!(f, "{next}")?;
         }
