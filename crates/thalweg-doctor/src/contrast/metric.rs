@@ -64,6 +64,7 @@ impl Unit {
     #[must_use]
     pub fn shown(self, value: f64) -> String {
         match self {
+            Unit::Seconds if value == 0.0 => "0 s".to_owned(),
             Unit::Seconds => Nanoseconds(value * 1e9).to_string(),
             Unit::Count => format!("{value:.0}"),
             Unit::Bytes => {
@@ -100,6 +101,7 @@ mod tests {
     fn values_have_three_digits() {
         assert_eq!(Unit::Seconds.signed(0.0153), "+15.3 ms");
         assert_eq!(Unit::Seconds.signed(-2e-6), "-2.00 µs");
+        assert_eq!(Unit::Seconds.signed(0.0), "0 s");
         assert_eq!(Unit::Count.signed(0.0), "0");
         let sizes = [999.0, 1e4, 4_096e3, 123_456_789.0, 9.996e9, -4_096.0];
         let shown = sizes.map(|bytes| Unit::Bytes.shown(bytes));
