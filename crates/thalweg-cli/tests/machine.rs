@@ -47,7 +47,7 @@ fn figures_are_saved_shown_and_used() {
         .as_array()
         .is_some_and(|cores| cores.len() > 1)
     {
-        assert!(run(&saved).fine().contains("1000"));
+        assert!(run(&saved).fine().contains("1,000 commands"));
     } else {
         run(&saved).refused(&["costs.json", "one core only"]);
     }
