@@ -63,7 +63,7 @@ pub(crate) enum Command {
     Doctor(doctor_compare::Doctor),
     /// Measure what this machine costs: clock, caches, waking, switching, sleeping, disk
     ///
-    /// And what that means for how long to spin and where to run threads. Takes some 5 s, of both
+    /// And what that means for how long to spin and where to run threads. Takes some 3 s, of both
     /// first cores: run it while nothing else runs.
     Machine(machine::Machine),
     /// Print completions for a shell

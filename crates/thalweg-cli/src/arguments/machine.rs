@@ -34,7 +34,7 @@ pub(crate) struct Machine {
     #[arg(long, value_name = "DIR")]
     pub(crate) dir: Option<PathBuf>,
 
-    /// Fewer repetitions: some 1 s, not 4, and wider intervals
+    /// Fewer repetitions: less than 1 s, not 3, and wider intervals
     #[arg(long)]
     pub(crate) quick: bool,
 }

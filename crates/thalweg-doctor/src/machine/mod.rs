@@ -26,7 +26,7 @@ use values::{Effort, Values};
 /// How it is measured.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// In some 1 s, not 4.
+    /// In less than 1 s, not 3.
     pub is_quick: bool,
     /// Where the disk is measured.
     pub directory: PathBuf,
@@ -144,7 +144,7 @@ const IDLE_NS: u64 = 20_000_000;
 const GAP_NS: u64 = 5_000;
 
 impl Machine {
-    /// Measures this machine: some 4 s, quickly some 1 s, and more with many cores.
+    /// Measures this machine: some 3 s, quickly less than 1 s, and more with many cores.
     ///
     /// # Errors
     /// The directory cannot be written to, or the system does not let threads be kept on cores.
