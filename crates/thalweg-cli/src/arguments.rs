@@ -4,11 +4,13 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 pub(crate) mod connect;
+pub(crate) mod doctor_compare;
 #[cfg(unix)]
 pub(crate) mod durable;
 mod hash;
 #[cfg(unix)]
 pub(crate) mod journal;
+pub(crate) mod machine;
 #[cfg(unix)]
 pub(crate) mod serve;
 mod sweep;
@@ -56,6 +58,14 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(subcommand)]
     Journal(journal::Journal),
+    /// Find out what holds a program up
+    #[command(subcommand)]
+    Doctor(doctor_compare::Doctor),
+    /// Measure what this machine costs: clock, caches, waking, switching, sleeping, disk
+    ///
+    /// And what that means for how long to spin and where to run threads. Takes some 3 s, of both
+    /// first cores: run it while nothing else runs.
+    Machine(machine::Machine),
     /// Print completions for a shell
     ///
     /// For bash: thalweg completions bash > ~/.local/share/bash-completion/completions/thalweg
@@ -209,6 +219,10 @@ pub(crate) struct Intended {
     /// Rules of the exchange
     #[arg(long, value_enum, default_value_t)]
     pub(crate) rules: RulesName,
+
+    /// What waiting costs here, as `thalweg machine --save` wrote it: waits begin with that
+    #[arg(long, value_name = "FILE")]
+    pub(crate) costs: Option<PathBuf>,
 
     /// Run at most N commands
     #[arg(long, value_name = "N", allow_negative_numbers = true)]

@@ -3,6 +3,8 @@
 
 mod arguments;
 mod conform;
+mod costs;
+mod doctor_compare;
 #[cfg(unix)]
 mod durable;
 mod failure;
@@ -58,6 +60,10 @@ fn main() -> ExitCode {
         Command::Hash(options) => hash::hash(&options),
         #[cfg(unix)]
         Command::Journal(command) => journal::journal(&command),
+        Command::Doctor(arguments::doctor_compare::Doctor::Compare(asked)) => {
+            doctor_compare::compare(&asked)
+        }
+        Command::Machine(asked) => costs::machine(&asked),
         Command::Completions { shell } => completions(shell),
         Command::Man { directory } => manual(directory.as_deref()),
     };

@@ -100,6 +100,7 @@ pub(crate) enum Taken {
 /// # Errors
 /// Those of the input, and of options that do not fit it.
 pub(crate) fn load(options: &Intended, taken: Taken, notes: &Notes) -> Result<Source, Failure> {
+    crate::costs::install(options.costs.as_deref())?;
     let rules = rules(options.rules);
     let made_up = options.seed.or(options.commands).is_some();
     let piped = || (!made_up && terminal::has_piped_input()).then(|| PathBuf::from("-"));

@@ -5,7 +5,7 @@
 //! - [`histogram`]: a recorder for hot paths that others read while it is written, and histograms
 //!   for reports.
 //! - [`load`]: events by a schedule; latency counts from the intended time.
-//! - [`statistics`]: medians and paired ratios with bootstrap intervals.
+//! - [`statistics`]: medians, paired ratios and shifts with intervals, a rank test.
 //! - [`noise`]: gaps that the machine put into a run, to tell quiet runs from disturbed ones.
 //! - [`table`]: text tables and JSON rows.
 //! - [`svg`]: pictures of results, for pages.

@@ -20,6 +20,17 @@
 //! The ratio of the comparison is the median of those (the geometric mean of the middle two, so
 //! that it is 1 / ratio the other way round), its interval as above. Where the interval holds 1,
 //! the runs do not tell the two apart ([`Interval::tells_from`]).
+//!
+//! # Differences
+//! Where a ratio has no meaning (a count that may be 0), [`shift_interval`] says by how much the
+//! second of two is larger, and [`rank_sum`] whether it is at all; [`holm`] is for several such
+//! questions at once.
+
+mod ranks;
+mod shift;
+
+pub use ranks::{RankSum, holm, rank_sum};
+pub use shift::{RESAMPLES, shift, shift_interval};
 
 /// Fewer values than this have no interval.
 pub const REPETITIONS_MIN: usize = 6;

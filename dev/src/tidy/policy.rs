@@ -17,6 +17,7 @@ pub(crate) const UNSAFE_MODULES: &[&str] = &[
     "crates/thalweg/src/ring/",
     "crates/thalweg-hash/src/kernel/",
     "crates/thalweg-measure/src/clock/hardware.rs",
+    "crates/thalweg-doctor/src/sys/",
     "crates/thalweg-task/src/node/",
     "crates/thalweg-task/src/fiber/switch.rs",
     "compare/src/channels/gil.rs",

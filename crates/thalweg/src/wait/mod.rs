@@ -17,6 +17,7 @@
 mod barrier;
 mod block;
 pub mod cores;
+mod costs;
 mod lent;
 mod pace;
 mod panics;
@@ -27,6 +28,7 @@ mod waiter;
 
 pub(crate) use block::{Listed, Listing, block_listed, poll_on, wait_on};
 pub use block::{TimedOut, block};
+pub use costs::Costs;
 pub(crate) use lent::Lent;
 pub use pace::{Mode, Pace};
 pub(crate) use panics::{Panics, discard, wake};

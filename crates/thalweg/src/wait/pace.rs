@@ -130,7 +130,7 @@ impl Default for Pace {
 
 impl<C: TimeSource> Pace<C> {
     fn with(mode: Mode, clock: C, cores: fn() -> View) -> Self {
-        let wake = clock.ticks_from_ns(WAKE_NS_FIRST);
+        let wake = clock.ticks_from_ns(super::Costs::current().wake_ns);
         Self {
             mode,
             clock,

@@ -1,0 +1,431 @@
+//! What measured runs say.
+
+use super::metric::{METRICS, Metric, Unit};
+use super::{Arm, Line, Plan, Run, Taken};
+use serde::Serialize;
+use thalweg_measure::statistics::{holm, median, rank_sum, shift_interval};
+
+/// A difference is told where Holm's p is below this.
+pub const LEVEL: f64 = 0.05;
+/// One command is contaminated where others took so much more of its runs, in parts of their time,
+/// and the runs tell this apart.
+pub const CONTAMINATION: f64 = 0.02;
+
+/// What there is to say of one metric.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Finding {
+    /// B takes less time.
+    Faster,
+    /// B takes more time.
+    Slower,
+    /// B has less of it.
+    Less,
+    /// B has more of it.
+    More,
+    /// The runs do not tell the two apart.
+    #[serde(rename = "no difference told")]
+    Untold,
+    /// Others took more from one of the two.
+    Contaminated,
+}
+
+/// A value and its bounds, null where there are none.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Bounded {
+    /// The estimate.
+    pub value: f64,
+    /// The lower bound.
+    pub low: f64,
+    /// The upper bound.
+    pub high: f64,
+}
+
+impl Bounded {
+    fn times(self, factor: f64) -> Bounded {
+        Bounded {
+            value: self.value * factor,
+            low: self.low * factor,
+            high: self.high * factor,
+        }
+    }
+}
+
+/// One metric of both commands.
+#[derive(Debug, Clone, Serialize)]
+pub struct Row {
+    /// Its name.
+    pub metric: &'static str,
+    /// Its name for people.
+    #[serde(skip)]
+    pub title: &'static str,
+    /// The unit of all values but the shares.
+    pub unit: Unit,
+    /// The median of A's runs.
+    pub a: f64,
+    /// The median of B's runs.
+    pub b: f64,
+    /// B - A.
+    pub shift: Bounded,
+    /// The same in per cent of A's median; nothing where that is 0.
+    pub shift_percent: Option<Bounded>,
+    /// Of the test of Mann and Whitney: pairs of runs in which B's value is larger.
+    pub u: f64,
+    /// How often two equal commands would differ as much.
+    pub p: f64,
+    /// The same with Holm's correction over all metrics that vary at all.
+    pub p_holm: f64,
+    /// What follows.
+    pub verdict: Finding,
+}
+
+/// A command and its runs.
+#[derive(Debug, Clone, Serialize)]
+pub struct Side {
+    /// The line that was given.
+    pub command: String,
+    /// Whether a shell ran it.
+    pub shell: bool,
+    /// The median of what others took of its runs.
+    pub taken: Taken,
+    /// All of its runs, in order.
+    pub runs: Vec<Run>,
+}
+
+/// The whole result.
+#[derive(Debug, Clone, Serialize)]
+pub struct Comparison {
+    /// That of the wall time.
+    pub verdict: Finding,
+    /// The command that others took more from.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub contaminated: Option<Arm>,
+    /// What to do next.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub next: Option<String>,
+    /// All metrics.
+    pub metrics: Vec<Row>,
+    /// Measured runs of each command.
+    pub n: usize,
+    /// Runs of each before.
+    pub warmup: usize,
+    /// What decided the order of the runs.
+    pub seed: u64,
+    /// The first command.
+    pub a: Side,
+    /// The second.
+    pub b: Side,
+}
+
+impl Comparison {
+    /// Judges the pairs of runs of a plan, whose commands were written so.
+    #[must_use]
+    pub fn of(plan: &Plan, commands: [&str; 2], pairs: &[(Run, Run)]) -> Comparison {
+        let (a, b): (Vec<Run>, Vec<Run>) = pairs.iter().copied().unzip();
+        let contaminated = contaminated(&a, &b);
+        let mut metrics = rows(pairs, plan.seed);
+        if contaminated.is_some() {
+            let rows = metrics.iter_mut();
+            rows.for_each(|row| row.verdict = Finding::Contaminated);
+        }
+        let side = |line: &Line, command: &str, runs: Vec<Run>| Side {
+            command: command.to_owned(),
+            shell: matches!(line, Line::Shell(_)),
+            taken: taken(&runs),
+            runs,
+        };
+        let wall = metrics.first().map(|row| row.verdict);
+        let mut comparison = Comparison {
+            verdict: wall.unwrap_or(Finding::Untold),
+            contaminated,
+            next: None,
+            metrics,
+            n: pairs.len(),
+            warmup: plan.warmup,
+            seed: plan.seed,
+            a: side(&plan.a, commands[0], a),
+            b: side(&plan.b, commands[1], b),
+        };
+        comparison.next = comparison.next_step();
+        comparison
+    }
+
+    fn next_step(&self) -> Option<String> {
+        let [a, b] = [&self.a, &self.b].map(|side| side.taken.share());
+        if self.contaminated.is_some() {
+            return Some(format!(
+                "Others took {:.1} % of the time of A's runs and {:.1} % of B's, so the difference \
+                 may be theirs. Stop what else runs on this machine, also what one of the commands \
+                 may have left running, and compare again.",
+                a * 100.0,
+                b * 100.0
+            ));
+        }
+        if a.max(b) > CONTAMINATION {
+            return Some(format!(
+                "Others took {:.1} % of the time of A's runs and {:.1} % of B's: about the same, \
+                 so the comparison is fair. On a quiet machine it would tell smaller differences.",
+                a * 100.0,
+                b * 100.0
+            ));
+        }
+        (self.verdict == Finding::Untold).then(|| {
+            let row = &self.metrics[0];
+            let percent = row.shift_percent.map_or(0.0, |shift| {
+                shift.low.abs().max(shift.high.abs()).max(shift.value.abs())
+            });
+            format!(
+                "The wall times differ by {percent:.1} % at most, as far as these runs can tell; \
+                 four times as many (-n {}) would halve that.",
+                self.n * 4
+            )
+        })
+    }
+}
+
+fn taken(runs: &[Run]) -> Taken {
+    let middle = |of: fn(Taken) -> f64| {
+        let shares: Vec<f64> = runs.iter().map(|run| of(run.taken)).collect();
+        median(&shares).unwrap_or(0.0)
+    };
+    Taken {
+        wait_share: middle(|taken| taken.wait_share),
+        steal_share: middle(|taken| taken.steal_share),
+    }
+}
+
+/// The command that others took more from, if the runs tell so.
+fn contaminated(a: &[Run], b: &[Run]) -> Option<Arm> {
+    let shares = |runs: &[Run]| -> Vec<f64> { runs.iter().map(|run| run.taken.share()).collect() };
+    let (a, b) = (shares(a), shares(b));
+    let shift = thalweg_measure::statistics::shift(&a, &b)?;
+    let is_told = rank_sum(&a, &b)?.p < LEVEL && shift.abs() > CONTAMINATION;
+    is_told.then_some(if shift > 0.0 { Arm::B } else { Arm::A })
+}
+
+fn rows(pairs: &[(Run, Run)], seed: u64) -> Vec<Row> {
+    let mut rows: Vec<Row> = METRICS
+        .iter()
+        .filter_map(|metric| row(metric, pairs, seed))
+        .collect();
+    // A metric that does not vary cannot cry wolf: it takes no part in the correction.
+    let varying: Vec<usize> = (0..rows.len()).filter(|&at| rows[at].p < 1.0).collect();
+    let ps: Vec<f64> = varying.iter().map(|&at| rows[at].p).collect();
+    for (at, p_holm) in varying.into_iter().zip(holm(&ps)) {
+        rows[at].p_holm = p_holm;
+    }
+    for (row, metric) in rows.iter_mut().zip(METRICS) {
+        debug_assert_eq!(row.metric, metric.name);
+        row.verdict = match (row.p_holm < LEVEL, row.shift.value > 0.0) {
+            (false, _) => Finding::Untold,
+            (true, true) if metric.is_speed => Finding::Slower,
+            (true, false) if metric.is_speed => Finding::Faster,
+            (true, true) => Finding::More,
+            (true, false) => Finding::Less,
+        };
+    }
+    rows
+}
+
+fn row(metric: &Metric, pairs: &[(Run, Run)], seed: u64) -> Option<Row> {
+    let values: Option<Vec<(f64, f64)>> = pairs
+        .iter()
+        .map(|(a, b)| (metric.of)(a).zip((metric.of)(b)))
+        .collect();
+    let values = values?;
+    let (a, b): (Vec<f64>, Vec<f64>) = values.iter().copied().unzip();
+    let told = rank_sum(&a, &b)?;
+    let interval = shift_interval(&values, seed)?;
+    let shift = Bounded {
+        value: interval.value,
+        low: interval.low,
+        high: interval.high,
+    };
+    let middle = median(&a)?;
+    Some(Row {
+        metric: metric.name,
+        title: metric.title,
+        unit: metric.unit,
+        a: middle,
+        b: median(&b)?,
+        shift,
+        shift_percent: (middle > 0.0).then(|| shift.times(100.0 / middle)),
+        u: told.u,
+        p: told.p,
+        p_holm: 1.0,
+        verdict: Finding::Untold,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use thalweg_measure::random::SplitMix;
+
+    /// A run of some 0.3 s on a machine with a noise of some 3 %, now and then much more.
+    fn run(random: &mut SplitMix, factor: f64, taken: f64) -> Run {
+        let wall = 0.3 * factor + 0.003 * random.exponential() * random.exponential();
+        let system = 0.001 * random.below(20) as f64;
+        Run {
+            wall,
+            user: wall - system,
+            system,
+            max_rss: (1_000 + random.below(8)) as f64 * 4096.0,
+            minor_faults: 100.0 + random.below(3) as f64,
+            major_faults: 0.0,
+            voluntary_switches: random.below(4) as f64,
+            involuntary_switches: random.below(9) as f64,
+            queue_wait: Some(0.001 * random.exponential()),
+            taken: Taken {
+                wait_share: taken * random.exponential(),
+                steal_share: 0.0,
+            },
+        }
+    }
+
+    fn plan(seed: u64) -> Plan {
+        Plan {
+            a: Line::parse("old").expect("a command"),
+            b: Line::parse("new | cat").expect("a command"),
+            runs: 20,
+            warmup: 1,
+            seed,
+            ignores_failure: false,
+            shows_output: false,
+        }
+    }
+
+    fn compared(seed: u64, n: usize, factor: f64, taken: [f64; 2]) -> Comparison {
+        let mut random = SplitMix::new(seed);
+        let mut pair = |_| {
+            let a = run(&mut random, 1.0, taken[0]);
+            (a, run(&mut random, factor, taken[1]))
+        };
+        let pairs: Vec<(Run, Run)> = (0..n).map(&mut pair).collect();
+        Comparison::of(&plan(seed), ["old", "new | cat"], &pairs)
+    }
+
+    fn wall(comparison: &Comparison) -> Row {
+        comparison.metrics[0].clone()
+    }
+
+    #[test]
+    fn a_slower_command_is_told_with_its_shift() {
+        let slower = compared(1, 20, 1.05, [0.0; 2]);
+        assert_eq!(slower.verdict, Finding::Slower);
+        let shift = wall(&slower).shift_percent.expect("A takes time");
+        assert!(shift.low < 5.0 && 5.0 < shift.high, "{shift:?}");
+        assert_eq!(compared(1, 20, 0.95, [0.0; 2]).verdict, Finding::Faster);
+        let page = slower.to_string();
+        for part in [
+            "A  old\n",
+            "B  new | cat  (run by sh -c)",
+            "B is slower: wall time +",
+        ] {
+            assert!(page.contains(part), "{page}");
+        }
+        assert!(
+            page.lines().all(|line| line.chars().count() <= 130),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn equal_commands_are_told_apart_in_at_most_one_of_twenty_tries() {
+        let told = (0..120).filter(|&seed| {
+            let equal = compared(seed, 12, 1.0, [0.0; 2]);
+            let is_told = |row: &Row| row.verdict != Finding::Untold;
+            equal.metrics.iter().any(is_told)
+        });
+        let told = told.count();
+        // 5 % and three deviations of 120 tries; and a judge that never tells anything fails too.
+        assert!((1..=13).contains(&told), "{told} of 120");
+    }
+
+    #[test]
+    fn no_difference_comes_with_what_could_have_been_seen() {
+        let equal = compared(2, 20, 1.0, [0.0; 2]);
+        assert_eq!(equal.verdict, Finding::Untold, "{equal}");
+        let next = equal.next.expect("there is a step");
+        assert!(next.contains("at most") && next.contains("-n 80"), "{next}");
+    }
+
+    #[test]
+    fn processor_time_may_tell_what_wall_time_does_not() {
+        let mut random = SplitMix::new(6);
+        let mut pair = |_| {
+            let [a, b] = [1.0, 1.05].map(|factor| run(&mut random, factor, 0.1));
+            let [disturbed_a, disturbed_b] = [(); 2].map(|()| 0.3 + 0.2 * random.exponential());
+            let of = |run, wall| Run { wall, ..run };
+            (of(a, disturbed_a), of(b, disturbed_b))
+        };
+        let pairs: Vec<(Run, Run)> = (0..20).map(&mut pair).collect();
+        let found = Comparison::of(&plan(6), ["old", "new | cat"], &pairs);
+        assert_eq!(found.verdict, Finding::Untold);
+        let page = found.to_string();
+        assert!(
+            page.contains(": no difference told in wall time, but in user CPU +"),
+            "{page}"
+        );
+    }
+
+    #[test]
+    fn a_metric_that_does_not_vary_takes_no_part() {
+        let equal = compared(3, 20, 1.0, [0.0; 2]);
+        let faults = equal
+            .metrics
+            .iter()
+            .find(|row| row.metric == "major_faults");
+        let faults = faults.expect("it is a metric");
+        assert_eq!((faults.p_holm, faults.verdict), (1.0, Finding::Untold));
+        assert_eq!(faults.shift_percent, None);
+        let wall = wall(&compared(3, 20, 1.05, [0.0; 2]));
+        // Eight others vary.
+        assert!((wall.p_holm / wall.p - 8.0).abs() < 1e-9, "{wall:?}");
+    }
+
+    #[test]
+    fn what_others_took_from_one_of_them_leaves_no_verdict() {
+        for (taken, arm) in [
+            ([0.0, 0.2], Arm::B),
+            ([0.2, 0.0], Arm::A),
+            ([0.1, 0.5], Arm::B),
+        ] {
+            let found = compared(4, 20, 1.3, taken);
+            assert_eq!(found.contaminated, Some(arm));
+            assert_eq!(found.verdict, Finding::Contaminated);
+            let is_told = |row: &&Row| row.verdict != Finding::Contaminated;
+            assert_eq!(found.metrics.iter().filter(is_told).count(), 0);
+            assert!(
+                found
+                    .next
+                    .as_ref()
+                    .is_some_and(|next| next.contains("Stop what else"))
+            );
+            assert!(found.to_string().contains(": contaminated\n"));
+        }
+        // A little, and the same from both, is no reason to refuse.
+        assert_eq!(compared(4, 20, 1.3, [0.0, 0.01]).verdict, Finding::Slower);
+        let both = compared(4, 20, 1.3, [0.2, 0.2]);
+        assert_eq!((both.contaminated, both.verdict), (None, Finding::Slower));
+        assert!(
+            both.next
+                .is_some_and(|next| next.contains("the comparison is fair"))
+        );
+    }
+
+    #[test]
+    fn json_has_the_verdicts_as_text() {
+        let json = serde_json::to_value(compared(1, 20, 1.05, [0.0; 2])).expect("it serializes");
+        assert_eq!(json["verdict"], "slower");
+        assert_eq!(json["metrics"][0]["metric"], "wall");
+        assert_eq!(json["metrics"][0]["unit"], "s");
+        assert_eq!(json["metrics"][5]["verdict"], "no difference told");
+        assert_eq!(
+            (&json["a"]["shell"], &json["b"]["shell"]),
+            (&false.into(), &true.into())
+        );
+        assert_eq!(json["b"]["runs"].as_array().map(Vec::len), Some(20));
+        assert!(json.get("contaminated").is_none());
+    }
+}

@@ -1,0 +1,110 @@
+//! What was measured.
+
+use crate::metrics;
+use serde::Serialize;
+use std::collections::BTreeMap;
+
+/// How a figure came about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Quality {
+    /// Counted by the system.
+    Exact,
+    /// Estimated from samples.
+    Sampled,
+    /// Not to be had here.
+    Absent,
+}
+
+/// One figure, or why there is none.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Reading {
+    /// Nothing if the figure is absent.
+    pub value: Option<f64>,
+    /// How it came about.
+    pub quality: Quality,
+    /// The file or event that it came from; for an absent figure, why it is absent.
+    pub source: String,
+}
+
+/// All figures of one run, by the names of [`metrics::METRICS`].
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+#[serde(transparent)]
+pub struct Evidence {
+    readings: BTreeMap<&'static str, Reading>,
+}
+
+impl Evidence {
+    /// Nothing is measured yet.
+    #[must_use]
+    pub fn new() -> Evidence {
+        Evidence::default()
+    }
+
+    /// Adds a figure. A later one of the same name replaces it.
+    ///
+    /// # Panics
+    /// No metric has this name, or the value is not finite.
+    pub fn put(&mut self, name: &str, value: f64, quality: Quality, source: impl Into<String>) {
+        assert!(value.is_finite(), "{name} is {value}");
+        self.set(name, Some(value), quality, source.into());
+    }
+
+    /// Adds why a figure cannot be had. A figure that is there stays.
+    ///
+    /// # Panics
+    /// No metric has this name.
+    pub fn lack(&mut self, name: &str, why: impl Into<String>) {
+        if self.value(name).is_none() {
+            self.set(name, None, Quality::Absent, why.into());
+        }
+    }
+
+    fn set(&mut self, name: &str, value: Option<f64>, quality: Quality, source: String) {
+        let metric = metrics::named(name).unwrap_or_else(|| panic!("no metric is called {name}"));
+        let reading = Reading {
+            value,
+            quality,
+            source,
+        };
+        self.readings.insert(metric.name, reading);
+    }
+
+    /// The value of a figure, if it was measured.
+    #[must_use]
+    pub fn value(&self, name: &str) -> Option<f64> {
+        self.readings.get(name)?.value
+    }
+
+    /// A figure, or why there is none. Nothing for one that no probe has spoken of.
+    #[must_use]
+    pub fn reading(&self, name: &str) -> Option<&Reading> {
+        self.readings.get(name)
+    }
+
+    /// All of them, in the order of their names.
+    pub fn readings(&self) -> impl Iterator<Item = (&'static str, &Reading)> {
+        self.readings.iter().map(|(name, reading)| (*name, reading))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_that_is_there_is_not_lacking() {
+        let mut evidence = Evidence::new();
+        evidence.lack("fault.cpu_share", "no kernel stacks without root");
+        assert_eq!(evidence.value("fault.cpu_share"), None);
+        evidence.put("fault.cpu_share", 0.25, Quality::Sampled, "cpu-clock");
+        evidence.lack("fault.cpu_share", "anything");
+        assert_eq!(evidence.value("fault.cpu_share"), Some(0.25));
+    }
+
+    #[test]
+    #[should_panic(expected = "no metric is called cpu.nonsense")]
+    fn a_figure_has_a_name_of_the_table() {
+        Evidence::new().put("cpu.nonsense", 1.0, Quality::Exact, "nowhere");
+    }
+}

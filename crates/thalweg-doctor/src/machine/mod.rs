@@ -1,0 +1,203 @@
+//! What this machine costs: its clock, its caches, its scheduler and its disk, and what that means
+//! for programs whose threads wait for each other.
+//!
+//! Each figure is the median of several repetitions, with the interval that holds the true median
+//! in 95 of 100 runs or more.
+
+mod cost;
+mod meaning;
+mod page;
+mod single;
+mod threads;
+mod values;
+
+pub use cost::Cost;
+
+use serde::{Serialize, Serializer};
+use std::fmt;
+use std::io;
+use std::path::PathBuf;
+use std::time::Duration;
+use thalweg_measure::clock::Clock;
+use thalweg_measure::noise::GapLoop;
+use thalweg_measure::statistics::median_interval;
+use values::{Effort, Values};
+
+/// How it is measured.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// In less than 1 s, not 3.
+    pub is_quick: bool,
+    /// Where the disk is measured.
+    pub directory: PathBuf,
+}
+
+/// A median with its interval, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Figure {
+    /// The median.
+    pub value: f64,
+    /// The lower bound; nothing for few repetitions.
+    pub low: Option<f64>,
+    /// The upper bound.
+    pub high: Option<f64>,
+    /// Repetitions.
+    pub n: usize,
+}
+
+impl Figure {
+    fn of(values: &[f64]) -> Option<Figure> {
+        let interval = median_interval(values)?;
+        let finite = |bound: f64| bound.is_finite().then_some(bound);
+        Some(Figure {
+            value: interval.value,
+            low: finite(interval.low),
+            high: finite(interval.high),
+            n: values.len(),
+        })
+    }
+}
+
+/// A cache line's way between two cores, in ns.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct Pair {
+    /// One core.
+    pub from: usize,
+    /// The other.
+    pub to: usize,
+    /// Half of the way there and back.
+    #[serde(flatten)]
+    pub figure: Figure,
+}
+
+/// What was measured.
+#[derive(Debug, Clone, Serialize)]
+pub struct Machine {
+    /// The processor, if the system names it.
+    pub processor: Option<String>,
+    /// The cores that this program may use.
+    pub cores: Vec<usize>,
+    /// What the library's clock reads.
+    pub clock: &'static str,
+    /// Part of the time that others took of an idle core before the measurement, 0 to 1.
+    pub disturbance: f64,
+    /// All costs that could be measured, in ns.
+    #[serde(serialize_with = "by_name")]
+    pub costs: Vec<(Cost, Figure)>,
+    /// Those that could not, and why.
+    #[serde(serialize_with = "by_name")]
+    pub absent: Vec<(Cost, String)>,
+    /// The way between the cores, pair by pair.
+    pub pairs: Vec<Pair>,
+    /// Pairs that there are.
+    pub pairs_all: usize,
+    /// Where the disk was measured.
+    pub directory: PathBuf,
+    /// That directory is in memory: its figure is not that of a disk.
+    pub is_memory: bool,
+    /// What it means.
+    pub meaning: Vec<String>,
+}
+
+fn by_name<T: Serialize, S: Serializer>(
+    costs: &[(Cost, T)],
+    serializer: S,
+) -> Result<S::Ok, S::Error> {
+    serializer.collect_map(costs.iter().map(|(cost, value)| (cost.name(), value)))
+}
+
+/// Why a machine cannot be measured.
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum Error {
+    /// The directory for the disk cannot be used.
+    Directory(PathBuf, io::Error),
+    /// The system refuses to tell the cores, or to keep a thread on one.
+    Cores(io::Error),
+}
+
+impl fmt::Display for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Error::Directory(directory, error) => {
+                write!(f, "{}: cannot be written to: {error}", directory.display())
+            }
+            Error::Cores(error) => write!(f, "threads cannot be kept on cores: {error}"),
+        }
+    }
+}
+
+impl std::error::Error for Error {
+    fn source(&self) -> Option<&(dyn std::error::Error + 'static)> {
+        match self {
+            Error::Directory(_, error) | Error::Cores(error) => Some(error),
+        }
+    }
+}
+
+/// Passes over all things: what changes in the course of a second, such as where a host runs the
+/// cores of a guest, shows in the intervals.
+const PASSES: usize = 4;
+
+/// How long an idle core is watched, and what counts as taken from it.
+const IDLE_NS: u64 = 20_000_000;
+const GAP_NS: u64 = 5_000;
+
+impl Machine {
+    /// Measures this machine: some 3 s, quickly less than 1 s, and more with many cores.
+    ///
+    /// # Errors
+    /// The directory cannot be written to, or the system does not let threads be kept on cores.
+    pub fn measure(options: &Options) -> Result<Machine, Error> {
+        let effort = match options.is_quick {
+            true => Effort {
+                repetitions: 3,
+                samples: 12,
+                at_most: Duration::from_millis(25),
+            },
+            false => Effort {
+                repetitions: 9,
+                samples: 60,
+                at_most: Duration::from_millis(150),
+            },
+        };
+        let disturbance = GapLoop::new(Clock::global(), GAP_NS)
+            .run(IDLE_NS)
+            .disturbance();
+        let cores = threads::cores().map_err(Error::Cores)?;
+        let mut values = Values::new(&cores);
+        for _ in 0..PASSES {
+            values
+                .measure_single(&cores, effort)
+                .map_err(Error::Cores)?;
+            values
+                .measure_between(&cores, effort)
+                .map_err(Error::Cores)?;
+            values
+                .measure_shared(&cores, effort)
+                .map_err(Error::Cores)?;
+            let syncs = single::syncs(&options.directory, effort.samples, effort.at_most);
+            let syncs =
+                syncs.map_err(|error| Error::Directory(options.directory.clone(), error))?;
+            values.is_memory = syncs.is_memory;
+            values.put(Cost::DiskSync, &syncs.values_ns);
+        }
+        Ok(values.summed_up(options, cores, disturbance))
+    }
+
+    /// A cost in ns, if it could be measured.
+    #[must_use]
+    pub fn cost(&self, cost: Cost) -> Option<f64> {
+        let mut costs = self.costs.iter();
+        costs.find_map(|(found, figure)| (*found == cost).then_some(figure.value))
+    }
+}
+
+fn processor() -> Option<String> {
+    let info = std::fs::read_to_string("/proc/cpuinfo").ok()?;
+    let line = info.lines().find(|line| line.starts_with("model name"))?;
+    Some(line.split_once(':')?.1.trim().to_owned())
+}
+
+#[cfg(test)]
+mod tests;

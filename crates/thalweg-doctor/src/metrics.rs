@@ -1,0 +1,111 @@
+//! The table of all figures.
+
+/// A figure that a probe may measure.
+#[derive(Debug, Clone, Copy)]
+pub struct Metric {
+    /// Its name in reports and rules.
+    pub name: &'static str,
+    /// The unit of its values.
+    pub unit: &'static str,
+    /// What it says.
+    pub meaning: &'static str,
+}
+
+/// The metric of a name.
+#[must_use]
+pub fn named(name: &str) -> Option<&'static Metric> {
+    METRICS.iter().find(|metric| metric.name == name)
+}
+
+macro_rules! metrics {
+    ($($name:literal $unit:literal $meaning:literal;)*) => {
+        /// All figures. A share is a part of one, 0 to 1.
+        pub const METRICS: &[Metric] = &[
+            $(Metric { name: $name, unit: $unit, meaning: $meaning },)*
+        ];
+    };
+}
+
+metrics! {
+    "time.wall" "s" "how long the program was observed";
+    "cpu.usable" "cores" "cores that the program may use: affinity and quota";
+    "cpu.used" "cores" "processor time of all of its processes, per second observed";
+    "cpu.system_share" "share" "part of the processor time spent in the kernel";
+    "threads.max" "threads" "most threads alive at once, of all its processes";
+    "threads.busy" "threads" "threads that ran or waited for a core, on average";
+    "threads.spinners" "threads" "threads that ran or waited for a core nearly all the time they lived, and spun";
+    "processes.started" "processes" "processes started, the command included";
+
+    "state.running" "share" "part of the time in which at least one of its threads ran";
+    "state.waiting" "share" "part of the time in which none ran and one waited for a core";
+    "state.blocked" "share" "part of the time in which all of its threads were blocked";
+
+    "run.wait_share" "share" "part of the time that threads wanted a core and had none";
+    "run.wait_peers" "share" "that part, where a thread of the same program had the core";
+    "switch.blocked" "1/s" "times a thread blocked, per second";
+    "switch.preempted" "1/s" "times a thread that could run lost its core, per second";
+    "switch.run_us" "µs" "how long a thread ran between two switches, on average";
+
+    "fault.minor" "1/s" "page faults answered from memory, per second";
+    "fault.major" "1/s" "page faults answered from a disk, per second";
+    "fault.cpu_share" "share" "part of the processor time spent in page faults";
+
+    "call.all" "1/s" "system calls of all threads, per second";
+    "call.cpu_share" "share" "part of the processor time spent in system calls";
+    "call.yield" "1/s" "calls of sched_yield, per second";
+    "call.futex" "1/s" "calls of futex, per second";
+    "call.sleep" "1/s" "calls of nanosleep and clock_nanosleep, per second";
+    "call.poll" "1/s" "calls of poll, select and epoll_wait, per second";
+    "call.io" "1/s" "calls that read, write or sync files, pipes or sockets, per second";
+
+    "spin.cpu_share" "share" "part of the processor time spent beside a pause instruction";
+    "yield.cpu_share" "share" "part of the processor time spent in sched_yield";
+
+    "block.futex" "share" "part of the blocked time of the program spent in futex";
+    "block.disk" "share" "that part, in reading, writing or syncing files, or in uninterruptible sleep";
+    "block.stream" "share" "that part, in pipes, sockets and terminals";
+    "block.sleep" "share" "that part, in nanosleep and clock_nanosleep";
+    "block.poll" "share" "that part, in poll, select and epoll_wait";
+    "block.child" "share" "that part, in waiting for child processes";
+    "block.other" "share" "that part, in anything else";
+    "sleep.us" "µs" "how long one sleep lasts, on average";
+    "poll.timed_share" "share" "part of the calls of poll, select and epoll_wait that have a timeout below 100 ms";
+
+    "lock.waiters" "threads" "threads that wait at the same futex, on average while one waits";
+    "lock.waiters_max" "threads" "most threads seen waiting at the same futex";
+    "lock.same_share" "share" "part of the threads blocked in futex that wait at the busiest one";
+
+    "io.read" "bytes/s" "bytes read from a disk, per second";
+    "io.written" "bytes/s" "bytes written towards a disk, per second";
+    "io.delay_share" "share" "part of the time that threads waited for a disk (delay accounting)";
+
+    "host.steal_share" "share" "part of the machine's time that the host gave to other machines";
+    "host.others" "cores" "cores that other programs used meanwhile";
+    "host.wait_others" "share" "part of the time that threads waited for a core that another program had";
+    "host.throttled_share" "share" "part of the time in which a quota kept the program from running";
+    "host.pressure" "share" "part of the time in which something of the machine waited for a core (PSI)";
+
+    "hardware.ipc" "1" "instructions per cycle";
+    "hardware.miss_rate" "1/s" "misses of the last cache, per second of processor time";
+    "hardware.memory_share" "share" "part of the pipeline's slots that waited for memory (top-down level 1)";
+
+    "export.arrival" "1/s" "messages that came, per second, as the program exports it";
+    "export.service" "1/s" "messages that its slowest stage could serve, per second";
+    "export.queue_share" "share" "part of a message's latency that it waited in queues";
+    "export.full_share" "share" "part of the time that the fullest queue was full";
+    "export.burst" "messages" "longest run of messages that came faster than they were served";
+    "export.stage_share" "share" "part of the slowest stage's time that it was busy";
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_name_is_there_once() {
+        for (number, metric) in METRICS.iter().enumerate() {
+            let first = METRICS.iter().position(|other| other.name == metric.name);
+            assert_eq!(first, Some(number), "{}", metric.name);
+        }
+    }
+}
