@@ -3,6 +3,8 @@
 //! Probes measure a running program and the machine under it; [`evidence::Evidence`] holds their
 //! figures; rules turn these into [`verdict::Verdict`]s.
 #![deny(unsafe_code)]
+#[cfg(target_os = "linux")]
+pub mod caps;
 pub mod evidence;
 #[cfg(target_os = "linux")]
 mod figures;
@@ -11,9 +13,12 @@ pub mod metrics;
 pub mod observe;
 #[cfg(target_os = "linux")]
 mod probe;
+pub mod recording;
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "system calls that no library wraps safely")]
 mod sys;
 #[cfg(target_os = "linux")]
 pub mod target;
 pub mod verdict;
+#[cfg(target_os = "linux")]
+mod watch;

@@ -58,9 +58,14 @@ classes! {
     Yield: SYS_sched_yield;
 }
 
+/// Does a call that polls look again within 100 ms, whether something has come or not?
+pub(crate) fn polls_often(number: u64, arguments: &[u64; 4]) -> bool {
+    poll_timeout_ms(number, arguments).is_some_and(|timeout| timeout < 100)
+}
+
 /// The timeout of a call that polls, in ms: nothing if it waits for ever, or if only the
 /// program's memory tells.
-pub(crate) fn poll_timeout_ms(number: u64, arguments: &[u64; 4]) -> Option<i64> {
+fn poll_timeout_ms(number: u64, arguments: &[u64; 4]) -> Option<i64> {
     let number = libc::c_long::try_from(number).ok()?;
     #[cfg(target_arch = "x86_64")]
     if number == libc::SYS_poll {

@@ -50,6 +50,13 @@ impl Host {
         host
     }
 
+    /// Reads again how long quotas kept the groups from running.
+    pub(crate) fn look_again(&mut self) {
+        for (folder, seconds) in &mut self.throttled_s {
+            *seconds = throttled_s(folder).unwrap_or(*seconds);
+        }
+    }
+
     /// Seconds that a quota kept the program from running since `before`: the most of any group.
     pub(crate) fn throttled_since(&self, before: &Host) -> f64 {
         let since = |(group, now): (&PathBuf, &f64)| {
