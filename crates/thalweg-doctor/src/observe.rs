@@ -181,7 +181,12 @@ mod tests {
             return println!("skipped: {} records were lost", totals.lost);
         }
         let used_s = ended.used.user_s + ended.used.system_s;
-        agree("processor time", totals.ran_ns as f64 / 1e9, used_s, 0.02);
+        agree(
+            "processor time",
+            totals.all.ran_ns as f64 / 1e9,
+            used_s,
+            0.02,
+        );
         let (voluntary, involuntary) = (ended.switches_voluntary, ended.switches_involuntary);
         agree(
             "switches",
@@ -197,7 +202,7 @@ mod tests {
                 20.0,
             );
         }
-        let states_ns = totals.running_ns + totals.waiting_ns + totals.blocked_ns;
+        let states_ns = totals.all.running_ns + totals.all.waiting_ns + totals.all.blocked_ns;
         let wall_ns = watch.to_ns - watch.timeline.from_ns;
         agree("time", states_ns as f64, wall_ns as f64, 1e6);
     }

@@ -5,6 +5,7 @@ use crate::probe::calls::{self, Class};
 use crate::probe::host::Host;
 use crate::probe::memory::Memory;
 use crate::probe::perf::{Counter, Perf};
+use crate::probe::ration::Ration;
 use crate::probe::record::{Event, What};
 use crate::probe::recorder::{Recorder, weighed};
 use crate::probe::symbols::Symbols;
@@ -72,6 +73,7 @@ pub(crate) struct Watch {
     pub(crate) symbols: Symbols,
     pub(crate) calls: Calls,
     pub(crate) usage: Usage,
+    pub(crate) ration: Ration,
     /// At the start and at the end.
     pub(crate) host: (Host, Host),
     pub(crate) usable_cores: f64,
@@ -107,6 +109,7 @@ impl Watch {
             symbols: Symbols::default(),
             calls: Calls::default(),
             usage,
+            ration: Ration::new(from_ns),
             host: (host.clone(), host),
             usable_cores: 1.0,
             own_s: own_cpu_s(),
@@ -158,6 +161,7 @@ impl Watch {
         if began_ns < self.next_look_ns {
             return;
         }
+        self.turn();
         let looked_ns = now_ns();
         let host = began_ns >= self.next_host_ns;
         if self.perf.is_err() || (host && self.timeline.totals.lost > 0) {
@@ -174,15 +178,35 @@ impl Watch {
         self.next_look_ns = began_ns + pause_ns.max(LOOK_NS_MIN);
     }
 
+    /// Lets the events that cost by the piece count, or pause.
+    fn turn(&mut self) {
+        let Some(on) = self.ration.turn(now_ns()) else {
+            return;
+        };
+        let Ok(perf) = &self.perf else { return };
+        perf.set_rationed_counting(on);
+        let now_ns = now_ns();
+        self.take_in(now_ns);
+        self.timeline.set_told(on, now_ns);
+    }
+
     /// Takes in the records up to a time.
     fn take_in(&mut self, until_ns: u64) {
         let Ok(perf) = &mut self.perf else { return };
+        let whole = perf.is_whole_machine();
         let mut events = std::mem::take(&mut self.early);
         perf.drain(&mut events);
         events.sort_by_key(|event| event.time_ns);
         let now = events.partition_point(|event| event.time_ns <= until_ns);
         self.early = events.split_off(now);
         for event in events {
+            match event.what {
+                What::Woken { .. } => self.ration.add(0.0, 1.0),
+                // A clock that belongs to a thread is set at each switch.
+                What::In if !whole => self.ration.add(0.0, 1.0),
+                What::Called { weight, .. } => self.ration.add(weight as f64, 0.0),
+                _ => {}
+            }
             self.timeline
                 .apply(&event, &mut |span| self.recorder.add(span));
             if self.timeline.processes.contains(&event.pid) {
@@ -247,8 +271,8 @@ impl Watch {
         let totals = self.timeline.totals;
         let on_cpu = self.ticks.stacks(&mut self.symbols, &self.memory);
         let mut recording = self.recorder.finish(&self.timeline);
-        recording.on_cpu = weighed(on_cpu, totals.ran_ns as f64);
-        recording.off_cpu = weighed(self.waits.stacks(), totals.blocked_ns as f64);
+        recording.on_cpu = weighed(on_cpu, totals.all.ran_ns as f64);
+        recording.off_cpu = weighed(self.waits.stacks(), totals.all.blocked_ns as f64);
         match &self.perf {
             Ok(perf) => recording.lacks.extend(perf.lacks()),
             Err(why) => recording.lacks.push(format!("perf_event_open: {why}")),

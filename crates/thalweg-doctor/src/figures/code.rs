@@ -97,7 +97,7 @@ impl Figures<'_> {
     }
 
     pub(super) fn calls(&mut self) {
-        let (watch, wall_s) = (self.watch, self.wall_s);
+        let watch = self.watch;
         let Some(total) = watch.calls.total else {
             let why = match &watch.perf {
                 Ok(perf) => perf
@@ -112,7 +112,15 @@ impl Figures<'_> {
             }
             return self.polls(watch.waits.polls as f64, watch.waits.polls_timed as f64);
         };
-        self.put("call.all", total as f64 / wall_s, "raw_syscalls:sys_enter");
+        let counted_ns = watch.ration.counted_ns(watch.to_ns);
+        let per_s = total as f64 / (counted_ns.max(1) as f64 / 1e9);
+        match watch.ration.has_paused() {
+            false => self.put("call.all", per_s, "raw_syscalls:sys_enter"),
+            true => {
+                let source = "raw_syscalls:sys_enter for a part of the time";
+                self.sampled("call.all", per_s, source);
+            }
+        }
         let seen: f64 = watch.calls.counts.values().sum();
         let classes: [(&str, &[Class]); 5] = [
             ("call.yield", &[Class::Yield]),
@@ -125,7 +133,7 @@ impl Figures<'_> {
             let counts = watch.calls.counts.iter();
             let matching = counts.filter(|(number, _)| wanted.contains(&calls::class(**number)));
             let part = matching.map(|(_, count)| count).sum::<f64>() / seen.max(1.0);
-            self.sampled(name, part * total as f64 / wall_s, "raw_syscalls:sys_enter");
+            self.sampled(name, part * per_s, "raw_syscalls:sys_enter");
         }
         self.polls(watch.calls.polls, watch.calls.polls_timed);
     }

@@ -40,7 +40,7 @@ pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
         None => figures.usage(watch.usage.total(), "/proc/*/stat and io"),
     }
     figures.threads();
-    figures.schedule();
+    figures.schedule(ended);
     figures.ticks(kernel);
     figures.calls();
     figures.waits();
@@ -77,7 +77,7 @@ impl Figures<'_> {
         };
         self.put("cpu.system_share", share, source);
         // Nobody waits for some processes, and their time is in the records only.
-        let ran_s = self.watch.timeline.totals.ran_ns as f64 / 1e9;
+        let ran_s = self.watch.timeline.totals.all.ran_ns as f64 / 1e9;
         if ran_s > self.cpu_s * 1.05 + 0.02 {
             self.system_s *= ran_s / self.cpu_s.max(1e-9);
             self.cpu_s = ran_s;

@@ -1,14 +1,12 @@
 //! The kernel's events: which of them this user may have, and the rings that they are written to.
 
+use super::attributes::{attributes, carrier, clock, tracepoint};
 use super::record::{Event, Kind, parse};
 use super::tracefs;
 use crate::sys::{self, Ring};
 use perf_event_open_sys::bindings::{
     PERF_COUNT_HW_CACHE_MISSES, PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS,
-    PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_CPU,
-    PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_PERIOD, PERF_SAMPLE_RAW, PERF_SAMPLE_TID,
-    PERF_SAMPLE_TIME, PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT,
-    perf_event_attr,
+    PERF_SAMPLE_PERIOD, PERF_TYPE_HARDWARE, perf_event_attr,
 };
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -18,11 +16,8 @@ use std::os::fd::{AsFd as _, BorrowedFd};
 const RING_BYTES: usize = 4 << 20;
 const RING_BYTES_FEW: usize = 512 << 10;
 const RING_BYTES_MIN: usize = 64 << 10;
-/// Ticks of the clock on each busy core, per second; not a multiple of what programs do.
-pub(crate) const TICKS_HZ: u64 = 997;
 /// Calls looked at per second and thread; all are counted.
 const CALLS_HZ: u64 = 1_009;
-const STACK_DEPTH: u16 = 64;
 
 /// Whose events there are.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -51,57 +46,12 @@ pub(crate) struct Perf {
     rings: Vec<Ring>,
     /// Of each core, the event whose ring it is, and those that write to it as well.
     carriers: Vec<File>,
-    others: Vec<File>,
+    others: Vec<(Kind, File)>,
     kinds: Vec<(u64, Kind)>,
     counters: Vec<(Counter, File)>,
     /// Events that are not to be had, and why.
     missing: Vec<(&'static str, String)>,
     bytes: Vec<u8>,
-}
-
-fn attributes(of: u32, config: u64) -> perf_event_attr {
-    let mut attributes = perf_event_attr {
-        type_: of,
-        config,
-        sample_type: u64::from(
-            PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
-        ),
-        clockid: rustix::time::ClockId::Monotonic as i32,
-        ..perf_event_attr::default()
-    };
-    attributes.set_disabled(1);
-    attributes.set_use_clockid(1);
-    attributes.set_sample_id_all(1);
-    attributes
-}
-
-fn carrier(kernel: bool) -> perf_event_attr {
-    let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.into());
-    attributes.set_context_switch(1);
-    attributes.set_task(1);
-    attributes.set_comm(1);
-    attributes.set_comm_exec(1);
-    attributes.set_mmap(1);
-    attributes.set_mmap2(1);
-    attributes.set_exclude_kernel(u64::from(!kernel));
-    attributes
-}
-
-fn clock(kernel: bool) -> perf_event_attr {
-    let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK.into());
-    attributes.sample_type |= u64::from(PERF_SAMPLE_IP | PERF_SAMPLE_CALLCHAIN);
-    attributes.set_freq(1);
-    attributes.__bindgen_anon_1.sample_freq = TICKS_HZ;
-    attributes.sample_max_stack = STACK_DEPTH;
-    attributes.set_exclude_idle(1);
-    attributes.set_exclude_kernel(u64::from(!kernel));
-    attributes
-}
-
-fn tracepoint(id: u64) -> perf_event_attr {
-    let mut attributes = attributes(PERF_TYPE_TRACEPOINT, id);
-    attributes.sample_type |= u64::from(PERF_SAMPLE_RAW);
-    attributes
 }
 
 /// The cores that are there, whether the program may use them or not.
@@ -189,7 +139,7 @@ impl Perf {
                 };
                 sys::redirect(&event, owner)?;
                 self.kinds.push((sys::event_id(&event)?, kind));
-                self.others.push(event);
+                self.others.push((kind, event));
             }
         }
         Ok(())
@@ -324,9 +274,31 @@ impl Perf {
 
     /// Lets all events count, or stops them.
     pub(crate) fn set_counting(&self, on: bool) {
-        let counters = self.counters.iter().map(|(_, event)| event);
-        for event in self.carriers.iter().chain(&self.others).chain(counters) {
+        for event in self
+            .carriers
+            .iter()
+            .chain(self.others.iter().map(|(_, event)| event))
+        {
             // One of a thread that is gone has nothing to count.
+            let _ = sys::set_counting(event, on);
+        }
+        for (_, event) in &self.counters {
+            let _ = sys::set_counting(event, on);
+        }
+    }
+
+    /// The same for those that cost by the piece. The clock is one of them where it belongs to
+    /// threads, and so is set anew at each switch.
+    pub(crate) fn set_rationed_counting(&self, on: bool) {
+        let costly = |kind: &Kind| match kind {
+            Kind::Wake { .. } | Kind::Call { .. } => true,
+            Kind::Clock => self.scope == Scope::Program,
+            Kind::Carrier => false,
+        };
+        for (_, event) in self.others.iter().filter(|(kind, _)| costly(kind)) {
+            let _ = sys::set_counting(event, on);
+        }
+        for (_, event) in self.counters.iter().filter(|(of, _)| *of == Counter::Calls) {
             let _ = sys::set_counting(event, on);
         }
     }

@@ -1,6 +1,7 @@
 //! Who ran, waited and was blocked, and when.
 
 use super::record::{Event, What};
+use super::sums::{Sums, Totals};
 use crate::recording::State;
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -47,25 +48,6 @@ struct Core {
     queued: u64,
 }
 
-/// Sums over the time observed. A thread-nanosecond is one thread for a nanosecond.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct Totals {
-    pub(crate) running_ns: u64,
-    pub(crate) waiting_ns: u64,
-    pub(crate) blocked_ns: u64,
-    /// Thread-nanoseconds.
-    pub(crate) ran_ns: u64,
-    pub(crate) waited_peers_ns: u64,
-    pub(crate) waited_others_ns: u64,
-    pub(crate) threads_max: usize,
-    pub(crate) processes: u64,
-    pub(crate) switches_blocked: u64,
-    pub(crate) switches_preempted: u64,
-    pub(crate) others_ns: u64,
-    pub(crate) lost: u64,
-    pub(crate) throttled: u64,
-}
-
 /// A span of a thread's life that ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Past {
@@ -94,8 +76,9 @@ pub(crate) struct Timeline {
     queued_peers: u64,
     queued_others: u64,
     others: u64,
-    /// Wakes are told, and who has which core.
+    /// It is told who has which core.
     whole_machine: bool,
+    told: bool,
     own_pid: i32,
 }
 
@@ -117,6 +100,7 @@ impl Timeline {
             queued_others: 0,
             others: 0,
             whole_machine,
+            told: true,
             own_pid: i32::try_from(std::process::id()).unwrap_or(0),
         }
     }
@@ -148,19 +132,31 @@ impl Timeline {
         if span_ns == 0 {
             return;
         }
-        let totals = &mut self.totals;
+        let mut spent = Sums {
+            ran_ns: span_ns * self.running,
+            waited_peers_ns: span_ns * self.queued_peers,
+            waited_others_ns: span_ns * self.queued_others,
+            ..Sums::default()
+        };
         if self.running > 0 {
-            totals.running_ns += span_ns;
+            spent.running_ns = span_ns;
         } else if self.queued_peers + self.queued_others > 0 {
-            totals.waiting_ns += span_ns;
+            spent.waiting_ns = span_ns;
         } else if !self.threads.is_empty() {
-            totals.blocked_ns += span_ns;
+            spent.blocked_ns = span_ns;
         }
-        totals.ran_ns += span_ns * self.running;
-        totals.waited_peers_ns += span_ns * self.queued_peers;
-        totals.waited_others_ns += span_ns * self.queued_others;
-        totals.others_ns += span_ns * self.others;
+        self.totals.all.add(spent);
+        if self.told {
+            self.totals.told.add(spent);
+        }
+        self.totals.others_ns += span_ns * self.others;
         self.now_ns = now_ns;
+    }
+
+    /// From `now_ns` on, wakes are told, or are not.
+    pub(crate) fn set_told(&mut self, told: bool, now_ns: u64) {
+        self.advance(now_ns);
+        self.told = told;
     }
 
     /// Is it a thread of the program?

@@ -44,6 +44,9 @@ pub(crate) struct Wait {
     pub(crate) arguments: [u64; 4],
 }
 
+/// The name of a blocked thread, its call and its wait channel.
+type Place = (Box<str>, Option<u64>, Box<str>);
+
 /// What was seen in all rounds.
 #[derive(Debug, Default)]
 pub(crate) struct Waits {
@@ -51,7 +54,7 @@ pub(crate) struct Waits {
     /// Rounds in which every thread of the program was blocked, by cause.
     pub(crate) critical: HashMap<Cause, f64>,
     /// The same by thread, call and wait channel.
-    stacks: HashMap<(Box<str>, Option<u64>, Box<str>), f64>,
+    stacks: HashMap<Place, f64>,
     /// Rounds in which a thread waited at a futex; sums over these.
     pub(crate) futex_rounds: u64,
     pub(crate) waiters: f64,
@@ -169,8 +172,7 @@ impl Waits {
 
     /// What the program waited for while it did not run: thread, call and wait channel.
     pub(crate) fn stacks(&self) -> Vec<(Vec<String>, f64)> {
-        let stack = |(stack, &weight): (&(Box<str>, Option<u64>, Box<str>), &f64)| {
-            let (name, call, channel) = stack;
+        let stack = |((name, call, channel), &weight): (&Place, &f64)| {
             let call = call.map(|call| match calls::name(call) {
                 Some(name) => name.to_string(),
                 None => format!("call {call}"),

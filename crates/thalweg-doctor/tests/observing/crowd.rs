@@ -49,7 +49,8 @@ fn without_events() {
     ]);
     assert_eq!(seen.code, 0);
     assert!(seen.value("state.running") > 0.5, "{}", seen.stderr);
-    assert_eq!(seen.quality("switch.blocked"), "absent");
+    assert_eq!(seen.quality("run.wait_share"), "absent");
+    assert_eq!(seen.quality("switch.blocked"), "exact");
 }
 
 fn without_rights() {

@@ -3,6 +3,11 @@
 //!
 //! `cargo test -p thalweg-doctor --test observing NAME` runs those whose name holds NAME.
 
+#![allow(
+    clippy::unwrap_used,
+    reason = "a test, though not of the usual harness"
+)]
+
 #[cfg(target_os = "linux")]
 mod attached;
 #[cfg(target_os = "linux")]
