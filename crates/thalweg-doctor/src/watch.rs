@@ -211,6 +211,8 @@ impl Watch {
                 .apply(&event, &mut |span| self.recorder.add(span));
             if self.timeline.processes.contains(&event.pid) {
                 self.keep(event);
+            } else if event.what == What::Exited {
+                self.memory.clear(event.pid);
             }
         }
     }

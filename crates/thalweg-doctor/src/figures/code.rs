@@ -132,7 +132,7 @@ impl Figures<'_> {
         for (name, wanted) in classes {
             let counts = watch.calls.counts.iter();
             let matching = counts.filter(|(number, _)| wanted.contains(&calls::class(**number)));
-            let part = matching.map(|(_, count)| count).sum::<f64>() / seen.max(1.0);
+            let part = matching.fold(0.0, |sum, (_, count)| sum + count) / seen.max(1.0);
             self.sampled(name, part * per_s, "raw_syscalls:sys_enter");
         }
         self.polls(watch.calls.polls, watch.calls.polls_timed);

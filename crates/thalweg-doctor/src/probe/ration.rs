@@ -1,8 +1,9 @@
 //! When the events that cost by the piece may count.
 
-/// What a record costs the program, in seconds: measured as `caps` says.
+/// What a record costs the program, in seconds. Of a call 0.18 µs were measured; of a wake 0.5 µs,
+/// within the noise of a ping-pong of two threads.
 const CALL_S: f64 = 0.2e-6;
-const WAKE_S: f64 = 0.4e-6;
+const WAKE_S: f64 = 0.5e-6;
 /// The part of a core that these records may cost.
 const COST_SHARE: f64 = 0.03;
 /// How long they count at least, and pause at most.
@@ -111,6 +112,6 @@ mod tests {
         let share = cost_s / (rounds as f64 / 100.0);
         assert!((0.02..0.04).contains(&share), "{share}");
         let counted = ration.counted_ns(rounds * 10_000_000) as f64 / (rounds as f64 * 1e7);
-        assert!((counted - share / 0.6).abs() < 0.01, "{counted}");
+        assert!((counted - share / 0.65).abs() < 0.01, "{counted}");
     }
 }

@@ -48,6 +48,9 @@ struct Core {
     queued: u64,
 }
 
+/// Threads that are remembered after their end.
+const GONE_MAX: usize = 20_000;
+
 /// A span of a thread's life that ended.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Past {
@@ -330,7 +333,9 @@ impl Timeline {
         if let Some(mut thread) = self.threads.remove(&tid) {
             thread.add(self.now_ns);
             thread.gone_ns = Some(self.now_ns);
-            self.gone.push((tid, thread));
+            if self.gone.len() < GONE_MAX {
+                self.gone.push((tid, thread));
+            }
         }
         if pid == tid && !self.threads.values().any(|thread| thread.pid == pid) {
             self.processes.remove(&pid);
