@@ -176,8 +176,7 @@ impl Found {
 
 // Measured on a virtual machine with two cores, Linux 6.18: see the README of this crate.
 const SWITCH_COST: &str = "two records a switch";
-const CLOCK_COST: &str =
-    "997 ticks a second and busy core: about 1 % of a program that computes";
+const CLOCK_COST: &str = "997 ticks a second and busy core: about 1 % of a program that computes";
 const CLOCK_COST_OWN: &str = "997 ticks a second and thread, and a timer at each switch: \
                               paused when switches are frequent";
 const WAKE_COST: &str = "about 0.5 µs a wake: paused when frequent";
