@@ -5,12 +5,25 @@
 #![deny(unsafe_code)]
 
 #[cfg(target_os = "linux")]
+pub mod caps;
+#[cfg(target_os = "linux")]
 pub mod contrast;
 pub mod evidence;
+#[cfg(target_os = "linux")]
+mod figures;
 #[cfg(target_os = "linux")]
 pub mod machine;
 pub mod metrics;
 #[cfg(target_os = "linux")]
-#[allow(unsafe_code, reason = "system calls")]
+pub mod observe;
+#[cfg(target_os = "linux")]
+mod probe;
+pub mod recording;
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "system calls that no library wraps safely")]
 mod sys;
+#[cfg(target_os = "linux")]
+pub mod target;
 pub mod verdict;
+#[cfg(target_os = "linux")]
+mod watch;

@@ -1,0 +1,97 @@
+//! Who ran, waited and was blocked.
+
+use super::Figures;
+use crate::sys::Ended;
+
+const SWITCH: &str = "PERF_RECORD_SWITCH";
+
+impl Figures<'_> {
+    pub(super) fn schedule(&mut self, ended: Option<&Ended>) {
+        let watch = self.watch;
+        let totals = watch.timeline.totals;
+        if let Err(why) = &watch.perf {
+            return self.schedule_by_state(&why.to_string(), ended);
+        }
+        let (all, told) = (totals.all, totals.told);
+        let all_ns = (all.running_ns + all.waiting_ns + all.blocked_ns).max(1) as f64;
+        let running = all.running_ns as f64 / all_ns;
+        self.recorded("state.running", running, SWITCH);
+        // Where wakes were told for a part of the time, that part stands for all of it.
+        let idle_ns = (told.waiting_ns + told.blocked_ns).max(1) as f64;
+        let waiting = told.waiting_ns as f64 / idle_ns * (1.0 - running);
+        self.waited("state.waiting", waiting);
+        self.waited("state.blocked", 1.0 - running - waiting);
+        let waited_ns = told.waited_peers_ns + told.waited_others_ns;
+        let busy_ns = (told.ran_ns + waited_ns).max(1) as f64;
+        let busy = all.ran_ns as f64 * busy_ns / told.ran_ns.max(1) as f64;
+        self.waited("threads.busy", busy / 1e9 / self.wall_s);
+        self.waited("run.wait_share", waited_ns as f64 / busy_ns);
+        self.waited("run.wait_peers", told.waited_peers_ns as f64 / busy_ns);
+        self.waited("host.wait_others", told.waited_others_ns as f64 / busy_ns);
+        let per_s = |count: u64| count as f64 / self.wall_s;
+        let (blocked, preempted) = (totals.switches_blocked, totals.switches_preempted);
+        self.recorded("switch.blocked", per_s(blocked), SWITCH);
+        let per_s = |count: u64| count as f64 / self.wall_s;
+        self.recorded("switch.preempted", per_s(preempted), SWITCH);
+        let runs = (blocked + preempted).max(1) as f64;
+        self.recorded("switch.run_us", all.ran_ns as f64 / 1e3 / runs, SWITCH);
+    }
+
+    /// A figure that waits for a core after a wake are part of.
+    fn waited(&mut self, name: &str, value: f64) {
+        let wakes = self
+            .watch
+            .perf
+            .as_ref()
+            .is_ok_and(|perf| perf.missing("sched_wakeup").is_none());
+        match (wakes, self.watch.ration.has_paused()) {
+            (true, false) => self.recorded(name, value, "PERF_RECORD_SWITCH, sched_wakeup"),
+            (true, true) => {
+                let source = "PERF_RECORD_SWITCH, sched_wakeup for a part of the time";
+                self.sampled(name, value, source);
+            }
+            (false, _) => {
+                self.sampled(
+                    name,
+                    value,
+                    "PERF_RECORD_SWITCH: without waits after a wake",
+                );
+            }
+        }
+    }
+
+    /// Without events there are only the states that were seen now and then.
+    fn schedule_by_state(&mut self, why: &str, ended: Option<&Ended>) {
+        let waits = &self.watch.waits;
+        let rounds = waits.rounds.max(1) as f64;
+        let (busy, threads) = (
+            waits.busy_rounds as f64 / rounds,
+            waits.busy_threads / rounds,
+        );
+        self.sampled("state.running", busy, "/proc/*/task/*/stat");
+        self.sampled("state.blocked", 1.0 - busy, "/proc/*/task/*/stat");
+        self.sampled("threads.busy", threads, "/proc/*/task/*/stat");
+        if let Some(ended) = ended {
+            let (voluntary, involuntary) = (ended.switches_voluntary, ended.switches_involuntary);
+            let runs = (voluntary + involuntary).max(1) as f64;
+            self.put("switch.blocked", voluntary as f64 / self.wall_s, "wait4");
+            self.put(
+                "switch.preempted",
+                involuntary as f64 / self.wall_s,
+                "wait4",
+            );
+            self.put("switch.run_us", self.cpu_s * 1e6 / runs, "wait4");
+        }
+        for name in [
+            "state.waiting",
+            "run.wait_share",
+            "run.wait_peers",
+            "host.wait_others",
+            "switch.blocked",
+            "switch.preempted",
+            "switch.run_us",
+        ] {
+            self.evidence.lack(name, format!("perf_event_open: {why}"));
+        }
+    }
+}

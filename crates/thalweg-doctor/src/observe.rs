@@ -1,0 +1,235 @@
+//! Watching a program: from its start to its end, or one that runs already for a while.
+
+use crate::evidence::Evidence;
+use crate::figures;
+use crate::probe::tree;
+use crate::recording::Recording;
+use crate::sys::Ended;
+use crate::target::{Error, Exit, Keeper, Started, Target};
+use crate::watch::{Watch, now_ns};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::process::{Pid, PidfdFlags, pidfd_open};
+use std::os::fd::{AsFd as _, BorrowedFd};
+use std::os::unix::fs::MetadataExt as _;
+use std::time::Duration;
+
+/// How to watch.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// How long a program that was asked to end may take to do so, before it is killed.
+    pub grace: Duration,
+    /// The part of one core that looking at `/proc` may cost.
+    pub cost_share: f64,
+    /// Use the kernel's events. Without them there is `/proc` only.
+    pub events: bool,
+}
+
+impl Default for Options {
+    fn default() -> Options {
+        Options {
+            grace: Duration::from_secs(5),
+            cost_share: 0.02,
+            events: true,
+        }
+    }
+}
+
+/// What was seen of a program.
+#[derive(Debug)]
+pub struct Observation {
+    /// The figures.
+    pub evidence: Evidence,
+    /// What a report draws.
+    pub recording: Recording,
+    /// How it ended.
+    pub exit: Exit,
+}
+
+impl Observation {
+    fn of(mut watch: Watch, ended: Option<&Ended>, exit: Exit) -> Observation {
+        watch.end();
+        let evidence = figures::evidence(&mut watch, ended);
+        Observation {
+            evidence,
+            recording: watch.recording(),
+            exit,
+        }
+    }
+}
+
+/// Runs a command to its end and watches it. Its input, output and terminal are ours.
+///
+/// Signals that ask for an end are passed on if the program has not got them from the terminal;
+/// at a second one, or after [`Options::grace`], all of its processes are killed.
+///
+/// # Errors
+/// There is no such program, it cannot be run, or the system refuses what nothing goes without.
+///
+/// # Examples
+/// ```
+/// use thalweg_doctor::observe::{Options, observe};
+/// use thalweg_doctor::target::{Exit, Target};
+///
+/// let target = Target { program: "sh".into(), arguments: vec!["-c".into(), "exit 3".into()] };
+/// let observation = observe(&target, &Options::default())?;
+/// assert_eq!(observation.exit, Exit::Code(3));
+/// assert!(observation.evidence.value("time.wall") > Some(0.0));
+/// # Ok::<(), thalweg_doctor::target::Error>(())
+/// ```
+pub fn observe(target: &Target, options: &Options) -> Result<Observation, Error> {
+    let (watch, exit, ended) = run(target, options)?;
+    Ok(Observation::of(watch, Some(&ended), exit))
+}
+
+fn run(target: &Target, options: &Options) -> Result<(Watch, Exit, Ended), Error> {
+    let mut keeper = Keeper::new(options.grace).map_err(|why| Error::System("signals", why))?;
+    let begin = |pid| Watch::begin(&[(pid, pid)], options);
+    let (started, mut watch) = Started::start(target, &keeper.signals, begin)?;
+    loop {
+        if let Some((exit, ended)) = started.reap()? {
+            return Ok((watch, exit, ended));
+        }
+        let files = [keeper.file(), started.file()];
+        watch
+            .wait(&files, u64::MAX)
+            .map_err(|why| Error::System("poll", why))?;
+        watch.round(started.pid);
+        if keeper.pass(started.pid) {
+            tree::kill(started.pid, &watch.timeline);
+        }
+    }
+}
+
+/// Watches a process that runs already, and those that descend from it, for `time` or until it
+/// ends. A signal that asks for an end ends this early.
+///
+/// # Errors
+/// There is no such process, or it belongs to somebody else.
+pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation, Error> {
+    let folder = std::fs::metadata(format!("/proc/{pid}")).map_err(|_| Error::NoProcess(pid))?;
+    let user = rustix::process::geteuid();
+    if !user.is_root() && folder.uid() != user.as_raw() {
+        return Err(Error::NotYours(pid));
+    }
+    let id = Pid::from_raw(pid)
+        .filter(|_| pid > 0)
+        .ok_or(Error::NoProcess(pid))?;
+    let end = pidfd_open(id, PidfdFlags::empty()).map_err(|_| Error::NoProcess(pid))?;
+    let mut keeper = Keeper::new(options.grace).map_err(|why| Error::System("signals", why))?;
+    let processes = tree::descendants(pid);
+    let of = |&pid: &i32| tree::threads(pid).into_iter().map(move |tid| (pid, tid));
+    let threads: Vec<(i32, i32)> = processes.iter().flat_map(of).collect();
+    if threads.is_empty() {
+        return Err(Error::NoProcess(pid));
+    }
+    let mut watch = Watch::begin(&threads, options);
+    let until_ns = now_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
+    while now_ns() < until_ns && !keeper.asked() && !has_ended(end.as_fd()) {
+        let files = [keeper.file(), end.as_fd()];
+        watch
+            .wait(&files, until_ns)
+            .map_err(|why| Error::System("poll", why))?;
+        watch.round(pid);
+    }
+    Ok(Observation::of(watch, None, Exit::Running))
+}
+
+fn has_ended(process: BorrowedFd<'_>) -> bool {
+    let mut file = [PollFd::from_borrowed_fd(process, PollFlags::IN)];
+    poll(
+        &mut file,
+        Some(&Timespec {
+            tv_sec: 0,
+            tv_nsec: 0,
+        }),
+    )
+    .is_ok_and(|ready| ready > 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Two ways to the same figure: within a twentieth, and what single ticks and the last moments
+    /// of processes make of it.
+    fn agree(what: &str, one: f64, other: f64, slack: f64) {
+        let apart = (one - other).abs();
+        assert!(
+            apart <= 0.05 * one.max(other) + slack,
+            "{what}: {one} and {other}"
+        );
+    }
+
+    #[test]
+    fn records_agree_with_what_wait_says() {
+        // Computes, and passes bytes through a pipe.
+        let script = "i=0; while [ $i -lt 300000 ]; do i=$((i+1)); done; \
+                      head -c 20000000 /dev/zero | cat >/dev/null";
+        let arguments = vec!["-c".into(), script.into()];
+        let target = Target {
+            program: "sh".into(),
+            arguments,
+        };
+        let (mut watch, exit, ended) = run(&target, &Options::default()).unwrap();
+        assert_eq!(exit, Exit::Code(0));
+        watch.end();
+        let Ok(perf) = &watch.perf else {
+            return println!("skipped: no events for this user");
+        };
+        let totals = watch.timeline.totals;
+        if totals.lost > 0 {
+            return println!("skipped: {} records were lost", totals.lost);
+        }
+        let used_s = ended.used.user_s + ended.used.system_s;
+        agree(
+            "processor time",
+            totals.all.ran_ns as f64 / 1e9,
+            used_s,
+            0.02,
+        );
+        let (voluntary, involuntary) = (ended.switches_voluntary, ended.switches_involuntary);
+        agree(
+            "switches",
+            totals.switches_blocked as f64,
+            voluntary as f64,
+            20.0,
+        );
+        if perf.is_whole_machine() {
+            agree(
+                "switches",
+                totals.switches_preempted as f64,
+                involuntary as f64,
+                20.0,
+            );
+        }
+        let states_ns = totals.all.running_ns + totals.all.waiting_ns + totals.all.blocked_ns;
+        let wall_ns = watch.to_ns - watch.timeline.from_ns;
+        agree("time", states_ns as f64, wall_ns as f64, 1e6);
+    }
+
+    #[test]
+    fn a_figure_from_records_is_sampled_once_some_were_lost() {
+        let target = Target {
+            program: "true".into(),
+            arguments: Vec::new(),
+        };
+        let (mut watch, _, ended) = run(&target, &Options::default()).unwrap();
+        watch.end();
+        watch.timeline.totals.lost += 7;
+        let evidence = figures::evidence(&mut watch, Some(&ended));
+        let reading = evidence.reading("threads.max").unwrap();
+        assert_eq!(reading.quality, crate::evidence::Quality::Sampled);
+        assert!(
+            reading.source.ends_with("7 records were lost"),
+            "{}",
+            reading.source
+        );
+        assert!(
+            watch
+                .recording()
+                .lacks
+                .iter()
+                .any(|lack| lack.starts_with("7 records"))
+        );
+    }
+}

@@ -1,0 +1,19 @@
+//! What is measured, and from where.
+
+mod attributes;
+pub(crate) mod calls;
+pub(crate) mod fault;
+pub(crate) mod host;
+pub(crate) mod memory;
+pub(crate) mod perf;
+pub(crate) mod ration;
+pub(crate) mod record;
+pub(crate) mod recorder;
+pub(crate) mod sums;
+pub(crate) mod symbols;
+pub(crate) mod ticks;
+pub(crate) mod timeline;
+pub(crate) mod tracefs;
+pub(crate) mod tree;
+pub(crate) mod usage;
+pub(crate) mod waits;

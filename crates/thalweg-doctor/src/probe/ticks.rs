@@ -1,0 +1,252 @@
+//! What the program computes, as the clock's ticks show it.
+
+use super::memory::{Frame, Memory};
+use super::symbols::Symbols;
+use std::collections::HashMap;
+
+/// Marks in a stack that say whose addresses follow.
+const MARK_MIN: u64 = -4095_i64 as u64;
+const MARK_KERNEL: u64 = -128_i64 as u64;
+const MARK_USER: u64 = -512_i64 as u64;
+
+/// Bytes of code that are looked at around a sampled address.
+const CODE_BYTES: usize = 64;
+/// Different addresses and stacks that are kept.
+const KEPT_MAX: usize = 50_000;
+
+/// What code does, as its bytes tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Code {
+    pauses: bool,
+    yields: bool,
+}
+
+/// The ticks of a thread.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct OfThread {
+    pub(crate) all: u64,
+    pub(crate) pause: u64,
+}
+
+/// Parts of all ticks by what the kernel did.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct KernelShares {
+    pub(crate) fault: f64,
+    pub(crate) call: f64,
+    pub(crate) yields: f64,
+}
+
+/// All ticks.
+#[derive(Debug, Default)]
+pub(crate) struct Ticks {
+    pub(crate) all: u64,
+    /// Outside the kernel.
+    pub(crate) user: u64,
+    /// Beside a pause, or a call of `sched_yield`.
+    pub(crate) pause: u64,
+    pub(crate) yields: u64,
+    pub(crate) threads: HashMap<i32, OfThread>,
+    /// Of each name of a thread, stacks with the innermost frame first.
+    stacks: HashMap<Box<str>, HashMap<Box<[Frame]>, u64>>,
+    kept: usize,
+    codes: HashMap<Frame, Code>,
+}
+
+impl Ticks {
+    /// Adds a tick of a thread.
+    pub(crate) fn add(
+        &mut self,
+        (pid, tid): (i32, i32),
+        name: &str,
+        stack: &[u64],
+        memory: &mut Memory,
+    ) {
+        self.all += 1;
+        let (kernel, user) = split(stack);
+        let mut code = Code::default();
+        if let (true, Some(&address)) = (kernel.is_empty(), user.first()) {
+            self.user += 1;
+            code = self.code(pid, address, memory);
+            self.pause += u64::from(code.pauses);
+            self.yields += u64::from(code.yields);
+        }
+        let thread = self.threads.entry(tid).or_default();
+        thread.all += 1;
+        thread.pause += u64::from(code.pauses);
+        let kernel = kernel.iter().map(|&address| Frame::Kernel(address));
+        let user = user.iter().map(|&address| memory.frame(pid, address));
+        let frames: Box<[Frame]> = kernel.chain(user).collect();
+        if !self.stacks.contains_key(name) {
+            self.stacks.insert(name.into(), HashMap::new());
+        }
+        let Some(stacks) = self.stacks.get_mut(name) else {
+            return;
+        };
+        if let Some(count) = stacks.get_mut(&frames) {
+            *count += 1;
+        } else if self.kept < KEPT_MAX {
+            stacks.insert(frames, 1);
+            self.kept += 1;
+        }
+    }
+
+    fn code(&mut self, pid: i32, address: u64, memory: &mut Memory) -> Code {
+        let frame = memory.frame(pid, address);
+        if let Some(code) = self.codes.get(&frame) {
+            return *code;
+        }
+        let mut bytes = [0; CODE_BYTES];
+        let count = memory.code(pid, address, frame, &mut bytes);
+        let code = Code {
+            pauses: has_pause(&bytes[..count]),
+            yields: has_yield(&bytes[..count]),
+        };
+        if self.codes.len() < KEPT_MAX {
+            self.codes.insert(frame, code);
+        }
+        code
+    }
+
+    /// Parts of all ticks in page faults, system calls and `sched_yield`; nothing if the kernel
+    /// hides the addresses of its functions.
+    pub(crate) fn kernel_shares(
+        &self,
+        symbols: &mut Symbols,
+        memory: &Memory,
+    ) -> Option<KernelShares> {
+        let all = self.all.max(1) as f64;
+        let mut shares = KernelShares::default();
+        let mut known = self.user == self.all;
+        for (stack, &count) in self.stacks.values().flatten() {
+            let (mut fault, mut call, mut yields) = (false, false, false);
+            for &frame in stack
+                .iter()
+                .take_while(|frame| matches!(frame, Frame::Kernel(_)))
+            {
+                let Some(name) = symbols.name(frame, memory) else {
+                    continue;
+                };
+                known = true;
+                fault |= FAULTS.contains(&name);
+                call |= CALLS.contains(&name);
+                yields |= name.ends_with("sched_yield");
+            }
+            let share = count as f64 / all;
+            shares.fault += if fault { share } else { 0.0 };
+            shares.call += if call && !fault { share } else { 0.0 };
+            shares.yields += if yields { share } else { 0.0 };
+        }
+        known.then_some(shares)
+    }
+
+    /// Thread, and functions from the outermost to the innermost, with their ticks.
+    pub(crate) fn stacks(&self, symbols: &mut Symbols, memory: &Memory) -> Vec<(Vec<String>, f64)> {
+        let mut named: HashMap<Vec<String>, u64> = HashMap::new();
+        for (name, stacks) in &self.stacks {
+            for (stack, &count) in stacks {
+                let mut frames = vec![name.to_string()];
+                frames.extend(
+                    stack
+                        .iter()
+                        .rev()
+                        .map(|&frame| symbols.label(frame, memory)),
+                );
+                *named.entry(frames).or_default() += count;
+            }
+        }
+        named
+            .into_iter()
+            .map(|(frames, count)| (frames, count as f64))
+            .collect()
+    }
+}
+
+const FAULTS: &[&str] = &[
+    "asm_exc_page_fault",
+    "exc_page_fault",
+    "handle_mm_fault",
+    "el0_da",
+];
+const CALLS: &[&str] = &[
+    "do_syscall_64",
+    "entry_SYSCALL_64_after_hwframe",
+    "do_el0_svc",
+];
+
+/// The kernel's and the program's addresses of a stack.
+fn split(stack: &[u64]) -> (&[u64], &[u64]) {
+    let (mut kernel, mut user): (&[u64], &[u64]) = (&[], &[]);
+    let mut rest = stack;
+    while let Some((&mark, after)) = rest.split_first() {
+        let length = after
+            .iter()
+            .position(|&word| word >= MARK_MIN)
+            .unwrap_or(after.len());
+        match mark {
+            MARK_KERNEL => kernel = &after[..length],
+            MARK_USER => user = &after[..length],
+            _ => {}
+        }
+        rest = &after[length..];
+    }
+    (kernel, user)
+}
+
+/// Is there an instruction that tells the core that the thread spins?
+fn has_pause(code: &[u8]) -> bool {
+    if cfg!(target_arch = "aarch64") {
+        let yields = 0xd503_203f_u32.to_le_bytes();
+        let barrier = 0xd503_3fdf_u32.to_le_bytes();
+        return code
+            .chunks_exact(4)
+            .any(|word| word == yields || word == barrier);
+    }
+    code.windows(2).any(|pair| pair == [0xf3, 0x90])
+}
+
+/// Is there a call of `sched_yield`, as C libraries make it?
+fn has_yield(code: &[u8]) -> bool {
+    if cfg!(target_arch = "aarch64") {
+        // mov x8, #124
+        let number = 0xd280_0f88_u32.to_le_bytes();
+        return code.chunks_exact(4).any(|word| word == number);
+    }
+    // mov eax, 24; syscall
+    code.windows(7)
+        .any(|bytes| bytes == [0xb8, 0x18, 0, 0, 0, 0x0f, 0x05])
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_stack_has_a_kernel_part_and_a_user_part() {
+        let stack = [MARK_KERNEL, 1, 2, MARK_USER, 3, 4, 5];
+        assert_eq!(split(&stack), (&[1, 2][..], &[3, 4, 5][..]));
+        assert_eq!(split(&[MARK_USER, 3]), (&[][..], &[3][..]));
+        assert_eq!(split(&[]), (&[][..], &[][..]));
+    }
+
+    #[test]
+    #[cfg(target_arch = "x86_64")]
+    fn code_tells_what_it_does() {
+        assert!(has_pause(&[0x8a, 0x07, 0xf3, 0x90, 0xeb, 0xfa]));
+        assert!(!has_pause(&[0x8a, 0x07, 0x90, 0xeb, 0xfa]));
+        assert!(has_yield(&[0x90, 0xb8, 0x18, 0, 0, 0, 0x0f, 0x05, 0xc3]));
+        assert!(!has_yield(&[0x90, 0xb8, 0x19, 0, 0, 0, 0x0f, 0x05, 0xc3]));
+    }
+
+    #[test]
+    fn equal_stacks_are_counted_together() {
+        let mut ticks = Ticks::default();
+        let mut memory = Memory::default();
+        for _ in 0..3 {
+            ticks.add((1, 1), "a", &[MARK_USER, 16, 32], &mut memory);
+        }
+        let stacks = ticks.stacks(&mut Symbols::default(), &memory);
+        let frames = ["a", "[unknown]", "[unknown]"].map(String::from).to_vec();
+        assert_eq!(stacks, [(frames, 3.0)]);
+        assert_eq!((ticks.all, ticks.user), (3, 3));
+    }
+}
