@@ -71,11 +71,11 @@ fn run() -> Result<u8, String> {
     std::fs::create_dir_all(&options.out).map_err(|e| format!("{}: {e}", options.out.display()))?;
     options.out = absolute(&options.out)?;
     let mut cases = case::read(&options.cases)?;
-    let chosen = |case: &case::Case| {
-        only.iter()
-            .any(|o| *o == case.name || o == case.folder.name())
-    };
-    cases.retain(|case| only.is_empty() || chosen(case));
+    let is = |case: &case::Case, word: &str| word == case.name || word == case.folder.name();
+    if let Some(word) = only.iter().find(|o| !cases.iter().any(|case| is(case, o))) {
+        return Err(format!("no case and no folder of one is called {word}"));
+    }
+    cases.retain(|case| only.is_empty() || only.iter().any(|word| is(case, word)));
     if !json {
         println!("{}", tally::heading());
     }
