@@ -4,4 +4,5 @@
 //! figures; rules turn these into [`verdict::Verdict`]s.
 pub mod evidence;
 pub mod metrics;
+pub mod recording;
 pub mod verdict;
