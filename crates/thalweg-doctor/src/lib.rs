@@ -2,6 +2,8 @@
 //!
 //! Probes measure a running program and the machine under it; [`evidence::Evidence`] holds their
 //! figures; rules turn these into [`verdict::Verdict`]s.
+pub mod budget;
 pub mod evidence;
 pub mod metrics;
+pub mod rules;
 pub mod verdict;
