@@ -5,5 +5,6 @@
 pub mod budget;
 pub mod evidence;
 pub mod metrics;
+pub mod report;
 pub mod rules;
 pub mod verdict;

@@ -126,15 +126,21 @@ fn claim_exhibits(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
             let mut known: Vec<_> = known.filter(|(share, ..)| *share >= 0.01).collect();
             known.sort_by(|a, b| b.0.total_cmp(&a.0));
             for (_, part, clues) in known {
+                // The first two multiply to the share; a third is how often it happens.
                 let names = part.figures();
-                for name in names {
-                    let others: Vec<&str> = names.iter().copied().filter(|n| n != name).collect();
-                    let product = match others.as_slice() {
-                        [] => format!("> {threshold}"),
-                        others => format!("> {threshold} with {}", others.join(", ")),
+                let product = match names {
+                    [] | [_] => format!("> {threshold}"),
+                    [state, ..] => format!("× {state} > {threshold}"),
+                };
+                let (state, decides) = (names.first(), names.get(1));
+                decides.into_iter().chain(state).for_each(|name| {
+                    let text = if Some(name) == decides {
+                        product.clone()
+                    } else {
+                        format!("> {threshold}")
                     };
-                    show(&mut shown, reading(name, product, evidence));
-                }
+                    show(&mut shown, reading(name, text, evidence));
+                });
                 let held = clues.iter().filter(|clue| clue.holds(evidence) > Some(0.0));
                 held.for_each(|clue| show(&mut shown, exhibit(clue, evidence)));
             }
@@ -169,23 +175,18 @@ fn speaking_against(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
     shown
 }
 
-/// Absent figures that the rule looks at, with what they would have told, and its own limits.
+/// What absent figures would have told, other absent figures that the rule looks at, and limits.
 fn open_questions(rule: &Rule, evidence: &Evidence) -> Vec<String> {
     let mut open = Vec::new();
-    let mut say = |name: &'static str, what: &str| {
-        let known = evidence.value(name).is_some();
-        let said = open.iter().any(|text: &String| text.contains(name));
-        if known || said {
-            return;
+    for (name, what) in rule.blind {
+        if evidence.value(name).is_none() {
+            let why = evidence.reading(name).map_or("not measured", |r| &r.source);
+            open.push(format!("{what}: {name} is absent ({why})"));
         }
-        let why = evidence.reading(name).map_or("not measured", |r| &r.source);
-        open.push(format!("{what}: {name} is absent ({why})"));
-    };
-    rule.blind.iter().for_each(|(name, what)| say(name, what));
-    for name in looked_at(rule) {
-        let meaning = metrics::named(name).map_or("", |metric| metric.meaning);
-        say(name, meaning);
     }
+    let is_blind = |name| rule.blind.iter().any(|&(blind, _)| blind == name);
+    let others = looked_at(rule).into_iter().filter(|&name| !is_blind(name));
+    open.extend(evidence.absent(others));
     open.extend(rule.limits.iter().map(|&limit| limit.to_owned()));
     open
 }

@@ -75,7 +75,7 @@ pub(super) const RULES: &[Rule] = &[
             (Part::Faults, &[]),
         ]),
         curve: Curve::Overhead,
-        required: &[],
+        required: &["threads.busy"],
         needs: TOO_FEW_CORES.clues,
         raises: &[],
         contradicts: &[],
