@@ -254,4 +254,6 @@ mod borders;
 #[cfg(test)]
 mod cases;
 #[cfg(test)]
+mod documented;
+#[cfg(test)]
 mod properties;

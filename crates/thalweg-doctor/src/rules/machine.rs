@@ -34,8 +34,8 @@ pub(super) const RULES: &[Rule] = &[
             clues: &[above(
                 "host.throttled_share",
                 0.1,
-                Origin::Kernel(
-                    "Documentation/scheduler/sched-bwc.rst: a throttled thread counts as waiting",
+                Origin::Definition(
+                    "what a quota stops waits too, and no other program is to blame",
                 ),
             )],
             weight: 0.5,

@@ -61,7 +61,9 @@ pub(super) const RULES: &[Rule] = &[
             clues: &[below(
                 "hardware.ipc",
                 0.7,
-                Origin::Literature("Gregg, Systems Performance: below 1 is likely memory-bound"),
+                Origin::Literature(
+                    "Gregg, Systems Performance: below 1 memory is the likely limit",
+                ),
             )],
             weight: 0.5,
         }],
