@@ -117,7 +117,7 @@ pub(super) const SWITCHING_CALLS: super::Clue = above_ratio(
     "call.all",
     0.2,
     Origin::Measured(
-        "a switch costs 2 µs and more, a call without one 0.1 to 0.4 µs (2 cores, Zen 4, KVM): \
+        "a switch costs 2 µs and more, a call without one 0.2 to 0.5 µs (Zen 4, KVM): \
          with a switch in every fifth call, switches cost more than calls",
     ),
 );

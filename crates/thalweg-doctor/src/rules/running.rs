@@ -83,7 +83,7 @@ pub(super) const RULES: &[Rule] = &[
             clues: &[above(
                 "fault.minor",
                 20_000.0,
-                Origin::Measured("0.5 to 1 µs each (Zen 4, KVM): 1 to 2 % of a core"),
+                Origin::Measured("1.6 µs each (Zen 4, KVM): 3 % of a core"),
             )],
             weight: 0.2,
         }],
@@ -101,7 +101,7 @@ pub(super) const RULES: &[Rule] = &[
         needs: &[above(
             "call.yield",
             50_000.0,
-            Origin::Measured("0.18 µs each (Zen 4, KVM): 1 % of a core"),
+            Origin::Measured("0.2 to 0.8 µs each (Zen 4, KVM): 1 to 4 % of a core"),
         )],
         raises: &[],
         contradicts: &[],
@@ -167,7 +167,7 @@ pub(super) const RULES: &[Rule] = &[
             "cpu.used",
             50_000.0,
             Origin::Measured(
-                "crossing takes 0.1 to 0.4 µs (Zen 4, KVM): rarer calls cost by what they do, \
+                "crossing takes 0.2 µs (Zen 4, KVM): rarer calls cost by what they do, \
                  not by crossing",
             ),
         )],
