@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 pub(crate) mod connect;
+pub(crate) mod doctor;
 #[cfg(unix)]
 pub(crate) mod durable;
 mod hash;
@@ -45,6 +46,15 @@ pub(crate) enum Command {
     /// An exchange: risk, matching and settlement, deterministic and measured stage by stage
     #[command(subcommand)]
     Exchange(Exchange),
+    /// Say which kind of bottleneck a program has, with evidence and a next step
+    ///
+    /// Runs COMMAND, in any language, as root or not, and watches it, its threads and its children
+    /// from outside. Its input, output, terminal and signals are its own: nothing is changed for
+    /// it. docs/diagnosing.md says what each verdict means, and where each figure comes from.
+    ///
+    /// Exit code: that of COMMAND; 128 and its number after a signal; 126 if COMMAND cannot be run,
+    /// 127 if there is none; 2 misuse, or a report that cannot be written. Linux only.
+    Doctor(Box<doctor::Doctor>),
     /// Print or check XXH64 checksums, in the format of xxhsum -H64
     ///
     /// Without FILE, or with -, standard input is read.

@@ -3,6 +3,7 @@
 
 mod arguments;
 mod conform;
+mod doctor;
 #[cfg(unix)]
 mod durable;
 mod failure;
@@ -55,6 +56,7 @@ fn main() -> ExitCode {
         Command::Exchange(Exchange::Serve(options)) => serve::serve(&options),
         #[cfg(unix)]
         Command::Exchange(Exchange::Durable(asked)) => durable::durable(&asked),
+        Command::Doctor(asked) => doctor::doctor(&asked),
         Command::Hash(options) => hash::hash(&options),
         #[cfg(unix)]
         Command::Journal(command) => journal::journal(&command),
@@ -64,6 +66,7 @@ fn main() -> ExitCode {
     match result {
         Ok(Finding::Fine) => ExitCode::SUCCESS,
         Ok(Finding::Negative) => ExitCode::from(1),
+        Ok(Finding::Of(code)) => ExitCode::from(code),
         Ok(Finding::Interrupted) => ExitCode::from(130),
         Ok(Finding::Terminated) => ExitCode::from(143),
         // Whoever reads us has enough: `thalweg … | head` is no failure.
