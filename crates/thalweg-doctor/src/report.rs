@@ -1,13 +1,17 @@
-//! What a run of the doctor says: a page for people, JSON for programs.
+//! What a run of the doctor says: a page of text or HTML for people, JSON for programs.
 
+mod html;
 mod page;
 mod text;
 
 use crate::evidence::Evidence;
+use crate::recording::Recording;
 use crate::rules;
 use crate::verdict::Verdict;
 use serde::Serialize;
 use std::fs;
+
+pub use html::Latency;
 
 /// How the observed program ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -109,6 +113,13 @@ impl Report {
     #[must_use]
     pub fn figures(&self) -> String {
         page::figures(&self.evidence)
+    }
+
+    /// One self-contained HTML page, with pictures of the recording and nothing from outside. The
+    /// same report gives the same page. With 64 busy threads it has some megabytes.
+    #[must_use]
+    pub fn html(&self, recording: &Recording, latency: Option<&Latency>) -> String {
+        html::page(self, recording, latency)
     }
 
     /// One JSON object.

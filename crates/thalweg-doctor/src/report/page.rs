@@ -24,11 +24,7 @@ pub(super) fn page(report: &Report, colours: bool) -> String {
     lines.extend(times(&report.evidence));
     if report.verdicts.is_empty() {
         lines.push(String::new());
-        let why = match report.evidence.value("time.wall") {
-            Some(wall) if wall < 0.1 => "It ended too soon to tell.",
-            _ => "The figures fit no kind of bottleneck.",
-        };
-        lines.push(why.to_owned());
+        lines.push(why_none(&report.evidence).to_owned());
     }
     for (place, verdict) in report.verdicts.iter().take(VERDICTS).enumerate() {
         lines.push(String::new());
@@ -42,9 +38,8 @@ pub(super) fn page(report: &Report, colours: bool) -> String {
     lines.join("\n") + "\n"
 }
 
-/// What ran, for how long, and on how much.
-fn head(report: &Report) -> Vec<String> {
-    let command = plain(&report.command.join(" "));
+/// For how long it ran, how it ended, and on how much it ran.
+pub(super) fn facts(report: &Report) -> Vec<String> {
     let value = |name| report.evidence.value(name);
     let mut facts = Vec::new();
     if let Some(wall) = value("time.wall") {
@@ -67,13 +62,29 @@ fn head(report: &Report) -> Vec<String> {
             facts.push(format!("{count:.0} {noun}"));
         }
     }
+    facts
+}
+
+fn head(report: &Report) -> Vec<String> {
+    let command = plain(&report.command.join(" "));
     let title = cut(&format!("thalweg doctor: {command}"), COLUMNS);
-    let facts = wrapped("  ", &facts.join(", "), 2);
+    let facts = wrapped("  ", &facts(report).join(", "), 2);
     [vec![title], facts].concat()
 }
 
-/// Where the time went: a line for each state, with its largest parts.
-fn times(evidence: &Evidence) -> Vec<String> {
+/// Why there is no verdict.
+pub(super) fn why_none(evidence: &Evidence) -> &'static str {
+    match evidence.value("time.wall") {
+        Some(wall) if wall < 0.1 => "It ended too soon to tell.",
+        _ => "The figures fit no kind of bottleneck.",
+    }
+}
+
+/// A state of the program, its share of the time, and its parts, the largest first.
+pub(super) type Spent = (&'static str, f64, Vec<(f64, Part)>);
+
+/// Where the time went, as far as it is known.
+pub(super) fn spent(evidence: &Evidence) -> Vec<Spent> {
     use Part::{Child, Disk, Faults, Futex, FutexCalls, Other, OtherCalls, Poll};
     use Part::{Queue, Quota, Sleep, Spin, Stream, Work, Yield};
     let states: [(&str, &str, &[Part]); 3] = [
@@ -89,7 +100,7 @@ fn times(evidence: &Evidence) -> Vec<String> {
             &[Futex, Disk, Stream, Sleep, Poll, Child, Other],
         ),
     ];
-    let mut lines = Vec::new();
+    let mut spent = Vec::new();
     for (name, state, parts) in states {
         let Some(share) = evidence.value(name) else {
             continue;
@@ -99,7 +110,16 @@ fn times(evidence: &Evidence) -> Vec<String> {
             .filter_map(|&part| Some((part.share(evidence)?, part)));
         let mut known: Vec<(f64, Part)> = known.filter(|(share, _)| *share >= 0.005).collect();
         known.sort_by(|a, b| b.0.total_cmp(&a.0));
-        let each = known
+        spent.push((state, share, known));
+    }
+    spent
+}
+
+/// A line for each state, with its largest parts.
+fn times(evidence: &Evidence) -> Vec<String> {
+    let mut lines = Vec::new();
+    for (state, share, parts) in spent(evidence) {
+        let each = parts
             .iter()
             .map(|(share, part)| format!("{} {}", part.name(), percent(*share)));
         let each: Vec<String> = each.collect();
