@@ -43,13 +43,15 @@ fn line(row: &Row<'_>, thresholds: bool) -> String {
         let text = escape(text);
         format!("<td role=\"cell\" class=\"{name}\" data-name=\"{name}\">{text}</td>")
     };
-    let value = row.value.map_or_else(|| "absent".to_owned(), number);
+    let (value, unit) = row
+        .value
+        .map_or_else(|| ("–".to_owned(), ""), |value| (number(value), row.unit));
     let quality = match row.quality {
         Quality::Exact => "exact",
         Quality::Sampled => "sampled",
         Quality::Absent => "absent",
     };
-    let mut cells = cell("value", &value) + &cell("unit", row.unit);
+    let mut cells = cell("value", &value) + &cell("unit", unit);
     if thresholds {
         cells += &cell("threshold", row.threshold.unwrap_or(""));
     }

@@ -181,8 +181,8 @@ fn figures_have_value_unit_threshold_quality_and_source() {
         ("source", "rusage"),
     ];
     let absent = [
-        ("value", "absent"),
-        ("unit", "1"),
+        ("value", "–"),
+        ("unit", ""),
         ("quality", "absent"),
         ("source", "no counters"),
     ];
