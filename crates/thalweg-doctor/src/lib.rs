@@ -2,10 +2,23 @@
 //!
 //! Probes measure a running program and the machine under it; [`evidence::Evidence`] holds their
 //! figures; rules turn these into [`verdict::Verdict`]s.
+#![deny(unsafe_code)]
+
 pub mod budget;
 pub mod evidence;
+#[cfg(target_os = "linux")]
+mod figures;
 pub mod metrics;
+#[cfg(target_os = "linux")]
+pub mod observe;
+#[cfg(target_os = "linux")]
+mod probe;
 pub mod recording;
 pub mod report;
 pub mod rules;
+#[cfg(target_os = "linux")]
+#[allow(unsafe_code, reason = "system calls that no library wraps safely")]
+mod sys;
+#[cfg(target_os = "linux")]
+pub mod target;
 pub mod verdict;

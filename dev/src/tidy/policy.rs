@@ -16,6 +16,7 @@ pub(crate) const ORDERING_LINES_ABOVE_MAX: usize = 3;
 pub(crate) const UNSAFE_MODULES: &[&str] = &[
     "crates/thalweg/src/ring/",
     "crates/thalweg-hash/src/kernel/",
+    "crates/thalweg-doctor/src/sys.rs",
     "crates/thalweg-measure/src/clock/hardware.rs",
     "crates/thalweg-task/src/node/",
     "crates/thalweg-task/src/fiber/switch.rs",

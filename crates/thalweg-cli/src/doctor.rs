@@ -1,0 +1,97 @@
+//! `doctor`: which kind of bottleneck a program has.
+
+use crate::arguments::Format;
+use crate::arguments::doctor::{Doctor, Shown};
+use crate::failure::{Failure, Finding};
+use crate::output::Output;
+use crate::{failure, terminal};
+use std::io::{self, Write};
+use thalweg_doctor::observe::{Observation, Options, observe};
+use thalweg_doctor::report::{Ending, Report};
+use thalweg_doctor::target::{Error, Exit, Target};
+
+/// Runs a command, and says what held it up.
+pub(crate) fn doctor(asked: &Doctor) -> Result<Finding, Failure> {
+    let mut sink = Sink::open(&asked.shown)?;
+    let mut words = asked.command.iter();
+    let target = Target {
+        program: words.next().cloned().unwrap_or_default(),
+        arguments: words.cloned().collect(),
+    };
+    let observed = match observe(&target, &Options::default()) {
+        Ok(observed) => observed,
+        Err(error) => return Ok(refusal(&error)),
+    };
+    let words = asked.command.iter();
+    let command = words.map(|word| word.to_string_lossy().into_owned());
+    let exit = observed.exit;
+    sink.show(&report(command.collect(), observed), &asked.shown)?;
+    Ok(finding(exit))
+}
+
+fn report(command: Vec<String>, observed: Observation) -> Report {
+    let exit = match observed.exit {
+        Exit::Code(code) => Some(Ending::Code(code)),
+        Exit::Signal(signal) => Some(Ending::Signal(signal)),
+        Exit::Running => None,
+    };
+    Report::new(command, exit, observed.evidence)
+}
+
+/// Says why a program could not be observed; the code is what a shell would give.
+fn refusal(error: &Error) -> Finding {
+    let _ = writeln!(io::stderr(), "thalweg: {error}");
+    Finding::Of(error.code().try_into().unwrap_or(2))
+}
+
+/// The exit code of a program is its lowest byte, also where the system has more.
+fn finding(exit: Exit) -> Finding {
+    Finding::Of(exit.code().to_le_bytes()[0])
+}
+
+/// Where a report goes.
+enum Sink {
+    Error,
+    Output(Output),
+}
+
+impl Sink {
+    /// A file is opened before the program starts, so that a wrong path is told at once.
+    fn open(shown: &Shown) -> Result<Sink, Failure> {
+        match (&shown.output, shown.format()) {
+            (Some(path), _) => Output::open(path).map(Sink::Output),
+            (None, Format::Json) => Output::open("-".as_ref()).map(Sink::Output),
+            (None, Format::Text) => Ok(Sink::Error),
+        }
+    }
+
+    fn show(&mut self, report: &Report, shown: &Shown) -> Result<(), Failure> {
+        let text = match shown.format() {
+            Format::Json => failure::json(report)?,
+            Format::Text => {
+                let colours = match self {
+                    Sink::Error => terminal::colours_on(&io::stderr()),
+                    Sink::Output(output) => output.is_standard() && terminal::colours(),
+                };
+                let mut text = report.page(colours);
+                if shown.evidence {
+                    text += "\n";
+                    text += &report.figures();
+                }
+                text
+            }
+        };
+        match self {
+            Sink::Error => {
+                // Where standard error is closed nobody reads it.
+                let _ = write!(io::stderr(), "\n{text}");
+                Ok(())
+            }
+            Sink::Output(output) => match output.write(text.as_bytes()) {
+                // Whoever reads it has enough; the code is still the program's.
+                Err(failure) if failure.is_broken_pipe() => Ok(()),
+                written => written,
+            },
+        }
+    }
+}

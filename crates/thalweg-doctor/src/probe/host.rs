@@ -1,0 +1,141 @@
+//! The machine under the program: what the host took, what others used, and quotas.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::PathBuf;
+
+/// Figures of one moment.
+#[derive(Debug, Clone, Default)]
+pub(crate) struct Host {
+    /// Of all cores together, since the machine started.
+    pub(crate) busy_s: f64,
+    pub(crate) steal_s: f64,
+    pub(crate) total_s: f64,
+    /// Time in which something waited for a core.
+    pub(crate) pressure_s: Option<f64>,
+    /// Time that quotas kept each group from running.
+    pub(crate) throttled_s: BTreeMap<PathBuf, f64>,
+    /// The smallest quota, in cores.
+    pub(crate) quota: Option<f64>,
+}
+
+impl Host {
+    /// The machine now, as the process sees it.
+    pub(crate) fn look(pid: i32) -> Host {
+        let mut host = Host::default();
+        let stat = fs::read_to_string("/proc/stat").unwrap_or_default();
+        let ticks_s = 1.0 / rustix::param::clock_ticks_per_second() as f64;
+        let line = stat.lines().next().unwrap_or_default();
+        let times: Vec<f64> = line
+            .split_whitespace()
+            .skip(1)
+            .filter_map(|word| word.parse().ok())
+            .collect();
+        // user, nice, system, idle, iowait, irq, softirq, steal; guests are in user already.
+        if let [user, nice, system, idle, iowait, irq, softirq, steal, ..] = times[..] {
+            host.busy_s = (user + nice + system + irq + softirq) * ticks_s;
+            host.steal_s = steal * ticks_s;
+            host.total_s = host.busy_s + host.steal_s + (idle + iowait) * ticks_s;
+        }
+        let pressure = fs::read_to_string("/proc/pressure/cpu").ok();
+        host.pressure_s = pressure.and_then(|text| total_us(&text)).map(|us| us / 1e6);
+        for folder in groups(pid) {
+            if let Some(quota) = quota(&folder) {
+                host.quota = Some(host.quota.map_or(quota, |least: f64| least.min(quota)));
+                if let Some(throttled_s) = throttled_s(&folder) {
+                    host.throttled_s.insert(folder, throttled_s);
+                }
+            }
+        }
+        host
+    }
+
+    /// Seconds that a quota kept the program from running since `before`: the most of any group.
+    pub(crate) fn throttled_since(&self, before: &Host) -> f64 {
+        let since = |(group, now): (&PathBuf, &f64)| {
+            now - before.throttled_s.get(group).copied().unwrap_or(0.0)
+        };
+        self.throttled_s.iter().map(since).fold(0.0, f64::max)
+    }
+}
+
+/// The microseconds of the line `some`.
+fn total_us(pressure: &str) -> Option<f64> {
+    let some = pressure.lines().find(|line| line.starts_with("some"))?;
+    some.split_once("total=")?.1.trim().parse().ok()
+}
+
+/// The folders of the groups that can have a quota, from the process's own up to the root.
+fn groups(pid: i32) -> Vec<PathBuf> {
+    let mut folders = Vec::new();
+    let text = fs::read_to_string(format!("/proc/{pid}/cgroup")).unwrap_or_default();
+    for line in text.lines() {
+        let mut parts = line.splitn(3, ':').skip(1);
+        let (Some(controllers), Some(path)) = (parts.next(), parts.next()) else {
+            continue;
+        };
+        let places: &[&str] = match controllers {
+            "" => &["/sys/fs/cgroup", "/sys/fs/cgroup/unified"],
+            _ if controllers.split(',').any(|name| name == "cpu") => {
+                &["/sys/fs/cgroup/cpu", "/sys/fs/cgroup/cpu,cpuacct"]
+            }
+            _ => continue,
+        };
+        for place in places {
+            let root = PathBuf::from(place);
+            let own = root.join(path.trim_start_matches('/'));
+            let up = own
+                .ancestors()
+                .take_while(|folder| folder.starts_with(&root));
+            folders.extend(up.map(PathBuf::from));
+        }
+    }
+    folders
+}
+
+/// Cores that a group may use.
+fn quota(folder: &std::path::Path) -> Option<f64> {
+    let read = |name: &str| fs::read_to_string(folder.join(name)).ok();
+    let (quota, period) = match read("cpu.max") {
+        Some(text) => {
+            let (quota, period) = text.trim().split_once(' ')?;
+            (quota.parse().ok()?, period.parse().ok()?)
+        }
+        None => {
+            let number = |name: &str| read(name)?.trim().parse::<f64>().ok();
+            (number("cpu.cfs_quota_us")?, number("cpu.cfs_period_us")?)
+        }
+    };
+    (quota > 0.0 && period > 0.0).then_some(quota / period)
+}
+
+fn throttled_s(folder: &std::path::Path) -> Option<f64> {
+    let text = fs::read_to_string(folder.join("cpu.stat")).ok()?;
+    text.lines().find_map(|line| match line.split_once(' ')? {
+        ("throttled_usec", us) => Some(us.parse::<f64>().ok()? / 1e6),
+        ("throttled_time", ns) => Some(ns.parse::<f64>().ok()? / 1e9),
+        _ => None,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn pressure_is_that_of_some() {
+        let text = "some avg10=93.15 avg60=89.63 avg300=69.55 total=5713872538\n\
+                    full avg10=0.00 avg60=0.00 avg300=0.00 total=7\n";
+        assert_eq!(total_us(text), Some(5_713_872_538.0));
+        assert_eq!(total_us(""), None);
+    }
+
+    #[test]
+    fn this_machine_has_been_on_for_a_while() {
+        let host = Host::look(std::process::id().cast_signed());
+        assert!(
+            host.total_s > 0.0 && host.busy_s <= host.total_s,
+            "{host:?}"
+        );
+    }
+}

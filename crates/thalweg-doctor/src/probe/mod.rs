@@ -1,0 +1,11 @@
+//! What is measured, and from where.
+
+pub(crate) mod calls;
+pub(crate) mod host;
+pub(crate) mod perf;
+pub(crate) mod record;
+pub(crate) mod ticks;
+pub(crate) mod timeline;
+pub(crate) mod tracefs;
+pub(crate) mod tree;
+pub(crate) mod waits;

@@ -1,0 +1,295 @@
+//! The kernel's events: which of them this user may have, and the rings that they are written to.
+
+use super::record::{Event, Kind, parse};
+use super::tracefs;
+use crate::sys::{self, Ring};
+use perf_event_open_sys::bindings::{
+    PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_CPU,
+    PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_PERIOD, PERF_SAMPLE_RAW, PERF_SAMPLE_TID,
+    PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT, perf_event_attr,
+};
+use std::fs::{self, File};
+use std::io::{self, Read as _};
+use std::os::fd::{AsFd as _, BorrowedFd};
+
+/// Room for the records of one core: with the right to lock memory, and without.
+const RING_BYTES: usize = 4 << 20;
+const RING_BYTES_FEW: usize = 512 << 10;
+const RING_BYTES_MIN: usize = 64 << 10;
+/// Ticks of the clock on each busy core, per second; not a multiple of what programs do.
+pub(crate) const TICKS_HZ: u64 = 997;
+/// Calls looked at per second and thread; all are counted.
+const CALLS_HZ: u64 = 1_009;
+const STACK_DEPTH: u16 = 64;
+
+/// Whose events there are.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Scope {
+    /// Everybody's: it is known who has each core.
+    Machine,
+    /// The program's only.
+    Program,
+}
+
+/// Events that are open, and their rings.
+#[derive(Debug)]
+pub(crate) struct Perf {
+    pub(crate) scope: Scope,
+    /// Kernel addresses are in the stacks.
+    pub(crate) kernel: bool,
+    rings: Vec<Ring>,
+    /// Of each core, the event whose ring it is, and those that write to it as well.
+    carriers: Vec<File>,
+    others: Vec<File>,
+    kinds: Vec<(u64, Kind)>,
+    calls: Vec<File>,
+    /// Events that are not to be had, and why.
+    missing: Vec<(&'static str, String)>,
+    bytes: Vec<u8>,
+}
+
+fn attributes(of: u32, config: u64) -> perf_event_attr {
+    let mut attributes = perf_event_attr {
+        type_: of,
+        config,
+        sample_type: u64::from(
+            PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_CPU,
+        ),
+        clockid: rustix::time::ClockId::Monotonic as i32,
+        ..perf_event_attr::default()
+    };
+    attributes.set_disabled(1);
+    attributes.set_use_clockid(1);
+    attributes.set_sample_id_all(1);
+    attributes
+}
+
+fn carrier(kernel: bool) -> perf_event_attr {
+    let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_DUMMY.into());
+    attributes.set_context_switch(1);
+    attributes.set_task(1);
+    attributes.set_comm(1);
+    attributes.set_comm_exec(1);
+    attributes.set_mmap(1);
+    attributes.set_mmap2(1);
+    attributes.set_exclude_kernel(u64::from(!kernel));
+    attributes
+}
+
+fn clock(kernel: bool) -> perf_event_attr {
+    let mut attributes = attributes(PERF_TYPE_SOFTWARE, PERF_COUNT_SW_CPU_CLOCK.into());
+    attributes.sample_type |= u64::from(PERF_SAMPLE_IP | PERF_SAMPLE_CALLCHAIN);
+    attributes.set_freq(1);
+    attributes.__bindgen_anon_1.sample_freq = TICKS_HZ;
+    attributes.sample_max_stack = STACK_DEPTH;
+    attributes.set_exclude_idle(1);
+    attributes.set_exclude_kernel(u64::from(!kernel));
+    attributes
+}
+
+fn tracepoint(id: u64) -> perf_event_attr {
+    let mut attributes = attributes(PERF_TYPE_TRACEPOINT, id);
+    attributes.sample_type |= u64::from(PERF_SAMPLE_RAW);
+    attributes
+}
+
+/// The cores that are there, whether the program may use them or not.
+pub(crate) fn cores() -> Vec<i32> {
+    let text = fs::read_to_string("/sys/devices/system/cpu/online").unwrap_or_default();
+    let mut cores = Vec::new();
+    for part in text.trim().split(',') {
+        let (first, last) = part.split_once('-').unwrap_or((part, part));
+        if let (Ok(first), Ok(last)) = (first.parse::<i32>(), last.parse::<i32>()) {
+            cores.extend(first..=last);
+        }
+    }
+    cores
+}
+
+impl Perf {
+    /// Opens what this user may have for the threads `tids`, and for all that they will start.
+    pub(crate) fn open(tids: &[i32]) -> io::Result<Perf> {
+        let cores = cores();
+        let whole = Perf::with_carriers(Scope::Machine, true, &[-1], &cores);
+        let kernel = || Perf::with_carriers(Scope::Program, true, tids, &cores);
+        let user = |_| Perf::with_carriers(Scope::Program, false, tids, &cores);
+        let mut perf = whole.or_else(|_| kernel()).or_else(user)?;
+        perf.add_clock(tids, &cores);
+        perf.add_tracepoints(tids, &cores);
+        Ok(perf)
+    }
+
+    fn with_carriers(scope: Scope, kernel: bool, tids: &[i32], cores: &[i32]) -> io::Result<Perf> {
+        let mut perf = Perf {
+            scope,
+            kernel,
+            rings: Vec::new(),
+            carriers: Vec::new(),
+            others: Vec::new(),
+            kinds: Vec::new(),
+            calls: Vec::new(),
+            missing: Vec::new(),
+            bytes: Vec::new(),
+        };
+        let mut attributes = carrier(kernel);
+        attributes.set_inherit(u64::from(scope == Scope::Program));
+        attributes.set_watermark(1);
+        let mut bytes = if kernel { RING_BYTES } else { RING_BYTES_FEW };
+        attributes.__bindgen_anon_2.wakeup_watermark = (RING_BYTES_FEW / 4) as u32;
+        for &core in cores {
+            let owner = sys::open_event(&attributes, tids[0], core)?;
+            perf.rings.push(loop {
+                match Ring::map(&owner, bytes) {
+                    Err(_) if bytes > RING_BYTES_MIN => bytes /= 2,
+                    ring => break ring?,
+                }
+            });
+            perf.kinds.push((sys::event_id(&owner)?, Kind::Carrier));
+            perf.carriers.push(owner);
+        }
+        perf.add(&attributes, Kind::Carrier, &tids[1..], cores)?;
+        Ok(perf)
+    }
+
+    /// Opens an event for each thread on each core, written to the core's ring.
+    fn add(
+        &mut self,
+        attributes: &perf_event_attr,
+        kind: Kind,
+        tids: &[i32],
+        cores: &[i32],
+    ) -> io::Result<()> {
+        for &tid in tids {
+            for (&core, owner) in cores.iter().zip(&self.carriers) {
+                let event = match sys::open_event(attributes, tid, core) {
+                    // A thread that is gone.
+                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => continue,
+                    event => event?,
+                };
+                sys::redirect(&event, owner)?;
+                self.kinds.push((sys::event_id(&event)?, kind));
+                self.others.push(event);
+            }
+        }
+        Ok(())
+    }
+
+    fn add_clock(&mut self, tids: &[i32], cores: &[i32]) {
+        let mut attributes = clock(self.kernel);
+        attributes.set_inherit(u64::from(self.scope == Scope::Program));
+        let tids = if self.scope == Scope::Machine {
+            &[-1]
+        } else {
+            tids
+        };
+        if let Err(error) = self.add(&attributes, Kind::Clock, tids, cores) {
+            self.missing.push(("cpu-clock", error.to_string()));
+        }
+    }
+
+    fn add_tracepoints(&mut self, tids: &[i32], cores: &[i32]) {
+        let formats = match tracefs::Formats::open() {
+            Ok(formats) => formats,
+            Err(error) => {
+                let why = format!("the files of tracepoints cannot be read: {error}");
+                self.missing.push(("sched_wakeup", why.clone()));
+                return self.missing.push(("sys_enter", why));
+            }
+        };
+        if let Err(error) = self.add_wakes(&formats, cores) {
+            self.missing.push(("sched_wakeup", error.to_string()));
+        }
+        if let Err(error) = self.add_calls(&formats, tids, cores) {
+            self.missing.push(("sys_enter", error.to_string()));
+        }
+    }
+
+    fn add_wakes(&mut self, formats: &tracefs::Formats, cores: &[i32]) -> io::Result<()> {
+        if self.scope != Scope::Machine {
+            return Err(io::Error::other(
+                "only where the events of all programs can be had",
+            ));
+        }
+        for name in ["sched/sched_wakeup", "sched/sched_wakeup_new"] {
+            let format = formats.read(name)?;
+            let (tid_at, core_at) = (format.offset("pid")?, format.offset("target_cpu")?);
+            let mut attributes = tracepoint(format.id);
+            attributes.__bindgen_anon_1.sample_period = 1;
+            self.add(&attributes, Kind::Wake { tid_at, core_at }, &[-1], cores)?;
+        }
+        Ok(())
+    }
+
+    fn add_calls(
+        &mut self,
+        formats: &tracefs::Formats,
+        tids: &[i32],
+        cores: &[i32],
+    ) -> io::Result<()> {
+        let format = formats.read("raw_syscalls/sys_enter")?;
+        let (number_at, arguments_at) = (format.offset("id")?, format.offset("args")?);
+        let mut attributes = tracepoint(format.id);
+        attributes.set_inherit(1);
+        for &tid in tids {
+            self.calls.push(sys::open_event(&attributes, tid, -1)?);
+        }
+        attributes.sample_type |= u64::from(PERF_SAMPLE_PERIOD);
+        attributes.set_freq(1);
+        attributes.__bindgen_anon_1.sample_freq = CALLS_HZ;
+        self.add(
+            &attributes,
+            Kind::Call {
+                number_at,
+                arguments_at,
+            },
+            tids,
+            cores,
+        )
+    }
+
+    /// Why an event is not to be had, if it is not.
+    pub(crate) fn missing(&self, name: &str) -> Option<&str> {
+        self.missing
+            .iter()
+            .find(|(missing, _)| *missing == name)
+            .map(|(_, why)| why.as_str())
+    }
+
+    /// Is it known who has each core?
+    pub(crate) fn is_whole_machine(&self) -> bool {
+        self.scope == Scope::Machine
+    }
+
+    /// Lets all events count, or stops them.
+    pub(crate) fn set_counting(&self, on: bool) {
+        for event in self.carriers.iter().chain(&self.others).chain(&self.calls) {
+            // One of a thread that is gone has nothing to count.
+            let _ = sys::set_counting(event, on);
+        }
+    }
+
+    /// The records since the last time, in the order of each core.
+    pub(crate) fn drain(&mut self, events: &mut Vec<Event>) {
+        for ring in &mut self.rings {
+            self.bytes.clear();
+            ring.drain(&mut self.bytes);
+            parse(&self.bytes, &self.kinds, events);
+        }
+    }
+
+    /// System calls so far, where they are counted.
+    pub(crate) fn calls(&self) -> Option<u64> {
+        let mut total = 0;
+        for mut event in &self.calls {
+            let mut count = [0; 8];
+            event.read_exact(&mut count).ok()?;
+            total += u64::from_ne_bytes(count);
+        }
+        (!self.calls.is_empty()).then_some(total)
+    }
+
+    /// Can be read when a ring fills up.
+    pub(crate) fn files(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.carriers.iter().map(|owner| owner.as_fd())
+    }
+}

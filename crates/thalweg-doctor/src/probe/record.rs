@@ -1,0 +1,249 @@
+//! What the kernel writes into a ring, as events.
+
+use perf_event_open_sys::bindings::{
+    PERF_RECORD_COMM, PERF_RECORD_EXIT, PERF_RECORD_FORK, PERF_RECORD_LOST,
+    PERF_RECORD_MISC_COMM_EXEC, PERF_RECORD_MISC_SWITCH_OUT, PERF_RECORD_MISC_SWITCH_OUT_PREEMPT,
+    PERF_RECORD_MMAP2, PERF_RECORD_SAMPLE, PERF_RECORD_SWITCH, PERF_RECORD_SWITCH_CPU_WIDE,
+    PERF_RECORD_THROTTLE,
+};
+
+/// Something that happened on a core.
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) struct Event {
+    /// Of the monotonic clock.
+    pub(crate) time_ns: u64,
+    pub(crate) core: u32,
+    /// The process and thread that it happened to; both 0 for an idle core.
+    pub(crate) pid: i32,
+    pub(crate) tid: i32,
+    pub(crate) what: What,
+}
+
+#[derive(Debug, Clone, PartialEq)]
+pub(crate) enum What {
+    /// The thread has the core now.
+    In,
+    /// It has it no more.
+    Out {
+        preempted: bool,
+    },
+    /// It can run, and waits for this core.
+    Woken {
+        target: u32,
+    },
+    /// A thread or process begins.
+    Forked {
+        parent: i32,
+    },
+    Exited,
+    /// A process or thread has a name, because it became another program if `exec`.
+    Named {
+        name: Box<str>,
+        exec: bool,
+    },
+    Mapped(Box<Mapping>),
+    /// It had the core when the clock ticked. The addresses are those of its stack, innermost
+    /// first, and marks between kernel and user ones.
+    Ticked(Box<[u64]>),
+    /// It made a system call, which stands for `weight` of them.
+    Called {
+        number: u64,
+        arguments: [u64; 4],
+        weight: u64,
+    },
+    /// The kernel had no room for so many records, or stopped an event for a moment.
+    Lost(u64),
+    Throttled,
+}
+
+/// A part of a program's memory that holds code.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Mapping {
+    pub(crate) start: u64,
+    pub(crate) bytes: u64,
+    pub(crate) file_offset: u64,
+    pub(crate) path: Box<str>,
+}
+
+/// What samples of an event mean.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kind {
+    Carrier,
+    Clock,
+    /// Where in the raw data the woken thread and its core are.
+    Wake {
+        tid_at: usize,
+        core_at: usize,
+    },
+    /// Where in the raw data the number and the arguments of a call are.
+    Call {
+        number_at: usize,
+        arguments_at: usize,
+    },
+}
+
+/// Reads numbers off the front of a record.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn take(&mut self, bytes: usize) -> Option<&'a [u8]> {
+        let (front, rest) = self.0.split_at_checked(bytes)?;
+        self.0 = rest;
+        Some(front)
+    }
+
+    fn u32(&mut self) -> Option<u32> {
+        Some(u32::from_ne_bytes(self.take(4)?.try_into().ok()?))
+    }
+
+    fn i32(&mut self) -> Option<i32> {
+        Some(self.u32()?.cast_signed())
+    }
+
+    fn u64(&mut self) -> Option<u64> {
+        Some(u64::from_ne_bytes(self.take(8)?.try_into().ok()?))
+    }
+
+    fn text(&self) -> Box<str> {
+        let end = self
+            .0
+            .iter()
+            .position(|&byte| byte == 0)
+            .unwrap_or(self.0.len());
+        String::from_utf8_lossy(&self.0[..end]).into()
+    }
+}
+
+/// What stands at the end of every record that is no sample.
+const TRAILER_BYTES: usize = 32;
+
+/// Adds the events of whole records. What is cut off or unknown adds none.
+pub(crate) fn parse(mut bytes: &[u8], kinds: &[(u64, Kind)], events: &mut Vec<Event>) {
+    while bytes.len() >= 8 {
+        let mut header = Reader(bytes);
+        let (Some(kind), Some(rest)) = (header.u32(), header.u32()) else {
+            return;
+        };
+        let (misc, size) = (rest & 0xffff, (rest >> 16) as usize);
+        if size < 8 || size > bytes.len() {
+            return;
+        }
+        let body = &bytes[8..size];
+        let event = match kind {
+            PERF_RECORD_SAMPLE => sample(Reader(body), kinds),
+            _ => other(kind, misc, body),
+        };
+        events.extend(event);
+        bytes = &bytes[size..];
+    }
+}
+
+fn other(kind: u32, misc: u32, body: &[u8]) -> Option<Event> {
+    let (body, trailer) = body.split_at(body.len().checked_sub(TRAILER_BYTES)?);
+    let (mut body, mut trailer) = (Reader(body), Reader(trailer));
+    let (mut pid, mut tid) = (trailer.i32()?, trailer.i32()?);
+    let (time_ns, core) = (trailer.u64()?, trailer.u32()?);
+    let what = match kind {
+        PERF_RECORD_SWITCH | PERF_RECORD_SWITCH_CPU_WIDE => {
+            match misc & PERF_RECORD_MISC_SWITCH_OUT != 0 {
+                true => What::Out {
+                    preempted: misc & PERF_RECORD_MISC_SWITCH_OUT_PREEMPT != 0,
+                },
+                false => What::In,
+            }
+        }
+        PERF_RECORD_FORK | PERF_RECORD_EXIT => {
+            pid = body.i32()?;
+            let parent = body.i32()?;
+            tid = body.i32()?;
+            match kind {
+                PERF_RECORD_FORK => What::Forked { parent },
+                _ => What::Exited,
+            }
+        }
+        PERF_RECORD_COMM => {
+            (pid, tid) = (body.i32()?, body.i32()?);
+            let exec = misc & PERF_RECORD_MISC_COMM_EXEC != 0;
+            What::Named {
+                name: body.text(),
+                exec,
+            }
+        }
+        PERF_RECORD_MMAP2 => {
+            (pid, tid) = (body.i32()?, body.i32()?);
+            let (start, bytes, file_offset) = (body.u64()?, body.u64()?, body.u64()?);
+            // Device, inode and its generation (or a build id), protection, flags.
+            body.take(24 + 8)?;
+            What::Mapped(Box::new(Mapping {
+                start,
+                bytes,
+                file_offset,
+                path: body.text(),
+            }))
+        }
+        PERF_RECORD_LOST => {
+            body.u64()?;
+            What::Lost(body.u64()?)
+        }
+        PERF_RECORD_THROTTLE => What::Throttled,
+        _ => return None,
+    };
+    Some(Event {
+        time_ns,
+        core,
+        pid,
+        tid,
+        what,
+    })
+}
+
+fn sample(mut body: Reader<'_>, kinds: &[(u64, Kind)]) -> Option<Event> {
+    let id = body.u64()?;
+    let (_, kind) = kinds.iter().find(|(known, _)| *known == id)?;
+    if *kind == Kind::Clock {
+        body.u64()?; // The address stands first in the stack as well.
+    }
+    let (pid, mut tid) = (body.i32()?, body.i32()?);
+    let (time_ns, core) = (body.u64()?, body.u32()?);
+    body.u32()?;
+    let what = match *kind {
+        Kind::Carrier => return None,
+        Kind::Clock => {
+            let count = usize::try_from(body.u64()?).ok()?;
+            let stack = body.take(count.checked_mul(8)?)?.chunks_exact(8);
+            What::Ticked(stack.map_while(|word| Reader(word).u64()).collect())
+        }
+        Kind::Wake { tid_at, core_at } => {
+            body.u32()?;
+            let at = |bytes: usize| Reader(body.0.get(bytes..)?).u32();
+            tid = at(tid_at)?.cast_signed();
+            What::Woken {
+                target: at(core_at)?,
+            }
+        }
+        Kind::Call {
+            number_at,
+            arguments_at,
+        } => {
+            let weight = body.u64()?;
+            body.u32()?;
+            let at = |bytes: usize| Reader(body.0.get(bytes..)?).u64();
+            let mut arguments = [0; 4];
+            for (index, argument) in arguments.iter_mut().enumerate() {
+                *argument = at(arguments_at + 8 * index)?;
+            }
+            What::Called {
+                number: at(number_at)?,
+                arguments,
+                weight,
+            }
+        }
+    };
+    Some(Event {
+        time_ns,
+        core,
+        pid,
+        tid,
+        what,
+    })
+}

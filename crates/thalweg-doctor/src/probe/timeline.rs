@@ -1,0 +1,376 @@
+//! Who ran, waited and was blocked, and when.
+
+use super::record::{Event, What};
+use std::collections::{BTreeSet, HashMap, HashSet};
+
+/// What a thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Running,
+    /// It can run, and has no core.
+    Runnable,
+    Blocked,
+}
+
+/// A thread of the program.
+#[derive(Debug, Clone)]
+pub(crate) struct Thread {
+    pub(crate) pid: i32,
+    pub(crate) name: Box<str>,
+    pub(crate) state: State,
+    pub(crate) since_ns: u64,
+    pub(crate) core: usize,
+    pub(crate) born_ns: u64,
+    pub(crate) gone_ns: Option<u64>,
+    pub(crate) ran_ns: u64,
+    pub(crate) waited_ns: u64,
+    pub(crate) blocked_ns: u64,
+    /// It was seen to sleep while blocked this time.
+    pub(crate) sleeps: bool,
+}
+
+impl Thread {
+    fn add(&mut self, now_ns: u64) {
+        let span_ns = now_ns.saturating_sub(self.since_ns);
+        match self.state {
+            State::Running => self.ran_ns += span_ns,
+            State::Runnable => self.waited_ns += span_ns,
+            State::Blocked => self.blocked_ns += span_ns,
+        }
+    }
+}
+
+/// Who has a core.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Owner {
+    Nobody,
+    Peer,
+    Other,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Core {
+    owner: Owner,
+    tid: i32,
+    /// Threads of the program that wait for it.
+    queued: u64,
+}
+
+/// Sums over the time observed. A thread-nanosecond is one thread for a nanosecond.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Totals {
+    pub(crate) running_ns: u64,
+    pub(crate) waiting_ns: u64,
+    pub(crate) blocked_ns: u64,
+    /// Thread-nanoseconds.
+    pub(crate) ran_ns: u64,
+    pub(crate) waited_peers_ns: u64,
+    pub(crate) waited_others_ns: u64,
+    pub(crate) threads_max: usize,
+    pub(crate) processes: u64,
+    pub(crate) switches_blocked: u64,
+    pub(crate) switches_preempted: u64,
+    pub(crate) others_ns: u64,
+    pub(crate) lost: u64,
+    pub(crate) throttled: u64,
+}
+
+/// A span of a thread's life that ended.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Span {
+    pub(crate) tid: i32,
+    pub(crate) state: State,
+    pub(crate) from_ns: u64,
+    pub(crate) to_ns: u64,
+}
+
+/// The program as the records tell it, up to the last one.
+#[derive(Debug)]
+pub(crate) struct Timeline {
+    pub(crate) threads: HashMap<i32, Thread>,
+    pub(crate) gone: Vec<(i32, Thread)>,
+    pub(crate) processes: HashSet<i32>,
+    pub(crate) totals: Totals,
+    pub(crate) from_ns: u64,
+    pub(crate) now_ns: u64,
+    /// Blocked for sleeping: how often seen, and the sum of 1/length.
+    pub(crate) sleeps: u64,
+    pub(crate) sleeps_per_ns: f64,
+    /// The thread that ran last, if none runs.
+    pub(crate) last_ran: Option<i32>,
+    cores: Vec<Core>,
+    running: u64,
+    queued_peers: u64,
+    queued_others: u64,
+    others: u64,
+    /// Wakes are told, and who has which core.
+    whole_machine: bool,
+    own_pid: i32,
+}
+
+impl Timeline {
+    pub(crate) fn new(from_ns: u64, whole_machine: bool) -> Timeline {
+        Timeline {
+            threads: HashMap::new(),
+            gone: Vec::new(),
+            processes: HashSet::new(),
+            totals: Totals::default(),
+            from_ns,
+            now_ns: from_ns,
+            sleeps: 0,
+            sleeps_per_ns: 0.0,
+            last_ran: None,
+            cores: Vec::new(),
+            running: 0,
+            queued_peers: 0,
+            queued_others: 0,
+            others: 0,
+            whole_machine,
+            own_pid: i32::try_from(std::process::id()).unwrap_or(0),
+        }
+    }
+
+    /// Adds a thread that is there.
+    pub(crate) fn adopt(&mut self, pid: i32, tid: i32, name: &str) {
+        if self.processes.insert(pid) {
+            self.totals.processes += 1;
+        }
+        let now_ns = self.now_ns;
+        self.threads.entry(tid).or_insert_with(|| Thread {
+            pid,
+            name: name.into(),
+            state: State::Blocked,
+            since_ns: now_ns,
+            core: 0,
+            born_ns: now_ns,
+            gone_ns: None,
+            ran_ns: 0,
+            waited_ns: 0,
+            blocked_ns: 0,
+            sleeps: false,
+        });
+        self.totals.threads_max = self.totals.threads_max.max(self.threads.len());
+    }
+
+    /// The time up to `now_ns` is spent as things stand.
+    pub(crate) fn advance(&mut self, now_ns: u64) {
+        let span_ns = now_ns.saturating_sub(self.now_ns);
+        if span_ns == 0 {
+            return;
+        }
+        let totals = &mut self.totals;
+        if self.running > 0 {
+            totals.running_ns += span_ns;
+        } else if self.queued_peers + self.queued_others > 0 {
+            totals.waiting_ns += span_ns;
+        } else if !self.threads.is_empty() {
+            totals.blocked_ns += span_ns;
+        }
+        totals.ran_ns += span_ns * self.running;
+        totals.waited_peers_ns += span_ns * self.queued_peers;
+        totals.waited_others_ns += span_ns * self.queued_others;
+        totals.others_ns += span_ns * self.others;
+        self.now_ns = now_ns;
+    }
+
+    /// Is it a thread of the program?
+    fn ours(&mut self, pid: i32, tid: i32) -> bool {
+        if self.threads.contains_key(&tid) {
+            return true;
+        }
+        let ours = self.processes.contains(&pid) && tid > 0;
+        if ours {
+            self.adopt(pid, tid, "");
+        }
+        ours
+    }
+
+    /// Takes an event in; they must come in the order of time.
+    pub(crate) fn apply(&mut self, event: &Event, span: &mut impl FnMut(Span)) {
+        self.advance(event.time_ns);
+        let (pid, tid, core) = (event.pid, event.tid, event.core as usize);
+        match &event.what {
+            What::In => self.switched_in(pid, tid, core, span),
+            What::Out { preempted } => self.switched_out(pid, tid, core, *preempted, span),
+            What::Woken { target } => self.woken(tid, *target as usize, span),
+            What::Forked { parent } if self.processes.contains(parent) => {
+                let name = self
+                    .threads
+                    .get(parent)
+                    .map_or("".into(), |from| from.name.clone());
+                self.adopt(pid, tid, &name);
+            }
+            What::Exited if self.threads.contains_key(&tid) => self.exited(pid, tid, span),
+            What::Named { name, .. } => {
+                if let Some(thread) = self.threads.get_mut(&tid) {
+                    thread.name = name.clone();
+                }
+            }
+            What::Lost(records) => self.totals.lost += records,
+            What::Throttled => self.totals.throttled += 1,
+            _ => {}
+        }
+    }
+
+    fn core(&mut self, core: usize) -> &mut Core {
+        if core >= self.cores.len() {
+            let idle = Core {
+                owner: Owner::Nobody,
+                tid: 0,
+                queued: 0,
+            };
+            self.cores.resize(core + 1, idle);
+        }
+        &mut self.cores[core]
+    }
+
+    /// Changes a core, and what is counted of it.
+    fn change(&mut self, core: usize, change: impl FnOnce(&mut Core)) {
+        let before = *self.core(core);
+        change(self.core(core));
+        let after = self.cores[core];
+        let count = |core: Core, owner| if core.owner == owner { core.queued } else { 0 };
+        let is = |core: Core, owner| u64::from(core.owner == owner);
+        self.queued_peers -= count(before, Owner::Peer);
+        self.queued_peers += count(after, Owner::Peer);
+        self.queued_others -= count(before, Owner::Other);
+        self.queued_others += count(after, Owner::Other);
+        self.running -= is(before, Owner::Peer);
+        self.running += is(after, Owner::Peer);
+        self.others -= is(before, Owner::Other);
+        self.others += is(after, Owner::Other);
+    }
+
+    fn set_state(&mut self, tid: i32, state: State, core: usize, span: &mut impl FnMut(Span)) {
+        let now_ns = self.now_ns;
+        let Some(thread) = self.threads.get_mut(&tid) else {
+            return;
+        };
+        let before = (thread.state, thread.core);
+        if thread.state != state {
+            thread.add(now_ns);
+            let from_ns = thread.since_ns;
+            if std::mem::take(&mut thread.sleeps) {
+                self.sleeps += 1;
+                self.sleeps_per_ns += 1.0 / now_ns.saturating_sub(from_ns).max(1) as f64;
+            }
+            span(Span {
+                tid,
+                state: thread.state,
+                from_ns,
+                to_ns: now_ns,
+            });
+            (thread.state, thread.since_ns) = (state, now_ns);
+        }
+        thread.core = core;
+        if before.0 == State::Runnable {
+            self.change(before.1, |core| core.queued -= 1);
+        }
+        if state == State::Runnable {
+            self.change(core, |core| core.queued += 1);
+        }
+    }
+
+    fn switched_in(&mut self, pid: i32, tid: i32, core: usize, span: &mut impl FnMut(Span)) {
+        let owner = if self.ours(pid, tid) {
+            self.set_state(tid, State::Running, core, span);
+            self.last_ran = Some(tid);
+            Owner::Peer
+        } else if pid <= 0 || pid == self.own_pid {
+            Owner::Nobody
+        } else {
+            Owner::Other
+        };
+        // One whose end was lost does not run on, as another has its core.
+        let before = *self.core(core);
+        if before.owner == Owner::Peer && before.tid != tid {
+            self.set_state(before.tid, State::Blocked, core, span);
+        }
+        self.change(core, |core| (core.owner, core.tid) = (owner, tid));
+    }
+
+    fn switched_out(
+        &mut self,
+        pid: i32,
+        tid: i32,
+        core: usize,
+        preempted: bool,
+        span: &mut impl FnMut(Span),
+    ) {
+        if self.ours(pid, tid) {
+            let state = if preempted {
+                State::Runnable
+            } else {
+                State::Blocked
+            };
+            match preempted {
+                true => self.totals.switches_preempted += 1,
+                false => self.totals.switches_blocked += 1,
+            }
+            self.set_state(tid, state, core, span);
+        }
+        // Whoever took the core from it has it; if it is one of ours, its record follows.
+        let taken = preempted && !self.whole_machine;
+        let owner = if taken { Owner::Other } else { Owner::Nobody };
+        self.change(core, |core| (core.owner, core.tid) = (owner, 0));
+    }
+
+    fn woken(&mut self, tid: i32, target: usize, span: &mut impl FnMut(Span)) {
+        if self
+            .threads
+            .get(&tid)
+            .is_some_and(|thread| thread.state == State::Blocked)
+        {
+            self.set_state(tid, State::Runnable, target, span);
+        }
+    }
+
+    fn exited(&mut self, pid: i32, tid: i32, span: &mut impl FnMut(Span)) {
+        let core = self.threads[&tid].core;
+        if self.core(core).tid == tid {
+            self.change(core, |core| (core.owner, core.tid) = (Owner::Nobody, 0));
+        }
+        self.set_state(tid, State::Blocked, core, span);
+        if let Some(mut thread) = self.threads.remove(&tid) {
+            thread.add(self.now_ns);
+            thread.gone_ns = Some(self.now_ns);
+            self.gone.push((tid, thread));
+        }
+        if pid == tid && !self.threads.values().any(|thread| thread.pid == pid) {
+            self.processes.remove(&pid);
+        }
+    }
+
+    /// Drops the threads that are not among those alive: their ends were not told.
+    pub(crate) fn forget_others(&mut self, alive: &BTreeSet<i32>) {
+        let dead: Vec<(i32, i32)> = self
+            .threads
+            .iter()
+            .filter(|(tid, _)| !alive.contains(tid))
+            .map(|(&tid, thread)| (thread.pid, tid))
+            .collect();
+        for (pid, tid) in dead {
+            self.exited(pid, tid, &mut |_| {});
+        }
+    }
+
+    /// Ends the spans that are open.
+    pub(crate) fn close(&mut self, now_ns: u64, span: &mut impl FnMut(Span)) {
+        self.advance(now_ns);
+        for (&tid, thread) in &mut self.threads {
+            thread.add(now_ns);
+            span(Span {
+                tid,
+                state: thread.state,
+                from_ns: thread.since_ns,
+                to_ns: now_ns,
+            });
+            thread.since_ns = now_ns;
+        }
+    }
+
+    /// Does a thread of the program run, or wait for a core?
+    pub(crate) fn is_busy(&self) -> bool {
+        self.running + self.queued_peers + self.queued_others > 0
+    }
+}

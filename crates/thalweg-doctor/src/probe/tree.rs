@@ -1,0 +1,100 @@
+//! The program's processes and threads, as `/proc` lists them.
+
+use super::timeline::Timeline;
+use rustix::process::Pid;
+use rustix::thread::sched_getaffinity;
+use std::collections::BTreeSet;
+use std::fs;
+
+/// The name of a thread, empty if it is gone.
+pub(crate) fn name(pid: i32, tid: i32) -> String {
+    let name = fs::read_to_string(format!("/proc/{pid}/task/{tid}/comm")).unwrap_or_default();
+    name.trim_end().into()
+}
+
+/// The threads of a process.
+pub(crate) fn threads(pid: i32) -> Vec<i32> {
+    numbers(&format!("/proc/{pid}/task"))
+}
+
+fn numbers(folder: &str) -> Vec<i32> {
+    let entries = fs::read_dir(folder).into_iter().flatten().flatten();
+    entries
+        .filter_map(|entry| entry.file_name().to_str()?.parse().ok())
+        .collect()
+}
+
+/// The parent of a process.
+fn parent(pid: i32) -> Option<i32> {
+    let stat = fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+    stat.rsplit_once(')')?
+        .1
+        .split_whitespace()
+        .nth(1)?
+        .parse()
+        .ok()
+}
+
+/// A process and all that descend from it, parents first.
+pub(crate) fn descendants(pid: i32) -> Vec<i32> {
+    let mut parents: Vec<(i32, i32)> = numbers("/proc")
+        .into_iter()
+        .filter_map(|child| Some((parent(child)?, child)))
+        .collect();
+    parents.sort_unstable();
+    let mut found = vec![pid];
+    let mut at = 0;
+    while let Some(&pid) = found.get(at) {
+        let first = parents.partition_point(|&(parent, _)| parent < pid);
+        let children = parents[first..]
+            .iter()
+            .take_while(|&&(parent, _)| parent == pid);
+        found.extend(
+            children
+                .map(|&(_, child)| child)
+                .filter(|child| *child != pid),
+        );
+        at += 1;
+    }
+    found
+}
+
+/// Adds what descends from the known processes, and removes what is gone.
+pub(crate) fn adopt_children(timeline: &mut Timeline) {
+    let known: Vec<i32> = timeline.processes.iter().copied().collect();
+    let mut alive = BTreeSet::new();
+    for pid in known
+        .iter()
+        .flat_map(|&pid| descendants(pid))
+        .collect::<BTreeSet<_>>()
+    {
+        for tid in threads(pid) {
+            alive.insert(tid);
+            if !timeline.threads.contains_key(&tid) {
+                timeline.adopt(pid, tid, &name(pid, tid));
+            }
+        }
+    }
+    timeline.forget_others(&alive);
+}
+
+/// Kills a process and everything that descends from it, or is known to have.
+pub(crate) fn kill(pid: i32, timeline: &Timeline) {
+    let mut doomed: BTreeSet<i32> = timeline.processes.iter().copied().collect();
+    doomed.extend(descendants(pid));
+    for pid in doomed {
+        crate::observe::kill(pid);
+    }
+}
+
+/// Cores that the threads may use, together.
+pub(crate) fn usable_cores(timeline: &Timeline) -> Option<f64> {
+    let mut usable = BTreeSet::new();
+    for &tid in timeline.threads.keys().take(64) {
+        let Some(Ok(set)) = Pid::from_raw(tid).map(|tid| sched_getaffinity(Some(tid))) else {
+            continue;
+        };
+        usable.extend((0..rustix::thread::CpuSet::MAX_CPU).filter(|&core| set.is_set(core)));
+    }
+    (!usable.is_empty()).then_some(usable.len() as f64)
+}

@@ -1,0 +1,292 @@
+//! The system calls that no library wraps safely: processes, signals, and perf events.
+//!
+//! # Rules
+//! 1. Every pointer that the kernel gets leads to a live value of the type that the call asks for,
+//!    and no call here keeps it after it returns.
+//! 2. A file descriptor is owned by one [`OwnedFd`] from the moment the kernel gave it.
+//! 3. A ring stays mapped as long as its [`Ring`] lives; only the kernel writes its data, and only
+//!    between `data_head` and `data_tail + size`, so the bytes before `data_head` are settled.
+//! 4. Between `fork` and `exec` the child makes async-signal-safe calls only.
+
+use perf_event_open_sys::bindings::{perf_event_attr, perf_event_mmap_page};
+use perf_event_open_sys::{ioctls, perf_event_open};
+use std::fs::File;
+use std::io;
+use std::mem::{MaybeUninit, size_of};
+use std::os::fd::{AsRawFd, BorrowedFd, FromRawFd, OwnedFd, RawFd};
+use std::os::unix::process::CommandExt;
+use std::process::Command;
+use std::ptr::{self, NonNull};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// What `wait4` says about a process that ended.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Ended {
+    /// As `wait` gives it.
+    pub(crate) status: i32,
+    pub(crate) user_s: f64,
+    pub(crate) system_s: f64,
+    pub(crate) faults_minor: u64,
+    pub(crate) faults_major: u64,
+    pub(crate) switches_voluntary: u64,
+    pub(crate) switches_involuntary: u64,
+    pub(crate) blocks_read: u64,
+    pub(crate) blocks_written: u64,
+}
+
+fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
+    if result < 0 {
+        Err(io::Error::last_os_error())
+    } else {
+        Ok(result)
+    }
+}
+
+/// The end of a child, if it has ended; its figures hold those of the children that it waited for.
+pub(crate) fn reap(pid: i32) -> io::Result<Option<Ended>> {
+    let mut status = 0;
+    let mut usage = MaybeUninit::<libc::rusage>::zeroed();
+    // SAFETY: rule 1; zeroes are a valid `rusage`.
+    let (found, usage) = unsafe {
+        let found = libc::wait4(pid, &raw mut status, libc::WNOHANG, usage.as_mut_ptr());
+        (found, usage.assume_init())
+    };
+    if checked(found)? == 0 {
+        return Ok(None);
+    }
+    let seconds = |time: libc::timeval| time.tv_sec as f64 + time.tv_usec as f64 / 1e6;
+    let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
+    Ok(Some(Ended {
+        status,
+        user_s: seconds(usage.ru_utime),
+        system_s: seconds(usage.ru_stime),
+        faults_minor: count(usage.ru_minflt),
+        faults_major: count(usage.ru_majflt),
+        switches_voluntary: count(usage.ru_nvcsw),
+        switches_involuntary: count(usage.ru_nivcsw),
+        blocks_read: count(usage.ru_inblock),
+        blocks_written: count(usage.ru_oublock),
+    }))
+}
+
+/// Sends a signal. A process that is gone already is no error.
+pub(crate) fn send(pid: i32, signal: i32) -> io::Result<()> {
+    assert!(pid > 0, "{pid} is no process");
+    // SAFETY: the call takes no pointer.
+    match checked(unsafe { libc::kill(pid, signal) }) {
+        Err(error) if error.raw_os_error() != Some(libc::ESRCH) => Err(error),
+        _ => Ok(()),
+    }
+}
+
+/// Signals kept from this thread and its children, and read from a file instead.
+#[derive(Debug)]
+pub(crate) struct Signals {
+    file: OwnedFd,
+    before: libc::sigset_t,
+}
+
+/// A signal that came, and who sent it: the kernel (a terminal) or a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Arrived {
+    pub(crate) signal: i32,
+    pub(crate) from_kernel: bool,
+}
+
+impl Signals {
+    pub(crate) fn hold(signals: &[i32]) -> io::Result<Signals> {
+        let mut held = MaybeUninit::<libc::sigset_t>::zeroed();
+        let mut before = MaybeUninit::<libc::sigset_t>::zeroed();
+        // SAFETY: rule 1; `sigemptyset` makes a set of `held`, `pthread_sigmask` of `before`.
+        unsafe {
+            libc::sigemptyset(held.as_mut_ptr());
+            for &signal in signals {
+                libc::sigaddset(held.as_mut_ptr(), signal);
+            }
+            let flags = libc::SFD_CLOEXEC | libc::SFD_NONBLOCK;
+            let file = checked(libc::signalfd(-1, held.as_ptr(), flags))?;
+            let file = OwnedFd::from_raw_fd(file);
+            let failed = libc::pthread_sigmask(libc::SIG_BLOCK, held.as_ptr(), before.as_mut_ptr());
+            if failed != 0 {
+                return Err(io::Error::from_raw_os_error(failed));
+            }
+            let before = before.assume_init();
+            Ok(Signals { file, before })
+        }
+    }
+
+    pub(crate) fn file(&self) -> BorrowedFd<'_> {
+        use std::os::fd::AsFd;
+        self.file.as_fd()
+    }
+
+    pub(crate) fn next(&self) -> Option<Arrived> {
+        let mut arrived = MaybeUninit::<libc::signalfd_siginfo>::zeroed();
+        let bytes = size_of::<libc::signalfd_siginfo>();
+        // SAFETY: rule 1; the kernel writes whole structures, and zeroes are one as well.
+        let (read, arrived) = unsafe {
+            let read = libc::read(self.file.as_raw_fd(), arrived.as_mut_ptr().cast(), bytes);
+            (read, arrived.assume_init())
+        };
+        (usize::try_from(read) == Ok(bytes)).then_some(Arrived {
+            signal: i32::try_from(arrived.ssi_signo).unwrap_or(0),
+            from_kernel: arrived.ssi_code > 0,
+        })
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        while self.next().is_some() {}
+        // SAFETY: rule 1; `before` was filled by the kernel.
+        unsafe {
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const self.before, ptr::null_mut())
+        };
+    }
+}
+
+/// Makes `command` wait before it becomes its program: the child writes its id to `here` and reads
+/// a byte from `go`. `other_ends` are the parent's ends, which the child closes, so that it
+/// does not wait for ever if the parent dies. Signals are held no more in the child.
+pub(crate) fn wait_before_exec(
+    command: &mut Command,
+    signals: &Signals,
+    here: RawFd,
+    go: RawFd,
+    other_ends: [RawFd; 2],
+) {
+    let before = signals.before;
+    let wait = move || {
+        // SAFETY: rules 1 and 4; the descriptors are the child's copies of open ones.
+        unsafe {
+            for end in other_ends {
+                libc::close(end);
+            }
+            libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, ptr::null_mut());
+            let pid = libc::getpid().to_ne_bytes();
+            if libc::write(here, pid.as_ptr().cast(), pid.len()) != pid.len() as isize {
+                return Err(io::Error::last_os_error());
+            }
+            let mut byte = 0_u8;
+            while libc::read(go, (&raw mut byte).cast(), 1) != 1 {
+                let error = io::Error::last_os_error();
+                if error.kind() != io::ErrorKind::Interrupted {
+                    return Err(error);
+                }
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: rule 4 holds for `wait`.
+    unsafe { command.pre_exec(wait) };
+}
+
+/// Opens an event for a thread (or all of them: -1) on a core (or all of them: -1).
+pub(crate) fn open_event(attributes: &perf_event_attr, tid: i32, core: i32) -> io::Result<File> {
+    let mut attributes = *attributes;
+    attributes.size = u32::try_from(size_of::<perf_event_attr>()).expect("a small structure");
+    // SAFETY: rules 1 and 2.
+    unsafe {
+        let flags = perf_event_open_sys::bindings::PERF_FLAG_FD_CLOEXEC;
+        let file = perf_event_open(&raw mut attributes, tid, core, -1, flags.into());
+        Ok(File::from_raw_fd(checked(file)?))
+    }
+}
+
+/// The number that samples of an event bear.
+pub(crate) fn event_id(event: &File) -> io::Result<u64> {
+    let mut id = 0;
+    // SAFETY: rule 1.
+    checked(unsafe { ioctls::ID(event.as_raw_fd(), &raw mut id) })?;
+    Ok(id)
+}
+
+/// Lets an event count, or stops it.
+pub(crate) fn set_counting(event: &File, on: bool) -> io::Result<()> {
+    let file = event.as_raw_fd();
+    // SAFETY: the calls take no pointer.
+    let done = unsafe {
+        match on {
+            true => ioctls::ENABLE(file, 0),
+            false => ioctls::DISABLE(file, 0),
+        }
+    };
+    checked(done).map(drop)
+}
+
+/// Sends the records of `event` to the ring of `owner`.
+pub(crate) fn redirect(event: &File, owner: &File) -> io::Result<()> {
+    // SAFETY: the call takes no pointer.
+    let done = unsafe { ioctls::SET_OUTPUT(event.as_raw_fd(), owner.as_raw_fd()) };
+    checked(done).map(drop)
+}
+
+/// The buffer that the kernel writes the records of a core to.
+#[derive(Debug)]
+pub(crate) struct Ring {
+    page: NonNull<perf_event_mmap_page>,
+    page_bytes: usize,
+    data_bytes: usize,
+    read: u64,
+}
+
+// SAFETY: rule 3; the mapping belongs to no thread, and `&mut` is needed to read it.
+unsafe impl Send for Ring {}
+
+impl Ring {
+    /// Maps the buffer of `owner`: `data_bytes` is a power of two and no smaller than a page.
+    pub(crate) fn map(owner: &File, data_bytes: usize) -> io::Result<Ring> {
+        let page_bytes = rustix::param::page_size();
+        assert!(data_bytes.is_power_of_two() && data_bytes >= page_bytes);
+        // SAFETY: a new mapping, at an address that the kernel chooses.
+        let page = unsafe {
+            let flags = libc::PROT_READ | libc::PROT_WRITE;
+            let bytes = page_bytes + data_bytes;
+            let file = owner.as_raw_fd();
+            libc::mmap(ptr::null_mut(), bytes, flags, libc::MAP_SHARED, file, 0)
+        };
+        if page == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        Ok(Ring {
+            page: NonNull::new(page.cast()).expect("a mapping is not at zero"),
+            page_bytes,
+            data_bytes,
+            read: 0,
+        })
+    }
+
+    /// Appends the records that are there to `into` and frees their room.
+    pub(crate) fn drain(&mut self, into: &mut Vec<u8>) {
+        let page = self.page.as_ptr();
+        // SAFETY: rule 3; both positions are aligned and shared with the kernel only.
+        let (head, tail) = unsafe {
+            (
+                AtomicU64::from_ptr(&raw mut (*page).data_head),
+                AtomicU64::from_ptr(&raw mut (*page).data_tail),
+            )
+        };
+        // ORDERING: Acquire, pairs with the kernel's store of `data_head` after the records.
+        let end = head.load(Ordering::Acquire);
+        while self.read < end {
+            let at = self.read as usize & (self.data_bytes - 1);
+            let bytes = ((end - self.read) as usize).min(self.data_bytes - at);
+            // SAFETY: rule 3; `at + bytes` is at most `data_bytes`, and before `data_head`.
+            let part = unsafe {
+                let data = self.page.as_ptr().cast::<u8>().add(self.page_bytes + at);
+                std::slice::from_raw_parts(data, bytes)
+            };
+            into.extend_from_slice(part);
+            self.read += bytes as u64;
+        }
+        // ORDERING: Release, pairs with the kernel's load of `data_tail` before it writes.
+        tail.store(self.read, Ordering::Release);
+    }
+}
+
+impl Drop for Ring {
+    fn drop(&mut self) {
+        // SAFETY: rule 3; nothing refers to the mapping any more.
+        unsafe { libc::munmap(self.page.as_ptr().cast(), self.page_bytes + self.data_bytes) };
+    }
+}
