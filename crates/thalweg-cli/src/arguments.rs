@@ -4,6 +4,7 @@ use clap::{Args, Parser, Subcommand, ValueEnum};
 use std::path::PathBuf;
 
 pub(crate) mod connect;
+pub(crate) mod doctor;
 pub(crate) mod doctor_compare;
 #[cfg(unix)]
 pub(crate) mod durable;
@@ -47,6 +48,15 @@ pub(crate) enum Command {
     /// An exchange: risk, matching and settlement, deterministic and measured stage by stage
     #[command(subcommand)]
     Exchange(Exchange),
+    /// Say which kind of bottleneck a program has, with evidence and a next step
+    ///
+    /// Runs COMMAND, in any language, as root or not, and watches it, its threads and its children
+    /// from outside. Its input, output, terminal and signals are its own: nothing is changed for
+    /// it. docs/diagnosing.md says what each verdict means, and where each figure comes from.
+    ///
+    /// Exit code: that of COMMAND; 128 and its number after a signal; 126 if COMMAND cannot be run,
+    /// 127 if there is none; 2 misuse, or a report that cannot be written. Linux only.
+    Doctor(Box<doctor::Doctor>),
     /// Print or check XXH64 checksums, in the format of xxhsum -H64
     ///
     /// Without FILE, or with -, standard input is read.
@@ -58,9 +68,6 @@ pub(crate) enum Command {
     #[cfg(unix)]
     #[command(subcommand)]
     Journal(journal::Journal),
-    /// Find out what holds a program up
-    #[command(subcommand)]
-    Doctor(doctor_compare::Doctor),
     /// Measure what this machine costs: clock, caches, waking, switching, sleeping, disk
     ///
     /// And what that means for how long to spin and where to run threads. Takes some 3 s, of both

@@ -14,6 +14,8 @@ pub(crate) enum Finding {
     Fine,
     /// Exit code 1: a stream disagrees.
     Negative,
+    /// The exit code of a program that was observed.
+    Of(u8),
     /// Exit code 130: Ctrl-C ended it.
     Interrupted,
     /// Exit code 143: SIGTERM ended it.

@@ -4,6 +4,7 @@
 mod arguments;
 mod conform;
 mod costs;
+mod doctor;
 mod doctor_compare;
 #[cfg(unix)]
 mod durable;
@@ -57,12 +58,10 @@ fn main() -> ExitCode {
         Command::Exchange(Exchange::Serve(options)) => serve::serve(&options),
         #[cfg(unix)]
         Command::Exchange(Exchange::Durable(asked)) => durable::durable(&asked),
+        Command::Doctor(asked) => doctor::doctor(&asked),
         Command::Hash(options) => hash::hash(&options),
         #[cfg(unix)]
         Command::Journal(command) => journal::journal(&command),
-        Command::Doctor(arguments::doctor_compare::Doctor::Compare(asked)) => {
-            doctor_compare::compare(&asked)
-        }
         Command::Machine(asked) => costs::machine(&asked),
         Command::Completions { shell } => completions(shell),
         Command::Man { directory } => manual(directory.as_deref()),
@@ -70,6 +69,7 @@ fn main() -> ExitCode {
     match result {
         Ok(Finding::Fine) => ExitCode::SUCCESS,
         Ok(Finding::Negative) => ExitCode::from(1),
+        Ok(Finding::Of(code)) => ExitCode::from(code),
         Ok(Finding::Interrupted) => ExitCode::from(130),
         Ok(Finding::Terminated) => ExitCode::from(143),
         // Whoever reads us has enough: `thalweg … | head` is no failure.

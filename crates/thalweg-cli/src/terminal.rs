@@ -10,8 +10,13 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 /// Whether standard output shows colours: a terminal, and no `NO_COLOR` in the environment.
 pub(crate) fn colours() -> bool {
+    colours_on(&io::stdout())
+}
+
+/// The same for any stream.
+pub(crate) fn colours_on(stream: &impl IsTerminal) -> bool {
     let wished = std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
-    wished && io::stdout().is_terminal()
+    wished && stream.is_terminal()
 }
 
 /// Whether somebody has given standard input: a pipe or a file, not a terminal and not `/dev/null`.

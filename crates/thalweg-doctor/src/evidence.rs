@@ -82,6 +82,25 @@ impl Evidence {
         self.readings.get(name)
     }
 
+    /// The absent ones of these figures, behind the reason that they have in common.
+    pub(crate) fn absent(&self, names: impl IntoIterator<Item = &'static str>) -> Vec<String> {
+        let mut reasons: Vec<(&str, Vec<&str>)> = Vec::new();
+        for name in names {
+            let why = match self.readings.get(name) {
+                Some(reading) if reading.value.is_some() => continue,
+                Some(reading) => &reading.source,
+                None => "not measured",
+            };
+            match reasons.iter_mut().find(|(known, _)| *known == why) {
+                Some((_, names)) if names.contains(&name) => {}
+                Some((_, names)) => names.push(name),
+                None => reasons.push((why, vec![name])),
+            }
+        }
+        let text = |(why, names): (&str, Vec<&str>)| format!("{}: {why}", names.join(", "));
+        reasons.into_iter().map(text).collect()
+    }
+
     /// All of them, in the order of their names.
     pub fn readings(&self) -> impl Iterator<Item = (&'static str, &Reading)> {
         self.readings.iter().map(|(name, reading)| (*name, reading))

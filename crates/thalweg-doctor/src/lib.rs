@@ -4,6 +4,7 @@
 //! figures; rules turn these into [`verdict::Verdict`]s.
 #![deny(unsafe_code)]
 
+pub mod budget;
 #[cfg(target_os = "linux")]
 pub mod caps;
 #[cfg(target_os = "linux")]
@@ -19,6 +20,8 @@ pub mod observe;
 #[cfg(target_os = "linux")]
 mod probe;
 pub mod recording;
+pub mod report;
+pub mod rules;
 #[cfg(target_os = "linux")]
 #[allow(unsafe_code, reason = "system calls that no library wraps safely")]
 mod sys;

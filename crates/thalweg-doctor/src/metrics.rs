@@ -69,6 +69,7 @@ metrics! {
     "block.child" "share" "that part, in waiting for child processes";
     "block.other" "share" "that part, in anything else";
     "sleep.us" "µs" "how long one sleep lasts, on average";
+    "futex.wake_share" "share" "part of the calls of futex that wake, rather than wait";
     "poll.timed_share" "share" "part of the calls of poll, select and epoll_wait that have a timeout below 100 ms";
 
     "lock.waiters" "threads" "threads that wait at the same futex, on average while one waits";

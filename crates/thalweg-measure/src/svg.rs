@@ -38,11 +38,17 @@ const STYLE: &str = include_str!("svg/style.css");
 /// A whole page around `body`, self-contained.
 #[must_use]
 pub fn page(title: &str, body: &str) -> String {
+    styled_page(title, "", body)
+}
+
+/// The same with more CSS, which goes into the page as it is.
+#[must_use]
+pub fn styled_page(title: &str, style: &str, body: &str) -> String {
     let title = escape(title);
     format!(
         "<!DOCTYPE html>\n<html lang=\"en\">\n<head>\n<meta charset=\"utf-8\">\n\
          <meta name=\"viewport\" content=\"width=device-width, initial-scale=1\">\n\
-         <title>{title}</title>\n<style>\n{STYLE}</style>\n</head>\n<body>\n<main>\n\
+         <title>{title}</title>\n<style>\n{STYLE}{style}</style>\n</head>\n<body>\n<main>\n\
          {body}</main>\n</body>\n</html>\n"
     )
 }

@@ -1,7 +1,7 @@
 //! The command line of `doctor compare`.
 
 use super::{Format, values};
-use clap::{Args, Subcommand};
+use clap::Args;
 
 const COMPARE_EXAMPLES: &str = "\
 Exit code: 0 fine, whether or not a difference is told; 1 if others took more of one command than
@@ -12,16 +12,6 @@ Examples:
   thalweg doctor compare -n 50 --warmup 3 --a 'sort big' --b 'sort --parallel=1 big'
   thalweg doctor compare --json --a 'zcat a.gz | wc -l' --b 'gunzip < a.gz | wc -l'
       Pipes, redirections and variables: these are run by sh -c";
-
-/// What the doctor can do.
-#[derive(Debug, Subcommand)]
-pub(crate) enum Doctor {
-    /// Run two commands in turn, and say which is faster, by how much, and how sure that is
-    ///
-    /// Time, processor time, memory, page faults, switches and waits for a core are compared. Where
-    /// others took more of one command than of the other, no difference is told.
-    Compare(Box<Compare>),
-}
 
 /// What `doctor compare` takes.
 #[derive(Debug, Args)]

@@ -1,0 +1,161 @@
+//! `doctor`: which kind of bottleneck a program has.
+
+use crate::arguments::Format;
+use crate::arguments::doctor::{Attach, Doctor, Other, Shown};
+use crate::failure::{Failure, Finding};
+use crate::output::Output;
+use crate::{doctor_compare, failure, terminal};
+use std::io::{self, Write};
+use thalweg_doctor::caps;
+use thalweg_doctor::observe::{self, Observation, Options};
+use thalweg_doctor::report::{Ending, Report};
+use thalweg_doctor::target::{Error, Exit, Target};
+use thalweg_measure::table::Table;
+
+/// Runs a command, observes a process, or says what can be measured here.
+pub(crate) fn doctor(asked: &Doctor) -> Result<Finding, Failure> {
+    match &asked.other {
+        None => run(asked),
+        Some(Other::Attach(asked)) => attach(asked),
+        Some(Other::Compare(asked)) => doctor_compare::compare(asked),
+        Some(Other::Caps { format, json }) => capabilities(*json || *format == Format::Json),
+    }
+}
+
+fn run(asked: &Doctor) -> Result<Finding, Failure> {
+    let mut sink = Sink::open(&asked.shown)?;
+    let mut words = asked.command.iter();
+    let target = Target {
+        program: words.next().cloned().unwrap_or_default(),
+        arguments: words.cloned().collect(),
+    };
+    let observed = match observe::observe(&target, &Options::default()) {
+        Ok(observed) => observed,
+        Err(error) => return Ok(refusal(&error)),
+    };
+    let words = asked.command.iter();
+    let command = words.map(|word| word.to_string_lossy().into_owned());
+    let exit = observed.exit;
+    sink.show(command.collect(), observed, &asked.shown)?;
+    Ok(finding(exit))
+}
+
+fn attach(asked: &Attach) -> Result<Finding, Failure> {
+    let mut sink = Sink::open(&asked.shown)?;
+    let observed = match observe::attach(asked.pid, asked.time, &Options::default()) {
+        Ok(observed) => observed,
+        Err(error) => return Ok(refusal(&error)),
+    };
+    let command = vec![format!("process {}", asked.pid)];
+    sink.show(command, observed, &asked.shown)?;
+    Ok(Finding::Fine)
+}
+
+/// Says why a program could not be observed; the code is what a shell would give.
+fn refusal(error: &Error) -> Finding {
+    let _ = writeln!(io::stderr(), "thalweg: {error}");
+    Finding::Of(error.code().try_into().unwrap_or(2))
+}
+
+/// The exit code of a program is its lowest byte, also where the system has more.
+fn finding(exit: Exit) -> Finding {
+    Finding::Of(exit.code().to_le_bytes()[0])
+}
+
+/// Where a report goes, and where its page of HTML does.
+struct Sink {
+    report: Place,
+    html: Option<Output>,
+}
+
+enum Place {
+    Error,
+    Output(Output),
+}
+
+impl Sink {
+    /// Files are opened before the program starts, so that a wrong path is told at once.
+    fn open(shown: &Shown) -> Result<Sink, Failure> {
+        let report = match (&shown.output, shown.format()) {
+            (Some(path), _) => Output::open(path).map(Place::Output)?,
+            (None, Format::Json) => Output::open("-".as_ref()).map(Place::Output)?,
+            (None, Format::Text) => Place::Error,
+        };
+        let html = shown.html.as_deref().map(Output::open).transpose()?;
+        Ok(Sink { report, html })
+    }
+
+    fn show(
+        &mut self,
+        command: Vec<String>,
+        observed: Observation,
+        shown: &Shown,
+    ) -> Result<(), Failure> {
+        let exit = match observed.exit {
+            Exit::Code(code) => Some(Ending::Code(code)),
+            Exit::Signal(signal) => Some(Ending::Signal(signal)),
+            Exit::Running => None,
+        };
+        let report = Report::new(command, exit, observed.evidence);
+        if let Some(html) = &mut self.html {
+            write(html, &report.html(&observed.recording, None))?;
+        }
+        self.report.show(&report, shown)
+    }
+}
+
+impl Place {
+    fn show(&mut self, report: &Report, shown: &Shown) -> Result<(), Failure> {
+        let text = match shown.format() {
+            Format::Json => failure::json(report)?,
+            Format::Text => {
+                let colours = match self {
+                    Place::Error => terminal::colours_on(&io::stderr()),
+                    Place::Output(output) => output.is_standard() && terminal::colours(),
+                };
+                let mut text = report.page(colours);
+                if shown.evidence {
+                    text += "\n";
+                    text += &report.figures();
+                }
+                text
+            }
+        };
+        match self {
+            Place::Error => {
+                // Where standard error is closed nobody reads it.
+                let _ = write!(io::stderr(), "\n{text}");
+                Ok(())
+            }
+            Place::Output(output) => write(output, &text),
+        }
+    }
+}
+
+fn write(output: &mut Output, text: &str) -> Result<(), Failure> {
+    match output.write(text.as_bytes()) {
+        // Whoever reads it has enough; the code is still the program's.
+        Err(failure) if failure.is_broken_pipe() => Ok(()),
+        written => written,
+    }
+}
+
+fn capabilities(as_json: bool) -> Result<Finding, Failure> {
+    let all = caps::capabilities();
+    if as_json {
+        failure::print_json(&all)?;
+        return Ok(Finding::Fine);
+    }
+    let mut table = Table::new(["probe", "works", "why", "cost"]);
+    for one in all {
+        let works = if one.works { "yes" } else { "no" };
+        table.row([
+            one.name.into(),
+            works.into(),
+            one.why.into(),
+            one.cost.into(),
+        ]);
+    }
+    failure::print(table.to_string().as_bytes())?;
+    Ok(Finding::Fine)
+}

@@ -1,0 +1,68 @@
+//! The doctor lets a program be as it is, and judges it.
+#![cfg(target_os = "linux")]
+
+mod program;
+
+use program::{Scratch, thalweg};
+
+#[test]
+fn output_and_exit_code_are_the_programs() {
+    let out = thalweg(&["doctor", "--", "sh", "-c", "echo out; echo err >&2; exit 7"]);
+    assert_eq!(out.code, Some(7));
+    assert_eq!(out.stdout, "out\n");
+    assert!(
+        out.stderr
+            .starts_with("err\n\nthalweg doctor: sh -c echo out;"),
+        "{}",
+        out.stderr
+    );
+    assert!(!out.stderr.contains('\x1b'));
+}
+
+#[test]
+fn ends_have_the_codes_that_a_shell_gives() {
+    let code = |command: &[&str]| thalweg(&[&["doctor", "--"], command].concat()).code;
+    assert_eq!(code(&["sh", "-c", "kill -9 $$"]), Some(137));
+    assert_eq!(code(&["/nonexistent/program"]), Some(127));
+    assert_eq!(code(&["no-such-program-anywhere"]), Some(127));
+    assert_eq!(code(&["/etc/hostname"]), Some(126));
+    assert_eq!(code(&["true"]), Some(0));
+    assert_eq!(thalweg(&["doctor"]).code, Some(2));
+    let nowhere = ["doctor", "--output", "/nonexistent/report", "--", "true"];
+    assert_eq!(thalweg(&nowhere).code, Some(2));
+}
+
+#[test]
+fn json_comes_behind_what_the_program_writes() {
+    let out = thalweg(&["doctor", "--json", "--", "echo", "hello"]);
+    assert_eq!(out.code, Some(0));
+    let json = out
+        .stdout
+        .strip_prefix("hello\n")
+        .expect("the program's output first");
+    let report: serde_json::Value = serde_json::from_str(json).expect("JSON");
+    assert_eq!(report["command"], serde_json::json!(["echo", "hello"]));
+    assert_eq!(report["exit"]["code"], 0);
+    assert!(report["evidence"]["time.wall"]["value"].is_number());
+}
+
+#[test]
+fn a_report_goes_to_a_file() {
+    let scratch = Scratch::new();
+    let file = scratch.path("report.json");
+    let out = thalweg(&["doctor", "--json", "--output", &file, "--", "echo", "hello"]);
+    assert_eq!((out.stdout.as_str(), out.stderr.as_str()), ("hello\n", ""));
+    let report = std::fs::read_to_string(file).expect("a report");
+    let report: serde_json::Value = serde_json::from_str(&report).expect("JSON");
+    assert_eq!(report["exit"]["code"], 0);
+}
+
+#[test]
+fn a_program_that_computes_is_told_with_its_figures() {
+    let busy = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
+    let out = thalweg(&["doctor", "--evidence", "--", "sh", "-c", busy]);
+    assert_eq!(out.code, Some(0));
+    for part in ["CPU-COMPUTE", "   Next: ", "state.running", "\ntime.wall "] {
+        assert!(out.stderr.contains(part), "{part} is not in {}", out.stderr);
+    }
+}

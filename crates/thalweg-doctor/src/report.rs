@@ -1,0 +1,135 @@
+//! What a run of the doctor says: a page of text or HTML for people, JSON for programs.
+
+mod html;
+mod page;
+mod text;
+
+use crate::evidence::Evidence;
+use crate::recording::Recording;
+use crate::rules;
+use crate::verdict::Verdict;
+use serde::Serialize;
+use std::fs;
+
+pub use html::Latency;
+
+/// How the observed program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "lowercase")]
+#[non_exhaustive]
+pub enum Ending {
+    /// By itself, with this exit code.
+    Code(i32),
+    /// By a signal of this number.
+    Signal(i32),
+}
+
+/// What it was observed on.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Host {
+    /// The kernel's name and release.
+    pub kernel: String,
+    /// The processor, if it has told its name.
+    pub processor: Option<String>,
+    /// Cores that are there, usable or not.
+    pub cores: usize,
+    /// Whether the doctor ran as root, and so could see more.
+    pub root: bool,
+}
+
+impl Host {
+    /// This machine.
+    #[must_use]
+    pub fn here() -> Host {
+        let line = |path| fs::read_to_string(path).map(|text| text.trim().to_owned());
+        let release = line("/proc/sys/kernel/osrelease").unwrap_or_default();
+        let named = line("/proc/cpuinfo").unwrap_or_default();
+        let mut lines = named.lines();
+        let processor = lines.find_map(|line| line.strip_prefix("model name"));
+        let processor = processor.map(|text| text.trim_matches([' ', '\t', ':']).to_owned());
+        Host {
+            kernel: format!("{} {release}", std::env::consts::OS)
+                .trim()
+                .to_owned(),
+            processor,
+            cores: named
+                .lines()
+                .filter(|line| line.starts_with("processor"))
+                .count(),
+            root: is_root(),
+        }
+    }
+}
+
+#[cfg(unix)]
+fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    fs::metadata("/proc/self").is_ok_and(|own| own.uid() == 0)
+}
+
+#[cfg(not(unix))]
+fn is_root() -> bool {
+    false
+}
+
+/// Everything that there is to say about one run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Report {
+    /// The command and its arguments; for a process that ran already, its name.
+    pub command: Vec<String>,
+    /// Nothing if it still runs.
+    pub exit: Option<Ending>,
+    /// Most likely first.
+    pub verdicts: Vec<Verdict>,
+    /// All figures.
+    pub evidence: Evidence,
+    /// Where it ran.
+    pub machine: Host,
+    /// Figures that are absent here, and why; those with the same reason together.
+    pub cannot_tell: Vec<String>,
+}
+
+impl Report {
+    /// Judges the figures of a run.
+    #[must_use]
+    pub fn new(command: Vec<String>, exit: Option<Ending>, evidence: Evidence) -> Report {
+        Report {
+            command,
+            exit,
+            verdicts: rules::judge(&evidence),
+            cannot_tell: evidence.absent(evidence.readings().map(|(name, _)| name)),
+            evidence,
+            machine: Host::here(),
+        }
+    }
+
+    /// A page of text: at most 40 lines of 80 columns.
+    #[must_use]
+    pub fn page(&self, colours: bool) -> String {
+        page::page(self, colours)
+    }
+
+    /// All figures as a table of text, with the file or event that each came from.
+    #[must_use]
+    pub fn figures(&self) -> String {
+        page::figures(&self.evidence)
+    }
+
+    /// One self-contained HTML page, with pictures of the recording and nothing from outside. The
+    /// same report gives the same page. With 64 busy threads it has some megabytes.
+    #[must_use]
+    pub fn html(&self, recording: &Recording, latency: Option<&Latency>) -> String {
+        html::page(self, recording, latency)
+    }
+
+    /// One JSON object.
+    ///
+    /// # Errors
+    /// None that is known: every field can be written as JSON.
+    pub fn json(&self) -> Result<String, serde_json::Error> {
+        serde_json::to_string(self)
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+//! Pages and JSON of evidence made by hand.
+
+use super::*;
+use crate::evidence::Quality;
+use crate::metrics::METRICS;
+
+fn fault_bound() -> Report {
+    let mut evidence = Evidence::new();
+    let figures = [
+        ("time.wall", 2.0),
+        ("cpu.usable", 2.0),
+        ("cpu.used", 1.0),
+        ("threads.max", 1.0),
+        ("state.running", 0.9),
+        ("state.waiting", 0.0),
+        ("state.blocked", 0.1),
+        ("block.futex", 1.0),
+        ("fault.cpu_share", 0.6),
+        ("fault.minor", 250_000.0),
+    ];
+    for (name, value) in figures {
+        evidence.put(name, value, Quality::Sampled, "by hand");
+    }
+    for name in ["hardware.ipc", "hardware.memory_share"] {
+        evidence.lack(name, "no counters here");
+    }
+    let command = vec!["./touch".to_owned(), "\x1b[2Ja".to_owned()];
+    Report::new(command, Some(Ending::Code(3)), evidence)
+}
+
+#[test]
+fn a_page_says_what_and_why_and_what_next() {
+    let page = fault_bound().page(false);
+    for part in [
+        "thalweg doctor: ./touch \\u{1b}[2Ja\n",
+        "2.00 s, exit code 3, 1.00 of 2 cores used, 1 thread\n",
+        "Time  running 90 %: page faults 54 %, computing 36 %\n",
+        "blocked 10 %: futex 10 %\n",
+        "1. PAGE-FAULTS (confidence ",
+        "   fault.cpu_share               0.60  × state.running > 0.25 ~ by hand\n",
+        "   fault.minor              250,000/s  > 20000                ~ by hand\n",
+        "   Next: Touch memory once and keep it",
+        "hardware.ipc, hardware.memory_share: no counters here",
+    ] {
+        assert!(page.contains(part), "{part} is not in\n{page}");
+    }
+    assert!(!page.contains('\x1b'));
+    assert!(
+        fault_bound()
+            .page(true)
+            .contains("\x1b[1mPAGE-FAULTS\x1b[0m")
+    );
+}
+
+#[test]
+fn a_page_fits_a_screen_whatever_is_measured() {
+    for value in [0.0, 0.2, 0.4, 0.7, 1.0, 30_000.0] {
+        let mut evidence = Evidence::new();
+        for (number, metric) in METRICS.iter().enumerate() {
+            let source = "a long text about where this comes from ".repeat(number % 4);
+            match number % 5 {
+                0 => evidence.lack(metric.name, source),
+                _ => evidence.put(metric.name, value, Quality::Exact, source),
+            }
+        }
+        evidence.put("time.wall", 1.0, Quality::Exact, "a clock");
+        let report = Report::new(vec!["x".repeat(500)], None, evidence);
+        let page = report.page(false);
+        assert!(page.lines().count() <= 40, "{page}");
+        assert!(
+            page.lines().all(|line| line.chars().count() <= 80),
+            "{page}"
+        );
+    }
+}
+
+#[test]
+fn a_program_that_ended_at_once_is_not_judged() {
+    let mut evidence = Evidence::new();
+    evidence.put("time.wall", 0.001, Quality::Exact, "a clock");
+    let page = Report::new(vec!["true".to_owned()], Some(Ending::Code(0)), evidence).page(false);
+    assert!(page.contains("It ended too soon to tell."), "{page}");
+}
+
+#[test]
+fn json_has_all_keys() {
+    let json: serde_json::Value =
+        serde_json::from_str(&fault_bound().json().expect("JSON")).expect("JSON");
+    assert_eq!(json["exit"]["code"], 3);
+    assert_eq!(json["command"][0], "./touch");
+    assert_eq!(json["evidence"]["fault.minor"]["value"], 250_000.0);
+    assert_eq!(json["evidence"]["hardware.ipc"]["quality"], "absent");
+    let first = &json["verdicts"][0];
+    assert_eq!(first["id"], "PAGE-FAULTS");
+    for key in ["metric", "value", "unit", "threshold", "source", "quality"] {
+        assert!(!first["evidence"][0][key].is_null(), "{key} in {first}");
+    }
+    for key in ["contradicts", "cannot_tell", "next", "confidence"] {
+        assert!(!first[key].is_null(), "{key} in {first}");
+    }
+    assert!(json["machine"]["kernel"].is_string());
+    assert!(
+        json["cannot_tell"][0]
+            .as_str()
+            .expect("text")
+            .contains("no counters here")
+    );
+}
+
+#[test]
+fn raw_figures_name_their_source() {
+    let figures = fault_bound().figures();
+    let line = figures.lines().find(|line| line.starts_with("fault.minor"));
+    let words: Vec<&str> = line.expect("a line").split_whitespace().collect();
+    assert_eq!(words, ["fault.minor", "250,000/s", "sampled", "by", "hand"]);
+    assert!(
+        figures.contains("absent           no counters here"),
+        "{figures}"
+    );
+}

@@ -1,0 +1,144 @@
+//! Lines of text for people.
+
+/// Columns of a page.
+pub(super) const COLUMNS: usize = 80;
+
+/// A number of at most four significant digits, its thousands apart.
+pub(super) fn number(value: f64) -> String {
+    let digits = match value.abs() {
+        v if v == 0.0 || v >= 100.0 => 0,
+        v if v >= 10.0 => 1,
+        v if v >= 0.01 => 2,
+        _ => 4,
+    };
+    let text = format!("{value:.digits$}");
+    let (whole, fraction) = text.split_at(text.find('.').unwrap_or(text.len()));
+    let (sign, whole) = whole.split_at(whole.len() - whole.trim_start_matches('-').len());
+    let mut apart = String::new();
+    for (place, digit) in whole.chars().enumerate() {
+        if place > 0 && (whole.len() - place).is_multiple_of(3) {
+            apart.push(',');
+        }
+        apart.push(digit);
+    }
+    format!("{sign}{apart}{fraction}")
+}
+
+/// A number with its unit.
+pub(super) fn quantity(value: f64, unit: &str) -> String {
+    let number = number(value);
+    match unit {
+        "share" | "1" => number,
+        "1/s" => format!("{number}/s"),
+        _ => format!("{number} {unit}"),
+    }
+}
+
+/// A share of the time as percent.
+pub(super) fn percent(share: f64) -> String {
+    format!("{:.0} %", share * 100.0)
+}
+
+/// The text in so many columns, cut with an ellipsis where it is longer.
+pub(super) fn cut(text: &str, columns: usize) -> String {
+    if text.chars().count() <= columns {
+        return text.to_owned();
+    }
+    let kept = text.chars().take(columns.saturating_sub(1));
+    kept.chain(['…']).collect()
+}
+
+/// The text without control characters: what another program is called must not write on our
+/// terminal.
+pub(super) fn plain(text: &str) -> String {
+    let mut safe = String::new();
+    for c in text.chars() {
+        if c.is_control() {
+            safe.extend(c.escape_default());
+        } else {
+            safe.push(c);
+        }
+    }
+    safe
+}
+
+/// Lines of words, the first behind `head`, the others below its end. At most `most` of them, the
+/// last then with an ellipsis.
+pub(super) fn wrapped(head: &str, text: &str, most: usize) -> Vec<String> {
+    let indent = " ".repeat(head.chars().count());
+    let mut lines = vec![head.to_owned()];
+    let mut is_empty = true;
+    for word in text.split_whitespace() {
+        let line = lines.last().map_or(0, |line| line.chars().count());
+        let space = usize::from(!is_empty);
+        if !is_empty && line + space + word.chars().count() > COLUMNS {
+            lines.push(indent.clone());
+            is_empty = true;
+        }
+        let line = lines.last_mut().expect("it has one from the start");
+        if !is_empty {
+            line.push(' ');
+        }
+        line.push_str(word);
+        is_empty = false;
+    }
+    if lines.len() > most {
+        lines.truncate(most);
+        if let Some(last) = lines.last_mut() {
+            *last = cut(last, COLUMNS - 2) + " …";
+        }
+    }
+    lines.into_iter().map(|line| cut(&line, COLUMNS)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn numbers_have_few_digits() {
+        let shown = [
+            0.0,
+            0.000_21,
+            0.25,
+            1.0,
+            12.34,
+            999.6,
+            1_234_567.8,
+            -1_000.0,
+        ];
+        let shown: Vec<String> = shown.into_iter().map(number).collect();
+        let expected = [
+            "0",
+            "0.0002",
+            "0.25",
+            "1.00",
+            "12.3",
+            "1,000",
+            "1,234,568",
+            "-1,000",
+        ];
+        assert_eq!(shown, expected);
+        assert_eq!(quantity(2.0, "cores"), "2.00 cores");
+        assert_eq!(quantity(2_000.0, "1/s"), "2,000/s");
+        assert_eq!(quantity(0.5, "share"), "0.50");
+        assert_eq!(percent(0.255), "26 %");
+    }
+
+    #[test]
+    fn long_texts_are_cut_and_wrapped() {
+        assert_eq!(cut("abcdef", 4), "abc…");
+        assert_eq!(cut("abcd", 4), "abcd");
+        assert_eq!(plain("a\x1b[31mb\n"), "a\\u{1b}[31mb\\n");
+        let words = "word ".repeat(40);
+        let lines = wrapped("head: ", &words, 9);
+        assert_eq!(lines.len(), 3);
+        assert!(lines.iter().all(|line| line.chars().count() <= COLUMNS));
+        assert!(lines[1].starts_with("      word"));
+        let short = wrapped("head: ", &words, 2);
+        assert_eq!(short.len(), 2);
+        assert!(short[1].ends_with('…'));
+        let long = wrapped("", &"x".repeat(200), 5);
+        assert!(long.iter().all(|line| line.chars().count() <= COLUMNS));
+    }
+}

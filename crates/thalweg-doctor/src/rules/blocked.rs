@@ -1,0 +1,165 @@
+//! What a program waits for.
+
+use super::machine::BRIEF_RUNS;
+use super::running::MAJOR_FAULTS;
+use super::{Claim, Clue, Curve, Figure, Origin, Rule, Weighed, above, ramp};
+use crate::budget::Part;
+use crate::verdict::Id;
+
+/// Several threads wait where one lets them in, again and again.
+pub(super) const ONE_LOCK: Weighed = Weighed {
+    clues: &[
+        above(
+            "lock.waiters",
+            1.5,
+            Origin::Definition("a queue: two wait at least half of the time that one waits"),
+        ),
+        above(
+            "lock.same_share",
+            0.6,
+            Origin::Definition("most of those that wait, wait at the same place"),
+        ),
+        MANY_FUTEX,
+    ],
+    weight: 0.5,
+};
+
+const MANY_FUTEX: Clue = above("call.futex", 200.0, HAND_OVERS);
+const HAND_OVERS: Origin = Origin::Measured(
+    "a wake-up takes 5 to 50 µs (Zen 4, KVM): below 200 a second they cost 1 % at most, and what \
+     is waited for takes the time",
+);
+
+/// Calls so frequent that it is answered, and waits for each answer.
+const ANSWERED: Clue = ramp(Figure::One("call.io"), 10.0, 20.0, RARELY);
+const NOT_ANSWERED: Clue = ramp(Figure::One("call.io"), 20.0, 10.0, RARELY);
+const RARELY: Origin =
+    Origin::Definition("below ten a second each wait is 100 ms and more: nothing comes");
+
+const READS: Clue = Clue {
+    from: MAJOR_FAULTS.to,
+    to: MAJOR_FAULTS.from,
+    ..MAJOR_FAULTS
+};
+
+const SHORT_SLEEP: Clue = ramp(Figure::One("sleep.us"), 100_000.0, 50_000.0, MOMENT);
+const LONG_SLEEP: Clue = ramp(Figure::One("sleep.us"), 50_000.0, 100_000.0, MOMENT);
+const MOMENT: Origin =
+    Origin::Definition("ten looks a second and more: polling; fewer: something periodic");
+
+const TIMED: Clue = ramp(Figure::One("poll.timed_share"), 0.25, 0.5, MOST_TIMED);
+const UNTIMED: Clue = ramp(Figure::One("poll.timed_share"), 0.5, 0.25, MOST_TIMED);
+const MOST_TIMED: Origin = Origin::Definition("half of the calls come back by themselves");
+
+/// Threads that wait at a futex are woken by the clock, not by each other.
+const NOBODY_WAKES: Clue = ramp(Figure::One("futex.wake_share"), 0.25, 0.1, WAKES);
+const SOMEBODY_WAKES: Clue = ramp(Figure::One("futex.wake_share"), 0.1, 0.25, WAKES);
+const WAKES: Origin = Origin::Definition(
+    "where threads wake each other, a wake comes with each wait: a share of half",
+);
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: Id::BlockingIo,
+        claim: Claim::Parts(&[
+            (Part::Disk, &[READS]),
+            (Part::Stream, &[ANSWERED]),
+            (Part::Poll, &[UNTIMED, ANSWERED]),
+        ]),
+        curve: Curve::Overhead,
+        required: &[],
+        needs: &[],
+        raises: &[Weighed {
+            clues: &[above(
+                "io.delay_share",
+                0.1,
+                Origin::Kernel("Documentation/accounting/delay-accounting.rst: time in block I/O"),
+            )],
+            weight: 0.3,
+        }],
+        contradicts: &[BRIEF_RUNS],
+        blind: &[("call.io", "how often it reads and writes")],
+        limits: &["why the disk or the other end takes so long"],
+        next: "Do not wait for each answer: have several requests on their way, sync once for \
+               many records, read ahead, or let another thread wait.",
+    },
+    Rule {
+        id: Id::FutexParking,
+        claim: Claim::Parts(&[
+            (Part::Futex, &[MANY_FUTEX, SOMEBODY_WAKES]),
+            (Part::FutexCalls, &[]),
+        ]),
+        curve: Curve::Overhead,
+        required: &[],
+        needs: &[MANY_FUTEX],
+        raises: &[],
+        contradicts: &[ONE_LOCK],
+        blind: &[("lock.waiters", "whether several threads wait for one lock")],
+        limits: &[],
+        next: "Wake less often: hand over batches, spin for a few µs before parking where a core \
+               is free, or do both sides' work in one thread.",
+    },
+    Rule {
+        id: Id::LockConvoy,
+        claim: Claim::Parts(&[
+            (Part::Futex, &[SOMEBODY_WAKES]),
+            (Part::FutexCalls, &[]),
+            (Part::Work, &[]),
+            (Part::OtherCalls, &[]),
+            (Part::Spin, &[]),
+        ]),
+        curve: Curve::Overhead,
+        required: &["lock.waiters"],
+        needs: ONE_LOCK.clues,
+        raises: &[],
+        contradicts: &[],
+        blind: &[],
+        limits: &[
+            "idle workers at one semaphore look the same: see where they wait (--html, off-CPU)",
+        ],
+        next: "Hold the lock for less: move work out of it, split it into shards, give each \
+               thread a copy and merge, or hand over by messages.",
+    },
+    Rule {
+        id: Id::SleepPolling,
+        claim: Claim::Parts(&[
+            (Part::Sleep, &[SHORT_SLEEP]),
+            (Part::Poll, &[TIMED, OFTEN_POLLED]),
+            (Part::Futex, &[NOBODY_WAKES, OFTEN_TIMED_OUT]),
+        ]),
+        curve: Curve::Overhead,
+        required: &[],
+        needs: &[],
+        raises: &[],
+        contradicts: &[],
+        blind: &[],
+        limits: &["a program that only keeps a schedule looks the same"],
+        next: "Wait for the event itself: a condition variable, channel, eventfd or inotify. A \
+               sleep adds half of its length to each answer, and {sleep.us} µs is its mean.",
+    },
+    Rule {
+        id: Id::Idle,
+        claim: Claim::Parts(&[
+            (Part::Sleep, &[LONG_SLEEP]),
+            (Part::Poll, &[NOT_ANSWERED, RARELY_POLLED]),
+            (Part::Stream, &[NOT_ANSWERED]),
+            (Part::Futex, &[FEW_FUTEX]),
+            (Part::Child, &[]),
+            (Part::Other, &[]),
+        ]),
+        curve: Curve::Residue,
+        required: &[],
+        needs: &[],
+        raises: &[],
+        contradicts: &[],
+        blind: &[],
+        limits: &["whether something else should have given it work"],
+        next: "It waits for something to do. If it should be busy, look at who should feed it; \
+               if it was too slow, observe it while it is under load (attach).",
+    },
+];
+
+const FEW_FUTEX: Clue = ramp(Figure::One("call.futex"), 20.0, 10.0, RARELY);
+const OFTEN_TIMED_OUT: Clue = ramp(Figure::One("call.futex"), 10.0, 20.0, MOMENT);
+const OFTEN_POLLED: Clue = ramp(Figure::One("call.poll"), 10.0, 20.0, MOMENT);
+const RARELY_POLLED: Clue = ramp(Figure::One("call.poll"), 20.0, 10.0, MOMENT);

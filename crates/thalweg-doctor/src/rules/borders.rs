@@ -1,0 +1,319 @@
+//! Where each clue begins to hold and where it holds, written a second time, by hand: a threshold
+//! that slips is caught here.
+
+use super::engine::weigh;
+use super::*;
+use crate::rules::cases::evidence;
+
+/// A figure, where its clue begins to hold and where it holds, whether that speaks for the
+/// verdict, and the other figures beside it.
+type Border = (&'static str, f64, f64, bool, &'static [(&'static str, f64)]);
+
+const FOR: bool = true;
+const AGAINST: bool = false;
+
+/// Half of the time is blocked.
+const BLOCKED: [(&str, f64); 3] = [
+    ("state.running", 0.4),
+    ("state.blocked", 0.6),
+    ("threads.busy", 1.0),
+];
+
+/// Everything that lets a clue of the lists below be the weakest.
+const BASE: &[(&str, f64)] = &[
+    ("cpu.used", 1.0),
+    ("cpu.usable", 2.0),
+    ("cpu.system_share", 0.8),
+    ("threads.busy", 8.0),
+    ("threads.spinners", 2.0),
+    ("run.wait_peers", 0.9),
+    ("fault.minor", 1e6),
+    ("fault.cpu_share", 0.1),
+    ("call.all", 1e6),
+    ("call.futex", 0.0),
+    ("call.yield", 0.0),
+    ("call.cpu_share", 0.1),
+    ("spin.cpu_share", 0.1),
+    ("switch.blocked", 1e6),
+    ("switch.run_us", 1.0),
+    ("lock.waiters", 4.0),
+    ("lock.same_share", 1.0),
+    ("hardware.memory_share", 0.8),
+    ("hardware.ipc", 0.1),
+    ("io.delay_share", 0.9),
+    ("futex.wake_share", 0.5),
+    ("sleep.us", 10.0),
+];
+
+const CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.4), ("call.yield", 0.0)];
+const ALL_CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.8)];
+const YIELDS: &[(&str, f64)] = &[("yield.cpu_share", 0.4)];
+const SPINS: &[(&str, f64)] = &[("spin.cpu_share", 0.4), ("call.futex", 500.0)];
+const LOCKED: &[(&str, f64)] = &[("call.futex", 500.0)];
+const NO_CALLS: &[(&str, f64)] = &[("call.cpu_share", 0.0)];
+const FAULTS: &[(&str, f64)] = &[("fault.cpu_share", 0.4)];
+
+macro_rules! blocked {
+    ($($name:literal $value:literal),*) => {
+        &[BLOCKED[0], BLOCKED[1], ("call.cpu_share", 0.0), $(($name, $value)),*]
+    };
+}
+
+type Beside = &'static [(&'static str, f64)];
+
+fn crowd(speaks: bool, with: Beside) -> Vec<Border> {
+    vec![
+        ("threads.busy", 1.5, 3.0, speaks, with),
+        ("run.wait_peers", 0.15, 0.3, speaks, with),
+    ]
+}
+
+fn lock(speaks: bool, with: Beside) -> Vec<Border> {
+    vec![
+        ("lock.waiters", 0.75, 1.5, speaks, with),
+        ("lock.same_share", 0.3, 0.6, speaks, with),
+        ("call.futex", 100.0, 200.0, speaks, with),
+    ]
+}
+
+fn borders(id: Id) -> Vec<Border> {
+    let mut all: Vec<Border> = match id {
+        Id::Contaminated => vec![(
+            "host.throttled_share",
+            0.05,
+            0.1,
+            AGAINST,
+            &[("host.wait_others", 0.3)],
+        )],
+        Id::Oversubscribed => crowd(FOR, &[]),
+        Id::CpuCompute => vec![("hardware.memory_share", 0.15, 0.3, AGAINST, NO_CALLS)],
+        Id::MemoryBound => vec![
+            ("hardware.memory_share", 0.15, 0.3, FOR, NO_CALLS),
+            ("hardware.ipc", 1.4, 0.7, FOR, NO_CALLS),
+        ],
+        Id::PageFaults => vec![
+            ("fault.minor", 10_000.0, 20_000.0, FOR, FAULTS),
+            ("fault.major", 50.0, 100.0, FOR, blocked!("block.disk" 1.0)),
+        ],
+        Id::YieldStorm => vec![("call.yield", 25_000.0, 50_000.0, FOR, YIELDS)],
+        Id::SpinStarvesPeer => vec![
+            ("run.wait_peers", 0.1, 0.2, FOR, SPINS),
+            ("threads.busy", 1.2, 2.4, FOR, SPINS),
+        ],
+        Id::SpinBurnsCpu => vec![
+            ("threads.spinners", 0.5, 1.0, FOR, SPINS),
+            ("run.wait_peers", 0.1, 0.2, AGAINST, SPINS),
+        ],
+        Id::SyscallBound => vec![
+            ("cpu.system_share", 0.2, 0.4, FOR, CALLS),
+            ("switch.blocked", 1e5, 2e5, AGAINST, CALLS),
+            ("cpu.used", 40.0, 20.0, FOR, CALLS),
+        ],
+        Id::SchedChurn => vec![
+            ("switch.run_us", 50.0, 25.0, FOR, CALLS),
+            ("switch.blocked", 2_500.0, 5_000.0, FOR, BRIEF),
+            ("switch.blocked", 1e5, 2e5, FOR, ALL_CALLS),
+            (
+                "call.futex",
+                2.5e5,
+                5e5,
+                AGAINST,
+                blocked!("block.stream" 1.0),
+            ),
+        ],
+        _ => waits(id),
+    };
+    match id {
+        Id::CpuCompute => all.extend(crowd(AGAINST, LOCKED)),
+        Id::MemoryBound => all.extend(crowd(AGAINST, LOCKED)),
+        Id::LockConvoy => all.extend(lock(FOR, NO_CALLS_LOCKED)),
+        Id::FutexParking => {
+            all.extend(lock(AGAINST, PARKED).into_iter().take(2));
+        }
+        _ => {}
+    }
+    match id {
+        Id::CpuCompute | Id::MemoryBound => all.extend(lock(AGAINST, NO_CALLS_LOCKED)),
+        Id::SpinStarvesPeer | Id::SpinBurnsCpu => all.extend(lock(AGAINST, SPINS)),
+        _ => {}
+    }
+    all
+}
+
+const NO_CALLS_LOCKED: &[(&str, f64)] = &[("call.cpu_share", 0.0), ("call.futex", 500.0)];
+const BRIEF: &[(&str, f64)] = &[
+    ("call.cpu_share", 0.4),
+    ("call.all", 10_000.0),
+    ("switch.run_us", 1.0),
+];
+const PARKED: &[(&str, f64)] = blocked!("block.futex" 1.0, "call.futex" 500.0);
+
+/// Borders of what a program waits for, and of what it exports.
+fn waits(id: Id) -> Vec<Border> {
+    let stream: &[_] = blocked!("block.stream" 1.0);
+    let poll: &[_] = blocked!("block.poll" 1.0, "call.io" 100.0, "poll.timed_share" 0.0);
+    let polls: &[_] = blocked!("block.poll" 1.0, "call.poll" 100.0, "poll.timed_share" 1.0);
+    let timer: &[_] = blocked!("block.futex" 1.0, "call.futex" 500.0, "futex.wake_share" 0.0);
+    let alone: &[_] = blocked!("block.futex" 1.0, "lock.waiters" 0.0);
+    let sleep: &[_] = blocked!("block.sleep" 1.0);
+    // Where less than four tenths of the time is claimed, nothing moves yet.
+    let idle_sleep: &[_] = blocked!("block.child" 0.7, "block.sleep" 0.3);
+    let idle_stream: &[_] = blocked!("block.child" 0.7, "block.stream" 0.3);
+    let idle_futex: &[_] = blocked!("block.child" 0.7, "block.futex" 0.3);
+    let idle_poll: &[_] =
+        blocked!("block.child" 0.7, "block.poll" 0.3, "call.poll" 1.0, "call.io" 1.0);
+    let served: &[_] = &[
+        ("export.service", 100.0),
+        ("export.queue_share", 0.6),
+        ("export.full_share", 0.2),
+        ("export.burst", 1.0),
+        ("export.stage_share", 0.9),
+    ];
+    match id {
+        Id::BlockingIo => vec![
+            ("fault.major", 100.0, 50.0, FOR, blocked!("block.disk" 1.0)),
+            ("call.io", 10.0, 20.0, FOR, stream),
+            ("call.io", 10.0, 20.0, FOR, poll),
+            ("poll.timed_share", 0.5, 0.25, FOR, poll),
+            ("io.delay_share", 0.05, 0.1, FOR, blocked!("block.disk" 1.0)),
+            (
+                "switch.run_us",
+                50.0,
+                25.0,
+                AGAINST,
+                blocked!("block.disk" 1.0),
+            ),
+            (
+                "switch.blocked",
+                2_500.0,
+                5_000.0,
+                AGAINST,
+                blocked!("block.disk" 1.0),
+            ),
+        ],
+        Id::FutexParking => vec![
+            ("futex.wake_share", 0.1, 0.25, FOR, PARKED),
+            ("call.futex", 100.0, 200.0, FOR, alone),
+        ],
+        Id::LockConvoy => vec![("futex.wake_share", 0.1, 0.25, FOR, PARKED)],
+        Id::SleepPolling => vec![
+            ("sleep.us", 100_000.0, 50_000.0, FOR, sleep),
+            ("poll.timed_share", 0.25, 0.5, FOR, polls),
+            ("call.poll", 10.0, 20.0, FOR, polls),
+            ("futex.wake_share", 0.25, 0.1, FOR, timer),
+            ("call.futex", 10.0, 20.0, FOR, timer),
+        ],
+        Id::Idle => vec![
+            ("sleep.us", 50_000.0, 100_000.0, FOR, idle_sleep),
+            ("call.io", 20.0, 10.0, FOR, idle_stream),
+            ("call.io", 20.0, 10.0, FOR, idle_poll),
+            ("call.poll", 20.0, 10.0, FOR, idle_poll),
+            ("call.futex", 20.0, 10.0, FOR, idle_futex),
+        ],
+        Id::RateImbalance => vec![("export.arrival", 95.0, 105.0, FOR, served)],
+        Id::Burst | Id::QueueingDelay => vec![("export.arrival", 105.0, 95.0, FOR, served)],
+        Id::StageBound => vec![("export.arrival", 105.0, 95.0, AGAINST, served)],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether the confidence begins to move where it should, and stops where it should.
+fn stands(rule: &Rule, &(name, from, to, speaks_for, with): &Border) -> bool {
+    let at = |value: f64| {
+        let figures = [BASE, with, &[(name, value)]].concat();
+        weigh(rule, &evidence(&figures)).confidence
+    };
+    let step = (to - from) / 10.0;
+    let sign = if speaks_for { 1.0 } else { -1.0 };
+    let still = |a: f64, b: f64| (at(a) - at(b)).abs() < 1e-9;
+    let moves = |a: f64, b: f64| sign * (at(b) - at(a)) > 1e-6;
+    let outside = still(from - step, from) && still(to, to + step);
+    outside && moves(from, from + step) && moves(to - step, to)
+}
+
+/// All clues of a rule; the same one may be in several places.
+fn clues(rule: &Rule) -> Vec<Clue> {
+    let mut all = rule.needs.to_vec();
+    let weighed = rule.raises.iter().chain(rule.contradicts);
+    all.extend(weighed.flat_map(|weighed| weighed.clues));
+    if let Claim::Parts(parts) = rule.claim {
+        all.extend(parts.iter().flat_map(|(_, clues)| *clues));
+    }
+    all
+}
+
+/// The rule with one of its clues wrong, wherever it stands.
+fn slipped(rule: &Rule, wrong: Clue, factor: f64) -> Rule {
+    let slip = |clue: &Clue| Clue {
+        from: if *clue == wrong {
+            clue.from * factor
+        } else {
+            clue.from
+        },
+        to: if *clue == wrong {
+            clue.to * factor
+        } else {
+            clue.to
+        },
+        ..*clue
+    };
+    let all = |clues: &[Clue]| &*Vec::leak(clues.iter().map(slip).collect());
+    let weighed = |list: &[Weighed]| {
+        let each = list.iter().map(|weighed| Weighed {
+            clues: all(weighed.clues),
+            weight: weighed.weight,
+        });
+        &*Vec::leak(each.collect())
+    };
+    let claim = match rule.claim {
+        Claim::Parts(parts) => {
+            let each = parts.iter().map(|&(part, clues)| (part, all(clues)));
+            Claim::Parts(Vec::leak(each.collect()))
+        }
+        largest @ Claim::Largest(..) => largest,
+    };
+    Rule {
+        claim,
+        needs: all(rule.needs),
+        raises: weighed(rule.raises),
+        contradicts: weighed(rule.contradicts),
+        ..*rule
+    }
+}
+
+#[test]
+fn every_threshold_is_where_it_should_be() {
+    for rule in rules() {
+        for border in borders(rule.id) {
+            assert!(stands(rule, &border), "{:?}: {border:?}", rule.id);
+        }
+    }
+}
+
+#[test]
+fn a_threshold_that_slips_is_caught() {
+    let mut seeded = 0;
+    for rule in rules() {
+        for clue in clues(rule) {
+            for factor in [0.8, 1.25] {
+                let wrong = slipped(rule, clue, factor);
+                let caught = borders(rule.id)
+                    .iter()
+                    .any(|border| !stands(&wrong, border));
+                assert!(caught, "{:?} with {factor} × {clue:?}", rule.id);
+                seeded += 1;
+            }
+        }
+    }
+    assert!(seeded > 100, "{seeded}");
+}
+
+#[test]
+fn curves_are_where_they_should_be() {
+    let at = |curve: Curve, shares: [f64; 4]| shares.map(|share| curve.at(share));
+    let steps = [0.0, 0.55, 0.85, 0.95];
+    assert_eq!(at(Curve::Overhead, [0.05, 0.25, 0.6, 1.0]), steps);
+    assert_eq!(at(Curve::Residue, [0.4, 0.75, 0.95, 1.0]), steps);
+    let steps = [0.0, 0.5, 0.85, 0.95];
+    assert_eq!(at(Curve::Disturbance, [0.03, 0.1, 0.3, 1.0]), steps);
+}

@@ -1,0 +1,261 @@
+//! Weighs the rules.
+
+use super::{Claim, Clue, Figure, Rule, Weighed};
+use crate::budget::Part;
+use crate::evidence::{Evidence, Quality};
+use crate::metrics;
+use crate::verdict::{Exhibit, Id, Verdict};
+
+/// What an absent figure that a rule needs leaves of the confidence.
+const WITHOUT_NEED: f64 = 0.6;
+/// What an absent figure leaves that could have shown the rule to be wrong.
+const WITHOUT_CHECK: f64 = 0.85;
+/// How far a clue of a claim counts as held where its figure is absent.
+const UNKNOWN: f64 = 0.5;
+/// The most that is left of any other verdict where others took the machine.
+pub(super) const CONTAMINATED_MAX: f64 = 0.6;
+/// From this confidence on the evidence counts as contaminated: a tenth of the time.
+const CONTAMINATED_FROM: f64 = 0.5;
+/// Verdicts below this say nothing.
+const LEAST: f64 = 0.1;
+/// A run this short gives a hundred samples a second too few chances: ten samples.
+const BRIEF_S: f64 = 0.1;
+
+/// What the rules say of the figures, most likely first.
+pub(super) fn judge(rules: &[&Rule], evidence: &Evidence) -> Vec<Verdict> {
+    let mut found: Vec<Verdict> = rules.iter().map(|rule| weigh(rule, evidence)).collect();
+    let disturbance = found.iter().find(|verdict| verdict.id == Id::Contaminated);
+    let disturbance = disturbance.map_or(0.0, |verdict| verdict.confidence);
+    let most = 1.0 - (1.0 - CONTAMINATED_MAX) * (disturbance / CONTAMINATED_FROM).min(1.0);
+    for verdict in &mut found {
+        if verdict.id != Id::Contaminated {
+            verdict.confidence = verdict.confidence.min(most);
+        }
+        verdict.confidence = (verdict.confidence * 100.0).floor() / 100.0;
+    }
+    found.retain(|verdict| verdict.confidence >= LEAST);
+    found.sort_by(|a, b| b.confidence.total_cmp(&a.confidence));
+    found
+}
+
+/// What one rule says, surely or not.
+pub(super) fn weigh(rule: &Rule, evidence: &Evidence) -> Verdict {
+    let mut confidence = rule.curve.at(claimed(rule.claim, evidence));
+    let lacks = |name: &&str| evidence.value(name).is_none();
+    if rule.required.iter().any(lacks) {
+        confidence = 0.0;
+    }
+    for need in rule.needs {
+        confidence *= need.holds(evidence).unwrap_or(WITHOUT_NEED);
+    }
+    for weighed in rule.raises {
+        let holds = together(weighed, evidence).unwrap_or(0.0);
+        confidence = confidence.powf(1.0 - weighed.weight * holds);
+    }
+    for weighed in rule.contradicts {
+        let holds = together(weighed, evidence);
+        confidence *= holds.map_or(WITHOUT_CHECK, |holds| 1.0 - weighed.weight * holds);
+    }
+    let unchecked = rule.blind.iter().filter(|(name, _)| lacks(name)).count();
+    confidence *= WITHOUT_CHECK.powi(i32::try_from(unchecked).unwrap_or(i32::MAX));
+    if let Some(wall) = evidence.value("time.wall") {
+        confidence *= (wall / BRIEF_S).clamp(0.0, 1.0);
+    }
+    Verdict {
+        id: rule.id,
+        confidence: confidence.clamp(0.0, 1.0),
+        evidence: speaking_for(rule, evidence),
+        contradicts: speaking_against(rule, evidence),
+        cannot_tell: open_questions(rule, evidence),
+        next: filled_in(rule.next, evidence),
+    }
+}
+
+/// The share of the time that is claimed.
+fn claimed(claim: Claim, evidence: &Evidence) -> f64 {
+    match claim {
+        Claim::Parts(parts) => {
+            let share = |(part, clues): &(Part, &[Clue])| {
+                let holds = clues
+                    .iter()
+                    .map(|clue| clue.holds(evidence).unwrap_or(UNKNOWN));
+                Some(part.share(evidence)? * holds.fold(1.0, f64::min))
+            };
+            parts.iter().filter_map(share).sum::<f64>().min(1.0)
+        }
+        Claim::Largest(figures, parts) => {
+            let figures = figures.iter().filter_map(|name| evidence.value(name));
+            let parts = parts.iter().filter_map(|part| part.share(evidence));
+            figures.chain(parts).fold(0.0, f64::max)
+        }
+    }
+}
+
+/// How far all of them hold. Nothing if the weakest that is there holds and another is absent.
+fn together(weighed: &Weighed, evidence: &Evidence) -> Option<f64> {
+    let holds: Vec<Option<f64>> = weighed
+        .clues
+        .iter()
+        .map(|clue| clue.holds(evidence))
+        .collect();
+    let weakest = holds.iter().flatten().copied().fold(1.0, f64::min);
+    (weakest == 0.0 || holds.iter().all(Option::is_some)).then_some(weakest)
+}
+
+/// The figures that the claim rests on, and the clues that hold at least by half.
+fn speaking_for(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
+    let mut shown = claim_exhibits(rule, evidence);
+    let raises = rule.raises.iter().flat_map(|weighed| weighed.clues);
+    for clue in rule.needs.iter().chain(raises) {
+        if clue.holds(evidence).is_some_and(|holds| holds >= 0.5) {
+            show(&mut shown, exhibit(clue, evidence));
+        }
+    }
+    shown
+}
+
+/// What a claim rests on: the largest of what it names first.
+fn claim_exhibits(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
+    let threshold = rule.curve.threshold();
+    let mut shown = Vec::new();
+    match rule.claim {
+        Claim::Parts(parts) => {
+            let known = parts
+                .iter()
+                .filter_map(|&(part, clues)| Some((part.share(evidence)?, part, clues)));
+            let mut known: Vec<_> = known.filter(|(share, ..)| *share >= 0.01).collect();
+            known.sort_by(|a, b| b.0.total_cmp(&a.0));
+            for (_, part, clues) in known {
+                // The first two multiply to the share; a third is how often it happens.
+                let names = part.figures();
+                let product = match names {
+                    [] | [_] => format!("> {threshold}"),
+                    [state, ..] => format!("× {state} > {threshold}"),
+                };
+                let (state, decides) = (names.first(), names.get(1));
+                decides.into_iter().chain(state).for_each(|name| {
+                    let text = if Some(name) == decides {
+                        product.clone()
+                    } else {
+                        format!("> {threshold}")
+                    };
+                    show(&mut shown, reading(name, text, evidence));
+                });
+                let held = clues.iter().filter(|clue| clue.holds(evidence) > Some(0.0));
+                held.for_each(|clue| show(&mut shown, exhibit(clue, evidence)));
+            }
+        }
+        Claim::Largest(figures, parts) => {
+            let parts = parts.iter().flat_map(|part| part.figures());
+            for name in figures.iter().chain(parts) {
+                if evidence.value(name).is_some() {
+                    let threshold = format!("> {threshold}");
+                    show(&mut shown, reading(name, threshold, evidence));
+                }
+            }
+        }
+    }
+    shown
+}
+
+/// Clues that are needed and do not hold, and contradictions that do.
+fn speaking_against(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
+    let mut shown = Vec::new();
+    for need in rule.needs {
+        if need.holds(evidence).is_some_and(|holds| holds < 0.5) {
+            show(&mut shown, exhibit(need, evidence));
+        }
+    }
+    for weighed in rule.contradicts {
+        if together(weighed, evidence).is_some_and(|holds| holds > 0.0) {
+            let clues = weighed.clues.iter();
+            clues.for_each(|clue| show(&mut shown, exhibit(clue, evidence)));
+        }
+    }
+    shown
+}
+
+/// What absent figures would have told, other absent figures that the rule looks at, and limits.
+fn open_questions(rule: &Rule, evidence: &Evidence) -> Vec<String> {
+    let mut open = Vec::new();
+    for (name, what) in rule.blind {
+        if evidence.value(name).is_none() {
+            let why = evidence.reading(name).map_or("not measured", |r| &r.source);
+            open.push(format!("{what}: {name} is absent ({why})"));
+        }
+    }
+    let is_blind = |name| rule.blind.iter().any(|&(blind, _)| blind == name);
+    let others = looked_at(rule).into_iter().filter(|&name| !is_blind(name));
+    open.extend(evidence.absent(others));
+    open.extend(rule.limits.iter().map(|&limit| limit.to_owned()));
+    open
+}
+
+/// The names of all figures that a rule looks at, but for those of its blind spots.
+pub(super) fn looked_at(rule: &Rule) -> Vec<&'static str> {
+    let mut names = rule.required.to_vec();
+    let mut clues: Vec<Clue> = rule.needs.to_vec();
+    match rule.claim {
+        Claim::Parts(parts) => {
+            for (part, of) in parts {
+                names.extend(part.figures());
+                clues.extend(*of);
+            }
+        }
+        Claim::Largest(figures, parts) => {
+            names.extend(figures);
+            names.extend(parts.iter().flat_map(|part| part.figures()));
+        }
+    }
+    let weighed = rule.raises.iter().chain(rule.contradicts);
+    clues.extend(weighed.flat_map(|weighed| weighed.clues));
+    for clue in clues {
+        match clue.figure {
+            Figure::One(name) => names.push(name),
+            Figure::Ratio(over, under) => names.extend([over, under]),
+        }
+    }
+    names
+}
+
+/// Adds an exhibit unless its figure is shown with the same threshold.
+fn show(shown: &mut Vec<Exhibit>, exhibit: Exhibit) {
+    let same = |other: &Exhibit| other.metric == exhibit.metric;
+    if !shown.iter().any(same) {
+        shown.push(exhibit);
+    }
+}
+
+fn exhibit(clue: &Clue, evidence: &Evidence) -> Exhibit {
+    reading(clue.figure.name(), clue.threshold(), evidence)
+}
+
+fn reading(name: &'static str, threshold: String, evidence: &Evidence) -> Exhibit {
+    let reading = evidence.reading(name);
+    Exhibit {
+        metric: name,
+        value: reading.and_then(|reading| reading.value),
+        unit: metrics::named(name).map_or("", |metric| metric.unit),
+        threshold,
+        source: reading.map_or_else(String::new, |reading| reading.source.clone()),
+        quality: reading.map_or(Quality::Absent, |reading| reading.quality),
+    }
+}
+
+/// A text with figures in the place of their names in braces.
+fn filled_in(text: &str, evidence: &Evidence) -> String {
+    let mut filled = String::new();
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('{') {
+        let (name, tail) = after.split_once('}').unwrap_or((after, ""));
+        filled.push_str(before);
+        let figure = match name.split_once(':') {
+            Some((name, _)) => evidence.reading(name).map(|reading| reading.source.clone()),
+            None => evidence.value(name).map(|value| format!("{value:.0}")),
+        };
+        filled.push_str(&figure.unwrap_or_else(|| "unknown".to_owned()));
+        rest = tail;
+    }
+    filled.push_str(rest);
+    filled
+}

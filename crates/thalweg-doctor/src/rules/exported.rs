@@ -1,0 +1,78 @@
+//! What programs built on Thalweg say of their own queues and stages.
+
+use super::{Claim, Curve, Figure, Origin, Rule, Weighed, ramp};
+use crate::verdict::Id;
+
+/// More comes than the slowest stage can serve.
+const OVERLOAD: super::Clue = ramp(
+    Figure::Ratio("export.arrival", "export.service"),
+    0.95,
+    1.05,
+    Origin::Literature("a queue grows without bound from a utilisation of 1 on (Kleinrock)"),
+);
+
+/// On average all of it can be served.
+const ENOUGH: super::Clue = ramp(
+    Figure::Ratio("export.arrival", "export.service"),
+    1.05,
+    0.95,
+    Origin::Literature("a queue grows without bound from a utilisation of 1 on (Kleinrock)"),
+);
+
+pub(super) const RULES: &[Rule] = &[
+    Rule {
+        id: Id::RateImbalance,
+        claim: Claim::Largest(&["export.full_share", "export.queue_share"], &[]),
+        curve: Curve::Overhead,
+        required: &["export.arrival", "export.service"],
+        needs: &[OVERLOAD],
+        raises: &[],
+        contradicts: &[],
+        blind: &[],
+        limits: &[],
+        next: "Serve faster or accept less: batch in the slowest stage, shard it, or refuse at \
+               the door. A longer queue only makes what is delivered older.",
+    },
+    Rule {
+        id: Id::Burst,
+        claim: Claim::Largest(&["export.full_share"], &[]),
+        curve: Curve::Disturbance,
+        required: &["export.burst"],
+        needs: &[ENOUGH],
+        raises: &[],
+        contradicts: &[],
+        blind: &[],
+        limits: &[],
+        next: "A queue of {export.burst} messages would have taken the longest burst. On \
+               average everything can be served.",
+    },
+    Rule {
+        id: Id::QueueingDelay,
+        claim: Claim::Largest(&["export.queue_share"], &[]),
+        curve: Curve::Residue,
+        required: &[],
+        needs: &[ENOUGH],
+        raises: &[],
+        contradicts: &[],
+        blind: &[],
+        limits: &[],
+        next: "Messages wait longer than they are served. Make progress visible earlier (fewer \
+               events a batch), or lower the utilisation of the slowest stage.",
+    },
+    Rule {
+        id: Id::StageBound,
+        claim: Claim::Largest(&["export.stage_share"], &[]),
+        curve: Curve::Residue,
+        required: &[],
+        needs: &[],
+        raises: &[],
+        contradicts: &[Weighed {
+            clues: &[ENOUGH],
+            weight: 0.3,
+        }],
+        blind: &[],
+        limits: &[],
+        next: "One stage limits the pipeline ({export.stage_share:source}): make it cheaper, \
+               shard it, or move a part of it to another stage.",
+    },
+];

@@ -1,0 +1,263 @@
+//! The programs with a known bottleneck, and the score that a doctor gets by them. `timeout` and
+//! the doctor itself are there on Linux only.
+#![cfg(target_os = "linux")]
+
+#[path = "../examples/score/scoring/mod.rs"]
+mod scoring;
+
+use scoring::case::{self, Case};
+use scoring::{Options, report, score, tally};
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Runs the program, and then says that it has the bottleneck it is told to say.
+const FAKE: &str = r#"id=$1 confidence=$2
+shift 2
+"$@"
+code=$?
+printf '{"verdicts": [{"id": "%s", "confidence": %s, "evidence": []}]}\n' "$id" "$confidence"
+exit $code
+"#;
+
+/// Its output has braces, as that of any program may.
+const TABLE: &str = r#"[
+  {"name": "one", "folder": "known", "language": "sh", "expected": ["IDLE"],
+   "run": ["sh", "-c", "echo '{not a report {}'"]},
+  {"name": "two", "folder": "held-out", "language": "sh", "expected": ["PAGE-FAULTS", "IDLE"],
+   "run": ["sh", "-c", "echo {seconds}"]},
+  {"name": "three", "folder": "known", "language": "sh", "expected": ["THROTTLED"],
+   "run": ["sh", "-c", "echo no quota >&2; exit 77"]},
+  {"name": "four", "folder": "known", "language": "none", "expected": ["IDLE"],
+   "build": ["no-such-compiler", "four"], "run": ["{out}"]}
+]"#;
+
+fn cases_folder() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("cases")
+}
+
+fn options(test: &str, doctor: &[&str]) -> Options {
+    Options {
+        doctor: doctor.iter().map(|&word| word.to_owned()).collect(),
+        cases: cases_folder(),
+        out: Path::new(env!("CARGO_TARGET_TMPDIR")).join(test),
+        seconds: 1.0,
+        load: 0,
+        repeat: 1,
+        user: None,
+    }
+}
+
+fn table() -> Vec<Case> {
+    case::parse(TABLE).expect("a table")
+}
+
+/// The score of a doctor that always says the same: the last lines of the page, and the exit code.
+fn score_of_fake(test: &str, answer: &[&str], load: usize) -> (String, u8) {
+    let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("{test}.sh"));
+    fs::write(&file, FAKE).expect("the folder can be written");
+    let mut doctor = vec!["sh", file.to_str().expect("a plain path")];
+    doctor.extend(answer);
+    let mut options = options(test, &doctor);
+    options.load = load;
+    let tally = score(&table(), &options, |row| println!("{row}")).expect("it runs");
+    (tally.to_string(), tally.exit_code())
+}
+
+#[test]
+fn a_doctor_that_is_right_gets_every_point() {
+    let (page, code) = score_of_fake("right", &["IDLE", "0.9"], 0);
+    let lines = [
+        "known: first verdict right in 1 of 1, 0 wrong and sure, 2 skipped\n",
+        "held-out: first verdict right in 1 of 1, 0 wrong and sure, 0 skipped\n",
+    ];
+    assert_eq!((page, code), (lines.concat(), 0));
+}
+
+#[test]
+fn a_doctor_that_is_wrong_loses_them() {
+    let (page, code) = score_of_fake("wrong", &["PAGE-FAULTS", "0.9"], 0);
+    let lines = [
+        "known: first verdict right in 0 of 1, 1 wrong and sure, 2 skipped\n",
+        "held-out: first verdict right in 1 of 1, 0 wrong and sure, 0 skipped\n",
+    ];
+    assert_eq!((page, code), (lines.concat(), 1));
+}
+
+#[test]
+fn a_wrong_doctor_that_is_not_sure_passes_under_load_only() {
+    let unsure = ["SYSCALL-BOUND", "0.6"];
+    let (page, code) = score_of_fake("unsure", &unsure, 0);
+    assert!(
+        page.contains("known: first verdict right in 0 of 1, 0 wrong and sure"),
+        "{page}"
+    );
+    assert_eq!(code, 1);
+    assert_eq!(score_of_fake("unsure_load", &unsure, 1).1, 0);
+    assert_eq!(
+        score_of_fake("sure_load", &["SYSCALL-BOUND", "0.61"], 1).1,
+        1
+    );
+    // Under a load, to say so is no error, however sure.
+    assert_eq!(
+        score_of_fake("declined_load", &["CONTAMINATED", "0.9"], 1).1,
+        0
+    );
+}
+
+#[test]
+fn a_doctor_without_a_report_is_wrong() {
+    let cases = table();
+    for (test, doctor) in [("mute", "env"), ("failing", "false")] {
+        let tally = score(&cases[..1], &options(test, &[doctor]), |_| {}).unwrap();
+        assert!(tally.to_string().contains("right in 0 of 1"), "{tally}");
+        assert_eq!(tally.exit_code(), 1);
+    }
+}
+
+#[test]
+fn a_tally_of_skipped_cases_is_no_success() {
+    let cases = table();
+    let tally = score(&cases[2..], &options("skipped", &["env"]), |_| {}).unwrap();
+    assert_eq!(tally.exit_code(), 2, "{tally}");
+}
+
+#[test]
+fn another_user_is_compared_with_the_first() {
+    let case = &table()[0];
+    let told = |id: &str| {
+        let text = format!(r#"noise {{ {{"verdicts": [{{"id": "{id}", "confidence": 0.5}}]}}"#);
+        tally::Outcome::Told(report::verdicts(&text).unwrap())
+    };
+    let mut tally = tally::Tally::new(false);
+    for (number, other) in ["IDLE", "IDLE", "IDLE", "IDLE", "BURST"]
+        .into_iter()
+        .enumerate()
+    {
+        tally.add(tally::Row::new(case, None, told("IDLE")));
+        tally.add(tally::Row::new(case, Some("nobody"), told(other)));
+        assert_eq!(tally.same(), ((number + 1).min(4), number + 1));
+        assert_eq!(tally.exit_code(), 0, "4 of 5 is enough");
+    }
+    tally.add(tally::Row::new(case, None, told("IDLE")));
+    tally.add(tally::Row::new(case, Some("nobody"), told("BURST")));
+    assert_eq!((tally.same(), tally.exit_code()), ((4, 6), 1));
+    let json = tally.json();
+    assert_eq!(json["same_first_verdict"]["of"], 6);
+    assert_eq!(json["rows"].as_array().map(Vec::len), Some(12));
+    assert!(tally::heading().contains("first verdict"));
+}
+
+#[test]
+fn a_report_is_the_last_object_and_sane() {
+    let report = r#"{"verdicts": [{"id": "IDLE", "confidence": 1.0, "evidence": [{}]}]}"#;
+    assert!(report::verdicts(&format!("{{\"verdicts\": []}}\n{report}\n")).is_some());
+    assert!(report::verdicts(&format!("{report} and more")).is_none());
+    assert!(report::verdicts(&report.replace("1.0", "1.1")).is_none());
+    assert!(report::verdicts("{}").is_none());
+}
+
+#[test]
+fn a_bad_table_is_refused() {
+    let twice = TABLE.replace("\"two\"", "\"one\"");
+    assert_eq!(case::parse(&twice).unwrap_err(), "two cases are called one");
+    let mute = TABLE.replace("[\"THROTTLED\"]", "[]");
+    assert_eq!(
+        case::parse(&mute).unwrap_err(),
+        "case three lacks a command or a verdict"
+    );
+    assert!(case::parse(&TABLE.replace("held-out", "elsewhere")).is_err());
+    assert!(
+        case::read(Path::new("nowhere"))
+            .unwrap_err()
+            .starts_with("nowhere/cases.json: ")
+    );
+}
+
+#[test]
+fn every_program_is_in_the_table_and_in_the_page() {
+    let cases = case::read(&cases_folder()).unwrap();
+    let page = fs::read_to_string(cases_folder().join("README.md")).unwrap();
+    for case in &cases {
+        let row = format!("| {} |", case.name);
+        assert!(page.contains(&row), "cases/README.md has no row {row}");
+        for id in &case.expected {
+            assert!(IDS.contains(&id.as_str()), "{} expects {id}", case.name);
+        }
+    }
+    let named = |case: &Case| {
+        let words = case.build.iter().chain(&case.run);
+        let in_folder = words.filter_map(|word| word.strip_prefix("{folder}/"));
+        let path = |file: &str| format!("{}/{file}", case.folder);
+        in_folder.map(path).collect::<Vec<_>>()
+    };
+    let named: BTreeSet<String> = cases.iter().flat_map(named).collect();
+    for folder in [case::Folder::Known, case::Folder::HeldOut] {
+        let prefix = format!("{folder}/");
+        let listed = named
+            .iter()
+            .filter(|path| path.starts_with(&prefix))
+            .cloned();
+        let there = match fs::read_dir(cases_folder().join(folder.name())) {
+            Ok(files) => files.map(|file| file.unwrap().file_name()).collect(),
+            Err(_) => Vec::new(),
+        };
+        let there = there
+            .iter()
+            .map(|name| format!("{prefix}{}", name.to_string_lossy()));
+        assert_eq!(listed.collect::<BTreeSet<_>>(), there.collect(), "{folder}");
+    }
+}
+
+/// The verdicts that a case may be about, as reports write them.
+const IDS: [&str; 16] = [
+    "BLOCKING-IO",
+    "PAGE-FAULTS",
+    "YIELD-STORM",
+    "SPIN-STARVES-PEER",
+    "SPIN-BURNS-CPU",
+    "FUTEX-PARKING",
+    "LOCK-CONVOY",
+    "SLEEP-POLLING",
+    "SYSCALL-BOUND",
+    "OVERSUBSCRIBED",
+    "THROTTLED",
+    "CPU-COMPUTE",
+    "MEMORY-BOUND",
+    "SCHED-CHURN",
+    "IDLE",
+    "STAGE-BOUND",
+];
+
+/// Where the program is that this workspace builds, if it has the command.
+fn doctor() -> Option<PathBuf> {
+    let this = std::env::current_exe().expect("this runs");
+    let program = this.parent()?.parent()?.join("thalweg");
+    let help = Command::new(&program).args(["doctor", "--help"]).output();
+    help.is_ok_and(|output| output.status.success())
+        .then_some(program)
+}
+
+#[test]
+fn no_wrong_verdict_is_sure() {
+    let Some(program) = doctor() else {
+        println!("skipped: no `thalweg doctor` beside this test; build thalweg-cli first");
+        return;
+    };
+    let chosen = [
+        "touch-and-free",
+        "spin-two",
+        "queens",
+        "poll-list",
+        "accept",
+    ];
+    let mut cases = case::read(&cases_folder()).unwrap();
+    cases.retain(|case| chosen.contains(&case.name.as_str()));
+    assert_eq!(cases.len(), chosen.len());
+    let doctor = [program.to_str().unwrap(), "doctor", "--json", "--"];
+    let tally = score(&cases, &options("doctor", &doctor), |row| println!("{row}")).unwrap();
+    for ((folder, _), score) in tally.scores() {
+        assert_eq!(score.wrong_and_sure, 0, "{folder}: {tally}");
+    }
+}
