@@ -74,7 +74,7 @@ pub struct Flow {
     pub issued: [u64; Priority::COUNT],
     /// Taken by the inbox.
     pub admitted: [u64; Priority::COUNT],
-    /// Lost: the inbox held as many messages as their priority allows.
+    /// Lost: the inbox held as many messages as their priority allows, or their clone panicked.
     pub refused: [u64; Priority::COUNT],
     /// Lost: no room came in time.
     pub timed_out: [u64; Priority::COUNT],

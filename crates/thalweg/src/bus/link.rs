@@ -4,16 +4,16 @@ use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
 
 use super::PublisherId;
+use super::error::{PublishError, Reason};
 use super::inbox::{Envelope, Inbox, Item, Options, Sender};
 use super::ledger::Ledger;
 use super::priority::Priority;
-use super::publisher::{PublishError, Reason};
 use super::registry::{Core, Entry};
 use super::slowing::Slow;
 use super::topic::{Message, Policy, TopicId, Topics};
 use crate::channel::SendTimeoutError;
 use crate::ring::PushError;
-use crate::ring::sync::{Arc, fault, yield_now};
+use crate::ring::sync::{Arc, fault, is_model_over, yield_now};
 use crate::state::Lifecycle;
 use crate::wait::{Pace, Panics};
 
@@ -26,7 +26,7 @@ pub(super) enum Patience {
 }
 
 /// A publisher's way to an inbox.
-pub(super) struct Link<M> {
+pub(super) struct Link<M: Message> {
     pub(super) sender: Sender<M>,
     pub(super) ledger: Shared<Ledger>,
     /// Those of the usual path: the inbox's, or where it slows publishers, half of them.
@@ -72,7 +72,7 @@ impl<M: Message> Link<M> {
         next: impl Fn(usize) -> u64,
     ) -> Self {
         let Entry { inbox, sender } = entry;
-        let (ledger, link) = inbox.join(publisher, name, next);
+        let (ledger, link) = inbox.join(publisher, name, sender.positions().0, next);
         Self {
             sender,
             ledger,
@@ -102,6 +102,25 @@ impl<M: Message> Link<M> {
                 Ok(is_late)
             }
             Err(error) => Err(error),
+        }
+    }
+
+    /// Counts a message that could not be cloned for this inbox.
+    #[cold]
+    pub(super) fn lose(&mut self, envelope: &Envelope<M>) {
+        let (topic, priority) = (envelope.topic, envelope.priority.index());
+        let own = &self.ledger.own;
+        own.issued[priority].add(1);
+        match self.inbox.shelf(topic) {
+            Some(_) => {
+                // A shelf finds gaps by itself, and refuses nothing.
+                own.admitted[priority].add(1);
+                self.ledger.others.evicted[priority].add(1);
+            }
+            None => {
+                own.refused[priority].add(1);
+                self.lost[topic.index()] += 1;
+            }
         }
     }
 
@@ -236,6 +255,19 @@ impl<M: Message> Link<M> {
     }
 }
 
+impl<M: Message> Drop for Link<M> {
+    fn drop(&mut self) {
+        if !is_model_over() {
+            let is_untold = self.lost.iter().any(|&lost| lost > 0);
+            let (popped, pushed) = self.sender.positions();
+            // Nothing of one that got nothing in is in the ring.
+            let has_any = self.ledger.own.admitted.iter().any(|count| count.get() > 0);
+            let end = if has_any { pushed } else { 0 };
+            self.inbox.part(self.link, is_untold, popped, end);
+        }
+    }
+}
+
 /// How long to wait in this topic.
 pub(super) fn link_patience<M: Message>(topic: TopicId, patience: Patience) -> Patience {
     match M::TOPICS[topic.index()].policy {
@@ -249,7 +281,7 @@ pub(super) struct Sum<M> {
     admitted: usize,
     reason: Option<Reason>,
     back: Option<M>,
-    panics: Panics,
+    pub(super) panics: Panics,
 }
 
 impl<M> Default for Sum<M> {

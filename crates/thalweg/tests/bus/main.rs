@@ -8,11 +8,13 @@ mod chaos;
 mod ends;
 mod histories;
 mod joining;
+mod leaving;
 mod losses;
 mod note;
 mod pausing;
 mod publishing;
 mod readings;
+mod tasks;
 #[path = "../channel/watchdog.rs"]
 mod watchdog;
 
