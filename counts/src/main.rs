@@ -6,6 +6,7 @@
 //! that every run takes the same path; a line `NAME ROUNDS` tells of each counted call.
 #![forbid(unsafe_code)]
 
+mod bus;
 mod channel;
 mod exchange;
 mod hash;
@@ -69,6 +70,7 @@ fn cases() -> Cases {
     let mut cases = Cases::new();
     ring::add(&mut cases);
     task::add(&mut cases);
+    bus::add(&mut cases);
     channel::add(&mut cases);
     exchange::add(&mut cases);
     hash::add(&mut cases);

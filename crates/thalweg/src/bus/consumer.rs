@@ -188,8 +188,10 @@ impl<M: Message> Consumer<M> {
         self.inbox.limits
     }
 
-    /// What publishers sent to this inbox and what became of it, by publisher. Takes a lock that
-    /// is not needed for messages.
+    /// What publishers sent to this inbox and what became of it, by publisher: of those that are
+    /// there, those whose messages are not all taken yet, and the last 64 that left with a loss
+    /// that no later message told. [`Bus::snapshot`](super::Bus::snapshot) has the sum of all that
+    /// there were. Takes a lock that is not needed for messages.
     pub fn losses(&self) -> Vec<Losses> {
         self.inbox.losses()
     }

@@ -12,8 +12,9 @@ use std::sync::Arc as Shared;
 use super::balance::Reading;
 use super::builder::BuildError;
 use super::governor::Governor;
-use super::ledger::{Count, Flow, Ledger, Losses, Meter, Service, Totals};
+use super::ledger::{Count, Ledger, Losses, Meter, Service, Totals};
 use super::priority::{Admission, Priority};
+use super::publishers::{Left, Publishers, Row};
 use super::rules::Rule;
 use super::shelf::Shelf;
 use super::slowing::free_limit;
@@ -73,17 +74,8 @@ pub(super) struct Inbox<M> {
     pub(super) governor: Governor,
     /// By topic.
     shelves: Vec<Option<Shelf<M>>>,
-    publishers: Mutex<Vec<Row>>,
+    publishers: Mutex<Publishers>,
     members: Mutex<Members>,
-}
-
-/// A publisher.
-struct Row {
-    publisher: PublisherId,
-    /// What it had issued at the last look.
-    seen: u64,
-    name: Shared<str>,
-    ledger: Shared<Ledger>,
 }
 
 /// The consumers.
@@ -162,28 +154,43 @@ impl<M: Message> Inbox<M> {
     }
 
     /// Another publisher, whose next sequences are given by topic; gives its ledger, and by what
-    /// shelves know it.
+    /// shelves know it. Consumers are at `popped`.
     pub(super) fn join(
         &self,
         publisher: PublisherId,
         name: &Shared<str>,
+        popped: u64,
         next: impl Fn(usize) -> u64,
     ) -> (Shared<Ledger>, u32) {
         let ledger = Shared::new(Ledger::default());
         let mut publishers = lock(&self.publishers);
+        publishers.fold(popped, &self.shelves);
+        let link = publishers.free.pop().unwrap_or(publishers.links);
+        publishers.links = publishers.links.max(link + 1);
         for (index, shelf) in self.shelves.iter().enumerate() {
             if let Some(shelf) = shelf {
-                shelf.join(Shared::clone(&ledger), next(index));
+                shelf.join(link, Shared::clone(&ledger), next(index));
             }
         }
-        let link = publishers.len() as u32;
-        publishers.push(Row {
+        publishers.rows.push(Row {
             publisher,
+            link,
             seen: 0,
             name: Shared::clone(name),
             ledger: Shared::clone(&ledger),
+            left: None,
         });
         (ledger, link)
+    }
+
+    /// A publisher goes, when consumers are at `popped` and its last message is before `end`.
+    pub(super) fn part(&self, link: u32, is_untold: bool, popped: u64, end: u64) {
+        let mut publishers = lock(&self.publishers);
+        let is_here = |row: &&mut Row| row.link == link;
+        if let Some(row) = publishers.rows.iter_mut().find(is_here) {
+            row.left = Some(Left { end, is_untold });
+        }
+        publishers.fold(popped, &self.shelves);
     }
 
     /// Whether consumers take batches: the capacity is all that the rule asks for that is known
@@ -218,17 +225,20 @@ impl<M: Message> Inbox<M> {
 
     /// Counts a message that nobody will receive, and drops it.
     fn discard(&self, envelope: Envelope<M>) {
-        let publishers = lock(&self.publishers);
-        let same = |row: &Row| row.publisher == envelope.publisher;
-        let link = publishers.iter().position(same);
-        if let Some(link) = link {
-            let others = &publishers[link].ledger.others;
-            others.discarded[envelope.priority.index()].add(1);
+        let mut publishers = lock(&self.publishers);
+        let Publishers { rows, gone, .. } = &mut *publishers;
+        let is_its = |row: &&Row| row.publisher == envelope.publisher;
+        let priority = envelope.priority.index();
+        match rows.iter().find(is_its) {
+            Some(row) => {
+                row.ledger.others.discarded[priority].add(1);
+                if let Some(shelf) = self.shelf(envelope.topic) {
+                    shelf.owe(row.link, envelope.lost_before);
+                }
+            }
+            None => gone.discarded[priority] += 1,
         }
         drop(publishers);
-        if let (Some(link), Some(shelf)) = (link, self.shelf(envelope.topic)) {
-            shelf.owe(link, envelope.lost_before);
-        }
         drop(envelope);
     }
 
@@ -292,15 +302,16 @@ impl<M: Message> Inbox<M> {
                 flow,
             }
         };
-        publishers.iter().map(losses).collect()
+        publishers.rows.iter().map(losses).collect()
     }
 
     /// What became of all messages, where the ring holds `len` elements at `now`.
     pub(super) fn totals(&self, len: usize, now: u64, ns: impl Fn(u64) -> u64) -> Totals {
         // Flow last: what was taken was issued before.
         let service = self.service(len, now, ns);
-        let mut flow = Flow::default();
-        for row in lock(&self.publishers).iter() {
+        let publishers = lock(&self.publishers);
+        let mut flow = publishers.gone;
+        for row in &publishers.rows {
             flow.add(&row.ledger.flow());
         }
         flow.catch_up(&service.delivered);
@@ -310,7 +321,7 @@ impl<M: Message> Inbox<M> {
     /// Publishers that have published since this was asked last.
     pub(super) fn active_publishers(&self) -> usize {
         let mut active = 0;
-        for row in lock(&self.publishers).iter_mut() {
+        for row in &mut lock(&self.publishers).rows {
             let issued = row.ledger.own.issued.iter().map(Count::get).sum();
             active += usize::from(std::mem::replace(&mut row.seen, issued) != issued);
         }

@@ -4,16 +4,16 @@ use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
 
 use super::PublisherId;
+use super::error::{PublishError, Reason};
 use super::inbox::{Envelope, Inbox, Item, Options, Sender};
 use super::ledger::Ledger;
 use super::priority::Priority;
-use super::publisher::{PublishError, Reason};
 use super::registry::{Core, Entry};
 use super::slowing::Slow;
 use super::topic::{Message, Policy, TopicId, Topics};
 use crate::channel::SendTimeoutError;
 use crate::ring::PushError;
-use crate::ring::sync::{Arc, fault, yield_now};
+use crate::ring::sync::{Arc, fault, is_model_over, yield_now};
 use crate::state::Lifecycle;
 use crate::wait::{Pace, Panics};
 
@@ -26,7 +26,7 @@ pub(super) enum Patience {
 }
 
 /// A publisher's way to an inbox.
-pub(super) struct Link<M> {
+pub(super) struct Link<M: Message> {
     pub(super) sender: Sender<M>,
     pub(super) ledger: Shared<Ledger>,
     /// Those of the usual path: the inbox's, or where it slows publishers, half of them.
@@ -72,7 +72,7 @@ impl<M: Message> Link<M> {
         next: impl Fn(usize) -> u64,
     ) -> Self {
         let Entry { inbox, sender } = entry;
-        let (ledger, link) = inbox.join(publisher, name, next);
+        let (ledger, link) = inbox.join(publisher, name, sender.positions().0, next);
         Self {
             sender,
             ledger,
@@ -209,7 +209,10 @@ impl<M: Message> Link<M> {
         let (topic, priority) = (envelope.topic.index(), envelope.priority.index());
         self.ledger.own.issued[priority].add(1);
         self.ledger.own.refused[priority].add(1);
-        self.lost[topic] += 1;
+        // A shelf finds gaps by itself.
+        if self.inbox.shelf(envelope.topic).is_none() {
+            self.lost[topic] += 1;
+        }
     }
 
     /// Puts a message on its topic's shelf.
@@ -250,6 +253,19 @@ fn push_token<M>(sender: &mut Sender<M>, topic: TopicId, places: u64) -> Option<
             // A consumer is just taking an element out of that place.
             Err(PushError::Full(_)) => yield_now(),
             Err(_) => return None,
+        }
+    }
+}
+
+impl<M: Message> Drop for Link<M> {
+    fn drop(&mut self) {
+        if !is_model_over() {
+            let is_untold = self.lost.iter().any(|&lost| lost > 0);
+            let (popped, pushed) = self.sender.positions();
+            // Nothing of one that got nothing in is in the ring.
+            let has_any = self.ledger.own.admitted.iter().any(|count| count.get() > 0);
+            let end = if has_any { pushed } else { 0 };
+            self.inbox.part(self.link, is_untold, popped, end);
         }
     }
 }

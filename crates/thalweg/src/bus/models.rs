@@ -2,7 +2,7 @@
 //! it must catch.
 
 use super::*;
-use crate::channel::models::{begin, check, kept::Kept};
+use crate::channel::models::{begin, cancelling::run, check, kept::Kept};
 use crate::state::Lifecycle;
 use loom::thread;
 
@@ -236,5 +236,66 @@ fn a_publisher_goes_on_after_a_pause() {
 fn a_publisher_that_is_held_back_is_told_of_the_end() {
     check(2, &["change_untold"], || {
         a_pause_ends(Bus::stop, Err(Reason::Closed));
+    });
+}
+
+/// Room in both of two inboxes, which comes in one after the other: the task is woken for it, and
+/// what it takes in the one it gives back while there is none in the other.
+#[test]
+fn a_task_publishes_everywhere_or_nowhere() {
+    check(2, &["future_look_again", "dekker"], || {
+        let bus = bus(1, Admission::reserve(0, 0, 0));
+        let (mut one, mut two) = (subscribed(&bus, RING), subscribed(&bus, RING));
+        let mut tx = publisher(&bus);
+        assert_eq!(tx.publish(Note(false)).expect("room"), 2);
+        let publishing = thread::spawn(move || {
+            let published = run(Box::pin(tx.publish_async(Note(false))));
+            (published.map_err(|error| error.reason), tx)
+        });
+        begin();
+        for rx in [&mut one, &mut two] {
+            assert_eq!(rx.recv().expect("there").sequence, 0);
+        }
+        let (published, _tx) = publishing.join().unwrap();
+        assert_eq!(published, Ok(2));
+        for rx in [&mut one, &mut two] {
+            let got = rx.try_recv().expect("published");
+            assert_eq!((got.sequence, got.lost_before), (1, 0));
+        }
+        check_totals(&bus);
+    });
+}
+
+/// A place that is given up beside a publisher that waits behind it, and a consumer.
+#[test]
+fn a_place_that_is_given_up_hides_nothing() {
+    check(2, &[], || {
+        let bus = bus(2, Admission::reserve(0, 0, 0));
+        let mut rx = subscribed(&bus, RING);
+        let mut full = subscribed(&bus, RING);
+        let (mut tx, mut other) = (publisher(&bus), publisher(&bus));
+        for _ in 0..2 {
+            assert_eq!(tx.publish(Note(false)).expect("room"), 2);
+        }
+        for _ in 0..2 {
+            rx.recv().expect("there");
+        }
+        let publishing = thread::spawn(move || {
+            let published = run(Box::pin(other.publish_async(Note(false))));
+            (published.map_err(|error| error.reason), other)
+        });
+        begin();
+        // Takes the places, or one of them, when there is room for one of the two.
+        full.recv().expect("there");
+        let own = tx.try_publish(Note(false)).map_err(|error| error.admitted);
+        full.recv().expect("there");
+        let (published, _other) = publishing.join().unwrap();
+        assert_eq!(published, Ok(2));
+        let mut received = 0;
+        while rx.try_recv().is_ok() {
+            received += 1;
+        }
+        assert_eq!(received, 1 + own.unwrap_or_else(|admitted| admitted).min(1));
+        check_totals(&bus);
     });
 }

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 
 use super::PublisherId;
 use super::builder::BuildError;
+use super::error::{PublishError, Reason};
 use super::handle::Handle;
 use super::inbox::{Envelope, Item};
 use super::level::Level;
@@ -22,66 +23,15 @@ use crate::ring::PushError;
 use crate::ring::sync::Arc;
 use crate::state::{Lifecycle, WaitError};
 
-/// Why a message was not published to everybody who wants it.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[non_exhaustive]
-pub enum Reason {
-    /// An inbox holds as many messages as the message's priority allows.
-    Refused,
-    /// An inbox had no room in time.
-    TimedOut,
-    /// The bus is paused, or still was at the end of the time to wait. The message was not counted.
-    Paused,
-    /// The bus was drained or stopped.
-    Closed,
-}
-
-/// A message that was not published to everybody who wants it, given back.
-#[non_exhaustive]
-pub struct PublishError<M> {
-    /// The message.
-    pub message: M,
-    /// Why; if several inboxes did not take it, the first one's reason.
-    pub reason: Reason,
-    /// How many inboxes took it all the same. To publish it again is to publish another message,
-    /// which they get as well.
-    pub admitted: usize,
-}
-
-errors!(Reason {
-    Self::Refused => "there is no room for a message of this priority";
-    Self::TimedOut => "no room in time";
-    Self::Paused => "the bus is paused";
-    Self::Closed => "the bus was drained or stopped";
-});
-
-// Messages need not be `Debug`.
-impl<M> std::fmt::Debug for PublishError<M> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("PublishError")
-            .field("reason", &self.reason)
-            .field("admitted", &self.admitted)
-            .finish_non_exhaustive()
-    }
-}
-
-impl<M> std::fmt::Display for PublishError<M> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        self.reason.fmt(f)
-    }
-}
-
-impl<M> std::error::Error for PublishError<M> {}
-
 /// Publishes messages; see the [module](super). It can move to another thread, and each thread has
 /// one of its own.
 pub struct Publisher<M: Message> {
-    seen: Seen,
-    core: Arc<Core<M>>,
-    id: PublisherId,
-    links: Vec<Link<M>>,
+    pub(super) seen: Seen,
+    pub(super) core: Arc<Core<M>>,
+    pub(super) id: PublisherId,
+    pub(super) links: Vec<Link<M>>,
     /// By topic.
-    routes: [Route; Topics::COUNT_MAX],
+    pub(super) routes: [Route; Topics::COUNT_MAX],
     name: Shared<str>,
     /// Keeps the bus from draining.
     _handle: Arc<Handle<M>>,
@@ -90,8 +40,8 @@ pub struct Publisher<M: Message> {
 
 /// What a publisher knows of a topic.
 #[derive(Clone, Copy)]
-struct Route {
-    sequence: u64,
+pub(super) struct Route {
+    pub(super) sequence: u64,
     /// The one link that wants it, if the usual path will do.
     sole: u32,
     priority: Priority,
@@ -225,7 +175,7 @@ impl<M: Message> Publisher<M> {
     }
 
     #[inline(always)]
-    fn publish_by(
+    pub(super) fn publish_by(
         &mut self,
         message: M,
         priority: Option<Priority>,
@@ -352,13 +302,13 @@ impl<M: Message> Publisher<M> {
     }
 
     /// Learns which inboxes there are.
-    fn refresh(&mut self) {
+    pub(super) fn refresh(&mut self) {
         // What is dropped here may drop messages.
         drop(self.look());
     }
 
     /// As [`refresh`](Self::refresh); gives the links that are no longer needed.
-    fn look(&mut self) -> Vec<Link<M>> {
+    pub(super) fn look(&mut self) -> Vec<Link<M>> {
         let core = Arc::clone(&self.core);
         let (mut links, mut old) = (Vec::new(), Vec::new());
         self.seen = core.read(|entries| {

@@ -26,7 +26,7 @@ use super::metrics::{InboxFigures, Snapshot};
 use super::topic::{Message, TopicId, Topics};
 use super::trace::{Decision, Event, Recorder};
 use super::{InboxId, PublisherId};
-use crate::ring::sync::{Arc, Mutex, fault, lock, yield_now};
+use crate::ring::sync::{Arc, Mutex, MutexGuard, fault, lock, yield_now};
 use crate::state::{Lifecycle, StateCell, Version};
 use crate::wait::Panics;
 use thalweg_measure::clock::Clock;
@@ -230,6 +230,11 @@ impl<M: Message> Core<M> {
         look(&registry.entries);
         registry.settle(self.clock);
         self.seen()
+    }
+
+    /// The last messages of topics, by topic. No code of the user may run meanwhile.
+    pub(super) fn retained(&self) -> MutexGuard<'_, Vec<Option<Retained<M>>>> {
+        lock(&self.retained)
     }
 
     /// Retains a message, and runs `then` before anybody else retains or subscribes. Gives what

@@ -36,7 +36,7 @@ pub(super) struct Shelf<M>(Mutex<State<M>>);
 struct State<M> {
     line: Line<M>,
     has_token: bool,
-    /// By publisher, in the order in which they came to the inbox.
+    /// By publisher, as the inbox counts them.
     links: Vec<Link>,
 }
 
@@ -45,6 +45,10 @@ struct Link {
     next: u64,
     /// Losses before that, of which nobody was told.
     owed: u64,
+    /// The sequence after the one that came last.
+    end: u64,
+    /// How many are here.
+    waiting: usize,
     ledger: Shared<Ledger>,
 }
 
@@ -67,29 +71,45 @@ impl<M> Shelf<M> {
         })))
     }
 
-    /// Another publisher, whose next sequence is given, and who is known by the count of those
-    /// before.
-    pub(super) fn join(&self, ledger: Shared<Ledger>, next: u64) {
-        let link = Link {
+    /// A message of publisher `link` was taken, and will not be delivered.
+    pub(super) fn owe(&self, link: u32, lost_before: u64) {
+        lock(&self.0).links[link as usize].owed += lost_before;
+    }
+
+    /// Another publisher, whose next sequence is given, in a place of its own: a new one behind the
+    /// others, or that of one that has left.
+    pub(super) fn join(&self, link: u32, ledger: Shared<Ledger>, next: u64) {
+        let new = Link {
             next,
+            end: next,
+            waiting: 0,
             owed: 0,
             ledger,
         };
-        lock(&self.0).links.push(link);
+        let mut state = lock(&self.0);
+        match state.links.get_mut(link as usize) {
+            Some(left) => *left = new,
+            None => state.links.push(new),
+        }
     }
 
-    /// A message of publisher `link` was taken, and will not be delivered.
-    pub(super) fn owe(&self, link: usize, lost_before: u64) {
-        lock(&self.0).links[link].owed += lost_before;
+    /// Of a publisher that has left: whether messages are here, and whether all losses were told.
+    pub(super) fn left(&self, link: u32) -> (bool, bool) {
+        let link = &lock(&self.0).links[link as usize];
+        (link.waiting > 0, link.next == link.end && link.owed == 0)
     }
 
     /// Puts a message of publisher `link` behind the others.
     pub(super) fn put(&self, link: u32, key: u64, envelope: Envelope<M>) -> Put<M> {
         let mut state = lock(&self.0);
+        let own = &mut state.links[link as usize];
+        own.end = envelope.sequence + 1;
+        own.waiting += 1;
         let evicted = state.line.push(key, link, envelope);
         let evicted = evicted.map(|(link, envelope)| {
-            let ledger = &state.links[link as usize].ledger;
-            ledger.others.evicted[envelope.priority.index()].add(1);
+            let link = &mut state.links[link as usize];
+            link.waiting -= 1;
+            link.ledger.others.evicted[envelope.priority.index()].add(1);
             envelope
         });
         let needs_token = !std::mem::replace(&mut state.has_token, true);
@@ -112,7 +132,9 @@ impl<M> Shelf<M> {
         while let Some(place) = line.places.get(at as usize) {
             let is_it = |envelope: &Envelope<M>| envelope.sequence == sequence;
             if place.link == link && place.envelope.as_ref().is_some_and(is_it) {
-                return line.remove(at).map(|(_, envelope)| envelope.message);
+                let removed = line.remove(at).map(|(_, envelope)| envelope.message);
+                state.links[link as usize].waiting -= 1;
+                return removed;
             }
             at = place.before;
         }
@@ -126,6 +148,7 @@ impl<M> Shelf<M> {
             let link = &mut state.links[link as usize];
             envelope.lost_before = envelope.sequence - link.next + std::mem::take(&mut link.owed);
             link.next = envelope.sequence + 1;
+            link.waiting -= 1;
             out.push_back(Item::Message(envelope));
         }
         if fault::is("token_late") {
@@ -275,10 +298,12 @@ mod tests {
         let shelf = Shelf::new(places, has_keys).expect("places in range");
         let ledgers = [3, 0].map(|next| {
             let ledger = Shared::new(Ledger::default());
-            shelf.join(Shared::clone(&ledger), next);
-            ledger
+            (ledger, next)
         });
-        (shelf, ledgers)
+        for (link, (ledger, next)) in (0..).zip(&ledgers) {
+            shelf.join(link, Shared::clone(ledger), *next);
+        }
+        (shelf, ledgers.map(|(ledger, _)| ledger))
     }
 
     fn taken(shelf: &Shelf<u64>) -> Vec<(u32, u64, u64)> {

@@ -88,6 +88,7 @@ mod slip;
 mod stream;
 mod weak;
 mod within;
+pub(crate) use within::Place;
 
 pub use batch::Batch;
 pub use builder::{BuildError, Builder};

@@ -12,16 +12,55 @@
 use std::time::Instant;
 
 use super::error::SendTimeoutError;
+use super::hub::{Gate, Hub};
 use super::receiver::Receiver;
 use super::recv_end::RecvEnd;
 use super::send_end::SendEnd;
 use super::sender::Sender;
 use super::shape::Mpmc;
 use crate::ring::sync::fault;
-use crate::ring::{PushError, TicketEnd};
-use crate::wait::block;
+use crate::ring::{PushError, TicketClaim, TicketEnd};
+use crate::wait::{block, wait_on};
+
+fn has_room<T>(end: &SendEnd<T>, limit: u64) -> bool {
+    match end {
+        // `pushed` first: it may be less by then, and never more.
+        SendEnd::Ticket(ring) => {
+            let pushed = ring.pushed();
+            ring.is_closed() || pushed.saturating_sub(ring.popped()) < limit
+        }
+        _ => unreachable!("{IS_RING}"),
+    }
+}
 
 const IS_RING: &str = "a bounded channel of many senders has a ring";
+
+/// A place for an element in a channel: see [`Sender::place_within`]. As a late send, whoever uses
+/// it or gives it up may have to take what nobody will receive.
+#[must_use = "a place keeps others waiting"]
+pub(crate) struct Place<'s, T> {
+    claim: TicketClaim<'s, T>,
+    hub: &'s Hub,
+    gate: &'s Gate,
+}
+
+impl<T> Place<'_, T> {
+    /// Sends an element; `true` as in [`Sender::try_send_within`].
+    pub(crate) fn send(mut self, value: T) -> bool {
+        let is_written = self.claim.push(value).is_ok();
+        debug_assert!(is_written, "it is for one element");
+        self.claim.commit();
+        self.hub.readable.notify_chained()
+    }
+
+    /// Leaves the place to others; `true` as in [`Sender::try_send_within`].
+    pub(crate) fn give_up(self) -> bool {
+        drop(self.claim);
+        // What others sent may have waited behind it, and they for its room.
+        self.gate.notify_room(1);
+        self.hub.readable.notify_one()
+    }
+}
 
 impl<T> Sender<T, Mpmc> {
     #[inline(always)]
@@ -73,6 +112,45 @@ impl<T> Sender<T, Mpmc> {
             (Ok(false), Some(value)) => Err(SendTimeoutError::Disconnected(value)),
             (Err(_), Some(value)) => Err(SendTimeoutError::Timeout(value)),
         }
+    }
+
+    /// Waits in a task until fewer than `limit` places are taken, or the channel is closed; is
+    /// woken as one in [`send_within`](Self::send_within).
+    pub(crate) async fn room_within(&mut self, limit: u64) {
+        let _claiming = self.gate.claiming();
+        // Not shared, so that the future may move between threads.
+        let end = &mut self.end;
+        let look = move || has_room(end, limit).then_some(());
+        wait_on(&self.gate.writable, look).await;
+    }
+
+    /// Whether fewer than `limit` places are taken, by elements or otherwise, or the channel is
+    /// closed.
+    pub(crate) fn has_room_within(&self, limit: u64) -> bool {
+        has_room(&self.end, limit)
+    }
+
+    /// How many elements and other places were taken out of the channel, and put into it.
+    pub(crate) fn positions(&self) -> (u64, u64) {
+        match &self.end {
+            SendEnd::Ticket(ring) => {
+                let popped = ring.popped();
+                (popped, ring.pushed())
+            }
+            _ => unreachable!("{IS_RING}"),
+        }
+    }
+
+    /// Takes a place below `limit`, to be used at once: what others send comes behind it.
+    pub(crate) fn place_within(&mut self, limit: u64) -> Result<Place<'_, T>, PushError<()>> {
+        let SendEnd::Ticket(ring) = &mut self.end else {
+            unreachable!("{IS_RING}");
+        };
+        Ok(Place {
+            claim: ring.claim_within(limit)?,
+            hub: &self.hub,
+            gate: &self.gate,
+        })
     }
 
     /// Takes an element that nobody received.

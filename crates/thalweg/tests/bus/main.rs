@@ -13,11 +13,13 @@ mod hostile_snapshots;
 mod hostile_types;
 mod hostile_waits;
 mod joining;
+mod leaving;
 mod losses;
 mod note;
 mod pausing;
 mod publishing;
 mod readings;
+mod tasks;
 #[path = "../channel/watchdog.rs"]
 mod watchdog;
 

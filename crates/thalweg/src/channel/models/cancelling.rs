@@ -17,7 +17,7 @@ impl Wake for Unpark {
 }
 
 /// Runs a task on this thread of the model.
-fn run<F: Future + Unpin>(task: F) -> F::Output {
+pub(crate) fn run<F: Future + Unpin>(task: F) -> F::Output {
     let mut task = Kept::new(task);
     let waker = Waker::from(Arc::new(Unpark(thread::current())));
     loop {

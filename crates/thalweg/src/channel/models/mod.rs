@@ -1,7 +1,7 @@
 //! loom models of the endpoints, over each kind of store. A lost wake-up is a deadlock, which loom
 //! reports. Each model has a seeded fault that it must catch.
 
-mod cancelling;
+pub(crate) mod cancelling;
 mod cloning;
 mod delivery;
 pub(crate) mod kept;

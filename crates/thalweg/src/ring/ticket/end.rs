@@ -3,6 +3,7 @@
 use std::ops::Deref;
 
 use super::Ticket;
+use super::claim::TicketClaim;
 use crate::ring::sync::Arc;
 use crate::ring::{PopError, PushError};
 
@@ -54,6 +55,12 @@ impl<T> TicketEnd<T> {
     pub(crate) fn try_push_within(&mut self, value: T, limit: u64) -> Result<(), PushError<T>> {
         self.ring
             .try_push_within_near(&mut self.near, &mut self.head, value, limit)
+    }
+
+    /// Claims room for one element below `limit`.
+    pub(crate) fn claim_within(&mut self, limit: u64) -> Result<TicketClaim<'_, T>, PushError<()>> {
+        self.ring
+            .claim_within_near(&mut self.near, &mut self.head, limit)
     }
 
     /// Takes the oldest element, in one attempt. Fails, with `true` if the ring is open and empty.

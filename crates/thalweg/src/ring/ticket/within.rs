@@ -15,6 +15,7 @@
 //! and whoever refuses acquires that: all that had left before the ring came to that tail is known
 //! to have left.
 
+use super::claim::TicketClaim;
 use super::slot::State;
 use super::{Apart, Backoff, CLOSED, Ticket};
 use crate::ring::PushError;
@@ -24,7 +25,7 @@ impl Apart {
     /// As [`draw`](Self::draw) of one ticket, by a producer that others weigh.
     #[inline(always)]
     fn draw_weighed(&self, position: u64) -> Result<u64, u64> {
-        // ORDERING: admit (Release), pairs with the weigh in `try_push_within_near`: what this
+        // ORDERING: admit (Release), pairs with the weigh in `draw_within`: what this
         // thread knew of `head`. A failure is weighed itself.
         self.0
             .compare_exchange_weak(position, position + 1, order::admit(), order::weigh())
@@ -93,6 +94,38 @@ impl<T> Ticket<T> {
         value: T,
         limit: u64,
     ) -> Result<(), PushError<T>> {
+        let position = match self.draw_within(near, head, limit) {
+            Ok(position) => position,
+            Err(PushError::Full(())) => return Err(PushError::Full(value)),
+            Err(PushError::Closed(())) => return Err(PushError::Closed(value)),
+        };
+        let slots = self.slots();
+        // SAFETY: our ticket, not published (rule 2).
+        unsafe { slots.slot(position).write(value) };
+        slots.publish(position);
+        Ok(())
+    }
+
+    /// Claims room for one element below a limit, as
+    /// [`try_push_within_near`](Self::try_push_within_near) pushes one.
+    pub(super) fn claim_within_near(
+        &self,
+        near: &mut u64,
+        head: &mut u64,
+        limit: u64,
+    ) -> Result<TicketClaim<'_, T>, PushError<()>> {
+        let position = self.draw_within(near, head, limit)?;
+        Ok(TicketClaim::new(self, self.slots(), position..position + 1))
+    }
+
+    /// Draws a ticket of a free position.
+    #[inline(always)]
+    fn draw_within(
+        &self,
+        near: &mut u64,
+        head: &mut u64,
+        limit: u64,
+    ) -> Result<u64, PushError<()>> {
         let slots = self.slots();
         let mut backoff = Backoff::long();
         // ORDERING: weigh (Acquire), pairs with the admit in `draw_weighed`.
@@ -102,7 +135,7 @@ impl<T> Ticket<T> {
                 // What the closing thread did before is visible to whoever is told of the close.
                 // ORDERING: closed (Acquire), pairs with the close in `close`.
                 self.tail.0.load(order::closed());
-                return Err(PushError::Closed(value));
+                return Err(PushError::Closed(()));
             }
             if tail.saturating_sub(*head) >= limit {
                 if !fault::is("head_old") {
@@ -111,17 +144,14 @@ impl<T> Ticket<T> {
                 // Beyond `tail` that is old; its slot will say so.
                 if tail.saturating_sub(*head) >= limit {
                     *near = tail.max(*head);
-                    return Err(PushError::Full(value));
+                    return Err(PushError::Full(()));
                 }
             }
             let now = match slots.room(tail) {
                 State::Free => match self.tail.draw_weighed(tail) {
                     Ok(_) => {
                         *near = tail + 1;
-                        // SAFETY: our ticket, not published (rule 2).
-                        unsafe { slots.slot(tail).write(value) };
-                        slots.publish(tail);
-                        return Ok(());
+                        return Ok(tail);
                     }
                     Err(now) => {
                         backoff.wait();
@@ -133,7 +163,7 @@ impl<T> Ticket<T> {
                     let now = self.tail.0.load(order::weigh());
                     if state == State::Earlier && now == tail {
                         *near = tail;
-                        return Err(PushError::Full(value));
+                        return Err(PushError::Full(()));
                     }
                     now
                 }

@@ -1,0 +1,274 @@
+//! Publishing in tasks: all inboxes get a message in one poll, or none does.
+//!
+//! The task waits until there is room everywhere. Then it takes a place in each ring, and only when
+//! it has them all, a sequence number, and sends. A place that another publisher was faster to take
+//! sends it back to waiting; those that it has are given up at once.
+
+use super::error::{PublishError, Reason};
+use super::inbox::{Envelope, Item};
+use super::ledger::Ledger;
+use super::link::{Link, Patience};
+use super::priority::Priority;
+use super::publisher::Publisher;
+use super::topic::{Message, Policy, TopicId, Topics};
+use crate::channel::Place;
+use crate::ring::PushError;
+use crate::ring::sync::{Arc, Mutex, yield_now};
+use crate::state::Lifecycle;
+use crate::wait::Panics;
+use std::sync::Arc as Shared;
+
+/// Why a message was not published yet.
+enum Held {
+    /// The bus is paused.
+    Paused,
+    /// This link has no room below the limit.
+    Full(usize, u64),
+    /// Others were faster, or there are more inboxes now.
+    Again,
+}
+
+/// An outcome, or the message with why there is none yet.
+type Tried<M> = Result<Result<usize, PublishError<M>>, (M, Held)>;
+
+/// A place in an inbox, for a message.
+struct Taken<'p, M> {
+    link: usize,
+    place: Place<'p, Item<M>>,
+    ledger: &'p Shared<Ledger>,
+    lost: &'p mut [u64; Topics::COUNT_MAX],
+}
+
+impl<M: Message> Publisher<M> {
+    /// As [`publish`](Self::publish), as a future.
+    ///
+    /// Cancel-safe: dropped before it is done, it has published nothing, and nothing is counted as
+    /// lost. Where publishers are [slowed](super::Builder::slowing), it waits for room below three
+    /// quarters of the limit. Allocates for messages that go to several inboxes.
+    ///
+    /// ```
+    /// # use thalweg::bus::{Bus, Message, TopicId, TopicInfo, Topics};
+    /// # #[derive(Clone)] struct Job(u32);
+    /// # impl Message for Job {
+    /// #     const TOPICS: &'static [TopicInfo] = &[TopicInfo::new("job")];
+    /// #     fn topic(&self) -> TopicId { TopicId::new(0) }
+    /// # }
+    /// # futures_executor::block_on(async {
+    /// let bus = Bus::<Job>::new()?;
+    /// let mut rx = bus.subscribe(Topics::ALL)?;
+    /// let mut tx = bus.publisher("dispatcher")?;
+    /// tx.publish_async(Job(1)).await?;
+    /// assert_eq!(rx.recv_async().await?.message.0, 1);
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// # }).expect("there is room");
+    /// ```
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish).
+    ///
+    /// # Panics
+    /// As [`publish`](Self::publish); if a clone panics, nothing is published.
+    pub async fn publish_async(&mut self, message: impl Into<M>) -> Result<usize, PublishError<M>> {
+        self.publish_when_possible(message.into(), None).await
+    }
+
+    /// As [`publish_async`](Self::publish_async), with another priority than the topic's.
+    ///
+    /// # Errors
+    /// As [`publish`](Self::publish).
+    pub async fn publish_at_async(
+        &mut self,
+        priority: Priority,
+        message: impl Into<M>,
+    ) -> Result<usize, PublishError<M>> {
+        self.publish_when_possible(message.into(), Some(priority))
+            .await
+    }
+
+    async fn publish_when_possible(
+        &mut self,
+        mut message: M,
+        priority: Option<Priority>,
+    ) -> Result<usize, PublishError<M>> {
+        let topic = message.topic();
+        let info = &M::TOPICS[topic.index()];
+        if info.policy != Policy::Block {
+            return self.publish_by(message, priority, Patience::None);
+        }
+        let priority = priority.unwrap_or(info.priority);
+        loop {
+            let held = match self.try_everywhere(message, topic, priority) {
+                Ok(outcome) => return outcome,
+                Err((back, held)) => {
+                    message = back;
+                    held
+                }
+            };
+            match held {
+                Held::Paused => {
+                    // It gets there from wherever it is.
+                    let _ = self.core.state.reached(Lifecycle::SETTLED).await;
+                }
+                Held::Full(link, limit) => self.links[link].sender.room_within(limit).await,
+                Held::Again => yield_now(),
+            }
+        }
+    }
+
+    /// Publishes to all inboxes, or to none.
+    fn try_everywhere(&mut self, message: M, topic: TopicId, priority: Priority) -> Tried<M> {
+        if self.core.seen() != self.seen {
+            self.refresh();
+        }
+        match self.seen.state() {
+            Lifecycle::Running => {}
+            Lifecycle::Starting | Lifecycle::Paused => return Err((message, Held::Paused)),
+            Lifecycle::Draining | Lifecycle::Stopped => {
+                return Ok(Err(PublishError {
+                    message,
+                    reason: Reason::Closed,
+                    admitted: 0,
+                }));
+            }
+        }
+        let mut inboxes = 0;
+        for (at, link) in self.links.iter().enumerate() {
+            if link.inbox.topics.contains(topic) {
+                let limit = self.limit(link, priority);
+                if !link.sender.has_room_within(limit) {
+                    return Err((message, Held::Full(at, limit)));
+                }
+                inboxes += 1;
+            }
+        }
+        // Clones first: if one panics, nothing has happened.
+        let mut messages: Vec<M> = (1..inboxes).map(|_| message.clone()).collect();
+        let kept = M::TOPICS[topic.index()]
+            .is_retained
+            .then(|| message.clone());
+        messages.push(message);
+        self.send_everywhere(messages, kept, topic, priority)
+            .map(Ok)
+            .map_err(|message| (message, Held::Again))
+    }
+
+    /// Discards what came too late to be received by these links.
+    fn discard_left(&mut self, late: &[usize]) {
+        let mut panics = Panics::default();
+        for &link in late {
+            let link = &mut self.links[link];
+            panics.catch(|| link.inbox.discard_left(&mut link.sender));
+        }
+        panics.resume();
+    }
+
+    /// Below how many messages this one is to be admitted.
+    fn limit(&self, link: &Link<M>, priority: Priority) -> u64 {
+        let (inbox, priority) = (&link.inbox, priority.index());
+        let (free, limit) = (inbox.free_limits[priority], inbox.limits[priority]);
+        if free < limit && !link.sender.has_room_within(free) {
+            inbox.look_if_due(link.sender.len(), &self.core.clock, self.core.now_ns());
+            if inbox.governor.slowing().is_some() {
+                return free + (limit - free) / 2;
+            }
+        }
+        limit
+    }
+
+    /// Sends `messages`, the last of which is the original, to as many inboxes, and retains `kept`.
+    /// Gives the original back if not all have a place.
+    fn send_everywhere(
+        &mut self,
+        mut messages: Vec<M>,
+        mut kept: Option<M>,
+        topic: TopicId,
+        priority: Priority,
+    ) -> Result<usize, M> {
+        let core = Arc::clone(&self.core);
+        // As in `Core::retain`: who joins later gets it as retained, who joined before as sent.
+        let mut retained = kept.is_some().then(|| core.retained());
+        let old = retained.as_ref().map(|_| self.look());
+        let (publisher, sequence) = (self.id, self.routes[topic.index()].sequence);
+        let envelope = |message, lost_before| Envelope {
+            message,
+            sequence,
+            lost_before,
+            publisher,
+            topic,
+            priority,
+        };
+        let limits: Vec<u64> = self
+            .links
+            .iter()
+            .map(|link| self.limit(link, priority))
+            .collect();
+        let (taken, has_all) = places(&mut self.links, topic, &limits);
+        let is_ended = taken.is_empty() && core.is_over();
+        let is_done = has_all && taken.len() <= messages.len() && !is_ended;
+        let mut before = None;
+        if is_done && let (Some(all), Some(message)) = (&mut retained, kept.take()) {
+            let new = Shared::new(Mutex::new(envelope(message, 0)));
+            before = all[topic.index()].replace(new);
+        }
+        drop(retained);
+        drop((old, kept, before));
+        let (count, mut late) = (taken.len(), Vec::new());
+        for Taken {
+            link,
+            place,
+            ledger,
+            lost,
+        } in taken
+        {
+            let message = if is_done { messages.pop() } else { None };
+            let is_late = match message {
+                Some(message) => {
+                    let lost = std::mem::take(&mut lost[topic.index()]);
+                    ledger.own.issued[priority.index()].add(1);
+                    ledger.own.admitted[priority.index()].add(1);
+                    place.send(Item::Message(envelope(message, lost)))
+                }
+                None => place.give_up(),
+            };
+            if is_late {
+                late.push(link);
+            }
+        }
+        self.discard_left(&late);
+        match messages.pop() {
+            Some(message) if !is_done => Err(message),
+            // One for an inbox that has just gone, or for nobody.
+            _ => {
+                self.routes[topic.index()].sequence += 1;
+                Ok(count)
+            }
+        }
+    }
+}
+
+/// A place in each inbox that wants a topic and is open, as far as there is room below the limits;
+/// and whether there was.
+fn places<'p, M: Message>(
+    links: &'p mut [Link<M>],
+    topic: TopicId,
+    limits: &[u64],
+) -> (Vec<Taken<'p, M>>, bool) {
+    let mut taken = Vec::new();
+    for (at, (link, limit)) in links.iter_mut().zip(limits).enumerate() {
+        if !link.inbox.topics.contains(topic) {
+            continue;
+        }
+        match link.sender.place_within(*limit) {
+            Ok(place) => taken.push(Taken {
+                link: at,
+                place,
+                ledger: &link.ledger,
+                lost: &mut link.lost,
+            }),
+            Err(PushError::Full(())) => return (taken, false),
+            // Its consumers have just gone.
+            Err(PushError::Closed(())) => {}
+        }
+    }
+    (taken, true)
+}

@@ -1,0 +1,78 @@
+//! Who sends something to an inbox, and who did.
+
+use std::sync::Arc as Shared;
+
+use super::PublisherId;
+use super::ledger::{Flow, Ledger};
+use super::shelf::Shelf;
+
+/// The publishers that send something here.
+#[derive(Default)]
+pub(super) struct Publishers {
+    pub(super) rows: Vec<Row>,
+    /// What became of the messages of those that have no row any more.
+    pub(super) gone: Flow,
+    /// By what shelves know publishers: how many there are, and those that are free.
+    pub(super) links: u32,
+    pub(super) free: Vec<u32>,
+}
+
+/// A publisher.
+pub(super) struct Row {
+    pub(super) publisher: PublisherId,
+    /// By what shelves know it.
+    pub(super) link: u32,
+    /// What it had issued at the last look.
+    pub(super) seen: u64,
+    pub(super) name: Shared<str>,
+    pub(super) ledger: Shared<Ledger>,
+    pub(super) left: Option<Left>,
+}
+
+/// How a publisher went.
+#[derive(Clone, Copy)]
+pub(super) struct Left {
+    /// The position in the ring behind its last message.
+    pub(super) end: u64,
+    /// No message came after one that was lost.
+    pub(super) is_untold: bool,
+}
+
+/// How many of those are remembered that left with losses of which nobody was told.
+const UNTOLD_MAX: usize = 64;
+
+impl Publishers {
+    /// Keeps only the sum of those that have left, and whose messages consumers at `popped` have
+    /// taken, unless somebody may ask where a loss came from.
+    pub(super) fn fold<M>(&mut self, popped: u64, shelves: &[Option<Shelf<M>>]) {
+        let Self {
+            rows, gone, free, ..
+        } = self;
+        // `None`: still at work here. Else whether something was not told.
+        let is_untold = |row: &Row| {
+            let left = row.left.filter(|left| left.end <= popped)?;
+            let mut shelves = shelves.iter().flatten().map(|shelf| shelf.left(row.link));
+            shelves.try_fold(left.is_untold, |untold, (waits, is_told)| {
+                (!waits).then_some(untold || !is_told)
+            })
+        };
+        let untold = rows.iter().filter(|row| is_untold(row) == Some(true));
+        let mut spare = untold.count().saturating_sub(UNTOLD_MAX);
+        rows.retain(|row| {
+            let is_kept = match is_untold(row) {
+                None => true,
+                Some(true) if spare == 0 => true,
+                Some(true) => {
+                    spare -= 1;
+                    false
+                }
+                Some(false) => false,
+            };
+            if !is_kept {
+                gone.add(&row.ledger.flow());
+                free.push(row.link);
+            }
+            is_kept
+        });
+    }
+}

@@ -1,0 +1,189 @@
+//! Publishers that come and go, and messages that cannot be cloned.
+
+use crate::note::{BLOCK, CONFLATE, Note, OLDEST, REJECT, bus, keyed, note};
+use crate::{check_totals, sum};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+use thalweg::bus::{Bus, Consumer, Message, Policy, Publisher, TopicId, TopicInfo, Topics};
+
+fn names(rx: &Consumer<Note>) -> Vec<String> {
+    let losses = rx.losses();
+    losses.iter().map(|row| row.name.to_string()).collect()
+}
+
+#[test]
+fn publishers_that_have_gone_are_a_sum() {
+    let bus = bus(100);
+    let mut rx = bus.subscribe(Topics::ALL).unwrap();
+    let mut stays = bus.publisher("stays").unwrap();
+    for round in 0..1_000 {
+        let mut tx = bus.publisher("passing").unwrap();
+        for topic in [BLOCK, CONFLATE, OLDEST] {
+            tx.publish(keyed(topic, round % 3, round)).unwrap();
+        }
+        drop(tx);
+        rx.recv_each(2, drop);
+        rx.recv_each(9, |got| assert_eq!((got.sequence, got.lost_before), (0, 0)));
+        assert!(rx.losses().len() <= 3, "{:?}", names(&rx));
+    }
+    stays.publish(note(REJECT, 0)).unwrap();
+    let _next = bus.publisher("next").unwrap();
+    assert_eq!(names(&rx), ["stays", "next"]);
+    let snapshot = bus.snapshot();
+    assert_eq!(sum(snapshot.inboxes[0].flow.admitted), 3_001);
+    check_totals(&snapshot.totals);
+}
+
+#[test]
+fn a_publisher_is_known_as_long_as_its_messages_wait() {
+    let bus = bus(10);
+    let mut rx = bus.subscribe(Topics::ALL).unwrap();
+    let leave = |topic, name: &str| {
+        let mut tx = bus.publisher(name).unwrap();
+        tx.publish(note(topic, 1)).unwrap();
+    };
+    leave(BLOCK, "ring");
+    leave(OLDEST, "shelf");
+    assert_eq!(names(&rx), ["ring", "shelf"]);
+    rx.recv().unwrap();
+    leave(REJECT, "another");
+    assert_eq!(names(&rx), ["shelf", "another"]);
+    // What a consumer holds when it goes is counted, whether its publisher has a row or not.
+    rx.recv().unwrap();
+    let other = bus.publisher("other").unwrap();
+    assert_eq!(names(&rx), ["another", "other"]);
+    drop((rx, other));
+    assert_eq!(sum(bus.totals().flow.discarded), 1);
+    check_totals(&bus.totals());
+}
+
+#[test]
+fn a_batch_of_publishers_that_have_gone_is_counted() {
+    let bus = bus(10);
+    let mut rx = bus.subscribe(Topics::ALL).unwrap();
+    for _ in 0..8 {
+        let mut tx = bus.publisher("passing").unwrap();
+        tx.publish(note(BLOCK, 1)).unwrap();
+    }
+    let mut count = 0;
+    let outcome = catch_unwind(AssertUnwindSafe(|| {
+        rx.recv_each(9, |_| {
+            count += 1;
+            assert!(count < 3, "a bad handler");
+        })
+    }));
+    outcome.unwrap_err();
+    let _next = bus.publisher("next").unwrap();
+    drop(rx);
+    assert_eq!(sum(bus.totals().flow.discarded), 5);
+    check_totals(&bus.totals());
+}
+
+#[test]
+fn some_of_those_that_left_with_an_untold_loss_are_known() {
+    let bus = bus(10);
+    let rx = bus.subscribe(Topics::ALL).unwrap();
+    let mut filler = bus.publisher("filler").unwrap();
+    (0..8).for_each(|n| assert_eq!(filler.publish(note(BLOCK, n)).unwrap(), 1));
+    for n in 0..100 {
+        let mut tx = bus.publisher(&format!("refused {n}")).unwrap();
+        tx.publish(note(REJECT, 0)).unwrap_err();
+    }
+    let names = names(&rx);
+    assert_eq!((names.len(), names[1].as_str()), (65, "refused 36"));
+    assert_eq!(sum(bus.totals().flow.refused), 100);
+    check_totals(&bus.totals());
+}
+
+/// A message whose clones panic when they are told to.
+#[derive(Debug)]
+struct Frail {
+    topic: TopicId,
+    clones_left: Arc<AtomicU32>,
+}
+
+impl Clone for Frail {
+    fn clone(&self) -> Self {
+        let left = self.clones_left.fetch_sub(1, Ordering::Relaxed);
+        assert_ne!(left, 0, "a bad clone");
+        let clones_left = Arc::clone(&self.clones_left);
+        Self {
+            topic: self.topic,
+            clones_left,
+        }
+    }
+}
+
+impl Message for Frail {
+    const TOPICS: &'static [TopicInfo] = &[
+        TopicInfo {
+            policy: Policy::Block,
+            ..TopicInfo::new("ring")
+        },
+        TopicInfo {
+            policy: Policy::DropOldest { keep: 4 },
+            ..TopicInfo::new("shelf")
+        },
+        TopicInfo {
+            is_retained: true,
+            ..TopicInfo::new("retained")
+        },
+    ];
+
+    fn topic(&self) -> TopicId {
+        self.topic
+    }
+}
+
+fn frail(topic: usize, clones_left: u32) -> Frail {
+    Frail {
+        topic: TopicId::new(topic),
+        clones_left: Arc::new(AtomicU32::new(clones_left)),
+    }
+}
+
+fn frail_bus() -> (Bus<Frail>, [Consumer<Frail>; 3], Publisher<Frail>) {
+    let bus = Bus::<Frail>::builder().capacity(8).build().unwrap();
+    let consumers = [(); 3].map(|()| bus.subscribe(Topics::ALL).unwrap());
+    let tx = bus.publisher("feed").unwrap();
+    (bus, consumers, tx)
+}
+
+#[test]
+fn a_clone_that_panics_is_a_counted_loss_of_its_inbox() {
+    for topic in [0, 1] {
+        let (bus, mut consumers, mut tx) = frail_bus();
+        let publish = AssertUnwindSafe(|| tx.publish(frail(topic, 1)));
+        catch_unwind(publish).unwrap_err();
+        check_totals(&bus.totals());
+        assert_eq!(
+            (bus.totals().flow.lost(), bus.totals().service.waiting),
+            (1, 2)
+        );
+        assert_eq!(tx.publish(frail(topic, 9)).unwrap(), 3);
+        let mut told = 0;
+        for rx in &mut consumers {
+            rx.recv_each(9, |got| told += got.lost_before);
+        }
+        assert_eq!(told, 1);
+        check_totals(&bus.totals());
+    }
+}
+
+#[test]
+fn a_first_clone_that_panics_has_published_nothing() {
+    let (bus, mut consumers, mut tx) = frail_bus();
+    catch_unwind(AssertUnwindSafe(|| tx.publish(frail(2, 0)))).unwrap_err();
+    let publish = |tx: &mut Publisher<Frail>, clones| {
+        futures_executor::block_on(tx.publish_async(frail(0, clones))).unwrap()
+    };
+    catch_unwind(AssertUnwindSafe(|| publish(&mut tx, 1))).unwrap_err();
+    assert_eq!(bus.totals(), thalweg::bus::Totals::default());
+    assert_eq!(publish(&mut tx, 2), 3);
+    for rx in &mut consumers {
+        let got = rx.recv().unwrap();
+        assert_eq!((got.sequence, got.lost_before), (0, 0));
+    }
+    check_totals(&bus.totals());
+}
