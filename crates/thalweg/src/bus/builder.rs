@@ -1,14 +1,19 @@
 //! Making a bus and its inboxes.
 
 use std::marker::PhantomData;
+use std::path::PathBuf;
 
 use super::consumer::Consumer;
+#[cfg(not(any(loom, shuttle)))]
+use super::exported::Exported;
 use super::handle::{Bus, Handle};
 use super::inbox::Options;
 use super::priority::{Admission, AdmissionError};
 use super::registry::Core;
 use super::topic::{Message, TopicError, TopicInfo, Topics};
 use crate::channel;
+#[cfg(not(any(loom, shuttle)))]
+use crate::export::{self, Export};
 use crate::ring::sync::Arc;
 use crate::ring::{CAPACITY_MAX, CapacityError};
 use crate::wait::Mode;
@@ -60,6 +65,11 @@ impl From<CapacityError> for BuildError {
 #[must_use]
 pub struct Builder<M> {
     options: Options,
+    #[cfg_attr(
+        any(loom, shuttle),
+        allow(dead_code, reason = "a model writes no files")
+    )]
+    export_to: Option<PathBuf>,
     messages: PhantomData<fn() -> M>,
 }
 
@@ -71,6 +81,7 @@ impl<M: Message> Builder<M> {
                 admission: Admission::default(),
                 mode: Mode::default(),
             },
+            export_to: None,
             messages: PhantomData,
         }
     }
@@ -94,6 +105,15 @@ impl<M: Message> Builder<M> {
         self
     }
 
+    /// Writes the figures of its inboxes into a file in this directory, for whoever watches the
+    /// program, wherever [`THALWEG_EXPORT`](crate::export::VARIABLE) leads: see
+    /// [`export`](crate::export). The last of the bus may be dropped on the thread that does that,
+    /// and with it the messages that are left.
+    pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.export_to = Some(directory.into());
+        self
+    }
+
     /// Makes the bus. The first one of a process calibrates the clock, which takes some 10 ms.
     ///
     /// # Errors
@@ -102,7 +122,15 @@ impl<M: Message> Builder<M> {
         TopicInfo::check(M::TOPICS).map_err(BuildError::Topics)?;
         self.options.check()?;
         let core = Arc::new(Core::new(self.options));
-        Ok(Bus(Arc::new(Handle(core))))
+        let bus = Bus(Arc::new(Handle(core)));
+        #[cfg(not(any(loom, shuttle)))]
+        if let Some(directory) = export::directory(self.export_to)
+            && let Some(export) = Export::new(directory, Exported::new(&bus))
+        {
+            // It is new, so the place is free.
+            let _ = bus.0.0.export.set(export);
+        }
+        Ok(bus)
     }
 }
 

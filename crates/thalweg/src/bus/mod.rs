@@ -92,6 +92,8 @@ mod batching;
 mod builder;
 mod consumer;
 mod dispatch;
+#[cfg(not(any(loom, shuttle)))]
+mod exported;
 mod handle;
 mod inbox;
 mod ledger;

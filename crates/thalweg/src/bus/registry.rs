@@ -12,6 +12,7 @@
 //! such a message as retained or as published, and not twice.
 
 use std::collections::VecDeque;
+use std::sync::OnceLock;
 
 use super::balance::Reading;
 use super::builder::BuildError;
@@ -19,6 +20,7 @@ use super::inbox::{Envelope, Inbox, Item, Options, Receiver, Sender};
 use super::ledger::{Flow, Service, Totals};
 use super::topic::{Message, Topics};
 use super::{InboxId, Lifecycle, PublisherId};
+use crate::export::Export;
 use crate::ring::sync::{Arc, AtomicU64, Mutex, Ordering, fault, lock};
 use crate::wait::Panics;
 use thalweg_measure::clock::Clock;
@@ -58,6 +60,8 @@ pub(super) struct Core<M> {
     retained: Mutex<Vec<Option<Envelope<M>>>>,
     pub(super) options: Options,
     pub(super) clock: Clock,
+    /// Ends with the bus.
+    pub(super) export: OnceLock<Export>,
 }
 
 struct Registry<M> {
@@ -99,6 +103,7 @@ impl<M: Message> Core<M> {
             retained: Mutex::new(M::TOPICS.iter().map(|_| None).collect()),
             options,
             clock: Clock::global(),
+            export: OnceLock::new(),
         }
     }
 
@@ -207,6 +212,9 @@ impl<M: Message> Core<M> {
 
     /// The last consumer of an inbox has gone.
     pub(super) fn remove(&self, inbox: &Arc<Inbox<M>>) {
+        if let Some(export) = self.export.get() {
+            export.look();
+        }
         let mut registry = lock(&self.registry);
         let at = registry
             .entries
