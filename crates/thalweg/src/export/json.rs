@@ -126,9 +126,22 @@ mod tests {
         json.put_text("name", "a\"b\\c\n");
         json.object("none", |_| {});
         json.objects("stages", [1, 2], |json, number| json.put("number", number));
-        let expected = "{\n \"count\": 7,\n \"share\": 0.000,\n \"name\": \"a\\\"b\\\\c\\u000a\",\n \
-                        \"none\": {},\n \"stages\": [\n  {\n   \"number\": 1\n  },\n  {\n   \
-                        \"number\": 2\n  }\n ]\n}\n";
-        assert_eq!(json.end(), expected);
+        let expected = [
+            r#"{"#,
+            r#" "count": 7,"#,
+            r#" "share": 0.000,"#,
+            r#" "name": "a\"b\\c\u000a","#,
+            r#" "none": {},"#,
+            r#" "stages": ["#,
+            r#"  {"#,
+            r#"   "number": 1"#,
+            r#"  },"#,
+            r#"  {"#,
+            r#"   "number": 2"#,
+            r#"  }"#,
+            r#" ]"#,
+            "}\n",
+        ];
+        assert_eq!(json.end(), expected.join("\n"));
     }
 }
