@@ -3,6 +3,8 @@
 //! Probes measure a running program and the machine under it; [`evidence::Evidence`] holds their
 //! figures; rules turn these into [`verdict::Verdict`]s.
 pub mod evidence;
+#[cfg(target_os = "linux")]
+pub mod export;
 pub mod metrics;
 pub mod recording;
 pub mod verdict;
