@@ -11,6 +11,8 @@ pub mod caps;
 pub mod contrast;
 pub mod evidence;
 #[cfg(target_os = "linux")]
+pub mod export;
+#[cfg(target_os = "linux")]
 mod figures;
 #[cfg(target_os = "linux")]
 pub mod machine;

@@ -6,6 +6,7 @@
 //! - [`channel`]: bounded, unbounded and rendezvous channels with blocking, async and batch forms.
 //! - [`bus`]: messages by topic from many threads to many consumers, with priorities, and an exact
 //!   account of what was lost; rates, verdicts and advice for queues.
+//! - [`export`]: figures of pipelines and buses for whoever watches the program from outside.
 //! - [`ring`]: the rings underneath: one-to-one, many-to-many, one-to-many.
 //! - [`state`]: control states with declared transitions, read by one load.
 //! - [`wait`]: how threads wait, and which cores they really have.
@@ -20,6 +21,7 @@ mod texts;
 
 pub mod bus;
 pub mod channel;
+pub mod export;
 pub mod pipeline;
 #[allow(unsafe_code)] // lock-free code lives here and nowhere else in this crate
 pub mod ring;

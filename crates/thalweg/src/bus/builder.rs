@@ -1,8 +1,11 @@
 //! Making a bus and its inboxes.
 
 use std::marker::PhantomData;
+use std::path::PathBuf;
 
 use super::consumer::Consumer;
+#[cfg(not(any(loom, shuttle)))]
+use super::exported::Exported;
 use super::handle::{Bus, Handle};
 use super::inbox::Options;
 use super::priority::{Admission, AdmissionError};
@@ -10,6 +13,8 @@ use super::registry::Core;
 use super::rules::Rule;
 use super::topic::{Message, TopicError, TopicInfo, Topics};
 use crate::channel;
+#[cfg(not(any(loom, shuttle)))]
+use crate::export::{self, Export};
 use crate::ring::sync::{Arc, IS_MODEL};
 use crate::ring::{CAPACITY_MAX, CapacityError};
 use crate::wait::Mode;
@@ -64,6 +69,11 @@ impl From<CapacityError> for BuildError {
 pub struct Builder<M> {
     options: Options,
     decisions: usize,
+    #[cfg_attr(
+        any(loom, shuttle),
+        allow(dead_code, reason = "a model writes no files")
+    )]
+    export_to: Option<PathBuf>,
     messages: PhantomData<fn() -> M>,
 }
 
@@ -127,6 +137,7 @@ impl<M: Message> Builder<M> {
                 slowing: Rule::slow_producers().off(),
             },
             decisions: DECISIONS,
+            export_to: None,
             messages: PhantomData,
         }
     }
@@ -134,6 +145,15 @@ impl<M: Message> Builder<M> {
     /// Keeps so many decisions, at 32 bytes each, for [`Bus::trace`]; default 128.
     pub fn trace(mut self, decisions: usize) -> Self {
         self.decisions = decisions;
+        self
+    }
+
+    /// Writes the figures of its inboxes into a file in this directory, for whoever watches the
+    /// program, wherever [`THALWEG_EXPORT`](crate::export::VARIABLE) leads: see
+    /// [`export`](crate::export). The last of the bus may be dropped on the thread that does that,
+    /// and with it the messages that are left.
+    pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.export_to = Some(directory.into());
         self
     }
 
@@ -145,7 +165,15 @@ impl<M: Message> Builder<M> {
         TopicInfo::check(M::TOPICS).map_err(BuildError::Topics)?;
         self.options.check()?;
         let core = Arc::new(Core::new(self.options, self.decisions));
-        Ok(Bus(Arc::new(Handle(core))))
+        let bus = Bus(Arc::new(Handle(core)));
+        #[cfg(not(any(loom, shuttle)))]
+        if let Some(directory) = export::directory(self.export_to)
+            && let Some(export) = Export::new(directory, Exported::new(&bus))
+        {
+            // It is new, so the place is free.
+            let _ = bus.0.0.export.set(export);
+        }
+        Ok(bus)
     }
 }
 

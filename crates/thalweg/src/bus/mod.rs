@@ -101,6 +101,8 @@ mod builder;
 mod consumer;
 mod dispatch;
 mod error;
+#[cfg(not(any(loom, shuttle)))]
+mod exported;
 mod governor;
 mod handle;
 mod inbox;

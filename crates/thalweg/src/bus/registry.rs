@@ -16,6 +16,7 @@
 //! locks but the message's own, since that runs the user's code.
 
 use std::sync::Arc as Shared;
+use std::sync::OnceLock;
 
 use super::balance::Reading;
 use super::builder::BuildError;
@@ -26,6 +27,7 @@ use super::metrics::{InboxFigures, Snapshot};
 use super::topic::{Message, TopicId, Topics};
 use super::trace::{Decision, Event, Recorder};
 use super::{InboxId, PublisherId};
+use crate::export::Export;
 use crate::ring::sync::{Arc, Mutex, MutexGuard, fault, lock, yield_now};
 use crate::state::{Lifecycle, StateCell, Version};
 use crate::wait::Panics;
@@ -42,6 +44,8 @@ pub(super) struct Core<M> {
     pub(super) options: Options,
     pub(super) clock: Clock,
     pub(super) recorder: Shared<Recorder>,
+    /// Ends with the bus.
+    pub(super) export: OnceLock<Export>,
 }
 
 /// The last message of a topic, for whoever copies it next.
@@ -87,6 +91,7 @@ impl<M: Message> Core<M> {
             options,
             clock: Clock::global(),
             recorder: Shared::new(Recorder::new(decisions)),
+            export: OnceLock::new(),
         }
     }
 
@@ -191,6 +196,9 @@ impl<M: Message> Core<M> {
 
     /// The last consumer of an inbox has gone.
     pub(super) fn remove(&self, inbox: &Arc<Inbox<M>>) {
+        if let Some(export) = self.export.get() {
+            export.look();
+        }
         let mut registry = lock(&self.registry);
         let at = registry
             .entries

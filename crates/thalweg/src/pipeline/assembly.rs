@@ -1,11 +1,14 @@
 //! Putting stages on threads and starting them.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::auto::{Auto, WORKER};
 use super::builder::Make;
 use super::control::{CALLER, Control};
 use super::crew::{Crew, Placed};
+use super::exported::Exported;
+use super::figures::Figures;
 use super::graph::{BuildError, Graph};
 use super::hand_over::HandOver;
 use super::lanes::{Merger, Producer};
@@ -14,7 +17,8 @@ use super::placement::{Machine, Plan};
 use super::thread::Thread;
 use super::timeline::Timeline;
 use super::{Intake, Pipeline};
-use crate::ring::broadcast::{Publisher, Reader};
+use crate::export::{self, Export};
+use crate::ring::broadcast::{Progress, Publisher, Reader};
 use crate::ring::sync::{IS_MODEL, thread};
 use crate::state::Lifecycle;
 use crate::wait::{Strategy, Waiter, cores};
@@ -28,6 +32,10 @@ pub(super) struct Assembly<T> {
     pub(super) timeline: Arc<Timeline>,
     pub(super) control: Arc<Control>,
     pub(super) merge: Option<Merger<T>>,
+    /// How many events were put into the ring.
+    pub(super) published: Progress,
+    /// Where the figures go, if the program says that.
+    pub(super) export_to: Option<PathBuf>,
 }
 
 /// Each bell once, without one's own.
@@ -172,6 +180,20 @@ impl<T: Send + Sync + 'static> Assembly<T> {
         )
     }
 
+    /// The gauges with what goes with them.
+    fn figures(&mut self, is_auto: bool) -> Figures {
+        let threads = (0..self.gauges.len()).map(|place| self.bell_of(place));
+        let (threads, after) = (threads.collect(), self.graph.after.clone().into());
+        Figures::new(
+            std::mem::take(&mut self.gauges),
+            Arc::clone(&self.timeline),
+            self.published.clone(),
+            after,
+            threads,
+            is_auto,
+        )
+    }
+
     /// Seats everybody and starts the threads.
     pub(super) fn start(
         mut self,
@@ -196,6 +218,7 @@ impl<T: Send + Sync + 'static> Assembly<T> {
             let crew = Crew::on_call(&self.timeline, &self.control);
             threads.push((crew, machine.left_by_caller(), Some(hand_over)));
         }
+        let figures = Arc::new(self.figures(is_auto));
         let mut pipeline = Pipeline {
             intake,
             crew,
@@ -205,10 +228,9 @@ impl<T: Send + Sync + 'static> Assembly<T> {
             is_alone: false,
             waiter: self.waiter(),
             auto,
-            gauges: std::mem::take(&mut self.gauges),
-            timeline: Arc::clone(&self.timeline),
+            figures,
             control: Arc::clone(&self.control),
-            began: self.timeline.watch.now(),
+            export: None,
         };
         pipeline.find_out();
         pipeline.waiter.prepare();
@@ -231,6 +253,10 @@ impl<T: Send + Sync + 'static> Assembly<T> {
                 hand_over,
             };
             pipeline.threads.push(spawn(at, thread, cores)?);
+        }
+        if let Some(directory) = export::directory(self.export_to) {
+            let exported = Exported::new(&pipeline.figures, &pipeline.control);
+            pipeline.export = Export::new(directory, exported);
         }
         self.control.enter(Lifecycle::Running, "built");
         Ok(pipeline)

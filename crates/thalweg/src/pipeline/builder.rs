@@ -1,5 +1,6 @@
 //! From declared stages to running threads.
 
+use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::assembly::Assembly;
@@ -54,6 +55,7 @@ pub struct Builder<T> {
     placement: Placement,
     producers: usize,
     sample_every: u64,
+    export_to: Option<PathBuf>,
     /// The first misuse of an option, reported by `build`.
     misuse: Option<BuildError>,
 }
@@ -76,6 +78,7 @@ impl<T: Send + Sync + 'static> Builder<T> {
             placement: Placement::auto(),
             producers: 0,
             sample_every: SAMPLE_EVERY,
+            export_to: None,
             misuse: None,
         }
     }
@@ -218,6 +221,13 @@ impl<T: Send + Sync + 'static> Builder<T> {
         self
     }
 
+    /// Writes the figures into a file in this directory, for whoever watches the program, wherever
+    /// [`THALWEG_EXPORT`](crate::export::VARIABLE) leads: see [`export`](crate::export).
+    pub fn export_to(mut self, directory: impl Into<PathBuf>) -> Self {
+        self.export_to = Some(directory.into());
+        self
+    }
+
     /// Checks the graph, makes the ring (`factory` is called once per slot), and starts the
     /// threads.
     ///
@@ -265,6 +275,8 @@ impl<T: Send + Sync + 'static> Builder<T> {
             timeline,
             control,
             merge: None,
+            published: publisher.progress(),
+            export_to: self.export_to,
         };
         assembly.make_stages(readers, parts.makes, &parts.names);
         let (intake, producers) = if self.producers == 0 {

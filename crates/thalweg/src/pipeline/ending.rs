@@ -37,7 +37,11 @@ impl<T> Pipeline<T> {
 
     /// Whether all stages have passed everything that was merged.
     fn is_level(&self) -> bool {
-        let passed = self.gauges.iter().map(|gauge| gauge.progress.released());
+        let passed = self
+            .figures
+            .gauges
+            .iter()
+            .map(|gauge| gauge.progress.released());
         are_level(passed, self.control.merged())
     }
 

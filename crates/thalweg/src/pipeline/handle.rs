@@ -4,6 +4,8 @@ use std::sync::Arc;
 
 use super::Pipeline;
 use super::control::Control;
+use super::figures::Figures;
+use super::stats::Stats;
 use crate::state::{ChangeError, Lifecycle, StateView};
 
 /// Watches a pipeline and pauses its producers, from any thread, and outlives it.
@@ -28,15 +30,25 @@ use crate::state::{ChangeError, Lifecycle, StateView};
 /// handle.state().wait_for(Lifecycle::Stopped)?;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-#[derive(Debug, Clone)]
+#[derive(Clone)]
 pub struct Handle {
     control: Arc<Control>,
+    figures: Arc<Figures>,
 }
+
+shown!([] Handle, "Handle", this, "state": this.state().get());
 
 impl Handle {
     /// As [`Pipeline::state`].
     pub fn state(&self) -> &StateView<Lifecycle> {
         &self.control.state
+    }
+
+    /// As [`Pipeline::stats`], from any thread, and without the moves of the automatic placement.
+    /// Stages on the thread of the pipeline's owner may be some events, at most from one sampled
+    /// event to the next, further than it says.
+    pub fn stats(&self) -> Stats {
+        self.figures.stats()
     }
 
     /// Holds back the [`Producer`](super::Producer)s: they wait, or are told that it is paused. One
@@ -70,7 +82,9 @@ impl<T> Pipeline<T> {
 
     /// The same for others, who may also pause the producers.
     pub fn handle(&self) -> Handle {
-        let control = Arc::clone(&self.control);
-        Handle { control }
+        Handle {
+            control: Arc::clone(&self.control),
+            figures: Arc::clone(&self.figures),
+        }
     }
 }

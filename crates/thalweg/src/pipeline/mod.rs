@@ -38,6 +38,8 @@ mod chunk;
 mod control;
 mod crew;
 mod ending;
+mod exported;
+mod figures;
 mod graph;
 mod hand_over;
 mod handle;
@@ -58,6 +60,7 @@ mod work;
 
 use std::sync::Arc;
 
+use crate::export::Export;
 use crate::ring::broadcast::ClaimError;
 use crate::ring::sync::thread::JoinHandle;
 use crate::ring::sync::yield_now;
@@ -65,9 +68,9 @@ use crate::wait::Waiter;
 use auto::{Auto, WORKER};
 use control::{CALLER, Control};
 use crew::{Crew, Round};
-use meter::{Gauge, Mark};
+use figures::Figures;
+use meter::Mark;
 use publish::{AT_ONCE, Intake};
-use timeline::Timeline;
 
 pub use builder::{Builder, SAMPLE_EVERY, SAMPLE_EVERY_MAX};
 pub use chunk::{Chunk, Context, Flow, Handled, View};
@@ -96,14 +99,14 @@ pub struct Pipeline<T> {
     is_alone: bool,
     waiter: Waiter,
     auto: Option<Auto<T>>,
-    gauges: Vec<Gauge>,
-    timeline: Arc<Timeline>,
+    figures: Arc<Figures>,
     control: Arc<Control>,
-    began: u64,
+    /// Ends with the pipeline, when everything is done.
+    export: Option<Export>,
 }
 
 shown!([T] Pipeline<T>, "Pipeline", this,
-    "stages": this.gauges.iter().map(|gauge| &*gauge.name).collect::<Vec<_>>(),
+    "stages": this.figures.gauges.iter().map(|gauge| &*gauge.name).collect::<Vec<_>>(),
     "threads": this.threads.len());
 
 impl<T: Send + Sync + 'static> Pipeline<T> {
@@ -246,7 +249,7 @@ impl<T> Pipeline<T> {
     pub fn capacity(&self) -> usize {
         match &self.intake {
             Intake::Direct(direct) => direct.publisher.capacity(),
-            Intake::Lane(_) | Intake::Closed => self.timeline.slots,
+            Intake::Lane(_) | Intake::Closed => self.figures.timeline.slots,
         }
     }
 
@@ -285,7 +288,9 @@ impl<T> Pipeline<T> {
 
     /// After stages have come or gone.
     fn find_out(&mut self) {
-        self.is_alone = self.crew.is_ready_to_step() && self.crew.len() == self.gauges.len();
+        self.is_alone =
+            self.crew.is_ready_to_step() && self.crew.len() == self.figures.gauges.len();
+        self.figures.moved(self.crew.len());
     }
 
     /// Runs the caller's stages until they have nothing more to do for now.
@@ -375,12 +380,11 @@ impl<T> Pipeline<T> {
     /// from the stages.
     pub fn stats(&self) -> Stats {
         self.crew.show();
-        let watch = &self.timeline.watch;
-        let elapsed = watch.now().saturating_sub(self.began);
-        let mut stats = stats::read(&self.gauges, watch.clock(), elapsed, self.timeline.every());
+        let mut stats = self.figures.stats();
         if let Some(auto) = &self.auto {
             stats.moves = auto.moves;
-            stats.switches = auto.switches(watch.clock(), self.began);
+            let clock = self.figures.timeline.watch.clock();
+            stats.switches = auto.switches(clock, self.figures.began);
         }
         stats
     }

@@ -25,6 +25,7 @@
 use std::sync::Arc;
 
 use super::watch::Watch;
+use crate::ring::broadcast::Progress;
 use crate::ring::sync::{AtomicU64, Ordering, order};
 
 const SEQUENCE: usize = 0;
@@ -43,6 +44,9 @@ const WORDS_PER_LINE: usize = 8;
 #[derive(Debug, Default)]
 #[repr(align(64))]
 struct Line([AtomicU64; WORDS_PER_LINE]);
+
+/// Rows that are read at a time; of more, so many evenly, and the last one among them.
+const TOLD_MAX: u64 = 1_024;
 
 /// The rows of all blocks.
 #[derive(Debug)]
@@ -159,6 +163,44 @@ impl Timeline {
         row.set(PUBLISHED, published);
         row.set(OPEN, self.last_stages);
         row.set(SEQUENCE, sequence + 1);
+    }
+
+    /// Calls `tell(event, due)` for the sampled events from `first` on whose rows are there still.
+    /// Any thread may ask, as the rows are written: one that may be written again meanwhile is left
+    /// out, and so is one that was never opened.
+    pub(super) fn told_since(
+        &self,
+        first: u64,
+        published: &Progress,
+        mut tell: impl FnMut(u64, u64),
+    ) {
+        let Some(last) = published.released().checked_sub(1) else {
+            return;
+        };
+        // A row is opened for the events of a claim before they are published.
+        let ahead = |published: u64| self.block_of(published + self.slots as u64);
+        let blocks = self.block_of(first).max(self.oldest(ahead(last + 1)));
+        let behind = self.block_of(last).saturating_sub(blocks);
+        let step = 1 + behind / TOLD_MAX;
+        let begin = blocks + behind % step;
+        for block in (begin..=self.block_of(last)).step_by(step as usize) {
+            let row = self.row(block);
+            let (sequence, due) = (row.sequence(), row.get(DUE));
+            if block < self.oldest(ahead(published.released())) {
+                continue;
+            }
+            if let Some(sequence) = sequence
+                && self.block_of(sequence) == block
+                && (first..=last).contains(&sequence)
+            {
+                tell(sequence, due);
+            }
+        }
+    }
+
+    /// The oldest block with a row of its own still when that of `newest` is opened.
+    fn oldest(&self, newest: u64) -> u64 {
+        (newest + 1).saturating_sub(self.rows as u64)
     }
 
     /// Whether the row of this event's block is already taken by an event of the same block.
@@ -363,6 +405,42 @@ mod tests {
         assert_eq!(timeline.row(0).sequence(), Some(3));
         timeline.open(256, 900);
         assert_eq!(timeline.row(0).sequence(), Some(256));
+    }
+
+    #[test]
+    fn events_are_told_with_when_they_were_due_while_their_rows_are_there() {
+        let mut ring = crate::ring::broadcast::Builder::new(64);
+        ring.looker(&[]);
+        let (mut publisher, mut readers) = ring.build(|| ()).expect("a valid ring");
+        let timeline = Timeline::new(64, 3, 1, 1, false);
+        let progress = publisher.progress();
+        let told = |first| {
+            let mut told = Vec::new();
+            timeline.told_since(first, &progress, |event, due| told.push((event, due)));
+            told
+        };
+        assert_eq!(told(0), []);
+        let mut expected = Vec::new();
+        for event in 0..1_000 {
+            if timeline.is_sampled(event) {
+                timeline.open_due(event, 10 * event, 10 * event + 3);
+                expected.push((event, 10 * event));
+            }
+            publisher.publish(|()| ()).expect("there is room");
+            readers[0].poll();
+            readers[0].release(1);
+            // Three rings' lengths are there, and less a block for where the samples are in theirs.
+            let from = (event + 1).saturating_sub(3 * 64 - 8);
+            let here: Vec<_> = (expected.iter().copied())
+                .filter(|&(event, _)| event >= from)
+                .collect();
+            assert_eq!(told(from), here, "at {event}");
+        }
+        let all = told(0);
+        assert!(
+            all.len() < expected.len() && expected.ends_with(&all),
+            "{all:?}"
+        );
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The writing end: claim → write → publish.
 
 use super::graph::Group;
-use super::{PUBLISHER_GONE, READER_GONE, Ring, slowest};
+use super::{PUBLISHER_GONE, Progress, READER_GONE, Ring, slowest};
 use crate::ring::prefetch::prefetch_for_writing;
 use crate::ring::sequence::Sequence;
 use crate::ring::sync::{Arc, Ordering, UnsafeCell, order};
@@ -65,6 +65,11 @@ impl<T> Publisher<T> {
     #[inline]
     pub fn next_sequence(&self) -> u64 {
         self.next
+    }
+
+    /// How far this publisher has come, for a thread that watches it.
+    pub fn progress(&self) -> Progress {
+        Progress(Arc::clone(&self.ring.published))
     }
 
     /// Whether a slot is known to be free.

@@ -17,12 +17,12 @@ pub enum Polled {
     Closed,
 }
 
-/// How far a reader has come, for a thread that watches it.
+/// How far a reader, or the publisher, has come, for a thread that watches it.
 #[derive(Debug, Clone)]
-pub struct Progress(Arc<Sequence>);
+pub struct Progress(pub(super) Arc<Sequence>);
 
 impl Progress {
-    /// Elements that the reader has released.
+    /// Elements that the reader has released, or the publisher has published.
     pub fn released(&self) -> u64 {
         // ORDERING: Relaxed; a figure for people, nothing is read on its strength.
         self.0.load(Ordering::Relaxed)

@@ -1,0 +1,186 @@
+//! How near a queue is to its limit.
+
+use super::file::{Exported, Inbox, Queue};
+use crate::evidence::{Evidence, Quality};
+
+/// Looks at a queue from which on it is said how often it was full.
+const LOOKS_MIN: u64 = 5;
+/// A queue may be full for so much more of the time than its thread is busy: looks are samples, and
+/// a thread is not at work between two chunks.
+const SERVED_FACTOR: f64 = 2.0;
+const SERVED_SLACK: f64 = 0.05;
+/// Characters of a stage's name.
+const NAME_MAX: usize = 64;
+
+const METRICS: [&str; 6] = [
+    "export.arrival",
+    "export.service",
+    "export.queue_share",
+    "export.full_share",
+    "export.burst",
+    "export.stage_share",
+];
+
+/// A queue and the stage that limits it.
+#[derive(Debug, Clone, PartialEq)]
+struct Load {
+    /// Such as `pipeline 1 (PID 123)`.
+    of: String,
+    /// Such as `stage match`.
+    limited_by: String,
+    /// Messages a second.
+    arrival: f64,
+    /// What all of a message's time on the busiest thread allows, messages a second.
+    service: f64,
+    /// Of a message's latency.
+    queue_share: Option<f64>,
+    full_share: Option<f64>,
+    burst: u64,
+    /// How busy the stage was.
+    stage_share: f64,
+    /// How busy its thread was, with all of its stages.
+    thread_share: f64,
+}
+
+impl Load {
+    /// Whether the queue was full while its thread was at work, as it is in a burst. A queue that
+    /// is full while nobody serves it waits for a thread that has no core, or that waits itself.
+    fn is_served_when_full(&self) -> bool {
+        self.full_share
+            .is_none_or(|full| full <= SERVED_FACTOR * self.thread_share + SERVED_SLACK)
+    }
+}
+
+/// Puts the figures of the queue that is nearest to its limit among the evidence: of several
+/// pipelines and buses the slowest counts. The stage that limits it is named in their source.
+pub fn fill(evidence: &mut Evidence, exported: &[Exported]) {
+    let loads = exported.iter().flat_map(loads);
+    let usage = |load: &Load| load.arrival / load.service;
+    let Some(load) = loads.max_by(|a, b| usage(a).total_cmp(&usage(b))) else {
+        let why = match exported {
+            [] => "the program exports no figures: it is not built on Thalweg, or ended too soon",
+            _ => "nothing went through the program's pipelines and buses",
+        };
+        METRICS.iter().for_each(|name| evidence.lack(name, why));
+        return;
+    };
+    let source = format!("{} of {}", load.limited_by, load.of);
+    let values = [
+        (Some(load.arrival), ""),
+        (Some(load.service), ""),
+        (load.queue_share, "no message of it was sampled"),
+        (load.full_share, "it was looked at too rarely"),
+        (
+            (load.is_served_when_full()).then_some(load.burst as f64),
+            "its queue was full while nobody served it",
+        ),
+        (Some(load.stage_share), ""),
+    ];
+    for (name, (value, why)) in METRICS.into_iter().zip(values) {
+        match value.filter(|value| value.is_finite()) {
+            Some(value) => evidence.put(name, value, Quality::Sampled, source.as_str()),
+            None => evidence.lack(name, format!("{}: {why}", load.of)),
+        }
+    }
+}
+
+fn loads(exported: &Exported) -> Vec<Load> {
+    let of = |kind| format!("{kind} {} (PID {})", exported.number, exported.process);
+    match exported.kind.as_str() {
+        "pipeline" => of_pipeline(exported, of("pipeline")).into_iter().collect(),
+        "bus" => {
+            let loads = exported.inboxes.iter();
+            loads.filter_map(|it| of_inbox(it, of("bus"))).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// The stages of a thread share its time: the thread with the most work for a message says how many
+/// can be served, and of its stages the one with the most work is the one to change.
+fn of_pipeline(exported: &Exported, of: String) -> Option<Load> {
+    let stages = || exported.stages.iter().filter(|stage| stage.events > 0);
+    let work = |stage: &super::Stage| stage.busy_ns as f64 / stage.events as f64;
+    let of_thread = |thread: u64| {
+        let its = stages().filter(|stage| stage.thread == thread);
+        its.map(work).sum::<f64>()
+    };
+    let slowest = stages().max_by(|a, b| {
+        let by_thread = of_thread(a.thread).total_cmp(&of_thread(b.thread));
+        by_thread.then(work(a).total_cmp(&work(b)))
+    })?;
+    let latency = &exported.end_to_end;
+    let queue_share = (latency.count > 0 && latency.mean_ns > 0.0)
+        .then(|| (exported.waited_mean_ns / latency.mean_ns).clamp(0.0, 1.0));
+    Some(Load {
+        of,
+        limited_by: format!("stage {}", plain(&slowest.name)),
+        arrival: arrival(&exported.queue, exported.published, exported.active_ns)?,
+        service: per_second(of_thread(slowest.thread))?,
+        queue_share,
+        full_share: full_share(&exported.queue),
+        burst: exported.queue.burst,
+        stage_share: share(slowest.busy_ns, exported.active_ns),
+        thread_share: thread_share(exported, slowest.thread),
+    })
+}
+
+fn thread_share(exported: &Exported, thread: u64) -> f64 {
+    let stages = exported.stages.iter().filter(|it| it.thread == thread);
+    let busy = stages.fold(0_u64, |sum, stage| sum.saturating_add(stage.busy_ns));
+    share(busy, exported.active_ns)
+}
+
+fn of_inbox(inbox: &Inbox, of: String) -> Option<Load> {
+    let consumers = inbox.consumers.max(1);
+    let work = inbox.busy_ns as f64 / inbox.events.max(1) as f64;
+    let service = per_second(work / consumers as f64)?;
+    let queue = &inbox.queue;
+    let arrival = arrival(
+        queue,
+        inbox.events.saturating_add(inbox.waiting),
+        inbox.active_ns,
+    )?;
+    let stage_share = share(inbox.busy_ns, inbox.active_ns.saturating_mul(consumers));
+    Some(Load {
+        of,
+        limited_by: format!("inbox {}", inbox.inbox),
+        arrival,
+        service,
+        // Its messages are not timed one by one.
+        queue_share: None,
+        full_share: full_share(queue),
+        burst: queue.burst,
+        stage_share,
+        thread_share: stage_share,
+    })
+}
+
+fn per_second(ns: f64) -> Option<f64> {
+    (ns > 0.0).then(|| 1e9 / ns)
+}
+
+/// By when messages were due; if too few were seen, by all that came.
+fn arrival(queue: &Queue, all: u64, active_ns: u64) -> Option<f64> {
+    let (events, ns) = match queue.arrived {
+        0 => (all, active_ns),
+        arrived => (arrived, queue.arrived_ns),
+    };
+    (events > 0 && ns > 0).then(|| events as f64 * 1e9 / ns as f64)
+}
+
+fn full_share(queue: &Queue) -> Option<f64> {
+    (queue.looks >= LOOKS_MIN).then(|| share(queue.full_looks, queue.looks))
+}
+
+fn share(part: u64, whole: u64) -> f64 {
+    (part as f64 / whole.max(1) as f64).min(1.0)
+}
+
+/// A name as it can be shown on a terminal.
+fn plain(name: &str) -> String {
+    let shown = name
+        .chars()
+        .map(|it| if it.is_control() { '?' } else { it });
+    shown.take(NAME_MAX).collect()
+}

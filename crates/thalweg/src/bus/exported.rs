@@ -1,0 +1,122 @@
+//! The figures of a bus as it exports them.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Weak};
+
+use super::balance::Reading;
+use super::registry::Core;
+use super::topic::Message;
+use super::{Bus, InboxId};
+use crate::export::{Arrivals, Json, Kept, Source, is_full};
+
+/// The figures of so many inboxes are kept, also when they are gone.
+const INBOXES_MAX: usize = 256;
+
+/// What looks at an inbox have come to.
+#[derive(Debug, Default)]
+struct Inbox {
+    last: Reading,
+    waiting_max: u64,
+    looks: u64,
+    full_looks: u64,
+    /// When it was seen first, and when it last had moved.
+    active: (u64, u64),
+    arrivals: Arrivals,
+}
+
+impl Inbox {
+    fn see(&mut self, reading: Reading) {
+        let last = self.last;
+        let has_moved = (reading.issued, reading.taken) != (last.issued, last.taken);
+        if has_moved {
+            self.active.1 = reading.at_ns;
+        }
+        self.looks += 1;
+        self.full_looks += u64::from(is_full(reading.waiting, reading.capacity));
+        self.waiting_max = self.waiting_max.max(reading.waiting);
+        let work = reading.busy_ns as f64 / reading.consumers.max(1) as f64;
+        let service = (reading.taken > 0).then(|| work / reading.taken as f64);
+        self.arrivals.see(reading.issued, reading.at_ns, service);
+        self.last = reading;
+    }
+
+    fn write(&self, json: &mut Json) {
+        let last = &self.last;
+        json.put("capacity", last.capacity);
+        json.put("waiting", last.waiting);
+        json.put("waiting_max", self.waiting_max);
+        json.put("looks", self.looks);
+        json.put("full_looks", self.full_looks);
+        json.put("consumers", last.consumers);
+        json.put("issued", last.issued);
+        json.put("admitted", last.admitted);
+        json.put("lost", last.lost);
+        json.put("events", last.taken);
+        json.put("busy_ns", last.busy_ns);
+        json.put("active_ns", self.active.1.saturating_sub(self.active.0));
+        let (arrived, arrived_ns) = self.arrivals.span();
+        json.put("arrived", arrived);
+        json.put("arrived_ns", arrived_ns);
+        json.put("burst", self.arrivals.burst().max(self.waiting_max));
+    }
+}
+
+pub(super) struct Exported<M: Message> {
+    core: Weak<Core<M>>,
+    began_ns: u64,
+    looked_ns: u64,
+    inboxes: BTreeMap<InboxId, Inbox>,
+}
+
+impl<M: Message> Exported<M> {
+    pub(super) fn new(bus: &Bus<M>) -> Self {
+        let core = &bus.0.0;
+        let now = core.clock.ns(core.clock.ticks());
+        Self {
+            core: Arc::downgrade(core),
+            began_ns: now,
+            looked_ns: now,
+            inboxes: BTreeMap::new(),
+        }
+    }
+
+    fn see(&mut self, id: InboxId, reading: Reading) {
+        let since_ns = self.looked_ns;
+        if self.inboxes.len() >= INBOXES_MAX && !self.inboxes.contains_key(&id) {
+            return;
+        }
+        let inbox = self.inboxes.entry(id).or_insert_with(|| {
+            let mut inbox = Inbox {
+                active: (since_ns, since_ns),
+                ..Inbox::default()
+            };
+            inbox.arrivals.see(0, since_ns, None);
+            inbox
+        });
+        inbox.see(reading);
+    }
+}
+
+impl<M: Message> Source for Exported<M> {
+    fn kind(&self) -> &'static str {
+        "bus"
+    }
+
+    fn look(&mut self) -> Kept {
+        let core = self.core.upgrade()?;
+        for (id, reading) in core.readings() {
+            self.see(id, reading);
+        }
+        self.looked_ns = core.clock.ns(core.clock.ticks());
+        // It may be the last of the bus: that takes locks, and drops messages.
+        Some(core)
+    }
+
+    fn write(&mut self, json: &mut Json) {
+        json.put("elapsed_ns", self.looked_ns - self.began_ns);
+        json.objects("inboxes", &self.inboxes, |json, (id, inbox)| {
+            json.put("inbox", id.0);
+            inbox.write(json);
+        });
+    }
+}

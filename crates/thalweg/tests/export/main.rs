@@ -1,0 +1,57 @@
+//! What pipelines and buses export, read as another program would read it.
+
+mod buses;
+mod environment;
+mod pipelines;
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
+
+use serde_json::Value;
+
+/// A directory of its own, removed at the end.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Self {
+        static COUNT: AtomicU32 = AtomicU32::new(0);
+        let (process, count) = (std::process::id(), COUNT.fetch_add(1, SeqCst));
+        let path = std::env::temp_dir().join(format!("thalweg-export-{process}-{count}"));
+        fs::create_dir(&path).expect("a new directory");
+        Self(path)
+    }
+
+    /// The snapshots by the names of their files. Each is whole, whenever it is read.
+    fn read(&self) -> Vec<(String, Value)> {
+        let names = names(&self.0);
+        let finished = names.into_iter().filter(|name| !name.starts_with('.'));
+        let read = |name: String| {
+            let text = fs::read_to_string(self.0.join(&name)).expect("it stays");
+            let value = serde_json::from_str(&text);
+            let value = value.unwrap_or_else(|error| panic!("{name}: {error}: {text}"));
+            (name, value)
+        };
+        finished.map(read).collect()
+    }
+
+    /// The only snapshot.
+    fn only(&self) -> Value {
+        let mut all = self.read();
+        assert_eq!(all.len(), 1, "{all:?}");
+        all.remove(0).1
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
+
+fn names(directory: &Path) -> Vec<String> {
+    let entries = fs::read_dir(directory).expect("the directory");
+    let name = |entry: std::io::Result<fs::DirEntry>| entry.expect("an entry").file_name();
+    let names = entries.map(|entry| name(entry).into_string().expect("plain names"));
+    names.collect()
+}
