@@ -1,24 +1,34 @@
 //! `doctor`: which kind of bottleneck a program has.
 
 use crate::arguments::Format;
-use crate::arguments::doctor::{Doctor, Shown};
+use crate::arguments::doctor::{Attach, Doctor, Other, Shown};
 use crate::failure::{Failure, Finding};
 use crate::output::Output;
 use crate::{failure, terminal};
 use std::io::{self, Write};
-use thalweg_doctor::observe::{Observation, Options, observe};
+use thalweg_doctor::caps;
+use thalweg_doctor::observe::{self, Observation, Options};
 use thalweg_doctor::report::{Ending, Report};
 use thalweg_doctor::target::{Error, Exit, Target};
+use thalweg_measure::table::Table;
 
-/// Runs a command, and says what held it up.
+/// Runs a command, observes a process, or says what can be measured here.
 pub(crate) fn doctor(asked: &Doctor) -> Result<Finding, Failure> {
+    match &asked.other {
+        None => run(asked),
+        Some(Other::Attach(asked)) => attach(asked),
+        Some(Other::Caps { format, json }) => capabilities(*json || *format == Format::Json),
+    }
+}
+
+fn run(asked: &Doctor) -> Result<Finding, Failure> {
     let mut sink = Sink::open(&asked.shown)?;
     let mut words = asked.command.iter();
     let target = Target {
         program: words.next().cloned().unwrap_or_default(),
         arguments: words.cloned().collect(),
     };
-    let observed = match observe(&target, &Options::default()) {
+    let observed = match observe::observe(&target, &Options::default()) {
         Ok(observed) => observed,
         Err(error) => return Ok(refusal(&error)),
     };
@@ -27,6 +37,17 @@ pub(crate) fn doctor(asked: &Doctor) -> Result<Finding, Failure> {
     let exit = observed.exit;
     sink.show(&report(command.collect(), observed), &asked.shown)?;
     Ok(finding(exit))
+}
+
+fn attach(asked: &Attach) -> Result<Finding, Failure> {
+    let mut sink = Sink::open(&asked.shown)?;
+    let observed = match observe::attach(asked.pid, asked.time, &Options::default()) {
+        Ok(observed) => observed,
+        Err(error) => return Ok(refusal(&error)),
+    };
+    let command = vec![format!("process {}", asked.pid)];
+    sink.show(&report(command, observed), &asked.shown)?;
+    Ok(Finding::Fine)
 }
 
 fn report(command: Vec<String>, observed: Observation) -> Report {
@@ -94,4 +115,24 @@ impl Sink {
             },
         }
     }
+}
+
+fn capabilities(as_json: bool) -> Result<Finding, Failure> {
+    let all = caps::capabilities();
+    if as_json {
+        failure::print_json(&all)?;
+        return Ok(Finding::Fine);
+    }
+    let mut table = Table::new(["probe", "works", "why", "cost"]);
+    for one in all {
+        let works = if one.works { "yes" } else { "no" };
+        table.row([
+            one.name.into(),
+            works.into(),
+            one.why.into(),
+            one.cost.into(),
+        ]);
+    }
+    failure::print(table.to_string().as_bytes())?;
+    Ok(Finding::Fine)
 }

@@ -5,6 +5,8 @@
 #![deny(unsafe_code)]
 
 pub mod budget;
+#[cfg(target_os = "linux")]
+pub mod caps;
 pub mod evidence;
 #[cfg(target_os = "linux")]
 mod figures;
@@ -13,6 +15,7 @@ pub mod metrics;
 pub mod observe;
 #[cfg(target_os = "linux")]
 mod probe;
+pub mod recording;
 pub mod report;
 pub mod rules;
 #[cfg(target_os = "linux")]
@@ -21,3 +24,5 @@ mod sys;
 #[cfg(target_os = "linux")]
 pub mod target;
 pub mod verdict;
+#[cfg(target_os = "linux")]
+mod watch;

@@ -8,6 +8,7 @@
 //!    between `data_head` and `data_tail + size`, so the bytes before `data_head` are settled.
 //! 4. Between `fork` and `exec` the child makes async-signal-safe calls only.
 
+use crate::probe::usage::Used;
 use perf_event_open_sys::bindings::{perf_event_attr, perf_event_mmap_page};
 use perf_event_open_sys::{ioctls, perf_event_open};
 use std::fs::File;
@@ -19,19 +20,17 @@ use std::process::Command;
 use std::ptr::{self, NonNull};
 use std::sync::atomic::{AtomicU64, Ordering};
 
+/// What `ru_inblock` and `ru_oublock` count.
+const BLOCK_BYTES: u64 = 512;
+
 /// What `wait4` says about a process that ended.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Ended {
     /// As `wait` gives it.
     pub(crate) status: i32,
-    pub(crate) user_s: f64,
-    pub(crate) system_s: f64,
-    pub(crate) faults_minor: u64,
-    pub(crate) faults_major: u64,
+    pub(crate) used: Used,
     pub(crate) switches_voluntary: u64,
     pub(crate) switches_involuntary: u64,
-    pub(crate) blocks_read: u64,
-    pub(crate) blocks_written: u64,
 }
 
 fn checked(result: libc::c_int) -> io::Result<libc::c_int> {
@@ -58,14 +57,16 @@ pub(crate) fn reap(pid: i32) -> io::Result<Option<Ended>> {
     let count = |value: libc::c_long| u64::try_from(value).unwrap_or(0);
     Ok(Some(Ended {
         status,
-        user_s: seconds(usage.ru_utime),
-        system_s: seconds(usage.ru_stime),
-        faults_minor: count(usage.ru_minflt),
-        faults_major: count(usage.ru_majflt),
+        used: Used {
+            user_s: seconds(usage.ru_utime),
+            system_s: seconds(usage.ru_stime),
+            faults_minor: count(usage.ru_minflt),
+            faults_major: count(usage.ru_majflt),
+            bytes_read: count(usage.ru_inblock) * BLOCK_BYTES,
+            bytes_written: count(usage.ru_oublock) * BLOCK_BYTES,
+        },
         switches_voluntary: count(usage.ru_nvcsw),
         switches_involuntary: count(usage.ru_nivcsw),
-        blocks_read: count(usage.ru_inblock),
-        blocks_written: count(usage.ru_oublock),
     }))
 }
 

@@ -1,11 +1,16 @@
 //! What is measured, and from where.
 
 pub(crate) mod calls;
+pub(crate) mod fault;
 pub(crate) mod host;
+pub(crate) mod memory;
 pub(crate) mod perf;
 pub(crate) mod record;
+pub(crate) mod recorder;
+pub(crate) mod symbols;
 pub(crate) mod ticks;
 pub(crate) mod timeline;
 pub(crate) mod tracefs;
 pub(crate) mod tree;
+pub(crate) mod usage;
 pub(crate) mod waits;

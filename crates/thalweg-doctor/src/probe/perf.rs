@@ -4,9 +4,11 @@ use super::record::{Event, Kind, parse};
 use super::tracefs;
 use crate::sys::{self, Ring};
 use perf_event_open_sys::bindings::{
+    PERF_COUNT_HW_CACHE_MISSES, PERF_COUNT_HW_CPU_CYCLES, PERF_COUNT_HW_INSTRUCTIONS,
     PERF_COUNT_SW_CPU_CLOCK, PERF_COUNT_SW_DUMMY, PERF_SAMPLE_CALLCHAIN, PERF_SAMPLE_CPU,
     PERF_SAMPLE_IDENTIFIER, PERF_SAMPLE_IP, PERF_SAMPLE_PERIOD, PERF_SAMPLE_RAW, PERF_SAMPLE_TID,
-    PERF_SAMPLE_TIME, PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT, perf_event_attr,
+    PERF_SAMPLE_TIME, PERF_TYPE_HARDWARE, PERF_TYPE_SOFTWARE, PERF_TYPE_TRACEPOINT,
+    perf_event_attr,
 };
 use std::fs::{self, File};
 use std::io::{self, Read as _};
@@ -31,6 +33,15 @@ pub(crate) enum Scope {
     Program,
 }
 
+/// What is counted of all threads, and not looked at one by one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Counter {
+    Calls,
+    Cycles,
+    Instructions,
+    Misses,
+}
+
 /// Events that are open, and their rings.
 #[derive(Debug)]
 pub(crate) struct Perf {
@@ -42,7 +53,7 @@ pub(crate) struct Perf {
     carriers: Vec<File>,
     others: Vec<File>,
     kinds: Vec<(u64, Kind)>,
-    calls: Vec<File>,
+    counters: Vec<(Counter, File)>,
     /// Events that are not to be had, and why.
     missing: Vec<(&'static str, String)>,
     bytes: Vec<u8>,
@@ -106,6 +117,16 @@ pub(crate) fn cores() -> Vec<i32> {
     cores
 }
 
+/// The thread ended before it could be watched.
+fn is_gone(error: &io::Error) -> bool {
+    error.raw_os_error() == Some(libc::ESRCH)
+}
+
+/// Tracepoints name threads as the first namespace does. Is this it?
+fn is_first_namespace() -> bool {
+    fs::read_link("/proc/self/ns/pid").is_ok_and(|link| link.as_os_str() == "pid:[4026531836]")
+}
+
 impl Perf {
     /// Opens what this user may have for the threads `tids`, and for all that they will start.
     pub(crate) fn open(tids: &[i32]) -> io::Result<Perf> {
@@ -116,6 +137,7 @@ impl Perf {
         let mut perf = whole.or_else(|_| kernel()).or_else(user)?;
         perf.add_clock(tids, &cores);
         perf.add_tracepoints(tids, &cores);
+        perf.add_hardware(tids);
         Ok(perf)
     }
 
@@ -127,7 +149,7 @@ impl Perf {
             carriers: Vec::new(),
             others: Vec::new(),
             kinds: Vec::new(),
-            calls: Vec::new(),
+            counters: Vec::new(),
             missing: Vec::new(),
             bytes: Vec::new(),
         };
@@ -162,8 +184,7 @@ impl Perf {
         for &tid in tids {
             for (&core, owner) in cores.iter().zip(&self.carriers) {
                 let event = match sys::open_event(attributes, tid, core) {
-                    // A thread that is gone.
-                    Err(error) if error.raw_os_error() == Some(libc::ESRCH) => continue,
+                    Err(error) if is_gone(&error) => continue,
                     event => event?,
                 };
                 sys::redirect(&event, owner)?;
@@ -210,6 +231,11 @@ impl Perf {
                 "only where the events of all programs can be had",
             ));
         }
+        if !is_first_namespace() {
+            return Err(io::Error::other(
+                "not in a container that has numbers of its own",
+            ));
+        }
         for name in ["sched/sched_wakeup", "sched/sched_wakeup_new"] {
             let format = formats.read(name)?;
             let (tid_at, core_at) = (format.offset("pid")?, format.offset("target_cpu")?);
@@ -230,9 +256,7 @@ impl Perf {
         let (number_at, arguments_at) = (format.offset("id")?, format.offset("args")?);
         let mut attributes = tracepoint(format.id);
         attributes.set_inherit(1);
-        for &tid in tids {
-            self.calls.push(sys::open_event(&attributes, tid, -1)?);
-        }
+        self.add_counter(&attributes, Counter::Calls, tids)?;
         attributes.sample_type |= u64::from(PERF_SAMPLE_PERIOD);
         attributes.set_freq(1);
         attributes.__bindgen_anon_1.sample_freq = CALLS_HZ;
@@ -255,14 +279,53 @@ impl Perf {
             .map(|(_, why)| why.as_str())
     }
 
+    /// What is not to be had, and why.
+    pub(crate) fn lacks(&self) -> impl Iterator<Item = String> {
+        self.missing
+            .iter()
+            .map(|(name, why)| format!("{name}: {why}"))
+    }
+
     /// Is it known who has each core?
     pub(crate) fn is_whole_machine(&self) -> bool {
         self.scope == Scope::Machine
     }
 
+    fn add_counter(
+        &mut self,
+        attributes: &perf_event_attr,
+        counter: Counter,
+        tids: &[i32],
+    ) -> io::Result<()> {
+        for &tid in tids {
+            match sys::open_event(attributes, tid, -1) {
+                Err(error) if is_gone(&error) => {}
+                event => self.counters.push((counter, event?)),
+            }
+        }
+        Ok(())
+    }
+
+    fn add_hardware(&mut self, tids: &[i32]) {
+        let counters = [
+            (Counter::Cycles, PERF_COUNT_HW_CPU_CYCLES),
+            (Counter::Instructions, PERF_COUNT_HW_INSTRUCTIONS),
+            (Counter::Misses, PERF_COUNT_HW_CACHE_MISSES),
+        ];
+        for (counter, config) in counters {
+            let mut attributes = attributes(PERF_TYPE_HARDWARE, config.into());
+            attributes.set_inherit(1);
+            attributes.set_exclude_kernel(u64::from(!self.kernel));
+            if let Err(error) = self.add_counter(&attributes, counter, tids) {
+                self.missing.push(("hardware", error.to_string()));
+            }
+        }
+    }
+
     /// Lets all events count, or stops them.
     pub(crate) fn set_counting(&self, on: bool) {
-        for event in self.carriers.iter().chain(&self.others).chain(&self.calls) {
+        let counters = self.counters.iter().map(|(_, event)| event);
+        for event in self.carriers.iter().chain(&self.others).chain(counters) {
             // One of a thread that is gone has nothing to count.
             let _ = sys::set_counting(event, on);
         }
@@ -277,15 +340,16 @@ impl Perf {
         }
     }
 
-    /// System calls so far, where they are counted.
-    pub(crate) fn calls(&self) -> Option<u64> {
-        let mut total = 0;
-        for mut event in &self.calls {
+    /// The count so far, if this is counted.
+    pub(crate) fn count(&self, counter: Counter) -> Option<u64> {
+        let mut total = None;
+        for (_, event) in self.counters.iter().filter(|(of, _)| *of == counter) {
             let mut count = [0; 8];
+            let mut event: &File = event;
             event.read_exact(&mut count).ok()?;
-            total += u64::from_ne_bytes(count);
+            total = Some(total.unwrap_or(0) + u64::from_ne_bytes(count));
         }
-        (!self.calls.is_empty()).then_some(total)
+        total
     }
 
     /// Can be read when a ring fills up.

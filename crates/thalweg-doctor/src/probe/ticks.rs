@@ -1,18 +1,25 @@
 //! What the program computes, as the clock's ticks show it.
 
+use super::memory::{Frame, Memory};
+use super::symbols::Symbols;
 use std::collections::HashMap;
-use std::fs::{self, File};
-use std::os::unix::fs::FileExt as _;
 
 /// Marks in a stack that say whose addresses follow.
 const MARK_MIN: u64 = -4095_i64 as u64;
 const MARK_KERNEL: u64 = -128_i64 as u64;
 const MARK_USER: u64 = -512_i64 as u64;
 
-/// How far from the sampled address a pause may be, in bytes.
-const PAUSE_BYTES: u64 = 32;
+/// Bytes of code that are looked at around a sampled address.
+const CODE_BYTES: usize = 64;
 /// Different addresses and stacks that are kept.
 const KEPT_MAX: usize = 50_000;
+
+/// What code does, as its bytes tell.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Code {
+    pauses: bool,
+    yields: bool,
+}
 
 /// The ticks of a thread.
 #[derive(Debug, Clone, Copy, Default)]
@@ -21,57 +28,150 @@ pub(crate) struct OfThread {
     pub(crate) pause: u64,
 }
 
+/// Parts of all ticks by what the kernel did.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub(crate) struct KernelShares {
+    pub(crate) fault: f64,
+    pub(crate) call: f64,
+    pub(crate) yields: f64,
+}
+
 /// All ticks.
 #[derive(Debug, Default)]
 pub(crate) struct Ticks {
     pub(crate) all: u64,
+    /// Outside the kernel.
     pub(crate) user: u64,
+    /// Beside a pause, or a call of `sched_yield`.
     pub(crate) pause: u64,
+    pub(crate) yields: u64,
     pub(crate) threads: HashMap<i32, OfThread>,
-    /// Kernel stacks, innermost address first.
-    kernel: HashMap<Box<[u64]>, u64>,
-    beside_pause: HashMap<(i32, u64), bool>,
+    /// Of each name of a thread, stacks with the innermost frame first.
+    stacks: HashMap<Box<str>, HashMap<Box<[Frame]>, u64>>,
+    kept: usize,
+    codes: HashMap<Frame, Code>,
 }
 
 impl Ticks {
-    pub(crate) fn add(&mut self, pid: i32, tid: i32, stack: &[u64]) {
+    /// Adds a tick of a thread.
+    pub(crate) fn add(
+        &mut self,
+        (pid, tid): (i32, i32),
+        name: &str,
+        stack: &[u64],
+        memory: &mut Memory,
+    ) {
         self.all += 1;
-        let thread = self.threads.entry(tid).or_default();
-        thread.all += 1;
         let (kernel, user) = split(stack);
+        let mut code = Code::default();
         if let (true, Some(&address)) = (kernel.is_empty(), user.first()) {
             self.user += 1;
-            let known = self.beside_pause.get(&(pid, address)).copied();
-            let beside = known.unwrap_or_else(|| beside_pause(pid, address));
-            if known.is_none() && self.beside_pause.len() < KEPT_MAX {
-                self.beside_pause.insert((pid, address), beside);
-            }
-            self.pause += u64::from(beside);
-            thread.pause += u64::from(beside);
-        } else if self.kernel.len() < KEPT_MAX {
-            *self.kernel.entry(kernel.into()).or_default() += 1;
+            code = self.code(pid, address, memory);
+            self.pause += u64::from(code.pauses);
+            self.yields += u64::from(code.yields);
+        }
+        let thread = self.threads.entry(tid).or_default();
+        thread.all += 1;
+        thread.pause += u64::from(code.pauses);
+        let kernel = kernel.iter().map(|&address| Frame::Kernel(address));
+        let user = user.iter().map(|&address| memory.frame(pid, address));
+        let frames: Box<[Frame]> = kernel.chain(user).collect();
+        if !self.stacks.contains_key(name) {
+            self.stacks.insert(name.into(), HashMap::new());
+        }
+        let Some(stacks) = self.stacks.get_mut(name) else {
+            return;
+        };
+        if let Some(count) = stacks.get_mut(&frames) {
+            *count += 1;
+        } else if self.kept < KEPT_MAX {
+            stacks.insert(frames, 1);
+            self.kept += 1;
         }
     }
 
-    /// Parts of all ticks whose kernel stack holds one of the functions: of each list.
-    pub(crate) fn kernel_shares<const N: usize>(
+    fn code(&mut self, pid: i32, address: u64, memory: &mut Memory) -> Code {
+        let frame = memory.frame(pid, address);
+        if let Some(code) = self.codes.get(&frame) {
+            return *code;
+        }
+        let mut bytes = [0; CODE_BYTES];
+        let count = memory.code(pid, address, frame, &mut bytes);
+        let code = Code {
+            pauses: has_pause(&bytes[..count]),
+            yields: has_yield(&bytes[..count]),
+        };
+        if self.codes.len() < KEPT_MAX {
+            self.codes.insert(frame, code);
+        }
+        code
+    }
+
+    /// Parts of all ticks in page faults, system calls and `sched_yield`; nothing if the kernel
+    /// hides the addresses of its functions.
+    pub(crate) fn kernel_shares(
         &self,
-        functions: [&[&str]; N],
-    ) -> Option<[f64; N]> {
-        let symbols = Symbols::of_kernel(&functions.concat())?;
-        let mut shares = [0.0; N];
-        for (stack, &count) in &self.kernel {
-            for (share, names) in shares.iter_mut().zip(functions) {
-                let within =
-                    |address: &u64| symbols.find(*address).is_some_and(|s| names.contains(&s));
-                if stack.iter().any(within) {
-                    *share += count as f64 / self.all.max(1) as f64;
-                }
+        symbols: &mut Symbols,
+        memory: &Memory,
+    ) -> Option<KernelShares> {
+        let all = self.all.max(1) as f64;
+        let mut shares = KernelShares::default();
+        let mut known = self.user == self.all;
+        for (stack, &count) in self.stacks.values().flatten() {
+            let (mut fault, mut call, mut yields) = (false, false, false);
+            for &frame in stack
+                .iter()
+                .take_while(|frame| matches!(frame, Frame::Kernel(_)))
+            {
+                let Some(name) = symbols.name(frame, memory) else {
+                    continue;
+                };
+                known = true;
+                fault |= FAULTS.contains(&name);
+                call |= CALLS.contains(&name);
+                yields |= name.ends_with("sched_yield");
+            }
+            let share = count as f64 / all;
+            shares.fault += if fault { share } else { 0.0 };
+            shares.call += if call && !fault { share } else { 0.0 };
+            shares.yields += if yields { share } else { 0.0 };
+        }
+        known.then_some(shares)
+    }
+
+    /// Thread, and functions from the outermost to the innermost, with their ticks.
+    pub(crate) fn stacks(&self, symbols: &mut Symbols, memory: &Memory) -> Vec<(Vec<String>, f64)> {
+        let mut named: HashMap<Vec<String>, u64> = HashMap::new();
+        for (name, stacks) in &self.stacks {
+            for (stack, &count) in stacks {
+                let mut frames = vec![name.to_string()];
+                frames.extend(
+                    stack
+                        .iter()
+                        .rev()
+                        .map(|&frame| symbols.label(frame, memory)),
+                );
+                *named.entry(frames).or_default() += count;
             }
         }
-        Some(shares)
+        named
+            .into_iter()
+            .map(|(frames, count)| (frames, count as f64))
+            .collect()
     }
 }
+
+const FAULTS: &[&str] = &[
+    "asm_exc_page_fault",
+    "exc_page_fault",
+    "handle_mm_fault",
+    "el0_da",
+];
+const CALLS: &[&str] = &[
+    "do_syscall_64",
+    "entry_SYSCALL_64_after_hwframe",
+    "do_el0_svc",
+];
 
 /// The kernel's and the program's addresses of a stack.
 fn split(stack: &[u64]) -> (&[u64], &[u64]) {
@@ -92,17 +192,7 @@ fn split(stack: &[u64]) -> (&[u64], &[u64]) {
     (kernel, user)
 }
 
-/// Is there an instruction near an address that tells the core that the thread spins?
-fn beside_pause(pid: i32, address: u64) -> bool {
-    let Ok(memory) = File::open(format!("/proc/{pid}/mem")) else {
-        return false;
-    };
-    let mut bytes = [0; 2 * PAUSE_BYTES as usize];
-    let start = address.saturating_sub(PAUSE_BYTES) & !3;
-    let read = memory.read_at(&mut bytes, start).unwrap_or(0);
-    has_pause(&bytes[..read])
-}
-
+/// Is there an instruction that tells the core that the thread spins?
 fn has_pause(code: &[u8]) -> bool {
     if cfg!(target_arch = "aarch64") {
         let yields = 0xd503_203f_u32.to_le_bytes();
@@ -114,47 +204,16 @@ fn has_pause(code: &[u8]) -> bool {
     code.windows(2).any(|pair| pair == [0xf3, 0x90])
 }
 
-/// Some functions of the kernel.
-struct Symbols<'a> {
-    /// Start, end and name, in the order of addresses.
-    functions: Vec<(u64, u64, &'a str)>,
-}
-
-impl<'a> Symbols<'a> {
-    /// Nothing if the kernel hides its addresses.
-    fn of_kernel(names: &[&'a str]) -> Option<Symbols<'a>> {
-        let text = fs::read_to_string("/proc/kallsyms").ok()?;
-        let mut starts: Vec<(u64, &str)> = text
-            .lines()
-            .filter_map(|line| {
-                let mut words = line.split_whitespace();
-                let start = u64::from_str_radix(words.next()?, 16)
-                    .ok()
-                    .filter(|&start| start > 0)?;
-                words.next().filter(|kind| kind.eq_ignore_ascii_case("t"))?;
-                Some((start, words.next()?))
-            })
-            .collect();
-        starts.sort_unstable();
-        let end = |at: usize| {
-            starts[at..]
-                .iter()
-                .map(|s| s.0)
-                .find(|&next| next > starts[at].0)
-        };
-        let mut functions = Vec::new();
-        for (at, (start, found)) in starts.iter().enumerate() {
-            if let Some(name) = names.iter().find(|name| *name == found) {
-                functions.push((*start, end(at).unwrap_or(u64::MAX), *name));
-            }
-        }
-        (!functions.is_empty()).then_some(Symbols { functions })
+/// Is there a call of `sched_yield`, as C libraries make it?
+fn has_yield(code: &[u8]) -> bool {
+    if cfg!(target_arch = "aarch64") {
+        // mov x8, #124
+        let number = 0xd280_0f88_u32.to_le_bytes();
+        return code.chunks_exact(4).any(|word| word == number);
     }
-
-    fn find(&self, address: u64) -> Option<&'a str> {
-        let within = |(start, end, _): &&(u64, u64, &str)| (*start..*end).contains(&address);
-        self.functions.iter().find(within).map(|(_, _, name)| *name)
-    }
+    // mov eax, 24; syscall
+    code.windows(7)
+        .any(|bytes| bytes == [0xb8, 0x18, 0, 0, 0, 0x0f, 0x05])
 }
 
 #[cfg(test)]
@@ -171,8 +230,23 @@ mod tests {
 
     #[test]
     #[cfg(target_arch = "x86_64")]
-    fn a_pause_is_found_in_code() {
+    fn code_tells_what_it_does() {
         assert!(has_pause(&[0x8a, 0x07, 0xf3, 0x90, 0xeb, 0xfa]));
         assert!(!has_pause(&[0x8a, 0x07, 0x90, 0xeb, 0xfa]));
+        assert!(has_yield(&[0x90, 0xb8, 0x18, 0, 0, 0, 0x0f, 0x05, 0xc3]));
+        assert!(!has_yield(&[0x90, 0xb8, 0x19, 0, 0, 0, 0x0f, 0x05, 0xc3]));
+    }
+
+    #[test]
+    fn equal_stacks_are_counted_together() {
+        let mut ticks = Ticks::default();
+        let mut memory = Memory::default();
+        for _ in 0..3 {
+            ticks.add((1, 1), "a", &[MARK_USER, 16, 32], &mut memory);
+        }
+        let stacks = ticks.stacks(&mut Symbols::default(), &memory);
+        let frames = ["a", "[unknown]", "[unknown]"].map(String::from).to_vec();
+        assert_eq!(stacks, [(frames, 3.0)]);
+        assert_eq!((ticks.all, ticks.user), (3, 3));
     }
 }

@@ -1,16 +1,8 @@
 //! Who ran, waited and was blocked, and when.
 
 use super::record::{Event, What};
+use crate::recording::State;
 use std::collections::{BTreeSet, HashMap, HashSet};
-
-/// What a thread does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) enum State {
-    Running,
-    /// It can run, and has no core.
-    Runnable,
-    Blocked,
-}
 
 /// A thread of the program.
 #[derive(Debug, Clone)]
@@ -20,7 +12,6 @@ pub(crate) struct Thread {
     pub(crate) state: State,
     pub(crate) since_ns: u64,
     pub(crate) core: usize,
-    pub(crate) born_ns: u64,
     pub(crate) gone_ns: Option<u64>,
     pub(crate) ran_ns: u64,
     pub(crate) waited_ns: u64,
@@ -62,6 +53,9 @@ pub(crate) struct Totals {
     pub(crate) running_ns: u64,
     pub(crate) waiting_ns: u64,
     pub(crate) blocked_ns: u64,
+    /// The squares of the spans in which all threads were blocked, and the one that lasts.
+    pub(crate) blocked_square: f64,
+    blocked_since_ns: u64,
     /// Thread-nanoseconds.
     pub(crate) ran_ns: u64,
     pub(crate) waited_peers_ns: u64,
@@ -75,9 +69,16 @@ pub(crate) struct Totals {
     pub(crate) throttled: u64,
 }
 
+impl Totals {
+    fn end_blocked(&mut self) {
+        self.blocked_square += (self.blocked_since_ns as f64).powi(2);
+        self.blocked_since_ns = 0;
+    }
+}
+
 /// A span of a thread's life that ended.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Span {
+pub(crate) struct Past {
     pub(crate) tid: i32,
     pub(crate) state: State,
     pub(crate) from_ns: u64,
@@ -130,11 +131,10 @@ impl Timeline {
         }
     }
 
-    /// Adds a thread that is there.
-    pub(crate) fn adopt(&mut self, pid: i32, tid: i32, name: &str) {
-        if self.processes.insert(pid) {
-            self.totals.processes += 1;
-        }
+    /// Adds a thread that is there. Is its process new?
+    pub(crate) fn adopt(&mut self, pid: i32, tid: i32, name: &str) -> bool {
+        let new = self.processes.insert(pid);
+        self.totals.processes += u64::from(new);
         let now_ns = self.now_ns;
         self.threads.entry(tid).or_insert_with(|| Thread {
             pid,
@@ -142,7 +142,6 @@ impl Timeline {
             state: State::Blocked,
             since_ns: now_ns,
             core: 0,
-            born_ns: now_ns,
             gone_ns: None,
             ran_ns: 0,
             waited_ns: 0,
@@ -150,6 +149,7 @@ impl Timeline {
             sleeps: false,
         });
         self.totals.threads_max = self.totals.threads_max.max(self.threads.len());
+        new
     }
 
     /// The time up to `now_ns` is spent as things stand.
@@ -159,12 +159,16 @@ impl Timeline {
             return;
         }
         let totals = &mut self.totals;
+        if self.running + self.queued_peers + self.queued_others > 0 {
+            totals.end_blocked();
+        }
         if self.running > 0 {
             totals.running_ns += span_ns;
         } else if self.queued_peers + self.queued_others > 0 {
             totals.waiting_ns += span_ns;
         } else if !self.threads.is_empty() {
             totals.blocked_ns += span_ns;
+            totals.blocked_since_ns += span_ns;
         }
         totals.ran_ns += span_ns * self.running;
         totals.waited_peers_ns += span_ns * self.queued_peers;
@@ -186,7 +190,7 @@ impl Timeline {
     }
 
     /// Takes an event in; they must come in the order of time.
-    pub(crate) fn apply(&mut self, event: &Event, span: &mut impl FnMut(Span)) {
+    pub(crate) fn apply(&mut self, event: &Event, span: &mut impl FnMut(Past)) {
         self.advance(event.time_ns);
         let (pid, tid, core) = (event.pid, event.tid, event.core as usize);
         match &event.what {
@@ -206,10 +210,20 @@ impl Timeline {
                     thread.name = name.clone();
                 }
             }
+            // It ran before it was watched, or the record that it began to was lost.
+            What::Ticked(_) if self.ours(pid, tid) && !self.runs(tid) => {
+                self.switched_in(pid, tid, core, span);
+            }
             What::Lost(records) => self.totals.lost += records,
             What::Throttled => self.totals.throttled += 1,
             _ => {}
         }
+    }
+
+    fn runs(&self, tid: i32) -> bool {
+        self.threads
+            .get(&tid)
+            .is_some_and(|thread| thread.state == State::Running)
     }
 
     fn core(&mut self, core: usize) -> &mut Core {
@@ -241,7 +255,7 @@ impl Timeline {
         self.others += is(after, Owner::Other);
     }
 
-    fn set_state(&mut self, tid: i32, state: State, core: usize, span: &mut impl FnMut(Span)) {
+    fn set_state(&mut self, tid: i32, state: State, core: usize, span: &mut impl FnMut(Past)) {
         let now_ns = self.now_ns;
         let Some(thread) = self.threads.get_mut(&tid) else {
             return;
@@ -254,7 +268,7 @@ impl Timeline {
                 self.sleeps += 1;
                 self.sleeps_per_ns += 1.0 / now_ns.saturating_sub(from_ns).max(1) as f64;
             }
-            span(Span {
+            span(Past {
                 tid,
                 state: thread.state,
                 from_ns,
@@ -271,7 +285,7 @@ impl Timeline {
         }
     }
 
-    fn switched_in(&mut self, pid: i32, tid: i32, core: usize, span: &mut impl FnMut(Span)) {
+    fn switched_in(&mut self, pid: i32, tid: i32, core: usize, span: &mut impl FnMut(Past)) {
         let owner = if self.ours(pid, tid) {
             self.set_state(tid, State::Running, core, span);
             self.last_ran = Some(tid);
@@ -295,7 +309,7 @@ impl Timeline {
         tid: i32,
         core: usize,
         preempted: bool,
-        span: &mut impl FnMut(Span),
+        span: &mut impl FnMut(Past),
     ) {
         if self.ours(pid, tid) {
             let state = if preempted {
@@ -315,7 +329,7 @@ impl Timeline {
         self.change(core, |core| (core.owner, core.tid) = (owner, 0));
     }
 
-    fn woken(&mut self, tid: i32, target: usize, span: &mut impl FnMut(Span)) {
+    fn woken(&mut self, tid: i32, target: usize, span: &mut impl FnMut(Past)) {
         if self
             .threads
             .get(&tid)
@@ -325,7 +339,7 @@ impl Timeline {
         }
     }
 
-    fn exited(&mut self, pid: i32, tid: i32, span: &mut impl FnMut(Span)) {
+    fn exited(&mut self, pid: i32, tid: i32, span: &mut impl FnMut(Past)) {
         let core = self.threads[&tid].core;
         if self.core(core).tid == tid {
             self.change(core, |core| (core.owner, core.tid) = (Owner::Nobody, 0));
@@ -355,11 +369,12 @@ impl Timeline {
     }
 
     /// Ends the spans that are open.
-    pub(crate) fn close(&mut self, now_ns: u64, span: &mut impl FnMut(Span)) {
+    pub(crate) fn close(&mut self, now_ns: u64, span: &mut impl FnMut(Past)) {
         self.advance(now_ns);
+        self.totals.end_blocked();
         for (&tid, thread) in &mut self.threads {
             thread.add(now_ns);
-            span(Span {
+            span(Past {
                 tid,
                 state: thread.state,
                 from_ns: thread.since_ns,

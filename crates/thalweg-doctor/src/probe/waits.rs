@@ -1,7 +1,8 @@
 //! What blocked threads wait for, as the files under `/proc` tell a few times a second.
 
 use super::calls::{self, Class};
-use super::timeline::{State, Timeline};
+use super::timeline::{Thread, Timeline};
+use crate::recording::State;
 use std::collections::HashMap;
 use std::fs::{self, File};
 use std::io::Read as _;
@@ -49,8 +50,8 @@ pub(crate) struct Waits {
     pub(crate) rounds: u64,
     /// Rounds in which every thread of the program was blocked, by cause.
     pub(crate) critical: HashMap<Cause, f64>,
-    /// Blocked threads by their names, causes and calls.
-    pub(crate) blocked: HashMap<(Box<str>, Cause, Option<u64>), f64>,
+    /// The same by thread, call and wait channel.
+    stacks: HashMap<(Box<str>, Option<u64>, Box<str>), f64>,
     /// Rounds in which a thread waited at a futex; sums over these.
     pub(crate) futex_rounds: u64,
     pub(crate) waiters: f64,
@@ -74,13 +75,9 @@ impl Waits {
         self.rounds += 1;
         let busy = timeline.is_busy();
         let last = timeline.last_ran;
-        let mut tids: Vec<i32> = timeline
-            .threads
-            .iter()
-            .filter_map(|(&tid, thread)| {
-                (by_state || thread.state == State::Blocked).then_some(tid)
-            })
-            .collect();
+        let wanted = |(_, thread): &(&i32, &Thread)| by_state || thread.state == State::Blocked;
+        let threads = timeline.threads.iter().filter(wanted);
+        let mut tids: Vec<i32> = threads.map(|(&tid, _)| tid).collect();
         tids.sort_unstable();
         let all = tids.len();
         if all > THREADS_MAX {
@@ -105,8 +102,6 @@ impl Waits {
                         *futexes.entry((thread.pid, wait.arguments[0])).or_default() += scale;
                     }
                     thread.sleeps |= wait.cause == Cause::Sleep && !by_state;
-                    let key = (thread.name.clone(), wait.cause, wait.call);
-                    *self.blocked.entry(key).or_default() += scale;
                     seen.push((tid, wait));
                 }
                 Seen::Running => running += scale,
@@ -117,18 +112,27 @@ impl Waits {
         self.busy_rounds += u64::from(running > 0.0);
         let idle = if by_state { running == 0.0 } else { !busy };
         if idle {
-            self.add_critical(&seen, last.filter(|_| !by_state));
+            self.add_critical(&seen, last.filter(|_| !by_state), timeline);
         }
         self.add_futexes(&futexes);
     }
 
-    fn add_critical(&mut self, seen: &[(i32, Wait)], last: Option<i32>) {
+    fn add_critical(&mut self, seen: &[(i32, Wait)], last: Option<i32>, timeline: &Timeline) {
         let seen: Vec<_> = match last {
             Some(last) => seen.iter().filter(|(tid, _)| *tid == last).collect(),
             None => seen.iter().collect(),
         };
-        for (_, wait) in &seen {
-            *self.critical.entry(wait.cause).or_default() += 1.0 / seen.len() as f64;
+        for (tid, wait) in &seen {
+            let weight = 1.0 / seen.len() as f64;
+            *self.critical.entry(wait.cause).or_default() += weight;
+            let Some(thread) = timeline.threads.get(tid) else {
+                continue;
+            };
+            let channel = self.channel(thread.pid, *tid);
+            *self
+                .stacks
+                .entry((thread.name.clone(), wait.call, channel))
+                .or_default() += weight;
         }
     }
 
@@ -155,6 +159,32 @@ impl Waits {
         }
     }
 
+    /// Where in the kernel a thread is blocked; empty if that is hidden.
+    fn channel(&mut self, pid: i32, tid: i32) -> Box<str> {
+        match self.read(&format!("/proc/{pid}/task/{tid}/wchan")) {
+            Some(()) if self.text != "0" => self.text.as_str().into(),
+            _ => "".into(),
+        }
+    }
+
+    /// What the program waited for while it did not run: thread, call and wait channel.
+    pub(crate) fn stacks(&self) -> Vec<(Vec<String>, f64)> {
+        let stack = |(stack, &weight): (&(Box<str>, Option<u64>, Box<str>), &f64)| {
+            let (name, call, channel) = stack;
+            let call = call.map(|call| match calls::name(call) {
+                Some(name) => name.to_string(),
+                None => format!("call {call}"),
+            });
+            let channel = (!channel.is_empty()).then(|| format!("{channel}_[k]"));
+            let frames = [Some(name.to_string()), call, channel]
+                .into_iter()
+                .flatten()
+                .collect();
+            (frames, weight)
+        };
+        self.stacks.iter().map(stack).collect()
+    }
+
     fn wait(&mut self, pid: i32, tid: i32) -> Seen {
         let folder = format!("/proc/{pid}/task/{tid}");
         let Some(()) = self.read(&format!("{folder}/stat")) else {
@@ -176,9 +206,8 @@ impl Waits {
         };
         let class = number.map_or(Class::Other, calls::class);
         if let (Class::Poll, Some(number)) = (class, number) {
-            let timeout = calls::poll_timeout_ms(number, &arguments);
             self.polls += 1;
-            self.polls_timed += u64::from(timeout.is_some_and(|ms| (0..100).contains(&ms)));
+            self.polls_timed += u64::from(calls::polls_often(number, &arguments));
         }
         let cause = match class {
             _ if state == 'D' => Cause::Disk,

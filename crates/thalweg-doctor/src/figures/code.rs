@@ -1,0 +1,194 @@
+//! What the processor time went into.
+
+use super::Figures;
+use crate::probe::calls::{self, Class};
+use crate::probe::perf::Counter;
+use crate::probe::ticks::KernelShares;
+use crate::probe::{fault, timeline::Thread};
+
+/// A thread that ran or wanted to this part of its life, and spun in that part of its ticks.
+const SPINNER_BUSY_SHARE: f64 = 0.9;
+const SPINNER_PAUSE_SHARE: f64 = 0.25;
+const SPINNER_TICKS_MIN: u64 = 20;
+
+impl Figures<'_> {
+    fn all_threads(&self) -> impl Iterator<Item = (i32, &Thread)> {
+        let timeline = &self.watch.timeline;
+        let alive = timeline.threads.iter().map(|(&tid, thread)| (tid, thread));
+        alive.chain(timeline.gone.iter().map(|(tid, thread)| (*tid, thread)))
+    }
+
+    pub(super) fn ticks(&mut self, kernel: Option<KernelShares>) {
+        let ticks = &self.watch.ticks;
+        if ticks.all == 0 {
+            let why = match &self.watch.perf {
+                Ok(perf) => perf.missing("cpu-clock").unwrap_or("no tick").to_string(),
+                Err(why) => why.to_string(),
+            };
+            for name in ["spin.cpu_share", "threads.spinners", "yield.cpu_share"] {
+                self.evidence.lack(name, format!("cpu-clock: {why}"));
+            }
+            return self.kernel_by_cost();
+        }
+        // Without the kernel's ticks, those of the program stand for its own time only.
+        let has_kernel = self.watch.perf.as_ref().is_ok_and(|perf| perf.kernel);
+        let user_share = (1.0 - self.system_share()).clamp(0.0, 1.0);
+        let scale = if has_kernel { 1.0 } else { user_share };
+        let spin = ticks.pause as f64 / ticks.all as f64 * scale;
+        self.sampled("spin.cpu_share", spin, "cpu-clock, bytes of the code");
+        let spins = |(tid, thread): &(i32, &Thread)| {
+            let busy_ns = thread.ran_ns + thread.waited_ns;
+            let life_ns = busy_ns + thread.blocked_ns;
+            let of = ticks.threads.get(tid).copied().unwrap_or_default();
+            busy_ns as f64 > SPINNER_BUSY_SHARE * life_ns as f64
+                && of.all >= SPINNER_TICKS_MIN
+                && of.pause as f64 >= SPINNER_PAUSE_SHARE * of.all as f64
+        };
+        let spinners = self.all_threads().filter(spins).count();
+        self.sampled(
+            "threads.spinners",
+            spinners as f64,
+            "PERF_RECORD_SWITCH, cpu-clock",
+        );
+        if let Some(shares) = kernel {
+            let source = "cpu-clock, stacks of the kernel";
+            self.sampled("fault.cpu_share", shares.fault, source);
+            self.sampled("call.cpu_share", shares.call, source);
+            self.sampled("yield.cpu_share", shares.yields, source);
+        } else {
+            // A program that yields in a loop is seen where it comes back from the call.
+            let yields = ticks.yields as f64 / ticks.user.max(1) as f64;
+            let source = "cpu-clock, bytes of the code: as its own time goes, so does the kernel's";
+            self.sampled("yield.cpu_share", yields, source);
+            self.kernel_by_cost();
+        }
+    }
+
+    fn system_share(&self) -> f64 {
+        if self.cpu_s > 0.0 {
+            self.system_s / self.cpu_s
+        } else {
+            0.0
+        }
+    }
+
+    /// Without stacks of the kernel: page faults by what one costs here, and calls by what is left
+    /// of the time in the kernel.
+    fn kernel_by_cost(&mut self) {
+        let Some(cost_s) = fault::cost_s() else {
+            self.evidence.lack(
+                "fault.cpu_share",
+                "the cost of a page fault could not be measured",
+            );
+            return self
+                .evidence
+                .lack("call.cpu_share", "the part of page faults is not known");
+        };
+        let system = self.system_share();
+        let faults = self.evidence.value("fault.minor").unwrap_or(0.0) * self.wall_s;
+        let share = (faults * cost_s / self.cpu_s.max(1e-9)).min(system);
+        let source = format!("faults, at {:.2} µs each as measured here", cost_s * 1e6);
+        self.sampled("fault.cpu_share", share, &source);
+        self.sampled(
+            "call.cpu_share",
+            system - share,
+            "time in the kernel, less page faults",
+        );
+    }
+
+    pub(super) fn calls(&mut self) {
+        let (watch, wall_s) = (self.watch, self.wall_s);
+        let Some(total) = watch.calls.total else {
+            let why = match &watch.perf {
+                Ok(perf) => perf
+                    .missing("sys_enter")
+                    .unwrap_or("it was not counted")
+                    .to_string(),
+                Err(why) => why.to_string(),
+            };
+            for name in ["all", "yield", "futex", "sleep", "poll", "io"] {
+                self.evidence
+                    .lack(&format!("call.{name}"), format!("sys_enter: {why}"));
+            }
+            return self.polls(watch.waits.polls as f64, watch.waits.polls_timed as f64);
+        };
+        self.put("call.all", total as f64 / wall_s, "raw_syscalls:sys_enter");
+        let seen: f64 = watch.calls.counts.values().sum();
+        let classes: [(&str, &[Class]); 5] = [
+            ("call.yield", &[Class::Yield]),
+            ("call.futex", &[Class::Futex]),
+            ("call.sleep", &[Class::Sleep]),
+            ("call.poll", &[Class::Poll]),
+            ("call.io", &[Class::File, Class::Stream, Class::Disk]),
+        ];
+        for (name, wanted) in classes {
+            let counts = watch.calls.counts.iter();
+            let matching = counts.filter(|(number, _)| wanted.contains(&calls::class(**number)));
+            let part = matching.map(|(_, count)| count).sum::<f64>() / seen.max(1.0);
+            self.sampled(name, part * total as f64 / wall_s, "raw_syscalls:sys_enter");
+        }
+        self.polls(watch.calls.polls, watch.calls.polls_timed);
+        match watch.calls.futexes > 0.0 {
+            true => {
+                let share = watch.calls.futexes_wake / watch.calls.futexes;
+                self.sampled("futex.wake_share", share, "arguments of system calls");
+            }
+            false => self
+                .evidence
+                .lack("futex.wake_share", "no call of futex was seen"),
+        }
+    }
+
+    fn polls(&mut self, all: f64, timed: f64) {
+        match all > 0.0 {
+            true => self.sampled("poll.timed_share", timed / all, "arguments of system calls"),
+            false => self
+                .evidence
+                .lack("poll.timed_share", "no call that polls was seen"),
+        }
+    }
+
+    pub(super) fn hardware(&mut self) {
+        let count = |counter| {
+            self.watch
+                .perf
+                .as_ref()
+                .ok()?
+                .count(counter)
+                .map(|n| n as f64)
+        };
+        let cycles = count(Counter::Cycles).filter(|&cycles| cycles > 0.0);
+        let instructions = count(Counter::Instructions).zip(cycles);
+        let misses = count(Counter::Misses).filter(|_| self.cpu_s > 0.0);
+        let why = match &self.watch.perf {
+            Ok(perf) => perf
+                .missing("hardware")
+                .unwrap_or("it did not run")
+                .to_string(),
+            Err(why) => why.to_string(),
+        };
+        match instructions {
+            Some((instructions, cycles)) => {
+                self.put(
+                    "hardware.ipc",
+                    instructions / cycles,
+                    "PERF_COUNT_HW_INSTRUCTIONS",
+                );
+            }
+            None => self
+                .evidence
+                .lack("hardware.ipc", format!("hardware counters: {why}")),
+        }
+        match misses {
+            Some(misses) => {
+                let per_s = misses / self.cpu_s;
+                self.put("hardware.miss_rate", per_s, "PERF_COUNT_HW_CACHE_MISSES");
+            }
+            None => self
+                .evidence
+                .lack("hardware.miss_rate", format!("hardware counters: {why}")),
+        }
+        let why = "the top-down events of the processor are not read";
+        self.evidence.lack("hardware.memory_share", why);
+    }
+}

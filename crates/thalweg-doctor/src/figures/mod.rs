@@ -1,0 +1,152 @@
+//! From what was seen to the figures.
+
+mod code;
+mod schedule;
+mod waits;
+
+use crate::evidence::{Evidence, Quality};
+use crate::probe::usage::Used;
+use crate::sys::Ended;
+use crate::watch::Watch;
+
+struct Figures<'a> {
+    watch: &'a Watch,
+    evidence: Evidence,
+    wall_s: f64,
+    cpu_s: f64,
+    system_s: f64,
+}
+
+/// The figures of a watch that is over; `ended` for a program that was waited for.
+pub(crate) fn evidence(watch: &mut Watch, ended: Option<&Ended>) -> Evidence {
+    let has_kernel = watch.perf.as_ref().is_ok_and(|perf| perf.kernel);
+    let kernel = has_kernel
+        .then(|| watch.ticks.kernel_shares(&mut watch.symbols, &watch.memory))
+        .flatten();
+    let watch = &*watch;
+    let timeline = &watch.timeline;
+    let wall_s = (watch.to_ns.saturating_sub(timeline.from_ns) as f64 / 1e9).max(1e-9);
+    let evidence = Evidence::new();
+    let mut figures = Figures {
+        watch,
+        evidence,
+        wall_s,
+        cpu_s: 0.0,
+        system_s: 0.0,
+    };
+    figures.put("time.wall", wall_s, "CLOCK_MONOTONIC");
+    match ended {
+        Some(ended) => figures.usage(ended.used, "wait4"),
+        None => figures.usage(watch.usage.total(), "/proc/*/stat and io"),
+    }
+    figures.threads();
+    figures.schedule();
+    figures.ticks(kernel);
+    figures.calls();
+    figures.waits();
+    figures.host();
+    figures.hardware();
+    figures.evidence
+}
+
+impl Figures<'_> {
+    fn put(&mut self, name: &str, value: f64, source: &str) {
+        self.evidence.put(name, value, Quality::Exact, source);
+    }
+
+    fn sampled(&mut self, name: &str, value: f64, source: &str) {
+        self.evidence.put(name, value, Quality::Sampled, source);
+    }
+
+    /// From records: exact, unless some were lost.
+    fn recorded(&mut self, name: &str, value: f64, source: &str) {
+        let lost = self.watch.timeline.totals.lost;
+        match lost {
+            0 => self.put(name, value, source),
+            _ => self.sampled(name, value, &format!("{source}; {lost} records were lost")),
+        }
+    }
+
+    fn usage(&mut self, used: Used, source: &str) {
+        let wall_s = self.wall_s;
+        (self.cpu_s, self.system_s) = (used.user_s + used.system_s, used.system_s);
+        let share = if self.cpu_s > 0.0 {
+            used.system_s / self.cpu_s
+        } else {
+            0.0
+        };
+        self.put("cpu.system_share", share, source);
+        // Nobody waits for some processes, and their time is in the records only.
+        let ran_s = self.watch.timeline.totals.ran_ns as f64 / 1e9;
+        if ran_s > self.cpu_s * 1.05 + 0.02 {
+            self.system_s *= ran_s / self.cpu_s.max(1e-9);
+            self.cpu_s = ran_s;
+            self.recorded("cpu.used", ran_s / wall_s, "PERF_RECORD_SWITCH");
+        } else {
+            self.put("cpu.used", self.cpu_s / wall_s, source);
+        }
+        self.put("fault.minor", used.faults_minor as f64 / wall_s, source);
+        self.put("fault.major", used.faults_major as f64 / wall_s, source);
+        self.put("io.read", used.bytes_read as f64 / wall_s, source);
+        self.put("io.written", used.bytes_written as f64 / wall_s, source);
+    }
+
+    fn threads(&mut self) {
+        let totals = self.watch.timeline.totals;
+        let source = if self.watch.perf.is_ok() {
+            "PERF_RECORD_FORK"
+        } else {
+            "/proc/*/task"
+        };
+        self.recorded("threads.max", totals.threads_max as f64, source);
+        self.recorded("processes.started", totals.processes as f64, source);
+        let affinity = self.watch.usable_cores;
+        let quota = self.watch.host.1.quota;
+        let usable = quota.map_or(affinity, |quota| quota.min(affinity));
+        self.put("cpu.usable", usable, "sched_getaffinity, cpu.max");
+    }
+
+    fn host(&mut self) {
+        let (before, after) = &self.watch.host;
+        let wall_s = self.wall_s;
+        let total_s = (after.total_s - before.total_s).max(1e-9);
+        let steal_s = (after.steal_s - before.steal_s).max(0.0);
+        self.put(
+            "host.steal_share",
+            (steal_s / total_s).min(1.0),
+            "/proc/stat: steal",
+        );
+        let totals = self.watch.timeline.totals;
+        if self
+            .watch
+            .perf
+            .as_ref()
+            .is_ok_and(|perf| perf.is_whole_machine())
+        {
+            let cores = totals.others_ns as f64 / 1e9 / wall_s;
+            self.recorded("host.others", cores, "PERF_RECORD_SWITCH_CPU_WIDE");
+        } else {
+            let busy_s = after.busy_s - before.busy_s - self.cpu_s - self.watch.own_s;
+            self.sampled(
+                "host.others",
+                (busy_s / wall_s).max(0.0),
+                "/proc/stat, less the program's",
+            );
+        }
+        match (before.pressure_s, after.pressure_s) {
+            (Some(before), Some(after)) => {
+                let share = ((after - before) / wall_s).clamp(0.0, 1.0);
+                self.put("host.pressure", share, "/proc/pressure/cpu: some");
+            }
+            _ => self
+                .evidence
+                .lack("host.pressure", "the kernel has no /proc/pressure/cpu"),
+        }
+        let throttled = (after.throttled_since(before) / wall_s).clamp(0.0, 1.0);
+        self.put("host.throttled_share", throttled, "cpu.stat of its groups");
+        self.evidence.lack(
+            "io.delay_share",
+            "the kernel's delay accounting is not read",
+        );
+    }
+}

@@ -1,0 +1,276 @@
+//! All probes at work.
+
+use crate::observe::Options;
+use crate::probe::calls::{self, Class};
+use crate::probe::host::Host;
+use crate::probe::memory::Memory;
+use crate::probe::perf::{Counter, Perf};
+use crate::probe::record::{Event, What};
+use crate::probe::recorder::{Recorder, weighed};
+use crate::probe::symbols::Symbols;
+use crate::probe::ticks::Ticks;
+use crate::probe::timeline::Timeline;
+use crate::probe::tree;
+use crate::probe::usage::Usage;
+use crate::probe::waits::Waits;
+use crate::recording::Recording;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{ClockId, clock_gettime};
+use std::collections::HashMap;
+use std::io;
+use std::os::fd::BorrowedFd;
+
+/// Between two looks at `/proc`, at least.
+const LOOK_NS_MIN: u64 = 10_000_000;
+/// Between two looks at the machine and at what processes used.
+const HOST_NS: u64 = 200_000_000;
+/// Records of other cores that belong before one may come so much later.
+const LATE_NS: u64 = 2_000_000;
+
+pub(crate) fn now_ns() -> u64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec.cast_unsigned() * 1_000_000_000 + now.tv_nsec.cast_unsigned()
+}
+
+fn own_cpu_s() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 + time.tv_nsec as f64 / 1e9
+}
+
+/// Samples of system calls.
+#[derive(Debug, Default)]
+pub(crate) struct Calls {
+    /// By number.
+    pub(crate) counts: HashMap<u64, f64>,
+    /// Of those that poll.
+    pub(crate) polls: f64,
+    pub(crate) polls_timed: f64,
+    /// Of futex, and of those that wake.
+    pub(crate) futexes: f64,
+    pub(crate) futexes_wake: f64,
+    /// Counted.
+    pub(crate) total: Option<u64>,
+}
+
+impl Calls {
+    fn add(&mut self, number: u64, arguments: &[u64; 4], weight: f64) {
+        *self.counts.entry(number).or_default() += weight;
+        match calls::class(number) {
+            Class::Poll => {
+                self.polls += weight;
+                if calls::polls_often(number, arguments) {
+                    self.polls_timed += weight;
+                }
+            }
+            Class::Futex => {
+                self.futexes += weight;
+                if calls::wakes(arguments) {
+                    self.futexes_wake += weight;
+                }
+            }
+            _ => {}
+        }
+    }
+}
+
+/// What the probes have seen of a program.
+#[derive(Debug)]
+pub(crate) struct Watch {
+    pub(crate) perf: io::Result<Perf>,
+    pub(crate) timeline: Timeline,
+    pub(crate) waits: Waits,
+    pub(crate) ticks: Ticks,
+    pub(crate) memory: Memory,
+    pub(crate) symbols: Symbols,
+    pub(crate) calls: Calls,
+    pub(crate) usage: Usage,
+    /// At the start and at the end.
+    pub(crate) host: (Host, Host),
+    pub(crate) usable_cores: f64,
+    /// Processor time of the doctor itself.
+    pub(crate) own_s: f64,
+    pub(crate) to_ns: u64,
+    recorder: Recorder,
+    /// Records that may have others before them still.
+    early: Vec<Event>,
+    next_look_ns: u64,
+    next_host_ns: u64,
+    cost_share: f64,
+}
+
+impl Watch {
+    /// Begins with the threads (process, thread) that are there; at least one.
+    pub(crate) fn begin(threads: &[(i32, i32)], options: &Options) -> Watch {
+        let tids: Vec<i32> = threads.iter().map(|&(_, tid)| tid).collect();
+        let perf = match options.events {
+            true => Perf::open(&tids),
+            false => Err(io::Error::other("not asked for")),
+        };
+        let whole = perf.as_ref().is_ok_and(Perf::is_whole_machine);
+        let host = Host::look(threads[0].0);
+        let usage = Usage::begin(threads.iter().map(|&(pid, _)| pid));
+        let from_ns = now_ns();
+        let mut watch = Watch {
+            timeline: Timeline::new(from_ns, whole),
+            perf,
+            waits: Waits::default(),
+            ticks: Ticks::default(),
+            memory: Memory::default(),
+            symbols: Symbols::default(),
+            calls: Calls::default(),
+            usage,
+            host: (host.clone(), host),
+            usable_cores: 1.0,
+            own_s: own_cpu_s(),
+            to_ns: from_ns,
+            recorder: Recorder::new(from_ns),
+            early: Vec::new(),
+            next_look_ns: 0,
+            next_host_ns: 0,
+            cost_share: options.cost_share,
+        };
+        for &(pid, tid) in threads {
+            if watch.timeline.adopt(pid, tid, &tree::name(pid, tid)) {
+                watch.memory.adopt(pid);
+            }
+        }
+        watch.usable_cores = tree::usable_cores(&watch.timeline).unwrap_or(1.0);
+        if let Ok(perf) = &watch.perf {
+            perf.set_counting(true);
+        }
+        watch
+    }
+
+    /// Until a file can be read, a ring fills up, it is time to look again, or `until_ns`.
+    pub(crate) fn wait(&self, files: &[BorrowedFd<'_>], until_ns: u64) -> io::Result<()> {
+        let rings = self.perf.iter().flat_map(Perf::files);
+        let files = files.iter().copied().chain(rings);
+        let mut files: Vec<_> = files
+            .map(|file| PollFd::from_borrowed_fd(file, PollFlags::IN))
+            .collect();
+        let wait_ns = self
+            .next_look_ns
+            .min(until_ns)
+            .saturating_sub(now_ns())
+            .min(999_999_999);
+        let wait = Timespec {
+            tv_sec: 0,
+            tv_nsec: wait_ns.cast_signed(),
+        };
+        match poll(&mut files, Some(&wait)) {
+            Err(rustix::io::Errno::INTR) | Ok(_) => Ok(()),
+            Err(why) => Err(why.into()),
+        }
+    }
+
+    /// Takes in what happened, and looks at `/proc` if it is time to. `pid` is the first process.
+    pub(crate) fn round(&mut self, pid: i32) {
+        let began_ns = now_ns();
+        self.take_in(began_ns.saturating_sub(LATE_NS));
+        if began_ns < self.next_look_ns {
+            return;
+        }
+        let looked_ns = now_ns();
+        let host = began_ns >= self.next_host_ns;
+        if self.perf.is_err() || (host && self.timeline.totals.lost > 0) {
+            tree::adopt_children(&mut self.timeline);
+        }
+        self.waits.look(&mut self.timeline, self.perf.is_err());
+        if host {
+            self.host.1.look_at(pid, &self.timeline.processes);
+            self.host.0.begin_with(&self.host.1);
+            self.usage.look(self.timeline.processes.iter().copied());
+            self.usable_cores = tree::usable_cores(&self.timeline).unwrap_or(self.usable_cores);
+            self.next_host_ns = began_ns + HOST_NS;
+        }
+        let pause_ns = ((now_ns() - looked_ns) as f64 / self.cost_share) as u64;
+        self.next_look_ns = began_ns + pause_ns.max(LOOK_NS_MIN);
+    }
+
+    /// Takes in the records up to a time.
+    fn take_in(&mut self, until_ns: u64) {
+        let Ok(perf) = &mut self.perf else { return };
+        let mut events = std::mem::take(&mut self.early);
+        perf.drain(&mut events);
+        events.sort_by_key(|event| event.time_ns);
+        let now = events.partition_point(|event| event.time_ns <= until_ns);
+        self.early = events.split_off(now);
+        for event in events {
+            self.timeline
+                .apply(&event, &mut |span| self.recorder.add(span));
+            if self.timeline.processes.contains(&event.pid) {
+                self.keep(event);
+            }
+        }
+    }
+
+    fn keep(&mut self, event: Event) {
+        let Event { pid, tid, .. } = event;
+        match event.what {
+            What::Ticked(stack) => {
+                let name = self
+                    .timeline
+                    .threads
+                    .get(&tid)
+                    .map_or("", |thread| &*thread.name);
+                self.ticks.add((pid, tid), name, &stack, &mut self.memory);
+            }
+            What::Called {
+                number,
+                arguments,
+                weight,
+            } => {
+                self.calls.add(number, &arguments, weight as f64);
+            }
+            What::Mapped(mapping) => self.memory.add(pid, *mapping),
+            What::Forked { parent } => self.memory.fork(parent, pid),
+            What::Named { exec: true, .. } => self.memory.clear(pid),
+            _ => {}
+        }
+    }
+
+    /// Stops, and takes in what is left.
+    pub(crate) fn end(&mut self) {
+        self.to_ns = now_ns();
+        if let Ok(perf) = &self.perf {
+            perf.set_counting(false);
+            self.calls.total = perf.count(Counter::Calls);
+        }
+        self.take_in(u64::MAX);
+        self.timeline
+            .close(self.to_ns, &mut |span| self.recorder.add(span));
+        self.usage.look(self.timeline.processes.iter().copied());
+        // The groups of the program can be found only while it is there.
+        let host = Host::look(std::process::id().cast_signed());
+        let (quota, throttled_s) = (
+            self.host.1.quota,
+            std::mem::take(&mut self.host.1.throttled_s),
+        );
+        self.host.1 = Host {
+            quota,
+            throttled_s,
+            ..host
+        };
+        self.host.1.look_again();
+        self.own_s = own_cpu_s() - self.own_s;
+    }
+
+    /// What a report draws.
+    pub(crate) fn recording(mut self) -> Recording {
+        let totals = self.timeline.totals;
+        let on_cpu = self.ticks.stacks(&mut self.symbols, &self.memory);
+        let mut recording = self.recorder.finish(&self.timeline);
+        recording.on_cpu = weighed(on_cpu, totals.ran_ns as f64);
+        recording.off_cpu = weighed(self.waits.stacks(), totals.blocked_ns as f64);
+        match &self.perf {
+            Ok(perf) => recording.lacks.extend(perf.lacks()),
+            Err(why) => recording.lacks.push(format!("perf_event_open: {why}")),
+        }
+        if totals.lost > 0 {
+            recording
+                .lacks
+                .push(format!("{} records, as a ring was full", totals.lost));
+        }
+        recording
+    }
+}

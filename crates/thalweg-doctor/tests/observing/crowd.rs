@@ -1,0 +1,82 @@
+//! Many threads, many processes, and users with fewer rights.
+
+use crate::doctor::{finish, see, skip, this};
+use std::os::unix::process::CommandExt as _;
+use std::process::Stdio;
+
+pub(crate) const TESTS: &[(&str, fn())] = &[
+    ("a_thousand_threads_are_counted", threads),
+    ("thousands_of_short_processes_are_counted", processes),
+    ("without_events_there_is_proc", without_events),
+    ("a_user_without_rights_gets_figures", without_rights),
+];
+
+/// A figure from records is exact, or says that records were lost.
+fn counted(seen: &crate::doctor::Seen, name: &str, least: f64, most: f64) {
+    let value = seen.value(name);
+    assert!(value <= most, "{name}: {value}");
+    match seen.quality(name).as_str() {
+        "exact" => assert_eq!(value, most, "{name}"),
+        _ => assert!(value >= least, "{name}: {value}, and records were lost"),
+    }
+}
+
+fn threads() {
+    let own = std::env::current_exe().unwrap();
+    let seen = see(&[own.to_str().unwrap(), "as-patient", "threads", "1000"]);
+    assert_eq!(seen.code, 0);
+    counted(&seen, "threads.max", 100.0, 1_001.0);
+    let report = seen.report();
+    let tracks = report["recording"]["tracks"].as_array().unwrap();
+    assert_eq!(tracks.len(), 64);
+}
+
+fn processes() {
+    let script = "i=0; while [ $i -lt 5000 ]; do /bin/true; i=$((i + 1)); done";
+    let seen = see(&["sh", "-c", script]);
+    assert_eq!(seen.code, 0);
+    counted(&seen, "processes.started", 500.0, 5_001.0);
+}
+
+fn without_events() {
+    let own = std::env::current_exe().unwrap();
+    let seen = see(&[
+        "--no-events",
+        own.to_str().unwrap(),
+        "as-patient",
+        "spin",
+        "300",
+    ]);
+    assert_eq!(seen.code, 0);
+    assert!(seen.value("state.running") > 0.5, "{}", seen.stderr);
+    assert_eq!(seen.quality("switch.blocked"), "absent");
+}
+
+fn without_rights() {
+    if !rustix::process::geteuid().is_root() {
+        return skip("only root can become another user");
+    }
+    let place = std::env::temp_dir().join(format!("thalweg-doctor-{}", std::process::id()));
+    std::fs::copy(std::env::current_exe().unwrap(), &place).unwrap();
+    let own = place.to_str().unwrap();
+    let mut doctor = std::process::Command::new(own);
+    doctor.args(["as-doctor", own, "as-patient", "spin", "300"]);
+    let seen = finish(
+        doctor
+            .uid(65_534)
+            .gid(65_534)
+            .current_dir("/")
+            .stdin(Stdio::null()),
+    );
+    std::fs::remove_file(&place).unwrap();
+    assert_eq!(seen.code, 0, "{}", seen.stderr);
+    assert!(seen.value("cpu.used") > 0.0);
+    let here = finish(this("as-doctor").arg("true").stdin(Stdio::null())).report();
+    let readings = here["evidence"].as_object().unwrap();
+    for name in readings.keys() {
+        assert!(
+            seen.report()["evidence"].get(name).is_some(),
+            "{name} is not even absent"
+        );
+    }
+}

@@ -1,0 +1,173 @@
+//! The part of the doctor, and how the tests call for one.
+
+use serde_json::Value;
+use std::ffi::OsString;
+use std::io::{BufRead as _, BufReader, Read as _, Write as _};
+use std::os::unix::process::ExitStatusExt as _;
+use std::process::{Child, ChildStdout, Command, ExitCode, Stdio};
+use std::time::Duration;
+use thalweg_doctor::observe::{Options, attach, observe};
+use thalweg_doctor::target::Target;
+
+/// Observes a command (or a process), and prints the evidence as the last line of stderr.
+pub(crate) fn play(arguments: &[OsString]) -> ExitCode {
+    let mut options = Options::default();
+    let mut attached = None;
+    let mut words = arguments.iter().cloned();
+    let number = |word: Option<OsString>| word.unwrap().to_str().unwrap().parse::<u64>().unwrap();
+    let program = loop {
+        let word = words.next();
+        match word.as_ref().and_then(|word| word.to_str()) {
+            Some("--grace-ms") => options.grace = Duration::from_millis(number(words.next())),
+            Some("--no-events") => options.events = false,
+            Some("--attach") => attached = Some(number(words.next()) as i32),
+            _ => break word,
+        }
+    };
+    let seen = match (attached, program) {
+        (Some(pid), time) => attach(pid, Duration::from_millis(number(time)), &options),
+        (None, Some(program)) => observe(
+            &Target {
+                program,
+                arguments: words.collect(),
+            },
+            &options,
+        ),
+        (None, None) => panic!("no command"),
+    };
+    let code = match seen {
+        Ok(seen) => {
+            let seen_as = serde_json::json!({
+                "evidence": seen.evidence, "recording": seen.recording, "exit": seen.exit,
+            });
+            eprintln!("\n{seen_as}");
+            seen.exit.code()
+        }
+        Err(error) => {
+            eprintln!("doctor: {error}");
+            error.code()
+        }
+    };
+    ExitCode::from(u8::try_from(code).unwrap())
+}
+
+/// This program in another part.
+pub(crate) fn this(part: &str) -> Command {
+    let mut command = Command::new(std::env::current_exe().unwrap());
+    command.arg(part);
+    command
+}
+
+/// What a doctor gave.
+#[derive(Debug)]
+pub(crate) struct Seen {
+    pub(crate) code: i32,
+    pub(crate) stdout: Vec<u8>,
+    pub(crate) stderr: String,
+}
+
+impl Seen {
+    /// The line that it printed last.
+    pub(crate) fn report(&self) -> Value {
+        let line = self.stderr.lines().last().unwrap_or_default();
+        serde_json::from_str(line).unwrap_or_else(|why| panic!("{why}: {}", self.stderr))
+    }
+
+    /// A figure.
+    pub(crate) fn value(&self, name: &str) -> f64 {
+        let reading = &self.report()["evidence"][name];
+        reading["value"]
+            .as_f64()
+            .unwrap_or_else(|| panic!("{name}: {reading}"))
+    }
+
+    pub(crate) fn quality(&self, name: &str) -> String {
+        self.report()["evidence"][name]["quality"]
+            .as_str()
+            .unwrap()
+            .into()
+    }
+}
+
+/// The doctor with these words, to its end.
+pub(crate) fn see(words: &[&str]) -> Seen {
+    finish(this("as-doctor").args(words).stdin(Stdio::null()))
+}
+
+pub(crate) fn finish(command: &mut Command) -> Seen {
+    let output = command.output().unwrap();
+    assert_eq!(output.status.signal(), None, "the doctor itself was killed");
+    Seen {
+        code: output.status.code().unwrap(),
+        stdout: output.stdout,
+        stderr: String::from_utf8_lossy(&output.stderr).into(),
+    }
+}
+
+/// A doctor at work.
+pub(crate) struct AtWork {
+    pub(crate) child: Child,
+    pub(crate) stdout: BufReader<ChildStdout>,
+}
+
+impl AtWork {
+    pub(crate) fn start(words: &[&str]) -> AtWork {
+        let mut command = this("as-doctor");
+        command.args(words).stdin(Stdio::null());
+        let mut child = command
+            .stdout(Stdio::piped())
+            .stderr(Stdio::piped())
+            .spawn()
+            .unwrap();
+        let stdout = BufReader::new(child.stdout.take().unwrap());
+        AtWork { child, stdout }
+    }
+
+    /// The next line of the program.
+    pub(crate) fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.stdout.read_line(&mut line).unwrap();
+        line.trim_end().into()
+    }
+
+    pub(crate) fn send(&self, signal: &str) {
+        send(self.child.id(), signal);
+    }
+
+    pub(crate) fn finish(mut self) -> Seen {
+        let (mut stdout, mut stderr) = (Vec::new(), String::new());
+        self.stdout.read_to_end(&mut stdout).unwrap();
+        self.child
+            .stderr
+            .take()
+            .unwrap()
+            .read_to_string(&mut stderr)
+            .unwrap();
+        let status = self.child.wait().unwrap();
+        assert_eq!(status.signal(), None, "the doctor itself was killed");
+        Seen {
+            code: status.code().unwrap(),
+            stdout,
+            stderr,
+        }
+    }
+}
+
+pub(crate) fn send(pid: u32, signal: &str) {
+    let sent = Command::new("kill")
+        .args(["-s", signal, &pid.to_string()])
+        .status()
+        .unwrap();
+    assert!(sent.success());
+}
+
+/// Does a process run (or wait to be reaped by another than us)?
+pub(crate) fn is_alive(pid: u32) -> bool {
+    let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).unwrap_or_default();
+    stat.rsplit_once(')')
+        .is_some_and(|(_, after)| !after.trim_start().starts_with(['Z', 'X']))
+}
+
+pub(crate) fn skip(why: &str) {
+    let _ = writeln!(std::io::stdout(), "skipped: {why}");
+}

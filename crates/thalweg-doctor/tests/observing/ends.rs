@@ -1,0 +1,118 @@
+//! How a program starts and ends, and what it prints.
+
+use crate::doctor::{is_alive, see, send, this};
+use std::io::Read as _;
+use std::process::Stdio;
+
+pub(crate) const TESTS: &[(&str, fn())] = &[
+    ("a_program_that_is_not_there_is_127", missing),
+    ("a_file_that_cannot_be_run_is_126", not_executable),
+    ("an_exit_code_passes_through", code),
+    ("an_end_by_a_signal_is_128_and_the_signal", killed),
+    ("a_program_that_ends_at_once_has_figures", at_once),
+    ("what_a_program_leaves_running_is_left_alone", grandchildren),
+    ("gigabytes_of_output_pass_through", gigabytes),
+    ("a_program_has_our_group_and_input", untouched),
+    ("a_doctor_can_watch_a_doctor", nested),
+];
+
+fn missing() {
+    let seen = see(&["/nowhere/program"]);
+    assert_eq!(seen.code, 127);
+    assert_eq!(seen.stderr, "doctor: /nowhere/program: no such program\n");
+}
+
+fn not_executable() {
+    let seen = see(&["/etc/passwd"]);
+    assert_eq!(seen.code, 126);
+    assert!(seen.stderr.contains("/etc/passwd: "), "{}", seen.stderr);
+}
+
+fn code() {
+    let seen = see(&["sh", "-c", "echo out; echo err >&2; exit 3"]);
+    assert_eq!((seen.code, seen.stdout.as_slice()), (3, &b"out\n"[..]));
+    assert!(seen.stderr.starts_with("err\n"), "{}", seen.stderr);
+    assert_eq!(seen.report()["exit"]["code"], 3);
+}
+
+fn killed() {
+    let seen = see(&["sh", "-c", "kill -KILL $$"]);
+    assert_eq!(seen.code, 137);
+    assert_eq!(seen.report()["exit"]["signal"], 9);
+}
+
+fn at_once() {
+    for _ in 0..20 {
+        let seen = see(&["true"]);
+        assert_eq!(seen.code, 0);
+        assert!(seen.value("time.wall") > 0.0);
+        assert_eq!(seen.value("processes.started"), 1.0);
+    }
+}
+
+fn grandchildren() {
+    let script = "sleep 1000 <&- >/dev/null 2>&1 & echo $!; exit 4";
+    let seen = see(&["sh", "-c", script]);
+    assert_eq!(seen.code, 4);
+    let pid = String::from_utf8(seen.stdout.clone())
+        .unwrap()
+        .trim()
+        .parse()
+        .unwrap();
+    assert!(is_alive(pid), "the doctor waited for it, or ended it");
+    send(pid, "KILL");
+}
+
+fn gigabytes() {
+    let bytes = 1_u64 << 30;
+    let mut doctor = this("as-doctor")
+        .args(["head", "-c", &bytes.to_string(), "/dev/zero"])
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut output = doctor.stdout.take().unwrap();
+    let mut buffer = vec![0; 1 << 20];
+    let mut came = 0;
+    loop {
+        match output.read(&mut buffer).unwrap() {
+            0 => break,
+            read => came += read as u64,
+        }
+    }
+    assert_eq!(came, bytes);
+    assert!(doctor.wait().unwrap().success());
+}
+
+fn untouched() {
+    // The fifth field is the process group, the sixth the session.
+    let script = "read -r _ _ _ _ group session _ </proc/$$/stat; \
+                  read -r _ _ _ _ group2 session2 _ </proc/$PPID/stat; \
+                  readlink /proc/$$/fd/0; test $group = $group2 && test $session = $session2";
+    let seen = see(&["bash", "-c", script]);
+    assert_eq!(
+        (seen.code, seen.stdout.as_slice()),
+        (0, &b"/dev/null\n"[..]),
+        "{}",
+        seen.stderr
+    );
+}
+
+fn nested() {
+    let own = std::env::current_exe().unwrap();
+    let seen = see(&[
+        own.to_str().unwrap(),
+        "as-doctor",
+        "sh",
+        "-c",
+        "echo in; exit 9",
+    ]);
+    assert_eq!((seen.code, seen.stdout.as_slice()), (9, &b"in\n"[..]));
+    assert_eq!(seen.report()["exit"]["code"], 9);
+    let reports = seen
+        .stderr
+        .lines()
+        .filter(|line| line.starts_with('{'))
+        .count();
+    assert_eq!(reports, 2, "{}", seen.stderr);
+}

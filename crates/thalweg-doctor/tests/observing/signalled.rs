@@ -1,0 +1,107 @@
+//! Signals that reach the doctor.
+
+use crate::doctor::{AtWork, is_alive, skip, this};
+use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
+use std::fs::{File, OpenOptions};
+use std::io::{BufRead as _, BufReader, Write as _};
+use std::process::{Command, Stdio};
+
+pub(crate) const TESTS: &[(&str, fn())] = &[
+    ("a_signal_to_the_doctor_alone_is_passed_on", passed_on),
+    ("a_second_signal_kills_all_that_ignore_the_first", second),
+    ("a_program_that_ignores_signals_has_a_time_of_grace", grace),
+    ("an_ignored_signal_stays_ignored", ignored),
+    ("ctrl_c_reaches_the_program_once", ctrl_c),
+];
+
+const WAITS: &str = "while :; do sleep 0.01; done";
+
+fn passed_on() {
+    for (signal, code) in [("INT", 5), ("TERM", 6), ("HUP", 7), ("USR1", 8)] {
+        let script = format!("trap 'exit {code}' {signal}; echo ready; {WAITS}");
+        let mut doctor = AtWork::start(&["sh", "-c", &script]);
+        assert_eq!(doctor.line(), "ready");
+        doctor.send(signal);
+        let seen = doctor.finish();
+        assert_eq!(seen.code, code, "SIG{signal}");
+        assert_eq!(seen.report()["exit"]["code"], code);
+    }
+}
+
+/// A shell and its child that ignore signals; the child's number is the first line.
+const STUBBORN: &str = "trap '' TERM INT; (while :; do sleep 0.01; done) & \
+                        echo $!; while :; do sleep 0.01; done";
+
+fn second() {
+    let mut doctor = AtWork::start(&["--grace-ms", "1000000", "sh", "-c", STUBBORN]);
+    let child = doctor.line().parse().unwrap();
+    doctor.send("TERM");
+    doctor.send("INT");
+    let seen = doctor.finish();
+    assert_eq!(seen.code, 137);
+    assert!(!is_alive(child));
+}
+
+fn grace() {
+    let mut doctor = AtWork::start(&["--grace-ms", "50", "sh", "-c", STUBBORN]);
+    let child = doctor.line().parse().unwrap();
+    doctor.send("TERM");
+    let seen = doctor.finish();
+    assert_eq!(seen.code, 137);
+    assert!(!is_alive(child));
+}
+
+fn ignored() {
+    let own = std::env::current_exe().unwrap();
+    let script = format!(
+        "trap '' HUP; exec {} as-doctor sh -c 'kill -HUP $$; exit 3'",
+        own.display()
+    );
+    let output = Command::new("sh").args(["-c", &script]).output().unwrap();
+    assert_eq!(output.status.code(), Some(3));
+}
+
+fn ctrl_c() {
+    if !Command::new("setsid")
+        .arg("--version")
+        .output()
+        .is_ok_and(|out| out.status.success())
+    {
+        return skip("there is no setsid to give a program a terminal");
+    }
+    let terminal = openpt(OpenptFlags::RDWR | OpenptFlags::NOCTTY).unwrap();
+    grantpt(&terminal).unwrap();
+    unlockpt(&terminal).unwrap();
+    let name = ptsname(&terminal, Vec::new()).unwrap();
+    let open = || {
+        OpenOptions::new()
+            .read(true)
+            .write(true)
+            .open(name.to_str().unwrap())
+            .unwrap()
+    };
+    // The first one counts; after a second one within a moment, the code would be another.
+    let script = "count=0; trap 'count=$((count + 1))' INT; tty; i=0; \
+                  while [ $count = 0 ]; do sleep 0.01; done; \
+                  while [ $i -lt 20 ]; do sleep 0.01; i=$((i + 1)); done; exit $count";
+    let doctor = this("as-doctor");
+    let mut child = Command::new("setsid")
+        .args(["--ctty", "--wait"])
+        .arg(doctor.get_program())
+        .args(doctor.get_args())
+        .args(["--grace-ms", "1000000", "sh", "-c", script])
+        .stdin(open())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::null())
+        .spawn()
+        .unwrap();
+    let mut line = String::new();
+    BufReader::new(child.stdout.take().unwrap())
+        .read_line(&mut line)
+        .unwrap();
+    assert_eq!(line.trim_end(), name.to_str().unwrap());
+    File::from(terminal.try_clone().unwrap())
+        .write_all(b"\x03")
+        .unwrap();
+    assert_eq!(child.wait().unwrap().code(), Some(1));
+}
