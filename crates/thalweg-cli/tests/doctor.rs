@@ -25,7 +25,8 @@ fn ends_have_the_codes_that_a_shell_gives() {
     assert_eq!(code(&["sh", "-c", "kill -9 $$"]), Some(137));
     assert_eq!(code(&["/nonexistent/program"]), Some(127));
     assert_eq!(code(&["no-such-program-anywhere"]), Some(127));
-    assert_eq!(code(&["/etc/hostname"]), Some(126));
+    let text = Scratch::new();
+    assert_eq!(code(&[&text.file("text", b"no program")]), Some(126));
     assert_eq!(code(&["true"]), Some(0));
     assert_eq!(thalweg(&["doctor"]).code, Some(2));
     let nowhere = ["doctor", "--output", "/nonexistent/report", "--", "true"];
@@ -62,7 +63,23 @@ fn a_program_that_computes_is_told_with_its_figures() {
     let busy = "i=0; while [ $i -lt 400000 ]; do i=$((i+1)); done";
     let out = thalweg(&["doctor", "--evidence", "--", "sh", "-c", busy]);
     assert_eq!(out.code, Some(0));
-    for part in ["CPU-COMPUTE", "   Next: ", "state.running", "\ntime.wall "] {
+    // Beside other programs it is their doing, and the page says that first.
+    let told = ["CPU-COMPUTE", "CONTAMINATED"];
+    let told = told
+        .iter()
+        .any(|id| out.stderr.contains(&format!("1. {id} (")));
+    assert!(told, "{}", out.stderr);
+    for part in ["   Next: ", "state.running", "\ntime.wall "] {
         assert!(out.stderr.contains(part), "{part} is not in {}", out.stderr);
     }
+}
+
+#[test]
+fn capabilities_are_listed() {
+    let out = thalweg(&["doctor", "caps"]);
+    assert_eq!(out.code, Some(0));
+    assert!(out.stdout.contains("works"), "{}", out.stdout);
+    let out = thalweg(&["doctor", "caps", "--json"]);
+    let all: serde_json::Value = serde_json::from_str(&out.stdout).expect("JSON");
+    assert!(all.as_array().is_some_and(|all| !all.is_empty()));
 }

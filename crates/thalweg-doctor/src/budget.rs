@@ -113,7 +113,7 @@ impl Part {
     pub fn share(self, evidence: &Evidence) -> Option<f64> {
         let value = |name| evidence.value(name);
         let running = |part: f64| Some(value("state.running")? * part);
-        let blocked = |name| Some(value("state.blocked")? * value(name)?);
+        let blocked = |name| Some(blocked(evidence)? * value(name)?);
         let share = match self {
             Part::Work => running(1.0 - known_overheads(evidence)),
             Part::Faults => running(value("fault.cpu_share")?),
@@ -140,6 +140,14 @@ impl Part {
         };
         share.map(|share| share.clamp(0.0, 1.0))
     }
+}
+
+/// The part of the time that it was blocked. What a quota stops waits for a core, or looks
+/// blocked where the kernel takes it from the queue.
+fn blocked(evidence: &Evidence) -> Option<f64> {
+    let quota = evidence.value("host.throttled_share").unwrap_or(0.0);
+    let stopped = (quota - evidence.value("state.waiting").unwrap_or(0.0)).max(0.0);
+    Some((evidence.value("state.blocked")? - stopped).max(0.0))
 }
 
 /// The part of the processor time that is known not to be work.

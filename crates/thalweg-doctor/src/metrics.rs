@@ -40,6 +40,8 @@ metrics! {
     "state.waiting" "share" "part of the time in which none ran and one waited for a core";
     "state.blocked" "share" "part of the time in which all of its threads were blocked";
 
+    "state.blocked_us" "µs" "how long all of its threads are blocked at a time, on average over that time";
+
     "run.wait_share" "share" "part of the time that threads wanted a core and had none";
     "run.wait_peers" "share" "that part, where a thread of the same program had the core";
     "switch.blocked" "1/s" "times a thread blocked, per second";

@@ -142,8 +142,8 @@ const fn ramp(figure: Figure, from: f64, to: f64, origin: Origin) -> Clue {
 pub enum Claim {
     /// These parts together, each as far as its clues hold.
     Parts(&'static [(Part, &'static [Clue])]),
-    /// The largest of these figures, and of these parts.
-    Largest(&'static [&'static str], &'static [Part]),
+    /// The largest of these products of figures, each of them at most 1, and of these parts.
+    Largest(&'static [&'static [&'static str]], &'static [Part]),
 }
 
 /// How sure a claimed share of the time makes, before anything else is looked at.

@@ -46,6 +46,9 @@ pub(crate) struct Calls {
     /// Of those that poll.
     pub(crate) polls: f64,
     pub(crate) polls_timed: f64,
+    /// Of futex, and of those that wake.
+    pub(crate) futexes: f64,
+    pub(crate) futexes_wake: f64,
     /// Counted.
     pub(crate) total: Option<u64>,
 }
@@ -53,11 +56,20 @@ pub(crate) struct Calls {
 impl Calls {
     fn add(&mut self, number: u64, arguments: &[u64; 4], weight: f64) {
         *self.counts.entry(number).or_default() += weight;
-        if calls::class(number) == Class::Poll {
-            self.polls += weight;
-            if calls::polls_often(number, arguments) {
-                self.polls_timed += weight;
+        match calls::class(number) {
+            Class::Poll => {
+                self.polls += weight;
+                if calls::polls_often(number, arguments) {
+                    self.polls_timed += weight;
+                }
             }
+            Class::Futex => {
+                self.futexes += weight;
+                if calls::wakes(arguments) {
+                    self.futexes_wake += weight;
+                }
+            }
+            _ => {}
         }
     }
 }
@@ -169,7 +181,8 @@ impl Watch {
         }
         self.waits.look(&mut self.timeline, self.perf.is_err());
         if host {
-            self.host.1 = Host::look(pid);
+            self.host.1.look_at(pid, &self.timeline.processes);
+            self.host.0.begin_with(&self.host.1);
             self.usage.look(self.timeline.processes.iter().copied());
             self.usable_cores = tree::usable_cores(&self.timeline).unwrap_or(self.usable_cores);
             self.next_host_ns = began_ns + HOST_NS;

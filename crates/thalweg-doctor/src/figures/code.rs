@@ -136,6 +136,15 @@ impl Figures<'_> {
             self.sampled(name, part * per_s, "raw_syscalls:sys_enter");
         }
         self.polls(watch.calls.polls, watch.calls.polls_timed);
+        match watch.calls.futexes > 0.0 {
+            true => {
+                let share = watch.calls.futexes_wake / watch.calls.futexes;
+                self.sampled("futex.wake_share", share, "arguments of system calls");
+            }
+            false => self
+                .evidence
+                .lack("futex.wake_share", "no call of futex was seen"),
+        }
     }
 
     fn polls(&mut self, all: f64, timed: f64) {

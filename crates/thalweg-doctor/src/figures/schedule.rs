@@ -21,6 +21,10 @@ impl Figures<'_> {
         let waiting = told.waiting_ns as f64 / idle_ns * (1.0 - running);
         self.waited("state.waiting", waiting);
         self.waited("state.blocked", 1.0 - running - waiting);
+        match totals.blocked_mean_ns() {
+            Some(mean_ns) => self.recorded("state.blocked_us", mean_ns / 1e3, SWITCH),
+            None => (self.evidence).lack("state.blocked_us", "it was never wholly blocked"),
+        }
         let waited_ns = told.waited_peers_ns + told.waited_others_ns;
         let busy_ns = (told.ran_ns + waited_ns).max(1) as f64;
         let busy = all.ran_ns as f64 * busy_ns / told.ran_ns.max(1) as f64;

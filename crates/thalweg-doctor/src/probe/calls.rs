@@ -58,6 +58,16 @@ classes! {
     Yield: SYS_sched_yield;
 }
 
+/// Does a call of futex wake somebody, rather than wait? The operation is its second argument.
+pub(crate) fn wakes(arguments: &[u64; 4]) -> bool {
+    const PRIVATE_OR_CLOCK: u64 = 128 | 256;
+    // WAKE, REQUEUE, CMP_REQUEUE, WAKE_OP, UNLOCK_PI, WAKE_BITSET, CMP_REQUEUE_PI
+    matches!(
+        arguments[1] & !PRIVATE_OR_CLOCK,
+        1 | 3 | 4 | 5 | 7 | 10 | 12
+    )
+}
+
 /// Does a call that polls look again within 100 ms, whether something has come or not?
 pub(crate) fn polls_often(number: u64, arguments: &[u64; 4]) -> bool {
     poll_timeout_ms(number, arguments).is_some_and(|timeout| timeout < 100)

@@ -4,6 +4,9 @@ use std::collections::BTreeMap;
 use std::fs;
 use std::path::PathBuf;
 
+/// Processes whose groups are looked at in one round.
+const PROCESSES_MAX: usize = 16;
+
 /// Figures of one moment.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Host {
@@ -39,15 +42,40 @@ impl Host {
         }
         let pressure = fs::read_to_string("/proc/pressure/cpu").ok();
         host.pressure_s = pressure.and_then(|text| total_us(&text)).map(|us| us / 1e6);
+        host.add_groups(pid);
+        host
+    }
+
+    /// The machine now, as some of a program's processes see it; the first of them always. Groups
+    /// that they have left are kept.
+    pub(crate) fn look_at<'a>(&mut self, first: i32, processes: impl IntoIterator<Item = &'a i32>) {
+        let (quota, throttled_s) = (self.quota, std::mem::take(&mut self.throttled_s));
+        *self = Host::look(first);
+        self.quota = self.quota.into_iter().chain(quota).reduce(f64::min);
+        for (group, seconds) in throttled_s {
+            self.throttled_s.entry(group).or_insert(seconds);
+        }
+        for &pid in processes.into_iter().take(PROCESSES_MAX) {
+            self.add_groups(pid);
+        }
+    }
+
+    /// Groups that were not known at the start count from when they were seen first.
+    pub(crate) fn begin_with(&mut self, now: &Host) {
+        for (group, &seconds) in &now.throttled_s {
+            self.throttled_s.entry(group.clone()).or_insert(seconds);
+        }
+    }
+
+    fn add_groups(&mut self, pid: i32) {
         for folder in groups(pid) {
             if let Some(quota) = quota(&folder) {
-                host.quota = Some(host.quota.map_or(quota, |least: f64| least.min(quota)));
+                self.quota = Some(self.quota.map_or(quota, |least: f64| least.min(quota)));
                 if let Some(throttled_s) = throttled_s(&folder) {
-                    host.throttled_s.insert(folder, throttled_s);
+                    self.throttled_s.insert(folder, throttled_s);
                 }
             }
         }
-        host
     }
 
     /// Reads again how long quotas kept the groups from running.

@@ -30,6 +30,9 @@ pub(crate) struct Totals {
     pub(crate) all: Sums,
     /// While wakes were told.
     pub(crate) told: Sums,
+    /// The squares of the spans in which all threads were blocked, in ns, and the one that lasts.
+    blocked_square: f64,
+    pub(crate) blocked_since_ns: u64,
     pub(crate) threads_max: usize,
     pub(crate) processes: u64,
     pub(crate) switches_blocked: u64,
@@ -37,4 +40,18 @@ pub(crate) struct Totals {
     pub(crate) others_ns: u64,
     pub(crate) lost: u64,
     pub(crate) throttled: u64,
+}
+
+impl Totals {
+    /// Not all threads are blocked any more.
+    pub(crate) fn end_blocked(&mut self) {
+        self.blocked_square += (self.blocked_since_ns as f64).powi(2);
+        self.blocked_since_ns = 0;
+    }
+
+    /// How long all threads were blocked at a time, as an average over that time, in ns.
+    pub(crate) fn blocked_mean_ns(&self) -> Option<f64> {
+        let squares = self.blocked_square + (self.blocked_since_ns as f64).powi(2);
+        (self.all.blocked_ns > 0).then(|| squares / self.all.blocked_ns as f64)
+    }
 }

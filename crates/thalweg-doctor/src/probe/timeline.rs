@@ -141,12 +141,16 @@ impl Timeline {
             waited_others_ns: span_ns * self.queued_others,
             ..Sums::default()
         };
+        if self.running + self.queued_peers + self.queued_others > 0 {
+            self.totals.end_blocked();
+        }
         if self.running > 0 {
             spent.running_ns = span_ns;
         } else if self.queued_peers + self.queued_others > 0 {
             spent.waiting_ns = span_ns;
         } else if !self.threads.is_empty() {
             spent.blocked_ns = span_ns;
+            self.totals.blocked_since_ns += span_ns;
         }
         self.totals.all.add(spent);
         if self.told {
@@ -358,6 +362,7 @@ impl Timeline {
     /// Ends the spans that are open.
     pub(crate) fn close(&mut self, now_ns: u64, span: &mut impl FnMut(Past)) {
         self.advance(now_ns);
+        self.totals.end_blocked();
         for (&tid, thread) in &mut self.threads {
             thread.add(now_ns);
             span(Past {

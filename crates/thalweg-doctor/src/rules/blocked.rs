@@ -1,6 +1,5 @@
 //! What a program waits for.
 
-use super::machine::BRIEF_RUNS;
 use super::running::MAJOR_FAULTS;
 use super::{Claim, Clue, Curve, Figure, Origin, Rule, Weighed, above, ramp};
 use crate::budget::Part;
@@ -30,11 +29,22 @@ const HAND_OVERS: Origin = Origin::Measured(
      is waited for takes the time",
 );
 
-/// Calls so frequent that it is answered, and waits for each answer.
-const ANSWERED: Clue = ramp(Figure::One("call.io"), 10.0, 20.0, RARELY);
-const NOT_ANSWERED: Clue = ramp(Figure::One("call.io"), 20.0, 10.0, RARELY);
-const RARELY: Origin =
-    Origin::Definition("below ten a second each wait is 100 ms and more: nothing comes");
+/// It waits so briefly that it is answered, and waits for each answer.
+const ANSWERED: Clue = ramp(
+    Figure::One("state.blocked_us"),
+    500_000.0,
+    250_000.0,
+    AN_ANSWER,
+);
+const NOT_ANSWERED: Clue = ramp(
+    Figure::One("state.blocked_us"),
+    250_000.0,
+    500_000.0,
+    AN_ANSWER,
+);
+const AN_ANSWER: Origin = Origin::Definition(
+    "whoever waits for longer than half a second waits for work, not for an answer",
+);
 
 const READS: Clue = Clue {
     from: MAJOR_FAULTS.to,
@@ -77,8 +87,8 @@ pub(super) const RULES: &[Rule] = &[
             )],
             weight: 0.3,
         }],
-        contradicts: &[BRIEF_RUNS],
-        blind: &[("call.io", "how often it reads and writes")],
+        contradicts: &[],
+        blind: &[("state.blocked_us", "whether each wait is short")],
         limits: &["why the disk or the other end takes so long"],
         next: "Do not wait for each answer: have several requests on their way, sync once for \
                many records, read ahead, or let another thread wait.",
@@ -159,7 +169,9 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
-const FEW_FUTEX: Clue = ramp(Figure::One("call.futex"), 20.0, 10.0, RARELY);
-const OFTEN_TIMED_OUT: Clue = ramp(Figure::One("call.futex"), 10.0, 20.0, MOMENT);
-const OFTEN_POLLED: Clue = ramp(Figure::One("call.poll"), 10.0, 20.0, MOMENT);
-const RARELY_POLLED: Clue = ramp(Figure::One("call.poll"), 20.0, 10.0, MOMENT);
+const FEW_FUTEX: Clue = ramp(Figure::One("call.futex"), 50.0, 25.0, TIMERS);
+const OFTEN_TIMED_OUT: Clue = ramp(Figure::One("call.futex"), 25.0, 50.0, TIMERS);
+const OFTEN_POLLED: Clue = ramp(Figure::One("call.poll"), 25.0, 50.0, TIMERS);
+const RARELY_POLLED: Clue = ramp(Figure::One("call.poll"), 50.0, 25.0, TIMERS);
+const TIMERS: Origin =
+    Origin::Measured("the timers of a runtime that idles tick 20 times a second (OpenJDK 50 ms)");

@@ -85,7 +85,13 @@ fn borders(id: Id) -> Vec<Border> {
             AGAINST,
             &[("host.wait_others", 0.3)],
         )],
-        Id::Oversubscribed => crowd(FOR, &[]),
+        Id::Oversubscribed => {
+            let brief = [
+                ("switch.run_us", 50.0, 25.0, AGAINST, BASE),
+                ("switch.blocked", 2_500.0, 5_000.0, AGAINST, BASE),
+            ];
+            [crowd(FOR, &[]), brief.to_vec()].concat()
+        }
         Id::CpuCompute => vec![("hardware.memory_share", 0.15, 0.3, AGAINST, NO_CALLS)],
         Id::MemoryBound => vec![
             ("hardware.memory_share", 0.15, 0.3, FOR, NO_CALLS),
@@ -113,13 +119,6 @@ fn borders(id: Id) -> Vec<Border> {
             ("switch.run_us", 50.0, 25.0, FOR, CALLS),
             ("switch.blocked", 2_500.0, 5_000.0, FOR, BRIEF),
             ("switch.blocked", 1e5, 2e5, FOR, ALL_CALLS),
-            (
-                "call.futex",
-                2.5e5,
-                5e5,
-                AGAINST,
-                blocked!("block.stream" 1.0),
-            ),
         ],
         _ => waits(id),
     };
@@ -151,7 +150,7 @@ const PARKED: &[(&str, f64)] = blocked!("block.futex" 1.0, "call.futex" 500.0);
 /// Borders of what a program waits for, and of what it exports.
 fn waits(id: Id) -> Vec<Border> {
     let stream: &[_] = blocked!("block.stream" 1.0);
-    let poll: &[_] = blocked!("block.poll" 1.0, "call.io" 100.0, "poll.timed_share" 0.0);
+    let poll: &[_] = blocked!("block.poll" 1.0, "state.blocked_us" 1e3, "poll.timed_share" 0.0);
     let polls: &[_] = blocked!("block.poll" 1.0, "call.poll" 100.0, "poll.timed_share" 1.0);
     let timer: &[_] = blocked!("block.futex" 1.0, "call.futex" 500.0, "futex.wake_share" 0.0);
     let alone: &[_] = blocked!("block.futex" 1.0, "lock.waiters" 0.0);
@@ -161,7 +160,7 @@ fn waits(id: Id) -> Vec<Border> {
     let idle_stream: &[_] = blocked!("block.child" 0.7, "block.stream" 0.3);
     let idle_futex: &[_] = blocked!("block.child" 0.7, "block.futex" 0.3);
     let idle_poll: &[_] =
-        blocked!("block.child" 0.7, "block.poll" 0.3, "call.poll" 1.0, "call.io" 1.0);
+        blocked!("block.child" 0.7, "block.poll" 0.3, "call.poll" 1.0, "state.blocked_us" 1e6);
     let served: &[_] = &[
         ("export.service", 100.0),
         ("export.queue_share", 0.6),
@@ -172,24 +171,10 @@ fn waits(id: Id) -> Vec<Border> {
     match id {
         Id::BlockingIo => vec![
             ("fault.major", 100.0, 50.0, FOR, blocked!("block.disk" 1.0)),
-            ("call.io", 10.0, 20.0, FOR, stream),
-            ("call.io", 10.0, 20.0, FOR, poll),
+            ("state.blocked_us", 5e5, 2.5e5, FOR, stream),
+            ("state.blocked_us", 5e5, 2.5e5, FOR, poll),
             ("poll.timed_share", 0.5, 0.25, FOR, poll),
             ("io.delay_share", 0.05, 0.1, FOR, blocked!("block.disk" 1.0)),
-            (
-                "switch.run_us",
-                50.0,
-                25.0,
-                AGAINST,
-                blocked!("block.disk" 1.0),
-            ),
-            (
-                "switch.blocked",
-                2_500.0,
-                5_000.0,
-                AGAINST,
-                blocked!("block.disk" 1.0),
-            ),
         ],
         Id::FutexParking => vec![
             ("futex.wake_share", 0.1, 0.25, FOR, PARKED),
@@ -199,16 +184,16 @@ fn waits(id: Id) -> Vec<Border> {
         Id::SleepPolling => vec![
             ("sleep.us", 100_000.0, 50_000.0, FOR, sleep),
             ("poll.timed_share", 0.25, 0.5, FOR, polls),
-            ("call.poll", 10.0, 20.0, FOR, polls),
+            ("call.poll", 25.0, 50.0, FOR, polls),
             ("futex.wake_share", 0.25, 0.1, FOR, timer),
-            ("call.futex", 10.0, 20.0, FOR, timer),
+            ("call.futex", 25.0, 50.0, FOR, timer),
         ],
         Id::Idle => vec![
             ("sleep.us", 50_000.0, 100_000.0, FOR, idle_sleep),
-            ("call.io", 20.0, 10.0, FOR, idle_stream),
-            ("call.io", 20.0, 10.0, FOR, idle_poll),
-            ("call.poll", 20.0, 10.0, FOR, idle_poll),
-            ("call.futex", 20.0, 10.0, FOR, idle_futex),
+            ("state.blocked_us", 2.5e5, 5e5, FOR, idle_stream),
+            ("state.blocked_us", 2.5e5, 5e5, FOR, idle_poll),
+            ("call.poll", 50.0, 25.0, FOR, idle_poll),
+            ("call.futex", 50.0, 25.0, FOR, idle_futex),
         ],
         Id::RateImbalance => vec![("export.arrival", 95.0, 105.0, FOR, served)],
         Id::Burst | Id::QueueingDelay => vec![("export.arrival", 105.0, 95.0, FOR, served)],

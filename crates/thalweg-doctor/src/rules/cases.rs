@@ -15,6 +15,7 @@ const PLAIN: &[(&str, f64)] = &[
     ("state.running", 1.0),
     ("state.waiting", 0.0),
     ("state.blocked", 0.0),
+    ("state.blocked_us", 1_000.0),
     ("run.wait_share", 0.0),
     ("run.wait_peers", 0.0),
     ("switch.blocked", 10.0),
@@ -167,7 +168,7 @@ fn what_blocks_is_told() {
     );
     first(
         Id::Idle,
-        &blocked(&[("block.stream", 1.0), ("call.io", 2.0)]),
+        &blocked(&[("block.stream", 1.0), ("state.blocked_us", 1.5e6)]),
     );
 }
 
@@ -264,6 +265,9 @@ fn busy_others_alone_contaminate_nothing() {
     let verdict = first(Id::CpuCompute, &evidence(&busy));
     assert!(verdict.confidence > 0.6);
     assert_eq!(confidence(Id::Contaminated, &evidence(&busy)), 0.0);
+    // It waits for half of what it runs, which is next to nothing.
+    let seldom = [("host.wait_others", 0.35), ("threads.busy", 0.06)];
+    assert_eq!(confidence(Id::Contaminated, &blocked(&seldom)), 0.0);
 }
 
 #[test]

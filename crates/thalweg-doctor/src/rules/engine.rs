@@ -53,8 +53,12 @@ pub(super) fn weigh(rule: &Rule, evidence: &Evidence) -> Verdict {
         confidence = confidence.powf(1.0 - weighed.weight * holds);
     }
     for weighed in rule.contradicts {
-        let holds = together(weighed, evidence);
-        confidence *= holds.map_or(WITHOUT_CHECK, |holds| 1.0 - weighed.weight * holds);
+        confidence *= match together(weighed, evidence) {
+            Some(holds) => 1.0 - weighed.weight * holds,
+            // It counts once, below.
+            None if weighed.clues.iter().any(|clue| is_blind(rule, clue)) => 1.0,
+            None => WITHOUT_CHECK,
+        };
     }
     let unchecked = rule.blind.iter().filter(|(name, _)| lacks(name)).count();
     confidence *= WITHOUT_CHECK.powi(i32::try_from(unchecked).unwrap_or(i32::MAX));
@@ -71,6 +75,12 @@ pub(super) fn weigh(rule: &Rule, evidence: &Evidence) -> Verdict {
     }
 }
 
+/// Is the figure of a clue one of those that the rule misses anyway?
+fn is_blind(rule: &Rule, clue: &Clue) -> bool {
+    let mut blind = rule.blind.iter();
+    blind.any(|&(name, _)| name == clue.figure.name())
+}
+
 /// The share of the time that is claimed.
 fn claimed(claim: Claim, evidence: &Evidence) -> f64 {
     match claim {
@@ -84,11 +94,19 @@ fn claimed(claim: Claim, evidence: &Evidence) -> f64 {
             parts.iter().filter_map(share).sum::<f64>().min(1.0)
         }
         Claim::Largest(figures, parts) => {
-            let figures = figures.iter().filter_map(|name| evidence.value(name));
+            let figures = figures.iter().filter_map(|names| product(names, evidence));
             let parts = parts.iter().filter_map(|part| part.share(evidence));
             figures.chain(parts).fold(0.0, f64::max)
         }
     }
+}
+
+/// Of shares, and of a number of threads or cores where less than one counts.
+fn product(names: &[&str], evidence: &Evidence) -> Option<f64> {
+    let factors = names
+        .iter()
+        .map(|name| Some(evidence.value(name)?.clamp(0.0, 1.0)));
+    factors.product()
 }
 
 /// How far all of them hold. Nothing if the weakest that is there holds and another is absent.
@@ -147,7 +165,7 @@ fn claim_exhibits(rule: &Rule, evidence: &Evidence) -> Vec<Exhibit> {
         }
         Claim::Largest(figures, parts) => {
             let parts = parts.iter().flat_map(|part| part.figures());
-            for name in figures.iter().chain(parts) {
+            for name in figures.iter().copied().flatten().chain(parts) {
                 if evidence.value(name).is_some() {
                     let threshold = format!("> {threshold}");
                     show(&mut shown, reading(name, threshold, evidence));
@@ -203,7 +221,7 @@ pub(super) fn looked_at(rule: &Rule) -> Vec<&'static str> {
             }
         }
         Claim::Largest(figures, parts) => {
-            names.extend(figures);
+            names.extend(figures.iter().copied().flatten());
             names.extend(parts.iter().flat_map(|part| part.figures()));
         }
     }

@@ -22,7 +22,7 @@ const ENOUGH: super::Clue = ramp(
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: Id::RateImbalance,
-        claim: Claim::Largest(&["export.full_share", "export.queue_share"], &[]),
+        claim: Claim::Largest(&[&["export.full_share"], &["export.queue_share"]], &[]),
         curve: Curve::Overhead,
         required: &["export.arrival", "export.service"],
         needs: &[OVERLOAD],
@@ -35,7 +35,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: Id::Burst,
-        claim: Claim::Largest(&["export.full_share"], &[]),
+        claim: Claim::Largest(&[&["export.full_share"]], &[]),
         curve: Curve::Disturbance,
         required: &["export.burst"],
         needs: &[ENOUGH],
@@ -48,7 +48,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: Id::QueueingDelay,
-        claim: Claim::Largest(&["export.queue_share"], &[]),
+        claim: Claim::Largest(&[&["export.queue_share"]], &[]),
         curve: Curve::Residue,
         required: &[],
         needs: &[ENOUGH],
@@ -61,7 +61,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: Id::StageBound,
-        claim: Claim::Largest(&["export.stage_share"], &[]),
+        claim: Claim::Largest(&[&["export.stage_share"]], &[]),
         curve: Curve::Residue,
         required: &[],
         needs: &[],

@@ -25,7 +25,10 @@ pub(super) const TOO_FEW_CORES: Weighed = Weighed {
 pub(super) const RULES: &[Rule] = &[
     Rule {
         id: Id::Contaminated,
-        claim: Claim::Largest(&["host.wait_others", "host.steal_share"], &[Part::Queue]),
+        claim: Claim::Largest(
+            &[&["host.wait_others", "threads.busy"], &["host.steal_share"]],
+            &[Part::Queue],
+        ),
         curve: Curve::Disturbance,
         required: &[],
         needs: &[],
@@ -56,7 +59,7 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: Id::Throttled,
-        claim: Claim::Largest(&["host.throttled_share"], &[]),
+        claim: Claim::Largest(&[&["host.throttled_share"]], &[]),
         curve: Curve::Overhead,
         required: &[],
         needs: &[],
@@ -78,7 +81,7 @@ pub(super) const RULES: &[Rule] = &[
         required: &["threads.busy"],
         needs: TOO_FEW_CORES.clues,
         raises: &[],
-        contradicts: &[],
+        contradicts: &[BRIEF_RUNS],
         blind: &[],
         limits: &[],
         next: "Start as many threads or processes as there are cores ({cpu.usable} here, \
@@ -86,24 +89,12 @@ pub(super) const RULES: &[Rule] = &[
     },
     Rule {
         id: Id::SchedChurn,
-        claim: Claim::Parts(&[
-            (Part::OtherCalls, &[SWITCHING_CALLS]),
-            (Part::Stream, &[OFTEN_BLOCKED]),
-            (Part::Poll, &[OFTEN_BLOCKED]),
-        ]),
+        claim: Claim::Parts(&[(Part::OtherCalls, &[SWITCHING_CALLS])]),
         curve: Curve::Overhead,
         required: &[],
         needs: BRIEF_RUNS.clues,
         raises: &[],
-        contradicts: &[Weighed {
-            clues: &[above_ratio(
-                "call.futex",
-                "call.all",
-                0.5,
-                Origin::Definition("most of its calls are of futex: it is parking"),
-            )],
-            weight: 0.5,
-        }],
+        contradicts: &[],
         blind: &[("call.all", "which calls the threads switch in")],
         limits: &[],
         next: "Hand over more at a time: batch messages, or do both steps in one thread. Each \

@@ -53,6 +53,7 @@ proptest! {
     fn contamination_caps_all_others(evidence in any_evidence(), share in 0.1..1.0f64) {
         let mut evidence = evidence;
         evidence.put("host.wait_others", share, Quality::Exact, "any");
+        evidence.put("threads.busy", 1.0, Quality::Exact, "any");
         evidence.put("host.throttled_share", 0.0, Quality::Exact, "any");
         evidence.put("host.steal_share", 0.0, Quality::Exact, "any");
         evidence.put("time.wall", 1.0, Quality::Exact, "any");
