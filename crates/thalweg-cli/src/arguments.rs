@@ -14,14 +14,13 @@ pub(crate) mod journal;
 pub(crate) mod machine;
 #[cfg(unix)]
 pub(crate) mod serve;
+mod shards;
 mod sweep;
 mod values;
-use crate::failure::Failure;
 use crate::limits::Limit;
 pub(crate) use hash::Hash;
+pub(crate) use shards::Shards;
 pub(crate) use sweep::{Pace, Sweep};
-use thalweg_exchange::State;
-use thalweg_exchange::service::{Options, Service};
 use thalweg_measure::load::Rate;
 pub(crate) use values::{Place, RulesName};
 
@@ -305,51 +304,6 @@ Examples:
   thalweg exchange conform edge_quirks.txt.gz --rules default
   thalweg exchange conform conformance/*.txt.gz --placement threads:2
   thalweg exchange conform conformance/*.txt.gz --risk-shards 2 --match-shards 3";
-
-/// Into how many parts the stages are cut.
-#[derive(Clone, Copy, Debug, Args)]
-pub(crate) struct Shards {
-    /// Shards of the risk check and of settlement, by user, from 1 to 64
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        allow_negative_numbers = true
-    )]
-    #[arg(value_parser = values::shards)]
-    pub(crate) risk_shards: u64,
-
-    /// Shards of matching, by symbol, from 1 to 64
-    #[arg(
-        long,
-        value_name = "N",
-        default_value_t = 1,
-        allow_negative_numbers = true
-    )]
-    #[arg(value_parser = values::shards)]
-    pub(crate) match_shards: u64,
-}
-
-impl Shards {
-    /// How a service runs with these; told at once, where it cannot.
-    pub(crate) fn options(self, placement: Place) -> Result<Options, Failure> {
-        let options = Options {
-            placement: placement.placement(),
-            risk_shards: self.risk_shards as usize,
-            match_shards: self.match_shards as usize,
-            ..Options::default()
-        };
-        let start = Service::start(State::default(), options.clone(), |_| {});
-        start.map(|_| options).map_err(|error| {
-            Failure::Misuse(format!("--placement {}: {error}", placement.placement()))
-        })
-    }
-
-    /// Whether anything is cut.
-    pub(crate) fn any(self) -> bool {
-        self.risk_shards > 1 || self.match_shards > 1
-    }
-}
 
 /// What `exchange conform` takes.
 #[derive(Debug, Args)]

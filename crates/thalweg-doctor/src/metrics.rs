@@ -33,14 +33,16 @@ metrics! {
     "cpu.system_share" "share" "part of the processor time spent in the kernel";
     "threads.max" "threads" "most threads alive at once, of all its processes";
     "threads.busy" "threads" "threads that ran or waited for a core, on average";
-    "threads.spinners" "threads" "threads that ran or waited for a core nearly all the time they lived, and spun";
+    "threads.spinners" "threads"
+        "threads that ran or waited for a core nearly all the time they lived, and spun";
     "processes.started" "processes" "processes started, the command included";
 
     "state.running" "share" "part of the time in which at least one of its threads ran";
     "state.waiting" "share" "part of the time in which none ran and one waited for a core";
     "state.blocked" "share" "part of the time in which all of its threads were blocked";
 
-    "state.blocked_us" "µs" "how long all of its threads are blocked at a time, on average over that time";
+    "state.blocked_us" "µs"
+        "how long all of its threads are blocked at a time, on average over that time";
 
     "run.wait_share" "share" "part of the time that threads wanted a core and had none";
     "run.wait_peers" "share" "that part, where a thread of the same program had the core";
@@ -64,7 +66,8 @@ metrics! {
     "yield.cpu_share" "share" "part of the processor time spent in sched_yield";
 
     "block.futex" "share" "part of the blocked time of the program spent in futex";
-    "block.disk" "share" "that part, in reading, writing or syncing files, or in uninterruptible sleep";
+    "block.disk" "share"
+        "that part, in reading, writing or syncing files, or in uninterruptible sleep";
     "block.stream" "share" "that part, in pipes, sockets and terminals";
     "block.sleep" "share" "that part, in nanosleep and clock_nanosleep";
     "block.poll" "share" "that part, in poll, select and epoll_wait";
@@ -72,7 +75,8 @@ metrics! {
     "block.other" "share" "that part, in anything else";
     "sleep.us" "µs" "how long one sleep lasts, on average";
     "futex.wake_share" "share" "part of the calls of futex that wake, rather than wait";
-    "poll.timed_share" "share" "part of the calls of poll, select and epoll_wait that have a timeout below 100 ms";
+    "poll.timed_share" "share"
+        "part of the calls of poll, select and epoll_wait that have a timeout below 100 ms";
 
     "lock.waiters" "threads" "threads that wait at the same futex, on average while one waits";
     "lock.waiters_max" "threads" "most threads seen waiting at the same futex";
@@ -84,13 +88,17 @@ metrics! {
 
     "host.steal_share" "share" "part of the machine's time that the host gave to other machines";
     "host.others" "cores" "cores that other programs used meanwhile";
-    "host.wait_others" "share" "part of the time that threads waited for a core that another program had";
-    "host.throttled_share" "share" "part of the time in which a quota kept the program from running";
-    "host.pressure" "share" "part of the time in which something of the machine waited for a core (PSI)";
+    "host.wait_others" "share"
+        "part of the time that threads waited for a core that another program had";
+    "host.throttled_share" "share"
+        "part of the time in which a quota kept the program from running";
+    "host.pressure" "share"
+        "part of the time in which something of the machine waited for a core (PSI)";
 
     "hardware.ipc" "1" "instructions per cycle";
     "hardware.miss_rate" "1/s" "misses of the last cache, per second of processor time";
-    "hardware.memory_share" "share" "part of the pipeline's slots that waited for memory (top-down level 1)";
+    "hardware.memory_share" "share"
+        "part of the pipeline's slots that waited for memory (top-down level 1)";
 
     "export.arrival" "1/s" "messages that came, per second, as the program exports it";
     "export.service" "1/s" "messages that its slowest stage could serve, per second";

@@ -1,6 +1,7 @@
 //! Watching a program: from its start to its end, or one that runs already for a while.
 
 use crate::evidence::Evidence;
+use crate::export::{self, Exported};
 use crate::figures;
 use crate::probe::tree;
 use crate::recording::Recording;
@@ -46,9 +47,15 @@ pub struct Observation {
 }
 
 impl Observation {
-    fn of(mut watch: Watch, ended: Option<&Ended>, exit: Exit) -> Observation {
+    fn of(
+        mut watch: Watch,
+        ended: Option<&Ended>,
+        exit: Exit,
+        exported: &[Exported],
+    ) -> Observation {
         watch.end();
-        let evidence = figures::evidence(&mut watch, ended);
+        let mut evidence = figures::evidence(&mut watch, ended);
+        export::fill(&mut evidence, exported);
         Observation {
             evidence,
             recording: watch.recording(),
@@ -77,14 +84,22 @@ impl Observation {
 /// # Ok::<(), thalweg_doctor::target::Error>(())
 /// ```
 pub fn observe(target: &Target, options: &Options) -> Result<Observation, Error> {
-    let (watch, exit, ended) = run(target, options)?;
-    Ok(Observation::of(watch, Some(&ended), exit))
+    // Without a place there is nothing to read, and all else can be seen.
+    let place = export::Directory::new().ok();
+    let (watch, exit, ended) = run(target, place.as_ref(), options)?;
+    let exported = place.map_or_else(Vec::new, |place| export::read(place.path()));
+    Ok(Observation::of(watch, Some(&ended), exit, &exported))
 }
 
-fn run(target: &Target, options: &Options) -> Result<(Watch, Exit, Ended), Error> {
+fn run(
+    target: &Target,
+    place: Option<&export::Directory>,
+    options: &Options,
+) -> Result<(Watch, Exit, Ended), Error> {
     let mut keeper = Keeper::new(options.grace).map_err(|why| Error::System("signals", why))?;
     let begin = |pid| Watch::begin(&[(pid, pid)], options);
-    let (started, mut watch) = Started::start(target, &keeper.signals, begin)?;
+    let exports = place.map(|place| (export::VARIABLE, place.path()));
+    let (started, mut watch) = Started::start(target, exports, &keeper.signals, begin)?;
     loop {
         if let Some((exit, ended)) = started.reap()? {
             return Ok((watch, exit, ended));
@@ -122,6 +137,14 @@ pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation
     if threads.is_empty() {
         return Err(Error::NoProcess(pid));
     }
+    // Of all that goes there, what these processes wrote.
+    let place = u32::try_from(pid).ok().and_then(export::directory_of);
+    let read = |processes: &[i32]| -> Vec<Exported> {
+        let all = place.as_deref().map(export::read).unwrap_or_default();
+        let is_its = |one: &Exported| processes.iter().any(|&pid| pid as u32 == one.process);
+        all.into_iter().filter(is_its).collect()
+    };
+    let before = read(&processes);
     let mut watch = Watch::begin(&threads, options);
     let until_ns = now_ns().saturating_add(u64::try_from(time.as_nanos()).unwrap_or(u64::MAX));
     while now_ns() < until_ns && !keeper.asked() && !has_ended(end.as_fd()) {
@@ -131,7 +154,9 @@ pub fn attach(pid: i32, time: Duration, options: &Options) -> Result<Observation
             .map_err(|why| Error::System("poll", why))?;
         watch.round(pid);
     }
-    Ok(Observation::of(watch, None, Exit::Running))
+    let after = read(&tree::descendants(pid));
+    let exported = export::between(&before, &after);
+    Ok(Observation::of(watch, None, Exit::Running, &exported))
 }
 
 fn has_ended(process: BorrowedFd<'_>) -> bool {
@@ -170,7 +195,7 @@ mod tests {
             program: "sh".into(),
             arguments,
         };
-        let (mut watch, exit, ended) = run(&target, &Options::default()).unwrap();
+        let (mut watch, exit, ended) = run(&target, None, &Options::default()).unwrap();
         assert_eq!(exit, Exit::Code(0));
         watch.end();
         let Ok(perf) = &watch.perf else {
@@ -213,7 +238,7 @@ mod tests {
             program: "true".into(),
             arguments: Vec::new(),
         };
-        let (mut watch, _, ended) = run(&target, &Options::default()).unwrap();
+        let (mut watch, _, ended) = run(&target, None, &Options::default()).unwrap();
         watch.end();
         watch.timeline.totals.lost += 7;
         let evidence = figures::evidence(&mut watch, Some(&ended));

@@ -8,6 +8,7 @@ use rustix::process::{Pid, PidfdFlags, pidfd_open};
 use std::fs::File;
 use std::io::{self, Read as _, Write as _};
 use std::os::fd::{AsFd as _, AsRawFd as _, BorrowedFd, OwnedFd};
+use std::path::Path;
 use std::process::Command;
 use std::thread;
 
@@ -21,9 +22,10 @@ pub(crate) struct Started {
 
 impl Started {
     /// Starts a command. `before` is told its id while it waits to begin, and its input, output
-    /// and terminal are ours.
+    /// and terminal are ours, as are the variables of its environment, but for `variable`.
     pub(crate) fn start<T>(
         target: &Target,
+        variable: Option<(&str, &Path)>,
         signals: &Signals,
         before: impl FnOnce(i32) -> T,
     ) -> Result<(Started, T), Error> {
@@ -32,6 +34,7 @@ impl Started {
         let (go, go_write) = pipe_with(PipeFlags::CLOEXEC).map_err(system("a pipe"))?;
         let mut command = Command::new(&target.program);
         command.args(&target.arguments);
+        command.envs(variable);
         let others = [here_read.as_raw_fd(), go_write.as_raw_fd()];
         sys::wait_before_exec(
             &mut command,

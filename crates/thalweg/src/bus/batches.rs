@@ -1,6 +1,7 @@
 //! Receiving several messages at once.
 
-use super::consumer::{Consumer, Delivery};
+use super::consumer::Consumer;
+use super::delivery::Delivery;
 use super::topic::Message;
 use super::trace::{Decision, Event};
 use crate::channel::RecvError;

@@ -4,36 +4,17 @@ use std::collections::VecDeque;
 use std::sync::Arc as Shared;
 use std::time::{Duration, Instant};
 
+use super::InboxId;
 use super::batching::Batching;
+use super::delivery::Delivery;
 use super::inbox::{Envelope, Inbox, Item, Receiver};
 use super::ledger::{Losses, Meter, Service};
 use super::priority::Priority;
 use super::registry::{Core, Opened};
 use super::topic::{Message, TopicId, Topics};
-use super::{InboxId, PublisherId};
 use crate::channel::{RecvError, RecvTimeoutError, TryRecvError};
 use crate::ring::sync::{Arc, fault, is_model_over, lock};
 use crate::wait::Panics;
-
-/// A message as a consumer gets it.
-#[derive(Clone, PartialEq, Eq, Debug)]
-#[non_exhaustive]
-pub struct Delivery<M> {
-    /// The message.
-    pub message: M,
-    /// Its topic.
-    pub topic: TopicId,
-    /// Its priority.
-    pub priority: Priority,
-    /// Who published it.
-    pub publisher: PublisherId,
-    /// How many messages of this topic that publisher had published before, lost ones included.
-    pub sequence: u64,
-    /// How many of these this inbox lost since the last one that it took.
-    pub lost_before: u64,
-    /// It was published before the inbox was opened, and is the last one of its topic.
-    pub is_replay: bool,
-}
 
 /// Receives messages; see the [module](super). It can move to another thread.
 ///
@@ -366,21 +347,6 @@ impl<M: Message> Consumer<M> {
     pub(super) fn end_busy(&mut self) {
         self.is_busy = false;
         self.meter.end_busy(self.core.clock.ticks());
-    }
-}
-
-impl<M> From<Envelope<M>> for Delivery<M> {
-    #[inline(always)]
-    fn from(envelope: Envelope<M>) -> Self {
-        Self {
-            message: envelope.message,
-            topic: envelope.topic,
-            priority: envelope.priority,
-            publisher: envelope.publisher,
-            sequence: envelope.sequence,
-            lost_before: envelope.lost_before,
-            is_replay: false,
-        }
     }
 }
 

@@ -99,6 +99,7 @@ mod batches;
 mod batching;
 mod builder;
 mod consumer;
+mod delivery;
 mod dispatch;
 mod error;
 #[cfg(not(any(loom, shuttle)))]
@@ -134,7 +135,8 @@ pub use advice::{Advice, AdviceError, Burst};
 pub use balance::{Balance, Horizons, Reading, Report, Verdict};
 pub use batching::{BATCH_MAX, Batching};
 pub use builder::{BuildError, Builder, Subscription};
-pub use consumer::{Consumer, Delivery};
+pub use consumer::Consumer;
+pub use delivery::Delivery;
 pub use error::{PublishError, Reason};
 pub use governor::Explained;
 pub use handle::Bus;

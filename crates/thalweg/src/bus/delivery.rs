@@ -1,0 +1,41 @@
+//! What is received.
+
+use super::PublisherId;
+use super::inbox::Envelope;
+use super::priority::Priority;
+use super::topic::TopicId;
+
+/// A message as a consumer gets it.
+#[derive(Clone, PartialEq, Eq, Debug)]
+#[non_exhaustive]
+pub struct Delivery<M> {
+    /// The message.
+    pub message: M,
+    /// Its topic.
+    pub topic: TopicId,
+    /// Its priority.
+    pub priority: Priority,
+    /// Who published it.
+    pub publisher: PublisherId,
+    /// How many messages of this topic that publisher had published before, lost ones included.
+    pub sequence: u64,
+    /// How many of these this inbox lost since the last one that it took.
+    pub lost_before: u64,
+    /// It was published before the inbox was opened, and is the last one of its topic.
+    pub is_replay: bool,
+}
+
+impl<M> From<Envelope<M>> for Delivery<M> {
+    #[inline(always)]
+    fn from(envelope: Envelope<M>) -> Self {
+        Self {
+            message: envelope.message,
+            topic: envelope.topic,
+            priority: envelope.priority,
+            publisher: envelope.publisher,
+            sequence: envelope.sequence,
+            lost_before: envelope.lost_before,
+            is_replay: false,
+        }
+    }
+}
